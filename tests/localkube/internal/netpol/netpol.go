@@ -1,0 +1,198 @@
+// Package netpol enforces NetworkPolicy on one node of the local cluster.
+//
+// In come the cluster's NetworkPolicies, Pods and Namespaces, watched through
+// client-go. Compile turns them into a Ruleset, a plain value. Out go chains in
+// the mangle table and ipsets of the network namespace that the process runs in,
+// replaced in one transaction and only when the Ruleset has changed.
+//
+// It relies on pods being routed (CNI ptp), so that FORWARD sees every packet
+// between two pods, on one node as well. What the node itself sends to its pods
+// leaves through OUTPUT and is never filtered: a node always reaches its pods.
+//
+// It must never touch a chain or set without its own prefix, write to the API
+// server, or open a pod because its own input is late: rules stay as they are
+// until there are new ones, also when the process ends.
+package netpol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	networkinglisters "k8s.io/client-go/listers/networking/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// coalesce is how long a change waits for the changes that come with it.
+	// It bounds, together with the 10 to 20 ms of writing the rules, how long
+	// a pod whose address the API server knows is without its policy.
+	coalesce = 20 * time.Millisecond
+	// retryAfter is the wait before rules that could not be written are tried
+	// again: long enough for another writer of the tables to finish.
+	retryAfter = time.Second
+)
+
+// Config says for which node policies are enforced.
+type Config struct {
+	// Node is the name of the Node whose pods are guarded.
+	Node string
+	// REST reaches the API server. Its user needs get, list and watch on
+	// pods, namespaces and networkpolicies of the whole cluster, which is more
+	// than the node's own identity may do.
+	REST *rest.Config
+	// Log receives one record for each change of the rules and each failure.
+	Log *slog.Logger
+}
+
+// Run enforces policies until ctx ends and then returns nil. It must be started
+// inside the node's network namespace, as root. An error means that it could
+// not begin: a program is missing or REST cannot be used. Later failures are
+// logged and tried again.
+func Run(ctx context.Context, cfg Config) error {
+	tables, err := newTables()
+	if err != nil {
+		return err
+	}
+	config := rest.CopyConfig(cfg.REST)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.UserAgent = "localkube-netpol/" + cfg.Node
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a client for node %s: %w", cfg.Node, err)
+	}
+	e := newEnforcer(client, cfg.Node, tables.apply, cfg.Log)
+	return e.run(ctx)
+}
+
+// enforcer carries changes of the watched objects to the node's tables.
+type enforcer struct {
+	node    string
+	factory informers.SharedInformerFactory
+	watched []cache.SharedIndexInformer
+	pods    corelisters.PodLister
+	spaces  corelisters.NamespaceLister
+	rules   networkinglisters.NetworkPolicyLister
+	apply   func(context.Context, Ruleset) error
+	log     *slog.Logger
+	changed chan struct{}
+}
+
+func newEnforcer(client kubernetes.Interface, node string, apply func(context.Context, Ruleset) error, log *slog.Logger) *enforcer {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTransform(cache.TransformStripManagedFields()))
+	core, networking := factory.Core().V1(), factory.Networking().V1()
+	return &enforcer{
+		node:    node,
+		factory: factory,
+		watched: []cache.SharedIndexInformer{
+			core.Pods().Informer(), core.Namespaces().Informer(), networking.NetworkPolicies().Informer(),
+		},
+		pods:    core.Pods().Lister(),
+		spaces:  core.Namespaces().Lister(),
+		rules:   networking.NetworkPolicies().Lister(),
+		apply:   apply,
+		log:     log,
+		changed: make(chan struct{}, 1),
+	}
+}
+
+func (e *enforcer) run(ctx context.Context) error {
+	for _, informer := range e.watched {
+		if _, err := informer.AddEventHandler(e.wakers()); err != nil {
+			return fmt.Errorf("watch for node %s: %w", e.node, err)
+		}
+	}
+	e.factory.Start(ctx.Done())
+	defer e.factory.Shutdown()
+	for _, informer := range e.watched {
+		// Rules made from half of the objects could open a pod.
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			return nil
+		}
+	}
+	e.wake()
+	return e.loop(ctx)
+}
+
+// loop applies the ruleset of each burst of changes that differs from the last.
+func (e *enforcer) loop(ctx context.Context) error {
+	var applied *Ruleset
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-e.changed:
+		}
+		if !wait(ctx, coalesce) {
+			return nil
+		}
+		next, err := e.compile()
+		if err == nil && applied != nil && reflect.DeepEqual(*applied, next) {
+			continue
+		}
+		if err == nil {
+			err = e.apply(ctx, next)
+		}
+		switch {
+		case errors.Is(ctx.Err(), context.Canceled):
+			return nil
+		case err != nil:
+			e.log.Error("network policies not applied, trying again", "node", e.node, "error", err)
+			// What is in the tables now is unknown.
+			applied = nil
+			if !wait(ctx, retryAfter) {
+				return nil
+			}
+			e.wake()
+		default:
+			applied = &next
+			e.log.Info("network policies applied", "node", e.node, "chains", len(next.Chains), "sets", len(next.Sets))
+		}
+	}
+}
+
+func (e *enforcer) compile() (Ruleset, error) {
+	pods, podsErr := e.pods.List(labels.Everything())
+	spaces, spacesErr := e.spaces.List(labels.Everything())
+	policies, policiesErr := e.rules.List(labels.Everything())
+	if err := errors.Join(podsErr, spacesErr, policiesErr); err != nil {
+		return Ruleset{}, fmt.Errorf("list for node %s: %w", e.node, err)
+	}
+	return Compile(Cluster{Policies: policies, Pods: pods, Namespaces: spaces}, e.node), nil
+}
+
+func (e *enforcer) wakers() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { e.wake() },
+		UpdateFunc: func(any, any) { e.wake() },
+		DeleteFunc: func(any) { e.wake() },
+	}
+}
+
+func (e *enforcer) wake() {
+	select {
+	case e.changed <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns true after d, or false as soon as ctx ends.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
