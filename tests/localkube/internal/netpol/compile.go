@@ -2,14 +2,12 @@ package netpol
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -183,6 +181,8 @@ func (c *compiler) rule(p peer) Rule {
 	return Rule{Set: setName(p.key), Kind: p.kind}
 }
 
+// portRules allows the peer on one port of the policy. A name means what the
+// pod that is connected to gives it: the guarded pod, or on the way out each peer.
 func (c *compiler) portRules(pod endpoint, p peer, direction Direction, port networkingv1.NetworkPolicyPort) []Rule {
 	protocol := corev1.ProtocolTCP
 	if port.Protocol != nil {
@@ -195,27 +195,30 @@ func (c *compiler) portRules(pod endpoint, p peer, direction Direction, port net
 	if named && direction == Egress {
 		return []Rule{c.rule(p.named(protocol, port.Port.StrVal))}
 	}
-	var numbers []uint16
-	rule := c.rule(p)
-	rule.Protocol = strings.ToLower(string(protocol))
+	var ranges []ports
 	switch {
 	case named:
-		numbers = namedPorts(pod.Pod, protocol, port.Port.StrVal)
+		for _, number := range namedPorts(pod.Pod, protocol, port.Port.StrVal) {
+			ranges = append(ranges, ports{number, number})
+		}
 	case port.Port == nil:
-		return []Rule{rule}
+		ranges = []ports{{}}
+	case port.EndPort == nil:
+		ranges = []ports{{uint16(port.Port.IntVal), uint16(port.Port.IntVal)}}
 	default:
-		numbers = []uint16{uint16(port.Port.IntVal)}
+		ranges = []ports{{uint16(port.Port.IntVal), uint16(*port.EndPort)}}
 	}
 	var out []Rule
-	for _, number := range numbers {
-		rule.Port, rule.EndPort = number, number
-		if port.EndPort != nil {
-			rule.EndPort = uint16(*port.EndPort)
-		}
+	for _, r := range ranges {
+		rule := c.rule(p)
+		rule.Protocol, rule.Port, rule.EndPort = strings.ToLower(string(protocol)), r.first, r.last
 		out = append(out, rule)
 	}
 	return out
 }
+
+// ports is a range with both ends in it; the zero value is all ports.
+type ports struct{ first, last uint16 }
 
 // namedPorts are the numbers that the pod's containers give to a name, sidecars
 // among the init containers included, in order and each once.
@@ -236,105 +239,4 @@ func namedPorts(pod *corev1.Pod, protocol corev1.Protocol, name string) []uint16
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// peer is a set that has not been asked for yet. The zero key is everyone.
-type peer struct {
-	key     string
-	kind    Kind
-	members []string
-	// pods are those the members stand for; a block of addresses has none.
-	pods []endpoint
-}
-
-func (c *compiler) everyone() peer { return peer{pods: c.pods} }
-
-// peer says who is meant in a policy of the namespace.
-func (c *compiler) peer(namespace string, p networkingv1.NetworkPolicyPeer) peer {
-	if p.IPBlock != nil {
-		return block(p.IPBlock)
-	}
-	spaces := labels.SelectorFromSet(nil)
-	scope := "in " + namespace
-	if p.NamespaceSelector != nil {
-		spaces = selector(p.NamespaceSelector)
-		scope = "where " + spaces.String()
-	}
-	pods := selector(p.PodSelector)
-	if p.PodSelector == nil {
-		pods = labels.Everything()
-	}
-	out := peer{key: fmt.Sprintf("pods %q %s", pods, scope), kind: AddressSet}
-	for _, pod := range c.pods {
-		inScope := pod.Namespace == namespace
-		if p.NamespaceSelector != nil {
-			nsLabels, known := c.namespaces[pod.Namespace]
-			inScope = known && spaces.Matches(nsLabels)
-		}
-		if inScope && pods.Matches(labels.Set(pod.Labels)) {
-			out.members = append(out.members, pod.address.String())
-			out.pods = append(out.pods, pod)
-		}
-	}
-	slices.Sort(out.members)
-	out.members = slices.Compact(out.members)
-	return out
-}
-
-// named narrows the peer to the port that each of its pods gives the name to.
-func (p peer) named(protocol corev1.Protocol, name string) peer {
-	out := peer{key: fmt.Sprintf("port %s %s of %s", protocol, name, p.key), kind: PortSet}
-	for _, pod := range p.pods {
-		for _, number := range namedPorts(pod.Pod, protocol, name) {
-			out.members = append(out.members, fmt.Sprintf("%s,%s:%d", pod.address, strings.ToLower(string(protocol)), number))
-		}
-	}
-	slices.Sort(out.members)
-	out.members = slices.Compact(out.members)
-	return out
-}
-
-// block is a range of addresses without its exceptions. An exception wins over
-// the same range allowed, which occurs when /0 is given as its two halves.
-func block(b *networkingv1.IPBlock) peer {
-	out := peer{key: fmt.Sprintf("block %s except %s", b.CIDR, strings.Join(b.Except, " ")), kind: NetSet}
-	except := halves(b.Except...)
-	for _, prefix := range halves(b.CIDR) {
-		if !slices.Contains(except, prefix) {
-			out.members = append(out.members, prefix.String())
-		}
-	}
-	for _, prefix := range except {
-		out.members = append(out.members, prefix.String()+" nomatch")
-	}
-	slices.Sort(out.members)
-	out.members = slices.Compact(out.members)
-	return out
-}
-
-// halves are the IPv4 ranges among the texts; a /0 is two ranges, because an
-// ipset cannot hold it as one.
-func halves(cidrs ...string) []netip.Prefix {
-	var out []netip.Prefix
-	for _, text := range cidrs {
-		prefix, err := netip.ParsePrefix(text)
-		switch {
-		case err != nil || !prefix.Addr().Is4():
-		case prefix.Bits() == 0:
-			out = append(out, netip.MustParsePrefix("0.0.0.0/1"), netip.MustParsePrefix("128.0.0.0/1"))
-		default:
-			out = append(out, prefix.Masked())
-		}
-	}
-	return out
-}
-
-// selector is the label selector as a matcher. One that the API server would
-// have refused selects nothing.
-func selector(s *metav1.LabelSelector) labels.Selector {
-	out, err := metav1.LabelSelectorAsSelector(s)
-	if err != nil {
-		return labels.Nothing()
-	}
-	return out
 }

@@ -22,6 +22,7 @@ import (
 	"reflect"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -58,8 +59,7 @@ type Config struct {
 // not begin: a program is missing or REST cannot be used. Later failures are
 // logged and tried again.
 func Run(ctx context.Context, cfg Config) error {
-	tables, err := newTables()
-	if err != nil {
+	if err := requirePrograms(); err != nil {
 		return err
 	}
 	config := rest.CopyConfig(cfg.REST)
@@ -69,8 +69,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("make a client for node %s: %w", cfg.Node, err)
 	}
-	e := newEnforcer(client, cfg.Node, tables.apply, cfg.Log)
-	return e.run(ctx)
+	return newEnforcer(client, cfg.Node, apply, cfg.Log).run(ctx)
 }
 
 // enforcer carries changes of the watched objects to the node's tables.
@@ -88,7 +87,7 @@ type enforcer struct {
 
 func newEnforcer(client kubernetes.Interface, node string, apply func(context.Context, Ruleset) error, log *slog.Logger) *enforcer {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
-		informers.WithTransform(cache.TransformStripManagedFields()))
+		informers.WithTransform(withoutManagedFields))
 	core, networking := factory.Core().V1(), factory.Networking().V1()
 	return &enforcer{
 		node:    node,
@@ -183,6 +182,14 @@ func (e *enforcer) wake() {
 	case e.changed <- struct{}{}:
 	default:
 	}
+}
+
+// withoutManagedFields drops what is often the larger half of a pod in the cache.
+func withoutManagedFields(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
 }
 
 // wait returns true after d, or false as soon as ctx ends.
