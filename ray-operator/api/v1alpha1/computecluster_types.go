@@ -1,0 +1,233 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ComputeCluster is a Ray cluster: one head and groups of workers, kept at the
+// state that its spec declares.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=cc,categories=heliostat
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.summary.ready`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="CPUs",type=string,JSONPath=`.status.summary.cpus`,priority=1
+// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.summary.memory`,priority=1
+// +kubebuilder:printcolumn:name="GPUs",type=string,JSONPath=`.status.summary.gpus`,priority=1
+// +kubebuilder:printcolumn:name="Ray",type=string,JSONPath=`.spec.rayVersion`,priority=1
+// +kubebuilder:printcolumn:name="Epoch",type=integer,JSONPath=`.status.epoch`,priority=1
+// +kubebuilder:printcolumn:name="Head",type=string,JSONPath=`.status.head.podName`,priority=1
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 50 characters: lower-case letters, digits and '-', starting with a letter. Choose a shorter or simpler name"
+type ComputeCluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the user wants. No controller writes it.
+	// +required
+	Spec ComputeClusterSpec `json:"spec"`
+	// Status is what the operator saw and did last.
+	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the operator; if this stays, check that the Heliostat operator runs", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
+	// +optional
+	Status ComputeClusterStatus `json:"status,omitempty"`
+}
+
+// ComputeClusterList is a list of ComputeClusters.
+//
+// +kubebuilder:object:root=true
+type ComputeClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ComputeCluster `json:"items"`
+}
+
+// ComputeClusterSpec describes a Ray cluster.
+type ComputeClusterSpec struct {
+	// RayVersion is the version of Ray that the image holds, such as "2.60.0". Supported: 2.52 to 2.60.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^2[.](5[2-9]|60)[.][0-9]+$')",message="rayVersion must be a Ray release from 2.52.0 to 2.60.x, such as \"2.60.0\""
+	// +required
+	RayVersion string `json:"rayVersion"`
+
+	// Image is the container image of head and workers. Default: rayproject/ray:<rayVersion>.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// ImagePullPolicy is when the image is pulled. Default: Kubernetes' own, Always for the tag latest and IfNotPresent for others.
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+	// +optional
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+
+	// Head is the pod that holds the cluster's control plane. It takes no tasks when there are worker groups, unless rayResources says otherwise.
+	// +optional
+	Head HeadSpec `json:"head,omitempty"`
+
+	// WorkerGroups are sets of alike workers. A cluster without any runs everything on its head.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	WorkerGroups []WorkerGroup `json:"workerGroups,omitempty"`
+}
+
+// NodeSpec is what head and workers have in common.
+type NodeSpec struct {
+	// Size is the short way to size the Ray container, by real resource names. Memory and devices become request and limit, cpu a request. Default: cpu 1 and memory 4Gi for the head, 2Gi for a worker. Not beside resources of that container in template.
+	// +kubebuilder:validation:MaxProperties=16
+	// +optional
+	Size corev1.ResourceList `json:"size,omitempty"`
+
+	// RayResources are Ray's logical resources. Keys given here override what is computed from the pod; further keys are custom resources.
+	// +kubebuilder:validation:MaxProperties=64
+	// +optional
+	RayResources map[string]resource.Quantity `json:"rayResources,omitempty"`
+
+	// RayStartParams are further options of "ray start", without the leading dashes; an empty value is a bare flag. Options that the operator owns are refused.
+	// +kubebuilder:validation:MaxProperties=64
+	// +optional
+	RayStartParams map[string]string `json:"rayStartParams,omitempty"`
+
+	// Labels are Ray's node labels, for label selectors of tasks and actors.
+	// +kubebuilder:validation:MaxProperties=64
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Template is a pod template. The operator adds what Ray needs; the Ray container is the one named "ray".
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Template *corev1.PodTemplateSpec `json:"template,omitempty"`
+}
+
+// HeadSpec describes the head pod.
+type HeadSpec struct {
+	NodeSpec `json:",inline"`
+}
+
+// WorkerGroup describes a set of alike workers.
+type WorkerGroup struct {
+	// Name of the group, unique in the cluster; Ray calls it the node type.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="a group's name must be lower-case letters, digits and '-', starting with a letter and ending with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['head', 'headgroup'])",message="the names head and headgroup stand for the head itself; choose another name for the group"
+	// +required
+	Name string `json:"name"`
+
+	// Replicas is the number of workers.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	// +kubebuilder:default=1
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Image of this group's workers. Default: the cluster's image. It must hold the same versions of Ray and Python as the head's.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	NodeSpec `json:",inline"`
+}
+
+// ComputeClusterStatus is what the operator saw and did last.
+type ComputeClusterStatus struct {
+	// ObservedGeneration is the generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Phase is one word for people; programs read conditions.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// Summary holds strings for columns.
+	// +optional
+	Summary ClusterSummary `json:"summary,omitempty"`
+	// Conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, NameConflict.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Epoch counts the heads that this cluster has had.
+	// +optional
+	Epoch int64 `json:"epoch,omitempty"`
+	// Head is the head pod of the current epoch.
+	// +optional
+	Head *HeadStatus `json:"head,omitempty"`
+	// ServiceName is the Service in front of the head.
+	// +optional
+	ServiceName string `json:"serviceName,omitempty"`
+	// DashboardURL is where Ray's dashboard and job API answer inside the Kubernetes cluster.
+	// +optional
+	DashboardURL string `json:"dashboardURL,omitempty"`
+	// TokenSecretName is the Secret whose key auth_token opens the cluster.
+	// +optional
+	TokenSecretName string `json:"tokenSecretName,omitempty"`
+	// Workers counts the workers of all groups.
+	// +optional
+	Workers WorkerCounts `json:"workers,omitempty"`
+	// Groups counts the workers of each group.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Groups []GroupStatus `json:"groups,omitempty"`
+	// Resources are the sums of what the wanted pods ask for, by Kubernetes' resource names.
+	// +optional
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+}
+
+// ClusterSummary holds strings that kubectl shows in columns.
+type ClusterSummary struct {
+	// Ready is "ready/wanted" workers.
+	// +optional
+	Ready string `json:"ready,omitempty"`
+	// CPUs of all wanted pods.
+	// +optional
+	CPUs string `json:"cpus,omitempty"`
+	// Memory of all wanted pods.
+	// +optional
+	Memory string `json:"memory,omitempty"`
+	// GPUs of all wanted pods.
+	// +optional
+	GPUs string `json:"gpus,omitempty"`
+}
+
+// HeadStatus names the head pod of the current epoch.
+type HeadStatus struct {
+	// PodName is the pod's name.
+	PodName string `json:"podName"`
+	// UID of the pod.
+	// +optional
+	UID string `json:"uid,omitempty"`
+	// NodeName is the Kubernetes node it runs on.
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+	// IP of the pod.
+	// +optional
+	IP string `json:"ip,omitempty"`
+	// Since is when the pod was made.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+}
+
+// WorkerCounts counts workers.
+type WorkerCounts struct {
+	// Desired is how many the spec asks for.
+	Desired int32 `json:"desired"`
+	// Created is how many pods there are that are not on their way out.
+	Created int32 `json:"created"`
+	// Ready is how many have joined, as their own health endpoint says.
+	Ready int32 `json:"ready"`
+}
+
+// GroupStatus counts the workers of a group.
+type GroupStatus struct {
+	// Name of the group.
+	Name string `json:"name"`
+
+	WorkerCounts `json:",inline"`
+
+	// Outdated is how many were built from an earlier spec.
+	// +optional
+	Outdated int32 `json:"outdated,omitempty"`
+}

@@ -1,0 +1,32 @@
+package v1alpha1
+
+// Condition types of a ComputeCluster. Ready, Reconciling and Stalled follow
+// kstatus, so that kubectl wait, Argo CD and Flux understand them.
+const (
+	// ConditionReady is True when the head and all wanted workers are ready.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while the operator works towards the spec.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when nothing will change until a person acts.
+	ConditionStalled = "Stalled"
+	// ConditionHeadReady is True when the head answers and takes work.
+	ConditionHeadReady = "HeadReady"
+	// ConditionWorkersReady is True when every wanted worker has joined.
+	ConditionWorkersReady = "WorkersReady"
+	// ConditionUpToDate is True when every pod was built from the spec as it is now.
+	ConditionUpToDate = "UpToDate"
+	// ConditionNameConflict is True while an object that is not the cluster's own
+	// stands under a name that the cluster needs. Absent otherwise.
+	ConditionNameConflict = "NameConflict"
+)
+
+// Phases of a ComputeCluster: one word for people. The set is open; programs
+// read conditions.
+const (
+	PhasePending    = "Pending"
+	PhaseStarting   = "Starting"
+	PhaseReady      = "Ready"
+	PhaseRecovering = "Recovering"
+	PhaseUpdating   = "Updating"
+	PhaseFailed     = "Failed"
+)

@@ -1,0 +1,181 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// OwnerIndex indexes pods by the UID of their controller.
+const OwnerIndex = "metadata.controller.uid"
+
+// Presence is what is known of an object of a fixed name.
+type Presence int
+
+const (
+	// Absent: nothing has the name.
+	Absent Presence = iota
+	// Ours: it is there and belongs to the cluster.
+	Ours
+	// Going: it belongs to the cluster, or to a former one of its name, and is on its
+	// way out.
+	Going
+	// Foreign: it is there and belongs to someone else.
+	Foreign
+)
+
+// Pod is a pod of the cluster with its place.
+type Pod struct {
+	*corev1.Pod
+	At naming.Place
+}
+
+// Seen is all that a pass knows of the world. Pods are the cluster's own, by owner
+// UID, in the order of their names.
+type Seen struct {
+	Pods    []Pod
+	Service *corev1.Service
+	// ServicePresence and TokenPresence tell whose the objects are.
+	ServicePresence Presence
+	TokenPresence   Presence
+	// Record is valid when RecordError is nil.
+	Record      Record
+	RecordError error
+}
+
+// observe reads the world; it writes nothing.
+func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeCluster) (Seen, error) {
+	var seen Seen
+	pods, err := r.ownedPods(ctx, cluster.Namespace, cluster.UID)
+	if err != nil {
+		return seen, err
+	}
+	for i := range pods {
+		// Labels that cannot be read are those of a pod whose labels someone
+		// changed: its place is unknown, and it is replaced like one of a former epoch.
+		at, _ := naming.ParsePlace(pods[i].Labels)
+		seen.Pods = append(seen.Pods, Pod{Pod: &pods[i], At: at})
+	}
+	slices.SortFunc(seen.Pods, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
+	seen.Record, seen.RecordError = recall(cluster, pods)
+
+	var service corev1.Service
+	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.HeadService(cluster.Name)}
+	if seen.ServicePresence, err = presence(r.Client.Get(ctx, key, &service), &service, cluster); err != nil {
+		return seen, fmt.Errorf("read Service %s: %w", key, err)
+	}
+	if seen.ServicePresence == Ours {
+		seen.Service = &service
+	}
+	seen.TokenPresence, err = r.token(ctx, cluster, seen)
+	return seen, err
+}
+
+// token looks whether the token's Secret is there. The operator has no right to list
+// Secrets, so this is a live read; it is spared while no pod has to be made.
+func (r *Reconciler) token(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen) (Presence, error) {
+	if len(seen.Pods) > 0 && alive(seen.Pods) >= int(wantedWorkers(cluster))+1 {
+		return Ours, nil
+	}
+	var secret corev1.Secret
+	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.TokenSecret(cluster.Name)}
+	found, err := presence(r.Live.Get(ctx, key, &secret), &secret, cluster)
+	if err != nil {
+		return found, fmt.Errorf("read Secret %s: %w", key, err)
+	}
+	return found, nil
+}
+
+func (r *Reconciler) ownedPods(ctx context.Context, namespace string, owner types.UID) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{OwnerIndex: string(owner)})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", owner, err)
+	}
+	return list.Items, nil
+}
+
+func presence(err error, obj client.Object, cluster *v1alpha1.ComputeCluster) (Presence, error) {
+	owner := metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))
+	switch {
+	case apierrors.IsNotFound(err):
+		return Absent, nil
+	case err != nil:
+		return Absent, err
+	case kube.IsPredecessors(obj, *owner):
+		return Going, nil
+	case !kube.IsOwned(obj, owner.UID):
+		return Foreign, nil
+	case obj.GetDeletionTimestamp() != nil:
+		return Going, nil
+	default:
+		return Ours, nil
+	}
+}
+
+// leaving tells whether a pod is on its way out.
+func (p Pod) leaving() bool { return p.DeletionTimestamp != nil }
+
+// finished tells whether a pod has ended as a whole and will not run again.
+func (p Pod) finished() bool {
+	return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+}
+
+// ready tells whether the kubelet found the pod ready and it is to stay.
+func (p Pod) ready() bool {
+	if p.leaving() || p.finished() {
+		return false
+	}
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// replaceable tells how long a finished pod stays before it is replaced: so that a pod
+// which fails at once, again and again, comes at most once in retryPeriod.
+func (p Pod) replaceable(now time.Time) time.Duration {
+	return max(0, p.CreationTimestamp.Add(retryPeriod).Sub(now))
+}
+
+const retryPeriod = 10 * time.Second
+
+func alive(pods []Pod) int {
+	count := 0
+	for _, pod := range pods {
+		if !pod.leaving() && !pod.finished() {
+			count++
+		}
+	}
+	return count
+}
+
+func wantedWorkers(cluster *v1alpha1.ComputeCluster) int32 {
+	var sum int32
+	for i := range cluster.Spec.WorkerGroups {
+		sum += replicas(&cluster.Spec.WorkerGroups[i])
+	}
+	return sum
+}
+
+// replicas is the wanted size of a group; 1 where the schema's default did not fill it.
+func replicas(group *v1alpha1.WorkerGroup) int32 {
+	if group.Replicas == nil {
+		return 1
+	}
+	return *group.Replicas
+}

@@ -1,0 +1,114 @@
+// Package cluster keeps each ComputeCluster's pods, Service and Secret at the state
+// that its spec declares.
+//
+// In: ComputeClusters and what belongs to them, from the cache. Out: writes through
+// package kube, a status, events. A pass has four steps: observe reads, Decide chooses,
+// apply writes, Status tells.
+//
+// It never asks a head anything, never touches an object whose owner is not the
+// cluster, and never writes a spec.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+)
+
+// Reconciler reconciles ComputeClusters.
+type Reconciler struct {
+	// Client reads from the cache.
+	Client client.Client
+	// Live reads past the cache.
+	Live   client.Reader
+	Writer *kube.Writer
+	Events telemetry.Recorder
+	Clock  clock.PassiveClock
+}
+
+// Reconcile does one pass over one cluster.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var cluster v1alpha1.ComputeCluster
+	if err := r.Client.Get(ctx, request.NamespacedName, &cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			return ctrl.Result{}, r.hasten(ctx, request.NamespacedName)
+		}
+		return ctrl.Result{}, fmt.Errorf("read ComputeCluster %s: %w", request, err)
+	}
+	if cluster.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil // the garbage collector is at it, or someone else's finalizer
+	}
+	seen, err := r.observe(ctx, &cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	now := r.Clock.Now()
+	plan := Decide(&cluster, seen, now)
+	outcome := r.apply(ctx, &cluster, seen, plan)
+	told := r.tell(ctx, &cluster, Status(&cluster, seen, plan, outcome, now))
+	if outcome.Err == nil {
+		for _, event := range plan.Events {
+			r.Events.Record(&cluster, event)
+		}
+	}
+	return result(plan, errors.Join(outcome.Err, told))
+}
+
+// tell writes the status if it differs in meaning from the one there is.
+func (r *Reconciler) tell(ctx context.Context, cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus) error {
+	if equality.Semantic.DeepEqual(cluster.Status, status) {
+		return nil
+	}
+	wanted := cluster.DeepCopy()
+	wanted.Status = status
+	return r.Writer.Status(ctx, cluster, wanted)
+}
+
+// conflictRetry is how soon to look again after something changed under a pass.
+const conflictRetry = 200 * time.Millisecond
+
+// result turns a pass into when to look again.
+func result(plan Plan, err error) (ctrl.Result, error) {
+	_, terminal := fault.Finding(err)
+	switch {
+	case err == nil:
+		return ctrl.Result{RequeueAfter: plan.Wake}, nil
+	case terminal:
+		return ctrl.Result{RequeueAfter: recheck}, nil
+	case fault.IsWait(err):
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	default:
+		return ctrl.Result{}, err
+	}
+}
+
+// hasten shortens the grace of pods whose cluster is gone, which the garbage collector
+// would give their full grace. The API server is asked first: the cache may just not
+// know of the cluster yet.
+func (r *Reconciler) hasten(ctx context.Context, name types.NamespacedName) error {
+	var pods podsOf
+	if err := pods.read(ctx, r.Client, name); err != nil || len(pods.items) == 0 {
+		return err
+	}
+	var cluster v1alpha1.ComputeCluster
+	err := r.Live.Get(ctx, name, &cluster)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read ComputeCluster %s: %w", name, err)
+	}
+	return r.remove(ctx, pods.orphans(cluster.UID))
+}

@@ -1,0 +1,128 @@
+package pod
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// Ports of a Ray node, as Ray itself sets them by default. The metrics port is random
+// unless fixed; 8080 is what monitoring of Ray on Kubernetes expects.
+const (
+	PortGCS       = 6379
+	PortDashboard = 8265
+	PortClient    = 10001
+	PortMetrics   = 8080
+	PortServe     = 8000
+	portAgent     = 52365
+)
+
+// HeadPorts are the named ports of a head, in the order in which its Service lists them.
+func HeadPorts() []corev1.ContainerPort {
+	return []corev1.ContainerPort{
+		{Name: "gcs", ContainerPort: PortGCS, Protocol: corev1.ProtocolTCP},
+		{Name: "dashboard", ContainerPort: PortDashboard, Protocol: corev1.ProtocolTCP},
+		{Name: "client", ContainerPort: PortClient, Protocol: corev1.ProtocolTCP},
+		{Name: "metrics", ContainerPort: PortMetrics, Protocol: corev1.ProtocolTCP},
+		{Name: "serve", ContainerPort: PortServe, Protocol: corev1.ProtocolTCP},
+	}
+}
+
+func ports(d *draft) {
+	wanted := HeadPorts()
+	if !d.isHead() {
+		wanted = slices.DeleteFunc(wanted, func(p corev1.ContainerPort) bool { return p.Name != "metrics" && p.Name != "serve" })
+	}
+	for _, port := range wanted {
+		taken := slices.ContainsFunc(d.ray.Ports, func(p corev1.ContainerPort) bool {
+			return p.Name == port.Name || p.ContainerPort == port.ContainerPort
+		})
+		if !taken {
+			d.ray.Ports = append(d.ray.Ports, port)
+		}
+	}
+}
+
+// headAddress is where workers find the head: the Service of the cluster.
+func headAddress(d *draft) string {
+	return fmt.Sprintf("%s.%s.svc:%d", naming.HeadService(d.cluster.Name), d.cluster.Namespace, PortGCS)
+}
+
+// startCommand runs "ray start" itself, without a shell between, so that nothing of
+// the spec is ever interpreted, and a signal reaches Ray.
+func startCommand(d *draft) {
+	options := map[string]string{
+		"block":                       "",
+		"dashboard-agent-listen-port": fmt.Sprint(portAgent),
+		"metrics-export-port":         fmt.Sprint(PortMetrics),
+	}
+	if d.isHead() {
+		options["head"] = ""
+		options["port"] = fmt.Sprint(PortGCS)
+		options["dashboard-host"] = "0.0.0.0"
+		options["dashboard-port"] = fmt.Sprint(PortDashboard)
+		options["ray-client-server-port"] = fmt.Sprint(PortClient)
+		options["no-monitor"] = "" // Ray's own autoscaler has nothing to scale here
+	} else {
+		options["address"] = headAddress(d)
+	}
+	maps.Copy(options, rayResources(d))
+	if len(d.node.Labels) > 0 {
+		options["labels"] = labelList(d.node.Labels)
+	}
+	for name, value := range d.node.RayStartParams {
+		options[name] = value
+	}
+	d.ray.Command = []string{"ray", "start"}
+	d.ray.Args = nil
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		argument := "--" + name
+		if options[name] != "" {
+			argument += "=" + options[name]
+		}
+		d.ray.Args = append(d.ray.Args, literal(argument))
+	}
+}
+
+// labelList is the form in which ray start takes node labels: k=v,k=v.
+func labelList(labels map[string]string) string {
+	pairs := make([]string, 0, len(labels))
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, key+"="+labels[key])
+	}
+	return strings.Join(pairs, ",")
+}
+
+// literal keeps the kubelet from expanding $(VAR) in an argument.
+func literal(argument string) string { return strings.ReplaceAll(argument, "$(", "$$(") }
+
+// Probes ask Ray's own health endpoints, which need no token. Until a pod has started
+// it is asked every second, because readiness is what users wait for. A head has
+// started when its own raylet has joined, and is ready while the control service
+// answers. Liveness is lenient: the endpoints give the control service 100 ms, which a
+// busy head misses now and then.
+func probes(d *draft) {
+	raylet := probe("/api/local_raylet_healthz", portAgent)
+	answer := raylet
+	if d.isHead() {
+		answer = probe("/api/gcs_healthz", PortDashboard)
+	}
+	// An hour: a worker may wait for its head as long as that is being scheduled.
+	fillPointer(&d.ray.StartupProbe, timed(raylet, 1, 3600))
+	fillPointer(&d.ray.ReadinessProbe, timed(answer, 5, 3))
+	fillPointer(&d.ray.LivenessProbe, timed(answer, 10, 12))
+}
+
+func probe(path string, port int) corev1.ProbeHandler {
+	return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(int32(port))}}
+}
+
+func timed(handler corev1.ProbeHandler, periodSeconds, failures int32) corev1.Probe {
+	return corev1.Probe{ProbeHandler: handler, PeriodSeconds: periodSeconds, TimeoutSeconds: 5, FailureThreshold: failures}
+}

@@ -1,0 +1,79 @@
+// Package fault sorts errors into what a controller must do about them.
+//
+// In: errors of the API server and of our own steps. Out: three sorts, told apart
+// with errors.As: plain (try again with back-off), Wait (normal, come back later) and
+// Terminal (a person has to act). An error is returned, never set on an object in
+// passing, and it is never compared by its text.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Wait says that something is under way and that its end will bring a new pass.
+type Wait struct{ For string }
+
+// Error names what is waited for.
+func (w *Wait) Error() string { return "wait for " + w.For }
+
+// Terminal says that nothing will change until a person acts.
+type Terminal struct{ Finding reason.Finding }
+
+// Error is the finding's code and text.
+func (t *Terminal) Error() string { return t.Finding.Code + ": " + t.Finding.Text }
+
+// IsWait tells whether an error, or every error joined in it, is a Wait.
+func IsWait(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // walks the tree by hand
+		for _, part := range joined.Unwrap() {
+			if !IsWait(part) {
+				return false
+			}
+		}
+		return true
+	}
+	var wait *Wait
+	return errors.As(err, &wait)
+}
+
+// Finding is what a terminal error says, if there is one in err.
+func Finding(err error) (reason.Finding, bool) {
+	var terminal *Terminal
+	if errors.As(err, &terminal) {
+		return terminal.Finding, true
+	}
+	return reason.Finding{}, false
+}
+
+// Refused tells whether the API server understood a request and would not have it:
+// quota, admission, an invalid object, a missing right. Trying again helps only
+// after someone changed something, so it is shown.
+func Refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// Refusal is the finding for a refused request about an object, in the API server's
+// own words.
+func Refusal(object string, err error) reason.Finding {
+	return reason.CreateRefused.Of(object, strings.TrimSuffix(err.Error(), "."))
+}
+
+// Conflict is the terminal error for a name that something of others' has taken.
+func Conflict(object string) error {
+	return &Terminal{Finding: reason.NameConflict.Of(object)}
+}
+
+// Wrap gives an error the verb and object that it was met at, and keeps its sort.
+func Wrap(err error, format string, values ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(values, err)...)
+}

@@ -1,0 +1,169 @@
+// Package kube is the only one that writes to Kubernetes.
+//
+// In: whole objects and what a decision was made on: owner, UID, resourceVersion.
+// Out: the object as the API server has it, or an error that package fault sorts.
+//
+// Every write is safe to repeat. Create is POST under a deterministic name; what is
+// already there is ours by owner UID, or it is left alone. Delete carries the UID that
+// was judged, and an update what it was based on.
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+)
+
+// FieldOwner is the field manager of every write.
+const FieldOwner = "heliostat"
+
+// Writer writes. Live reads past the cache, where a write met something unexpected.
+type Writer struct {
+	Client client.Client
+	Live   client.Reader
+}
+
+// Create makes an object and gives true, or finds that it is there already and ours,
+// and gives false. obj has its UID afterwards. Pass
+// client.DisableReadYourWritesConsistency for a kind that the cache does not hold.
+// Errors: Wait where ours is on its way out, Terminal (NameConflict) where it is not
+// ours, else the API server's.
+func (w *Writer) Create(ctx context.Context, obj client.Object, options ...client.CreateOption) (bool, error) {
+	err := w.Client.Create(ctx, obj, append(options, client.FieldOwner(FieldOwner))...)
+	if !apierrors.IsAlreadyExists(err) {
+		return err == nil, fault.Wrap(err, "create %s", w.describe(obj))
+	}
+	return false, w.examine(ctx, obj)
+}
+
+// examine looks at what stands under the name that obj was to have.
+func (w *Writer) examine(ctx context.Context, obj client.Object) error {
+	owner := metav1.GetControllerOf(obj)
+	found, err := w.empty(obj)
+	if err != nil {
+		return err
+	}
+	err = w.Live.Get(ctx, client.ObjectKeyFromObject(obj), found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return &fault.Wait{For: w.describe(obj) + ", which just went"}
+	case err != nil:
+		return fmt.Errorf("read %s: %w", w.describe(obj), err)
+	case owner == nil || !IsOwned(found, owner.UID) && !IsPredecessors(found, *owner):
+		return fault.Conflict(w.describe(obj))
+	case found.GetDeletionTimestamp() != nil || !IsOwned(found, owner.UID):
+		return &fault.Wait{For: w.describe(obj) + " to be gone"}
+	}
+	obj.SetUID(found.GetUID())
+	obj.SetCreationTimestamp(found.GetCreationTimestamp())
+	return nil
+}
+
+func (w *Writer) empty(obj client.Object) (client.Object, error) {
+	gvk, err := apiutil.GVKForObject(obj, w.Client.Scheme())
+	if err != nil {
+		return nil, fmt.Errorf("find the kind of %T: %w", obj, err)
+	}
+	fresh, err := w.Client.Scheme().New(gvk)
+	if err != nil {
+		return nil, fmt.Errorf("make a %s: %w", gvk.Kind, err)
+	}
+	return fresh.(client.Object), nil //nolint:forcetypeassert // the scheme gave the type of a client.Object
+}
+
+// Apply brings the fields of an apply configuration in. It must carry the UID of the
+// object seen, so that it can never make a new one or change a successor.
+func (w *Writer) Apply(ctx context.Context, config runtime.ApplyConfiguration, what string) error {
+	err := w.Client.Apply(ctx, config, client.FieldOwner(FieldOwner), client.ForceOwnership, client.DisableReadYourWritesConsistency)
+	return fault.Wrap(err, "apply %s", what)
+}
+
+// Delete removes the very object that was judged. That it is gone already, or that
+// another has its name by now, is success.
+func (w *Writer) Delete(ctx context.Context, obj client.Object, graceSeconds *int64) error {
+	uid := obj.GetUID()
+	options := &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, GracePeriodSeconds: graceSeconds}
+	err := w.Client.Delete(ctx, obj, options)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fault.Wrap(err, "delete %s", w.describe(obj))
+}
+
+// Annotate sets an annotation of the object as it was seen, and brings obj up to date
+// with what was written. If the object has changed since it was seen, it fails with a
+// conflict and nothing is written.
+func (w *Writer) Annotate(ctx context.Context, obj client.Object, key, value string) error {
+	seen := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of its original
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	obj.SetAnnotations(annotations)
+	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
+	return fault.Wrap(w.Client.Patch(ctx, obj, patch, client.FieldOwner(FieldOwner)), "annotate %s", w.describe(obj))
+}
+
+// Status writes the difference between the status that was seen and the one that is
+// wanted. That the object is gone is success.
+func (w *Writer) Status(ctx context.Context, seen, wanted client.Object) error {
+	err := w.Client.Status().Patch(ctx, wanted, client.MergeFrom(seen), client.FieldOwner(FieldOwner))
+	return fault.Wrap(client.IgnoreNotFound(err), "write the status of %s", w.describe(seen))
+}
+
+// IsOwned tells whether the object's controller is the one with the UID.
+func IsOwned(obj metav1.Object, owner types.UID) bool {
+	ref := metav1.GetControllerOf(obj)
+	return ref != nil && ref.UID == owner
+}
+
+// IsPredecessors tells whether the object's controller has the owner's kind and name but
+// another UID: that owner was deleted, and the garbage collector has yet to come by.
+func IsPredecessors(obj metav1.Object, owner metav1.OwnerReference) bool {
+	ref := metav1.GetControllerOf(obj)
+	return ref != nil && ref.UID != owner.UID && ref.Kind == owner.Kind && ref.Name == owner.Name && ref.APIVersion == owner.APIVersion
+}
+
+func (w *Writer) describe(obj client.Object) string {
+	kind := "object"
+	if gvk, err := apiutil.GVKForObject(obj, w.Client.Scheme()); err == nil {
+		kind = gvk.Kind
+	}
+	return fmt.Sprintf("%s %s/%s", kind, obj.GetNamespace(), obj.GetName())
+}
+
+// Batches runs n acts in parallel batches that double: 1, 2, 4 and so on. One that
+// fails does not keep its batch from going on, but after a batch in which every act
+// failed the rest is not tried: what refused them all would refuse more. It gives the
+// error of each act; an act that was not tried has none.
+func Batches(n int, act func(i int) error) []error {
+	errs := make([]error, n)
+	for begin, size := 0, 1; begin < n; begin, size = begin+size, size*2 {
+		end := min(begin+size, n)
+		var failed atomic.Int32
+		var group sync.WaitGroup
+		for i := begin; i < end; i++ {
+			group.Go(func() {
+				if errs[i] = act(i); errs[i] != nil {
+					failed.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		if int(failed.Load()) == end-begin {
+			break
+		}
+	}
+	return errs
+}

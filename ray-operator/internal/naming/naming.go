@@ -1,0 +1,135 @@
+// Package naming derives the names, labels and hashes of what belongs to a
+// cluster. It is the only package that shortens a name or hashes anything.
+//
+// In: the cluster's name and UID, and a pod's place: group, slot, epoch. Out: names
+// that are functions of these alone, so that a stale view can ask for the same
+// object twice but never for a twin of it.
+//
+// It is pure. It never looks at what exists, and it never draws a random number.
+package naming
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+const (
+	// MaxCluster is the longest name of a cluster, in characters: with the suffixes
+	// of its Service and Secret it stays within the 63 of a DNS label.
+	MaxCluster = 50
+	// MaxGroup is the longest name of a worker group, in characters.
+	MaxGroup = 40
+	// maxPod is the longest name of a pod, in characters. A pod's name is its host
+	// name, which the kubelet cuts at 63.
+	maxPod = 63
+	// shortHash and longHash are lengths in characters of 5 bits each. A name that
+	// was cut leans on its hash alone, hence the longer one.
+	shortHash, longHash = 5, 13
+)
+
+// Place is where a pod sits in its cluster. Its zero slot and group are the head's.
+type Place struct {
+	Group string
+	Slot  int
+	Epoch int64
+}
+
+// Pod is the name of a pod: <cluster>-<group>-<slot>-<hash>, or
+// <cluster>-head-<hash> where the place has no group. The hash covers the cluster's
+// UID and the whole place; a name that would be too long is cut, and then carries a
+// longer hash, so that different places never share a name.
+func Pod(cluster string, uid types.UID, at Place) string {
+	base := cluster + "-head"
+	if at.Group != "" {
+		base = fmt.Sprintf("%s-%s-%d", cluster, at.Group, at.Slot)
+	}
+	digest := hash(string(uid), cluster, at.Group, strconv.Itoa(at.Slot), strconv.FormatInt(at.Epoch, 10))
+	if len(base)+1+shortHash <= maxPod {
+		return base + "-" + digest[:shortHash]
+	}
+	cut := strings.TrimRight(base[:maxPod-1-longHash], "-")
+	return cut + "-" + digest[:longHash]
+}
+
+// HeadService is the name of the Service in front of a cluster's head.
+func HeadService(cluster string) string { return cluster + "-head" }
+
+// TokenSecret is the name of the Secret that holds a cluster's token.
+func TokenSecret(cluster string) string { return cluster + "-token" }
+
+// ClusterLabels are the labels of every object that belongs to a cluster.
+func ClusterLabels(cluster string) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name":       "ray",
+		"app.kubernetes.io/instance":   cluster,
+		"app.kubernetes.io/managed-by": "heliostat",
+		v1alpha1.LabelCluster:          cluster,
+	}
+}
+
+// PodLabels are the labels of the pod at a place.
+func PodLabels(cluster string, at Place) map[string]string {
+	labels := ClusterLabels(cluster)
+	labels[v1alpha1.LabelEpoch] = strconv.FormatInt(at.Epoch, 10)
+	labels[v1alpha1.LabelRole] = v1alpha1.RoleHead
+	if at.Group != "" {
+		labels[v1alpha1.LabelRole] = v1alpha1.RoleWorker
+		labels[v1alpha1.LabelGroup] = at.Group
+		labels[v1alpha1.LabelSlot] = strconv.Itoa(at.Slot)
+	}
+	return labels
+}
+
+// HeadSelector selects the head pod of one epoch and no other.
+func HeadSelector(cluster string, epoch int64) map[string]string {
+	return map[string]string{
+		v1alpha1.LabelCluster: cluster,
+		v1alpha1.LabelRole:    v1alpha1.RoleHead,
+		v1alpha1.LabelEpoch:   strconv.FormatInt(epoch, 10),
+	}
+}
+
+// ParsePlace reads a pod's place from its labels, or fails where they were not made
+// by PodLabels.
+func ParsePlace(labels map[string]string) (Place, error) {
+	epoch, err := strconv.ParseInt(labels[v1alpha1.LabelEpoch], 10, 64)
+	if err != nil || epoch < 1 {
+		return Place{}, fmt.Errorf("parse label %s: %q is not a positive number", v1alpha1.LabelEpoch, labels[v1alpha1.LabelEpoch])
+	}
+	if labels[v1alpha1.LabelRole] == v1alpha1.RoleHead {
+		return Place{Epoch: epoch}, nil
+	}
+	slot, err := strconv.Atoi(labels[v1alpha1.LabelSlot])
+	if err != nil || slot < 0 || labels[v1alpha1.LabelGroup] == "" {
+		return Place{}, fmt.Errorf("parse labels of a worker: group %q, slot %q", labels[v1alpha1.LabelGroup], labels[v1alpha1.LabelSlot])
+	}
+	return Place{Group: labels[v1alpha1.LabelGroup], Slot: slot, Epoch: epoch}, nil
+}
+
+// IntentHash is the hash of a user's intent, with the version of the normal form it
+// was taken from. The normal form must marshal to JSON; map keys are sorted there.
+func IntentHash(version string, normal any) (string, error) {
+	text, err := json.Marshal(normal)
+	if err != nil {
+		return "", fmt.Errorf("hash intent: %w", err)
+	}
+	return version + "-" + hash(string(text))[:longHash], nil
+}
+
+// hash is the lower-case base32 of the SHA-256 of the parts, each with its length
+// before it, so that no two lists of parts read alike.
+func hash(parts ...string) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum.Sum(nil)))
+}

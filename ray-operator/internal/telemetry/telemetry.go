@@ -1,0 +1,35 @@
+// Package telemetry turns what a controller did into events.
+//
+// In: an object and a finding of the catalogue. Out: one event of events.k8s.io per
+// change that happened, with the catalogue's code as its reason. It is called after
+// the change and never decides anything; an event that cannot be written is lost.
+package telemetry
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Event is something that happened to an object and that a person gains by knowing.
+type Event struct {
+	Finding reason.Finding
+	// Action is what the operator did about it, such as Replace.
+	Action string
+	// Warning marks what a person should look at.
+	Warning bool
+}
+
+// Recorder writes events.
+type Recorder struct{ Events events.EventRecorder }
+
+// Record writes one event about an object.
+func (r Recorder) Record(about runtime.Object, event Event) {
+	kind := corev1.EventTypeNormal
+	if event.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	r.Events.Eventf(about, nil, kind, event.Finding.Code, event.Action, "%s", event.Finding.Text)
+}
