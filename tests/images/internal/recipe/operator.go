@@ -24,8 +24,8 @@ type Programs map[string]string
 // operatorPrograms are the programs of the operator's image.
 var operatorPrograms = Programs{"operator": "./ray-operator/cmd/operator"}
 
-// operatorUser is nobody in particular: no file of any image belongs to it.
-const operatorUser = "65532:65532"
+// operatorConfig runs the operator as nobody in particular: no file of any image belongs to that user.
+var operatorConfig = v1.Config{User: "65532:65532", Entrypoint: []string{"/operator"}}
 
 // Operator builds the operator's programs and returns the recipe of an image that holds them and nothing else. The
 // programs are kept in the directory binaries, where Go finds that they need not be linked again; the key follows
@@ -51,7 +51,7 @@ func operator(ctx context.Context, repository, binaries string, programs Program
 	recipe := Recipe{
 		Name:   "operator",
 		Ref:    "localhost/heliostat/operator:dev",
-		Config: v1.Config{User: operatorUser, Entrypoint: []string{"/operator"}},
+		Config: operatorConfig,
 		Inputs: inputs,
 	}
 	recipe.Build = func(ctx context.Context, dir string) (v1.Image, error) {
