@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# The main job in one command: a real local Kubernetes, the operator installed by its chart, a ComputeCluster, and a
+# Ray program on it. usage: demo.sh [up|down]. It can be run again at any time; what is there is used.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+NAME=heliostat NODES=2 LOGS=.state/logs/demo
+export LOCALKUBE_NAME=$NAME
+mkdir -p bin "$LOGS"
+START=$SECONDS
+
+say() { printf '\n[%3ds] %s\n' $((SECONDS - START)) "$*"; }
+
+# step TITLE COMMAND...: runs a command quietly, and says how long it took or where it failed.
+step() {
+  local title=$1 log began=$SECONDS
+  shift
+  log="$LOGS/$(tr -cs 'a-z0-9\n' - <<<"${title,,}").log"
+  printf '[%3ds] %s ... ' $((SECONDS - START)) "$title"
+  if "$@" >"$log" 2>&1; then
+    printf 'ok (%ds)\n' $((SECONDS - began))
+  else
+    printf 'FAILED\n' >&2
+    tail -n 20 "$log" >&2
+    printf '\nThe whole log: %s\nRun "make demo" again after mending it; what was done so far is kept.\n' "$log" >&2
+    exit 1
+  fi
+}
+
+tool() { step "build $1" go build -C "$2" -o "$PWD/bin/$1" "$3"; }
+
+if [ "${1:-up}" = down ]; then
+  [ -x bin/localkube ] || tool localkube tests/localkube .
+  step "take the local Kubernetes down" bin/localkube down --name $NAME
+  exit 0
+fi
+
+if [ "$(id -u)" != 0 ]; then
+  echo "make demo makes network namespaces, mounts and containers, so it needs root: sudo make demo" >&2
+  exit 1
+fi
+
+say "Programs (the first time: about 10 minutes on 2 cores, most of it linking Kubernetes)"
+tool localkube tests/localkube .
+tool images tests/images .
+echo "Debian packages that are missing and will be installed: $( (bin/localkube deps --missing; bin/images deps --missing) | sort -u | paste -sd' ' | sed 's/^$/none/')"
+step "install Debian packages" sh -c 'bin/localkube deps --install && bin/images deps --install'
+bin/images build ray >"$LOGS/ray.tar" 2>"$LOGS/image-ray.log" & RAY=$!
+step "link Kubernetes, etcd and kubectl into one binary" bin/localkube build
+step "build helm" make bin/helm
+step "build the operator's image" sh -c "bin/images build operator >$LOGS/operator.tar"
+step "build Ray's image from PyPI" sh -c "tail -f --pid=$RAY $LOGS/image-ray.log; test -s $LOGS/ray.tar"
+
+say "Kubernetes"
+step "start a control plane and $NODES nodes" bin/localkube up --name $NAME --nodes $NODES \
+  --image "$(cat "$LOGS/operator.tar")" --image "$(cat "$LOGS/ray.tar")"
+KUBECONFIG=$(bin/localkube kubeconfig --name $NAME)
+KUBECTL=$(bin/localkube kubectl --name $NAME)
+export KUBECONFIG
+kubectl() { "$KUBECTL" "$@"; }
+step "load the operator's image" bin/localkube load --name $NAME "$(cat "$LOGS/operator.tar")"
+step "install the operator with helm" bin/helm upgrade --install heliostat helm-chart/heliostat \
+  --namespace heliostat-system --create-namespace --wait --timeout 3m
+
+say "A ComputeCluster"
+cat ray-operator/config/samples/cluster.yaml
+step "apply it" kubectl apply -f ray-operator/config/samples/cluster.yaml
+step "wait until it is Ready" kubectl wait --for=condition=Ready computecluster/demo --timeout=5m
+HEAD=$(kubectl get computecluster demo -o 'jsonpath={.status.head.podName}')
+
+say "A Ray program on it"
+kubectl exec -i "$HEAD" -c ray -- sh -c 'mkdir -p /tmp/demo && cat >/tmp/demo/program.py' <demo/program.py
+kubectl exec "$HEAD" -c ray -- ray job submit --address http://127.0.0.1:8265 --working-dir /tmp/demo -- python3 program.py \
+  2>&1 | tee "$LOGS/program.log"
+grep -q "succeeded" "$LOGS/program.log" || { echo "the program did not succeed; see $LOGS/program.log" >&2; exit 1; }
+
+say "What there is now"
+kubectl get nodes -o wide
+echo
+kubectl get pods -o wide
+echo
+kubectl get computeclusters -o wide
+cat <<END
+
+[$((SECONDS - START))s] Done.
+
+  export KUBECONFIG=$KUBECONFIG
+  alias kubectl=$KUBECTL
+
+  The dashboard:         kubectl port-forward service/demo-head 8265    then open http://127.0.0.1:8265
+  and its token:         kubectl get secret demo-token -o jsonpath='{.data.auth_token}' | base64 -d
+  A cluster of your own: kubectl apply -f FILE      (samples: ray-operator/config/samples)
+  Scale this one:        kubectl edit computecluster demo     and change replicas
+  Take it all down:      make demo-down
+END
