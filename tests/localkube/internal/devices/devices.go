@@ -5,8 +5,8 @@
 // In come names of resources with a number of devices each. Out goes one device
 // plugin server for each name, on a socket in <kubelet>/plugins_registry: the
 // kubelet finds it there by itself, also after a restart, and asks who it is.
-// The other way, a plugin that calls <device-plugins>/kubelet.sock, has a path
-// that is compiled into the kubelet and that kubelets of one machine would share.
+// (The older way, calling the kubelet at device-plugins/kubelet.sock, has a path
+// compiled in, outside its root directory, and leaves restarts to the plugin.)
 //
 // It must never touch a device or a driver: a container gets an environment
 // variable and nothing else.
@@ -123,12 +123,12 @@ func (p *plugin) serve(ctx context.Context) error {
 	return nil
 }
 
-// GetInfo tells a kubelet that has found the socket who is behind it.
+// GetInfo tells a kubelet that has found the socket who is behind it. It gives no
+// endpoint, which means the same socket: the kubelet may see it at another path.
 func (p *plugin) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
 	return &registration.PluginInfo{
 		Type:              registration.DevicePlugin,
 		Name:              p.resource,
-		Endpoint:          p.socket,
 		SupportedVersions: []string{deviceplugin.Version},
 	}, nil
 }

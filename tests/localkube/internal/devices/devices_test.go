@@ -44,11 +44,11 @@ func (k kubelet) register(resource string) found {
 	if err != nil {
 		k.t.Fatalf("ask %s: %v", socket, err)
 	}
-	want := registration.PluginInfo{Type: "DevicePlugin", Name: resource, Endpoint: socket, SupportedVersions: []string{"v1beta1"}}
+	want := registration.PluginInfo{Type: "DevicePlugin", Name: resource, SupportedVersions: []string{"v1beta1"}}
 	if info.Type != want.Type || info.Name != want.Name || info.Endpoint != want.Endpoint || !cmp.Equal(info.SupportedVersions, want.SupportedVersions) {
 		k.t.Fatalf("plugin says it is %v, want %v", info, &want)
 	}
-	f := found{plugin: deviceplugin.NewDevicePluginClient(k.dial(info.Endpoint))}
+	f := found{plugin: deviceplugin.NewDevicePluginClient(k.dial(socket))}
 	if f.stream, err = f.plugin.ListAndWatch(k.ctx, &deviceplugin.Empty{}); err != nil {
 		k.t.Fatalf("list devices of %s: %v", resource, err)
 	}
