@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
@@ -86,7 +87,7 @@ func result(plan Plan, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil:
 		return ctrl.Result{RequeueAfter: plan.Wake}, nil
-	case terminal:
+	case terminal, fault.Refused(err): // in the status by now; trying faster would not help
 		return ctrl.Result{RequeueAfter: recheck}, nil
 	case fault.IsWait(err):
 		return ctrl.Result{RequeueAfter: time.Second}, nil
@@ -110,5 +111,9 @@ func (r *Reconciler) hasten(ctx context.Context, name types.NamespacedName) erro
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read ComputeCluster %s: %w", name, err)
 	}
-	return r.remove(ctx, pods.orphans(cluster.UID))
+	orphans := pods.orphans(cluster.UID)
+	if len(orphans) > 0 {
+		log.FromContext(ctx).Info("hastening pods whose cluster is gone", "pods", len(orphans))
+	}
+	return r.remove(ctx, orphans)
 }

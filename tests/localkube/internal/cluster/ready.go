@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -73,8 +72,8 @@ func (c *Cluster) controlPlane(ctx context.Context) error {
 // changes or deletes stays changed.
 func (c *Cluster) applyManifests(ctx context.Context) error {
 	done := c.Instance.Path("manifests-applied")
-	if _, err := os.Stat(done); !errors.Is(err, fs.ErrNotExist) || c.set.State.Nodes == 0 {
-		return err
+	if _, err := os.Stat(done); err == nil || c.set.State.Nodes == 0 {
+		return nil
 	}
 	_, err := process.Run(ctx, c.groups, c.Instance.Names.Cgroup("work"), c.set.Kubectl(),
 		"--kubeconfig", c.Instance.Kubeconfig(), "apply", "--server-side", "--force-conflicts",
