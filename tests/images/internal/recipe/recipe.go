@@ -78,7 +78,7 @@ func readInputs(repository, name string, files ...string) (map[string]string, er
 // machineFiles are patterns of what differs from build to build and has no place in an image: devices, which the
 // container runtime makes, and what the package manager and programs leave behind.
 var machineFiles = []string{"./dev/*", "./proc/*", "./sys/*", "./run/*", "./tmp/*", "./var/tmp/*", "./var/log/*.log",
-	"./var/log/apt/*", "./var/cache/apt/*.bin", "./var/cache/ldconfig/aux-cache", "./etc/machine-id"}
+	"./var/log/apt/*", "./var/cache/apt/*", "./var/lib/apt/lists/*", "./var/cache/ldconfig/aux-cache", "./etc/machine-id"}
 
 // assemble packs each tree into a layer of its own and the layers into an image.
 func assemble(ctx context.Context, dir string, config v1.Config, trees ...archive.Tree) (v1.Image, error) {
