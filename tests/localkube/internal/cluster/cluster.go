@@ -211,10 +211,14 @@ func (c *Cluster) run(ctx context.Context, archives []imagestore.Archive) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if err := c.each(ctx, c.node); err != nil {
+	since := time.Now()
+	if c.kubeletsRun() {
+		since = time.Time{}
+	}
+	if err := c.each(ctx, c.bootNode); err != nil {
 		return err
 	}
-	if err := c.ready(ctx); err != nil {
+	if err := c.ready(ctx, since); err != nil {
 		return err
 	}
 	if err := c.store().Load(ctx, c.set.Nodes(), archives); err != nil {
@@ -349,6 +353,7 @@ func (c *Cluster) nodeProcesses(n instance.Node) []int {
 	return append(c.groups.Processes(c.set.MemberCgroup(n.Name)), c.groups.Processes(c.set.PodsCgroup(n.Name))...)
 }
 
-func (c *Cluster) node(_ context.Context, i int) error {
+// bootNode starts node i once its containerd answers.
+func (c *Cluster) bootNode(_ context.Context, i int) error {
 	return c.startAll(c.set.NodePrograms(i))
 }

@@ -87,7 +87,7 @@ func (c *Cluster) Start(ctx context.Context, name string) error {
 		if err := c.containerd(ctx, i, "", nil); err != nil {
 			return err
 		}
-		if err := c.node(ctx, i); err != nil {
+		if err := c.bootNode(ctx, i); err != nil {
 			return err
 		}
 		c.Log.Step("%s is booting", name)

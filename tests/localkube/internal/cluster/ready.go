@@ -84,9 +84,20 @@ func (c *Cluster) applyManifests(ctx context.Context) error {
 	return os.WriteFile(done, nil, 0o600)
 }
 
+// kubeletsRun tells whether no kubelet has to be started.
+func (c *Cluster) kubeletsRun() bool {
+	for i := range c.set.Nodes() {
+		if !c.set.NodePrograms(i + 1)[0].Running(c.groups) {
+			return false
+		}
+	}
+	return true
+}
+
 // ready waits for what the first pod needs: a service account, every node
-// Ready, names and services that answer.
-func (c *Cluster) ready(ctx context.Context) error {
+// Ready, names and services that answer. Nodes must have been heard of since
+// the given time.
+func (c *Cluster) ready(ctx context.Context, since time.Time) error {
 	client, err := c.client()
 	if err != nil {
 		return err
@@ -102,7 +113,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 	for i, n := range c.set.Nodes() {
 		kubelet := c.set.NodePrograms(i + 1)[0]
 		err := kubelet.Await(ctx, c.groups, func(ctx context.Context) error {
-			return nodeReady(ctx, client, n.Name)
+			return nodeReady(ctx, client, n.Name, since)
 		})
 		if err != nil {
 			return err
@@ -116,9 +127,16 @@ func (c *Cluster) ready(ctx context.Context) error {
 	return c.allRunning()
 }
 
-// nodeReady also wants the lease to be fresh: a node that was dead a second ago
-// still looks Ready.
-func nodeReady(ctx context.Context, client kubernetes.Interface, name string) error {
+// nodeReady also wants a lease that was renewed since: a node that was dead a
+// moment ago still looks Ready.
+func nodeReady(ctx context.Context, client kubernetes.Interface, name string, since time.Time) error {
+	lease, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if renewed := lease.Spec.RenewTime; renewed == nil || renewed.Time.Before(since) {
+		return fmt.Errorf("node %s has not been heard of since its start", name)
+	}
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err

@@ -122,10 +122,12 @@ func (p Program) Running(h cgroup.Hierarchies) bool {
 	return false
 }
 
-// matches also takes the program for running while it is still nsenter.
+// matches also takes the program for running while it is still nsenter, or is
+// turning into the program: for a moment it then has no command line at all.
+// One that has ended has none either, but is no longer in the control group.
 func (p Program) matches(cmdline string) bool {
 	first, _, _ := strings.Cut(cmdline, "\x00")
-	return first == p.Path || (first == "nsenter" && strings.Contains(cmdline, "\x00"+p.Path+"\x00"))
+	return cmdline == "" || first == p.Path || (first == "nsenter" && strings.Contains(cmdline, "\x00"+p.Path+"\x00"))
 }
 
 // Await polls ready until it returns nil. It gives up when the program ends or

@@ -25,7 +25,7 @@ func TestMatches(t *testing.T) {
 		"/usr/bin/containerd-shim-runc-v2\x00-namespace\x00k8s.io\x00":      false,
 		"sh\x00-c\x00/usr/bin/containerd\x00":                               false,
 		"nsenter\x00--net=/n\x00--\x00/usr/bin/containerd-shim-runc-v2\x00": false,
-		"": false,
+		"": true,
 	} {
 		if got := p.matches(cmdline); got != want {
 			t.Errorf("matches(%q) = %v, want %v", cmdline, got, want)
