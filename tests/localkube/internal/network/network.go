@@ -103,7 +103,7 @@ func (n Network) EnsureMember(member string, addr netip.Addr, routes []Route) er
 		return fmt.Errorf("open network namespace of %s: %w", member, err)
 	}
 	defer h.Close()
-	if err := n.ensurePair(h, ns, member); err != nil {
+	if err := n.ensurePair(h, ns, member, addr); err != nil {
 		return fmt.Errorf("connect %s to bridge %s: %w", member, n.Names.Bridge(), err)
 	}
 	if err := configure(h, addr, routes); err != nil {
@@ -147,7 +147,9 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-func (n Network) ensurePair(h *netlink.Handle, ns netns.NsHandle, member string) error {
+// ensurePair derives the hardware address from the other one: a node that boots
+// again must be found where its neighbours remember it.
+func (n Network) ensurePair(h *netlink.Handle, ns netns.NsHandle, member string, addr netip.Addr) error {
 	outer := n.Names.Link(member)
 	bridge, err := netlink.LinkByName(n.Names.Bridge())
 	if err != nil {
@@ -160,7 +162,11 @@ func (n Network) ensurePair(h *netlink.Handle, ns netns.NsHandle, member string)
 		}
 	}
 	link, err = ensureLink(outer, func(a netlink.LinkAttrs) error {
-		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: a, PeerName: inside, PeerNamespace: netlink.NsFd(ns)})
+		ip := addr.As4()
+		return netlink.LinkAdd(&netlink.Veth{
+			LinkAttrs: a, PeerName: inside, PeerNamespace: netlink.NsFd(ns),
+			PeerHardwareAddr: append(net.HardwareAddr{0x02, 0x6b}, ip[:]...), // 02: locally administered
+		})
 	})
 	if err != nil {
 		return err
