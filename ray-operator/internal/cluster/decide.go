@@ -36,7 +36,7 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, now time.Time) Plan {
 	}
 	plan := Plan{Epoch: seen.Record.Epoch}
 	head := headOf(seen.Pods, plan.Epoch)
-	if wait, lost := plan.loss(head, seen.Record, now); lost {
+	if wait, lost := plan.loss(head, seen, now); lost {
 		plan.beginEpoch(head)
 		head = headOf(seen.Pods, plan.Epoch)
 	} else if wait > 0 {
@@ -99,18 +99,34 @@ func headOf(pods []Pod, epoch int64) *Pod {
 
 // loss judges whether the epoch's head is lost, or for how long to leave a head that
 // failed soon after it was made.
-func (p *Plan) loss(head *Pod, record Record, now time.Time) (wait time.Duration, lost bool) {
+func (p *Plan) loss(head *Pod, seen Seen, now time.Time) (wait time.Duration, lost bool) {
 	switch {
 	case head == nil:
-		return 0, record.HeadUID != ""
+		return 0, seen.Record.HeadUID != ""
 	case head.leaving():
 		return 0, true
 	case head.finished():
 		wait = head.replaceable(now)
 		return wait, wait == 0
+	case seen.Record.HeadUID != "" && seen.Record.HeadUID != head.UID:
+		return 0, true
 	default:
-		return 0, record.HeadUID != "" && record.HeadUID != head.UID
+		return 0, sessionOver(head, seen.Pods)
 	}
+}
+
+// sessionOver tells whether the head's Ray container ended after a worker had joined it.
+// What the kubelet starts in its place is another session, of which that worker knows
+// nothing, though its own raylet still says that it is healthy. A head that nobody had
+// joined is left to the kubelet, whose back-off slows a head that cannot start.
+func sessionOver(head *Pod, pods []Pod) bool {
+	ended := head.endedAt()
+	if ended.IsZero() {
+		return false
+	}
+	return slices.ContainsFunc(pods, func(p Pod) bool {
+		return p.At.Group != "" && p.At.Epoch == head.At.Epoch && p.ready() && p.readySince().Before(ended)
+	})
 }
 
 // beginEpoch lets a new head take over. The number is in the record before anything

@@ -134,16 +134,32 @@ func (p Pod) finished() bool {
 }
 
 // ready tells whether the kubelet found the pod ready and it is to stay.
-func (p Pod) ready() bool {
-	if p.leaving() || p.finished() {
-		return false
-	}
+func (p Pod) ready() bool { return !p.leaving() && !p.finished() && !p.readySince().IsZero() }
+
+// readySince is when the kubelet found the pod ready, zero if it is not.
+func (p Pod) readySince() time.Time {
 	for _, condition := range p.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+			return condition.LastTransitionTime.Time
 		}
 	}
-	return false
+	return time.Time{}
+}
+
+// endedAt is when the pod's Ray container last ended, zero if it never did.
+func (p Pod) endedAt() time.Time {
+	for _, container := range p.Status.ContainerStatuses {
+		if container.Name != v1alpha1.ContainerRay {
+			continue
+		}
+		if ended := container.State.Terminated; ended != nil {
+			return ended.FinishedAt.Time
+		}
+		if ended := container.LastTerminationState.Terminated; ended != nil {
+			return ended.FinishedAt.Time
+		}
+	}
+	return time.Time{}
 }
 
 // replaceable tells how long a finished pod stays before it is replaced: so that a pod
