@@ -4,7 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 NAME=heliostat NODES=2 LOGS=.state/logs/demo
-export LOCALKUBE_NAME=$NAME
 mkdir -p bin "$LOGS"
 START=$SECONDS
 
@@ -42,8 +41,8 @@ fi
 say "Programs (the first time: about 10 minutes on 2 cores, most of it linking Kubernetes)"
 tool localkube tests/localkube .
 tool images tests/images .
-echo "Debian packages that are missing and will be installed: $( (bin/localkube deps --missing; bin/images deps --missing) | sort -u | paste -sd' ' | sed 's/^$/none/')"
-step "install Debian packages" sh -c 'bin/localkube deps --install && bin/images deps --install'
+missing=$( (bin/localkube deps; bin/images deps) | sort -u | paste -sd' ')
+[ -z "$missing" ] || step "install the Debian packages $missing" sh -c 'bin/localkube deps --install && bin/images deps --install'
 bin/images build ray >"$LOGS/ray.tar" 2>"$LOGS/image-ray.log" & RAY=$!
 step "link Kubernetes, etcd and kubectl into one binary" bin/localkube build
 step "build helm" make bin/helm
@@ -54,7 +53,7 @@ say "Kubernetes"
 step "start a control plane and $NODES nodes" bin/localkube up --name $NAME --nodes $NODES \
   --image "$(cat "$LOGS/operator.tar")" --image "$(cat "$LOGS/ray.tar")"
 KUBECONFIG=$(bin/localkube kubeconfig --name $NAME)
-KUBECTL=$(bin/localkube kubectl --name $NAME)
+KUBECTL=$(bin/localkube status --name $NAME | awk '$1 == "kubectl" { print $2 }')
 export KUBECONFIG
 kubectl() { "$KUBECTL" "$@"; }
 step "load the operator's image" bin/localkube load --name $NAME "$(cat "$LOGS/operator.tar")"
