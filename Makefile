@@ -1,0 +1,93 @@
+# "make help" lists the targets. Programs go to bin/, logs to .state/logs, downloads to the user's cache directory.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+TOOLS := bin/helm bin/controller-gen bin/crd-ref-docs
+GO_MODULES := . tests/images tests/localkube tests/tools
+
+##@ See it work
+.PHONY: help demo demo-down
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' Makefile
+
+demo: ## A real Ray program on a ComputeCluster on a real Kubernetes on this machine
+	@demo/demo.sh up
+
+demo-down: ## Take everything down that "make demo" brought up
+	@demo/demo.sh down
+
+##@ Change it
+.PHONY: generate build images clean
+generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim ## Write what is generated from the API's Go types: deepcopy, CRD, chart's copy, reference
+	@tests/tools/generate.sh
+
+build: ## Build the operator and the programs of the tests into bin/
+	@tests/run.sh build
+
+images: bin/images ## Build the container images of the operator, Ray and Redis, without Docker
+	@bin/images build all
+
+clean: ## Remove bin/ and .state/ (downloads and images stay in the user's cache directory)
+	rm -rf bin .state
+
+##@ Test it
+.PHONY: test deps verify lint unit chart integration localkube-test e2e accept bench
+test: ## Run the tests of every layer, those on real Ray included; installs and builds what they need
+	@tests/run.sh
+
+deps: ## Install the Debian packages that the tests need
+	@tests/run.sh deps
+
+verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim ## Fail if anything generated differs from what "make generate" would write
+	@tests/tools/verify.sh
+
+lint: bin/golangci-lint ## Look for mistakes with golangci-lint, in every module
+	@tests/tools/lint.sh
+
+unit: ## Run the tests that need neither root nor a Kubernetes
+	@tests/run.sh unit
+
+chart: bin/helm ## Lint the chart and check what it renders
+	@tests/run.sh chart
+
+integration: ## Run the tests on a real API server
+	@tests/run.sh integration
+
+localkube-test: ## Run the tests of the local Kubernetes: up, down, killed in between, devices, NetworkPolicy
+	@tests/run.sh localkube
+
+e2e: ## Run the tests on real kubelets with real Ray
+	@tests/run.sh e2e
+
+accept: ## Run the full counts and measure the promised times: make accept AREA=first-light
+	@tests/run.sh accept "$(AREA)"
+
+bench: ## Measure against the same pods applied by hand
+	@tests/run.sh bench
+
+# Tools are built again when their module's pins change.
+$(TOOLS): tests/tools/go.mod tests/tools/go.sum
+	@mkdir -p bin
+	@go build -C tests/tools -o $(CURDIR)/$@ $(PACKAGE)
+	@touch $@
+bin/helm: PACKAGE = helm.sh/helm/v4/cmd/helm
+bin/controller-gen: PACKAGE = sigs.k8s.io/controller-tools/cmd/controller-gen
+bin/crd-ref-docs: PACKAGE = github.com/elastic/crd-ref-docs
+
+bin/golangci-lint: tests/tools/lint/go.mod tests/tools/lint/go.sum
+	@mkdir -p bin
+	@go build -C tests/tools/lint -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+# Our own programs: go build knows best when there is something to do.
+.PHONY: bin/crdtrim bin/images bin/localkube bin/operator
+bin/crdtrim:
+	@go build -C tests/tools -o $(CURDIR)/$@ ./crdtrim
+bin/images:
+	@go build -C tests/images -o $(CURDIR)/$@ .
+bin/localkube:
+	@go build -C tests/localkube -o $(CURDIR)/$@ .
+bin/operator:
+	@CGO_ENABLED=0 go build -o $@ ./ray-operator/cmd/operator

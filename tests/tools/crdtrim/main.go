@@ -1,0 +1,136 @@
+// Command crdtrim makes what controller-gen says of a kind fit to be installed.
+//
+// In, on standard input: a CustomResourceDefinition. Out, on standard output: the same
+// one, in which a pod template takes little room, may leave out its containers, and
+// keeps the fields of a Kubernetes newer than the one it was generated with.
+//
+// It must never change anything outside pod templates, apart from one annotation.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+func main() {
+	if err := run(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "crdtrim:", err)
+		os.Exit(1)
+	}
+}
+
+func run(in io.Reader, out io.Writer) error {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return fmt.Errorf("read the definition: %w", err)
+	}
+	trimmed, err := Trim(text)
+	if err != nil {
+		return err
+	}
+	if _, err := out.Write(trimmed); err != nil {
+		return fmt.Errorf("write the definition: %w", err)
+	}
+	return nil
+}
+
+// Trim gives the definition without the descriptions of pod templates, and with the
+// annotation that makes Helm keep it, and so every object of the kind, at uninstall.
+func Trim(definition []byte) ([]byte, error) {
+	var crd map[string]any
+	if err := yaml.Unmarshal(definition, &crd); err != nil {
+		return nil, fmt.Errorf("parse the definition: %w", err)
+	}
+	annotations, ok := descend(crd, "metadata", "annotations")
+	if !ok {
+		return nil, fmt.Errorf("find metadata.annotations: %w", errShape)
+	}
+	annotations["helm.sh/resource-policy"] = "keep"
+	spec, _ := descend(crd, "spec")
+	versions, ok := spec["versions"].([]any)
+	if !ok {
+		return nil, fmt.Errorf("find spec.versions: %w", errShape)
+	}
+	for _, version := range versions {
+		object, _ := version.(map[string]any)
+		schema, ok := descend(object, "schema", "openAPIV3Schema")
+		if !ok {
+			return nil, fmt.Errorf("find the schema of a version: %w", errShape)
+		}
+		walk(schema, templates)
+	}
+	out, err := yaml.Marshal(crd)
+	if err != nil {
+		return nil, fmt.Errorf("print the definition: %w", err)
+	}
+	return out, nil
+}
+
+var errShape = fmt.Errorf("not what controller-gen writes")
+
+func descend(object map[string]any, path ...string) (map[string]any, bool) {
+	for _, key := range path {
+		next, ok := object[key].(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		object = next
+	}
+	return object, true
+}
+
+// walk visits a schema and all schemas below it, parents first. visit tells whether to
+// go on below.
+func walk(schema map[string]any, visit func(schema map[string]any) bool) {
+	if !visit(schema) {
+		return
+	}
+	if properties, ok := schema["properties"].(map[string]any); ok {
+		for _, property := range properties {
+			if below, ok := property.(map[string]any); ok {
+				walk(below, visit)
+			}
+		}
+	}
+	for _, key := range []string{"items", "additionalProperties"} {
+		if below, ok := schema[key].(map[string]any); ok {
+			walk(below, visit)
+		}
+	}
+}
+
+// templates trims the pod templates among a schema's properties.
+func templates(schema map[string]any) bool {
+	template, ok := descend(schema, "properties", "template")
+	if !ok {
+		return true
+	}
+	spec, ok := descend(template, "properties", "spec")
+	if !ok {
+		return true
+	}
+	if required, ok := spec["required"].([]any); ok {
+		spec["required"] = slices.DeleteFunc(required, func(name any) bool { return name == "containers" })
+		if len(required) == 1 {
+			delete(spec, "required")
+		}
+	}
+	description := template["description"]
+	walk(template, bare)
+	template["description"] = description
+	return true
+}
+
+// bare takes the description off, and lets an object keep fields that it does not know:
+// the mark on the template alone would not reach the objects below it.
+func bare(schema map[string]any) bool {
+	delete(schema, "description")
+	if _, ok := schema["properties"]; ok {
+		schema["x-kubernetes-preserve-unknown-fields"] = true
+	}
+	return true
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Writes what is generated from the API's Go types into a directory laid out like the repository: deepcopy functions,
+# the CRD, the chart's copy of it, the API reference. usage: generate.sh [DIRECTORY], by default the repository itself.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out=${1:-$PWD}
+api=ray-operator/api/v1alpha1 crd=ray-operator/config/crd chart=helm-chart/heliostat/files
+name=heliostat.dev_computeclusters.yaml
+mkdir -p "$out"/{$api,$crd,$chart,docs/reference}
+raw=$(mktemp -d)
+trap 'rm -rf "$raw"' EXIT
+
+bin/controller-gen object crd:generateEmbeddedObjectMeta=true paths="./$api" \
+  output:object:dir="$out/$api" output:crd:dir="$raw"
+bin/crdtrim <"$raw/$name" >"$raw/trimmed.yaml"
+cp "$raw/trimmed.yaml" "$out/$crd/$name"
+cp "$raw/trimmed.yaml" "$out/$chart/$name"
+bin/crd-ref-docs --source-path="$api" --config=tests/tools/reference.yaml --renderer=markdown \
+  --output-path="$out/docs/reference/api.md" >/dev/null
