@@ -43,6 +43,9 @@ func newWire(t *testing.T) *wire {
 	if err := requirePrograms(); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Fatalf("find ip, install it with \"apt-get install iproute2\": %v", err)
+	}
 	w := &wire{t: t, node: fmt.Sprintf("lknp%d", os.Getpid()), names: map[string]string{}}
 	w.namespace(w.node)
 	w.ip("-n", w.node, "link", "set", "lo", "up")
