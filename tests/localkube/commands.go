@@ -151,7 +151,7 @@ func depsCommand() *cobra.Command {
 		Short: "List the Debian packages that are needed and not installed",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			missing := deps.Missing()
+			missing := deps.Missing(true)
 			if !install || len(missing) == 0 {
 				for _, name := range missing {
 					fmt.Println(name)

@@ -100,8 +100,28 @@ func (c *Cluster) settle(ctx context.Context, spec instance.Spec) error {
 		}
 	case err != nil:
 		return fmt.Errorf("%w: run localkube down --name %s", err, c.Instance.Name)
+	default:
+		if err := c.keepPrograms(ctx, state.Programs); err != nil {
+			return err
+		}
 	}
 	c.set = components.Set{Instance: c.Instance, State: state}
+	return nil
+}
+
+// keepPrograms builds the instance's programs again if the cache was emptied. It
+// must not get other ones: those would not count as the ones that run.
+func (c *Cluster) keepPrograms(ctx context.Context, have instance.Programs) error {
+	if _, err := os.Stat(have.Kube); err == nil {
+		return nil
+	}
+	built, err := c.Build(ctx)
+	if err == nil && built != have {
+		err = fmt.Errorf("its programs %s are gone and cannot be built again from other sources", have.Kube)
+	}
+	if err != nil {
+		return fmt.Errorf("bring up instance %s: %w: run localkube down --name %s", c.Instance.Name, err, c.Instance.Name)
+	}
 	return nil
 }
 
@@ -115,7 +135,7 @@ func (c *Cluster) begin(ctx context.Context, spec instance.Spec) (instance.State
 	if err := c.clear(); err != nil {
 		return instance.State{}, err
 	}
-	lock, err := instance.LockFile(filepath.Join(c.Instance.Base, ".networks.lock"), nil)
+	lock, err := instance.LockDir(c.Instance.Base)
 	if err != nil {
 		return instance.State{}, err
 	}
@@ -157,7 +177,7 @@ func (c *Cluster) archives(w Wanted) ([]imagestore.Archive, error) {
 		return nil, nil
 	}
 	dir := filepath.Join(c.Cache, "images")
-	lock, err := instance.LockFile(filepath.Join(dir, "lock"), nil)
+	lock, err := instance.LockDir(dir)
 	if err != nil {
 		return nil, err
 	}

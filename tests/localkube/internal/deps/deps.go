@@ -18,25 +18,28 @@ import (
 )
 
 // Package is a Debian package and a file that shows it to be there.
-type Package struct{ Name, File string }
+type Package struct {
+	Name, File string
+	Nodes      bool // only nodes need it, a control plane does not
+}
 
 // Packages are all that an instance needs besides Go.
 var Packages = []Package{
-	{"containerd", "/usr/bin/containerd"},
-	{"runc", "/usr/sbin/runc"},
-	{"containernetworking-plugins", "/usr/lib/cni/ptp"},
-	{"iptables", "/usr/sbin/iptables"},
-	{"ipset", "/usr/sbin/ipset"},
-	{"busybox-static", "/usr/share/doc/busybox-static"},
-	{"util-linux", "/usr/bin/nsenter"},
-	{"mount", "/usr/bin/mount"},
+	{"containerd", "/usr/bin/containerd", true},
+	{"runc", "/usr/sbin/runc", true},
+	{"containernetworking-plugins", "/usr/lib/cni/ptp", true},
+	{"iptables", "/usr/sbin/iptables", true},
+	{"ipset", "/usr/sbin/ipset", true},
+	{"busybox-static", "/usr/share/doc/busybox-static", true},
+	{"util-linux", "/usr/bin/nsenter", false},
+	{"mount", "/usr/bin/mount", false},
 }
 
 // Missing are the packages that are not installed.
-func Missing() []string {
+func Missing(nodes bool) []string {
 	var names []string
 	for _, p := range Packages {
-		if _, err := os.Stat(p.File); err != nil {
+		if _, err := os.Stat(p.File); err != nil && (nodes || !p.Nodes) {
 			names = append(names, p.Name)
 		}
 	}
@@ -66,7 +69,7 @@ func Check(nodes bool) error {
 	if os.Geteuid() != 0 {
 		missing = append(missing, errors.New("root: run it with sudo"))
 	}
-	if names := Missing(); len(names) > 0 {
+	if names := Missing(nodes); len(names) > 0 {
 		missing = append(missing, fmt.Errorf("packages: run localkube deps --install, or apt-get install %s", strings.Join(names, " ")))
 	}
 	h, err := cgroup.Find()

@@ -21,6 +21,7 @@ import (
 type Archive struct {
 	Path   string
 	Digest string // sha256 of the file, in hex
+	Size   int64  // bytes
 }
 
 var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}\b`)
@@ -38,13 +39,13 @@ func Open(path, cache string) (Archive, error) {
 		return Archive{}, fmt.Errorf("open image archive: %w", err)
 	}
 	if digest := beside(path, info.ModTime()); digest != "" {
-		return Archive{Path: path, Digest: digest}, nil
+		return Archive{Path: path, Digest: digest, Size: info.Size()}, nil
 	}
 	name := sha256.Sum256([]byte(path))
 	known := filepath.Join(cache, hex.EncodeToString(name[:8])+".json")
 	now := seen{Size: info.Size(), Changed: info.ModTime(), Inode: info.Sys().(*syscall.Stat_t).Ino}
 	if old, err := remembered(known); err == nil && now.same(old) {
-		return Archive{Path: path, Digest: old.Digest}, nil
+		return Archive{Path: path, Digest: old.Digest, Size: info.Size()}, nil
 	}
 	if now.Digest, err = sum(path); err != nil {
 		return Archive{}, fmt.Errorf("read image archive: %w", err)
@@ -53,7 +54,7 @@ func Open(path, cache string) (Archive, error) {
 	if err != nil {
 		return Archive{}, fmt.Errorf("remember the digest of %s: %w", path, err)
 	}
-	return Archive{Path: path, Digest: now.Digest}, instance.WriteFile(known, data)
+	return Archive{Path: path, Digest: now.Digest, Size: info.Size()}, instance.WriteFile(known, data)
 }
 
 type seen struct {

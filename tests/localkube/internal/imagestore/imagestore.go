@@ -35,8 +35,14 @@ import (
 // Runtime is Debian's containerd.
 const Runtime = "/usr/bin/containerd"
 
-// kept is how many seeds stay on the disk.
-const kept = 4
+// kept is how many seeds stay on the disk. A seed that grew out of another one
+// shares its files.
+const kept = 6
+
+// large is the size in bytes from which on an archive is unpacked apart from the
+// smaller ones: images that change at each build are small, and must not make
+// the others be unpacked again.
+const large = 64 << 20
 
 const importLimit = 10 * time.Minute
 
@@ -62,9 +68,15 @@ func (s Store) Seed(ctx context.Context, archives []Archive) (string, error) {
 	if os.Chtimes(seed, now, now) == nil { // the time of last use decides what is kept
 		return seed, nil
 	}
-	lock, err := instance.LockFile(filepath.Join(seeds, "lock"), func() {
-		s.Log.Step("waiting for another instance that unpacks images")
-	})
+	var base string
+	first, rest := split(archives)
+	if len(first) > 0 && len(rest) > 0 {
+		if base, err = s.Seed(ctx, first); err != nil {
+			return "", err
+		}
+		archives = rest
+	}
+	lock, err := instance.LockDir(seeds)
 	if err != nil {
 		return "", fmt.Errorf("make seed of images: %w", err)
 	}
@@ -72,10 +84,21 @@ func (s Store) Seed(ctx context.Context, archives []Archive) (string, error) {
 	if _, err := os.Stat(seed); err == nil {
 		return seed, nil
 	}
-	if err := s.fill(ctx, seed, archives); err != nil {
+	if err := s.fill(ctx, base, seed, archives); err != nil {
 		return "", fmt.Errorf("make seed of images: %w", err)
 	}
 	return seed, prune(seeds)
+}
+
+func split(archives []Archive) (first, rest []Archive) {
+	for _, a := range archives {
+		if a.Size >= large {
+			first = append(first, a)
+		} else {
+			rest = append(rest, a)
+		}
+	}
+	return first, rest
 }
 
 // key names a seed by what it holds, whatever the order.
@@ -89,15 +112,21 @@ func key(version string, archives []Archive) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// fill works in the instance's directory and control group, so that the
-// instance's end also ends a fill that was cut short.
-func (s Store) fill(ctx context.Context, seed string, archives []Archive) error {
+// fill starts from the seed base if there is one. It works in the instance's
+// directory and control group, so that the instance's end also ends a fill that
+// was cut short.
+func (s Store) fill(ctx context.Context, base, seed string, archives []Archive) error {
 	dir := s.Instance.Path("seed")
 	if err := s.discard(dir); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "tmp"), 0o755); err != nil {
 		return err
+	}
+	if base != "" {
+		if err := s.copyOf(ctx, base, filepath.Join(dir, "root")); err != nil {
+			return err
+		}
 	}
 	config := fmt.Sprintf("version = 2\nroot = %q\nstate = %q\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n[grpc]\n  address = %q\n",
 		filepath.Join(dir, "root"), filepath.Join(dir, "state"), filepath.Join(dir, "c.sock"))
@@ -109,25 +138,29 @@ func (s Store) fill(ctx context.Context, seed string, archives []Archive) error 
 		Path: Runtime, Args: []string{"--config", file}, Env: []string{"TMPDIR=" + filepath.Join(dir, "tmp")},
 		Cgroup: s.Instance.Names.Cgroup("seed"), Log: s.Instance.Log("seed"),
 	}
-	if err := containerd.Start(s.Groups); err != nil {
-		return err
-	}
-	if err := AwaitSocket(ctx, s.Groups, containerd, filepath.Join(dir, "c.sock")); err != nil {
-		return err
-	}
-	for _, a := range archives {
-		s.Log.Step("unpacking %s, once for all nodes", filepath.Base(a.Path))
-		if err := s.load(ctx, filepath.Join(dir, "c.sock"), a); err != nil {
-			return err
-		}
-	}
-	if err := s.Groups.Kill(containerd.Cgroup); err != nil {
+	if err := s.unpack(ctx, containerd, filepath.Join(dir, "c.sock"), archives); err != nil {
 		return err
 	}
 	if err := os.Rename(filepath.Join(dir, "root"), seed); err != nil {
 		return err
 	}
 	return s.discard(dir)
+}
+
+func (s Store) unpack(ctx context.Context, containerd process.Program, socket string, archives []Archive) error {
+	if err := containerd.Start(s.Groups); err != nil {
+		return err
+	}
+	if err := AwaitSocket(ctx, s.Groups, containerd, socket); err != nil {
+		return err
+	}
+	for _, a := range archives {
+		s.Log.Step("unpacking %s, once for all nodes", filepath.Base(a.Path))
+		if err := s.load(ctx, socket, a); err != nil {
+			return err
+		}
+	}
+	return s.Groups.Kill(containerd.Cgroup)
 }
 
 func (s Store) discard(dir string) error {
@@ -194,10 +227,7 @@ func (s Store) Populate(ctx context.Context, node instance.Node, seed string, ar
 		err = os.MkdirAll(node.Dir, 0o755)
 	}
 	if err == nil {
-		_, err = process.Run(ctx, s.Groups, s.group(), "cp", "-al", seed, draft)
-	}
-	if err == nil {
-		err = copyDatabases(seed, draft)
+		err = s.copyOf(ctx, seed, draft)
 	}
 	for _, a := range archives {
 		err = errors.Join(err, note(node, a))
@@ -209,6 +239,14 @@ func (s Store) Populate(ctx context.Context, node instance.Node, seed string, ar
 		return fmt.Errorf("copy images to %s: %w", node.Name, err)
 	}
 	return nil
+}
+
+// copyOf makes a copy of a seed that containerd may work on.
+func (s Store) copyOf(ctx context.Context, seed, to string) error {
+	if _, err := process.Run(ctx, s.Groups, s.group(), "cp", "-al", seed, to); err != nil {
+		return err
+	}
+	return copyDatabases(seed, to)
 }
 
 func copyDatabases(seed, draft string) error {

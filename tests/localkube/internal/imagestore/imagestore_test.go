@@ -85,3 +85,10 @@ func TestPruneKeepsTheLastUsed(t *testing.T) {
 		t.Errorf("left %v, %v; want the %d used last", left, err, kept)
 	}
 }
+
+func TestSplitKeepsWhatChangesApart(t *testing.T) {
+	first, rest := split([]Archive{{Path: "ray", Size: large}, {Path: "operator", Size: large - 1}, {Path: "redis", Size: large + 1}})
+	if len(first) != 2 || len(rest) != 1 || rest[0].Path != "operator" {
+		t.Errorf("split = %v, %v", first, rest)
+	}
+}

@@ -50,13 +50,7 @@ func lock(path string, how int) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), how)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if err := flock(f, how); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, ErrBusy
@@ -72,8 +66,35 @@ func lock(path string, how int) (*Lock, error) {
 	return &Lock{file: f, path: path}, nil
 }
 
-// Release lets the next one in and removes the file.
+// Release lets the next one in and removes the lock's file.
 func (l *Lock) Release() {
-	os.Remove(l.path)
+	if l.path != "" {
+		os.Remove(l.path)
+	}
 	l.file.Close()
+}
+
+// LockDir takes the lock that an existing directory stands for. It leaves no
+// file behind, even when its holder is killed.
+func LockDir(dir string) (*Lock, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	if err := flock(f, unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return &Lock{file: f}, nil
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }

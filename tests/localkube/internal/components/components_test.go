@@ -1,0 +1,137 @@
+package components
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/instance"
+)
+
+func set(t *testing.T, nodes int) Set {
+	t.Helper()
+	base, err := os.MkdirTemp("", "lk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
+	i, err := instance.New(base, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Set{Instance: i, State: instance.State{
+		Spec:     instance.Spec{Nodes: nodes, GPUs: 2},
+		Index:    3,
+		Programs: instance.Programs{Kube: "/bin/kube", DNS: "/bin/coredns", Provisioner: "/bin/local-path-provisioner"},
+	}}
+}
+
+func TestEachProgramIsAloneInItsCgroup(t *testing.T) {
+	s := set(t, 2)
+	cgroups, logs := map[string]bool{}, map[string]bool{}
+	for member, programs := range s.Programs() {
+		for _, p := range programs {
+			if cgroups[p.Cgroup] || logs[p.Log] {
+				t.Errorf("%s of %s shares %s or %s", p.Path, member, p.Cgroup, p.Log)
+			}
+			cgroups[p.Cgroup], logs[p.Log] = true, true
+			if !strings.HasPrefix(p.Cgroup, s.MemberCgroup(member)+"/") {
+				t.Errorf("%s is outside its member's control group: %s", p.Path, p.Cgroup)
+			}
+			if (p.Mounts != "") != (member != "cp") {
+				t.Errorf("%s of %s has the mounts %q: a node's programs see the node's, others the host's", p.Path, member, p.Mounts)
+			}
+		}
+	}
+	if want := 6 + 2*4; len(cgroups) != want {
+		t.Errorf("%d programs, want %d", len(cgroups), want)
+	}
+}
+
+func TestControlPlaneAlone(t *testing.T) {
+	s := set(t, 0)
+	var names []string
+	for _, p := range s.Programs()["cp"] {
+		names = append(names, filepath.Base(p.Path))
+	}
+	want := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+	if !slices.Equal(names, want) || len(s.Programs()) != 1 {
+		t.Errorf("programs of a control plane alone: %v, want %v and no nodes", names, want)
+	}
+}
+
+func TestConfigure(t *testing.T) {
+	s := set(t, 2)
+	if err := s.Configure(); err != nil {
+		t.Fatal(err)
+	}
+	node2 := s.Nodes()[1]
+	kubelet := map[string]any{}
+	parse(t, node2.Path("kubelet.yaml"), &kubelet)
+	for key, want := range map[string]string{
+		"cgroupRoot":               s.PodsCgroup("node2"),
+		"containerRuntimeEndpoint": "unix://" + node2.Socket(),
+	} {
+		if kubelet[key] != want {
+			t.Errorf("kubelet.yaml: %s is %v, want %s", key, kubelet[key], want)
+		}
+	}
+	var volumes struct {
+		StorageClassConfigs map[string]struct {
+			NodePathMap          []struct{ Node string }
+			SharedFileSystemPath string
+		}
+	}
+	parse(t, s.Instance.Path("volumes.json"), &volumes)
+	if len(volumes.StorageClassConfigs["local"].NodePathMap) != 2 || volumes.StorageClassConfigs["shared"].SharedFileSystemPath == "" {
+		t.Errorf("volumes.json: %+v", volumes)
+	}
+	cni, err := os.ReadFile(node2.Path("cni", "10-localkube.conflist"))
+	if err != nil || !json.Valid(cni) || !strings.Contains(string(cni), s.addresses().NodePods(2).String()) {
+		t.Errorf("CNI configuration of node2: %v\n%s", err, cni)
+	}
+	manifests, err := os.ReadFile(s.Manifests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for doc := range strings.SplitSeq(string(manifests), "\n---\n") {
+		var object struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(doc), &object); err != nil || object.Kind == "" {
+			t.Errorf("object of kind %q: %v\n%s", object.Kind, err, doc)
+		}
+	}
+}
+
+func parse(t *testing.T, path string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = yaml.Unmarshal(data, into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+func TestIdentitiesAreDistinct(t *testing.T) {
+	users := map[string]bool{}
+	for _, id := range set(t, 2).Identities() {
+		if users[id.User] {
+			t.Errorf("two certificates for %s", id.User)
+		}
+		users[id.User] = true
+		if slices.Contains(id.Groups, "system:masters") && id.File != "admin" {
+			t.Errorf("%s is an administrator", id.User)
+		}
+	}
+	for _, user := range []string{"system:kube-scheduler", "system:kube-controller-manager", "system:kube-proxy", "system:node:node1", "system:node:node2"} {
+		if !users[user] {
+			t.Errorf("no certificate for %s", user)
+		}
+	}
+}
