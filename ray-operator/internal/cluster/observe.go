@@ -53,6 +53,9 @@ type Seen struct {
 	// Record is valid when RecordError is nil.
 	Record      Record
 	RecordError error
+	// RecordMissing tells that the record was not in its annotation and comes from
+	// what mirrors it.
+	RecordMissing bool
 }
 
 // observe reads the world; it writes nothing.
@@ -70,6 +73,8 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 	}
 	slices.SortFunc(seen.Pods, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
 	seen.Record, seen.RecordError = recall(cluster, pods)
+	_, recorded := cluster.Annotations[v1alpha1.AnnotationRecord]
+	seen.RecordMissing = !recorded
 
 	var service corev1.Service
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.HeadService(cluster.Name)}
