@@ -58,7 +58,8 @@ export KUBECONFIG
 kubectl() { "$KUBECTL" "$@"; }
 step "load the operator's image" bin/localkube load --name $NAME "$(cat "$LOGS/operator.tar")"
 step "install the operator with helm" bin/helm upgrade --install heliostat helm-chart/heliostat \
-  --namespace heliostat-system --create-namespace --wait --timeout 3m
+  --namespace heliostat-system --create-namespace --wait --timeout 3m \
+  --set-string "podAnnotations.image=$(basename "$(cat "$LOGS/operator.tar")" .tar)" # a new image under the old tag restarts it
 
 say "A ComputeCluster"
 cat ray-operator/config/samples/cluster.yaml
@@ -68,7 +69,7 @@ HEAD=$(kubectl get computecluster demo -o 'jsonpath={.status.head.podName}')
 
 say "A Ray program on it"
 kubectl exec -i "$HEAD" -c ray -- sh -c 'mkdir -p /tmp/demo && cat >/tmp/demo/program.py' <demo/program.py
-kubectl exec "$HEAD" -c ray -- ray job submit --address http://127.0.0.1:8265 --working-dir /tmp/demo -- python3 program.py \
+kubectl exec "$HEAD" -c ray -- ray job submit --log-color false --address http://127.0.0.1:8265 --working-dir /tmp/demo -- python3 program.py \
   2>&1 | tee "$LOGS/program.log"
 grep -q "succeeded" "$LOGS/program.log" || { echo "the program did not succeed; see $LOGS/program.log" >&2; exit 1; }
 

@@ -14,9 +14,9 @@ TASKS = 20
 NUMBERS = 1_000_000
 
 
-@ray.remote(num_cpus=1)
+@ray.remote(num_cpus=1, scheduling_strategy="SPREAD")
 def partial_sum(start: int, end: int) -> tuple[str, int]:
-    time.sleep(0.2)  # long enough for Ray to fill both workers
+    time.sleep(0.2)  # long enough to be seen on both workers
     return socket.gethostname(), sum(range(start, end))
 
 
