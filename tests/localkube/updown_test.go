@@ -174,6 +174,7 @@ func (l lab) round(up []string) {
 		if s := l.status("a"); s.State != cluster.Running {
 			l.t.Errorf("after an up that was killed and repeated: %+v", s)
 		}
+		l.pods()
 	}
 	l.kill(500*time.Millisecond, "down", "--name", "a")
 	if rand.N(2) == 0 {
@@ -182,6 +183,38 @@ func (l lab) round(up []string) {
 	l.run("down", "--name", "a")
 	l.nothingLeft("a")
 }
+
+// pods runs one pod on each node, so that there are containers and mounts to
+// leave behind.
+func (l lab) pods() {
+	l.t.Helper()
+	s := l.status("a")
+	kubectl := func(stdin string, args ...string) {
+		cmd := exec.Command(s.Kubectl, append([]string{"--kubeconfig", s.Kubeconfig}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			l.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	for _, n := range s.Nodes {
+		kubectl(fmt.Sprintf(pod, n.Name, n.Name), "apply", "-f", "-")
+		kubectl("", "wait", "--for=condition=Ready", "pod/on-"+n.Name, "--timeout=60s")
+	}
+}
+
+const pod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: on-%s}
+spec:
+  nodeName: %s
+  containers:
+  - name: main
+    image: localhost/busybox:1
+    command: [sleep, "3600"]
+    volumeMounts: [{name: memory, mountPath: /dev/shm}]
+  volumes: [{name: memory, emptyDir: {medium: Memory}}]
+`
 
 func (l lab) nothingLeft(name string) {
 	l.t.Helper()
