@@ -95,6 +95,13 @@ func TestConfigure(t *testing.T) {
 	if err != nil || !json.Valid(cni) || !strings.Contains(string(cni), s.addresses().NodePods(2).String()) {
 		t.Errorf("CNI configuration of node2: %v\n%s", err, cni)
 	}
+}
+
+func TestManifestsAreObjects(t *testing.T) {
+	s := set(t, 2)
+	if err := s.Configure(); err != nil {
+		t.Fatal(err)
+	}
 	manifests, err := os.ReadFile(s.Manifests())
 	if err != nil {
 		t.Fatal(err)

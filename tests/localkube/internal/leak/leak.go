@@ -67,19 +67,25 @@ func processes(has func(string) bool) ([]string, error) {
 		if dir == fmt.Sprintf("/proc/%d", os.Getpid()) {
 			continue
 		}
-		for _, file := range []string{"cmdline", "environ", "cgroup"} {
-			data, err := os.ReadFile(filepath.Join(dir, file))
-			if err == nil && has(string(data)) {
-				lines = append(lines, fmt.Sprintf("process %s, by its %s", filepath.Base(dir), file))
-			}
-		}
-		for _, link := range []string{"cwd", "exe", "root"} {
-			if to, err := os.Readlink(filepath.Join(dir, link)); err == nil && has(to) {
-				lines = append(lines, fmt.Sprintf("process %s, by its %s", filepath.Base(dir), link))
-			}
-		}
+		lines = append(lines, marksOf(dir, has)...)
 	}
 	return lines, nil
+}
+
+func marksOf(dir string, has func(string) bool) []string {
+	var lines []string
+	for _, file := range []string{"cmdline", "environ", "cgroup"} {
+		data, err := os.ReadFile(filepath.Join(dir, file))
+		if err == nil && has(string(data)) {
+			lines = append(lines, fmt.Sprintf("process %s, by its %s", filepath.Base(dir), file))
+		}
+	}
+	for _, link := range []string{"cwd", "exe", "root"} {
+		if to, err := os.Readlink(filepath.Join(dir, link)); err == nil && has(to) {
+			lines = append(lines, fmt.Sprintf("process %s, by its %s", filepath.Base(dir), link))
+		}
+	}
+	return lines
 }
 
 func ended(dir string) bool {
