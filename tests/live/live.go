@@ -17,7 +17,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -84,18 +83,27 @@ func (c *Cluster) Namespace(ctx context.Context, prefix string) (string, error) 
 	})
 }
 
-// Drop deletes a namespace and waits until it is gone with all that was in it.
+// Drop deletes the clusters of a namespace, waits until their pods are gone, and deletes
+// the namespace, which Kubernetes then takes 5 s to look at.
 func (c *Cluster) Drop(ctx context.Context, name string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := c.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
+	if err := c.DeleteAllOf(ctx, &v1alpha1.ComputeCluster{}, client.InNamespace(name)); err != nil {
+		return fmt.Errorf("delete the clusters of namespace %s: %w", name, err)
+	}
+	err := Until(ctx, 90*time.Second, "the pods of namespace "+name+" to be gone", func(ctx context.Context) error {
+		var pods corev1.PodList
+		err := c.List(ctx, &pods, client.InNamespace(name), client.HasLabels{v1alpha1.LabelCluster})
+		if err == nil && len(pods.Items) > 0 {
+			err = fmt.Errorf("%d are there, among them %s", len(pods.Items), pods.Items[0].Name)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete namespace %s: %w", name, err)
 	}
-	return Until(ctx, time.Minute, "namespace "+name+" to be gone", func(ctx context.Context) error {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %v, %w", namespace.Status, err)
-		}
-		return nil
-	})
+	return nil
 }
 
 // Decode reads the objects of a file of YAML documents, in their order.
@@ -127,10 +135,18 @@ func (c *Cluster) Apply(ctx context.Context, namespace string, manifests []byte)
 		if object.GetNamespace() == "" {
 			object.SetNamespace(namespace)
 		}
-		config := client.ApplyConfigurationFromUnstructured(object)
-		if err := c.WithWatch.Apply(ctx, config, client.FieldOwner("tests"), client.ForceOwnership); err != nil {
-			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		if err := c.ApplyObject(ctx, object); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// ApplyObject applies one object on the server's side.
+func (c *Cluster) ApplyObject(ctx context.Context, object *unstructured.Unstructured) error {
+	config := client.ApplyConfigurationFromUnstructured(object)
+	if err := c.WithWatch.Apply(ctx, config, client.FieldOwner("tests"), client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	return nil
 }

@@ -1,0 +1,130 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// release is where the chart would install the operator, and the name of its account.
+const (
+	releaseNamespace = "heliostat-system"
+	releaseName      = "heliostat"
+)
+
+// suite is what all tests share.
+type suite struct {
+	*live.Cluster
+	audit auditLog
+	// program is the operator's; kubeconfig has its account's token.
+	program, kubeconfig string
+}
+
+var shared suite
+
+func TestMain(m *testing.M) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	dir, err := os.MkdirTemp("", "integration")
+	if err == nil {
+		err = shared.setUp(ctx, dir)
+	}
+	code := 1
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "integration:", err)
+	} else {
+		code = m.Run()
+	}
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func (s *suite) setUp(ctx context.Context, dir string) (err error) {
+	if s.Cluster, err = live.Open(ctx); err != nil {
+		return err
+	}
+	if s.audit.path = os.Getenv("LOCALKUBE_AUDIT_LOG"); s.audit.path == "" {
+		return errors.New("find the audit log: LOCALKUBE_AUDIT_LOG is not set: run make integration, or export what localkube status prints")
+	}
+	if err := s.install(ctx); err != nil {
+		return err
+	}
+	s.program, s.kubeconfig = filepath.Join(dir, "operator"), filepath.Join(dir, "kubeconfig")
+	build := exec.CommandContext(ctx, "go", "build", "-o", s.program, "../../ray-operator/cmd/operator")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the operator: %w: %s", err, out)
+	}
+	if err := s.writeKubeconfig(ctx); err != nil {
+		return err
+	}
+	return runKubelet(ctx, s.Cluster)
+}
+
+// install applies what the chart renders, all but the Deployment.
+func (s *suite) install(ctx context.Context) error {
+	helm := os.Getenv("HELM")
+	if helm == "" {
+		helm = "../../bin/helm"
+	}
+	out, err := exec.CommandContext(ctx, helm, "template", releaseName, "../../helm-chart/heliostat", "--namespace", releaseNamespace).Output()
+	if err != nil {
+		return fmt.Errorf("render the chart with %s: %w: build helm with make bin/helm", helm, err)
+	}
+	namespace := fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", releaseNamespace)
+	objects, err := live.Decode(append([]byte(namespace), out...))
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if object.GetKind() == "Deployment" {
+			continue
+		}
+		if err := s.ApplyObject(ctx, object); err != nil {
+			return err
+		}
+	}
+	return live.Until(ctx, 30*time.Second, "the kind ComputeCluster to be served", func(ctx context.Context) error {
+		return s.List(ctx, &v1alpha1.ComputeClusterList{})
+	})
+}
+
+// writeKubeconfig gives the operator its own account's token and nothing of ours.
+func (s *suite) writeKubeconfig(ctx context.Context) error {
+	hours := int64(2 * 60 * 60)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: releaseNamespace, Name: releaseName}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}
+	if err := s.SubResource("token").Create(ctx, account, request); err != nil {
+		return fmt.Errorf("ask for a token of the operator's account: %w", err)
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["local"] = clusterOf(s.Config)
+	config.AuthInfos["operator"] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
+	config.Contexts["local"] = &clientcmdapi.Context{Cluster: "local", AuthInfo: "operator"}
+	config.CurrentContext = "local"
+	if err := clientcmd.WriteToFile(*config, s.kubeconfig); err != nil {
+		return fmt.Errorf("write the operator's kubeconfig: %w", err)
+	}
+	return nil
+}
+
+func clusterOf(config *rest.Config) *clientcmdapi.Cluster {
+	return &clientcmdapi.Cluster{
+		Server: config.Host, CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData,
+	}
+}

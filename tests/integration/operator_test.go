@@ -1,0 +1,156 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// operator is a running program of ours.
+type operator struct {
+	t       *testing.T
+	command *exec.Cmd
+	metrics string
+	log     lockedBuffer
+	began   mark
+	end     sync.Once
+}
+
+// startOperator starts the operator; it is stopped, and must not have been refused
+// anything, when the test ends.
+func startOperator(t *testing.T, flags ...string) *operator {
+	t.Helper()
+	o := &operator{t: t, metrics: freeAddress(t), began: shared.audit.now(t)}
+	flags = append([]string{"--kubeconfig=" + shared.kubeconfig, "--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=0"}, flags...)
+	o.command = exec.Command(shared.program, flags...)
+	o.command.Stderr = &o.log
+	if err := o.command.Start(); err != nil {
+		t.Fatalf("start the operator: %v", err)
+	}
+	t.Cleanup(func() {
+		o.stop(syscall.SIGTERM)
+		if t.Failed() {
+			t.Logf("the operator's log:\n%s", o.log.String())
+		}
+		for _, r := range shared.audit.since(t, o.began, "") {
+			if r.ResponseStatus.Code == http.StatusForbidden && r.ObjectRef.Resource != "" {
+				t.Errorf("the chart's role does not let the operator %s", r.what())
+			}
+		}
+	})
+	return o
+}
+
+// stop ends the program by a signal and waits until it has gone.
+func (o *operator) stop(signal syscall.Signal) {
+	o.end.Do(func() {
+		if err := o.command.Process.Signal(signal); err != nil {
+			o.t.Errorf("stop the operator: %v: it had ended by itself:\n%s", err, o.log.String())
+		}
+		_ = o.command.Wait() // how it ends by a signal is not judged
+	})
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("find a free port: %v", err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// activity is what the operator's metrics say of its work.
+type activity struct {
+	// passes since it started; waiting are clusters to be looked at, now or in a moment.
+	passes, waiting float64
+}
+
+// activity reads the metrics.
+func (o *operator) activity(ctx context.Context) (activity, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.metrics+"/metrics", nil)
+	if err != nil {
+		return activity{}, fmt.Errorf("build a request: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return activity{}, fmt.Errorf("read the operator's metrics: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var a activity
+	for scanner := bufio.NewScanner(answer.Body); scanner.Scan(); {
+		name, value, _ := strings.Cut(scanner.Text(), " ")
+		number, err := strconv.ParseFloat(value, 64)
+		switch {
+		case err != nil:
+		case strings.HasPrefix(name, "controller_runtime_reconcile_total{"):
+			a.passes += number
+		case strings.HasPrefix(name, "controller_runtime_active_workers{"), strings.HasPrefix(name, "workqueue_depth{"):
+			a.waiting += number
+		}
+	}
+	return a, nil
+}
+
+// quiet waits until nothing has been done for a while, and gives the number of passes.
+func (o *operator) quiet() float64 {
+	o.t.Helper()
+	last, since := activity{passes: -1}, time.Now()
+	must(o.t, live.Until(o.t.Context(), limit, "the operator to have nothing to do", func(ctx context.Context) error {
+		seen, err := o.activity(ctx)
+		if err != nil {
+			return err
+		}
+		if seen != last || seen.waiting > 0 {
+			last, since = seen, time.Now()
+		}
+		if calm := time.Since(since); calm < time.Second {
+			return fmt.Errorf("%v passes, %v clusters waiting, calm for %v", seen.passes, seen.waiting, calm)
+		}
+		return nil
+	}))
+	return last.passes
+}
+
+// passed waits until the operator has made as many passes in all.
+func (o *operator) passed(passes float64) {
+	o.t.Helper()
+	must(o.t, live.Until(o.t.Context(), limit, fmt.Sprintf("%v passes", passes), func(ctx context.Context) error {
+		seen, err := o.activity(ctx)
+		if err == nil && seen.passes < passes {
+			err = fmt.Errorf("%v passes", seen.passes)
+		}
+		return err
+	}))
+}
+
+// lockedBuffer is written by the program while the test may read it.
+type lockedBuffer struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.text.String()
+}

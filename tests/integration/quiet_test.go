@@ -1,0 +1,94 @@
+package integration
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestOnePassAfterConvergenceWritesNothing(t *testing.T) {
+	namespace := newNamespace(t)
+	o := startOperator(t)
+	name := create(t, namespace, 1, 2)[0]
+	ready(t, name)
+	passes := o.quiet()
+
+	before := shared.audit.now(t)
+	cluster, err := shared.Find(t.Context(), name)
+	must(t, err)
+	seen := cluster.DeepCopy()
+	cluster.Annotations["example.com/note"] = "a reason to look again"
+	must(t, shared.Patch(t.Context(), cluster, client.MergeFrom(seen)))
+	o.passed(passes + 1)
+	o.quiet()
+	if made := writes(shared.audit.since(t, before, namespace)); len(made) > 0 {
+		t.Errorf("a pass over a cluster that was as it should be wrote: %s", tally(made))
+	}
+}
+
+func TestThreeResyncsOfTwentyClustersWriteNothing(t *testing.T) {
+	const clusters, resync = 20, 2 * time.Second
+	namespace := newNamespace(t)
+	first := startOperator(t)
+	names := create(t, namespace, clusters, 2)
+	for _, name := range names {
+		ready(t, name)
+	}
+	first.quiet()
+	first.stop(15)
+
+	before := shared.audit.now(t)
+	second := startOperator(t, "--resync="+resync.String())
+	// The first look at each cluster is that of the start; three resyncs follow.
+	second.passed(4 * clusters)
+	second.stop(15)
+	if made := writes(shared.audit.since(t, before, namespace)); len(made) > 0 {
+		t.Errorf("a restart and three resyncs over %d clusters wrote: %s", clusters, tally(made))
+	}
+}
+
+func TestAClusterTakesFewWrites(t *testing.T) {
+	namespace := newNamespace(t)
+	o := startOperator(t)
+	o.quiet()
+	// Seven objects and the record; the rest are statuses, as many as there are moments
+	// at which the operator sees pods bound and ready.
+	before := shared.audit.now(t)
+	name := create(t, namespace, 1, 3)[0]
+	ready(t, name)
+	o.quiet()
+	spent(t, "a head with three workers", before, namespace, 15)
+
+	before = shared.audit.now(t)
+	scaleTo(t, name, 4)
+	ready(t, name)
+	o.quiet()
+	spent(t, "one more worker", before, namespace, 3)
+}
+
+// spent prints what the operator wrote since a mark, and fails if it is more than most.
+func spent(t *testing.T, what string, since mark, namespace string, most int) {
+	t.Helper()
+	made := writes(shared.audit.since(t, since, namespace))
+	t.Logf("%s: %d writes: %s", what, len(made), tally(made))
+	if len(made) > most {
+		t.Errorf("%s took %d writes, want at most %d", what, len(made), most)
+	}
+}
+
+func TestManyClustersTakeFewWritesEach(t *testing.T) {
+	const clusters = 20
+	namespace := newNamespace(t)
+	o := startOperator(t)
+	o.quiet()
+	before := shared.audit.now(t)
+	var names []types.NamespacedName
+	names = append(names, create(t, namespace, clusters, 3)...)
+	for _, name := range names {
+		ready(t, name)
+	}
+	o.quiet()
+	spent(t, "twenty clusters of a head and three workers", before, namespace, 15*clusters)
+}
