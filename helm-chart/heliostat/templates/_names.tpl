@@ -22,8 +22,8 @@
 {{- end }}
 
 {{- define "heliostat.selector" -}}
-app.kubernetes.io/name: {{ include "heliostat.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "heliostat.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end }}
 

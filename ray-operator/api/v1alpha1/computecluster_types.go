@@ -52,7 +52,7 @@ type ComputeClusterSpec struct {
 	// +required
 	RayVersion string `json:"rayVersion"`
 
-	// Image is the container image of head and workers. Default: rayproject/ray:<rayVersion>.
+	// Image is the container image of head and workers. Default: rayproject/ray:RAYVERSION.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Image string `json:"image,omitempty"`
@@ -78,21 +78,32 @@ type ComputeClusterSpec struct {
 type NodeSpec struct {
 	// Size is the short way to size the Ray container, by real resource names. Memory and devices become request and limit, cpu a request. Default: cpu 1 and memory 4Gi for the head, 2Gi for a worker. Not beside resources of that container in template.
 	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).startsWith('-'))",message="a size cannot be negative; give a positive one or leave it out"
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
 
 	// RayResources are Ray's logical resources. Keys given here override what is computed from the pod; further keys are custom resources.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="!('object_store_memory' in self)",message="object_store_memory follows the container's memory; change size or the template's limits"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name != '' && !name.startsWith('node:'))",message="resources named node:... are Ray's own; choose another name"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).startsWith('-'))",message="a resource cannot be negative; give 0 or more"
 	// +optional
 	RayResources map[string]resource.Quantity `json:"rayResources,omitempty"`
 
 	// RayStartParams are further options of "ray start", without the leading dashes; an empty value is a bare flag. Options that the operator owns are refused.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="!['head', 'block', 'address', 'port', 'dashboard-host', 'dashboard-port', 'dashboard-agent-listen-port', 'metrics-export-port', 'ray-client-server-port', 'no-monitor', 'node-ip-address', 'redis-password', 'redis-username', 'autoscaling-config'].exists(name, name in self)",message="the operator sets head, block, address, port, dashboard-host, dashboard-port, dashboard-agent-listen-port, metrics-export-port, ray-client-server-port, no-monitor, node-ip-address, redis-password, redis-username and autoscaling-config; leave them out"
+	// +kubebuilder:validation:XValidation:rule="!['num-cpus', 'num-gpus', 'memory', 'resources'].exists(name, name in self)",message="num-cpus, num-gpus, memory and resources follow the pod; use rayResources to override them"
+	// +kubebuilder:validation:XValidation:rule="!['labels', 'labels-file'].exists(name, name in self)",message="the operator sets Ray's labels; use the field labels"
+	// +kubebuilder:validation:XValidation:rule="!('object-store-memory' in self)",message="object-store-memory follows the container's memory; change size or the template's limits"
+	// +kubebuilder:validation:XValidation:rule="!('disable-usage-stats' in self)",message="usage statistics are off by default; set RAY_USAGE_STATS_ENABLED in the template to change that"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !name.startsWith('-'))",message="give options without their leading dashes"
 	// +optional
 	RayStartParams map[string]string `json:"rayStartParams,omitempty"`
 
 	// Labels are Ray's node labels, for label selectors of tasks and actors.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('ray.io/'))",message="the prefix ray.io is Ray's own; choose another prefix"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 

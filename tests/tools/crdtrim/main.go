@@ -4,14 +4,14 @@
 // one, in which a pod template takes little room, may leave out its containers, and
 // keeps the fields of a Kubernetes newer than the one it was generated with.
 //
-// It must never change anything outside pod templates, apart from one annotation.
+// Outside of pod templates it must never change anything but one annotation, and the
+// length of quantities, which rules could not read within their cost if it had no bound.
 package main
 
 import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"sigs.k8s.io/yaml"
 )
@@ -61,6 +61,7 @@ func Trim(definition []byte) ([]byte, error) {
 		if !ok {
 			return nil, fmt.Errorf("find the schema of a version: %w", errShape)
 		}
+		walk(schema, bound)
 		walk(schema, templates)
 	}
 	out, err := yaml.Marshal(crd)
@@ -103,26 +104,35 @@ func walk(schema map[string]any, visit func(schema map[string]any) bool) {
 	}
 }
 
-// templates trims the pod templates among a schema's properties.
+// maxQuantity in characters is far more than any quantity needs.
+const maxQuantity = 40
+
+// bound limits the length of quantities written as strings. It leaves pod templates
+// alone, whose schema is Kubernetes' own.
+func bound(schema map[string]any) bool {
+	if schema["x-kubernetes-int-or-string"] == true {
+		schema["maxLength"] = maxQuantity
+	}
+	return !isTemplate(schema)
+}
+
+// isTemplate tells a pod template by its shape.
+func isTemplate(schema map[string]any) bool {
+	_, ok := descend(schema, "properties", "spec", "properties", "containers")
+	return ok
+}
+
+// templates trims the pod templates.
 func templates(schema map[string]any) bool {
-	template, ok := descend(schema, "properties", "template")
-	if !ok {
+	if !isTemplate(schema) {
 		return true
 	}
-	spec, ok := descend(template, "properties", "spec")
-	if !ok {
-		return true
-	}
-	if required, ok := spec["required"].([]any); ok {
-		spec["required"] = slices.DeleteFunc(required, func(name any) bool { return name == "containers" })
-		if len(required) == 1 {
-			delete(spec, "required")
-		}
-	}
-	description := template["description"]
-	walk(template, bare)
-	template["description"] = description
-	return true
+	spec, _ := descend(schema, "properties", "spec")
+	delete(spec, "required") // a template that names no container is legal: the operator adds the Ray container
+	description := schema["description"]
+	walk(schema, bare)
+	schema["description"] = description
+	return false
 }
 
 // bare takes the description off, and lets an object keep fields that it does not know:

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Runs the tests, layer by layer. usage: run.sh [STEP...], by default every step that "make test" has. Each step writes
+# a log of its own to .state/logs; here stands only how it ended. Steps that tests need first are added by themselves,
+# and take no time when there is nothing to do.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p .state/logs/test bin
+# One run at a time in a checkout. flock keeps the lock to itself, so that no program started here can inherit it.
+if [ -z "${HELIOSTAT_LOCKED:-}" ]; then
+  flock --nonblock .state/lock true || echo "another run is going on in this checkout; waiting for it to end"
+  exec env HELIOSTAT_LOCKED=1 flock --close .state/lock "tests/${0##*/}" "$@"
+fi
+LOGS=.state/logs/test
+FAILED=()
+
+# step NAME TITLE: runs the function NAME quietly and tells how it ended.
+step() {
+  local name=$1 title=$2 log=$LOGS/$1.log began=$SECONDS code
+  printf '[%4ds] %-12s %s ... ' "$SECONDS" "$name" "$title"
+  set +e # as a condition of "if", the step would go on after an error
+  (set -e; "step_$name") >"$log" 2>&1
+  code=$?
+  set -e
+  if [ $code = 0 ]; then
+    printf 'ok (%ds)%s\n' $((SECONDS - began)) "$(counts "$log")"
+    return
+  fi
+  printf 'FAILED (%ds)%s\n' $((SECONDS - began)) "$(counts "$log")"
+  FAILED+=("$name")
+  grep -E '^\s*--- FAIL|^FAIL|\[FAIL\]|^panic:' "$log" | sort -u | head -n 20 || true
+  printf -- '--- the last lines of %s:\n' "$log"
+  tail -n 40 "$log"
+  printf -- '--- to run this step alone: make %s\n' "$(target "$name")"
+}
+
+target() { case $1 in localkube) echo localkube-test ;; accept) echo "accept AREA=$AREA" ;; *) echo "$1" ;; esac; }
+
+# counts LOG: what go test and Ginkgo counted.
+counts() {
+  local passed failed
+  grep -qE '^(ok|FAIL)\s' "$1" || return 0
+  passed=$(grep -cE '^ *--- PASS' "$1" || true)
+  failed=$(grep -cE '^ *--- FAIL' "$1" || true)
+  printf ': %s passed, %s failed' "$passed" "$failed"
+  sed -nE 's/\x1b\[[0-9;]*m//g; s/^(Ran [0-9]+ of [0-9]+ Specs).*/; \1/p' "$1" | paste -sd' ' | tr -d '\n'
+}
+
+# closing: the lines that go test ends each package with.
+closing() {
+  local name
+  for name in "$@"; do
+    [ ! -f "$LOGS/$name.log" ] || grep -E '^(ok|FAIL)\s+\S+/' "$LOGS/$name.log" || true
+  done
+}
+
+status() { bin/localkube status --name "$1" | awk -v key="$2" 'index($0, key) == 1 { print $NF }'; }
+
+# instance NAME OPTIONS...: a fresh local Kubernetes that ends with the step.
+instance() {
+  local name=$1
+  shift
+  trap "bin/localkube down --name $name" EXIT
+  bin/localkube down --name "$name"
+  bin/localkube up --name "$name" "$@"
+  KUBECONFIG=$(bin/localkube kubeconfig --name "$name")
+  KUBECTL=$(status "$name" kubectl)
+  LOCALKUBE_AUDIT_LOG=$(status "$name" "audit log")
+  LOCALKUBE=$PWD/bin/localkube LOCALKUBE_NAME=$name HELM=$PWD/bin/helm
+  export KUBECONFIG KUBECTL LOCALKUBE LOCALKUBE_NAME LOCALKUBE_AUDIT_LOG HELM
+}
+
+step_deps() {
+  make bin/localkube bin/images
+  local missing
+  missing=$( (bin/localkube deps; bin/images deps) | sort -u)
+  [ "$(id -u)" = 0 ] || { echo "These tests make network namespaces, mounts and containers, so they need root: sudo make test"; return 1; }
+  bin/localkube deps --install
+  bin/images deps --install
+}
+
+step_build() {
+  make bin/localkube bin/images bin/operator
+  bin/images build all >"$LOGS/images.list" & # most of it waits for a network, while Kubernetes links
+  local images=$!
+  bin/localkube build || { kill $images; return 1; }
+  make bin/helm bin/controller-gen bin/crd-ref-docs bin/crdtrim bin/golangci-lint
+  wait $images
+}
+
+step_verify() { make verify; }
+step_lint() { make lint; }
+
+step_unit() {
+  # What needs a Kubernetes has a step of its own.
+  go test -v $(go list ./... | grep -vE '/tests/(integration|e2e|bench)')
+  go test -C tests/images -v ./...
+  go test -C tests/tools -v -count=1 ./crdtrim # reads files that the cache does not watch
+  go test -C tests/localkube -v $(cd tests/localkube && go list ./internal/... | grep -v /realtest)
+}
+
+step_chart() {
+  bin/helm lint --strict helm-chart/heliostat
+  HELM=$PWD/bin/helm go test -C tests/tools -v -count=1 ./chart
+}
+
+step_integration() {
+  instance itest --control-plane-only
+  go test -v -count=1 -timeout 15m ./tests/integration/...
+}
+
+step_localkube() {
+  go test -C tests/localkube -v -count=1 -timeout 15m . ./internal/realtest
+}
+
+step_e2e() {
+  local images=() tar
+  for tar in $(bin/images build ray operator); do images+=(--image "$tar"); done
+  instance e2e --nodes 2 --gpus 2 "${images[@]}"
+  go test -v -count=1 -timeout 25m ./tests/e2e/...
+}
+
+declare -A TITLE=(
+  [deps]="Debian packages"
+  [build]="programs, tools and images (the first time 10 minutes on 2 cores, most of it linking Kubernetes)"
+  [verify]="generated files are what make generate writes" [lint]="golangci-lint"
+  [unit]="tests of every module that need no Kubernetes" [chart]="the chart renders what Kubernetes accepts"
+  [integration]="a real API server" [localkube]="local Kubernetes: up, down, killed in between, devices, policies"
+  [e2e]="real kubelets, real Ray" [accept]="full counts and promised times" [bench]="against the same pods applied by hand"
+)
+TESTS=(verify lint unit chart integration localkube e2e)
+[ $# -gt 0 ] || set -- "${TESTS[@]}"
+
+for name in deps build; do
+  [ "$1" = "unit" ] && break
+  step $name "${TITLE[$name]}"
+  [ ${#FAILED[@]} = 0 ] || exit 1
+  [ "$1" != $name ] || exit 0
+done
+for name in "$@"; do step "$name" "${TITLE[$name]}"; done
+echo
+closing "$@"
+[ ${#FAILED[@]} = 0 ] || { echo "FAILED after ${SECONDS}s: ${FAILED[*]}"; exit 1; }
+echo "all passed in ${SECONDS}s: $*"

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	schemavalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	definitions = "../../../ray-operator/config/crd"
+	samples     = "../../../ray-operator/config/samples"
+	// maxSize in bytes: a CRD must fit into etcd's request limit with room for what the API server adds.
+	maxSize = 900_000
+)
+
+// kind is a generated definition as an API server sees it.
+type kind struct {
+	text       []byte
+	definition *apiextensions.CustomResourceDefinition
+	schema     *structural.Structural
+	validator  schemavalidation.SchemaValidator
+}
+
+func load(t *testing.T, file string) kind {
+	t.Helper()
+	var k kind
+	var err error
+	if k.text, err = os.ReadFile(filepath.Join(definitions, file)); err != nil {
+		t.Fatal(err)
+	}
+	var v1 apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(k.text, &v1); err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	scheme.Default(&v1)
+	k.definition = &apiextensions.CustomResourceDefinition{}
+	if err := scheme.Convert(&v1, k.definition, nil); err != nil {
+		t.Fatal(err)
+	}
+	props := k.definition.Spec.Validation.OpenAPIV3Schema
+	if k.schema, err = structural.NewStructural(props); err != nil {
+		t.Fatal(err)
+	}
+	if k.validator, _, err = schemavalidation.NewSchemaValidator(props); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// admit does what an API server does to an object: defaults, pruning, schema and rules.
+// It gives what is wrong with it.
+func (k kind) admit(t *testing.T, object map[string]any) field.ErrorList {
+	t.Helper()
+	defaulting.Default(object, k.schema)
+	pruning.Prune(object, k.schema, true)
+	errs := schemavalidation.ValidateCustomResource(nil, object, k.validator)
+	rules := cel.NewValidator(k.schema, true, celconfig.PerCallLimit)
+	broken, _ := rules.Validate(context.Background(), nil, k.schema, object, nil, celconfig.RuntimeCELCostBudget)
+	return append(errs, broken...)
+}
+
+func parse(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var object map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func TestDefinitionIsInstallable(t *testing.T) {
+	k := load(t, "heliostat.dev_computeclusters.yaml")
+	if len(k.text) > maxSize {
+		t.Errorf("the definition has %d bytes, at most %d are allowed", len(k.text), maxSize)
+	}
+	for _, err := range validation.ValidateCustomResourceDefinition(t.Context(), k.definition) {
+		t.Error(err)
+	}
+	if got := k.definition.Annotations["helm.sh/resource-policy"]; got != "keep" {
+		t.Errorf("helm.sh/resource-policy = %q, want keep", got)
+	}
+}
+
+func TestSamplesAreAdmitted(t *testing.T) {
+	k := load(t, "heliostat.dev_computeclusters.yaml")
+	files, err := filepath.Glob(filepath.Join(samples, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("find samples: %v, %v", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := parse(t, string(text))
+		for _, err := range k.admit(t, object) {
+			t.Errorf("%s: %v", file, err)
+		}
+		conditions := object["status"].(map[string]any)["conditions"].([]any)
+		if first := conditions[0].(map[string]any); first["type"] != "Ready" || first["status"] != "Unknown" {
+			t.Errorf("%s: first condition = %v, want Ready=Unknown before the operator sees it", file, first)
+		}
+	}
+}
+
+func TestTemplateKeepsUnknownFields(t *testing.T) {
+	object := parse(t, `
+apiVersion: heliostat.dev/v1alpha1
+kind: ComputeCluster
+metadata: {name: demo}
+spec:
+  rayVersion: "2.60.0"
+  unknown: gone
+  head:
+    template:
+      metadata: {labels: {a: b}, annotations: {c: d}}
+      spec:
+        fromTomorrow: {x: 1}
+        nodeSelector: {disk: ssd}
+        containers:
+        - {name: ray, fromTomorrow: 2, securityContext: {fromTomorrow: 3}}
+`)
+	if errs := load(t, "heliostat.dev_computeclusters.yaml").admit(t, object); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	text, err := yaml.Marshal(object["spec"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(text), "fromTomorrow"); got != 3 {
+		t.Errorf("the template kept %d of 3 unknown fields:\n%s", got, text)
+	}
+	for _, want := range []string{"a: b", "c: d", "disk: ssd"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the template lost %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(string(text), "gone") {
+		t.Errorf("an unknown field outside the template was kept:\n%s", text)
+	}
+}
+
+func TestTrimRefusesWhatIsNoDefinition(t *testing.T) {
+	for _, text := range []string{"", "a: [", "kind: Pod", "metadata: {annotations: {a: b}}\nspec: {versions: [{name: v1}]}"} {
+		if out, err := Trim([]byte(text)); err == nil {
+			t.Errorf("Trim(%q) = %q, want an error", text, out)
+		}
+	}
+}
