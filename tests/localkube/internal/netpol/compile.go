@@ -46,11 +46,13 @@ func Compile(cluster Cluster, node string) Ruleset {
 	return out
 }
 
-// compiler holds a cluster in order, and the sets asked for so far.
+// compiler holds a cluster in order, the peers found so far and the sets that
+// rules refer to, both by the peer's key: the pods of a node share most of them.
 type compiler struct {
 	policies   []*networkingv1.NetworkPolicy
 	pods       []endpoint
 	namespaces map[string]labels.Set
+	peers      map[string]peer
 	sets       map[string]Set
 }
 
@@ -64,6 +66,7 @@ func newCompiler(cluster Cluster) *compiler {
 	c := &compiler{
 		policies:   slices.Clone(cluster.Policies),
 		namespaces: map[string]labels.Set{},
+		peers:      map[string]peer{},
 		sets:       map[string]Set{},
 	}
 	slices.SortFunc(c.policies, func(a, b *networkingv1.NetworkPolicy) int {

@@ -132,6 +132,15 @@ func TestPeers(t *testing.T) {
 		open:   []string{"shop/web > ops/monitor tcp:80", "shop/web > ops/web udp:80"},
 		closed: []string{"shop/web > shop/db tcp:5432", "shop/web > out/web tcp:80", "shop/web > 192.0.2.1 tcp:80"},
 	}, {
+		name:   "pods that have ended, or are the host, are no peers",
+		specs:  `{podSelector: {matchLabels: {role: db}}, ingress: [{from: [{podSelector: {matchLabels: {role: web}}}]}]}`,
+		open:   []string{"shop/web > shop/db tcp:5432"},
+		closed: []string{"shop/done > shop/db tcp:5432", "shop/failed > shop/db tcp:5432", "shop/host > shop/db tcp:5432"},
+	}})
+}
+
+func TestBlocks(t *testing.T) {
+	check(t, []meaning{{
 		name:   "a block of addresses without its exceptions",
 		specs:  `{podSelector: {matchLabels: {role: db}}, ingress: [{from: [{ipBlock: {cidr: 172.17.0.0/16, except: [172.17.1.0/24, 172.17.2.7/32]}}]}]}`,
 		open:   []string{"172.17.0.1 > shop/db tcp:5432", "172.17.2.6 > shop/db tcp:5432", "172.17.255.255 > shop/db udp:1"},
@@ -147,14 +156,14 @@ func TestPeers(t *testing.T) {
 		open:   []string{"out/web > shop/db tcp:5432"},
 		closed: []string{"shop/web > shop/db tcp:5432"},
 	}, {
+		name:   "the same block with other exceptions is another one",
+		specs:  `{podSelector: {matchLabels: {role: db}}, ingress: [{from: [{ipBlock: {cidr: 172.17.0.0/16, except: [172.17.1.0/24]}}], ports: [{port: 1}]}, {from: [{ipBlock: {cidr: 172.17.0.0/16}}], ports: [{port: 2}]}]}`,
+		open:   []string{"172.17.1.1 > shop/db tcp:2", "172.17.2.1 > shop/db tcp:1"},
+		closed: []string{"172.17.1.1 > shop/db tcp:1"},
+	}, {
 		name:   "an IPv6 block holds nobody",
 		specs:  `{podSelector: {matchLabels: {role: db}}, ingress: [{from: [{ipBlock: {cidr: "::/0"}}]}]}`,
 		closed: []string{"out/web > shop/db tcp:5432", "10.89.0.1 > shop/db tcp:5432"},
-	}, {
-		name:   "pods that have ended, or are the host, are no peers",
-		specs:  `{podSelector: {matchLabels: {role: db}}, ingress: [{from: [{podSelector: {matchLabels: {role: web}}}]}]}`,
-		open:   []string{"shop/web > shop/db tcp:5432"},
-		closed: []string{"shop/done > shop/db tcp:5432", "shop/failed > shop/db tcp:5432", "shop/host > shop/db tcp:5432"},
 	}})
 }
 
@@ -200,6 +209,11 @@ func TestPorts(t *testing.T) {
 		open:   []string{"shop/mesh > shop/web tcp:8080", "shop/mesh > shop/api tcp:9090"},
 		closed: []string{"shop/mesh > shop/web tcp:9090", "shop/mesh > shop/api tcp:8080", "shop/mesh > shop/api udp:9090", "shop/mesh > ops/web tcp:8080"},
 	}, {
+		name:   "a name on the way out goes with its protocol",
+		specs:  `{podSelector: {matchLabels: {role: mesh}}, policyTypes: [Egress], egress: [{to: [{podSelector: {}}], ports: [{port: dns, protocol: UDP}, {port: dns}, {port: http, protocol: UDP}]}]}`,
+		open:   []string{"shop/mesh > shop/api udp:53"},
+		closed: []string{"shop/mesh > shop/api tcp:53", "shop/mesh > shop/api udp:9090", "shop/mesh > shop/api tcp:9090"},
+	}, {
 		name:   "a name on the way out to anyone means any pod that has it",
 		specs:  `{podSelector: {matchLabels: {role: mesh}}, policyTypes: [Egress], egress: [{ports: [{port: http}]}]}`,
 		open:   []string{"shop/mesh > shop/web tcp:8080", "shop/mesh > shop/api tcp:9090"},
@@ -208,11 +222,39 @@ func TestPorts(t *testing.T) {
 		name:   "a block of addresses has no names",
 		specs:  `{podSelector: {matchLabels: {role: mesh}}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: 0.0.0.0/0}}], ports: [{port: http}]}]}`,
 		closed: []string{"shop/mesh > shop/web tcp:8080", "shop/mesh > 192.0.2.1 tcp:8080"},
-	}, {
-		name:   "SCTP opens nothing",
-		specs:  `{podSelector: {matchLabels: {role: db}}, ingress: [{ports: [{port: 5432, protocol: SCTP}]}]}`,
-		closed: []string{"out/web > shop/db tcp:5432", "out/web > shop/db udp:5432"},
 	}})
+}
+
+// A kernel without the match for SCTP would refuse the whole transaction.
+func TestSCTPMakesNoRule(t *testing.T) {
+	cluster := testCluster()
+	cluster.Policies = policies(t, `{podSelector: {matchLabels: {role: db}}, ingress: [{ports: [{port: 5432, protocol: SCTP}]}]}`)
+	chains := Compile(cluster, "north").Chains
+	if len(chains) != 1 || len(chains[0].Rules) != 0 {
+		t.Errorf("chains %v, want one without rules", chains)
+	}
+}
+
+// An ipset refuses a member that is there already.
+func TestASetHasEachMemberOnce(t *testing.T) {
+	cluster := testCluster()
+	twin := pod("shop/twin", "south", "10.244.1.2", "role=web", port("http", "TCP", 8080))
+	cluster.Pods = append(cluster.Pods, twin)
+	cluster.Policies = policies(t, `{podSelector: {matchLabels: {role: db}}, policyTypes: [Egress], egress: [
+		{to: [{podSelector: {matchLabels: {role: web}}}], ports: [{port: 80}, {port: http}]},
+		{to: [{ipBlock: {cidr: 10.0.0.0/8, except: [10.1.0.1/16, 10.1.0.2/16]}}]}]}`)
+	got := map[Kind][]string{}
+	for _, set := range Compile(cluster, "north").Sets {
+		got[set.Kind] = set.Members
+	}
+	want := map[Kind][]string{
+		AddressSet: {"10.244.1.2"},
+		PortSet:    {"10.244.1.2,tcp:8080"},
+		NetSet:     {"10.0.0.0/8", "10.1.0.0/16 nomatch"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
 }
 
 func TestWithoutPoliciesNothingIsEnforced(t *testing.T) {

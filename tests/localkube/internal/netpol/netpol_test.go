@@ -152,3 +152,18 @@ func TestAFailureIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestAfterAFailureWhatIsInForceIsUnknown(t *testing.T) {
+	watch(t, func(ctx context.Context, w *watching) {
+		w.after(started)
+		w.failOnce(errors.New("half of it was written"))
+		w.create(ctx, policies(t, "{podSelector: {}}")[0])
+		w.after(promised)
+		if err := w.client.NetworkingV1().NetworkPolicies("shop").Delete(ctx, "p0", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.after(retryAfter + coalesce); len(got) != 1 || len(got[0].Chains) != 0 {
+			t.Errorf("applied: %v, want the empty ruleset again, although it was the last that succeeded", got)
+		}
+	})
+}

@@ -41,6 +41,9 @@ func (c *compiler) peer(namespace string, p networkingv1.NetworkPolicyPeer) peer
 		}
 	}
 	out := peer{key: fmt.Sprintf("pods %q %s", pods, scope), kind: AddressSet}
+	if known, ok := c.peers[out.key]; ok {
+		return known
+	}
 	for _, pod := range c.pods {
 		if inScope(pod.Namespace) && pods.Matches(labels.Set(pod.Labels)) {
 			out.members = append(out.members, pod.address.String())
@@ -48,6 +51,7 @@ func (c *compiler) peer(namespace string, p networkingv1.NetworkPolicyPeer) peer
 		}
 	}
 	out.members = ordered(out.members)
+	c.peers[out.key] = out
 	return out
 }
 
