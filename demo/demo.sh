@@ -25,10 +25,10 @@ step() {
   fi
 }
 
-tool() { step "build $1" go build -C "$2" -o "$PWD/bin/$1" "$3"; }
+tool() { step "build $1" make "bin/$1"; }
 
 if [ "${1:-up}" = down ]; then
-  [ -x bin/localkube ] || tool localkube tests/localkube .
+  [ -x bin/localkube ] || tool localkube
   step "take the local Kubernetes down" bin/localkube down --name $NAME
   exit 0
 fi
@@ -39,8 +39,8 @@ if [ "$(id -u)" != 0 ]; then
 fi
 
 say "Programs (the first time: about 10 minutes on 2 cores, most of it linking Kubernetes)"
-tool localkube tests/localkube .
-tool images tests/images .
+tool localkube
+tool images
 missing=$( (bin/localkube deps; bin/images deps) | sort -u | paste -sd' ')
 [ -z "$missing" ] || step "install the Debian packages $missing" sh -c 'bin/localkube deps --install && bin/images deps --install'
 bin/images build ray >"$LOGS/ray.tar" 2>"$LOGS/image-ray.log" & RAY=$!
