@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
@@ -15,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,12 +21,15 @@ import (
 )
 
 // wire is a node and its pods as the kernel knows them: a network namespace
-// each, the pods' ones joined to the node's by a routed pair of interfaces.
+// each, the pods' ones joined to the node's by a routed pair of interfaces. The
+// namespaces have no name and go with the process, however it ends.
 type wire struct {
-	t     *testing.T
-	node  string
-	names map[string]string
+	t      *testing.T
+	spaces map[string]netns.NsHandle
 }
+
+// node is the namespace of the node, beside those of the pods.
+const node = "node"
 
 // The addresses of the pods on the wire. The last one stands for another node.
 var wired = []struct{ name, address string }{
@@ -46,68 +47,81 @@ func newWire(t *testing.T) *wire {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Fatalf("find ip, install it with \"apt-get install iproute2\": %v", err)
 	}
-	w := &wire{t: t, node: fmt.Sprintf("lknp%d", os.Getpid()), names: map[string]string{}}
-	w.namespace(w.node)
-	w.ip("-n", w.node, "link", "set", "lo", "up")
-	w.in(w.node, func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) })
+	w := &wire{t: t, spaces: map[string]netns.NsHandle{}}
+	w.make(node)
+	w.in(node, func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) })
 	for i, p := range wired {
-		ns, inside, outside := fmt.Sprint(w.node, "-", i), "eth0", fmt.Sprint("pod", i)
-		w.names[p.name] = ns
-		w.namespace(ns)
-		w.ip("-n", w.node, "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", ns)
-		w.ip("-n", w.node, "addr", "add", "10.89.0.11/32", "dev", outside)
-		w.ip("-n", w.node, "link", "set", outside, "up")
-		w.ip("-n", w.node, "route", "add", p.address, "dev", outside)
-		w.ip("-n", ns, "addr", "add", p.address+"/32", "dev", inside)
-		w.ip("-n", ns, "link", "set", inside, "up")
-		w.ip("-n", ns, "link", "set", "lo", "up")
-		w.ip("-n", ns, "route", "add", "10.89.0.11", "dev", inside)
-		w.ip("-n", ns, "route", "add", "default", "via", "10.89.0.11")
+		w.make(p.name)
+		inside := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), w.spaces[p.name])
+		outside := fmt.Sprint("pod", i)
+		w.ip(node, "link add "+outside+" type veth peer name eth0 netns "+inside)
+		w.ip(node, "addr add 10.89.0.11/32 dev "+outside)
+		w.ip(node, "link set "+outside+" up")
+		w.ip(node, "route add "+p.address+" dev "+outside)
+		w.ip(p.name, "addr add "+p.address+"/32 dev eth0")
+		w.ip(p.name, "link set eth0 up")
+		w.ip(p.name, "route add 10.89.0.11 dev eth0")
+		w.ip(p.name, "route add default via 10.89.0.11")
 	}
 	return w
 }
 
-func (w *wire) namespace(name string) {
+// make makes a network namespace with its loopback up.
+func (w *wire) make(name string) {
 	w.t.Helper()
-	w.ip("netns", "add", name)
-	w.t.Cleanup(func() { w.ip("netns", "delete", name) })
+	err := onThread(func() (err error) {
+		w.spaces[name], err = netns.New()
+		return err
+	})
+	if err != nil {
+		w.t.Fatalf("make network namespace: %v", err)
+	}
+	w.t.Cleanup(func() {
+		handle := w.spaces[name]
+		_ = handle.Close()
+	})
+	w.ip(name, "link set lo up")
 }
 
-func (w *wire) ip(args ...string) {
+// ip runs the program ip inside a namespace.
+func (w *wire) ip(space, args string) {
 	w.t.Helper()
-	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-		w.t.Fatalf("run ip %s: %v: %s", strings.Join(args, " "), err, out)
+	w.in(space, func() error {
+		_, err := run(context.Background(), "", "ip", strings.Fields(args)...)
+		return err
+	})
+}
+
+// in runs act inside a namespace; the programs that it starts are there as well.
+func (w *wire) in(space string, act func() error) {
+	w.t.Helper()
+	err := onThread(func() error {
+		if err := netns.Set(w.spaces[space]); err != nil {
+			return err
+		}
+		return act()
+	})
+	if err != nil {
+		w.t.Fatalf("in the namespace of %s: %v", space, err)
 	}
 }
 
-// in runs act inside a network namespace; the programs that it starts are there
-// as well.
-func (w *wire) in(name string, act func() error) {
-	w.t.Helper()
+// onThread runs act on a thread that ends with it, so that no other goroutine
+// finds itself in the wrong namespace.
+func onThread(act func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		// Never unlocked: the thread ends with the goroutine, and no other
-		// goroutine finds itself in the wrong namespace.
 		runtime.LockOSThread()
-		handle, err := netns.GetFromName(name)
-		if err == nil {
-			err = errors.Join(netns.Set(handle), handle.Close())
-		}
-		if err == nil {
-			err = act()
-		}
-		done <- err
+		done <- act()
 	}()
-	if err := <-done; err != nil {
-		w.t.Fatalf("in network namespace %s: %v", name, err)
-	}
+	return <-done
 }
 
 // echo answers on TCP and UDP in a pod's namespace until the test ends.
 func (w *wire) echo(pod string, port int) {
 	w.t.Helper()
 	address := fmt.Sprintf(":%d", port)
-	w.in(w.names[pod], func() error {
+	w.in(pod, func() error {
 		tcp, err := net.Listen("tcp4", address)
 		if err != nil {
 			return err
@@ -153,12 +167,16 @@ const (
 // limit has passed, and leaves it open.
 func (w *wire) dial(from, to, network string, port int, limit time.Duration) net.Conn {
 	w.t.Helper()
-	i := slices.IndexFunc(cluster(nil).Pods, func(p *corev1.Pod) bool { return p.Namespace+"/"+p.Name == to })
-	target := netip.AddrPortFrom(netip.MustParseAddr(cluster(nil).Pods[i].Status.PodIPs[1].IP), uint16(port))
+	var target string
+	for _, p := range wired {
+		if p.name == to {
+			target = fmt.Sprintf("%s:%d", p.address, port)
+		}
+	}
 	var conn net.Conn
 	w.in(from, func() error {
 		var err error
-		conn, err = net.DialTimeout(network, target.String(), limit)
+		conn, err = net.DialTimeout(network, target, limit)
 		var timeout net.Error
 		if errors.As(err, &timeout) && timeout.Timeout() {
 			return nil
@@ -207,7 +225,7 @@ func cluster(policies []*networkingv1.NetworkPolicy) Cluster {
 
 func (w *wire) apply(rules Ruleset) {
 	w.t.Helper()
-	w.in(w.node, func() error { return apply(context.Background(), rules) })
+	w.in(node, func() error { return apply(context.Background(), rules) })
 }
 
 func TestTheKernelDoesWhatTheRulesSay(t *testing.T) {
@@ -217,11 +235,10 @@ func TestTheKernelDoesWhatTheRulesSay(t *testing.T) {
 	w.echo("out/web", 80)
 	// As at the enforcer's start: from here on connections are tracked.
 	w.apply(Ruleset{})
-	web, db, stranger := w.names["shop/web"], w.names["shop/db"], w.names["out/web"]
-	if !w.reaches(stranger, "shop/db", "tcp4", 5432, patience) || !w.reaches(web, "out/web", "udp4", 80, patience) {
+	if !w.reaches("out/web", "shop/db", "tcp4", 5432, patience) || !w.reaches("shop/web", "out/web", "udp4", 80, patience) {
 		t.Fatal("without policies the pods do not reach each other: the test's wiring is wrong")
 	}
-	old := w.dial(stranger, "shop/db", "tcp4", 5432, patience)
+	old := w.dial("out/web", "shop/db", "tcp4", 5432, patience)
 	if !answers(old, patience) {
 		t.Fatal("no answer on a connection from before the policy")
 	}
@@ -234,16 +251,16 @@ func TestTheKernelDoesWhatTheRulesSay(t *testing.T) {
 		want              bool
 		why               string
 	}{
-		{web, "shop/db", "tcp4", 5432, true, "the allowed pod, by a name of a port on both ends"},
-		{web, "shop/db", "udp4", 5432, true, "the allowed pod, UDP"},
-		{web, "shop/db", "tcp4", 5433, false, "a port that the destination does not allow"},
-		{stranger, "shop/db", "tcp4", 5432, false, "a stranger"},
-		{stranger, "shop/db", "udp4", 5432, false, "a stranger, UDP"},
-		{w.node, "shop/db", "tcp4", 5433, true, "a node reaches its own pods"},
-		{db, "shop/db", "tcp4", 5433, true, "a pod reaches itself"},
-		{db, "out/web", "tcp4", 80, false, "a pod that nothing is allowed to leave"},
-		{web, "out/web", "tcp4", 80, false, "a port that the source does not allow"},
-		{stranger, "out/web", "tcp4", 80, true, "a pod without policies"},
+		{"shop/web", "shop/db", "tcp4", 5432, true, "the allowed pod, by a name of a port on both ends"},
+		{"shop/web", "shop/db", "udp4", 5432, true, "the allowed pod, UDP"},
+		{"shop/web", "shop/db", "tcp4", 5433, false, "a port that the destination does not allow"},
+		{"out/web", "shop/db", "tcp4", 5432, false, "a stranger"},
+		{"out/web", "shop/db", "udp4", 5432, false, "a stranger, UDP"},
+		{node, "shop/db", "tcp4", 5433, true, "a node reaches its own pods"},
+		{"shop/db", "shop/db", "tcp4", 5433, true, "a pod reaches itself"},
+		{"shop/db", "out/web", "tcp4", 80, false, "a pod that nothing is allowed to leave"},
+		{"shop/web", "out/web", "tcp4", 80, false, "a port that the source does not allow"},
+		{"out/web", "out/web", "tcp4", 80, true, "a pod without policies"},
 	} {
 		limit := silence
 		if c.want {
@@ -262,7 +279,7 @@ func TestApplyingAgainLeavesNothingOld(t *testing.T) {
 	w := newWire(t)
 	first := Compile(cluster(policies(t, mixed)), "north")
 	second := Compile(cluster(policies(t, `{podSelector: {matchLabels: {role: db}}, ingress: [{from: [{podSelector: {}}]}]}`)), "north")
-	w.in(w.node, func() error {
+	w.in(node, func() error {
 		// What a killed attempt leaves: a half-filled twin, an unknown chain.
 		leftover := second.Sets[0].Name + "t"
 		setup := [][]string{
@@ -282,7 +299,7 @@ func TestApplyingAgainLeavesNothingOld(t *testing.T) {
 	w.apply(second)
 	w.apply(second)
 	var got []string
-	w.in(w.node, func() error {
+	w.in(node, func() error {
 		chains, err := run(context.Background(), "", "iptables-save", "-t", "mangle")
 		if err != nil {
 			return err
