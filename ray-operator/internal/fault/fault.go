@@ -9,6 +9,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,16 +31,16 @@ func (t *Terminal) Error() string { return t.Finding.Code + ": " + t.Finding.Tex
 
 // IsWait tells whether an error, or every error joined in it, is a Wait.
 func IsWait(err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // walks the tree by hand
-		for _, part := range joined.Unwrap() {
-			if !IsWait(part) {
-				return false
-			}
-		}
+	switch err := err.(type) { //nolint:errorlint // walks the tree by hand: errors.As finds any, not all
+	case *Wait:
 		return true
+	case interface{ Unwrap() error }:
+		return IsWait(err.Unwrap())
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(err.Unwrap(), func(part error) bool { return !IsWait(part) })
+	default:
+		return false
 	}
-	var wait *Wait
-	return errors.As(err, &wait)
 }
 
 // Finding is what a terminal error says, if there is one in err.
