@@ -75,6 +75,9 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 	seen.Record, seen.RecordError = recall(cluster, pods)
 	_, recorded := cluster.Annotations[v1alpha1.AnnotationRecord]
 	seen.RecordMissing = !recorded
+	if err := r.confirmHead(ctx, cluster, &seen); err != nil {
+		return seen, err
+	}
 
 	var service corev1.Service
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.HeadService(cluster.Name)}
@@ -86,6 +89,26 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 	}
 	seen.TokenPresence, err = r.token(ctx, cluster, seen)
 	return seen, err
+}
+
+// confirmHead asks the API server for the head that the record names where the cache
+// does not have it: a cache of pods that is late must not end a living head's epoch.
+func (r *Reconciler) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+	if seen.RecordError != nil || seen.Record.HeadUID == "" || headOf(seen.Pods, seen.Record.Epoch) != nil {
+		return nil
+	}
+	at := naming.Place{Epoch: seen.Record.Epoch}
+	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.Pod(cluster.Name, cluster.UID, at)}
+	var head corev1.Pod
+	switch err := r.Live.Get(ctx, key, &head); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read head pod %s: %w", key, err)
+	case kube.IsOwned(&head, cluster.UID):
+		seen.Pods = append(seen.Pods, Pod{Pod: &head, At: at})
+	}
+	return nil
 }
 
 // token looks whether the token's Secret is there. The operator has no right to list
