@@ -1,0 +1,178 @@
+package cluster_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+func clientKey(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: testkit.Namespace, Name: name}
+}
+
+func foreign(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: testkit.Namespace, Labels: map[string]string{"of": "someone"}}
+}
+
+func TestConflict(t *testing.T) {
+	worker := naming.Pod("demo", "demo-1", naming.Place{Group: "cpu", Slot: 1, Epoch: 1})
+	head := naming.Pod("demo", "demo-1", naming.Place{Epoch: 1})
+	for name, obj := range map[string]client.Object{
+		"service": &corev1.Service{ObjectMeta: foreign("demo-head")},
+		"secret":  &corev1.Secret{ObjectMeta: foreign("demo-token")},
+		"head":    &corev1.Pod{ObjectMeta: foreign(head)},
+		"worker":  &corev1.Pod{ObjectMeta: foreign(worker)},
+	} {
+		play(t, testkit.Scenario{Name: "foreign-" + name, Run: func(w *testkit.World) {
+			foreignName(w, obj.DeepCopyObject().(client.Object))
+		}})
+	}
+	play(t,
+		testkit.Scenario{Name: "record-damaged", KeepRecord: true, Run: recordDamaged},
+		testkit.Scenario{Name: "invalid-spec", Run: invalidSpec},
+		testkit.Scenario{Name: "quota", Run: quota},
+		testkit.Scenario{Name: "token-removed", Run: tokenRemoved},
+		testkit.Scenario{Name: "service-edited", Run: serviceEdited},
+		testkit.Scenario{Name: "service-deleted", Run: func(w *testkit.World) {
+			started(w, "demo", testkit.Group("cpu", 1))
+			w.Delete(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "demo-head", Namespace: testkit.Namespace}})
+			w.Settle()
+			w.Expect("demo", ready)
+			w.Must(w.Client.Get(w.Ctx, clientKey("demo-head"), &corev1.Service{}))
+		}},
+	)
+}
+
+// foreignName has someone else's object under a name that the cluster needs.
+func foreignName(w *testkit.World, obj client.Object) {
+	w.Kubelet.Idle = func(pod *corev1.Pod) bool { return metav1.GetControllerOf(pod) == nil }
+	w.Create(obj)
+	version := obj.GetResourceVersion()
+	w.Create(testkit.Cluster("demo", testkit.Group("cpu", 2)))
+	w.SettleRefused()
+	w.Expect("demo", "Ready=False NameConflict", "NameConflict=True NameConflict", "Stalled=True NameConflict", "Reconciling=False")
+	if message := w.Message("demo", v1alpha1.ConditionNameConflict); !strings.Contains(message, obj.GetName()) {
+		w.Fatalf("the condition does not name %s: %s", obj.GetName(), message)
+	}
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(obj), obj))
+	if obj.GetResourceVersion() != version {
+		w.Fatalf("someone else's object was written")
+	}
+	w.Delete(obj)
+	w.Settle()
+	w.Expect("demo", ready, "NameConflict=absent", "Stalled=False")
+	sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
+}
+
+func recordDamaged(w *testkit.World) {
+	started(w, "demo", testkit.Group("cpu", 1))
+	w.Force(w.Head("demo"))
+	w.Settle()
+	epochIs(w, 2)
+	before := testkit.UIDs(w.Pods("demo"))
+	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Annotations[v1alpha1.AnnotationRecord] = `{"v":1` })
+	w.Settle()
+	w.Expect("demo", "Ready=False RecordDamaged", "Stalled=True RecordDamaged")
+	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { delete(c.Annotations, v1alpha1.AnnotationRecord) })
+	w.Settle()
+	w.Expect("demo", ready)
+	epochIs(w, 2)
+	if !slices.Equal(before, testkit.UIDs(w.Pods("demo"))) {
+		w.Fatalf("pods were touched")
+	}
+}
+
+func invalidSpec(w *testkit.World) {
+	started(w, "demo", testkit.Group("cpu", 2))
+	before := testkit.UIDs(w.Pods("demo"))
+	w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
+		c.Spec.WorkerGroups[0].RayStartParams = map[string]string{"port": "1"}
+		three := int32(3)
+		c.Spec.WorkerGroups[0].Replicas = &three
+	})
+	w.Settle()
+	w.Expect("demo", "Ready=False InvalidSpec", "Stalled=True InvalidSpec", "Reconciling=False")
+	if message := w.Message("demo", "Stalled"); !strings.Contains(message, "spec.workerGroups[0].rayStartParams[port]") {
+		w.Fatalf("the condition does not name the field: %s", message)
+	}
+	if !slices.Equal(before, testkit.UIDs(w.Pods("demo"))) {
+		w.Fatalf("an invalid spec touched running pods")
+	}
+	w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].RayStartParams = nil })
+	w.Settle()
+	w.Expect("demo", ready)
+	sizes(w, "demo", map[string]int{"cpu": 3})
+}
+
+func quota(w *testkit.World) {
+	w.Refuse(func(obj client.Object) error {
+		if obj.GetLabels()[v1alpha1.LabelGroup] == "" {
+			return nil
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, obj.GetName(), errQuota)
+	})
+	w.Create(testkit.Cluster("demo", testkit.Group("cpu", 3)))
+	w.SettleRefused()
+	w.Expect("demo", "Ready=False CreateRefused", "HeadReady=True", "Reconciling=True", "Stalled=False")
+	if message := w.Message("demo", "Ready"); !strings.Contains(message, errQuota.Error()) {
+		w.Fatalf("the condition does not give the API server's reason: %s", message)
+	}
+	w.Refuse(nil)
+	w.Settle()
+	w.Expect("demo", ready)
+}
+
+type quotaError struct{}
+
+func (quotaError) Error() string { return "exceeded quota: team, limited: pods=1" }
+
+var errQuota = quotaError{}
+
+func tokenRemoved(w *testkit.World) {
+	started(w, "demo", testkit.Group("cpu", 1))
+	before := testkit.UIDs(w.Pods("demo"))
+	w.Delete(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "demo-token", Namespace: testkit.Namespace}})
+	w.Settle()
+	w.Scale("demo", 2)
+	w.Settle()
+	w.Expect("demo", "Ready=False TokenMissing", "Stalled=False", "HeadReady=True")
+	if !slices.Equal(before, testkit.UIDs(w.Pods("demo"))) {
+		w.Fatalf("a missing token touched running pods")
+	}
+	w.Delete(w.Head("demo")) // as the remedy says
+	w.Settle()
+	w.Expect("demo", ready)
+	sizes(w, "demo", map[string]int{"cpu": 2})
+	epochIs(w, 2)
+}
+
+// serviceEdited has someone change the head's Service: what the cluster needs comes
+// back, what they added stays.
+func serviceEdited(w *testkit.World) {
+	started(w, "demo", testkit.Group("cpu", 1))
+	var service corev1.Service
+	w.Must(w.Client.Get(w.Ctx, clientKey("demo-head"), &service))
+	service.Spec.Selector[v1alpha1.LabelEpoch] = "7"
+	service.Spec.PublishNotReadyAddresses = false
+	service.Annotations = map[string]string{"example.com/mine": "yes"}
+	w.Must(w.Client.Update(w.Ctx, &service))
+	w.Settle()
+	w.Must(w.Client.Get(w.Ctx, clientKey("demo-head"), &service))
+	if service.Spec.Selector[v1alpha1.LabelEpoch] != "1" || !service.Spec.PublishNotReadyAddresses {
+		w.Fatalf("the Service was not mended: %+v", service.Spec)
+	}
+	if service.Annotations["example.com/mine"] != "yes" {
+		w.Fatalf("a foreign annotation was taken away")
+	}
+}

@@ -1,0 +1,110 @@
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Kubelet stands in for scheduler and kubelets: it gives pods a node and an address,
+// makes them ready and lets leaving ones go, each after its delay.
+type Kubelet struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+	// StartDelay is from creation to ready; StopDelay from deletion to gone, where the
+	// pod's grace is not shorter.
+	StartDelay, StopDelay time.Duration
+	// Hang tells of pods that never stop; Idle of pods that never start. nil is none.
+	Hang, Idle func(*corev1.Pod) bool
+}
+
+// Step does all that is due and gives whether it wrote anything, and how long it is
+// until the next thing is due; 0 is never.
+func (k *Kubelet) Step(ctx context.Context) (changed bool, next time.Duration, err error) {
+	var pods corev1.PodList
+	if err := k.Client.List(ctx, &pods); err != nil {
+		return false, 0, fmt.Errorf("kubelet: list pods: %w", err)
+	}
+	for i := range pods.Items {
+		act, due := k.due(&pods.Items[i])
+		if act == nil {
+			continue
+		}
+		if wait := due.Sub(k.Clock.Now()); wait > 0 {
+			if next == 0 || wait < next {
+				next = wait
+			}
+			continue
+		}
+		changed = true
+		if err := act(ctx, &pods.Items[i]); client.IgnoreNotFound(err) != nil {
+			return changed, next, fmt.Errorf("kubelet: pod %s: %w", pods.Items[i].Name, err)
+		}
+	}
+	return changed, next, nil
+}
+
+// due is what happens to a pod next, and when.
+func (k *Kubelet) due(pod *corev1.Pod) (func(context.Context, *corev1.Pod) error, time.Time) {
+	is := func(test func(*corev1.Pod) bool) bool { return test != nil && test(pod) }
+	switch {
+	case pod.DeletionTimestamp != nil && !is(k.Hang):
+		grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+		return k.finish, pod.DeletionTimestamp.Add(min(k.StopDelay, grace) - grace)
+	case pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending && !is(k.Idle):
+		return k.start, pod.CreationTimestamp.Add(k.StartDelay)
+	default:
+		return nil, time.Time{}
+	}
+}
+
+func (k *Kubelet) finish(ctx context.Context, pod *corev1.Pod) error {
+	return k.Client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+}
+
+func (k *Kubelet) start(ctx context.Context, pod *corev1.Pod) error {
+	if pod.Spec.NodeName == "" {
+		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "node-1"}}
+		if err := k.Client.SubResource("binding").Create(ctx, pod, binding); err != nil {
+			return err
+		}
+	}
+	var bound corev1.Pod
+	if err := k.Client.Get(ctx, client.ObjectKeyFromObject(pod), &bound); err != nil {
+		return err
+	}
+	started := true
+	bound.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: "10.0.0.1",
+		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.Clock.Now())}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "ray", Started: &started, Ready: true}},
+	}
+	return k.Client.Status().Update(ctx, &bound)
+}
+
+// Fail ends a pod as a whole, as an eviction does.
+func (k *Kubelet) Fail(ctx context.Context, pod *corev1.Pod, reason string) error {
+	failed := pod.DeepCopy()
+	failed.Status.Phase, failed.Status.Reason, failed.Status.Conditions = corev1.PodFailed, reason, nil
+	if err := k.Client.Status().Update(ctx, failed); err != nil {
+		return fmt.Errorf("kubelet: fail pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// Unready makes a running pod's readiness probe fail.
+func (k *Kubelet) Unready(ctx context.Context, pod *corev1.Pod) error {
+	unready := pod.DeepCopy()
+	for i := range unready.Status.Conditions {
+		unready.Status.Conditions[i].Status = corev1.ConditionFalse
+	}
+	if err := k.Client.Status().Update(ctx, unready); err != nil {
+		return fmt.Errorf("kubelet: make pod %s unready: %w", pod.Name, err)
+	}
+	return nil
+}
