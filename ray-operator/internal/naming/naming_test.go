@@ -1,0 +1,151 @@
+package naming_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// pod is all that a pod's name follows from.
+type pod struct {
+	cluster string
+	uid     types.UID
+	at      naming.Place
+}
+
+func (p pod) name() string { return naming.Pod(p.cluster, p.uid, p.at) }
+
+// label draws a name from so few characters that prefixes and suffixes collide.
+func label(maximum int) *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		length := rapid.IntRange(1, maximum).Draw(t, "length")
+		text := rapid.StringOfN(rapid.RuneFrom([]rune("ab0-")), length, length, -1).Draw(t, "text")
+		return "a" + strings.TrimRight(text[1:], "-")
+	})
+}
+
+func drawn(t *rapid.T) pod {
+	p := pod{cluster: label(naming.MaxCluster).Draw(t, "cluster"), uid: types.UID(rapid.SampledFrom([]string{"u", "v"}).Draw(t, "uid"))}
+	p.at.Epoch = rapid.Int64Range(1, 12).Draw(t, "epoch")
+	if rapid.Bool().Draw(t, "worker") {
+		p.at.Group, p.at.Slot = label(naming.MaxGroup).Draw(t, "group"), rapid.IntRange(0, 10000).Draw(t, "slot")
+	}
+	return p
+}
+
+func TestPodNames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawn(t), drawn(t)
+		if rapid.Bool().Draw(t, "near") { // the same but for one thing
+			b = a
+			b.at.Epoch++
+		}
+		for _, name := range []string{a.name(), naming.HeadService(a.cluster), naming.TokenSecret(a.cluster)} {
+			if errs := validation.IsDNS1123Label(name); len(errs) > 0 {
+				t.Fatalf("%q: %v", name, errs)
+			}
+		}
+		if a.name() != a.name() {
+			t.Fatalf("the name of %+v is not a function", a)
+		}
+		if a != b && a.name() == b.name() {
+			t.Fatalf("%+v and %+v are both called %s", a, b, a.name())
+		}
+	})
+}
+
+func TestNamesThatCouldMeet(t *testing.T) {
+	long := strings.Repeat("a", 49)
+	pods := []pod{
+		{"a", "u", naming.Place{Group: "b-c", Slot: 1, Epoch: 1}},
+		{"a-b", "u", naming.Place{Group: "c", Slot: 1, Epoch: 1}},
+		{"a-b-c", "u", naming.Place{Epoch: 1}},
+		{"a", "u", naming.Place{Group: "b-c-head", Epoch: 1}},
+		{long + "b", "u", naming.Place{Group: strings.Repeat("g", 40), Slot: 1, Epoch: 1}},
+		{long + "b", "u", naming.Place{Group: strings.Repeat("g", 40), Slot: 11, Epoch: 1}},
+		{long + "b", "u", naming.Place{Group: strings.Repeat("g", 39), Slot: 1, Epoch: 1}},
+		{long + "b", "v", naming.Place{Group: strings.Repeat("g", 40), Slot: 1, Epoch: 1}},
+	}
+	names := map[string]pod{}
+	for _, p := range pods {
+		if other, taken := names[p.name()]; taken {
+			t.Errorf("%+v and %+v share %s", p, other, p.name())
+		}
+		names[p.name()] = p
+	}
+}
+
+func TestPodNameIsReadable(t *testing.T) {
+	if name := (pod{"demo", "u", naming.Place{Group: "cpu", Slot: 3, Epoch: 1}}).name(); !strings.HasPrefix(name, "demo-cpu-3-") || len(name) != 16 {
+		t.Errorf("worker: %s", name)
+	}
+	if name := (pod{"demo", "u", naming.Place{Epoch: 1}}).name(); !strings.HasPrefix(name, "demo-head-") {
+		t.Errorf("head: %s", name)
+	}
+}
+
+func TestPlaceGoesThroughLabels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawn(t)
+		labels := naming.PodLabels(p.cluster, p.at)
+		for key, value := range labels {
+			if errs := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(errs) > 0 {
+				t.Fatalf("%s=%s: %v", key, value, errs)
+			}
+		}
+		back, err := naming.ParsePlace(labels)
+		if err != nil || back != p.at {
+			t.Fatalf("%+v came back as %+v, %v", p.at, back, err)
+		}
+		selector := naming.HeadSelector(p.cluster, p.at.Epoch)
+		for key, value := range selector {
+			if p.at.Group == "" && labels[key] != value {
+				t.Fatalf("the head's selector does not select the head: %v, %v", selector, labels)
+			}
+		}
+	})
+}
+
+func FuzzParsePlace(f *testing.F) {
+	f.Add("head", "", "", "1")
+	f.Add("worker", "cpu", "0", "2")
+	f.Add("worker", "cpu", "-1", "2")
+	f.Add("worker", "", "1", "99999999999999999999")
+	f.Fuzz(func(t *testing.T, role, group, slot, epoch string) {
+		labels := map[string]string{
+			v1alpha1.LabelRole: role, v1alpha1.LabelGroup: group, v1alpha1.LabelSlot: slot, v1alpha1.LabelEpoch: epoch,
+		}
+		at, err := naming.ParsePlace(labels)
+		if err != nil {
+			if at != (naming.Place{}) {
+				t.Errorf("an error and the place %+v", at)
+			}
+			return
+		}
+		if at.Epoch < 1 || at.Slot < 0 || (role != v1alpha1.RoleHead) != (at.Group != "") {
+			t.Errorf("%v gave the place %+v", labels, at)
+		}
+	})
+}
+
+func TestIntentHash(t *testing.T) {
+	one, err := naming.IntentHash("v1", map[string]int{"a": 1, "b": 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := naming.IntentHash("v1", map[string]int{"b": 2, "a": 1}); again != one {
+		t.Errorf("order of keys counts: %s, %s", one, again)
+	}
+	if other, _ := naming.IntentHash("v2", map[string]int{"a": 1, "b": 2}); other == one || !strings.HasPrefix(other, "v2-") {
+		t.Errorf("the version is not part of %s", other)
+	}
+	if _, err := naming.IntentHash("v1", func() {}); err == nil {
+		t.Error("a function was hashed")
+	}
+}
