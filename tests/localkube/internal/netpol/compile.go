@@ -194,25 +194,11 @@ func (c *compiler) portRules(pod endpoint, p peer, direction Direction, port net
 	if protocol != corev1.ProtocolTCP && protocol != corev1.ProtocolUDP {
 		return nil
 	}
-	named := port.Port != nil && port.Port.StrVal != ""
-	if named && direction == Egress {
+	if direction == Egress && port.Port != nil && port.Port.StrVal != "" {
 		return []Rule{c.rule(p.named(protocol, port.Port.StrVal))}
 	}
-	var ranges []ports
-	switch {
-	case named:
-		for _, number := range namedPorts(pod.Pod, protocol, port.Port.StrVal) {
-			ranges = append(ranges, ports{number, number})
-		}
-	case port.Port == nil:
-		ranges = []ports{{}}
-	case port.EndPort == nil:
-		ranges = []ports{{uint16(port.Port.IntVal), uint16(port.Port.IntVal)}}
-	default:
-		ranges = []ports{{uint16(port.Port.IntVal), uint16(*port.EndPort)}}
-	}
 	var out []Rule
-	for _, r := range ranges {
+	for _, r := range ranges(pod.Pod, protocol, port) {
 		rule := c.rule(p)
 		rule.Protocol, rule.Port, rule.EndPort = strings.ToLower(string(protocol)), r.first, r.last
 		out = append(out, rule)
@@ -222,6 +208,24 @@ func (c *compiler) portRules(pod endpoint, p peer, direction Direction, port net
 
 // ports is a range with both ends in it; the zero value is all ports.
 type ports struct{ first, last uint16 }
+
+// ranges are the ports of the pod that are meant.
+func ranges(pod *corev1.Pod, protocol corev1.Protocol, port networkingv1.NetworkPolicyPort) []ports {
+	switch {
+	case port.Port == nil:
+		return []ports{{}}
+	case port.Port.StrVal != "":
+		var out []ports
+		for _, number := range namedPorts(pod, protocol, port.Port.StrVal) {
+			out = append(out, ports{number, number})
+		}
+		return out
+	case port.EndPort == nil:
+		return []ports{{uint16(port.Port.IntVal), uint16(port.Port.IntVal)}}
+	default:
+		return []ports{{uint16(port.Port.IntVal), uint16(*port.EndPort)}}
+	}
+}
 
 // namedPorts are the numbers that the pod's containers give to a name, sidecars
 // among the init containers included, in order and each once.

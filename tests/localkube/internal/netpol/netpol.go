@@ -122,7 +122,7 @@ func (e *enforcer) run(ctx context.Context) error {
 	return e.loop(ctx)
 }
 
-// loop applies the ruleset of each burst of changes that differs from the last.
+// loop applies the ruleset of each burst of changes until ctx ends.
 func (e *enforcer) loop(ctx context.Context) error {
 	var applied *Ruleset
 	for {
@@ -134,29 +134,36 @@ func (e *enforcer) loop(ctx context.Context) error {
 		if !wait(ctx, coalesce) {
 			return nil
 		}
-		next, err := e.compile()
-		if err == nil && applied != nil && reflect.DeepEqual(*applied, next) {
+		var err error
+		if applied, err = e.update(ctx, applied); err == nil {
 			continue
 		}
-		if err == nil {
-			err = e.apply(ctx, next)
-		}
-		switch {
-		case errors.Is(ctx.Err(), context.Canceled):
+		if ctx.Err() != nil {
 			return nil
-		case err != nil:
-			e.log.Error("network policies not applied, trying again", "node", e.node, "error", err)
-			// What is in the tables now is unknown.
-			applied = nil
-			if !wait(ctx, retryAfter) {
-				return nil
-			}
-			e.wake()
-		default:
-			applied = &next
-			e.log.Info("network policies applied", "node", e.node, "chains", len(next.Chains), "sets", len(next.Sets))
 		}
+		e.log.Error("network policies not applied, trying again", "node", e.node, "error", err)
+		if !wait(ctx, retryAfter) {
+			return nil
+		}
+		e.wake()
 	}
+}
+
+// update applies the ruleset of now if it differs from the one applied, and
+// returns what is in force: nil, which differs from all, if that is unknown.
+func (e *enforcer) update(ctx context.Context, applied *Ruleset) (*Ruleset, error) {
+	next, err := e.compile()
+	if err != nil {
+		return nil, err
+	}
+	if applied != nil && reflect.DeepEqual(*applied, next) {
+		return applied, nil
+	}
+	if err := e.apply(ctx, next); err != nil {
+		return nil, err
+	}
+	e.log.Info("network policies applied", "node", e.node, "chains", len(next.Chains), "sets", len(next.Sets))
+	return &next, nil
 }
 
 func (e *enforcer) compile() (Ruleset, error) {
