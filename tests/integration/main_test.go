@@ -22,12 +22,6 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// release is where the chart would install the operator, and the name of its account.
-const (
-	releaseNamespace = "heliostat-system"
-	releaseName      = "heliostat"
-)
-
 // suite is what all tests share.
 type suite struct {
 	*live.Cluster
@@ -78,16 +72,12 @@ func (s *suite) setUp(ctx context.Context, dir string) (err error) {
 
 // install applies what the chart renders, all but the Deployment.
 func (s *suite) install(ctx context.Context) error {
-	helm := os.Getenv("HELM")
-	if helm == "" {
-		helm = "../../bin/helm"
-	}
-	out, err := exec.CommandContext(ctx, helm, "template", releaseName, "../../helm-chart/heliostat", "--namespace", releaseNamespace).Output()
+	out, err := live.Helm(ctx, "../..", "template", live.ReleaseName, "../../helm-chart/heliostat", "--namespace", live.ReleaseNamespace)
 	if err != nil {
-		return fmt.Errorf("render the chart with %s: %w: build helm with make bin/helm", helm, err)
+		return err
 	}
-	namespace := fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", releaseNamespace)
-	objects, err := live.Decode(append([]byte(namespace), out...))
+	namespace := fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", live.ReleaseNamespace)
+	objects, err := live.Decode([]byte(namespace + out))
 	if err != nil {
 		return err
 	}
@@ -107,7 +97,7 @@ func (s *suite) install(ctx context.Context) error {
 // writeKubeconfig gives the operator its own account's token and nothing of ours.
 func (s *suite) writeKubeconfig(ctx context.Context) error {
 	hours := int64(2 * 60 * 60)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: releaseNamespace, Name: releaseName}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: live.ReleaseNamespace, Name: live.ReleaseName}}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}
 	if err := s.SubResource("token").Create(ctx, account, request); err != nil {
 		return fmt.Errorf("ask for a token of the operator's account: %w", err)

@@ -71,16 +71,21 @@ func Open(ctx context.Context) (*Cluster, error) {
 }
 
 // Namespace makes a namespace of a fresh name and waits for its service account, which
-// comes a moment later and without which no pod can be made.
+// comes a moment later.
 func (c *Cluster) Namespace(ctx context.Context, prefix string) (string, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
 	if err := c.Create(ctx, namespace); err != nil {
 		return "", fmt.Errorf("create a namespace: %w", err)
 	}
-	account := types.NamespacedName{Namespace: namespace.Name, Name: "default"}
-	return namespace.Name, Until(ctx, 30*time.Second, "service account "+account.String(), func(ctx context.Context) error {
-		return c.Get(ctx, account, &corev1.ServiceAccount{})
-	})
+	return namespace.Name, Until(ctx, 30*time.Second, "the service account of namespace "+namespace.Name, c.HasAccount(namespace.Name))
+}
+
+// HasAccount looks whether a namespace has its service account, without which no pod
+// can be made in it.
+func (c *Cluster) HasAccount(namespace string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
+	}
 }
 
 // Drop deletes the clusters of a namespace, waits until their pods are gone, and deletes

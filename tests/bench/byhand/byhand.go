@@ -1,0 +1,220 @@
+// Package byhand measures what the operator adds to a Ray cluster's start: the same
+// pods applied by hand and made from a ComputeCluster, in turn, on the same nodes.
+//
+// In: a local Kubernetes of two nodes with the images of Ray and the operator; the
+// manifests in this directory, which run.sh applies without any of this. Out: for each
+// round the seconds from apply until Ray's global control service lists head and
+// workers, and until they are ready. Both sides are watched alike. It must never leave
+// its namespace behind.
+package byhand
+
+import (
+	"context"
+	_ "embed" // the manifests
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+var (
+	//go:embed manifests.yaml
+	manifests []byte
+	//go:embed cluster.yaml
+	cluster []byte
+)
+
+// Namespace is that of the manifests; nodes is how many they give Ray.
+const (
+	Namespace = "byhand"
+	nodes     = 3
+	limit     = 3 * time.Minute
+)
+
+var name = types.NamespacedName{Namespace: Namespace, Name: "demo"}
+
+// Sample is one start: seconds since apply.
+type Sample struct {
+	// Listed is when the head listed head and workers as alive.
+	Listed float64 `json:"listed"`
+	// Ready is when all pods were Ready, by hand, or the ComputeCluster was.
+	Ready float64 `json:"ready"`
+}
+
+// Round is a start by hand and one by the operator after it.
+type Round struct {
+	ByHand   Sample `json:"byHand"`
+	Operator Sample `json:"operator"`
+}
+
+// side is one way to start the cluster.
+type side struct {
+	apply, ready, remove func(context.Context) error
+}
+
+// bench runs rounds.
+type bench struct {
+	*live.Cluster
+	// pods by place, as each side had them.
+	byHand, operator map[string]corev1.PodSpec
+}
+
+// round starts and removes the cluster by hand and then by the operator.
+func (b *bench) round(ctx context.Context) (r Round, err error) {
+	sides := []struct {
+		side
+		into *Sample
+		pods *map[string]corev1.PodSpec
+	}{
+		{b.hand(), &r.ByHand, &b.byHand},
+		{b.operatorSide(), &r.Operator, &b.operator},
+	}
+	for _, s := range sides {
+		if *s.into, err = b.start(ctx, s.side); err != nil {
+			return r, err
+		}
+		if *s.pods, err = b.specs(ctx); err != nil {
+			return r, err
+		}
+		if err = s.remove(ctx); err != nil {
+			return r, err
+		}
+		if err = b.UntilGone(ctx, name, limit); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func (b *bench) hand() side {
+	return side{
+		apply: func(ctx context.Context) error { return b.Apply(ctx, Namespace, manifests) },
+		ready: b.podsReady,
+		remove: func(ctx context.Context) error {
+			grace := client.GracePeriodSeconds(5) // what the operator gives pods whose cluster is gone
+			labels := client.MatchingLabels{v1alpha1.LabelCluster: name.Name}
+			var errs []error
+			for _, kind := range []client.Object{&corev1.Pod{}, &corev1.Service{}, &corev1.Secret{}} {
+				errs = append(errs, b.DeleteAllOf(ctx, kind, client.InNamespace(Namespace), labels, grace))
+			}
+			return errors.Join(errs...)
+		},
+	}
+}
+
+func (b *bench) operatorSide() side {
+	return side{
+		apply: func(ctx context.Context) error { return b.Apply(ctx, Namespace, cluster) },
+		ready: func(ctx context.Context) error {
+			found, err := b.Find(ctx, name)
+			if err != nil {
+				return err
+			}
+			return live.IsReady(found)
+		},
+		remove: func(ctx context.Context) error {
+			return b.DeleteAllOf(ctx, &v1alpha1.ComputeCluster{}, client.InNamespace(Namespace))
+		},
+	}
+}
+
+// start applies a side and watches, at the same time, what Ray and Kubernetes say.
+func (b *bench) start(ctx context.Context, s side) (Sample, error) {
+	var sample Sample
+	begin := time.Now()
+	if err := s.apply(ctx); err != nil {
+		return sample, err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		err := b.untilListed(ctx)
+		sample.Listed = time.Since(begin).Seconds()
+		return err
+	})
+	group.Go(func() error {
+		err := live.Until(ctx, limit, "everything to be ready", s.ready)
+		sample.Ready = time.Since(begin).Seconds()
+		return err
+	})
+	return sample, group.Wait()
+}
+
+// untilListed waits until the head lists all nodes. It asks the head's pod itself.
+func (b *bench) untilListed(ctx context.Context) error {
+	var head corev1.Pod
+	err := live.Until(ctx, limit, "the head to have an address", func(ctx context.Context) error {
+		pods, err := b.PodsOf(ctx, name, v1alpha1.RoleHead)
+		if err != nil {
+			return err
+		}
+		if len(pods) != 1 || pods[0].Status.PodIP == "" {
+			return fmt.Errorf("there are %d head pods, or no address yet", len(pods))
+		}
+		head = pods[0]
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	token, err := b.token(ctx)
+	if err != nil {
+		return err
+	}
+	gcs, err := live.DialGCS(head.Status.PodIP, token)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = gcs.Close() }()
+	return live.Until(ctx, limit, "the head to list all nodes", func(ctx context.Context) error {
+		alive, err := gcs.Alive(ctx)
+		if err == nil && alive != nodes {
+			err = fmt.Errorf("it lists %d", alive)
+		}
+		return err
+	})
+}
+
+func (b *bench) token(ctx context.Context) (string, error) {
+	var secret corev1.Secret
+	if err := b.Get(ctx, types.NamespacedName{Namespace: Namespace, Name: name.Name + "-token"}, &secret); err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	return string(secret.Data[v1alpha1.TokenKey]), nil
+}
+
+func (b *bench) podsReady(ctx context.Context) error {
+	pods, err := b.PodsOf(ctx, name, "")
+	if err != nil {
+		return err
+	}
+	ready := 0
+	for _, pod := range pods {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				ready++
+			}
+		}
+	}
+	if ready != nodes {
+		return fmt.Errorf("%d pods are ready", ready)
+	}
+	return nil
+}
+
+// specs are the pods' specs by role and slot, without the node that the scheduler chose.
+func (b *bench) specs(ctx context.Context) (map[string]corev1.PodSpec, error) {
+	pods, err := b.PodsOf(ctx, name, "")
+	specs := map[string]corev1.PodSpec{}
+	for _, pod := range pods {
+		pod.Spec.NodeName = ""
+		specs[pod.Labels[v1alpha1.LabelRole]+pod.Labels[v1alpha1.LabelSlot]] = pod.Spec
+	}
+	return specs, err
+}

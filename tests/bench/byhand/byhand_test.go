@@ -1,0 +1,117 @@
+package byhand
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+var (
+	rounds = flag.Int("rounds", 1, "how often each side is started; from 5 on the promised times are judged")
+	out    = flag.String("out", "", "file for the samples, as JSON")
+)
+
+// Promises, in seconds: how much later Ray lists all nodes than by hand, and how long
+// after that the ComputeCluster is Ready. Medians of at least judgedRounds.
+const (
+	promisedListed = 1.0
+	promisedReady  = 1.5
+	judgedRounds   = 5
+)
+
+func TestTheOperatorAddsLittleToAStartByHand(t *testing.T) {
+	ctx := t.Context()
+	kubernetes, err := live.Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Install(ctx, "../../.."); err != nil {
+		t.Fatal(err)
+	}
+	prepare(t, kubernetes)
+	b := &bench{Cluster: kubernetes}
+	var all []Round
+	for range *rounds {
+		round, err := b.round(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(b.byHand, b.operator); diff != "" {
+			t.Fatalf("the pods in manifests.yaml are not what the operator makes (- by hand, + operator):\n%s", diff)
+		}
+		t.Logf("by hand: listed %5.2f s, ready %5.2f s    operator: listed %5.2f s, ready %5.2f s",
+			round.ByHand.Listed, round.ByHand.Ready, round.Operator.Listed, round.Operator.Ready)
+		all = append(all, round)
+	}
+	if *out != "" {
+		text, err := json.Marshal(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(*out, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	judge(t, all)
+}
+
+// prepare makes the namespace, which is gone with all it held when the test ends.
+func prepare(t *testing.T, kubernetes *live.Cluster) {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
+	if err := client.IgnoreAlreadyExists(kubernetes.Create(t.Context(), namespace)); err != nil {
+		t.Fatalf("create namespace %s: %v", Namespace, err)
+	}
+	t.Cleanup(func() {
+		if err := kubernetes.Drop(context.WithoutCancel(t.Context()), Namespace); err != nil {
+			t.Error(err)
+		}
+	})
+	err := live.Until(t.Context(), time.Minute, "the namespace's service account", kubernetes.HasAccount(Namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// judge prints the medians and compares them with what is promised.
+func judge(t *testing.T, all []Round) {
+	t.Helper()
+	median := func(of func(Round) float64) float64 {
+		var values []float64
+		for _, round := range all {
+			values = append(values, of(round))
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	byHand := median(func(r Round) float64 { return r.ByHand.Listed })
+	operator := median(func(r Round) float64 { return r.Operator.Listed })
+	ready := median(func(r Round) float64 { return r.Operator.Ready - r.Operator.Listed })
+	t.Logf("medians of %d: listed by hand %.2f s, by the operator %.2f s, difference %.2f s; Ready %.2f s after listed",
+		len(all), byHand, operator, operator-byHand, ready)
+	for i, round := range all {
+		if round.Operator.Ready < round.Operator.Listed {
+			t.Errorf("round %d: Ready after %.2f s, before Ray listed all nodes after %.2f s", i, round.Operator.Ready, round.Operator.Listed)
+		}
+	}
+	if len(all) < judgedRounds {
+		return // a smoke test: its times depend on what else the machine does
+	}
+	if operator-byHand > promisedListed {
+		t.Errorf("Ray lists all nodes %.2f s later than by hand, promised are at most %.1f s", operator-byHand, promisedListed)
+	}
+	if ready > promisedReady {
+		t.Errorf("Ready comes %.2f s after Ray lists all nodes, promised are at most %.1f s", ready, promisedReady)
+	}
+}
