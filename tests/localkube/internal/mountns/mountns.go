@@ -25,11 +25,14 @@ import (
 )
 
 // script runs inside the new namespace with the instance's and the node's
-// directory as arguments. Its /var/lib holds those of the node alone; the
+// directory as arguments. The network namespaces that other instances hold by
+// mounts are let go of first: a copy of such a mount would keep them alive. There
+// may be none, which umount calls a failure. Its /var/lib holds those of the node alone; the
 // instance's directory is carried over to it. Sharing comes last: a shared
 // mount cannot be moved, and without it a pod's mount propagation fails.
 const script = `
 instance=$1 node=$2
+umount -a -l -t nsfs || true
 mount -t tmpfs -o mode=0755 tmpfs /run
 mkdir /run/carried /run/containerd /run/netns
 mount --bind "$instance" /run/carried
