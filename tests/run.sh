@@ -109,7 +109,7 @@ step_integration() {
 }
 
 step_localkube() {
-  go test -C tests/localkube -v -count=1 -timeout 15m . ./internal/realtest
+  go test -C tests/localkube -v -count=1 -p 1 -timeout 15m . ./internal/realtest
 }
 
 step_e2e() {
