@@ -1,4 +1,9 @@
 // Command operator runs Heliostat's controllers until it is told to end.
+//
+// In: flags, and a kubeconfig or the pod's own service account. Out: what the
+// controllers write, a log to standard error, metrics and health over HTTP.
+//
+// It only turns flags into an app.Config: nothing is decided here.
 package main
 
 import (

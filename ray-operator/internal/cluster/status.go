@@ -148,13 +148,7 @@ type summary struct {
 }
 
 func (s summary) conditions(plan Plan, outcome Outcome) {
-	stalled, held := plan.Stalled, plan.Held
-	if finding, ok := fault.Finding(outcome.Err); ok {
-		stalled = &finding
-	} else if held == nil && outcome.Err != nil && fault.Refused(outcome.Err) {
-		refusal := fault.Refusal("a part of the cluster", outcome.Err)
-		held = &refusal
-	}
+	stalled, held := obstacles(plan, outcome.Err)
 	headReady, head := s.headCondition()
 	workersReady, workers := s.workersCondition()
 	s.set(v1alpha1.ConditionHeadReady, headReady, head)
@@ -181,6 +175,18 @@ func (s summary) conditions(plan Plan, outcome Outcome) {
 		meta.RemoveStatusCondition(&s.status.Conditions, v1alpha1.ConditionNameConflict)
 	}
 	s.status.Phase = s.phase(ready, stalled != nil)
+}
+
+// obstacles are what keeps the cluster from being worked on, and what keeps a part of it.
+func obstacles(plan Plan, err error) (stalled, held *reason.Finding) {
+	stalled, held = plan.Stalled, plan.Held
+	if finding, ok := fault.Finding(err); ok {
+		stalled = &finding
+	} else if held == nil && err != nil && fault.Refused(err) {
+		refusal := fault.Refusal("a part of the cluster", err)
+		held = &refusal
+	}
+	return stalled, held
 }
 
 func (s summary) headCondition() (bool, reason.Finding) {
