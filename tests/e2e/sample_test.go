@@ -1,0 +1,170 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// The cluster of the ten-line sample through what a user does with it, what happens to
+// it, and its end. One cluster serves all specs, as a start takes a quarter of a minute.
+var _ = Describe("the sample", Ordered, func() {
+	var demo *env
+
+	BeforeAll(func(ctx SpecContext) {
+		demo = given(ctx, "cluster.yaml", "demo")
+	}, NodeTimeout(limit))
+
+	It("runs a program that goes in through ray job submit", func(ctx SpecContext) {
+		program, err := os.ReadFile(root + "/demo/program.py")
+		Expect(err).NotTo(HaveOccurred())
+		head := demo.head(ctx)
+		exec(ctx, &head, "python3", "-c", "import sys; open('/tmp/program.py', 'w').write(sys.argv[1])", string(program))
+		begin := time.Now()
+		out := exec(ctx, &head, "ray", "job", "submit", "--address", "http://127.0.0.1:8265", "--", "python3", "/tmp/program.py")
+		told("ray job submit", begin)
+		for _, worker := range demo.workers(ctx, 2) {
+			Expect(out).To(ContainSubstring(worker.Name))
+		}
+		Expect(out).To(ContainSubstring("499999500000"))
+		Expect(out).To(MatchRegexp(`(?i)job .* succeeded`))
+	}, SpecTimeout(limit))
+
+	It("answers only to its token", func(ctx SpecContext) {
+		address := "http://" + demo.head(ctx).Status.PodIP + ":8265"
+		Expect(get(ctx, address+"/api/jobs/", "")).To(Equal(http.StatusUnauthorized))
+		Expect(get(ctx, address+"/api/jobs/", "wrong")).To(Equal(http.StatusUnauthorized))
+		Expect(get(ctx, address+"/api/jobs/", demo.token(ctx))).To(Equal(http.StatusOK))
+		Expect(get(ctx, address+"/api/gcs_healthz", "")).To(Equal(http.StatusOK), "the kubelet has no token")
+
+		for token, code := range map[string]codes.Code{"": codes.Unauthenticated, "wrong": codes.Unauthenticated, demo.token(ctx): codes.OK} {
+			gcs, err := live.DialGCS(demo.head(ctx).Status.PodIP, token)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = gcs.Alive(ctx)
+			Expect(status.Code(err)).To(Equal(code))
+			Expect(gcs.Close()).To(Succeed())
+		}
+	}, SpecTimeout(limit))
+
+	It("replaces a worker that was deleted", func(ctx SpecContext) {
+		workers := demo.workers(ctx, 2)
+		kill(ctx, &workers[0])
+		begin := time.Now()
+		demo.successor(ctx, workers[0].UID, 2)
+		Expect(demo.ready(ctx).Status.Epoch).To(BeEquivalentTo(1))
+		demo.listed(ctx, 3)
+		told("worker deleted to Ready again", begin)
+		Expect(uids(demo.workers(ctx, 2))).To(ContainElement(workers[1].UID), "the other worker stays")
+	}, SpecTimeout(limit))
+
+	It("runs on while the operator is down", func(ctx SpecContext) {
+		scaleOperator(ctx, 0)
+		DeferCleanup(func(ctx SpecContext) { scaleOperator(ctx, 1) }, NodeTimeout(limit))
+		head, workers := demo.head(ctx), demo.workers(ctx, 2)
+		var sum int
+		ray(ctx, &head, "f = ray.remote(lambda x: x * x)\nresult = sum(ray.get([f.remote(i) for i in range(10)]))", &sum)
+		Expect(sum).To(Equal(285))
+
+		kill(ctx, &workers[0])
+		Consistently(ctx, func(ctx context.Context) int { return len(demo.pods(ctx, v1alpha1.RoleWorker)) }, "2s", "200ms").Should(Equal(1))
+		scaleOperator(ctx, 1)
+		demo.workers(ctx, 2)
+		demo.ready(ctx)
+	}, SpecTimeout(limit))
+
+	It("scales to 1, 4 and 2 workers, whenever the operator is killed", func(ctx SpecContext) {
+		for _, replicas := range []int32{1, 4, 2} {
+			begin := time.Now()
+			demo.scale(ctx, replicas)
+			killOperator(ctx)
+			demo.workers(ctx, int(replicas))
+			killOperator(ctx)
+			demo.ready(ctx)
+			Expect(demo.pods(ctx, "")).To(HaveLen(1 + int(replicas)))
+			demo.listed(ctx, 1+int(replicas))
+			told(fmt.Sprintf("scale to %d", replicas), begin)
+		}
+		Expect(demo.ready(ctx).Status.Epoch).To(BeEquivalentTo(1))
+	}, SpecTimeout(2*limit))
+
+	It("comes back when the head's container dies in its pod", func(ctx SpecContext) {
+		head := demo.head(ctx)
+		// The control service: Ray's start command, which is process 1, ends with it.
+		exec(ctx, &head, "python3", "-c", `import os, signal
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    if b"gcs_server" in open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")[0]:
+        os.kill(int(pid), signal.SIGKILL)`)
+		begin := time.Now()
+		eventually(ctx, "Ready to go false", func(ctx context.Context) error {
+			cluster, err := kubernetes.Find(ctx, demo.NamespacedName)
+			if err == nil && live.IsReady(cluster) == nil {
+				err = fmt.Errorf("it is Ready")
+			}
+			return err
+		})
+		told("head's container killed to not Ready", begin)
+		demo.ready(ctx)
+		demo.listed(ctx, 3)
+		told("head's container killed to Ready again", begin)
+		after := demo.head(ctx)
+		Expect(after.UID).To(Equal(head.UID), "the pod stays")
+		Expect(after.Status.ContainerStatuses[0].RestartCount).To(BeNumerically(">=", 1))
+	}, SpecTimeout(limit))
+
+	It("makes a new head with fresh workers when the head is deleted", func(ctx SpecContext) {
+		former := uids(demo.pods(ctx, ""))
+		head := demo.head(ctx)
+		begin := time.Now()
+		kill(ctx, &head)
+		eventually(ctx, "the new epoch to be Ready", func(ctx context.Context) error {
+			cluster, err := kubernetes.Find(ctx, demo.NamespacedName)
+			if err == nil && cluster.Status.Epoch != 2 {
+				err = fmt.Errorf("epoch %d", cluster.Status.Epoch)
+			}
+			if err != nil {
+				return err
+			}
+			return live.IsReady(cluster)
+		})
+		told("head deleted to Ready again", begin)
+		for _, uid := range uids(append(demo.workers(ctx, 2), demo.head(ctx))) {
+			Expect(former).NotTo(ContainElement(uid))
+		}
+		demo.listed(ctx, 3)
+		var sum int
+		head = demo.head(ctx)
+		ray(ctx, &head, "f = ray.remote(lambda x: x * x)\nresult = sum(ray.get([f.remote(i) for i in range(10)]))", &sum)
+		Expect(sum).To(Equal(285))
+	}, SpecTimeout(limit))
+
+	It("leaves nothing when it is deleted", func(ctx SpecContext) {
+		begin := time.Now()
+		Expect(kubernetes.Delete(ctx, demo.ready(ctx))).To(Succeed())
+		Expect(kubernetes.UntilGone(ctx, demo.NamespacedName, limit)).To(Succeed())
+		told("delete to nothing left", begin)
+	}, SpecTimeout(limit))
+})
+
+// get asks for a page and gives the answer's code.
+func get(ctx context.Context, url, token string) int {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	Expect(err).NotTo(HaveOccurred())
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(answer.Body.Close()).To(Succeed())
+	return answer.StatusCode
+}
