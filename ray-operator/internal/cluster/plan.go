@@ -74,8 +74,21 @@ func (p Plan) String() string {
 	if p.Record != nil {
 		parts = append(parts, "record "+p.Record.String())
 	}
+	if p.Token == Make {
+		parts = append(parts, "create Secret")
+	}
+	switch p.Service {
+	case Make:
+		parts = append(parts, "create Service")
+	case Mend:
+		parts = append(parts, "mend Service")
+	case Keep:
+	}
 	if p.Head != nil {
 		parts = append(parts, "create head "+p.Head.Name)
+	}
+	if p.NoteHead {
+		parts = append(parts, "record the head's UID")
 	}
 	for _, pod := range p.Create {
 		parts = append(parts, "create "+pod.Name)
