@@ -125,7 +125,8 @@ func sessionOver(head *Pod, pods []Pod) bool {
 		return false
 	}
 	return slices.ContainsFunc(pods, func(p Pod) bool {
-		return p.At.Group != "" && p.At.Epoch == head.At.Epoch && p.ready() && p.readySince().Before(ended)
+		since := p.readySince()
+		return p.At.Group != "" && p.At.Epoch == head.At.Epoch && !since.IsZero() && since.Before(ended)
 	})
 }
 

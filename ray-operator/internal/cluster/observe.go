@@ -99,6 +99,9 @@ func (r *Reconciler) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeC
 	}
 	at := naming.Place{Epoch: seen.Record.Epoch}
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.Pod(cluster.Name, cluster.UID, at)}
+	if slices.ContainsFunc(seen.Pods, func(p Pod) bool { return p.Name == key.Name }) {
+		return nil // it is there, and someone changed its labels
+	}
 	var head corev1.Pod
 	switch err := r.Live.Get(ctx, key, &head); {
 	case apierrors.IsNotFound(err):
@@ -162,16 +165,26 @@ func (p Pod) finished() bool {
 }
 
 // ready tells whether the kubelet found the pod ready and it is to stay.
-func (p Pod) ready() bool { return !p.leaving() && !p.finished() && !p.readySince().IsZero() }
+func (p Pod) ready() bool {
+	condition := p.readiness()
+	return !p.leaving() && !p.finished() && condition != nil && condition.Status == corev1.ConditionTrue
+}
 
-// readySince is when the kubelet found the pod ready, zero if it is not.
+// readySince is when the kubelet found the pod ready, zero if it did not or does not say.
 func (p Pod) readySince() time.Time {
-	for _, condition := range p.Status.Conditions {
-		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-			return condition.LastTransitionTime.Time
-		}
+	if condition := p.readiness(); condition != nil && p.ready() {
+		return condition.LastTransitionTime.Time
 	}
 	return time.Time{}
+}
+
+func (p Pod) readiness() *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == corev1.PodReady {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
 }
 
 // endedAt is when the pod's Ray container last ended, zero if it never did.
