@@ -33,6 +33,19 @@ func TestFailure(t *testing.T) {
 		testkit.Scenario{Name: "head-failed-at-once", Run: func(w *testkit.World) {
 			headLost(w, func(head *corev1.Pod) { w.Must(w.Kubelet.Fail(w.Ctx, head, "Evicted")) })
 		}},
+		testkit.Scenario{Name: "head-without-labels", Run: func(w *testkit.World) {
+			headLost(w, func(head *corev1.Pod) {
+				delete(head.Labels, v1alpha1.LabelEpoch)
+				w.Must(w.Client.Update(w.Ctx, head))
+			})
+		}},
+		testkit.Scenario{Name: "head-container-ended", Run: func(w *testkit.World) {
+			headLost(w, func(head *corev1.Pod) {
+				w.Clock.Step(time.Minute)
+				w.Must(w.Kubelet.Restart(w.Ctx, head))
+			})
+		}},
+		testkit.Scenario{Name: "containers-ended-without-loss", Run: containersEnded},
 		testkit.Scenario{Name: "head-hangs", Run: headHangs},
 		testkit.Scenario{Name: "head-lost-three-times", Run: func(w *testkit.World) {
 			started(w, "demo", testkit.Group("cpu", 1))
@@ -124,6 +137,28 @@ func headLost(w *testkit.World, lose func(*corev1.Pod)) {
 	w.Must(w.Client.Get(w.Ctx, key, &service))
 	if have := service.Spec.Selector[v1alpha1.LabelEpoch]; have != "2" {
 		w.Fatalf("the Service selects epoch %s", have)
+	}
+}
+
+// containersEnded are ends of containers that cost no session: a worker's, and that of
+// a head which nobody has joined.
+func containersEnded(w *testkit.World) {
+	w.Kubelet.Idle = func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelGroup] != "" }
+	w.Create(testkit.Cluster("demo", testkit.Group("cpu", 2)))
+	w.Settle()
+	before := testkit.UIDs(w.Pods("demo"))
+	w.Clock.Step(time.Minute)
+	w.Must(w.Kubelet.Restart(w.Ctx, w.Head("demo")))
+	w.Settle()
+	w.Kubelet.Idle = nil
+	w.Clock.Step(time.Minute)
+	w.Settle()
+	w.Must(w.Kubelet.Restart(w.Ctx, w.Workers("demo", "cpu")[0]))
+	w.Settle()
+	w.Expect("demo", ready)
+	epochIs(w, 1)
+	if !slices.Equal(before, testkit.UIDs(w.Pods("demo"))) {
+		w.Fatalf("the end of a container replaced pods")
 	}
 }
 

@@ -122,6 +122,9 @@ func normalise(obj client.Object) {
 		for i := range obj.Status.Conditions {
 			obj.Status.Conditions[i].LastTransitionTime = metav1.Time{}
 		}
+		for i := range obj.Status.ContainerStatuses {
+			obj.Status.ContainerStatuses[i].LastTerminationState = corev1.ContainerState{}
+		}
 	case *corev1.Secret:
 		for name := range obj.Data {
 			obj.Data[name] = nil

@@ -1,0 +1,245 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// demo is a cluster with two workers.
+func demo() *v1alpha1.ComputeCluster { return testkit.Cluster("demo", testkit.Group("cpu", 2)) }
+
+// given is what a pass sees of demo: settled in an epoch, made an hour ago, but for edits.
+func given(epoch int64, edits ...func(*cluster.Seen)) cluster.Seen {
+	of := demo()
+	head := pod.Head(of, epoch)
+	seen := cluster.Seen{
+		Record:  cluster.Record{Version: 1, Epoch: epoch, HeadUID: types.UID(head.Name)},
+		Service: desired.HeadService(of, epoch), ServicePresence: cluster.Ours, TokenPresence: cluster.Ours,
+		Pods: []cluster.Pod{running(head, naming.Place{Epoch: epoch})},
+	}
+	for slot := range 2 {
+		at := naming.Place{Group: "cpu", Slot: slot, Epoch: epoch}
+		seen.Pods = append(seen.Pods, running(pod.Worker(of, &of.Spec.WorkerGroups[0], slot, epoch), at))
+	}
+	for _, edit := range edits {
+		edit(&seen)
+	}
+	return seen
+}
+
+// running is a built pod as it is an hour later; its UID is its name.
+func running(built *corev1.Pod, at naming.Place) cluster.Pod {
+	started := true
+	built.UID, built.CreationTimestamp = types.UID(built.Name), metav1.NewTime(now.Add(-time.Hour))
+	built.Spec.NodeName = "node-1"
+	built.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: "10.0.0.1",
+		Conditions: []corev1.PodCondition{{
+			Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-50 * time.Minute)),
+		}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "ray", Started: &started}},
+	}
+	return cluster.Pod{Pod: built, At: at}
+}
+
+func pods(i int, edit func(*corev1.Pod)) func(*cluster.Seen) {
+	return func(s *cluster.Seen) { edit(s.Pods[i].Pod) }
+}
+
+func failed(p *corev1.Pod)  { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }
+func leaving(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }
+func noTime(p *corev1.Pod)  { p.Status.Conditions[0].LastTransitionTime = metav1.Time{} }
+func fresh(p *corev1.Pod)   { p.CreationTimestamp = metav1.NewTime(now.Add(-4 * time.Second)) }
+
+// ended has the Ray container of a pod end some time ago and start again.
+func ended(ago time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(now.Add(-ago))}
+	}
+}
+
+func without(i int) func(*cluster.Seen) {
+	return func(s *cluster.Seen) { s.Pods = slices.Delete(s.Pods, i, i+1) }
+}
+
+// gist is a plan in short, with places for names.
+func gist(plan cluster.Plan) string {
+	place := func(p *corev1.Pod) string {
+		at, _ := naming.ParsePlace(p.Labels)
+		if at.Group == "" {
+			return fmt.Sprintf("head@%d", at.Epoch)
+		}
+		return fmt.Sprintf("%s%d@%d", at.Group, at.Slot, at.Epoch)
+	}
+	var parts []string
+	say := func(holds bool, text string) {
+		if holds {
+			parts = append(parts, text)
+		}
+	}
+	say(plan.Stalled != nil, "stalled")
+	if plan.Stalled != nil {
+		parts = append(parts, plan.Stalled.Code)
+	}
+	if plan.Record != nil {
+		parts = append(parts, fmt.Sprintf("record@%d%s", plan.Record.Epoch, plan.Record.HeadUID))
+	}
+	say(plan.Token == cluster.Make, "token")
+	say(plan.Service == cluster.Make, "service")
+	say(plan.Service == cluster.Mend, "mend")
+	if plan.Head != nil {
+		parts = append(parts, "+"+place(plan.Head))
+	}
+	for _, created := range plan.Create {
+		parts = append(parts, "+"+place(created))
+	}
+	say(plan.NoteHead, "note")
+	for _, removal := range plan.Delete {
+		text := "-" + place(removal.Pod.Pod)
+		if removal.GraceSeconds != nil {
+			text += fmt.Sprintf("/%ds", *removal.GraceSeconds)
+		}
+		parts = append(parts, text)
+	}
+	say(plan.Held != nil, "held")
+	for _, event := range plan.Events {
+		parts = append(parts, "!"+event.Finding.Code)
+	}
+	if plan.Wake > 0 {
+		parts = append(parts, plan.Wake.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestDecide(t *testing.T) {
+	nothing := func(s *cluster.Seen) {
+		*s = cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}}
+	}
+	newEpoch := "record@2 mend +head@2 +cpu0@2 +cpu1@2 note "
+	lost := " -cpu0@1/5s -cpu1@1/5s !HeadLost !HeadReplaced"
+	for name, test := range map[string]struct {
+		seen cluster.Seen
+		want string
+	}{
+		"settled":        {given(1), ""},
+		"from nothing":   {given(1, nothing), "token service +head@1 +cpu0@1 +cpu1@1 note"},
+		"record missing": {given(1, func(s *cluster.Seen) { s.RecordMissing = true }), "note"},
+		"head not noted": {given(1, func(s *cluster.Seen) { s.Record.HeadUID = "" }), "note"},
+		"stopped before the head was made": {
+			given(2, without(0), func(s *cluster.Seen) { s.Record.HeadUID = "" }), "+head@2 note !HeadReplaced",
+		},
+		"head gone":    {given(1, without(0)), newEpoch + "-cpu0@1/5s -cpu1@1/5s !HeadLost !HeadReplaced"},
+		"head leaving": {given(1, pods(0, leaving)), newEpoch[:len(newEpoch)-1] + lost},
+		"head failed":  {given(1, pods(0, failed)), newEpoch + "-head@1/5s" + lost},
+		"head failed at once": {
+			given(1, pods(0, failed), pods(0, fresh)), "6s",
+		},
+		"another head under the name": {
+			given(1, pods(0, func(p *corev1.Pod) { p.UID = "other" })), newEpoch + "-head@1/5s" + lost,
+		},
+		"head's container ended":                {given(1, pods(0, ended(time.Minute))), newEpoch + "-head@1/5s" + lost},
+		"head's container ended before joining": {given(1, pods(0, ended(55*time.Minute))), ""},
+		"head's container ended, time unknown": {
+			given(1, pods(0, ended(time.Minute)), pods(1, noTime), pods(2, noTime)), "",
+		},
+		"worker's container ended": {given(1, pods(1, ended(time.Minute))), ""},
+		"worker gone":              {given(1, without(1)), "+cpu0@1"},
+		"worker leaving":           {given(1, pods(1, leaving)), "+cpu2@1"},
+		"worker failed":            {given(1, pods(1, failed)), "+cpu2@1 -cpu0@1 !WorkerFailed"},
+		"worker failed at once": {
+			given(1, pods(1, failed), pods(1, fresh)), "6s",
+		},
+		"worker unready": {given(1, pods(1, func(p *corev1.Pod) { p.Status.Conditions = nil })), ""},
+		"worker of a former epoch": {
+			given(2, func(s *cluster.Seen) {
+				former := given(1)
+				s.Pods = append(s.Pods, former.Pods[1])
+			}), "-cpu0@1/5s",
+		},
+		"place unknown": {given(1, func(s *cluster.Seen) { s.Pods[1].At = naming.Place{} }), "+cpu0@1 -cpu0@1/5s"},
+		"service gone":  {given(1, func(s *cluster.Seen) { s.ServicePresence, s.Service = cluster.Absent, nil }), "service"},
+		"service going": {given(1, func(s *cluster.Seen) { s.ServicePresence, s.Service = cluster.Going, nil }), "1s"},
+		"token going":   {given(1, func(s *cluster.Seen) { s.TokenPresence = cluster.Going }), "1s"},
+		"service edited": {
+			given(1, func(s *cluster.Seen) { s.Service.Spec.Selector["a"] = "b" }), "mend",
+		},
+		"service with more than ours": {
+			given(1, func(s *cluster.Seen) { s.Service.Labels["a"], s.Service.Spec.Ports[0].NodePort = "b", 30000 }), "",
+		},
+		"service's label gone": {given(1, func(s *cluster.Seen) { delete(s.Service.Labels, v1alpha1.LabelCluster) }), "mend"},
+		"token gone, head lives": {
+			given(1, without(1), func(s *cluster.Seen) { s.TokenPresence = cluster.Absent }), "held 15s",
+		},
+		"token and head gone": {
+			given(1, without(0), func(s *cluster.Seen) { s.TokenPresence = cluster.Absent }),
+			"record@2 token mend +head@2 +cpu0@2 +cpu1@2 note -cpu0@1/5s -cpu1@1/5s !HeadLost !HeadReplaced",
+		},
+		"foreign service": {given(1, func(s *cluster.Seen) { s.ServicePresence = cluster.Foreign }), "stalled NameConflict 15s"},
+		"foreign token":   {given(1, func(s *cluster.Seen) { s.TokenPresence = cluster.Foreign }), "stalled NameConflict 15s"},
+		"damaged record": {
+			given(1, func(s *cluster.Seen) { s.RecordError = fmt.Errorf("half") }), "stalled RecordDamaged 15s",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := cluster.Decide(demo(), test.seen, now)
+			if have := gist(plan); have != test.want {
+				t.Errorf("%q, want %q", have, test.want)
+			}
+			_, err := time.ParseDuration(test.want)
+			if idle := test.want == "" || err == nil || plan.Stalled != nil || plan.Held != nil; plan.Empty() != idle {
+				t.Errorf("Empty says %v of %q", plan.Empty(), plan)
+			}
+			if plan.Empty() == (plan.String() != "") && plan.Stalled == nil {
+				t.Errorf("the log would say %q", plan)
+			}
+		})
+	}
+}
+
+func TestDecideOnSpecs(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit func(*v1alpha1.ComputeCluster)
+		want string
+	}{
+		"larger":        {func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 4 }, "+cpu2@1 +cpu3@1"},
+		"smaller":       {func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 0 }, "-cpu1@1 -cpu0@1"},
+		"not said":      {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = nil }, "-cpu1@1"},
+		"no groups":     {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups = nil }, "-cpu0@1 -cpu1@1"},
+		"renamed group": {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Name = "x" }, "+x0@1 +x1@1 -cpu0@1 -cpu1@1"},
+		"another image": {func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "mine" }, ""},
+		"invalid":       {func(c *v1alpha1.ComputeCluster) { c.Spec.RayVersion = "1" }, "stalled InvalidSpec 15s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := demo()
+			test.edit(of)
+			if have := gist(cluster.Decide(of, given(1), now)); have != test.want {
+				t.Errorf("%q, want %q", have, test.want)
+			}
+		})
+	}
+}
+
+// TestDecideKeepsItsHandsOff: a plan changes nothing of what it was made from.
+func TestDecideKeepsItsHandsOff(t *testing.T) {
+	of, seen := demo(), given(1, pods(0, failed))
+	first := gist(cluster.Decide(of, seen, now))
+	if second := gist(cluster.Decide(of, seen, now)); first != second {
+		t.Errorf("%q, then %q", first, second)
+	}
+}

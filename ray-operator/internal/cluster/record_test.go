@@ -1,0 +1,60 @@
+package cluster_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+)
+
+func TestParseRecord(t *testing.T) {
+	for text, want := range map[string]cluster.Record{
+		`{"v":1,"epoch":1}`:                            {Version: 1, Epoch: 1},
+		`{"v":1,"epoch":2,"headUID":"a-b"}`:            {Version: 1, Epoch: 2, HeadUID: "a-b"},
+		` {"epoch":2,"v":1,"later":{"field":true}}`:    {Version: 1, Epoch: 2},
+		`{"v":1,"epoch":9223372036854775807}` + "\n\n": {Version: 1, Epoch: 9223372036854775807},
+	} {
+		if have, err := cluster.ParseRecord(text); err != nil || have != want {
+			t.Errorf("%s: %+v, %v, want %+v", text, have, err, want)
+		}
+	}
+	for name, text := range map[string]string{
+		"nothing":        "",
+		"half":           `{"v":1`,
+		"two":            `{"v":1,"epoch":1}{"v":1,"epoch":2}`,
+		"another form":   `[1]`,
+		"null":           `null`,
+		"later version":  `{"v":2,"epoch":1}`,
+		"no version":     `{"epoch":1}`,
+		"no epoch":       `{"v":1}`,
+		"epoch 0":        `{"v":1,"epoch":0}`,
+		"epoch below 0":  `{"v":1,"epoch":-1}`,
+		"epoch too big":  `{"v":1,"epoch":9223372036854775808}`,
+		"a word":         `{"v":1,"epoch":"two"}`,
+		"beyond 4096 B":  `{"v":1,"epoch":1,"headUID":"` + strings.Repeat("a", 4096) + `"}`,
+		"a list as head": `{"v":1,"epoch":1,"headUID":["a"]}`,
+	} {
+		if have, err := cluster.ParseRecord(text); err == nil || have != (cluster.Record{}) {
+			t.Errorf("%s: %+v, %v, want an error and an empty record", name, have, err)
+		}
+	}
+}
+
+func FuzzParseRecord(f *testing.F) {
+	f.Add(`{"v":1,"epoch":2,"headUID":"a"}`)
+	f.Add(`{"v":2}`)
+	f.Add(``)
+	f.Fuzz(func(t *testing.T, text string) {
+		record, err := cluster.ParseRecord(text)
+		if err != nil {
+			return
+		}
+		if record.Epoch < 1 || record.Version != 1 {
+			t.Fatalf("%q gave %+v", text, record)
+		}
+		again, err := cluster.ParseRecord(record.String())
+		if len(record.String()) <= 4096 && (err != nil || again != record) {
+			t.Fatalf("%+v was written as %s and read as %+v, %v", record, record, again, err)
+		}
+	})
+}
