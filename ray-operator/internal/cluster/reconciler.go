@@ -100,7 +100,8 @@ func result(plan Plan, err error) (ctrl.Result, error) {
 
 // hasten shortens the grace of pods whose cluster is gone, which the garbage collector
 // would give their full grace. The API server is asked first: the cache may just not
-// know of the cluster yet.
+// know of the cluster yet. All at once: a kubelet that has begun to stop a pod does not
+// take a shorter grace any more, so this must not come after the garbage collector.
 func (r *Reconciler) hasten(ctx context.Context, name types.NamespacedName) error {
 	var pods podsOf
 	if err := pods.read(ctx, r.Client, name); err != nil || len(pods.items) == 0 {
@@ -115,5 +116,7 @@ func (r *Reconciler) hasten(ctx context.Context, name types.NamespacedName) erro
 	if len(orphans) > 0 {
 		log.FromContext(ctx).Info("hastening pods whose cluster is gone", "pods", len(orphans))
 	}
-	return r.remove(ctx, orphans)
+	return summed(kube.AtOnce(len(orphans), func(i int) error {
+		return r.Writer.Delete(ctx, orphans[i].Pod.Pod, orphans[i].GraceSeconds)
+	}))
 }

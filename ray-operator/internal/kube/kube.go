@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -165,5 +166,23 @@ func Batches(n int, act func(i int) error) []error {
 			break
 		}
 	}
+	return errs
+}
+
+// atOnceLimit is how many acts AtOnce has under way.
+const atOnceLimit = 64
+
+// AtOnce runs n acts in parallel and gives the error of each.
+func AtOnce(n int, act func(i int) error) []error {
+	errs := make([]error, n)
+	var group errgroup.Group
+	group.SetLimit(atOnceLimit)
+	for i := range n {
+		group.Go(func() error {
+			errs[i] = act(i)
+			return nil // one that fails does not keep the others from being done
+		})
+	}
+	_ = group.Wait()
 	return errs
 }
