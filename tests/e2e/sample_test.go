@@ -43,7 +43,7 @@ var _ = Describe("the sample", Ordered, func() {
 	It("answers only to its token", func(ctx SpecContext) {
 		address := "http://" + demo.head(ctx).Status.PodIP + ":8265"
 		Expect(get(ctx, address+"/api/jobs/", "")).To(Equal(http.StatusUnauthorized))
-		Expect(get(ctx, address+"/api/jobs/", "wrong")).To(Equal(http.StatusUnauthorized))
+		Expect(get(ctx, address+"/api/jobs/", "wrong")).To(Equal(http.StatusForbidden))
 		Expect(get(ctx, address+"/api/jobs/", demo.token(ctx))).To(Equal(http.StatusOK))
 		Expect(get(ctx, address+"/api/gcs_healthz", "")).To(Equal(http.StatusOK), "the kubelet has no token")
 

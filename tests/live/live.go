@@ -157,7 +157,7 @@ func (c *Cluster) ApplyObject(ctx context.Context, object *unstructured.Unstruct
 }
 
 // Exec runs a command in a container of a pod and gives what it printed to standard
-// output and error together. Its error tells of an exit code other than 0.
+// output. Its error tells of an exit code other than 0 and of all that was printed.
 func (c *Cluster) Exec(ctx context.Context, pod types.NamespacedName, container string, command ...string) (string, error) {
 	request := c.Kubernetes.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true}, clientgoscheme.ParameterCodec)
@@ -165,10 +165,10 @@ func (c *Cluster) Exec(ctx context.Context, pod types.NamespacedName, container 
 	if err != nil {
 		return "", fmt.Errorf("run a command in pod %s: %w", pod, err)
 	}
-	var out bytes.Buffer
-	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &out})
+	var out, stderr bytes.Buffer // two, as they are written at the same time
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &stderr})
 	if err != nil {
-		return out.String(), fmt.Errorf("run %q in pod %s: %w: %s", command, pod, err, out.String())
+		return out.String(), fmt.Errorf("run %q in pod %s: %w: %s%s", command, pod, err, out.String(), stderr.String())
 	}
 	return out.String(), nil
 }
