@@ -46,8 +46,11 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, now time.Time) Plan {
 	if seen.ServicePresence == Going || seen.TokenPresence == Going {
 		plan.Wake = goingRetry // the garbage collector is at it, and no watch tells of a Secret
 	} else if plan.service(cluster, seen); plan.token(cluster, seen, head != nil) {
-		plan.head(cluster, seen, head)
+		plan.head(cluster, head)
 		plan.workers(cluster, seen.Pods, now)
+	}
+	if head != nil && (seen.RecordMissing || seen.Record.HeadUID == "" || plan.Record != nil) {
+		plan.NoteHead = true
 	}
 	plan.leftovers(cluster, seen.Pods)
 	return plan
@@ -182,15 +185,14 @@ func (p *Plan) token(cluster *v1alpha1.ComputeCluster, seen Seen, headLives bool
 	}
 }
 
-func (p *Plan) head(cluster *v1alpha1.ComputeCluster, seen Seen, head *Pod) {
-	switch {
-	case head == nil:
-		p.Head, p.NoteHead = pod.Head(cluster, p.Epoch), true
-		if p.Epoch > 1 {
-			p.Events = append(p.Events, telemetry.Event{Finding: reason.HeadReplaced.Of(p.Head.Name, p.Epoch), Action: "Recover"})
-		}
-	case seen.RecordMissing || seen.Record.HeadUID == "" || p.Record != nil:
-		p.NoteHead = true
+// head makes the epoch's head where there is none.
+func (p *Plan) head(cluster *v1alpha1.ComputeCluster, head *Pod) {
+	if head != nil {
+		return
+	}
+	p.Head, p.NoteHead = pod.Head(cluster, p.Epoch), true
+	if p.Epoch > 1 {
+		p.Events = append(p.Events, telemetry.Event{Finding: reason.HeadReplaced.Of(p.Head.Name, p.Epoch), Action: "Recover"})
 	}
 }
 

@@ -115,9 +115,10 @@ func (r *Reconciler) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeC
 }
 
 // token looks whether the token's Secret is there. The operator has no right to list
-// Secrets, so this is a live read; it is spared while no pod has to be made.
+// Secrets, so this is a live read; it is spared where the plan would make no pod.
 func (r *Reconciler) token(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen) (Presence, error) {
-	if len(seen.Pods) > 0 && alive(seen.Pods) >= int(wantedWorkers(cluster))+1 {
+	seen.TokenPresence = Ours
+	if plan := Decide(cluster, seen, r.Clock.Now()); plan.Head == nil && len(plan.Create) == 0 {
 		return Ours, nil
 	}
 	var secret corev1.Secret
@@ -219,14 +220,6 @@ func alive(pods []Pod) int {
 		}
 	}
 	return count
-}
-
-func wantedWorkers(cluster *v1alpha1.ComputeCluster) int32 {
-	var sum int32
-	for i := range cluster.Spec.WorkerGroups {
-		sum += replicas(&cluster.Spec.WorkerGroups[i])
-	}
-	return sum
 }
 
 // replicas is the wanted size of a group; 1 where the schema's default did not fill it.

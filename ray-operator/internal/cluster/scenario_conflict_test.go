@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +44,8 @@ func TestConflict(t *testing.T) {
 		testkit.Scenario{Name: "invalid-spec", Run: invalidSpec},
 		testkit.Scenario{Name: "quota", Run: quota},
 		testkit.Scenario{Name: "token-removed", Run: tokenRemoved},
+		testkit.Scenario{Name: "token-removed-groups-swapped", Run: tokenRemovedGroupsSwapped},
+		testkit.Scenario{Name: "token-removed-head-ended", Run: tokenRemovedHeadEnded},
 		testkit.Scenario{Name: "service-edited", Run: serviceEdited},
 		testkit.Scenario{Name: "service-deleted", Run: func(w *testkit.World) {
 			started(w, "demo", testkit.Group("cpu", 1))
@@ -139,11 +142,40 @@ func (quotaError) Error() string { return "exceeded quota: team, limited: pods=1
 
 var errQuota = quotaError{}
 
+func removeToken(w *testkit.World) {
+	w.Helper()
+	w.Delete(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "demo-token", Namespace: testkit.Namespace}})
+	w.Settle()
+}
+
+// tokenRemovedGroupsSwapped needs a new pod though there are as many as are wanted.
+func tokenRemovedGroupsSwapped(w *testkit.World) {
+	started(w, "demo", testkit.Group("a", 1), testkit.Group("b", 0))
+	removeToken(w)
+	w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
+		c.Spec.WorkerGroups = []v1alpha1.WorkerGroup{testkit.Group("a", 0), testkit.Group("b", 1)}
+	})
+	w.Settle()
+	w.Expect("demo", "Ready=False TokenMissing", "Stalled=False")
+	sizes(w, "demo", map[string]int{"": 1, "b": 0})
+}
+
+// tokenRemovedHeadEnded begins an epoch while all pods of the former one still run.
+func tokenRemovedHeadEnded(w *testkit.World) {
+	started(w, "demo", testkit.Group("cpu", 1))
+	removeToken(w)
+	w.Clock.Step(time.Minute)
+	w.Must(w.Kubelet.Restart(w.Ctx, w.Head("demo")))
+	w.Settle()
+	w.Expect("demo", ready)
+	epochIs(w, 2)
+	w.Must(w.Client.Get(w.Ctx, clientKey("demo-token"), &corev1.Secret{}))
+}
+
 func tokenRemoved(w *testkit.World) {
 	started(w, "demo", testkit.Group("cpu", 1))
 	before := testkit.UIDs(w.Pods("demo"))
-	w.Delete(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "demo-token", Namespace: testkit.Namespace}})
-	w.Settle()
+	removeToken(w)
 	w.Scale("demo", 2)
 	w.Settle()
 	w.Expect("demo", "Ready=False TokenMissing", "Stalled=False", "HeadReady=True")
