@@ -127,18 +127,20 @@ func gist(plan cluster.Plan) string {
 	return strings.Join(parts, " ")
 }
 
-func TestDecide(t *testing.T) {
-	nothing := func(s *cluster.Seen) {
-		*s = cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}}
-	}
-	newEpoch := "record@2 mend +head@2 +cpu0@2 +cpu1@2 note "
-	lost := " -cpu0@1/5s -cpu1@1/5s !HeadLost !HeadReplaced"
-	for name, test := range map[string]struct {
-		seen cluster.Seen
-		want string
-	}{
+// decision is what a pass sees of demo, and the gist of the plan that follows.
+type decision struct {
+	seen cluster.Seen
+	want string
+}
+
+const (
+	newEpoch = "record@2 mend +head@2 +cpu0@2 +cpu1@2 note "
+	lost     = " -cpu0@1/5s -cpu1@1/5s !HeadLost !HeadReplaced"
+)
+
+func decisionsOnHeads() map[string]decision {
+	return map[string]decision{
 		"settled":        {given(1), ""},
-		"from nothing":   {given(1, nothing), "token service +head@1 +cpu0@1 +cpu1@1 note"},
 		"record missing": {given(1, func(s *cluster.Seen) { s.RecordMissing = true }), "note"},
 		"head not noted": {given(1, func(s *cluster.Seen) { s.Record.HeadUID = "" }), "note"},
 		"stopped before the head was made": {
@@ -159,9 +161,14 @@ func TestDecide(t *testing.T) {
 			given(1, pods(0, ended(time.Minute)), pods(1, noTime), pods(2, noTime)), "",
 		},
 		"worker's container ended": {given(1, pods(1, ended(time.Minute))), ""},
-		"worker gone":              {given(1, without(1)), "+cpu0@1"},
-		"worker leaving":           {given(1, pods(1, leaving)), "+cpu2@1"},
-		"worker failed":            {given(1, pods(1, failed)), "+cpu2@1 -cpu0@1 !WorkerFailed"},
+	}
+}
+
+func decisionsOnWorkers() map[string]decision {
+	return map[string]decision{
+		"worker gone":    {given(1, without(1)), "+cpu0@1"},
+		"worker leaving": {given(1, pods(1, leaving)), "+cpu2@1"},
+		"worker failed":  {given(1, pods(1, failed)), "+cpu2@1 -cpu0@1 !WorkerFailed"},
 		"worker failed at once": {
 			given(1, pods(1, failed), pods(1, fresh)), "6s",
 		},
@@ -173,6 +180,13 @@ func TestDecide(t *testing.T) {
 			}), "-cpu0@1/5s",
 		},
 		"place unknown": {given(1, func(s *cluster.Seen) { s.Pods[1].At = naming.Place{} }), "+cpu0@1 -cpu0@1/5s"},
+	}
+}
+
+func decisionsOnTheRest() map[string]decision {
+	nothing := func(s *cluster.Seen) { *s = cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}} }
+	return map[string]decision{
+		"from nothing":  {given(1, nothing), "token service +head@1 +cpu0@1 +cpu1@1 note"},
 		"service gone":  {given(1, func(s *cluster.Seen) { s.ServicePresence, s.Service = cluster.Absent, nil }), "service"},
 		"service going": {given(1, func(s *cluster.Seen) { s.ServicePresence, s.Service = cluster.Going, nil }), "1s"},
 		"token going":   {given(1, func(s *cluster.Seen) { s.TokenPresence = cluster.Going }), "1s"},
@@ -195,20 +209,28 @@ func TestDecide(t *testing.T) {
 		"damaged record": {
 			given(1, func(s *cluster.Seen) { s.RecordError = fmt.Errorf("half") }), "stalled RecordDamaged 15s",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			plan := cluster.Decide(demo(), test.seen, now)
-			if have := gist(plan); have != test.want {
-				t.Errorf("%q, want %q", have, test.want)
-			}
-			_, err := time.ParseDuration(test.want)
-			if idle := test.want == "" || err == nil || plan.Stalled != nil || plan.Held != nil; plan.Empty() != idle {
-				t.Errorf("Empty says %v of %q", plan.Empty(), plan)
-			}
-			if plan.Empty() == (plan.String() != "") && plan.Stalled == nil {
-				t.Errorf("the log would say %q", plan)
-			}
-		})
+	}
+}
+
+func TestDecide(t *testing.T) {
+	for _, rows := range []map[string]decision{decisionsOnHeads(), decisionsOnWorkers(), decisionsOnTheRest()} {
+		for name, row := range rows {
+			t.Run(name, func(t *testing.T) { row.check(t) })
+		}
+	}
+}
+
+func (d decision) check(t *testing.T) {
+	plan := cluster.Decide(demo(), d.seen, now)
+	if have := gist(plan); have != d.want {
+		t.Errorf("%q, want %q", have, d.want)
+	}
+	_, err := time.ParseDuration(d.want)
+	if idle := d.want == "" || err == nil || plan.Stalled != nil || plan.Held != nil; plan.Empty() != idle {
+		t.Errorf("Empty says %v of %q", plan.Empty(), plan)
+	}
+	if plan.Empty() == (plan.String() != "") && plan.Stalled == nil {
+		t.Errorf("the log would say %q", plan)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -109,23 +110,22 @@ func TestStatusNumbers(t *testing.T) {
 	of.Spec.Head.Size = testkit.Resources("cpu", "2", "memory", "3Gi")
 	of.Generation = 7
 	seen := given(1, pods(2, starting))
-	status := told(of, seen, nil)
-	if status.Workers != (v1alpha1.WorkerCounts{Desired: 2, Created: 2, Ready: 1}) || status.Groups[0].WorkerCounts != status.Workers {
-		t.Errorf("workers %+v, groups %+v", status.Workers, status.Groups)
+	have := told(of, seen, nil)
+	have.Conditions = nil
+	counts, since := v1alpha1.WorkerCounts{Desired: 2, Created: 2, Ready: 1}, metav1.NewTime(now.Add(-time.Hour))
+	want := v1alpha1.ComputeClusterStatus{
+		ObservedGeneration: 7, Phase: v1alpha1.PhaseStarting, Epoch: 1,
+		Summary:     v1alpha1.ClusterSummary{Ready: "1/2", CPUs: "3", Memory: "5Gi", GPUs: "2"},
+		ServiceName: "demo-head", TokenSecretName: "demo-token", DashboardURL: "http://demo-head.default.svc:8265",
+		Head: &v1alpha1.HeadStatus{
+			PodName: seen.Pods[0].Name, UID: string(seen.Pods[0].UID), NodeName: "node-1", IP: "10.0.0.1", Since: &since,
+		},
+		Workers:   counts,
+		Groups:    []v1alpha1.GroupStatus{{Name: "cpu", WorkerCounts: counts, Outdated: 2}}, // they were built without a size
+		Resources: testkit.Resources("cpu", "3", "memory", "5Gi", "nvidia.com/gpu", "2"),
 	}
-	if want := (v1alpha1.ClusterSummary{Ready: "1/2", CPUs: "3", Memory: "5Gi", GPUs: "2"}); status.Summary != want {
-		t.Errorf("summary %+v, want %+v", status.Summary, want)
-	}
-	if status.Groups[0].Outdated != 2 { // they were built without a size
-		t.Errorf("%d are outdated, want 2", status.Groups[0].Outdated)
-	}
-	if head := status.Head; head.PodName != seen.Pods[0].Name || head.UID != string(seen.Pods[0].UID) || head.IP != "10.0.0.1" ||
-		head.NodeName != "node-1" || !head.Since.Time.Equal(now.Add(-time.Hour)) {
-		t.Errorf("head %+v", head)
-	}
-	if status.ObservedGeneration != 7 || status.Epoch != 1 || status.ServiceName != "demo-head" || status.TokenSecretName != "demo-token" ||
-		status.DashboardURL != "http://demo-head.default.svc:8265" {
-		t.Errorf("%+v", status)
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("(- wanted, + is):\n%s", diff)
 	}
 }
 

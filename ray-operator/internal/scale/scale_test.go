@@ -1,7 +1,6 @@
 package scale
 
 import (
-	"math/rand"
 	"reflect"
 	"testing"
 
@@ -59,41 +58,44 @@ func TestTargetProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wanted, taken := rapid.IntRange(-2, 30).Draw(t, "wanted"), group(t)
 		change := Target(wanted, taken)
-		states, alive := map[int]State{}, len(change.Create)
+		states := map[int]State{}
 		for _, slot := range taken {
 			states[slot.Index] = slot.State
-			if slot.State == Starting || slot.State == Ready {
+		}
+		apply(t, states, change)
+		alive := 0
+		for index, state := range states {
+			switch state {
+			case Starting, Ready:
 				alive++
-			}
-		}
-		seen := map[int]bool{}
-		for _, index := range change.Create {
-			if _, busy := states[index]; busy || seen[index] || index < 0 {
-				t.Fatalf("slot %d is created though it is taken", index)
-			}
-			seen[index] = true
-		}
-		removed := map[int]bool{}
-		for _, slot := range change.Remove {
-			if state, there := states[slot.Index]; !there || state != slot.State || state == Leaving || removed[slot.Index] {
-				t.Fatalf("slot %+v cannot be removed", slot)
-			}
-			removed[slot.Index] = true
-			if slot.State != Finished {
-				alive--
+			case Finished:
+				t.Fatalf("finished slot %d stays", index)
+			case Leaving:
 			}
 		}
 		if alive != max(0, wanted) {
 			t.Fatalf("%d are alive after the change, want %d", alive, wanted)
 		}
-		for _, slot := range taken {
-			if slot.State == Finished && !removed[slot.Index] {
-				t.Fatalf("finished slot %d stays", slot.Index)
-			}
-		}
-		rand.New(rand.NewSource(int64(wanted))).Shuffle(len(taken), func(i, j int) { taken[i], taken[j] = taken[j], taken[i] })
-		if again := Target(wanted, taken); !reflect.DeepEqual(change, again) {
+		shuffled := rapid.Permutation(taken).Draw(t, "shuffled")
+		if again := Target(wanted, shuffled); !reflect.DeepEqual(change, again) {
 			t.Fatalf("another order of the same slots gives %+v, not %+v", again, change)
 		}
 	})
+}
+
+// apply carries a change out on the states of slots; it fails where a slot is filled
+// that is taken, or one emptied that is not there, or is leaving already.
+func apply(t *rapid.T, states map[int]State, change Change) {
+	for _, index := range change.Create {
+		if _, busy := states[index]; busy || index < 0 {
+			t.Fatalf("slot %d is created though it is taken", index)
+		}
+		states[index] = Starting
+	}
+	for _, slot := range change.Remove {
+		if state, there := states[slot.Index]; !there || state != slot.State || state == Leaving {
+			t.Fatalf("slot %+v cannot be removed", slot)
+		}
+		states[slot.Index] = Leaving
+	}
 }

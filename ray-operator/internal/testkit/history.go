@@ -88,23 +88,34 @@ func (h *History) checkSize(made *corev1.Pod) {
 	if err != nil || owner == nil || h.clusters[owner.UID] == nil || at.Group == "" {
 		return
 	}
-	of := h.clusters[owner.UID]
-	wanted := of.former[at.Group]
-	for _, group := range of.Spec.WorkerGroups {
-		if group.Name == at.Group {
-			wanted = max(wanted, *group.Replicas)
-		}
-	}
-	count := int32(0)
-	for _, pod := range h.pods {
-		if other, err := naming.ParsePlace(pod.Labels); err == nil && metav1.IsControlledBy(pod, of.ComputeCluster) &&
-			live(pod) && other.Group == at.Group && other.Epoch == at.Epoch {
-			count++
-		}
-	}
+	count, wanted := h.live(owner.UID, at), h.clusters[owner.UID].ceiling(at.Group)
 	if count > wanted {
 		h.fault("%s was made though group %s has %d live pods and %d are wanted", made.Name, at.Group, count, wanted)
 	}
+}
+
+// live counts the live pods of a group and epoch.
+func (h *History) live(owner types.UID, at naming.Place) int32 {
+	count := int32(0)
+	for _, pod := range h.pods {
+		ref := metav1.GetControllerOf(pod)
+		other, err := naming.ParsePlace(pod.Labels)
+		if err == nil && ref != nil && ref.UID == owner && live(pod) && other.Group == at.Group && other.Epoch == at.Epoch {
+			count++
+		}
+	}
+	return count
+}
+
+// ceiling is the most workers that a group may be brought to.
+func (k *known) ceiling(group string) int32 {
+	most := k.former[group]
+	for _, wanted := range k.Spec.WorkerGroups {
+		if wanted.Name == group {
+			most = max(most, *wanted.Replicas)
+		}
+	}
+	return most
 }
 
 // checkHeads looks for two live heads of one cluster that are both not fenced. A head

@@ -60,29 +60,39 @@ type operator struct {
 
 // call lets one API call through, or not.
 func (o *operator) call(verb string, obj any, act func() error) error {
+	hit, dead := o.count(verb, obj)
+	switch {
+	case dead, hit && o.fault.Mode == KillBefore:
+		return errKilled
+	case !hit:
+		return act()
+	case o.fault.Mode == Fail:
+		return apierrors.NewInternalError(errors.New("testkit: injected"))
+	}
+	if err := act(); err != nil {
+		return err
+	}
+	return apierrors.NewTimeoutError("testkit: the reply was lost", 1)
+}
+
+// count takes note of a call and tells whether it is the one to go wrong, and whether
+// the operator was dead before it.
+func (o *operator) count(verb string, obj any) (hit, dead bool) {
 	write := verb != "get" && verb != "list"
 	o.mu.Lock()
-	if !o.calm {
-		o.calls = append(o.calls, write)
-	}
-	hit, mode, dead := !o.calm && len(o.calls) == o.fault.At, o.fault.Mode, o.dead
-	o.dead = o.dead || hit && (mode == KillBefore || mode == KillAfter)
+	defer o.mu.Unlock()
 	if write {
 		o.writes = append(o.writes, describe(verb, obj))
 	}
-	o.mu.Unlock()
-	switch {
-	case dead, hit && mode == KillBefore:
-		return errKilled
-	case hit && mode == Fail:
-		return apierrors.NewInternalError(errors.New("testkit: injected"))
-	case hit:
-		if err := act(); err != nil {
-			return err
-		}
-		return apierrors.NewTimeoutError("testkit: the reply was lost", 1)
+	if o.calm {
+		return false, o.dead
 	}
-	return act()
+	o.calls = append(o.calls, write)
+	hit, dead = len(o.calls) == o.fault.At, o.dead
+	if hit && o.fault.Mode >= KillBefore {
+		o.dead = true
+	}
+	return hit, dead
 }
 
 func describe(verb string, obj any) string {

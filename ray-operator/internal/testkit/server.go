@@ -220,6 +220,7 @@ func (s *server) updateStatus(ctx context.Context, below client.Client, sub stri
 	return s.change(ctx, obj, func() error { return below.SubResource(sub).Update(ctx, obj, opts...) })
 }
 
+//shape:dictated sigs.k8s.io/controller-runtime/pkg/client/interceptor.Funcs
 func (s *server) patchStatus(
 	ctx context.Context, below client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 ) error {
@@ -227,6 +228,8 @@ func (s *server) patchStatus(
 }
 
 // bind puts a pod on a node, as the scheduler asks for.
+//
+//shape:dictated sigs.k8s.io/controller-runtime/pkg/client/interceptor.Funcs
 func (s *server) bind(ctx context.Context, _ client.Client, _ string, obj, sub client.Object, _ ...client.SubResourceCreateOption) error {
 	pod, isPod := obj.(*corev1.Pod)
 	binding, isBinding := sub.(*corev1.Binding)
