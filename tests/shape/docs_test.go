@@ -82,7 +82,7 @@ func TestOwnedOptionsAreRefusedAtAdmission(t *testing.T) {
 		}
 		ast.Inspect(spec, func(node ast.Node) bool {
 			if pair, ok := node.(*ast.KeyValueExpr); ok {
-				option := strings.Trim(pair.Key.(*ast.BasicLit).Value, `"`) //nolint:forcetypeassert // the table's keys are literals
+				option := strings.Trim(pair.Key.(*ast.BasicLit).Value, `"`)
 				count++
 				// In YAML a quote within a quoted text is doubled.
 				if !strings.Contains(schema, "'"+option+"'") {

@@ -91,7 +91,7 @@ func globals(f *File) []*ast.ValueSpec {
 	for _, declaration := range f.AST.Decls {
 		if variables, ok := declaration.(*ast.GenDecl); ok && variables.Tok == token.VAR {
 			for _, spec := range variables.Specs {
-				specs = append(specs, spec.(*ast.ValueSpec)) //nolint:forcetypeassert // the parser's promise
+				specs = append(specs, spec.(*ast.ValueSpec)) // the parser's promise
 			}
 		}
 	}
