@@ -62,7 +62,7 @@ e2e: ## Run the tests on real kubelets with real Ray
 	@tests/run.sh e2e
 
 accept: ## Run the full counts and measure the promised times: make accept AREA=first-light
-	@tests/run.sh accept "$(AREA)"
+	@AREA="$(AREA)" tests/run.sh accept
 
 bench: ## Measure against the same pods applied by hand
 	@tests/run.sh bench

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests, layer by layer. usage: run.sh [STEP...], by default every step that "make test" has. Each step writes
-# a log of its own to .state/logs; here stands only how it ended. Steps that tests need first are added by themselves,
-# and take no time when there is nothing to do.
+# a log of its own to .state/logs; here stands only how it ended. What a step needs is installed and built first, which
+# takes a moment when it is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p .state/logs/test bin
@@ -11,6 +11,7 @@ if [ -z "${HELIOSTAT_LOCKED:-}" ]; then
   exec env HELIOSTAT_LOCKED=1 flock --close .state/lock "tests/${0##*/}" "$@"
 fi
 LOGS=.state/logs/test
+AREA=${AREA:-}
 FAILED=()
 
 # step NAME TITLE: runs the function NAME quietly and tells how it ended.
@@ -18,8 +19,17 @@ step() {
   local name=$1 title=$2 log=$LOGS/$1.log began=$SECONDS code
   printf '[%4ds] %-12s %s ... ' "$SECONDS" "$name" "$title"
   set +e # as a condition of "if", the step would go on after an error
-  (set -e; "step_$name") >"$log" 2>&1
-  code=$?
+  case $name in
+    accept | bench) # what these find is what one runs them for
+      echo
+      (set -e; "step_$name") 2>&1 | tee "$log"
+      code=${PIPESTATUS[0]}
+      ;;
+    *)
+      (set -e; "step_$name") >"$log" 2>&1
+      code=$?
+      ;;
+  esac
   set -e
   if [ $code = 0 ]; then
     printf 'ok (%ds)%s\n' $((SECONDS - began)) "$(counts "$log")"
@@ -112,11 +122,28 @@ step_localkube() {
   go test -C tests/localkube -v -count=1 -p 1 -timeout 15m . ./internal/realtest
 }
 
+# nodes NAME: an instance with two nodes that hold the images of Ray and the operator.
+nodes() {
+  local name=$1 images=() tar
+  bin/images build ray operator >"$LOGS/$name.images"
+  while read -r tar; do images+=(--image "$tar"); done <"$LOGS/$name.images"
+  instance "$name" --nodes 2 --gpus 2 "${images[@]}"
+}
+
 step_e2e() {
-  local images=() tar
-  for tar in $(bin/images build ray operator); do images+=(--image "$tar"); done
-  instance e2e --nodes 2 --gpus 2 "${images[@]}"
+  nodes e2e
   go test -v -count=1 -timeout 25m ./tests/e2e/...
+  go test -v -count=1 -timeout 10m ./tests/bench/... # one round: that it can be measured at all
+}
+
+step_bench() {
+  nodes bench
+  go test -v -count=1 -timeout 30m ./tests/bench/byhand -rounds 5
+}
+
+step_accept() {
+  [ -n "$AREA" ] || { echo "Which area? make accept AREA=first-light"; return 1; }
+  go run ./tests/accept -area "$AREA"
 }
 
 declare -A TITLE=(
@@ -130,12 +157,14 @@ declare -A TITLE=(
 TESTS=(verify lint unit chart integration localkube e2e)
 [ $# -gt 0 ] || set -- "${TESTS[@]}"
 
-for name in deps build; do
-  [ "$1" = "unit" ] && break
-  step $name "${TITLE[$name]}"
-  [ ${#FAILED[@]} = 0 ] || exit 1
-  [ "$1" != $name ] || exit 0
-done
+# needed: whether a step runs programs that must be built, and packages that must be there.
+needed() { case " $* " in *" integration "* | *" localkube "* | *" e2e "* | *" accept "* | *" bench "*) ;; *) return 1 ;; esac; }
+if needed "$@"; then
+  for name in deps build; do
+    step $name "${TITLE[$name]}"
+    [ ${#FAILED[@]} = 0 ] || exit 1
+  done
+fi
 for name in "$@"; do step "$name" "${TITLE[$name]}"; done
 echo
 closing "$@"
