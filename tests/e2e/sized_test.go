@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -97,6 +98,23 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 			Expect(string(log)).NotTo(ContainSubstring("instead of /dev/shm"))
 		}
 	}, SpecTimeout(limit))
+
+	It("scales from 1 to 4 and to 2 workers, whenever the operator is killed", func(ctx SpecContext) {
+		// The GPU worker stays; with it and the head there are six pods at most.
+		for _, replicas := range []int32{4, 2} {
+			begin := time.Now()
+			team.scale(ctx, replicas)
+			killOperator(ctx)
+			team.workers(ctx, 1+int(replicas))
+			killOperator(ctx)
+			team.ready(ctx)
+			Expect(team.pods(ctx, "")).To(HaveLen(2 + int(replicas)))
+			team.listed(ctx, 2+int(replicas))
+			told(fmt.Sprintf("scale to %d", replicas), begin)
+		}
+		Expect(team.ready(ctx).Status.Epoch).To(BeEquivalentTo(1))
+		Expect(uids(team.pods(ctx, ""))).To(ContainElements(head.UID, workers["cpu"].UID, workers["gpu"].UID))
+	}, SpecTimeout(2*limit))
 
 	It("is left alone when the chart is upgraded, uninstalled and installed again", func(ctx SpecContext) {
 		pods := uids(team.pods(ctx, ""))
