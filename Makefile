@@ -46,7 +46,7 @@ verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim ## Fail if anything gene
 lint: bin/golangci-lint ## Look for mistakes with golangci-lint, in every module
 	@tests/tools/lint.sh
 
-unit: ## Run the tests that need neither root nor a Kubernetes
+unit: ## Run the tests that need no Kubernetes (as root: some set packet filters in namespaces of their own)
 	@tests/run.sh unit
 
 chart: bin/helm ## Lint the chart and check what it renders

@@ -157,6 +157,9 @@ declare -A TITLE=(
 TESTS=(verify lint unit chart integration localkube e2e)
 [ $# -gt 0 ] || set -- "${TESTS[@]}"
 
+for name in "$@"; do
+  [ -n "${TITLE[$name]:-}" ] || { echo "there is no step $name; there are: ${!TITLE[*]}" >&2; exit 2; }
+done
 # needed: whether a step runs programs that must be built, and packages that must be there.
 needed() { case " $* " in *" integration "* | *" localkube "* | *" e2e "* | *" accept "* | *" bench "*) ;; *) return 1 ;; esac; }
 if needed "$@"; then
