@@ -71,3 +71,20 @@ func TestBatchesDouble(t *testing.T) {
 		return nil
 	})
 }
+
+func TestAtOnceDoesAll(t *testing.T) {
+	errs := kube.AtOnce(200, func(i int) error {
+		if i%2 == 0 {
+			return errNo
+		}
+		return nil
+	})
+	for i, err := range errs {
+		if (err != nil) != (i%2 == 0) {
+			t.Errorf("act %d: %v", i, err)
+		}
+	}
+	if len(errs) != 200 {
+		t.Errorf("%d results", len(errs))
+	}
+}

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -259,16 +260,18 @@ func (s *server) bind(ctx context.Context, _ client.Client, _ string, obj, sub c
 }
 
 func (s *server) apply(ctx context.Context, below client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	meta, ok := config.(interface {
-		GetName() *string
-		GetNamespace() *string
-	})
-	if !ok {
-		return fmt.Errorf("testkit: %T has no name", config)
+	text, err := json.Marshal(config)
+	if err != nil {
+		return fmt.Errorf("testkit: apply %T: %w", config, err)
 	}
-	obj := &corev1.Service{} // the one kind that the operator applies
-	obj.Name, obj.Namespace = *meta.GetName(), *meta.GetNamespace()
-	return s.change(ctx, obj, func() error { return below.Apply(ctx, config, opts...) })
+	var obj, there corev1.Service // the one kind that the operator applies
+	if err := json.Unmarshal(text, &obj); err != nil {
+		return fmt.Errorf("testkit: apply %T: %w", config, err)
+	}
+	if err := s.latest.Get(ctx, client.ObjectKeyFromObject(&obj), &there); err == nil && obj.UID != "" && obj.UID != there.UID {
+		return conflict(&obj, "the UID does not match")
+	}
+	return s.change(ctx, &obj, func() error { return below.Apply(ctx, config, opts...) })
 }
 
 // change makes a write, counts generations as the API server does, and takes back the

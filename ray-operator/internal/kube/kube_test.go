@@ -1,0 +1,141 @@
+package kube_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+// started is a world with a cluster, not reconciled, and a writer on it.
+func started(t *testing.T) (*testkit.World, *kube.Writer, *v1alpha1.ComputeCluster) {
+	t.Helper()
+	w := testkit.NewWorld(t)
+	w.Create(testkit.Cluster("demo"))
+	return w, &kube.Writer{Client: w.Client, Live: w.Client}, w.Cluster("demo")
+}
+
+func TestCreateTwice(t *testing.T) {
+	w, writer, of := started(t)
+	first, second := pod.Head(of, 1), pod.Head(of, 1)
+	if made, err := writer.Create(w.Ctx, first); err != nil || !made || first.UID == "" {
+		t.Fatalf("made %v, UID %q, %v", made, first.UID, err)
+	}
+	if made, err := writer.Create(w.Ctx, second); err != nil || made {
+		t.Fatalf("made %v, %v", made, err)
+	}
+	if second.UID != first.UID || second.CreationTimestamp != first.CreationTimestamp {
+		t.Errorf("UID %q, want that of the one that is there, %q", second.UID, first.UID)
+	}
+}
+
+func TestCreateUnderATakenName(t *testing.T) {
+	for name, test := range map[string]struct {
+		taken          func(*corev1.Pod)
+		leaving        bool
+		wait, conflict bool
+	}{
+		"someone's":            {taken: func(p *corev1.Pod) { p.OwnerReferences = nil }, conflict: true},
+		"another cluster's":    {taken: func(p *corev1.Pod) { p.OwnerReferences[0].UID, p.OwnerReferences[0].Name = "x", "x" }, conflict: true},
+		"another kind's":       {taken: func(p *corev1.Pod) { p.OwnerReferences[0].UID, p.OwnerReferences[0].Kind = "x", "Job" }, conflict: true},
+		"a former namesake's":  {taken: func(p *corev1.Pod) { p.OwnerReferences[0].UID = "former" }, wait: true},
+		"ours, on its way out": {taken: func(*corev1.Pod) {}, leaving: true, wait: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, writer, of := started(t)
+			there := pod.Head(of, 1)
+			test.taken(there)
+			w.Create(there)
+			if test.leaving {
+				w.Delete(there)
+			}
+			made, err := writer.Create(w.Ctx, pod.Head(of, 1))
+			finding, conflict := fault.Finding(err)
+			if made || fault.IsWait(err) != test.wait || conflict != test.conflict || conflict && finding.Code != "NameConflict" {
+				t.Errorf("made %v, %v", made, err)
+			}
+		})
+	}
+}
+
+// TestDeleteIsOfTheOneJudged: a successor under the name stays.
+func TestDeleteIsOfTheOneJudged(t *testing.T) {
+	w, writer, of := started(t)
+	judged, successor := pod.Head(of, 1), pod.Head(of, 1)
+	w.Create(judged)
+	w.Force(judged)
+	if err := writer.Delete(w.Ctx, judged, nil); err != nil {
+		t.Fatalf("that it is gone already is success: %v", err)
+	}
+	w.Create(successor)
+	if err := writer.Delete(w.Ctx, judged, nil); err != nil {
+		t.Fatalf("that another has its name is success: %v", err)
+	}
+	if head := w.Head("demo"); head.UID != successor.UID {
+		t.Errorf("the successor is gone")
+	}
+	grace := int64(7)
+	if err := writer.Delete(w.Ctx, successor, &grace); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.Pods("demo"); *left[0].DeletionGracePeriodSeconds != 7 {
+		t.Errorf("grace %d", *left[0].DeletionGracePeriodSeconds)
+	}
+}
+
+func TestAnnotateIsOfWhatWasSeen(t *testing.T) {
+	w, writer, of := started(t)
+	stale := of.DeepCopy()
+	if err := writer.Annotate(w.Ctx, of, "a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Annotate(w.Ctx, of, "a", "2"); err != nil {
+		t.Fatalf("the object was not brought up to date: %v", err)
+	}
+	if err := writer.Annotate(w.Ctx, stale, "a", "3"); !apierrors.IsConflict(err) {
+		t.Errorf("a stale object was annotated: %v", err)
+	}
+	if have := w.Cluster("demo").Annotations["a"]; have != "2" {
+		t.Errorf("the annotation is %q", have)
+	}
+}
+
+func TestApplyIsToTheOneSeen(t *testing.T) {
+	w, writer, of := started(t)
+	w.Create(desired.HeadService(of, 1))
+	config := applycore.Service("demo-head", testkit.Namespace).WithUID("another").WithLabels(map[string]string{"a": "b"})
+	if err := writer.Apply(w.Ctx, config, "Service demo-head"); !apierrors.IsConflict(err) {
+		t.Errorf("a successor was changed: %v", err)
+	}
+}
+
+func TestStatusOfOneThatIsGone(t *testing.T) {
+	w, writer, of := started(t)
+	w.Delete(of)
+	wanted := of.DeepCopy()
+	wanted.Status.Phase = v1alpha1.PhaseReady
+	if err := writer.Status(w.Ctx, of, wanted); err != nil {
+		t.Errorf("that the object is gone is success: %v", err)
+	}
+	if err := w.Client.Get(w.Ctx, client.ObjectKeyFromObject(of), of); !apierrors.IsNotFound(err) {
+		t.Errorf("the object is back: %v", err)
+	}
+}
+
+func TestOwners(t *testing.T) {
+	_, _, of := started(t)
+	mine := pod.Head(of, 1)
+	if !kube.IsOwned(mine, of.UID) || kube.IsOwned(mine, "x") || kube.IsOwned(&metav1.ObjectMeta{}, of.UID) {
+		t.Error("IsOwned")
+	}
+}
