@@ -85,16 +85,16 @@ func depsCommand() *cobra.Command {
 	var install bool
 	command := &cobra.Command{
 		Use:   "deps",
-		Short: "Print the Debian packages that building needs",
+		Short: "Print the Debian packages that building needs and that are not installed",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !install {
-				fmt.Fprintln(cmd.OutOrStdout(), strings.Join(deb.Packages(), "\n"))
-				return nil
-			}
 			missing, err := deb.Missing(cmd.Context())
 			if err != nil || len(missing) == 0 {
 				return err
+			}
+			if !install {
+				fmt.Fprintln(cmd.OutOrStdout(), strings.Join(missing, "\n"))
+				return nil
 			}
 			fmt.Fprintln(os.Stderr, "installing", strings.Join(missing, " "))
 			return deb.Install(cmd.Context(), missing, os.Stderr)
