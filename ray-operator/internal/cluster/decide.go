@@ -45,7 +45,9 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, now time.Time) Plan {
 	}
 	if seen.ServicePresence == Going || seen.TokenPresence == Going {
 		plan.Wake = goingRetry // the garbage collector is at it, and no watch tells of a Secret
-	} else if plan.service(cluster, seen); plan.token(cluster, seen, head != nil) {
+	} else {
+		plan.service(cluster, seen)
+		plan.token(cluster, seen, head != nil)
 		plan.head(cluster, head)
 		plan.workers(cluster, seen.Pods, now)
 	}
@@ -104,8 +106,10 @@ func headOf(pods []Pod, epoch int64) *Pod {
 // failed soon after it was made.
 func (p *Plan) loss(head *Pod, seen Seen, now time.Time) (wait time.Duration, lost bool) {
 	switch {
-	case head == nil:
-		return 0, seen.Record.HeadUID != ""
+	case head == nil: // a head is made before its workers, so where there are workers there was one
+		return 0, seen.Record.HeadUID != "" || slices.ContainsFunc(seen.Pods, func(worker Pod) bool {
+			return worker.At.Group != "" && worker.At.Epoch == p.Epoch
+		})
 	case head.leaving():
 		return 0, true
 	case head.finished():
@@ -170,18 +174,16 @@ func serves(seen, wanted *corev1.Service) bool {
 		seen.Spec.PublishNotReadyAddresses == wanted.Spec.PublishNotReadyAddresses
 }
 
-// token sees to the token's Secret, and tells whether pods can be made at all.
-func (p *Plan) token(cluster *v1alpha1.ComputeCluster, seen Seen, headLives bool) bool {
+// token sees to the token's Secret. A living head has read its token, so a new one would
+// only keep new pods out: none is made then.
+func (p *Plan) token(cluster *v1alpha1.ComputeCluster, seen Seen, headLives bool) {
 	switch {
 	case seen.TokenPresence == Ours:
-		return true
 	case headLives:
 		missing := reason.TokenMissing.Of(naming.TokenSecret(cluster.Name))
 		p.Held, p.Wake = &missing, recheck
-		return false
 	default:
 		p.Token = Make
-		return true
 	}
 }
 
@@ -213,7 +215,9 @@ func (p *Plan) workers(cluster *v1alpha1.ComputeCluster, pods []Pod, now time.Ti
 		}
 		change := scale.Target(int(replicas(group)), taken)
 		for _, slot := range change.Create {
-			p.Create = append(p.Create, pod.Worker(cluster, group, slot, p.Epoch))
+			if p.Held == nil {
+				p.Create = append(p.Create, pod.Worker(cluster, group, slot, p.Epoch))
+			}
 		}
 		for _, slot := range change.Remove {
 			p.remove(bySlot[slot.Index], slot.State)

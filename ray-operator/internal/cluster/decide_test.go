@@ -144,7 +144,10 @@ func decisionsOnHeads() map[string]decision {
 		"record missing": {given(1, func(s *cluster.Seen) { s.RecordMissing = true }), "note"},
 		"head not noted": {given(1, func(s *cluster.Seen) { s.Record.HeadUID = "" }), "note"},
 		"stopped before the head was made": {
-			given(2, without(0), func(s *cluster.Seen) { s.Record.HeadUID = "" }), "+head@2 note !HeadReplaced",
+			given(2, func(s *cluster.Seen) { s.Pods, s.Record.HeadUID = nil, "" }), "+head@2 +cpu0@2 +cpu1@2 note !HeadReplaced",
+		},
+		"head gone before it was noted": {
+			given(1, without(0), func(s *cluster.Seen) { s.Record.HeadUID = "" }), newEpoch + "-cpu0@1/5s -cpu1@1/5s !HeadLost !HeadReplaced",
 		},
 		"head gone":    {given(1, without(0)), newEpoch + "-cpu0@1/5s -cpu1@1/5s !HeadLost !HeadReplaced"},
 		"head leaving": {given(1, pods(0, leaving)), newEpoch[:len(newEpoch)-1] + lost},

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,12 @@ func ray(path *field.Path, container *corev1.Container) field.ErrorList {
 	for i := range container.Env {
 		if pod.OwnsVariable(container.Env[i].Name) {
 			errs = append(errs, field.Forbidden(path.Child("env").Index(i), "the operator sets "+container.Env[i].Name+"; leave it out"))
+		}
+	}
+	for i := range container.Ports {
+		if owner, number := pod.PortNumber(container.Ports[i].Name); owner && number != container.Ports[i].ContainerPort {
+			errs = append(errs, field.Forbidden(path.Child("ports").Index(i),
+				fmt.Sprintf("the name %s stands for Ray's port %d; choose another name", container.Ports[i].Name, number)))
 		}
 	}
 	for i := range container.VolumeMounts {

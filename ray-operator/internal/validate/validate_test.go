@@ -173,6 +173,8 @@ var templateRows = map[string]row{
 	"our address": {template(func(_ *tmpl, c *ctr) { c.Env = []corev1.EnvVar{{Name: "A"}, {Name: "RAY_ADDRESS"}} }), inRay + "env[1]", "RAY_ADDRESS"},
 	"our path": {template(func(_ *tmpl, c *ctr) { c.VolumeMounts = []corev1.VolumeMount{{MountPath: "/dev/shm/"}} }),
 		inRay + "volumeMounts[0]", "/dev/shm"},
+	"our port's name": {template(func(_ *tmpl, c *ctr) { c.Ports = []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9090}} }),
+		inRay + "ports[0]", "8080"},
 	"the token's path": {template(func(_ *tmpl, c *ctr) {
 		c.VolumeMounts = []corev1.VolumeMount{{MountPath: "/var/run/secrets/heliostat.dev/token"}}
 	}), inRay + "volumeMounts[0]", "choose another path"},

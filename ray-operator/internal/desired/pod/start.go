@@ -34,6 +34,16 @@ func HeadPorts() []corev1.ContainerPort {
 	}
 }
 
+// PortNumber tells whether a port's name stands for one of Ray's, and for which number.
+func PortNumber(name string) (bool, int32) {
+	for _, port := range HeadPorts() {
+		if port.Name == name {
+			return true, port.ContainerPort
+		}
+	}
+	return false, 0
+}
+
 func ports(d *draft) {
 	wanted := HeadPorts()
 	if !d.isHead() {
