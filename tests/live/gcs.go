@@ -51,6 +51,11 @@ func (g *GCS) Alive(ctx context.Context) (int, error) {
 	if err := g.connection.Invoke(ctx, "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo", []byte{}, &reply); err != nil {
 		return 0, fmt.Errorf("ask the head for its nodes: %w", err)
 	}
+	return countAlive(reply)
+}
+
+// countAlive counts the nodes of a GetAllNodeInfoReply that are alive.
+func countAlive(reply []byte) (int, error) {
 	alive := 0
 	err := fields(reply, func(number protowire.Number, value []byte, _ uint64) error {
 		if number != 2 { // GetAllNodeInfoReply.node_info_list

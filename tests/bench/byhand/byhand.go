@@ -13,6 +13,7 @@ import (
 	_ "embed" // the manifests
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,6 +53,49 @@ type Sample struct {
 type Round struct {
 	ByHand   Sample `json:"byHand"`
 	Operator Sample `json:"operator"`
+}
+
+// Promises, in seconds: how much later than by hand Ray lists all nodes, and how long
+// after that the ComputeCluster is Ready.
+const (
+	PromisedListed = 1.0
+	PromisedReady  = 1.5
+)
+
+// Medians are those of several rounds, in seconds.
+type Medians struct {
+	// ByHand and Operator are when Ray listed all nodes.
+	ByHand, Operator float64
+	// Ready is how long after that the ComputeCluster was Ready.
+	Ready float64
+	// TooEarly tells that it was Ready before that in any round.
+	TooEarly bool
+}
+
+// Later is how much later than by hand Ray listed all nodes.
+func (m Medians) Later() float64 { return m.Operator - m.ByHand }
+
+// Kept tells whether the promises were.
+func (m Medians) Kept() bool {
+	return m.Later() <= PromisedListed && m.Ready <= PromisedReady && !m.TooEarly
+}
+
+// Summarise takes the medians of at least one round.
+func Summarise(rounds []Round) Medians {
+	median := func(of func(Round) float64) float64 {
+		values := make([]float64, 0, len(rounds))
+		for _, round := range rounds {
+			values = append(values, of(round))
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	return Medians{
+		ByHand:   median(func(r Round) float64 { return r.ByHand.Listed }),
+		Operator: median(func(r Round) float64 { return r.Operator.Listed }),
+		Ready:    median(func(r Round) float64 { return r.Operator.Ready - r.Operator.Listed }),
+		TooEarly: slices.ContainsFunc(rounds, func(r Round) bool { return r.Operator.Ready < r.Operator.Listed }),
+	}
 }
 
 // side is one way to start the cluster.

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/tests/bench/byhand"
+)
+
+// scenario shows one promise. play runs it; it gives an error only where nothing could
+// be shown at all.
+type scenario struct {
+	name, promise string
+	play          func(ctx context.Context, state string) (Outcome, error)
+}
+
+// Full counts.
+const (
+	upDownRounds = 20
+	startRounds  = 5
+)
+
+var areas = map[string][]scenario{
+	"first-light": {
+		{
+			name:    "up-down",
+			promise: fmt.Sprintf("the local Kubernetes up and down %d times, killed at random moments: nothing left behind", upDownRounds),
+			play:    upDown,
+		},
+		{
+			name: "start",
+			promise: fmt.Sprintf("Ray lists head and two workers at most %.1f s later than by hand, Ready at most %.1f s after that and never before",
+				byhand.PromisedListed, byhand.PromisedReady),
+			play: start,
+		},
+	},
+}
+
+// tables make Markdown of a scenario's samples.
+var tables = map[string]func(json.RawMessage) string{"start": startTable}
+
+// kept is what is kept of a scenario between runs.
+type kept struct {
+	Commit  string
+	Outcome Outcome
+}
+
+// once gives what the scenario showed for the commit, from the state file where it is
+// there and the tree has no changes, and else by playing it.
+func (s scenario) once(ctx context.Context, state, commit string) (Outcome, error) {
+	var before kept
+	text, err := os.ReadFile(state)
+	switch {
+	case err == nil && json.Unmarshal(text, &before) == nil && before.Commit == commit && before.Outcome.Kept && !strings.HasSuffix(commit, changed):
+		fmt.Printf("%s: shown before: %s\n", s.name, before.Outcome.Measured)
+		return before.Outcome, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return Outcome{}, fmt.Errorf("read what was shown before: %w", err)
+	}
+	fmt.Printf("%s: %s\n", s.name, s.promise)
+	begin := time.Now()
+	outcome, err := s.play(ctx, filepath.Dir(state))
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome.Scenario, outcome.Promise, outcome.Seconds = s.name, s.promise, time.Since(begin).Round(time.Second).Seconds()
+	if text, err = json.Marshal(kept{commit, outcome}); err == nil {
+		err = os.WriteFile(state, text, 0o644)
+	}
+	if err != nil {
+		return Outcome{}, fmt.Errorf("keep what was shown: %w", err)
+	}
+	return outcome, nil
+}
+
+func upDown(ctx context.Context, _ string) (Outcome, error) {
+	begin := time.Now()
+	err := command(ctx, []string{fmt.Sprintf("LOCALKUBE_ROUNDS=%d", upDownRounds)},
+		"go", "test", "-C", "tests/localkube", "-v", "-count=1", "-timeout", "60m", "-run", "^TestUpDown$", ".")
+	measured := fmt.Sprintf("%d rounds in %.0f s, nothing left", upDownRounds, time.Since(begin).Seconds())
+	if err != nil {
+		measured = err.Error()
+	}
+	return Outcome{Measured: measured, Kept: err == nil}, ctx.Err()
+}
+
+// instance is the local Kubernetes that start brings up.
+const instance = "accept"
+
+func start(ctx context.Context, state string) (outcome Outcome, err error) {
+	images, err := exec.CommandContext(ctx, "bin/images", "build", "ray", "operator").Output()
+	if err != nil {
+		return Outcome{}, fmt.Errorf("build the images: %w: make build makes the program", err)
+	}
+	defer func() {
+		down := context.WithoutCancel(ctx) // also after an interrupt
+		err = errors.Join(err, command(down, nil, "bin/localkube", "down", "--name", instance))
+	}()
+	up := []string{"up", "--name", instance, "--nodes", "2"}
+	for _, image := range strings.Fields(string(images)) {
+		up = append(up, "--image", image)
+	}
+	if err := command(ctx, nil, "bin/localkube", up...); err != nil {
+		return Outcome{}, err
+	}
+	kubeconfig, err := exec.CommandContext(ctx, "bin/localkube", "kubeconfig", "--name", instance).Output()
+	if err != nil {
+		return Outcome{}, fmt.Errorf("find the kubeconfig: %w", err)
+	}
+	return measureStart(ctx, strings.TrimSpace(string(kubeconfig)), state)
+}
+
+func measureStart(ctx context.Context, kubeconfig, state string) (Outcome, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return Outcome{}, fmt.Errorf("find the repository: %w", err)
+	}
+	samples := filepath.Join(root, state, "start-samples.json")
+	if err := os.Remove(samples); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Outcome{}, fmt.Errorf("remove former samples: %w", err)
+	}
+	failed := command(ctx, []string{"KUBECONFIG=" + kubeconfig},
+		"go", "test", "-v", "-count=1", "-timeout", "60m", "./tests/bench/byhand", "-rounds", fmt.Sprint(startRounds), "-out", samples)
+	text, err := os.ReadFile(samples)
+	if err != nil {
+		return Outcome{}, errors.Join(failed, fmt.Errorf("read the samples: %w", err))
+	}
+	rounds, err := parseRounds(text)
+	if err != nil {
+		return Outcome{}, errors.Join(failed, err)
+	}
+	m := byhand.Summarise(rounds)
+	return Outcome{
+		Measured: fmt.Sprintf("listed after %.2f s, by hand after %.2f s: %+.2f s; Ready %.2f s after that; medians of %d",
+			m.Operator, m.ByHand, m.Later(), m.Ready, len(rounds)),
+		Kept: failed == nil && m.Kept(), Samples: text,
+	}, nil
+}
+
+func parseRounds(samples json.RawMessage) ([]byhand.Round, error) {
+	var rounds []byhand.Round
+	if err := json.Unmarshal(samples, &rounds); err != nil {
+		return nil, fmt.Errorf("parse the samples: %w", err)
+	}
+	if len(rounds) == 0 {
+		return nil, errors.New("parse the samples: there is no round")
+	}
+	return rounds, nil
+}
+
+func startTable(samples json.RawMessage) string {
+	rounds, err := parseRounds(samples)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	var b strings.Builder
+	b.WriteString("Seconds from apply, the two sides in turn on the same two nodes.\n\n" +
+		"| round | by hand: listed by Ray | by hand: pods Ready | operator: listed by Ray | operator: status Ready | Ready after listed |\n" +
+		"|---|---|---|---|---|---|\n")
+	for i, r := range rounds {
+		fmt.Fprintf(&b, "| %d | %.2f | %.2f | %.2f | %.2f | %.2f |\n",
+			i+1, r.ByHand.Listed, r.ByHand.Ready, r.Operator.Listed, r.Operator.Ready, r.Operator.Ready-r.Operator.Listed)
+	}
+	return b.String()
+}
+
+// command runs a program with its output on ours.
+func command(ctx context.Context, environment []string, program string, args ...string) error {
+	c := exec.CommandContext(ctx, program, args...)
+	c.Env = append(os.Environ(), environment...)
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	// Interrupted, not killed, so that it can take down what it brought up.
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = time.Minute
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("run %s: %w", strings.Join(append([]string{filepath.Base(program)}, args...), " "), err)
+	}
+	return nil
+}
