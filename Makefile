@@ -3,6 +3,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# One set of build flags for programs, images and tests: what one compiled, the others find in Go's cache.
+export CGO_ENABLED := 0
+export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 
 TOOLS := bin/helm bin/controller-gen bin/crd-ref-docs
 GO_MODULES := . tests/images tests/localkube tests/tools
@@ -90,4 +93,4 @@ bin/images:
 bin/localkube:
 	@go build -C tests/localkube -o $(CURDIR)/$@ .
 bin/operator:
-	@CGO_ENABLED=0 go build -o $@ ./ray-operator/cmd/operator
+	@go build -o $@ ./ray-operator/cmd/operator

@@ -42,23 +42,22 @@ type unit struct {
 	sources string // directory whose content decides
 	pkg     string
 	ldflags string
-	cgo     string
 	links   []string
 	takes   string // shown to whoever has to wait
 }
 
 var units = []unit{
 	{
-		name: "kube", module: "kube", sources: "kube", pkg: "./cmd/kube", ldflags: kubeVersion, cgo: "1",
+		name: "kube", module: "kube", sources: "kube", pkg: "./cmd/kube", ldflags: kubeVersion,
 		links: []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"},
 		takes: "5 minutes",
 	},
-	{name: "coredns", module: "dns", sources: "dns", pkg: "./cmd/coredns", cgo: "1", takes: "1 minute"},
+	{name: "coredns", module: "dns", sources: "dns", pkg: "./cmd/coredns", takes: "1 minute"},
 	{
 		name: "local-path-provisioner", module: "volumes", sources: "volumes",
-		pkg: "github.com/rancher/local-path-provisioner", cgo: "1", takes: "1 minute",
+		pkg: "github.com/rancher/local-path-provisioner", takes: "1 minute",
 	},
-	{name: "pause", module: ".", sources: "pause", pkg: "./pause", cgo: "0", takes: "a second"}, // runs in an empty image
+	{name: "pause", module: ".", sources: "pause", pkg: "./pause", takes: "a second"},
 }
 
 // Builder builds into Cache from the modules in Source.
@@ -121,7 +120,7 @@ func (b Builder) ensure(ctx context.Context, u unit, goVersion string) (string, 
 // key stands for all that the program is built from.
 func (u unit) key(source, goVersion string) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, u.pkg, u.ldflags, u.cgo, u.links, goVersion)
+	fmt.Fprintln(h, u.pkg, u.ldflags, u.links, goVersion)
 	root := filepath.Join(source, u.sources)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()
@@ -154,7 +153,7 @@ func (b Builder) build(ctx context.Context, u unit, dir string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w "+u.ldflags),
 		"-o", filepath.Join(draft, u.name), u.pkg)
 	cmd.Dir = filepath.Join(b.Source, u.module)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED="+u.cgo, "GOWORK=off")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off") // static: pause runs in an empty image
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log := filepath.Join(b.Cache, u.name+".log")
 	out, err := os.Create(log)
