@@ -35,7 +35,7 @@ func TestAScenarioIsPlayedOncePerCommit(t *testing.T) {
 
 func TestAResultIsWrittenAsDataAndAsPage(t *testing.T) {
 	dir := t.TempDir()
-	samples := `[{"byHand":{"listed":10,"ready":11},"operator":{"listed":10.25,"ready":11.5}}]`
+	samples := `[{"byHand":{"listed":10,"ready":11},"operator":{"unlisted":10,"listed":10.25,"ready":11.5}}]`
 	result := Result{Area: "first-light", Commit: "abc", Machine: describeMachine(), Outcomes: []Outcome{
 		{Scenario: "start", Promise: "soon", Measured: "late", Samples: json.RawMessage(samples)},
 	}}

@@ -86,7 +86,7 @@ func judge(t *testing.T, all []Round) {
 		len(all), m.ByHand, m.Operator, m.Later(), m.Ready)
 	switch {
 	case m.TooEarly:
-		t.Errorf("in a round the ComputeCluster was Ready before Ray listed all nodes: %+v", all)
+		t.Errorf("in a round Ray, asked after the ComputeCluster was Ready, did not list all nodes: %+v", all)
 	case len(all) >= judgedRounds && !m.Kept():
 		t.Errorf("%+v: promised are at most %.1f s later than by hand, and Ready at most %.1f s after that", m, PromisedListed, PromisedReady)
 	}
