@@ -48,7 +48,6 @@ var (
 	WorkersReady    = Reason{"WorkersReady", "%d of %d workers are ready", ""}
 	WorkersStarting = Reason{"WorkersStarting", "%d of %d workers are ready", ""}
 	PodsUpToDate    = Reason{"PodsUpToDate", "every pod was built from the current spec", ""}
-	Progressing     = Reason{"Progressing", "%s", ""}
 	Settled         = Reason{"Settled", "nothing is left to do", ""}
 )
 
@@ -79,7 +78,7 @@ var (
 func Catalogue() []Reason {
 	return []Reason{
 		AllReady, HeadReady, HeadStarting, HeadUnready, HeadMissing, WorkersReady, WorkersStarting, PodsUpToDate,
-		Progressing, Settled, InvalidSpec, NameConflict, RecordDamaged, TokenMissing, CreateRefused, PodsOutdated,
+		Settled, InvalidSpec, NameConflict, RecordDamaged, TokenMissing, CreateRefused, PodsOutdated,
 		HeadLost, HeadReplaced, WorkerFailed,
 	}
 }

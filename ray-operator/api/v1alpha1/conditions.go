@@ -27,6 +27,5 @@ const (
 	PhaseStarting   = "Starting"
 	PhaseReady      = "Ready"
 	PhaseRecovering = "Recovering"
-	PhaseUpdating   = "Updating"
 	PhaseFailed     = "Failed"
 )
