@@ -45,6 +45,8 @@ type ComputeClusterList struct {
 }
 
 // ComputeClusterSpec describes a Ray cluster.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.head) || !has(self.head.ingress) || !has(self.authentication) || self.authentication.mode != 'Disabled'",message="head.ingress opens the dashboard, which runs code for whoever reaches it; set authentication.mode to Token, or leave the ingress out"
 type ComputeClusterSpec struct {
 	// RayVersion is the version of Ray that the image holds, such as "2.60.0". Supported: 2.52 to 2.60.
 	// +kubebuilder:validation:MaxLength=32
@@ -62,6 +64,22 @@ type ComputeClusterSpec struct {
 	// +optional
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
+	// Suspend, if true, takes all pods away and keeps everything else. Resuming begins a new Ray session.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// ManagedBy names who looks after the cluster. Any value but the default makes this operator keep its hands off, as MultiKueue needs it. It cannot be changed.
+	// +kubebuilder:default="heliostat.dev/operator"
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy cannot be changed; make a new cluster"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$')",message="managedBy must be a domain, '/', and a name, such as \"kueue.x-k8s.io/multikueue\""
+	// +optional
+	ManagedBy string `json:"managedBy,omitempty"`
+
+	// PodDefaults is what every pod of the cluster gets. What a template says itself wins.
+	// +optional
+	PodDefaults *PodDefaults `json:"podDefaults,omitempty"`
+
 	// Head is the pod that holds the cluster's control plane. It takes no tasks when there are worker groups, unless rayResources says otherwise.
 	// +optional
 	Head HeadSpec `json:"head,omitempty"`
@@ -72,6 +90,22 @@ type ComputeClusterSpec struct {
 	// +listMapKey=name
 	// +optional
 	WorkerGroups []WorkerGroup `json:"workerGroups,omitempty"`
+
+	// Authentication of everyone who talks to the cluster. Default: a token, with a Secret that the operator makes.
+	// +optional
+	Authentication *Authentication `json:"authentication,omitempty"`
+
+	// Network says who reaches the cluster's pods. Default: only the cluster itself, the operator, and the same namespace on Dashboard, Client and Metrics.
+	// +optional
+	Network *Network `json:"network,omitempty"`
+
+	// UpgradeStrategy says what happens to running pods when the spec of their kind changes. Default: nothing.
+	// +optional
+	UpgradeStrategy *UpgradeStrategy `json:"upgradeStrategy,omitempty"`
+
+	// IdlePolicy says what happens to a cluster that nobody uses. Default: nothing.
+	// +optional
+	IdlePolicy *IdlePolicy `json:"idlePolicy,omitempty"`
 }
 
 // NodeSpec is what head and workers have in common.
@@ -116,9 +150,21 @@ type NodeSpec struct {
 // HeadSpec describes the head pod.
 type HeadSpec struct {
 	NodeSpec `json:",inline"`
+
+	// Service in front of the head.
+	// +optional
+	Service *HeadServiceSpec `json:"service,omitempty"`
+
+	// Ingress opens the dashboard to the outside. Default: none. It needs authentication.
+	// +optional
+	Ingress *IngressSpec `json:"ingress,omitempty"`
 }
 
 // WorkerGroup describes a set of alike workers.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="minReplicas must not be above maxReplicas; raise maxReplicas or lower minReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.replicas) || self.replicas >= self.minReplicas",message="replicas must not be below minReplicas; raise replicas or lower minReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxReplicas) || !has(self.replicas) || self.replicas <= self.maxReplicas",message="replicas must not be above maxReplicas; lower replicas or raise maxReplicas"
 type WorkerGroup struct {
 	// Name of the group, unique in the cluster; Ray calls it the node type.
 	// +kubebuilder:validation:MinLength=1
@@ -128,12 +174,48 @@ type WorkerGroup struct {
 	// +required
 	Name string `json:"name"`
 
-	// Replicas is the number of workers.
+	// Replicas is the number of workers, or with hostsPerReplica of sets of workers.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	// +kubebuilder:default=1
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
+
+	// MinReplicas is the least that replicas may be. Default: 0.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	// +optional
+	MinReplicas *int32 `json:"minReplicas,omitempty"`
+
+	// MaxReplicas is the most that replicas may be. Default: no bound.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	// +optional
+	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
+
+	// HostsPerReplica above 1 makes a replica of that many workers that are made, replaced and removed together, as the hosts of a TPU slice or an NVLink domain. Default: 1. It cannot be changed.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1024
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="hostsPerReplica cannot be changed; add a group of another name and remove this one"
+	// +optional
+	HostsPerReplica int32 `json:"hostsPerReplica,omitempty"`
+
+	// Suspend, if true, takes the group's workers away after they have been drained.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// DrainSeconds is how long a planned exit waits for what runs on a worker: scaling down, rolling, suspending the group, a node that is going. The pod's grace period follows. Default: 300.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	// +optional
+	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
+
+	// VolumeClaimTemplates are claims for each worker's slot. A claim outlives the pods in its slot, and goes with the slot, the group or the cluster. A volume of the same name is added to the pod; mount it in the template.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
 	// Image of this group's workers. Default: the cluster's image. It must hold the same versions of Ray and Python as the head's.
 	// +kubebuilder:validation:MaxLength=1024
@@ -154,7 +236,7 @@ type ComputeClusterStatus struct {
 	// Summary holds strings for columns.
 	// +optional
 	Summary ClusterSummary `json:"summary,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, NameConflict.
+	// Conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, Suspended, NameConflict, VersionMismatch.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -241,4 +323,13 @@ type GroupStatus struct {
 	// Outdated is how many were built from an earlier spec.
 	// +optional
 	Outdated int32 `json:"outdated,omitempty"`
+	// Draining is how many are on a planned exit and still at work.
+	// +optional
+	Draining int32 `json:"draining,omitempty"`
+	// Reason is the code of what the group waits for, empty when it is complete.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message says it in words, with what helps.
+	// +optional
+	Message string `json:"message,omitempty"`
 }

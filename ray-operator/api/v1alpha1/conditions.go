@@ -18,6 +18,12 @@ const (
 	// ConditionNameConflict is True while an object that is not the cluster's own
 	// stands under a name that the cluster needs. Absent otherwise.
 	ConditionNameConflict = "NameConflict"
+	// ConditionSuspended is True while the cluster has no pods because it is suspended,
+	// and False with the time ahead where its idle policy will suspend it.
+	ConditionSuspended = "Suspended"
+	// ConditionVersionMismatch is True while workers refuse to join because they hold
+	// another version of Ray or Python than the head. Absent otherwise.
+	ConditionVersionMismatch = "VersionMismatch"
 )
 
 // Phases of a ComputeCluster: one word for people. The set is open; programs
@@ -27,5 +33,8 @@ const (
 	PhaseStarting   = "Starting"
 	PhaseReady      = "Ready"
 	PhaseRecovering = "Recovering"
+	PhaseUpdating   = "Updating"
+	PhaseSuspending = "Suspending"
+	PhaseSuspended  = "Suspended"
 	PhaseFailed     = "Failed"
 )

@@ -11,6 +11,10 @@ const (
 	LabelGroup = "heliostat.dev/group"
 	// LabelSlot is the worker's place in its group, counted from 0.
 	LabelSlot = "heliostat.dev/slot"
+	// LabelReplica is the number of the worker's replica, counted from 0, in a group with
+	// more than one host per replica; LabelHost its number in that replica.
+	LabelReplica = "heliostat.dev/replica"
+	LabelHost    = "heliostat.dev/host"
 	// LabelEpoch is the number of the head that the pod belongs to, counted from 1.
 	LabelEpoch = "heliostat.dev/epoch"
 )
@@ -29,7 +33,22 @@ const (
 	// AnnotationIntent holds, on a pod, the versioned hash of the user's intent that
 	// the pod was built from.
 	AnnotationIntent = "heliostat.dev/intent"
+	// AnnotationRetire asks, on a worker pod, for its planned exit: it is drained through
+	// Ray and then removed. Whoever may edit the pod may set it, to any value.
+	AnnotationRetire = "heliostat.dev/retire"
+	// AnnotationDrain marks a worker pod on its planned exit: when and why it began, as
+	// versioned JSON. Written by the operator only.
+	AnnotationDrain = "heliostat.dev/drain"
+	// AnnotationResume wakes, on a ComputeCluster that its idle policy suspended, the
+	// cluster each time that its value changes; any text will do, such as the time.
+	AnnotationResume = "heliostat.dev/resume"
+	// AnnotationApplied holds, on an object of a fixed name, the hash of what the operator
+	// last applied to it.
+	AnnotationApplied = "heliostat.dev/applied"
 )
+
+// ManagedByOperator is the value of managedBy that lets this operator work.
+const ManagedByOperator = "heliostat.dev/operator"
 
 // TokenKey is the key of the authentication token in a cluster's token Secret,
 // named as Ray's own tools expect it.

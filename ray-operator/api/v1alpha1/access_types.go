@@ -1,0 +1,213 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+)
+
+// PodDefaults is what every pod of a cluster gets.
+type PodDefaults struct {
+	// ServiceAccountName of the pods. They still get no token of it unless a template asks for one.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	// ImagePullSecrets are Secrets with credentials for registries.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	// Labels of the pods.
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations of the pods.
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Env of the Ray container.
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Env []corev1.EnvVar `json:"env,omitempty"`
+	// EnvFrom of the Ray container.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
+	// NodeSelector of the pods.
+	// +kubebuilder:validation:MaxProperties=64
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// Tolerations of the pods, beside those of their templates.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	// PriorityClassName of the pods.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+}
+
+// HeadServiceSpec describes the Service in front of the head.
+type HeadServiceSpec struct {
+	// Type of the Service. Default: ClusterIP.
+	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
+	// +optional
+	Type corev1.ServiceType `json:"type,omitempty"`
+	// Labels of the Service.
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations of the Service, such as those that load balancers read.
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Ports beside Ray's own, which are always there: gcs, dashboard, client, metrics, serve.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(port, !(port.name in ['gcs', 'dashboard', 'client', 'metrics', 'serve']))",message="the names gcs, dashboard, client, metrics and serve are those of Ray's own ports; choose another name"
+	// +kubebuilder:validation:XValidation:rule="self.all(port, !(port.port in [6379, 8265, 10001, 8080, 8000]))",message="6379, 8265, 10001, 8080 and 8000 are Ray's own ports and there already; choose another number"
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Ports []ServicePort `json:"ports,omitempty"`
+}
+
+// ServicePort is a further port of the head's Service.
+type ServicePort struct {
+	// Name of the port, a DNS label.
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +required
+	Name string `json:"name"`
+	// Port of the Service.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +required
+	Port int32 `json:"port"`
+	// TargetPort on the head pod. Default: the same as port.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	TargetPort int32 `json:"targetPort,omitempty"`
+}
+
+// IngressSpec opens the dashboard to the outside. Ray's token stays in force.
+type IngressSpec struct {
+	// ClassName of the Ingress. Default: the Kubernetes cluster's default class.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ClassName string `json:"className,omitempty"`
+	// Host under which the dashboard answers.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="host must be a DNS name such as ray.example.com"
+	// +required
+	Host string `json:"host"`
+	// Path under which the dashboard answers, with what follows it. Default: "/".
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="path must begin with '/'"
+	// +optional
+	Path string `json:"path,omitempty"`
+	// TLSSecretName is the Secret with the certificate of the host. Default: none, for where the controller has one of its own.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	TLSSecretName string `json:"tlsSecretName,omitempty"`
+}
+
+// Authentication modes.
+const (
+	AuthenticationToken    = "Token"
+	AuthenticationDisabled = "Disabled"
+)
+
+// Authentication says how those who talk to the cluster prove that they may.
+//
+// +kubebuilder:validation:XValidation:rule="self.mode != 'Disabled' || !has(self.secretName)",message="secretName has no meaning with mode Disabled; leave one of the two out"
+type Authentication struct {
+	// Mode Token asks for a token everywhere. Disabled opens the cluster to whoever reaches its ports: they can run code in its pods.
+	// +kubebuilder:validation:Enum=Token;Disabled
+	// +kubebuilder:default=Token
+	// +optional
+	Mode string `json:"mode,omitempty"`
+	// SecretName is a Secret of yours with the token under the key auth_token. Default: one that the operator makes. Ray reads it once: a change takes effect on new pods only.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="secretName must be the name of a Secret in the cluster's namespace"
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+}
+
+// Isolation modes.
+const (
+	IsolationEnabled  = "Enabled"
+	IsolationDisabled = "Disabled"
+)
+
+// Network says who reaches the cluster's pods, and what they reach.
+//
+// +kubebuilder:validation:XValidation:rule="self.isolation != 'Disabled' || (!has(self.allowFrom) && !has(self.allowTo))",message="allowFrom and allowTo have no meaning with isolation Disabled; leave one of the two out"
+type Network struct {
+	// Isolation Enabled keeps a NetworkPolicy around the cluster's pods. Disabled lets everyone in the Kubernetes cluster reach every port of them.
+	// +kubebuilder:validation:Enum=Enabled;Disabled
+	// +kubebuilder:default=Enabled
+	// +optional
+	Isolation string `json:"isolation,omitempty"`
+	// AllowFrom lets further peers in.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	AllowFrom []IngressRule `json:"allowFrom,omitempty"`
+	// AllowTo, if given, is all that the pods may reach, beside the cluster itself and DNS. Default: everything.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	AllowTo []EgressRule `json:"allowTo,omitempty"`
+}
+
+// Port is a port of Ray by name.
+//
+// +kubebuilder:validation:Enum=Dashboard;Client;Serve;ServeGRPC;GCS;Metrics
+type Port string
+
+// Ports of Ray.
+const (
+	PortDashboard Port = "Dashboard"
+	PortClient    Port = "Client"
+	PortServe     Port = "Serve"
+	PortServeGRPC Port = "ServeGRPC"
+	PortGCS       Port = "GCS"
+	PortMetrics   Port = "Metrics"
+)
+
+// IngressRule lets peers reach ports of the cluster.
+type IngressRule struct {
+	// From are the peers; an empty list is everybody.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +required
+	From []networkingv1.NetworkPolicyPeer `json:"from"`
+	// Ports that they reach.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=6
+	// +listType=set
+	// +required
+	Ports []Port `json:"ports"`
+}
+
+// EgressRule lets the cluster's pods reach peers.
+type EgressRule struct {
+	// To are the peers; an empty list is everybody.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +required
+	To []networkingv1.NetworkPolicyPeer `json:"to"`
+	// Ports of the peers, by protocol and number; an empty list is all.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	Ports []networkingv1.NetworkPolicyPort `json:"ports,omitempty"`
+}
