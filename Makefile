@@ -7,7 +7,8 @@ MAKEFLAGS += --no-print-directory
 export CGO_ENABLED := 0
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 
-TOOLS := bin/helm bin/controller-gen bin/crd-ref-docs
+PROTO_TOOLS := bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc
+TOOLS := bin/helm bin/controller-gen bin/crd-ref-docs $(PROTO_TOOLS)
 GO_MODULES := . tests/images tests/localkube tests/tools
 
 ##@ See it work
@@ -22,9 +23,12 @@ demo-down: ## Take everything down that "make demo" brought up
 	@demo/demo.sh down
 
 ##@ Change it
-.PHONY: generate build images clean
-generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim ## Write what is generated from the API's Go types: deepcopy, CRD, chart's copy, reference
+.PHONY: generate proto build images clean
+generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim proto ## Write what is generated: deepcopy, CRD, chart's copy, reference; Ray's protocol
 	@tests/tools/generate.sh
+
+proto: $(PROTO_TOOLS) ## Write proto/gen from the part of Ray's protocol in proto/ray
+	@tests/tools/proto.sh
 
 build: ## Build the operator and the programs of the tests into bin/
 	@tests/run.sh build
@@ -43,7 +47,7 @@ test: ## Run the tests of every layer, those on real Ray included; installs and 
 deps: ## Install the Debian packages that the tests need
 	@tests/run.sh deps
 
-verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim ## Fail if anything generated differs from what "make generate" would write
+verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim $(PROTO_TOOLS) ## Fail if anything generated differs from what "make generate" would write
 	@tests/tools/verify.sh
 
 lint: bin/golangci-lint ## Look for mistakes with golangci-lint, in every module
@@ -78,6 +82,9 @@ $(TOOLS): tests/tools/go.mod tests/tools/go.sum
 bin/helm: PACKAGE = helm.sh/helm/v4/cmd/helm
 bin/controller-gen: PACKAGE = sigs.k8s.io/controller-tools/cmd/controller-gen
 bin/crd-ref-docs: PACKAGE = github.com/elastic/crd-ref-docs
+bin/buf: PACKAGE = github.com/bufbuild/buf/cmd/buf
+bin/protoc-gen-go: PACKAGE = google.golang.org/protobuf/cmd/protoc-gen-go
+bin/protoc-gen-go-grpc: PACKAGE = google.golang.org/grpc/cmd/protoc-gen-go-grpc
 
 bin/golangci-lint: tests/tools/lint/go.mod tests/tools/lint/go.sum
 	@mkdir -p bin

@@ -6,6 +6,7 @@ cd "$(dirname "$0")/../.."
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 tests/tools/generate.sh "$fresh"
+tests/tools/proto.sh "$fresh"
 bad=0
 while read -r file; do
   diff -u "$file" "$fresh/$file" >"$fresh/diff" || { bad=1; echo "$file is out of date:"; head -n 30 "$fresh/diff"; }
