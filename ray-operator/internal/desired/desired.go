@@ -1,13 +1,18 @@
-// Package desired builds the objects of a cluster other than its pods: the head's
-// Service and the token's Secret.
+// Package desired builds the objects of a cluster other than its pods: Services,
+// Secret, NetworkPolicy, Ingress, disruption budget and claims.
 //
-// In: the cluster and, for the Service, its epoch. Out: whole objects, owned by the
-// cluster. The Secret's token is an argument: drawing it is the caller's, so that
-// this package stays pure.
+// In: the cluster, where it counts its epoch, and what the installation knows of
+// itself. Out: whole objects, owned by the cluster, or nil where the spec wants none.
+// The Secret's token is an argument: drawing it is the caller's, so that this package
+// stays pure. It never looks at what exists.
 package desired
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -20,6 +25,10 @@ import (
 // head's address before the head is ready, so that workers join the moment it
 // listens; and as it selects the epoch, a former head cannot be reached through it.
 func HeadService(cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Service {
+	wanted := v1alpha1.HeadServiceSpec{}
+	if cluster.Spec.Head.Service != nil {
+		wanted = *cluster.Spec.Head.Service
+	}
 	service := &corev1.Service{
 		ObjectMeta: owned(cluster, naming.HeadService(cluster.Name)),
 		Spec: corev1.ServiceSpec{
@@ -28,12 +37,110 @@ func HeadService(cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Service 
 			PublishNotReadyAddresses: true,
 		},
 	}
+	if wanted.Type != "" {
+		service.Spec.Type = wanted.Type
+	}
+	dress(&service.ObjectMeta, wanted.Labels, wanted.Annotations)
 	for _, port := range pod.HeadPorts() {
-		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
-			Name: port.Name, Port: port.ContainerPort, TargetPort: intstr.FromInt32(port.ContainerPort), Protocol: port.Protocol,
-		})
+		service.Spec.Ports = append(service.Spec.Ports, servicePort(port.Name, port.ContainerPort, port.ContainerPort))
+	}
+	for _, port := range wanted.Ports {
+		service.Spec.Ports = append(service.Spec.Ports, servicePort(port.Name, port.Port, targetOf(port)))
 	}
 	return service
+}
+
+func servicePort(name string, port, target int32) corev1.ServicePort {
+	return corev1.ServicePort{Name: name, Port: port, TargetPort: intstr.FromInt32(target), Protocol: corev1.ProtocolTCP}
+}
+
+// targetOf is the head pod's port behind a port of its Service.
+func targetOf(port v1alpha1.ServicePort) int32 {
+	if port.TargetPort != 0 {
+		return port.TargetPort
+	}
+	return port.Port
+}
+
+// HostsService gives the workers of groups with more than one host per replica their
+// DNS names. It has no address of its own, and it publishes those of workers that are
+// not ready, because they find each other while they start. It is nil where no group
+// has such replicas.
+func HostsService(cluster *v1alpha1.ComputeCluster) *corev1.Service {
+	for i := range cluster.Spec.WorkerGroups {
+		if pod.Hosts(&cluster.Spec.WorkerGroups[i]) > 1 {
+			return &corev1.Service{
+				ObjectMeta: owned(cluster, naming.HostsService(cluster.Name)),
+				Spec: corev1.ServiceSpec{
+					Type:                     corev1.ServiceTypeClusterIP,
+					ClusterIP:                corev1.ClusterIPNone,
+					Selector:                 naming.RoleSelector(cluster.Name, v1alpha1.RoleWorker),
+					PublishNotReadyAddresses: true,
+				},
+			}
+		}
+	}
+	return nil
+}
+
+// Ingress opens the dashboard to the outside. It is nil where the spec asks for none,
+// and without authentication, because the dashboard runs code for whoever reaches it.
+func Ingress(cluster *v1alpha1.ComputeCluster) *networkingv1.Ingress {
+	wanted := cluster.Spec.Head.Ingress
+	if wanted == nil || !pod.TokenRequired(cluster) {
+		return nil
+	}
+	prefix, path := networkingv1.PathTypePrefix, wanted.Path
+	if path == "" {
+		path = "/"
+	}
+	ingress := &networkingv1.Ingress{
+		ObjectMeta: owned(cluster, naming.Ingress(cluster.Name)),
+		Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{
+			Host: wanted.Host,
+			IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
+				Paths: []networkingv1.HTTPIngressPath{{Path: path, PathType: &prefix, Backend: networkingv1.IngressBackend{
+					Service: &networkingv1.IngressServiceBackend{
+						Name: naming.HeadService(cluster.Name), Port: networkingv1.ServiceBackendPort{Name: "dashboard"},
+					},
+				}}},
+			}},
+		}}},
+	}
+	if wanted.ClassName != "" {
+		ingress.Spec.IngressClassName = &wanted.ClassName
+	}
+	if wanted.TLSSecretName != "" {
+		ingress.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{wanted.Host}, SecretName: wanted.TLSSecretName}}
+	}
+	return ingress
+}
+
+// HeadBudget keeps evictions from taking the head, of whatever epoch. A head that is
+// not ready may always be evicted, so that a broken one never holds up a node's drain.
+func HeadBudget(cluster *v1alpha1.ComputeCluster) *policyv1.PodDisruptionBudget {
+	one, unready := intstr.FromInt32(1), policyv1.AlwaysAllow
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: owned(cluster, naming.HeadBudget(cluster.Name)),
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable:               &one,
+			Selector:                   &metav1.LabelSelector{MatchLabels: naming.RoleSelector(cluster.Name, v1alpha1.RoleHead)},
+			UnhealthyPodEvictionPolicy: &unready,
+		},
+	}
+}
+
+// Claim is the claim that a slot of a group has for the group's i-th
+// volumeClaimTemplate, with the template's labels and annotations.
+func Claim(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup, slot, i int) *corev1.PersistentVolumeClaim {
+	template := group.VolumeClaimTemplates[i].DeepCopy()
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: owned(cluster, naming.Claim(cluster.Name, cluster.UID, group.Name, slot, template.Name)),
+		Spec:       template.Spec,
+	}
+	claim.Labels = naming.SlotLabels(cluster.Name, group.Name, slot)
+	dress(&claim.ObjectMeta, template.Labels, template.Annotations)
+	return claim
 }
 
 // TokenSecret holds the token that opens the cluster. It is immutable: Ray reads the
@@ -55,4 +162,16 @@ func owned(cluster *v1alpha1.ComputeCluster, name string) metav1.ObjectMeta {
 			*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster")),
 		},
 	}
+}
+
+// dress adds the user's labels and annotations. The operator's own labels win: its
+// selectors hang on them.
+func dress(meta *metav1.ObjectMeta, labels, annotations map[string]string) {
+	own := meta.Labels
+	meta.Labels = maps.Clone(labels)
+	if meta.Labels == nil {
+		meta.Labels = map[string]string{}
+	}
+	maps.Copy(meta.Labels, own)
+	meta.Annotations = maps.Clone(annotations)
 }

@@ -27,9 +27,9 @@ const (
 	MaxCluster = 50
 	// MaxGroup is the longest name of a worker group, in characters.
 	MaxGroup = 40
-	// maxPod is the longest name of a pod, in characters. A pod's name is its host
-	// name, which the kubelet cuts at 63.
-	maxPod = 63
+	// maxLabel is the longest name that holds a slot, in characters. A pod's name is
+	// its host name, which the kubelet cuts at 63; a replica's is the value of a label.
+	maxLabel = 63
 	// shortHash and longHash are lengths in characters of 5 bits each. A name that
 	// was cut leans on its hash alone, hence the longer one.
 	shortHash, longHash = 5, 13
@@ -51,12 +51,31 @@ func Pod(cluster string, uid types.UID, at Place) string {
 	if at.Group != "" {
 		base = fmt.Sprintf("%s-%s-%d", cluster, at.Group, at.Slot)
 	}
-	digest := hash(string(uid), cluster, at.Group, strconv.Itoa(at.Slot), strconv.FormatInt(at.Epoch, 10))
-	if len(base)+1+shortHash <= maxPod {
+	return hashed(base, hash(string(uid), cluster, at.Group, strconv.Itoa(at.Slot), strconv.FormatInt(at.Epoch, 10)))
+}
+
+// Claim is the name of the claim that a slot of a group has for one of the group's
+// volumeClaimTemplates: <cluster>-<group>-<slot>-<template>-<hash>. No epoch is in
+// it, because a claim outlives the pods in its slot.
+func Claim(cluster string, uid types.UID, group string, slot int, template string) string {
+	base := fmt.Sprintf("%s-%s-%d-%s", cluster, group, slot, template)
+	return hashed(base, hash("claim", string(uid), cluster, group, strconv.Itoa(slot), template))
+}
+
+// Replica is the name of a set of hosts, <cluster>-<group>-<replica>-<hash>: what Ray
+// calls the TPU slice or the GPU domain. It fits into a label's value.
+func Replica(cluster string, uid types.UID, group string, replica int) string {
+	base := fmt.Sprintf("%s-%s-%d", cluster, group, replica)
+	return hashed(base, hash("replica", string(uid), cluster, group, strconv.Itoa(replica)))
+}
+
+// hashed ends a name with as much of its digest as it needs: little where the whole
+// base stands before it, more where the base had to be cut.
+func hashed(base, digest string) string {
+	if len(base)+1+shortHash <= maxLabel {
 		return base + "-" + digest[:shortHash]
 	}
-	cut := strings.TrimRight(base[:maxPod-1-longHash], "-")
-	return cut + "-" + digest[:longHash]
+	return strings.TrimRight(base[:maxLabel-1-longHash], "-") + "-" + digest[:longHash]
 }
 
 // HeadService is the name of the Service in front of a cluster's head.
@@ -64,6 +83,19 @@ func HeadService(cluster string) string { return cluster + "-head" }
 
 // TokenSecret is the name of the Secret that holds a cluster's token.
 func TokenSecret(cluster string) string { return cluster + "-token" }
+
+// NetworkPolicy is the name of the policy around a cluster's pods.
+func NetworkPolicy(cluster string) string { return cluster + "-network" }
+
+// Ingress is the name of the way from outside to a cluster's dashboard.
+func Ingress(cluster string) string { return cluster + "-dashboard" }
+
+// HostsService is the name of the Service that gives the hosts of a cluster's
+// replicas their DNS names.
+func HostsService(cluster string) string { return cluster + "-hosts" }
+
+// HeadBudget is the name of the disruption budget of a cluster's head.
+func HeadBudget(cluster string) string { return cluster + "-head" }
 
 // ClusterLabels are the labels of every object that belongs to a cluster.
 func ClusterLabels(cluster string) map[string]string {
@@ -86,6 +118,24 @@ func PodLabels(cluster string, at Place) map[string]string {
 		labels[v1alpha1.LabelSlot] = strconv.Itoa(at.Slot)
 	}
 	return labels
+}
+
+// SlotLabels are the labels of what belongs to a slot of a group and not to one epoch.
+func SlotLabels(cluster, group string, slot int) map[string]string {
+	labels := ClusterLabels(cluster)
+	labels[v1alpha1.LabelGroup] = group
+	labels[v1alpha1.LabelSlot] = strconv.Itoa(slot)
+	return labels
+}
+
+// ClusterSelector selects all pods of a cluster, of any epoch.
+func ClusterSelector(cluster string) map[string]string {
+	return map[string]string{v1alpha1.LabelCluster: cluster}
+}
+
+// RoleSelector selects the heads or the workers of a cluster, of any epoch.
+func RoleSelector(cluster, role string) map[string]string {
+	return map[string]string{v1alpha1.LabelCluster: cluster, v1alpha1.LabelRole: role}
 }
 
 // HeadSelector selects the head pod of one epoch and no other.
@@ -122,6 +172,16 @@ func IntentHash(version string, normal any) (string, error) {
 		return "", fmt.Errorf("hash intent: %w", err)
 	}
 	return version + "-" + hash(string(text))[:longHash], nil
+}
+
+// ObjectHash is the hash of an object as it was applied. The object must marshal to
+// JSON; map keys are sorted there.
+func ObjectHash(form any) (string, error) {
+	text, err := json.Marshal(form)
+	if err != nil {
+		return "", fmt.Errorf("hash object: %w", err)
+	}
+	return hash(string(text))[:longHash], nil
 }
 
 // hash is the lower-case base32 of the SHA-256 of the parts, each with its length

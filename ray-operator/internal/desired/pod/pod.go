@@ -48,6 +48,37 @@ func Worker(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup, slot 
 	})
 }
 
+// Hosts is how many workers make a replica of a group, at least 1.
+func Hosts(group *v1alpha1.WorkerGroup) int { return int(max(group.HostsPerReplica, 1)) }
+
+// DrainSeconds is how long a planned exit of one of the group's workers waits for what
+// runs on it, in seconds. 300 is long enough for most tasks and short enough for
+// someone who waits for a change to roll.
+func DrainSeconds(group *v1alpha1.WorkerGroup) int32 {
+	if group.DrainSeconds == nil {
+		return 300
+	}
+	return *group.DrainSeconds
+}
+
+// TokenRequired tells whether those who talk to the cluster need its token.
+func TokenRequired(cluster *v1alpha1.ComputeCluster) bool {
+	return cluster.Spec.Authentication == nil || cluster.Spec.Authentication.Mode != v1alpha1.AuthenticationDisabled
+}
+
+// TokenSecret is the name of the Secret that the pods take the token from: the user's,
+// or the one that the operator makes. It is empty where no token is required.
+func TokenSecret(cluster *v1alpha1.ComputeCluster) string {
+	switch {
+	case !TokenRequired(cluster):
+		return ""
+	case cluster.Spec.Authentication != nil && cluster.Spec.Authentication.SecretName != "":
+		return cluster.Spec.Authentication.SecretName
+	default:
+		return naming.TokenSecret(cluster.Name)
+	}
+}
+
 func build(d *draft) *corev1.Pod {
 	d.pod = &corev1.Pod{}
 	if d.node.Template != nil {

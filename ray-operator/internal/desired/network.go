@@ -1,0 +1,136 @@
+package desired
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// Site is what an installation knows of itself. A part that is empty is not let in.
+type Site struct {
+	// OperatorNamespace is where the operator and the dashboard proxy run.
+	OperatorNamespace string
+	// OperatorLabels select the operator's pods there, ProxyLabels the proxy's.
+	OperatorLabels, ProxyLabels map[string]string
+}
+
+// portNumbers are the ports of Ray that rules call by name. ServeGRPC is the default of
+// Serve's own configuration.
+var portNumbers = map[v1alpha1.Port]int32{
+	v1alpha1.PortDashboard: pod.PortDashboard,
+	v1alpha1.PortClient:    pod.PortClient,
+	v1alpha1.PortServe:     pod.PortServe,
+	v1alpha1.PortServeGRPC: 9000,
+	v1alpha1.PortGCS:       pod.PortGCS,
+	v1alpha1.PortMetrics:   pod.PortMetrics,
+}
+
+// NetworkPolicy says who reaches the cluster's pods: themselves on every port, the
+// operator and the proxy on Dashboard and GCS, the same namespace on Dashboard, Client,
+// Metrics and the further ports of the head's Service, everybody on the Dashboard that
+// an Ingress opens, and whom allowFrom lets in. With allowTo it also says what the pods
+// reach: the cluster itself, DNS wherever it is, and that. It is nil where the spec
+// switches isolation off.
+func NetworkPolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.NetworkPolicy {
+	network := v1alpha1.Network{}
+	if cluster.Spec.Network != nil {
+		network = *cluster.Spec.Network
+	}
+	if network.Isolation == v1alpha1.IsolationDisabled {
+		return nil
+	}
+	policy := &networkingv1.NetworkPolicy{
+		ObjectMeta: owned(cluster, naming.NetworkPolicy(cluster.Name)),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: naming.ClusterSelector(cluster.Name)},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress:     ingressRules(cluster, site, network.AllowFrom),
+		},
+	}
+	if network.AllowTo != nil {
+		policy.Spec.PolicyTypes = append(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+		policy.Spec.Egress = egressRules(cluster, network.AllowTo)
+	}
+	return policy
+}
+
+func ingressRules(cluster *v1alpha1.ComputeCluster, site Site, allowed []v1alpha1.IngressRule) []networkingv1.NetworkPolicyIngressRule {
+	rules := []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{itself(cluster)}}}
+	if peers := sitePeers(site); len(peers) > 0 { // a rule without peers would let everybody in
+		rules = append(rules, networkingv1.NetworkPolicyIngressRule{From: peers, Ports: named(v1alpha1.PortDashboard, v1alpha1.PortGCS)})
+	}
+	neighbours := networkingv1.NetworkPolicyIngressRule{
+		From:  []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}},
+		Ports: named(v1alpha1.PortDashboard, v1alpha1.PortClient, v1alpha1.PortMetrics),
+	}
+	if service := cluster.Spec.Head.Service; service != nil {
+		for _, further := range service.Ports {
+			neighbours.Ports = append(neighbours.Ports, port(corev1.ProtocolTCP, targetOf(further)))
+		}
+	}
+	rules = append(rules, neighbours)
+	if Ingress(cluster) != nil {
+		rules = append(rules, networkingv1.NetworkPolicyIngressRule{Ports: named(v1alpha1.PortDashboard)})
+	}
+	for _, rule := range allowed {
+		rules = append(rules, networkingv1.NetworkPolicyIngressRule{From: rule.From, Ports: named(rule.Ports...)})
+	}
+	return rules
+}
+
+func egressRules(cluster *v1alpha1.ComputeCluster, allowed []v1alpha1.EgressRule) []networkingv1.NetworkPolicyEgressRule {
+	rules := []networkingv1.NetworkPolicyEgressRule{
+		{To: []networkingv1.NetworkPolicyPeer{itself(cluster)}},
+		// To anywhere: a node-local cache of DNS has an address that no selector meets.
+		{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53)}},
+	}
+	for _, rule := range allowed {
+		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: rule.To, Ports: rule.Ports})
+	}
+	return rules
+}
+
+// itself selects the cluster's own pods, in its own namespace.
+func itself(cluster *v1alpha1.ComputeCluster) networkingv1.NetworkPolicyPeer {
+	return networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: naming.ClusterSelector(cluster.Name)}}
+}
+
+// sitePeers are the operator and the proxy, as far as the site names them: an empty
+// selector would let every pod of the namespace in, or of all namespaces.
+func sitePeers(site Site) []networkingv1.NetworkPolicyPeer {
+	var peers []networkingv1.NetworkPolicyPeer
+	for _, labels := range []map[string]string{site.OperatorLabels, site.ProxyLabels} {
+		if site.OperatorNamespace == "" || len(labels) == 0 {
+			continue
+		}
+		peers = append(peers, networkingv1.NetworkPolicyPeer{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: site.OperatorNamespace}},
+			PodSelector:       &metav1.LabelSelector{MatchLabels: maps.Clone(labels)},
+		})
+	}
+	return peers
+}
+
+// named are the ports of the given names, each once.
+func named(names ...v1alpha1.Port) []networkingv1.NetworkPolicyPort {
+	var ports []networkingv1.NetworkPolicyPort
+	for i, name := range names {
+		if !slices.Contains(names[:i], name) {
+			ports = append(ports, port(corev1.ProtocolTCP, portNumbers[name]))
+		}
+	}
+	return ports
+}
+
+func port(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort {
+	value := intstr.FromInt32(number)
+	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: &value}
+}
