@@ -1,7 +1,8 @@
 // The part of Ray's global control service (GCS) that Heliostat speaks, beside its
 // autoscaler's service: who is there, and what runs. Names of packages, services and
-// methods, and numbers of fields, are Ray's; fields that we do not read are left out, so
-// that nothing in them can make an answer unreadable.
+// methods, and numbers of fields, are Ray's; fields that we do not read are left out, and
+// texts for people or of users' choice are bytes, which are the same on the wire: so
+// nothing in them, such as broken UTF-8, can make an answer unreadable.
 //
 // Checked field by field with the descriptors of Ray 2.60.0.
 
@@ -188,7 +189,7 @@ func (ActorTableData_ActorState) EnumDescriptor() ([]byte, []int) {
 type GcsStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          int32                  `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Message       []byte                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -230,11 +231,11 @@ func (x *GcsStatus) GetCode() int32 {
 	return 0
 }
 
-func (x *GcsStatus) GetMessage() string {
+func (x *GcsStatus) GetMessage() []byte {
 	if x != nil {
 		return x.Message
 	}
-	return ""
+	return nil
 }
 
 type CheckAliveRequest struct {
@@ -460,11 +461,8 @@ type GcsNodeInfo struct {
 	state  protoimpl.MessageState   `protogen:"open.v1"`
 	NodeId []byte                   `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	State  GcsNodeInfo_GcsNodeState `protobuf:"varint,7,opt,name=state,proto3,enum=ray.rpc.GcsNodeInfo_GcsNodeState" json:"state,omitempty"`
-	// RAY_CLOUD_INSTANCE_ID of the node.
-	InstanceId    string         `protobuf:"bytes,13,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
-	StartTimeMs   uint64         `protobuf:"varint,23,opt,name=start_time_ms,json=startTimeMs,proto3" json:"start_time_ms,omitempty"`
+	// Of the epoch, once it is dead.
 	EndTimeMs     uint64         `protobuf:"varint,24,opt,name=end_time_ms,json=endTimeMs,proto3" json:"end_time_ms,omitempty"`
-	IsHeadNode    bool           `protobuf:"varint,25,opt,name=is_head_node,json=isHeadNode,proto3" json:"is_head_node,omitempty"`
 	DeathInfo     *NodeDeathInfo `protobuf:"bytes,29,opt,name=death_info,json=deathInfo,proto3" json:"death_info,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -514,32 +512,11 @@ func (x *GcsNodeInfo) GetState() GcsNodeInfo_GcsNodeState {
 	return GcsNodeInfo_ALIVE
 }
 
-func (x *GcsNodeInfo) GetInstanceId() string {
-	if x != nil {
-		return x.InstanceId
-	}
-	return ""
-}
-
-func (x *GcsNodeInfo) GetStartTimeMs() uint64 {
-	if x != nil {
-		return x.StartTimeMs
-	}
-	return 0
-}
-
 func (x *GcsNodeInfo) GetEndTimeMs() uint64 {
 	if x != nil {
 		return x.EndTimeMs
 	}
 	return 0
-}
-
-func (x *GcsNodeInfo) GetIsHeadNode() bool {
-	if x != nil {
-		return x.IsHeadNode
-	}
-	return false
 }
 
 func (x *GcsNodeInfo) GetDeathInfo() *NodeDeathInfo {
@@ -552,7 +529,7 @@ func (x *GcsNodeInfo) GetDeathInfo() *NodeDeathInfo {
 type NodeDeathInfo struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        NodeDeathInfo_Reason   `protobuf:"varint,1,opt,name=reason,proto3,enum=ray.rpc.NodeDeathInfo_Reason" json:"reason,omitempty"`
-	ReasonMessage string                 `protobuf:"bytes,2,opt,name=reason_message,json=reasonMessage,proto3" json:"reason_message,omitempty"`
+	ReasonMessage []byte                 `protobuf:"bytes,2,opt,name=reason_message,json=reasonMessage,proto3" json:"reason_message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -594,11 +571,11 @@ func (x *NodeDeathInfo) GetReason() NodeDeathInfo_Reason {
 	return NodeDeathInfo_UNSPECIFIED
 }
 
-func (x *NodeDeathInfo) GetReasonMessage() string {
+func (x *NodeDeathInfo) GetReasonMessage() []byte {
 	if x != nil {
 		return x.ReasonMessage
 	}
-	return ""
+	return nil
 }
 
 type GetAllJobInfoRequest struct {
@@ -721,7 +698,6 @@ type JobTableData struct {
 	IsDead bool                   `protobuf:"varint,2,opt,name=is_dead,json=isDead,proto3" json:"is_dead,omitempty"`
 	Config *JobConfig             `protobuf:"bytes,6,opt,name=config,proto3" json:"config,omitempty"`
 	// Milliseconds in most places of Ray, seconds in some.
-	StartTime     uint64 `protobuf:"varint,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	EndTime       uint64 `protobuf:"varint,8,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -778,13 +754,6 @@ func (x *JobTableData) GetConfig() *JobConfig {
 	return nil
 }
 
-func (x *JobTableData) GetStartTime() uint64 {
-	if x != nil {
-		return x.StartTime
-	}
-	return 0
-}
-
 func (x *JobTableData) GetEndTime() uint64 {
 	if x != nil {
 		return x.EndTime
@@ -794,7 +763,7 @@ func (x *JobTableData) GetEndTime() uint64 {
 
 type JobConfig struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	RayNamespace  string                 `protobuf:"bytes,5,opt,name=ray_namespace,json=rayNamespace,proto3" json:"ray_namespace,omitempty"`
+	RayNamespace  []byte                 `protobuf:"bytes,5,opt,name=ray_namespace,json=rayNamespace,proto3" json:"ray_namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -829,11 +798,11 @@ func (*JobConfig) Descriptor() ([]byte, []int) {
 	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *JobConfig) GetRayNamespace() string {
+func (x *JobConfig) GetRayNamespace() []byte {
 	if x != nil {
 		return x.RayNamespace
 	}
-	return ""
+	return nil
 }
 
 type GetAllActorInfoRequest struct {
@@ -901,11 +870,8 @@ type GetAllActorInfoReply struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Status         *GcsStatus             `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
 	ActorTableData []*ActorTableData      `protobuf:"bytes,2,rep,name=actor_table_data,json=actorTableData,proto3" json:"actor_table_data,omitempty"`
-	// Of all actors, how many there are and how many the filters left out.
-	Total         int64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
-	NumFiltered   int64 `protobuf:"varint,4,opt,name=num_filtered,json=numFiltered,proto3" json:"num_filtered,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetAllActorInfoReply) Reset() {
@@ -952,28 +918,13 @@ func (x *GetAllActorInfoReply) GetActorTableData() []*ActorTableData {
 	return nil
 }
 
-func (x *GetAllActorInfoReply) GetTotal() int64 {
-	if x != nil {
-		return x.Total
-	}
-	return 0
-}
-
-func (x *GetAllActorInfoReply) GetNumFiltered() int64 {
-	if x != nil {
-		return x.NumFiltered
-	}
-	return 0
-}
-
 type ActorTableData struct {
-	state   protoimpl.MessageState    `protogen:"open.v1"`
-	ActorId []byte                    `protobuf:"bytes,1,opt,name=actor_id,json=actorId,proto3" json:"actor_id,omitempty"`
-	State   ActorTableData_ActorState `protobuf:"varint,6,opt,name=state,proto3,enum=ray.rpc.ActorTableData_ActorState" json:"state,omitempty"`
+	state protoimpl.MessageState    `protogen:"open.v1"`
+	State ActorTableData_ActorState `protobuf:"varint,6,opt,name=state,proto3,enum=ray.rpc.ActorTableData_ActorState" json:"state,omitempty"`
 	// Lives on when the driver that made it ends.
 	IsDetached    bool   `protobuf:"varint,11,opt,name=is_detached,json=isDetached,proto3" json:"is_detached,omitempty"`
-	Name          string `protobuf:"bytes,12,opt,name=name,proto3" json:"name,omitempty"`
-	RayNamespace  string `protobuf:"bytes,19,opt,name=ray_namespace,json=rayNamespace,proto3" json:"ray_namespace,omitempty"`
+	Name          []byte `protobuf:"bytes,12,opt,name=name,proto3" json:"name,omitempty"`
+	RayNamespace  []byte `protobuf:"bytes,19,opt,name=ray_namespace,json=rayNamespace,proto3" json:"ray_namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1008,13 +959,6 @@ func (*ActorTableData) Descriptor() ([]byte, []int) {
 	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{13}
 }
 
-func (x *ActorTableData) GetActorId() []byte {
-	if x != nil {
-		return x.ActorId
-	}
-	return nil
-}
-
 func (x *ActorTableData) GetState() ActorTableData_ActorState {
 	if x != nil {
 		return x.State
@@ -1029,18 +973,18 @@ func (x *ActorTableData) GetIsDetached() bool {
 	return false
 }
 
-func (x *ActorTableData) GetName() string {
+func (x *ActorTableData) GetName() []byte {
 	if x != nil {
 		return x.Name
 	}
-	return ""
+	return nil
 }
 
-func (x *ActorTableData) GetRayNamespace() string {
+func (x *ActorTableData) GetRayNamespace() []byte {
 	if x != nil {
 		return x.RayNamespace
 	}
-	return ""
+	return nil
 }
 
 type GetAllActorInfoRequest_Filters struct {
@@ -1094,7 +1038,7 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"\x11ray/rpc/gcs.proto\x12\aray.rpc\"9\n" +
 	"\tGcsStatus\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\".\n" +
+	"\amessage\x18\x02 \x01(\fR\amessage\".\n" +
 	"\x11CheckAliveRequest\x12\x19\n" +
 	"\bnode_ids\x18\x01 \x03(\fR\anodeIds\"\xb1\x01\n" +
 	"\x0fCheckAliveReply\x12*\n" +
@@ -1112,16 +1056,11 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"\r_state_filter\"}\n" +
 	"\x13GetAllNodeInfoReply\x12*\n" +
 	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\x12:\n" +
-	"\x0enode_info_list\x18\x02 \x03(\v2\x14.ray.rpc.GcsNodeInfoR\fnodeInfoList\"\xc2\x02\n" +
+	"\x0enode_info_list\x18\x02 \x03(\v2\x14.ray.rpc.GcsNodeInfoR\fnodeInfoList\"\xdb\x01\n" +
 	"\vGcsNodeInfo\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\fR\x06nodeId\x127\n" +
-	"\x05state\x18\a \x01(\x0e2!.ray.rpc.GcsNodeInfo.GcsNodeStateR\x05state\x12\x1f\n" +
-	"\vinstance_id\x18\r \x01(\tR\n" +
-	"instanceId\x12\"\n" +
-	"\rstart_time_ms\x18\x17 \x01(\x04R\vstartTimeMs\x12\x1e\n" +
-	"\vend_time_ms\x18\x18 \x01(\x04R\tendTimeMs\x12 \n" +
-	"\fis_head_node\x18\x19 \x01(\bR\n" +
-	"isHeadNode\x125\n" +
+	"\x05state\x18\a \x01(\x0e2!.ray.rpc.GcsNodeInfo.GcsNodeStateR\x05state\x12\x1e\n" +
+	"\vend_time_ms\x18\x18 \x01(\x04R\tendTimeMs\x125\n" +
 	"\n" +
 	"death_info\x18\x1d \x01(\v2\x16.ray.rpc.NodeDeathInfoR\tdeathInfo\"#\n" +
 	"\fGcsNodeState\x12\t\n" +
@@ -1129,7 +1068,7 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"\x04DEAD\x10\x01\"\xfa\x01\n" +
 	"\rNodeDeathInfo\x125\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1d.ray.rpc.NodeDeathInfo.ReasonR\x06reason\x12%\n" +
-	"\x0ereason_message\x18\x02 \x01(\tR\rreasonMessage\"\x8a\x01\n" +
+	"\x0ereason_message\x18\x02 \x01(\fR\rreasonMessage\"\x8a\x01\n" +
 	"\x06Reason\x12\x0f\n" +
 	"\vUNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14EXPECTED_TERMINATION\x10\x01\x12\x1a\n" +
@@ -1145,16 +1084,14 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"\x1c_skip_is_running_tasks_field\"{\n" +
 	"\x12GetAllJobInfoReply\x12*\n" +
 	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\x129\n" +
-	"\rjob_info_list\x18\x02 \x03(\v2\x15.ray.rpc.JobTableDataR\vjobInfoList\"\xa4\x01\n" +
+	"\rjob_info_list\x18\x02 \x03(\v2\x15.ray.rpc.JobTableDataR\vjobInfoList\"\x85\x01\n" +
 	"\fJobTableData\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\fR\x05jobId\x12\x17\n" +
 	"\ais_dead\x18\x02 \x01(\bR\x06isDead\x12*\n" +
-	"\x06config\x18\x06 \x01(\v2\x12.ray.rpc.JobConfigR\x06config\x12\x1d\n" +
-	"\n" +
-	"start_time\x18\a \x01(\x04R\tstartTime\x12\x19\n" +
+	"\x06config\x18\x06 \x01(\v2\x12.ray.rpc.JobConfigR\x06config\x12\x19\n" +
 	"\bend_time\x18\b \x01(\x04R\aendTime\"0\n" +
 	"\tJobConfig\x12#\n" +
-	"\rray_namespace\x18\x05 \x01(\tR\frayNamespace\"\xfa\x01\n" +
+	"\rray_namespace\x18\x05 \x01(\fR\frayNamespace\"\xfa\x01\n" +
 	"\x16GetAllActorInfoRequest\x12$\n" +
 	"\x0eshow_dead_jobs\x18\x01 \x01(\bR\fshowDeadJobs\x12\x19\n" +
 	"\x05limit\x18\x02 \x01(\x03H\x00R\x05limit\x88\x01\x01\x12A\n" +
@@ -1162,19 +1099,16 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"\aFilters\x12=\n" +
 	"\x05state\x18\x03 \x01(\x0e2\".ray.rpc.ActorTableData.ActorStateH\x00R\x05state\x88\x01\x01B\b\n" +
 	"\x06_stateB\b\n" +
-	"\x06_limit\"\xbe\x01\n" +
+	"\x06_limit\"\x85\x01\n" +
 	"\x14GetAllActorInfoReply\x12*\n" +
 	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\x12A\n" +
-	"\x10actor_table_data\x18\x02 \x03(\v2\x17.ray.rpc.ActorTableDataR\x0eactorTableData\x12\x14\n" +
-	"\x05total\x18\x03 \x01(\x03R\x05total\x12!\n" +
-	"\fnum_filtered\x18\x04 \x01(\x03R\vnumFiltered\"\xa2\x02\n" +
-	"\x0eActorTableData\x12\x19\n" +
-	"\bactor_id\x18\x01 \x01(\fR\aactorId\x128\n" +
+	"\x10actor_table_data\x18\x02 \x03(\v2\x17.ray.rpc.ActorTableDataR\x0eactorTableData\"\x87\x02\n" +
+	"\x0eActorTableData\x128\n" +
 	"\x05state\x18\x06 \x01(\x0e2\".ray.rpc.ActorTableData.ActorStateR\x05state\x12\x1f\n" +
 	"\vis_detached\x18\v \x01(\bR\n" +
 	"isDetached\x12\x12\n" +
-	"\x04name\x18\f \x01(\tR\x04name\x12#\n" +
-	"\rray_namespace\x18\x13 \x01(\tR\frayNamespace\"a\n" +
+	"\x04name\x18\f \x01(\fR\x04name\x12#\n" +
+	"\rray_namespace\x18\x13 \x01(\fR\frayNamespace\"a\n" +
 	"\n" +
 	"ActorState\x12\x18\n" +
 	"\x14DEPENDENCIES_UNREADY\x10\x00\x12\x14\n" +

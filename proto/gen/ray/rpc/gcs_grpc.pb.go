@@ -1,7 +1,8 @@
 // The part of Ray's global control service (GCS) that Heliostat speaks, beside its
 // autoscaler's service: who is there, and what runs. Names of packages, services and
-// methods, and numbers of fields, are Ray's; fields that we do not read are left out, so
-// that nothing in them can make an answer unreadable.
+// methods, and numbers of fields, are Ray's; fields that we do not read are left out, and
+// texts for people or of users' choice are bytes, which are the same on the wire: so
+// nothing in them, such as broken UTF-8, can make an answer unreadable.
 //
 // Checked field by field with the descriptors of Ray 2.60.0.
 

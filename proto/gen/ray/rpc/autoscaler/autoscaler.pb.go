@@ -1,7 +1,8 @@
 // The part of Ray's autoscaler service in GCS that Heliostat speaks: what the nodes do,
 // and telling one to leave. Names of package, service and methods, and numbers of fields,
 // are Ray's, which promises to keep them compatible; fields that we do not read are left
-// out. Its replies carry no status of their own.
+// out, and texts for people are bytes, as in gcs.proto. Its replies carry no status of
+// their own.
 //
 // Checked field by field with the descriptors of Ray 2.60.0.
 
@@ -307,7 +308,7 @@ type NodeState struct {
 	IdleDurationMs  int64              `protobuf:"varint,9,opt,name=idle_duration_ms,json=idleDurationMs,proto3" json:"idle_duration_ms,omitempty"`
 	NodeIpAddress   string             `protobuf:"bytes,10,opt,name=node_ip_address,json=nodeIpAddress,proto3" json:"node_ip_address,omitempty"`
 	// For people: why the node is not idle.
-	NodeActivity  []string          `protobuf:"bytes,12,rep,name=node_activity,json=nodeActivity,proto3" json:"node_activity,omitempty"`
+	NodeActivity  [][]byte          `protobuf:"bytes,12,rep,name=node_activity,json=nodeActivity,proto3" json:"node_activity,omitempty"`
 	Labels        map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -392,7 +393,7 @@ func (x *NodeState) GetNodeIpAddress() string {
 	return ""
 }
 
-func (x *NodeState) GetNodeActivity() []string {
+func (x *NodeState) GetNodeActivity() [][]byte {
 	if x != nil {
 		return x.NodeActivity
 	}
@@ -619,7 +620,7 @@ func (x *DrainNodeRequest) GetDeadlineTimestampMs() int64 {
 type DrainNodeReply struct {
 	state                  protoimpl.MessageState `protogen:"open.v1"`
 	IsAccepted             bool                   `protobuf:"varint,1,opt,name=is_accepted,json=isAccepted,proto3" json:"is_accepted,omitempty"`
-	RejectionReasonMessage string                 `protobuf:"bytes,2,opt,name=rejection_reason_message,json=rejectionReasonMessage,proto3" json:"rejection_reason_message,omitempty"`
+	RejectionReasonMessage []byte                 `protobuf:"bytes,2,opt,name=rejection_reason_message,json=rejectionReasonMessage,proto3" json:"rejection_reason_message,omitempty"`
 	unknownFields          protoimpl.UnknownFields
 	sizeCache              protoimpl.SizeCache
 }
@@ -661,11 +662,11 @@ func (x *DrainNodeReply) GetIsAccepted() bool {
 	return false
 }
 
-func (x *DrainNodeReply) GetRejectionReasonMessage() string {
+func (x *DrainNodeReply) GetRejectionReasonMessage() []byte {
 	if x != nil {
 		return x.RejectionReasonMessage
 	}
-	return ""
+	return nil
 }
 
 type ResizeRayletResourceInstancesRequest struct {
@@ -792,7 +793,7 @@ const file_ray_rpc_autoscaler_autoscaler_proto_rawDesc = "" +
 	"\x10idle_duration_ms\x18\t \x01(\x03R\x0eidleDurationMs\x12&\n" +
 	"\x0fnode_ip_address\x18\n" +
 	" \x01(\tR\rnodeIpAddress\x12#\n" +
-	"\rnode_activity\x18\f \x03(\tR\fnodeActivity\x12A\n" +
+	"\rnode_activity\x18\f \x03(\fR\fnodeActivity\x12A\n" +
 	"\x06labels\x18\r \x03(\v2).ray.rpc.autoscaler.NodeState.LabelsEntryR\x06labels\x1aA\n" +
 	"\x13TotalResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -818,7 +819,7 @@ const file_ray_rpc_autoscaler_autoscaler_proto_rawDesc = "" +
 	"\x0eDrainNodeReply\x12\x1f\n" +
 	"\vis_accepted\x18\x01 \x01(\bR\n" +
 	"isAccepted\x128\n" +
-	"\x18rejection_reason_message\x18\x02 \x01(\tR\x16rejectionReasonMessage\"\xe4\x01\n" +
+	"\x18rejection_reason_message\x18\x02 \x01(\fR\x16rejectionReasonMessage\"\xe4\x01\n" +
 	"$ResizeRayletResourceInstancesRequest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\fR\x06nodeId\x12e\n" +
 	"\tresources\x18\x02 \x03(\v2G.ray.rpc.autoscaler.ResizeRayletResourceInstancesRequest.ResourcesEntryR\tresources\x1a<\n" +

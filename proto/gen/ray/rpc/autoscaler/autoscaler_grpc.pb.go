@@ -1,7 +1,8 @@
 // The part of Ray's autoscaler service in GCS that Heliostat speaks: what the nodes do,
 // and telling one to leave. Names of package, service and methods, and numbers of fields,
 // are Ray's, which promises to keep them compatible; fields that we do not read are left
-// out. Its replies carry no status of their own.
+// out, and texts for people are bytes, as in gcs.proto. Its replies carry no status of
+// their own.
 //
 // Checked field by field with the descriptors of Ray 2.60.0.
 

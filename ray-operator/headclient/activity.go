@@ -1,0 +1,99 @@
+package headclient
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc"
+)
+
+// Activity is what uses a cluster, apart from tasks and actors that wait (State.Pending).
+type Activity struct {
+	// Drivers is how many programs are connected, those of Ray itself left out.
+	Drivers int
+	// Jobs is how many submitted jobs are not over, those that have not connected yet, or
+	// never will, among them.
+	Jobs int
+	// Actors is how many detached actors live: Serve's, and those that programs left behind.
+	Actors int
+	// Uncounted tells that there are more actors than were looked through.
+	Uncounted bool
+	// LastEnded is when the last driver left, by the head's clock; zero if none has.
+	LastEnded time.Time
+}
+
+// Any tells whether something uses the cluster.
+func (a Activity) Any() bool { return a.Drivers > 0 || a.Jobs > 0 || a.Actors > 0 || a.Uncounted }
+
+// maxActors is how many actors of one state are looked through.
+const maxActors = 10_000
+
+// Activity asks what uses the cluster. It takes four calls.
+func (c *Client) Activity(ctx context.Context) (Activity, error) {
+	var activity Activity
+	yes := true
+	jobs, err := call(ctx, c, "list the drivers of the head", c.jobs.GetAllJobInfo,
+		&rpc.GetAllJobInfoRequest{SkipSubmissionJobInfoField: &yes, SkipIsRunningTasksField: &yes})
+	if err != nil {
+		return Activity{}, err
+	}
+	if err := activity.addJobs(jobs); err != nil {
+		return Activity{}, c.fail(Protocol, "list the drivers of the head", err)
+	}
+	// By state, because GCS also keeps up to 100,000 dead ones. A job whose environment is
+	// being made has an actor that is being created, and one on a lost node restarts.
+	for _, state := range []rpc.ActorTableData_ActorState{
+		rpc.ActorTableData_ALIVE, rpc.ActorTableData_PENDING_CREATION, rpc.ActorTableData_RESTARTING,
+	} {
+		limit := int64(maxActors)
+		actors, err := call(ctx, c, "list the actors of the head", c.actors.GetAllActorInfo,
+			&rpc.GetAllActorInfoRequest{Limit: &limit, Filters: &rpc.GetAllActorInfoRequest_Filters{State: &state}})
+		if err != nil {
+			return Activity{}, err
+		}
+		activity.addActors(actors)
+	}
+	return activity, nil
+}
+
+// addJobs counts drivers. Those of Ray's own parts have a namespace of theirs.
+func (a *Activity) addJobs(reply *rpc.GetAllJobInfoReply) error {
+	for _, job := range reply.GetJobInfoList() {
+		if internal(job.GetConfig().GetRayNamespace()) {
+			continue
+		}
+		if !job.GetIsDead() {
+			a.Drivers++
+			continue
+		}
+		ended, err := instant(job.GetEndTime())
+		if err != nil {
+			return fmt.Errorf("when a driver ended: %w", err)
+		}
+		if ended.After(a.LastEnded) {
+			a.LastEnded = ended
+		}
+	}
+	return nil
+}
+
+// addActors counts detached actors. Each submitted job has one of Ray's own that watches
+// it for as long as it lasts.
+func (a *Activity) addActors(reply *rpc.GetAllActorInfoReply) {
+	for _, actor := range reply.GetActorTableData() {
+		switch {
+		case !actor.GetIsDetached() || actor.GetState() == rpc.ActorTableData_DEAD:
+		case string(actor.GetRayNamespace()) == "SUPERVISOR_ACTOR_RAY_NAMESPACE":
+			if bytes.HasPrefix(actor.GetName(), []byte("_ray_internal_job_actor_")) {
+				a.Jobs++
+			}
+		case !internal(actor.GetRayNamespace()):
+			a.Actors++
+		}
+	}
+	a.Uncounted = a.Uncounted || len(reply.GetActorTableData()) >= maxActors
+}
+
+func internal(namespace []byte) bool { return bytes.HasPrefix(namespace, []byte("_ray_internal_")) }

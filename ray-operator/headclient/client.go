@@ -1,0 +1,205 @@
+// Package headclient speaks to the head of a Ray cluster: to its global control service
+// (GCS) over gRPC, about nodes, what runs on them, and their leaving.
+//
+// In: an address that the caller derived from a pod it owns, and the cluster's token. Out:
+// plain values, or an *Error whose Kind says what sort of failure it was. Whatever a head
+// says is hostile until checked: ids, numbers, lengths and the number of parts are bounded.
+//
+// It must never send what can kill a GCS (a state version that was read earlier, a node id
+// that has not 28 bytes), never repeat a call by itself, never follow the head elsewhere,
+// and never put a token into an error.
+package headclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc"
+	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc/autoscaler"
+)
+
+// DefaultTimeout is how long a call may take: half of what Ray's own autoscaler allows.
+const DefaultTimeout = 5 * time.Second
+
+// Limits on what a head may send.
+const (
+	// maxReply is in bytes. Ray allows 512 MiB; a node takes about 1 KiB, and the heads of
+	// many clusters that are not ours to trust are asked at the same time.
+	maxReply = 8 << 20
+	// maxHeader is in bytes, of the headers of a reply.
+	maxHeader = 64 << 10
+)
+
+// A connection's buffers, in bytes: requests are small, and there are many connections.
+const buffer = 4 << 10
+
+// idle is after how long without a call a connection is given up. The next call makes a
+// new one.
+const idle = 15 * time.Second
+
+// Token gives the cluster's token. It is asked before each call, so a changed token counts
+// at once.
+type Token func(context.Context) (string, error)
+
+// Options say how to speak to a head.
+type Options struct {
+	// Token is nil for a cluster without authentication.
+	Token Token
+	// Timeout is each call's; DefaultTimeout where it is zero.
+	Timeout time.Duration
+}
+
+// Client speaks to one head. It may be used by many goroutines.
+type Client struct {
+	address    string
+	options    Options
+	connection *grpc.ClientConn
+	autoscaler autoscaler.AutoscalerStateServiceClient
+	nodes      rpc.NodeInfoGcsServiceClient
+	jobs       rpc.JobInfoGcsServiceClient
+	actors     rpc.ActorInfoGcsServiceClient
+}
+
+// Dial prepares to speak to the GCS at host:port. It sends nothing: the first call connects.
+func Dial(address string, options Options) (*Client, error) {
+	if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
+		return nil, fail(Invalid, "prepare to ask the head", fmt.Errorf("the address %q is not host:port", address))
+	}
+	if options.Timeout <= 0 {
+		options.Timeout = DefaultTimeout
+	}
+	connection, err := grpc.NewClient("passthrough:///"+address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.MaxCallRecvMsgSize(maxReply)),
+		grpc.WithMaxHeaderListSize(maxHeader), grpc.WithIdleTimeout(idle),
+		grpc.WithReadBufferSize(buffer), grpc.WithWriteBufferSize(buffer), grpc.WithSharedWriteBuffer(true),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: options.Timeout,
+		}))
+	if err != nil {
+		return nil, fail(Invalid, "prepare to ask the head at "+address, err)
+	}
+	return &Client{
+		address: address, options: options, connection: connection,
+		autoscaler: autoscaler.NewAutoscalerStateServiceClient(connection),
+		nodes:      rpc.NewNodeInfoGcsServiceClient(connection),
+		jobs:       rpc.NewJobInfoGcsServiceClient(connection),
+		actors:     rpc.NewActorInfoGcsServiceClient(connection),
+	}, nil
+}
+
+// Close gives the connection up; calls under way fail.
+func (c *Client) Close() error {
+	if err := c.connection.Close(); err != nil {
+		return fmt.Errorf("close the connection to the head at %s: %w", c.address, err)
+	}
+	return nil
+}
+
+// Alive asks whether GCS answers, and gives its Ray's version. It is the cheapest call.
+func (c *Client) Alive(ctx context.Context) (version string, err error) {
+	const act = "ask whether the head lives"
+	reply, err := call(ctx, c, act, c.nodes.CheckAlive, &rpc.CheckAliveRequest{})
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case reply.IsLeader != nil && !reply.GetIsLeader():
+		return "", c.fail(Refused, act, errors.New("it does not lead the cluster"))
+	case len(reply.GetRayVersion()) > maxName:
+		return "", c.fail(Protocol, act, fmt.Errorf("its version has %d bytes", len(reply.GetRayVersion())))
+	}
+	return reply.GetRayVersion(), nil
+}
+
+// call makes one call, once, within the timeout, and sorts what can go wrong. The replies
+// of some of Ray's services carry a status of their own.
+func call[Request, Reply any](ctx context.Context, c *Client, act string,
+	method func(context.Context, Request, ...grpc.CallOption) (Reply, error), request Request,
+) (Reply, error) {
+	var none Reply
+	authorized, err := c.authorize(ctx)
+	if err != nil {
+		return none, c.fail(Unauthenticated, act, err)
+	}
+	limited, stop := context.WithTimeout(authorized, c.options.Timeout)
+	defer stop()
+	var trailer metadata.MD
+	reply, err := method(limited, request, grpc.Trailer(&trailer))
+	switch {
+	case err != nil && ctx.Err() != nil: // the caller's own end
+		return none, c.fail(kindOf(status.Code(err)), act, context.Cause(ctx))
+	case err != nil:
+		return none, c.fail(kindOf(status.Code(err)), act, explain(err, trailer))
+	}
+	if within, ok := any(reply).(interface{ GetStatus() *rpc.GcsStatus }); ok && within.GetStatus().GetCode() != 0 {
+		return none, c.fail(Refused, act, fmt.Errorf("status %d: %s",
+			within.GetStatus().GetCode(), text(within.GetStatus().GetMessage())))
+	}
+	return reply, nil
+}
+
+// authorize adds the token to a call, in the one form that Ray takes.
+func (c *Client) authorize(ctx context.Context) (context.Context, error) {
+	if c.options.Token == nil {
+		return ctx, nil
+	}
+	token, err := c.options.Token(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the token: %w", err)
+	}
+	if !sendable(token) {
+		return nil, errors.New("the token is empty, too long, or has characters other than visible ASCII")
+	}
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token), nil
+}
+
+// sendable tells whether a token fits into a header's value.
+func sendable(token string) bool {
+	for _, b := range []byte(token) {
+		if b <= ' ' || b > '~' {
+			return false
+		}
+	}
+	return token != "" && len(token) <= maxHeader/2
+}
+
+// explain is what a head said about a call that failed. Ray puts its words into a trailer
+// that is meant for something else, as plain text.
+func explain(err error, trailer metadata.MD) error {
+	said := text([]byte(status.Convert(err).Message()))
+	for _, words := range trailer.Get("grpc-status-details-bin") {
+		said += ": " + text([]byte(words))
+	}
+	return fmt.Errorf("%s: %s", status.Code(err), said)
+}
+
+// kindOf sorts the codes that Ray and gRPC are seen to use.
+func kindOf(code codes.Code) Kind {
+	switch code {
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return Unauthenticated
+	case codes.Unavailable, codes.Canceled:
+		return Unavailable
+	case codes.DeadlineExceeded:
+		return Timeout
+	case codes.Aborted, codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition:
+		return Refused
+	case codes.Unimplemented:
+		return Unsupported
+	default:
+		return Protocol
+	}
+}

@@ -1,0 +1,83 @@
+package headclient
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// maxParts is how many messages, entries of maps and elements of lists a reply may hold.
+// Two bytes on the wire become a struct of up to 300, so the length alone bounds nothing.
+// A node has about 40 parts: it is enough for 5,000 of them.
+const maxParts = 200_000
+
+// codec is Protocol Buffers, with a look at a message before memory is given to it.
+// Fields that we have no use for are dropped.
+type codec struct{}
+
+var (
+	errNotMessage = errors.New("it is not a message of Protocol Buffers")
+	errTooMany    = errors.New("it has too many parts")
+)
+
+// Marshal is the message on the wire.
+func (codec) Marshal(v any) ([]byte, error) {
+	message, ok := v.(proto.Message)
+	if !ok {
+		return nil, fmt.Errorf("marshal %T: %w", v, errNotMessage)
+	}
+	return proto.Marshal(message)
+}
+
+// Unmarshal reads a message, if it is of a bearable size.
+func (codec) Unmarshal(data []byte, v any) error {
+	message, ok := v.(proto.Message)
+	if !ok {
+		return fmt.Errorf("unmarshal %T: %w", v, errNotMessage)
+	}
+	if _, err := parts(data, message.ProtoReflect().Descriptor(), maxParts); err != nil {
+		return err
+	}
+	return proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, message)
+}
+
+// Name is the content subtype that every server of gRPC knows.
+func (codec) Name() string { return "proto" }
+
+// parts counts what reading a message would make, and stops above a limit. Our messages
+// do not hold themselves, so it ends.
+func parts(data []byte, of protoreflect.MessageDescriptor, limit int) (int, error) {
+	count := 0
+	for len(data) > 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return 0, protowire.ParseError(n)
+		}
+		size := protowire.ConsumeFieldValue(number, kind, data[n:])
+		if size < 0 {
+			return 0, protowire.ParseError(size)
+		}
+		value := data[n : n+size]
+		data = data[n+size:]
+		field := of.Fields().ByNumber(number)
+		if field == nil || kind != protowire.BytesType {
+			continue
+		}
+		count++
+		if field.Message() != nil {
+			inner, _ := protowire.ConsumeBytes(value) // its length was checked above
+			below, err := parts(inner, field.Message(), limit-count)
+			if err != nil {
+				return 0, err
+			}
+			count += below
+		}
+		if count > limit {
+			return 0, errTooMany
+		}
+	}
+	return count, nil
+}
