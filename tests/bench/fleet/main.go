@@ -1,0 +1,127 @@
+// Command fleet measures what the operator costs and how fast it is with many clusters,
+// beside a floor: a program that does nothing but the API writes that are needed.
+//
+// In: how many clusters and rounds, the repository as the working directory, and the
+// programs that make build makes. Each run has a fresh, real etcd, API server, controller
+// manager and scheduler; only the kubelets are stood for, by a program that says of every
+// pod that it is ready 200 ms after it was bound. Out: docs/results/fleet-<n>.json with raw
+// samples, and from it the table fleet-<n>.md. What was measured is kept in
+// .state/bench-fleet until the commit changes, so that a run that was stopped goes on. It
+// must never compare contenders that were not measured in the same manner.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// options are what one can ask for.
+type options struct {
+	clusters, rounds    int
+	contenders, layouts []string
+	kubernetes, out     string
+	profile             bool
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.clusters, "n", 500, "how many clusters, each of a head and three workers")
+	flag.IntVar(&o.rounds, "rounds", 3, "how often each contender is measured in each layout")
+	flag.StringVar(&o.kubernetes, "kubernetes", "", "directory of Kubernetes' programs, as bin/localkube build prints it")
+	flag.StringVar(&o.out, "out", "docs/results", "directory for the results")
+	flag.BoolVar(&o.profile, "profile", false, "instead, run the operator once under profilers; writes to .state/bench-fleet/profile")
+	contenders := flag.String("contenders", Floor+","+Operator, "what to measure")
+	layouts := flag.String("layouts", Spread+","+One, "where the clusters are: "+Spread+" is ten in a namespace, "+One+" is all in one")
+	flag.Parse()
+	log.SetLogger(logr.Discard()) // of the client library; what fails comes back as an error
+	o.contenders, o.layouts = strings.Split(*contenders, ","), strings.Split(*layouts, ",")
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "fleet:", err)
+		os.Exit(1)
+	}
+}
+
+// check refuses what cannot be measured.
+func (o options) check() error {
+	for _, choice := range []struct{ given, known []string }{
+		{o.contenders, []string{Floor, Operator}}, {o.layouts, []string{Spread, One}},
+	} {
+		for _, name := range choice.given {
+			if !slices.Contains(choice.known, name) {
+				return fmt.Errorf("there is no %q; there are: %s", name, strings.Join(choice.known, ", "))
+			}
+		}
+	}
+	if o.clusters < 1 || o.rounds < 1 {
+		return fmt.Errorf("%d clusters in %d rounds: give at least one of each", o.clusters, o.rounds)
+	}
+	if _, err := os.Stat(filepath.Join(o.kubernetes, "kube-apiserver")); err != nil {
+		return fmt.Errorf("find Kubernetes' programs: %w: bin/localkube build builds them and prints their directory", err)
+	}
+	return nil
+}
+
+func run(ctx context.Context, o options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	state := filepath.Join(".state", "bench-fleet")
+	b, err := prepare(ctx, o, state)
+	if err != nil {
+		return err
+	}
+	if o.profile {
+		return b.profile(ctx, filepath.Join(state, "profile"))
+	}
+	result, err := b.rounds(ctx, o, state)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n%s", result.page())
+	return result.write(o.out)
+}
+
+// prepare builds the programs, renders the chart and has the operator make the objects
+// that the floor makes too.
+func prepare(ctx context.Context, o options, state string) (*bench, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the repository: %w", err)
+	}
+	built := filepath.Join(root, state, "bin")
+	if err := os.MkdirAll(built, 0o755); err != nil {
+		return nil, fmt.Errorf("make a directory: %w", err)
+	}
+	b := &bench{clusters: o.clusters, kubernetes: o.kubernetes, built: built, mould: filepath.Join(built, "mould.json"), scratch: scratch()}
+	if b.chart, err = readChart(ctx, root); err != nil {
+		return nil, err
+	}
+	if err := b.build(ctx, root, o.profile); err != nil {
+		return nil, err
+	}
+	if o.profile {
+		return b, nil
+	}
+	fmt.Println("the operator makes one cluster, so that the floor can make the same")
+	return b, b.cast(ctx)
+}
+
+// scratch is a directory in memory, where there is one.
+func scratch() string {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		return "/dev/shm"
+	}
+	return os.TempDir()
+}
