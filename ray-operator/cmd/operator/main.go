@@ -10,9 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"time"
 
-	"go.uber.org/zap/zapcore"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -20,26 +18,23 @@ import (
 )
 
 func main() {
-	var cfg app.Config
-	flag.StringVar(&cfg.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics endpoint, or 0 for none")
-	flag.StringVar(&cfg.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
-	flag.IntVar(&cfg.Workers, "workers", 10, "how many clusters are worked on at once")
-	flag.DurationVar(&cfg.Resync, "resync", 10*time.Hour, "after how long every cluster is looked at again though nothing happened")
-	level := flag.Int("v", 0, "verbosity of the log: 0 for changes, 1 for more")
-	flag.Parse() // --kubeconfig is registered by controller-runtime
-	ctrl.SetLogger(zap.New(zap.Level(zapcore.Level(-*level))))
-	if err := run(cfg); err != nil {
+	flags := define(flag.CommandLine) // beside --kubeconfig, which controller-runtime defines
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.Level(flags.level())))
+	if err := run(flags); err != nil {
 		fmt.Fprintln(os.Stderr, "operator:", err)
 		os.Exit(1)
 	}
 }
 
-func run(cfg app.Config) error {
-	config, err := ctrl.GetConfig()
+func run(flags *flags) error {
+	cfg, err := flags.config()
 	if err != nil {
+		return err
+	}
+	if cfg.REST, err = ctrl.GetConfig(); err != nil {
 		return fmt.Errorf("find the API server: %w", err)
 	}
-	cfg.REST = config
 	manager, err := app.New(cfg)
 	if err != nil {
 		return err

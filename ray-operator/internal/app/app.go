@@ -11,22 +11,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
@@ -36,6 +30,10 @@ import (
 
 // Name is the operator's name: its user agent, and the reporter of its events.
 const Name = "heliostat-operator"
+
+// endWithin is how long work that was begun may go on after the operator was told to end;
+// a pod's default grace is longer.
+const endWithin = 8 * time.Second
 
 // Config is what can be set about the operator.
 type Config struct {
@@ -47,6 +45,17 @@ type Config struct {
 	Workers int
 	// Resync is after how long every cluster is looked at again though nothing happened.
 	Resync time.Duration
+	// Namespaces are those whose clusters are looked after; none is all.
+	Namespaces []string
+	// WatchNodes tells whether nodes may be watched. Without it nobody sees that a node is
+	// going before its pods are.
+	WatchNodes bool
+	// Namespace and Labels tell where the operator's own pods are and which labels they
+	// have, for rules that let the operator in.
+	Namespace string
+	Labels    map[string]string
+	// Election is how operators agree on one that works; nil is without: there is one.
+	Election *Election
 }
 
 // Scheme knows the kinds that the operator reads and writes.
@@ -63,28 +72,14 @@ func Scheme() (*runtime.Scheme, error) {
 // New builds the manager with its controllers. It reaches the API server to learn its
 // resources, and fails if it cannot.
 func New(cfg Config) (ctrl.Manager, error) {
-	scheme, err := Scheme()
-	if err != nil {
-		return nil, err
-	}
 	cfg.REST.UserAgent = Name
 	// The API server's own fairness limits us; a client-side limit only adds delay.
 	cfg.REST.QPS = -1
-	cached, err := caches(cfg.Resync)
+	options, err := cfg.options()
 	if err != nil {
 		return nil, err
 	}
-	yes := true
-	manager, err := ctrl.NewManager(cfg.REST, ctrl.Options{
-		Scheme:                 scheme,
-		Metrics:                server.Options{BindAddress: cfg.MetricsAddress},
-		HealthProbeBindAddress: cfg.HealthAddress,
-		Cache:                  cached,
-		Client: client.Options{Cache: &client.CacheOptions{
-			DisableFor: []client.Object{&corev1.Secret{}}, EnableReadYourWritesConsistency: &yes,
-		}},
-		Controller: config.Controller{MaxConcurrentReconciles: cfg.Workers, ReconciliationTimeout: time.Minute},
-	})
+	manager, err := ctrl.NewManager(cfg.REST, options)
 	if err != nil {
 		return nil, fmt.Errorf("build the manager: %w", err)
 	}
@@ -93,63 +88,82 @@ func New(cfg Config) (ctrl.Manager, error) {
 			return nil, fmt.Errorf("add a health check: %w", err)
 		}
 	}
-	return manager, clusters(manager)
+	measured, err := telemetry.NewMetrics(metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	if err := telemetry.NewFleet(metrics.Registry, manager.GetClient(), leading(manager)); err != nil {
+		return nil, err
+	}
+	return manager, clusters(manager, cfg, measured)
 }
 
-// caches hold only what is ours of the kinds that others use too, and without the
-// fields that nobody here reads.
-func caches(resync time.Duration) (cache.Options, error) {
-	ours, err := labels.NewRequirement(v1alpha1.LabelCluster, selection.Exists, nil)
+// options are those of the manager.
+func (cfg Config) options() (ctrl.Options, error) {
+	scheme, err := Scheme()
 	if err != nil {
-		return cache.Options{}, fmt.Errorf("select our pods: %w", err)
+		return ctrl.Options{}, err
 	}
-	return cache.Options{
-		SyncPeriod:       &resync,
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: {Label: labels.NewSelector().Add(*ours)},
+	cached, err := caches(cfg)
+	if err != nil {
+		return ctrl.Options{}, err
+	}
+	yes, end := true, endWithin
+	options := ctrl.Options{
+		Scheme:                  scheme,
+		Metrics:                 server.Options{BindAddress: cfg.MetricsAddress},
+		HealthProbeBindAddress:  cfg.HealthAddress,
+		GracefulShutdownTimeout: &end,
+		Cache:                   cached,
+		Client: client.Options{Cache: &client.CacheOptions{
+			DisableFor: []client.Object{&corev1.Secret{}}, EnableReadYourWritesConsistency: &yes,
+		}},
+		Controller: config.Controller{
+			MaxConcurrentReconciles: cfg.Workers, ReconciliationTimeout: time.Minute,
+			EnableWarmup: &yes, // a standby has its caches and queues filled when it takes over
 		},
-	}, nil
+	}
+	if cfg.Election != nil {
+		err = cfg.Election.join(cfg.REST, &options)
+	}
+	return options, err
+}
+
+// leading tells whether this operator is the one that works.
+func leading(manager ctrl.Manager) func() bool {
+	return func() bool {
+		select {
+		case <-manager.Elected():
+			return true
+		default:
+			return false
+		}
+	}
 }
 
 // clusters adds the controller of ComputeClusters.
-func clusters(manager ctrl.Manager) error {
-	ctx := context.Background()
-	if err := manager.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, cluster.OwnerIndex, ownerUID); err != nil {
-		return fmt.Errorf("index pods by owner: %w", err)
+func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) error {
+	if err := index(context.Background(), manager.GetFieldIndexer()); err != nil {
+		return err
 	}
+	now := clock.RealClock{}
+	metered := kube.Metered(manager.GetClient(), now, measured.Wrote)
 	reconciler := &cluster.Reconciler{
 		Client: manager.GetClient(),
 		Live:   manager.GetAPIReader(),
-		Writer: &kube.Writer{Client: manager.GetClient(), Live: manager.GetAPIReader()},
+		Writer: &kube.Writer{Client: metered, Live: manager.GetAPIReader()},
 		Events: telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
-		Clock:  clock.RealClock{},
+		Clock:  now,
 	}
-	err := ctrl.NewControllerManagedBy(manager).
-		Named("computecluster").
-		For(&v1alpha1.ComputeCluster{}).
-		Owns(&corev1.Service{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(clusterOf)).
-		Complete(reconciler)
-	if err != nil {
+	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").For(&v1alpha1.ComputeCluster{})
+	for _, kind := range children() {
+		build.Watches(kind, wakesItsCluster())
+	}
+	if cfg.WatchNodes {
+		build.Watches(&corev1.Node{}, wakesClustersOn(manager.GetClient()), withWhatNodesTell())
+	}
+	if err := build.Complete(reconciler); err != nil {
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)
 	}
 	return nil
-}
-
-// ownerUID is the value of cluster.OwnerIndex for a pod.
-func ownerUID(obj client.Object) []string {
-	if owner := metav1.GetControllerOf(obj); owner != nil {
-		return []string{string(owner.UID)}
-	}
-	return nil
-}
-
-// clusterOf is the cluster that a pod belongs to, by its owner reference.
-func clusterOf(_ context.Context, obj client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOf(obj)
-	if owner == nil || owner.Kind != "ComputeCluster" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner.Name}}}
 }

@@ -1,8 +1,10 @@
-// Package telemetry turns what a controller did into events.
+// Package telemetry turns what a controller did into events and metrics.
 //
-// In: an object and a finding of the catalogue. Out: one event of events.k8s.io per
-// change that happened, with the catalogue's code as its reason. It is called after
-// the change and never decides anything; an event that cannot be written is lost.
+// In: an object and a finding of the catalogue; a change of a status; a write and its
+// outcome. Out: one event of events.k8s.io per change that happened, with the catalogue's
+// code as its reason; counters, histograms and gauges, which docs/metrics.md explains.
+// It is called after the change and never decides anything; an event that cannot be
+// written is lost. No metric has a label whose values grow with the objects.
 package telemetry
 
 import (

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/app"
+)
+
+// flags are those that need more than to be put into a Config.
+type flags struct {
+	cfg                   app.Config
+	verbosity             int
+	namespaces, ownLabels string
+	elect                 bool
+	election              app.Election
+}
+
+func define(set *flag.FlagSet) *flags {
+	f := &flags{}
+	set.StringVar(&f.cfg.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics endpoint, or 0 for none")
+	set.StringVar(&f.cfg.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
+	set.IntVar(&f.cfg.Workers, "workers", 10, "how many clusters are worked on at once")
+	set.DurationVar(&f.cfg.Resync, "resync", 10*time.Hour, "after how long every cluster is looked at again though nothing happened")
+	set.StringVar(&f.namespaces, "watch-namespaces", "", "namespaces whose clusters are looked after, separated by commas; empty for all")
+	set.BoolVar(&f.cfg.WatchNodes, "watch-nodes", true, "watch nodes, to replace workers before their node is gone; takes rights on the whole Kubernetes cluster")
+	set.StringVar(&f.cfg.Namespace, "namespace", "", "the operator's own namespace")
+	set.StringVar(&f.ownLabels, "operator-labels", "", "labels by which NetworkPolicies know the operator's pods, as key=value separated by commas")
+	set.BoolVar(&f.elect, "leader-elect", false, "work only while this operator holds a Lease, so that several may run")
+	set.StringVar(&f.election.Namespace, "leader-election-namespace", "", "namespace of the Lease; by default the operator's own")
+	set.StringVar(&f.election.Name, "leader-election-name", app.Name, "name of the Lease")
+	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log: 0 for changes, 1 for more")
+	return f
+}
+
+func (f *flags) level() zapcore.Level { return zapcore.Level(-f.verbosity) }
+
+// config checks what was given and puts it together.
+func (f *flags) config() (app.Config, error) {
+	cfg := f.cfg
+	for name := range strings.SplitSeq(f.namespaces, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return cfg, fmt.Errorf("read --watch-namespaces: %q is no name of a namespace: %s", name, strings.Join(problems, "; "))
+		}
+		if !slices.Contains(cfg.Namespaces, name) {
+			cfg.Namespaces = append(cfg.Namespaces, name)
+		}
+	}
+	if f.namespaces != "" && len(cfg.Namespaces) == 0 {
+		return cfg, fmt.Errorf("read --watch-namespaces: %q names none; leave the flag out to watch all", f.namespaces)
+	}
+	own, err := labels.ConvertSelectorToLabelsMap(f.ownLabels)
+	if err != nil {
+		return cfg, fmt.Errorf("read --operator-labels: %w: write key=value,key=value", err)
+	}
+	cfg.Labels = own
+	if f.elect {
+		cfg.Election = &app.Election{Namespace: cmp.Or(f.election.Namespace, cfg.Namespace), Name: f.election.Name}
+	}
+	return cfg, nil
+}

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// The times of an election. A leader that was killed is followed after leaseDuration and
+// at most 2.2 retryPeriods: 17.2 s; one that ended by itself gives the Lease back, and is
+// followed after at most 2.2 retryPeriods. A leader that cannot renew its Lease for
+// renewDeadline ends, 5 s before another may follow it.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = time.Second
+)
+
+// Election is a Lease that one operator at a time holds.
+type Election struct {
+	// Namespace and Name of the Lease.
+	Namespace, Name string
+}
+
+// join makes the manager work only while it holds the Lease. That two operators work for
+// a moment, because one was stopped in the middle of a step, does no harm: every write is
+// bound to what it was decided on.
+func (e *Election) join(config *rest.Config, options *ctrl.Options) error {
+	if e.Namespace == "" || e.Name == "" {
+		return errors.New("join the leader election: its Lease needs a namespace and a name: set --namespace or --leader-election-namespace, and --leader-election-name")
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("name this operator: %w", err)
+	}
+	// A request that hangs must not cost the Lease.
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
+	config.Timeout = renewDeadline / 2
+	requests, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("build a client for the Lease %s/%s: %w", e.Namespace, e.Name, err)
+	}
+	// Without a recorder: that an operator leads is in the Lease, the log and the metrics.
+	identity := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, e.Namespace, e.Name, requests.CoreV1(), requests.CoordinationV1(), identity)
+	if err != nil {
+		return fmt.Errorf("prepare the Lease %s/%s: %w", e.Namespace, e.Name, err)
+	}
+	lease, renew, retry := leaseDuration, renewDeadline, retryPeriod
+	options.LeaderElection = true
+	options.LeaderElectionID = e.Name // the name of the metric's label
+	options.LeaderElectionResourceLockInterface = lock
+	options.LeaderElectionReleaseOnCancel = true
+	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = &lease, &renew, &retry
+	return nil
+}

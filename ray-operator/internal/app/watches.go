@@ -1,0 +1,160 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+)
+
+// children are the kinds that are made for clusters and watched: the cache holds those
+// that carry a cluster's label, and a change of one wakes its cluster.
+func children() []client.Object {
+	return []client.Object{
+		&corev1.Pod{},
+		&corev1.Service{},
+		&corev1.PersistentVolumeClaim{},
+		&networkingv1.NetworkPolicy{},
+		&networkingv1.Ingress{},
+		&policyv1.PodDisruptionBudget{},
+	}
+}
+
+// caches hold only what is ours of the kinds that others use too, and without the
+// fields that nobody here reads.
+func caches(cfg Config) (cache.Options, error) {
+	labelled, err := labels.NewRequirement(v1alpha1.LabelCluster, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("select what is ours: %w", err)
+	}
+	options := cache.Options{
+		SyncPeriod:       &cfg.Resync,
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: trimNode}},
+	}
+	for _, kind := range children() {
+		options.ByObject[kind] = cache.ByObject{Label: labels.NewSelector().Add(*labelled)}
+	}
+	for _, namespace := range cfg.Namespaces {
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return options, nil
+}
+
+// trimNode keeps of a node what tells whether it stays: a large cluster's nodes are most
+// of what a watch of them would hold.
+func trimNode(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil // a marker of a deletion that was missed
+	}
+	kept := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
+			CreationTimestamp: node.CreationTimestamp, DeletionTimestamp: node.DeletionTimestamp,
+		},
+		Spec: corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			condition.LastHeartbeatTime = metav1.Time{} // else every beat would be a change
+			kept.Status.Conditions = []corev1.NodeCondition{condition}
+		}
+	}
+	return kept, nil
+}
+
+// nodeIndex indexes pods by the name of their node.
+const nodeIndex = "spec.nodeName"
+
+// index makes the cache find pods by what they are asked for.
+func index(ctx context.Context, indexer client.FieldIndexer) error {
+	for field, value := range map[string]client.IndexerFunc{cluster.OwnerIndex: ownerUID, nodeIndex: nodeOf} {
+		if err := indexer.IndexField(ctx, &corev1.Pod{}, field, value); err != nil {
+			return fmt.Errorf("index pods by %s: %w", field, err)
+		}
+	}
+	return nil
+}
+
+// ownerUID is the value of cluster.OwnerIndex for a pod.
+func ownerUID(obj client.Object) []string {
+	if owner := metav1.GetControllerOf(obj); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
+}
+
+// nodeOf is the value of nodeIndex for a pod.
+func nodeOf(obj client.Object) []string {
+	if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+		return []string{pod.Spec.NodeName}
+	}
+	return nil
+}
+
+// wakesItsCluster wakes the cluster that an object belongs to, by its owner reference.
+func wakesItsCluster() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		return clusterOf(obj)
+	})
+}
+
+func clusterOf(obj client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(obj)
+	if owner == nil || owner.Kind != "ComputeCluster" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner.Name}}}
+}
+
+// wakesClustersOn wakes the clusters that have pods on a node.
+func wakesClustersOn(pods client.Reader) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, node client.Object) []reconcile.Request {
+		var list corev1.PodList
+		if err := pods.List(ctx, &list, client.MatchingFields{nodeIndex: node.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+			log.FromContext(ctx).Error(err, "cannot tell whose pods are on a node", "node", node.GetName())
+			return nil
+		}
+		var requests []reconcile.Request
+		for i := range list.Items {
+			requests = append(requests, clusterOf(&list.Items[i])...)
+		}
+		return requests
+	})
+}
+
+// withWhatNodesTell lets through what makes a node one that goes or comes back; a new node
+// has no pods yet, and one that is gone had said so before.
+func withWhatNodesTell() builder.WatchesOption {
+	return builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, was := e.ObjectOld.(*corev1.Node)
+			now, is := e.ObjectNew.(*corev1.Node)
+			return was && is && (!equality.Semantic.DeepEqual(before.Spec, now.Spec) ||
+				!equality.Semantic.DeepEqual(before.Status.Conditions, now.Status.Conditions))
+		},
+	})
+}

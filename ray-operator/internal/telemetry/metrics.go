@@ -1,0 +1,142 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Phases of a cluster's way to be ready, as values of a label.
+const (
+	// PhaseHeadReady ends when the head is ready, PhaseWorkersReady when every wanted
+	// worker is.
+	PhaseHeadReady    = "head_ready"
+	PhaseWorkersReady = "workers_ready"
+)
+
+// Metrics counts and measures. A nil one does nothing.
+type Metrics struct {
+	phases *prometheus.HistogramVec
+	writes *prometheus.CounterVec
+	delays *prometheus.HistogramVec
+}
+
+// NewMetrics makes the metrics and registers them. It fails if one of their names is taken.
+func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "heliostat_cluster_phase_duration_seconds",
+			Help: "How long clusters took from their creation or resumption, or from the creation of a lost head's successor, to the end of a phase.",
+			// From a head that has its image to one that waits for a node with a GPU.
+			Buckets: []float64{1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 900, 1800, 3600},
+		}, []string{"phase"}),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "heliostat_cluster_writes_total",
+			Help: "Writes for clusters, by the kind written, the verb and the code of the API server's answer.",
+		}, []string{"kind", "verb", "code"}),
+		delays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "heliostat_cluster_write_duration_seconds",
+			Help:    "How long the API server took to answer writes for clusters.",
+			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
+		}, []string{"verb"}),
+	}
+	for _, phase := range []string{PhaseHeadReady, PhaseWorkersReady} {
+		m.phases.WithLabelValues(phase) // there from the start, so that a rate has its zero
+	}
+	for _, collector := range []prometheus.Collector{m.phases, m.writes, m.delays} {
+		if err := registry.Register(collector); err != nil {
+			return nil, fmt.Errorf("register the metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Wrote counts a write, as kube.Wrote says.
+func (m *Metrics) Wrote(kind, verb string, err error, seconds float64) {
+	if m == nil {
+		return
+	}
+	m.writes.WithLabelValues(kind, verb, code(err)).Inc()
+	m.delays.WithLabelValues(verb).Observe(seconds)
+}
+
+// code is that of the API server's answer, or "none" where there was no answer.
+func code(err error) string {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return strconv.Itoa(http.StatusOK)
+	case errors.As(err, &status):
+		return strconv.Itoa(int(status.Status().Code))
+	default:
+		return "none"
+	}
+}
+
+// Phase observes how long a phase took.
+func (m *Metrics) Phase(phase string, seconds float64) {
+	if m != nil {
+		m.phases.WithLabelValues(phase).Observe(seconds)
+	}
+}
+
+// Changed observes the phases that end with a cluster's change of status: cluster holds
+// the former one. Each phase ends once per epoch.
+func (m *Metrics) Changed(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterStatus, now time.Time) {
+	for _, ended := range phasesEnded(cluster, status, now) {
+		m.Phase(ended.phase, ended.took.Seconds())
+	}
+}
+
+type phaseEnd struct {
+	phase string
+	took  time.Duration
+}
+
+// sameMoment is by how much the times may differ that two objects made in one pass carry.
+const sameMoment = 5 * time.Second
+
+// phasesEnded finds conditions that became True and were False since the epoch began: one
+// that turned False later than its head was made had been True in this epoch, or was False
+// for more workers, and either was counted before.
+func phasesEnded(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterStatus, now time.Time) []phaseEnd {
+	if status.Head == nil || status.Head.Since == nil {
+		return nil
+	}
+	made := status.Head.Since.Time
+	var ended []phaseEnd
+	for _, phase := range []struct{ condition, name string }{
+		{v1alpha1.ConditionHeadReady, PhaseHeadReady}, {v1alpha1.ConditionWorkersReady, PhaseWorkersReady},
+	} {
+		before := meta.FindStatusCondition(cluster.Status.Conditions, phase.condition)
+		if before == nil || before.Status == metav1.ConditionTrue || !meta.IsStatusConditionTrue(status.Conditions, phase.condition) ||
+			before.LastTransitionTime.After(made.Add(sameMoment)) {
+			continue
+		}
+		ended = append(ended, phaseEnd{phase.name, now.Sub(beginOf(cluster, status, made))})
+	}
+	return ended
+}
+
+// beginOf is when someone began to wait for an epoch: for the first one when the cluster
+// was created or resumed, for others when the head was made.
+func beginOf(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterStatus, made time.Time) time.Time {
+	if status.Epoch > 1 {
+		return made
+	}
+	begin := cluster.CreationTimestamp.Time
+	suspended := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSuspended)
+	if suspended != nil && suspended.Status == metav1.ConditionFalse && suspended.LastTransitionTime.After(begin) {
+		begin = suspended.LastTransitionTime.Time
+	}
+	return begin
+}
