@@ -34,3 +34,7 @@ app.kubernetes.io/part-of: heliostat
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end }}
+
+{{- define "heliostat.metricsName" -}}
+{{- printf "%s-metrics" (include "heliostat.fullname" . | trunc 55 | trimSuffix "-") }}
+{{- end }}

@@ -1,0 +1,148 @@
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// granted are the rules of the operator's own roles, by the role's name; cluster-wide ones
+// have no namespace before it.
+func granted(t *testing.T, options ...string) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, role := range of[*rbacv1.ClusterRole](t, append(options, "--set", "rbac.aggregate=false")...) {
+		rules[role.Name] = role.Rules
+	}
+	for _, role := range of[*rbacv1.Role](t, options...) {
+		rules[role.Namespace+"/"+role.Name] = role.Rules
+	}
+	return rules
+}
+
+// never are rights by which an operator could do more than its work, or whoever takes it
+// over.
+var never = map[string][]string{
+	"*": {"*", "escalate", "bind", "impersonate", "deletecollection"}, "secrets": {"list", "watch", "update", "patch", "delete"},
+	"computeclusters": {"create", "update"}, "nodes": {"create", "update", "patch", "delete"},
+	"pods/exec": {"create", "get"}, "pods/log": {"get"}, "serviceaccounts/token": {"create"}, "roles": {"create"}, "clusterroles": {"create"},
+}
+
+func TestRightsAreLeast(t *testing.T) {
+	for _, options := range [][]string{nil, {"--set", "watchNamespaces={a,b}"}} {
+		for role, rules := range granted(t, options...) {
+			for _, rule := range rules {
+				checkRule(t, role, rule)
+			}
+		}
+	}
+}
+
+func checkRule(t *testing.T, role string, rule rbacv1.PolicyRule) {
+	t.Helper()
+	for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs) {
+		if strings.Contains(word, "*") {
+			t.Errorf("%s: a wildcard in %v", role, rule)
+		}
+	}
+	for _, resource := range rule.Resources {
+		for _, verb := range slices.Concat(never["*"], never[resource]) {
+			if slices.Contains(rule.Verbs, verb) {
+				t.Errorf("%s lets the operator %s %s", role, verb, resource)
+			}
+		}
+	}
+	if slices.Contains(rule.Resources, "leases") && !slices.Equal(rule.Verbs, []string{"create"}) && len(rule.ResourceNames) != 1 {
+		t.Errorf("%s reaches others' leases: %v", role, rule)
+	}
+}
+
+func TestRightsAreWhereClustersAre(t *testing.T) {
+	all := granted(t)
+	if got, want := names(all), []string{"test-heliostat", "test-heliostat-nodes", "there/test-heliostat-lease"}; !slices.Equal(got, want) {
+		t.Errorf("watching all namespaces takes the roles %v, want %v", got, want)
+	}
+	some := granted(t, "--set", "watchNamespaces={a,b}", "--set", "watchNodes=false")
+	if got, want := names(some), []string{"a/test-heliostat", "b/test-heliostat", "there/test-heliostat-lease"}; !slices.Equal(got, want) {
+		t.Errorf("watching two namespaces without nodes takes the roles %v, want %v", got, want)
+	}
+	if want := all["test-heliostat"]; len(want) == 0 || !slices.EqualFunc(some["a/test-heliostat"], want, sameRule) {
+		t.Errorf("in a namespace the rights are %v, in all %v", some["a/test-heliostat"], want)
+	}
+	if bound := of[*rbacv1.ClusterRoleBinding](t, "--set", "watchNamespaces={a,b}", "--set", "watchNodes=false"); len(bound) > 0 {
+		t.Errorf("watching two namespaces without nodes still has %d ClusterRoleBindings", len(bound))
+	}
+}
+
+func sameRule(a, b rbacv1.PolicyRule) bool { return a.String() == b.String() }
+
+func names(rules map[string][]rbacv1.PolicyRule) []string {
+	var all []string
+	for name := range rules {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestEveryRoleIsBoundToTheOperator(t *testing.T) {
+	options := []string{"--set", "watchNamespaces={a,b}"}
+	roles := names(granted(t, options...))
+	var bound []string
+	check := func(name string, subjects []rbacv1.Subject) {
+		bound = append(bound, name)
+		if len(subjects) != 1 || subjects[0].Kind != "ServiceAccount" || subjects[0].Name != "test-heliostat" || subjects[0].Namespace != "there" {
+			t.Errorf("%s is bound to %v", name, subjects)
+		}
+	}
+	for _, binding := range of[*rbacv1.RoleBinding](t, options...) {
+		check(binding.Namespace+"/"+binding.RoleRef.Name, binding.Subjects)
+	}
+	for _, binding := range of[*rbacv1.ClusterRoleBinding](t, options...) {
+		check(binding.RoleRef.Name, binding.Subjects)
+	}
+	slices.Sort(bound)
+	if !slices.Equal(bound, roles) {
+		t.Errorf("bound are %v, of %v", bound, roles)
+	}
+}
+
+func TestPeoplesRolesAreAggregated(t *testing.T) {
+	want := map[string]string{"view": "get list watch", "edit": "create update patch delete deletecollection", "admin": "update patch"}
+	found := 0
+	for _, role := range of[*rbacv1.ClusterRole](t) {
+		for to, verbs := range want {
+			if role.Labels["rbac.authorization.k8s.io/aggregate-to-"+to] != "true" {
+				continue
+			}
+			found++
+			if got := strings.Join(role.Rules[0].Verbs, " "); role.Name != "test-heliostat-"+to || got != verbs {
+				t.Errorf("%s, added to %s, gives %s", role.Name, to, got)
+			}
+			for _, rule := range role.Rules {
+				if !slices.Equal(rule.APIGroups, []string{"heliostat.dev"}) {
+					t.Errorf("%s gives rights on others' kinds: %v", role.Name, rule)
+				}
+			}
+		}
+	}
+	if found != len(want) {
+		t.Errorf("%d roles are added to those of Kubernetes, want %d", found, len(want))
+	}
+}
+
+func TestLeaseIsTheOneThatMayBeHeld(t *testing.T) {
+	for _, options := range [][]string{nil, {"--set", "fullnameOverride=whole"}} {
+		args := of[*appsv1.Deployment](t, options...)[0].Spec.Template.Spec.Containers[0].Args
+		for _, role := range of[*rbacv1.Role](t, options...) {
+			for _, rule := range role.Rules {
+				if len(rule.ResourceNames) == 1 && !slices.Contains(args, "--leader-election-name="+rule.ResourceNames[0]) {
+					t.Errorf("the right is for the Lease %s, the flags are %v", rule.ResourceNames[0], args)
+				}
+			}
+		}
+	}
+}
