@@ -1,25 +1,53 @@
-// Package reason is the catalogue of reasons: for everything that a condition or
-// an event may say, one code, one message and one remedy.
+// Package reason is the catalogue of reasons: for everything that a condition, an
+// event or a group's status may say, one code, one message and one remedy.
 //
 // In: the values that a message names. Out: the code, for programs, and a text for
 // people that ends with what helps. Operator, servers and CLI share it, so that
 // the same cause reads the same everywhere.
 //
 // It is pure, and it never looks at the cluster to find a cause: who finds it
-// fills in the values.
+// fills in the values. A value must not change with every second: a status is
+// written whenever its text changes, so texts say "since", never "for".
 package reason
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
+
+// Severity says what a reason asks of the people who read it.
+type Severity int
+
+const (
+	// Fine: all is as it should be.
+	Fine Severity = iota
+	// Progress: it is on its way there by itself.
+	Progress
+	// Warning: a person has to act, or at least wants to know.
+	Warning
+)
+
+// String is the severity's name.
+func (s Severity) String() string { return [...]string{"Fine", "Progress", "Warning"}[s] }
 
 // Reason is one entry of the catalogue.
 type Reason struct {
 	// Code is the stable CamelCase name that programs compare.
-	Code string
+	Code     string
+	Severity Severity
+	// When says in what situation it is used; for the reference.
+	When string
 	// Message says what is the case; a format for fmt.Sprintf.
 	Message string
-	// Remedy says what helps; empty where nothing has to be done.
+	// Remedy says what helps; empty where nothing has to be done. A format too, for the
+	// values that the message leaves over.
 	Remedy string
+	// Cases are kinds of the cause that have a remedy of their own.
+	Cases []Case
 }
+
+// Case is a kind of a cause with its own remedy.
+type Case struct{ Kind, Remedy string }
 
 // Finding is a reason with the values of one case.
 type Finding struct {
@@ -29,56 +57,92 @@ type Finding struct {
 	Text string
 }
 
-// Of fills the values of one case into the reason's message.
-func (r Reason) Of(values ...any) Finding {
-	text := fmt.Sprintf(r.Message, values...)
-	if r.Remedy != "" {
-		text += ". " + r.Remedy
+// In is the reason with the remedy for a kind of its cause, or as it is when it has
+// none for that kind.
+func (r Reason) In(kind string) Reason {
+	for _, c := range r.Cases {
+		if c.Kind == kind {
+			r.Remedy = c.Remedy
+		}
 	}
-	return Finding{Code: r.Code, Text: text}
+	return r
 }
 
-// States of a cluster that is as it should be, or on its way there.
-var (
-	AllReady        = Reason{"AllReady", "head and %d of %d workers are ready", ""}
-	HeadReady       = Reason{"HeadReady", "head pod %s answers", ""}
-	HeadStarting    = Reason{"HeadStarting", "head pod %s is starting", ""}
-	HeadUnready     = Reason{"HeadUnready", "head pod %s ran and does not answer now", ""}
-	HeadMissing     = Reason{"HeadMissing", "there is no head pod yet", ""}
-	WorkersReady    = Reason{"WorkersReady", "%d of %d workers are ready", ""}
-	WorkersStarting = Reason{"WorkersStarting", "%d of %d workers are ready", ""}
-	PodsUpToDate    = Reason{"PodsUpToDate", "every pod was built from the current spec", ""}
-	Settled         = Reason{"Settled", "nothing is left to do", ""}
-)
-
-// What keeps a cluster from being as it should.
-var (
-	InvalidSpec = Reason{"InvalidSpec", "the spec cannot be carried out: %s",
-		"Correct the spec; running pods are left as they are"}
-	NameConflict = Reason{"NameConflict", "%s exists and does not belong to this cluster",
-		"Delete or rename it, or give the cluster another name"}
-	RecordDamaged = Reason{"RecordDamaged", "the annotation heliostat.dev/record cannot be read: %s",
-		"Remove the annotation; it is restored from the status. Running pods are left as they are"}
-	TokenMissing = Reason{"TokenMissing", "Secret %s with the cluster's token is gone, so no new pod could join the running head",
-		"Restore the Secret, or delete the head pod to start afresh with a new token"}
-	CreateRefused = Reason{"CreateRefused", "the API server refused %s: %s",
-		"Change what it names; the operator tries again by itself"}
-	PodsOutdated = Reason{"PodsOutdated", "%d of %d pods were built from an earlier spec",
-		"Delete them when it suits you; their successors follow the current spec"}
-)
-
-// Changes that a person gains by being told of, as events.
-var (
-	HeadLost     = Reason{"HeadLost", "head pod %s is gone; epoch %d begins with a new head and fresh workers", ""}
-	HeadReplaced = Reason{"HeadReplaced", "head pod %s was made for epoch %d", ""}
-	WorkerFailed = Reason{"WorkerFailed", "worker pod %s failed (%s) and is replaced", ""}
-)
-
-// Catalogue lists every reason, for documentation and for tests.
-func Catalogue() []Reason {
-	return []Reason{
-		AllReady, HeadReady, HeadStarting, HeadUnready, HeadMissing, WorkersReady, WorkersStarting, PodsUpToDate,
-		Settled, InvalidSpec, NameConflict, RecordDamaged, TokenMissing, CreateRefused, PodsOutdated,
-		HeadLost, HeadReplaced, WorkerFailed,
+// Of fills the values of one case into the reason's message and then its remedy.
+func (r Reason) Of(values ...any) Finding {
+	format := r.Message
+	if r.Remedy != "" {
+		format += ". " + r.Remedy
 	}
+	return Finding{Code: r.Code, Text: fmt.Sprintf(format, values...)}
+}
+
+// About is the finding with what it is about in front: "3 of 8 workers of gpu: …".
+func (f Finding) About(subject string) Finding {
+	f.Text = subject + ": " + f.Text
+	return f
+}
+
+// Severity is that of the finding's reason. A code that the catalogue does not know
+// is a Warning.
+func (f Finding) Severity() Severity {
+	if r, ok := Lookup(f.Code); ok {
+		return r.Severity
+	}
+	return Warning
+}
+
+// Rank is the place of the finding's reason in the catalogue: of two findings of one
+// severity, that of the lower rank is told first.
+func (f Finding) Rank() int {
+	if at, ok := index[f.Code]; ok {
+		return at
+	}
+	return len(catalogue)
+}
+
+// Lookup finds a reason by its code.
+func Lookup(code string) (Reason, bool) {
+	at, ok := index[code]
+	if !ok {
+		return Reason{}, false
+	}
+	return catalogue[at], true
+}
+
+// Section is a part of the catalogue under a heading.
+type Section struct {
+	Title   string
+	Reasons []Reason
+}
+
+// Sections is the catalogue as the reference shows it. Within a severity, what stands
+// first outranks what stands later when only one finding can be told.
+func Sections() []Section {
+	return []Section{obstacles(), refusals(), pods(), passing(), states(), events()}
+}
+
+// Catalogue lists every reason, in the order of Sections.
+func Catalogue() []Reason { return slices.Clone(catalogue) }
+
+// The catalogue and the places of its codes, never changed.
+var (
+	catalogue = flat()
+	index     = indexed()
+)
+
+func flat() []Reason {
+	var all []Reason
+	for _, section := range Sections() {
+		all = append(all, section.Reasons...)
+	}
+	return all
+}
+
+func indexed() map[string]int {
+	places := map[string]int{}
+	for at, r := range catalogue {
+		places[r.Code] = at
+	}
+	return places
 }

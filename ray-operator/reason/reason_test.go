@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -27,11 +28,6 @@ func TestCatalogue(t *testing.T) {
 		if entry.Message == "" {
 			t.Errorf("%s says nothing", entry.Code)
 		}
-		for _, text := range []string{entry.Message, entry.Remedy} {
-			if strings.HasSuffix(text, ".") {
-				t.Errorf("%s: %q ends with a dot", entry.Code, text)
-			}
-		}
 	}
 }
 
@@ -41,24 +37,111 @@ func TestCatalogueIsWhole(t *testing.T) {
 	for _, entry := range reason.Catalogue() {
 		listed[entry.Code] = true
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), "reason.go", nil, 0)
+	sources, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	count := 0
-	ast.Inspect(file, func(node ast.Node) bool {
-		spec, ok := node.(*ast.ValueSpec)
-		if !ok || !spec.Names[0].IsExported() {
+	for _, source := range sources {
+		file, err := parser.ParseFile(token.NewFileSet(), source, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			spec, ok := node.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 || !isReason(spec.Values[0]) {
+				return true
+			}
+			count++
+			if name := spec.Names[0].Name; !listed[name] {
+				t.Errorf("%s is not in the catalogue under its own name", name)
+			}
 			return true
-		}
-		count++
-		if name := spec.Names[0].Name; !listed[name] {
-			t.Errorf("%s is not in the catalogue under its own name", name)
-		}
-		return true
-	})
+		})
+	}
 	if count != len(listed) {
 		t.Errorf("%d reasons in the source, %d in the catalogue", count, len(listed))
+	}
+}
+
+func isReason(value ast.Expr) bool {
+	literal, ok := value.(*ast.CompositeLit)
+	if !ok {
+		return false
+	}
+	kind, ok := literal.Type.(*ast.Ident)
+	return ok && kind.Name == "Reason"
+}
+
+// TestFormats: messages and remedies hold nothing but %s and %d, and no
+// text ends with a dot: a remedy may follow.
+func TestFormats(t *testing.T) {
+	for _, entry := range reason.Catalogue() {
+		texts := []string{entry.Message, entry.Remedy}
+		kinds := map[string]bool{}
+		for _, c := range entry.Cases {
+			if kinds[c.Kind] || c.Kind == "" || c.Remedy == "" {
+				t.Errorf("%s: case %q stands twice or says nothing", entry.Code, c.Kind)
+			}
+			kinds[c.Kind] = true
+			texts = append(texts, c.Remedy)
+		}
+		for _, text := range texts {
+			if rest := strings.NewReplacer("%s", "", "%d", "").Replace(text); strings.Contains(rest, "%") {
+				t.Errorf("%s: %q has a verb other than %%s and %%d", entry.Code, text)
+			}
+			if strings.HasSuffix(text, ".") {
+				t.Errorf("%s: %q ends with a dot", entry.Code, text)
+			}
+		}
+		if entry.When == "" || !strings.HasSuffix(entry.When, ".") {
+			t.Errorf("%s: when it is used is no sentence: %q", entry.Code, entry.When)
+		}
+	}
+}
+
+func TestIn(t *testing.T) {
+	entry := reason.Reason{Code: "A", Message: "a %s", Remedy: "rest", Cases: []reason.Case{{Kind: "one", Remedy: "add %s"}}}
+	for kind, want := range map[string]string{"one": "a x. add y", "": "a x. rest", "other": "a x. rest"} {
+		values := []any{"x", "y"}
+		if kind != "one" {
+			values = values[:1]
+		}
+		if have := entry.In(kind).Of(values...).Text; have != want {
+			t.Errorf("%q: %q, want %q", kind, have, want)
+		}
+	}
+	if entry.Remedy != "rest" {
+		t.Error("choosing a case changed the reason")
+	}
+}
+
+func TestLookup(t *testing.T) {
+	for rank, entry := range reason.Catalogue() {
+		finding := reason.Finding{Code: entry.Code}
+		found, ok := reason.Lookup(entry.Code)
+		if !ok || found.Message != entry.Message || finding.Rank() != rank || finding.Severity() != entry.Severity {
+			t.Errorf("%s: found %v, rank %d, severity %v", entry.Code, ok, finding.Rank(), finding.Severity())
+		}
+	}
+	stranger := reason.Finding{Code: "Unheard"}
+	if _, ok := reason.Lookup("Unheard"); ok || stranger.Severity() != reason.Warning || stranger.Rank() != len(reason.Catalogue()) {
+		t.Error("a code that is not in the catalogue must be a Warning of the last rank")
+	}
+}
+
+func TestAbout(t *testing.T) {
+	have := reason.Starting.Of("ray").About("head pod a")
+	if want := (reason.Finding{Code: "Starting", Text: "head pod a: container ray is starting"}); have != want {
+		t.Errorf("%+v, want %+v", have, want)
+	}
+}
+
+func TestSeverityNames(t *testing.T) {
+	for severity, want := range map[reason.Severity]string{reason.Fine: "Fine", reason.Progress: "Progress", reason.Warning: "Warning"} {
+		if have := severity.String(); have != want {
+			t.Errorf("%s, want %s", have, want)
+		}
 	}
 }
 

@@ -3,7 +3,8 @@
 // In: errors of the API server and of our own steps. Out: three sorts, told apart
 // with errors.As: plain (try again with back-off), Wait (normal, come back later) and
 // Terminal (a person has to act). An error is returned, never set on an object in
-// passing, and it is never compared by its text.
+// passing, and it is never compared by its text, but for one that Kubernetes gives no
+// other mark.
 package fault
 
 import (
@@ -14,6 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -57,14 +59,19 @@ func Finding(err error) (reason.Finding, bool) {
 // after someone changed something, so it is shown.
 func Refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsRequestEntityTooLargeError(err)
+		apierrors.IsRequestEntityTooLargeError(err) || isWebhookFailure(err)
+}
+
+// isWebhookFailure tells whether the API server could not ask an admission webhook.
+// It calls that an internal error and gives it no mark but its words.
+func isWebhookFailure(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsInternalError(err) && errors.As(err, &status) && strings.Contains(status.Status().Message, "failed calling webhook")
 }
 
 // Refusal is the finding for a refused request about an object, in the API server's
 // own words.
-func Refusal(object string, err error) reason.Finding {
-	return reason.CreateRefused.Of(object, strings.TrimSuffix(err.Error(), "."))
-}
+func Refusal(object string, err error) reason.Finding { return diagnose.Refusal(object, err) }
 
 // Conflict is the terminal error for a name that something of others' has taken.
 func Conflict(object string) error {

@@ -34,7 +34,11 @@ func TestSorts(t *testing.T) {
 		"bad request":                {err: apierrors.NewBadRequest("bad"), refused: true},
 		"invalid":                    {err: apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), refused: true},
 		"internal":                   {err: apierrors.NewInternalError(plain)},
-		"conflict of versions":       {err: apierrors.NewConflict(pods, "a", plain)},
+		"webhook is down": {
+			err:     apierrors.NewInternalError(errors.New(`failed calling webhook "a.example.com": connection refused`)),
+			refused: true,
+		},
+		"conflict of versions": {err: apierrors.NewConflict(pods, "a", plain)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if have := test.err != nil && fault.IsWait(test.err); have != test.wait {
@@ -61,7 +65,7 @@ func TestWrapNothing(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	finding := fault.Refusal("worker a", fmt.Errorf("exceeded quota."))
-	want := "the API server refused worker a: exceeded quota. Change what it names; the operator tries again by itself"
+	want := "worker a: the API server refuses it: exceeded quota. Change what it names; the operator tries again by itself"
 	if finding.Code != "CreateRefused" || finding.Text != want {
 		t.Errorf("%+v", finding)
 	}

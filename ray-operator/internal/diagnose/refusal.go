@@ -1,0 +1,214 @@
+package diagnose
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Refusal is why the API server refuses a request about an object. Of several errors
+// joined, it is the worst finding among those of the API server.
+func Refusal(object string, err error) reason.Finding {
+	var findings []reason.Finding
+	for _, answer := range answers(err) {
+		findings = append(findings, refusal(answer))
+	}
+	finding, ok := Worst(findings...)
+	if !ok {
+		finding = reason.CreateRefused.Of(clean(err.Error(), listLength))
+	}
+	return finding.About(object)
+}
+
+// answers are the API server's answers in a tree of errors.
+func answers(err error) []apierrors.APIStatus {
+	switch e := err.(type) { //nolint:errorlint // walks the tree by hand: errors.As finds the first, not all
+	case nil:
+		return nil
+	case apierrors.APIStatus:
+		return []apierrors.APIStatus{e}
+	case interface{ Unwrap() []error }:
+		var all []apierrors.APIStatus
+		for _, part := range e.Unwrap() {
+			all = append(all, answers(part)...)
+		}
+		return all
+	default:
+		return answers(errors.Unwrap(err))
+	}
+}
+
+// parser reads one kind of refusal; ok is false when the message is of another kind.
+type parser func(message string) (finding reason.Finding, ok bool)
+
+// parsers in the order in which they are tried.
+var parsers = []parser{parseRights, parseQuota, parsePodSecurity, parseWebhook, parsePolicy, parseReference, parseLimitRange}
+
+// forbidden is what the API server puts before the cause.
+var forbidden = regexp.MustCompile(`^\S+ "[^"]*" is (?:forbidden|invalid): (?:: )?`)
+
+func refusal(answer apierrors.APIStatus) reason.Finding {
+	status := answer.Status()
+	message := strings.ReplaceAll(status.Message, "\n", " ")
+	if len(message) > 16<<10 {
+		message = message[:16<<10]
+	}
+	if err, ok := answer.(error); ok && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return reason.NamespaceGoing.Of(goingNamespace(message))
+	}
+	cause := forbidden.ReplaceAllString(message, "")
+	for _, parse := range parsers {
+		if finding, ok := parse(cause); ok {
+			return finding
+		}
+	}
+	return reason.CreateRefused.Of(clean(message, listLength))
+}
+
+var goingForm = regexp.MustCompile(`in namespace (\S+) because`)
+
+func goingNamespace(message string) string {
+	if form := goingForm.FindStringSubmatch(message); form != nil {
+		return clean(form[1], nameLength)
+	}
+	return "of the cluster"
+}
+
+var rightsForm = regexp.MustCompile(`^User "([^"]+)" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?`)
+
+func parseRights(message string) (reason.Finding, bool) {
+	form := rightsForm.FindStringSubmatch(message)
+	if form == nil {
+		return reason.Finding{}, false
+	}
+	user, verb, resource, place := clean(form[1], nameLength), clean(form[2], nameLength), clean(form[3], nameLength), "the whole cluster"
+	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
+		user = "ServiceAccount " + strings.Replace(account, ":", "/", 1)
+	}
+	if form[4] != "" {
+		resource += "." + clean(form[4], nameLength)
+	}
+	if form[5] != "" {
+		place = "namespace " + clean(form[5], nameLength)
+	}
+	return reason.CreateForbidden.Of(user, verb, resource, place), true
+}
+
+var (
+	exceededForm  = regexp.MustCompile(`^exceeded quota: ([^,\s]+), requested: (\S+), used: (\S+), limited: (\S+)`)
+	unsizedForm   = regexp.MustCompile(`^failed quota: ([^:\s]+): (must specify .*)$`)
+	uncountedForm = regexp.MustCompile(`^status unknown for quota: ([^,\s]+), (.*)$`)
+)
+
+func parseQuota(message string) (reason.Finding, bool) {
+	if form := exceededForm.FindStringSubmatch(message); form != nil {
+		return reason.QuotaExceeded.Of(clean(form[1], nameLength), clean(quotas(form[2], form[3], form[4]), listLength)), true
+	}
+	if form := unsizedForm.FindStringSubmatch(message); form != nil {
+		return reason.QuotaExceeded.In("unsized").Of(clean(form[1], nameLength), clean(form[2], wordLength)), true
+	}
+	if form := uncountedForm.FindStringSubmatch(message); form != nil {
+		return reason.QuotaExceeded.In("uncounted").Of(clean(form[1], nameLength), "its use is not known yet"), true
+	}
+	if strings.HasPrefix(message, "insufficient quota to ") {
+		return reason.QuotaExceeded.In("uncovered").Of("of the namespace", clean(message, wordLength)), true
+	}
+	return reason.Finding{}, false
+}
+
+// quotas puts what belongs to one resource together.
+func quotas(requested, used, limited string) string {
+	have, most := pairs(used), pairs(limited)
+	var all []string
+	for pair := range strings.SplitSeq(requested, ",") {
+		name, quantity, _ := strings.Cut(pair, "=")
+		all = append(all, fmt.Sprintf("%s requested %s, used %s of %s", name, quantity, have[name], most[name]))
+	}
+	return strings.Join(all, "; ")
+}
+
+func pairs(list string) map[string]string {
+	all := map[string]string{}
+	for pair := range strings.SplitSeq(list, ",") {
+		name, quantity, _ := strings.Cut(pair, "=")
+		all[name] = quantity
+	}
+	return all
+}
+
+var securityForm = regexp.MustCompile(`^violates PodSecurity "([^":]+)(?::[^"]*)?": (.*)$`)
+
+func parsePodSecurity(message string) (reason.Finding, bool) {
+	form := securityForm.FindStringSubmatch(message)
+	if form == nil {
+		return reason.Finding{}, false
+	}
+	return reason.PodSecurityDenied.Of(clean(form[1], nameLength), clean(form[2], listLength)), true
+}
+
+var (
+	webhookForm = regexp.MustCompile(`admission webhook "([^"]+)" denied the request(?:: | )(.*)$`)
+	failedForm  = regexp.MustCompile(`failed calling webhook "([^"]+)": (.*)$`)
+)
+
+func parseWebhook(message string) (reason.Finding, bool) {
+	if form := webhookForm.FindStringSubmatch(message); form != nil {
+		return reason.AdmissionDenied.Of("webhook", clean(form[1], nameLength), clean(form[2], listLength)), true
+	}
+	if form := failedForm.FindStringSubmatch(message); form != nil {
+		return reason.WebhookFailed.Of(clean(form[1], nameLength), clean(lastPart(form[2]), wordLength)), true
+	}
+	return reason.Finding{}, false
+}
+
+// lastPart is the end of a chain of errors, without addresses that differ with each try.
+func lastPart(chain string) string {
+	if at := strings.LastIndex(chain, ": "); at >= 0 {
+		return chain[at+2:]
+	}
+	return chain
+}
+
+var policyForm = regexp.MustCompile(`^ValidatingAdmissionPolicy '([^']+)' (?:with binding '[^']*' )?denied request: (.*)$`)
+
+func parsePolicy(message string) (reason.Finding, bool) {
+	form := policyForm.FindStringSubmatch(message)
+	if form == nil {
+		return reason.Finding{}, false
+	}
+	return reason.AdmissionDenied.Of("policy", clean(form[1], nameLength), clean(form[2], listLength)), true
+}
+
+// references are what a pod names and what the API server says when it is not there.
+var references = []struct {
+	kind string
+	form *regexp.Regexp
+}{
+	{"ServiceAccount", regexp.MustCompile(`serviceaccount "([^"]+)" not found`)},
+	{"PriorityClass", regexp.MustCompile(`^no PriorityClass with name (\S+) was found`)},
+	{"RuntimeClass", regexp.MustCompile(`RuntimeClass "([^"]+)" not found`)},
+}
+
+func parseReference(message string) (reason.Finding, bool) {
+	for _, reference := range references {
+		if found := reference.form.FindStringSubmatch(message); found != nil {
+			return reason.ReferenceMissing.Of(reference.kind, clean(found[1], nameLength)), true
+		}
+	}
+	return reason.Finding{}, false
+}
+
+var limitForm = regexp.MustCompile(`^\[?(?:minimum|maximum) \S+ usage per |^\[?\S+ max limit to request ratio per `)
+
+func parseLimitRange(message string) (reason.Finding, bool) {
+	if !limitForm.MatchString(message) {
+		return reason.Finding{}, false
+	}
+	return reason.LimitRangeViolated.Of(clean(strings.Trim(message, "[]"), listLength)), true
+}

@@ -1,0 +1,171 @@
+package reason
+
+// What keeps a cluster from being as it should.
+var (
+	InvalidSpec = Reason{
+		"InvalidSpec", Warning, "A rule that admission could not check is broken, such as one inside a pod template.",
+		"the spec cannot be carried out: %s",
+		"Correct the spec; running pods are left as they are", nil,
+	}
+	NameConflict = Reason{
+		"NameConflict", Warning, "An object of a name that the cluster needs belongs to someone else. It is never touched.",
+		"%s exists and does not belong to this cluster",
+		"Delete or rename it, or give the cluster another name", nil,
+	}
+	RecordDamaged = Reason{
+		"RecordDamaged", Warning, "Someone changed the annotation in which the operator keeps what it cannot see elsewhere.",
+		"the annotation heliostat.dev/record cannot be read: %s",
+		"Remove the annotation; it is restored from the status. Running pods are left as they are", nil,
+	}
+	TokenMissing = Reason{
+		"TokenMissing", Warning, "The Secret that the operator made for the token was deleted while the head lives.",
+		"Secret %s with the cluster's token is gone, so no new pod could join the running head",
+		"Restore the Secret, or delete the head pod to start afresh with a new token", nil,
+	}
+	TokenSecretInvalid = Reason{
+		"TokenSecretInvalid", Warning, "The Secret named in authentication.secretName is not there or does not hold a token.",
+		"Secret %s of authentication.secretName %s",
+		"Create it with the token under the key auth_token", nil,
+	}
+	TokenChanged = Reason{
+		"TokenChanged", Warning, "The content of the token's Secret is not what the running pods were started with.",
+		"the token in Secret %s is not the one that %d of %d pods were started with; Ray reads it only once",
+		"Delete the head pod when it suits you; head and workers start afresh with the new token", nil,
+	}
+	ClaimConflict = Reason{
+		"ClaimConflict", Warning, "A PersistentVolumeClaim of a slot's name belongs to someone else. It is never touched.",
+		"PersistentVolumeClaim %s exists and does not belong to this cluster",
+		"Delete or rename it, or rename the volumeClaimTemplate", nil,
+	}
+	PodsOutdated = Reason{
+		"PodsOutdated", Warning, "Pods run that were built from an earlier spec, and the upgrade strategy is OnDelete.",
+		"%d of %d pods were built from an earlier spec",
+		"Delete them when it suits you; their successors follow the current spec", nil,
+	}
+	HeadOutdated = Reason{
+		"HeadOutdated", Warning, "RollingWorkers does not go on, because the head itself was built from an earlier spec.",
+		"%d of %d pods were built from an earlier spec, the head among them, and workers are not rolled past their head",
+		"Delete the head pod when it suits you; head and workers start afresh with the current spec", nil,
+	}
+	Terminating = Reason{
+		"Terminating", Warning, "A pod that was told to go is still there half a minute after its grace period.",
+		"has been terminating since %s on node %s",
+		"See whether the node is well; if it is gone for good, delete the Node or taint it node.kubernetes.io/out-of-service", nil,
+	}
+)
+
+func obstacles() Section {
+	return Section{"What keeps a cluster from being as it should", []Reason{
+		InvalidSpec, RecordDamaged, NameConflict, ClaimConflict, TokenSecretInvalid, TokenMissing, Terminating,
+		TokenChanged, HeadOutdated, PodsOutdated,
+	}}
+}
+
+// What is on its way by itself.
+var (
+	HeadMissing = Reason{
+		"HeadMissing", Progress, "The head pod has not been made yet.", "there is no head pod yet", "", nil,
+	}
+	HeadWaits = Reason{
+		"HeadWaits", Progress, "A new head is not made before something of the former one is gone.",
+		"the new head waits for %s", "", nil,
+	}
+	HeadStarting = Reason{
+		"HeadStarting", Progress, "The head pod is there and Ray does not answer yet.", "head pod %s is starting", "", nil,
+	}
+	HeadUnready = Reason{
+		"HeadUnready", Warning, "The head had started and its readiness probe fails now.",
+		"head pod %s ran and does not answer now", "", nil,
+	}
+	WorkersStarting = Reason{
+		"WorkersStarting", Progress, "Fewer workers than wanted have joined, and nothing is known to be wrong.",
+		"%d of %d workers are ready", "", nil,
+	}
+	RollingOut = Reason{
+		"RollingOut", Progress, "RollingWorkers replaces workers.",
+		"%d of %d workers are up to date; group %s is being replaced", "", nil,
+	}
+	Recreating = Reason{
+		"Recreating", Progress, "Recreate replaces all pods at once.",
+		"epoch %d begins: head and workers are made anew from the current spec", "", nil,
+	}
+	Draining = Reason{
+		"Draining", Progress, "Workers on a planned exit finish what runs on them.",
+		"%d workers of %s finish their work before they go", "", nil,
+	}
+	Suspending = Reason{
+		"Suspending", Progress, "The cluster is being suspended.", "%d pods are still going", "", nil,
+	}
+	IdleSoon = Reason{
+		"IdleSoon", Progress, "The cluster is idle, and its idle policy is going to act.",
+		"idle since %s; will be %s at %s", "Use the cluster, or change idlePolicy, to keep it", nil,
+	}
+	IdleTold = Reason{
+		"IdleTold", Progress, "The cluster has been idle for as long as its idle policy says, whose action is None.",
+		"idle since %s; the idle policy only tells", "", nil,
+	}
+)
+
+func passing() Section {
+	return Section{"What is on its way by itself", []Reason{
+		HeadUnready, HeadMissing, HeadWaits, HeadStarting, Recreating, RollingOut, WorkersStarting, Draining, Suspending, IdleSoon, IdleTold,
+	}}
+}
+
+// States of a cluster that is as it should be.
+var (
+	AllReady = Reason{
+		"AllReady", Fine, "Head and all wanted workers are ready.", "head and %d of %d workers are ready", "", nil,
+	}
+	HeadReady       = Reason{"HeadReady", Fine, "The head answers.", "head pod %s answers", "", nil}
+	WorkersReady    = Reason{"WorkersReady", Fine, "All wanted workers have joined.", "%d of %d workers are ready", "", nil}
+	PodsUpToDate    = Reason{"PodsUpToDate", Fine, "No pod is out of date.", "every pod was built from the current spec", "", nil}
+	Settled         = Reason{"Settled", Fine, "The condition does not hold, and nothing is left to do.", "nothing is left to do", "", nil}
+	SuspendedBySpec = Reason{
+		"SuspendedBySpec", Fine, "spec.suspend is true and no pod is left.",
+		"suspended by spec.suspend", "Set spec.suspend to false to resume", nil,
+	}
+	SuspendedIdle = Reason{
+		"SuspendedIdle", Fine, "The idle policy suspended the cluster and no pod is left.",
+		"suspended by the idle policy; idle since %s", "Change the annotation heliostat.dev/resume or the spec to resume", nil,
+	}
+	GroupSuspended = Reason{
+		"GroupSuspended", Fine, "The group's suspend is true.", "the group is suspended", "Set its suspend to false to resume", nil,
+	}
+)
+
+func states() Section {
+	return Section{"States that need nothing", []Reason{
+		AllReady, HeadReady, WorkersReady, PodsUpToDate, Settled, SuspendedBySpec, SuspendedIdle, GroupSuspended,
+	}}
+}
+
+// Changes that a person gains by being told of, as events.
+var (
+	HeadLost = Reason{
+		"HeadLost", Warning, "The head is gone, and with it the Ray session.",
+		"head pod %s is gone; epoch %d begins with a new head and fresh workers", "", nil,
+	}
+	WorkerFailed = Reason{
+		"WorkerFailed", Warning, "A worker pod ended as a whole.", "worker pod %s failed (%s) and is replaced", "", nil,
+	}
+	NodeGoing = Reason{
+		"NodeGoing", Progress, "A node announces by a taint that it is about to go.",
+		"node %s is going (%s); its workers are replaced and drained", "", nil,
+	}
+	Retired = Reason{
+		"Retired", Progress, "A worker begins a planned exit.", "worker pod %s is drained and then removed: %s", "", nil,
+	}
+	HeadReplaced = Reason{"HeadReplaced", Fine, "A head was made for a new epoch.", "head pod %s was made for epoch %d", "", nil}
+	BudgetLifted = Reason{
+		"BudgetLifted", Progress, "The PodDisruptionBudget of the head is removed, because its node is going.",
+		"the budget of head pod %s is lifted: %s", "", nil,
+	}
+	Resumed = Reason{"Resumed", Fine, "A suspended cluster runs again.", "the cluster is resumed (%s); epoch %d begins", "", nil}
+)
+
+func events() Section {
+	return Section{"Changes, told by events", []Reason{
+		HeadLost, WorkerFailed, NodeGoing, Retired, BudgetLifted, HeadReplaced, Resumed,
+	}}
+}
