@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -160,7 +161,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 		build.Watches(kind, wakesItsCluster())
 	}
 	if cfg.WatchNodes {
-		build.Watches(&corev1.Node{}, wakesClustersOn(manager.GetClient()), withWhatNodesTell())
+		build.Watches(&corev1.Node{}, wakesClustersOn(manager.GetClient()), builder.WithPredicates(whatNodesTell()))
 	}
 	if err := build.Complete(reconciler); err != nil {
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)

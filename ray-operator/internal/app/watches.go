@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -145,10 +144,10 @@ func wakesClustersOn(pods client.Reader) handler.EventHandler {
 	})
 }
 
-// withWhatNodesTell lets through what makes a node one that goes or comes back; a new node
-// has no pods yet, and one that is gone had said so before.
-func withWhatNodesTell() builder.WatchesOption {
-	return builder.WithPredicates(predicate.Funcs{
+// whatNodesTell lets through what makes a node one that goes or comes back; a new node has
+// no pods yet, and one that is gone had said so before.
+func whatNodesTell() predicate.Funcs {
+	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, was := e.ObjectOld.(*corev1.Node)
@@ -156,5 +155,5 @@ func withWhatNodesTell() builder.WatchesOption {
 			return was && is && (!equality.Semantic.DeepEqual(before.Spec, now.Spec) ||
 				!equality.Semantic.DeepEqual(before.Status.Conditions, now.Status.Conditions))
 		},
-	})
+	}
 }

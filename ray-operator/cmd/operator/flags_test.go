@@ -1,0 +1,60 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/app"
+)
+
+func parse(t *testing.T, args ...string) *flags {
+	t.Helper()
+	set := flag.NewFlagSet("operator", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	f := define(set)
+	if err := set.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestFlagsBecomeAConfig(t *testing.T) {
+	defaults := app.Config{MetricsAddress: ":8080", HealthAddress: ":8081", Workers: 10, Resync: 10 * time.Hour, WatchNodes: true}
+	with := func(change func(*app.Config)) app.Config {
+		changed := defaults
+		change(&changed)
+		return changed
+	}
+	for _, c := range []struct {
+		args []string
+		want app.Config
+	}{
+		{nil, defaults},
+		{[]string{"--watch-namespaces=a, b,a", "--watch-nodes=false"}, with(func(c *app.Config) { c.Namespaces, c.WatchNodes = []string{"a", "b"}, false })},
+		{[]string{"--operator-labels=x=1,y=2"}, with(func(c *app.Config) { c.Labels = map[string]string{"x": "1", "y": "2"} })},
+		{[]string{"--leader-elect", "--namespace=here"}, with(func(c *app.Config) {
+			c.Namespace, c.Election = "here", &app.Election{Namespace: "here", Name: app.Name}
+		})},
+		{[]string{"--leader-elect", "--leader-election-namespace=there", "--leader-election-name=l"}, with(func(c *app.Config) {
+			c.Election = &app.Election{Namespace: "there", Name: "l"}
+		})},
+	} {
+		got, err := parse(t, c.args...).config()
+		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Errorf("%v: %v %s", c.args, err, diff)
+		}
+	}
+}
+
+func TestBadFlagsAreRefused(t *testing.T) {
+	for _, bad := range []string{"--watch-namespaces=A", "--watch-namespaces=,", "--operator-labels=x", "--operator-labels=x=a b"} {
+		if cfg, err := parse(t, bad).config(); err == nil {
+			t.Errorf("%s is taken as %+v", bad, cfg)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package app
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+func node() *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"zone": "a"}, Annotations: map[string]string{"large": "text"}},
+		Spec:       corev1.NodeSpec{PodCIDR: "10.0.0.0/24", Taints: []corev1.Taint{{Key: "going", Effect: corev1.TaintEffectNoSchedule}}, Unschedulable: true},
+		Status: corev1.NodeStatus{
+			Images: []corev1.ContainerImage{{Names: []string{"an image"}}},
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(time.Unix(1, 0))},
+			},
+		},
+	}
+}
+
+func TestOfNodesOnlyWhatTellsWhetherTheyStayIsKept(t *testing.T) {
+	kept, err := trimNode(node())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"zone": "a"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "going", Effect: corev1.TaintEffectNoSchedule}}, Unschedulable: true},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	if diff := cmp.Diff(want, kept); diff != "" {
+		t.Error(diff)
+	}
+	marker := toolscache.DeletedFinalStateUnknown{Key: "n"}
+	if same, err := trimNode(marker); err != nil || same != any(marker) {
+		t.Errorf("a marker became %v, %v", same, err)
+	}
+}
+
+func TestNodesWakeByWhatTheyTell(t *testing.T) {
+	told := whatNodesTell()
+	for _, c := range []struct {
+		what   string
+		change func(*corev1.Node)
+		want   bool
+	}{
+		{"a beat", func(n *corev1.Node) { n.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(time.Unix(9, 0)) }, false},
+		{"a label", func(n *corev1.Node) { n.Labels["more"] = "x" }, false},
+		{"pressure", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionTrue }, false},
+		{"a taint", func(n *corev1.Node) { n.Spec.Taints = nil }, true},
+		{"a cordon", func(n *corev1.Node) { n.Spec.Unschedulable = false }, true},
+		{"silence", func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionUnknown }, true},
+	} {
+		changed := node()
+		c.change(changed)
+		before, errBefore := trimNode(node())
+		now, errNow := trimNode(changed)
+		if errBefore != nil || errNow != nil {
+			t.Fatal(errBefore, errNow)
+		}
+		if got := told.Update(event.UpdateEvent{ObjectOld: before.(client.Object), ObjectNew: now.(client.Object)}); got != c.want {
+			t.Errorf("%s wakes clusters: %t, want %t", c.what, got, c.want)
+		}
+	}
+	if told.Create(event.CreateEvent{Object: node()}) {
+		t.Error("a new node wakes clusters, of which none can be on it")
+	}
+}
+
+func TestCachesHoldWhatIsOurs(t *testing.T) {
+	all, err := caches(Config{Resync: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all.DefaultNamespaces) > 0 || *all.SyncPeriod != time.Hour {
+		t.Errorf("all namespaces are limited to %v, looked at every %v", all.DefaultNamespaces, all.SyncPeriod)
+	}
+	nodes := 0
+	for kind, by := range all.ByObject {
+		if _, ok := kind.(*corev1.Node); ok {
+			nodes++
+			continue
+		}
+		if by.Label == nil || by.Label.String() != v1alpha1.LabelCluster {
+			t.Errorf("of %T all are held that %v", kind, by.Label)
+		}
+	}
+	if nodes != 1 || len(all.ByObject) != 1+len(children()) {
+		t.Errorf("%d kinds, %d of them nodes", len(all.ByObject), nodes)
+	}
+	some, err := caches(Config{Namespaces: []string{"a", "b"}})
+	if err != nil || len(some.DefaultNamespaces) != 2 {
+		t.Errorf("two namespaces: %v, %v", some.DefaultNamespaces, err)
+	}
+}
+
+func TestWakingByOwner(t *testing.T) {
+	yes := true
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", OwnerReferences: []metav1.OwnerReference{
+		{Kind: "ComputeCluster", Name: "demo", UID: "u", Controller: &yes},
+	}}}
+	if got := clusterOf(pod); len(got) != 1 || got[0].String() != "n/demo" {
+		t.Errorf("the pod wakes %v", got)
+	}
+	if got := ownerUID(pod); len(got) != 1 || got[0] != "u" {
+		t.Errorf("the pod is indexed by %v", got)
+	}
+	pod.OwnerReferences[0].Kind = "ReplicaSet"
+	if got := clusterOf(pod); got != nil {
+		t.Errorf("someone else's pod wakes %v", got)
+	}
+	if got := nodeOf(pod); got != nil {
+		t.Errorf("a pod without a node is indexed by %v", got)
+	}
+	pod.Spec.NodeName = "here"
+	if got := nodeOf(pod); len(got) != 1 || got[0] != "here" {
+		t.Errorf("a pod on a node is indexed by %v", got)
+	}
+}
+
+func TestAnElectionNeedsALease(t *testing.T) {
+	for _, election := range []Election{{}, {Namespace: "n"}, {Name: "l"}} {
+		cfg := Config{REST: &rest.Config{}, Election: &election}
+		if options, err := cfg.options(); err == nil {
+			t.Errorf("%+v joins with the lock %v", election, options.LeaderElectionResourceLockInterface)
+		}
+	}
+	cfg := Config{REST: &rest.Config{Host: "https://127.0.0.1:1"}, Election: &Election{Namespace: "n", Name: "l"}}
+	options, err := cfg.options()
+	if err != nil || !options.LeaderElection || options.LeaderElectionResourceLockInterface.Describe() != "n/l" {
+		t.Errorf("joined %v, %v", options.LeaderElectionResourceLockInterface, err)
+	}
+	if cfg.REST.Timeout != 0 {
+		t.Error("the limit of the Lease's requests holds for all others too")
+	}
+}

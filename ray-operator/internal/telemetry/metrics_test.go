@@ -1,0 +1,175 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// born is when the cluster of these tests was created; its head is made a second later.
+var born = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// at is a status in the given epoch, with the head made after some seconds and the
+// conditions given as name=Status@seconds.
+func at(epoch int64, head int, conditions ...string) *v1alpha1.ComputeClusterStatus {
+	since := metav1.NewTime(born.Add(time.Duration(head) * time.Second))
+	status := &v1alpha1.ComputeClusterStatus{Epoch: epoch, Head: &v1alpha1.HeadStatus{Since: &since}}
+	for _, text := range conditions {
+		name, rest, _ := strings.Cut(text, "=")
+		value, when, _ := strings.Cut(rest, "@")
+		var seconds int
+		if _, err := fmt.Sscan(when, &seconds); err != nil {
+			panic(err)
+		}
+		status.Conditions = append(status.Conditions, metav1.Condition{
+			Type: name, Status: metav1.ConditionStatus(value), LastTransitionTime: metav1.NewTime(born.Add(time.Duration(seconds) * time.Second)),
+		})
+	}
+	return status
+}
+
+func TestPhasesEndOncePerEpoch(t *testing.T) {
+	for _, c := range []struct {
+		what          string
+		before, after *v1alpha1.ComputeClusterStatus
+		want          string
+	}{
+		{"the head becomes ready", at(1, 1, "HeadReady=False@1"), at(1, 1, "HeadReady=True@60"), "head_ready 1m0s"},
+		{"workers become ready", at(1, 1, "HeadReady=True@9", "WorkersReady=False@1"), at(1, 1, "HeadReady=True@9", "WorkersReady=True@60"), "workers_ready 1m0s"},
+		{"both at once", at(1, 1, "HeadReady=False@1", "WorkersReady=False@1"), at(1, 1, "HeadReady=True@60", "WorkersReady=True@60"),
+			"head_ready 1m0s, workers_ready 1m0s"},
+		{"nothing changes", at(1, 1, "HeadReady=True@9"), at(1, 1, "HeadReady=True@9"), ""},
+		{"a head is lost", at(1, 1, "HeadReady=True@9"), at(1, 1, "HeadReady=False@60"), ""},
+		{"a head was unready for a while", at(1, 1, "HeadReady=False@30"), at(1, 1, "HeadReady=True@60"), ""},
+		{"more workers were wanted", at(1, 1, "WorkersReady=False@30"), at(1, 1, "WorkersReady=True@60"), ""},
+		{"a second epoch after a lost head", at(2, 40, "HeadReady=False@38"), at(2, 40, "HeadReady=True@60"), "head_ready 20s"},
+		{"the operator came late", at(1, 40, "HeadReady=False@40"), at(1, 40, "HeadReady=True@60"), "head_ready 1m0s"},
+		{"created while suspended", at(1, 40, "HeadReady=False@1"), at(1, 40, "HeadReady=True@60", "Suspended=False@39"), "head_ready 21s"},
+		{"no workers are wanted from the start", at(1, 1), at(1, 1, "WorkersReady=True@1"), ""},
+		{"suspended", at(1, 1, "HeadReady=False@1"), &v1alpha1.ComputeClusterStatus{Epoch: 1}, ""},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}, Status: *c.before}
+			var got []string
+			for _, ended := range phasesEnded(cluster, c.after, born.Add(time.Minute)) {
+				got = append(got, ended.phase+" "+ended.took.String())
+			}
+			if strings.Join(got, ", ") != c.want {
+				t.Errorf("ended %q, want %q", strings.Join(got, ", "), c.want)
+			}
+		})
+	}
+}
+
+func TestPhasesAndWritesAreMeasured(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}, Status: *at(1, 1, "HeadReady=False@1")}
+	m.Changed(cluster, at(1, 1, "HeadReady=True@60"), born.Add(time.Hour))
+	pods := schema.GroupResource{Resource: "pods"}
+	m.Wrote("Pod", "create", nil, 0.1)
+	m.Wrote("Pod", "create", fmt.Errorf("create pod: %w", apierrors.NewAlreadyExists(pods, "x")), 0.1)
+	m.Wrote("Pod", "delete", errors.New("connection refused"), 3)
+	want := `
+# HELP heliostat_cluster_writes_total Writes for clusters, by the kind written, the verb and the code of the API server's answer.
+# TYPE heliostat_cluster_writes_total counter
+heliostat_cluster_writes_total{code="200",kind="Pod",verb="create"} 1
+heliostat_cluster_writes_total{code="409",kind="Pod",verb="create"} 1
+heliostat_cluster_writes_total{code="none",kind="Pod",verb="delete"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "heliostat_cluster_writes_total"); err != nil {
+		t.Error(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "heliostat_cluster_phase_duration_seconds" {
+			continue
+		}
+		head := family.GetMetric()[0].GetHistogram()
+		buckets := head.GetBucket()
+		if last := buckets[len(buckets)-1]; head.GetSampleSum() != 3600 || last.GetUpperBound() != 3600 || last.GetCumulativeCount() != 1 {
+			t.Errorf("an hour is not measured: %v", head)
+		}
+	}
+	if _, err := NewMetrics(registry); err == nil {
+		t.Error("the same names were registered twice")
+	}
+}
+
+func TestNoMetricsIsNoHarm(t *testing.T) {
+	var none *Metrics
+	none.Wrote("Pod", "create", nil, 1)
+	none.Phase(PhaseHeadReady, 1)
+	none.Changed(&v1alpha1.ComputeCluster{Status: *at(1, 1, "HeadReady=False@1")}, at(1, 1, "HeadReady=True@2"), born)
+	m, err := NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testutil.CollectAndCount(m.writes); n != 0 {
+		t.Errorf("%d series of writes before the first", n)
+	}
+}
+
+func TestTheFleetIsCountedByTheLeader(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	reader := fake.NewClientBuilder().WithScheme(scheme).Build()
+	for i, phase := range []string{"Ready", "Ready", "Starting", ""} {
+		cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("c", i)}}
+		cluster.Status.Phase = phase
+		cluster.Status.Workers = v1alpha1.WorkerCounts{Desired: 3, Created: 2, Ready: 1}
+		if err := reader.Create(context.Background(), cluster); err != nil {
+			t.Fatal(err)
+		}
+	}
+	registry := prometheus.NewRegistry()
+	leads := false
+	if err := NewFleet(registry, reader, func() bool { return leads }); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := testutil.GatherAndCount(registry); err != nil || n != 0 {
+		t.Errorf("a standby tells %d series, %v", n, err)
+	}
+	leads = true
+	want := `
+# HELP heliostat_clusters Clusters by the phase that their status tells.
+# TYPE heliostat_clusters gauge
+heliostat_clusters{phase="Failed"} 0
+heliostat_clusters{phase="Pending"} 1
+heliostat_clusters{phase="Ready"} 2
+heliostat_clusters{phase="Recovering"} 0
+heliostat_clusters{phase="Starting"} 1
+heliostat_clusters{phase="Suspended"} 0
+heliostat_clusters{phase="Suspending"} 0
+heliostat_clusters{phase="Updating"} 0
+# HELP heliostat_workers Workers of all clusters that are wanted (desired), that have a pod (created) and whose pod is ready (ready).
+# TYPE heliostat_workers gauge
+heliostat_workers{state="created"} 8
+heliostat_workers{state="desired"} 12
+heliostat_workers{state="ready"} 4
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
