@@ -39,12 +39,12 @@ var (
 	}
 	PodsOutdated = Reason{
 		"PodsOutdated", Warning, "Pods run that were built from an earlier spec, and the upgrade strategy is OnDelete.",
-		"%d of %d pods were built from an earlier spec",
+		"%d of %d pods were built from an earlier spec: %s",
 		"Delete them when it suits you; their successors follow the current spec", nil,
 	}
 	HeadOutdated = Reason{
 		"HeadOutdated", Warning, "RollingWorkers does not go on, because the head itself was built from an earlier spec.",
-		"%d of %d pods were built from an earlier spec, the head among them, and workers are not rolled past their head",
+		"%d of %d pods were built from an earlier spec (%s), the head among them, and workers are not rolled past their head",
 		"Delete the head pod when it suits you; head and workers start afresh with the current spec", nil,
 	}
 	Terminating = Reason{
@@ -161,11 +161,14 @@ var (
 		"BudgetLifted", Progress, "The PodDisruptionBudget of the head is removed, because its node is going.",
 		"the budget of head pod %s is lifted: %s", "", nil,
 	}
+	DeletedIdle = Reason{
+		"DeletedIdle", Warning, "The idle policy deleted the cluster.", "idle since %s; the idle policy deletes the cluster", "", nil,
+	}
 	Resumed = Reason{"Resumed", Fine, "A suspended cluster runs again.", "the cluster is resumed (%s); epoch %d begins", "", nil}
 )
 
 func events() Section {
 	return Section{"Changes, told by events", []Reason{
-		HeadLost, WorkerFailed, NodeGoing, Retired, BudgetLifted, HeadReplaced, Resumed,
+		HeadLost, WorkerFailed, NodeGoing, Retired, BudgetLifted, HeadReplaced, Resumed, DeletedIdle,
 	}}
 }

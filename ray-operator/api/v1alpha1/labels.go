@@ -42,6 +42,8 @@ const (
 	// AnnotationResume wakes, on a ComputeCluster that its idle policy suspended, the
 	// cluster each time that its value changes; any text will do, such as the time.
 	AnnotationResume = "heliostat.dev/resume"
+	// AnnotationToken holds, on a pod, a short hash of the token that it was started with.
+	AnnotationToken = "heliostat.dev/token"
 	// AnnotationApplied holds, on an object of a fixed name, the hash of what the operator
 	// last applied to it.
 	AnnotationApplied = "heliostat.dev/applied"

@@ -25,6 +25,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
@@ -150,11 +151,14 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 	now := clock.RealClock{}
 	metered := kube.Metered(manager.GetClient(), now, measured.Wrote)
 	reconciler := &cluster.Reconciler{
-		Client: manager.GetClient(),
-		Live:   manager.GetAPIReader(),
-		Writer: &kube.Writer{Client: metered, Live: manager.GetAPIReader()},
-		Events: telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
-		Clock:  now,
+		Client:     manager.GetClient(),
+		Live:       manager.GetAPIReader(),
+		Writer:     &kube.Writer{Client: metered, Live: manager.GetAPIReader()},
+		Events:     telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
+		Metrics:    measured,
+		Clock:      now,
+		Site:       desired.Site{OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels},
+		WatchNodes: cfg.WatchNodes,
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").For(&v1alpha1.ComputeCluster{})
 	for _, kind := range children() {

@@ -1,78 +1,137 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	applycore "k8s.io/client-go/applyconfigurations/core/v1"
-	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // Outcome is what came of a plan.
 type Outcome struct {
 	// Created are the pods that the plan made, or found made already.
 	Created []*corev1.Pod
+	// Refused says of each group, or of the head under "", why pods of it could not be made.
+	Refused map[string]error
+	// Conflict names others' object in the place of one that the cluster can do without.
+	Conflict *reason.Finding
+	// Events are what to tell people: each of something that was done.
+	Events []telemetry.Event
 	// Err joins the errors of all items, nil if there were none.
 	Err error
 }
 
-// apply carries a plan out. A failed record, token or Service ends it, because what
+func (o *Outcome) tell(event *telemetry.Event) {
+	if event != nil {
+		o.Events = append(o.Events, *event)
+	}
+}
+
+// apply carries a plan out. A failed record, token or policy ends it, because what
 // follows depends on them; a failed pod does not keep the others from being made.
 func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) Outcome {
-	var outcome Outcome
+	outcome := Outcome{Refused: map[string]error{}}
 	if plan.Empty() {
 		return outcome
 	}
 	log.FromContext(ctx).Info("carrying out", "plan", plan.String())
-	if outcome.Err = r.prepare(ctx, cluster, seen, plan); outcome.Err != nil {
+	if plan.End != nil {
+		if outcome.Err = r.Writer.DeleteSeen(ctx, cluster); outcome.Err == nil {
+			outcome.tell(plan.End)
+		}
 		return outcome
 	}
-	if plan.Head != nil {
-		if _, err := r.Writer.Create(ctx, plan.Head); err != nil {
-			outcome.Err = errors.Join(err, r.remove(ctx, plan.Delete))
-			return outcome
-		}
-		outcome.Created = append(outcome.Created, plan.Head)
+	token, err := r.prepare(ctx, cluster, plan, &outcome)
+	if err != nil {
+		outcome.Err = err
+		return outcome
 	}
-	outcome.Err = r.fill(ctx, plan, &outcome)
-	outcome.Err = errors.Join(outcome.Err, r.noteHead(ctx, cluster, seen, plan), r.remove(ctx, plan.Delete))
+	stamp(plan, cmp.Or(token, seen.Token.Hash))
+	if err := r.makeHead(ctx, plan, &outcome); err != nil {
+		outcome.Err = errors.Join(err, r.remove(ctx, plan, &outcome))
+		return outcome
+	}
+	r.fill(ctx, plan, &outcome)
+	outcome.Err = errors.Join(outcome.Err, r.noteHead(ctx, cluster, seen, plan), r.leave(ctx, plan), r.remove(ctx, plan, &outcome))
 	return outcome
 }
 
-// prepare writes what pods depend on.
-func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) error {
+// stamp notes on new pods which token they are started with.
+func stamp(plan Plan, token string) {
+	pods := []*corev1.Pod{}
+	if plan.Head != nil {
+		pods = append(pods, plan.Head)
+	}
+	for _, filling := range plan.Create {
+		pods = append(pods, filling.Pods...)
+	}
+	for _, pod := range pods {
+		if token != "" {
+			pod.Annotations[v1alpha1.AnnotationToken] = token
+		}
+	}
+}
+
+// prepare writes what pods depend on: first the record, then all else at once. It gives
+// the hash of a token that it made.
+func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan, outcome *Outcome) (string, error) {
 	if plan.Record != nil {
 		if err := r.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, plan.Record.String()); err != nil {
+			return "", err
+		}
+		outcome.tell(plan.Began)
+	}
+	hash := ""
+	acts := []func() error{}
+	if plan.Token {
+		token := newToken()
+		hash = naming.TokenHash(token)
+		acts = append(acts, func() error {
+			made, err := r.Writer.Create(ctx, desired.TokenSecret(cluster, token), client.DisableReadYourWritesConsistency)
+			if err == nil && !made {
+				return &fault.Wait{For: "the token's Secret to be read: it was there already"}
+			}
 			return err
+		})
+	}
+	for _, fixing := range plan.Fixtures {
+		acts = append(acts, func() error { return r.fix(ctx, fixing) })
+	}
+	errs := kube.AtOnce(len(acts), func(i int) error { return acts[i]() })
+	for i, fixing := range plan.Fixtures {
+		at := len(acts) - len(plan.Fixtures) + i
+		if conflict, ok := fault.Finding(errs[at]); ok && optional(fixing.Kind) {
+			outcome.Conflict, errs[at] = &conflict, nil
 		}
 	}
-	if plan.Token == Make {
-		secret := desired.TokenSecret(cluster, newToken())
-		if _, err := r.Writer.Create(ctx, secret, client.DisableReadYourWritesConsistency); err != nil {
-			return err
-		}
-	}
-	service := desired.HeadService(cluster, plan.Epoch)
-	switch plan.Service {
+	return hash, errors.Join(errs...)
+}
+
+func (r *Reconciler) fix(ctx context.Context, fixing Fixing) error {
+	switch fixing.Act {
 	case Make:
-		_, err := r.Writer.Create(ctx, service)
+		_, err := r.Writer.Create(ctx, fixing.Wanted)
 		return err
 	case Mend:
-		return r.Writer.Apply(ctx, mended(seen.Service, service), "Service "+service.Name)
-	case Keep:
+		return r.Writer.Mend(ctx, fixing.Seen, fixing.Wanted)
+	default:
+		return r.Writer.Delete(ctx, fixing.Seen, nil)
 	}
-	return nil
 }
 
 // newToken draws 256 bits.
@@ -82,35 +141,66 @@ func newToken() string {
 	return hex.EncodeToString(bits)
 }
 
-// mended is what is wanted of the Service that was seen, bound to its UID.
-func mended(seen, wanted *corev1.Service) *applycore.ServiceApplyConfiguration {
-	spec := applycore.ServiceSpec().WithSelector(wanted.Spec.Selector).WithType(wanted.Spec.Type).
-		WithPublishNotReadyAddresses(wanted.Spec.PublishNotReadyAddresses)
-	for _, port := range wanted.Spec.Ports {
-		spec.WithPorts(applycore.ServicePort().WithName(port.Name).WithPort(port.Port).
-			WithTargetPort(port.TargetPort).WithProtocol(port.Protocol))
+func (r *Reconciler) makeHead(ctx context.Context, plan Plan, outcome *Outcome) error {
+	if plan.Head == nil {
+		return nil
 	}
-	owner := wanted.OwnerReferences[0]
-	return applycore.Service(wanted.Name, wanted.Namespace).WithUID(seen.UID).WithLabels(wanted.Labels).
-		WithOwnerReferences(applymeta.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).
-			WithName(owner.Name).WithUID(owner.UID).WithController(true).WithBlockOwnerDeletion(true)).
-		WithSpec(spec)
+	if _, err := r.Writer.Create(ctx, plan.Head); err != nil {
+		outcome.Refused[""] = err
+		return err
+	}
+	outcome.Created = append(outcome.Created, plan.Head)
+	if plan.Epoch > 1 {
+		outcome.tell(&telemetry.Event{Finding: reason.HeadReplaced.Of(plan.Head.Name, plan.Epoch), Action: "Recover"})
+	}
+	return nil
 }
 
-// fill creates the workers.
-func (r *Reconciler) fill(ctx context.Context, plan Plan, outcome *Outcome) error {
-	made := make([]bool, len(plan.Create))
-	errs := kube.Batches(len(plan.Create), func(i int) error {
-		_, err := r.Writer.Create(ctx, plan.Create[i])
-		made[i] = err == nil
+// fill creates the workers, the groups side by side: what refuses one group's pods does
+// not keep others from being made.
+func (r *Reconciler) fill(ctx context.Context, plan Plan, outcome *Outcome) {
+	var mu sync.Mutex
+	errs := kube.AtOnce(len(plan.Create), func(i int) error {
+		filling := plan.Create[i]
+		made, err := r.fillGroup(ctx, filling)
+		mu.Lock()
+		defer mu.Unlock()
+		outcome.Created = append(outcome.Created, made...)
+		if err != nil {
+			outcome.Refused[filling.Group] = err
+		}
 		return err
 	})
-	for i, pod := range plan.Create {
-		if made[i] {
-			outcome.Created = append(outcome.Created, pod)
+	outcome.Err = errors.Join(outcome.Err, errors.Join(errs...))
+}
+
+func (r *Reconciler) fillGroup(ctx context.Context, filling Filling) ([]*corev1.Pod, error) {
+	err := summed(kube.Batches(len(filling.Claims), func(i int) error {
+		_, err := r.Writer.Create(ctx, filling.Claims[i])
+		return err
+	}))
+	if err != nil {
+		return nil, err
+	}
+	made := make([]*corev1.Pod, len(filling.Pods))
+	errs := kube.Batches(len(filling.Pods), func(i int) error {
+		_, err := r.Writer.Create(ctx, filling.Pods[i])
+		if err == nil {
+			made[i] = filling.Pods[i]
+		}
+		return err
+	})
+	return compact(made), summed(errs)
+}
+
+func compact(pods []*corev1.Pod) []*corev1.Pod {
+	var there []*corev1.Pod
+	for _, pod := range pods {
+		if pod != nil {
+			there = append(there, pod)
 		}
 	}
-	return summed(errs)
+	return there
 }
 
 // noteHead puts the head's UID into the record, before anything can count on it.
@@ -127,10 +217,27 @@ func (r *Reconciler) noteHead(ctx context.Context, cluster *v1alpha1.ComputeClus
 	return r.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, record.String())
 }
 
-func (r *Reconciler) remove(ctx context.Context, removals []Removal) error {
-	return summed(kube.Batches(len(removals), func(i int) error {
-		return r.Writer.Delete(ctx, removals[i].Pod.Pod, removals[i].GraceSeconds)
+// leave notes on workers that their planned exit begins.
+func (r *Reconciler) leave(ctx context.Context, plan Plan) error {
+	return summed(kube.Batches(len(plan.Exits), func(i int) error {
+		return r.Writer.Note(ctx, plan.Exits[i].Pod.Pod, v1alpha1.AnnotationDrain, plan.Exits[i].Exit.String())
 	}))
+}
+
+func (r *Reconciler) remove(ctx context.Context, plan Plan, outcome *Outcome) error {
+	done := make([]bool, len(plan.Delete))
+	errs := kube.Batches(len(plan.Delete), func(i int) error {
+		err := r.Writer.Delete(ctx, plan.Delete[i].Pod.Pod, plan.Delete[i].GraceSeconds)
+		done[i] = err == nil
+		return err
+	})
+	for i := range done {
+		if done[i] {
+			outcome.tell(plan.Delete[i].Event)
+		}
+	}
+	released := kube.Batches(len(plan.Release), func(i int) error { return r.Writer.Delete(ctx, plan.Release[i], nil) })
+	return errors.Join(summed(errs), summed(released))
 }
 
 // summed keeps the first error and the number of others: a thousand refused pods are

@@ -1,18 +1,13 @@
 package cluster
 
 import (
-	"maps"
 	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -28,97 +23,112 @@ const (
 	lostGrace = int64(5)
 )
 
+// planner is a plan in the making, with what it is made from.
+type planner struct {
+	Plan
+	cluster *v1alpha1.ComputeCluster
+	seen    Seen
+	site    desired.Site
+	now     time.Time
+	// head is the pod that is, or was, the head of the plan's epoch.
+	head *Pod
+}
+
 // Decide chooses what to do about a cluster. It is pure and total: the same arguments
 // give the same plan, and every input gives one.
-func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, now time.Time) Plan {
-	if stalled := stall(cluster, seen); stalled != nil {
-		return Plan{Stalled: stalled, Wake: recheck}
+func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now time.Time) Plan {
+	p := &planner{cluster: cluster, seen: seen, site: site, now: now}
+	if p.Stalled = p.stall(); p.Stalled != nil {
+		p.Wake = recheck
+		return p.Plan
 	}
-	plan := Plan{Epoch: seen.Record.Epoch}
-	head := headOf(seen.Pods, plan.Epoch)
-	if wait, lost := plan.loss(head, seen, now); lost {
-		plan.beginEpoch(head)
-		head = headOf(seen.Pods, plan.Epoch)
-	} else if wait > 0 {
-		plan.Wake = wait
-		return plan
+	p.Epoch = seen.Record.Epoch
+	p.head = headOf(seen.Pods, p.Epoch)
+	switch {
+	case p.suspend(), p.end():
+		return p.Plan
+	case seen.Record.Suspended.Cause != "":
+		p.resume()
+	case p.recreate():
+	default:
+		wait, lost := p.loss()
+		if wait > 0 {
+			p.wakeIn(wait)
+			return p.Plan
+		}
+		if lost {
+			p.replaceHead()
+		}
 	}
-	if seen.ServicePresence == Going || seen.TokenPresence == Going {
-		plan.Wake = goingRetry // the garbage collector is at it, and no watch tells of a Secret
-	} else {
-		plan.service(cluster, seen)
-		plan.token(cluster, seen, head != nil)
-		plan.head(cluster, head)
-		plan.workers(cluster, seen.Pods, now)
+	p.build()
+	if p.head != nil && (seen.RecordMissing || seen.Record.HeadUID == "" || p.Record != nil) {
+		p.NoteHead = true
 	}
-	if head != nil && (seen.RecordMissing || seen.Record.HeadUID == "" || plan.Record != nil) {
-		plan.NoteHead = true
+	p.leftovers()
+	return p.Plan
+}
+
+// build makes what is missing.
+func (p *planner) build() {
+	if p.seen.going() {
+		p.wakeIn(goingRetry) // the garbage collector is at it, and no watch tells of a Secret
+		return
 	}
-	plan.leftovers(cluster, seen.Pods)
-	return plan
+	p.fix()
+	p.token()
+	if p.head == nil && p.Held == nil {
+		p.Head, p.NoteHead = pod.Head(p.cluster, p.Epoch), true
+	}
+	p.workers()
 }
 
 // stall finds what keeps the whole cluster from being worked on.
-func stall(cluster *v1alpha1.ComputeCluster, seen Seen) *reason.Finding {
+func (p *planner) stall() *reason.Finding {
 	var finding reason.Finding
-	errs := validate.Cluster(cluster)
+	errs := validate.Cluster(p.cluster)
 	switch {
 	case len(errs) > 0:
 		finding = reason.InvalidSpec.Of(errs.ToAggregate().Error())
-	case seen.RecordError != nil:
-		finding = reason.RecordDamaged.Of(seen.RecordError.Error())
-	case seen.ServicePresence == Foreign:
-		finding = reason.NameConflict.Of("Service " + naming.HeadService(cluster.Name))
-	case seen.TokenPresence == Foreign:
-		finding = reason.NameConflict.Of("Secret " + naming.TokenSecret(cluster.Name))
+	case p.seen.RecordError != nil:
+		finding = reason.RecordDamaged.Of(p.seen.RecordError.Error())
+	case p.seen.Token.Presence == Foreign:
+		finding = reason.NameConflict.Of("Secret " + naming.TokenSecret(p.cluster.Name))
 	default:
-		return nil
+		return p.blocked()
 	}
 	return &finding
 }
 
-// headOf finds the pod that is, or was, the head of an epoch: one that stays, before
-// one that has finished, before one that is leaving.
-func headOf(pods []Pod, epoch int64) *Pod {
-	var found *Pod
-	rank := func(p *Pod) int {
-		switch {
-		case p == nil:
-			return 0
-		case p.leaving():
-			return 1
-		case p.finished():
-			return 2
-		default:
-			return 3
+// blocked finds others' object under the name of one that the cluster cannot do without.
+func (p *planner) blocked() *reason.Finding {
+	for i := range fixtures {
+		f := &fixtures[i]
+		if p.seen.Fixtures[f.kind].Presence == Foreign && !f.optional && f.wanted(p) != nil {
+			finding := reason.NameConflict.Of(f.kind + " " + f.name(p.cluster.Name))
+			return &finding
 		}
 	}
-	for i := range pods {
-		p := &pods[i]
-		if p.At == (naming.Place{Epoch: epoch}) && p.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead && rank(p) > rank(found) {
-			found = p
-		}
-	}
-	return found
+	return nil
 }
 
 // loss judges whether the epoch's head is lost, or for how long to leave a head that
 // failed soon after it was made.
-func (p *Plan) loss(head *Pod, seen Seen, now time.Time) (wait time.Duration, lost bool) {
+func (p *planner) loss() (wait time.Duration, lost bool) {
+	head, recorded := p.head, p.seen.Record.HeadUID
 	switch {
 	case head == nil: // a head is made before its workers, so where there are workers there was one
-		return 0, seen.Record.HeadUID != "" || slices.ContainsFunc(seen.Pods, func(worker Pod) bool {
+		return 0, recorded != "" || slices.ContainsFunc(p.seen.Pods, func(worker Pod) bool {
 			return worker.At.Group != "" && worker.At.Epoch == p.Epoch
 		})
 	case head.leaving():
 		return 0, true
 	case head.finished():
-		wait = head.replaceable(now)
+		wait = head.replaceable(p.now)
 		return wait, wait == 0
-	case seen.Record.HeadUID != "" && seen.Record.HeadUID != head.UID:
+	case recorded != "" && recorded != head.UID:
 		return 0, true
 	default:
-		return 0, sessionOver(head, seen.Pods)
+		return 0, sessionOver(head, p.seen.Pods)
 	}
 }
 
@@ -139,141 +149,71 @@ func sessionOver(head *Pod, pods []Pod) bool {
 
 // beginEpoch lets a new head take over. The number is in the record before anything
 // is made or deleted for it.
-func (p *Plan) beginEpoch(former *Pod) {
+func (p *planner) beginEpoch(event telemetry.Event) {
 	p.Epoch++
 	p.Record = &Record{Version: recordVersion, Epoch: p.Epoch}
+	p.Began = &event
+	p.head = headOf(p.seen.Pods, p.Epoch)
+}
+
+func (p *planner) replaceHead() {
 	name := "of the former epoch"
-	if former != nil {
-		name = former.Name
+	if p.head != nil {
+		name = p.head.Name
 	}
-	p.Events = append(p.Events, telemetry.Event{Finding: reason.HeadLost.Of(name, p.Epoch), Action: "Recover", Warning: true})
+	p.beginEpoch(telemetry.Event{Finding: reason.HeadLost.Of(name, p.Epoch+1), Action: "Recover", Warning: true})
 }
 
-// service keeps the head's Service pointing at the epoch's head.
-func (p *Plan) service(cluster *v1alpha1.ComputeCluster, seen Seen) {
-	switch {
-	case seen.ServicePresence == Absent:
-		p.Service = Make
-	case seen.ServicePresence == Ours && !serves(seen.Service, desired.HeadService(cluster, p.Epoch)):
-		p.Service = Mend
+// recreate begins a new epoch where a pod is out of date and the spec wants all pods made
+// anew then. A head that is lost anyway is told of as lost.
+func (p *planner) recreate() bool {
+	strategy := p.cluster.Spec.UpgradeStrategy
+	if strategy == nil || strategy.Type != v1alpha1.UpgradeRecreate || p.head == nil || p.head.leaving() {
+		return false
 	}
-}
-
-// serves tells whether a Service has what is wanted of it; what others added stays.
-func serves(seen, wanted *corev1.Service) bool {
-	for key, value := range wanted.Labels {
-		if seen.Labels[key] != value {
-			return false
-		}
+	old := outdated(p.cluster, p.seen.Pods, p.Epoch)
+	if len(old) == 0 {
+		return false
 	}
-	ports := slices.Clone(seen.Spec.Ports)
-	for i := range ports {
-		ports[i].NodePort = 0
-	}
-	return maps.Equal(seen.Spec.Selector, wanted.Spec.Selector) && equality.Semantic.DeepEqual(ports, wanted.Spec.Ports) &&
-		seen.Spec.PublishNotReadyAddresses == wanted.Spec.PublishNotReadyAddresses
+	p.beginEpoch(telemetry.Event{Finding: reason.Recreating.Of(p.Epoch + 1), Action: "Recreate"})
+	return true
 }
 
 // token sees to the token's Secret. A living head has read its token, so a new one would
 // only keep new pods out: none is made then.
-func (p *Plan) token(cluster *v1alpha1.ComputeCluster, seen Seen, headLives bool) {
-	switch {
-	case seen.TokenPresence == Ours:
-	case headLives:
-		missing := reason.TokenMissing.Of(naming.TokenSecret(cluster.Name))
-		p.Held, p.Wake = &missing, recheck
-	default:
-		p.Token = Make
+func (p *planner) token() {
+	own := ownSecret(p.cluster)
+	if own != "" {
+		p.wakeIn(tokenLook)
 	}
-}
-
-// head makes the epoch's head where there is none.
-func (p *Plan) head(cluster *v1alpha1.ComputeCluster, head *Pod) {
-	if head != nil {
+	var missing reason.Finding
+	switch {
+	case !pod.TokenRequired(p.cluster), p.seen.Token.Presence == Ours:
+		return
+	case own != "":
+		missing = reason.TokenSecretInvalid.Of(own, p.seen.Token.Lacking)
+	case p.head != nil:
+		missing = reason.TokenMissing.Of(naming.TokenSecret(p.cluster.Name))
+	default:
+		p.Token = true
 		return
 	}
-	p.Head, p.NoteHead = pod.Head(cluster, p.Epoch), true
-	if p.Epoch > 1 {
-		p.Events = append(p.Events, telemetry.Event{Finding: reason.HeadReplaced.Of(p.Head.Name, p.Epoch), Action: "Recover"})
-	}
+	p.Held = &missing
+	p.wakeIn(recheck)
 }
 
-// workers brings each group to its size.
-func (p *Plan) workers(cluster *v1alpha1.ComputeCluster, pods []Pod, now time.Time) {
-	for i := range cluster.Spec.WorkerGroups {
-		group := &cluster.Spec.WorkerGroups[i]
-		bySlot := map[int]Pod{}
-		var taken []scale.Slot
-		for _, worker := range pods {
-			if worker.At.Group != group.Name || worker.At.Epoch != p.Epoch {
-				continue
-			}
-			state, wait := stateOf(worker, now)
-			p.wakeIn(wait)
-			bySlot[worker.At.Slot] = worker
-			taken = append(taken, scale.Slot{Index: worker.At.Slot, State: state})
-		}
-		change := scale.Target(int(replicas(group)), taken)
-		for _, slot := range change.Create {
-			if p.Held == nil {
-				p.Create = append(p.Create, pod.Worker(cluster, group, slot, p.Epoch))
-			}
-		}
-		for _, slot := range change.Remove {
-			p.remove(bySlot[slot.Index], slot.State)
-		}
-	}
-}
-
-// stateOf sorts a worker. One that failed soon after it was made counts as starting for
-// a while, so that its successor does not fail at the same pace.
-func stateOf(worker Pod, now time.Time) (scale.State, time.Duration) {
-	switch {
-	case worker.leaving():
-		return scale.Leaving, 0
-	case worker.finished():
-		if wait := worker.replaceable(now); wait > 0 {
-			return scale.Starting, wait
-		}
-		return scale.Finished, 0
-	case worker.ready():
-		return scale.Ready, 0
-	default:
-		return scale.Starting, 0
-	}
-}
-
-func (p *Plan) remove(worker Pod, state scale.State) {
-	why := "the group has too many"
-	if state == scale.Finished {
-		why = "it has finished"
-		detail := worker.Status.Reason
-		if detail == "" {
-			detail = string(worker.Status.Phase)
-		}
-		p.Events = append(p.Events, telemetry.Event{
-			Finding: reason.WorkerFailed.Of(worker.Name, detail), Action: "Replace", Warning: true,
-		})
-	}
-	p.Delete = append(p.Delete, Removal{Pod: worker, Why: why})
-}
-
-// leftovers deletes what belongs to no group of the spec or to a former epoch.
-func (p *Plan) leftovers(cluster *v1alpha1.ComputeCluster, pods []Pod) {
-	for _, left := range pods {
+// leftovers deletes what belongs to a former epoch, and lets those go whose group is gone
+// from the spec.
+func (p *planner) leftovers() {
+	for _, left := range p.seen.Pods {
 		switch {
 		case left.leaving():
 		case left.At.Epoch != p.Epoch:
-			grace := lostGrace
-			p.Delete = append(p.Delete, Removal{Pod: left, GraceSeconds: &grace, Why: "its epoch is over"})
-		case left.At.Group != "" && pod.FindGroup(cluster, left.At.Group) == nil:
-			p.Delete = append(p.Delete, Removal{Pod: left, Why: "its group is gone from the spec"})
+			p.Delete = append(p.Delete, Removal{Pod: left, GraceSeconds: grace(lostGrace), Why: "its epoch is over"})
+		case left.At.Group != "" && pod.FindGroup(p.cluster, left.At.Group) == nil && !left.draining():
+			p.exit(left, exitRemoved)
 		}
 	}
 }
 
-func (p *Plan) wakeIn(wait time.Duration) {
-	if wait > 0 && (p.Wake == 0 || wait < p.Wake) {
-		p.Wake = wait
-	}
-}
+func grace(seconds int64) *int64 { return &seconds }

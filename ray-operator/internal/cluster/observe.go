@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
@@ -36,26 +38,58 @@ const (
 	Foreign
 )
 
-// Pod is a pod of the cluster with its place.
-type Pod struct {
-	*corev1.Pod
-	At naming.Place
-}
-
 // Seen is all that a pass knows of the world. Pods are the cluster's own, by owner
 // UID, in the order of their names.
 type Seen struct {
-	Pods    []Pod
-	Service *corev1.Service
-	// ServicePresence and TokenPresence tell whose the objects are.
-	ServicePresence Presence
-	TokenPresence   Presence
+	Pods []Pod
+	// Fixtures are the objects of fixed names, by their kind.
+	Fixtures map[string]Standing
+	// Token is the Secret with the cluster's token.
+	Token Token
+	// Claims are the claims of workers' slots, by name.
+	Claims map[string]*corev1.PersistentVolumeClaim
+	// Nodes are those that the pods are on, by name; none where they are not watched.
+	Nodes map[string]Node
+	// Ray is what the head said last.
+	Ray Ray
+	// Events are those of pods whose containers could not be made so far, by pod UID.
+	Events map[types.UID][]corev1.Event
 	// Record is valid when RecordError is nil.
 	Record      Record
 	RecordError error
 	// RecordMissing tells that the record was not in its annotation and comes from
 	// what mirrors it.
 	RecordMissing bool
+}
+
+// going tells whether something of a fixed name is on its way out and has to be waited for.
+func (s Seen) going() bool {
+	for _, standing := range s.Fixtures {
+		if standing.Presence == Going {
+			return true
+		}
+	}
+	return s.Token.Presence == Going
+}
+
+// claimsOf are the claims of a group by slot, in the order of slots and names.
+func (s Seen) claimsOf(group string) []*corev1.PersistentVolumeClaim {
+	var claims []*corev1.PersistentVolumeClaim
+	for _, claim := range s.Claims {
+		if claim.Labels[v1alpha1.LabelGroup] == group && claim.DeletionTimestamp == nil {
+			claims = append(claims, claim)
+		}
+	}
+	slices.SortFunc(claims, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
+	return claims
+}
+
+// Node is what matters of a Kubernetes node.
+type Node struct {
+	// Going is the taint by which it announces that it is about to go, empty if it stays.
+	Going string
+	// Cordoned is since when it takes no new pods, zero if it does.
+	Cordoned time.Time
 }
 
 // observe reads the world; it writes nothing.
@@ -75,26 +109,111 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 	seen.Record, seen.RecordError = recall(cluster, pods)
 	_, recorded := cluster.Annotations[v1alpha1.AnnotationRecord]
 	seen.RecordMissing = !recorded
-	if err := r.confirmHead(ctx, cluster, &seen); err != nil {
-		return seen, err
+	for _, look := range []func(context.Context, *v1alpha1.ComputeCluster, *Seen) error{
+		r.confirmHead, r.seeFixtures, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeToken,
+	} {
+		if err := look(ctx, cluster, &seen); err != nil {
+			return seen, err
+		}
 	}
+	return seen, nil
+}
 
-	var service corev1.Service
-	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.HeadService(cluster.Name)}
-	if seen.ServicePresence, err = presence(r.Client.Get(ctx, key, &service), &service, cluster); err != nil {
-		return seen, fmt.Errorf("read Service %s: %w", key, err)
+func (r *Reconciler) seeFixtures(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+	seen.Fixtures = make(map[string]Standing, len(fixtures))
+	for i := range fixtures {
+		f := &fixtures[i]
+		obj, key := f.empty(), types.NamespacedName{Namespace: cluster.Namespace, Name: f.name(cluster.Name)}
+		found, err := presence(r.Client.Get(ctx, key, obj), obj, cluster)
+		if err != nil {
+			return fmt.Errorf("read %s %s: %w", f.kind, key, err)
+		}
+		if found != Absent {
+			seen.Fixtures[f.kind] = Standing{Presence: found, Object: obj}
+		}
 	}
-	if seen.ServicePresence == Ours {
-		seen.Service = &service
+	return nil
+}
+
+func (r *Reconciler) seeClaims(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+	if !claiming(cluster) {
+		return nil
 	}
-	seen.TokenPresence, err = r.token(ctx, cluster, seen)
-	return seen, err
+	var list corev1.PersistentVolumeClaimList
+	labels := client.MatchingLabels(naming.ClusterSelector(cluster.Name))
+	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), labels); err != nil {
+		return fmt.Errorf("list the claims of %s: %w", cluster.Name, err)
+	}
+	seen.Claims = map[string]*corev1.PersistentVolumeClaim{}
+	for i := range list.Items {
+		if kube.IsOwned(&list.Items[i], cluster.UID) {
+			seen.Claims[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	return nil
+}
+
+func claiming(cluster *v1alpha1.ComputeCluster) bool {
+	return slices.ContainsFunc(cluster.Spec.WorkerGroups, func(g v1alpha1.WorkerGroup) bool { return len(g.VolumeClaimTemplates) > 0 })
+}
+
+func (r *Reconciler) seeNodes(ctx context.Context, _ *v1alpha1.ComputeCluster, seen *Seen) error {
+	if !r.WatchNodes {
+		return nil
+	}
+	seen.Nodes = map[string]Node{}
+	for _, p := range seen.Pods {
+		name := p.Spec.NodeName
+		if _, known := seen.Nodes[name]; known || name == "" {
+			continue
+		}
+		var node corev1.Node
+		if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &node); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read node %s: %w", name, err)
+		} else if err == nil {
+			seen.Nodes[name] = nodeOf(&node)
+		}
+	}
+	return nil
+}
+
+// maxEventReads is for how many pods events are read in a pass: what keeps one pod's
+// volumes away keeps those of its siblings.
+const maxEventReads = 3
+
+// seeEvents reads what the kubelet told of pods that it could not make containers for:
+// nothing else says why.
+func (r *Reconciler) seeEvents(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+	now := r.Clock.Now()
+	for _, p := range seen.Pods {
+		if len(seen.Events) >= maxEventReads || !diagnose.NeedsEvents(p.Pod, now) {
+			continue
+		}
+		var list corev1.EventList
+		about := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.uid", string(p.UID))}
+		if err := r.Live.List(ctx, &list, client.InNamespace(cluster.Namespace), about); err != nil {
+			return fmt.Errorf("list the events of pod %s: %w", p.Name, err)
+		}
+		if seen.Events == nil {
+			seen.Events = map[types.UID][]corev1.Event{}
+		}
+		seen.Events[p.UID] = list.Items
+	}
+	return nil
+}
+
+// seeRay recalls what the head said last, if it is the head that is there now.
+func (r *Reconciler) seeRay(_ context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+	if head := headOf(seen.Pods, seen.Record.Epoch); head != nil && r.Heads != nil {
+		seen.Ray = r.Heads.Last(client.ObjectKeyFromObject(cluster), head.UID)
+	}
+	return nil
 }
 
 // confirmHead asks the API server for the head that the record names where the cache
 // does not have it: a cache of pods that is late must not end a living head's epoch.
 func (r *Reconciler) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
-	if seen.RecordError != nil || seen.Record.HeadUID == "" || headOf(seen.Pods, seen.Record.Epoch) != nil {
+	if seen.RecordError != nil || seen.Record.HeadUID == "" || headOf(seen.Pods, seen.Record.Epoch) != nil || seen.Record.Suspended.Cause != "" {
 		return nil
 	}
 	at := naming.Place{Epoch: seen.Record.Epoch}
@@ -112,22 +231,6 @@ func (r *Reconciler) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeC
 		seen.Pods = append(seen.Pods, Pod{Pod: &head, At: at})
 	}
 	return nil
-}
-
-// token looks whether the token's Secret is there. The operator has no right to list
-// Secrets, so this is a live read; it is spared where the plan would make no pod.
-func (r *Reconciler) token(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen) (Presence, error) {
-	seen.TokenPresence = Ours
-	if plan := Decide(cluster, seen, r.Clock.Now()); plan.Head == nil && len(plan.Create) == 0 {
-		return Ours, nil
-	}
-	var secret corev1.Secret
-	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.TokenSecret(cluster.Name)}
-	found, err := presence(r.Live.Get(ctx, key, &secret), &secret, cluster)
-	if err != nil {
-		return found, fmt.Errorf("read Secret %s: %w", key, err)
-	}
-	return found, nil
 }
 
 func (r *Reconciler) ownedPods(ctx context.Context, namespace string, owner types.UID) ([]corev1.Pod, error) {
@@ -157,75 +260,29 @@ func presence(err error, obj client.Object, cluster *v1alpha1.ComputeCluster) (P
 	}
 }
 
-// leaving tells whether a pod is on its way out.
-func (p Pod) leaving() bool { return p.DeletionTimestamp != nil }
-
-// finished tells whether a pod has ended as a whole and will not run again.
-func (p Pod) finished() bool {
-	return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+// goingTaints are those by which autoscalers and cloud providers announce that a node is
+// about to go: Cluster Autoscaler, Karpenter, Google's and Amazon's notices of preemption
+// and maintenance, Azure's, and a node that is being shut down.
+var goingTaints = []string{
+	"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption",
+	"cloud.google.com/impending-node-termination", "aws-node-termination-handler/spot-itn",
+	"aws-node-termination-handler/asg-lifecycle-termination", "aws-node-termination-handler/rebalance-recommendation",
+	"aws-node-termination-handler/scheduled-maintenance", "remediation.aks.azure.com/unschedulable",
+	"node.cloudprovider.kubernetes.io/shutdown", corev1.TaintNodeOutOfService,
 }
 
-// ready tells whether the kubelet found the pod ready and it is to stay.
-func (p Pod) ready() bool {
-	condition := p.readiness()
-	return !p.leaving() && !p.finished() && condition != nil && condition.Status == corev1.ConditionTrue
-}
-
-// readySince is when the kubelet found the pod ready, zero if it did not or does not say.
-func (p Pod) readySince() time.Time {
-	if condition := p.readiness(); condition != nil && p.ready() {
-		return condition.LastTransitionTime.Time
-	}
-	return time.Time{}
-}
-
-func (p Pod) readiness() *corev1.PodCondition {
-	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == corev1.PodReady {
-			return &p.Status.Conditions[i]
+func nodeOf(node *corev1.Node) Node {
+	var seen Node
+	for _, taint := range node.Spec.Taints {
+		if slices.Contains(goingTaints, taint.Key) {
+			seen.Going = taint.Key
+		}
+		if taint.Key == corev1.TaintNodeUnschedulable && taint.TimeAdded != nil {
+			seen.Cordoned = taint.TimeAdded.Time
 		}
 	}
-	return nil
-}
-
-// endedAt is when the pod's Ray container last ended, zero if it never did.
-func (p Pod) endedAt() time.Time {
-	for _, container := range p.Status.ContainerStatuses {
-		if container.Name != v1alpha1.ContainerRay {
-			continue
-		}
-		if ended := container.State.Terminated; ended != nil {
-			return ended.FinishedAt.Time
-		}
-		if ended := container.LastTerminationState.Terminated; ended != nil {
-			return ended.FinishedAt.Time
-		}
+	if node.Spec.Unschedulable && seen.Cordoned.IsZero() {
+		seen.Cordoned = node.CreationTimestamp.Time // nobody says since when
 	}
-	return time.Time{}
-}
-
-// replaceable tells how long a finished pod stays before it is replaced: so that a pod
-// which fails at once, again and again, comes at most once in retryPeriod.
-func (p Pod) replaceable(now time.Time) time.Duration {
-	return max(0, p.CreationTimestamp.Add(retryPeriod).Sub(now))
-}
-
-const retryPeriod = 10 * time.Second
-
-func alive(pods []Pod) int {
-	count := 0
-	for _, pod := range pods {
-		if !pod.leaving() && !pod.finished() {
-			count++
-		}
-	}
-	return count
-}
-
-// replicas is the wanted size of a group; 1 where the schema's default did not fill it.
-func replicas(group *v1alpha1.WorkerGroup) int32 {
-	if group.Replicas == nil {
-		return 1
-	}
-	return *group.Replicas
+	return seen
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -18,22 +19,41 @@ type Plan struct {
 	Stalled *reason.Finding
 	// Record is written before anything else, if not nil.
 	Record *Record
+	// Began is told once the record is written, if not nil.
+	Began *telemetry.Event
 	// Epoch is the epoch that the plan works for.
 	Epoch int64
-	// Token and Service say what to do about the Secret and the Service.
-	Token   Act
-	Service Act
+	// Token asks for the token's Secret to be made; Fixtures are what to do about the
+	// other objects of fixed names.
+	Token    bool
+	Fixtures []Fixing
 	// Head is the head pod to create, if not nil.
 	Head *corev1.Pod
 	// NoteHead asks to record the head's UID once it is known.
 	NoteHead bool
-	// Create holds the workers to create, Delete the pods to delete.
-	Create []*corev1.Pod
-	Delete []Removal
+	// Create holds the workers to create, by group, and Claims what they claim.
+	Create []Filling
+	// Exits holds the workers whose planned exit begins, Delete the pods to delete, and
+	// Release the claims that no slot needs any more.
+	Exits   []Leave
+	Delete  []Removal
+	Release []*corev1.PersistentVolumeClaim
+	// End asks to delete the cluster itself; the event is told then.
+	End *telemetry.Event
 	// Held says why wanted pods are not created now; the rest of the plan goes on.
 	Held *reason.Finding
-	// Events are what to tell people once the plan was carried out.
-	Events []telemetry.Event
+	// Conflict names an object of others' in the place of one that the cluster can do
+	// without.
+	Conflict *reason.Finding
+	// Rolling says what a rolling replacement does or waits for, if there is one.
+	Rolling *reason.Finding
+	// Suspended tells that the cluster shall have no pods.
+	Suspended bool
+	// IdleSince is since when nobody uses the cluster, where an idle policy asks, and
+	// IdleAt when it will act.
+	IdleSince, IdleAt time.Time
+	// Ask is what shall be asked of the head meanwhile.
+	Ask Ask
 	// Wake is after how long to look again though nothing happened; 0 is never.
 	Wake time.Duration
 }
@@ -42,13 +62,37 @@ type Plan struct {
 type Act int
 
 const (
-	// Keep leaves it as it is.
-	Keep Act = iota
 	// Make creates it.
-	Make
-	// Mend applies the fields that differ.
+	Make Act = iota
+	// Mend applies what is wanted of it.
 	Mend
+	// Remove deletes it.
+	Remove
 )
+
+// String is the verb.
+func (a Act) String() string { return [...]string{"create", "mend", "delete"}[a] }
+
+// Fixing is what to do about one object of a fixed name.
+type Fixing struct {
+	Act  Act
+	Kind string
+	// Wanted is nil where it is removed, Seen where it is made.
+	Wanted, Seen client.Object
+}
+
+// Filling is the pods to create in a group, with the claims that they need.
+type Filling struct {
+	Group  string
+	Claims []*corev1.PersistentVolumeClaim
+	Pods   []*corev1.Pod
+}
+
+// Leave begins a worker's planned exit.
+type Leave struct {
+	Pod  Pod
+	Exit Exit
+}
 
 // Removal is a pod to delete.
 type Removal struct {
@@ -57,13 +101,18 @@ type Removal struct {
 	GraceSeconds *int64
 	// Why, for the log.
 	Why string
+	// Event is told once it was deleted, if not nil.
+	Event *telemetry.Event
 }
 
 // Empty tells whether the plan writes nothing.
 func (p Plan) Empty() bool {
-	return p.Record == nil && p.Token == Keep && p.Service == Keep && p.Head == nil && !p.NoteHead &&
-		len(p.Create) == 0 && len(p.Delete) == 0
+	return p.Record == nil && !p.Token && len(p.Fixtures) == 0 && p.Head == nil && !p.NoteHead && p.End == nil &&
+		len(p.Create)+len(p.Exits)+len(p.Delete)+len(p.Release) == 0
 }
+
+// Makes tells whether the plan creates a pod.
+func (p Plan) Makes() bool { return p.Head != nil || len(p.Create) > 0 }
 
 // String is the plan in one line, for logs.
 func (p Plan) String() string {
@@ -71,30 +120,44 @@ func (p Plan) String() string {
 		return "stalled: " + p.Stalled.Code
 	}
 	var parts []string
+	add := func(format string, values ...any) { parts = append(parts, fmt.Sprintf(format, values...)) }
 	if p.Record != nil {
-		parts = append(parts, "record "+p.Record.String())
+		add("record %s", p.Record)
 	}
-	if p.Token == Make {
-		parts = append(parts, "create Secret")
+	if p.Token {
+		add("create Secret")
 	}
-	switch p.Service {
-	case Make:
-		parts = append(parts, "create Service")
-	case Mend:
-		parts = append(parts, "mend Service")
-	case Keep:
+	for _, fixing := range p.Fixtures {
+		add("%s %s", fixing.Act, fixing.Kind)
 	}
 	if p.Head != nil {
-		parts = append(parts, "create head "+p.Head.Name)
+		add("create head %s", p.Head.Name)
 	}
 	if p.NoteHead {
-		parts = append(parts, "record the head's UID")
+		add("record the head's UID")
 	}
-	for _, pod := range p.Create {
-		parts = append(parts, "create "+pod.Name)
+	for _, filling := range p.Create {
+		for _, pod := range filling.Pods {
+			add("create %s", pod.Name)
+		}
+	}
+	for _, leave := range p.Exits {
+		add("drain %s (%s)", leave.Pod.Name, leave.Exit.Why)
 	}
 	for _, removal := range p.Delete {
-		parts = append(parts, fmt.Sprintf("delete %s (%s)", removal.Pod.Name, removal.Why))
+		add("delete %s (%s)", removal.Pod.Name, removal.Why)
+	}
+	for _, claim := range p.Release {
+		add("delete claim %s", claim.Name)
+	}
+	if p.End != nil {
+		add("delete the cluster")
 	}
 	return strings.Join(parts, ", ")
+}
+
+func (p *Plan) wakeIn(wait time.Duration) {
+	if wait > 0 && (p.Wake == 0 || wait < p.Wake) {
+		p.Wake = wait
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,20 +25,47 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
-// Reconciler reconciles ComputeClusters.
+// Reconciler reconciles ComputeClusters. Its Told must not be shared.
 type Reconciler struct {
 	// Client reads from the cache.
 	Client client.Client
 	// Live reads past the cache.
 	Live   client.Reader
 	Writer *kube.Writer
-	Events telemetry.Recorder
-	Clock  clock.PassiveClock
+	// Heads asks live heads in the background; without it none is ever asked.
+	Heads   Heads
+	Events  telemetry.Recorder
+	Metrics *telemetry.Metrics
+	Clock   clock.PassiveClock
+	// Site is what the installation knows of itself.
+	Site desired.Site
+	// WatchNodes tells whether nodes may be read.
+	WatchNodes bool
+	// Told remembers which statuses wait.
+	Told Told
+}
+
+// Heads asks live heads in the background and keeps their last answers.
+type Heads interface {
+	// Want says what to ask of a cluster's head from now on; asking for nothing ends it.
+	Want(cluster types.NamespacedName, head HeadAddress, ask Ask)
+	// Last is what the head of that UID said last.
+	Last(cluster types.NamespacedName, head types.UID) Ray
+}
+
+// HeadAddress is how to reach a head: by the address of the pod itself, and by the token
+// in the Secret of that name in the pod's namespace, if any.
+type HeadAddress struct {
+	UID         types.UID
+	IP          string
+	TokenSecret string
 }
 
 // Reconcile does one pass over one cluster.
@@ -45,37 +73,73 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var cluster v1alpha1.ComputeCluster
 	if err := r.Client.Get(ctx, request.NamespacedName, &cluster); err != nil {
 		if apierrors.IsNotFound(err) {
+			r.forget(request.NamespacedName)
 			return ctrl.Result{}, r.hasten(ctx, request.NamespacedName)
 		}
 		return ctrl.Result{}, fmt.Errorf("read ComputeCluster %s: %w", request, err)
 	}
-	if cluster.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil // the garbage collector is at it, or someone else's finalizer
+	others := cluster.Spec.ManagedBy != "" && cluster.Spec.ManagedBy != v1alpha1.ManagedByOperator
+	if cluster.DeletionTimestamp != nil || others {
+		r.forget(request.NamespacedName) // the garbage collector is at it, or another controller
+		return ctrl.Result{}, nil
 	}
 	seen, err := r.observe(ctx, &cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	now := r.Clock.Now()
-	plan := Decide(&cluster, seen, now)
+	plan := Decide(&cluster, seen, r.Site, now)
 	outcome := r.apply(ctx, &cluster, seen, plan)
-	told := r.tell(ctx, &cluster, Status(&cluster, seen, plan, outcome, now))
-	if outcome.Err == nil {
-		for _, event := range plan.Events {
-			r.Events.Record(&cluster, event)
-		}
+	r.ask(request.NamespacedName, &cluster, seen, plan)
+	wait, told := r.tell(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
+	plan.wakeIn(wait)
+	for _, event := range outcome.Events {
+		r.Events.Record(&cluster, event)
 	}
 	return result(plan, errors.Join(outcome.Err, told))
 }
 
-// tell writes the status if it differs in meaning from the one there is.
-func (r *Reconciler) tell(ctx context.Context, cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus) error {
+// forget ends what is kept in memory about a cluster.
+func (r *Reconciler) forget(cluster types.NamespacedName) {
+	r.Told.forget(cluster)
+	if r.Heads != nil {
+		r.Heads.Want(cluster, HeadAddress{}, Ask{})
+	}
+}
+
+// ask says what is wanted of the head from now on.
+func (r *Reconciler) ask(name types.NamespacedName, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) {
+	if r.Heads == nil {
+		return
+	}
+	head := headOf(seen.Pods, plan.Epoch)
+	if head == nil || head.Status.PodIP == "" {
+		plan.Ask, head = Ask{}, &Pod{Pod: &corev1.Pod{}}
+	}
+	r.Heads.Want(name, HeadAddress{UID: head.UID, IP: head.Status.PodIP, TokenSecret: pod.TokenSecret(cluster)}, plan.Ask)
+}
+
+// tell writes the status if it differs in meaning from the one there is, or says after
+// how long it is to be written.
+func (r *Reconciler) tell(
+	ctx context.Context, cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus, now time.Time,
+) (time.Duration, error) {
+	name := client.ObjectKeyFromObject(cluster)
 	if equality.Semantic.DeepEqual(cluster.Status, status) {
-		return nil
+		r.Told.forget(name)
+		return 0, nil
+	}
+	if wait := r.Told.wait(name, now); wait > 0 && !urgent(cluster.Status, status) {
+		return wait, nil
 	}
 	wanted := cluster.DeepCopy()
 	wanted.Status = status
-	return r.Writer.Status(ctx, cluster, wanted)
+	if err := r.Writer.Status(ctx, cluster, wanted); err != nil {
+		return 0, err
+	}
+	r.Told.forget(name)
+	r.Metrics.Changed(cluster, &status, now)
+	return 0, nil
 }
 
 // conflictRetry is how soon to look again after something changed under a pass.

@@ -3,12 +3,16 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // recordVersion is the version of the record's form; recordLimit its largest size in
@@ -26,7 +30,28 @@ type Record struct {
 	Epoch int64 `json:"epoch"`
 	// HeadUID is the UID of the epoch's head pod, empty until it was made.
 	HeadUID types.UID `json:"headUID,omitempty"`
+	// Suspended is there from before the first pod is deleted until the cluster resumes.
+	Suspended Suspension `json:"suspended,omitzero"`
 }
+
+// Causes of a suspension.
+const (
+	suspendedBySpec = "Spec"
+	suspendedIdle   = "Idle"
+)
+
+// Suspension says why a cluster has no pods, and for one that its idle policy suspended,
+// what it looked like then: a change of either wakes it.
+type Suspension struct {
+	Cause      string `json:"cause"`
+	Generation int64  `json:"generation,omitempty"`
+	// Since is since when the cluster was idle, in seconds of Unix time.
+	Since int64 `json:"since,omitempty"`
+	// Resume is a hash of the value of the annotation heliostat.dev/resume.
+	Resume string `json:"resume,omitempty"`
+}
+
+func (s Suspension) since() time.Time { return time.Unix(s.Since, 0) }
 
 // String is the annotation's text.
 func (r Record) String() string {
@@ -62,6 +87,7 @@ func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (Record, error)
 		if head := cluster.Status.Head; head != nil {
 			record.HeadUID = types.UID(head.UID)
 		}
+		record.Suspended = mirrored(cluster)
 		return record, nil
 	}
 	for i := range pods {
@@ -70,4 +96,17 @@ func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (Record, error)
 		}
 	}
 	return record, nil
+}
+
+// mirrored is the suspension as the status tells of it.
+func mirrored(cluster *v1alpha1.ComputeCluster) Suspension {
+	told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
+	switch {
+	case told == nil || told.Status != metav1.ConditionTrue:
+		return Suspension{}
+	case told.Reason == reason.SuspendedIdle.Code:
+		return Suspension{Cause: suspendedIdle, Generation: told.ObservedGeneration, Resume: resumption(cluster)}
+	default:
+		return Suspension{Cause: suspendedBySpec}
+	}
 }

@@ -10,6 +10,7 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -17,8 +18,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -82,11 +86,80 @@ func (w *Writer) empty(obj client.Object) (client.Object, error) {
 	return fresh.(client.Object), nil //nolint:forcetypeassert // the scheme gave the type of a client.Object
 }
 
-// Apply brings the fields of an apply configuration in. It must carry the UID of the
-// object seen, so that it can never make a new one or change a successor.
-func (w *Writer) Apply(ctx context.Context, config runtime.ApplyConfiguration, what string) error {
-	err := w.Client.Apply(ctx, config, client.FieldOwner(FieldOwner), client.ForceOwnership, client.DisableReadYourWritesConsistency)
-	return fault.Wrap(err, "apply %s", what)
+// Mend brings an object that was seen to what is wanted of it by server-side apply, bound
+// to its UID. What was wanted before and is not any more goes; what others set stays.
+// That the object is gone, or another has its name by now, is success.
+func (w *Writer) Mend(ctx context.Context, seen, wanted client.Object) error {
+	live, err := w.empty(wanted)
+	if err != nil {
+		return err
+	}
+	switch err := w.Live.Get(ctx, client.ObjectKeyFromObject(seen), live); {
+	case apierrors.IsNotFound(err) || err == nil && live.GetUID() != seen.GetUID():
+		return nil
+	case err != nil:
+		return fmt.Errorf("read %s: %w", w.describe(seen), err)
+	}
+	// What was created by POST is owned by an update, of which an apply takes nothing away.
+	upgrade, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldOwner), FieldOwner)
+	if err != nil {
+		return fmt.Errorf("take over the fields of %s: %w", w.describe(seen), err)
+	}
+	if upgrade != nil {
+		patch := client.RawPatch(types.JSONPatchType, upgrade)
+		if err := w.Client.Patch(ctx, live, patch, client.FieldOwner(FieldOwner)); err != nil {
+			return fault.Wrap(err, "take over the fields of %s", w.describe(seen))
+		}
+	}
+	config, err := w.configuration(wanted, seen.GetUID())
+	if err != nil {
+		return err
+	}
+	err = w.Client.Apply(ctx, config, client.FieldOwner(FieldOwner), client.ForceOwnership)
+	return fault.Wrap(err, "mend %s", w.describe(seen))
+}
+
+// configuration is an object as server-side apply takes it, bound to a UID.
+func (w *Writer) configuration(obj client.Object, uid types.UID) (runtime.ApplyConfiguration, error) {
+	gvk, err := apiutil.GVKForObject(obj, w.Client.Scheme())
+	if err != nil {
+		return nil, fmt.Errorf("find the kind of %T: %w", obj, err)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("convert %s: %w", w.describe(obj), err)
+	}
+	delete(fields, "status")
+	config := &unstructured.Unstructured{Object: fields}
+	config.SetGroupVersionKind(gvk)
+	config.SetUID(uid)
+	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
+	return client.ApplyConfigurationFromUnstructured(config), nil
+}
+
+// Note sets an annotation of the very object that was seen, whatever else of it has
+// changed since. That it is gone, or another has its name by now, is success.
+func (w *Writer) Note(ctx context.Context, obj client.Object, key, value string) error {
+	change, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": obj.GetUID(), "annotations": map[string]string{key: value},
+	}})
+	if err != nil {
+		return fmt.Errorf("annotate %s: %w", w.describe(obj), err)
+	}
+	noted := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of its original
+	err = w.Client.Patch(ctx, noted, client.RawPatch(types.MergePatchType, change), client.FieldOwner(FieldOwner))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fault.Wrap(err, "annotate %s", w.describe(obj))
+}
+
+// DeleteSeen removes the object as it was seen: if anything of it has changed since, it
+// fails with a conflict and nothing is deleted. That it is gone already is success.
+func (w *Writer) DeleteSeen(ctx context.Context, obj client.Object) error {
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	options := &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+	return fault.Wrap(client.IgnoreNotFound(w.Client.Delete(ctx, obj, options)), "delete %s", w.describe(obj))
 }
 
 // Delete removes the very object that was judged. That it is gone already, or that

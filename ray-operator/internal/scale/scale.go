@@ -1,11 +1,12 @@
 // Package scale is the arithmetic of replicas: which slots of a group to fill and
 // which to empty.
 //
-// In: how many workers a group shall have, and the slots that are taken. Out: the
-// slots to create and the workers to remove, in the order in which to do it.
+// In: how many replicas a group shall have, of how many hosts each, and the slots that
+// are taken. Out: the slots to create and the workers to remove, in the order in which
+// to do it.
 //
-// It is pure, and it never counts a leaving worker as present: that only keeps its
-// slot busy, so a worker that hangs while terminating never blocks scaling.
+// It is pure, and it never counts a worker that leaves or drains as present: that only
+// keeps its slot busy, so a worker that hangs while terminating never blocks scaling.
 package scale
 
 import (
@@ -24,15 +25,23 @@ const (
 	Starting
 	// Ready has joined.
 	Ready
-	// Leaving is on its way out.
+	// Draining is on its planned exit and still at work; Leaving is on its way out.
+	Draining
 	Leaving
 )
 
 // Slot is a taken slot of a group.
 type Slot struct {
-	// Index counts from 0.
+	// Index counts from 0; with h hosts per replica, replica r has the slots from r·h.
 	Index int
 	State State
+	// Retire asks for a planned exit, whether there are too many or not.
+	Retire bool
+	// Busy tells that Ray has work on it: idle ones go first.
+	Busy bool
+	// Abandoned tells, of a replica with several hosts, that it has waited too long for
+	// those that are missing.
+	Abandoned bool
 }
 
 // Change is what brings a group to its size.
@@ -43,33 +52,113 @@ type Change struct {
 	Remove []Slot
 }
 
-// Target works out the change that leaves wanted workers alive. Finished ones are
-// always removed; a negative wanted counts as 0. The same input gives the same
-// change, whatever the order of taken.
-func Target(wanted int, taken []Slot) Change {
+// replica is the slots of one replica.
+type replica struct {
+	index int
+	slots []Slot
+}
+
+// Target works out the change that leaves wanted replicas of hosts workers each alive.
+// Finished workers are always removed, and with one all the others of its replica;
+// those asked to retire as well. A negative wanted counts as 0, fewer than one host as
+// one. The same input gives the same change, whatever the order of taken.
+func Target(wanted, hosts int, taken []Slot) Change {
+	wanted, hosts = max(0, wanted), max(1, hosts)
 	var change Change
-	busy := make(map[int]bool, len(taken))
-	alive := make([]Slot, 0, len(taken))
-	for _, slot := range taken {
-		busy[slot.Index] = true
-		switch slot.State {
-		case Finished:
-			change.Remove = append(change.Remove, slot)
-		case Starting, Ready:
-			alive = append(alive, slot)
-		case Leaving:
+	var alive []replica
+	busy := map[int]bool{}
+	for _, r := range replicas(hosts, taken) {
+		busy[r.index] = true
+		if leaves, remove := r.leaves(hosts); leaves {
+			change.Remove = append(change.Remove, remove...)
+		} else {
+			alive = append(alive, r)
 		}
 	}
-	slices.SortFunc(alive, func(a, b Slot) int {
-		return cmp.Or(cmp.Compare(a.State, b.State), cmp.Compare(b.Index, a.Index))
+	slices.SortStableFunc(change.Remove, func(a, b Slot) int {
+		return cmp.Or(cmp.Compare(min(a.State, Starting), min(b.State, Starting)), cmp.Compare(a.Index, b.Index))
 	})
-	slices.SortFunc(change.Remove, func(a, b Slot) int { return cmp.Compare(a.Index, b.Index) })
-	surplus := max(0, len(alive)-max(0, wanted))
-	change.Remove = append(change.Remove, alive[:surplus]...)
-	for index := 0; len(change.Create) < wanted-len(alive); index++ {
+	slices.SortFunc(alive, firstToGo)
+	surplus := max(0, len(alive)-wanted)
+	for _, r := range alive[:surplus] {
+		change.Remove = append(change.Remove, r.slots...)
+	}
+	for _, r := range alive[surplus:] {
+		change.Create = append(change.Create, r.missing(hosts)...)
+	}
+	for index, count := 0, len(alive); count < wanted; index++ {
 		if !busy[index] {
-			change.Create = append(change.Create, index)
+			change.Create = append(change.Create, replica{index: index}.missing(hosts)...)
+			count++
 		}
 	}
+	slices.Sort(change.Create)
 	return change
+}
+
+// replicas sorts slots into their replicas, both by index.
+func replicas(hosts int, taken []Slot) []replica {
+	sorted := slices.SortedFunc(slices.Values(taken), func(a, b Slot) int { return cmp.Compare(a.Index, b.Index) })
+	var all []replica
+	for _, slot := range sorted {
+		if index := slot.Index / hosts; len(all) == 0 || all[len(all)-1].index != index {
+			all = append(all, replica{index: index})
+		}
+		last := &all[len(all)-1]
+		last.slots = append(last.slots, slot)
+	}
+	return all
+}
+
+// leaves tells whether the replica goes as a whole, and which of its workers still have
+// to be removed: one of them ended, leaves, or shall retire; or one is missing beside
+// others that had joined, or that have waited for it too long.
+func (r replica) leaves(hosts int) (bool, []Slot) {
+	var remove []Slot
+	going, joined, abandoned := false, false, false
+	for _, slot := range r.slots {
+		going = going || slot.State == Finished || slot.State >= Draining || slot.Retire
+		joined = joined || slot.State == Ready
+		abandoned = abandoned || slot.Abandoned
+		if slot.State < Draining {
+			remove = append(remove, slot)
+		}
+	}
+	incomplete := len(r.slots) < hosts
+	return going || incomplete && (joined || abandoned), remove
+}
+
+func (r replica) missing(hosts int) []int {
+	var indices []int
+	for index := r.index * hosts; index < (r.index+1)*hosts; index++ {
+		if !slices.ContainsFunc(r.slots, func(s Slot) bool { return s.Index == index }) {
+			indices = append(indices, index)
+		}
+	}
+	return indices
+}
+
+// firstToGo orders replicas by what is lost with them: one that has not joined before
+// one that has, an idle one before one at work, then the highest.
+func firstToGo(a, b replica) int {
+	return cmp.Or(cmp.Compare(a.state(), b.state()), cmp.Compare(a.work(), b.work()), cmp.Compare(b.index, a.index))
+}
+
+// state is that of the replica's slowest worker.
+func (r replica) state() State {
+	state := Ready
+	for _, slot := range r.slots {
+		state = min(state, slot.State)
+	}
+	return state
+}
+
+func (r replica) work() int {
+	count := 0
+	for _, slot := range r.slots {
+		if slot.Busy {
+			count++
+		}
+	}
+	return count
 }

@@ -1,0 +1,273 @@
+package cluster
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// verdict is whether a condition holds, and why.
+type verdict struct {
+	holds bool
+	reason.Finding
+}
+
+// conditions turns numbers and findings into conditions and the phase.
+func (t *teller) conditions() {
+	stalled, held := t.obstacles()
+	head, workers := t.headVerdict(), t.workersVerdict()
+	suspended, suspending := t.suspended()
+	t.set(v1alpha1.ConditionHeadReady, head)
+	t.set(v1alpha1.ConditionWorkersReady, workers)
+	t.set(v1alpha1.ConditionUpToDate, t.upToDate())
+	ready := verdict{head.holds && workers.holds && stalled == nil && held == nil && suspended == nil, t.overall(head, workers)}
+	reconciling := !ready.holds
+	switch {
+	case stalled != nil:
+		ready.Finding, reconciling = *stalled, false
+	case suspended != nil:
+		ready.Finding, reconciling = *suspended, suspending
+	case held != nil:
+		ready.Finding = *held
+	}
+	t.set(v1alpha1.ConditionReady, ready)
+	t.setOr(v1alpha1.ConditionReconciling, reconciling, ready.Finding)
+	t.setOr(v1alpha1.ConditionStalled, stalled != nil, ready.Finding)
+	t.while(v1alpha1.ConditionSuspended, suspended)
+	if suspending {
+		t.set(v1alpha1.ConditionSuspended, verdict{false, *suspended})
+	}
+	if idle := t.idle(); idle != nil && suspended == nil {
+		t.set(v1alpha1.ConditionSuspended, verdict{false, *idle})
+	}
+	t.while(v1alpha1.ConditionNameConflict, t.conflict(stalled))
+	t.while(v1alpha1.ConditionVersionMismatch, t.mismatch())
+	t.status.Phase = t.phase(ready.holds, stalled != nil, suspended != nil, suspending)
+}
+
+// obstacles are what keeps the cluster from being worked on, and what keeps a part of it.
+func (t *teller) obstacles() (stalled, held *reason.Finding) {
+	stalled, held = t.plan.Stalled, t.plan.Held
+	if finding, ok := fault.Finding(t.outcome.Err); ok {
+		stalled = &finding
+	} else if held == nil && t.outcome.Err != nil && fault.Refused(t.outcome.Err) {
+		refusal := t.refusal()
+		held = &refusal
+	}
+	return stalled, held
+}
+
+// refusal is what the API server refused: that of the head before that of the groups, in
+// their order, before anything else.
+func (t *teller) refusal() reason.Finding {
+	if refused := t.outcome.Refused[""]; refused != nil {
+		return diagnose.Refusal("the head pod", refused)
+	}
+	for i := range t.cluster.Spec.WorkerGroups {
+		name := t.cluster.Spec.WorkerGroups[i].Name
+		if refused := t.outcome.Refused[name]; refused != nil {
+			return diagnose.Refusal("workers of "+name, refused)
+		}
+	}
+	return diagnose.Refusal("a part of the cluster", t.outcome.Err)
+}
+
+func (t *teller) headVerdict() verdict {
+	finding, found := diagnose.Worst(t.findings[""]...)
+	refused := t.outcome.Refused[""]
+	switch {
+	case t.head == nil && refused != nil:
+		return verdict{false, diagnose.Refusal("the head pod", refused)}
+	case t.head == nil && found:
+		return verdict{false, finding.About("the former head pod")}
+	case t.head == nil:
+		return verdict{false, reason.HeadMissing.Of()}
+	case t.head.ready():
+		return verdict{true, reason.HeadReady.Of(t.head.Name)}
+	case found && finding.Code != reason.Starting.Code:
+		return verdict{false, finding.About("head pod " + t.head.Name)}
+	case t.head.hasStarted():
+		return verdict{false, reason.HeadUnready.Of(t.head.Name)}
+	default:
+		return verdict{false, reason.HeadStarting.Of(t.head.Name)}
+	}
+}
+
+func (t *teller) workersVerdict() verdict {
+	workers := t.status.Workers
+	complete := !slices.ContainsFunc(t.status.Groups, func(g v1alpha1.GroupStatus) bool { return g.Ready < g.Desired || g.Created > g.Ready })
+	if complete {
+		return verdict{true, reason.WorkersReady.Of(workers.Ready, workers.Desired)}
+	}
+	var findings []reason.Finding
+	for _, group := range t.status.Groups {
+		short := group.Ready < group.Desired || group.Created > group.Ready
+		if short && group.Reason != "" && group.Reason != reason.Starting.Code && group.Reason != reason.Scheduling.Code {
+			findings = append(findings, reason.Finding{Code: group.Reason, Text: group.Message})
+		}
+	}
+	if finding, found := diagnose.Worst(findings...); found {
+		return verdict{false, finding}
+	}
+	return verdict{false, reason.WorkersStarting.Of(workers.Ready, workers.Desired)}
+}
+
+func (t *teller) overall(head, workers verdict) reason.Finding {
+	switch {
+	case !head.holds:
+		return head.Finding
+	case !workers.holds:
+		return workers.Finding
+	default:
+		return reason.AllReady.Of(t.status.Workers.Ready, t.status.Workers.Desired)
+	}
+}
+
+// upToDate tells which pods were built from an earlier spec, or started with another token.
+func (t *teller) upToDate() verdict {
+	old := outdated(t.cluster, t.pods, t.status.Epoch)
+	locked := 0
+	for _, p := range t.pods {
+		started := p.Annotations[v1alpha1.AnnotationToken]
+		if started != "" && t.seen.Token.Hash != "" && started != t.seen.Token.Hash && !made(t.outcome, p) {
+			locked++
+		}
+	}
+	switch {
+	case t.plan.Rolling != nil:
+		return verdict{false, *t.plan.Rolling}
+	case len(old) > 0:
+		return verdict{false, reason.PodsOutdated.Of(len(old), alive(t.pods), listed(old))}
+	case locked > 0:
+		return verdict{false, reason.TokenChanged.Of(pod.TokenSecret(t.cluster), locked, alive(t.pods))}
+	default:
+		return verdict{true, reason.PodsUpToDate.Of()}
+	}
+}
+
+func made(outcome Outcome, p Pod) bool {
+	for _, pod := range outcome.Created {
+		if pod.Name == p.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// suspended says that the cluster is suspended, and whether pods are still going.
+func (t *teller) suspended() (finding *reason.Finding, going bool) {
+	if !t.plan.Suspended {
+		return nil, false
+	}
+	record := t.seen.Record
+	if t.plan.Record != nil {
+		record = *t.plan.Record
+	}
+	found := reason.SuspendedBySpec.Of()
+	if count := len(t.seen.Pods); count > 0 {
+		found, going = reason.Suspending.Of(count), true
+	} else if record.Suspended.Cause == suspendedIdle {
+		found = reason.SuspendedIdle.Of(told(record.Suspended.since()))
+	}
+	return &found, going
+}
+
+// idle says when the idle policy will act, or that it only tells.
+func (t *teller) idle() *reason.Finding {
+	policy := t.cluster.Spec.IdlePolicy
+	if policy == nil || t.plan.IdleAt.IsZero() {
+		return nil
+	}
+	since := told(t.plan.IdleSince)
+	var found reason.Finding
+	switch policy.Action {
+	case v1alpha1.IdleSuspend:
+		found = reason.IdleSoon.Of(since, "suspended", told(t.plan.IdleAt))
+	case v1alpha1.IdleDelete:
+		found = reason.IdleSoon.Of(since, "deleted", told(t.plan.IdleAt))
+	default:
+		if t.plan.IdleAt.After(t.now) {
+			return nil
+		}
+		found = reason.IdleTold.Of(since)
+	}
+	return &found
+}
+
+// conflict is an object of others' that stands in the way.
+func (t *teller) conflict(stalled *reason.Finding) *reason.Finding {
+	switch {
+	case stalled != nil && stalled.Code == reason.NameConflict.Code:
+		return stalled
+	case t.outcome.Conflict != nil:
+		return t.outcome.Conflict
+	default:
+		return t.plan.Conflict
+	}
+}
+
+// mismatch is a pod that refuses to join its head.
+func (t *teller) mismatch() *reason.Finding {
+	for _, group := range t.status.Groups {
+		if group.Reason == reason.VersionMismatch.Code {
+			return &reason.Finding{Code: group.Reason, Text: group.Message}
+		}
+	}
+	return nil
+}
+
+func (t *teller) phase(ready, stalled, suspended, suspending bool) string {
+	switch {
+	case stalled:
+		return v1alpha1.PhaseFailed
+	case suspending:
+		return v1alpha1.PhaseSuspending
+	case suspended:
+		return v1alpha1.PhaseSuspended
+	case t.plan.Rolling != nil && t.plan.Rolling.Code == reason.RollingOut.Code:
+		return v1alpha1.PhaseUpdating
+	case ready:
+		return v1alpha1.PhaseReady
+	case t.head == nil || t.head.Spec.NodeName == "":
+		return v1alpha1.PhasePending
+	case t.status.Epoch > 1:
+		return v1alpha1.PhaseRecovering
+	default:
+		return v1alpha1.PhaseStarting
+	}
+}
+
+// while keeps a condition True while there is a finding, and absent otherwise.
+func (t *teller) while(kind string, finding *reason.Finding) {
+	if finding == nil {
+		meta.RemoveStatusCondition(&t.status.Conditions, kind)
+		return
+	}
+	t.set(kind, verdict{true, *finding})
+}
+
+// setOr sets a condition with the finding while it holds.
+func (t *teller) setOr(kind string, holds bool, finding reason.Finding) {
+	if !holds {
+		finding = reason.Settled.Of()
+	}
+	t.set(kind, verdict{holds, finding})
+}
+
+func (t *teller) set(kind string, v verdict) {
+	value := metav1.ConditionFalse
+	if v.holds {
+		value = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(&t.status.Conditions, metav1.Condition{
+		Type: kind, Status: value, ObservedGeneration: t.status.ObservedGeneration,
+		Reason: v.Code, Message: v.Text, LastTransitionTime: metav1.NewTime(t.now),
+	})
+}

@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// fixture is an object of a fixed name that a cluster has or has not, as its spec says.
+type fixture struct {
+	// kind is for people; it tells fixtures apart.
+	kind string
+	name func(cluster string) string
+	// empty is an object of the kind to read into.
+	empty func() client.Object
+	// wanted builds it, nil where the cluster shall have none.
+	wanted func(p *planner) client.Object
+	// optional tells that the cluster works without it: others' object under its name
+	// is told of, and stops nothing.
+	optional bool
+}
+
+// headService is the kind of the fixture that workers and people reach the head by.
+const headService = "Service"
+
+// fixtures in the order in which they are made. The policy is there before any pod.
+var fixtures = []fixture{
+	{
+		kind: "NetworkPolicy", name: naming.NetworkPolicy, empty: func() client.Object { return &networkingv1.NetworkPolicy{} },
+		wanted: func(p *planner) client.Object { return orNothing(desired.NetworkPolicy(p.cluster, p.site)) },
+	},
+	{
+		kind: headService, name: naming.HeadService, empty: func() client.Object { return &corev1.Service{} },
+		wanted: func(p *planner) client.Object { return desired.HeadService(p.cluster, p.Epoch) },
+	},
+	{
+		kind: "Service of the hosts", name: naming.HostsService, empty: func() client.Object { return &corev1.Service{} },
+		wanted: func(p *planner) client.Object { return orNothing(desired.HostsService(p.cluster)) },
+	},
+	{
+		kind: "Ingress", name: naming.Ingress, empty: func() client.Object { return &networkingv1.Ingress{} },
+		wanted: func(p *planner) client.Object { return orNothing(desired.Ingress(p.cluster)) }, optional: true,
+	},
+	{
+		kind: "PodDisruptionBudget", name: naming.HeadBudget, empty: func() client.Object { return &policyv1.PodDisruptionBudget{} },
+		wanted: (*planner).budget, optional: true,
+	},
+}
+
+// orNothing turns the nil of a type into no object at all.
+func orNothing[T any, P interface {
+	*T
+	client.Object
+}](obj P) client.Object {
+	if obj == nil {
+		return nil
+	}
+	return obj
+}
+
+// Standing is what stands under the name of a fixture.
+type Standing struct {
+	Presence Presence
+	Object   client.Object
+}
+
+// fix chooses what to do about every fixture.
+func (p *planner) fix() {
+	for i := range fixtures {
+		f := &fixtures[i]
+		standing, wanted := p.seen.Fixtures[f.kind], f.wanted(p)
+		switch {
+		case wanted == nil && standing.Presence == Ours:
+			p.Fixtures = append(p.Fixtures, Fixing{Act: Remove, Kind: f.kind, Seen: standing.Object})
+		case wanted == nil:
+		case standing.Presence == Foreign: // one that is not optional has stalled the cluster before
+			conflict := reason.NameConflict.Of(f.kind + " " + wanted.GetName())
+			p.Conflict = &conflict
+		case standing.Presence == Absent:
+			p.Fixtures = append(p.Fixtures, Fixing{Act: Make, Kind: f.kind, Wanted: marked(wanted)})
+		case standing.Presence == Ours:
+			if marked := marked(wanted); !holds(standing.Object, marked) {
+				p.Fixtures = append(p.Fixtures, Fixing{Act: Mend, Kind: f.kind, Wanted: marked, Seen: standing.Object})
+			}
+		}
+	}
+}
+
+// optional tells whether a cluster works without the fixture of a kind.
+func optional(kind string) bool {
+	return slices.ContainsFunc(fixtures, func(f fixture) bool { return f.kind == kind && f.optional })
+}
+
+// marked notes on an object what it was made from.
+func marked(obj client.Object) client.Object {
+	hash, _ := naming.ObjectHash(obj) // API types always marshal
+	annotations := maps.Clone(obj.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AnnotationApplied] = hash
+	obj.SetAnnotations(annotations)
+	return obj
+}
+
+// holds tells whether an object was made from what is wanted, and still is so: nobody
+// changed what we set. What others added stays.
+func holds(seen, wanted client.Object) bool {
+	return seen.GetAnnotations()[v1alpha1.AnnotationApplied] == wanted.GetAnnotations()[v1alpha1.AnnotationApplied] &&
+		equality.Semantic.DeepDerivative(wanted, seen)
+}
+
+// budgetAfter is how long a head must have been ready to get a budget: a cluster for a
+// short job goes without.
+const budgetAfter = time.Minute
+
+// budget keeps consolidation from moving a head that has been at work for a while. It is
+// lifted where the head's node is going, so that it never holds up a drain for ever.
+func (p *planner) budget() client.Object {
+	since := time.Time{}
+	if p.head != nil {
+		since = p.head.readySince()
+	}
+	there := p.seen.Fixtures["PodDisruptionBudget"].Presence == Ours
+	if p.Suspended || p.head == nil || since.IsZero() && !there || p.headMustGo() {
+		return nil
+	}
+	if wait := since.Add(budgetAfter).Sub(p.now); !there && wait > 0 {
+		p.wakeIn(wait)
+		return nil
+	}
+	return desired.HeadBudget(p.cluster)
+}
+
+// headDrain is how long a head may stay on a node that was cordoned, before its budget
+// is lifted: as long as a worker has by default.
+const headDrain = 300 * time.Second
+
+// headMustGo tells whether an eviction of the head must not be refused (any more).
+func (p *planner) headMustGo() bool {
+	node, known := p.seen.Nodes[p.head.Spec.NodeName]
+	switch {
+	case !known:
+		return false
+	case node.Going != "":
+		return true
+	case node.Cordoned.IsZero():
+		return false
+	}
+	wait := node.Cordoned.Add(headDrain).Sub(p.now)
+	p.wakeIn(wait)
+	return wait <= 0
+}

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+)
+
+// outdated are the pods of an epoch that were built from an earlier spec and stay.
+func outdated(cluster *v1alpha1.ComputeCluster, pods []Pod, epoch int64) []Pod {
+	var old []Pod
+	for _, p := range pods {
+		if p.At.Epoch == epoch && p.counts() && isOutdated(cluster, p) {
+			old = append(old, p)
+		}
+	}
+	return old
+}
+
+// isOutdated tells whether a pod was built from an earlier spec. A hash of a version that
+// this operator does not know, made by a later one, cannot be compared and counts as good.
+func isOutdated(cluster *v1alpha1.ComputeCluster, p Pod) bool {
+	intent := pod.Intent(cluster, p.At.Group)
+	if intent == "" {
+		return false // its group is gone, and so it will be
+	}
+	carried := p.Annotations[v1alpha1.AnnotationIntent]
+	version, _, _ := strings.Cut(intent, "-")
+	theirs, _, versioned := strings.Cut(carried, "-")
+	return carried != intent && (!versioned || theirs == version)
+}
+
+// alive counts the pods that are there to stay.
+func alive(pods []Pod) int {
+	count := 0
+	for _, p := range pods {
+		if p.counts() {
+			count++
+		}
+	}
+	return count
+}
+
+// maxListed is how many pods a message names.
+const maxListed = 3
+
+// listed names pods for people.
+func listed(pods []Pod) string {
+	var names []string
+	for _, p := range pods[:min(len(pods), maxListed)] {
+		names = append(names, p.Name)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(pods) - maxListed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

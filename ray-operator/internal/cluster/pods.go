@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// Pod is a pod of the cluster with its place.
+type Pod struct {
+	*corev1.Pod
+	At naming.Place
+}
+
+// retryPeriod is the least time between a pod's making and its replacement when it
+// failed: one that fails at once, again and again, comes no faster.
+const retryPeriod = 10 * time.Second
+
+// isHead tells whether the pod was made as a head.
+func (p Pod) isHead() bool { return p.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead }
+
+// leaving tells whether a pod is on its way out.
+func (p Pod) leaving() bool { return p.DeletionTimestamp != nil }
+
+// finished tells whether a pod has ended as a whole and will not run again.
+func (p Pod) finished() bool {
+	return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+}
+
+// draining tells whether a pod is on its planned exit and still at work.
+func (p Pod) draining() bool { return !p.leaving() && p.Annotations[v1alpha1.AnnotationDrain] != "" }
+
+// counts tells whether a worker is one of those that its group has: it is there to stay.
+func (p Pod) counts() bool { return !p.leaving() && !p.finished() && !p.draining() }
+
+// ready tells whether the kubelet found the pod ready and it is not on its way out.
+func (p Pod) ready() bool {
+	condition := p.readiness()
+	return !p.leaving() && !p.finished() && condition != nil && condition.Status == corev1.ConditionTrue
+}
+
+// readySince is when the kubelet found the pod ready, zero if it did not or does not say.
+func (p Pod) readySince() time.Time {
+	if condition := p.readiness(); condition != nil && p.ready() {
+		return condition.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+func (p Pod) readiness() *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == corev1.PodReady {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// ray is the status of the pod's Ray container, nil before the kubelet told of it.
+func (p Pod) ray() *corev1.ContainerStatus {
+	for i := range p.Status.ContainerStatuses {
+		if p.Status.ContainerStatuses[i].Name == v1alpha1.ContainerRay {
+			return &p.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+// hasStarted tells whether the pod's Ray container got through its startup probe.
+func (p Pod) hasStarted() bool {
+	container := p.ray()
+	return container != nil && (container.Started != nil && *container.Started || container.RestartCount > 0)
+}
+
+// endedAt is when the pod's Ray container last ended, zero if it never did.
+func (p Pod) endedAt() time.Time {
+	container := p.ray()
+	switch {
+	case container == nil:
+		return time.Time{}
+	case container.State.Terminated != nil:
+		return container.State.Terminated.FinishedAt.Time
+	case container.LastTerminationState.Terminated != nil:
+		return container.LastTerminationState.Terminated.FinishedAt.Time
+	default:
+		return time.Time{}
+	}
+}
+
+// replaceable tells how long a finished pod stays before it is replaced.
+func (p Pod) replaceable(now time.Time) time.Duration {
+	return max(0, p.CreationTimestamp.Add(retryPeriod).Sub(now))
+}
+
+// headOf finds the pod that is, or was, the head of an epoch: one that stays, before
+// one that has finished, before one that is leaving.
+func headOf(pods []Pod, epoch int64) *Pod {
+	var found *Pod
+	rank := func(p *Pod) int {
+		switch {
+		case p == nil:
+			return 0
+		case p.leaving():
+			return 1
+		case p.finished():
+			return 2
+		default:
+			return 3
+		}
+	}
+	for i := range pods {
+		p := &pods[i]
+		if p.At == (naming.Place{Epoch: epoch}) && p.isHead() && rank(p) > rank(found) {
+			found = p
+		}
+	}
+	return found
+}

@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// suspend takes the pods away where the spec or the idle policy wants none, and tells
+// whether that is so.
+func (p *planner) suspend() bool {
+	wanted := p.suspension()
+	if wanted.Cause == "" {
+		return false
+	}
+	p.Suspended = true
+	if wanted != p.seen.Record.Suspended {
+		p.Record = &Record{Version: recordVersion, Epoch: p.Epoch, HeadUID: p.seen.Record.HeadUID, Suspended: wanted}
+	}
+	if wanted.Cause == suspendedIdle && p.Record != nil {
+		p.Began = &telemetry.Event{Finding: reason.SuspendedIdle.Of(told(wanted.since())), Action: "Suspend"}
+	}
+	for _, pod := range p.seen.Pods {
+		if !pod.leaving() {
+			p.Delete = append(p.Delete, Removal{Pod: pod, GraceSeconds: grace(lostGrace), Why: "the cluster is suspended"})
+		}
+	}
+	p.fix()
+	return true
+}
+
+// suspension is why the cluster shall have no pods, if it shall have none.
+func (p *planner) suspension() Suspension {
+	was := p.seen.Record.Suspended
+	now := Suspension{Cause: suspendedIdle, Generation: p.cluster.Generation, Resume: resumption(p.cluster)}
+	switch {
+	case p.cluster.Spec.Suspend:
+		return Suspension{Cause: suspendedBySpec}
+	case was.Cause == now.Cause && was.Generation == now.Generation && was.Resume == now.Resume:
+		return was
+	case was.Cause != "": // something changed that wakes it
+		return Suspension{}
+	case p.idle() && p.cluster.Spec.IdlePolicy.Action == v1alpha1.IdleSuspend:
+		now.Since = p.IdleSince.Unix()
+		return now
+	default:
+		return Suspension{}
+	}
+}
+
+// resumption is a short form of the annotation that wakes an idle cluster.
+func resumption(cluster *v1alpha1.ComputeCluster) string {
+	value, ok := cluster.Annotations[v1alpha1.AnnotationResume]
+	if !ok {
+		return ""
+	}
+	hash, _ := naming.ObjectHash(value) // a string always marshals
+	return hash
+}
+
+// idle tells whether nobody has used the cluster for as long as its policy says, by an
+// answer of the head that is fresh; and else when that will be so.
+func (p *planner) idle() bool {
+	policy := p.cluster.Spec.IdlePolicy
+	if policy == nil || p.head == nil || !p.head.ready() {
+		return false
+	}
+	p.Ask.often(askIdle)
+	if !p.seen.Ray.fresh(p.now) || p.seen.Ray.IdleSince.IsZero() {
+		return false
+	}
+	p.IdleSince = p.idleSince()
+	p.IdleAt = p.IdleSince.Add(time.Duration(policy.AfterSeconds) * time.Second)
+	p.wakeIn(p.IdleAt.Sub(p.now))
+	return !p.IdleAt.After(p.now)
+}
+
+// idleSince is since when nobody has used the cluster: at most since its head is ready.
+func (p *planner) idleSince() time.Time {
+	since := p.seen.Ray.IdleSince
+	if ready := p.head.readySince(); ready.After(since) {
+		since = ready
+	}
+	return since
+}
+
+// told is a time as people read it in a message.
+func told(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// end deletes a cluster that its idle policy wants gone.
+func (p *planner) end() bool {
+	if policy := p.cluster.Spec.IdlePolicy; policy == nil || policy.Action != v1alpha1.IdleDelete || !p.idle() {
+		return false
+	}
+	p.End = &telemetry.Event{Finding: reason.DeletedIdle.Of(told(p.IdleSince)), Action: "Delete"}
+	return true
+}
+
+// resume begins a new epoch: the pods of the former one are gone or going.
+func (p *planner) resume() {
+	p.Epoch++
+	p.Record = &Record{Version: recordVersion, Epoch: p.Epoch}
+	p.Began = &telemetry.Event{Finding: reason.Resumed.Of(p.seen.Record.Suspended.Cause, p.Epoch), Action: "Resume"}
+	p.head = headOf(p.seen.Pods, p.Epoch)
+}

@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// progressWait is how long a status that only tells of progress waits for more to tell:
+// pods become ready one after another, and each would cost a write of its own.
+const progressWait = 2 * time.Second
+
+// Told remembers since when a cluster's status has been waiting to be told. It is lost
+// with the process, which then tells at most progressWait later. The zero value is ready.
+type Told struct {
+	mu    sync.Mutex
+	since map[types.NamespacedName]time.Time
+}
+
+// wait is how much longer a status of progress waits.
+func (t *Told) wait(cluster types.NamespacedName, now time.Time) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.since == nil {
+		t.since = map[types.NamespacedName]time.Time{}
+	}
+	since, waits := t.since[cluster]
+	if !waits {
+		t.since[cluster], since = now, now
+	}
+	return since.Add(progressWait).Sub(now)
+}
+
+func (t *Told) forget(cluster types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.since, cluster)
+}
+
+// urgent tells whether a status says more than that there is progress: the first one,
+// readiness, an obstacle or the end of one, a new epoch, anything that went wrong.
+func urgent(former, latter v1alpha1.ComputeClusterStatus) bool {
+	if former.ObservedGeneration == 0 || former.Epoch != latter.Epoch || former.TokenSecretName != latter.TokenSecretName {
+		return true
+	}
+	for i := range latter.Conditions {
+		after := &latter.Conditions[i]
+		before := meta.FindStatusCondition(former.Conditions, after.Type)
+		if before == nil || before.Status != after.Status && turned(after) || before.Reason != after.Reason && warns(after.Reason) {
+			return true
+		}
+	}
+	return len(former.Conditions) != len(latter.Conditions)
+}
+
+// turned tells whether a condition that changed is one to tell of at once. That an edit
+// makes a cluster work on itself is progress, and so is each step on its way; that it is
+// ready, or that a head which had been ready is not, is more.
+func turned(after *metav1.Condition) bool {
+	switch after.Type {
+	case v1alpha1.ConditionReady:
+		return after.Status == metav1.ConditionTrue || warns(after.Reason)
+	case v1alpha1.ConditionReconciling, v1alpha1.ConditionWorkersReady:
+		return false
+	case v1alpha1.ConditionHeadReady:
+		return after.Status == metav1.ConditionFalse
+	default:
+		return true
+	}
+}
+
+func warns(code string) bool { return reason.Finding{Code: code}.Severity() == reason.Warning }

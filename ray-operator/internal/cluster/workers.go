@@ -1,0 +1,359 @@
+package cluster
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// abandonAfter is how long a replica with several hosts waits for those that are missing
+// before it gives back what it holds.
+const abandonAfter = time.Minute
+
+// vacateFor is how long the successor of a worker with claims of its own waits for the
+// slot, and so for the claims, of one that is on its way out.
+const vacateFor = 90 * time.Second
+
+// members are a group's workers of the plan's epoch, with the slots that they take.
+type members struct {
+	group  *v1alpha1.WorkerGroup
+	hosts  int
+	bySlot map[int]Pod
+	slots  []scale.Slot
+	// old tells of each replica whether a worker of it is out of date, and joined whether
+	// all of them are ready.
+	old, joined map[int]bool
+	// exiting counts replicas that a rolling replacement retired and that are at work.
+	exiting map[int]bool
+	// vacating counts workers that leave and whose slots are waited for.
+	vacating int
+}
+
+// workers brings each group to its size.
+func (p *planner) workers() {
+	var all []*members
+	for i := range p.cluster.Spec.WorkerGroups {
+		all = append(all, p.members(&p.cluster.Spec.WorkerGroups[i]))
+	}
+	rolled := p.rolled(all)
+	for _, m := range all {
+		p.resize(m, m == rolled)
+	}
+	for _, worker := range p.seen.Pods {
+		if worker.At.Epoch == p.Epoch && worker.draining() {
+			p.drain(worker)
+		}
+	}
+}
+
+// wanted is how many replicas a group shall have.
+func wanted(group *v1alpha1.WorkerGroup) int {
+	switch {
+	case group.Suspend:
+		return 0
+	case group.Replicas == nil:
+		return 1 // the schema's default
+	default:
+		return int(*group.Replicas)
+	}
+}
+
+func (p *planner) members(group *v1alpha1.WorkerGroup) *members {
+	m := &members{
+		group: group, hosts: pod.Hosts(group), bySlot: map[int]Pod{}, old: map[int]bool{}, joined: map[int]bool{}, exiting: map[int]bool{},
+	}
+	for _, worker := range p.seen.Pods {
+		if worker.At.Group != group.Name || worker.At.Epoch != p.Epoch {
+			continue
+		}
+		slot := p.slot(worker)
+		replica := slot.Index / m.hosts
+		m.bySlot[slot.Index] = worker
+		m.slots = append(m.slots, slot)
+		if slot.State == scale.Starting || slot.State == scale.Ready {
+			m.old[replica] = m.old[replica] || isOutdated(p.cluster, worker)
+			before, known := m.joined[replica]
+			m.joined[replica] = slot.State == scale.Ready && (before || !known)
+		}
+		if slot.State == scale.Draining && worker.exit().Why == exitRolling {
+			m.exiting[replica] = true
+		}
+		if worker.leaving() && len(group.VolumeClaimTemplates) > 0 {
+			if wait := worker.DeletionTimestamp.Add(vacateFor).Sub(p.now); wait > 0 {
+				p.wakeIn(wait)
+				m.vacating++
+			}
+		}
+	}
+	return m
+}
+
+// slot sorts a worker. One that failed soon after it was made counts as starting for a
+// while, so that its successor does not fail at the same pace.
+func (p *planner) slot(worker Pod) scale.Slot {
+	slot := scale.Slot{Index: worker.At.Slot, State: scale.Starting}
+	wait := worker.replaceable(p.now)
+	switch {
+	case worker.leaving():
+		slot.State = scale.Leaving
+	case worker.draining():
+		slot.State = scale.Draining
+	case worker.finished() && wait > 0:
+		p.wakeIn(wait)
+	case worker.finished():
+		slot.State = scale.Finished
+	case worker.ready():
+		slot.State = scale.Ready
+	}
+	slot.Retire = p.retire(worker) != ""
+	slot.Busy = p.busy(worker)
+	if slot.State == scale.Starting {
+		late := worker.CreationTimestamp.Add(abandonAfter).Sub(p.now)
+		slot.Abandoned = late <= 0
+	}
+	return slot
+}
+
+// retire is why a worker shall leave though its group has room for it, empty if it may stay.
+func (p *planner) retire(worker Pod) string {
+	_, asked := worker.Annotations[v1alpha1.AnnotationRetire]
+	switch {
+	case asked:
+		return exitRetired
+	case p.seen.Nodes[worker.Spec.NodeName].Going != "":
+		return exitNode
+	default:
+		return ""
+	}
+}
+
+func (p *planner) busy(worker Pod) bool {
+	node, known := p.seen.Ray.Nodes[worker.UID]
+	return known && !node.Idle && !node.Dead
+}
+
+// rolled is the group that a rolling replacement is at, nil if there is none: the first
+// that has old workers or misses some, while the head itself is up to date.
+func (p *planner) rolled(all []*members) *members {
+	strategy := p.cluster.Spec.UpgradeStrategy
+	if strategy == nil || strategy.Type != v1alpha1.UpgradeRollingWorkers || p.head == nil {
+		return nil
+	}
+	old := outdated(p.cluster, p.seen.Pods, p.Epoch)
+	if len(old) > 0 && isOutdated(p.cluster, *p.head) {
+		blocked := reason.HeadOutdated.Of(len(old), alive(p.seen.Pods), listed(old))
+		p.Rolling = &blocked
+		return nil
+	}
+	for _, m := range all {
+		count, complete := 0, 0
+		for replica, isOld := range m.old {
+			if isOld {
+				count++
+			} else if m.joined[replica] {
+				complete++
+			}
+		}
+		if count+len(m.exiting) > 0 {
+			under := reason.RollingOut.Of(wanted(m.group)-count, wanted(m.group), m.group.Name)
+			p.Rolling = &under
+			return m
+		}
+		if complete < wanted(m.group) && len(old) > 0 {
+			return nil // those that came last have to join before the next group is touched
+		}
+	}
+	return nil
+}
+
+// roll marks the replicas of a group that a rolling replacement retires now, and gives
+// the size that the group is to have meanwhile.
+func (p *planner) roll(m *members) int {
+	pace := rollout.Pace{Wanted: wanted(m.group), Unavailable: 1}
+	if rolling := p.cluster.Spec.UpgradeStrategy.Rolling; rolling != nil {
+		pace.Unavailable, pace.Surge = int(rolling.MaxUnavailable), int(rolling.MaxSurge)
+	}
+	var replicas []rollout.Replica
+	for index, old := range m.old {
+		replicas = append(replicas, rollout.Replica{Index: index, Old: old, Ready: m.joined[index]})
+	}
+	step := rollout.Next(pace, len(m.exiting), replicas)
+	for _, index := range step.Retire {
+		for i := range m.slots {
+			m.slots[i].Retire = m.slots[i].Retire || m.slots[i].Index/m.hosts == index
+		}
+	}
+	return step.Size
+}
+
+// resize fills and empties slots of a group.
+func (p *planner) resize(m *members, rolling bool) {
+	size, why := wanted(m.group), exitSurplus
+	switch {
+	case m.group.Suspend:
+		why = exitSuspended
+	case rolling:
+		size = p.roll(m)
+	}
+	change := scale.Target(size, m.hosts, m.slots)
+	if p.mustAskFirst(m, change) {
+		p.Ask.often(askDrain)
+		return
+	}
+	p.fill(m, change.Create)
+	for _, slot := range change.Remove {
+		p.empty(m, slot, why)
+	}
+	p.release(m, change.Create)
+}
+
+// mustAskFirst tells whether Ray has yet to say which workers are idle before some are
+// chosen to leave that might be at work. A head that does not answer is not waited for.
+func (p *planner) mustAskFirst(m *members, change scale.Change) bool {
+	if p.head == nil || !p.head.ready() || p.seen.Ray.Failed || p.seen.Ray.fresh(p.now) {
+		return false
+	}
+	joined, leaving := 0, 0
+	for _, slot := range m.slots {
+		if slot.State == scale.Ready && !slot.Retire {
+			joined++
+		}
+	}
+	for _, slot := range change.Remove {
+		if slot.State == scale.Ready && !slot.Retire {
+			leaving++
+		}
+	}
+	return leaving > 0 && leaving < joined
+}
+
+// fill creates workers in slots. Where their slots' claims are waited for, fewer.
+func (p *planner) fill(m *members, slots []int) {
+	slots = slots[:max(0, len(slots)-m.vacating)]
+	if p.Held != nil || len(slots) == 0 {
+		return
+	}
+	filling := Filling{Group: m.group.Name}
+	for _, slot := range slots {
+		claims, going := p.claims(m.group, slot)
+		if going {
+			p.wakeIn(goingRetry)
+			continue
+		}
+		filling.Claims = append(filling.Claims, claims...)
+		filling.Pods = append(filling.Pods, pod.Worker(p.cluster, m.group, slot, p.Epoch))
+	}
+	if len(filling.Pods) > 0 {
+		p.Create = append(p.Create, filling)
+	}
+}
+
+// claims are those that a slot still needs; going tells that one is on its way out.
+func (p *planner) claims(group *v1alpha1.WorkerGroup, slot int) (missing []*corev1.PersistentVolumeClaim, going bool) {
+	for i := range group.VolumeClaimTemplates {
+		claim := desired.Claim(p.cluster, group, slot, i)
+		there, ok := p.seen.Claims[claim.Name]
+		switch {
+		case !ok:
+			missing = append(missing, claim)
+		case there.DeletionTimestamp != nil:
+			going = true
+		}
+	}
+	return missing, going
+}
+
+// release gives back the claims of slots that a group has no use for: more than it wants,
+// and no pod is in them or about to be.
+func (p *planner) release(m *members, created []int) {
+	if m.group.Suspend || len(m.group.VolumeClaimTemplates) == 0 {
+		return
+	}
+	needed := map[int]bool{}
+	for slot := range m.bySlot {
+		needed[slot] = true
+	}
+	for _, slot := range created {
+		needed[slot] = true
+	}
+	for slot := 0; len(needed) < wanted(m.group)*m.hosts; slot++ {
+		needed[slot] = true
+	}
+	for _, claim := range p.seen.claimsOf(m.group.Name) {
+		if slot, err := strconv.Atoi(claim.Labels[v1alpha1.LabelSlot]); err != nil || !needed[slot] {
+			p.Release = append(p.Release, claim)
+		}
+	}
+}
+
+// empty lets a worker go: one that ended or never joined at once, another by its exit.
+func (p *planner) empty(m *members, slot scale.Slot, why string) {
+	worker := m.bySlot[slot.Index]
+	if slot.State == scale.Finished {
+		detail := worker.Status.Reason
+		if detail == "" {
+			detail = string(worker.Status.Phase)
+		}
+		event := telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, detail), Action: "Replace", Warning: true}
+		p.Delete = append(p.Delete, Removal{Pod: worker, Why: "it has finished", Event: &event})
+		return
+	}
+	if retire := p.retire(worker); retire != "" {
+		why = retire
+	} else if slot.Retire {
+		why = exitRolling
+	}
+	p.exit(worker, why)
+}
+
+// exit begins a worker's planned exit, or ends it where there is nothing to wait for.
+func (p *planner) exit(worker Pod, why string) {
+	seconds := int32(defaultDrain)
+	if group := pod.FindGroup(p.cluster, worker.At.Group); group != nil {
+		seconds = pod.DrainSeconds(group)
+	}
+	if seconds == 0 || !worker.ready() || p.head == nil || !p.head.ready() {
+		p.Delete = append(p.Delete, Removal{Pod: worker, Why: why})
+		return
+	}
+	since := p.now.UTC().Truncate(time.Second)
+	exit := Exit{Version: exitVersion, Since: since, Until: since.Add(time.Duration(seconds) * time.Second), Why: why}
+	p.Exits = append(p.Exits, Leave{Pod: worker, Exit: exit})
+	p.Ask.drain(worker.UID, exit.Until)
+	p.wakeIn(exit.Until.Sub(p.now))
+}
+
+// defaultDrain in seconds is for a worker whose group is gone from the spec.
+const defaultDrain = 300
+
+// drain goes on with a planned exit: it is over when nothing runs there any more, when
+// there is no head to say so, or when its time is up.
+func (p *planner) drain(worker Pod) {
+	exit := worker.exit()
+	over := ""
+	switch {
+	case !p.now.Before(exit.Until):
+		over = "its time to drain is over"
+	case worker.finished(), worker.endedAt().After(exit.Since):
+		over = "it has ended"
+	case p.seen.Ray.Nodes[worker.UID].Dead:
+		over = "Ray has drained it"
+	case p.head == nil, p.head.finished(), !worker.hasStarted():
+		over = "nothing runs on it"
+	}
+	if over != "" {
+		p.Delete = append(p.Delete, Removal{Pod: worker, Why: over})
+		return
+	}
+	p.Ask.drain(worker.UID, exit.Until)
+	p.wakeIn(exit.Until.Sub(p.now))
+}
