@@ -30,6 +30,8 @@ const (
 	Floor    = "floor"
 )
 
+func contenders() []string { return []string{Floor, Operator} }
+
 // contender is a program that makes clusters, as it runs.
 type contender struct {
 	*child
@@ -77,18 +79,14 @@ func readChart(ctx context.Context, root string) (chart, error) {
 	return c, nil
 }
 
-// literal gives the variables as a kubelet would set them.
+// literal gives the variables in the form that programs take them.
 func literal(variables []corev1.EnvVar) ([]string, error) {
 	var all []string
 	for _, v := range variables {
-		value := v.Value
-		if from := v.ValueFrom; from != nil {
-			if from.FieldRef == nil || from.FieldRef.FieldPath != "metadata.namespace" {
-				return nil, fmt.Errorf("read the chart's Deployment: variable %s comes from a place that this bench does not know", v.Name)
-			}
-			value = live.ReleaseNamespace
+		if v.ValueFrom != nil {
+			return nil, fmt.Errorf("read the chart's Deployment: variable %s comes from a place that this bench does not know", v.Name)
 		}
-		all = append(all, v.Name+"="+value)
+		all = append(all, v.Name+"="+v.Value)
 	}
 	return all, nil
 }

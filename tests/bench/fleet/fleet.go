@@ -27,6 +27,8 @@ const (
 	One = "one"
 )
 
+func layouts() []string { return []string{Spread, One} }
+
 const (
 	clustersInNamespace = 10
 	workersInCluster    = 3

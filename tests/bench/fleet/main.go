@@ -30,21 +30,23 @@ type options struct {
 	clusters, rounds    int
 	contenders, layouts []string
 	kubernetes, out     string
-	profile             bool
+	// state is where programs and what was measured are kept between runs.
+	state   string
+	profile bool
 }
 
 func main() {
-	var o options
+	o := options{state: filepath.Join(".state", "bench-fleet")}
 	flag.IntVar(&o.clusters, "n", 500, "how many clusters, each of a head and three workers")
 	flag.IntVar(&o.rounds, "rounds", 3, "how often each contender is measured in each layout")
 	flag.StringVar(&o.kubernetes, "kubernetes", "", "directory of Kubernetes' programs, as bin/localkube build prints it")
 	flag.StringVar(&o.out, "out", "docs/results", "directory for the results")
 	flag.BoolVar(&o.profile, "profile", false, "instead, run the operator once under profilers; writes to .state/bench-fleet/profile")
-	contenders := flag.String("contenders", Floor+","+Operator, "what to measure")
-	layouts := flag.String("layouts", Spread+","+One, "where the clusters are: "+Spread+" is ten in a namespace, "+One+" is all in one")
+	chosen := flag.String("contenders", strings.Join(contenders(), ","), "what to measure")
+	places := flag.String("layouts", strings.Join(layouts(), ","), "where the clusters are: "+Spread+" is ten in a namespace, "+One+" is all in one")
 	flag.Parse()
 	log.SetLogger(logr.Discard()) // of the client library; what fails comes back as an error
-	o.contenders, o.layouts = strings.Split(*contenders, ","), strings.Split(*layouts, ",")
+	o.contenders, o.layouts = strings.Split(*chosen, ","), strings.Split(*places, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o); err != nil {
@@ -56,7 +58,7 @@ func main() {
 // check refuses what cannot be measured.
 func (o options) check() error {
 	for _, choice := range []struct{ given, known []string }{
-		{o.contenders, []string{Floor, Operator}}, {o.layouts, []string{Spread, One}},
+		{o.contenders, contenders()}, {o.layouts, layouts()},
 	} {
 		for _, name := range choice.given {
 			if !slices.Contains(choice.known, name) {
@@ -77,15 +79,14 @@ func run(ctx context.Context, o options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	state := filepath.Join(".state", "bench-fleet")
-	b, err := prepare(ctx, o, state)
+	b, err := prepare(ctx, o)
 	if err != nil {
 		return err
 	}
 	if o.profile {
-		return b.profile(ctx, filepath.Join(state, "profile"))
+		return b.profile(ctx, filepath.Join(o.state, "profile"))
 	}
-	result, err := b.rounds(ctx, o, state)
+	result, err := b.rounds(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -95,14 +96,17 @@ func run(ctx context.Context, o options) error {
 
 // prepare builds the programs, renders the chart and has the operator make the objects
 // that the floor makes too.
-func prepare(ctx context.Context, o options, state string) (*bench, error) {
+func prepare(ctx context.Context, o options) (*bench, error) {
 	root, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("find the repository: %w", err)
 	}
-	built := filepath.Join(root, state, "bin")
-	if err := os.MkdirAll(built, 0o755); err != nil {
-		return nil, fmt.Errorf("make a directory: %w", err)
+	built, err := filepath.Abs(filepath.Join(o.state, "bin"))
+	if err == nil {
+		err = os.MkdirAll(built, 0o755)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for programs: %w", err)
 	}
 	b := &bench{clusters: o.clusters, kubernetes: o.kubernetes, built: built, mould: filepath.Join(built, "mould.json"), scratch: scratch()}
 	if b.chart, err = readChart(ctx, root); err != nil {

@@ -27,6 +27,8 @@ type Sample struct {
 	ServerCPU float64 `json:"serverCPU"`
 	// Calls are those of the whole fleet in that time.
 	Calls Calls `json:"calls"`
+	// Passes is how often an operator looked at each cluster in that time, on average.
+	Passes float64 `json:"passes,omitempty"`
 	// Memory is in MiB, when calm again.
 	Memory Memory `json:"memory"`
 	// Growth are the calls for one more worker in each of Grown clusters.
@@ -178,7 +180,7 @@ func (b *bench) measure(ctx context.Context, name, layout string) (Sample, error
 
 // fill has the contender make the fleet.
 func (s *Sample) fill(ctx context.Context, f *fleet, c *contender) error {
-	before, err := read(f.controlPlane, c)
+	before, err := read(ctx, f.controlPlane, c)
 	if err != nil {
 		return err
 	}
@@ -192,11 +194,12 @@ func (s *Sample) fill(ctx context.Context, f *fleet, c *contender) error {
 	if _, err := c.untilCalm(ctx); err != nil {
 		return err
 	}
-	now, err := read(f.controlPlane, c)
+	now, err := read(ctx, f.controlPlane, c)
 	if err != nil {
 		return err
 	}
 	s.CPU, s.ServerCPU = ms(now.cpu-before.cpu)/float64(s.Clusters), ms(now.server-before.server)/float64(s.Clusters)
+	s.Passes = (now.passes - before.passes) / float64(s.Clusters)
 	if s.Calls, err = f.audit.since(before.log); err != nil {
 		return err
 	}
@@ -262,14 +265,20 @@ func (b *bench) restart(ctx context.Context, cp *controlPlane, kubeconfig string
 type reading struct {
 	log         mark
 	cpu, server time.Duration
+	passes      float64
 }
 
-func read(cp *controlPlane, c *contender) (r reading, err error) {
+func read(ctx context.Context, cp *controlPlane, c *contender) (r reading, err error) {
 	if r.log, err = cp.audit.now(); err != nil {
 		return r, err
 	}
 	if r.cpu, err = c.cpu(); err != nil {
 		return r, err
+	}
+	if c.metrics != "" {
+		if r.passes, _, err = c.passes(ctx); err != nil {
+			return r, err
+		}
 	}
 	r.server, err = cp.apiServer.cpu()
 	return r, err

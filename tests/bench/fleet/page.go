@@ -38,6 +38,7 @@ func rows(clusters int) []row {
 		{"CPU per cluster", "≤ 1.3 × floor", "%.2f ms", Spread, func(s Sample) float64 { return s.CPU }, true},
 		{"the API server's CPU per cluster", "", "%.1f ms", Spread, func(s Sample) float64 { return s.ServerCPU }, true},
 		{"API calls per cluster, writes and events", "≤ 10", "%.2f", Spread, Sample.calls, true},
+		{"passes per cluster", "", "%.1f", Spread, func(s Sample) float64 { return orNaN(s.Passes) }, false},
 		{"reads past the cache per cluster", "", "%.2f", Spread, func(s Sample) float64 { return float64(sum(s.Calls.Reads)) / float64(s.Clusters) }, false},
 		{"calls for one more worker", "2", "%.2f", Spread, func(s Sample) float64 { return float64(sum(s.Growth.Writes)) / float64(s.Grown) }, true},
 		{"memory, resident", memoryPromise(clusters), "%.0f MiB", Spread, func(s Sample) float64 { return s.Memory.Resident }, true},
@@ -50,6 +51,14 @@ func rows(clusters int) []row {
 		{"restart over all, CPU per cluster", "", "%.2f ms", Spread, restarted(func(r Restart) float64 { return r.CPU }), false},
 		{"restart over all, memory, resident", "", "%.0f MiB", Spread, restarted(func(r Restart) float64 { return r.Memory.Resident }), false},
 	}
+}
+
+// orNaN is for a figure that a contender does not have.
+func orNaN(value float64) float64 {
+	if value == 0 {
+		return math.NaN()
+	}
+	return value
 }
 
 func memoryPromise(clusters int) string {

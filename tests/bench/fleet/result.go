@@ -53,14 +53,14 @@ func describeMachine() (m Machine) {
 
 // rounds measures everything that was asked for. Who begins alternates from round to
 // round, so that neither gains from what the machine does meanwhile.
-func (b *bench) rounds(ctx context.Context, o options, state string) (Result, error) {
+func (b *bench) rounds(ctx context.Context, o options) (Result, error) {
 	commit, err := head(ctx)
 	if err != nil {
 		return Result{}, err
 	}
 	r := Result{
 		Clusters: o.clusters, Commit: commit, Machine: describeMachine(), Date: time.Now().UTC().Format(time.DateOnly),
-		Command: fmt.Sprintf("make bench-fleet N=%d ROUNDS=%d", o.clusters, o.rounds),
+		Command: o.command(),
 	}
 	for round := range o.rounds {
 		order := slices.Clone(o.contenders)
@@ -69,7 +69,7 @@ func (b *bench) rounds(ctx context.Context, o options, state string) (Result, er
 		}
 		for _, layout := range o.layouts {
 			for _, contender := range order {
-				file := filepath.Join(state, fmt.Sprintf("%d-%s-%s-%d.json", o.clusters, layout, contender, round))
+				file := filepath.Join(o.state, fmt.Sprintf("%d-%s-%s-%d.json", o.clusters, layout, contender, round))
 				sample, err := kept(file, commit, func() (Sample, error) { return b.measure(ctx, contender, layout) })
 				if err != nil {
 					return r, fmt.Errorf("measure %s, %s, round %d: %w", contender, layout, round+1, err)
@@ -81,6 +81,20 @@ func (b *bench) rounds(ctx context.Context, o options, state string) (Result, er
 		}
 	}
 	return r, nil
+}
+
+// command is how to run the same again.
+func (o options) command() string {
+	text := fmt.Sprintf("make bench-fleet N=%d ROUNDS=%d", o.clusters, o.rounds)
+	for _, choice := range []struct {
+		name         string
+		given, usual []string
+	}{{"CONTENDERS", o.contenders, contenders()}, {"LAYOUTS", o.layouts, layouts()}} {
+		if !slices.Equal(choice.given, choice.usual) {
+			text += fmt.Sprintf(" %s=%s", choice.name, strings.Join(choice.given, ","))
+		}
+	}
+	return text
 }
 
 // changed marks a commit whose tree was changed since.
