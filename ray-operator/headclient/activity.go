@@ -16,7 +16,8 @@ type Activity struct {
 	// Jobs is how many submitted jobs are not over, those that have not connected yet, or
 	// never will, among them.
 	Jobs int
-	// Actors is how many detached actors live: Serve's, and those that programs left behind.
+	// Actors is how many detached actors live: Serve's, and those that programs left behind
+	// to be used. What Ray's libraries leave behind for themselves is left out.
 	Actors int
 	// Uncounted tells that there are more actors than were looked through.
 	Uncounted bool
@@ -89,11 +90,25 @@ func (a *Activity) addActors(reply *rpc.GetAllActorInfoReply) {
 			if bytes.HasPrefix(actor.GetName(), []byte("_ray_internal_job_actor_")) {
 				a.Jobs++
 			}
-		case !internal(actor.GetRayNamespace()):
+		case !internal(actor.GetRayNamespace()) && !leftover(string(actor.GetRayNamespace())):
 			a.Actors++
 		}
 	}
 	a.Uncounted = a.Uncounted || len(reply.GetActorTableData()) >= maxActors
+}
+
+// leftover tells whether a namespace is that of actors which Ray's own libraries make once
+// and never end: read in Ray 2.60's source. One dataset would keep a cluster in use for ever.
+func leftover(namespace string) bool {
+	switch namespace {
+	case "_dataset_stats_actor", "_dataset_stats_summary_actor", "ActorLocationTracker", "AutoscalingCoordinator",
+		"AutoscalingRequester", "DataUsageCollectionActor", "ray.dataset", "ray_data_shuffle_disk", // Ray Data
+		"_train_state_actor",                         // Ray Train
+		"llm_batch_telemetry", "llm_serve_telemetry": // Ray LLM
+		return true
+	default:
+		return false
+	}
 }
 
 func internal(namespace []byte) bool { return bytes.HasPrefix(namespace, []byte("_ray_internal_")) }

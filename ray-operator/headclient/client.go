@@ -183,7 +183,7 @@ func explain(err error, trailer metadata.MD) error {
 	for _, words := range trailer.Get("grpc-status-details-bin") {
 		said += ": " + text([]byte(words))
 	}
-	return fmt.Errorf("%s: %s", status.Code(err), said)
+	return errors.New(said)
 }
 
 // kindOf sorts the codes that Ray and gRPC are seen to use.

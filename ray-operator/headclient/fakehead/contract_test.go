@@ -1,0 +1,41 @@
+package fakehead_test
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient/headtest"
+)
+
+// TestContract judges the fake by the cases that real heads are judged by.
+func TestContract(t *testing.T) {
+	fake, err := fakehead.Start(clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	fake.SetToken("the-token")
+	fake.Join(fakehead.Member{Instance: "head-uid", Type: "head", Head: true})
+	one := map[string]float64{"CPU": 1}
+	fake.Join(fakehead.Member{Instance: "first-uid", Type: "cpu", Total: one})
+	second := fake.Join(fakehead.Member{Instance: "second-uid", Type: "cpu", Total: one})
+	started := func(end func()) (func(), error) { return end, nil }
+	head := headtest.Head{
+		Address: fake.Address(), Token: "the-token", Version: fakehead.Version,
+		First: "first-uid", Second: "second-uid", Type: "cpu",
+		Occupy:  func() (func(), error) { return started(fake.Occupy(second)) },
+		Connect: func() (func(), error) { return started(fake.Connect("user")) },
+		Detach:  func() (func(), error) { return started(fake.Detach("user", "left-behind")) },
+		Submit:  func() (func(), error) { return started(fake.Submit("job-1")) },
+		Within:  5 * time.Second,
+	}
+	for _, c := range headtest.Cases() {
+		t.Run(c.Name, func(t *testing.T) { c.Run(t, head) })
+	}
+	if why := fake.Died(); why != "" {
+		t.Errorf("the client killed the head: %s", why)
+	}
+}
