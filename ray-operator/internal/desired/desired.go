@@ -108,7 +108,8 @@ func Ingress(cluster *v1alpha1.ComputeCluster) *networkingv1.Ingress {
 		}}},
 	}
 	if wanted.ClassName != "" {
-		ingress.Spec.IngressClassName = &wanted.ClassName
+		class := wanted.ClassName
+		ingress.Spec.IngressClassName = &class
 	}
 	if wanted.TLSSecretName != "" {
 		ingress.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{wanted.Host}, SecretName: wanted.TLSSecretName}}

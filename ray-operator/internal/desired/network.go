@@ -80,7 +80,8 @@ func ingressRules(cluster *v1alpha1.ComputeCluster, site Site, allowed []v1alpha
 	if Ingress(cluster) != nil {
 		rules = append(rules, networkingv1.NetworkPolicyIngressRule{Ports: named(v1alpha1.PortDashboard)})
 	}
-	for _, rule := range allowed {
+	for i := range allowed {
+		rule := allowed[i].DeepCopy()
 		rules = append(rules, networkingv1.NetworkPolicyIngressRule{From: rule.From, Ports: named(rule.Ports...)})
 	}
 	return rules
@@ -92,7 +93,8 @@ func egressRules(cluster *v1alpha1.ComputeCluster, allowed []v1alpha1.EgressRule
 		// To anywhere: a node-local cache of DNS has an address that no selector meets.
 		{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53)}},
 	}
-	for _, rule := range allowed {
+	for i := range allowed {
+		rule := allowed[i].DeepCopy()
 		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: rule.To, Ports: rule.Ports})
 	}
 	return rules

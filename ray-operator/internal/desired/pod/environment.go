@@ -4,10 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
 
 // HeadGroup is what Ray is told as the head's node type.
@@ -36,12 +32,32 @@ func environment(d *draft) {
 	d.set("RAY_CLUSTER_NAME", d.cluster.Name)
 	d.set("RAY_CLUSTER_NAMESPACE", d.cluster.Namespace)
 	d.set("RAY_NODE_TYPE_NAME", group)
-	d.ray.Env = append(d.ray.Env, corev1.EnvVar{Name: "RAY_CLOUD_INSTANCE_ID", ValueFrom: &corev1.EnvVarSource{
-		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"},
-	}})
+	d.ray.Env = append(d.ray.Env, fromPod("RAY_CLOUD_INSTANCE_ID", "metadata.uid"))
 	d.offer("RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", drain)
 	d.offer("RAY_DASHBOARD_ENABLE_K8S_DISK_USAGE", "1")
 	d.offer("RAY_USAGE_STATS_ENABLED", "0") // nothing leaves the cluster unless the user says so
+	topology(d)
+}
+
+// topology gives Ray the node's zone and region, of which it makes labels of its own.
+// Kubernetes copies them from the node to the pod when it binds it, from 1.35 on; before
+// that the values are empty, and Ray makes no label.
+func topology(d *draft) {
+	for _, variable := range []corev1.EnvVar{
+		fromPod("RAY_NODE_ZONE", "metadata.labels['"+corev1.LabelTopologyZone+"']"),
+		fromPod("RAY_NODE_REGION", "metadata.labels['"+corev1.LabelTopologyRegion+"']"),
+	} {
+		if !hasVariable(d.ray, variable.Name) {
+			d.ray.Env = append(d.ray.Env, variable)
+		}
+	}
+}
+
+// fromPod is a variable whose value is a field of the pod itself.
+func fromPod(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path},
+	}}
 }
 
 // set adds a variable that only the operator may set.
@@ -51,44 +67,7 @@ func (d *draft) set(name, value string) {
 
 // offer adds a variable that the user's own wins over.
 func (d *draft) offer(name, value string) {
-	if !slices.ContainsFunc(d.ray.Env, func(e corev1.EnvVar) bool { return e.Name == name }) {
+	if !hasVariable(d.ray, name) {
 		d.set(name, value)
 	}
-}
-
-// Volumes of the operator in every pod, and where the Ray container sees them.
-const (
-	VolumeShared = "ray-shm"
-	VolumeToken  = "ray-token"
-	PathShared   = "/dev/shm"
-	PathToken    = "/var/run/secrets/heliostat.dev/token"
-)
-
-// storage gives the object store its memory. Its pages count against the container's
-// memory limit, so the volume adds nothing to what the pod may use.
-func storage(d *draft) {
-	memory, ok := amount(d.ray, corev1.ResourceMemory)
-	if !ok {
-		return
-	}
-	limit := resource.NewQuantity(objectStore(memory.Value())/100*sharedPercent, resource.BinarySI)
-	d.mount(PathShared, false, corev1.Volume{Name: VolumeShared, VolumeSource: corev1.VolumeSource{
-		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: limit},
-	}})
-}
-
-// authentication turns Ray's token authentication on. The token comes as a file, so
-// that it stands in no environment and no command line.
-func authentication(d *draft) {
-	d.set("RAY_AUTH_MODE", "token")
-	d.set("RAY_AUTH_TOKEN_PATH", PathToken+"/"+v1alpha1.TokenKey)
-	readable := int32(0o444) // the image's user is not known, and only Ray's container mounts it
-	d.mount(PathToken, true, corev1.Volume{Name: VolumeToken, VolumeSource: corev1.VolumeSource{
-		Secret: &corev1.SecretVolumeSource{SecretName: naming.TokenSecret(d.cluster.Name), DefaultMode: &readable},
-	}})
-}
-
-func (d *draft) mount(path string, readOnly bool, volume corev1.Volume) {
-	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, volume)
-	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: volume.Name, MountPath: path, ReadOnly: readOnly})
 }

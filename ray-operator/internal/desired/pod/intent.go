@@ -2,6 +2,7 @@ package pod
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
@@ -9,13 +10,20 @@ import (
 
 // intentV1 is version 1 of the normal form of what a user wants of a pod. It holds the
 // user's words and none of the operator's defaults, so that a new operator with new
-// defaults finds no pod out of date. It never changes; a later form gets a later
+// defaults finds no pod out of date. It may gain a field that is left out where the user
+// says nothing of it, which changes no hash of before; any other change gets a later
 // version, and pods keep being judged by the version they carry.
 type intentV1 struct {
 	RayVersion      string
 	Image           string            `json:",omitempty"`
 	ImagePullPolicy corev1.PullPolicy `json:",omitempty"`
 	Node            v1alpha1.NodeSpec
+
+	PodDefaults     *v1alpha1.PodDefaults                       `json:",omitempty"`
+	Unauthenticated bool                                        `json:",omitempty"`
+	TokenSecret     string                                      `json:",omitempty"`
+	HostsPerReplica int                                         `json:",omitempty"` // when above 1
+	Claims          map[string]corev1.PersistentVolumeClaimSpec `json:",omitempty"` // by the template's name
 }
 
 // Intent is the versioned hash of what the user wants of a group's pods, or of the
@@ -23,6 +31,7 @@ type intentV1 struct {
 func Intent(cluster *v1alpha1.ComputeCluster, group string) string {
 	spec := &cluster.Spec
 	form := intentV1{RayVersion: spec.RayVersion, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Node: spec.Head.NodeSpec}
+	form.access(spec)
 	if group != "" {
 		found := FindGroup(cluster, group)
 		if found == nil {
@@ -32,9 +41,35 @@ func Intent(cluster *v1alpha1.ComputeCluster, group string) string {
 		if found.Image != "" {
 			form.Image = found.Image
 		}
+		form.group(found)
 	}
 	hash, _ := naming.IntentHash("v1", form) // API types always marshal: they came from JSON
 	return hash
+}
+
+// access takes what concerns all pods of a cluster alike. Two ways to say the same are
+// the same: an empty podDefaults is none, and mode Token is the default.
+func (form *intentV1) access(spec *v1alpha1.ComputeClusterSpec) {
+	if !equality.Semantic.DeepEqual(spec.PodDefaults, &v1alpha1.PodDefaults{}) {
+		form.PodDefaults = spec.PodDefaults
+	}
+	if given := spec.Authentication; given != nil {
+		form.Unauthenticated = given.Mode == v1alpha1.AuthenticationDisabled
+		form.TokenSecret = given.SecretName
+	}
+}
+
+// group takes what only workers have.
+func (form *intentV1) group(group *v1alpha1.WorkerGroup) {
+	if hosts := Hosts(group); hosts > 1 {
+		form.HostsPerReplica = hosts
+	}
+	for i := range group.VolumeClaimTemplates {
+		if form.Claims == nil {
+			form.Claims = map[string]corev1.PersistentVolumeClaimSpec{}
+		}
+		form.Claims[group.VolumeClaimTemplates[i].Name] = group.VolumeClaimTemplates[i].Spec
+	}
 }
 
 // FindGroup is the worker group of a name, or nil.

@@ -21,17 +21,21 @@ import (
 type draft struct {
 	cluster *v1alpha1.ComputeCluster
 	node    *v1alpha1.NodeSpec
+	group   *v1alpha1.WorkerGroup // nil for the head
 	image   string
 	at      naming.Place
 	pod     *corev1.Pod
 	ray     *corev1.Container
 }
 
-func (d *draft) isHead() bool { return d.at.Group == "" }
+func (d *draft) isHead() bool { return d.group == nil }
 
 // steps in the order in which they build on each other: sizes come before the start
 // command, which tells Ray of them.
-var steps = []func(*draft){base, security, sizes, storage, ports, environment, authentication, startCommand, probes}
+var steps = []func(*draft){
+	defaults, base, tolerations, security, lastWords, sizes, storage, claims, ports,
+	environment, hosts, slice, authentication, startCommand, probes,
+}
 
 // Head builds the head pod of an epoch.
 func Head(cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Pod {
@@ -43,13 +47,10 @@ func Head(cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Pod {
 // Worker builds the pod of a slot of a group in an epoch.
 func Worker(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup, slot int, epoch int64) *corev1.Pod {
 	return build(&draft{
-		cluster: cluster, node: &group.NodeSpec, image: imageOf(cluster, group.Image),
+		cluster: cluster, node: &group.NodeSpec, group: group, image: imageOf(cluster, group.Image),
 		at: naming.Place{Group: group.Name, Slot: slot, Epoch: epoch},
 	})
 }
-
-// Hosts is how many workers make a replica of a group, at least 1.
-func Hosts(group *v1alpha1.WorkerGroup) int { return int(max(group.HostsPerReplica, 1)) }
 
 // DrainSeconds is how long a planned exit of one of the group's workers waits for what
 // runs on it, in seconds. 300 is long enough for most tasks and short enough for
@@ -59,24 +60,6 @@ func DrainSeconds(group *v1alpha1.WorkerGroup) int32 {
 		return 300
 	}
 	return *group.DrainSeconds
-}
-
-// TokenRequired tells whether those who talk to the cluster need its token.
-func TokenRequired(cluster *v1alpha1.ComputeCluster) bool {
-	return cluster.Spec.Authentication == nil || cluster.Spec.Authentication.Mode != v1alpha1.AuthenticationDisabled
-}
-
-// TokenSecret is the name of the Secret that the pods take the token from: the user's,
-// or the one that the operator makes. It is empty where no token is required.
-func TokenSecret(cluster *v1alpha1.ComputeCluster) string {
-	switch {
-	case !TokenRequired(cluster):
-		return ""
-	case cluster.Spec.Authentication != nil && cluster.Spec.Authentication.SecretName != "":
-		return cluster.Spec.Authentication.SecretName
-	default:
-		return naming.TokenSecret(cluster.Name)
-	}
 }
 
 func build(d *draft) *corev1.Pod {
@@ -134,21 +117,11 @@ func base(d *draft) {
 	}
 	fill(&d.ray.Image, d.image)
 	fill(&d.ray.ImagePullPolicy, d.cluster.Spec.ImagePullPolicy)
-	fill(&d.ray.TerminationMessagePolicy, corev1.TerminationMessageFallbackToLogsOnError)
 	fillPointer(&pod.Spec.TerminationGracePeriodSeconds, map[bool]int64{true: headGrace, false: workerGrace}[d.isHead()])
 	fillPointer(&pod.Spec.EnableServiceLinks, false)
-}
-
-// security asks for what the pod security level "restricted" asks for, and keeps
-// Kubernetes' credentials out of pods that run job code.
-func security(d *draft) {
-	fillPointer(&d.pod.Spec.AutomountServiceAccountToken, false)
-	fillPointer(&d.pod.Spec.SecurityContext, corev1.PodSecurityContext{})
-	fillPointer(&d.pod.Spec.SecurityContext.RunAsNonRoot, true)
-	fillPointer(&d.pod.Spec.SecurityContext.SeccompProfile, corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault})
-	fillPointer(&d.ray.SecurityContext, corev1.SecurityContext{})
-	fillPointer(&d.ray.SecurityContext.AllowPrivilegeEscalation, false)
-	fillPointer(&d.ray.SecurityContext.Capabilities, corev1.Capabilities{Drop: []corev1.Capability{"ALL"}})
+	if pod.Spec.HostNetwork { // whose default resolver does not know the head's Service
+		fill(&pod.Spec.DNSPolicy, corev1.DNSClusterFirstWithHostNet)
+	}
 }
 
 // merged lays over on top of under; over wins.

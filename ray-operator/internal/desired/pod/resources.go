@@ -3,7 +3,6 @@ package pod
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -37,7 +36,7 @@ func sizes(d *draft) {
 	}
 }
 
-// amount is what a container gets of a resource: its limit, or its request where
+// amount is what a container gets of CPU or memory: its limit, or its request where
 // there is no limit.
 func amount(container *corev1.Container, name corev1.ResourceName) (resource.Quantity, bool) {
 	if quantity, ok := container.Resources.Limits[name]; ok {
@@ -47,79 +46,77 @@ func amount(container *corev1.Container, name corev1.ResourceName) (resource.Qua
 	return quantity, ok
 }
 
-// IsGPU tells whether a Kubernetes resource is one that Ray counts as GPU: whole,
-// time-shared (.shared) and MIG devices alike.
-func IsGPU(name corev1.ResourceName) bool {
-	switch text := string(name); {
-	case text == "nvidia.com/gpu", text == "nvidia.com/gpu.shared", text == "amd.com/gpu":
-		return true
-	default:
-		return strings.HasPrefix(text, "nvidia.com/mig-")
-	}
-}
-
 // Shares of the memory limit: the object store gets the 30 % that Ray itself takes
-// by default, and /dev/shm a tenth more than the object store, so that Ray never
-// falls back to a file on disk. Ray refuses an object store below 75 MiB.
+// by default, up to Ray's own default bound of 200 GB, and /dev/shm a tenth more than
+// the object store. Ray compares the two when it starts: where /dev/shm is smaller it
+// falls back to a file on disk, and above 10 GB it does not start. Ray refuses an
+// object store below 75 MiB.
 const (
 	objectStorePercent = 30
 	sharedPercent      = 110
 	minObjectStore     = 75 << 20
+	maxObjectStore     = 200_000_000_000
 )
 
 // objectStore is the size of the object store in bytes for a memory limit in bytes.
-func objectStore(memory int64) int64 { return max(memory/100*objectStorePercent, minObjectStore) }
+func objectStore(memory int64) int64 {
+	return min(max(memory/100*objectStorePercent, minObjectStore), maxObjectStore)
+}
 
-// rayResources is what Ray is told of the pod: its options num-cpus, num-gpus, memory
-// (bytes), object-store-memory (bytes) and resources (JSON), computed from the Ray
-// container and overridden by the user's rayResources. The head takes no tasks when
-// there are worker groups.
+// SharedMemory is the size of /dev/shm in bytes for a memory limit in bytes.
+func SharedMemory(memory int64) int64 { return objectStore(memory) / 100 * sharedPercent }
+
+// rayResources is what Ray is told of the pod: its options num-cpus (a fraction of a
+// CPU counts as a whole one), num-gpus, memory (bytes), object-store-memory (bytes) and
+// resources (JSON), computed from the Ray container and overridden by the user's
+// rayResources. The head takes no tasks when there are worker groups.
 func rayResources(d *draft) map[string]string {
-	options := map[string]string{}
+	options, custom := map[string]string{}, map[string]float64{}
+	idle := d.isHead() && len(d.cluster.Spec.WorkerGroups) > 0
 	if cpu, ok := amount(d.ray, corev1.ResourceCPU); ok {
-		options["num-cpus"] = strconv.FormatInt(cpu.Value(), 10)
+		options["num-cpus"] = number(cpu.Value())
 	}
 	if memory, ok := amount(d.ray, corev1.ResourceMemory); ok {
 		store := objectStore(memory.Value())
-		options["object-store-memory"] = strconv.FormatInt(store, 10)
-		options["memory"] = strconv.FormatInt(max(memory.Value()-store, 0), 10)
+		options["object-store-memory"] = number(store)
+		options["memory"] = number(max(memory.Value()-store, 0))
 	}
-	options["num-gpus"] = strconv.FormatInt(gpus(d.ray), 10)
-	if d.isHead() && len(d.cluster.Spec.WorkerGroups) > 0 {
+	counts := devices(d.ray)
+	if counts[resourceGPU] > 0 || len(d.ray.Resources.Claims) == 0 { // else Ray counts what was allocated to the claims
+		options["num-gpus"] = number(counts[resourceGPU])
+	}
+	delete(counts, resourceGPU)
+	for name, count := range counts {
+		custom[name] = float64(count)
+	}
+	if idle {
 		options["num-cpus"], options["num-gpus"] = "0", "0"
-	}
-	overridden(options, d.node)
-	return options
-}
-
-func gpus(container *corev1.Container) int64 {
-	var count int64
-	for name := range container.Resources.Limits {
-		if IsGPU(name) {
-			quantity := container.Resources.Limits[name]
-			count += quantity.Value()
+		for name := range custom {
+			custom[name] = 0 // said, because Ray would count what it is not told of
 		}
 	}
-	return count
-}
-
-// overridden lays the user's rayResources over what was computed.
-func overridden(options map[string]string, node *v1alpha1.NodeSpec) {
-	custom := map[string]float64{}
-	for name, quantity := range node.RayResources {
-		switch name {
-		case "CPU":
-			options["num-cpus"] = strconv.FormatInt(quantity.Value(), 10)
-		case "GPU":
-			options["num-gpus"] = strconv.FormatInt(quantity.Value(), 10)
-		case "memory":
-			options["memory"] = strconv.FormatInt(quantity.Value(), 10)
-		default:
-			custom[name] = quantity.AsApproximateFloat64()
-		}
-	}
+	overridden(options, custom, d.node)
 	if len(custom) > 0 {
 		text, _ := json.Marshal(custom) // a map of finite numbers always marshals
 		options["resources"] = string(text)
 	}
+	return options
 }
+
+// overridden lays the user's rayResources over what was computed.
+func overridden(options map[string]string, custom map[string]float64, node *v1alpha1.NodeSpec) {
+	for name, quantity := range node.RayResources {
+		switch name {
+		case "CPU":
+			options["num-cpus"] = number(quantity.Value())
+		case resourceGPU:
+			options["num-gpus"] = number(quantity.Value())
+		case "memory":
+			options["memory"] = number(quantity.Value())
+		default:
+			custom[name] = quantity.AsApproximateFloat64()
+		}
+	}
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -83,8 +83,8 @@ func startCommand(d *draft) {
 		options["address"] = headAddress(d)
 	}
 	maps.Copy(options, rayResources(d))
-	if len(d.node.Labels) > 0 {
-		options["labels"] = labelList(d.node.Labels)
+	if labels := rayLabels(d); len(labels) > 0 {
+		options["labels"] = labelList(labels)
 	}
 	for name, value := range d.node.RayStartParams {
 		options[name] = value

@@ -1,0 +1,225 @@
+package desired_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+func tcp(number int32) networkingv1.NetworkPolicyPort {
+	protocol, port := corev1.ProtocolTCP, intstr.FromInt32(number)
+	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: &port}
+}
+
+// place is a pod as a NetworkPolicy sees it.
+type place struct {
+	namespace string
+	pod       map[string]string
+}
+
+// places are those whose reach is told apart. Kubernetes itself labels each namespace
+// with its name.
+var places = map[string]place{
+	"itself":           {testkit.Namespace, naming.ClusterLabels("demo")},
+	"neighbour":        {testkit.Namespace, map[string]string{"app": "notebook"}},
+	"longer name":      {testkit.Namespace, naming.ClusterLabels("demo-2")},
+	"namesake":         {"elsewhere", naming.ClusterLabels("demo")},
+	"stranger":         {"elsewhere", map[string]string{"app": "notebook"}},
+	"operator":         {"heliostat-system", site.OperatorLabels},
+	"proxy":            {"heliostat-system", site.ProxyLabels},
+	"beside them":      {"heliostat-system", map[string]string{"app.kubernetes.io/name": "prometheus"}},
+	"passed off as it": {"elsewhere", site.OperatorLabels},
+}
+
+// probed are the ports of Ray, one of the user's, and one that is nobody's.
+var probed = []int32{6379, 8265, 10001, 8080, 8000, 9000, 5678, 8501, 80, 44217}
+
+func matches(t *testing.T, selector *metav1.LabelSelector, set map[string]string) bool {
+	t.Helper()
+	met, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return met.Matches(labels.Set(set))
+}
+
+// admits tells, by the rules that Kubernetes documents for NetworkPolicies, whether a
+// peer meets a place. Addresses play no part here.
+func admits(t *testing.T, peer networkingv1.NetworkPolicyPeer, from place) bool {
+	t.Helper()
+	switch {
+	case peer.IPBlock != nil:
+		return false
+	case peer.NamespaceSelector == nil && from.namespace != testkit.Namespace:
+		return false
+	case peer.NamespaceSelector != nil && !matches(t, peer.NamespaceSelector, map[string]string{"kubernetes.io/metadata.name": from.namespace}):
+		return false
+	}
+	return peer.PodSelector == nil || matches(t, peer.PodSelector, from.pod)
+}
+
+// reaches tells whether a policy lets a place reach a port.
+func reaches(t *testing.T, policy *networkingv1.NetworkPolicy, from place, number int32) bool {
+	t.Helper()
+	return slices.ContainsFunc(policy.Spec.Ingress, func(rule networkingv1.NetworkPolicyIngressRule) bool {
+		peer := len(rule.From) == 0 || slices.ContainsFunc(rule.From, func(p networkingv1.NetworkPolicyPeer) bool { return admits(t, p, from) })
+		port := len(rule.Ports) == 0 || slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool {
+			return *p.Protocol == corev1.ProtocolTCP && p.Port.IntValue() == int(number)
+		})
+		return peer && port
+	})
+}
+
+// TestReach holds who reaches what, exactly: by default, what each field opens beyond
+// that, and who is left out where the installation does not know itself.
+func TestReach(t *testing.T) {
+	neighbour := []int32{8265, 10001, 8080}
+	byDefault := map[string][]int32{
+		"itself": probed, "operator": {6379, 8265}, "proxy": {6379, 8265}, "neighbour": neighbour, "longer name": neighbour,
+	}
+	for name, test := range map[string]struct {
+		edit func(*v1alpha1.ComputeClusterSpec)
+		site *desired.Site
+		more map[string][]int32
+		none []string
+	}{
+		"default": {},
+		"said": {edit: func(s *v1alpha1.ComputeClusterSpec) {
+			s.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationEnabled}
+		}},
+		"egress": {edit: func(s *v1alpha1.ComputeClusterSpec) {
+			s.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{}}}
+		}},
+		"no site": {site: &desired.Site{}, none: []string{"operator", "proxy"}},
+		"no namespace": {
+			site: &desired.Site{OperatorLabels: site.OperatorLabels, ProxyLabels: site.ProxyLabels}, none: []string{"operator", "proxy"},
+		},
+		"no proxy":   {site: &desired.Site{OperatorNamespace: "heliostat-system", OperatorLabels: site.OperatorLabels}, none: []string{"proxy"}},
+		"only proxy": {site: &desired.Site{OperatorNamespace: "heliostat-system", ProxyLabels: site.ProxyLabels}, none: []string{"operator"}},
+		"anyone":     {edit: allow(nil, v1alpha1.PortServe, v1alpha1.PortServeGRPC), more: everybody(8000, 9000)},
+		"anyone, to every port": {
+			edit: allow(nil, v1alpha1.PortDashboard, v1alpha1.PortClient, v1alpha1.PortServe, v1alpha1.PortServeGRPC, v1alpha1.PortGCS, v1alpha1.PortMetrics),
+			more: everybody(8265, 10001, 8000, 9000, 6379, 8080),
+		},
+		"one namespace": {
+			edit: allow(map[string]string{"kubernetes.io/metadata.name": "elsewhere"}, v1alpha1.PortClient),
+			more: map[string][]int32{"stranger": {10001}, "namesake": {10001}, "passed off as it": {10001}},
+		},
+		"further ports of the Service": {
+			edit: func(s *v1alpha1.ComputeClusterSpec) {
+				s.Head.Service = &v1alpha1.HeadServiceSpec{Ports: []v1alpha1.ServicePort{{Name: "debug", Port: 5678}, {Name: "web", Port: 80, TargetPort: 8501}}}
+			},
+			more: map[string][]int32{"neighbour": {5678, 8501}, "longer name": {5678, 8501}},
+		},
+		"Ingress": {edit: ingress, more: everybody(8265)},
+		"Ingress that is refused": {edit: func(s *v1alpha1.ComputeClusterSpec) {
+			ingress(s)
+			s.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, at := testkit.Cluster("demo", testkit.Group("cpu", 1)), site
+			if test.edit != nil {
+				test.edit(&cluster.Spec)
+			}
+			if test.site != nil {
+				at = *test.site
+			}
+			policy := desired.NetworkPolicy(cluster, at)
+			for who, from := range places {
+				want := map[int32]bool{}
+				for _, number := range slices.Concat(byDefault[who], test.more[who]) {
+					want[number] = !slices.Contains(test.none, who)
+				}
+				for _, number := range probed {
+					if have := reaches(t, policy, from, number); have != want[number] {
+						t.Errorf("%s reaches %d: %v", who, number, have)
+					}
+				}
+			}
+		})
+	}
+}
+
+// allow lets the namespaces of some labels in, or everybody.
+func allow(namespaces map[string]string, ports ...v1alpha1.Port) func(*v1alpha1.ComputeClusterSpec) {
+	rule := v1alpha1.IngressRule{Ports: ports}
+	if namespaces != nil {
+		rule.From = []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: namespaces}}}
+	}
+	return func(s *v1alpha1.ComputeClusterSpec) {
+		s.Network = &v1alpha1.Network{AllowFrom: []v1alpha1.IngressRule{rule}}
+	}
+}
+
+func ingress(s *v1alpha1.ComputeClusterSpec) {
+	s.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example"}
+}
+
+func everybody(ports ...int32) map[string][]int32 {
+	more := map[string][]int32{}
+	for who := range places {
+		more[who] = ports
+	}
+	return more
+}
+
+// TestNoIsolation has to be said.
+func TestNoIsolation(t *testing.T) {
+	cluster := testkit.Cluster("demo")
+	cluster.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
+	if policy := desired.NetworkPolicy(cluster, site); policy != nil {
+		t.Errorf("%+v", policy)
+	}
+}
+
+// TestEgress: free unless allowTo is given, were it empty; then the cluster itself, DNS,
+// and what it says.
+func TestEgress(t *testing.T) {
+	for name, test := range map[string]struct {
+		allowTo []v1alpha1.EgressRule
+		rules   int
+	}{
+		"free": {}, "nothing": {[]v1alpha1.EgressRule{}, 2}, "something": {[]v1alpha1.EgressRule{{Ports: []networkingv1.NetworkPolicyPort{tcp(443)}}}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := testkit.Cluster("demo")
+			cluster.Spec.Network = &v1alpha1.Network{AllowTo: test.allowTo}
+			have := desired.NetworkPolicy(cluster, site).Spec
+			types := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+			if test.rules > 0 {
+				types = append(types, networkingv1.PolicyTypeEgress)
+			}
+			if !slices.Equal(have.PolicyTypes, types) || len(have.Egress) != test.rules {
+				t.Fatalf("%+v", have)
+			}
+			if test.rules == 0 {
+				return
+			}
+			own, dns := have.Egress[0], have.Egress[1]
+			if len(own.To) != 1 || !reflect.DeepEqual(own.To[0], have.Ingress[0].From[0]) || own.Ports != nil {
+				t.Errorf("the cluster itself: %+v", own)
+			}
+			if len(dns.To) != 0 || len(dns.Ports) != 2 || *dns.Ports[0].Protocol != corev1.ProtocolUDP || *dns.Ports[1].Protocol != corev1.ProtocolTCP ||
+				dns.Ports[0].Port.IntValue() != 53 || dns.Ports[1].Port.IntValue() != 53 {
+				t.Errorf("DNS: %+v", dns)
+			}
+			for i, rule := range test.allowTo {
+				if !reflect.DeepEqual(have.Egress[i+2], networkingv1.NetworkPolicyEgressRule{To: rule.To, Ports: rule.Ports}) {
+					t.Errorf("%+v, want %+v", have.Egress[i+2], rule)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,99 @@
+package pod_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+func TestIntent(t *testing.T) {
+	base := func() *v1alpha1.ComputeCluster { return testkit.Cluster("demo", sized()) }
+	was, wasHead := pod.Intent(base(), "gpu"), pod.Intent(base(), "")
+	for name, test := range map[string]struct {
+		edit          func(*v1alpha1.ComputeCluster)
+		changes, head bool
+	}{
+		"replicas": {edit: func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 9 }},
+		"another group": {edit: func(c *v1alpha1.ComputeCluster) {
+			c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, testkit.Group("x", 1))
+		}},
+		"labels of ours":  {edit: func(c *v1alpha1.ComputeCluster) { c.Labels = map[string]string{"a": "b"} }},
+		"cluster's image": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "other" }, head: true},
+		"group's image":   {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Image = "other" }, changes: true},
+		"version":         {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.RayVersion = "2.59.0" }, changes: true, head: true},
+		"pull policy":     {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.ImagePullPolicy = "Always" }, changes: true, head: true},
+		"size":            {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Size["cpu"] = resource.MustParse("9") }, changes: true},
+		"size, said alike": {edit: func(c *v1alpha1.ComputeCluster) {
+			c.Spec.WorkerGroups[0].Size["cpu"] = resource.MustParse("3.5")
+		}},
+		"rayResources":   {edit: func(c *v1alpha1.ComputeCluster) { delete(c.Spec.WorkerGroups[0].RayResources, "CPU") }, changes: true},
+		"rayStartParams": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].RayStartParams["a"] = "b" }, changes: true},
+		"labels":         {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Labels["market"] = "x" }, changes: true},
+		"template":       {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Template = testkit.Template() }, changes: true},
+		"podDefaults": {edit: func(c *v1alpha1.ComputeCluster) {
+			c.Spec.PodDefaults = &v1alpha1.PodDefaults{PriorityClassName: "batch"}
+		}, changes: true, head: true},
+		"empty podDefaults": {edit: func(c *v1alpha1.ComputeCluster) {
+			c.Spec.PodDefaults = &v1alpha1.PodDefaults{Labels: map[string]string{}, Env: []corev1.EnvVar{}}
+		}},
+		"no authentication": {edit: func(c *v1alpha1.ComputeCluster) {
+			c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+		}, changes: true, head: true},
+		"authentication, said": {edit: func(c *v1alpha1.ComputeCluster) {
+			c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken}
+		}},
+		"a Secret of the user": {edit: func(c *v1alpha1.ComputeCluster) {
+			c.Spec.Authentication = &v1alpha1.Authentication{SecretName: "mine"}
+		}, changes: true, head: true},
+		"one host, said": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].HostsPerReplica = 1 }},
+		"two hosts":      {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].HostsPerReplica = 2 }, changes: true},
+		"claims": {edit: func(c *v1alpha1.ComputeCluster) {
+			c.Spec.WorkerGroups[0].VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim("data", "1Gi")}
+		}, changes: true},
+		"what no pod has": {edit: func(c *v1alpha1.ComputeCluster) {
+			seconds := int32(9)
+			c.Spec.WorkerGroups[0].DrainSeconds, c.Spec.WorkerGroups[0].Suspend, c.Spec.Suspend = &seconds, true, true
+			c.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
+			c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
+			c.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 60}
+			c.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Type: corev1.ServiceTypeNodePort}
+			c.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example"}
+		}},
+		"head's size": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.Head.Size = testkit.Resources("cpu", "2") }, head: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := base()
+			test.edit(cluster)
+			if changed := pod.Intent(cluster, "gpu") != was; changed != test.changes {
+				t.Errorf("the group's intent changed: %v, want %v", changed, test.changes)
+			}
+			if changed := pod.Intent(cluster, "") != wasHead; changed != test.head {
+				t.Errorf("the head's intent changed: %v, want %v", changed, test.head)
+			}
+		})
+	}
+	small, large := base(), base()
+	small.Spec.WorkerGroups[0].VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim("data", "1Gi")}
+	large.Spec.WorkerGroups[0].VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim("data", "2Gi")}
+	if pod.Intent(small, "gpu") == pod.Intent(large, "gpu") {
+		t.Error("the size of a claim is no part of the intent")
+	}
+	if intent := pod.Intent(base(), "no-such-group"); intent != "" {
+		t.Errorf("a group that is not there has the intent %q", intent)
+	}
+}
+
+// TestIntentIsKept holds the hash of version 1: if it changed, a new operator would
+// call every running pod out of date.
+func TestIntentIsKept(t *testing.T) {
+	if intent := pod.Intent(testkit.Cluster("demo", sized()), "gpu"); intent != keptIntent {
+		t.Errorf("intent %s, want %s: give a changed form a new version", intent, keptIntent)
+	}
+}
+
+const keptIntent = "v1-jkp4hgba6a75n"

@@ -1,0 +1,279 @@
+package pod_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+// TestRayIsToldOfThePod: what Ray counts follows from what the container gets.
+func TestRayIsToldOfThePod(t *testing.T) {
+	for name, test := range map[string]struct {
+		resources            corev1.ResourceRequirements
+		cpus, gpus, together string
+	}{
+		"request only":          {corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "1500m", "memory", "1Gi")}, "2", "0", "1073741824"},
+		"limit over request":    {corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "1"), Limits: testkit.Resources("cpu", "4")}, "4", "0", ""},
+		"below one":             {corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "100m")}, "1", "0", ""},
+		"devices of two makers": {corev1.ResourceRequirements{Limits: testkit.Resources("nvidia.com/gpu", "2", "amd.com/gpu", "1")}, "", "3", ""},
+		"slices and shares":     {corev1.ResourceRequirements{Limits: testkit.Resources("nvidia.com/mig-1g.5gb", "2", "nvidia.com/gpu.shared", "1")}, "", "3", ""},
+		"no device of ours":     {corev1.ResourceRequirements{Limits: testkit.Resources("example.com/fpga", "2")}, "", "0", ""},
+		"allocated later":       {corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpus"}}}, "1", "", "2147483648"},
+		"some allocated later": {corev1.ResourceRequirements{
+			Limits: testkit.Resources("nvidia.com/gpu", "1"), Claims: []corev1.ResourceClaim{{Name: "gpus"}},
+		}, "", "1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group := testkit.Group("g", 1)
+			group.Template = testkit.Template(corev1.Container{Name: "ray", Resources: test.resources})
+			built := worker(testkit.Cluster("demo", group))
+			if cpus := argument(t, built, "num-cpus"); cpus != test.cpus {
+				t.Errorf("num-cpus %q, want %q", cpus, test.cpus)
+			}
+			if gpus := argument(t, built, "num-gpus"); gpus != test.gpus {
+				t.Errorf("num-gpus %q, want %q", gpus, test.gpus)
+			}
+			var store, heap int64
+			_, _ = fmt.Sscan(argument(t, built, "object-store-memory"), &store)
+			_, _ = fmt.Sscan(argument(t, built, "memory"), &heap)
+			if test.together != "" && fmt.Sprint(store+heap) != test.together {
+				t.Errorf("object store %d and memory %d are not %s together", store, heap, test.together)
+			}
+		})
+	}
+}
+
+// resources is what Ray is told in --resources.
+func resources(t *testing.T, of *corev1.Pod) map[string]float64 {
+	t.Helper()
+	text := argument(t, of, "resources")
+	if text == "" {
+		return nil
+	}
+	var counts map[string]float64
+	if err := json.Unmarshal([]byte(text), &counts); err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
+
+// TestAccelerators: which resource of Ray a device counts as.
+func TestAccelerators(t *testing.T) {
+	for name, want := range map[corev1.ResourceName]string{
+		"nvidia.com/gpu":                   "GPU",
+		"nvidia.com/gpu.shared":            "GPU",
+		"nvidia.com/gpu.memory":            "",
+		"nvidia.com/mig-1g.5gb":            "GPU",
+		"nvidia.com/mig-1g.10gb.me":        "GPU",
+		"nvidia.com/mig-1g.5gb.shared":     "GPU",
+		"nvidia.com/mig-1g.10gb.me.shared": "GPU",
+		"nvidia.com/mig-7g.80gb":           "GPU",
+		"nvidia.com/mig-":                  "",
+		"example.nvidia.com/gpu":           "",
+		"nvidia-com/gpu":                   "",
+		"amd.com/gpu":                      "GPU",
+		"amd.com/cpx_nps4":                 "GPU",
+		"amd.com/gpu.x":                    "",
+		"gpu.intel.com/i915":               "GPU",
+		"gpu.intel.com/xe":                 "GPU",
+		"gpu.intel.com/xe_monitoring":      "",
+		"gpu.intel.com/millicores":         "",
+		"metax-tech.com/gpu":               "GPU",
+		"metax-tech.com/vmemory":           "",
+		"google.com/tpu":                   "TPU",
+		"google.com/tpus":                  "",
+		"aws.amazon.com/neuroncore":        "neuron_cores",
+		"aws.amazon.com/neuron":            "",
+		"habana.ai/gaudi":                  "HPU",
+		"habana.ai/gaudi2":                 "",
+		"huawei.com/Ascend910":             "NPU",
+		"huawei.com/Ascend310P":            "NPU",
+		"huawei.com/Ascend310P-VPro":       "NPU",
+		"huawei.com/Ascend310P-2c.1cpu":    "NPU",
+		"huawei.com/Ascend910-16c":         "NPU",
+		"huawei.com/Ascend910B4-memory":    "",
+		"rebellions.ai/ATOM":               "RBLN",
+		"furiosa.ai/rngd-2core.12gb":       "FURIOSA",
+		"example.com/fpga":                 "",
+		"cpu":                              "",
+		"memory":                           "",
+	} {
+		if have := pod.Accelerator(name); have != want {
+			t.Errorf("%s counts as %q, want %q", name, have, want)
+		}
+		if have := pod.IsGPU(name); have != (want == "GPU") {
+			t.Errorf("IsGPU(%s) is %v", name, have)
+		}
+	}
+}
+
+// TestDevicesAreResources: each kind of device by its own name, all kinds of an
+// accelerator together, and what is no device not at all.
+func TestDevicesAreResources(t *testing.T) {
+	for name, test := range map[string]struct {
+		limits corev1.ResourceList
+		own    map[string]resource.Quantity
+		gpus   string
+		want   map[string]float64
+	}{
+		"none": {limits: testkit.Resources("cpu", "1", "memory", "1Gi", "hugepages-2Mi", "4Mi", "kubernetes.io/batch-cpu", "1", "ephemeral-storage", "1Gi"), gpus: "0"},
+		"slices, shares and whole ones": {
+			limits: testkit.Resources("nvidia.com/gpu", "1", "nvidia.com/mig-1g.5gb", "2", "nvidia.com/gpu.shared", "3"), gpus: "6",
+			want: map[string]float64{"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 2, "nvidia.com/gpu.shared": 3},
+		},
+		"accelerators of two kinds": {
+			limits: testkit.Resources("google.com/tpu", "4", "habana.ai/gaudi", "8"), gpus: "0",
+			want: map[string]float64{"google.com/tpu": 4, "TPU": 4, "habana.ai/gaudi": 8, "HPU": 8},
+		},
+		"two kinds of one accelerator": {
+			limits: testkit.Resources("huawei.com/Ascend910", "1", "huawei.com/Ascend310P", "2"), gpus: "0",
+			want: map[string]float64{"huawei.com/Ascend910": 1, "huawei.com/Ascend310P": 2, "NPU": 3},
+		},
+		"one that Ray does not know": {
+			limits: testkit.Resources("example.com/fpga", "2"), gpus: "0", want: map[string]float64{"example.com/fpga": 2},
+		},
+		"Neuron devices are left to Ray": {
+			limits: testkit.Resources("aws.amazon.com/neuron", "1"), gpus: "0", want: map[string]float64{"aws.amazon.com/neuron": 1},
+		},
+		"the user's word": {
+			limits: testkit.Resources("google.com/tpu", "4"), gpus: "2",
+			own:  map[string]resource.Quantity{"TPU": resource.MustParse("8"), "reader": resource.MustParse("1"), "GPU": resource.MustParse("2")},
+			want: map[string]float64{"google.com/tpu": 4, "TPU": 8, "reader": 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group := testkit.Group("g", 1)
+			group.RayResources = test.own
+			group.Template = testkit.Template(corev1.Container{Name: "ray", Resources: corev1.ResourceRequirements{Limits: test.limits}})
+			built := worker(testkit.Cluster("demo", group))
+			if have := resources(t, built); !reflect.DeepEqual(have, test.want) {
+				t.Errorf("resources %v, want %v", have, test.want)
+			}
+			if have := argument(t, built, "num-gpus"); have != test.gpus {
+				t.Errorf("num-gpus %s, want %s", have, test.gpus)
+			}
+		})
+	}
+}
+
+// TestHeadTakesNoTasks where there are workers, and all where there are none.
+func TestHeadTakesNoTasks(t *testing.T) {
+	for name, test := range map[string]struct {
+		groups     []v1alpha1.WorkerGroup
+		own        map[string]resource.Quantity
+		cpus, gpus string
+		want       map[string]float64
+	}{
+		"alone":        {cpus: "3", gpus: "1", want: map[string]float64{"nvidia.com/gpu": 1, "google.com/tpu": 4, "TPU": 4}},
+		"with workers": {groups: []v1alpha1.WorkerGroup{testkit.Group("g", 0)}, cpus: "0", gpus: "0", want: map[string]float64{"nvidia.com/gpu": 0, "google.com/tpu": 0, "TPU": 0}},
+		"unless said": {
+			groups: []v1alpha1.WorkerGroup{testkit.Group("g", 0)}, cpus: "2", gpus: "0",
+			own:  map[string]resource.Quantity{"CPU": resource.MustParse("2"), "TPU": resource.MustParse("1")},
+			want: map[string]float64{"nvidia.com/gpu": 0, "google.com/tpu": 0, "TPU": 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := testkit.Cluster("demo", test.groups...)
+			cluster.Spec.Head.Size = testkit.Resources("cpu", "2500m", "nvidia.com/gpu", "1", "google.com/tpu", "4")
+			cluster.Spec.Head.RayResources = test.own
+			built := pod.Head(cluster, 1)
+			if cpus, gpus := argument(t, built, "num-cpus"), argument(t, built, "num-gpus"); cpus != test.cpus || gpus != test.gpus {
+				t.Errorf("%s CPUs and %s GPUs, want %s and %s", cpus, gpus, test.cpus, test.gpus)
+			}
+			if have := resources(t, built); !reflect.DeepEqual(have, test.want) {
+				t.Errorf("resources %v, want %v", have, test.want)
+			}
+			if memory := argument(t, built, "memory"); memory == "" || memory == "0" {
+				t.Errorf("memory is %q", memory)
+			}
+		})
+	}
+}
+
+// TestMemoryOfEverySize: Ray takes /dev/shm only where all of the object store fits
+// into it, and refuses an object store below 75 MiB; and what it counts on is never more
+// than the container has.
+func TestMemoryOfEverySize(t *testing.T) {
+	for size, wantStore := range map[string]int64{
+		"256Mi":      80530620,
+		"123456789":  75 << 20,
+		"1000000007": 300000000,
+		"2Gi":        644245080,
+		"64Gi":       20615843010,
+		"620Gi":      199715979240,
+		"621Gi":      200000000000,
+		"4Ti":        200000000000,
+	} {
+		t.Run(size, func(t *testing.T) {
+			built := worker(testkit.Cluster("demo", testkit.Sized(testkit.Group("g", 1), "memory", size)))
+			store, err := strconv.ParseInt(argument(t, built, "object-store-memory"), 10, 64)
+			if err != nil || store != wantStore {
+				t.Errorf("object store of %d, %v, want %d", store, err, wantStore)
+			}
+			heap, err := strconv.ParseInt(argument(t, built, "memory"), 10, 64)
+			quantity := resource.MustParse(size)
+			if limit := quantity.Value(); err != nil || store+heap != limit {
+				t.Errorf("object store %d and memory %d, %v, of %d", store, heap, err, limit)
+			}
+			shared := built.Spec.Volumes[0].EmptyDir.SizeLimit.Value()
+			if shared < store+store/10-110 || shared > store+store/10 || shared > quantity.Value() {
+				t.Errorf("/dev/shm of %d for an object store of %d in %s", shared, store, size)
+			}
+			if shared != pod.SharedMemory(quantity.Value()) {
+				t.Errorf("/dev/shm of %d, SharedMemory says %d", shared, pod.SharedMemory(quantity.Value()))
+			}
+		})
+	}
+}
+
+// TestMemoryTooSmall: what cannot work is not hidden behind a negative number.
+func TestMemoryTooSmall(t *testing.T) {
+	built := worker(testkit.Cluster("demo", testkit.Sized(testkit.Group("g", 1), "memory", "10Mi")))
+	if memory := argument(t, built, "memory"); memory != "0" {
+		t.Errorf("memory %s", memory)
+	}
+}
+
+// TestSizes: size, or the defaults, or the template's own resources as they are.
+func TestSizes(t *testing.T) {
+	type want struct{ requests, limits corev1.ResourceList }
+	for name, test := range map[string]struct {
+		size     corev1.ResourceList
+		template *corev1.ResourceRequirements
+		want     want
+	}{
+		"nothing":     {want: want{testkit.Resources("cpu", "1", "memory", "2Gi"), testkit.Resources("memory", "2Gi")}},
+		"cpu only":    {size: testkit.Resources("cpu", "3"), want: want{testkit.Resources("cpu", "3", "memory", "2Gi"), testkit.Resources("memory", "2Gi")}},
+		"with device": {size: testkit.Resources("nvidia.com/gpu", "1"), want: want{testkit.Resources("cpu", "1", "memory", "2Gi", "nvidia.com/gpu", "1"), testkit.Resources("memory", "2Gi", "nvidia.com/gpu", "1")}},
+		"template's requests": {
+			template: &corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "7")}, want: want{requests: testkit.Resources("cpu", "7")},
+		},
+		"template's limits": {
+			template: &corev1.ResourceRequirements{Limits: testkit.Resources("memory", "7Gi")}, want: want{limits: testkit.Resources("memory", "7Gi")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group := testkit.Group("g", 1)
+			group.Size = test.size
+			if test.template != nil {
+				group.Template = testkit.Template(corev1.Container{Name: "ray", Resources: *test.template})
+			}
+			have := ray(t, worker(testkit.Cluster("demo", group))).Resources
+			if !reflect.DeepEqual(have.Requests, test.want.requests) || !reflect.DeepEqual(have.Limits, test.want.limits) {
+				t.Errorf("%+v, want %+v", have, test.want)
+			}
+		})
+	}
+	if memory := ray(t, pod.Head(testkit.Cluster("demo"), 1)).Resources.Limits.Memory().String(); memory != "4Gi" {
+		t.Errorf("a head has %s", memory)
+	}
+}

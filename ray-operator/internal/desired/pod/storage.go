@@ -1,0 +1,97 @@
+package pod
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// Volumes of the operator in every pod, and where the Ray container sees them.
+const (
+	VolumeShared = "ray-shm"
+	VolumeToken  = "ray-token"
+	PathShared   = "/dev/shm"
+	PathToken    = "/var/run/secrets/heliostat.dev/token"
+)
+
+// storage gives the object store its memory. Its pages count against the container's
+// memory limit, so the volume adds nothing to what the pod may use. A volume that the
+// user mounts there stands.
+func storage(d *draft) {
+	memory, ok := amount(d.ray, corev1.ResourceMemory)
+	own := slices.ContainsFunc(d.ray.VolumeMounts, func(m corev1.VolumeMount) bool {
+		return strings.TrimRight(m.MountPath, "/") == PathShared
+	})
+	if !ok || own {
+		return
+	}
+	limit := resource.NewQuantity(SharedMemory(memory.Value()), resource.BinarySI)
+	d.mount(PathShared, false, corev1.Volume{Name: VolumeShared, VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: limit},
+	}})
+}
+
+// claims adds a volume for each of the group's volumeClaimTemplates, by the template's
+// name. Where it is mounted is the template's to say.
+func claims(d *draft) {
+	if d.isHead() {
+		return
+	}
+	for i := range d.group.VolumeClaimTemplates {
+		name := d.group.VolumeClaimTemplates[i].Name
+		d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+				ClaimName: naming.Claim(d.cluster.Name, d.cluster.UID, d.group.Name, d.at.Slot, name),
+			},
+		}})
+	}
+}
+
+// authentication turns Ray's token authentication on, or off where the spec says so:
+// it is never left to the default of a Ray release. The token comes as a file, so that
+// it stands in no environment and no command line, and alone, whatever else the Secret
+// holds.
+func authentication(d *draft) {
+	secret := TokenSecret(d.cluster)
+	if secret == "" {
+		d.set("RAY_AUTH_MODE", "disabled")
+		return
+	}
+	d.set("RAY_AUTH_MODE", "token")
+	d.set("RAY_AUTH_TOKEN_PATH", PathToken+"/"+v1alpha1.TokenKey)
+	readable := int32(0o444) // the image's user is not known, and only Ray's container mounts it
+	d.mount(PathToken, true, corev1.Volume{Name: VolumeToken, VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{
+			SecretName: secret, DefaultMode: &readable,
+			Items: []corev1.KeyToPath{{Key: v1alpha1.TokenKey, Path: v1alpha1.TokenKey}},
+		},
+	}})
+}
+
+func (d *draft) mount(path string, readOnly bool, volume corev1.Volume) {
+	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, volume)
+	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: volume.Name, MountPath: path, ReadOnly: readOnly})
+}
+
+// TokenRequired tells whether those who talk to the cluster need its token.
+func TokenRequired(cluster *v1alpha1.ComputeCluster) bool {
+	return cluster.Spec.Authentication == nil || cluster.Spec.Authentication.Mode != v1alpha1.AuthenticationDisabled
+}
+
+// TokenSecret is the name of the Secret that the pods take the token from: the user's,
+// or the one that the operator makes. It is empty where no token is required.
+func TokenSecret(cluster *v1alpha1.ComputeCluster) string {
+	switch {
+	case !TokenRequired(cluster):
+		return ""
+	case cluster.Spec.Authentication != nil && cluster.Spec.Authentication.SecretName != "":
+		return cluster.Spec.Authentication.SecretName
+	default:
+		return naming.TokenSecret(cluster.Name)
+	}
+}
