@@ -81,6 +81,49 @@ func reaches(t *testing.T, policy *networkingv1.NetworkPolicy, from place, numbe
 	})
 }
 
+// reachRows are edits of a cluster or another site, whom they let in to more, and whom
+// they leave out.
+var reachRows = map[string]struct {
+	edit func(*v1alpha1.ComputeClusterSpec)
+	site *desired.Site
+	more map[string][]int32
+	none []string
+}{
+	"default": {},
+	"said": {edit: func(s *v1alpha1.ComputeClusterSpec) {
+		s.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationEnabled}
+	}},
+	"egress": {edit: func(s *v1alpha1.ComputeClusterSpec) {
+		s.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{}}}
+	}},
+	"no site": {site: &desired.Site{}, none: []string{"operator", "proxy"}},
+	"no namespace": {
+		site: &desired.Site{OperatorLabels: site.OperatorLabels, ProxyLabels: site.ProxyLabels}, none: []string{"operator", "proxy"},
+	},
+	"no proxy":   {site: &desired.Site{OperatorNamespace: "heliostat-system", OperatorLabels: site.OperatorLabels}, none: []string{"proxy"}},
+	"only proxy": {site: &desired.Site{OperatorNamespace: "heliostat-system", ProxyLabels: site.ProxyLabels}, none: []string{"operator"}},
+	"anyone":     {edit: allow(nil, v1alpha1.PortServe, v1alpha1.PortServeGRPC), more: everybody(8000, 9000)},
+	"anyone, to every port": {
+		edit: allow(nil, v1alpha1.PortDashboard, v1alpha1.PortClient, v1alpha1.PortServe, v1alpha1.PortServeGRPC, v1alpha1.PortGCS, v1alpha1.PortMetrics),
+		more: everybody(8265, 10001, 8000, 9000, 6379, 8080),
+	},
+	"one namespace": {
+		edit: allow(map[string]string{"kubernetes.io/metadata.name": "elsewhere"}, v1alpha1.PortClient),
+		more: map[string][]int32{"stranger": {10001}, "namesake": {10001}, "passed off as it": {10001}},
+	},
+	"further ports of the Service": {
+		edit: func(s *v1alpha1.ComputeClusterSpec) {
+			s.Head.Service = &v1alpha1.HeadServiceSpec{Ports: []v1alpha1.ServicePort{{Name: "debug", Port: 5678}, {Name: "web", Port: 80, TargetPort: 8501}}}
+		},
+		more: map[string][]int32{"neighbour": {5678, 8501}, "longer name": {5678, 8501}},
+	},
+	"Ingress": {edit: ingress, more: everybody(8265)},
+	"Ingress that is refused": {edit: func(s *v1alpha1.ComputeClusterSpec) {
+		ingress(s)
+		s.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+	}},
+}
+
 // TestReach holds who reaches what, exactly: by default, what each field opens beyond
 // that, and who is left out where the installation does not know itself.
 func TestReach(t *testing.T) {
@@ -88,46 +131,7 @@ func TestReach(t *testing.T) {
 	byDefault := map[string][]int32{
 		"itself": probed, "operator": {6379, 8265}, "proxy": {6379, 8265}, "neighbour": neighbour, "longer name": neighbour,
 	}
-	for name, test := range map[string]struct {
-		edit func(*v1alpha1.ComputeClusterSpec)
-		site *desired.Site
-		more map[string][]int32
-		none []string
-	}{
-		"default": {},
-		"said": {edit: func(s *v1alpha1.ComputeClusterSpec) {
-			s.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationEnabled}
-		}},
-		"egress": {edit: func(s *v1alpha1.ComputeClusterSpec) {
-			s.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{}}}
-		}},
-		"no site": {site: &desired.Site{}, none: []string{"operator", "proxy"}},
-		"no namespace": {
-			site: &desired.Site{OperatorLabels: site.OperatorLabels, ProxyLabels: site.ProxyLabels}, none: []string{"operator", "proxy"},
-		},
-		"no proxy":   {site: &desired.Site{OperatorNamespace: "heliostat-system", OperatorLabels: site.OperatorLabels}, none: []string{"proxy"}},
-		"only proxy": {site: &desired.Site{OperatorNamespace: "heliostat-system", ProxyLabels: site.ProxyLabels}, none: []string{"operator"}},
-		"anyone":     {edit: allow(nil, v1alpha1.PortServe, v1alpha1.PortServeGRPC), more: everybody(8000, 9000)},
-		"anyone, to every port": {
-			edit: allow(nil, v1alpha1.PortDashboard, v1alpha1.PortClient, v1alpha1.PortServe, v1alpha1.PortServeGRPC, v1alpha1.PortGCS, v1alpha1.PortMetrics),
-			more: everybody(8265, 10001, 8000, 9000, 6379, 8080),
-		},
-		"one namespace": {
-			edit: allow(map[string]string{"kubernetes.io/metadata.name": "elsewhere"}, v1alpha1.PortClient),
-			more: map[string][]int32{"stranger": {10001}, "namesake": {10001}, "passed off as it": {10001}},
-		},
-		"further ports of the Service": {
-			edit: func(s *v1alpha1.ComputeClusterSpec) {
-				s.Head.Service = &v1alpha1.HeadServiceSpec{Ports: []v1alpha1.ServicePort{{Name: "debug", Port: 5678}, {Name: "web", Port: 80, TargetPort: 8501}}}
-			},
-			more: map[string][]int32{"neighbour": {5678, 8501}, "longer name": {5678, 8501}},
-		},
-		"Ingress": {edit: ingress, more: everybody(8265)},
-		"Ingress that is refused": {edit: func(s *v1alpha1.ComputeClusterSpec) {
-			ingress(s)
-			s.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
-		}},
-	} {
+	for name, test := range reachRows {
 		t.Run(name, func(t *testing.T) {
 			cluster, at := testkit.Cluster("demo", testkit.Group("cpu", 1)), site
 			if test.edit != nil {
@@ -207,19 +211,24 @@ func TestEgress(t *testing.T) {
 			if test.rules == 0 {
 				return
 			}
-			own, dns := have.Egress[0], have.Egress[1]
-			if len(own.To) != 1 || !reflect.DeepEqual(own.To[0], have.Ingress[0].From[0]) || own.Ports != nil {
-				t.Errorf("the cluster itself: %+v", own)
-			}
-			if len(dns.To) != 0 || len(dns.Ports) != 2 || *dns.Ports[0].Protocol != corev1.ProtocolUDP || *dns.Ports[1].Protocol != corev1.ProtocolTCP ||
-				dns.Ports[0].Port.IntValue() != 53 || dns.Ports[1].Port.IntValue() != 53 {
-				t.Errorf("DNS: %+v", dns)
-			}
-			for i, rule := range test.allowTo {
-				if !reflect.DeepEqual(have.Egress[i+2], networkingv1.NetworkPolicyEgressRule{To: rule.To, Ports: rule.Ports}) {
-					t.Errorf("%+v, want %+v", have.Egress[i+2], rule)
-				}
-			}
+			checkEgress(t, have, test.allowTo)
 		})
+	}
+}
+
+func checkEgress(t *testing.T, have networkingv1.NetworkPolicySpec, allowTo []v1alpha1.EgressRule) {
+	t.Helper()
+	own, dns := have.Egress[0], have.Egress[1]
+	if len(own.To) != 1 || !reflect.DeepEqual(own.To[0], have.Ingress[0].From[0]) || own.Ports != nil {
+		t.Errorf("the cluster itself: %+v", own)
+	}
+	udp, overTCP, port := corev1.ProtocolUDP, corev1.ProtocolTCP, intstr.FromInt32(53)
+	if want := []networkingv1.NetworkPolicyPort{{Protocol: &udp, Port: &port}, {Protocol: &overTCP, Port: &port}}; len(dns.To) != 0 || !reflect.DeepEqual(dns.Ports, want) {
+		t.Errorf("DNS: %+v", dns)
+	}
+	for i, rule := range allowTo {
+		if !reflect.DeepEqual(have.Egress[i+2], networkingv1.NetworkPolicyEgressRule{To: rule.To, Ports: rule.Ports}) {
+			t.Errorf("%+v, want %+v", have.Egress[i+2], rule)
+		}
 	}
 }

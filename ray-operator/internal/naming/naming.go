@@ -1,9 +1,9 @@
 // Package naming derives the names, labels and hashes of what belongs to a
 // cluster. It is the only package that shortens a name or hashes anything.
 //
-// In: the cluster's name and UID, and a pod's place: group, slot, epoch. Out: names
-// that are functions of these alone, so that a stale view can ask for the same
-// object twice but never for a twin of it.
+// In: the cluster's name and UID, and the place of what belongs to it: group, slot,
+// epoch. Out: names that are functions of these alone, so that a stale view can ask for
+// the same object twice but never for a twin of it.
 //
 // It is pure. It never looks at what exists, and it never draws a random number.
 package naming

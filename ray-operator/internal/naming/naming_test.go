@@ -149,3 +149,149 @@ func TestIntentHash(t *testing.T) {
 		t.Error("a function was hashed")
 	}
 }
+
+// TestFixedNames: readable, within a DNS label for the longest cluster, and no two
+// kinds that live in one collection share a name, of clusters whose names are prefixes
+// of each other either.
+func TestFixedNames(t *testing.T) {
+	for name, want := range map[string]string{
+		naming.HeadService("demo"): "demo-head", naming.HostsService("demo"): "demo-hosts", naming.TokenSecret("demo"): "demo-token",
+		naming.NetworkPolicy("demo"): "demo-network", naming.Ingress("demo"): "demo-dashboard", naming.HeadBudget("demo"): "demo-head",
+	} {
+		if name != want {
+			t.Errorf("%s, want %s", name, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		short := label(naming.MaxCluster-6).Draw(t, "cluster")
+		long := short + rapid.SampledFrom([]string{"-head", "-hosts", "-token", "a", "-a", "-0"}).Draw(t, "suffix")
+		services := map[string]string{}
+		for _, cluster := range []string{short, long} {
+			for _, name := range []string{naming.HeadService(cluster), naming.HostsService(cluster)} {
+				if other, taken := services[name]; taken {
+					t.Fatalf("the Service %s is of %s and %s", name, other, cluster)
+				}
+				services[name] = cluster
+			}
+			for _, name := range []string{
+				naming.HeadService(cluster), naming.HostsService(cluster), naming.TokenSecret(cluster),
+				naming.NetworkPolicy(cluster), naming.Ingress(cluster), naming.HeadBudget(cluster),
+			} {
+				if errs := validation.IsDNS1035Label(name); len(errs) > 0 {
+					t.Fatalf("%q: %v", name, errs)
+				}
+			}
+		}
+		for _, of := range []func(string) string{naming.TokenSecret, naming.NetworkPolicy, naming.Ingress, naming.HeadBudget} {
+			if of(short) == of(long) {
+				t.Fatalf("%s and %s share %s", short, long, of(short))
+			}
+		}
+	})
+}
+
+// claim is all that a claim's or a replica's name follows from.
+type claim struct {
+	cluster, group, template string
+	uid                      types.UID
+	slot                     int
+}
+
+func (c claim) name() string {
+	return naming.Claim(c.cluster, c.uid, c.group, c.slot, c.template)
+}
+
+// replica leaves out what has no part in a replica's name.
+func (c claim) replica() claim { c.template = ""; return c }
+
+func (c claim) replicaName() string { return naming.Replica(c.cluster, c.uid, c.group, c.slot) }
+
+func drawnClaim(t *rapid.T, near *claim) claim {
+	c := claim{
+		cluster: label(naming.MaxCluster).Draw(t, "cluster"), group: label(naming.MaxGroup).Draw(t, "group"), template: label(63).Draw(t, "template"),
+		uid: types.UID(rapid.SampledFrom([]string{"u", "v"}).Draw(t, "uid")), slot: rapid.IntRange(0, 10000).Draw(t, "slot"),
+	}
+	if near != nil && rapid.Bool().Draw(t, "near") { // the same but for where its parts meet
+		c = *near
+		if parts := strings.SplitN(c.group, "-", 2); len(parts) == 2 && parts[1] != "" {
+			c.cluster, c.group = c.cluster+"-"+parts[0], parts[1]
+		} else {
+			c.slot++
+		}
+	}
+	return c
+}
+
+func TestNamesOfClaimsAndReplicas(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := drawnClaim(t, nil)
+		b := drawnClaim(t, &a)
+		for _, name := range []string{a.name(), a.replicaName()} {
+			if errs := append(validation.IsDNS1123Label(name), validation.IsValidLabelValue(name)...); len(errs) > 0 {
+				t.Fatalf("%q: %v", name, errs)
+			}
+		}
+		if a != b && a.name() == b.name() {
+			t.Fatalf("the claims %+v and %+v are both called %s", a, b, a.name())
+		}
+		if a.replica() != b.replica() && a.replicaName() == b.replicaName() {
+			t.Fatalf("the replicas %+v and %+v are both called %s", a, b, a.replicaName())
+		}
+	})
+}
+
+// TestNamesAreKept: what exists must be found again by later operators.
+func TestNamesAreKept(t *testing.T) {
+	for have, want := range map[string]string{
+		naming.Claim("demo", "u", "cpu", 3, "data"):     keptClaim,
+		naming.Replica("demo", "u", "tpu", 1):           keptReplica,
+		naming.Pod("demo", "u", naming.Place{Epoch: 1}): keptHead,
+	} {
+		if have != want {
+			t.Errorf("%s, want %s", have, want)
+		}
+	}
+}
+
+func TestSelectorsAndSlotLabels(t *testing.T) {
+	labels := naming.SlotLabels("demo", "cpu", 7)
+	for key, value := range map[string]string{v1alpha1.LabelCluster: "demo", v1alpha1.LabelGroup: "cpu", v1alpha1.LabelSlot: "7", "app.kubernetes.io/managed-by": "heliostat"} {
+		if labels[key] != value {
+			t.Errorf("%s is %q", key, labels[key])
+		}
+	}
+	if _, there := labels[v1alpha1.LabelEpoch]; there || len(labels) != 6 {
+		t.Errorf("a slot belongs to an epoch: %v", labels)
+	}
+	if selector := naming.ClusterSelector("demo"); len(selector) != 1 || selector[v1alpha1.LabelCluster] != "demo" {
+		t.Errorf("%v", selector)
+	}
+	if selector := naming.RoleSelector("demo", v1alpha1.RoleWorker); len(selector) != 2 || selector[v1alpha1.LabelCluster] != "demo" || selector[v1alpha1.LabelRole] != "worker" {
+		t.Errorf("%v", selector)
+	}
+}
+
+func TestObjectHash(t *testing.T) {
+	one, err := naming.ObjectHash(map[string]any{"a": 1, "b": []string{"x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := naming.ObjectHash(map[string]any{"b": []string{"x"}, "a": 1}); again != one {
+		t.Errorf("order of keys counts: %s, %s", one, again)
+	}
+	if other, _ := naming.ObjectHash(map[string]any{"a": 1, "b": []string{"y"}}); other == one {
+		t.Error("a change is not seen")
+	}
+	if errs := validation.IsValidLabelValue(one); len(errs) > 0 || len(one) < 10 {
+		t.Errorf("%q: %v", one, errs)
+	}
+	if _, err := naming.ObjectHash(func() {}); err == nil {
+		t.Error("a function was hashed")
+	}
+}
+
+const (
+	keptClaim   = "demo-cpu-3-data-vyxmy"
+	keptReplica = "demo-tpu-1-qcdtl"
+	keptHead    = "demo-head-xhnsn"
+)

@@ -11,61 +11,64 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
+// intentRows are edits of a cluster, and whose intent they change: the group's, the head's.
+var intentRows = map[string]struct {
+	edit          func(*v1alpha1.ComputeCluster)
+	changes, head bool
+}{
+	"replicas": {edit: func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 9 }},
+	"another group": {edit: func(c *v1alpha1.ComputeCluster) {
+		c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, testkit.Group("x", 1))
+	}},
+	"labels of ours":  {edit: func(c *v1alpha1.ComputeCluster) { c.Labels = map[string]string{"a": "b"} }},
+	"cluster's image": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "other" }, head: true},
+	"group's image":   {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Image = "other" }, changes: true},
+	"version":         {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.RayVersion = "2.59.0" }, changes: true, head: true},
+	"pull policy":     {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.ImagePullPolicy = "Always" }, changes: true, head: true},
+	"size":            {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Size["cpu"] = resource.MustParse("9") }, changes: true},
+	"size, said alike": {edit: func(c *v1alpha1.ComputeCluster) {
+		c.Spec.WorkerGroups[0].Size["cpu"] = resource.MustParse("3.5")
+	}},
+	"rayResources":   {edit: func(c *v1alpha1.ComputeCluster) { delete(c.Spec.WorkerGroups[0].RayResources, "CPU") }, changes: true},
+	"rayStartParams": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].RayStartParams["a"] = "b" }, changes: true},
+	"labels":         {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Labels["market"] = "x" }, changes: true},
+	"template":       {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Template = testkit.Template() }, changes: true},
+	"podDefaults": {edit: func(c *v1alpha1.ComputeCluster) {
+		c.Spec.PodDefaults = &v1alpha1.PodDefaults{PriorityClassName: "batch"}
+	}, changes: true, head: true},
+	"empty podDefaults": {edit: func(c *v1alpha1.ComputeCluster) {
+		c.Spec.PodDefaults = &v1alpha1.PodDefaults{Labels: map[string]string{}, Env: []corev1.EnvVar{}}
+	}},
+	"no authentication": {edit: func(c *v1alpha1.ComputeCluster) {
+		c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+	}, changes: true, head: true},
+	"authentication, said": {edit: func(c *v1alpha1.ComputeCluster) {
+		c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken}
+	}},
+	"a Secret of the user": {edit: func(c *v1alpha1.ComputeCluster) {
+		c.Spec.Authentication = &v1alpha1.Authentication{SecretName: "mine"}
+	}, changes: true, head: true},
+	"one host, said": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].HostsPerReplica = 1 }},
+	"two hosts":      {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].HostsPerReplica = 2 }, changes: true},
+	"claims": {edit: func(c *v1alpha1.ComputeCluster) {
+		c.Spec.WorkerGroups[0].VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim("data", "1Gi")}
+	}, changes: true},
+	"what no pod has": {edit: func(c *v1alpha1.ComputeCluster) {
+		seconds := int32(9)
+		c.Spec.WorkerGroups[0].DrainSeconds, c.Spec.WorkerGroups[0].Suspend, c.Spec.Suspend = &seconds, true, true
+		c.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
+		c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
+		c.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 60}
+		c.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Type: corev1.ServiceTypeNodePort}
+		c.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example"}
+	}},
+	"head's size": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.Head.Size = testkit.Resources("cpu", "2") }, head: true},
+}
+
 func TestIntent(t *testing.T) {
 	base := func() *v1alpha1.ComputeCluster { return testkit.Cluster("demo", sized()) }
 	was, wasHead := pod.Intent(base(), "gpu"), pod.Intent(base(), "")
-	for name, test := range map[string]struct {
-		edit          func(*v1alpha1.ComputeCluster)
-		changes, head bool
-	}{
-		"replicas": {edit: func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 9 }},
-		"another group": {edit: func(c *v1alpha1.ComputeCluster) {
-			c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, testkit.Group("x", 1))
-		}},
-		"labels of ours":  {edit: func(c *v1alpha1.ComputeCluster) { c.Labels = map[string]string{"a": "b"} }},
-		"cluster's image": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "other" }, head: true},
-		"group's image":   {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Image = "other" }, changes: true},
-		"version":         {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.RayVersion = "2.59.0" }, changes: true, head: true},
-		"pull policy":     {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.ImagePullPolicy = "Always" }, changes: true, head: true},
-		"size":            {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Size["cpu"] = resource.MustParse("9") }, changes: true},
-		"size, said alike": {edit: func(c *v1alpha1.ComputeCluster) {
-			c.Spec.WorkerGroups[0].Size["cpu"] = resource.MustParse("3.5")
-		}},
-		"rayResources":   {edit: func(c *v1alpha1.ComputeCluster) { delete(c.Spec.WorkerGroups[0].RayResources, "CPU") }, changes: true},
-		"rayStartParams": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].RayStartParams["a"] = "b" }, changes: true},
-		"labels":         {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Labels["market"] = "x" }, changes: true},
-		"template":       {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Template = testkit.Template() }, changes: true},
-		"podDefaults": {edit: func(c *v1alpha1.ComputeCluster) {
-			c.Spec.PodDefaults = &v1alpha1.PodDefaults{PriorityClassName: "batch"}
-		}, changes: true, head: true},
-		"empty podDefaults": {edit: func(c *v1alpha1.ComputeCluster) {
-			c.Spec.PodDefaults = &v1alpha1.PodDefaults{Labels: map[string]string{}, Env: []corev1.EnvVar{}}
-		}},
-		"no authentication": {edit: func(c *v1alpha1.ComputeCluster) {
-			c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
-		}, changes: true, head: true},
-		"authentication, said": {edit: func(c *v1alpha1.ComputeCluster) {
-			c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken}
-		}},
-		"a Secret of the user": {edit: func(c *v1alpha1.ComputeCluster) {
-			c.Spec.Authentication = &v1alpha1.Authentication{SecretName: "mine"}
-		}, changes: true, head: true},
-		"one host, said": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].HostsPerReplica = 1 }},
-		"two hosts":      {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].HostsPerReplica = 2 }, changes: true},
-		"claims": {edit: func(c *v1alpha1.ComputeCluster) {
-			c.Spec.WorkerGroups[0].VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim("data", "1Gi")}
-		}, changes: true},
-		"what no pod has": {edit: func(c *v1alpha1.ComputeCluster) {
-			seconds := int32(9)
-			c.Spec.WorkerGroups[0].DrainSeconds, c.Spec.WorkerGroups[0].Suspend, c.Spec.Suspend = &seconds, true, true
-			c.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
-			c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
-			c.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 60}
-			c.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Type: corev1.ServiceTypeNodePort}
-			c.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example"}
-		}},
-		"head's size": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.Head.Size = testkit.Resources("cpu", "2") }, head: true},
-	} {
+	for name, test := range intentRows {
 		t.Run(name, func(t *testing.T) {
 			cluster := base()
 			test.edit(cluster)

@@ -1,6 +1,7 @@
 package pod_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -71,10 +72,14 @@ func checkToken(t *testing.T, built *corev1.Pod, path, secret string) {
 		t.Fatalf("%s has no token", built.Name)
 	}
 	source, at := built.Spec.Volumes[volume].Secret, ray(t, built).VolumeMounts[mount]
-	if source.SecretName != secret || len(source.Items) != 1 || source.Items[0].Key != "auth_token" || *source.DefaultMode != 0o444 {
+	readable := int32(0o444)
+	want := &corev1.SecretVolumeSource{
+		SecretName: secret, DefaultMode: &readable, Items: []corev1.KeyToPath{{Key: "auth_token", Path: "auth_token"}},
+	}
+	if !reflect.DeepEqual(source, want) {
 		t.Errorf("%s: %+v", built.Name, source)
 	}
-	if path != at.MountPath+"/"+source.Items[0].Path || !at.ReadOnly {
+	if path != at.MountPath+"/auth_token" || !at.ReadOnly {
 		t.Errorf("%s looks for its token in %s and finds it in %+v", built.Name, path, at)
 	}
 }
