@@ -7,7 +7,7 @@ var (
 		"cannot be scheduled: %s", "Make room, add nodes, or ask for less",
 		[]Case{
 			{"resources", "Ask for less in size, or add nodes with more %s"},
-			{"pods", "Add nodes: those there are full of pods"},
+			{"pods", "Add nodes, or let them take more pods"},
 			{"taint", "Add a toleration for %s to podDefaults.tolerations or the template"},
 			{"taints", "Add a toleration for the nodes' taints to podDefaults.tolerations or the template"},
 			{"selector", "Correct nodeSelector and affinity in the template, or label nodes to match"},

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -76,7 +77,7 @@ func (c container) waiting(waiting corev1.ContainerStateWaiting, last *corev1.Co
 		}
 		return c.reason().Of(c.spec.Name, "unknown", c.restarts(), ""), true
 	default:
-		return reason.StartFailed.Of(c.spec.Name, clean(waiting.Reason+after(": ", waiting.Message), wordLength)), true
+		return startFailure(c.spec.Name, cmp.Or(waiting.Message, waiting.Reason)), true
 	}
 }
 
@@ -126,7 +127,7 @@ func (c container) ended(how *corev1.ContainerStateTerminated) reason.Finding {
 		return c.outOfMemory()
 	}
 	if how.Reason == "StartError" || how.Reason == "ContainerCannotRun" {
-		return reason.StartFailed.Of(c.spec.Name, clean(how.Message, wordLength))
+		return startFailure(c.spec.Name, cmp.Or(how.Message, how.Reason))
 	}
 	if versions, ok := mismatch(how.Message); ok {
 		return reason.VersionMismatch.Of(versions[0], versions[1], versions[2], versions[3])
@@ -178,6 +179,14 @@ func mismatch(log string) (versions [4]string, ok bool) {
 	}
 	copy(versions[:], form[1:])
 	return versions, true
+}
+
+// startFailure leaves out the programs that pass the runtime's error on.
+func startFailure(name, message string) reason.Finding {
+	if _, cause, ok := strings.Cut(message, "unable to start container process: "); ok {
+		message = strings.TrimSuffix(strings.TrimSpace(cause), ": unknown")
+	}
+	return reason.StartFailed.Of(name, clean(message, wordLength))
 }
 
 // What the kubelet says when a container's variables or user cannot be had.

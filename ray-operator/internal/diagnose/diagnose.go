@@ -131,7 +131,8 @@ func making(pod *corev1.Pod) bool {
 		switch {
 		case status == nil || creating(status.State):
 			return true
-		case status.State.Waiting != nil, status.State.Running != nil && !isSidecar(spec):
+		case status.State.Waiting != nil, status.State.Running != nil && !isSidecar(spec),
+			status.State.Terminated != nil && status.State.Terminated.ExitCode != 0:
 			return false // the others wait for this one
 		}
 	}

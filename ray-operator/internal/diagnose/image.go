@@ -21,7 +21,8 @@ var pullFailures = []pullFailure{
 	{"signature", "its signature cannot be validated", []string{"signaturevalidationfailed", "signature validation failed", "signature required"}},
 	{"platform", "it has no variant for the node's architecture", []string{"no match for platform", "no matching manifest for"}},
 	{"rate", "the registry limits how often one may pull (429)", []string{"429", "toomanyrequests", "too many requests", "rate limit"}},
-	{"network", "the name of the registry cannot be resolved", []string{"no such host", "server misbehaving", "name resolution"}},
+	{"name", "this is not a valid name of an image", []string{"invalidimagename", "invalid reference format", "failed to parse image reference"}},
+	{"network", "the name of the registry cannot be resolved", []string{"dial tcp: lookup ", "no such host", "name resolution"}},
 	{"network", "the registry's certificate is not trusted", []string{"x509:", "certificate"}},
 	{"network", "the registry does not answer", []string{
 		"i/o timeout", "connection refused", "connection reset", "no route to host", "network is unreachable", "tls handshake timeout",
@@ -43,10 +44,7 @@ var pullFailures = []pullFailure{
 // imageFailure boils down why an image cannot be pulled. Why is the container's reason.
 func imageFailure(image, why, message string) reason.Finding {
 	image = clean(image, wordLength)
-	switch why {
-	case "InvalidImageName":
-		return reason.ImagePullFailed.In("name").Of(image, "this is not a valid name of an image")
-	case "ErrImageNeverPull":
+	if why == "ErrImageNeverPull" {
 		return reason.ImagePullFailed.In("never").Of(image, "it is not on the node, and imagePullPolicy is Never")
 	}
 	// The image's own name may hold a mark, such as a tag 404.

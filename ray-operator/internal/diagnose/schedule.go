@@ -57,7 +57,7 @@ type shortfall struct {
 
 // shortfalls by the scheduler's words for them, other than those with values.
 var shortfalls = map[string]shortfall{
-	"Too many pods":                                              {kind: "pods", words: "full of pods"},
+	"Too many pods":                                              {kind: "pods", words: "are full of pods"},
 	"node(s) had untolerated taint(s)":                           {kind: "taints", words: "have a taint that it does not tolerate"},
 	"node(s) didn't match Pod's node affinity/selector":          {kind: "selector", words: "do not match its nodeSelector or node affinity"},
 	"node(s) were unschedulable":                                 {kind: "cordoned", words: "are cordoned"},
@@ -88,7 +88,7 @@ const shown = 4
 // verdictOf boils the scheduler's message down. Asked is what the pod requests.
 func verdictOf(message string, asked corev1.ResourceList) reason.Finding {
 	if strings.HasPrefix(message, "no nodes available") {
-		return reason.Unschedulable.In("pods").Of("0/0 nodes fit")
+		return reason.Unschedulable.Of("there are no nodes")
 	}
 	message = strings.ReplaceAll(message, "\n", " ")
 	form := verdictForm.FindStringSubmatch(message)
@@ -129,7 +129,7 @@ func ofAll(nodes, cause string) reason.Finding {
 	return reason.Unschedulable.Of(fmt.Sprintf("0/%s nodes fit: %s", nodes, clean(cause, wordLength)))
 }
 
-// parseShortfalls reads "1 this, 2 that", those of most nodes first.
+// parseShortfalls reads "1 this, 2 that", and puts those of most nodes first.
 func parseShortfalls(causes string, asked corev1.ResourceList) []shortfall {
 	var parts []string
 	for part := range strings.SplitSeq(causes, ", ") {
@@ -147,9 +147,15 @@ func parseShortfalls(causes string, asked corev1.ResourceList) []shortfall {
 		all = append(all, found)
 	}
 	slices.SortStableFunc(all, func(a, b shortfall) int {
-		return cmp.Or(-cmp.Compare(a.nodes, b.nodes), cmp.Compare(a.words, b.words))
+		return cmp.Or(-cmp.Compare(a.nodes, b.nodes), cmp.Compare(a.background(), b.background()), cmp.Compare(a.words, b.words))
 	})
 	return all
+}
+
+// background grows with how little a cause has to do with the pod: of causes that
+// equally many nodes have, those of the pod's own demands come first.
+func (s shortfall) background() int {
+	return 1 + slices.Index([]string{"taint", "taints", "cordoned", ""}, s.kind)
 }
 
 func parseShortfall(cause string, asked corev1.ResourceList) shortfall {
@@ -158,11 +164,10 @@ func parseShortfall(cause string, asked corev1.ResourceList) shortfall {
 	}
 	if taint := taintForm.FindStringSubmatch(cause); taint != nil {
 		name := clean(taint[1]+after("=", taint[2]), nameLength)
-		kind := "taint"
 		if slices.ContainsFunc(systemTaints, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			return shortfall{words: "have taint " + name}
 		}
-		return shortfall{kind: kind, words: "have taint " + name, value: name}
+		return shortfall{kind: "taint", words: "have taint " + name, value: name}
 	}
 	if lack := lackForm.FindStringSubmatch(cause); lack != nil {
 		name, amount := clean(lack[1], nameLength), "few"
@@ -190,7 +195,7 @@ func dominating(found []shortfall) shortfall {
 		switch {
 		case device && s.kind == "taint":
 			return s
-		case best.kind == "" || best.kind == "cordoned" && s.kind != "":
+		case best.kind == "" || best.kind == "cordoned" && s.kind != "": // a cordoned node may be empty or not
 			best = s
 		}
 	}
