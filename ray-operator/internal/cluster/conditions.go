@@ -235,10 +235,10 @@ func (t *teller) phase(ready, stalled, suspended, suspending bool) string {
 		return v1alpha1.PhaseUpdating
 	case ready:
 		return v1alpha1.PhaseReady
-	case t.head == nil || t.head.Spec.NodeName == "":
-		return v1alpha1.PhasePending
 	case t.status.Epoch > 1:
 		return v1alpha1.PhaseRecovering
+	case t.head == nil || t.head.Spec.NodeName == "":
+		return v1alpha1.PhasePending
 	default:
 		return v1alpha1.PhaseStarting
 	}

@@ -65,7 +65,29 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 		p.NoteHead = true
 	}
 	p.leftovers()
+	p.lookAgain()
 	return p.Plan
+}
+
+// What a pod waits for may become visible without a change of the pod: in events, or
+// because a state that is normal at first lasts. So those that start are looked at again.
+const (
+	waitingLook = 5 * time.Second
+	stuckLook   = 30 * time.Second
+	// stuckAfter is when a pod is no longer expected to become ready within seconds.
+	stuckAfter = 2 * time.Minute
+)
+
+func (p *planner) lookAgain() {
+	for _, pod := range p.seen.Pods {
+		switch {
+		case !pod.counts() && !pod.leaving() || pod.ready():
+		case p.now.Sub(pod.CreationTimestamp.Time) < stuckAfter:
+			p.wakeIn(waitingLook)
+		default:
+			p.wakeIn(stuckLook)
+		}
+	}
 }
 
 // build makes what is missing.

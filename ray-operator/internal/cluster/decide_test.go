@@ -29,8 +29,8 @@ func given(epoch int64, edits ...func(*cluster.Seen)) cluster.Seen {
 	of := demo()
 	head := pod.Head(of, epoch)
 	seen := cluster.Seen{
-		Record:  cluster.Record{Version: 1, Epoch: epoch, HeadUID: types.UID(head.Name)},
-		Service: desired.HeadService(of, epoch), ServicePresence: cluster.Ours, TokenPresence: cluster.Ours,
+		Record:   cluster.Record{Version: 1, Epoch: epoch, HeadUID: types.UID(head.Name)},
+		Fixtures: fixtures(of, epoch), Token: cluster.Token{Presence: cluster.Ours},
 		Pods: []cluster.Pod{running(head, naming.Place{Epoch: epoch})},
 	}
 	for slot := range 2 {
@@ -43,6 +43,44 @@ func given(epoch int64, edits ...func(*cluster.Seen)) cluster.Seen {
 	return seen
 }
 
+// decide is a pass over a cluster.
+func decide(of *v1alpha1.ComputeCluster, seen cluster.Seen) cluster.Plan {
+	return cluster.Decide(of, seen, desired.Site{}, now)
+}
+
+// fixtures are the objects of fixed names as the operator makes them.
+func fixtures(of *v1alpha1.ComputeCluster, epoch int64) map[string]cluster.Standing {
+	standing := map[string]cluster.Standing{}
+	for _, fixing := range decide(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: epoch}}).Fixtures {
+		standing[fixing.Kind] = cluster.Standing{Presence: cluster.Ours, Object: fixing.Wanted}
+	}
+	// By now the head has been ready for long enough to have its budget.
+	standing["PodDisruptionBudget"] = budget(of)
+	return standing
+}
+
+func budget(of *v1alpha1.ComputeCluster) cluster.Standing {
+	head := running(pod.Head(of, 1), naming.Place{Epoch: 1})
+	seen := cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1, HeadUID: head.UID}, Pods: []cluster.Pod{head}, Token: cluster.Token{Presence: cluster.Ours}}
+	for _, fixing := range decide(of, seen).Fixtures {
+		if fixing.Kind == "PodDisruptionBudget" {
+			return cluster.Standing{Presence: cluster.Ours, Object: fixing.Wanted}
+		}
+	}
+	panic("a head that has been ready for an hour has no budget")
+}
+
+// standing edits what is seen of a fixture.
+func standing(kind string, presence cluster.Presence) func(*cluster.Seen) {
+	return func(s *cluster.Seen) {
+		s.Fixtures[kind] = cluster.Standing{Presence: presence, Object: s.Fixtures[kind].Object}
+	}
+}
+
+func service(edit func(*corev1.Service)) func(*cluster.Seen) {
+	return func(s *cluster.Seen) { edit(s.Fixtures["Service"].Object.(*corev1.Service)) }
+}
+
 // running is a built pod as it is an hour later; its UID is its name.
 func running(built *corev1.Pod, at naming.Place) cluster.Pod {
 	started := true
@@ -53,7 +91,9 @@ func running(built *corev1.Pod, at naming.Place) cluster.Pod {
 		Conditions: []corev1.PodCondition{{
 			Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-50 * time.Minute)),
 		}},
-		ContainerStatuses: []corev1.ContainerStatus{{Name: "ray", Started: &started}},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "ray", Started: &started, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}},
 	}
 	return cluster.Pod{Pod: built, At: at}
 }
@@ -100,26 +140,40 @@ func gist(plan cluster.Plan) string {
 	if plan.Record != nil {
 		parts = append(parts, fmt.Sprintf("record@%d%s", plan.Record.Epoch, plan.Record.HeadUID))
 	}
-	say(plan.Token == cluster.Make, "token")
-	say(plan.Service == cluster.Make, "service")
-	say(plan.Service == cluster.Mend, "mend")
+	say(plan.Token, "token")
+	for _, fixing := range plan.Fixtures {
+		parts = append(parts, map[cluster.Act]string{cluster.Make: "make", cluster.Mend: "mend", cluster.Remove: "unmake"}[fixing.Act]+":"+fixing.Kind)
+	}
 	if plan.Head != nil {
 		parts = append(parts, "+"+place(plan.Head))
 	}
-	for _, created := range plan.Create {
-		parts = append(parts, "+"+place(created))
+	for _, filling := range plan.Create {
+		for _, created := range filling.Pods {
+			parts = append(parts, "+"+place(created))
+		}
 	}
 	say(plan.NoteHead, "note")
+	for _, leave := range plan.Exits {
+		parts = append(parts, fmt.Sprintf("~%s/%s/%s", place(leave.Pod.Pod), leave.Exit.Why, leave.Exit.Until.Sub(leave.Exit.Since)))
+	}
 	for _, removal := range plan.Delete {
 		text := "-" + place(removal.Pod.Pod)
 		if removal.GraceSeconds != nil {
 			text += fmt.Sprintf("/%ds", *removal.GraceSeconds)
 		}
 		parts = append(parts, text)
+		if removal.Event != nil {
+			parts = append(parts, "!"+removal.Event.Finding.Code)
+		}
 	}
+	say(plan.End != nil, "end")
 	say(plan.Held != nil, "held")
-	for _, event := range plan.Events {
-		parts = append(parts, "!"+event.Finding.Code)
+	say(plan.Suspended, "suspended")
+	if plan.Began != nil {
+		parts = append(parts, "!"+plan.Began.Finding.Code)
+	}
+	if plan.Ask.Every > 0 {
+		parts = append(parts, fmt.Sprintf("ask/%s/%d", plan.Ask.Every, len(plan.Ask.Drains)))
 	}
 	if plan.Wake > 0 {
 		parts = append(parts, plan.Wake.String())
@@ -134,8 +188,8 @@ type decision struct {
 }
 
 const (
-	newEpoch = "record@2 mend +head@2 +cpu0@2 +cpu1@2 note "
-	lost     = " -cpu0@1/5s -cpu1@1/5s !HeadLost !HeadReplaced"
+	newEpoch = "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note "
+	lost     = " -cpu0@1/5s -cpu1@1/5s !HeadLost"
 )
 
 func decisionsOnHeads() map[string]decision {
@@ -144,13 +198,13 @@ func decisionsOnHeads() map[string]decision {
 		"record missing": {given(1, func(s *cluster.Seen) { s.RecordMissing = true }), "note"},
 		"head not noted": {given(1, func(s *cluster.Seen) { s.Record.HeadUID = "" }), "note"},
 		"stopped before the head was made": {
-			given(2, func(s *cluster.Seen) { s.Pods, s.Record.HeadUID = nil, "" }), "+head@2 +cpu0@2 +cpu1@2 note !HeadReplaced",
+			given(2, func(s *cluster.Seen) { s.Pods, s.Record.HeadUID = nil, "" }), "+head@2 +cpu0@2 +cpu1@2 note",
 		},
 		"head gone before it was noted": {
-			given(1, without(0), func(s *cluster.Seen) { s.Record.HeadUID = "" }), newEpoch + "-cpu0@1/5s -cpu1@1/5s !HeadLost !HeadReplaced",
+			given(1, without(0), func(s *cluster.Seen) { s.Record.HeadUID = "" }), newEpoch + "-cpu0@1/5s -cpu1@1/5s !HeadLost",
 		},
-		"head gone":    {given(1, without(0)), newEpoch + "-cpu0@1/5s -cpu1@1/5s !HeadLost !HeadReplaced"},
-		"head leaving": {given(1, pods(0, leaving)), newEpoch[:len(newEpoch)-1] + lost},
+		"head gone":    {given(1, without(0)), newEpoch + "-cpu0@1/5s -cpu1@1/5s !HeadLost"},
+		"head leaving": {given(1, pods(0, leaving)), newEpoch[:len(newEpoch)-1] + lost + " 30s"},
 		"head failed":  {given(1, pods(0, failed)), newEpoch + "-head@1/5s" + lost},
 		"head failed at once": {
 			given(1, pods(0, failed), pods(0, fresh)), "6s",
@@ -170,12 +224,12 @@ func decisionsOnHeads() map[string]decision {
 func decisionsOnWorkers() map[string]decision {
 	return map[string]decision{
 		"worker gone":    {given(1, without(1)), "+cpu0@1"},
-		"worker leaving": {given(1, pods(1, leaving)), "+cpu2@1"},
+		"worker leaving": {given(1, pods(1, leaving)), "+cpu2@1 30s"},
 		"worker failed":  {given(1, pods(1, failed)), "+cpu2@1 -cpu0@1 !WorkerFailed"},
 		"worker failed at once": {
 			given(1, pods(1, failed), pods(1, fresh)), "6s",
 		},
-		"worker unready": {given(1, pods(1, func(p *corev1.Pod) { p.Status.Conditions = nil })), ""},
+		"worker unready": {given(1, pods(1, func(p *corev1.Pod) { p.Status.Conditions = nil })), "30s"},
 		"worker of a former epoch": {
 			given(2, func(s *cluster.Seen) {
 				former := given(1)
@@ -189,26 +243,26 @@ func decisionsOnWorkers() map[string]decision {
 func decisionsOnTheRest() map[string]decision {
 	nothing := func(s *cluster.Seen) { *s = cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}} }
 	return map[string]decision{
-		"from nothing":  {given(1, nothing), "token service +head@1 +cpu0@1 +cpu1@1 note"},
-		"service gone":  {given(1, func(s *cluster.Seen) { s.ServicePresence, s.Service = cluster.Absent, nil }), "service"},
-		"service going": {given(1, func(s *cluster.Seen) { s.ServicePresence, s.Service = cluster.Going, nil }), "1s"},
-		"token going":   {given(1, func(s *cluster.Seen) { s.TokenPresence = cluster.Going }), "1s"},
+		"from nothing":  {given(1, nothing), "token make:NetworkPolicy make:Service +head@1 +cpu0@1 +cpu1@1 note"},
+		"service gone":  {given(1, standing("Service", cluster.Absent)), "make:Service"},
+		"service going": {given(1, standing("Service", cluster.Going)), "1s"},
+		"token going":   {given(1, func(s *cluster.Seen) { s.Token.Presence = cluster.Going }), "1s"},
 		"service edited": {
-			given(1, func(s *cluster.Seen) { s.Service.Spec.Selector["a"] = "b" }), "mend",
+			given(1, service(func(s *corev1.Service) { s.Spec.Selector[v1alpha1.LabelEpoch] = "7" })), "mend:Service",
 		},
 		"service with more than ours": {
-			given(1, func(s *cluster.Seen) { s.Service.Labels["a"], s.Service.Spec.Ports[0].NodePort = "b", 30000 }), "",
+			given(1, service(func(s *corev1.Service) { s.Labels["a"], s.Spec.Ports[0].NodePort = "b", 30000 })), "",
 		},
-		"service's label gone": {given(1, func(s *cluster.Seen) { delete(s.Service.Labels, v1alpha1.LabelCluster) }), "mend"},
+		"service's label gone": {given(1, service(func(s *corev1.Service) { delete(s.Labels, v1alpha1.LabelCluster) })), "mend:Service"},
 		"token gone, head lives": {
-			given(1, without(1), func(s *cluster.Seen) { s.TokenPresence = cluster.Absent }), "held 15s",
+			given(1, without(1), func(s *cluster.Seen) { s.Token.Presence = cluster.Absent }), "held 15s",
 		},
 		"token and head gone": {
-			given(1, without(0), func(s *cluster.Seen) { s.TokenPresence = cluster.Absent }),
-			"record@2 token mend +head@2 +cpu0@2 +cpu1@2 note -cpu0@1/5s -cpu1@1/5s !HeadLost !HeadReplaced",
+			given(1, without(0), func(s *cluster.Seen) { s.Token.Presence = cluster.Absent }),
+			"record@2 token mend:Service +head@2 +cpu0@2 +cpu1@2 note -cpu0@1/5s -cpu1@1/5s !HeadLost",
 		},
-		"foreign service": {given(1, func(s *cluster.Seen) { s.ServicePresence = cluster.Foreign }), "stalled NameConflict 15s"},
-		"foreign token":   {given(1, func(s *cluster.Seen) { s.TokenPresence = cluster.Foreign }), "stalled NameConflict 15s"},
+		"foreign service": {given(1, standing("Service", cluster.Foreign)), "stalled NameConflict 15s"},
+		"foreign token":   {given(1, func(s *cluster.Seen) { s.Token.Presence = cluster.Foreign }), "stalled NameConflict 15s"},
 		"damaged record": {
 			given(1, func(s *cluster.Seen) { s.RecordError = fmt.Errorf("half") }), "stalled RecordDamaged 15s",
 		},
@@ -224,7 +278,7 @@ func TestDecide(t *testing.T) {
 }
 
 func (d decision) check(t *testing.T) {
-	plan := cluster.Decide(demo(), d.seen, now)
+	plan := decide(demo(), d.seen)
 	if have := gist(plan); have != d.want {
 		t.Errorf("%q, want %q", have, d.want)
 	}
@@ -243,17 +297,17 @@ func TestDecideOnSpecs(t *testing.T) {
 		want string
 	}{
 		"larger":        {func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 4 }, "+cpu2@1 +cpu3@1"},
-		"smaller":       {func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 0 }, "-cpu1@1 -cpu0@1"},
-		"not said":      {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = nil }, "-cpu1@1"},
-		"no groups":     {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups = nil }, "-cpu0@1 -cpu1@1"},
-		"renamed group": {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Name = "x" }, "+x0@1 +x1@1 -cpu0@1 -cpu1@1"},
+		"smaller":       {func(c *v1alpha1.ComputeCluster) { *c.Spec.WorkerGroups[0].Replicas = 0 }, "~cpu1@1/Surplus/5m0s ~cpu0@1/Surplus/5m0s ask/1s/2 5m0s"},
+		"not said":      {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Replicas = nil }, "ask/1s/0"},
+		"no groups":     {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups = nil }, "~cpu0@1/GroupRemoved/5m0s ~cpu1@1/GroupRemoved/5m0s ask/1s/2 5m0s"},
+		"renamed group": {func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups[0].Name = "x" }, "+x0@1 +x1@1 ~cpu0@1/GroupRemoved/5m0s ~cpu1@1/GroupRemoved/5m0s ask/1s/2 5m0s"},
 		"another image": {func(c *v1alpha1.ComputeCluster) { c.Spec.Image = "mine" }, ""},
 		"invalid":       {func(c *v1alpha1.ComputeCluster) { c.Spec.RayVersion = "1" }, "stalled InvalidSpec 15s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := demo()
 			test.edit(of)
-			if have := gist(cluster.Decide(of, given(1), now)); have != test.want {
+			if have := gist(decide(of, given(1))); have != test.want {
 				t.Errorf("%q, want %q", have, test.want)
 			}
 		})
@@ -263,8 +317,8 @@ func TestDecideOnSpecs(t *testing.T) {
 // TestDecideKeepsItsHandsOff: a plan changes nothing of what it was made from.
 func TestDecideKeepsItsHandsOff(t *testing.T) {
 	of, seen := demo(), given(1, pods(0, failed))
-	first := gist(cluster.Decide(of, seen, now))
-	if second := gist(cluster.Decide(of, seen, now)); first != second {
+	first := gist(decide(of, seen))
+	if second := gist(decide(of, seen)); first != second {
 		t.Errorf("%q, then %q", first, second)
 	}
 }

@@ -5,33 +5,155 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
 )
 
+type specEdit = func(*v1alpha1.ComputeClusterSpec)
+
 // effects has, for each field of the spec, an edit that sets it to something else.
-var effects = map[string]func(*v1alpha1.ComputeClusterSpec){
-	"rayVersion":                  func(s *v1alpha1.ComputeClusterSpec) { s.RayVersion = "2.59.0" },
-	"image":                       func(s *v1alpha1.ComputeClusterSpec) { s.Image = "mine" },
-	"imagePullPolicy":             func(s *v1alpha1.ComputeClusterSpec) { s.ImagePullPolicy = corev1.PullAlways },
-	"head.size":                   func(s *v1alpha1.ComputeClusterSpec) { s.Head.Size = testkit.Resources("cpu", "7") },
-	"head.rayResources":           func(s *v1alpha1.ComputeClusterSpec) { s.Head.RayResources = one("GPU") },
-	"head.rayStartParams":         func(s *v1alpha1.ComputeClusterSpec) { s.Head.RayStartParams = text("a") },
-	"head.labels":                 func(s *v1alpha1.ComputeClusterSpec) { s.Head.Labels = text("a") },
-	"head.template":               func(s *v1alpha1.ComputeClusterSpec) { s.Head.Template = nodeNamed() },
-	"workerGroups.name":           func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Name = "other" },
-	"workerGroups.replicas":       func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Replicas = new(int32) },
-	"workerGroups.image":          func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Image = "mine" },
-	"workerGroups.size":           func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Size = testkit.Resources("cpu", "7") },
-	"workerGroups.rayResources":   func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].RayResources = one("GPU") },
-	"workerGroups.rayStartParams": func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].RayStartParams = text("a") },
-	"workerGroups.labels":         func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Labels = text("a") },
-	"workerGroups.template":       func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Template = nodeNamed() },
+var effects = map[string]specEdit{
+	"rayVersion":      func(s *v1alpha1.ComputeClusterSpec) { s.RayVersion = "2.59.0" },
+	"image":           func(s *v1alpha1.ComputeClusterSpec) { s.Image = "mine" },
+	"imagePullPolicy": func(s *v1alpha1.ComputeClusterSpec) { s.ImagePullPolicy = corev1.PullAlways },
+	"suspend":         func(s *v1alpha1.ComputeClusterSpec) { s.Suspend = true },
+	"managedBy":       func(s *v1alpha1.ComputeClusterSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
+
+	"podDefaults.serviceAccountName": defaults(func(d *v1alpha1.PodDefaults) { d.ServiceAccountName = "a" }),
+	"podDefaults.imagePullSecrets": defaults(func(d *v1alpha1.PodDefaults) {
+		d.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "a"}}
+	}),
+	"podDefaults.labels":      defaults(func(d *v1alpha1.PodDefaults) { d.Labels = text("a") }),
+	"podDefaults.annotations": defaults(func(d *v1alpha1.PodDefaults) { d.Annotations = text("a") }),
+	"podDefaults.env":         defaults(func(d *v1alpha1.PodDefaults) { d.Env = []corev1.EnvVar{{Name: "A", Value: "b"}} }),
+	"podDefaults.envFrom": defaults(func(d *v1alpha1.PodDefaults) {
+		d.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}}}}
+	}),
+	"podDefaults.nodeSelector":      defaults(func(d *v1alpha1.PodDefaults) { d.NodeSelector = text("a") }),
+	"podDefaults.tolerations":       defaults(func(d *v1alpha1.PodDefaults) { d.Tolerations = []corev1.Toleration{{Key: "a"}} }),
+	"podDefaults.priorityClassName": defaults(func(d *v1alpha1.PodDefaults) { d.PriorityClassName = "a" }),
+
+	"head.size":                func(s *v1alpha1.ComputeClusterSpec) { s.Head.Size = testkit.Resources("cpu", "7") },
+	"head.rayResources":        func(s *v1alpha1.ComputeClusterSpec) { s.Head.RayResources = one("GPU") },
+	"head.rayStartParams":      func(s *v1alpha1.ComputeClusterSpec) { s.Head.RayStartParams = text("a") },
+	"head.labels":              func(s *v1alpha1.ComputeClusterSpec) { s.Head.Labels = text("a") },
+	"head.template":            func(s *v1alpha1.ComputeClusterSpec) { s.Head.Template = nodeNamed() },
+	"head.service.type":        headService(func(h *v1alpha1.HeadServiceSpec) { h.Type = corev1.ServiceTypeNodePort }),
+	"head.service.labels":      headService(func(h *v1alpha1.HeadServiceSpec) { h.Labels = text("a") }),
+	"head.service.annotations": headService(func(h *v1alpha1.HeadServiceSpec) { h.Annotations = text("a") }),
+	"head.service.ports.name":  headService(func(h *v1alpha1.HeadServiceSpec) { h.Ports = []v1alpha1.ServicePort{{Name: "b", Port: 7000}} }),
+	"head.service.ports.port":  headService(func(h *v1alpha1.HeadServiceSpec) { h.Ports = []v1alpha1.ServicePort{{Name: "a", Port: 7001}} }),
+	"head.service.ports.targetPort": headService(func(h *v1alpha1.HeadServiceSpec) {
+		h.Ports = []v1alpha1.ServicePort{{Name: "a", Port: 7000, TargetPort: 7002}}
+	}),
+	"head.ingress.className":     ingress(func(i *v1alpha1.IngressSpec) { i.ClassName = "a" }),
+	"head.ingress.host":          ingress(func(i *v1alpha1.IngressSpec) { i.Host = "b.example" }),
+	"head.ingress.path":          ingress(func(i *v1alpha1.IngressSpec) { i.Path = "/a" }),
+	"head.ingress.tlsSecretName": ingress(func(i *v1alpha1.IngressSpec) { i.TLSSecretName = "a" }),
+
+	"workerGroups.name":            group(func(g *v1alpha1.WorkerGroup) { g.Name = "other" }),
+	"workerGroups.replicas":        group(func(g *v1alpha1.WorkerGroup) { g.Replicas = new(int32) }),
+	"workerGroups.minReplicas":     group(func(g *v1alpha1.WorkerGroup) { g.MinReplicas = number(5) }),
+	"workerGroups.maxReplicas":     group(func(g *v1alpha1.WorkerGroup) { g.MaxReplicas = number(1) }),
+	"workerGroups.hostsPerReplica": group(func(g *v1alpha1.WorkerGroup) { g.HostsPerReplica = 2 }),
+	"workerGroups.suspend":         group(func(g *v1alpha1.WorkerGroup) { g.Suspend = true }),
+	"workerGroups.drainSeconds":    group(func(g *v1alpha1.WorkerGroup) { g.DrainSeconds = number(7) }),
+	"workerGroups.volumeClaimTemplates": group(func(g *v1alpha1.WorkerGroup) {
+		g.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("a")}
+	}),
+	"workerGroups.image":          group(func(g *v1alpha1.WorkerGroup) { g.Image = "mine" }),
+	"workerGroups.size":           group(func(g *v1alpha1.WorkerGroup) { g.Size = testkit.Resources("cpu", "7") }),
+	"workerGroups.rayResources":   group(func(g *v1alpha1.WorkerGroup) { g.RayResources = one("GPU") }),
+	"workerGroups.rayStartParams": group(func(g *v1alpha1.WorkerGroup) { g.RayStartParams = text("a") }),
+	"workerGroups.labels":         group(func(g *v1alpha1.WorkerGroup) { g.Labels = text("a") }),
+	"workerGroups.template":       group(func(g *v1alpha1.WorkerGroup) { g.Template = nodeNamed() }),
+
+	"authentication.mode": func(s *v1alpha1.ComputeClusterSpec) {
+		s.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+		s.Head.Ingress = nil
+	},
+	"authentication.secretName": func(s *v1alpha1.ComputeClusterSpec) { s.Authentication.SecretName = "a" },
+	"network.isolation": func(s *v1alpha1.ComputeClusterSpec) {
+		s.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
+	},
+	"network.allowFrom.from": func(s *v1alpha1.ComputeClusterSpec) {
+		s.Network.AllowFrom[0].From = []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
+	},
+	"network.allowFrom.ports": func(s *v1alpha1.ComputeClusterSpec) { s.Network.AllowFrom[0].Ports = []v1alpha1.Port{v1alpha1.PortGCS} },
+	"network.allowTo.to": func(s *v1alpha1.ComputeClusterSpec) {
+		s.Network.AllowTo[0].To = []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
+	},
+	"network.allowTo.ports": func(s *v1alpha1.ComputeClusterSpec) {
+		s.Network.AllowTo[0].Ports = []networkingv1.NetworkPolicyPort{{}}
+	},
+
+	"upgradeStrategy.type":                   strategy(v1alpha1.UpgradeRecreate, nil),
+	"upgradeStrategy.rolling.maxUnavailable": strategy(v1alpha1.UpgradeRollingWorkers, &v1alpha1.Rolling{MaxUnavailable: 2}),
+	"upgradeStrategy.rolling.maxSurge":       strategy(v1alpha1.UpgradeRollingWorkers, &v1alpha1.Rolling{MaxUnavailable: 1, MaxSurge: 1}),
+	"idlePolicy.afterSeconds":                func(s *v1alpha1.ComputeClusterSpec) { s.IdlePolicy.AfterSeconds = 60 },
+	"idlePolicy.action":                      func(s *v1alpha1.ComputeClusterSpec) { s.IdlePolicy.Action = v1alpha1.IdleDelete },
+}
+
+func defaults(edit func(*v1alpha1.PodDefaults)) specEdit {
+	return func(s *v1alpha1.ComputeClusterSpec) { edit(s.PodDefaults) }
+}
+
+func headService(edit func(*v1alpha1.HeadServiceSpec)) specEdit {
+	return func(s *v1alpha1.ComputeClusterSpec) { edit(s.Head.Service) }
+}
+
+func ingress(edit func(*v1alpha1.IngressSpec)) specEdit {
+	return func(s *v1alpha1.ComputeClusterSpec) { edit(s.Head.Ingress) }
+}
+
+func group(edit func(*v1alpha1.WorkerGroup)) specEdit {
+	return func(s *v1alpha1.ComputeClusterSpec) { edit(&s.WorkerGroups[0]) }
+}
+
+func strategy(kind string, rolling *v1alpha1.Rolling) specEdit {
+	return func(s *v1alpha1.ComputeClusterSpec) {
+		s.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: kind, Rolling: rolling}
+	}
+}
+
+func number(n int32) *int32 { return &n }
+
+func claimTemplate(name string) corev1.PersistentVolumeClaim {
+	claim := corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: testkit.Resources("storage", "1Gi")},
+	}}
+	claim.Name = name
+	return claim
+}
+
+// opened is demo with something in each part of the spec that may be left out.
+func opened() *v1alpha1.ComputeCluster {
+	of := demo()
+	of.Spec.PodDefaults = &v1alpha1.PodDefaults{}
+	of.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Ports: []v1alpha1.ServicePort{{Name: "a", Port: 7000}}}
+	of.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "a.example"}
+	of.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken}
+	of.Spec.Network = &v1alpha1.Network{
+		Isolation: v1alpha1.IsolationEnabled,
+		AllowFrom: []v1alpha1.IngressRule{{Ports: []v1alpha1.Port{v1alpha1.PortServe}}},
+		AllowTo:   []v1alpha1.EgressRule{{}},
+	}
+	of.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{
+		Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxUnavailable: 1},
+	}
+	of.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 3600, Action: v1alpha1.IdleSuspend}
+	return of
 }
 
 func one(name string) map[string]resource.Quantity {
@@ -47,7 +169,8 @@ func nodeNamed() *corev1.PodTemplateSpec {
 }
 
 // TestEveryFieldHasAnEffect walks the schema: a field without a row fails, and so does
-// one whose edit changes no object, beyond the intent's hash.
+// one whose edit changes nothing that the operator does or refuses, beyond the intent's
+// hash.
 func TestEveryFieldHasAnEffect(t *testing.T) {
 	fields := leaves(reflect.TypeFor[v1alpha1.ComputeClusterSpec](), "")
 	for _, path := range fields {
@@ -56,10 +179,10 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			t.Errorf("field %s has no row", path)
 			continue
 		}
-		of := demo()
-		before := built(of)
+		of := opened()
+		before := done(of)
 		edit(&of.Spec)
-		if reflect.DeepEqual(before, built(of)) {
+		if reflect.DeepEqual(before, done(of)) {
 			t.Errorf("field %s has no effect", path)
 		}
 	}
@@ -70,13 +193,13 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 	}
 }
 
-// leaves are the paths of the fields that hold values, by their JSON names. Maps,
-// quantities and pod templates are values.
+// leaves are the paths of the fields that hold values, by their JSON names. Maps and
+// Kubernetes' own types are values.
 func leaves(of reflect.Type, path string) []string {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()
 	}
-	if of.Kind() != reflect.Struct || of == reflect.TypeFor[corev1.PodTemplateSpec]() || of == reflect.TypeFor[resource.Quantity]() {
+	if of.Kind() != reflect.Struct || of.PkgPath() != reflect.TypeFor[v1alpha1.ComputeCluster]().PkgPath() {
 		return []string{path}
 	}
 	var all []string
@@ -91,12 +214,28 @@ func leaves(of reflect.Type, path string) []string {
 	return all
 }
 
-// built is what a new cluster's first pass would make.
-func built(of *v1alpha1.ComputeCluster) []*corev1.Pod {
-	plan := cluster.Decide(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}}, now)
-	pods := append([]*corev1.Pod{plan.Head}, plan.Create...)
-	for _, pod := range pods {
-		delete(pod.Annotations, v1alpha1.AnnotationIntent)
+// done is what the operator does about a cluster, or has against it: what its first pass
+// makes, and how it goes on with one whose workers are old, idle and too many.
+func done(of *v1alpha1.ComputeCluster) []any {
+	first := decide(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}})
+	pods := []*corev1.Pod{first.Head}
+	var claims []*corev1.PersistentVolumeClaim
+	for _, filling := range first.Create {
+		pods, claims = append(pods, filling.Pods...), append(claims, filling.Claims...)
 	}
-	return pods
+	for _, pod := range pods {
+		if pod != nil {
+			delete(pod.Annotations, v1alpha1.AnnotationIntent)
+		}
+	}
+	later := given(1, func(s *cluster.Seen) {
+		s.Pods[0].Annotations[v1alpha1.AnnotationIntent] = pod.Intent(of, "")
+		for _, worker := range s.Pods[1:] {
+			worker.Annotations[v1alpha1.AnnotationIntent] = "v1-old"
+		}
+		s.Ray = cluster.Ray{At: now, IdleSince: now.Add(-10 * time.Minute)}
+	})
+	next := decide(of, later)
+	told := cluster.Status(of, later, next, cluster.Outcome{}, now).Conditions
+	return []any{pods, claims, first.Fixtures, first.Token, validate.Cluster(of), cluster.IsManaged(of), gist(next), told}
 }

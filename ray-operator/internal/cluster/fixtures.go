@@ -9,6 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/conversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -118,8 +119,18 @@ func marked(obj client.Object) client.Object {
 // changed what we set. What others added stays.
 func holds(seen, wanted client.Object) bool {
 	return seen.GetAnnotations()[v1alpha1.AnnotationApplied] == wanted.GetAnnotations()[v1alpha1.AnnotationApplied] &&
-		equality.Semantic.DeepDerivative(wanted, seen)
+		setBySomeone.DeepDerivative(wanted, seen)
 }
+
+// setBySomeone compares what we say; a number that we leave open, such as a node port, is
+// the API server's to choose.
+var setBySomeone = func() conversion.Equalities {
+	compare := equality.Semantic.Copy()
+	if err := compare.AddFunc(func(wanted, seen int32) bool { return wanted == 0 || wanted == seen }); err != nil {
+		panic(err) // the function has the form that is asked for
+	}
+	return compare
+}()
 
 // budgetAfter is how long a head must have been ready to get a budget: a cluster for a
 // short job goes without.
@@ -133,7 +144,8 @@ func (p *planner) budget() client.Object {
 		since = p.head.readySince()
 	}
 	there := p.seen.Fixtures["PodDisruptionBudget"].Presence == Ours
-	if p.Suspended || p.head == nil || since.IsZero() && !there || p.headMustGo() {
+	switch {
+	case p.Suspended, since.IsZero() && !there, p.headMustGo():
 		return nil
 	}
 	if wait := since.Add(budgetAfter).Sub(p.now); !there && wait > 0 {
@@ -149,6 +161,9 @@ const headDrain = 300 * time.Second
 
 // headMustGo tells whether an eviction of the head must not be refused (any more).
 func (p *planner) headMustGo() bool {
+	if p.head == nil {
+		return false
+	}
 	node, known := p.seen.Nodes[p.head.Spec.NodeName]
 	switch {
 	case !known:

@@ -78,8 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, fmt.Errorf("read ComputeCluster %s: %w", request, err)
 	}
-	others := cluster.Spec.ManagedBy != "" && cluster.Spec.ManagedBy != v1alpha1.ManagedByOperator
-	if cluster.DeletionTimestamp != nil || others {
+	if cluster.DeletionTimestamp != nil || !IsManaged(&cluster) {
 		r.forget(request.NamespacedName) // the garbage collector is at it, or another controller
 		return ctrl.Result{}, nil
 	}
@@ -97,6 +96,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.Events.Record(&cluster, event)
 	}
 	return result(plan, errors.Join(outcome.Err, told))
+}
+
+// IsManaged tells whether a cluster is this operator's to look after.
+func IsManaged(cluster *v1alpha1.ComputeCluster) bool {
+	by := cluster.Spec.ManagedBy
+	return by == "" || by == v1alpha1.ManagedByOperator
 }
 
 // forget ends what is kept in memory about a cluster.

@@ -22,15 +22,22 @@ import (
 
 // told is the status of demo after a pass over seen whose apply ended in err.
 func told(of *v1alpha1.ComputeCluster, seen cluster.Seen, err error) v1alpha1.ComputeClusterStatus {
-	plan := cluster.Decide(of, seen, now)
+	plan := decide(of, seen)
 	return cluster.Status(of, seen, plan, cluster.Outcome{Err: err}, now)
 }
 
 func unreadyPod(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
 
-func starting(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodPending} }
+func starting(p *corev1.Pod) {
+	unreadyPod(p)
+	p.Status.Phase, p.Status.ContainerStatuses[0].Started = corev1.PodRunning, new(bool)
+	p.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-5 * time.Second))}
+}
 
-func unscheduled(p *corev1.Pod) { starting(p); p.Spec.NodeName = "" }
+func unscheduled(p *corev1.Pod) {
+	p.Status, p.Spec.NodeName = corev1.PodStatus{Phase: corev1.PodPending}, ""
+	fresh(p)
+}
 
 // TestConditions holds Ready's status and reason, then Reconciling, Stalled, HeadReady,
 // WorkersReady, UpToDate and NameConflict as T, F or - for absent, then the phase.
@@ -43,18 +50,18 @@ func TestConditions(t *testing.T) {
 	}{
 		"ready":            {given(1), nil, "True AllReady FFTTT- Ready"},
 		"head starts":      {given(1, pods(0, starting)), nil, "False HeadStarting TFFTT- Starting"},
-		"head waits":       {given(1, pods(0, unscheduled)), nil, "False HeadStarting TFFTT- Pending"},
-		"head unready":     {given(1, pods(0, unreadyPod)), nil, "False HeadUnready TFFTT- Starting"},
+		"head waits":       {given(1, pods(0, unscheduled)), nil, "False Scheduling TFFTT- Pending"},
+		"head unready":     {given(1, pods(0, unreadyPod)), nil, "False ProbeFailing TFFTT- Starting"},
 		"worker starts":    {given(1, pods(1, starting)), nil, "False WorkersStarting TFTFT- Starting"},
-		"worker failed":    {given(1, pods(1, failed), pods(1, fresh)), nil, "False WorkersStarting TFTFT- Starting"},
+		"worker failed":    {given(1, pods(1, failed), pods(1, fresh)), nil, "False Evicted TFTFT- Starting"},
 		"head gone":        {given(1, without(0)), errors.New("no"), "False HeadMissing TFFFT- Recovering"},
 		"second head":      {given(2, pods(0, starting)), nil, "False HeadStarting TFFTT- Recovering"},
 		"outdated":         {given(1, pods(1, func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationIntent] = "v1-x" })), nil, "True AllReady FFTTF- Ready"},
 		"damaged record":   {given(1, func(s *cluster.Seen) { s.RecordError = errors.New("half") }), nil, "False RecordDamaged FT???- Failed"},
-		"foreign service":  {given(1, func(s *cluster.Seen) { s.ServicePresence = cluster.Foreign }), nil, "False NameConflict FTTTTT Failed"},
+		"foreign service":  {given(1, standing("Service", cluster.Foreign)), nil, "False NameConflict FTTTTT Failed"},
 		"foreign pod":      {given(1, without(1)), errors.Join(fault.Conflict("Pod a"), errors.New("no")), "False NameConflict FTTFTT Failed"},
 		"refused":          {given(1, without(1)), apierrors.NewForbidden(pods_, "a", errors.New("quota")), "False CreateRefused TFTFT- Starting"},
-		"token missing":    {given(1, without(1), func(s *cluster.Seen) { s.TokenPresence = cluster.Absent }), nil, "False TokenMissing TFTFT- Starting"},
+		"token missing":    {given(1, without(1), func(s *cluster.Seen) { s.Token.Presence = cluster.Absent }), nil, "False TokenMissing TFTFT- Starting"},
 		"API server ill":   {given(1, without(1)), apierrors.NewInternalError(errors.New("etcd")), "False WorkersStarting TFTFT- Starting"},
 		"waits for a name": {given(1, without(1)), &fault.Wait{For: "a"}, "False WorkersStarting TFTFT- Starting"},
 	} {
@@ -120,8 +127,10 @@ func TestStatusNumbers(t *testing.T) {
 		Head: &v1alpha1.HeadStatus{
 			PodName: seen.Pods[0].Name, UID: string(seen.Pods[0].UID), NodeName: "node-1", IP: "10.0.0.1", Since: &since,
 		},
-		Workers:   counts,
-		Groups:    []v1alpha1.GroupStatus{{Name: "cpu", WorkerCounts: counts, Outdated: 2}}, // they were built without a size
+		Workers: counts,
+		Groups: []v1alpha1.GroupStatus{{ // they were built without a size
+			Name: "cpu", WorkerCounts: counts, Outdated: 2, Reason: "Starting", Message: "1 of 2 workers of cpu: container ray is starting",
+		}},
 		Resources: testkit.Resources("cpu", "3", "memory", "5Gi", "nvidia.com/gpu", "2"),
 	}
 	if diff := cmp.Diff(want, have); diff != "" {
@@ -133,8 +142,8 @@ func TestStatusNumbers(t *testing.T) {
 // tells of them.
 func TestStatusOfWhatWasMade(t *testing.T) {
 	of, seen := demo(), given(1, without(1))
-	plan := cluster.Decide(of, seen, now)
-	status := cluster.Status(of, seen, plan, cluster.Outcome{Created: plan.Create}, now)
+	plan := decide(of, seen)
+	status := cluster.Status(of, seen, plan, cluster.Outcome{Created: plan.Create[0].Pods}, now)
 	if status.Workers != (v1alpha1.WorkerCounts{Desired: 2, Created: 2, Ready: 1}) {
 		t.Errorf("workers %+v", status.Workers)
 	}
@@ -144,7 +153,7 @@ func TestStatusOfWhatWasMade(t *testing.T) {
 func TestStatusIsStable(t *testing.T) {
 	of, seen := demo(), given(1)
 	of.Status = told(of, seen, nil)
-	plan := cluster.Decide(of, seen, now)
+	plan := decide(of, seen)
 	later := cluster.Status(of, seen, plan, cluster.Outcome{}, now.Add(time.Hour))
 	if !slices.Equal(of.Status.Conditions, later.Conditions) {
 		t.Errorf("conditions changed by time alone: %+v, then %+v", of.Status.Conditions, later.Conditions)
