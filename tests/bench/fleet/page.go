@@ -10,6 +10,9 @@ import (
 func (s Sample) line() string {
 	text := fmt.Sprintf("round %d, %-6s %-8s: all ready %.1f s, status p50 %.1f s, p95 %.1f s, CPU %.2f ms, %.2f calls, %.0f MiB",
 		s.Round, s.Layout, s.Contender, s.Times.AllReady, s.Times.P50, s.Times.P95, s.CPU, s.calls(), s.Memory.Resident)
+	if s.Passes > 0 {
+		text += fmt.Sprintf(", %.1f passes", s.Passes)
+	}
 	if s.Restart != nil {
 		text += fmt.Sprintf(", restart %.1f s with %d writes", s.Restart.Seconds, sum(s.Restart.Calls.Writes))
 	}

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
@@ -98,7 +97,7 @@ func owned(meta *metav1.ObjectMeta, cluster *v1alpha1.ComputeCluster, name strin
 	yes := true
 	meta.Namespace, meta.Name = cluster.Namespace, name
 	meta.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster", Name: cluster.Name, UID: types.UID(cluster.UID),
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster", Name: cluster.Name, UID: cluster.UID,
 		Controller: &yes, BlockOwnerDeletion: &yes,
 	}}
 }
