@@ -58,7 +58,7 @@ export KUBECONFIG
 kubectl() { "$KUBECTL" "$@"; }
 step "load the operator's image" bin/localkube load --name $NAME "$(cat "$LOGS/operator.tar")"
 step "install the operator with helm" bin/helm upgrade --install heliostat helm-chart/heliostat \
-  --namespace heliostat-system --create-namespace --wait --timeout 3m \
+  --namespace heliostat-system --create-namespace --wait --timeout 3m --set replicas=1 \
   --set-string "podAnnotations.image=$(basename "$(cat "$LOGS/operator.tar")" .tar)" # a new image under the old tag restarts it
 
 say "A ComputeCluster"

@@ -35,6 +35,6 @@ func Helm(ctx context.Context, root string, args ...string) (string, error) {
 // it runs.
 func Install(ctx context.Context, root string, settings ...string) error {
 	_, err := Helm(ctx, root, append([]string{"upgrade", "--install", ReleaseName, root + "/helm-chart/heliostat",
-		"--namespace", ReleaseNamespace, "--create-namespace", "--wait", "--timeout", "2m"}, settings...)...)
+		"--namespace", ReleaseNamespace, "--create-namespace", "--wait", "--timeout", "2m", "--set", "replicas=1"}, settings...)...)
 	return err
 }

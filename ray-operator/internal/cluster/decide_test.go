@@ -118,6 +118,11 @@ func without(i int) func(*cluster.Seen) {
 	return func(s *cluster.Seen) { s.Pods = slices.Delete(s.Pods, i, i+1) }
 }
 
+func placeOf(p *corev1.Pod) naming.Place {
+	at, _ := naming.ParsePlace(p.Labels)
+	return at
+}
+
 // gist is a plan in short, with places for names.
 func gist(plan cluster.Plan) string {
 	place := func(p *corev1.Pod) string {
@@ -251,7 +256,10 @@ func decisionsOnTheRest() map[string]decision {
 			given(1, service(func(s *corev1.Service) { s.Spec.Selector[v1alpha1.LabelEpoch] = "7" })), "mend:Service",
 		},
 		"service with more than ours": {
-			given(1, service(func(s *corev1.Service) { s.Labels["a"], s.Spec.Ports[0].NodePort = "b", 30000 })), "",
+			given(1, service(func(s *corev1.Service) {
+				s.Labels["a"], s.Spec.Ports[0].NodePort, s.Generation = "b", 30000, 3
+				s.CreationTimestamp, s.Spec.ClusterIP = metav1.NewTime(now), "10.0.0.9"
+			})), "",
 		},
 		"service's label gone": {given(1, service(func(s *corev1.Service) { delete(s.Labels, v1alpha1.LabelCluster) })), "mend:Service"},
 		"token gone, head lives": {

@@ -27,7 +27,6 @@ const (
 	exitRolling   = "Rolling"
 	exitRetired   = "Retired"
 	exitNode      = "NodeGoing"
-	exitReplica   = "ReplicaBroken"
 )
 
 const exitVersion = 1

@@ -9,6 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -122,12 +123,17 @@ func holds(seen, wanted client.Object) bool {
 		setBySomeone.DeepDerivative(wanted, seen)
 }
 
-// setBySomeone compares what we say; a number that we leave open, such as a node port, is
-// the API server's to choose.
+// setBySomeone compares what we say; a number or time that we leave open, such as a node
+// port, is the API server's to choose.
 var setBySomeone = func() conversion.Equalities {
 	compare := equality.Semantic.Copy()
-	if err := compare.AddFunc(func(wanted, seen int32) bool { return wanted == 0 || wanted == seen }); err != nil {
-		panic(err) // the function has the form that is asked for
+	err := compare.AddFuncs(
+		func(wanted, seen int32) bool { return wanted == 0 || wanted == seen },
+		func(wanted, seen int64) bool { return wanted == 0 || wanted == seen },
+		func(wanted, seen metav1.Time) bool { return wanted.IsZero() || wanted.Equal(&seen) },
+	)
+	if err != nil {
+		panic(err) // the functions have the form that is asked for
 	}
 	return compare
 }()

@@ -23,9 +23,7 @@ func started(w *testkit.World, name string, groups ...v1alpha1.WorkerGroup) {
 
 func play(t *testing.T, scenarios ...testkit.Scenario) {
 	t.Helper()
-	for _, scenario := range scenarios {
-		scenario.Play(t)
-	}
+	testkit.Play(t, scenarios...)
 }
 
 func sizes(w *testkit.World, name string, want map[string]int) {

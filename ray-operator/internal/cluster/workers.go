@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -210,8 +211,14 @@ func (p *planner) resize(m *members, rolling bool) {
 		return
 	}
 	p.fill(m, change.Create)
-	for _, slot := range change.Remove {
-		p.empty(m, slot, why)
+	for _, slot := range change.Broken {
+		p.discard(m.bySlot[slot.Index])
+	}
+	for _, slot := range change.Retire {
+		p.exit(m.bySlot[slot.Index], cmp.Or(p.retire(m.bySlot[slot.Index]), p.companion(m, slot.Index)))
+	}
+	for _, slot := range change.Surplus {
+		p.exit(m.bySlot[slot.Index], why)
 	}
 	p.release(m, change.Create)
 }
@@ -222,18 +229,17 @@ func (p *planner) mustAskFirst(m *members, change scale.Change) bool {
 	if p.head == nil || !p.head.ready() || p.seen.Ray.Failed || p.seen.Ray.fresh(p.now) {
 		return false
 	}
-	joined, leaving := 0, 0
-	for _, slot := range m.slots {
-		if slot.State == scale.Ready && !slot.Retire {
-			joined++
+	joined := func(slots []scale.Slot) int {
+		count := 0
+		for _, slot := range slots {
+			if slot.State == scale.Ready && !slot.Retire {
+				count++
+			}
 		}
+		return count
 	}
-	for _, slot := range change.Remove {
-		if slot.State == scale.Ready && !slot.Retire {
-			leaving++
-		}
-	}
-	return leaving > 0 && leaving < joined
+	leaving := joined(change.Surplus)
+	return leaving > 0 && leaving < joined(m.slots)
 }
 
 // fill creates workers in slots. Where their slots' claims are waited for, fewer.
@@ -295,24 +301,33 @@ func (p *planner) release(m *members, created []int) {
 	}
 }
 
-// empty lets a worker go: one that ended or never joined at once, another by its exit.
-func (p *planner) empty(m *members, slot scale.Slot, why string) {
-	worker := m.bySlot[slot.Index]
-	if slot.State == scale.Finished {
-		detail := worker.Status.Reason
-		if detail == "" {
-			detail = string(worker.Status.Phase)
-		}
-		event := telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, detail), Action: "Replace", Warning: true}
-		p.Delete = append(p.Delete, Removal{Pod: worker, Why: "it has finished", Event: &event})
+// discard deletes a worker that ended, or one of a replica that can never be whole again.
+func (p *planner) discard(worker Pod) {
+	if !worker.finished() {
+		p.Delete = append(p.Delete, Removal{Pod: worker, Why: "its replica is broken"})
 		return
 	}
-	if retire := p.retire(worker); retire != "" {
-		why = retire
-	} else if slot.Retire {
-		why = exitRolling
+	detail := cmp.Or(worker.Status.Reason, string(worker.Status.Phase))
+	event := telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, detail), Action: "Replace", Warning: true}
+	p.Delete = append(p.Delete, Removal{Pod: worker, Why: "it has finished", Event: &event})
+}
+
+// companion is why a worker leaves that was not asked to itself: with another host of its
+// replica, or for a rolling replacement.
+func (p *planner) companion(m *members, slot int) string {
+	for _, taken := range m.slots {
+		other := m.bySlot[taken.Index]
+		if taken.Index/m.hosts != slot/m.hosts || taken.Index == slot {
+			continue
+		}
+		if other.draining() {
+			return other.exit().Why
+		}
+		if why := p.retire(other); why != "" {
+			return why
+		}
 	}
-	p.exit(worker, why)
+	return exitRolling
 }
 
 // exit begins a worker's planned exit, or ends it where there is nothing to wait for.

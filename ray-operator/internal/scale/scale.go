@@ -48,8 +48,10 @@ type Slot struct {
 type Change struct {
 	// Create holds the indices to fill, lowest first.
 	Create []int
-	// Remove holds the slots to empty, first to go first.
-	Remove []Slot
+	// Broken holds workers that ended, and those whose replica can never be whole again:
+	// nothing useful runs there. Retire holds those that were asked to go, Surplus those
+	// that are too many, first to go first.
+	Broken, Retire, Surplus []Slot
 }
 
 // replica is the slots of one replica.
@@ -69,19 +71,19 @@ func Target(wanted, hosts int, taken []Slot) Change {
 	busy := map[int]bool{}
 	for _, r := range replicas(hosts, taken) {
 		busy[r.index] = true
-		if leaves, remove := r.leaves(hosts); leaves {
-			change.Remove = append(change.Remove, remove...)
-		} else {
+		switch {
+		case r.broken(hosts):
+			change.Broken = append(change.Broken, r.there()...)
+		case r.retires():
+			change.Retire = append(change.Retire, r.there()...)
+		default:
 			alive = append(alive, r)
 		}
 	}
-	slices.SortStableFunc(change.Remove, func(a, b Slot) int {
-		return cmp.Or(cmp.Compare(min(a.State, Starting), min(b.State, Starting)), cmp.Compare(a.Index, b.Index))
-	})
 	slices.SortFunc(alive, firstToGo)
 	surplus := max(0, len(alive)-wanted)
 	for _, r := range alive[:surplus] {
-		change.Remove = append(change.Remove, r.slots...)
+		change.Surplus = append(change.Surplus, r.slots...)
 	}
 	for _, r := range alive[surplus:] {
 		change.Create = append(change.Create, r.missing(hosts)...)
@@ -110,22 +112,35 @@ func replicas(hosts int, taken []Slot) []replica {
 	return all
 }
 
-// leaves tells whether the replica goes as a whole, and which of its workers still have
-// to be removed: one of them ended, leaves, or shall retire; or one is missing beside
-// others that had joined, or that have waited for it too long.
-func (r replica) leaves(hosts int) (bool, []Slot) {
-	var remove []Slot
-	going, joined, abandoned := false, false, false
+// broken tells whether the replica can never be whole again: one of its workers ended, or
+// leaves without having been asked to, or is missing beside others that had joined, or
+// that have waited for it too long.
+func (r replica) broken(hosts int) bool {
+	lost, joined, abandoned, planned := false, false, false, false
 	for _, slot := range r.slots {
-		going = going || slot.State == Finished || slot.State >= Draining || slot.Retire
+		lost = lost || slot.State == Finished || slot.State == Leaving
 		joined = joined || slot.State == Ready
 		abandoned = abandoned || slot.Abandoned
-		if slot.State < Draining {
-			remove = append(remove, slot)
-		}
+		planned = planned || slot.State == Draining
 	}
 	incomplete := len(r.slots) < hosts
-	return going || incomplete && (joined || abandoned), remove
+	return lost || incomplete && (joined || abandoned || planned)
+}
+
+// retires tells whether the replica goes as planned: asked to, or already at it.
+func (r replica) retires() bool {
+	return slices.ContainsFunc(r.slots, func(s Slot) bool { return s.Retire || s.State == Draining })
+}
+
+// there are the replica's workers that still have to be told to go.
+func (r replica) there() []Slot {
+	var there []Slot
+	for _, slot := range r.slots {
+		if slot.State < Draining {
+			there = append(there, slot)
+		}
+	}
+	return there
 }
 
 func (r replica) missing(hosts int) []int {

@@ -42,42 +42,38 @@ func TestTarget(t *testing.T) {
 			wanted: 2, taken: []Slot{at(0, Draining), at(1, Ready)}, want: Change{Create: []int{2}},
 		},
 		"a finished one is replaced in another slot": {
-			wanted: 2, taken: []Slot{at(0, Finished), at(1, Ready)}, want: Change{Create: []int{2}, Remove: []Slot{at(0, Finished)}},
+			wanted: 2, taken: []Slot{at(0, Finished), at(1, Ready)}, want: Change{Create: []int{2}, Broken: []Slot{at(0, Finished)}},
 		},
 		"the highest slot goes": {
-			wanted: 1, taken: []Slot{at(0, Ready), at(1, Ready), at(2, Ready)}, want: Change{Remove: []Slot{at(2, Ready), at(1, Ready)}},
+			wanted: 1, taken: []Slot{at(0, Ready), at(1, Ready), at(2, Ready)}, want: Change{Surplus: []Slot{at(2, Ready), at(1, Ready)}},
 		},
 		"one that has not joined goes before one that has": {
-			wanted: 1, taken: []Slot{at(0, Starting), at(1, Ready)}, want: Change{Remove: []Slot{at(0, Starting)}},
+			wanted: 1, taken: []Slot{at(0, Starting), at(1, Ready)}, want: Change{Surplus: []Slot{at(0, Starting)}},
 		},
 		"one that has not joined goes before an idle one": {
-			wanted: 1, taken: []Slot{at(0, Starting), busy}, want: Change{Remove: []Slot{at(0, Starting)}},
+			wanted: 1, taken: []Slot{at(0, Starting), busy}, want: Change{Surplus: []Slot{at(0, Starting)}},
 		},
 		"an idle one goes before one at work": {
-			wanted: 1, taken: []Slot{idle, busy}, want: Change{Remove: []Slot{idle}},
+			wanted: 1, taken: []Slot{idle, busy}, want: Change{Surplus: []Slot{idle}},
 		},
 		"one that shall retire goes though all are wanted": {
-			wanted: 2, taken: []Slot{retired, at(1, Ready)}, want: Change{Create: []int{2}, Remove: []Slot{retired}},
+			wanted: 2, taken: []Slot{retired, at(1, Ready)}, want: Change{Create: []int{2}, Retire: []Slot{retired}},
 		},
 		"one that shall retire is enough to remove": {
-			wanted: 1, taken: []Slot{retired, at(1, Ready)}, want: Change{Remove: []Slot{retired}},
+			wanted: 1, taken: []Slot{retired, at(1, Ready)}, want: Change{Retire: []Slot{retired}},
 		},
-		"finished ones go first and do not count as surplus": {
+		"finished ones do not count as surplus": {
 			wanted: 1, taken: []Slot{at(0, Ready), at(1, Ready), at(4, Finished), at(3, Finished)},
-			want: Change{Remove: []Slot{at(3, Finished), at(4, Finished), at(1, Ready)}},
-		},
-		"finished ones go before those that shall retire": {
-			wanted: 1, taken: []Slot{retired, at(1, Ready), at(4, Finished)},
-			want: Change{Remove: []Slot{at(4, Finished), retired}},
+			want: Change{Broken: []Slot{at(3, Finished), at(4, Finished)}, Surplus: []Slot{at(1, Ready)}},
 		},
 		"leaving ones are not removed again": {wanted: 0, taken: []Slot{at(0, Leaving), at(1, Draining)}},
-		"below zero is zero":                 {wanted: -3, taken: []Slot{at(0, Ready)}, want: Change{Remove: []Slot{at(0, Ready)}}},
+		"below zero is zero":                 {wanted: -3, taken: []Slot{at(0, Ready)}, want: Change{Surplus: []Slot{at(0, Ready)}}},
 	})
 }
 
 // TestTargetOfReplicas has groups in which two hosts make a replica.
 func TestTargetOfReplicas(t *testing.T) {
-	alone, late := at(2, Starting), Slot{Index: 2, State: Starting, Abandoned: true}
+	alone, late := at(2, Starting), Slot{Index: 0, State: Starting, Abandoned: true}
 	check(t, map[string]row{
 		"from nothing": {wanted: 2, hosts: 2, want: Change{Create: []int{0, 1, 2, 3}}},
 		"enough":       {wanted: 1, hosts: 2, taken: []Slot{at(0, Ready), at(1, Starting)}},
@@ -85,31 +81,41 @@ func TestTargetOfReplicas(t *testing.T) {
 			wanted: 2, hosts: 2, taken: []Slot{at(0, Ready), at(1, Ready), alone}, want: Change{Create: []int{3}},
 		},
 		"one that waited too long for the rest is given up": {
-			wanted: 1, hosts: 2, taken: []Slot{late}, want: Change{Create: []int{0, 1}, Remove: []Slot{late}},
+			wanted: 1, hosts: 2, taken: []Slot{late}, want: Change{Create: []int{2, 3}, Broken: []Slot{late}},
 		},
 		"one whose other host is gone goes as a whole": {
-			wanted: 1, hosts: 2, taken: []Slot{at(1, Ready)}, want: Change{Create: []int{2, 3}, Remove: []Slot{at(1, Ready)}},
+			wanted: 1, hosts: 2, taken: []Slot{at(1, Ready)}, want: Change{Create: []int{2, 3}, Broken: []Slot{at(1, Ready)}},
 		},
 		"one whose other host leaves goes as a whole": {
-			wanted: 1, hosts: 2, taken: []Slot{at(0, Leaving), at(1, Ready)}, want: Change{Create: []int{2, 3}, Remove: []Slot{at(1, Ready)}},
+			wanted: 1, hosts: 2, taken: []Slot{at(0, Leaving), at(1, Ready)}, want: Change{Create: []int{2, 3}, Broken: []Slot{at(1, Ready)}},
 		},
 		"one whose other host failed goes as a whole": {
 			wanted: 1, hosts: 2, taken: []Slot{at(0, Ready), at(1, Finished)},
-			want: Change{Create: []int{2, 3}, Remove: []Slot{at(1, Finished), at(0, Ready)}},
+			want: Change{Create: []int{2, 3}, Broken: []Slot{at(0, Ready), at(1, Finished)}},
 		},
 		"one of which a host shall retire goes as a whole": {
 			wanted: 0, hosts: 2, taken: []Slot{{Index: 0, State: Ready, Retire: true}, at(1, Ready)},
-			want: Change{Remove: []Slot{{Index: 0, State: Ready, Retire: true}, at(1, Ready)}},
+			want: Change{Retire: []Slot{{Index: 0, State: Ready, Retire: true}, at(1, Ready)}},
+		},
+		"one of which a host drains goes on": {
+			wanted: 1, hosts: 2, taken: []Slot{at(0, Draining), at(1, Ready)}, want: Change{Create: []int{2, 3}, Retire: []Slot{at(1, Ready)}},
+		},
+		"one of which a host has drained is over": {
+			wanted: 0, hosts: 2, taken: []Slot{at(0, Draining)}, want: Change{},
+		},
+		"one of which a host failed is broken though it should retire": {
+			wanted: 0, hosts: 2, taken: []Slot{{Index: 0, State: Ready, Retire: true}, at(1, Finished)},
+			want: Change{Broken: []Slot{{Index: 0, State: Ready, Retire: true}, at(1, Finished)}},
 		},
 		"the one with fewer busy hosts goes": {
 			wanted: 1, hosts: 2, taken: []Slot{
 				{Index: 0, State: Ready, Busy: true}, at(1, Ready), {Index: 2, State: Ready, Busy: true}, {Index: 3, State: Ready, Busy: true},
 			},
-			want: Change{Remove: []Slot{{Index: 0, State: Ready, Busy: true}, at(1, Ready)}},
+			want: Change{Surplus: []Slot{{Index: 0, State: Ready, Busy: true}, at(1, Ready)}},
 		},
 		"the one that has not joined goes": {
 			wanted: 1, hosts: 2, taken: []Slot{at(0, Ready), at(1, Starting), at(2, Ready), at(3, Ready)},
-			want: Change{Remove: []Slot{at(0, Ready), at(1, Starting)}},
+			want: Change{Surplus: []Slot{at(0, Ready), at(1, Starting)}},
 		},
 	})
 }
@@ -169,7 +175,7 @@ func apply(t *rapid.T, taken []Slot, change Change) map[int]Slot {
 		}
 		slots[index] = Slot{Index: index, State: Starting}
 	}
-	for _, slot := range change.Remove {
+	for _, slot := range slices.Concat(change.Broken, change.Retire, change.Surplus) {
 		if there, ok := slots[slot.Index]; !ok || there != slot || slot.State >= Draining || !slices.Contains(taken, slot) {
 			t.Fatalf("slot %+v cannot be removed", slot)
 		}

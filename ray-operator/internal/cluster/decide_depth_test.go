@@ -1,0 +1,308 @@
+package cluster_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+// case_ is demo with an edit, what a pass sees of it, and the gist of the plan that follows.
+type case_ struct {
+	edit func(*v1alpha1.ComputeClusterSpec)
+	seen cluster.Seen
+	want string
+}
+
+func checkCases(t *testing.T, cases map[string]case_) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			of := demo()
+			of.Generation = 4
+			if c.edit != nil {
+				c.edit(&of.Spec)
+			}
+			if have := gist(decide(of, c.seen)); have != c.want {
+				t.Errorf("%q, want %q", have, c.want)
+			}
+		})
+	}
+}
+
+// suspension notes in the record that the cluster is suspended.
+func suspension(cause string, generation int64) func(*cluster.Seen) {
+	return func(s *cluster.Seen) {
+		s.Record.Suspended = cluster.Suspension{Cause: cause, Generation: generation}
+	}
+}
+
+func noPods(s *cluster.Seen)   { s.Pods = nil }
+func noBudget(s *cluster.Seen) { delete(s.Fixtures, "PodDisruptionBudget") }
+func suspended(s *v1alpha1.ComputeClusterSpec) {
+	s.Suspend = true
+}
+
+func idlePolicy(action string) func(*v1alpha1.ComputeClusterSpec) {
+	return func(s *v1alpha1.ComputeClusterSpec) {
+		s.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 600, Action: action}
+	}
+}
+
+// answered has the head say that nobody has used the cluster for some time.
+func answered(idle, ago time.Duration) func(*cluster.Seen) {
+	return func(s *cluster.Seen) {
+		s.Ray = cluster.Ray{At: now.Add(-ago), Nodes: map[types.UID]cluster.RayNode{}}
+		if idle > 0 {
+			s.Ray.IdleSince = now.Add(-idle)
+		}
+	}
+}
+
+func silent(s *cluster.Seen) { s.Ray = cluster.Ray{Failed: true, At: now} }
+
+func TestDecideToSuspend(t *testing.T) {
+	checkCases(t, map[string]case_{
+		"by the spec": {suspended, given(1), "record@1" + headName(1) + " unmake:PodDisruptionBudget -head@1/5s -cpu0@1/5s -cpu1@1/5s suspended"},
+		"its pods are going": {
+			suspended, given(1, suspension("Spec", 0), noBudget, pods(0, leaving), pods(1, leaving), pods(2, leaving)), "suspended",
+		},
+		"done":    {suspended, given(1, suspension("Spec", 0), noBudget, noPods), "suspended"},
+		"resumed": {nil, given(1, suspension("Spec", 0), noBudget, noPods), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note !Resumed"},
+		"resumed while pods are going": {
+			nil, given(1, suspension("Spec", 0), noBudget, pods(0, leaving), without(2), without(1)),
+			"record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note !Resumed 30s",
+		},
+		"idle": {
+			idlePolicy("Suspend"), given(1, noBudget, answered(20*time.Minute, 0)),
+			"record@1" + headName(1) + " -head@1/5s -cpu0@1/5s -cpu1@1/5s suspended !SuspendedIdle ask/5s/0",
+		},
+		"idle, and nothing changed since":  {idlePolicy("Suspend"), given(1, suspension("Idle", 4), noBudget, noPods), "suspended"},
+		"idle, and the spec changed since": {idlePolicy("Suspend"), given(1, suspension("Idle", 3), noBudget, noPods), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note !Resumed"},
+		"idle, and now by the spec too": {
+			func(s *v1alpha1.ComputeClusterSpec) { suspended(s); idlePolicy("Suspend")(s) },
+			given(1, suspension("Idle", 4), noBudget, noPods), "record@1" + headName(1) + " suspended",
+		},
+		"idle not for long enough":   {idlePolicy("Suspend"), given(1, answered(599*time.Second, 0)), "ask/5s/0 1s"},
+		"in use":                     {idlePolicy("Suspend"), given(1, answered(0, 0)), "ask/5s/0"},
+		"idle by an old answer":      {idlePolicy("Suspend"), given(1, answered(time.Hour, 11*time.Second)), "ask/5s/0"},
+		"the head does not answer":   {idlePolicy("Suspend"), given(1, silent), "ask/5s/0"},
+		"idle, to be deleted":        {idlePolicy("Delete"), given(1, answered(20*time.Minute, 0)), "end ask/5s/0"},
+		"idle, to be told":           {idlePolicy("None"), given(1, answered(20*time.Minute, 0)), "ask/5s/0"},
+		"idle for longer than ready": {idlePolicy("Suspend"), given(1, answered(time.Hour, 0), pods(0, readyFor(time.Minute))), "ask/5s/0 9m0s"},
+	})
+}
+
+// headName is the UID that running gives the head of an epoch.
+func headName(epoch int64) string { return string(given(epoch).Record.HeadUID) }
+
+func readyFor(since time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-since)) }
+}
+
+// TestWakesByAnnotation: each new value of the annotation wakes an idle cluster.
+func TestWakesByAnnotation(t *testing.T) {
+	of := demo()
+	of.Annotations = map[string]string{v1alpha1.AnnotationResume: "monday"}
+	of.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 600, Action: v1alpha1.IdleSuspend}
+	plan := decide(of, given(1, answered(time.Hour, 0)))
+	if plan.Record == nil || !plan.Suspended {
+		t.Fatalf("not suspended: %s", gist(plan))
+	}
+	asleep := given(1, noPods, noBudget, func(s *cluster.Seen) { s.Record = *plan.Record })
+	if again := decide(of, asleep); !again.Suspended || !again.Empty() {
+		t.Errorf("it does not stay suspended: %s", gist(again))
+	}
+	of.Annotations[v1alpha1.AnnotationResume] = "tuesday"
+	if awake := decide(of, asleep); awake.Suspended || awake.Epoch != 2 {
+		t.Errorf("another value does not wake it: %s", gist(awake))
+	}
+}
+
+// exiting marks a worker as on its planned exit for some time, with some time left.
+func exiting(why string, since, left time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		exit := cluster.Exit{Version: 1, Since: now.Add(-since), Until: now.Add(left), Why: why}
+		p.Annotations[v1alpha1.AnnotationDrain] = exit.String()
+	}
+}
+
+// node says something of the Ray node in the i-th pod.
+func node(i int, is cluster.RayNode) func(*cluster.Seen) {
+	return func(s *cluster.Seen) {
+		s.Ray.At = now
+		if s.Ray.Nodes == nil {
+			s.Ray.Nodes = map[types.UID]cluster.RayNode{}
+		}
+		s.Ray.Nodes[s.Pods[i].UID] = is
+	}
+}
+
+func one_(s *v1alpha1.ComputeClusterSpec) { *s.WorkerGroups[0].Replicas = 1 }
+
+func drainFor(seconds int32) func(*v1alpha1.ComputeClusterSpec) {
+	return func(s *v1alpha1.ComputeClusterSpec) { one_(s); s.WorkerGroups[0].DrainSeconds = &seconds }
+}
+
+func TestDecideWhoLeaves(t *testing.T) {
+	busy, idle := cluster.RayNode{}, cluster.RayNode{Idle: true}
+	checkCases(t, map[string]case_{
+		"Ray has to say first who is idle": {one_, given(1), "ask/1s/0"},
+		"the idle one leaves":              {one_, given(1, node(1, idle), node(2, busy)), "~cpu0@1/Surplus/5m0s ask/1s/1 5m0s"},
+		"the highest of two idle ones":     {one_, given(1, node(1, idle), node(2, idle)), "~cpu1@1/Surplus/5m0s ask/1s/1 5m0s"},
+		"a silent head is not waited for":  {one_, given(1, silent), "~cpu1@1/Surplus/5m0s ask/1s/1 5m0s"},
+		"with its own time":                {drainFor(7), given(1, silent), "~cpu1@1/Surplus/7s ask/1s/1 7s"},
+		"with no time":                     {drainFor(0), given(1, silent), "-cpu1@1"},
+		"one that has not joined goes at once": {
+			one_, given(1, pods(1, unreadyPod)), "-cpu0@1 30s",
+		},
+		"a head that is not ready cannot drain": {one_, given(1, silent, pods(0, unreadyPod)), "-cpu1@1 30s"},
+		"asked to retire":                       {nil, given(1, pods(1, retire)), "+cpu2@1 ~cpu0@1/Retired/5m0s ask/1s/1 5m0s"},
+		"asked to retire, of one too many":      {one_, given(1, pods(1, retire)), "~cpu0@1/Retired/5m0s ask/1s/1 5m0s"},
+		"its node is going":                     {nil, given(1, pods(1, on("n2")), nodeSeen("n2", cluster.Node{Going: "spot"})), "+cpu2@1 ~cpu0@1/NodeGoing/5m0s ask/1s/1 5m0s"},
+		"a suspended group": {
+			func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Suspend = true }, given(1),
+			"~cpu1@1/GroupSuspended/5m0s ~cpu0@1/GroupSuspended/5m0s ask/1s/2 5m0s",
+		},
+	})
+}
+
+func retire(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationRetire] = "" }
+
+func on(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = name } }
+
+func nodeSeen(name string, is cluster.Node) func(*cluster.Seen) {
+	return func(s *cluster.Seen) { s.Nodes = map[string]cluster.Node{name: is} }
+}
+
+func TestDecideWhenADrainIsOver(t *testing.T) {
+	leaves := exiting("Surplus", time.Minute, 4*time.Minute)
+	checkCases(t, map[string]case_{
+		"it goes on":               {one_, given(1, pods(2, leaves)), "ask/1s/1 4m0s"},
+		"its slot stays busy":      {nil, given(1, pods(1, leaves)), "+cpu2@1 ask/1s/1 4m0s"},
+		"Ray has drained it":       {one_, given(1, pods(2, leaves), node(2, cluster.RayNode{Dead: true})), "-cpu1@1"},
+		"its container has ended":  {one_, given(1, pods(2, leaves), pods(2, ended(time.Second))), "-cpu1@1"},
+		"it had ended before":      {one_, given(1, pods(2, leaves), pods(2, ended(2*time.Minute))), "ask/1s/1 4m0s"},
+		"it failed":                {one_, given(1, pods(2, leaves), pods(2, failed)), "-cpu1@1"},
+		"its time is over":         {one_, given(1, pods(2, exiting("Surplus", time.Hour, 0))), "-cpu1@1"},
+		"its text cannot be read":  {one_, given(1, pods(2, func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationDrain] = "soon" })), "-cpu1@1"},
+		"the head is gone":         {one_, given(1, pods(2, leaves), without(0)), "record@2 mend:Service +head@2 +cpu0@2 note -cpu0@1/5s -cpu1@1/5s !HeadLost"},
+		"the head answers no more": {one_, given(1, pods(2, leaves), silent), "ask/1s/1 4m0s"},
+		"the cluster is suspended": {
+			suspended, given(1, pods(2, leaves), suspension("Spec", 0), noBudget), "-head@1/5s -cpu0@1/5s -cpu1@1/5s suspended",
+		},
+		"its group is gone": {
+			func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups = nil },
+			given(1, without(2), pods(1, exiting("GroupRemoved", time.Minute, time.Minute))), "ask/1s/1 1m0s",
+		},
+	})
+}
+
+func old(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationIntent] = "v1-old" }
+
+func upgrade(kind string, rolling *v1alpha1.Rolling) func(*v1alpha1.ComputeClusterSpec) {
+	return func(s *v1alpha1.ComputeClusterSpec) { strategy(kind, rolling)(s) }
+}
+
+func TestDecideToUpgrade(t *testing.T) {
+	rolling := upgrade("RollingWorkers", nil)
+	surge := upgrade("RollingWorkers", &v1alpha1.Rolling{MaxSurge: 1})
+	checkCases(t, map[string]case_{
+		"OnDelete":                   {nil, given(1, pods(1, old), pods(2, old)), ""},
+		"a hash of a later version":  {rolling, given(1, pods(1, func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationIntent] = "v9-a" })), ""},
+		"no hash":                    {rolling, given(1, pods(2, func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.AnnotationIntent) })), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},
+		"rolling: the first":         {rolling, given(1, pods(1, old), pods(2, old)), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},
+		"rolling: while it drains":   {rolling, given(1, pods(1, old), pods(2, old), pods(2, exiting("Rolling", time.Minute, time.Minute))), "ask/1s/1 1m0s"},
+		"rolling: once it is gone":   {rolling, given(1, pods(1, old), without(2)), "+cpu1@1"},
+		"rolling: while it leaves":   {rolling, given(1, pods(1, old), pods(2, leaving)), "+cpu2@1 30s"},
+		"rolling: while one starts":  {rolling, given(1, pods(1, old), pods(2, unreadyPod)), "30s"},
+		"rolling: the last":          {rolling, given(1, pods(1, old)), "~cpu0@1/Rolling/5m0s ask/1s/1 5m0s"},
+		"rolling: the head is old":   {rolling, given(1, pods(0, old), pods(1, old)), ""},
+		"rolling: only the head is":  {rolling, given(1, pods(0, old)), ""},
+		"surge first":                {surge, given(1, pods(1, old), pods(2, old)), "+cpu2@1"},
+		"recreate: a worker is old":  {upgrade("Recreate", nil), given(1, pods(1, old)), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note -head@1/5s -cpu0@1/5s -cpu1@1/5s !Recreating"},
+		"recreate: the head is old":  {upgrade("Recreate", nil), given(1, pods(0, old)), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note -head@1/5s -cpu0@1/5s -cpu1@1/5s !Recreating"},
+		"recreate: nothing is":       {upgrade("Recreate", nil), given(1), ""},
+		"recreate: the head is lost": {upgrade("Recreate", nil), given(1, pods(1, old), without(0)), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note -cpu0@1/5s -cpu1@1/5s !HeadLost"},
+		"recreate: a leaving one is": {upgrade("Recreate", nil), given(1, pods(1, old), pods(1, leaving)), "+cpu2@1 30s"},
+	})
+}
+
+// TestRollsGroupByGroup: the second group waits until the first is complete.
+func TestRollsGroupByGroup(t *testing.T) {
+	of := testkit.Cluster("demo", testkit.Group("a", 1), testkit.Group("b", 1))
+	of.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers}
+	for name, test := range map[string]struct {
+		edit func(a, b *corev1.Pod)
+		want string
+	}{
+		"both are old":      {func(a, b *corev1.Pod) { old(a); old(b) }, "~a0@1/Rolling/5m0s ask/1s/1 5m0s"},
+		"the first starts":  {func(a, b *corev1.Pod) { unreadyPod(a); old(b) }, "30s"},
+		"the first is done": {func(_, b *corev1.Pod) { old(b) }, "~b0@1/Rolling/5m0s ask/1s/1 5m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := settled(of)
+			test.edit(seen.Pods[1].Pod, seen.Pods[2].Pod)
+			if have := gist(decide(of, seen)); have != test.want {
+				t.Errorf("%q, want %q", have, test.want)
+			}
+		})
+	}
+}
+
+// settled is a cluster as it is an hour after its first pass.
+func settled(of *v1alpha1.ComputeCluster) cluster.Seen {
+	seen := cluster.Seen{
+		Record: cluster.Record{Version: 1, Epoch: 1}, Fixtures: fixtures(of, 1), Token: cluster.Token{Presence: cluster.Ours},
+		Claims: map[string]*corev1.PersistentVolumeClaim{},
+	}
+	plan := decide(of, cluster.Seen{Record: seen.Record})
+	seen.Pods = []cluster.Pod{running(plan.Head, placeOf(plan.Head))}
+	seen.Record.HeadUID = seen.Pods[0].UID
+	for _, filling := range plan.Create {
+		for _, made := range filling.Pods {
+			seen.Pods = append(seen.Pods, running(made, placeOf(made)))
+		}
+		for _, claim := range filling.Claims {
+			seen.Claims[claim.Name] = claim
+		}
+	}
+	return seen
+}
+
+// hosts has a group of two replicas with two hosts each.
+func hosts() *v1alpha1.ComputeCluster {
+	group := testkit.Group("tpu", 2)
+	group.HostsPerReplica = 2
+	return testkit.Cluster("demo", group)
+}
+
+func TestDecideOnReplicas(t *testing.T) {
+	for name, test := range map[string]struct {
+		edits []func(*cluster.Seen)
+		want  string
+	}{
+		"settled":            {nil, ""},
+		"a host failed":      {[]func(*cluster.Seen){pods(1, failed)}, "+tpu4@1 +tpu5@1 -tpu0@1 !WorkerFailed -tpu1@1"},
+		"a host is gone":     {[]func(*cluster.Seen){without(4)}, "+tpu4@1 +tpu5@1 -tpu2@1"},
+		"one is being made":  {[]func(*cluster.Seen){without(4), pods(3, unreadyPod), pods(3, fresh)}, "+tpu3@1 5s"},
+		"one never complete": {[]func(*cluster.Seen){without(4), pods(3, unreadyPod)}, "+tpu4@1 +tpu5@1 -tpu2@1 30s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := hosts()
+			seen := settled(of)
+			for _, edit := range test.edits {
+				edit(&seen)
+			}
+			if have := gist(decide(of, seen)); have != test.want {
+				t.Errorf("%q, want %q", have, test.want)
+			}
+		})
+	}
+}
