@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -71,8 +72,12 @@ func TestStateIsRead(t *testing.T) {
 		t.Fatalf("%+v, %v", state, err)
 	}
 	node := state.Nodes[0]
-	if !node.Head || node.Idle != 1500*time.Millisecond || node.Instance != "uid" || node.Type != "cpu" || node.Labels["zone"] != "a" {
-		t.Errorf("%+v", node)
+	want := Node{
+		ID: NodeID([]byte(strings.Repeat("a", 28))), Instance: "uid", Type: "cpu", State: Idle, Head: true, Idle: 1500 * time.Millisecond,
+		Activity: node.Activity, Total: map[string]float64{"CPU": 1, internalHead: 1}, Labels: map[string]string{"zone": "a"},
+	}
+	if diff := cmp.Diff(want, node); diff != "" {
+		t.Error(diff)
 	}
 	if len(node.Activity) != 8 || len(node.Activity[0]) > maxText || !strings.HasPrefix(node.Activity[0], "busy with ä") {
 		t.Errorf("%d lines of activity, such as %q", len(node.Activity), node.Activity[0])

@@ -165,13 +165,8 @@ func nodes(t testing.TB, head Head) {
 	if state.Pending != 0 || state.Gangs != 0 {
 		t.Errorf("%d requests and %d gangs wait on a quiet head", state.Pending, state.Gangs)
 	}
-	heads := 0
-	for _, node := range state.Nodes {
-		if node.Head {
-			heads++
-		}
-	}
-	if heads != 1 {
+	workers := slices.DeleteFunc(state.Nodes, func(node headclient.Node) bool { return node.Head })
+	if heads := len(state.Nodes) - len(workers); heads != 1 {
 		t.Errorf("%d nodes are the head's", heads)
 	}
 	for _, instance := range []string{head.First, head.Second} {

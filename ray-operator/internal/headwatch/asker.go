@@ -1,0 +1,257 @@
+package headwatch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// How often a head is asked.
+const (
+	// shortest is Ray's own: it gathers what it answers with once a second.
+	shortest = time.Second
+	// afterDrain is when a node that was told to leave is looked at: an idle one was seen
+	// dead after 20 ms, a busy one draining after 500 ms.
+	afterDrain = 250 * time.Millisecond
+	// longest is the most that failures in a row put off the next try, unless the head is
+	// asked less often anyway.
+	longest = 30 * time.Second
+)
+
+// asker asks the head of one cluster. Its first fields are guarded by the Watch's lock, the
+// others are its goroutine's own.
+type asker struct {
+	watch    *Watch
+	cluster  types.NamespacedName
+	target   Target
+	answer   Answer
+	answered bool
+	stop     context.CancelFunc
+	// news holds something while the target has changed since it was last looked at.
+	news chan struct{}
+
+	head     Head
+	failures int
+	// told are the nodes that were told to leave, so that it is logged once.
+	told map[headclient.NodeID]bool
+}
+
+// run asks until its context ends.
+func (a *asker) run(ctx context.Context) {
+	defer a.hangUp(ctx)
+	pause := time.Duration(0)
+	if len(a.wanted().Drains) == 0 {
+		pause = rand.N(shortest) // an operator that starts does not ask all heads at once
+	}
+	for {
+		timer := a.watch.clock.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-a.news:
+			timer.Stop()
+		case <-timer.C():
+		}
+		target := a.wanted()
+		answer := a.ask(ctx, target)
+		if ctx.Err() != nil {
+			return
+		}
+		a.watch.publish(a, answer)
+		pause = a.pause(target, answer)
+	}
+}
+
+func (a *asker) wanted() Target {
+	a.watch.mu.Lock()
+	defer a.watch.mu.Unlock()
+	return a.target
+}
+
+func (a *asker) known() Answer {
+	a.watch.mu.Lock()
+	defer a.watch.mu.Unlock()
+	return a.answer
+}
+
+// pause is how long to wait before the next call: a tenth more or less, so that heads that
+// were asked together are not for ever.
+func (a *asker) pause(target Target, answer Answer) time.Duration {
+	every := max(target.Every, shortest)
+	switch {
+	case answer.Failure != "":
+		back := shortest << min(a.failures-1, 10)
+		every = min(back, max(longest, every))
+	case len(outstanding(target, answer)) > 0 || unequal(target, answer):
+		every = shortest
+		if a.justTold(target, answer) {
+			every = afterDrain
+		}
+	}
+	return every - every/10 + rand.N(every/5)
+}
+
+// outstanding are the drains whose nodes have not begun to leave, or not ended.
+func outstanding(target Target, answer Answer) []Drain {
+	var open []Drain
+	for _, drain := range target.Drains {
+		if node, listed := answer.Nodes[drain.Pod]; listed && node.State != headclient.Dead {
+			open = append(open, drain)
+		}
+	}
+	return open
+}
+
+// justTold tells whether a node has taken its leave and is not seen to go yet.
+func (a *asker) justTold(target Target, answer Answer) bool {
+	for _, drain := range outstanding(target, answer) {
+		if node := answer.Nodes[drain.Pod]; alive(node.State) && node.Refused == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// unequal tells whether a node has not what it shall have.
+func unequal(target Target, answer Answer) bool {
+	for _, resize := range target.Resizes {
+		node, listed := answer.Nodes[resize.Pod]
+		if listed && alive(node.State) && node.Refused == "" && !has(node.Total, resize.Resources) {
+			return true
+		}
+	}
+	return false
+}
+
+func has(total, wanted map[string]float64) bool {
+	for name, amount := range wanted {
+		if total[name] != amount {
+			return false
+		}
+	}
+	return true
+}
+
+// ask asks the head once for all that is wanted. What it did not answer stays as it was.
+func (a *asker) ask(ctx context.Context, target Target) Answer {
+	answer := a.known()
+	err := a.connect(target)
+	if err == nil {
+		err = a.fill(ctx, target, &answer)
+	}
+	if err == nil {
+		answer.Failure, answer.Err, answer.FailingSince = "", nil, time.Time{}
+		a.failures = 0
+		return answer
+	}
+	if a.failures++; answer.Failure == "" {
+		answer.FailingSince = a.watch.clock.Now()
+	}
+	answer.Failure, answer.Err = headclient.KindOf(err), err
+	a.hangUp(ctx) // a connection may be dead without knowing; the next try makes another
+	return answer
+}
+
+// fill asks for what is wanted, and sends what is to be done.
+func (a *asker) fill(ctx context.Context, target Target, answer *Answer) error {
+	state, err := a.head.State(ctx)
+	if err != nil {
+		return err
+	}
+	now := a.watch.clock.Now()
+	refused, failure := a.act(ctx, target, state)
+	answer.At, answer.Nodes = now, nodes(target, state, refused, now)
+	if failure != nil || !target.Activity {
+		return failure
+	}
+	activity, err := a.head.Activity(ctx)
+	if err != nil {
+		return err
+	}
+	answer.Use = use(answer.Use, state, activity, now)
+	return nil
+}
+
+// act tells nodes to leave and to change their size, those that have not. It gives what
+// Ray refused by pod, and the first failure, which may hold for all.
+func (a *asker) act(ctx context.Context, target Target, state headclient.State) (map[types.UID]string, error) {
+	refused := map[types.UID]string{}
+	told := map[headclient.NodeID]bool{}
+	for _, node := range state.Nodes {
+		if !alive(node.State) {
+			continue
+		}
+		pod := types.UID(node.Instance)
+		for _, drain := range target.Drains {
+			if drain.Pod != pod {
+				continue
+			}
+			if !a.told[node.ID] {
+				log.FromContext(ctx).Info("draining a node", "cluster", a.cluster, "pod", pod, "node", node.ID.String(), "reason", drain.Reason, "deadline", drain.Deadline)
+			}
+			told[node.ID] = true
+			verdict, err := a.head.Drain(ctx, headclient.Drain{Node: node.ID, Reason: drain.Reason, Message: drain.Message, Deadline: drain.Deadline})
+			if err := note(refused, pod, verdict.Why, err); err != nil {
+				return refused, err
+			}
+		}
+		for _, resize := range target.Resizes {
+			if resize.Pod != pod || has(node.Total, resize.Resources) {
+				continue
+			}
+			_, err := a.head.Resize(ctx, node.ID, resize.Resources)
+			if err := note(refused, pod, "", err); err != nil {
+				return refused, err
+			}
+		}
+	}
+	a.told = told
+	return refused, nil
+}
+
+// note keeps why a pod's node would not. Other errors than a refusal are not the node's.
+func note(refused map[types.UID]string, pod types.UID, why string, err error) error {
+	var failure *headclient.Error
+	switch {
+	case err == nil && why == "":
+	case err == nil:
+		refused[pod] = why
+	case errors.As(err, &failure) && (failure.Kind == headclient.Refused || failure.Kind == headclient.Unsupported || failure.Kind == headclient.Invalid):
+		refused[pod] = failure.Err.Error()
+	default:
+		return err
+	}
+	return nil
+}
+
+func (a *asker) connect(target Target) error {
+	if a.head != nil {
+		return nil
+	}
+	var token headclient.Token
+	if target.Token != nil { // an asker is asked for one always or never
+		token = func(ctx context.Context) (string, error) { return a.wanted().Token(ctx) }
+	}
+	head, err := a.watch.dial(target.Address, token)
+	if err == nil {
+		a.head = head
+	}
+	return err
+}
+
+func (a *asker) hangUp(ctx context.Context) {
+	if a.head == nil {
+		return
+	}
+	if err := a.head.Close(); err != nil {
+		log.FromContext(ctx).Error(err, "closing the connection to a head", "cluster", a.cluster)
+	}
+	a.head = nil
+}

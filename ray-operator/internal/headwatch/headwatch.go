@@ -1,0 +1,289 @@
+// Package headwatch asks live heads in the background, so that no reconcile ever waits for
+// one, and tells their nodes to leave until they do.
+//
+// In: per cluster what is to be known and which pods' nodes are to leave, stated again as
+// a whole whenever it changes. Out: the last answer with its time and sort of failure, and
+// a wake of the cluster's reconcile when an answer means something new.
+//
+// It must never let one head delay another, keep a goroutine or a connection for a cluster
+// that nobody asks about, take a missing answer for an empty one, or write to Kubernetes.
+package headwatch
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// Source is what a controller needs of a Watch.
+type Source interface {
+	// Want says what is to be known of a cluster's head and done there, in place of what
+	// was said before. It never blocks; saying the same again changes nothing.
+	Want(cluster types.NamespacedName, target Target)
+	// Forget ends all that is asked about a cluster, and drops what is known of it.
+	Forget(cluster types.NamespacedName)
+	// Last is what was heard last from the head that is the pod of this UID. It is false
+	// before the first answer or failure, and for another head than the one wanted.
+	Last(cluster types.NamespacedName, head types.UID) (Answer, bool)
+}
+
+// Target is what is wanted of one cluster's head.
+type Target struct {
+	// Head is the UID of the head pod, Address its host:port, taken from the pod that the
+	// operator owns and never from a status.
+	Head    types.UID
+	Address string
+	// Token is nil for a cluster without authentication.
+	Token headclient.Token
+	// Every is how often the head is asked; never more often than once a second, which is
+	// how often Ray itself gathers what it answers with.
+	Every time.Duration
+	// Activity tells whether it is to be known if anything uses the cluster.
+	Activity bool
+	Drains   []Drain
+	Resizes  []Resize
+}
+
+// Drain is the wish that the node of a pod leaves. It is sent until the node is seen to
+// drain or to be dead.
+type Drain struct {
+	Pod      types.UID
+	Reason   headclient.DrainReason
+	Message  string
+	Deadline time.Time
+}
+
+// Resize is what the node of a pod shall have of some resources. It is sent until the node
+// is seen to have it.
+type Resize struct {
+	Pod       types.UID
+	Resources map[string]float64
+}
+
+// Answer is what is known of a head. It is never changed once it was given out.
+type Answer struct {
+	// At is when Nodes was heard, zero if never.
+	At time.Time
+	// Failure is the sort of the last failure, empty if the last time all went well; Err is
+	// the failure and FailingSince when the first in a row was seen. What was heard before
+	// stays.
+	Failure      headclient.Kind
+	Err          error
+	FailingSince time.Time
+	// Nodes are, by their pods' UIDs, those that the head lists as alive, and the dead ones
+	// of pods that a Drain or a Resize names. A pod that is missing has no node, or its
+	// node was dead before anyone asked.
+	Nodes map[types.UID]Node
+	// Use is whether the cluster is used, if that was to be known.
+	Use Use
+}
+
+// Node is the node of a pod.
+type Node struct {
+	State headclient.NodeState
+	// IdleSince is set in the state IDLE.
+	IdleSince time.Time
+	// Refused is why Ray would not drain or resize the node when it was last asked to.
+	Refused string
+	// Total is what the node has, of the resources that a Resize names.
+	Total map[string]float64
+}
+
+// Use is whether a cluster is used.
+type Use struct {
+	// At is when it was heard, zero if never.
+	At       time.Time
+	Activity headclient.Activity
+	// Pending is how many tasks, actors and placement groups wait for room.
+	Pending int64
+	// Active: a driver, a job, a detached actor, something that waits, or a worker that
+	// does something.
+	Active bool
+	// IdleSince is since when it is not Active, as far as that can be told: nothing ended
+	// after it. Zero while it is Active.
+	IdleSince time.Time
+}
+
+// Head is a head that can be asked; *headclient.Client is one.
+type Head interface {
+	State(ctx context.Context) (headclient.State, error)
+	Activity(ctx context.Context) (headclient.Activity, error)
+	Drain(ctx context.Context, wish headclient.Drain) (headclient.Verdict, error)
+	Resize(ctx context.Context, node headclient.NodeID, resources map[string]float64) (map[string]float64, error)
+	Close() error
+}
+
+// Dialer prepares to ask a head, and sends nothing.
+type Dialer func(address string, token headclient.Token) (Head, error)
+
+// Dial is the Dialer for real heads.
+func Dial(address string, token headclient.Token) (Head, error) {
+	client, err := headclient.Dial(address, headclient.Options{Token: token})
+	if err != nil {
+		return nil, err // not a nil client in an interface that is not nil
+	}
+	return client, nil
+}
+
+// Watch asks heads while it runs. It is a runnable of controller-runtime's manager, and
+// because it acts on heads, of the leader's alone.
+type Watch struct {
+	dial  Dialer
+	clock clock.Clock
+
+	mu      sync.Mutex
+	ctx     context.Context //nolint:containedctx // the life of the goroutines that Want starts
+	asked   sync.WaitGroup
+	heads   map[types.NamespacedName]*asker
+	waiting []workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+// New makes a Watch, which asks nothing until it is started.
+func New(dial Dialer, clock clock.Clock) *Watch {
+	return &Watch{dial: dial, clock: clock, heads: map[types.NamespacedName]*asker{}}
+}
+
+// Start asks until its context ends, and returns when nothing runs any more.
+func (w *Watch) Start(ctx context.Context) error {
+	w.mu.Lock()
+	w.ctx = ctx
+	for _, a := range w.heads {
+		w.launch(a)
+	}
+	w.mu.Unlock()
+	<-ctx.Done()
+	w.mu.Lock()
+	clear(w.heads) // after this no Want starts anything: it sees that the context has ended
+	w.mu.Unlock()
+	w.asked.Wait()
+	return nil
+}
+
+// Changes wakes the reconciles of a controller: a source for its builder's
+// WatchesRawSource.
+func (w *Watch) Changes() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.waiting = append(w.waiting, queue)
+		return nil
+	})
+}
+
+// Want is Source's.
+func (w *Watch) Want(cluster types.NamespacedName, target Target) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.heads[cluster]
+	if a != nil && !same(a.target.who(), target.who()) {
+		a.stop() // what another head said or was told counts no more
+		a = nil
+	}
+	if a == nil {
+		a = &asker{watch: w, cluster: cluster, target: target, news: make(chan struct{}, 1), stop: func() {}}
+		w.heads[cluster] = a
+		w.launch(a)
+		return
+	}
+	news := !same(a.target, target)
+	a.target = target
+	if news {
+		select {
+		case a.news <- struct{}{}:
+		default: // it knows already that there is something new
+		}
+	}
+}
+
+// Forget is Source's.
+func (w *Watch) Forget(cluster types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.heads[cluster]; a != nil {
+		a.stop()
+		delete(w.heads, cluster)
+	}
+}
+
+// Last is Source's.
+func (w *Watch) Last(cluster types.NamespacedName, head types.UID) (Answer, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.heads[cluster]
+	if a == nil || a.target.Head != head || !a.answered {
+		return Answer{}, false
+	}
+	return a.answer, true
+}
+
+// launch starts an asker's goroutine, once the Watch itself was started. The caller holds
+// the lock.
+func (w *Watch) launch(a *asker) {
+	if w.ctx == nil || w.ctx.Err() != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(w.ctx)
+	a.stop = stop
+	w.asked.Go(func() {
+		defer stop()
+		a.run(ctx)
+	})
+}
+
+// who is the part of a target that says whom to ask.
+func (t Target) who() Target {
+	return Target{Head: t.Head, Address: t.Address, Token: t.Token}
+}
+
+// same tells whether two targets want the same of the same head. Tokens are functions that
+// are asked anew each time: only whether there is one can be compared.
+func same(a, b Target) bool {
+	tokens := (a.Token == nil) == (b.Token == nil)
+	a.Token, b.Token = nil, nil
+	return tokens && reflect.DeepEqual(a, b)
+}
+
+// publish keeps an answer, unless its asker was stopped meanwhile, and wakes the cluster's
+// reconcile if it means something new.
+func (w *Watch) publish(a *asker, answer Answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.heads[a.cluster] != a {
+		return
+	}
+	news := !a.answered || differ(a.answer, answer)
+	a.answer, a.answered = answer, true
+	if !news {
+		return
+	}
+	for _, queue := range w.waiting {
+		queue.Add(reconcile.Request{NamespacedName: a.cluster})
+	}
+}
+
+// differ tells whether an answer means something new. That a node is busy now and idle
+// then, as happens all the time, does not.
+func differ(a, b Answer) bool {
+	return a.Failure != b.Failure || a.Use.Active != b.Use.Active || a.Use.At.IsZero() != b.Use.At.IsZero() ||
+		!a.Use.IdleSince.Equal(b.Use.IdleSince) || !maps.EqualFunc(a.Nodes, b.Nodes, alike)
+}
+
+func alike(a, b Node) bool {
+	return alive(a.State) == alive(b.State) && a.Refused == b.Refused && maps.Equal(a.Total, b.Total) &&
+		(alive(a.State) || a.State == b.State)
+}
+
+// alive tells whether a node takes work.
+func alive(state headclient.NodeState) bool {
+	return state == headclient.Running || state == headclient.Idle
+}
