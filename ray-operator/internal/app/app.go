@@ -26,6 +26,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
@@ -150,6 +151,10 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 	}
 	now := clock.RealClock{}
 	metered := kube.Metered(manager.GetClient(), now, measured.Wrote)
+	heads := headwatch.New(headwatch.Dial, now)
+	if err := manager.Add(heads); err != nil {
+		return fmt.Errorf("add what asks heads: %w", err)
+	}
 	reconciler := &cluster.Reconciler{
 		Client:     manager.GetClient(),
 		Live:       manager.GetAPIReader(),
@@ -164,6 +169,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 	for _, kind := range children() {
 		build.Watches(kind, wakesItsCluster())
 	}
+	build.WatchesRawSource(heads.Changes())
 	if cfg.WatchNodes {
 		build.Watches(&corev1.Node{}, wakesClustersOn(manager.GetClient()), builder.WithPredicates(whatNodesTell()))
 	}

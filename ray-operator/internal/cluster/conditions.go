@@ -24,6 +24,9 @@ func (t *teller) conditions() {
 	stalled, held := t.obstacles()
 	head, workers := t.headVerdict(), t.workersVerdict()
 	suspended, suspending := t.suspended()
+	if suspended != nil {
+		head, workers = verdict{false, *suspended}, verdict{false, *suspended}
+	}
 	t.set(v1alpha1.ConditionHeadReady, head)
 	t.set(v1alpha1.ConditionWorkersReady, workers)
 	t.set(v1alpha1.ConditionUpToDate, t.upToDate())

@@ -58,7 +58,7 @@ func idlePolicy(action string) func(*v1alpha1.ComputeClusterSpec) {
 // answered has the head say that nobody has used the cluster for some time.
 func answered(idle, ago time.Duration) func(*cluster.Seen) {
 	return func(s *cluster.Seen) {
-		s.Ray = cluster.Ray{At: now.Add(-ago), Nodes: map[types.UID]cluster.RayNode{}}
+		s.Ray = cluster.Ray{At: now.Add(-ago), UseAt: now.Add(-ago), Nodes: map[types.UID]cluster.RayNode{}}
 		if idle > 0 {
 			s.Ray.IdleSince = now.Add(-idle)
 		}
@@ -89,7 +89,10 @@ func TestDecideToSuspend(t *testing.T) {
 			func(s *v1alpha1.ComputeClusterSpec) { suspended(s); idlePolicy("Suspend")(s) },
 			given(1, suspension("Idle", 4), noBudget, noPods), "record@1" + headName(1) + " suspended",
 		},
-		"idle not for long enough":   {idlePolicy("Suspend"), given(1, answered(599*time.Second, 0)), "ask/5s/0 1s"},
+		"idle not for long enough": {idlePolicy("Suspend"), given(1, answered(599*time.Second, 0)), "ask/5s/0 1s"},
+		"idle by an old answer to that": {
+			idlePolicy("Suspend"), given(1, answered(time.Hour, 0), func(s *cluster.Seen) { s.Ray.UseAt = now.Add(-11 * time.Second) }), "ask/5s/0",
+		},
 		"in use":                     {idlePolicy("Suspend"), given(1, answered(0, 0)), "ask/5s/0"},
 		"idle by an old answer":      {idlePolicy("Suspend"), given(1, answered(time.Hour, 11*time.Second)), "ask/5s/0"},
 		"the head does not answer":   {idlePolicy("Suspend"), given(1, silent), "ask/5s/0"},

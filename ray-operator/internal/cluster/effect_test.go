@@ -233,7 +233,7 @@ func done(of *v1alpha1.ComputeCluster) []any {
 		for _, worker := range s.Pods[1:] {
 			worker.Annotations[v1alpha1.AnnotationIntent] = "v1-old"
 		}
-		s.Ray = cluster.Ray{At: now, IdleSince: now.Add(-10 * time.Minute)}
+		s.Ray = cluster.Ray{At: now, UseAt: now, IdleSince: now.Add(-10 * time.Minute)}
 	})
 	next := decide(of, later)
 	told := cluster.Status(of, later, next, cluster.Outcome{}, now).Conditions

@@ -202,14 +202,6 @@ func (r *Reconciler) seeEvents(ctx context.Context, cluster *v1alpha1.ComputeClu
 	return nil
 }
 
-// seeRay recalls what the head said last, if it is the head that is there now.
-func (r *Reconciler) seeRay(_ context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
-	if head := headOf(seen.Pods, seen.Record.Epoch); head != nil && r.Heads != nil {
-		seen.Ray = r.Heads.Last(client.ObjectKeyFromObject(cluster), head.UID)
-	}
-	return nil
-}
-
 // confirmHead asks the API server for the head that the record names where the cache
 // does not have it: a cache of pods that is late must not end a living head's epoch.
 func (r *Reconciler) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {

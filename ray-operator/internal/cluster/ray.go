@@ -1,13 +1,25 @@
 package cluster
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 )
 
-// Ray is what the head said last of its nodes. Nothing of it is taken for true longer
-// than freshFor.
+// Ray is what the head said last of its nodes.
 type Ray struct {
 	// At is when it said so, zero where it did not yet.
 	At time.Time
@@ -15,8 +27,9 @@ type Ray struct {
 	Failed bool
 	// Nodes are Ray's nodes by the UID of their pods.
 	Nodes map[types.UID]RayNode
-	// IdleSince is since when nobody has used the cluster, zero while someone does.
-	IdleSince time.Time
+	// UseAt is when it said whether someone uses the cluster, and IdleSince since when
+	// nobody does, zero while someone does.
+	UseAt, IdleSince time.Time
 }
 
 // RayNode is one of Ray's nodes.
@@ -41,6 +54,8 @@ func (r Ray) fresh(now time.Time) bool {
 type Ask struct {
 	// Every is how often, 0 is never.
 	Every time.Duration
+	// Use asks whether someone uses the cluster.
+	Use bool
 	// Drains are the pods whose nodes are to be drained, each until when.
 	Drains map[types.UID]time.Time
 }
@@ -57,4 +72,56 @@ func (a *Ask) drain(pod types.UID, until time.Time) {
 	}
 	a.Drains[pod] = until
 	a.often(askDrain)
+}
+
+// seeRay recalls what the head said last, if it is the head that is there now.
+func (r *Reconciler) seeRay(_ context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+	head := headOf(seen.Pods, seen.Record.Epoch)
+	if head == nil {
+		return nil
+	}
+	answer, ok := r.Heads.Last(client.ObjectKeyFromObject(cluster), head.UID)
+	if !ok {
+		return nil
+	}
+	seen.Ray = Ray{At: answer.At, Failed: answer.Failure != "", UseAt: answer.Use.At, IdleSince: answer.Use.IdleSince, Nodes: map[types.UID]RayNode{}}
+	for pod, node := range answer.Nodes {
+		seen.Ray.Nodes[pod] = RayNode{Idle: node.State == headclient.Idle, Dead: node.State == headclient.Dead}
+	}
+	return nil
+}
+
+// ask says what is wanted of the head from now on. It is reached by the address of the
+// pod that is ours, and by nothing that anyone else could have written.
+func (r *Reconciler) ask(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) {
+	name, head := client.ObjectKeyFromObject(cluster), headOf(seen.Pods, plan.Epoch)
+	if plan.Ask.Every == 0 || head == nil || head.Status.PodIP == "" {
+		r.Heads.Forget(name)
+		return
+	}
+	target := headwatch.Target{
+		Head: head.UID, Address: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortGCS)),
+		Every: plan.Ask.Every, Activity: plan.Ask.Use,
+	}
+	if secret := pod.TokenSecret(cluster); secret != "" {
+		target.Token = r.reader(types.NamespacedName{Namespace: cluster.Namespace, Name: secret})
+	}
+	for uid, until := range plan.Ask.Drains {
+		target.Drains = append(target.Drains, headwatch.Drain{
+			Pod: uid, Reason: headclient.Preemption, Message: "the worker is on its planned exit", Deadline: until,
+		})
+	}
+	slices.SortFunc(target.Drains, func(a, b headwatch.Drain) int { return cmp.Compare(a.Pod, b.Pod) })
+	r.Heads.Want(name, target)
+}
+
+// reader reads a token when a head is about to be asked.
+func (r *Reconciler) reader(name types.NamespacedName) headclient.Token {
+	return func(ctx context.Context) (string, error) {
+		var secret corev1.Secret
+		if err := r.Live.Get(ctx, name, &secret); err != nil {
+			return "", fmt.Errorf("read Secret %s: %w", name, err)
+		}
+		return string(secret.Data[v1alpha1.TokenKey]), nil
+	}
 }

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,8 +25,8 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
@@ -39,8 +38,8 @@ type Reconciler struct {
 	// Live reads past the cache.
 	Live   client.Reader
 	Writer *kube.Writer
-	// Heads asks live heads in the background; without it none is ever asked.
-	Heads   Heads
+	// Heads asks live heads in the background.
+	Heads   headwatch.Source
 	Events  telemetry.Recorder
 	Metrics *telemetry.Metrics
 	Clock   clock.PassiveClock
@@ -50,22 +49,6 @@ type Reconciler struct {
 	WatchNodes bool
 	// Told remembers which statuses wait.
 	Told Told
-}
-
-// Heads asks live heads in the background and keeps their last answers.
-type Heads interface {
-	// Want says what to ask of a cluster's head from now on; asking for nothing ends it.
-	Want(cluster types.NamespacedName, head HeadAddress, ask Ask)
-	// Last is what the head of that UID said last.
-	Last(cluster types.NamespacedName, head types.UID) Ray
-}
-
-// HeadAddress is how to reach a head: by the address of the pod itself, and by the token
-// in the Secret of that name in the pod's namespace, if any.
-type HeadAddress struct {
-	UID         types.UID
-	IP          string
-	TokenSecret string
 }
 
 // Reconcile does one pass over one cluster.
@@ -89,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := r.Clock.Now()
 	plan := Decide(&cluster, seen, r.Site, now)
 	outcome := r.apply(ctx, &cluster, seen, plan)
-	r.ask(request.NamespacedName, &cluster, seen, plan)
+	r.ask(&cluster, seen, plan)
 	wait, told := r.tell(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
 	plan.wakeIn(wait)
 	for _, event := range outcome.Events {
@@ -107,21 +90,7 @@ func IsManaged(cluster *v1alpha1.ComputeCluster) bool {
 // forget ends what is kept in memory about a cluster.
 func (r *Reconciler) forget(cluster types.NamespacedName) {
 	r.Told.forget(cluster)
-	if r.Heads != nil {
-		r.Heads.Want(cluster, HeadAddress{}, Ask{})
-	}
-}
-
-// ask says what is wanted of the head from now on.
-func (r *Reconciler) ask(name types.NamespacedName, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) {
-	if r.Heads == nil {
-		return
-	}
-	head := headOf(seen.Pods, plan.Epoch)
-	if head == nil || head.Status.PodIP == "" {
-		plan.Ask, head = Ask{}, &Pod{Pod: &corev1.Pod{}}
-	}
-	r.Heads.Want(name, HeadAddress{UID: head.UID, IP: head.Status.PodIP, TokenSecret: pod.TokenSecret(cluster)}, plan.Ask)
+	r.Heads.Forget(cluster)
 }
 
 // tell writes the status if it differs in meaning from the one there is, or says after

@@ -69,7 +69,8 @@ func (p *planner) idle() bool {
 		return false
 	}
 	p.Ask.often(askIdle)
-	if !p.seen.Ray.fresh(p.now) || p.seen.Ray.IdleSince.IsZero() {
+	p.Ask.Use = true
+	if !p.seen.Ray.fresh(p.now) || p.seen.Ray.IdleSince.IsZero() || p.now.Sub(p.seen.Ray.UseAt) > freshFor {
 		return false
 	}
 	p.IdleSince = p.idleSince()
