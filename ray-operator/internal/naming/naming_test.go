@@ -134,6 +134,26 @@ func FuzzParsePlace(f *testing.F) {
 	})
 }
 
+// TestPlaceOfOthers: labels that the operator did not write are no place.
+func TestPlaceOfOthers(t *testing.T) {
+	for name, labels := range map[string][4]string{ // role, group, slot, epoch
+		"no epoch":         {"head", "", "", ""},
+		"epoch of none":    {"head", "", "", "0"},
+		"epoch beyond all": {"head", "", "", "99999999999999999999"},
+		"no slot":          {"worker", "cpu", "", "1"},
+		"slot below all":   {"worker", "cpu", "-1", "1"},
+		"slot beyond all":  {"worker", "cpu", "99999999999999999999", "1"},
+		"no group":         {"worker", "", "0", "1"},
+	} {
+		at, err := naming.ParsePlace(map[string]string{
+			v1alpha1.LabelRole: labels[0], v1alpha1.LabelGroup: labels[1], v1alpha1.LabelSlot: labels[2], v1alpha1.LabelEpoch: labels[3],
+		})
+		if err == nil || at != (naming.Place{}) {
+			t.Errorf("%s: %+v, %v", name, at, err)
+		}
+	}
+}
+
 func TestIntentHash(t *testing.T) {
 	one, err := naming.IntentHash("v1", map[string]int{"a": 1, "b": 2})
 	if err != nil {
