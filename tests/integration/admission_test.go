@@ -1,56 +1,164 @@
 package integration
 
 import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// TestBadInputIsRefusedWithWhatToDo goes through every rule of the schema that a user
-// can break by a slip, and checks that the answer says what to do.
-func TestBadInputIsRefusedWithWhatToDo(t *testing.T) {
+// input is what the program print gives: a cluster, and what the operator's own rules say of it.
+type input struct {
+	Name     string          `json:"name"`
+	Before   json.RawMessage `json:"before"`
+	Object   json.RawMessage `json:"object"`
+	Refusals []refusal       `json:"refusals"`
+}
+
+type refusal struct {
+	Field string `json:"field"`
+	Says  string `json:"says"`
+}
+
+// counts of generated inputs: what CI sends, and what HELIOSTAT_ADMISSION asks for instead,
+// as options of the program that makes them.
+const counts = "-n 300 -mutations 300 -seed 1"
+
+func inputs(t *testing.T) []input {
+	t.Helper()
+	options := counts
+	if full := os.Getenv("HELIOSTAT_ADMISSION"); full != "" {
+		options = full
+	}
+	args := slices.Concat([]string{"run", "../../ray-operator/internal/admission/print"}, strings.Fields(options), []string{"corpus"})
+	command := exec.CommandContext(t.Context(), "go", args...)
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	must(t, err)
+	var all []input
+	for lines := bufio.NewReader(bytes.NewReader(out)); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return all
+		}
+		var in input
+		must(t, json.Unmarshal(line, &in))
+		all = append(all, in)
+	}
+}
+
+// TestTheAPIServerAndTheRulesAgree sends the same inputs to the API server, with the
+// chart's CRD and policy, as the operator's own rules were asked about.
+func TestTheAPIServerAndTheRulesAgree(t *testing.T) {
 	namespace := newNamespace(t)
-	group := func(fields map[string]any) map[string]any { return map[string]any{"workerGroups": []any{fields}} }
-	for _, c := range []struct {
-		what, name string
-		spec       map[string]any
-		says       string
-	}{
-		{"a name too long", strings.Repeat("a", 51), nil, "at most 50 characters"},
-		{"a name with a dot", "a.b", nil, "metadata.name must be a DNS-1035 label"},
-		{"a name that begins with a digit", "1a", nil, "starting with a letter"},
-		{"no version", "c", map[string]any{"rayVersion": nil}, "spec.rayVersion: Required"},
-		{"a version too old", "c", map[string]any{"rayVersion": "2.51.0"}, "rayVersion must be a Ray release from 2.52.0 to 2.60.x"},
-		{"a version too new", "c", map[string]any{"rayVersion": "2.61.0"}, "rayVersion must be a Ray release from 2.52.0 to 2.60.x"},
-		{"an unknown field", "c", map[string]any{"workers": int64(3)}, ".spec.workers: field not declared in schema"},
-		{"a field of another kind", "c", group(map[string]any{"name": "cpu", "minReplicas": int64(1)}), "minReplicas: field not declared in schema"},
-		{"an unknown pull policy", "c", map[string]any{"imagePullPolicy": "Sometimes"}, `supported values: "Always", "IfNotPresent", "Never"`},
-		{"a group without a name", "c", group(map[string]any{"replicas": int64(1)}), "name"},
-		{"an upper-case group", "c", group(map[string]any{"name": "CPU"}), "a group's name must be lower-case letters"},
-		{"a group called head", "c", group(map[string]any{"name": "head"}), "choose another name for the group"},
-		{"a group's name too long", "c", group(map[string]any{"name": strings.Repeat("g", 41)}), "may not be more than 40"},
-		{"fewer than no workers", "c", group(map[string]any{"name": "cpu", "replicas": int64(-1)}), "should be greater than or equal to 0"},
-		{"too many workers", "c", group(map[string]any{"name": "cpu", "replicas": int64(10001)}), "should be less than or equal to 10000"},
-		{"a size that is no number", "c", group(map[string]any{"name": "cpu", "size": map[string]any{"cpu": "many"}}), "size"},
-		{"two groups of a name", "c", map[string]any{"workerGroups": []any{
-			map[string]any{"name": "cpu"}, map[string]any{"name": "cpu"}}}, "duplicate"},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			spec := map[string]any{"rayVersion": "2.60.0"}
-			for field, value := range c.spec {
-				if spec[field] = value; value == nil {
-					delete(spec, field)
-				}
-			}
-			object := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "heliostat.dev/v1alpha1", "kind": "ComputeCluster",
-				"metadata": map[string]any{"name": c.name, "namespace": namespace}, "spec": spec,
-			}}
-			err := shared.ApplyObject(t.Context(), object)
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("the answer was %v, want it to contain %q", err, c.says)
-			}
+	policyInForce(t, namespace)
+	all := inputs(t)
+	begin, refused := time.Now(), 0
+	found := make([]string, len(all))
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(4)
+	for i := range all {
+		if len(all[i].Refusals) > 0 {
+			refused++
+		}
+		group.Go(func() (err error) {
+			found[i], err = disagreement(ctx, namespace, &all[i])
+			return err
 		})
 	}
+	must(t, group.Wait())
+	told := 0
+	for i := range found {
+		if found[i] == "" {
+			continue
+		}
+		if told++; told <= 20 {
+			t.Errorf("%s: %s\n%.1500s", all[i].Name, found[i], all[i].Object)
+		}
+	}
+	t.Logf("%d inputs, %d of them bad, in %v: %d disagreements", len(all), refused, time.Since(begin).Round(time.Millisecond), told)
+}
+
+// policyInForce waits until the API server asks the policies, which takes it a moment
+// after they were made.
+func policyInForce(t *testing.T, namespace string) {
+	t.Helper()
+	bad := newCluster(namespace, "probe", 0)
+	bad.Spec.WorkerGroups[0].RayStartParams = map[string]string{"UPPER": ""}
+	must(t, live.Until(t.Context(), limit, "the admission policy to be in force", func(ctx context.Context) error {
+		if err := shared.Create(ctx, bad.DeepCopy(), client.DryRunAll); !apierrors.IsInvalid(err) {
+			return fmt.Errorf("a bad cluster is answered with %v", err)
+		}
+		return nil
+	}))
+}
+
+// disagreement sends an input and tells how the answer differs from what the rules say.
+func disagreement(ctx context.Context, namespace string, in *input) (string, error) {
+	err := send(ctx, namespace, in)
+	bad := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	switch {
+	case err != nil && !bad:
+		return "", fmt.Errorf("send %s: %w", in.Name, err)
+	case !bad && len(in.Refusals) > 0:
+		return fmt.Sprintf("the API server takes it, the rules say %v", in.Refusals), nil
+	case bad && len(in.Refusals) == 0:
+		return fmt.Sprintf("the rules find it good, the API server says %v", err), nil
+	case bad && !slices.ContainsFunc(in.Refusals, func(r refusal) bool { return named(err.Error(), r.Field, r.Says) }):
+		return fmt.Sprintf("the API server says %v, the rules %v", err, in.Refusals), nil
+	}
+	return "", nil
+}
+
+// place is the part of a path that both sides always name.
+var place = regexp.MustCompile(`^(metadata\.name|spec\.(head|workerGroups(\[\d+\])?|[a-zA-Z]+))`)
+
+func named(answer, field, says string) bool {
+	return strings.Contains(answer, says) && strings.Contains(answer, place.FindString(field))
+}
+
+func send(ctx context.Context, namespace string, in *input) error {
+	object, err := decode(namespace, in.Object)
+	if err != nil {
+		return err
+	}
+	if in.Before == nil {
+		return shared.Create(ctx, object, client.DryRunAll)
+	}
+	before, err := decode(namespace, in.Before)
+	if err != nil {
+		return err
+	}
+	before.SetName("")
+	before.SetGenerateName("before-")
+	if err := shared.Create(ctx, before); err != nil {
+		return fmt.Errorf("create the state before: %w", err)
+	}
+	object.SetName(before.GetName())
+	object.SetResourceVersion(before.GetResourceVersion())
+	return shared.Update(ctx, object, client.DryRunAll)
+}
+
+func decode(namespace string, text []byte) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(text); err != nil {
+		return nil, fmt.Errorf("read an input: %w", err)
+	}
+	object.SetNamespace(namespace)
+	return object, nil
 }

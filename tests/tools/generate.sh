@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Writes what is generated from the API's Go types into a directory laid out like the repository: deepcopy functions,
-# the CRD, the chart's copy of it, the API reference. usage: generate.sh [DIRECTORY], by default the repository itself.
+# Writes what is generated into a directory laid out like the repository: from the API's Go types deepcopy functions, the
+# CRD, the chart's copy of it and the API reference; from the rules the chart's admission policy and their table. usage: generate.sh [DIRECTORY], by default the repository itself.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${1:-$PWD}
 api=ray-operator/api/v1alpha1 crd=ray-operator/config/crd chart=helm-chart/heliostat/files
 name=heliostat.dev_computeclusters.yaml
-mkdir -p "$out"/{$api,$crd,$chart,docs/reference}
+mkdir -p "$out"/{$api,$crd,$chart/admission,docs/reference}
 raw=$(mktemp -d)
 trap 'rm -rf "$raw"' EXIT
 
@@ -17,3 +17,5 @@ cp "$raw/trimmed.yaml" "$out/$crd/$name"
 cp "$raw/trimmed.yaml" "$out/$chart/$name"
 bin/crd-ref-docs --source-path="$api" --config=tests/tools/reference.yaml --renderer=markdown \
   --output-path="$out/docs/reference/api.md" >/dev/null
+go run ./ray-operator/internal/admission/print policy >"$out/$chart/admission/computeclusters.yaml"
+go run ./ray-operator/internal/admission/print table >"$out/docs/reference/validation.md"

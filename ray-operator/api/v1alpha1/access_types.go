@@ -9,6 +9,7 @@ import (
 type PodDefaults struct {
 	// ServiceAccountName of the pods. They still get no token of it unless a template asks for one.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// ImagePullSecrets are Secrets with credentials for registries.
@@ -18,7 +19,7 @@ type PodDefaults struct {
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 	// Labels of the pods.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the pods.
@@ -48,6 +49,7 @@ type PodDefaults struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 	// PriorityClassName of the pods.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
@@ -60,7 +62,7 @@ type HeadServiceSpec struct {
 	Type corev1.ServiceType `json:"type,omitempty"`
 	// Labels of the Service.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the Service, such as those that load balancers read.
@@ -72,6 +74,7 @@ type HeadServiceSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(port, !(port.name in ['gcs', 'dashboard', 'client', 'metrics', 'serve']))",message="the names gcs, dashboard, client, metrics and serve are those of Ray's own ports; choose another name"
 	// +kubebuilder:validation:XValidation:rule="self.all(port, !(port.port in [6379, 8265, 10001, 8080, 8000]))",message="6379, 8265, 10001, 8080 and 8000 are Ray's own ports and there already; choose another number"
+	// +kubebuilder:validation:XValidation:rule="self.all(port, self.exists_one(other, other.port == port.port))",message="two ports have the same number; choose another number for one of them"
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -101,20 +104,22 @@ type ServicePort struct {
 type IngressSpec struct {
 	// ClassName of the Ingress. Default: the Kubernetes cluster's default class.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
 	// +optional
 	ClassName string `json:"className,omitempty"`
 	// Host under which the dashboard answers.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="host must be a DNS name such as ray.example.com"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$') && !self.matches('^[0-9.]+$')",message="host must be a DNS name, not an address; give one such as ray.example.com"
 	// +required
 	Host string `json:"host"`
 	// Path under which the dashboard answers, with what follows it. Default: "/".
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="path must begin with '/'"
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !['//', '/./', '/../', '%2f', '%2F'].exists(part, self.contains(part)) && !self.endsWith('/..') && !self.endsWith('/.')",message="path must begin with '/' and hold no '//', '/./', '/../' or escaped '/'; give a plain path such as /ray"
 	// +optional
 	Path string `json:"path,omitempty"`
 	// TLSSecretName is the Secret with the certificate of the host. Default: none, for where the controller has one of its own.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
 	// +optional
 	TLSSecretName string `json:"tlsSecretName,omitempty"`
 }
@@ -136,7 +141,7 @@ type Authentication struct {
 	Mode string `json:"mode,omitempty"`
 	// SecretName is a Secret of yours with the token under the key auth_token. Default: one that the operator makes. Ray reads it once: a change takes effect on new pods only.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="secretName must be the name of a Secret in the cluster's namespace"
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 }
@@ -188,6 +193,7 @@ type IngressRule struct {
 	// From are the peers; an empty list is everybody.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
+	// +kubebuilder:validation:XValidation:rule="self.all(peer, has(peer.ipBlock) != (has(peer.podSelector) || has(peer.namespaceSelector)))",message="a peer is either an ipBlock or selectors, and not empty; make two peers of it, or fill it in"
 	// +required
 	From []networkingv1.NetworkPolicyPeer `json:"from"`
 	// Ports that they reach.
@@ -203,6 +209,7 @@ type EgressRule struct {
 	// To are the peers; an empty list is everybody.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
+	// +kubebuilder:validation:XValidation:rule="self.all(peer, has(peer.ipBlock) != (has(peer.podSelector) || has(peer.namespaceSelector)))",message="a peer is either an ipBlock or selectors, and not empty; make two peers of it, or fill it in"
 	// +required
 	To []networkingv1.NetworkPolicyPeer `json:"to"`
 	// Ports of the peers, by protocol and number; an empty list is all.

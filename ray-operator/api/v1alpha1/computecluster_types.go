@@ -21,7 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Ray",type=string,JSONPath=`.spec.rayVersion`,priority=1
 // +kubebuilder:printcolumn:name="Epoch",type=integer,JSONPath=`.status.epoch`,priority=1
 // +kubebuilder:printcolumn:name="Head",type=string,JSONPath=`.status.head.podName`,priority=1
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 50 characters: lower-case letters, digits and '-', starting with a letter. Choose a shorter or simpler name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 50 characters: lower-case letters, digits and '-', starting with a letter; choose a shorter or simpler name"
 type ComputeCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -46,11 +46,11 @@ type ComputeClusterList struct {
 
 // ComputeClusterSpec describes a Ray cluster.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.head) || !has(self.head.ingress) || !has(self.authentication) || self.authentication.mode != 'Disabled'",message="head.ingress opens the dashboard, which runs code for whoever reaches it; set authentication.mode to Token, or leave the ingress out"
+// +kubebuilder:validation:XValidation:rule="!has(self.head) || !has(self.head.ingress) || !has(self.authentication) || self.authentication.mode != 'Disabled'",message="head.ingress opens the dashboard, which runs code for whoever reaches it; set authentication.mode to Token, or leave the ingress out",fieldPath=".head.ingress"
 type ComputeClusterSpec struct {
 	// RayVersion is the version of Ray that the image holds, such as "2.60.0". Supported: 2.52 to 2.60.
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^2[.](5[2-9]|60)[.][0-9]+$')",message="rayVersion must be a Ray release from 2.52.0 to 2.60.x, such as \"2.60.0\""
+	// +kubebuilder:validation:XValidation:rule="self.matches('^2[.](5[2-9]|60)[.][0-9]+$')",message="rayVersion must be a Ray release from 2.52.0 to 2.60.x; give one such as \"2.60.0\""
 	// +required
 	RayVersion string `json:"rayVersion"`
 
@@ -72,7 +72,7 @@ type ComputeClusterSpec struct {
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy cannot be changed; make a new cluster"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$')",message="managedBy must be a domain, '/', and a name, such as \"kueue.x-k8s.io/multikueue\""
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$')",message="managedBy must be a domain, '/', and a name; give one such as \"kueue.x-k8s.io/multikueue\""
 	// +optional
 	ManagedBy string `json:"managedBy,omitempty"`
 
@@ -112,26 +112,28 @@ type ComputeClusterSpec struct {
 type NodeSpec struct {
 	// Size is the short way to size the Ray container, by real resource names. Memory and devices become request and limit, cpu a request. Default: cpu 1 and memory 4Gi for the head, 2Gi for a worker. Not beside resources of that container in template.
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).startsWith('-'))",message="a size cannot be negative; give a positive one or leave it out"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) > 0 || (name.contains('/') && sign(quantity(string(self[name]))) == 0))",message="a size must be above 0, and of a device 0 or more; give more, or leave it out"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !name.contains('/') || quantity(string(self[name])).isInteger())",message="a device cannot be split; give a whole number"
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
 
 	// RayResources are Ray's logical resources. Keys given here override what is computed from the pod; further keys are custom resources.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="!('object_store_memory' in self)",message="object_store_memory follows the container's memory; change size or the template's limits"
-	// +kubebuilder:validation:XValidation:rule="self.all(name, name != '' && !name.startsWith('node:'))",message="resources named node:... are Ray's own; choose another name"
-	// +kubebuilder:validation:XValidation:rule="self.all(name, !string(self[name]).startsWith('-'))",message="a resource cannot be negative; give 0 or more"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name != '' && !name.startsWith('node:'))",message="resources named node:... or without a name are Ray's own; choose another name"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) >= 0)",message="a resource cannot be negative; give 0 or more"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, (name == 'memory' || sign(quantity(string(self[name]))) < 0 || quantity(string(self[name])).isInteger()) && !quantity(string(self[name])).isGreaterThan(quantity('100T')))",message="Ray counts resources of a node in whole numbers up to 100T; give a smaller or a whole number, such as 1000 for thousandths"
 	// +optional
 	RayResources map[string]resource.Quantity `json:"rayResources,omitempty"`
 
 	// RayStartParams are further options of "ray start", without the leading dashes; an empty value is a bare flag. Options that the operator owns are refused.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="!['head', 'block', 'address', 'port', 'dashboard-host', 'dashboard-port', 'dashboard-agent-listen-port', 'metrics-export-port', 'ray-client-server-port', 'no-monitor', 'node-ip-address', 'redis-password', 'redis-username', 'autoscaling-config'].exists(name, name in self)",message="the operator sets head, block, address, port, dashboard-host, dashboard-port, dashboard-agent-listen-port, metrics-export-port, ray-client-server-port, no-monitor, node-ip-address, redis-password, redis-username and autoscaling-config; leave them out"
+	// +kubebuilder:validation:XValidation:rule="!['head', 'block', 'address', 'port', 'dashboard-host', 'dashboard-port', 'dashboard-agent-listen-port', 'metrics-export-port', 'ray-client-server-port', 'no-monitor', 'include-dashboard', 'node-ip-address', 'redis-password', 'redis-username', 'autoscaling-config'].exists(name, name in self)",message="the operator sets head, block, address, port, dashboard-host, dashboard-port, dashboard-agent-listen-port, metrics-export-port, ray-client-server-port, no-monitor, include-dashboard, node-ip-address, redis-password, redis-username, autoscaling-config; leave them out"
 	// +kubebuilder:validation:XValidation:rule="!['num-cpus', 'num-gpus', 'memory', 'resources'].exists(name, name in self)",message="num-cpus, num-gpus, memory and resources follow the pod; use rayResources to override them"
 	// +kubebuilder:validation:XValidation:rule="!['labels', 'labels-file'].exists(name, name in self)",message="the operator sets Ray's labels; use the field labels"
 	// +kubebuilder:validation:XValidation:rule="!('object-store-memory' in self)",message="object-store-memory follows the container's memory; change size or the template's limits"
 	// +kubebuilder:validation:XValidation:rule="!('disable-usage-stats' in self)",message="usage statistics are off by default; set RAY_USAGE_STATS_ENABLED in the template to change that"
-	// +kubebuilder:validation:XValidation:rule="self.all(name, !name.startsWith('-'))",message="give options without their leading dashes"
+	// +kubebuilder:validation:XValidation:rule="['no-redirect-output', 'enable-object-reconstruction', 'ray-debugger-external', 'enable-resource-isolation'].all(name, !(name in self) || self[name] == '')",message="no-redirect-output, enable-object-reconstruction, ray-debugger-external, enable-resource-isolation take no value; leave it empty"
 	// +optional
 	RayStartParams map[string]string `json:"rayStartParams,omitempty"`
 
@@ -148,6 +150,8 @@ type NodeSpec struct {
 }
 
 // HeadSpec describes the head pod.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.size) || !('memory' in self.size) || sign(quantity(string(self.size['memory']))) <= 0 || !quantity(string(self.size['memory'])).isLessThan(quantity('768Mi'))",message="Ray does not start with so little memory; give a head 768Mi or more and a worker 512Mi or more",fieldPath=".size"
 type HeadSpec struct {
 	NodeSpec `json:",inline"`
 
@@ -163,13 +167,15 @@ type HeadSpec struct {
 // WorkerGroup describes a set of alike workers.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="minReplicas must not be above maxReplicas; raise maxReplicas or lower minReplicas"
-// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.replicas) || self.replicas >= self.minReplicas",message="replicas must not be below minReplicas; raise replicas or lower minReplicas"
-// +kubebuilder:validation:XValidation:rule="!has(self.maxReplicas) || !has(self.replicas) || self.replicas <= self.maxReplicas",message="replicas must not be above maxReplicas; lower replicas or raise maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.replicas) || self.replicas >= self.minReplicas",message="replicas, 1 where it is not given, must not be below minReplicas; raise replicas or lower minReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxReplicas) || !has(self.replicas) || self.replicas <= self.maxReplicas",message="replicas, 1 where it is not given, must not be above maxReplicas; lower replicas or raise maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.hostsPerReplica) || self.hostsPerReplica == 1 || (has(self.replicas) ? self.replicas : 1) * self.hostsPerReplica <= 10000",message="replicas times hostsPerReplica must not be above 10000 pods; lower one of the two or make two clusters"
+// +kubebuilder:validation:XValidation:rule="!has(self.size) || !('memory' in self.size) || sign(quantity(string(self.size['memory']))) <= 0 || !quantity(string(self.size['memory'])).isLessThan(quantity('512Mi'))",message="Ray does not start with so little memory; give a head 768Mi or more and a worker 512Mi or more",fieldPath=".size"
 type WorkerGroup struct {
 	// Name of the group, unique in the cluster; Ray calls it the node type.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="a group's name must be lower-case letters, digits and '-', starting with a letter and ending with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="a group's name must be lower-case letters, digits and '-', starting with a letter and ending with a letter or digit; choose such a name"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['head', 'headgroup'])",message="the names head and headgroup stand for the head itself; choose another name for the group"
 	// +required
 	Name string `json:"name"`

@@ -23,7 +23,7 @@ type UpgradeStrategy struct {
 
 // Rolling is the pace of a rolling replacement, in replicas of a group.
 //
-// +kubebuilder:validation:XValidation:rule="self.maxUnavailable > 0 || self.maxSurge > 0",message="maxUnavailable and maxSurge cannot both be 0: no worker could ever be replaced"
+// +kubebuilder:validation:XValidation:rule="self.maxUnavailable > 0 || self.maxSurge > 0",message="with maxUnavailable and maxSurge both 0 no worker could ever be replaced; set one of them above 0"
 type Rolling struct {
 	// MaxUnavailable is how many may be missing at once.
 	// +kubebuilder:validation:Minimum=0

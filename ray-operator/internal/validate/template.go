@@ -2,84 +2,170 @@ package validate
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
-// template checks what a pod template must leave to the operator. The rest of it is
-// the API server's to judge, when the pod is made.
-func template(path *field.Path, template *corev1.PodTemplateSpec) field.ErrorList {
-	var errs field.ErrorList
-	for key := range template.Labels {
-		errs = append(errs, reservedKey(path.Child("metadata", "labels"), key)...)
-	}
-	for key := range template.Annotations {
-		errs = append(errs, reservedKey(path.Child("metadata", "annotations"), key)...)
-	}
-	spec := path.Child("spec")
-	for i := range template.Spec.Volumes {
-		if name := template.Spec.Volumes[i].Name; name == pod.VolumeShared || name == pod.VolumeToken {
-			errs = append(errs, field.Forbidden(spec.Child("volumes").Index(i), "the operator adds a volume of this name; choose another"))
+// flag makes a rule's function of a question about a template and the field below its
+// spec that is wrong when the answer is yes.
+func flag(child string, wrong func(n *node) bool) func(*node, report) {
+	return func(n *node, bad report) {
+		if wrong(n) {
+			bad(n.podPath().Child(child), nil)
 		}
 	}
-	if template.Spec.ShareProcessNamespace != nil && *template.Spec.ShareProcessNamespace {
-		errs = append(errs, field.Forbidden(spec.Child("shareProcessNamespace"),
-			"job code could read its neighbours' memory and credentials; leave it out"))
-	}
-	for i := range template.Spec.Containers {
-		if template.Spec.Containers[i].Name == v1alpha1.ContainerRay {
-			errs = append(errs, ray(spec.Child("containers").Index(i), &template.Spec.Containers[i])...)
-		}
-	}
-	return errs
 }
 
-func reservedKey(path *field.Path, key string) field.ErrorList {
-	if strings.HasPrefix(key, "heliostat.dev/") {
-		return field.ErrorList{field.Forbidden(path.Key(key), "the prefix heliostat.dev is the operator's own; choose another")}
-	}
-	return nil
-}
+func is(value *bool) bool { return value != nil && *value }
 
-// ray checks the Ray container of a template.
-func ray(path *field.Path, container *corev1.Container) field.ErrorList {
-	var errs field.ErrorList
-	if len(container.Command)+len(container.Args) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("command"),
-			"the operator starts Ray; pass options by rayStartParams, and do what must come before in an init container"))
-	}
-	for i := range container.Env {
-		if pod.OwnsVariable(container.Env[i].Name) {
-			errs = append(errs, field.Forbidden(path.Child("env").Index(i), "the operator sets "+container.Env[i].Name+"; leave it out"))
-		}
-	}
-	for i := range container.Ports {
-		if owner, number := pod.PortNumber(container.Ports[i].Name); owner && number != container.Ports[i].ContainerPort {
-			errs = append(errs, field.Forbidden(path.Child("ports").Index(i),
-				fmt.Sprintf("the name %s stands for Ray's port %d; choose another name", container.Ports[i].Name, number)))
-		}
-	}
-	for i := range container.VolumeMounts {
-		if at := strings.TrimRight(container.VolumeMounts[i].MountPath, "/"); at == pod.PathShared || at == pod.PathToken {
-			errs = append(errs, field.Forbidden(path.Child("volumeMounts").Index(i), "the operator mounts a volume at "+at+"; choose another path"))
-		}
-	}
-	return errs
-}
-
-func rayContainer(template *corev1.PodTemplateSpec) *corev1.Container {
-	if template == nil {
-		return nil
-	}
-	for i := range template.Spec.Containers {
-		if template.Spec.Containers[i].Name == v1alpha1.ContainerRay {
-			return &template.Spec.Containers[i]
-		}
-	}
-	return nil
+// templateRules are about a pod template as a whole. In their expressions n.meta and n.pod
+// are its metadata and spec, empty where it has none, and n.hosts the group's hostsPerReplica.
+var templateRules = []Rule{
+	{
+		ID: "template-metadata", Field: "NODE.template.metadata", By: Policy,
+		Refused: "of a template's metadata only labels and annotations are taken over", Remedy: "remove name, generateName, namespace, finalizers and ownerReferences",
+		Holds: "!['name', 'generateName', 'namespace', 'finalizers', 'ownerReferences'].exists(f, f in n.meta)",
+		node: func(n *node, bad report) {
+			m := &n.template.ObjectMeta
+			if m.Name != "" || m.GenerateName != "" || m.Namespace != "" || len(m.Finalizers)+len(m.OwnerReferences) > 0 {
+				bad(n.metaPath(), nil)
+			}
+		},
+	},
+	{
+		ID: "template-own-label", Field: "NODE.template.metadata.labels", By: Policy,
+		Refused: "the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own", Remedy: chooseOther,
+		Holds: fmt.Sprintf(noOwnLabel, "n.meta.?labels.orValue({})"),
+		node:  func(n *node, bad report) { keys(bad, n.metaPath().Child("labels"), n.template.Labels, isOwnLabel) },
+	},
+	{
+		ID: "template-own-annotation", Field: "NODE.template.metadata.annotations", By: Policy,
+		Refused: "the prefix heliostat.dev is the operator's own", Remedy: chooseOther,
+		Holds: fmt.Sprintf(noOwnAnnotation, "n.meta.?annotations.orValue({})"),
+		node: func(n *node, bad report) {
+			keys(bad, n.metaPath().Child("annotations"), n.template.Annotations, isOwnAnnotation)
+		},
+	},
+	{
+		ID: "template-label-grammar", Field: "NODE.template", By: Policy,
+		Refused: labelGrammar, Remedy: "correct the key or the value",
+		Holds: fmt.Sprintf(goodLabels, "n.meta.?labels.orValue({})") + " && " + fmt.Sprintf(goodLabels, "n.pod.?nodeSelector.orValue({})"),
+		node: func(n *node, bad report) {
+			keys(bad, n.metaPath().Child("labels"), n.template.Labels, badLabels(n.template.Labels))
+			keys(bad, n.podPath().Child("nodeSelector"), n.pod.NodeSelector, badLabels(n.pod.NodeSelector))
+		},
+	},
+	{
+		ID: "template-annotation-grammar", Field: "NODE.template.metadata.annotations", By: Policy,
+		Refused: "a key of an annotation must follow Kubernetes' grammar", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
+		Holds: fmt.Sprintf(goodAnnotations, "n.meta.?annotations.orValue({})"),
+		node: func(n *node, bad report) {
+			keys(bad, n.metaPath().Child("annotations"), n.template.Annotations, badAnnotation)
+		},
+	},
+	{
+		ID: "template-no-ray", Field: "NODE.template.spec.containers", By: Policy,
+		Refused: "none of the containers is named ray, so none would run Ray", Remedy: "name one of them ray, or list no containers",
+		Holds: "size(n.containers) == 0 || n.containers.exists(c, c.name == 'ray')",
+		node:  flag("containers", func(n *node) bool { return len(n.pod.Containers) > 0 && n.ray == nil }),
+	},
+	{
+		ID: "template-init-name", Field: "NODE.template.spec.initContainers", By: Policy,
+		Refused: "an init container has the name of a container, or the name ray", Remedy: "rename it",
+		Holds: "n.inits.all(i, i.name != 'ray' && !n.containers.exists(c, c.name == i.name))",
+		node: func(n *node, bad report) {
+			each(bad, n.podPath().Child("initContainers"), n.pod.InitContainers, func(i *corev1.Container) bool {
+				return i.Name == v1alpha1.ContainerRay || slices.ContainsFunc(n.pod.Containers, func(c corev1.Container) bool { return c.Name == i.Name })
+			})
+		},
+	},
+	{
+		ID: "template-volume", Field: "NODE.template.spec.volumes", By: Policy,
+		Refused: "the operator adds the volumes ray-shm and ray-token", Remedy: "choose another name",
+		Holds: "!n.volumes.exists(v, v in " + list(ownVolumes) + ")",
+		node: func(n *node, bad report) {
+			each(bad, n.podPath().Child("volumes"), n.pod.Volumes, func(v *corev1.Volume) bool { return slices.Contains(ownVolumes, v.Name) })
+		},
+	},
+	{
+		ID: "template-processes", Field: "NODE.template.spec.shareProcessNamespace", By: Policy,
+		Refused: "with a shared process namespace job code could read its neighbours' memory and credentials", Remedy: "leave it out",
+		Holds: "!n.pod.?shareProcessNamespace.orValue(false)",
+		node:  flag("shareProcessNamespace", func(n *node) bool { return is(n.pod.ShareProcessNamespace) }),
+	},
+	{
+		ID: "template-host-processes", Field: "NODE.template.spec.hostPID", By: Policy,
+		Refused: "with the host's process namespace job code could reach every process of the node", Remedy: "leave it out",
+		Holds: "!n.pod.?hostPID.orValue(false)",
+		node:  flag("hostPID", func(n *node) bool { return n.pod.HostPID }),
+	},
+	{
+		ID: "template-host-network", Field: "NODE.template.spec.hostNetwork", By: Policy,
+		Refused: "NetworkPolicies do not reach pods on the host's network, so the cluster would lie open", Remedy: "set network.isolation to Disabled, or leave hostNetwork out",
+		Holds: "!n.pod.?hostNetwork.orValue(false) || object.spec.?network.?isolation.orValue('Enabled') == 'Disabled'",
+		node: flag("hostNetwork", func(n *node) bool {
+			open := n.cluster.Spec.Network != nil && n.cluster.Spec.Network.Isolation == v1alpha1.IsolationDisabled
+			return n.pod.HostNetwork && !open
+		}),
+	},
+	{
+		ID: "template-host-dns", Field: "NODE.template.spec.dnsPolicy", By: Policy,
+		Refused: "on the host's network a pod does not find the head by its Service's name", Remedy: "set dnsPolicy to ClusterFirstWithHostNet",
+		Holds: "!n.pod.?hostNetwork.orValue(false) || n.pod.?dnsPolicy.orValue('') in ['ClusterFirstWithHostNet', 'None']",
+		node: flag("dnsPolicy", func(n *node) bool {
+			return n.pod.HostNetwork && n.pod.DNSPolicy != corev1.DNSClusterFirstWithHostNet && n.pod.DNSPolicy != corev1.DNSNone
+		}),
+	},
+	{
+		ID: "template-restart", Field: "NODE.template.spec.restartPolicy", By: Policy,
+		Refused: "Ray's pods are restarted always", Remedy: "leave restartPolicy out, in the pod and in the ray container",
+		Holds: "n.pod.?restartPolicy.orValue('') in ['', 'Always'] && n.ray.?restartPolicy.orValue('Always') == 'Always'",
+		node: flag("restartPolicy", func(n *node) bool {
+			own := n.ray != nil && n.ray.RestartPolicy != nil && *n.ray.RestartPolicy != corev1.ContainerRestartPolicyAlways
+			return own || n.pod.RestartPolicy != "" && n.pod.RestartPolicy != corev1.RestartPolicyAlways
+		}),
+	},
+	{
+		ID: "template-deadline", Field: "NODE.template.spec.activeDeadlineSeconds", By: Policy,
+		Refused: "a deadline would kill the pod in the middle of its work", Remedy: "use idlePolicy, or delete the cluster when it is no longer needed",
+		Holds: "!('activeDeadlineSeconds' in n.pod)",
+		node:  flag("activeDeadlineSeconds", func(n *node) bool { return n.pod.ActiveDeadlineSeconds != nil }),
+	},
+	{
+		ID: "template-grace", Field: "NODE.template.spec.terminationGracePeriodSeconds", By: Policy,
+		Refused: "a grace period cannot be negative", Remedy: "give 0 or more, or leave it out",
+		Holds: "n.pod.?terminationGracePeriodSeconds.orValue(0) >= 0",
+		node: flag("terminationGracePeriodSeconds", func(n *node) bool {
+			return n.pod.TerminationGracePeriodSeconds != nil && *n.pod.TerminationGracePeriodSeconds < 0
+		}),
+	},
+	{
+		ID: "template-node-name", Field: "NODE.template.spec.nodeName", By: Policy,
+		Refused: "nodeName passes by the scheduler, so pods that do not fit would fail for ever", Remedy: "use nodeSelector with kubernetes.io/hostname",
+		Holds: "n.pod.?nodeName.orValue('') == ''",
+		node:  flag("nodeName", func(n *node) bool { return n.pod.NodeName != "" }),
+	},
+	{
+		ID: "template-host-name", Field: "NODE.template.spec.hostname", By: Policy,
+		Refused: "with hostsPerReplica above 1 the operator names the hosts", Remedy: "leave hostname and subdomain out",
+		Holds: "n.hosts == 1 || (n.pod.?hostname.orValue('') == '' && n.pod.?subdomain.orValue('') == '')",
+		node: flag("hostname", func(n *node) bool {
+			return n.group != nil && n.group.HostsPerReplica > 1 && n.pod.Hostname+n.pod.Subdomain != ""
+		}),
+	},
+	{
+		ID: "template-ephemeral", Field: "NODE.template.spec.ephemeralContainers", By: Policy,
+		Refused: "no pod can be made with ephemeral containers", Remedy: "add them to a running pod with kubectl debug",
+		Holds: "size(n.pod.?ephemeralContainers.orValue([])) == 0",
+		node:  flag("ephemeralContainers", func(n *node) bool { return len(n.pod.EphemeralContainers) > 0 }),
+	},
+	{
+		ID: "template-pod-resources", Field: "NODE.template.spec.resources", By: Policy,
+		Refused: "Ray is told what its container has, not its pod", Remedy: "use size, or the resources of the ray container",
+		Holds: "!('resources' in n.pod)",
+		node:  flag("resources", func(n *node) bool { return n.pod.Resources != nil }),
+	},
 }

@@ -1,92 +1,111 @@
 // Package validate says what is wrong with a spec, field by field, with the remedy.
 //
-// In: a ComputeCluster. Out: field errors, none for a good one. The CRD's schema
-// holds the rules that it can express; here are all of them, because the schema does
-// not reach into pod templates, and because servers and tests want the same answer
-// without an API server.
+// In: a ComputeCluster, or two states of one. Out: field errors, none for a good one.
+// Every error is that of a rule, and the rules are one list: what is refused, what helps,
+// and who refuses it in the API server (the schema, a rule of the schema, or the chart's
+// admission policy). The policy and the documentation are generated from that list.
 //
 // It is pure, never changes what it looks at, and never asks whether an object that
-// the spec names exists.
+// the spec names exists. What Kubernetes itself refuses of a pod, other than numbers and
+// names that people get wrong, it leaves to Kubernetes.
 package validate
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
 
-var (
-	labelName  = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
-	rayVersion = regexp.MustCompile(`^2[.](5[2-9]|60)[.][0-9]+$`)
-)
+var all = slices.Concat(clusterRules, accessRules, groupRules, claimRules, nodeRules, templateRules, containerRules)
 
-const maxReplicas = 10000
+// Rules are all rules, in the order of the fields that they are about.
+func Rules() []Rule { return slices.Clone(all) }
 
-// Cluster gives all that is wrong with a cluster, in the order of its fields.
+// Cluster gives all that is wrong with a cluster, in the order of the rules.
 func Cluster(cluster *v1alpha1.ComputeCluster) field.ErrorList {
 	var errs field.ErrorList
-	name := field.NewPath("metadata", "name")
-	if !labelName.MatchString(cluster.Name) || len(cluster.Name) > naming.MaxCluster {
-		errs = append(errs, field.Invalid(name, cluster.Name,
-			"must be a DNS-1035 label of at most 50 characters; choose a shorter or simpler name"))
-	}
-	spec := field.NewPath("spec")
-	if !rayVersion.MatchString(cluster.Spec.RayVersion) {
-		errs = append(errs, field.Invalid(spec.Child("rayVersion"), cluster.Spec.RayVersion,
-			`must be a Ray release from 2.52.0 to 2.60.x, such as "2.60.0"`))
-	}
-	errs = append(errs, pullPolicy(spec.Child("imagePullPolicy"), cluster.Spec.ImagePullPolicy)...)
-	errs = append(errs, node(spec.Child("head"), &cluster.Spec.Head.NodeSpec)...)
-	return append(errs, groups(spec.Child("workerGroups"), cluster.Spec.WorkerGroups)...)
-}
-
-func pullPolicy(path *field.Path, policy corev1.PullPolicy) field.ErrorList {
-	known := []corev1.PullPolicy{corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}
-	if policy == "" || slices.Contains(known, policy) {
-		return nil
-	}
-	return field.ErrorList{field.NotSupported(path, policy, known)}
-}
-
-func groups(path *field.Path, all []v1alpha1.WorkerGroup) field.ErrorList {
-	var errs field.ErrorList
-	seen := map[string]bool{}
-	if len(all) > 64 {
-		errs = append(errs, field.TooMany(path, len(all), 64))
-	}
+	nodes := nodesOf(cluster)
 	for i := range all {
-		group, at := &all[i], path.Index(i)
-		switch {
-		case !labelName.MatchString(group.Name) || len(group.Name) > naming.MaxGroup:
-			errs = append(errs, field.Invalid(at.Child("name"), group.Name,
-				"must be at most 40 lower-case letters, digits and '-', starting with a letter and ending with a letter or digit"))
-		case group.Name == "head" || group.Name == "headgroup":
-			errs = append(errs, field.Invalid(at.Child("name"), group.Name, "stands for the head itself; choose another name"))
-		case seen[group.Name]:
-			errs = append(errs, field.Duplicate(at.Child("name"), group.Name))
+		rule := &all[i]
+		bad := rule.into(&errs)
+		if rule.cluster != nil {
+			rule.cluster(cluster, bad)
 		}
-		seen[group.Name] = true
-		if n := group.Replicas; n != nil && (*n < 0 || *n > maxReplicas) {
-			errs = append(errs, field.Invalid(at.Child("replicas"), *n, fmt.Sprintf("must be between 0 and %d", maxReplicas)))
+		for j := range nodes {
+			if rule.node != nil {
+				rule.node(&nodes[j], bad)
+			}
+			if rule.group != nil && nodes[j].group != nil {
+				rule.group(&nodes[j], bad)
+			}
 		}
-		errs = append(errs, node(at, &group.NodeSpec)...)
 	}
 	return errs
 }
 
-func node(path *field.Path, spec *v1alpha1.NodeSpec) field.ErrorList {
-	errs := size(path.Child("size"), spec)
-	errs = append(errs, rayResources(path.Child("rayResources"), spec.RayResources)...)
-	errs = append(errs, startParams(path.Child("rayStartParams"), spec.RayStartParams)...)
-	errs = append(errs, rayLabels(path.Child("labels"), spec.Labels)...)
-	if spec.Template != nil {
-		errs = append(errs, template(path.Child("template"), spec.Template)...)
+// Update gives all that is wrong with a change of a cluster: what is wrong with its
+// new state, and what cannot be changed.
+func Update(before, after *v1alpha1.ComputeCluster) field.ErrorList {
+	errs := Cluster(after)
+	for i := range all {
+		if all[i].change != nil {
+			all[i].change(before, after, all[i].into(&errs))
+		}
 	}
 	return errs
+}
+
+// node is the head or a group, with what most rules ask of it at hand.
+type node struct {
+	cluster *v1alpha1.ComputeCluster
+	path    *field.Path
+	spec    *v1alpha1.NodeSpec
+	// group is nil for the head.
+	group *v1alpha1.WorkerGroup
+	// template and pod are never nil; ray is nil where the template has no such container.
+	template *corev1.PodTemplateSpec
+	pod      *corev1.PodSpec
+	ray      *corev1.Container
+	rayPath  *field.Path
+}
+
+// nodesOf gives the head first, then the groups in their order.
+func nodesOf(cluster *v1alpha1.ComputeCluster) []node {
+	spec := field.NewPath("spec")
+	nodes := []node{{cluster: cluster, path: spec.Child("head"), spec: &cluster.Spec.Head.NodeSpec}}
+	for i := range cluster.Spec.WorkerGroups {
+		group := &cluster.Spec.WorkerGroups[i]
+		nodes = append(nodes, node{cluster: cluster, path: spec.Child("workerGroups").Index(i), spec: &group.NodeSpec, group: group})
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		n.template = n.spec.Template
+		if n.template == nil {
+			n.template = &corev1.PodTemplateSpec{}
+		}
+		n.pod = &n.template.Spec
+		for j := range n.pod.Containers {
+			if n.pod.Containers[j].Name == v1alpha1.ContainerRay {
+				n.ray, n.rayPath = &n.pod.Containers[j], n.podPath().Child("containers").Index(j)
+			}
+		}
+	}
+	return nodes
+}
+
+func (n *node) podPath() *field.Path { return n.path.Child("template", "spec") }
+
+func (n *node) metaPath() *field.Path { return n.path.Child("template", "metadata") }
+
+// containers visits all containers of the template with their paths, init containers last.
+func (n *node) containers(visit func(path *field.Path, container *corev1.Container)) {
+	for i := range n.pod.Containers {
+		visit(n.podPath().Child("containers").Index(i), &n.pod.Containers[i])
+	}
+	for i := range n.pod.InitContainers {
+		visit(n.podPath().Child("initContainers").Index(i), &n.pod.InitContainers[i])
+	}
 }

@@ -87,7 +87,7 @@ func TestDefinitionsAreTheGenerated(t *testing.T) {
 var changes = map[string]string{
 	"image.repository": "example.com/operator", "image.tag": "v9", "image.pullPolicy": "Always",
 	"imagePullSecrets": `[{"name":"pull"}]`, "nameOverride": "other", "fullnameOverride": "whole",
-	"crds.install": "false", "serviceAccount.create": "false", "serviceAccount.name": "someone",
+	"crds.install": "false", "admission.enabled": "false", "serviceAccount.create": "false", "serviceAccount.name": "someone",
 	"serviceAccount.annotations": `{"a":"b"}`, "operator.workers": "3", "operator.resync": "1h30m", "operator.verbosity": "1",
 	"resources": `{"requests":{"cpu":"1"}}`, "podAnnotations": `{"a":"b"}`, "podLabels": `{"a":"b"}`, "nodeSelector": `{"a":"b"}`,
 	"replicas": "3", "watchNamespaces": `["a"]`, "watchNodes": "false", "rbac.aggregate": "false",
@@ -138,7 +138,7 @@ func set(name, value string) []string {
 
 // leaves are the paths of values; a group of settings has more than one of them.
 func leaves(prefix string, values map[string]any) []string {
-	groups := []string{"image", "crds", "serviceAccount", "rbac", "operator", "metrics", "metrics.serviceMonitor", "networkPolicy"}
+	groups := []string{"image", "crds", "admission", "serviceAccount", "rbac", "operator", "metrics", "metrics.serviceMonitor", "networkPolicy"}
 	var paths []string
 	for name, value := range values {
 		if below, ok := value.(map[string]any); ok && slices.Contains(groups, prefix+name) {

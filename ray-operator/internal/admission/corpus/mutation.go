@@ -1,0 +1,118 @@
+package corpus
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+)
+
+// odd are the values that every field gets in turn.
+var odd = []any{"", "UPPER case", long(300), "-1", "0", "1.5", int64(-1), int64(0), int64(1), int64(2147483648), 1.5, true, []any{}, map[string]any{}}
+
+// mutation is the rich cluster with one field changed.
+type mutation struct {
+	name string
+	make func() any
+}
+
+// mutations puts every odd value into every field of the rich cluster's spec.
+func mutations() []mutation {
+	var all []mutation
+	walk(rich(), nil, func(path []string) {
+		for i, value := range odd {
+			all = append(all, mutation{
+				name: fmt.Sprintf("%v = %.20v (%d)", path, value, i),
+				make: func() any {
+					object := rich()
+					put(object, path, value)
+					return object
+				},
+			})
+		}
+	})
+	return all
+}
+
+// rich is a good cluster in which as many fields as possible are set, as a user writes it.
+func rich() any {
+	cluster := Good()
+	for _, row := range Rows() {
+		if row.Rule != "" || row.Before != nil || row.Name == "a head alone" || row.Name == "64 groups" {
+			continue
+		}
+		kept := cluster.DeepCopy()
+		if apply(row, cluster) || len(validate.Cluster(cluster)) > 0 {
+			cluster = kept // it does not go with what is there already
+		}
+	}
+	text, err := json.Marshal(cluster)
+	var object any
+	if err == nil {
+		err = json.Unmarshal(text, &object)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("write down the rich cluster: %v", err)) // API types always marshal
+	}
+	return object
+}
+
+// walk visits the path of every field of the spec, objects and lists included.
+func walk(value any, path []string, visit func(path []string)) {
+	if len(path) > 1 {
+		visit(slices.Clone(path))
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if len(path) > 0 || key == "spec" {
+				walk(value[key], append(path, key), visit)
+			}
+		}
+	case []any:
+		for i := range value {
+			walk(value[i], append(path, strconv.Itoa(i)), visit)
+		}
+	}
+}
+
+func put(object any, path []string, value any) {
+	for _, key := range path[:len(path)-1] {
+		object = step(object, key)
+	}
+	last := path[len(path)-1]
+	switch object := object.(type) {
+	case map[string]any:
+		object[last] = value
+	case []any:
+		i, _ := strconv.Atoi(last)
+		object[i] = value
+	}
+}
+
+func step(object any, key string) any {
+	if list, ok := object.([]any); ok {
+		i, _ := strconv.Atoi(key)
+		return list[i]
+	}
+	fields, _ := object.(map[string]any)
+	return fields[key]
+}
+
+// input is the mutation as its typed form writes it, or as it is where it has none: then
+// both sides refuse its type.
+func (m mutation) input() (Input, error) {
+	text, err := json.Marshal(m.make())
+	if err != nil {
+		return Input{}, fmt.Errorf("write down %s: %w", m.name, err)
+	}
+	var cluster v1alpha1.ComputeCluster
+	if err := json.Unmarshal(text, &cluster); err != nil {
+		return Input{Name: m.name, Object: text, Refusals: []Refusal{{Field: "spec"}}}, nil
+	}
+	return typed(m.name, nil, &cluster)
+}

@@ -1,0 +1,212 @@
+package corpus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Rows are one row or more for each side of each rule.
+func Rows() []Row {
+	return slices.Concat(clusterRows, accessRows, groupRows, claimRows, nodeRows, templateRows, containerRows)
+}
+
+func long(n int) string { return strings.Repeat("a", n) }
+
+func named(name string) edit { return func(c *cluster) { c.Name = name } }
+
+func version(text string) edit {
+	return spec(func(s *v1alpha1.ComputeClusterSpec) { s.RayVersion = text })
+}
+
+func managed(by string) edit { return spec(func(s *v1alpha1.ComputeClusterSpec) { s.ManagedBy = by }) }
+
+func idle(after int32, action string) edit {
+	return spec(func(s *v1alpha1.ComputeClusterSpec) {
+		s.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: after, Action: action}
+	})
+}
+
+func groups(n int) edit {
+	return func(c *cluster) {
+		c.Spec.WorkerGroups = nil
+		for i := range n {
+			c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, group{Name: fmt.Sprintf("g%d", i)})
+		}
+	}
+}
+
+var clusterRows = []Row{
+	{Name: "a good cluster", Edit: func(*cluster) {}},
+	{Name: "a head alone", Edit: groups(0)},
+	{Name: "a name of 50", Edit: named(long(50))},
+	{Name: "a name of 51", Rule: "cluster-name", Edit: named(long(51))},
+	{Name: "a name with a digit first", Rule: "cluster-name", Edit: named("1a")},
+	{Name: "a name with a dot", Rule: "cluster-name", Edit: named("a.b")},
+	{Name: "the oldest version", Edit: version("2.52.0")},
+	{Name: "a version too old", Rule: "ray-version", Edit: version("2.51.0")},
+	{Name: "a version too new", Rule: "ray-version", Edit: version("2.61.0")},
+	{Name: "a version without a patch", Rule: "ray-version", Edit: version("2.60")},
+	{Name: "a version with a suffix", Rule: "ray-version", Edit: version("2.60.0-py311")},
+	{Name: "no version", Rule: "ray-version", Edit: version("")},
+	{Name: "an image of 1024", Edit: spec(func(s *v1alpha1.ComputeClusterSpec) { s.Image = long(1024) })},
+	{Name: "an image of 1025", Rule: "long-text", Edit: spec(func(s *v1alpha1.ComputeClusterSpec) { s.Image = long(1025) })},
+	{Name: "64 groups", Edit: groups(64)},
+	{Name: "65 groups", Rule: "long-list", Edit: groups(65)},
+	{Name: "a pull policy", Edit: spec(func(s *v1alpha1.ComputeClusterSpec) { s.ImagePullPolicy = corev1.PullNever })},
+	{Name: "an unknown pull policy", Rule: "unknown-word", Edit: spec(func(s *v1alpha1.ComputeClusterSpec) { s.ImagePullPolicy = "Often" })},
+	{Name: "an idle policy", Edit: idle(10, v1alpha1.IdleSuspend)},
+	{Name: "an idle policy too quick", Rule: "out-of-bounds", Edit: idle(9, v1alpha1.IdleSuspend)},
+	{Name: "an unknown action when idle", Rule: "unknown-word", Edit: idle(60, "Sleep")},
+	{Name: "another manager", Edit: managed("kueue.x-k8s.io/multikueue")},
+	{Name: "a manager without a domain", Rule: "managed-by", Edit: managed("kueue")},
+	{Name: "the manager kept", Before: managed("a.b/c"), Edit: managed("a.b/c")},
+	{Name: "the default manager said", Before: managed(""), Edit: managed(v1alpha1.ManagedByOperator)},
+	{Name: "the manager changed", Rule: "managed-by-fixed", Before: managed("a.b/c"), Edit: managed("a.b/d")},
+	{Name: "the manager taken away", Rule: "managed-by-fixed", Before: managed("a.b/c"), Edit: managed("")},
+	{Name: "the manager set", Rule: "managed-by-fixed", Before: managed(""), Edit: managed("a.b/c")},
+	{Name: "rolling", Edit: upgrade(v1alpha1.UpgradeRollingWorkers, &v1alpha1.Rolling{MaxUnavailable: 0, MaxSurge: 1})},
+	{Name: "rolling with another type", Rule: "rolling-type", Edit: upgrade(v1alpha1.UpgradeRecreate, &v1alpha1.Rolling{MaxSurge: 1})},
+	{Name: "rolling without a type", Rule: "rolling-type", Edit: upgrade("", &v1alpha1.Rolling{MaxSurge: 1})},
+	{Name: "rolling that cannot move", Rule: "rolling-none", Edit: upgrade(v1alpha1.UpgradeRollingWorkers, &v1alpha1.Rolling{})},
+	{Name: "fewer than none unavailable", Rule: "out-of-bounds", Edit: upgrade(v1alpha1.UpgradeRollingWorkers, &v1alpha1.Rolling{MaxUnavailable: -1, MaxSurge: 1})},
+	{Name: "an unknown strategy", Rule: "unknown-word", Edit: upgrade("Rolling", nil)},
+}
+
+var (
+	some     = map[string]string{"team": "a", "example.com/owner": "a_b.c"}
+	ours     = map[string]string{"heliostat.dev/slot": "1"}
+	theirs   = map[string]string{"app.kubernetes.io/name": "ray"}
+	badKey   = map[string]string{"a b": "a"}
+	badValue = map[string]string{"a": "a b"}
+)
+
+var anyone = networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}}
+
+func policyPort(port intstr.IntOrString, end *int32) networkingv1.NetworkPolicyPort {
+	return networkingv1.NetworkPolicyPort{Port: &port, EndPort: end}
+}
+
+var accessRows = []Row{
+	{Name: "labels of pods", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels, d.Annotations, d.NodeSelector = some, some, some })},
+	{Name: "a label of ours", Rule: "own-label", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = ours })},
+	{Name: "a label that we set", Rule: "own-label", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = theirs })},
+	{Name: "a label of ours on the Service", Rule: "own-label", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.Labels = ours })},
+	{Name: "an annotation of ours", Rule: "own-annotation", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Annotations = ours })},
+	{Name: "an annotation of ours on the Service", Rule: "own-annotation", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.Annotations = ours })},
+	{Name: "an annotation with any text", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Annotations = map[string]string{"Example.com/A": "a b\n"} })},
+	{Name: "a label's key", Rule: "label-grammar", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = badKey })},
+	{Name: "a label's value", Rule: "label-grammar", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.Labels = badValue })},
+	{Name: "a selector's value", Rule: "label-grammar", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.NodeSelector = badValue })},
+	{Name: "an annotation's key", Rule: "annotation-grammar", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Annotations = badKey })},
+	{Name: "a service account", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.ServiceAccountName = "a.b-c" })},
+	{Name: "no service account's name", Rule: "object-name", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.ServiceAccountName = "A" })},
+	{Name: "no priority class's name", Rule: "object-name", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.PriorityClassName = "-" })},
+	{Name: "a pull secret", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "r"}} })},
+	{Name: "a pull secret without a name", Rule: "pull-secret", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.ImagePullSecrets = []corev1.LocalObjectReference{{}} })},
+	{Name: "a variable", Edit: defaults(func(d *v1alpha1.PodDefaults) {
+		d.Env = []corev1.EnvVar{{Name: "RAY_BACKEND_LOG_LEVEL", Value: "debug"}}
+	})},
+	{Name: "a variable of ours", Rule: "own-variable", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Env = []corev1.EnvVar{{Name: "RAY_ADDRESS"}} })},
+	{Name: "a variable twice", Rule: "duplicate", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Env = []corev1.EnvVar{{Name: "A"}, {Name: "A"}} })},
+	{Name: "ports", Edit: servicePorts(v1alpha1.ServicePort{Name: "a-1", Port: 1}, v1alpha1.ServicePort{Name: "b", Port: 65535, TargetPort: 1})},
+	{Name: "a port's name", Rule: "port-name", Edit: servicePorts(v1alpha1.ServicePort{Name: "A", Port: 1})},
+	{Name: "a port's name too long", Rule: "long-text", Edit: servicePorts(v1alpha1.ServicePort{Name: long(16), Port: 1})},
+	{Name: "a port's name of Ray's", Rule: "port-name-ray", Edit: servicePorts(v1alpha1.ServicePort{Name: "serve", Port: 1})},
+	{Name: "a port's number of Ray's", Rule: "port-number-ray", Edit: servicePorts(v1alpha1.ServicePort{Name: "a", Port: 8000})},
+	{Name: "a port's number twice", Rule: "port-number-twice", Edit: servicePorts(v1alpha1.ServicePort{Name: "a", Port: 1}, v1alpha1.ServicePort{Name: "b", Port: 1})},
+	{Name: "a port's name twice", Rule: "duplicate", Edit: servicePorts(v1alpha1.ServicePort{Name: "a", Port: 1}, v1alpha1.ServicePort{Name: "a", Port: 2})},
+	{Name: "no port's number", Rule: "out-of-bounds", Edit: servicePorts(v1alpha1.ServicePort{Name: "a", Port: 65536})},
+	{Name: "an unknown type of Service", Rule: "unknown-word", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.Type = corev1.ServiceTypeExternalName })},
+	{Name: "an ingress", Edit: ingress(func(g *v1alpha1.IngressSpec) {
+		g.Host, g.Path, g.ClassName, g.TLSSecretName = "*.example.com", "/ray", "nginx", "tls"
+	})},
+	{Name: "an ingress at an address", Rule: "ingress-host", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Host = "10.0.0.1" })},
+	{Name: "an ingress without a host", Rule: "ingress-host", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Host = "" })},
+	{Name: "an ingress in capitals", Rule: "ingress-host", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Host = "Ray.example.com" })},
+	{Name: "an ingress at a relative path", Rule: "ingress-path", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Path = "ray" })},
+	{Name: "an ingress at a path upwards", Rule: "ingress-path", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Path = "/ray/.." })},
+	{Name: "no class's name", Rule: "object-name", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.ClassName = "a_b" })},
+	{Name: "an open ingress", Rule: "ingress-open", Edit: both(ingress(func(*v1alpha1.IngressSpec) {}), authentication(v1alpha1.AuthenticationDisabled, ""))},
+	{Name: "a Secret of the user's", Edit: authentication(v1alpha1.AuthenticationToken, "mine")},
+	{Name: "no authentication", Edit: authentication(v1alpha1.AuthenticationDisabled, "")},
+	{Name: "no Secret's name", Rule: "object-name", Edit: authentication(v1alpha1.AuthenticationToken, "a..b")},
+	{Name: "a Secret for nothing", Rule: "secret-unused", Edit: authentication(v1alpha1.AuthenticationDisabled, "mine")},
+	{Name: "peers", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe}, anyone, block("10.0.0.0/8", "10.1.0.0/16"), block("2001:db8::/32"))},
+	{Name: "everybody", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard})},
+	{Name: "peers for nothing", Rule: "network-unused", Edit: both(allowFrom([]v1alpha1.Port{v1alpha1.PortServe}, anyone), func(c *cluster) { c.Spec.Network.Isolation = v1alpha1.IsolationDisabled })},
+	{Name: "an unknown port", Rule: "unknown-word", Edit: allowFrom([]v1alpha1.Port{"Agent"}, anyone)},
+	{Name: "no port", Rule: "out-of-bounds", Edit: allowFrom([]v1alpha1.Port{}, anyone)},
+	{Name: "a port twice", Rule: "duplicate", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe, v1alpha1.PortServe}, anyone)},
+	{Name: "an empty peer", Rule: "network-peer", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe}, networkingv1.NetworkPolicyPeer{})},
+	{Name: "a peer of both sorts", Rule: "network-peer", Edit: allowTo([]networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}, IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}})},
+	{Name: "a block that is none", Rule: "network-block", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe}, block("10.0.0.0"))},
+	{Name: "a block with bits behind", Rule: "network-block", Edit: allowTo([]networkingv1.NetworkPolicyPeer{block("10.0.0.1/8")})},
+	{Name: "an exception that is no block", Rule: "network-block", Edit: allowTo([]networkingv1.NetworkPolicyPeer{block("10.0.0.0/8", "x")})},
+	{Name: "ports to reach", Edit: allowTo(nil, policyPort(intstr.FromInt32(1), ptr(int32(65535))), policyPort(intstr.FromString("https"), nil), networkingv1.NetworkPolicyPort{})},
+	{Name: "a range upside down", Rule: "network-port", Edit: allowTo(nil, policyPort(intstr.FromInt32(10), ptr(int32(9))))},
+	{Name: "a range from a name", Rule: "network-port", Edit: allowTo(nil, policyPort(intstr.FromString("https"), ptr(int32(9))))},
+	{Name: "no port's number to reach", Rule: "network-port", Edit: allowTo(nil, policyPort(intstr.FromInt32(0), nil))},
+	{Name: "no port's name to reach", Rule: "network-port", Edit: allowTo(nil, policyPort(intstr.FromString("a--b"), nil))},
+	{Name: "an unknown protocol", Rule: "network-port", Edit: allowTo(nil, networkingv1.NetworkPolicyPort{Protocol: ptr(corev1.Protocol("ICMP"))})},
+}
+
+func groupNamed(name string) edit { return inGroup(func(g *group) { g.Name = name }) }
+
+func hosts(n int32) edit { return inGroup(func(g *group) { g.HostsPerReplica = n }) }
+
+var groupRows = []Row{
+	{Name: "a group of 40", Edit: groupNamed(long(40))},
+	{Name: "a group of 41", Rule: "long-text", Edit: groupNamed(long(41))},
+	{Name: "a group with a capital", Rule: "group-name", Edit: groupNamed("Cpu")},
+	{Name: "a group that ends in a dash", Rule: "group-name", Edit: groupNamed("cpu-")},
+	{Name: "a group called head", Rule: "group-name-head", Edit: groupNamed("head")},
+	{Name: "a group called headgroup", Rule: "group-name-head", Edit: groupNamed("headgroup")},
+	{Name: "two groups of a name", Rule: "duplicate", Edit: groupNamed("gpu")},
+	{Name: "no workers", Edit: replicas(ptr(int32(0)), ptr(int32(0)), ptr(int32(0)))},
+	{Name: "replicas within their bounds", Edit: replicas(ptr(int32(1)), ptr(int32(2)), ptr(int32(3)))},
+	{Name: "fewer than none", Rule: "out-of-bounds", Edit: replicas(nil, ptr(int32(-1)), nil)},
+	{Name: "the most workers", Edit: replicas(nil, ptr(int32(10000)), nil)},
+	{Name: "too many workers", Rule: "out-of-bounds", Edit: replicas(nil, ptr(int32(2147483647)), nil)},
+	{Name: "bounds upside down", Rule: "min-above-max", Edit: replicas(ptr(int32(3)), ptr(int32(3)), ptr(int32(2)))},
+	{Name: "below the least", Rule: "replicas-below-min", Edit: replicas(ptr(int32(2)), ptr(int32(1)), nil)},
+	{Name: "the default below the least", Rule: "replicas-below-min", Edit: replicas(ptr(int32(2)), nil, nil)},
+	{Name: "above the most", Rule: "replicas-above-max", Edit: replicas(nil, ptr(int32(3)), ptr(int32(2)))},
+	{Name: "the default above the most", Rule: "replicas-above-max", Edit: replicas(nil, nil, ptr(int32(0)))},
+	{Name: "hosts", Edit: hosts(1024)},
+	{Name: "too many hosts", Rule: "out-of-bounds", Edit: hosts(1025)},
+	{Name: "too many hosts in all", Rule: "too-many-hosts", Edit: both(hosts(2), replicas(nil, ptr(int32(5001)), nil))},
+	{Name: "hosts kept", Before: hosts(1), Edit: hosts(0)},
+	{Name: "hosts changed", Rule: "hosts-fixed", Before: hosts(2), Edit: hosts(4)},
+	{Name: "hosts taken away", Rule: "hosts-fixed", Before: hosts(2), Edit: hosts(0)},
+	{Name: "hosts of another group", Before: hosts(2), Edit: func(c *cluster) { c.Spec.WorkerGroups = c.Spec.WorkerGroups[1:] }},
+	{Name: "a long drain", Edit: inGroup(func(g *group) { g.DrainSeconds = ptr(int32(86400)) })},
+	{Name: "a negative drain", Rule: "out-of-bounds", Edit: inGroup(func(g *group) { g.DrainSeconds = ptr(int32(-1)) })},
+}
+
+type pvc = corev1.PersistentVolumeClaim
+
+var claimRows = []Row{
+	{Name: "a claim", Edit: claim(func(c *pvc) { c.Labels, c.Annotations = some, some })},
+	{Name: "a claim's name", Rule: "claim-name", Edit: claim(func(c *pvc) { c.Name = "a.b" })},
+	{Name: "a claim without a name", Rule: "claim-name", Edit: claim(func(c *pvc) { c.Name = "" })},
+	{Name: "a claim twice", Rule: "claim-twice", Edit: both(claim(), claim())},
+	{Name: "a claim of our volume's name", Rule: "claim-volume", Edit: claim(func(c *pvc) { c.Name = "ray-shm" })},
+	{Name: "a claim of a volume's name", Rule: "claim-volume", Edit: both(claim(), inPod(func(p *corev1.PodSpec) { p.Volumes = []corev1.Volume{{Name: "data"}} }))},
+	{Name: "a claim without modes", Rule: "claim-modes", Edit: claim(func(c *pvc) { c.Spec.AccessModes = nil })},
+	{Name: "a claim with an unknown mode", Rule: "claim-modes", Edit: claim(func(c *pvc) { c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{"RWO"} })},
+	{Name: "a claim for one pod and more", Rule: "claim-modes", Edit: claim(func(c *pvc) { c.Spec.AccessModes = append(c.Spec.AccessModes, corev1.ReadWriteOncePod) })},
+	{Name: "a claim without storage", Rule: "claim-storage", Edit: claim(func(c *pvc) { c.Spec.Resources.Requests = nil })},
+	{Name: "a claim for nothing", Rule: "claim-storage", Edit: claim(func(c *pvc) { c.Spec.Resources.Requests = resources("storage", "0") })},
+	{Name: "a claim with a label of ours", Rule: "claim-labels", Edit: claim(func(c *pvc) { c.Labels = ours })},
+	{Name: "a claim with a bad label", Rule: "claim-labels", Edit: claim(func(c *pvc) { c.Labels = badValue })},
+	{Name: "a claim with an annotation of ours", Rule: "claim-labels", Edit: claim(func(c *pvc) { c.Annotations = ours })},
+	{Name: "a claim with a bad annotation", Rule: "claim-labels", Edit: claim(func(c *pvc) { c.Annotations = badKey })},
+}

@@ -1,0 +1,62 @@
+// Command print writes to standard output what is generated from the rules of package
+// validate: the admission policy of the chart, the table of the documentation, or inputs
+// for the API server with what the rules say of each.
+//
+// In: what to print, and for inputs how many and from which seed. Out: YAML, Markdown or
+// one JSON object a line. It must never print anything that depends on the machine.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
+)
+
+func main() {
+	random := flag.Int("n", 200, "how many generated inputs there are beside the table and the mutations")
+	mutations := flag.Int("mutations", 200, "how many mutations of fields there are at most")
+	seed := flag.Uint64("seed", 1, "the seed of the generated inputs")
+	flag.Parse()
+	out := bufio.NewWriter(os.Stdout)
+	err := run(out, flag.Arg(0), corpus.Options{Random: *random, Mutations: *mutations, Seed: *seed})
+	if err := errors.Join(err, out.Flush()); err != nil {
+		fmt.Fprintln(os.Stderr, "print:", err)
+		os.Exit(1)
+	}
+}
+
+var errWhat = errors.New("there are policy, table and corpus")
+
+func run(out io.Writer, what string, options corpus.Options) error {
+	switch what {
+	case "policy":
+		text, err := admission.Policy()
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(text)
+		return err
+	case "table":
+		_, err := io.WriteString(out, admission.Table())
+		return err
+	case "corpus":
+		lines := json.NewEncoder(out)
+		for input, err := range corpus.All(options) {
+			if err != nil {
+				return err
+			}
+			if err := lines.Encode(input); err != nil {
+				return fmt.Errorf("print an input: %w", err)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("print %q: %w", what, errWhat)
+}

@@ -1,0 +1,296 @@
+package validate
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+)
+
+var (
+	hostName = regexp.MustCompile(`^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	hostIP   = regexp.MustCompile(`^[0-9.]+$`)
+	portName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+)
+
+// maps of labels outside of templates, each with its path and its expression.
+func withLabels(c *v1alpha1.ComputeCluster, visit func(path *field.Path, labels map[string]string)) {
+	if d := c.Spec.PodDefaults; d != nil {
+		visit(field.NewPath("spec", "podDefaults", "labels"), d.Labels)
+	}
+	if s := c.Spec.Head.Service; s != nil {
+		visit(field.NewPath("spec", "head", "service", "labels"), s.Labels)
+	}
+}
+
+func withAnnotations(c *v1alpha1.ComputeCluster, visit func(path *field.Path, annotations map[string]string)) {
+	if d := c.Spec.PodDefaults; d != nil {
+		visit(field.NewPath("spec", "podDefaults", "annotations"), d.Annotations)
+	}
+	if s := c.Spec.Head.Service; s != nil {
+		visit(field.NewPath("spec", "head", "service", "annotations"), s.Annotations)
+	}
+}
+
+// objectNames visits the names of other objects that are given.
+func objectNames(c *v1alpha1.ComputeCluster, visit func(path *field.Path, name string)) {
+	spec := field.NewPath("spec")
+	if d := c.Spec.PodDefaults; d != nil {
+		visit(spec.Child("podDefaults", "serviceAccountName"), d.ServiceAccountName)
+		visit(spec.Child("podDefaults", "priorityClassName"), d.PriorityClassName)
+	}
+	if g := c.Spec.Head.Ingress; g != nil {
+		visit(spec.Child("head", "ingress", "className"), g.ClassName)
+		visit(spec.Child("head", "ingress", "tlsSecretName"), g.TLSSecretName)
+	}
+	if a := c.Spec.Authentication; a != nil {
+		visit(spec.Child("authentication", "secretName"), a.SecretName)
+	}
+}
+
+// accessRules are about what surrounds the pods: defaults, Service, Ingress, network.
+var accessRules = []Rule{
+	{
+		ID: "own-label", Field: "spec.podDefaults.labels, spec.head.service.labels", By: Expression,
+		Refused: "the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own", Remedy: chooseOther,
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			withLabels(c, func(path *field.Path, labels map[string]string) { keys(bad, path, labels, isOwnLabel) })
+		},
+	},
+	{
+		ID: "own-annotation", Field: "spec.podDefaults.annotations, spec.head.service.annotations", By: Expression,
+		Refused: "the prefix heliostat.dev is the operator's own", Remedy: chooseOther,
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			withAnnotations(c, func(path *field.Path, annotations map[string]string) { keys(bad, path, annotations, isOwnAnnotation) })
+		},
+	},
+	{
+		ID: "label-grammar", Field: "spec.podDefaults.labels, spec.podDefaults.nodeSelector, spec.head.service.labels", By: Policy,
+		Refused: labelGrammar, Remedy: "correct the key or the value",
+		Holds: "[object.spec.?podDefaults.?labels, object.spec.?podDefaults.?nodeSelector, object.spec.?head.?service.?labels].all(o, " +
+			fmt.Sprintf(goodLabels, "o.orValue({})") + ")",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			check := func(path *field.Path, labels map[string]string) { keys(bad, path, labels, badLabels(labels)) }
+			withLabels(c, check)
+			if d := c.Spec.PodDefaults; d != nil {
+				check(field.NewPath("spec", "podDefaults", "nodeSelector"), d.NodeSelector)
+			}
+		},
+	},
+	{
+		ID: "annotation-grammar", Field: "spec.podDefaults.annotations, spec.head.service.annotations", By: Policy,
+		Refused: "a key of an annotation must follow Kubernetes' grammar", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
+		Holds: "[object.spec.?podDefaults.?annotations, object.spec.?head.?service.?annotations].all(o, " +
+			fmt.Sprintf(goodAnnotations, "o.orValue({})") + ")",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			withAnnotations(c, func(path *field.Path, annotations map[string]string) { keys(bad, path, annotations, badAnnotation) })
+		},
+	},
+	{
+		ID: "object-name", Field: "any name of a Secret, service account or class", By: Expression,
+		Refused: "no object can have this name", Remedy: "use lower-case letters, digits, '-' and '.', as the object itself does",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			objectNames(c, func(path *field.Path, name string) {
+				if name != "" && !isObjectName(name) {
+					bad(path, name)
+				}
+			})
+		},
+	},
+	{
+		ID: "pull-secret", Field: "spec.podDefaults.imagePullSecrets", By: Policy,
+		Refused: "an entry names no Secret", Remedy: "give its name",
+		Holds: "object.spec.?podDefaults.?imagePullSecrets.orValue([]).all(s, s.?name.orValue('') != '')",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if d := c.Spec.PodDefaults; d != nil {
+				each(bad, field.NewPath("spec", "podDefaults", "imagePullSecrets"), d.ImagePullSecrets,
+					func(s *corev1.LocalObjectReference) bool { return s.Name == "" })
+			}
+		},
+	},
+	{
+		ID: "own-variable", Field: "spec.podDefaults.env", By: Policy,
+		Refused: "the operator sets " + strings.Join(ownVariables, ", "), Remedy: "leave them out",
+		Holds: "object.spec.?podDefaults.?env.orValue([]).all(e, !(e.name in " + list(ownVariables) + "))",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if d := c.Spec.PodDefaults; d != nil {
+				each(bad, field.NewPath("spec", "podDefaults", "env"), d.Env, isOwnVariable)
+			}
+		},
+	},
+	{
+		ID: "duplicate", Field: "any list whose entries have names", By: Schema, Says: "Duplicate value",
+		Refused: "two entries have the same name", Remedy: "rename or remove one", cluster: duplicates, node: templateDuplicates,
+	},
+	{
+		ID: "port-name", Field: "spec.head.service.ports[*].name", By: Schema, Says: "should match",
+		Refused: "the name of a port must be lower-case letters, digits and '-'", Remedy: "correct it",
+		cluster: servicePorts(func(p *v1alpha1.ServicePort) bool { return !portName.MatchString(p.Name) }),
+	},
+	{
+		ID: "port-name-ray", Field: "spec.head.service.ports", By: Expression,
+		Refused: "the names gcs, dashboard, client, metrics and serve are those of Ray's own ports", Remedy: "choose another name",
+		cluster: servicePorts(func(p *v1alpha1.ServicePort) bool { ours, _ := pod.PortNumber(p.Name); return ours }),
+	},
+	{
+		ID: "port-number-ray", Field: "spec.head.service.ports", By: Expression,
+		Refused: "6379, 8265, 10001, 8080 and 8000 are Ray's own ports and there already", Remedy: "choose another number",
+		cluster: servicePorts(func(p *v1alpha1.ServicePort) bool { return slices.Contains(headPortNumbers(), p.Port) }),
+	},
+	{
+		ID: "port-number-twice", Field: "spec.head.service.ports", By: Expression,
+		Refused: "two ports have the same number", Remedy: "choose another number for one of them",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if s := c.Spec.Head.Service; s != nil {
+				twice(bad, field.NewPath("spec", "head", "service", "ports"), s.Ports, func(p *v1alpha1.ServicePort) string { return fmt.Sprint(p.Port) })
+			}
+		},
+	},
+	{
+		ID: "ingress-host", Field: "spec.head.ingress.host", By: Expression,
+		Refused: "host must be a DNS name, not an address", Remedy: "give one such as ray.example.com",
+		cluster: ingress("host", func(g *v1alpha1.IngressSpec) bool { return !hostName.MatchString(g.Host) || hostIP.MatchString(g.Host) }),
+	},
+	{
+		ID: "ingress-path", Field: "spec.head.ingress.path", By: Expression,
+		Refused: "path must begin with '/' and hold no '//', '/./', '/../' or escaped '/'", Remedy: "give a plain path such as /ray",
+		cluster: ingress("path", func(g *v1alpha1.IngressSpec) bool { return g.Path != "" && badPath(g.Path) }),
+	},
+	{
+		ID: "ingress-open", Field: "spec.head.ingress", By: Expression,
+		Refused: "head.ingress opens the dashboard, which runs code for whoever reaches it", Remedy: "set authentication.mode to Token, or leave the ingress out",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if c.Spec.Head.Ingress != nil && c.Spec.Authentication != nil && c.Spec.Authentication.Mode == v1alpha1.AuthenticationDisabled {
+				bad(field.NewPath("spec", "head", "ingress"), nil)
+			}
+		},
+	},
+	{
+		ID: "secret-unused", Field: "spec.authentication.secretName", By: Expression,
+		Refused: "secretName has no meaning with mode Disabled", Remedy: "leave one of the two out",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if a := c.Spec.Authentication; a != nil && a.Mode == v1alpha1.AuthenticationDisabled && a.SecretName != "" {
+				bad(field.NewPath("spec", "authentication", "secretName"), a.SecretName)
+			}
+		},
+	},
+	{
+		ID: "network-unused", Field: "spec.network", By: Expression,
+		Refused: "allowFrom and allowTo have no meaning with isolation Disabled", Remedy: "leave one of the two out",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if n := c.Spec.Network; n != nil && n.Isolation == v1alpha1.IsolationDisabled && len(n.AllowFrom)+len(n.AllowTo) > 0 {
+				bad(field.NewPath("spec", "network"), nil)
+			}
+		},
+	},
+	{
+		ID: "network-peer", Field: "spec.network.allowFrom[*].from, spec.network.allowTo[*].to", By: Expression,
+		Refused: "a peer is either an ipBlock or selectors, and not empty", Remedy: "make two peers of it, or fill it in",
+		cluster: peers(func(p *networkingv1.NetworkPolicyPeer) bool {
+			return (p.IPBlock != nil) == (p.PodSelector != nil || p.NamespaceSelector != nil)
+		}),
+	},
+	{
+		ID: "network-block", Field: "spec.network.allowFrom[*].from[*].ipBlock, spec.network.allowTo[*].to[*].ipBlock", By: Policy,
+		Refused: "an ipBlock's cidr and except must be blocks in canonical form", Remedy: "give them such as 10.0.0.0/8 or 2001:db8::/32",
+		Holds: peerExpression("!has(p.ipBlock) || ([p.ipBlock.cidr] + p.ipBlock.?except.orValue([])).all(b, isCIDR(b) && string(cidr(b).masked()) == b)"),
+		cluster: peers(func(p *networkingv1.NetworkPolicyPeer) bool {
+			return p.IPBlock != nil && (badBlock(p.IPBlock.CIDR) || slices.ContainsFunc(p.IPBlock.Except, badBlock))
+		}),
+	},
+	{
+		ID: "network-port", Field: "spec.network.allowTo[*].ports", By: Policy,
+		Refused: "a port is TCP, UDP or SCTP, a number from 1 to 65535 or a name, and endPort only goes with a number that is not above it", Remedy: "correct it",
+		Holds: "object.spec.?network.?allowTo.orValue([]).all(r, r.?ports.orValue([]).all(p, p.?protocol.orValue('TCP') in ['', 'TCP', 'UDP', 'SCTP'] && " +
+			"(!has(p.port) || type(p.port) != int || (p.port >= 1 && p.port <= 65535)) && " +
+			"(!has(p.port) || type(p.port) != string || (p.port.size() <= 15 && p.port.matches('^[a-z0-9]+(-[a-z0-9]+)*$') && p.port.matches('[a-z]'))) && " +
+			"(!has(p.endPort) || (has(p.port) && type(p.port) == int && p.endPort >= p.port && p.endPort <= 65535))))",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if c.Spec.Network != nil {
+				for i := range c.Spec.Network.AllowTo {
+					each(bad, field.NewPath("spec", "network", "allowTo").Index(i).Child("ports"), c.Spec.Network.AllowTo[i].Ports, badPolicyPort)
+				}
+			}
+		},
+	},
+}
+
+func isOwnVariable(e *corev1.EnvVar) bool { return slices.Contains(ownVariables, e.Name) }
+
+func headPortNumbers() []int32 {
+	var numbers []int32
+	for _, port := range pod.HeadPorts() {
+		numbers = append(numbers, port.ContainerPort)
+	}
+	return numbers
+}
+
+func servicePorts(wrong func(*v1alpha1.ServicePort) bool) func(*v1alpha1.ComputeCluster, report) {
+	return func(c *v1alpha1.ComputeCluster, bad report) {
+		if s := c.Spec.Head.Service; s != nil {
+			each(bad, field.NewPath("spec", "head", "service", "ports"), s.Ports, wrong)
+		}
+	}
+}
+
+func ingress(child string, wrong func(*v1alpha1.IngressSpec) bool) func(*v1alpha1.ComputeCluster, report) {
+	return func(c *v1alpha1.ComputeCluster, bad report) {
+		if g := c.Spec.Head.Ingress; g != nil && wrong(g) {
+			bad(field.NewPath("spec", "head", "ingress", child), nil)
+		}
+	}
+}
+
+// badPath tells a path that no Ingress can have.
+func badPath(path string) bool {
+	held := slices.ContainsFunc([]string{"//", "/./", "/../", "%2f", "%2F"}, func(part string) bool { return strings.Contains(path, part) })
+	return held || !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/..") || strings.HasSuffix(path, "/.")
+}
+
+func peers(wrong func(*networkingv1.NetworkPolicyPeer) bool) func(*v1alpha1.ComputeCluster, report) {
+	return func(c *v1alpha1.ComputeCluster, bad report) {
+		if c.Spec.Network == nil {
+			return
+		}
+		at := field.NewPath("spec", "network")
+		for i := range c.Spec.Network.AllowFrom {
+			each(bad, at.Child("allowFrom").Index(i).Child("from"), c.Spec.Network.AllowFrom[i].From, wrong)
+		}
+		for i := range c.Spec.Network.AllowTo {
+			each(bad, at.Child("allowTo").Index(i).Child("to"), c.Spec.Network.AllowTo[i].To, wrong)
+		}
+	}
+}
+
+func peerExpression(holds string) string {
+	return "object.spec.?network.?allowFrom.orValue([]).all(r, r.from.all(p, " + holds + ")) && " +
+		"object.spec.?network.?allowTo.orValue([]).all(r, r.to.all(p, " + holds + "))"
+}
+
+func badBlock(block string) bool { return len(validation.IsValidCIDR(field.NewPath(""), block)) > 0 }
+
+var policyProtocols = []corev1.Protocol{"", corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
+
+func badPolicyPort(p *networkingv1.NetworkPolicyPort) bool {
+	if p.Protocol != nil && !slices.Contains(policyProtocols, *p.Protocol) || p.Port != nil && badPort(p.Port) {
+		return true
+	}
+	counted := p.Port != nil && p.Port.Type == intstr.Int
+	return p.EndPort != nil && (!counted || *p.EndPort < p.Port.IntVal || *p.EndPort > 65535)
+}
+
+func badPort(p *intstr.IntOrString) bool {
+	if p.Type == intstr.Int {
+		return p.IntVal < 1 || p.IntVal > 65535
+	}
+	return len(validation.IsValidPortName(p.StrVal)) > 0
+}

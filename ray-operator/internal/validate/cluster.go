@@ -1,0 +1,100 @@
+package validate
+
+import (
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+var (
+	label      = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
+	rayVersion = regexp.MustCompile(`^2[.](5[2-9]|60)[.][0-9]+$`)
+	manager    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$`)
+)
+
+// managedBy is what the API server's default makes of it.
+func managedBy(c *v1alpha1.ComputeCluster) string {
+	if c.Spec.ManagedBy == "" {
+		return v1alpha1.ManagedByOperator
+	}
+	return c.Spec.ManagedBy
+}
+
+// clusterRules are about the cluster as a whole.
+var clusterRules = []Rule{
+	{
+		ID: "cluster-name", Field: "metadata.name", By: Expression,
+		Refused: "metadata.name must be a DNS-1035 label of at most 50 characters: lower-case letters, digits and '-', starting with a letter",
+		Remedy:  "choose a shorter or simpler name",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if !label.MatchString(c.Name) || len(c.Name) > naming.MaxCluster {
+				bad(field.NewPath("metadata", "name"), c.Name)
+			}
+		},
+	},
+	{
+		ID: "long-text", Field: "any text with a bound", By: Schema, Says: "may not be more than",
+		Refused: "the text is longer than the field allows", Remedy: "shorten it", cluster: longTexts,
+	},
+	{
+		ID: "long-list", Field: "any list or map with a bound", By: Schema, Says: "must have at most",
+		Refused: "there are more entries than the field allows", Remedy: "take some out, or make two clusters", cluster: longLists, node: longNodeLists,
+	},
+	{
+		ID: "unknown-word", Field: "any field that takes one of some words", By: Schema, Says: "supported values",
+		Refused: "none of the words that the field takes", Remedy: "use one of those that the reference names", cluster: unknownWords,
+	},
+	{
+		ID: "out-of-bounds", Field: "any number with bounds", By: Schema, Says: "should ",
+		Refused: "the number, or the number of entries, is outside of the field's bounds", Remedy: "the reference names them",
+		cluster: numbersOutOfBounds, group: groupOutOfBounds,
+	},
+	{
+		ID: "ray-version", Field: "spec.rayVersion", By: Expression,
+		Refused: "rayVersion must be a Ray release from 2.52.0 to 2.60.x", Remedy: `give one such as "2.60.0"`,
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if !rayVersion.MatchString(c.Spec.RayVersion) {
+				bad(field.NewPath("spec", "rayVersion"), c.Spec.RayVersion)
+			}
+		},
+	},
+	{
+		ID: "managed-by", Field: "spec.managedBy", By: Expression,
+		Refused: "managedBy must be a domain, '/', and a name", Remedy: `give one such as "kueue.x-k8s.io/multikueue"`,
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if !manager.MatchString(managedBy(c)) {
+				bad(field.NewPath("spec", "managedBy"), c.Spec.ManagedBy)
+			}
+		},
+	},
+	{
+		ID: "managed-by-fixed", Field: "spec.managedBy", By: Expression,
+		Refused: "managedBy cannot be changed", Remedy: "make a new cluster",
+		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
+			if managedBy(before) != managedBy(after) {
+				bad(field.NewPath("spec", "managedBy"), after.Spec.ManagedBy)
+			}
+		},
+	},
+	{
+		ID: "rolling-type", Field: "spec.upgradeStrategy.rolling", By: Expression,
+		Refused: "rolling belongs to type RollingWorkers", Remedy: "set that type or leave rolling out",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if u := c.Spec.UpgradeStrategy; u != nil && u.Rolling != nil && u.Type != v1alpha1.UpgradeRollingWorkers {
+				bad(field.NewPath("spec", "upgradeStrategy", "rolling"), nil)
+			}
+		},
+	},
+	{
+		ID: "rolling-none", Field: "spec.upgradeStrategy.rolling", By: Expression,
+		Refused: "with maxUnavailable and maxSurge both 0 no worker could ever be replaced", Remedy: "set one of them above 0",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if u := c.Spec.UpgradeStrategy; u != nil && u.Rolling != nil && u.Rolling.MaxUnavailable <= 0 && u.Rolling.MaxSurge <= 0 {
+				bad(field.NewPath("spec", "upgradeStrategy", "rolling"), nil)
+			}
+		},
+	},
+}

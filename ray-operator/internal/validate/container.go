@@ -1,0 +1,250 @@
+package validate
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+)
+
+// agentPort is where the agent of every Ray node listens.
+const agentPort = 52365
+
+// memory is what the Ray container gets: its limit, or its request.
+func (n *node) memory() (resource.Quantity, bool) {
+	if n.ray == nil {
+		return resource.Quantity{}, false
+	}
+	if limit, ok := n.ray.Resources.Limits[corev1.ResourceMemory]; ok {
+		return limit, true
+	}
+	request, ok := n.ray.Resources.Requests[corev1.ResourceMemory]
+	return request, ok
+}
+
+// inRay asks only templates that have a ray container.
+func inRay(check func(n *node, bad report)) func(*node, report) {
+	return func(n *node, bad report) {
+		if n.ray != nil {
+			check(n, bad)
+		}
+	}
+}
+
+// inAll reports the containers whose resources are wrong.
+func inAll(wrong func(r *corev1.ResourceRequirements) bool) func(*node, report) {
+	return func(n *node, bad report) {
+		n.containers(func(path *field.Path, c *corev1.Container) {
+			if wrong(&c.Resources) {
+				bad(path.Child("resources"), nil)
+			}
+		})
+	}
+}
+
+// anyOf tells whether some quantity of a list is wrong.
+func anyOf(list corev1.ResourceList, wrong func(name string, quantity resource.Quantity) bool) bool {
+	for name, quantity := range list {
+		if wrong(string(name), quantity) {
+			return true
+		}
+	}
+	return false
+}
+
+// mounts are where the operator mounts its volumes, however many slashes one writes.
+var mounts = []*regexp.Regexp{
+	regexp.MustCompile(`^/+dev/+shm/*$`), regexp.MustCompile(`^/+var/+run/+secrets/+heliostat[.]dev(/.*)?$`),
+}
+
+// containerRules are about the containers of a template. In their expressions n.ray is the
+// Ray container, empty where there is none, n.containers and n.inits are the lists,
+// n.running those that run beside each other, and n.needs the resources of all.
+var containerRules = []Rule{
+	{
+		ID: "ray-command", Field: "NODE.template.spec.containers[ray].command", By: Policy,
+		Refused: "the operator starts Ray", Remedy: "pass options by rayStartParams, and do what must come before in an init container",
+		Holds: "size(n.ray.?command.orValue([])) + size(n.ray.?args.orValue([])) == 0",
+		node: inRay(func(n *node, bad report) {
+			if len(n.ray.Command)+len(n.ray.Args) > 0 {
+				bad(n.rayPath.Child("command"), nil)
+			}
+		}),
+	},
+	{
+		ID: "ray-variable", Field: "NODE.template.spec.containers[ray].env", By: Policy,
+		Refused: "the operator sets " + strings.Join(ownVariables, ", "), Remedy: "leave them out",
+		Holds: "n.ray.?env.orValue([]).all(e, !(e.name in " + list(ownVariables) + "))",
+		node:  inRay(func(n *node, bad report) { each(bad, n.rayPath.Child("env"), n.ray.Env, isOwnVariable) }),
+	},
+	{
+		ID: "ray-port-name", Field: "NODE.template.spec.containers[ray].ports", By: Policy,
+		Refused: "the names gcs, dashboard, client, metrics and serve stand for Ray's ports 6379, 8265, 10001, 8080 and 8000", Remedy: "choose another name",
+		Holds: "n.ray.?ports.orValue([]).all(p, !(p.?name.orValue('') in " + portMap() + ") || " + portMap() + "[p.name] == p.containerPort)",
+		node: inRay(func(n *node, bad report) {
+			each(bad, n.rayPath.Child("ports"), n.ray.Ports, func(p *corev1.ContainerPort) bool {
+				ours, number := pod.PortNumber(p.Name)
+				return ours && number != p.ContainerPort
+			})
+		}),
+	},
+	{
+		ID: "ray-mount", Field: "NODE.template.spec.containers[ray].volumeMounts", By: Policy,
+		Refused: "the operator mounts its volumes at /dev/shm and below /var/run/secrets/heliostat.dev", Remedy: "choose another path",
+		Holds: fmt.Sprintf("n.ray.?volumeMounts.orValue([]).all(m, !m.mountPath.matches('%s') && !m.mountPath.matches('%s'))", mounts[0], mounts[1]),
+		node: inRay(func(n *node, bad report) {
+			each(bad, n.rayPath.Child("volumeMounts"), n.ray.VolumeMounts, func(m *corev1.VolumeMount) bool {
+				return slices.ContainsFunc(mounts, func(own *regexp.Regexp) bool { return own.MatchString(m.MountPath) })
+			})
+		}),
+	},
+	{
+		ID: "ray-size-twice", Field: "NODE.size", By: Policy,
+		Refused: "the template's ray container has resources of its own", Remedy: "keep one of the two",
+		Holds: "size(n.spec.?size.orValue({})) == 0 || size(n.ray.?resources.?limits.orValue({})) + size(n.ray.?resources.?requests.orValue({})) == 0",
+		node: inRay(func(n *node, bad report) {
+			if len(n.spec.Size) > 0 && len(n.ray.Resources.Limits)+len(n.ray.Resources.Requests) > 0 {
+				bad(n.path.Child("size"), nil)
+			}
+		}),
+	},
+	{
+		ID: "ray-memory", Field: "NODE.template.spec.containers[ray].resources", By: Policy,
+		Refused: "Ray does not start with so little memory", Remedy: "give a head 768Mi or more and a worker 512Mi or more",
+		Holds: "[n.ray.?resources.?limits.?memory.or(n.ray.?resources.?requests.?memory)].all(m, !m.hasValue() || " +
+			"!quantity(string(m.value())).isLessThan(quantity(n.head ? '768Mi' : '512Mi')))",
+		node: inRay(func(n *node, bad report) {
+			if memory, given := n.memory(); given && memory.Cmp(n.leastMemory()) < 0 {
+				bad(n.rayPath.Child("resources"), memory.String())
+			}
+		}),
+	},
+	{
+		ID: "container-negative", Field: "NODE.template.spec.containers[*].resources", By: Policy,
+		Refused: "a container cannot ask for less than nothing", Remedy: "give 0 or more",
+		Holds: "n.needs.all(r, r.requests.all(k, sign(quantity(string(r.requests[k]))) >= 0) && r.limits.all(k, sign(quantity(string(r.limits[k]))) >= 0))",
+		node: inAll(func(r *corev1.ResourceRequirements) bool {
+			negative := func(_ string, quantity resource.Quantity) bool { return quantity.Sign() < 0 }
+			return anyOf(r.Requests, negative) || anyOf(r.Limits, negative)
+		}),
+	},
+	{
+		ID: "container-request", Field: "NODE.template.spec.containers[*].resources", By: Policy,
+		Refused: "a request is above its limit", Remedy: "raise the limit or lower the request",
+		Holds: "n.needs.all(r, r.requests.all(k, k.contains('/') || !(k in r.limits) || !quantity(string(r.requests[k])).isGreaterThan(quantity(string(r.limits[k])))))",
+		node: inAll(func(r *corev1.ResourceRequirements) bool {
+			return anyOf(r.Requests, func(name string, quantity resource.Quantity) bool {
+				limit, limited := r.Limits[corev1.ResourceName(name)]
+				return !isDevice(name) && limited && quantity.Cmp(limit) > 0
+			})
+		}),
+	},
+	{
+		ID: "container-device", Field: "NODE.template.spec.containers[*].resources", By: Policy,
+		Refused: "a device cannot be split, and its request and limit must be the same", Remedy: "give a whole number as the limit and leave the request out",
+		Holds: "n.needs.all(r, r.limits.all(k, !k.contains('/') || quantity(string(r.limits[k])).isInteger()) && " +
+			"r.requests.all(k, !k.contains('/') || (k in r.limits && quantity(string(r.requests[k])).compareTo(quantity(string(r.limits[k]))) == 0)))",
+		node: inAll(func(r *corev1.ResourceRequirements) bool {
+			split := anyOf(r.Limits, func(name string, quantity resource.Quantity) bool { return isDevice(name) && !whole(quantity) })
+			return split || anyOf(r.Requests, func(name string, quantity resource.Quantity) bool {
+				limit, limited := r.Limits[corev1.ResourceName(name)]
+				return isDevice(name) && (!limited || quantity.Cmp(limit) != 0)
+			})
+		}),
+	},
+	{
+		ID: "container-ray-port", Field: "NODE.template.spec.containers[*].ports", By: Policy,
+		Refused: "Ray listens on this port of the pod", Remedy: "have the other container listen on another one",
+		Holds: "n.running.all(c, c.name == 'ray' || c.?ports.orValue([]).all(p, p.?protocol.orValue('TCP') != 'TCP' || !(p.containerPort in n.ports)))",
+		node: func(n *node, bad report) {
+			ours, worker := RayPorts()
+			if n.group != nil {
+				ours = worker
+			}
+			n.running(func(path *field.Path, c *corev1.Container) {
+				if c == n.ray {
+					return
+				}
+				each(bad, path.Child("ports"), c.Ports, func(p *corev1.ContainerPort) bool {
+					return protocol(p) == corev1.ProtocolTCP && slices.Contains(ours, p.ContainerPort)
+				})
+			})
+		},
+	},
+	{
+		ID: "container-port-clash", Field: "NODE.template.spec.containers[*].ports", By: Policy,
+		Refused: "two containers listen on the same port of the pod or of the host", Remedy: "have one of them listen on another one",
+		Holds: "n.running.all(c, n.running.all(d, c.name == d.name || c.?ports.orValue([]).all(p, !d.?ports.orValue([]).exists(q, " +
+			"p.?protocol.orValue('TCP') == q.?protocol.orValue('TCP') && (p.containerPort == q.containerPort || " +
+			"(p.?hostPort.orValue(0) != 0 && p.?hostPort.orValue(0) == q.?hostPort.orValue(0)))))))",
+		node: portClashes,
+	},
+	{
+		ID: "container-host-port", Field: "NODE.template.spec.containers[*].ports", By: Policy,
+		Refused: "on the host's network a hostPort must be the containerPort", Remedy: "leave hostPort out",
+		Holds: "!n.pod.?hostNetwork.orValue(false) || (n.containers + n.inits).all(c, c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0 || p.hostPort == p.containerPort))",
+		node: func(n *node, bad report) {
+			n.containers(func(path *field.Path, c *corev1.Container) {
+				each(bad, path.Child("ports"), c.Ports, func(p *corev1.ContainerPort) bool {
+					return n.pod.HostNetwork && p.HostPort != 0 && p.HostPort != p.ContainerPort
+				})
+			})
+		},
+	},
+}
+
+func protocol(p *corev1.ContainerPort) corev1.Protocol {
+	if p.Protocol == "" {
+		return corev1.ProtocolTCP
+	}
+	return p.Protocol
+}
+
+// portMap is an expression: the numbers of Ray's ports by their names.
+func portMap() string {
+	var entries []string
+	for _, port := range pod.HeadPorts() {
+		entries = append(entries, fmt.Sprintf("'%s': %d", port.Name, port.ContainerPort))
+	}
+	return "{" + strings.Join(entries, ", ") + "}"
+}
+
+// running visits the containers that run beside each other: all but the init containers
+// that end before the others begin.
+func (n *node) running(visit func(path *field.Path, container *corev1.Container)) {
+	n.containers(func(path *field.Path, c *corev1.Container) {
+		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		isInit := slices.ContainsFunc(n.pod.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
+		if !isInit || sidecar {
+			visit(path, c)
+		}
+	})
+}
+
+func portClashes(n *node, bad report) {
+	n.running(func(path *field.Path, c *corev1.Container) {
+		n.running(func(_ *field.Path, d *corev1.Container) {
+			if c.Name == d.Name {
+				return
+			}
+			each(bad, path.Child("ports"), c.Ports, func(p *corev1.ContainerPort) bool {
+				return slices.ContainsFunc(d.Ports, func(q corev1.ContainerPort) bool { return clash(p, &q) })
+			})
+		})
+	})
+}
+
+func clash(p, q *corev1.ContainerPort) bool {
+	return protocol(p) == protocol(q) && (p.ContainerPort == q.ContainerPort || p.HostPort != 0 && p.HostPort == q.HostPort)
+}
+
+// RayPorts are the ports on which Ray listens in a head's and in a worker's pod.
+func RayPorts() (head, worker []int32) {
+	return append(headPortNumbers(), agentPort), []int32{pod.PortMetrics, pod.PortServe, agentPort}
+}

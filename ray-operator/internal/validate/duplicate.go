@@ -1,0 +1,54 @@
+package validate
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// duplicates finds entries of the same name in the lists outside of templates whose
+// entries have one.
+func duplicates(c *v1alpha1.ComputeCluster, bad report) {
+	spec := field.NewPath("spec")
+	twice(bad, spec.Child("workerGroups"), c.Spec.WorkerGroups, func(g *v1alpha1.WorkerGroup) string { return g.Name })
+	if d := c.Spec.PodDefaults; d != nil {
+		twice(bad, spec.Child("podDefaults", "env"), d.Env, func(e *corev1.EnvVar) string { return e.Name })
+	}
+	if s := c.Spec.Head.Service; s != nil {
+		twice(bad, spec.Child("head", "service", "ports"), s.Ports, func(p *v1alpha1.ServicePort) string { return p.Name })
+	}
+	if n := c.Spec.Network; n != nil {
+		for i := range n.AllowFrom {
+			twice(bad, spec.Child("network", "allowFrom").Index(i).Child("ports"), n.AllowFrom[i].Ports,
+				func(p *v1alpha1.Port) string { return string(*p) })
+		}
+	}
+}
+
+// templateDuplicates does the same in a pod template, for the lists by which Kubernetes
+// merges: the CRD's schema takes their keys over.
+func templateDuplicates(n *node, bad report) {
+	p, at := n.pod, n.podPath()
+	named := func(c *corev1.Container) string { return c.Name }
+	twice(bad, at.Child("containers"), p.Containers, named)
+	twice(bad, at.Child("initContainers"), p.InitContainers, named)
+	twice(bad, at.Child("ephemeralContainers"), p.EphemeralContainers, func(c *corev1.EphemeralContainer) string { return c.Name })
+	twice(bad, at.Child("volumes"), p.Volumes, func(v *corev1.Volume) string { return v.Name })
+	twice(bad, at.Child("imagePullSecrets"), p.ImagePullSecrets, func(s *corev1.LocalObjectReference) string { return s.Name })
+	twice(bad, at.Child("hostAliases"), p.HostAliases, func(h *corev1.HostAlias) string { return h.IP })
+	twice(bad, at.Child("resourceClaims"), p.ResourceClaims, func(c *corev1.PodResourceClaim) string { return c.Name })
+	twice(bad, at.Child("schedulingGates"), p.SchedulingGates, func(g *corev1.PodSchedulingGate) string { return g.Name })
+	twice(bad, at.Child("topologySpreadConstraints"), p.TopologySpreadConstraints, func(c *corev1.TopologySpreadConstraint) string {
+		return c.TopologyKey + " " + string(c.WhenUnsatisfiable)
+	})
+	n.containers(func(path *field.Path, c *corev1.Container) {
+		twice(bad, path.Child("env"), c.Env, func(e *corev1.EnvVar) string { return e.Name })
+		twice(bad, path.Child("ports"), c.Ports, func(p *corev1.ContainerPort) string { return fmt.Sprint(p.ContainerPort, protocol(p)) })
+		twice(bad, path.Child("volumeMounts"), c.VolumeMounts, func(m *corev1.VolumeMount) string { return m.MountPath })
+		twice(bad, path.Child("volumeDevices"), c.VolumeDevices, func(d *corev1.VolumeDevice) string { return d.DevicePath })
+		twice(bad, path.Child("resources", "claims"), c.Resources.Claims, func(r *corev1.ResourceClaim) string { return r.Name })
+	})
+}

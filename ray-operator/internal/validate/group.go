@@ -1,0 +1,97 @@
+package validate
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+)
+
+// bounds of a group as the API server's defaults make them: one replica of one host.
+func bounds(g *v1alpha1.WorkerGroup) (replicas, hosts int64) {
+	replicas, hosts = 1, max(int64(g.HostsPerReplica), 1)
+	if g.Replicas != nil {
+		replicas = int64(*g.Replicas)
+	}
+	return replicas, hosts
+}
+
+var headNames = []string{"head", pod.HeadGroup}
+
+// groupRules are about a worker group beside what it has in common with the head.
+var groupRules = []Rule{
+	{
+		ID: "group-name", Field: "GROUP.name", By: Expression,
+		Refused: "a group's name must be lower-case letters, digits and '-', starting with a letter and ending with a letter or digit",
+		Remedy:  "choose such a name",
+		group: func(n *node, bad report) {
+			if !label.MatchString(n.group.Name) {
+				bad(n.path.Child("name"), n.group.Name)
+			}
+		},
+	},
+	{
+		ID: "group-name-head", Field: "GROUP.name", By: Expression,
+		Refused: "the names head and headgroup stand for the head itself", Remedy: "choose another name for the group",
+		group: func(n *node, bad report) {
+			if slices.Contains(headNames, n.group.Name) {
+				bad(n.path.Child("name"), n.group.Name)
+			}
+		},
+	},
+	{
+		ID: "min-above-max", Field: "GROUP.minReplicas", By: Expression,
+		Refused: "minReplicas must not be above maxReplicas", Remedy: "raise maxReplicas or lower minReplicas",
+		group: func(n *node, bad report) {
+			if g := n.group; g.MinReplicas != nil && g.MaxReplicas != nil && *g.MinReplicas > *g.MaxReplicas {
+				bad(n.path.Child("minReplicas"), *g.MinReplicas)
+			}
+		},
+	},
+	{
+		ID: "replicas-below-min", Field: "GROUP.replicas", By: Expression,
+		Refused: "replicas, 1 where it is not given, must not be below minReplicas", Remedy: "raise replicas or lower minReplicas",
+		group: func(n *node, bad report) {
+			if replicas, _ := bounds(n.group); n.group.MinReplicas != nil && replicas < int64(*n.group.MinReplicas) {
+				bad(n.path.Child("replicas"), replicas)
+			}
+		},
+	},
+	{
+		ID: "replicas-above-max", Field: "GROUP.replicas", By: Expression,
+		Refused: "replicas, 1 where it is not given, must not be above maxReplicas", Remedy: "lower replicas or raise maxReplicas",
+		group: func(n *node, bad report) {
+			if replicas, _ := bounds(n.group); n.group.MaxReplicas != nil && replicas > int64(*n.group.MaxReplicas) {
+				bad(n.path.Child("replicas"), replicas)
+			}
+		},
+	},
+	{
+		ID: "too-many-hosts", Field: "GROUP.hostsPerReplica", By: Expression,
+		Refused: "replicas times hostsPerReplica must not be above 10000 pods", Remedy: "lower one of the two or make two clusters",
+		group: func(n *node, bad report) {
+			if replicas, hosts := bounds(n.group); hosts > 1 && replicas*hosts > maxReplicas {
+				bad(n.path.Child("hostsPerReplica"), replicas*hosts)
+			}
+		},
+	},
+	{
+		ID: "hosts-fixed", Field: "GROUP.hostsPerReplica", By: Expression,
+		Refused: "hostsPerReplica cannot be changed", Remedy: "add a group of another name and remove this one",
+		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
+			for i := range after.Spec.WorkerGroups {
+				group := &after.Spec.WorkerGroups[i]
+				was := pod.FindGroup(before, group.Name)
+				if was == nil {
+					continue
+				}
+				_, had := bounds(was)
+				if _, has := bounds(group); has != had {
+					bad(field.NewPath("spec", "workerGroups").Index(i).Child("hostsPerReplica"), has)
+				}
+			}
+		},
+	},
+}

@@ -1,0 +1,92 @@
+package validate
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Layer is who refuses something in the API server.
+type Layer string
+
+// Layers, in the order in which they are asked. What one refuses, the next never sees.
+const (
+	// Schema: types, bounds and enums of the CRD, in the API server's own words.
+	Schema Layer = "schema"
+	// Expression: an expression in the CRD's schema, in the words of the rule.
+	Expression Layer = "rule in the schema"
+	// Policy: the chart's ValidatingAdmissionPolicy, in the words of the rule.
+	Policy Layer = "admission policy"
+)
+
+// Rule is one thing that is refused.
+type Rule struct {
+	// ID names the rule in tests.
+	ID string
+	// Field is the path of what is refused. NODE stands for the head or a worker group,
+	// GROUP for a worker group.
+	Field string
+	// Refused says what is wrong, and Remedy what helps.
+	Refused, Remedy string
+	By              Layer
+	// Says is, for the schema, a part of the API server's words.
+	Says string
+	// Holds is, for the policy, an expression that is true of a good cluster. Where Field
+	// begins with NODE it is asked of each node n.
+	Holds string
+
+	// What finds the broken places: one of these.
+	cluster func(cluster *v1alpha1.ComputeCluster, bad report)
+	node    func(n *node, bad report)
+	group   func(n *node, bad report)
+	change  func(before, after *v1alpha1.ComputeCluster, bad report)
+}
+
+// Text is what the refusal says behind the path of the field.
+func (r *Rule) Text() string { return r.Refused + "; " + r.Remedy }
+
+// report takes a broken place and the value there, or nil where a value would not help.
+type report func(path *field.Path, value any)
+
+func (r *Rule) into(errs *field.ErrorList) report {
+	return func(path *field.Path, value any) {
+		kind := field.ErrorTypeInvalid
+		if value == nil {
+			kind, value = field.ErrorTypeForbidden, ""
+		}
+		*errs = append(*errs, &field.Error{Type: kind, Field: path.String(), BadValue: value, Detail: r.Text()})
+	}
+}
+
+// keys reports the keys of a map that are wrong, in their order.
+func keys[V any](bad report, path *field.Path, m map[string]V, wrong func(key string) bool) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if wrong(key) {
+			bad(path.Key(key), key)
+		}
+	}
+}
+
+// each reports the entries of a list whose path ends in child, where they are wrong.
+func each[T any](bad report, path *field.Path, list []T, wrong func(entry *T) bool) {
+	for i := range list {
+		if wrong(&list[i]) {
+			bad(path.Index(i), nil)
+		}
+	}
+}
+
+// twice reports the entries of a list whose key an earlier one has.
+func twice[T any](bad report, path *field.Path, list []T, key func(entry *T) string) {
+	seen := make(map[string]bool, len(list))
+	for i := range list {
+		k := key(&list[i])
+		if seen[k] {
+			bad(path.Index(i), k)
+		}
+		seen[k] = true
+	}
+}
