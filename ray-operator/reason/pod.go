@@ -67,6 +67,10 @@ var (
 		"NodeRefused", Warning, "The kubelet refused the pod that the scheduler had placed, for instance because a device is gone.",
 		"node %s refused it (%s): %s", "It is replaced by itself; if this repeats, see the node's devices and resources", nil,
 	}
+	PodFailed = Reason{
+		"PodFailed", Warning, "The pod ended as a whole for a cause that is none of the others, such as activeDeadlineSeconds.",
+		"ended as a whole: %s", "Correct the template, unless it was meant to", nil,
+	}
 	VersionMismatch = Reason{
 		"VersionMismatch", Warning, "A worker has another version of Ray or Python than the head; Ray refuses to let it join.",
 		"Ray refuses it: the head runs Ray %s and Python %s, this image has Ray %s and Python %s",
@@ -141,7 +145,7 @@ var (
 func pods() Section {
 	return Section{"Why a pod is not ready", []Reason{
 		VersionMismatch, OutOfMemory, ImagePullFailed, ConfigError, VolumeNotReady, Unschedulable, StartFailed, InitFailed, CrashLoop, SidecarFailed,
-		SetupFailed, NodeRefused, NodeLost, Preempted, Evicted, ProbeFailing,
+		SetupFailed, NodeRefused, PodFailed, NodeLost, Preempted, Evicted, ProbeFailing,
 		SchedulingGated, Preempting, Scheduling, ImagePulling, InitRunning, ContainerCreating, Starting, ReadinessGated,
 	}}
 }

@@ -81,7 +81,7 @@ func finished(p *corev1.Pod, events []corev1.Event) reason.Finding {
 	if finding, ok := Worst(containers(p, time.Time{})...); ok {
 		return finding
 	}
-	return reason.NodeRefused.Of(node, clean(cmp.Or(p.Status.Reason, string(p.Status.Phase)), nameLength), words)
+	return reason.PodFailed.Of(clean(cmp.Or(p.Status.Reason, string(p.Status.Phase)), nameLength) + after(": ", words))
 }
 
 // evictedFor is the kind of shortage for which the kubelet evicted a pod.
