@@ -159,6 +159,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 		Client:     manager.GetClient(),
 		Live:       manager.GetAPIReader(),
 		Writer:     &kube.Writer{Client: metered, Live: manager.GetAPIReader()},
+		Heads:      heads,
 		Events:     telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics:    measured,
 		Clock:      now,
