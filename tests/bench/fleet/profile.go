@@ -39,8 +39,8 @@ func (b *bench) profile(ctx context.Context, dir string) error {
 		if err := fetch.save(ctx, "allocs", "allocs-before"); err != nil {
 			return err
 		}
-		// For as long as the fleet takes, roughly: at least 5 s, 50 ms for each cluster.
-		seconds := 5 + b.clusters/20
+		// For longer than the fleet takes: at least 5 s, 100 ms for each cluster.
+		seconds := 5 + b.clusters/10
 		taken := make(chan error, 1)
 		go func() { taken <- fetch.save(ctx, fmt.Sprintf("profile?seconds=%d", seconds), "cpu") }()
 		s := Sample{Contender: Operator, Layout: Spread, Clusters: b.clusters}
