@@ -138,8 +138,8 @@ func (w *World) Writes(since int) ([]string, int) {
 
 // Forget takes an object out of the operator's cache, though it is there.
 func (w *World) Forget(obj client.Object) {
-	w.view.push(Event{watch.Deleted, obj})
-	w.view.deliver(0)
+	w.view.push(Event{Type: watch.Deleted, Object: obj})
+	w.view.deliver(late{})
 }
 
 // Pass reconciles a cluster once.

@@ -24,13 +24,15 @@ type History struct {
 	pods     map[types.UID]*corev1.Pod
 	objects  map[types.UID]client.Object
 	broken   []string
+	// past is set while an operator acts that sees the past.
+	past bool
 }
 
-// known is a cluster and the largest size that each group may still be brought to: a
-// pass may have begun before the last edit.
+// known is a cluster and the largest size that each group had since the last rest: a
+// pass may have begun before the last edits.
 type known struct {
 	*v1alpha1.ComputeCluster
-	former map[string]int32
+	largest map[string]int32
 }
 
 // NewHistory is an empty history.
@@ -65,16 +67,35 @@ func (h *History) Observe(event Event) {
 }
 
 func (h *History) cluster(obj *v1alpha1.ComputeCluster) {
-	former := map[string]int32{}
+	largest := map[string]int32{}
 	if before := h.clusters[obj.UID]; before != nil {
-		for _, group := range before.Spec.WorkerGroups {
-			former[group.Name] = *group.Replicas
-		}
-		if before.Generation == obj.Generation {
-			former = before.former
-		}
+		largest = before.largest
 	}
-	h.clusters[obj.UID] = &known{obj, former}
+	for i := range obj.Spec.WorkerGroups {
+		group := &obj.Spec.WorkerGroups[i]
+		largest[group.Name] = max(largest[group.Name], most(obj, group))
+	}
+	h.clusters[obj.UID] = &known{obj, largest}
+}
+
+// most is how many live workers a group may have: what is wanted, and the surge of a
+// rolling replacement.
+func most(of *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) int32 {
+	replicas := *group.Replicas
+	if strategy := of.Spec.UpgradeStrategy; strategy != nil && strategy.Type == v1alpha1.UpgradeRollingWorkers && strategy.Rolling != nil {
+		replicas += strategy.Rolling.MaxSurge
+	}
+	return replicas * max(1, group.HostsPerReplica)
+}
+
+// Rested tells that every pass that began before now has ended.
+func (h *History) Rested() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, known := range h.clusters {
+		known.largest = map[string]int32{}
+		h.cluster(known.ComputeCluster)
+	}
 }
 
 func live(pod *corev1.Pod) bool {
@@ -82,40 +103,32 @@ func live(pod *corev1.Pod) bool {
 }
 
 // checkSize looks at a pod that was just made: its group must not have more than wanted.
+// An operator that sees the past may make one too many, which goes again: no create can
+// be made to depend on which other pods there are.
 func (h *History) checkSize(made *corev1.Pod) {
 	owner := metav1.GetControllerOf(made)
 	at, err := naming.ParsePlace(made.Labels)
-	if err != nil || owner == nil || h.clusters[owner.UID] == nil || at.Group == "" {
+	if err != nil || owner == nil || h.clusters[owner.UID] == nil || at.Group == "" || h.past {
 		return
 	}
-	count, wanted := h.live(owner.UID, at), h.clusters[owner.UID].ceiling(at.Group)
+	count, wanted := h.live(owner.UID, at), h.clusters[owner.UID].largest[at.Group]
 	if count > wanted {
 		h.fault("%s was made though group %s has %d live pods and %d are wanted", made.Name, at.Group, count, wanted)
 	}
 }
 
-// live counts the live pods of a group and epoch.
+// live counts the pods of a group and epoch that are to stay.
 func (h *History) live(owner types.UID, at naming.Place) int32 {
 	count := int32(0)
 	for _, pod := range h.pods {
 		ref := metav1.GetControllerOf(pod)
 		other, err := naming.ParsePlace(pod.Labels)
-		if err == nil && ref != nil && ref.UID == owner && live(pod) && other.Group == at.Group && other.Epoch == at.Epoch {
+		_, drains := pod.Annotations[v1alpha1.AnnotationDrain]
+		if err == nil && ref != nil && ref.UID == owner && live(pod) && !drains && other.Group == at.Group && other.Epoch == at.Epoch {
 			count++
 		}
 	}
 	return count
-}
-
-// ceiling is the most workers that a group may be brought to.
-func (k *known) ceiling(group string) int32 {
-	most := k.former[group]
-	for _, wanted := range k.Spec.WorkerGroups {
-		if wanted.Name == group {
-			most = max(most, *wanted.Replicas)
-		}
-	}
-	return most
 }
 
 // checkHeads looks for two live heads of one cluster that are both not fenced. A head

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
@@ -42,6 +44,13 @@ type Fault struct {
 	Mode Mode
 }
 
+// call is one API call: whether it is to change something, and of what sort it is,
+// as "verb Kind".
+type call struct {
+	write bool
+	what  string
+}
+
 var errKilled = errors.New("testkit: the operator was killed")
 
 // operator is one life of the operator's process: its calls pass through here.
@@ -52,8 +61,8 @@ type operator struct {
 	dead  bool
 	// calm keeps calls from counting, so that none of them goes wrong.
 	calm bool
-	// calls tells of each call whether it was a write.
-	calls []bool
+	// calls are those that can go wrong.
+	calls []call
 	// writes are the calls that were sent to change something, as "verb Kind name".
 	writes []string
 }
@@ -87,7 +96,7 @@ func (o *operator) count(verb string, obj any) (hit, dead bool) {
 	if o.calm {
 		return false, o.dead
 	}
-	o.calls = append(o.calls, write)
+	o.calls = append(o.calls, call{write, verb + " " + kindCalled(obj)})
 	hit, dead = len(o.calls) == o.fault.At, o.dead
 	if hit && o.fault.Mode >= KillBefore {
 		o.dead = true
@@ -97,54 +106,78 @@ func (o *operator) count(verb string, obj any) (hit, dead bool) {
 
 func describe(verb string, obj any) string {
 	name := ""
-	if named, ok := obj.(client.Object); ok {
+	if named, ok := obj.(interface{ GetName() string }); ok {
 		name = named.GetName()
+	} else if named, ok := obj.(interface{ GetName() *string }); ok && named.GetName() != nil {
+		name = *named.GetName()
 	}
-	kind := fmt.Sprintf("%T", obj)
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s", verb, kind[strings.LastIndex(kind, ".")+1:], name))
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", verb, kindCalled(obj), name))
+}
+
+// kindCalled is the kind of an object or apply configuration.
+func kindCalled(obj any) string {
+	if generic, ok := obj.(runtime.Unstructured); ok {
+		return generic.GetObjectKind().GroupVersionKind().Kind
+	}
+	return strings.TrimSuffix(kindOf(obj), "ApplyConfiguration")
 }
 
 // reconciler builds the operator as its composition root does: reads from the cache,
-// writes and live reads to the API server.
+// but for Secrets, writes and live reads to the API server.
 func (o *operator) reconciler() *cluster.Reconciler {
-	server, cache := o.world.server, o.world.view
 	live := &liveReader{operator: o}
-	through := interceptor.NewClient(server.WithWatch, interceptor.Funcs{
+	through := interceptor.NewClient(o.world.server, interceptor.Funcs{
 		Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			return o.call("get", obj, func() error { return cache.Get(ctx, key, obj, opts...) })
+			return o.call("get", obj, func() error { return o.cacheOf(obj).Get(ctx, key, obj, opts...) })
 		},
 		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			return o.call("list", list, func() error { return cache.List(ctx, list, opts...) })
+			return o.call("list", list, func() error { return o.cacheOf(list).List(ctx, list, opts...) })
 		},
 		Create: func(ctx context.Context, below client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			return o.call("create", obj, func() error { return below.Create(ctx, obj, opts...) })
+			return o.call("create", obj, func() error { return below.Create(own(ctx), obj, opts...) })
 		},
 		Delete: func(ctx context.Context, below client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			return o.change(ctx, "delete", obj, func() error { return below.Delete(ctx, obj, opts...) })
+			return o.change("delete", obj, func() error { return below.Delete(own(ctx), obj, opts...) })
 		},
 		Patch: func(ctx context.Context, below client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			return o.change(ctx, "patch", obj, func() error { return below.Patch(ctx, obj, patch, opts...) })
+			return o.change("patch", obj, func() error { return below.Patch(own(ctx), obj, patch, opts...) })
 		},
 		Apply: func(ctx context.Context, below client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			return o.call("apply", config, func() error { return below.Apply(ctx, config, opts...) })
+			return o.call("apply", config, func() error { return below.Apply(own(ctx), config, opts...) })
 		},
 		SubResourcePatch: func(
 			ctx context.Context, below client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 		) error {
-			return o.change(ctx, sub, obj, func() error { return below.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+			return o.change(sub, obj, func() error { return below.SubResource(sub).Patch(own(ctx), obj, patch, opts...) })
 		},
 	})
 	return &cluster.Reconciler{
 		Client: through, Live: live, Writer: &kube.Writer{Client: through, Live: live},
-		Events: telemetry.Recorder{Events: o.world}, Clock: o.world.Clock,
+		Heads: o.world.Ray, Events: telemetry.Recorder{Events: o.world}, Clock: o.world.Clock, WatchNodes: true,
+		Site: desired.Site{
+			OperatorNamespace: "heliostat", OperatorLabels: map[string]string{"app": "operator"}, ProxyLabels: map[string]string{"app": "proxy"},
+		},
+	}
+}
+
+// own marks a call as the operator's.
+func own(ctx context.Context) context.Context { return context.WithValue(ctx, ownKey{}, true) }
+
+// cacheOf is where the operator reads a kind from.
+func (o *operator) cacheOf(obj any) client.Reader {
+	switch obj.(type) {
+	case *corev1.Secret, *corev1.SecretList:
+		return o.world.server
+	default:
+		return o.world.view
 	}
 }
 
 // change is a call that changes or deletes an object: it must be one of ours, whatever
-// the call's outcome.
-func (o *operator) change(ctx context.Context, verb string, obj client.Object, act func() error) error {
-	there := obj.DeepCopyObject().(client.Object)
-	if err := o.world.server.Get(ctx, client.ObjectKeyFromObject(obj), there); err == nil && there.GetUID() == obj.GetUID() {
+// the call's outcome, and no spec of a cluster may come out changed.
+func (o *operator) change(verb string, obj client.Object, act func() error) error {
+	there := o.world.server.latest.find(keyOf(obj))
+	if there != nil && there.GetUID() == obj.GetUID() {
 		o.world.History.Foreign(verb, there)
 	}
 	return o.call(verb, obj, act)

@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,15 +20,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 )
 
-// Event is one revision: an object as it is, or as it was when it went.
+// Event is one revision: an object as it is, or as it was when it went. Nobody changes
+// the object any more.
 type Event struct {
 	Type   watch.EventType
 	Object client.Object
+	// Own tells that the operator itself wrote it.
+	Own bool
 }
 
 type key struct {
@@ -32,18 +38,37 @@ type key struct {
 	types.NamespacedName
 }
 
+func keyOf(obj client.Object) key { return key{kindOf(obj), client.ObjectKeyFromObject(obj)} }
+
+// kindOf is the kind of an object or a list: in Kubernetes' API that is the name of its type.
+func kindOf(obj any) string { return reflect.TypeOf(obj).Elem().Name() }
+
 // view is a cache: the objects as the last event that reached it says. It serves reads
-// as an informer cache with cluster.OwnerIndex does.
+// as an informer cache with the operator's indexes does.
 type view struct {
-	scheme  *runtime.Scheme
 	mu      sync.Mutex
 	objects map[key]client.Object
 	// queue holds events that have not reached the cache.
 	queue []Event
+	// holds tells whether the cache takes an object in; nil is all.
+	holds func(client.Object) bool
 }
 
-func newView(scheme *runtime.Scheme) *view {
-	return &view{scheme: scheme, objects: map[key]client.Object{}}
+func newView(holds func(client.Object) bool) *view {
+	return &view{objects: map[key]client.Object{}, holds: holds}
+}
+
+// labelled is what the operator's cache holds: of the kinds that others use too, what
+// carries a cluster's label.
+func labelled(obj client.Object) bool {
+	switch obj.(type) {
+	case *v1alpha1.ComputeCluster, *corev1.Node:
+		return true
+	case *corev1.Secret, *corev1.Event:
+		return false
+	default:
+		return obj.GetLabels()[v1alpha1.LabelCluster] != ""
+	}
 }
 
 func (v *view) push(event Event) {
@@ -52,59 +77,125 @@ func (v *view) push(event Event) {
 	v.queue = append(v.queue, event)
 }
 
-// deliver lets the oldest events in until at most lag of them are left, and gives those
-// that came in.
-func (v *view) deliver(lag int) []Event {
+// late tells how far a cache is behind: by so many events, of one kind or, for "", of all.
+type late struct {
+	Kind string
+	By   int
+}
+
+// deliver lets the oldest events in until at most those are left that are late, and
+// gives those that came in.
+func (v *view) deliver(behind late) []Event {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	count := max(0, len(v.queue)-lag)
-	delivered := v.queue[:count]
-	v.queue = v.queue[count:]
-	for _, event := range delivered {
-		if event.Type == watch.Deleted {
-			delete(v.objects, v.keyOf(event.Object))
-		} else {
-			v.objects[v.keyOf(event.Object)] = event.Object
+	concerned := func(event Event) bool { return behind.Kind == "" || kindOf(event.Object) == behind.Kind }
+	waiting := 0
+	for _, event := range v.queue {
+		if concerned(event) {
+			waiting++
 		}
 	}
+	var delivered, left []Event
+	for _, event := range v.queue {
+		if concerned(event) {
+			if waiting <= behind.By {
+				left = append(left, event)
+				continue
+			}
+			waiting--
+		}
+		delivered = append(delivered, event)
+		v.take(event)
+	}
+	v.queue = left
 	return delivered
 }
 
-func (v *view) keyOf(obj client.Object) key {
-	return key{kindOf(v.scheme, obj), client.ObjectKeyFromObject(obj)}
+// deliverBut lets all events in but those of a class, which stay until another event of
+// the same object comes: that one is all the cache ever sees of the two. What the operator
+// wrote itself is not held back, because its client waits for it.
+func (v *view) deliverBut(class Class) []Event {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	last := map[key]int{}
+	for i, event := range v.queue {
+		last[keyOf(event.Object)] = i
+	}
+	var delivered, left []Event
+	for i, event := range v.queue {
+		switch {
+		case !class.has(event) || event.Own:
+			v.take(event)
+			delivered = append(delivered, event)
+		case last[keyOf(event.Object)] == i:
+			left = append(left, event)
+		}
+	}
+	v.queue = left
+	return delivered
 }
 
-func kindOf(scheme *runtime.Scheme, obj runtime.Object) string {
-	gvk, err := apiutil.GVKForObject(obj, scheme)
-	if err != nil {
-		panic(fmt.Errorf("testkit: find the kind of %T: %w", obj, err))
+func (v *view) take(event Event) {
+	at := keyOf(event.Object)
+	if event.Type == watch.Deleted || v.holds != nil && !v.holds(event.Object) {
+		delete(v.objects, at)
+	} else {
+		v.objects[at] = event.Object
 	}
-	return gvk.Kind
 }
 
 // Get reads one object.
 func (v *view) Get(_ context.Context, name client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	kind := kindOf(v.scheme, obj)
-	found, ok := v.objects[key{kind, name}]
-	if !ok {
-		return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, name.Name)
+	found := v.find(key{kindOf(obj), name})
+	if found == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: kindOf(obj)}, name.Name)
 	}
 	set(obj, found)
+	if v.holds != nil { // unlike a client, a cache tells the kind
+		gvk, err := apiutil.GVKForObject(obj, scheme())
+		if err != nil {
+			return fmt.Errorf("testkit: find the kind of %T: %w", obj, err)
+		}
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+	}
 	return nil
 }
 
-// List reads the objects of a namespace by labels and by cluster.OwnerIndex.
+// find gives the object as it is held, not to be changed, or nil.
+func (v *view) find(at key) client.Object {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.objects[at]
+}
+
+// all gives a copy of every object.
+func (v *view) all() []client.Object {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	objects := make([]client.Object, 0, len(v.objects))
+	for _, obj := range v.objects {
+		objects = append(objects, copied(obj))
+	}
+	return objects
+}
+
+// List reads the objects of a namespace by labels and by what is indexed.
 func (v *view) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var options client.ListOptions
 	options.ApplyOptions(opts)
-	kind := kindOf(v.scheme, list)
+	kind := strings.TrimSuffix(kindOf(list), "List")
 	var found []runtime.Object
-	for key, obj := range v.objects {
-		if key.kind+"List" == kind && (options.Namespace == "" || options.Namespace == key.Namespace) && matches(obj, &options) {
+	for at, obj := range v.objects {
+		if at.kind != kind || options.Namespace != "" && options.Namespace != at.Namespace {
+			continue
+		}
+		fits, err := matches(obj, &options)
+		if err != nil {
+			return err
+		}
+		if fits {
 			found = append(found, obj.DeepCopyObject())
 		}
 	}
@@ -114,20 +205,48 @@ func (v *view) List(_ context.Context, list client.ObjectList, opts ...client.Li
 	return nil
 }
 
-func matches(obj client.Object, options *client.ListOptions) bool {
+func matches(obj client.Object, options *client.ListOptions) (bool, error) {
 	if options.LabelSelector != nil && !options.LabelSelector.Matches(labels.Set(obj.GetLabels())) {
-		return false
+		return false, nil
 	}
 	if options.FieldSelector == nil {
-		return true
+		return true, nil
 	}
-	uid, ok := options.FieldSelector.RequiresExactMatch(cluster.OwnerIndex)
-	owner := metav1.GetControllerOf(obj)
-	return ok && owner != nil && string(owner.UID) == uid
+	for _, wanted := range options.FieldSelector.Requirements() {
+		value, ok := indexed(obj)[wanted.Field]
+		if !ok {
+			return false, apierrors.NewBadRequest("testkit: no index on the field " + wanted.Field)
+		}
+		if value != wanted.Value {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// indexed are the fields by which an object can be asked for.
+func indexed(obj client.Object) fields.Set {
+	set := fields.Set{cluster.OwnerIndex: "", "metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()}
+	if owner := metav1.GetControllerOf(obj); owner != nil {
+		set[cluster.OwnerIndex] = string(owner.UID)
+	}
+	switch obj := obj.(type) {
+	case *corev1.Pod:
+		set["spec.nodeName"] = obj.Spec.NodeName
+	case *corev1.Event:
+		set["involvedObject.uid"] = string(obj.InvolvedObject.UID)
+		set["involvedObject.name"] = obj.InvolvedObject.Name
+		set["involvedObject.kind"] = obj.InvolvedObject.Kind
+		set["involvedObject.namespace"] = obj.InvolvedObject.Namespace
+	}
+	return set
 }
 
 // set copies what from holds into to; both are pointers to the same type.
 func set(to, from client.Object) {
-	copied := from.DeepCopyObject()
-	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(copied).Elem())
+	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(copied(from)).Elem())
+}
+
+func copied(obj client.Object) client.Object {
+	return obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of its original
 }

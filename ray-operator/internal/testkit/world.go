@@ -23,8 +23,8 @@ import (
 
 const (
 	// patience is for how long of the fake clock a World without change is watched: it
-	// is longer than any wake time of the operator.
-	patience = 20 * time.Second
+	// is longer than anything that the operator waits for of its own accord, but for drains.
+	patience = 100 * time.Second
 	// maxPasses is far above what any scenario needs.
 	maxPasses = 3000
 )
@@ -37,13 +37,12 @@ type World struct {
 	Clock   *clocktesting.FakeClock
 	Client  client.Client
 	Kubelet *Kubelet
+	Ray     *Ray
 	History *History
 	// HoldGC keeps the garbage collector from its work.
 	HoldGC bool
 	// Told are the events that were recorded, as "Reason: text".
 	Told []string
-	// Lag is how many revisions the operator's cache is behind while anything happens.
-	Lag int
 
 	server     *server
 	view       *view
@@ -51,11 +50,12 @@ type World struct {
 	reconciler *cluster.Reconciler
 	// due tells of each cluster when to reconcile it next.
 	due        map[types.NamespacedName]time.Time
-	revisions  int
+	revisions  []Event
 	logs       []string
 	lastChange time.Time
-	// settled is called at each fixed point.
-	settled func()
+	// until is up to when the clock is to go, whether anything changes or not.
+	until   time.Time
+	trouble trouble
 }
 
 // NewWorld is an empty world.
@@ -63,20 +63,22 @@ func NewWorld(t testing.TB) *World {
 	t.Helper()
 	w := &World{
 		TB: t, Clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), History: NewHistory(),
-		due: map[types.NamespacedName]time.Time{}, view: newView(shared().scheme), settled: func() {},
+		due: map[types.NamespacedName]time.Time{}, view: newView(labelled),
 	}
 	w.Ctx = log.IntoContext(t.Context(), funcr.New(func(_, args string) { w.logs = append(w.logs, args) }, funcr.Options{}))
 	w.server = newServer(w.Clock, w.publish)
-	w.Client = w.server.WithWatch
+	w.Client = w.server
 	w.Kubelet = &Kubelet{Client: w.Client, Clock: w.Clock, StartDelay: 3 * time.Second, StopDelay: 2 * time.Second}
+	w.Ray = newRay(w)
 	w.operator = &operator{world: w}
 	w.reconciler = w.operator.reconciler()
 	return w
 }
 
 func (w *World) publish(event Event) {
-	w.revisions++
+	w.revisions = append(w.revisions, event)
 	w.lastChange = w.Clock.Now()
+	w.trouble.saw(event)
 	w.History.Observe(event)
 	w.view.push(event)
 }
@@ -102,14 +104,12 @@ func (w *World) Refuse(admit func(client.Object) error) {
 // more pass over every cluster makes no write, no event and no log line.
 func (w *World) Settle() {
 	w.Helper()
-	w.run()
-	w.settled()
-	w.check()
-	revisions, told, logs, writes := w.revisions, len(w.Told), len(w.logs), len(w.operator.writes)
+	w.rest()
+	revisions, told, logs, writes := len(w.revisions), len(w.Told), len(w.logs), len(w.operator.writes)
 	w.passAll()
-	if w.revisions != revisions || len(w.Told) != told || len(w.logs) != logs || len(w.operator.writes) != writes {
+	if len(w.revisions) != revisions || len(w.Told) != told || len(w.logs) != logs || len(w.operator.writes) != writes {
 		w.Fatalf("a pass over a settled world is not quiet: %d revisions, events %q, log %q, writes %q",
-			w.revisions-revisions, w.Told[told:], w.logs[logs:], w.operator.writes[writes:])
+			len(w.revisions)-revisions, w.Told[told:], w.logs[logs:], w.operator.writes[writes:])
 	}
 }
 
@@ -117,14 +117,27 @@ func (w *World) Settle() {
 // operator tries again, but nothing may come of it.
 func (w *World) SettleRefused() {
 	w.Helper()
-	w.run()
-	w.settled()
-	w.check()
-	revisions, told := w.revisions, len(w.Told)
+	w.rest()
+	revisions, told := len(w.revisions), len(w.Told)
 	w.passAll()
-	if w.revisions != revisions || len(w.Told) != told {
-		w.Fatalf("a pass over a world at rest is not quiet: %d revisions, events %q", w.revisions-revisions, w.Told[told:])
+	if len(w.revisions) != revisions || len(w.Told) != told {
+		w.Fatalf("a pass over a world at rest is not quiet: %d revisions, events %q", len(w.revisions)-revisions, w.Told[told:])
 	}
+}
+
+// After lets the clock go on for a while, with everybody at work, and then settles.
+func (w *World) After(while time.Duration) {
+	w.Helper()
+	w.until = w.Clock.Now().Add(while)
+	w.Settle()
+}
+
+// rest runs to a fixed point and checks the rules.
+func (w *World) rest() {
+	w.Helper()
+	w.run()
+	w.check()
+	w.History.Rested()
 }
 
 func (w *World) check() {
@@ -143,60 +156,81 @@ func (w *World) run() {
 	w.Helper()
 	w.lastChange = w.Clock.Now()
 	for range maxPasses {
-		w.refresh(w.Lag)
-		if w.passDue() {
-			continue
-		}
-		if w.catchUp() {
+		w.refresh()
+		if w.passDue() || w.trouble.catchUp(w) {
 			continue
 		}
 		changed, next, err := w.Kubelet.Step(w.Ctx)
 		w.Must(err)
-		if w.collect() || changed {
+		answered, again := w.Ray.step()
+		if w.collect() || changed || answered {
 			continue
 		}
-		for _, at := range w.due {
-			if wait := at.Sub(w.Clock.Now()); (next == 0 || wait < next) && at.Sub(w.lastChange) <= patience {
-				next = wait
-			}
-		}
-		if next == 0 {
+		next = w.next(next, again)
+		switch {
+		case next > 0:
+			w.Clock.Step(next)
+		case !w.trouble.release(w):
 			return
 		}
-		w.Clock.Step(next)
 	}
 	w.Fatalf("the world does not come to rest; last writes: %q", w.operator.writes[max(0, len(w.operator.writes)-20):])
 }
 
-// refresh lets the cache catch up but for lag revisions, and notes what has to be looked at.
-func (w *World) refresh(lag int) {
-	for _, event := range w.view.deliver(lag) {
-		if name, ok := clusterOf(event.Object); ok {
+// next is how long to let the clock go until something happens; 0 is never.
+func (w *World) next(waits ...time.Duration) time.Duration {
+	next := w.until.Sub(w.Clock.Now())
+	for _, at := range w.due {
+		if at.Sub(w.lastChange) <= patience || at.Before(w.until) {
+			waits = append(waits, at.Sub(w.Clock.Now()))
+		}
+	}
+	for _, wait := range waits {
+		if wait > 0 && (next <= 0 || wait < next) {
+			next = wait
+		}
+	}
+	return max(0, next)
+}
+
+// refresh lets the cache catch up, as far as the trouble there is lets it.
+func (w *World) refresh() { w.wake(w.trouble.deliver(w)) }
+
+// wake notes what has to be looked at after what came into the cache.
+func (w *World) wake(delivered []Event) {
+	for _, event := range delivered {
+		for _, name := range w.clustersOf(event.Object) {
 			w.due[name] = w.Clock.Now()
 		}
 	}
 }
 
-// catchUp lets one late revision into the cache.
-func (w *World) catchUp() bool {
-	late := len(w.view.queue)
-	if late > 0 {
-		w.refresh(late - 1)
-	}
-	return late > 0
-}
-
-// clusterOf is the cluster to look at when an object changed, as the operator's watches say.
-func clusterOf(obj client.Object) (types.NamespacedName, bool) {
+// clustersOf are the clusters to look at when an object changed, as the operator's
+// watches say.
+func (w *World) clustersOf(obj client.Object) []types.NamespacedName {
 	switch obj.(type) {
 	case *v1alpha1.ComputeCluster:
-		return client.ObjectKeyFromObject(obj), true
-	case *corev1.Pod, *corev1.Service:
-		if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == "ComputeCluster" {
-			return types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner.Name}, true
-		}
+		return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
+	case *corev1.Node:
+		return w.clustersOn(obj.GetName())
+	case *corev1.Secret, *corev1.Event: // nobody watches these
+		return nil
 	}
-	return types.NamespacedName{}, false
+	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == "ComputeCluster" {
+		return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: owner.Name}}
+	}
+	return nil
+}
+
+// clustersOn are the clusters with pods on a node.
+func (w *World) clustersOn(node string) []types.NamespacedName {
+	var pods corev1.PodList
+	w.Must(w.view.List(w.Ctx, &pods, client.MatchingFields{"spec.nodeName": node}))
+	var names []types.NamespacedName
+	for i := range pods.Items {
+		names = append(names, w.clustersOf(&pods.Items[i])...)
+	}
+	return names
 }
 
 // passDue reconciles what is due.
@@ -214,18 +248,26 @@ func (w *World) passDue() bool {
 
 // pass reconciles one cluster, with a new operator where this one was killed.
 func (w *World) pass(name types.NamespacedName) {
+	w.trouble.before(w)
 	result, err := w.reconciler.Reconcile(w.Ctx, ctrl.Request{NamespacedName: name})
 	switch {
 	case w.operator.dead:
-		w.operator.dead = false
-		w.reconciler = w.operator.reconciler()
-		w.refresh(0)
+		w.restart()
 		w.due[name] = w.Clock.Now()
 	case err != nil:
 		w.due[name] = w.Clock.Now().Add(time.Second)
 	case result.RequeueAfter > 0:
 		w.due[name] = w.Clock.Now().Add(result.RequeueAfter)
 	}
+}
+
+// restart begins a new life of the operator: its cache is filled anew, and of what the
+// former one had in memory nothing is left.
+func (w *World) restart() {
+	w.operator.dead = false
+	w.reconciler = w.operator.reconciler()
+	w.Ray.restart()
+	w.wake(w.view.deliver(late{}))
 }
 
 // passAll looks at every cluster once more, with nothing going wrong.
@@ -261,30 +303,8 @@ func (w *World) collect() bool {
 	return collected
 }
 
-// all lists every object of the kinds that matter, from the API server.
-func (w *World) all() []client.Object {
-	var clusters v1alpha1.ComputeClusterList
-	var pods corev1.PodList
-	var services corev1.ServiceList
-	var secrets corev1.SecretList
-	for _, list := range []client.ObjectList{&clusters, &pods, &services, &secrets} {
-		w.Must(w.Client.List(w.Ctx, list))
-	}
-	var all []client.Object
-	for i := range clusters.Items {
-		all = append(all, &clusters.Items[i])
-	}
-	for i := range pods.Items {
-		all = append(all, &pods.Items[i])
-	}
-	for i := range services.Items {
-		all = append(all, &services.Items[i])
-	}
-	for i := range secrets.Items {
-		all = append(all, &secrets.Items[i])
-	}
-	return all
-}
+// all gives every object there is.
+func (w *World) all() []client.Object { return w.server.latest.all() }
 
 // Must ends the test on an error.
 func (w *World) Must(err error) {

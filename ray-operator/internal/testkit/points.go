@@ -1,0 +1,100 @@
+package testkit
+
+import (
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"slices"
+)
+
+var points = flag.String("points", "sample", `which points of disturbance a Scenario is run with: "all" or "sample"`)
+
+// short is up to how many points a scenario has to be run with all of them even in a
+// sample, and visits how many visits of the past there are in one.
+const short, visits = 60, 12
+
+// point is one way to disturb a scenario.
+type point struct {
+	name    string
+	disturb func(*World)
+	// covers names what the point is one of several to cover, empty if it is the only one.
+	covers string
+}
+
+// pointsOf are all ways to disturb a scenario, after its undisturbed run.
+func (s Scenario) pointsOf(plain *World) []point {
+	all := s.whole(plain)
+	for i, call := range plain.operator.calls {
+		modes := []Mode{Fail}
+		if call.write {
+			modes = []Mode{Fail, LoseReply, KillBefore, KillAfter}
+		}
+		for _, mode := range modes {
+			all = append(all, point{
+				name: fmt.Sprintf("call-%d-%s", i+1, mode), covers: fmt.Sprintf("%s %s", call.what, mode),
+				disturb: func(w *World) { w.operator.fault = Fault{i + 1, mode} },
+			})
+		}
+	}
+	return all
+}
+
+// whole are the disturbances that go through the whole of a scenario.
+func (s Scenario) whole(plain *World) []point {
+	all := []point{{name: "status-wiped", disturb: func(w *World) { w.trouble.wipe = wipeStatus }}}
+	if !s.KeepRecord {
+		all = append(all, point{name: "record-removed", disturb: func(w *World) { w.trouble.wipe = removeRecord }})
+	}
+	kinds, classes := []string{""}, []Class{}
+	for _, event := range plain.revisions {
+		kind := kindOf(event.Object)
+		if kind == "Secret" || kind == "Event" {
+			continue // no cache holds these
+		}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+		if class := (Class{kind, event.Type}); !slices.Contains(classes, class) {
+			classes = append(classes, class)
+		}
+	}
+	for _, kind := range kinds {
+		for by := 1; by <= 3; by++ {
+			behind := late{kind, by}
+			all = append(all, point{
+				name: fmt.Sprintf("late-%s-%d", kind, by), covers: "late " + kind, disturb: func(w *World) { w.trouble.behind = behind },
+			})
+		}
+	}
+	for _, class := range classes {
+		all = append(all, point{name: fmt.Sprintf("unseen-%s-%s", class.Kind, class.Type), disturb: func(w *World) { w.trouble.unseen = &class }})
+	}
+	return all
+}
+
+// sampled are the points to run: all of them for a short scenario or where all are asked
+// for. Of another, those that nothing else covers, and of those that cover the same, such
+// as a kind of call that goes wrong in a way, one, which differs from scenario to scenario.
+func (s Scenario) sampled(all []point) []point {
+	if *points == "all" || len(all) <= short {
+		return all
+	}
+	same := map[string]int{}
+	for _, p := range all {
+		same[p.covers]++
+	}
+	chosen, seen := map[string]int{}, map[string]int{}
+	for covers, count := range same {
+		hash := fnv.New32a()
+		_, _ = hash.Write([]byte(s.Name + covers)) // a hash takes everything
+		chosen[covers] = int(hash.Sum32() % uint32(count))
+	}
+	var some []point
+	for _, p := range all {
+		if p.covers == "" || chosen[p.covers] == seen[p.covers] {
+			some = append(some, p)
+		}
+		seen[p.covers]++
+	}
+	return some
+}

@@ -1,0 +1,171 @@
+package testkit
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+)
+
+// state is a world's end: every object as JSON, without what differs between two runs
+// that mean the same, such as UIDs and times. Slots and replicas of a group are counted
+// anew from 0: which of them are taken depends on how long the pods before them took to go.
+type state map[string]string
+
+func (w *World) state() state {
+	objects := w.all()
+	ranked := ranks(objects)
+	end := state{}
+	for _, obj := range objects {
+		ranked.renumber(obj)
+		normalise(obj)
+		text, err := json.Marshal(obj)
+		w.Must(err)
+		name := fmt.Sprintf("%s %s/%s", kindOf(obj), obj.GetNamespace(), obj.GetName())
+		end[ranked.names.Replace(name)] = ranked.names.Replace(string(text))
+	}
+	return end
+}
+
+// rank gives numbers of a group their place in its order.
+type rank struct {
+	slots, replicas map[string]map[string]int
+	// names gives what is named after a slot the name of its place.
+	names *strings.Replacer
+}
+
+func groupOf(obj client.Object) string {
+	labels := obj.GetLabels()
+	return strings.Join([]string{labels[v1alpha1.LabelCluster], labels[v1alpha1.LabelGroup], labels[v1alpha1.LabelEpoch]}, " ")
+}
+
+func ranks(objects []client.Object) rank {
+	r := rank{slots: map[string]map[string]int{}, replicas: map[string]map[string]int{}}
+	for label, numbers := range map[string]map[string]map[string]int{v1alpha1.LabelSlot: r.slots, v1alpha1.LabelReplica: r.replicas} {
+		seen := map[string][]int{}
+		for _, obj := range objects {
+			if number, err := strconv.Atoi(obj.GetLabels()[label]); err == nil {
+				seen[groupOf(obj)] = append(seen[groupOf(obj)], number)
+			}
+		}
+		for group, all := range seen {
+			slices.Sort(all)
+			numbers[group] = map[string]int{}
+			for i, number := range slices.Compact(all) {
+				numbers[group][strconv.Itoa(number)] = i
+			}
+		}
+	}
+	var names []string
+	for _, obj := range objects {
+		if place, ok := r.slots[groupOf(obj)][obj.GetLabels()[v1alpha1.LabelSlot]]; ok {
+			names = append(names, obj.GetName(), fmt.Sprintf("(%s %s %d)", kindOf(obj), groupOf(obj), place))
+		}
+	}
+	r.names = strings.NewReplacer(names...)
+	return r
+}
+
+// renumber puts the places into the labels.
+func (r rank) renumber(obj client.Object) {
+	labels, group := obj.GetLabels(), groupOf(obj)
+	for label, numbers := range map[string]map[string]map[string]int{v1alpha1.LabelSlot: r.slots, v1alpha1.LabelReplica: r.replicas} {
+		if place, ok := numbers[group][labels[label]]; ok {
+			labels[label] = strconv.Itoa(place)
+		}
+	}
+}
+
+// diff tells in which objects two ends differ, empty if in none.
+func (s state) diff(other state) string {
+	if maps.Equal(s, other) {
+		return ""
+	}
+	var differences []string
+	names := slices.Sorted(maps.Keys(s))
+	for name := range other {
+		if _, ok := s[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if s[name] != other[name] {
+			differences = append(differences, name+":\n"+cmp.Diff(lines(s[name]), lines(other[name])))
+		}
+	}
+	return strings.Join(differences, "\n")
+}
+
+func lines(text string) []string {
+	readable, err := yaml.JSONToYAML([]byte(text))
+	if err != nil {
+		return []string{text}
+	}
+	return strings.Split(string(readable), "\n")
+}
+
+func normalise(obj client.Object) {
+	obj.SetUID("")
+	obj.SetResourceVersion("")
+	obj.SetCreationTimestamp(metav1.Time{})
+	switch obj := obj.(type) {
+	case *v1alpha1.ComputeCluster:
+		normaliseCluster(obj)
+	case *corev1.Pod:
+		for _, unsteady := range []string{v1alpha1.AnnotationDrain, v1alpha1.AnnotationToken} {
+			if obj.Annotations[unsteady] != "" {
+				obj.Annotations[unsteady] = "some"
+			}
+		}
+		if obj.DeletionTimestamp != nil {
+			obj.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
+		}
+		for i := range obj.Status.Conditions {
+			obj.Status.Conditions[i].LastTransitionTime = metav1.Time{}
+		}
+		for i := range obj.Status.ContainerStatuses {
+			obj.Status.ContainerStatuses[i].LastTerminationState = corev1.ContainerState{}
+		}
+	case *corev1.Secret:
+		for name := range obj.Data {
+			obj.Data[name] = nil
+		}
+	}
+}
+
+// times are those in messages.
+var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+func normaliseCluster(obj *v1alpha1.ComputeCluster) {
+	if record, err := cluster.ParseRecord(obj.Annotations[v1alpha1.AnnotationRecord]); err == nil {
+		if record.HeadUID != "" {
+			record.HeadUID = "known"
+		}
+		record.Suspended.Since = 0
+		obj.Annotations[v1alpha1.AnnotationRecord] = record.String()
+	}
+	if head := obj.Status.Head; head != nil {
+		head.Since = nil
+		if head.UID != "" {
+			head.UID = "known"
+		}
+	}
+	for i := range obj.Status.Conditions {
+		obj.Status.Conditions[i].LastTransitionTime = metav1.Time{}
+		obj.Status.Conditions[i].Message = times.ReplaceAllString(obj.Status.Conditions[i].Message, "then")
+	}
+	slices.SortFunc(obj.Status.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+}

@@ -1,0 +1,127 @@
+package testkit
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Class is a kind of object and what happened to it.
+type Class struct {
+	Kind string
+	Type watch.EventType
+}
+
+func (c Class) has(event Event) bool { return event.Type == c.Type && kindOf(event.Object) == c.Kind }
+
+// trouble is what goes wrong all through a story.
+type trouble struct {
+	// behind is how late the operator's cache is while anything happens.
+	behind late
+	// unseen is a class of events that the operator does not see where another event of
+	// the same object follows within blindness; nil is none.
+	unseen *Class
+	// blindSince is since when an event of the class has been held back, zero if none is.
+	blindSince time.Time
+	// wipe takes something of a cluster away before each pass that follows a change of
+	// substance; nil does nothing.
+	wipe func(*v1alpha1.ComputeCluster)
+	// substance counts the changes of substance, wiped is for which of them wipe was called.
+	substance, wiped int
+	// clusters are the clusters as they are.
+	clusters map[string]*v1alpha1.ComputeCluster
+}
+
+func wipeStatus(found *v1alpha1.ComputeCluster) { found.Status = v1alpha1.ComputeClusterStatus{} }
+
+func removeRecord(found *v1alpha1.ComputeCluster) {
+	delete(found.Annotations, v1alpha1.AnnotationRecord)
+}
+
+// saw takes note of a revision: all are of substance but those of a cluster's status and
+// record, which the operator writes itself.
+func (t *trouble) saw(event Event) {
+	now, ok := event.Object.(*v1alpha1.ComputeCluster)
+	if !ok {
+		t.substance++
+		return
+	}
+	if t.clusters == nil {
+		t.clusters = map[string]*v1alpha1.ComputeCluster{}
+	}
+	if before := t.clusters[now.Name]; before == nil || !equality.Semantic.DeepEqual(bare(before), bare(now)) {
+		t.substance++
+	}
+	t.clusters[now.Name] = now
+}
+
+// bare is a cluster without what its operator writes.
+func bare(of *v1alpha1.ComputeCluster) *v1alpha1.ComputeCluster {
+	kept := of.DeepCopy()
+	wipeStatus(kept)
+	removeRecord(kept)
+	if len(kept.Annotations) == 0 {
+		kept.Annotations = nil
+	}
+	kept.ResourceVersion, kept.ManagedFields = "", nil
+	return kept
+}
+
+// before is called before each pass.
+func (t *trouble) before(w *World) {
+	if t.wipe == nil || w.operator.calm || t.wiped == t.substance {
+		return
+	}
+	for _, obj := range w.all() {
+		if found, ok := obj.(*v1alpha1.ComputeCluster); ok {
+			t.wipe(found)
+			w.Must(w.server.replace(w.Ctx, found))
+		}
+	}
+	w.wake(w.view.deliver(late{}))
+	t.wiped = t.substance
+}
+
+// blindness is for how long of the fake clock an event is held back: a watch that tells
+// nothing at all for longer is not one that misses states.
+const blindness = 5 * time.Second
+
+// deliver lets the cache catch up as far as it may.
+func (t *trouble) deliver(w *World) []Event {
+	if t.unseen == nil {
+		return w.view.deliver(t.behind)
+	}
+	now, delivered := w.Clock.Now(), w.view.deliverBut(*t.unseen)
+	switch {
+	case len(w.view.queue) == 0:
+		t.blindSince = time.Time{}
+	case t.blindSince.IsZero():
+		t.blindSince = now
+	case now.Sub(t.blindSince) >= blindness:
+		t.blindSince = time.Time{}
+		delivered = append(delivered, w.view.deliver(late{})...)
+	}
+	return delivered
+}
+
+// catchUp lets one late event into the cache, once there is nothing else to do.
+func (t *trouble) catchUp(w *World) bool {
+	queued := len(w.view.queue)
+	if t.unseen != nil || queued == 0 {
+		return false
+	}
+	behind := t.behind
+	behind.By = queued - 1
+	w.wake(w.view.deliver(behind))
+	return true
+}
+
+// release lets all events in that were held back, and tells whether there were any.
+func (t *trouble) release(w *World) bool {
+	queued := len(w.view.queue) > 0
+	w.wake(w.view.deliver(late{}))
+	return queued
+}
