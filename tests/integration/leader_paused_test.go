@@ -1,0 +1,261 @@
+package integration
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// door stands between one operator and the API server. It counts the operator's writes by
+// what they are, and holds one of them back.
+type door struct {
+	*httptest.Server
+	mu sync.Mutex
+	// passed are the writes so far, each as "POST pods #2".
+	passed []string
+	counts map[string]int
+	// hold is the write that is held; atHold is called when it comes, and it goes on when
+	// release is closed.
+	hold    string
+	atHold  func()
+	release chan struct{}
+}
+
+func openDoor(t *testing.T, hold string) *door {
+	t.Helper()
+	target, err := url.Parse(shared.Config.Host)
+	must(t, err)
+	// The operator's token goes through; the door has no identity of its own.
+	transport, err := rest.TransportFor(&rest.Config{Host: shared.Config.Host, TLSClientConfig: rest.TLSClientConfig{
+		CAFile: shared.Config.CAFile, CAData: shared.Config.CAData,
+	}})
+	must(t, err)
+	d := &door{counts: map[string]int{}, hold: hold, release: make(chan struct{})}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport: transport, FlushInterval: -1, // watches are streams
+	}
+	d.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.pass(r)
+		proxy.ServeHTTP(w, r)
+	}))
+	d.EnableHTTP2 = true
+	d.StartTLS() // without TLS no client would send its token
+	t.Cleanup(d.CloseClientConnections)
+	return d
+}
+
+// pass counts a write, and waits if it is the one to be held.
+func (d *door) pass(r *http.Request) {
+	what := writeOf(r)
+	if what == "" {
+		return
+	}
+	d.mu.Lock()
+	d.counts[what]++
+	name := fmt.Sprintf("%s #%d", what, d.counts[what])
+	d.passed = append(d.passed, name)
+	d.mu.Unlock()
+	if name == d.hold {
+		d.atHold()
+		<-d.release
+	}
+}
+
+// writeOf names a write by its method, resource and subresource; it is empty for reads, and
+// for what is not about clusters: Leases and events.
+func writeOf(r *http.Request) string {
+	_, path, namespaced := strings.Cut(r.URL.Path, "/namespaces/")
+	parts := strings.Split(path, "/") // namespace, resource, name, subresource
+	if r.Method == http.MethodGet || !namespaced || len(parts) < 2 || parts[1] == "leases" || parts[1] == "events" {
+		return ""
+	}
+	if len(parts) > 3 {
+		return r.Method + " " + parts[1] + "/" + parts[3]
+	}
+	return r.Method + " " + parts[1]
+}
+
+// kubeconfig is the operator's, through the door.
+func (d *door) kubeconfig(t *testing.T) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(shared.kubeconfig)
+	must(t, err)
+	for _, cluster := range config.Clusters {
+		cluster.Server, cluster.CertificateAuthority = d.URL, ""
+		cluster.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: d.Certificate().Raw})
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, clientcmd.WriteToFile(*config, path))
+	return path
+}
+
+// leaseIn lets the operator hold a Lease in a namespace of a test, so that several pairs
+// can run at once.
+func leaseIn(t *testing.T, namespace string) types.NamespacedName {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: "lease"}
+	must(t, shared.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"},
+	}}}))
+	must(t, shared.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta,
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: live.ReleaseNamespace, Name: live.ReleaseName}},
+	}))
+	return types.NamespacedName{Namespace: namespace, Name: "lease"}
+}
+
+// expire makes a Lease one that nobody holds, as if its time had run out.
+func expire(t *testing.T, of types.NamespacedName) {
+	var found coordinationv1.Lease
+	if err := shared.Get(t.Context(), of, &found); err != nil {
+		t.Errorf("read the Lease: %v", err)
+		return
+	}
+	nobody, second := "", int32(1)
+	found.Spec.HolderIdentity, found.Spec.LeaseDurationSeconds = &nobody, &second
+	if err := shared.Update(t.Context(), &found); err != nil {
+		t.Errorf("take the Lease away: %v", err)
+	}
+}
+
+// life is a cluster's: made with two workers, and begun anew when its head is lost. pause
+// is called between its steps.
+func life(t *testing.T, name types.NamespacedName, pause func()) {
+	t.Helper()
+	must(t, shared.Create(t.Context(), newCluster(name.Namespace, name.Name, 2)))
+	ready(t, name)
+	pause()
+	heads := podsOf(t, name, v1alpha1.RoleHead)
+	must(t, shared.Delete(t.Context(), &heads[0], client.GracePeriodSeconds(0)))
+	secondEpoch(t, name)
+	pause()
+}
+
+// secondEpoch waits until a cluster is ready with a second head and nothing of its first.
+func secondEpoch(t *testing.T, name types.NamespacedName) {
+	t.Helper()
+	must(t, live.Until(t.Context(), limit, "the second epoch to be ready", func(ctx context.Context) error {
+		cluster, err := shared.Find(ctx, name)
+		if err != nil {
+			return err
+		}
+		pods, err := shared.PodsOf(ctx, name, "")
+		if err != nil {
+			return err
+		}
+		roles := map[string]int{}
+		for i := range pods {
+			roles[pods[i].Labels[v1alpha1.LabelRole]+" of epoch "+pods[i].Labels[v1alpha1.LabelEpoch]]++
+		}
+		if cluster.Status.Epoch != 2 || len(roles) != 2 || roles["head of epoch 2"] != 1 || roles["worker of epoch 2"] != 2 {
+			return fmt.Errorf("epoch %d has %v", cluster.Status.Epoch, roles)
+		}
+		return live.IsReady(cluster)
+	}))
+}
+
+// TestALeaderPausedAtAnyWriteDoesNoHarm stops a leader in the middle of each write of a
+// cluster's life, lets the standby go on, and then lets both the write and the former
+// leader through, which for up to 10 s believes that it leads.
+func TestALeaderPausedAtAnyWriteDoesNoHarm(t *testing.T) {
+	undisturbed := pausedAt(t, "nothing")
+	t.Logf("the writes of a cluster's life: %v", undisturbed)
+	points := map[string]bool{}
+	for _, write := range undisturbed {
+		// How many statuses are told differs from run to run; the first few always are.
+		if what, number, _ := strings.Cut(write, " #"); what != "PATCH computeclusters/status" || number <= "3" {
+			points[write] = true
+		}
+	}
+	if len(points) < 10 {
+		t.Fatalf("only %d writes were seen", len(points))
+	}
+	for write := range points {
+		t.Run(write, func(t *testing.T) {
+			t.Parallel()
+			pausedAt(t, write)
+		})
+	}
+}
+
+// pausedAt runs the life with the leader paused at a write, and gives the leader's writes.
+func pausedAt(t *testing.T, write string) []string {
+	t.Helper()
+	name := types.NamespacedName{Namespace: newNamespace(t), Name: "c"}
+	of := leaseIn(t, name.Namespace)
+	flags := append(electing(of), "--watch-namespaces="+name.Namespace)
+	began := shared.audit.now(t)
+	d := openDoor(t, write)
+	leader := startOperator(t, append(flags, "--kubeconfig="+d.kubeconfig(t))...)
+	leader.leads(time.Now())
+	standby := startOperator(t, flags...)
+	held, released := make(chan struct{}), false
+	d.atHold = func() {
+		if err := leader.command.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Errorf("pause the leader: %v", err)
+		}
+		expire(t, of)
+		close(held)
+	}
+	letGo := func() {
+		select {
+		case <-held:
+		default:
+			return // it has not come yet
+		}
+		if !released {
+			released = true
+			standby.leads(time.Now())
+			close(d.release)
+			must(t, leader.command.Process.Signal(syscall.SIGCONT))
+		}
+	}
+	t.Cleanup(letGo) // a paused program cannot be told to end
+	life(t, name, letGo)
+
+	if write == "nothing" {
+		leader.quiet()
+	} else {
+		must(t, live.Until(t.Context(), limit, "the write "+write, func(context.Context) error {
+			if letGo(); !released {
+				return errors.New("it has not come")
+			}
+			return nil
+		}))
+		standby.quiet()
+	}
+	after(t, time.Second) // for whatever the former leader may still do
+	secondEpoch(t, name)
+	made := podsMade(t, began, name.Namespace)
+	// One that the former leader was about to make may come when its place is free again: it
+	// is of the first epoch, and goes at once.
+	if made != 6 && (write == "nothing" || made != 7) {
+		t.Errorf("%d pods were made, want 6", made)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.passed
+}

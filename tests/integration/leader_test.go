@@ -1,0 +1,217 @@
+package integration
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// lease is the one that the chart's role lets the operator hold.
+var lease = types.NamespacedName{Namespace: live.ReleaseNamespace, Name: live.ReleaseName}
+
+// electing are the flags by which operators share a Lease.
+func electing(of types.NamespacedName) []string {
+	return []string{"--leader-elect", "--leader-election-namespace=" + of.Namespace, "--leader-election-name=" + of.Name}
+}
+
+// scrape gives the lines of the operator's metrics.
+func (o *operator) scrape(ctx context.Context) ([]string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.metrics+"/metrics", nil)
+	if err != nil {
+		return nil, fmt.Errorf("build a request: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("read the operator's metrics: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var lines []string
+	scanner := bufio.NewScanner(answer.Body)
+	for scanner.Scan() {
+		lines = append(lines, scanner.Text())
+	}
+	return lines, scanner.Err()
+}
+
+// leads waits until the operator says of itself that it leads, and gives how long that
+// took since a moment.
+func (o *operator) leads(since time.Time) time.Duration {
+	o.t.Helper()
+	must(o.t, live.Until(o.t.Context(), limit, "the operator to lead", func(ctx context.Context) error {
+		lines, err := o.scrape(ctx)
+		if err != nil {
+			return err
+		}
+		for _, line := range lines {
+			if strings.HasPrefix(line, "leader_election_master_status{") && strings.HasSuffix(line, " 1") {
+				return nil
+			}
+		}
+		return errors.New("it does not")
+	}))
+	return time.Since(since)
+}
+
+// ended waits until the program has ended by itself, and gives how long that took.
+func (o *operator) ended() time.Duration {
+	o.t.Helper()
+	begin := time.Now()
+	done := make(chan struct{})
+	go o.end.Do(func() {
+		_ = o.command.Wait() // how it ends is not judged
+		close(done)
+	})
+	select {
+	case <-done:
+	case <-time.After(limit):
+		_ = o.command.Process.Kill() // else the end of the test would wait for it
+		o.t.Fatal("the operator did not end")
+	}
+	return time.Since(begin)
+}
+
+// pair starts a leader and a standby that share a Lease.
+func pair(t *testing.T, of types.NamespacedName, flags ...string) (leader, standby *operator) {
+	t.Helper()
+	leader = startOperator(t, append(electing(of), flags...)...)
+	leader.leads(time.Now())
+	standby = startOperator(t, append(electing(of), flags...)...)
+	must(t, live.Until(t.Context(), limit, "the standby to wait for the Lease", func(ctx context.Context) error {
+		if _, err := standby.scrape(ctx); err != nil {
+			return err
+		}
+		if !strings.Contains(standby.log.String(), "Attempting to acquire leader lease") {
+			return errors.New("it does not yet")
+		}
+		return nil
+	}))
+	return leader, standby
+}
+
+// unclaimed makes sure that no Lease of a former test has to run out first.
+func unclaimed(t *testing.T) {
+	t.Helper()
+	must(t, shared.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace(lease.Namespace)))
+}
+
+func TestAStandbyFollowsAKilledLeader(t *testing.T) {
+	const clusters, workers = 6, 2
+	unclaimed(t)
+	namespace := newNamespace(t)
+	began := shared.audit.now(t)
+	leader, standby := pair(t, lease)
+	names := create(t, namespace, clusters, workers)
+	after(t, 30*time.Millisecond) // in the middle of the work
+	killed := time.Now()
+	leader.stop(syscall.SIGKILL)
+	took := standby.leads(killed)
+	for _, name := range names {
+		same(t, name, workers)
+	}
+	t.Logf("killed: the standby led after %v, all %d clusters were ready after %v", rounded(took), clusters, rounded(time.Since(killed)))
+	if took > 20*time.Second {
+		t.Errorf("the standby led after %v, want less than 20 s", took)
+	}
+	standby.quiet()
+	onePodPerPlace(t, began, namespace, clusters*(1+workers))
+}
+
+func TestAStandbyFollowsALeaderThatEnds(t *testing.T) {
+	unclaimed(t)
+	namespace := newNamespace(t)
+	leader, standby := pair(t, lease)
+	names := create(t, namespace, 1, 1)
+	ready(t, names[0])
+	began := shared.audit.now(t)
+	told := time.Now()
+	leader.stop(syscall.SIGTERM)
+	ended, took := time.Since(told), standby.leads(told)
+	created := time.Now()
+	must(t, shared.Create(t.Context(), newCluster(namespace, "late", 1)))
+	ready(t, types.NamespacedName{Namespace: namespace, Name: "late"})
+	t.Logf("told to end: the leader was gone after %v, the standby led after %v and had a new cluster ready after another %v",
+		rounded(ended), rounded(took), rounded(time.Since(created)))
+	if ended > 10*time.Second || took > 3*time.Second {
+		t.Errorf("the leader was gone after %v, want less than 10 s; the standby led after %v, want less than 3 s", ended, took)
+	}
+	standby.quiet()
+	onePodPerPlace(t, began, namespace, 2)
+}
+
+func TestALeaderThatWasPausedEndsWhenItGoesOn(t *testing.T) {
+	unclaimed(t)
+	namespace := newNamespace(t)
+	began := shared.audit.now(t)
+	leader, standby := pair(t, lease)
+	paused := time.Now()
+	must(t, leader.command.Process.Signal(syscall.SIGSTOP))
+	names := create(t, namespace, 2, 2)
+	took := standby.leads(paused)
+	for _, name := range names {
+		same(t, name, 2)
+	}
+	must(t, leader.command.Process.Signal(syscall.SIGCONT))
+	ended := leader.ended()
+	t.Logf("paused: the standby led after %v; the former leader ended %v after it went on", rounded(took), rounded(ended))
+	if took > 20*time.Second || ended > 12*time.Second {
+		t.Errorf("the standby led after %v, want less than 20 s; the former leader ended after %v, want less than 12 s", took, ended)
+	}
+	for _, name := range names {
+		same(t, name, 2)
+	}
+	standby.quiet()
+	onePodPerPlace(t, began, namespace, 6)
+}
+
+func TestADeletedLeaseIsMadeAnew(t *testing.T) {
+	unclaimed(t)
+	namespace := newNamespace(t)
+	began := shared.audit.now(t)
+	pair(t, lease)
+	deleted := time.Now()
+	must(t, shared.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name}}))
+	must(t, live.Until(t.Context(), 20*time.Second, "a new Lease", func(ctx context.Context) error {
+		return shared.Get(ctx, lease, &coordinationv1.Lease{})
+	}))
+	t.Logf("a deleted Lease was there again after %v", rounded(time.Since(deleted)))
+	// Whoever holds it now, or both for a moment: the work is done once.
+	for _, name := range create(t, namespace, 5, 1) {
+		same(t, name, 1)
+	}
+	onePodPerPlace(t, began, namespace, 10)
+}
+
+// onePodPerPlace checks how many pods were made since a mark.
+func onePodPerPlace(t *testing.T, since mark, namespace string, want int) {
+	t.Helper()
+	if made := podsMade(t, since, namespace); made != want {
+		t.Errorf("%d pods were made, want exactly %d: one for each place", made, want)
+	}
+}
+
+// podsMade counts those that were made since a mark.
+func podsMade(t *testing.T, since mark, namespace string) int {
+	t.Helper()
+	made := 0
+	for _, r := range shared.audit.since(t, since, namespace) {
+		if r.what() == "create pods" && r.ResponseStatus.Code == http.StatusCreated {
+			made++
+		}
+	}
+	return made
+}
+
+func rounded(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// right is to do something with a resource. Resource has its subresource behind a slash.
+type right struct{ group, resource, verb string }
+
+// String is the form in which rights are noted: the core group is "core".
+func (r right) String() string {
+	return cmp.Or(r.group, "core") + " " + r.resource + " " + r.verb
+}
+
+func parse(line string) (right, error) {
+	fields := strings.Fields(line)
+	if len(fields) != 3 {
+		return right{}, fmt.Errorf("read a right: %q is not of the form GROUP RESOURCE VERB", line)
+	}
+	if fields[0] == "core" {
+		fields[0] = ""
+	}
+	return right{fields[0], fields[1], fields[2]}, nil
+}
+
+// rights is a set.
+type rights map[right]bool
+
+// sorted are the rights as lines.
+func (r rights) sorted() []string {
+	var lines []string
+	for one := range r {
+		lines = append(lines, one.String())
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// read adds rights that were noted.
+func (r rights) read(from io.Reader) error {
+	scanner := bufio.NewScanner(from)
+	for scanner.Scan() {
+		one, err := parse(scanner.Text())
+		if err != nil {
+			return err
+		}
+		r[one] = true
+	}
+	if err := scanner.Err(); err != nil {
+		return fmt.Errorf("read noted rights: %w", err)
+	}
+	return nil
+}
+
+// used are the rights that a user made use of, by an audit log of the API server with one
+// event a line. A request that was refused for want of a right is one that is missing,
+// and counts as well. The log's last line may be one that is being written.
+func used(log io.Reader, user string) (rights, error) {
+	found := rights{}
+	for reader := bufio.NewReader(log); ; {
+		line, err := reader.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		var event struct {
+			Verb      string
+			User      struct{ Username string }
+			ObjectRef struct{ APIGroup, Resource, Subresource string }
+		}
+		if err == nil {
+			err = json.Unmarshal(line, &event)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
+		if event.User.Username != user || event.ObjectRef.Resource == "" {
+			continue
+		}
+		resource := event.ObjectRef.Resource
+		if event.ObjectRef.Subresource != "" {
+			resource += "/" + event.ObjectRef.Subresource
+		}
+		found[right{event.ObjectRef.APIGroup, resource, event.Verb}] = true
+	}
+}
+
+// granted are the rights that the roles of rendered manifests give to a service account,
+// as NAMESPACE/NAME.
+func granted(manifests, account string) (rights, error) {
+	found, bound := map[string][]rbacv1.PolicyRule{}, map[string]bool{}
+	for document := range strings.SplitSeq(manifests, "\n---") {
+		var object struct {
+			Kind     string
+			Metadata struct{ Namespace, Name string }
+			Rules    []rbacv1.PolicyRule
+			RoleRef  rbacv1.RoleRef
+			Subjects []rbacv1.Subject
+		}
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			return nil, fmt.Errorf("read a manifest: %w", err)
+		}
+		switch object.Kind {
+		case "Role", "ClusterRole":
+			found[object.Kind+" "+object.Metadata.Namespace+"/"+object.Metadata.Name] = object.Rules
+		case "RoleBinding", "ClusterRoleBinding":
+			for _, subject := range object.Subjects {
+				if subject.Kind == "ServiceAccount" && subject.Namespace+"/"+subject.Name == account {
+					bound[object.RoleRef.Kind+" "+object.Metadata.Namespace+"/"+object.RoleRef.Name] = true
+				}
+			}
+		}
+	}
+	all := rights{}
+	for role := range bound {
+		if found[role] == nil {
+			return nil, fmt.Errorf("find the rights of %s: it is bound to %s, which is not among the manifests", account, role)
+		}
+		for _, rule := range found[role] {
+			all.add(rule)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("find the rights of %s: no role is bound to it", account)
+	}
+	return all, nil
+}
+
+func (r rights) add(rule rbacv1.PolicyRule) {
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				r[right{group, resource, verb}] = true
+			}
+		}
+	}
+}
+
+// unasked are rights that no request shows, each with its reason.
+var unasked = map[string]string{
+	"heliostat.dev computeclusters/finalizers update": "asked for by the admission plugin OwnerReferencesPermissionEnforcement, never requested",
+}
+
+// compare gives what differs between the rights that were granted and those used, in
+// words: nothing where they are the same.
+func compare(granted, used rights) []string {
+	var problems []string
+	for _, line := range used.sorted() {
+		one, _ := parse(line) // its own form
+		switch {
+		case !granted[one]:
+			problems = append(problems, "used, but not granted: "+line)
+		case unasked[line] != "":
+			problems = append(problems, "used, though it is listed as one that is never: "+line)
+		}
+	}
+	for _, line := range granted.sorted() {
+		if one, _ := parse(line); !used[one] && unasked[line] == "" {
+			problems = append(problems, "granted, but never used: "+line)
+		}
+	}
+	for line := range unasked {
+		if one, _ := parse(line); !granted[one] {
+			problems = append(problems, "listed as never used, but not granted either: "+line)
+		}
+	}
+	return problems
+}
