@@ -13,7 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -100,23 +101,30 @@ func newFleet(cp *controlPlane, layout string, n int) *fleet {
 	return f
 }
 
-// follow notes when clusters are ready, until ctx ends.
+// follow notes when clusters are ready, until ctx ends. A watch that a busy API server
+// breaks off is taken up again.
 func (f *fleet) follow(ctx context.Context) error {
-	changes, err := f.Watch(ctx, &v1alpha1.ComputeClusterList{})
+	watches, err := cache.New(f.Config, cache.Options{Scheme: f.Scheme()})
+	if err != nil {
+		return fmt.Errorf("prepare to watch the clusters: %w", err)
+	}
+	clusters, err := watches.GetInformer(ctx, &v1alpha1.ComputeCluster{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch the clusters: %w", err)
 	}
-	go func() {
-		defer changes.Stop()
-		for change := range changes.ResultChan() {
-			if cluster, ok := change.Object.(*v1alpha1.ComputeCluster); ok && change.Type != watch.Deleted {
-				f.note(cluster)
-			}
+	see := func(obj any) {
+		if cluster, ok := obj.(*v1alpha1.ComputeCluster); ok {
+			f.note(cluster)
 		}
-		if ctx.Err() == nil {
-			f.fail(errors.New("the watch of the clusters ended"))
-		}
-	}()
+	}
+	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }}
+	if _, err := clusters.AddEventHandler(handler); err != nil {
+		return fmt.Errorf("watch the clusters: %w", err)
+	}
+	go func() { _ = watches.Start(ctx) }() // it gives no error once its context has ended
+	if !watches.WaitForCacheSync(ctx) {
+		return errors.New("watch the clusters: they were never listed")
+	}
 	return nil
 }
 
