@@ -20,6 +20,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -166,8 +167,8 @@ func slim(obj any) (any, error) {
 	return small, nil
 }
 
-// look does what is due with a pod. What fails is due again with the pod's next change,
-// and the bench says of a pod that never gets there that it waits for it.
+// look does what is due with a pod. A deletion that fails is due again with the pod's next
+// change.
 func (k *kubelet) look(pod *corev1.Pod) {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -181,7 +182,7 @@ func (k *kubelet) look(pod *corev1.Pod) {
 	}
 }
 
-// start says that a pod's containers run and are ready.
+// start says that a pod's containers run and are ready, until the API server has heard it.
 func (k *kubelet) start(pod *corev1.Pod) {
 	number, now := k.addresses.Add(1), metav1.Now()
 	address := fmt.Sprintf("10.%d.%d.%d", 200+number/65536, number/256%256, number%256)
@@ -196,8 +197,9 @@ func (k *kubelet) start(pod *corev1.Pod) {
 	if err == nil {
 		_, err = k.client.CoreV1().Pods(pod.Namespace).Patch(k.ctx, pod.Name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
 	}
-	if err != nil {
+	if err != nil && !apierrors.IsNotFound(err) && k.ctx.Err() == nil {
 		fmt.Fprintf(os.Stderr, "start pod %s/%s: %v\n", pod.Namespace, pod.Name, err)
+		time.AfterFunc(k.delay, func() { k.start(pod) })
 	}
 }
 
