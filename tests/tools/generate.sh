@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes what is generated into a directory laid out like the repository: from the API's Go types deepcopy functions, the
-# CRD, the chart's copy of it and the API reference; from the rules the chart's admission policy and their table. usage: generate.sh [DIRECTORY], by default the repository itself.
+# CRD, the chart's copy of it and the API reference; from the rules the chart's admission policy and their table; from the
+# catalogue the reference of reasons. usage: generate.sh [DIRECTORY], by default the repository itself.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${1:-$PWD}
@@ -19,3 +20,4 @@ bin/crd-ref-docs --source-path="$api" --config=tests/tools/reference.yaml --rend
   --output-path="$out/docs/reference/api.md" >/dev/null
 go run ./ray-operator/internal/admission/print policy >"$out/$chart/admission/computeclusters.yaml"
 go run ./ray-operator/internal/admission/print table >"$out/docs/reference/validation.md"
+go run ./ray-operator/reason/print >"$out/docs/reference/reasons.md"
