@@ -11,53 +11,57 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 )
 
-// TestEvents: each line is "reason: message", a second after the one before. They are
-// given newest first, as an API server may.
+const (
+	creating = "ContainerCreating: its containers are being made on node n1"
+	noSecret = `FailedMount: MountVolume.SetUp failed for volume "creds" : secret "team-creds" not found`
+	summary  = "FailedMount: Unable to attach or mount volumes: unmounted volumes=[creds], unattached volumes=[], failed to process volumes=[]: context deadline exceeded"
+	multi    = `FailedAttachVolume: Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) b`
+	attached = `SuccessfulAttachVolume: AttachVolume.Attach succeeded for volume "pvc-1"`
+	pulling  = `Pulling: Pulling image "rayproject/ray:2.60.0"`
+	pulled   = `Pulled: Successfully pulled image "rayproject/ray:2.60.0" in 52s`
+	sandbox  = "FailedCreatePodSandBox: Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox " +
+		"\"26e54ee76e5bfb4d47f7d4b8b2f2b0e3c93e27c2a4d1f02b8a1f6dd7b0f4a911\": plugin type=\"calico\" failed (add): no IPs available in pool"
+)
+
+// eventful are events and what becomes of them. Each line is "reason: message", a second
+// after the one before.
+var eventful = map[string]struct{ events, want string }{
+	"none":      {"", creating},
+	"of no use": {"Scheduled: Successfully assigned t/a to n1", creating},
+	"secret": {
+		noSecret, "VolumeNotReady: Secret team-creds of a volume does not exist. Create Secret team-creds, or correct the volume in the template",
+	},
+	"the cause, not the summary": {
+		noSecret + "\n" + summary,
+		"VolumeNotReady: Secret team-creds of a volume does not exist. Create Secret team-creds, or correct the volume in the template",
+	},
+	"the summary alone": {summary, "VolumeNotReady: volumes not mounted yet: creds. See the events of the pod and its claims"},
+	"attached elsewhere": {
+		multi + "\n" + summary,
+		"VolumeNotReady: volume pvc-1: Volume is already used by pod(s) b. " +
+			"Use a volume with access mode ReadWriteMany, or wait until the other pod is gone",
+	},
+	"attached in the end": {multi + "\n" + attached, creating},
+	"pulling":             {noSecret + "\n" + pulling, "ImagePulling: image rayproject/ray:2.60.0 is being pulled on node n1"},
+	"pulled":              {pulling + "\n" + pulled, creating},
+	"mount of a driver": {
+		`FailedMount: MountVolume.MountDevice failed for volume "pvc-1" : rpc error: code = DeadlineExceeded desc = context deadline exceeded`,
+		"VolumeNotReady: volume pvc-1: rpc error: code = DeadlineExceeded desc = context deadline exceeded. See the events of the pod and its claims",
+	},
+	"limit of volumes": {
+		"FailedAttachVolume: the node has no room", "VolumeNotReady: the node has no room. See the events of the pod and its claims",
+	},
+	"network": {
+		sandbox,
+		`SetupFailed: cannot be set up on node n1: failed to setup network for sandbox "…": plugin type="calico" failed (add): no IPs available in pool. ` +
+			"See the node's network plugin, container runtime and device plugins",
+	},
+	"pulling without a name": {"Pulling: an image", "ImagePulling: image an image is being pulled on node n1"},
+}
+
+// TestEvents gives events newest first, as an API server may.
 func TestEvents(t *testing.T) {
-	const (
-		noSecret = `FailedMount: MountVolume.SetUp failed for volume "creds" : secret "team-creds" not found`
-		summary  = "FailedMount: Unable to attach or mount volumes: unmounted volumes=[creds], unattached volumes=[], failed to process volumes=[]: context deadline exceeded"
-		multi    = `FailedAttachVolume: Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) b`
-		attached = `SuccessfulAttachVolume: AttachVolume.Attach succeeded for volume "pvc-1"`
-		pulling  = `Pulling: Pulling image "rayproject/ray:2.60.0"`
-		pulled   = `Pulled: Successfully pulled image "rayproject/ray:2.60.0" in 52s`
-		sandbox  = "FailedCreatePodSandBox: Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox " +
-			"\"26e54ee76e5bfb4d47f7d4b8b2f2b0e3c93e27c2a4d1f02b8a1f6dd7b0f4a911\": plugin type=\"calico\" failed (add): no IPs available in pool"
-	)
-	creating := "ContainerCreating: its containers are being made on node n1"
-	for name, test := range map[string]struct{ events, want string }{
-		"none":      {"", creating},
-		"of no use": {"Scheduled: Successfully assigned t/a to n1", creating},
-		"secret": {
-			noSecret, "VolumeNotReady: Secret team-creds of a volume does not exist. Create Secret team-creds, or correct the volume in the template",
-		},
-		"the cause, not the summary": {
-			noSecret + "\n" + summary,
-			"VolumeNotReady: Secret team-creds of a volume does not exist. Create Secret team-creds, or correct the volume in the template",
-		},
-		"the summary alone": {summary, "VolumeNotReady: volumes not mounted yet: creds. See the events of the pod and its claims"},
-		"attached elsewhere": {
-			multi + "\n" + summary,
-			"VolumeNotReady: volume pvc-1: Volume is already used by pod(s) b. " +
-				"Use a volume with access mode ReadWriteMany, or wait until the other pod is gone",
-		},
-		"attached in the end": {multi + "\n" + attached, creating},
-		"pulling":             {noSecret + "\n" + pulling, "ImagePulling: image rayproject/ray:2.60.0 is being pulled on node n1"},
-		"pulled":              {pulling + "\n" + pulled, creating},
-		"mount of a driver": {
-			`FailedMount: MountVolume.MountDevice failed for volume "pvc-1" : rpc error: code = DeadlineExceeded desc = context deadline exceeded`,
-			"VolumeNotReady: volume pvc-1: rpc error: code = DeadlineExceeded desc = context deadline exceeded. See the events of the pod and its claims",
-		},
-		"limit of volumes": {
-			"FailedAttachVolume: the node has no room", "VolumeNotReady: the node has no room. See the events of the pod and its claims",
-		},
-		"network": {
-			sandbox,
-			`SetupFailed: cannot be set up on node n1: failed to setup network for sandbox "…": plugin type="calico" failed (add): no IPs available in pool. ` +
-				"See the node's network plugin, container runtime and device plugins",
-		},
-		"pulling without a name": {"Pulling: an image", "ImagePulling: image an image is being pulled on node n1"},
-	} {
+	for name, test := range eventful {
 		t.Run(name, func(t *testing.T) {
 			var events []corev1.Event
 			for i, line := range strings.Split(test.events, "\n") {

@@ -68,121 +68,127 @@ func change(pod *corev1.Pod, how func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
+var (
+	startup = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/up", Port: intstr.FromInt32(8265)}}}
+	limited = func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = testkit.Resources("memory", "2Gi") }
+	oom     = corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
+)
+
+// pods are pods and what they are told as.
+var pods = map[string]struct {
+	pod   *corev1.Pod
+	after time.Duration
+	want  string
+}{
+	"kubelet silent": {onNode(), 39 * time.Second, "ContainerCreating: its containers are being made on node n1"},
+	"kubelet silent for long": {
+		onNode(), 40 * time.Second, "NodeLost: its node n1 is lost: its kubelet has not taken the pod up",
+	},
+	"creating":  {onNode(waitingFor("ContainerCreating", "")), time.Hour, "ContainerCreating: its containers are being made on node n1"},
+	"no status": {onNode(corev1.ContainerStatus{Name: "ray"}), 0, "ContainerCreating: its containers are being made on node n1"},
+	"starting":  {onNode(running("ray", false, false)), 119 * time.Second, "Starting: container ray is starting"},
+	"starting for long": {
+		change(onNode(running("ray", false, false)), func(p *corev1.Pod) { p.Spec.Containers[0].StartupProbe = startup }), 120 * time.Second,
+		"ProbeFailing: container ray runs and does not answer its probe at :8265/up. See its log and whether it has enough CPU",
+	},
+	"out of memory": {
+		change(onNode(ended("ray", oom)), limited), 0,
+		"OutOfMemory: container ray ran out of memory at its limit of 2Gi (3 restarts). Raise memory in size or the template",
+	},
+	"out of memory without a limit": {
+		onNode(ended("ray", oom)), 0,
+		"OutOfMemory: container ray ran out of memory on its node (3 restarts). Give it a memory limit, or add memory to the nodes",
+	},
+	"sidecar out of memory": {
+		change(onNode(ended("logs", oom)), func(p *corev1.Pod) { p.Spec.Containers[1].Resources.Limits = testkit.Resources("memory", "64Mi") }), 0,
+		"OutOfMemory: container logs ran out of memory at its limit of 64Mi (3 restarts). Raise its memory limit in the template",
+	},
+	"killed": {
+		onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"})), 0,
+		"CrashLoop: container ray ended with exit code 137, SIGKILL (3 restarts). See its log: kubectl logs --previous",
+	},
+	"ended, nothing known": {
+		onNode(waitingFor("CrashLoopBackOff", "")), 0,
+		"CrashLoop: container ray ended with exit code unknown. See its log: kubectl logs --previous",
+	},
+	"started again after an end": {
+		change(onNode(running("ray", false, false)), func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].RestartCount = 1
+			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no"}
+		}), 0,
+		"CrashLoop: container ray ended with exit code 1 (1 restart): no. See its log: kubectl logs --previous",
+	},
+	"user by name": {
+		onNode(waitingFor("CreateContainerConfigError", `container has runAsNonRoot and image has non-numeric user (ray), cannot verify user is non-root (pod: "a", container: ray)`)), 0,
+		"ConfigError: container ray cannot be made: container has runAsNonRoot and image has non-numeric user (ray), cannot verify user is non-root. " +
+			"Set runAsUser in the securityContext of the template to a number: the image names its user by a word",
+	},
+	"another config error": {
+		onNode(waitingFor("CreateContainerConfigError", "failed to sync configmap cache: timed out waiting for the condition")), 0,
+		"ConfigError: container ray cannot be made: failed to sync configmap cache: timed out waiting for the condition. Correct the container in the template",
+	},
+	"hook": {
+		onNode(waitingFor("PostStartHookError", "")), 0,
+		"StartFailed: container ray cannot be started: PostStartHookError. Correct command, mounts or securityContext of the container, or the image",
+	},
+	"the worse of two": {
+		change(onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 1}), corev1.ContainerStatus{Name: "logs"}), func(p *corev1.Pod) {
+			p.Spec.Containers[1].Image = "x/logs:1"
+			p.Status.ContainerStatuses[1].State = waitingFor("ErrImageNeverPull", "").State
+		}), 0,
+		"ImagePullFailed: image x/logs:1 cannot be pulled: it is not on the node, and imagePullPolicy is Never. " +
+			"Load it onto the nodes, or change imagePullPolicy",
+	},
+	"preempted": {
+		disrupted("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod"), 0,
+		"Preempted: was preempted on node n1: by a pod of higher priority. Give it a higher priority with podDefaults.priorityClassName",
+	},
+	"node object gone": {disrupted("DeletionByPodGC", "PodGC: node no longer exists"), 0, "NodeLost: its node n1 is lost: there is no such Node any more"},
+	"kubelet ends it":  {disrupted("TerminationByKubelet", "Pod was terminated in response to imminent node shutdown."), 0, "Evicted: was evicted from node n1: Pod was terminated in response to imminent node shutdown"},
+	"terminating for long": {
+		change(disrupted("PreemptionByScheduler", ""), func(p *corev1.Pod) { grace := int64(60); p.DeletionGracePeriodSeconds = &grace }), 30 * time.Second,
+		"Terminating: has been terminating since 2026-11-21T14:59:00Z on node n1. " +
+			"See whether the node is well; if it is gone for good, delete the Node or taint it node.kubernetes.io/out-of-service",
+	},
+	"memory pressure": {
+		failed("Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 95Mi. Container ray was using 3Gi, request is 1Gi, has larger consumption of memory. "), 0,
+		"Evicted: was evicted from node n1: The node was low on resource: memory. Threshold quantity: 100Mi, available: 95Mi. " +
+			"Container ray was using 3Gi, request is 1Gi, has larger consumption of memory. Let requests equal limits for memory, so that it is not the first to go",
+	},
+	"shared memory full": {
+		failed("Evicted", `Usage of EmptyDir volume "ray-shm" exceeds the limit "1Gi". `), 0,
+		`Evicted: was evicted from node n1: Usage of EmptyDir volume "ray-shm" exceeds the limit "1Gi". Raise memory in size: /dev/shm grows with it`,
+	},
+	"pressure of processes": {
+		failed("Evicted", "The node was low on resource: pids."), 0, "Evicted: was evicted from node n1: The node was low on resource: pids",
+	},
+	"critical pod": {
+		failed("Preempting", "Preempted in order to admit critical pod"), 0,
+		"Preempted: was preempted on node n1: by the kubelet, for a critical pod. Give it a higher priority with podDefaults.priorityClassName",
+	},
+	"shutdown": {
+		failed("Terminated", "Pod was terminated in response to imminent node shutdown.", running("ray", true, true)), 0,
+		"NodeLost: its node n1 is lost: it shuts down",
+	},
+	"lost": {failed("NodeLost", "Node n1 which was running pod a is unresponsive"), 0, "NodeLost: its node n1 is lost: Node n1 which was running pod a is unresponsive"},
+	"devices gone": {
+		failed("UnexpectedAdmissionError", "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu."), 0,
+		"NodeRefused: node n1 refused it (UnexpectedAdmissionError): Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. " +
+			"It is replaced by itself; if this repeats, see the node's devices and resources",
+	},
+	"ended as a whole": {
+		failed("", "", corev1.ContainerStatus{Name: "ray", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0, Reason: "Completed"}}}), 0,
+		"CrashLoop: container ray ended with exit code 0. See its log: kubectl logs --previous",
+	},
+	"deadline": {
+		failed("DeadlineExceeded", "Pod was active on the node longer than the specified deadline", corev1.ContainerStatus{Name: "ray"}), 0,
+		"PodFailed: ended as a whole: DeadlineExceeded: Pod was active on the node longer than the specified deadline. " +
+			"Correct the template, unless it was meant to",
+	},
+}
+
 func TestPod(t *testing.T) {
-	startup := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/up", Port: intstr.FromInt32(8265)}}}
-	limited := func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = testkit.Resources("memory", "2Gi") }
-	oom := corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
-	for name, test := range map[string]struct {
-		pod   *corev1.Pod
-		after time.Duration
-		want  string
-	}{
-		"kubelet silent": {onNode(), 39 * time.Second, "ContainerCreating: its containers are being made on node n1"},
-		"kubelet silent for long": {
-			onNode(), 40 * time.Second, "NodeLost: its node n1 is lost: its kubelet has not taken the pod up",
-		},
-		"creating":  {onNode(waitingFor("ContainerCreating", "")), time.Hour, "ContainerCreating: its containers are being made on node n1"},
-		"no status": {onNode(corev1.ContainerStatus{Name: "ray"}), 0, "ContainerCreating: its containers are being made on node n1"},
-		"starting":  {onNode(running("ray", false, false)), 119 * time.Second, "Starting: container ray is starting"},
-		"starting for long": {
-			change(onNode(running("ray", false, false)), func(p *corev1.Pod) { p.Spec.Containers[0].StartupProbe = startup }), 120 * time.Second,
-			"ProbeFailing: container ray runs and does not answer its probe at :8265/up. See its log and whether it has enough CPU",
-		},
-		"out of memory": {
-			change(onNode(ended("ray", oom)), limited), 0,
-			"OutOfMemory: container ray ran out of memory at its limit of 2Gi (3 restarts). Raise memory in size or the template",
-		},
-		"out of memory without a limit": {
-			onNode(ended("ray", oom)), 0,
-			"OutOfMemory: container ray ran out of memory on its node (3 restarts). Give it a memory limit, or add memory to the nodes",
-		},
-		"sidecar out of memory": {
-			change(onNode(ended("logs", oom)), func(p *corev1.Pod) { p.Spec.Containers[1].Resources.Limits = testkit.Resources("memory", "64Mi") }), 0,
-			"OutOfMemory: container logs ran out of memory at its limit of 64Mi (3 restarts). Raise its memory limit in the template",
-		},
-		"killed": {
-			onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"})), 0,
-			"CrashLoop: container ray ended with exit code 137, SIGKILL (3 restarts). See its log: kubectl logs --previous",
-		},
-		"ended, nothing known": {
-			onNode(waitingFor("CrashLoopBackOff", "")), 0,
-			"CrashLoop: container ray ended with exit code unknown. See its log: kubectl logs --previous",
-		},
-		"started again after an end": {
-			change(onNode(running("ray", false, false)), func(p *corev1.Pod) {
-				p.Status.ContainerStatuses[0].RestartCount = 1
-				p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no"}
-			}), 0,
-			"CrashLoop: container ray ended with exit code 1 (1 restart): no. See its log: kubectl logs --previous",
-		},
-		"user by name": {
-			onNode(waitingFor("CreateContainerConfigError", `container has runAsNonRoot and image has non-numeric user (ray), cannot verify user is non-root (pod: "a", container: ray)`)), 0,
-			"ConfigError: container ray cannot be made: container has runAsNonRoot and image has non-numeric user (ray), cannot verify user is non-root. " +
-				"Set runAsUser in the securityContext of the template to a number: the image names its user by a word",
-		},
-		"another config error": {
-			onNode(waitingFor("CreateContainerConfigError", "failed to sync configmap cache: timed out waiting for the condition")), 0,
-			"ConfigError: container ray cannot be made: failed to sync configmap cache: timed out waiting for the condition. Correct the container in the template",
-		},
-		"hook": {
-			onNode(waitingFor("PostStartHookError", "")), 0,
-			"StartFailed: container ray cannot be started: PostStartHookError. Correct command, mounts or securityContext of the container, or the image",
-		},
-		"the worse of two": {
-			change(onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 1}), corev1.ContainerStatus{Name: "logs"}), func(p *corev1.Pod) {
-				p.Spec.Containers[1].Image = "x/logs:1"
-				p.Status.ContainerStatuses[1].State = waitingFor("ErrImageNeverPull", "").State
-			}), 0,
-			"ImagePullFailed: image x/logs:1 cannot be pulled: it is not on the node, and imagePullPolicy is Never. " +
-				"Load it onto the nodes, or change imagePullPolicy",
-		},
-		"preempted": {
-			disrupted("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod"), 0,
-			"Preempted: was preempted on node n1: by a pod of higher priority. Give it a higher priority with podDefaults.priorityClassName",
-		},
-		"node object gone": {disrupted("DeletionByPodGC", "PodGC: node no longer exists"), 0, "NodeLost: its node n1 is lost: there is no such Node any more"},
-		"kubelet ends it":  {disrupted("TerminationByKubelet", "Pod was terminated in response to imminent node shutdown."), 0, "Evicted: was evicted from node n1: Pod was terminated in response to imminent node shutdown"},
-		"terminating for long": {
-			change(disrupted("PreemptionByScheduler", ""), func(p *corev1.Pod) { grace := int64(60); p.DeletionGracePeriodSeconds = &grace }), 30 * time.Second,
-			"Terminating: has been terminating since 2026-11-21T14:59:00Z on node n1. " +
-				"See whether the node is well; if it is gone for good, delete the Node or taint it node.kubernetes.io/out-of-service",
-		},
-		"memory pressure": {
-			failed("Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 95Mi. Container ray was using 3Gi, request is 1Gi, has larger consumption of memory. "), 0,
-			"Evicted: was evicted from node n1: The node was low on resource: memory. Threshold quantity: 100Mi, available: 95Mi. " +
-				"Container ray was using 3Gi, request is 1Gi, has larger consumption of memory. Let requests equal limits for memory, so that it is not the first to go",
-		},
-		"shared memory full": {
-			failed("Evicted", `Usage of EmptyDir volume "ray-shm" exceeds the limit "1Gi". `), 0,
-			`Evicted: was evicted from node n1: Usage of EmptyDir volume "ray-shm" exceeds the limit "1Gi". Raise memory in size: /dev/shm grows with it`,
-		},
-		"pressure of processes": {
-			failed("Evicted", "The node was low on resource: pids."), 0, "Evicted: was evicted from node n1: The node was low on resource: pids",
-		},
-		"critical pod": {
-			failed("Preempting", "Preempted in order to admit critical pod"), 0,
-			"Preempted: was preempted on node n1: by the kubelet, for a critical pod. Give it a higher priority with podDefaults.priorityClassName",
-		},
-		"shutdown": {
-			failed("Terminated", "Pod was terminated in response to imminent node shutdown.", running("ray", true, true)), 0,
-			"NodeLost: its node n1 is lost: it shuts down",
-		},
-		"lost": {failed("NodeLost", "Node n1 which was running pod a is unresponsive"), 0, "NodeLost: its node n1 is lost: Node n1 which was running pod a is unresponsive"},
-		"devices gone": {
-			failed("UnexpectedAdmissionError", "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu."), 0,
-			"NodeRefused: node n1 refused it (UnexpectedAdmissionError): Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. " +
-				"It is replaced by itself; if this repeats, see the node's devices and resources",
-		},
-		"ended as a whole": {
-			failed("", "", corev1.ContainerStatus{Name: "ray", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0, Reason: "Completed"}}}), 0,
-			"CrashLoop: container ray ended with exit code 0. See its log: kubectl logs --previous",
-		},
-		"deadline": {
-			failed("DeadlineExceeded", "Pod was active on the node longer than the specified deadline", corev1.ContainerStatus{Name: "ray"}), 0,
-			"PodFailed: ended as a whole: DeadlineExceeded: Pod was active on the node longer than the specified deadline. " +
-				"Correct the template, unless it was meant to",
-		},
-	} {
+	for name, test := range pods {
 		t.Run(name, func(t *testing.T) {
 			finding, ok := diagnose.Pod(test.pod, nil, born.Add(test.after))
 			if have := finding.Code + ": " + finding.Text; !ok || have != test.want {
