@@ -88,8 +88,11 @@ func eventually(t testing.TB, head Head, what string, condition func(context.Con
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, head.Within, true, func(ctx context.Context) (bool, error) {
-		last = condition(ctx)
-		return last == nil, nil
+		err := condition(ctx)
+		if err == nil || ctx.Err() == nil { // at the end of the time there is nothing to be learnt
+			last = err
+		}
+		return err == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("%s did not come within %s: %v", what, head.Within, last)

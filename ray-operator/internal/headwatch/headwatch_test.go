@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -81,12 +83,11 @@ func TestWakesOnlyForNews(t *testing.T) {
 			"a node dies":       func(s *scripted) { s.state.Nodes[0].State = headclient.Dead },
 			"a node comes":      func(s *scripted) { s.state.Nodes = append(s.state.Nodes, worker(3, headclient.Idle)) },
 			"the head fails":    func(s *scripted) { s.err = &headclient.Error{Kind: headclient.Unavailable, Err: context.Canceled} },
-			"it is well again":  func(s *scripted) { s.err = nil },
 			"another node goes": func(s *scripted) { s.state.Nodes[1].State = headclient.Dead },
 		} {
 			head.set(change)
 			b.pass(12 * time.Second)
-			if n := b.wakes(); n != 1 && name != "it is well again" {
+			if n := b.wakes(); n != 1 {
 				t.Errorf("%s: %d wakes", name, n)
 			}
 			head.set(func(s *scripted) {
@@ -224,27 +225,39 @@ func TestNoAnswerIsNotAnEmptyOne(t *testing.T) {
 		b.pass(2 * time.Second)
 		good := b.last()
 		b.wakes()
-		head.set(func(s *scripted) { s.err = &headclient.Error{Kind: headclient.Unauthenticated, Err: errors.New("no")} })
+		refused := &headclient.Error{Kind: headclient.Unauthenticated, Err: errors.New("no")}
+		head.set(func(s *scripted) { s.err = refused })
 		b.pass(11 * time.Second)
-		failed := b.last()
-		if failed.Failure != headclient.Unauthenticated || failed.Err == nil || failed.FailingSince.IsZero() || b.wakes() != 1 {
-			t.Errorf("%+v", failed)
+		want := good
+		want.Failure, want.Err, want.FailingSince = headclient.Unauthenticated, refused, b.last().FailingSince
+		if diff := cmp.Diff(want, b.last(), cmpopts.EquateErrors()); diff != "" || want.FailingSince.Before(good.At) || b.wakes() != 1 {
+			t.Errorf("since %s: %s", want.FailingSince, diff)
 		}
-		if !failed.At.Equal(good.At) || len(failed.Nodes) != 1 || failed.Use != good.Use {
-			t.Errorf("%+v is not what was heard before: %+v", failed, good)
-		}
-		before := head.count(asked)
 		b.pass(10 * time.Minute)
-		if n := head.count(asked) - before; n < 18 || n > 30 {
-			t.Errorf("a head that fails is asked %d times in 10 min", n)
-		}
-		if again := b.last(); !again.FailingSince.Equal(failed.FailingSince) || b.wakes() != 0 {
-			t.Errorf("it fails since %s and no more since %s", again.FailingSince, failed.FailingSince)
+		if diff := cmp.Diff(want, b.last(), cmpopts.EquateErrors()); diff != "" || b.wakes() != 0 {
+			t.Errorf("while it fails: %s", diff)
 		}
 		head.set(func(s *scripted) { s.err = nil })
 		b.pass(40 * time.Second)
 		if well := b.last(); well.Failure != "" || well.Err != nil || !well.FailingSince.IsZero() || b.wakes() != 1 {
 			t.Errorf("%+v", well)
+		}
+	})
+}
+
+func TestFailingHeadIsAskedLessOften(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		head.err = &headclient.Error{Kind: headclient.Unavailable, Err: errors.New("no")}
+		b.Want(cluster, target(func(w *Target) { w.Every = time.Second }))
+		b.pass(10 * time.Second)
+		if n := head.count(asked); n < 3 || n > 6 {
+			t.Errorf("asked %d times in the first 10 s", n)
+		}
+		before := head.count(asked)
+		b.pass(10 * time.Minute)
+		if n := head.count(asked) - before; n < 18 || n > 30 {
+			t.Errorf("asked %d times in the 10 min after", n)
 		}
 	})
 }
