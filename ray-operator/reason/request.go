@@ -38,7 +38,7 @@ var (
 	}
 	NamespaceGoing = Reason{
 		"NamespaceGoing", Progress, "The namespace is being deleted, and nothing new is made in it.",
-		"cannot be made: namespace %s is being deleted", "", nil,
+		"cannot be made: %s is being deleted", "", nil,
 	}
 	CreateRefused = Reason{
 		"CreateRefused", Warning, "The API server refuses a request for a reason that is none of the others.",

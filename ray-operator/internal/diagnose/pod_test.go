@@ -7,13 +7,22 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
+
+// amounts is a resource list of name, quantity pairs.
+func amounts(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return list
+}
 
 // onNode is a pod that was given a node when it was born, with a container for each status.
 func onNode(statuses ...corev1.ContainerStatus) *corev1.Pod {
@@ -70,7 +79,7 @@ func change(pod *corev1.Pod, how func(*corev1.Pod)) *corev1.Pod {
 
 var (
 	startup = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/up", Port: intstr.FromInt32(8265)}}}
-	limited = func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = testkit.Resources("memory", "2Gi") }
+	limited = func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = amounts("memory", "2Gi") }
 	oom     = corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
 )
 
@@ -100,8 +109,40 @@ var pods = map[string]struct {
 		"OutOfMemory: container ray ran out of memory on its node (3 restarts). Give it a memory limit, or add memory to the nodes",
 	},
 	"sidecar out of memory": {
-		change(onNode(ended("logs", oom)), func(p *corev1.Pod) { p.Spec.Containers[1].Resources.Limits = testkit.Resources("memory", "64Mi") }), 0,
+		change(onNode(ended("logs", oom)), func(p *corev1.Pod) { p.Spec.Containers[1].Resources.Limits = amounts("memory", "64Mi") }), 0,
 		"OutOfMemory: container logs ran out of memory at its limit of 64Mi (3 restarts). Raise its memory limit in the template",
+	},
+	"made again after an end": {
+		change(onNode(waitingFor("ContainerCreating", "")), func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 0}
+		}), 0,
+		"CrashLoop: container ray ended with exit code 0. See its log: kubectl logs --previous",
+	},
+	"command missing": {
+		onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `exec: "ray": executable file not found in $PATH`})), 0,
+		`StartFailed: container ray cannot be started: exec: "ray": executable file not found in $PATH. ` +
+			"Correct command, mounts or securityContext of the container, or the image",
+	},
+	"not ready, with a probe of another sort": {
+		onNode(running("ray", true, false)), 0,
+		"ProbeFailing: container ray runs and does not answer its probe. See its log and whether it has enough CPU",
+	},
+	"after its init container": {
+		change(onNode(running("ray", false, false)), func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "fetch"}}
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{
+				{Name: "fetch", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}},
+			}
+		}), 0, "Starting: container ray is starting",
+	},
+	"placed by someone who does not say so": {
+		change(onNode(), func(p *corev1.Pod) { p.Status.Conditions = nil }), 40 * time.Second,
+		"NodeLost: its node n1 is lost: its kubelet has not taken the pod up",
+	},
+	"failed on its way out": {
+		change(disrupted("EvictionByEvictionAPI", "Eviction API: evicting"), func(p *corev1.Pod) {
+			p.DeletionTimestamp, p.Status.Phase = nil, corev1.PodFailed
+		}), 0, "Evicted: was evicted from node n1: by the eviction API, as kubectl drain and autoscalers do",
 	},
 	"killed": {
 		onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"})), 0,

@@ -75,9 +75,9 @@ var goingForm = regexp.MustCompile(`in namespace (\S+) because`)
 
 func goingNamespace(message string) string {
 	if form := goingForm.FindStringSubmatch(message); form != nil {
-		return clean(form[1], nameLength)
+		return "namespace " + clean(form[1], nameLength)
 	}
-	return "of the cluster"
+	return "the namespace"
 }
 
 var rightsForm = regexp.MustCompile(`^User "([^"]+)" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?`)

@@ -22,9 +22,8 @@ func forbidden(cause string) error {
 	return answer(http.StatusForbidden, metav1.StatusReasonForbidden, `pods "a" is forbidden: `+cause)
 }
 
-func going() error {
-	err := answer(http.StatusForbidden, metav1.StatusReasonForbidden,
-		`pods "a" is forbidden: unable to create new content in namespace gone because it is being terminated`)
+func going(cause string) error {
+	err := forbidden(cause)
 	var status *apierrors.StatusError
 	errors.As(err, &status)
 	status.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
@@ -102,6 +101,12 @@ var refusals = map[string]struct {
 		"WebhookFailed: worker a: cannot be made: admission webhook validate.kyverno.svc cannot be called: connection refused. " +
 			"See whether what serves the webhook runs; it is tried again by itself",
 	},
+	"webhook that is not there": {
+		answer(http.StatusInternalServerError, metav1.StatusReasonInternalError,
+			`Internal error occurred: failed calling webhook "a.example.com": service "a" not found`),
+		`WebhookFailed: worker a: cannot be made: admission webhook a.example.com cannot be called: service "a" not found. ` +
+			"See whether what serves the webhook runs; it is tried again by itself",
+	},
 	"missing right": {
 		forbidden(`User "system:serviceaccount:heliostat-system:heliostat" cannot create resource "pods" in API group "" in the namespace "t"`),
 		"CreateForbidden: worker a: cannot be written: ServiceAccount heliostat-system/heliostat may not create pods in namespace t. " +
@@ -124,7 +129,11 @@ var refusals = map[string]struct {
 		forbidden(`pod rejected: RuntimeClass "gvisor" not found`),
 		"ReferenceMissing: worker a: cannot be made: RuntimeClass gvisor does not exist. Create it, or correct podDefaults or the template",
 	},
-	"namespace": {going(), "NamespaceGoing: worker a: cannot be made: namespace gone is being deleted"},
+	"namespace": {
+		going("unable to create new content in namespace gone because it is being terminated"),
+		"NamespaceGoing: worker a: cannot be made: namespace gone is being deleted",
+	},
+	"namespace, in other words": {going("it ends"), "NamespaceGoing: worker a: cannot be made: the namespace is being deleted"},
 	"invalid": {
 		answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 			`Pod "a" is invalid: spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`),

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 var born = time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)
@@ -19,7 +18,7 @@ func pending(message string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: metav1.NewTime(born)},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name:      "ray",
-			Resources: corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "100", "memory", "100Gi", "nvidia.com/gpu", "8")},
+			Resources: corev1.ResourceRequirements{Requests: amounts("cpu", "100", "memory", "100Gi", "nvidia.com/gpu", "8")},
 		}}},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodPending,

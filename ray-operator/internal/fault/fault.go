@@ -15,7 +15,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -68,10 +67,6 @@ func isWebhookFailure(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsInternalError(err) && errors.As(err, &status) && strings.Contains(status.Status().Message, "failed calling webhook")
 }
-
-// Refusal is the finding for a refused request about an object, in the API server's
-// own words.
-func Refusal(object string, err error) reason.Finding { return diagnose.Refusal(object, err) }
 
 // Conflict is the terminal error for a name that something of others' has taken.
 func Conflict(object string) error {

@@ -2,7 +2,6 @@ package fault_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,13 +59,5 @@ func TestWrapNothing(t *testing.T) {
 	}
 	if err := fault.Wrap(errors.New("no"), "create %s", "a"); err.Error() != "create a: no" {
 		t.Errorf("%q", err)
-	}
-}
-
-func TestRefusal(t *testing.T) {
-	finding := fault.Refusal("worker a", fmt.Errorf("exceeded quota."))
-	want := "worker a: the API server refuses it: exceeded quota. Change what it names; the operator tries again by itself"
-	if finding.Code != "CreateRefused" || finding.Text != want {
-		t.Errorf("%+v", finding)
 	}
 }
