@@ -43,7 +43,10 @@ var eventful = map[string]struct{ events, want string }{
 	},
 	"attached in the end": {multi + "\n" + attached, creating},
 	"pulling":             {noSecret + "\n" + pulling, "ImagePulling: image rayproject/ray:2.60.0 is being pulled on node n1"},
-	"pulled":              {pulling + "\n" + pulled, creating},
+	"pulling in the end": {
+		noSecret + "\n" + summary + "\n" + pulling, "ImagePulling: image rayproject/ray:2.60.0 is being pulled on node n1",
+	},
+	"pulled": {pulling + "\n" + pulled, creating},
 	"mount of a driver": {
 		`FailedMount: MountVolume.MountDevice failed for volume "pvc-1" : rpc error: code = DeadlineExceeded desc = context deadline exceeded`,
 		"VolumeNotReady: volume pvc-1: rpc error: code = DeadlineExceeded desc = context deadline exceeded. See the events of the pod and its claims",

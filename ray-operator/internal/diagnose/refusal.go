@@ -55,10 +55,7 @@ var forbidden = regexp.MustCompile(`^\S+ "[^"]*" is (?:forbidden|invalid): (?:: 
 
 func refusal(answer apierrors.APIStatus) reason.Finding {
 	status := answer.Status()
-	message := strings.ReplaceAll(status.Message, "\n", " ")
-	if len(message) > 16<<10 {
-		message = message[:16<<10]
-	}
+	message := strings.ReplaceAll(status.Message[:min(len(status.Message), longest)], "\n", " ")
 	if err, ok := answer.(error); ok && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return reason.NamespaceGoing.Of(goingNamespace(message))
 	}

@@ -90,7 +90,7 @@ func verdictOf(message string, asked corev1.ResourceList) reason.Finding {
 	if strings.HasPrefix(message, "no nodes available") {
 		return reason.Unschedulable.Of("there are no nodes")
 	}
-	message = strings.ReplaceAll(message, "\n", " ")
+	message = strings.ReplaceAll(message[:min(len(message), longest)], "\n", " ")
 	form := verdictForm.FindStringSubmatch(message)
 	if form == nil {
 		return reason.Unschedulable.Of(clean(message, wordLength))

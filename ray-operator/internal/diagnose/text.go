@@ -15,6 +15,9 @@ const (
 	logLength  = 400 // last lines of a log
 )
 
+// longest is as many bytes of a text as are read at all: more than anyone says in earnest.
+const longest = 16 << 10
+
 // escape is a control sequence of terminals, with which Ray colours its log.
 var escape = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
 
