@@ -85,6 +85,10 @@ var (
 		"RollingOut", Progress, "RollingWorkers replaces workers.",
 		"%d of %d workers are up to date; group %s is being replaced", "", nil,
 	}
+	Resizing = Reason{
+		"Resizing", Progress, "Workers get more CPU or memory while they run.",
+		"%d of %d pods are given their new size while they run", "", nil,
+	}
 	Recreating = Reason{
 		"Recreating", Progress, "Recreate replaces all pods at once.",
 		"epoch %d begins: head and workers are made anew from the current spec", "", nil,
@@ -108,7 +112,7 @@ var (
 
 func passing() Section {
 	return Section{"What is on its way by itself", []Reason{
-		HeadUnready, HeadMissing, HeadWaits, HeadStarting, Recreating, RollingOut, WorkersStarting, Draining, Suspending, IdleSoon, IdleTold,
+		HeadUnready, HeadMissing, HeadWaits, HeadStarting, Recreating, RollingOut, Resizing, WorkersStarting, Draining, Suspending, IdleSoon, IdleTold,
 	}}
 }
 

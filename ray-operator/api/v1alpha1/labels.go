@@ -33,6 +33,9 @@ const (
 	// AnnotationIntent holds, on a pod, the versioned hash of the user's intent that
 	// the pod was built from.
 	AnnotationIntent = "heliostat.dev/intent"
+	// AnnotationShape holds, on a worker pod, the hash of the user's intent without CPU and
+	// memory, which can be changed while the pod runs.
+	AnnotationShape = "heliostat.dev/intent-shape"
 	// AnnotationRetire asks, on a worker pod, for its planned exit: it is drained through
 	// Ray and then removed. Whoever may edit the pod may set it, to any value.
 	AnnotationRetire = "heliostat.dev/retire"

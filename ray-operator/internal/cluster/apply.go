@@ -28,6 +28,8 @@ type Outcome struct {
 	Created []*corev1.Pod
 	// Refused says of each group, or of the head under "", why pods of it could not be made.
 	Refused map[string]error
+	// Unresized says why workers could not get more while they run.
+	Unresized error
 	// Conflict names others' object in the place of one that the cluster can do without.
 	Conflict *reason.Finding
 	// Events are what to tell people: each of something that was done.
@@ -67,7 +69,7 @@ func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.ComputeCluster
 		return outcome
 	}
 	r.fill(ctx, plan, &outcome)
-	outcome.Err = errors.Join(outcome.Err, r.noteHead(ctx, cluster, seen, plan), r.leave(ctx, plan), r.remove(ctx, plan, &outcome))
+	outcome.Err = errors.Join(outcome.Err, r.noteHead(ctx, cluster, seen, plan), r.leave(ctx, plan), r.grow(ctx, plan, &outcome), r.remove(ctx, plan, &outcome))
 	return outcome
 }
 
@@ -222,6 +224,21 @@ func (r *Reconciler) leave(ctx context.Context, plan Plan) error {
 	return summed(kube.Batches(len(plan.Exits), func(i int) error {
 		return r.Writer.Note(ctx, plan.Exits[i].Pod.Pod, v1alpha1.AnnotationDrain, plan.Exits[i].Exit.String())
 	}))
+}
+
+// grow gives workers more while they run, and notes that they have it.
+func (r *Reconciler) grow(ctx context.Context, plan Plan, outcome *Outcome) error {
+	resized := kube.Batches(len(plan.Resize), func(i int) error {
+		return r.Writer.Resize(ctx, plan.Resize[i].Pod.Pod, v1alpha1.ContainerRay, plan.Resize[i].Resources)
+	})
+	adopted := kube.Batches(len(plan.Adopt), func(i int) error {
+		return r.Writer.Note(ctx, plan.Adopt[i].Pod.Pod, v1alpha1.AnnotationIntent, plan.Adopt[i].Intent)
+	})
+	err := summed(resized)
+	if fault.Refused(err) { // they go on as they are
+		outcome.Unresized, err = err, nil
+	}
+	return errors.Join(err, summed(adopted))
 }
 
 func (r *Reconciler) remove(ctx context.Context, plan Plan, outcome *Outcome) error {

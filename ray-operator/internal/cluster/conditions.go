@@ -136,8 +136,11 @@ func (t *teller) overall(head, workers verdict) reason.Finding {
 // upToDate tells which pods were built from an earlier spec, or started with another token.
 func (t *teller) upToDate() verdict {
 	old := outdated(t.cluster, t.pods, t.status.Epoch)
-	locked := 0
+	locked, growing := 0, 0
 	for _, p := range t.pods {
+		if p.counts() && canGrow(t.cluster, p) {
+			growing++
+		}
 		started := p.Annotations[v1alpha1.AnnotationToken]
 		if started != "" && t.seen.Token.Hash != "" && started != t.seen.Token.Hash && !made(t.outcome, p) {
 			locked++
@@ -146,8 +149,12 @@ func (t *teller) upToDate() verdict {
 	switch {
 	case t.plan.Rolling != nil:
 		return verdict{false, *t.plan.Rolling}
+	case t.outcome.Unresized != nil:
+		return verdict{false, diagnose.Refusal("the new size of workers", t.outcome.Unresized)}
 	case len(old) > 0:
 		return verdict{false, reason.PodsOutdated.Of(len(old), alive(t.pods), listed(old))}
+	case growing > 0:
+		return verdict{false, reason.Resizing.Of(growing, alive(t.pods))}
 	case locked > 0:
 		return verdict{false, reason.TokenChanged.Of(pod.TokenSecret(t.cluster), locked, alive(t.pods))}
 	default:

@@ -65,6 +65,7 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 		p.NoteHead = true
 	}
 	p.leftovers()
+	p.resizes()
 	p.lookAgain()
 	return p.Plan
 }

@@ -43,9 +43,9 @@ func suspension(cause string, generation int64) func(*cluster.Seen) {
 	}
 }
 
-func noPods(s *cluster.Seen)   { s.Pods = nil }
+func podless(s *cluster.Seen)  { s.Pods = nil }
 func noBudget(s *cluster.Seen) { delete(s.Fixtures, "PodDisruptionBudget") }
-func suspended(s *v1alpha1.ComputeClusterSpec) {
+func suspendSpec(s *v1alpha1.ComputeClusterSpec) {
 	s.Suspend = true
 }
 
@@ -69,12 +69,12 @@ func silent(s *cluster.Seen) { s.Ray = cluster.Ray{Failed: true, At: now} }
 
 func TestDecideToSuspend(t *testing.T) {
 	checkCases(t, map[string]case_{
-		"by the spec": {suspended, given(1), "record@1" + headName(1) + " unmake:PodDisruptionBudget -head@1/5s -cpu0@1/5s -cpu1@1/5s suspended"},
+		"by the spec": {suspendSpec, given(1), "record@1" + headName(1) + " unmake:PodDisruptionBudget -head@1/5s -cpu0@1/5s -cpu1@1/5s suspended"},
 		"its pods are going": {
-			suspended, given(1, suspension("Spec", 0), noBudget, pods(0, leaving), pods(1, leaving), pods(2, leaving)), "suspended",
+			suspendSpec, given(1, suspension("Spec", 0), noBudget, pods(0, leaving), pods(1, leaving), pods(2, leaving)), "suspended",
 		},
-		"done":    {suspended, given(1, suspension("Spec", 0), noBudget, noPods), "suspended"},
-		"resumed": {nil, given(1, suspension("Spec", 0), noBudget, noPods), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note !Resumed"},
+		"done":    {suspendSpec, given(1, suspension("Spec", 0), noBudget, podless), "suspended"},
+		"resumed": {nil, given(1, suspension("Spec", 0), noBudget, podless), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note !Resumed"},
 		"resumed while pods are going": {
 			nil, given(1, suspension("Spec", 0), noBudget, pods(0, leaving), without(2), without(1)),
 			"record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note !Resumed 30s",
@@ -83,11 +83,11 @@ func TestDecideToSuspend(t *testing.T) {
 			idlePolicy("Suspend"), given(1, noBudget, answered(20*time.Minute, 0)),
 			"record@1" + headName(1) + " -head@1/5s -cpu0@1/5s -cpu1@1/5s suspended !SuspendedIdle ask/5s/0",
 		},
-		"idle, and nothing changed since":  {idlePolicy("Suspend"), given(1, suspension("Idle", 4), noBudget, noPods), "suspended"},
-		"idle, and the spec changed since": {idlePolicy("Suspend"), given(1, suspension("Idle", 3), noBudget, noPods), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note !Resumed"},
+		"idle, and nothing changed since":  {idlePolicy("Suspend"), given(1, suspension("Idle", 4), noBudget, podless), "suspended"},
+		"idle, and the spec changed since": {idlePolicy("Suspend"), given(1, suspension("Idle", 3), noBudget, podless), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note !Resumed"},
 		"idle, and now by the spec too": {
-			func(s *v1alpha1.ComputeClusterSpec) { suspended(s); idlePolicy("Suspend")(s) },
-			given(1, suspension("Idle", 4), noBudget, noPods), "record@1" + headName(1) + " suspended",
+			func(s *v1alpha1.ComputeClusterSpec) { suspendSpec(s); idlePolicy("Suspend")(s) },
+			given(1, suspension("Idle", 4), noBudget, podless), "record@1" + headName(1) + " suspended",
 		},
 		"idle not for long enough": {idlePolicy("Suspend"), given(1, answered(599*time.Second, 0)), "ask/5s/0 1s"},
 		"idle by an old answer to that": {
@@ -118,7 +118,7 @@ func TestWakesByAnnotation(t *testing.T) {
 	if plan.Record == nil || !plan.Suspended {
 		t.Fatalf("not suspended: %s", gist(plan))
 	}
-	asleep := given(1, noPods, noBudget, func(s *cluster.Seen) { s.Record = *plan.Record })
+	asleep := given(1, podless, noBudget, func(s *cluster.Seen) { s.Record = *plan.Record })
 	if again := decide(of, asleep); !again.Suspended || !again.Empty() {
 		t.Errorf("it does not stay suspended: %s", gist(again))
 	}
@@ -198,7 +198,7 @@ func TestDecideWhenADrainIsOver(t *testing.T) {
 		"the head is gone":         {one_, given(1, pods(2, leaves), without(0)), "record@2 mend:Service +head@2 +cpu0@2 note -cpu0@1/5s -cpu1@1/5s !HeadLost"},
 		"the head answers no more": {one_, given(1, pods(2, leaves), silent), "ask/1s/1 4m0s"},
 		"the cluster is suspended": {
-			suspended, given(1, pods(2, leaves), suspension("Spec", 0), noBudget), "-head@1/5s -cpu0@1/5s -cpu1@1/5s suspended",
+			suspendSpec, given(1, pods(2, leaves), suspension("Spec", 0), noBudget), "-head@1/5s -cpu0@1/5s -cpu1@1/5s suspended",
 		},
 		"its group is gone": {
 			func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups = nil },
@@ -207,7 +207,10 @@ func TestDecideWhenADrainIsOver(t *testing.T) {
 	})
 }
 
-func old(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationIntent] = "v1-old" }
+// old was built from a spec that differs in more than sizes.
+func old(p *corev1.Pod) {
+	p.Annotations[v1alpha1.AnnotationIntent], p.Annotations[v1alpha1.AnnotationShape] = "v1-old", "v1-old"
+}
 
 func upgrade(kind string, rolling *v1alpha1.Rolling) func(*v1alpha1.ComputeClusterSpec) {
 	return func(s *v1alpha1.ComputeClusterSpec) { strategy(kind, rolling)(s) }
@@ -219,7 +222,7 @@ func TestDecideToUpgrade(t *testing.T) {
 	checkCases(t, map[string]case_{
 		"OnDelete":                   {nil, given(1, pods(1, old), pods(2, old)), ""},
 		"a hash of a later version":  {rolling, given(1, pods(1, func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationIntent] = "v9-a" })), ""},
-		"no hash":                    {rolling, given(1, pods(2, func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.AnnotationIntent) })), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},
+		"no hash":                    {rolling, given(1, pods(2, unhashed)), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},
 		"rolling: the first":         {rolling, given(1, pods(1, old), pods(2, old)), "~cpu1@1/Rolling/5m0s ask/1s/1 5m0s"},
 		"rolling: while it drains":   {rolling, given(1, pods(1, old), pods(2, old), pods(2, exiting("Rolling", time.Minute, time.Minute))), "ask/1s/1 1m0s"},
 		"rolling: once it is gone":   {rolling, given(1, pods(1, old), without(2)), "+cpu1@1"},
@@ -235,6 +238,12 @@ func TestDecideToUpgrade(t *testing.T) {
 		"recreate: the head is lost": {upgrade("Recreate", nil), given(1, pods(1, old), without(0)), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note -cpu0@1/5s -cpu1@1/5s !HeadLost"},
 		"recreate: a leaving one is": {upgrade("Recreate", nil), given(1, pods(1, old), pods(1, leaving)), "+cpu2@1 30s"},
 	})
+}
+
+// unhashed is a pod that lost its hashes, or never had any.
+func unhashed(p *corev1.Pod) {
+	delete(p.Annotations, v1alpha1.AnnotationIntent)
+	delete(p.Annotations, v1alpha1.AnnotationShape)
 }
 
 // TestRollsGroupByGroup: the second group waits until the first is complete.
@@ -308,4 +317,52 @@ func TestDecideOnReplicas(t *testing.T) {
 			}
 		})
 	}
+}
+
+// larger asks for more CPU and memory than the workers were built with.
+func larger(s *v1alpha1.ComputeClusterSpec) {
+	s.WorkerGroups[0].Size = testkit.Resources("cpu", "2", "memory", "4Gi")
+}
+
+// resized has a worker's spec, and what the kubelet gave it, say that it has more.
+func resized(given bool) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		wanted := corev1.ResourceRequirements{
+			Requests: testkit.Resources("cpu", "2", "memory", "4Gi"), Limits: testkit.Resources("memory", "4Gi"),
+		}
+		p.Spec.Containers[0].Resources = wanted
+		if given {
+			p.Status.ContainerStatuses[0].Resources = &wanted
+		}
+	}
+}
+
+func pending(why string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: why})
+	}
+}
+
+func TestDecideToResize(t *testing.T) {
+	bigger := cluster.RayNode{Total: map[string]float64{"CPU": 2, "memory": 4<<30 - 644245080, "other": 1}}
+	checkCases(t, map[string]case_{
+		"larger":          {larger, given(1), "^cpu0@1 ^cpu1@1 15s"},
+		"under way":       {larger, given(1, pods(1, resized(false)), pods(2, resized(false))), ""},
+		"waits for room":  {larger, given(1, pods(1, resized(false)), pods(2, resized(true)), pods(2, pending("Deferred"))), ""},
+		"Ray has to know": {larger, given(1, pods(1, resized(true)), pods(2, resized(true))), "ask/1s/0+2"},
+		"done":            {larger, given(1, pods(1, resized(true)), pods(2, resized(true)), node(1, bigger), node(2, bigger)), "=cpu0@1 =cpu1@1"},
+		"never, on its node, and so replaced": {
+			func(s *v1alpha1.ComputeClusterSpec) { larger(s); upgrade("RollingWorkers", nil)(s) },
+			given(1, pods(1, resized(true)), node(1, bigger), pods(2, resized(false)), pods(2, pending("Infeasible"))),
+			"~cpu1@1/Rolling/5m0s =cpu0@1 ask/1s/1 5m0s",
+		},
+		"smaller": {func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Size = testkit.Resources("cpu", "500m") }, given(1), ""},
+		"of another kind": {
+			func(s *v1alpha1.ComputeClusterSpec) {
+				s.WorkerGroups[0].Size = testkit.Resources("cpu", "2", "nvidia.com/gpu", "1")
+			}, given(1), "",
+		},
+		"with an older Ray": {func(s *v1alpha1.ComputeClusterSpec) { larger(s); s.RayVersion = "2.55.1" }, given(1), ""},
+		"not ready":         {larger, given(1, pods(1, unreadyPod), pods(2, unreadyPod)), "30s"},
+	})
 }

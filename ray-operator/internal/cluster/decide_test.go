@@ -171,6 +171,12 @@ func gist(plan cluster.Plan) string {
 			parts = append(parts, "!"+removal.Event.Finding.Code)
 		}
 	}
+	for _, resizing := range plan.Resize {
+		parts = append(parts, "^"+place(resizing.Pod.Pod))
+	}
+	for _, adopting := range plan.Adopt {
+		parts = append(parts, "="+place(adopting.Pod.Pod))
+	}
 	say(plan.End != nil, "end")
 	say(plan.Held != nil, "held")
 	say(plan.Suspended, "suspended")
@@ -178,7 +184,11 @@ func gist(plan cluster.Plan) string {
 		parts = append(parts, "!"+plan.Began.Finding.Code)
 	}
 	if plan.Ask.Every > 0 {
-		parts = append(parts, fmt.Sprintf("ask/%s/%d", plan.Ask.Every, len(plan.Ask.Drains)))
+		text := fmt.Sprintf("ask/%s/%d", plan.Ask.Every, len(plan.Ask.Drains))
+		if count := len(plan.Ask.Resizes); count > 0 {
+			text += fmt.Sprintf("+%d", count)
+		}
+		parts = append(parts, text)
 	}
 	if plan.Wake > 0 {
 		parts = append(parts, plan.Wake.String())

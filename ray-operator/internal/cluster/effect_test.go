@@ -231,7 +231,7 @@ func done(of *v1alpha1.ComputeCluster) []any {
 	later := given(1, func(s *cluster.Seen) {
 		s.Pods[0].Annotations[v1alpha1.AnnotationIntent] = pod.Intent(of, "")
 		for _, worker := range s.Pods[1:] {
-			worker.Annotations[v1alpha1.AnnotationIntent] = "v1-old"
+			old(worker.Pod)
 		}
 		s.Ray = cluster.Ray{At: now, UseAt: now, IdleSince: now.Add(-10 * time.Minute)}
 	})

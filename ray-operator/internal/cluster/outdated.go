@@ -8,11 +8,12 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
-// outdated are the pods of an epoch that were built from an earlier spec and stay.
+// outdated are the pods of an epoch that were built from an earlier spec and stay as they
+// are.
 func outdated(cluster *v1alpha1.ComputeCluster, pods []Pod, epoch int64) []Pod {
 	var old []Pod
 	for _, p := range pods {
-		if p.At.Epoch == epoch && p.counts() && isOutdated(cluster, p) {
+		if p.At.Epoch == epoch && p.counts() && isOutdated(cluster, p) && !canGrow(cluster, p) {
 			old = append(old, p)
 		}
 	}

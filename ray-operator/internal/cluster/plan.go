@@ -40,6 +40,10 @@ type Plan struct {
 	Release []*corev1.PersistentVolumeClaim
 	// End asks to delete the cluster itself; the event is told then.
 	End *telemetry.Event
+	// Resize holds workers that get more while they run, Adopt those that thereby have
+	// become what the spec wants.
+	Resize []Resizing
+	Adopt  []Adopting
 	// Held says why wanted pods are not created now; the rest of the plan goes on.
 	Held *reason.Finding
 	// Conflict names an object of others' in the place of one that the cluster can do
@@ -108,7 +112,7 @@ type Removal struct {
 // Empty tells whether the plan writes nothing.
 func (p Plan) Empty() bool {
 	return p.Record == nil && !p.Token && len(p.Fixtures) == 0 && p.Head == nil && !p.NoteHead && p.End == nil &&
-		len(p.Create)+len(p.Exits)+len(p.Delete)+len(p.Release) == 0
+		len(p.Create)+len(p.Exits)+len(p.Delete)+len(p.Release)+len(p.Resize)+len(p.Adopt) == 0
 }
 
 // Makes tells whether the plan creates a pod.
@@ -146,6 +150,12 @@ func (p Plan) String() string {
 	}
 	for _, removal := range p.Delete {
 		add("delete %s (%s)", removal.Pod.Name, removal.Why)
+	}
+	for _, resizing := range p.Resize {
+		add("resize %s", resizing.Pod.Name)
+	}
+	for _, adopting := range p.Adopt {
+		add("count %s as up to date", adopting.Pod.Name)
 	}
 	for _, claim := range p.Release {
 		add("delete claim %s", claim.Name)

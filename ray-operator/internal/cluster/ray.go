@@ -36,6 +36,8 @@ type Ray struct {
 type RayNode struct {
 	// Idle: nothing runs on it. Dead: it has left, or Ray gave it up.
 	Idle, Dead bool
+	// Total is what it has, of the resources that a resizing names.
+	Total map[string]float64
 }
 
 // freshFor is how old an answer may be to decide on it; askIdle how often to ask for
@@ -58,6 +60,8 @@ type Ask struct {
 	Use bool
 	// Drains are the pods whose nodes are to be drained, each until when.
 	Drains map[types.UID]time.Time
+	// Resizes are the pods whose nodes shall count more of some of Ray's resources.
+	Resizes map[types.UID]map[string]float64
 }
 
 func (a *Ask) often(every time.Duration) {
@@ -74,6 +78,14 @@ func (a *Ask) drain(pod types.UID, until time.Time) {
 	a.often(askDrain)
 }
 
+func (a *Ask) resize(pod types.UID, amounts map[string]float64) {
+	if a.Resizes == nil {
+		a.Resizes = map[types.UID]map[string]float64{}
+	}
+	a.Resizes[pod] = amounts
+	a.often(askDrain)
+}
+
 // seeRay recalls what the head said last, if it is the head that is there now.
 func (r *Reconciler) seeRay(_ context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	head := headOf(seen.Pods, seen.Record.Epoch)
@@ -86,7 +98,7 @@ func (r *Reconciler) seeRay(_ context.Context, cluster *v1alpha1.ComputeCluster,
 	}
 	seen.Ray = Ray{At: answer.At, Failed: answer.Failure != "", UseAt: answer.Use.At, IdleSince: answer.Use.IdleSince, Nodes: map[types.UID]RayNode{}}
 	for pod, node := range answer.Nodes {
-		seen.Ray.Nodes[pod] = RayNode{Idle: node.State == headclient.Idle, Dead: node.State == headclient.Dead}
+		seen.Ray.Nodes[pod] = RayNode{Idle: node.State == headclient.Idle, Dead: node.State == headclient.Dead, Total: node.Total}
 	}
 	return nil
 }
@@ -111,6 +123,10 @@ func (r *Reconciler) ask(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan)
 			Pod: uid, Reason: headclient.Preemption, Message: "the worker is on its planned exit", Deadline: until,
 		})
 	}
+	for uid, amounts := range plan.Ask.Resizes {
+		target.Resizes = append(target.Resizes, headwatch.Resize{Pod: uid, Resources: amounts})
+	}
+	slices.SortFunc(target.Resizes, func(a, b headwatch.Resize) int { return cmp.Compare(a.Pod, b.Pod) })
 	slices.SortFunc(target.Drains, func(a, b headwatch.Drain) int { return cmp.Compare(a.Pod, b.Pod) })
 	r.Heads.Want(name, target)
 }

@@ -81,7 +81,7 @@ func (p *planner) members(group *v1alpha1.WorkerGroup) *members {
 		m.bySlot[slot.Index] = worker
 		m.slots = append(m.slots, slot)
 		if slot.State == scale.Starting || slot.State == scale.Ready {
-			m.old[replica] = m.old[replica] || isOutdated(p.cluster, worker)
+			m.old[replica] = m.old[replica] || isOutdated(p.cluster, worker) && !canGrow(p.cluster, worker)
 			before, known := m.joined[replica]
 			m.joined[replica] = slot.State == scale.Ready && (before || !known)
 		}

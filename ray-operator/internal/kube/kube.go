@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -152,6 +153,24 @@ func (w *Writer) Note(ctx context.Context, obj client.Object, key, value string)
 		return nil
 	}
 	return fault.Wrap(err, "annotate %s", w.describe(obj))
+}
+
+// Resize gives a container of a running pod other resources, without a restart where the
+// kubelet can. That the pod is gone, or another has its name by now, is success.
+func (w *Writer) Resize(ctx context.Context, pod *corev1.Pod, container string, resources corev1.ResourceRequirements) error {
+	change, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"spec":     map[string]any{"containers": []map[string]any{{"name": container, "resources": resources}}},
+	})
+	if err != nil {
+		return fmt.Errorf("resize %s: %w", w.describe(pod), err)
+	}
+	patch := client.RawPatch(types.StrategicMergePatchType, change)
+	err = w.Client.SubResource("resize").Patch(ctx, pod.DeepCopy(), patch, client.FieldOwner(FieldOwner))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fault.Wrap(err, "resize %s", w.describe(pod))
 }
 
 // DeleteSeen removes the object as it was seen: if anything of it has changed since, it

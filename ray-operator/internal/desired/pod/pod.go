@@ -111,6 +111,9 @@ func base(d *draft) {
 	pod.Name, pod.Namespace = naming.Pod(d.cluster.Name, d.cluster.UID, d.at), d.cluster.Namespace
 	pod.Labels = merged(pod.Labels, naming.PodLabels(d.cluster.Name, d.at))
 	pod.Annotations = merged(pod.Annotations, map[string]string{v1alpha1.AnnotationIntent: Intent(d.cluster, d.at.Group)})
+	if !d.isHead() {
+		pod.Annotations[v1alpha1.AnnotationShape] = Shape(d.cluster, d.at.Group)
+	}
 	pod.Annotations = merged(map[string]string{"kubectl.kubernetes.io/default-container": v1alpha1.ContainerRay}, pod.Annotations)
 	pod.OwnerReferences = []metav1.OwnerReference{
 		*metav1.NewControllerRef(d.cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster")),
