@@ -89,7 +89,7 @@ func eventually(t testing.TB, head Head, what string, condition func(context.Con
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, head.Within, true, func(ctx context.Context) (bool, error) {
 		err := condition(ctx)
-		if err == nil || ctx.Err() == nil { // at the end of the time there is nothing to be learnt
+		if last == nil || headclient.KindOf(err) != headclient.Timeout { // at the end of the time there is nothing to be learnt
 			last = err
 		}
 		return err == nil, nil
