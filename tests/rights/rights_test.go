@@ -65,11 +65,15 @@ func TestUsedAndGranted(t *testing.T) {
 
 func TestDifferencesAreTold(t *testing.T) {
 	pods, finalizers := right{"", "pods", "list"}, right{"heliostat.dev", "computeclusters/finalizers", "update"}
+	watch, get, create := right{"", "pods", "watch"}, right{"", "pods", "get"}, right{"", "pods", "create"}
 	for _, c := range []struct {
 		granted, used rights
 		want          string
 	}{
 		{rights{pods: true, finalizers: true}, rights{pods: true}, ""},
+		{rights{pods: true, watch: true, finalizers: true}, rights{watch: true}, ""},
+		{rights{pods: true, get: true, finalizers: true}, rights{pods: true}, "granted, but never used: core pods get"},
+		{rights{get: true, create: true, finalizers: true}, rights{create: true}, ""},
 		{rights{finalizers: true}, rights{pods: true}, "used, but not granted: core pods list"},
 		{rights{pods: true, finalizers: true}, rights{}, "granted, but never used: core pods list"},
 		{rights{finalizers: true}, rights{finalizers: true}, "used, though it is listed as one that is never: heliostat.dev computeclusters/finalizers update"},
