@@ -59,6 +59,19 @@ func TestHeadIsAskedAgainAndAgain(t *testing.T) {
 	})
 }
 
+// TestConnectionIsNotKeptForLong: thousands of heads that are asked now and then cost none.
+func TestConnectionIsNotKeptForLong(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1", worker(1, headclient.Idle))
+		b.Want(cluster, target(func(w *Target) { w.Every = time.Minute }))
+		b.pass(5 * time.Minute)
+		dialed, closed := head.count(func(s *scripted) int { return s.dialed }), head.count(func(s *scripted) int { return s.closed })
+		if dialed < 4 || dialed != closed {
+			t.Errorf("%d connections, %d closed", dialed, closed)
+		}
+	})
+}
+
 // TestWakesOnlyForNews: busy now and idle then is no news, nor is the same again.
 func TestWakesOnlyForNews(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
