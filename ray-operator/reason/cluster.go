@@ -32,11 +32,6 @@ var (
 		"the token in Secret %s is not the one that %d of %d pods were started with; Ray reads it only once",
 		"Delete the head pod when it suits you; head and workers start afresh with the new token", nil,
 	}
-	ClaimConflict = Reason{
-		"ClaimConflict", Warning, "A PersistentVolumeClaim of a slot's name belongs to someone else. It is never touched.",
-		"PersistentVolumeClaim %s exists and does not belong to this cluster",
-		"Delete or rename it, or rename the volumeClaimTemplate", nil,
-	}
 	PodsOutdated = Reason{
 		"PodsOutdated", Warning, "Pods run that were built from an earlier spec, and the upgrade strategy is OnDelete.",
 		"%d of %d pods were built from an earlier spec: %s",
@@ -56,7 +51,7 @@ var (
 
 func obstacles() Section {
 	return Section{"What keeps a cluster from being as it should", []Reason{
-		InvalidSpec, RecordDamaged, NameConflict, ClaimConflict, TokenSecretInvalid, TokenMissing, Terminating,
+		InvalidSpec, RecordDamaged, NameConflict, TokenSecretInvalid, TokenMissing, Terminating,
 		TokenChanged, HeadOutdated, PodsOutdated,
 	}}
 }
@@ -65,10 +60,6 @@ func obstacles() Section {
 var (
 	HeadMissing = Reason{
 		"HeadMissing", Progress, "The head pod has not been made yet.", "there is no head pod yet", "", nil,
-	}
-	HeadWaits = Reason{
-		"HeadWaits", Progress, "A new head is not made before something of the former one is gone.",
-		"the new head waits for %s", "", nil,
 	}
 	HeadStarting = Reason{
 		"HeadStarting", Progress, "The head pod is there and Ray does not answer yet.", "head pod %s is starting", "", nil,
@@ -112,7 +103,7 @@ var (
 
 func passing() Section {
 	return Section{"What is on its way by itself", []Reason{
-		HeadUnready, HeadMissing, HeadWaits, HeadStarting, Recreating, RollingOut, Resizing, WorkersStarting, Draining, Suspending, IdleSoon, IdleTold,
+		HeadUnready, HeadMissing, HeadStarting, Recreating, RollingOut, Resizing, WorkersStarting, Draining, Suspending, IdleSoon, IdleTold,
 	}}
 }
 
@@ -154,16 +145,16 @@ var (
 		"WorkerFailed", Warning, "A worker pod ended as a whole.", "worker pod %s failed (%s) and is replaced", "", nil,
 	}
 	NodeGoing = Reason{
-		"NodeGoing", Progress, "A node announces by a taint that it is about to go.",
-		"node %s is going (%s); its workers are replaced and drained", "", nil,
+		"NodeGoing", Progress, "A worker leaves a node that announces by a taint that it is about to go.",
+		"worker pod %s is drained and replaced: its node %s is going (taint %s)", "", nil,
 	}
 	Retired = Reason{
-		"Retired", Progress, "A worker begins a planned exit.", "worker pod %s is drained and then removed: %s", "", nil,
+		"Retired", Progress, "A worker begins a planned exit.", "worker pod %s is drained and then removed, as its annotation %s asks", "", nil,
 	}
 	HeadReplaced = Reason{"HeadReplaced", Fine, "A head was made for a new epoch.", "head pod %s was made for epoch %d", "", nil}
 	BudgetLifted = Reason{
 		"BudgetLifted", Progress, "The PodDisruptionBudget of the head is removed, because its node is going.",
-		"the budget of head pod %s is lifted: %s", "", nil,
+		"the budget of head pod %s is lifted, because its node %s is going: an eviction ends the Ray session", "", nil,
 	}
 	DeletedIdle = Reason{
 		"DeletedIdle", Warning, "The idle policy deleted the cluster.", "idle since %s; the idle policy deletes the cluster", "", nil,

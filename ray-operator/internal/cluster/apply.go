@@ -69,7 +69,7 @@ func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.ComputeCluster
 		return outcome
 	}
 	r.fill(ctx, plan, &outcome)
-	outcome.Err = errors.Join(outcome.Err, r.noteHead(ctx, cluster, seen, plan), r.leave(ctx, plan), r.grow(ctx, plan, &outcome), r.remove(ctx, plan, &outcome))
+	outcome.Err = errors.Join(outcome.Err, r.noteHead(ctx, cluster, seen, plan), r.leave(ctx, plan, &outcome), r.grow(ctx, plan, &outcome), r.remove(ctx, plan, &outcome))
 	return outcome
 }
 
@@ -119,6 +119,8 @@ func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeClust
 		at := len(acts) - len(plan.Fixtures) + i
 		if conflict, ok := fault.Finding(errs[at]); ok && optional(fixing.Kind) {
 			outcome.Conflict, errs[at] = &conflict, nil
+		} else if errs[at] == nil {
+			outcome.tell(fixing.Event)
 		}
 	}
 	return hash, errors.Join(errs...)
@@ -220,10 +222,19 @@ func (r *Reconciler) noteHead(ctx context.Context, cluster *v1alpha1.ComputeClus
 }
 
 // leave notes on workers that their planned exit begins.
-func (r *Reconciler) leave(ctx context.Context, plan Plan) error {
-	return summed(kube.Batches(len(plan.Exits), func(i int) error {
-		return r.Writer.Note(ctx, plan.Exits[i].Pod.Pod, v1alpha1.AnnotationDrain, plan.Exits[i].Exit.String())
-	}))
+func (r *Reconciler) leave(ctx context.Context, plan Plan, outcome *Outcome) error {
+	begun := make([]bool, len(plan.Exits))
+	errs := kube.Batches(len(plan.Exits), func(i int) error {
+		err := r.Writer.Note(ctx, plan.Exits[i].Pod.Pod, v1alpha1.AnnotationDrain, plan.Exits[i].Exit.String())
+		begun[i] = err == nil
+		return err
+	})
+	for i := range begun {
+		if begun[i] {
+			outcome.tell(plan.Exits[i].Event)
+		}
+	}
+	return summed(errs)
 }
 
 // grow gives workers more while they run, and notes that they have it.

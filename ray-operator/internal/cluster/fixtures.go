@@ -16,6 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -33,8 +34,8 @@ type fixture struct {
 	optional bool
 }
 
-// headService is the kind of the fixture that workers and people reach the head by.
-const headService = "Service"
+// budgetKind is the kind of the head's budget.
+const budgetKind = "PodDisruptionBudget"
 
 // fixtures in the order in which they are made. The policy is there before any pod.
 var fixtures = []fixture{
@@ -43,7 +44,7 @@ var fixtures = []fixture{
 		wanted: func(p *planner) client.Object { return orNothing(desired.NetworkPolicy(p.cluster, p.site)) },
 	},
 	{
-		kind: headService, name: naming.HeadService, empty: func() client.Object { return &corev1.Service{} },
+		kind: "Service", name: naming.HeadService, empty: func() client.Object { return &corev1.Service{} },
 		wanted: func(p *planner) client.Object { return desired.HeadService(p.cluster, p.Epoch) },
 	},
 	{
@@ -55,7 +56,7 @@ var fixtures = []fixture{
 		wanted: func(p *planner) client.Object { return orNothing(desired.Ingress(p.cluster)) }, optional: true,
 	},
 	{
-		kind: "PodDisruptionBudget", name: naming.HeadBudget, empty: func() client.Object { return &policyv1.PodDisruptionBudget{} },
+		kind: budgetKind, name: naming.HeadBudget, empty: func() client.Object { return &policyv1.PodDisruptionBudget{} },
 		wanted: (*planner).budget, optional: true,
 	},
 }
@@ -84,7 +85,7 @@ func (p *planner) fix() {
 		standing, wanted := p.seen.Fixtures[f.kind], f.wanted(p)
 		switch {
 		case wanted == nil && standing.Presence == Ours:
-			p.Fixtures = append(p.Fixtures, Fixing{Act: Remove, Kind: f.kind, Seen: standing.Object})
+			p.Fixtures = append(p.Fixtures, Fixing{Act: Remove, Kind: f.kind, Seen: standing.Object, Event: p.lifted(f.kind)})
 		case wanted == nil:
 		case standing.Presence == Foreign: // one that is not optional has stalled the cluster before
 			conflict := reason.NameConflict.Of(f.kind + " " + wanted.GetName())
@@ -149,7 +150,7 @@ func (p *planner) budget() client.Object {
 	if p.head != nil {
 		since = p.head.readySince()
 	}
-	there := p.seen.Fixtures["PodDisruptionBudget"].Presence == Ours
+	there := p.seen.Fixtures[budgetKind].Presence == Ours
 	switch {
 	case p.Suspended, since.IsZero() && !there, p.headMustGo():
 		return nil
@@ -159,6 +160,15 @@ func (p *planner) budget() client.Object {
 		return nil
 	}
 	return desired.HeadBudget(p.cluster)
+}
+
+// lifted is what to tell when the budget goes because its head must be free to go.
+func (p *planner) lifted(kind string) *telemetry.Event {
+	if kind != budgetKind || p.Suspended || !p.headMustGo() {
+		return nil
+	}
+	node := p.head.Spec.NodeName
+	return &telemetry.Event{Finding: reason.BudgetLifted.Of(p.head.Name, node), Action: "Drain", Warning: true}
 }
 
 // headDrain is how long a head may stay on a node that was cordoned, before its budget

@@ -83,6 +83,8 @@ type Fixing struct {
 	Kind string
 	// Wanted is nil where it is removed, Seen where it is made.
 	Wanted, Seen client.Object
+	// Event is told once it was done, if not nil.
+	Event *telemetry.Event
 }
 
 // Filling is the pods to create in a group, with the claims that they need.
@@ -96,6 +98,8 @@ type Filling struct {
 type Leave struct {
 	Pod  Pod
 	Exit Exit
+	// Event is told once it has begun, if not nil.
+	Event *telemetry.Event
 }
 
 // Removal is a pod to delete.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,7 +104,7 @@ func (t *teller) examine() {
 		}
 	}
 	for _, p := range t.seen.Pods {
-		if p.leaving() { // says something only where a pod is stuck
+		if p.leaving() {
 			look(p)
 		}
 	}
@@ -165,9 +166,12 @@ func (t *teller) group(group *v1alpha1.WorkerGroup, counts v1alpha1.GroupStatus)
 		return reason.Draining.Of(counts.Draining, group.Name), true
 	case group.Suspend && !t.plan.Suspended:
 		return reason.GroupSuspended.Of(), true
-	default:
-		return diagnose.Group(group.Name, int(counts.Desired), t.findings[group.Name])
 	}
+	findings := t.findings[group.Name]
+	if complete { // what goes, or went, is told of only where it hangs
+		findings = slices.DeleteFunc(slices.Clone(findings), func(f reason.Finding) bool { return f.Code != reason.Terminating.Code })
+	}
+	return diagnose.Group(group.Name, int(counts.Desired), findings)
 }
 
 // total sums what the wanted pods ask for.

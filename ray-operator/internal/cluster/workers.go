@@ -342,9 +342,22 @@ func (p *planner) exit(worker Pod, why string) {
 	}
 	since := p.now.UTC().Truncate(time.Second)
 	exit := Exit{Version: exitVersion, Since: since, Until: since.Add(time.Duration(seconds) * time.Second), Why: why}
-	p.Exits = append(p.Exits, Leave{Pod: worker, Exit: exit})
+	p.Exits = append(p.Exits, Leave{Pod: worker, Exit: exit, Event: p.farewell(worker, why)})
 	p.Ask.drain(worker.UID, exit.Until)
 	p.wakeIn(exit.Until.Sub(p.now))
+}
+
+// farewell is what to tell of a worker's exit, where it is not a step towards the spec.
+func (p *planner) farewell(worker Pod, why string) *telemetry.Event {
+	switch why {
+	case exitNode:
+		node := worker.Spec.NodeName
+		return &telemetry.Event{Finding: reason.NodeGoing.Of(worker.Name, node, p.seen.Nodes[node].Going), Action: "Drain"}
+	case exitRetired:
+		return &telemetry.Event{Finding: reason.Retired.Of(worker.Name, v1alpha1.AnnotationRetire), Action: "Drain"}
+	default:
+		return nil
+	}
 }
 
 // defaultDrain in seconds is for a worker whose group is gone from the spec.
