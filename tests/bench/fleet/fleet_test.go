@@ -53,7 +53,7 @@ func judge(t *testing.T, s Sample) {
 		"pods made per cluster":     {float64(s.Calls.Writes["create pods"]) / float64(s.Clusters), podsInCluster, podsInCluster},
 		"Services made per cluster": {float64(s.Calls.Writes["create services"]) / float64(s.Clusters), 1, 2},
 		"calls per cluster":         {s.calls(), needed, most},
-		"calls for one more worker": {float64(sum(s.Growth.Writes)) / float64(s.Grown), 2, grown},
+		"calls for one more worker": {s.growth(), 2, grown},
 		"seconds until all ready":   {s.Times.AllReady, 0.2, 120},
 		"seconds until ready, p95":  {s.Times.P95, s.Times.P50, s.Times.AllReady},
 		"CPU per cluster in ms":     {s.CPU, 0.5, 500},
@@ -67,7 +67,7 @@ func judge(t *testing.T, s Sample) {
 	case s.Contender == Floor:
 	case s.Restart == nil:
 		t.Error("the operator was not restarted")
-	case sum(s.Restart.Calls.Writes) > 0:
+	case sum(s.Restart.Calls.Writes) > s.Restart.Calls.Writes[budgets]: // which may just be due
 		t.Errorf("the operator, restarted over a fleet that was ready, wrote: %s", per(s.Restart.Calls.Writes, 1))
 	}
 }
@@ -167,7 +167,7 @@ func TestPage(t *testing.T) {
 		"| memory, resident | 0 MiB | 0 MiB |  | ≤ 80 MiB |\n",
 		"| restart over all, until calm |  | 2.0 s |  | 3 s |\n",
 		"the operator's CPU changes by +0 %",
-		"- per cluster: none\n",
+		"- per cluster: none\n- in the minute after: none\n",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)

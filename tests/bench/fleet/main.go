@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -28,6 +29,7 @@ import (
 // options are what one can ask for.
 type options struct {
 	clusters, rounds    int
+	settle              time.Duration
 	contenders, layouts []string
 	kubernetes, out     string
 	// state is where programs and what was measured are kept between runs.
@@ -39,6 +41,7 @@ func main() {
 	o := options{state: filepath.Join(".state", "bench-fleet")}
 	flag.IntVar(&o.clusters, "n", 500, "how many clusters, each of a head and three workers")
 	flag.IntVar(&o.rounds, "rounds", 3, "how often each contender is measured in each layout")
+	flag.DurationVar(&o.settle, "settle", 75*time.Second, "how long a fleet is left alone once it is ready, before it grows and the operator is restarted")
 	flag.StringVar(&o.kubernetes, "kubernetes", "", "directory of Kubernetes' programs, as bin/localkube build prints it")
 	flag.StringVar(&o.out, "out", "docs/results", "directory for the results")
 	flag.BoolVar(&o.profile, "profile", false, "instead, run the operator once under profilers; writes to .state/bench-fleet/profile")
@@ -108,7 +111,7 @@ func prepare(ctx context.Context, o options) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for programs: %w", err)
 	}
-	b := &bench{clusters: o.clusters, kubernetes: o.kubernetes, built: built, mould: filepath.Join(built, "mould.json"), scratch: scratch()}
+	b := &bench{clusters: o.clusters, settle: o.settle, kubernetes: o.kubernetes, built: built, mould: filepath.Join(built, "mould.json"), scratch: scratch()}
 	if b.chart, err = readChart(ctx, root); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // Sample is what one contender showed on a Kubernetes of its own.
@@ -29,11 +31,13 @@ type Sample struct {
 	Calls Calls `json:"calls"`
 	// Passes is how often an operator looked at each cluster in that time, on average.
 	Passes float64 `json:"passes,omitempty"`
-	// Memory is in MiB, when calm again.
+	// Later are the calls of the whole fleet in the time after that, until it has been ready
+	// for a while; Memory is in MiB, and then. Layout One ends before.
+	Later  Calls  `json:"later"`
 	Memory Memory `json:"memory"`
 	// Growth are the calls for one more worker in each of Grown clusters.
 	Growth Calls `json:"growth"`
-	Grown  int   `json:"grown"`
+	Grown  int   `json:"grown,omitempty"`
 	// Restart is absent where the contender is not restarted.
 	Restart *Restart `json:"restart,omitempty"`
 }
@@ -51,7 +55,9 @@ type Restart struct {
 // bench is what all runs share.
 type bench struct {
 	clusters int
-	chart    chart
+	// settle is how long a fleet is left alone once it is ready.
+	settle time.Duration
+	chart  chart
 	// kubernetes is the directory of Kubernetes' programs; built is that of ours.
 	kubernetes, built string
 	// mould is the file that the floor reads.
@@ -151,7 +157,7 @@ const grown = 10
 
 // measure runs one contender.
 func (b *bench) measure(ctx context.Context, name, layout string) (Sample, error) {
-	s := Sample{Contender: name, Layout: layout, Clusters: b.clusters, Grown: min(grown, b.clusters)}
+	s := Sample{Contender: name, Layout: layout, Clusters: b.clusters}
 	err := b.on(ctx, func(ctx context.Context, cp *controlPlane, kubeconfig string) error {
 		f := newFleet(cp, layout, b.clusters)
 		if err := cp.prepare(ctx, namespaces(layout, b.clusters)); err != nil {
@@ -166,6 +172,12 @@ func (b *bench) measure(ctx context.Context, name, layout string) (Sample, error
 		}
 		if err := s.fill(ctx, f, c); err != nil {
 			return fmt.Errorf("%w: the log of %s ends with:\n%s", err, c.name, c.tail())
+		}
+		if layout == One {
+			return c.stop(syscall.SIGTERM) // all else would be as it is in the other layout
+		}
+		if err := s.last(ctx, f, c, b.settle); err != nil {
+			return err
 		}
 		if err := s.grow(ctx, f, c); err != nil {
 			return err
@@ -200,7 +212,31 @@ func (s *Sample) fill(ctx context.Context, f *fleet, c *contender) error {
 	}
 	s.CPU, s.ServerCPU = ms(now.cpu-before.cpu)/float64(s.Clusters), ms(now.server-before.server)/float64(s.Clusters)
 	s.Passes = (now.passes - before.passes) / float64(s.Clusters)
-	if s.Calls, err = f.audit.since(before.log); err != nil {
+	s.Calls, err = f.audit.since(before.log)
+	return err
+}
+
+// last leaves the fleet alone for a while: some of what an operator does is due only once
+// a cluster has been at work for some time.
+func (s *Sample) last(ctx context.Context, f *fleet, c *contender, settle time.Duration) error {
+	from, err := f.audit.now()
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	err = live.Until(ctx, limit, "the fleet to settle", func(context.Context) error {
+		if spent := time.Since(begin); spent < settle {
+			return fmt.Errorf("%v have passed", spent)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := c.untilCalm(ctx); err != nil {
+		return err
+	}
+	if s.Later, err = f.audit.since(from); err != nil {
 		return err
 	}
 	s.Memory, err = c.memory()
@@ -213,6 +249,7 @@ func (s *Sample) grow(ctx context.Context, f *fleet, c *contender) error {
 	if err != nil {
 		return err
 	}
+	s.Grown = min(grown, s.Clusters)
 	if err := f.grow(ctx, f.names[:s.Grown]); err != nil {
 		return err
 	}

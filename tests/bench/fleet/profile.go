@@ -47,6 +47,9 @@ func (b *bench) profile(ctx context.Context, dir string) error {
 		if err := s.fill(ctx, f, c); err != nil {
 			return err
 		}
+		if s.Memory, err = c.memory(); err != nil {
+			return err
+		}
 		fmt.Printf("under profilers, in a profile of %d s: %s\n", seconds, s.line())
 		for _, err := range []error{<-taken, fetch.save(ctx, "allocs", "allocs"), fetch.save(ctx, "heap?gc=1", "heap"), c.stop(syscall.SIGTERM)} {
 			if err != nil {
