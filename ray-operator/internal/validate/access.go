@@ -63,14 +63,16 @@ var accessRules = []Rule{
 		ID: "own-label", Field: "spec.podDefaults.labels, spec.head.service.labels", By: Expression,
 		Refused: "the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own", Remedy: chooseOther,
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
-			withLabels(c, func(path *field.Path, labels map[string]string) { keys(bad, path, labels, isOwnLabel) })
+			withLabels(c, func(path *field.Path, labels map[string]string) { keys(bad, path, "", labels, isOwnLabel) })
 		},
 	},
 	{
 		ID: "own-annotation", Field: "spec.podDefaults.annotations, spec.head.service.annotations", By: Expression,
 		Refused: "the prefix heliostat.dev is the operator's own", Remedy: chooseOther,
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
-			withAnnotations(c, func(path *field.Path, annotations map[string]string) { keys(bad, path, annotations, isOwnAnnotation) })
+			withAnnotations(c, func(path *field.Path, annotations map[string]string) {
+				keys(bad, path, "", annotations, isOwnAnnotation)
+			})
 		},
 	},
 	{
@@ -79,7 +81,7 @@ var accessRules = []Rule{
 		Holds: "[object.spec.?podDefaults.?labels, object.spec.?podDefaults.?nodeSelector, object.spec.?head.?service.?labels].all(o, " +
 			fmt.Sprintf(goodLabels, "o.orValue({})") + ")",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
-			check := func(path *field.Path, labels map[string]string) { keys(bad, path, labels, badLabels(labels)) }
+			check := func(path *field.Path, labels map[string]string) { keys(bad, path, "", labels, badLabels(labels)) }
 			withLabels(c, check)
 			if d := c.Spec.PodDefaults; d != nil {
 				check(field.NewPath("spec", "podDefaults", "nodeSelector"), d.NodeSelector)
@@ -92,7 +94,7 @@ var accessRules = []Rule{
 		Holds: "[object.spec.?podDefaults.?annotations, object.spec.?head.?service.?annotations].all(o, " +
 			fmt.Sprintf(goodAnnotations, "o.orValue({})") + ")",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
-			withAnnotations(c, func(path *field.Path, annotations map[string]string) { keys(bad, path, annotations, badAnnotation) })
+			withAnnotations(c, func(path *field.Path, annotations map[string]string) { keys(bad, path, "", annotations, badAnnotation) })
 		},
 	},
 	{
@@ -101,7 +103,7 @@ var accessRules = []Rule{
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			objectNames(c, func(path *field.Path, name string) {
 				if name != "" && !isObjectName(name) {
-					bad(path, name)
+					bad.at(path, name)
 				}
 			})
 		},
@@ -112,7 +114,7 @@ var accessRules = []Rule{
 		Holds: "object.spec.?podDefaults.?imagePullSecrets.orValue([]).all(s, s.?name.orValue('') != '')",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if d := c.Spec.PodDefaults; d != nil {
-				each(bad, field.NewPath("spec", "podDefaults", "imagePullSecrets"), d.ImagePullSecrets,
+				each(bad, nil, "spec.podDefaults.imagePullSecrets", d.ImagePullSecrets,
 					func(s *corev1.LocalObjectReference) bool { return s.Name == "" })
 			}
 		},
@@ -123,13 +125,13 @@ var accessRules = []Rule{
 		Holds: "object.spec.?podDefaults.?env.orValue([]).all(e, !(e.name in " + list(ownVariables) + "))",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if d := c.Spec.PodDefaults; d != nil {
-				each(bad, field.NewPath("spec", "podDefaults", "env"), d.Env, isOwnVariable)
+				each(bad, nil, "spec.podDefaults.env", d.Env, isOwnVariable)
 			}
 		},
 	},
 	{
 		ID: "duplicate", Field: "any list whose entries have names", By: Schema, Says: "Duplicate value",
-		Refused: "two entries have the same name", Remedy: "rename or remove one", cluster: duplicates, node: templateDuplicates,
+		Refused: "two entries have the same name", Remedy: "rename or remove one", cluster: duplicates, inner: templateDuplicates,
 	},
 	{
 		ID: "port-name", Field: "spec.head.service.ports[*].name", By: Schema, Says: "should match",
@@ -151,7 +153,7 @@ var accessRules = []Rule{
 		Refused: "two ports have the same number", Remedy: "choose another number for one of them",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if s := c.Spec.Head.Service; s != nil {
-				twice(bad, field.NewPath("spec", "head", "service", "ports"), s.Ports, func(p *v1alpha1.ServicePort) string { return fmt.Sprint(p.Port) })
+				twice(bad, nil, "spec.head.service.ports", s.Ports, func(p *v1alpha1.ServicePort) string { return fmt.Sprint(p.Port) })
 			}
 		},
 	},
@@ -170,7 +172,7 @@ var accessRules = []Rule{
 		Refused: "head.ingress opens the dashboard, which runs code for whoever reaches it", Remedy: "set authentication.mode to Token, or leave the ingress out",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if c.Spec.Head.Ingress != nil && c.Spec.Authentication != nil && c.Spec.Authentication.Mode == v1alpha1.AuthenticationDisabled {
-				bad(field.NewPath("spec", "head", "ingress"), nil)
+				bad.at(field.NewPath("spec", "head", "ingress"), nil)
 			}
 		},
 	},
@@ -179,7 +181,7 @@ var accessRules = []Rule{
 		Refused: "secretName has no meaning with mode Disabled", Remedy: "leave one of the two out",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if a := c.Spec.Authentication; a != nil && a.Mode == v1alpha1.AuthenticationDisabled && a.SecretName != "" {
-				bad(field.NewPath("spec", "authentication", "secretName"), a.SecretName)
+				bad.at(field.NewPath("spec", "authentication", "secretName"), a.SecretName)
 			}
 		},
 	},
@@ -188,7 +190,7 @@ var accessRules = []Rule{
 		Refused: "allowFrom and allowTo have no meaning with isolation Disabled", Remedy: "leave one of the two out",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if n := c.Spec.Network; n != nil && n.Isolation == v1alpha1.IsolationDisabled && len(n.AllowFrom)+len(n.AllowTo) > 0 {
-				bad(field.NewPath("spec", "network"), nil)
+				bad.at(field.NewPath("spec", "network"), nil)
 			}
 		},
 	},
@@ -217,7 +219,7 @@ var accessRules = []Rule{
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if c.Spec.Network != nil {
 				for i := range c.Spec.Network.AllowTo {
-					each(bad, field.NewPath("spec", "network", "allowTo").Index(i).Child("ports"), c.Spec.Network.AllowTo[i].Ports, badPolicyPort)
+					each(bad, field.NewPath("spec", "network", "allowTo").Index(i), "ports", c.Spec.Network.AllowTo[i].Ports, badPolicyPort)
 				}
 			}
 		},
@@ -237,7 +239,7 @@ func headPortNumbers() []int32 {
 func servicePorts(wrong func(*v1alpha1.ServicePort) bool) func(*v1alpha1.ComputeCluster, report) {
 	return func(c *v1alpha1.ComputeCluster, bad report) {
 		if s := c.Spec.Head.Service; s != nil {
-			each(bad, field.NewPath("spec", "head", "service", "ports"), s.Ports, wrong)
+			each(bad, nil, "spec.head.service.ports", s.Ports, wrong)
 		}
 	}
 }
@@ -245,7 +247,7 @@ func servicePorts(wrong func(*v1alpha1.ServicePort) bool) func(*v1alpha1.Compute
 func ingress(child string, wrong func(*v1alpha1.IngressSpec) bool) func(*v1alpha1.ComputeCluster, report) {
 	return func(c *v1alpha1.ComputeCluster, bad report) {
 		if g := c.Spec.Head.Ingress; g != nil && wrong(g) {
-			bad(field.NewPath("spec", "head", "ingress", child), nil)
+			bad.at(field.NewPath("spec", "head", "ingress", child), nil)
 		}
 	}
 }
@@ -263,10 +265,10 @@ func peers(wrong func(*networkingv1.NetworkPolicyPeer) bool) func(*v1alpha1.Comp
 		}
 		at := field.NewPath("spec", "network")
 		for i := range c.Spec.Network.AllowFrom {
-			each(bad, at.Child("allowFrom").Index(i).Child("from"), c.Spec.Network.AllowFrom[i].From, wrong)
+			each(bad, at.Child("allowFrom").Index(i), "from", c.Spec.Network.AllowFrom[i].From, wrong)
 		}
 		for i := range c.Spec.Network.AllowTo {
-			each(bad, at.Child("allowTo").Index(i).Child("to"), c.Spec.Network.AllowTo[i].To, wrong)
+			each(bad, at.Child("allowTo").Index(i), "to", c.Spec.Network.AllowTo[i].To, wrong)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ var claimModes = []corev1.PersistentVolumeAccessMode{
 
 func claims(wrong func(n *node, claim *corev1.PersistentVolumeClaim) bool) func(*node, report) {
 	return func(n *node, bad report) {
-		each(bad, n.claimPath(), n.group.VolumeClaimTemplates, func(c *corev1.PersistentVolumeClaim) bool { return wrong(n, c) })
+		each(bad, n.claimPath(), "", n.group.VolumeClaimTemplates, func(c *corev1.PersistentVolumeClaim) bool { return wrong(n, c) })
 	}
 }
 
@@ -35,7 +36,7 @@ var claimRules = []Rule{
 		Refused: "two claims have the same name", Remedy: "rename one",
 		Holds: "n.claims.all(c, n.claims.exists_one(d, d.?metadata.?name.orValue('') == c.?metadata.?name.orValue('')))",
 		group: func(n *node, bad report) {
-			twice(bad, n.claimPath(), n.group.VolumeClaimTemplates, func(c *corev1.PersistentVolumeClaim) string { return c.Name })
+			twice(bad, n.claimPath(), "", n.group.VolumeClaimTemplates, func(c *corev1.PersistentVolumeClaim) string { return c.Name })
 		},
 	},
 	{
@@ -77,6 +78,17 @@ var claimRules = []Rule{
 		group: claims(func(_ *node, c *corev1.PersistentVolumeClaim) bool {
 			return anyKey(c.Labels, isOwnLabel) || anyKey(c.Labels, badLabels(c.Labels)) ||
 				anyKey(c.Annotations, isOwnAnnotation) || anyKey(c.Annotations, badAnnotation)
+		}),
+	},
+	{
+		ID: "claim-extra", Field: "GROUP.volumeClaimTemplates[*]", By: Policy,
+		Refused: "of a claim only its name, labels, annotations and spec are taken over, and its source lies in the same namespace", Remedy: "remove the rest",
+		Holds: "n.claims.all(c, !['generateName', 'namespace', 'finalizers', 'ownerReferences'].exists(f, f in c.?metadata.orValue({})) && " +
+			"size(c.?status.orValue({})) == 0 && !c.?spec.?dataSourceRef.?namespace.hasValue())",
+		group: claims(func(_ *node, c *corev1.PersistentVolumeClaim) bool {
+			elsewhere := c.Spec.DataSourceRef != nil && c.Spec.DataSourceRef.Namespace != nil
+			return elsewhere || c.GenerateName+c.Namespace != "" || len(c.Finalizers)+len(c.OwnerReferences) > 0 ||
+				!reflect.DeepEqual(c.Status, corev1.PersistentVolumeClaimStatus{})
 		}),
 	},
 }

@@ -31,7 +31,7 @@ var clusterRules = []Rule{
 		Remedy:  "choose a shorter or simpler name",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if !label.MatchString(c.Name) || len(c.Name) > naming.MaxCluster {
-				bad(field.NewPath("metadata", "name"), c.Name)
+				bad.at(field.NewPath("metadata", "name"), c.Name)
 			}
 		},
 	},
@@ -57,7 +57,7 @@ var clusterRules = []Rule{
 		Refused: "rayVersion must be a Ray release from 2.52.0 to 2.60.x", Remedy: `give one such as "2.60.0"`,
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if !rayVersion.MatchString(c.Spec.RayVersion) {
-				bad(field.NewPath("spec", "rayVersion"), c.Spec.RayVersion)
+				bad.at(field.NewPath("spec", "rayVersion"), c.Spec.RayVersion)
 			}
 		},
 	},
@@ -66,7 +66,7 @@ var clusterRules = []Rule{
 		Refused: "managedBy must be a domain, '/', and a name", Remedy: `give one such as "kueue.x-k8s.io/multikueue"`,
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if !manager.MatchString(managedBy(c)) {
-				bad(field.NewPath("spec", "managedBy"), c.Spec.ManagedBy)
+				bad.at(field.NewPath("spec", "managedBy"), c.Spec.ManagedBy)
 			}
 		},
 	},
@@ -75,7 +75,7 @@ var clusterRules = []Rule{
 		Refused: "managedBy cannot be changed", Remedy: "make a new cluster",
 		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
 			if managedBy(before) != managedBy(after) {
-				bad(field.NewPath("spec", "managedBy"), after.Spec.ManagedBy)
+				bad.at(field.NewPath("spec", "managedBy"), after.Spec.ManagedBy)
 			}
 		},
 	},
@@ -84,7 +84,7 @@ var clusterRules = []Rule{
 		Refused: "rolling belongs to type RollingWorkers", Remedy: "set that type or leave rolling out",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if u := c.Spec.UpgradeStrategy; u != nil && u.Rolling != nil && u.Type != v1alpha1.UpgradeRollingWorkers {
-				bad(field.NewPath("spec", "upgradeStrategy", "rolling"), nil)
+				bad.at(field.NewPath("spec", "upgradeStrategy", "rolling"), nil)
 			}
 		},
 	},
@@ -93,7 +93,7 @@ var clusterRules = []Rule{
 		Refused: "with maxUnavailable and maxSurge both 0 no worker could ever be replaced", Remedy: "set one of them above 0",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if u := c.Spec.UpgradeStrategy; u != nil && u.Rolling != nil && u.Rolling.MaxUnavailable <= 0 && u.Rolling.MaxSurge <= 0 {
-				bad(field.NewPath("spec", "upgradeStrategy", "rolling"), nil)
+				bad.at(field.NewPath("spec", "upgradeStrategy", "rolling"), nil)
 			}
 		},
 	},

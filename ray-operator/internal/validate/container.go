@@ -42,7 +42,7 @@ func inAll(wrong func(r *corev1.ResourceRequirements) bool) func(*node, report) 
 	return func(n *node, bad report) {
 		n.containers(func(path *field.Path, c *corev1.Container) {
 			if wrong(&c.Resources) {
-				bad(path.Child("resources"), nil)
+				bad.at(path.Child("resources"), nil)
 			}
 		})
 	}
@@ -71,9 +71,9 @@ var containerRules = []Rule{
 		ID: "ray-command", Field: "NODE.template.spec.containers[ray].command", By: Policy,
 		Refused: "the operator starts Ray", Remedy: "pass options by rayStartParams, and do what must come before in an init container",
 		Holds: "size(n.ray.?command.orValue([])) + size(n.ray.?args.orValue([])) == 0",
-		node: inRay(func(n *node, bad report) {
+		inner: inRay(func(n *node, bad report) {
 			if len(n.ray.Command)+len(n.ray.Args) > 0 {
-				bad(n.rayPath.Child("command"), nil)
+				bad.at(n.rayPath.Child("command"), nil)
 			}
 		}),
 	},
@@ -81,14 +81,14 @@ var containerRules = []Rule{
 		ID: "ray-variable", Field: "NODE.template.spec.containers[ray].env", By: Policy,
 		Refused: "the operator sets " + strings.Join(ownVariables, ", "), Remedy: "leave them out",
 		Holds: "n.ray.?env.orValue([]).all(e, !(e.name in " + list(ownVariables) + "))",
-		node:  inRay(func(n *node, bad report) { each(bad, n.rayPath.Child("env"), n.ray.Env, isOwnVariable) }),
+		inner: inRay(func(n *node, bad report) { each(bad, n.rayPath, "env", n.ray.Env, isOwnVariable) }),
 	},
 	{
 		ID: "ray-port-name", Field: "NODE.template.spec.containers[ray].ports", By: Policy,
 		Refused: "the names gcs, dashboard, client, metrics and serve stand for Ray's ports 6379, 8265, 10001, 8080 and 8000", Remedy: "choose another name",
 		Holds: "n.ray.?ports.orValue([]).all(p, !(p.?name.orValue('') in " + portMap() + ") || " + portMap() + "[p.name] == p.containerPort)",
-		node: inRay(func(n *node, bad report) {
-			each(bad, n.rayPath.Child("ports"), n.ray.Ports, func(p *corev1.ContainerPort) bool {
+		inner: inRay(func(n *node, bad report) {
+			each(bad, n.rayPath, "ports", n.ray.Ports, func(p *corev1.ContainerPort) bool {
 				ours, number := pod.PortNumber(p.Name)
 				return ours && number != p.ContainerPort
 			})
@@ -98,8 +98,8 @@ var containerRules = []Rule{
 		ID: "ray-mount", Field: "NODE.template.spec.containers[ray].volumeMounts", By: Policy,
 		Refused: "the operator mounts its volumes at /dev/shm and below /var/run/secrets/heliostat.dev", Remedy: "choose another path",
 		Holds: fmt.Sprintf("n.ray.?volumeMounts.orValue([]).all(m, !m.mountPath.matches('%s') && !m.mountPath.matches('%s'))", mounts[0], mounts[1]),
-		node: inRay(func(n *node, bad report) {
-			each(bad, n.rayPath.Child("volumeMounts"), n.ray.VolumeMounts, func(m *corev1.VolumeMount) bool {
+		inner: inRay(func(n *node, bad report) {
+			each(bad, n.rayPath, "volumeMounts", n.ray.VolumeMounts, func(m *corev1.VolumeMount) bool {
 				return slices.ContainsFunc(mounts, func(own *regexp.Regexp) bool { return own.MatchString(m.MountPath) })
 			})
 		}),
@@ -108,9 +108,9 @@ var containerRules = []Rule{
 		ID: "ray-size-twice", Field: "NODE.size", By: Policy,
 		Refused: "the template's ray container has resources of its own", Remedy: "keep one of the two",
 		Holds: "size(n.spec.?size.orValue({})) == 0 || size(n.ray.?resources.?limits.orValue({})) + size(n.ray.?resources.?requests.orValue({})) == 0",
-		node: inRay(func(n *node, bad report) {
+		inner: inRay(func(n *node, bad report) {
 			if len(n.spec.Size) > 0 && len(n.ray.Resources.Limits)+len(n.ray.Resources.Requests) > 0 {
-				bad(n.path.Child("size"), nil)
+				bad.at(n.path.Child("size"), nil)
 			}
 		}),
 	},
@@ -119,9 +119,9 @@ var containerRules = []Rule{
 		Refused: "Ray does not start with so little memory", Remedy: "give a head 768Mi or more and a worker 512Mi or more",
 		Holds: "[n.ray.?resources.?limits.?memory.or(n.ray.?resources.?requests.?memory)].all(m, !m.hasValue() || " +
 			"!quantity(string(m.value())).isLessThan(quantity(n.head ? '768Mi' : '512Mi')))",
-		node: inRay(func(n *node, bad report) {
+		inner: inRay(func(n *node, bad report) {
 			if memory, given := n.memory(); given && memory.Cmp(n.leastMemory()) < 0 {
-				bad(n.rayPath.Child("resources"), memory.String())
+				bad.at(n.rayPath.Child("resources"), memory.String())
 			}
 		}),
 	},
@@ -129,7 +129,7 @@ var containerRules = []Rule{
 		ID: "container-negative", Field: "NODE.template.spec.containers[*].resources", By: Policy,
 		Refused: "a container cannot ask for less than nothing", Remedy: "give 0 or more",
 		Holds: "n.needs.all(r, r.requests.all(k, sign(quantity(string(r.requests[k]))) >= 0) && r.limits.all(k, sign(quantity(string(r.limits[k]))) >= 0))",
-		node: inAll(func(r *corev1.ResourceRequirements) bool {
+		inner: inAll(func(r *corev1.ResourceRequirements) bool {
 			negative := func(_ string, quantity resource.Quantity) bool { return quantity.Sign() < 0 }
 			return anyOf(r.Requests, negative) || anyOf(r.Limits, negative)
 		}),
@@ -138,7 +138,7 @@ var containerRules = []Rule{
 		ID: "container-request", Field: "NODE.template.spec.containers[*].resources", By: Policy,
 		Refused: "a request is above its limit", Remedy: "raise the limit or lower the request",
 		Holds: "n.needs.all(r, r.requests.all(k, k.contains('/') || !(k in r.limits) || !quantity(string(r.requests[k])).isGreaterThan(quantity(string(r.limits[k])))))",
-		node: inAll(func(r *corev1.ResourceRequirements) bool {
+		inner: inAll(func(r *corev1.ResourceRequirements) bool {
 			return anyOf(r.Requests, func(name string, quantity resource.Quantity) bool {
 				limit, limited := r.Limits[corev1.ResourceName(name)]
 				return !isDevice(name) && limited && quantity.Cmp(limit) > 0
@@ -150,7 +150,7 @@ var containerRules = []Rule{
 		Refused: "a device cannot be split, and its request and limit must be the same", Remedy: "give a whole number as the limit and leave the request out",
 		Holds: "n.needs.all(r, r.limits.all(k, !k.contains('/') || quantity(string(r.limits[k])).isInteger()) && " +
 			"r.requests.all(k, !k.contains('/') || (k in r.limits && quantity(string(r.requests[k])).compareTo(quantity(string(r.limits[k]))) == 0)))",
-		node: inAll(func(r *corev1.ResourceRequirements) bool {
+		inner: inAll(func(r *corev1.ResourceRequirements) bool {
 			split := anyOf(r.Limits, func(name string, quantity resource.Quantity) bool { return isDevice(name) && !whole(quantity) })
 			return split || anyOf(r.Requests, func(name string, quantity resource.Quantity) bool {
 				limit, limited := r.Limits[corev1.ResourceName(name)]
@@ -162,7 +162,7 @@ var containerRules = []Rule{
 		ID: "container-ray-port", Field: "NODE.template.spec.containers[*].ports", By: Policy,
 		Refused: "Ray listens on this port of the pod", Remedy: "have the other container listen on another one",
 		Holds: "n.running.all(c, c.name == 'ray' || c.?ports.orValue([]).all(p, p.?protocol.orValue('TCP') != 'TCP' || !(p.containerPort in n.ports)))",
-		node: func(n *node, bad report) {
+		inner: func(n *node, bad report) {
 			ours, worker := RayPorts()
 			if n.group != nil {
 				ours = worker
@@ -171,7 +171,7 @@ var containerRules = []Rule{
 				if c == n.ray {
 					return
 				}
-				each(bad, path.Child("ports"), c.Ports, func(p *corev1.ContainerPort) bool {
+				each(bad, path, "ports", c.Ports, func(p *corev1.ContainerPort) bool {
 					return protocol(p) == corev1.ProtocolTCP && slices.Contains(ours, p.ContainerPort)
 				})
 			})
@@ -183,15 +183,15 @@ var containerRules = []Rule{
 		Holds: "n.running.all(c, n.running.all(d, c.name == d.name || c.?ports.orValue([]).all(p, !d.?ports.orValue([]).exists(q, " +
 			"p.?protocol.orValue('TCP') == q.?protocol.orValue('TCP') && (p.containerPort == q.containerPort || " +
 			"(p.?hostPort.orValue(0) != 0 && p.?hostPort.orValue(0) == q.?hostPort.orValue(0)))))))",
-		node: portClashes,
+		inner: portClashes,
 	},
 	{
 		ID: "container-host-port", Field: "NODE.template.spec.containers[*].ports", By: Policy,
 		Refused: "on the host's network a hostPort must be the containerPort", Remedy: "leave hostPort out",
 		Holds: "!n.pod.?hostNetwork.orValue(false) || (n.containers + n.inits).all(c, c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0 || p.hostPort == p.containerPort))",
-		node: func(n *node, bad report) {
+		inner: func(n *node, bad report) {
 			n.containers(func(path *field.Path, c *corev1.Container) {
-				each(bad, path.Child("ports"), c.Ports, func(p *corev1.ContainerPort) bool {
+				each(bad, path, "ports", c.Ports, func(p *corev1.ContainerPort) bool {
 					return n.pod.HostNetwork && p.HostPort != 0 && p.HostPort != p.ContainerPort
 				})
 			})
@@ -233,7 +233,7 @@ func portClashes(n *node, bad report) {
 			if c.Name == d.Name {
 				return
 			}
-			each(bad, path.Child("ports"), c.Ports, func(p *corev1.ContainerPort) bool {
+			each(bad, path, "ports", c.Ports, func(p *corev1.ContainerPort) bool {
 				return slices.ContainsFunc(d.Ports, func(q corev1.ContainerPort) bool { return clash(p, &q) })
 			})
 		})

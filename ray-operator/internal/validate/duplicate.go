@@ -13,16 +13,16 @@ import (
 // entries have one.
 func duplicates(c *v1alpha1.ComputeCluster, bad report) {
 	spec := field.NewPath("spec")
-	twice(bad, spec.Child("workerGroups"), c.Spec.WorkerGroups, func(g *v1alpha1.WorkerGroup) string { return g.Name })
+	twice(bad, spec, "workerGroups", c.Spec.WorkerGroups, func(g *v1alpha1.WorkerGroup) string { return g.Name })
 	if d := c.Spec.PodDefaults; d != nil {
-		twice(bad, spec.Child("podDefaults", "env"), d.Env, func(e *corev1.EnvVar) string { return e.Name })
+		twice(bad, spec, "podDefaults.env", d.Env, func(e *corev1.EnvVar) string { return e.Name })
 	}
 	if s := c.Spec.Head.Service; s != nil {
-		twice(bad, spec.Child("head", "service", "ports"), s.Ports, func(p *v1alpha1.ServicePort) string { return p.Name })
+		twice(bad, spec, "head.service.ports", s.Ports, func(p *v1alpha1.ServicePort) string { return p.Name })
 	}
 	if n := c.Spec.Network; n != nil {
 		for i := range n.AllowFrom {
-			twice(bad, spec.Child("network", "allowFrom").Index(i).Child("ports"), n.AllowFrom[i].Ports,
+			twice(bad, spec.Child("network", "allowFrom").Index(i), "ports", n.AllowFrom[i].Ports,
 				func(p *v1alpha1.Port) string { return string(*p) })
 		}
 	}
@@ -33,22 +33,22 @@ func duplicates(c *v1alpha1.ComputeCluster, bad report) {
 func templateDuplicates(n *node, bad report) {
 	p, at := n.pod, n.podPath()
 	named := func(c *corev1.Container) string { return c.Name }
-	twice(bad, at.Child("containers"), p.Containers, named)
-	twice(bad, at.Child("initContainers"), p.InitContainers, named)
-	twice(bad, at.Child("ephemeralContainers"), p.EphemeralContainers, func(c *corev1.EphemeralContainer) string { return c.Name })
-	twice(bad, at.Child("volumes"), p.Volumes, func(v *corev1.Volume) string { return v.Name })
-	twice(bad, at.Child("imagePullSecrets"), p.ImagePullSecrets, func(s *corev1.LocalObjectReference) string { return s.Name })
-	twice(bad, at.Child("hostAliases"), p.HostAliases, func(h *corev1.HostAlias) string { return h.IP })
-	twice(bad, at.Child("resourceClaims"), p.ResourceClaims, func(c *corev1.PodResourceClaim) string { return c.Name })
-	twice(bad, at.Child("schedulingGates"), p.SchedulingGates, func(g *corev1.PodSchedulingGate) string { return g.Name })
-	twice(bad, at.Child("topologySpreadConstraints"), p.TopologySpreadConstraints, func(c *corev1.TopologySpreadConstraint) string {
+	twice(bad, at, "containers", p.Containers, named)
+	twice(bad, at, "initContainers", p.InitContainers, named)
+	twice(bad, at, "ephemeralContainers", p.EphemeralContainers, func(c *corev1.EphemeralContainer) string { return c.Name })
+	twice(bad, at, "volumes", p.Volumes, func(v *corev1.Volume) string { return v.Name })
+	twice(bad, at, "imagePullSecrets", p.ImagePullSecrets, func(s *corev1.LocalObjectReference) string { return s.Name })
+	twice(bad, at, "hostAliases", p.HostAliases, func(h *corev1.HostAlias) string { return h.IP })
+	twice(bad, at, "resourceClaims", p.ResourceClaims, func(c *corev1.PodResourceClaim) string { return c.Name })
+	twice(bad, at, "schedulingGates", p.SchedulingGates, func(g *corev1.PodSchedulingGate) string { return g.Name })
+	twice(bad, at, "topologySpreadConstraints", p.TopologySpreadConstraints, func(c *corev1.TopologySpreadConstraint) string {
 		return c.TopologyKey + " " + string(c.WhenUnsatisfiable)
 	})
 	n.containers(func(path *field.Path, c *corev1.Container) {
-		twice(bad, path.Child("env"), c.Env, func(e *corev1.EnvVar) string { return e.Name })
-		twice(bad, path.Child("ports"), c.Ports, func(p *corev1.ContainerPort) string { return fmt.Sprint(p.ContainerPort, protocol(p)) })
-		twice(bad, path.Child("volumeMounts"), c.VolumeMounts, func(m *corev1.VolumeMount) string { return m.MountPath })
-		twice(bad, path.Child("volumeDevices"), c.VolumeDevices, func(d *corev1.VolumeDevice) string { return d.DevicePath })
-		twice(bad, path.Child("resources", "claims"), c.Resources.Claims, func(r *corev1.ResourceClaim) string { return r.Name })
+		twice(bad, path, "env", c.Env, func(e *corev1.EnvVar) string { return e.Name })
+		twice(bad, path, "ports", c.Ports, func(p *corev1.ContainerPort) string { return fmt.Sprint(p.ContainerPort, protocol(p)) })
+		twice(bad, path, "volumeMounts", c.VolumeMounts, func(m *corev1.VolumeMount) string { return m.MountPath })
+		twice(bad, path, "volumeDevices", c.VolumeDevices, func(d *corev1.VolumeDevice) string { return d.DevicePath })
+		twice(bad, path, "resources.claims", c.Resources.Claims, func(r *corev1.ResourceClaim) string { return r.Name })
 	})
 }

@@ -28,7 +28,7 @@ var groupRules = []Rule{
 		Remedy:  "choose such a name",
 		group: func(n *node, bad report) {
 			if !label.MatchString(n.group.Name) {
-				bad(n.path.Child("name"), n.group.Name)
+				bad.at(n.path.Child("name"), n.group.Name)
 			}
 		},
 	},
@@ -37,7 +37,7 @@ var groupRules = []Rule{
 		Refused: "the names head and headgroup stand for the head itself", Remedy: "choose another name for the group",
 		group: func(n *node, bad report) {
 			if slices.Contains(headNames, n.group.Name) {
-				bad(n.path.Child("name"), n.group.Name)
+				bad.at(n.path.Child("name"), n.group.Name)
 			}
 		},
 	},
@@ -46,7 +46,7 @@ var groupRules = []Rule{
 		Refused: "minReplicas must not be above maxReplicas", Remedy: "raise maxReplicas or lower minReplicas",
 		group: func(n *node, bad report) {
 			if g := n.group; g.MinReplicas != nil && g.MaxReplicas != nil && *g.MinReplicas > *g.MaxReplicas {
-				bad(n.path.Child("minReplicas"), *g.MinReplicas)
+				bad.at(n.path.Child("minReplicas"), *g.MinReplicas)
 			}
 		},
 	},
@@ -55,7 +55,7 @@ var groupRules = []Rule{
 		Refused: "replicas, 1 where it is not given, must not be below minReplicas", Remedy: "raise replicas or lower minReplicas",
 		group: func(n *node, bad report) {
 			if replicas, _ := bounds(n.group); n.group.MinReplicas != nil && replicas < int64(*n.group.MinReplicas) {
-				bad(n.path.Child("replicas"), replicas)
+				bad.at(n.path.Child("replicas"), replicas)
 			}
 		},
 	},
@@ -64,7 +64,7 @@ var groupRules = []Rule{
 		Refused: "replicas, 1 where it is not given, must not be above maxReplicas", Remedy: "lower replicas or raise maxReplicas",
 		group: func(n *node, bad report) {
 			if replicas, _ := bounds(n.group); n.group.MaxReplicas != nil && replicas > int64(*n.group.MaxReplicas) {
-				bad(n.path.Child("replicas"), replicas)
+				bad.at(n.path.Child("replicas"), replicas)
 			}
 		},
 	},
@@ -73,7 +73,7 @@ var groupRules = []Rule{
 		Refused: "replicas times hostsPerReplica must not be above 10000 pods", Remedy: "lower one of the two or make two clusters",
 		group: func(n *node, bad report) {
 			if replicas, hosts := bounds(n.group); hosts > 1 && replicas*hosts > maxReplicas {
-				bad(n.path.Child("hostsPerReplica"), replicas*hosts)
+				bad.at(n.path.Child("hostsPerReplica"), replicas*hosts)
 			}
 		},
 	},
@@ -89,7 +89,7 @@ var groupRules = []Rule{
 				}
 				_, had := bounds(was)
 				if _, has := bounds(group); has != had {
-					bad(field.NewPath("spec", "workerGroups").Index(i).Child("hostsPerReplica"), has)
+					bad.at(field.NewPath("spec", "workerGroups").Index(i).Child("hostsPerReplica"), has)
 				}
 			}
 		},

@@ -48,13 +48,13 @@ func quantities[K ~string](list map[K]resource.Quantity, wrong func(name string,
 func sizes(wrong func(n *node, name string, quantity resource.Quantity) bool) func(*node, report) {
 	return func(n *node, bad report) {
 		quantities(n.spec.Size, func(name string, quantity resource.Quantity) bool { return wrong(n, name, quantity) },
-			func(name, quantity string) { bad(n.path.Child("size").Key(name), quantity) })
+			func(name, quantity string) { bad.at(n.path.Child("size").Key(name), quantity) })
 	}
 }
 
 func logical(wrong func(name string, quantity resource.Quantity) bool) func(*node, report) {
 	return func(n *node, bad report) {
-		quantities(n.spec.RayResources, wrong, func(name, quantity string) { bad(n.path.Child("rayResources").Key(name), quantity) })
+		quantities(n.spec.RayResources, wrong, func(name, quantity string) { bad.at(n.path.Child("rayResources").Key(name), quantity) })
 	}
 }
 
@@ -78,7 +78,7 @@ var startName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
 func options(rule string) func(*node, report) {
 	return func(n *node, bad report) {
-		keys(bad, n.path.Child("rayStartParams"), n.spec.RayStartParams, func(key string) bool { return ownedParams[key] == rule })
+		keys(bad, n.path, "rayStartParams", n.spec.RayStartParams, func(key string) bool { return ownedParams[key] == rule })
 	}
 }
 
@@ -140,7 +140,7 @@ var nodeRules = []Rule{
 		Refused: "an option of ray start is lower-case letters, digits and '-', without leading dashes", Remedy: "correct it",
 		Holds: "n.spec.?rayStartParams.orValue({}).all(k, k.matches('" + startName.String() + "'))",
 		node: func(n *node, bad report) {
-			keys(bad, n.path.Child("rayStartParams"), n.spec.RayStartParams, func(key string) bool { return !startName.MatchString(key) })
+			keys(bad, n.path, "rayStartParams", n.spec.RayStartParams, func(key string) bool { return !startName.MatchString(key) })
 		},
 	},
 	{
@@ -169,7 +169,7 @@ var nodeRules = []Rule{
 		ID: "option-bare", Field: "NODE.rayStartParams", By: Expression,
 		Refused: strings.Join(bareParams, ", ") + " take no value", Remedy: "leave it empty",
 		node: func(n *node, bad report) {
-			keys(bad, n.path.Child("rayStartParams"), n.spec.RayStartParams, func(key string) bool {
+			keys(bad, n.path, "rayStartParams", n.spec.RayStartParams, func(key string) bool {
 				return slices.Contains(bareParams, key) && n.spec.RayStartParams[key] != ""
 			})
 		},
@@ -178,12 +178,12 @@ var nodeRules = []Rule{
 		ID: "ray-label-own", Field: "NODE.labels", By: Expression,
 		Refused: "the prefix ray.io is Ray's own", Remedy: "choose another prefix",
 		node: func(n *node, bad report) {
-			keys(bad, n.path.Child("labels"), n.spec.Labels, func(key string) bool { return strings.HasPrefix(key, "ray.io/") })
+			keys(bad, n.path, "labels", n.spec.Labels, func(key string) bool { return strings.HasPrefix(key, "ray.io/") })
 		},
 	},
 	{
 		ID: "ray-label-grammar", Field: "NODE.labels", By: Policy,
 		Refused: labelGrammar, Remedy: "correct the key or the value", Holds: strings.ReplaceAll(goodLabels, "%[1]s", "n.spec.?labels.orValue({})"),
-		node: func(n *node, bad report) { keys(bad, n.path.Child("labels"), n.spec.Labels, badLabels(n.spec.Labels)) },
+		node: func(n *node, bad report) { keys(bad, n.path, "labels", n.spec.Labels, badLabels(n.spec.Labels)) },
 	},
 }

@@ -3,6 +3,7 @@ package validate
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -41,6 +42,7 @@ type Rule struct {
 	// What finds the broken places: one of these.
 	cluster func(cluster *v1alpha1.ComputeCluster, bad report)
 	node    func(n *node, bad report)
+	inner   func(n *node, bad report) // of nodes that have a template
 	group   func(n *node, bad report)
 	change  func(before, after *v1alpha1.ComputeCluster, bad report)
 }
@@ -48,44 +50,78 @@ type Rule struct {
 // Text is what the refusal says behind the path of the field.
 func (r *Rule) Text() string { return r.Refused + "; " + r.Remedy }
 
-// report takes a broken place and the value there, or nil where a value would not help.
-type report func(path *field.Path, value any)
-
-func (r *Rule) into(errs *field.ErrorList) report {
-	return func(path *field.Path, value any) {
-		kind := field.ErrorTypeInvalid
-		if value == nil {
-			kind, value = field.ErrorTypeForbidden, ""
-		}
-		*errs = append(*errs, &field.Error{Type: kind, Field: path.String(), BadValue: value, Detail: r.Text()})
+// ask finds the broken places of a node.
+func (r *Rule) ask(n *node, bad report) {
+	if r.node != nil {
+		r.node(n, bad)
 	}
+	if r.inner != nil && n.spec.Template != nil {
+		r.inner(n, bad)
+	}
+	if r.group != nil && n.group != nil {
+		r.group(n, bad)
+	}
+}
+
+// report takes what a rule finds.
+type report struct {
+	rule *Rule
+	errs *field.ErrorList
+}
+
+// at takes a broken place and the value there, or nil where a value would not help.
+func (r report) at(path *field.Path, value any) {
+	kind := field.ErrorTypeInvalid
+	if value == nil {
+		kind, value = field.ErrorTypeForbidden, ""
+	}
+	*r.errs = append(*r.errs, &field.Error{Type: kind, Field: path.String(), BadValue: value, Detail: r.rule.Text()})
+}
+
+// below is the path of a child of a path, with dots between the names of what lies in
+// between; "" is the path itself. Paths are only made for what is wrong: most clusters are
+// good, and every pass of the operator asks.
+func below(parent *field.Path, child string) *field.Path {
+	if child == "" {
+		return parent
+	}
+	for name := range strings.SplitSeq(child, ".") {
+		parent = parent.Child(name)
+	}
+	return parent
 }
 
 // keys reports the keys of a map that are wrong, in their order.
-func keys[V any](bad report, path *field.Path, m map[string]V, wrong func(key string) bool) {
+func keys[V any](bad report, parent *field.Path, child string, m map[string]V, wrong func(key string) bool) {
+	if len(m) == 0 {
+		return
+	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if wrong(key) {
-			bad(path.Key(key), key)
+			bad.at(below(parent, child).Key(key), key)
 		}
 	}
 }
 
-// each reports the entries of a list whose path ends in child, where they are wrong.
-func each[T any](bad report, path *field.Path, list []T, wrong func(entry *T) bool) {
+// each reports the entries of a list that are wrong.
+func each[T any](bad report, parent *field.Path, child string, list []T, wrong func(entry *T) bool) {
 	for i := range list {
 		if wrong(&list[i]) {
-			bad(path.Index(i), nil)
+			bad.at(below(parent, child).Index(i), nil)
 		}
 	}
 }
 
 // twice reports the entries of a list whose key an earlier one has.
-func twice[T any](bad report, path *field.Path, list []T, key func(entry *T) string) {
+func twice[T any](bad report, parent *field.Path, child string, list []T, key func(entry *T) string) {
+	if len(list) < 2 {
+		return
+	}
 	seen := make(map[string]bool, len(list))
 	for i := range list {
 		k := key(&list[i])
 		if seen[k] {
-			bad(path.Index(i), k)
+			bad.at(below(parent, child).Index(i), k)
 		}
 		seen[k] = true
 	}

@@ -14,7 +14,7 @@ import (
 func flag(child string, wrong func(n *node) bool) func(*node, report) {
 	return func(n *node, bad report) {
 		if wrong(n) {
-			bad(n.podPath().Child(child), nil)
+			bad.at(n.podPath().Child(child), nil)
 		}
 	}
 }
@@ -28,10 +28,10 @@ var templateRules = []Rule{
 		ID: "template-metadata", Field: "NODE.template.metadata", By: Policy,
 		Refused: "of a template's metadata only labels and annotations are taken over", Remedy: "remove name, generateName, namespace, finalizers and ownerReferences",
 		Holds: "!['name', 'generateName', 'namespace', 'finalizers', 'ownerReferences'].exists(f, f in n.meta)",
-		node: func(n *node, bad report) {
+		inner: func(n *node, bad report) {
 			m := &n.template.ObjectMeta
 			if m.Name != "" || m.GenerateName != "" || m.Namespace != "" || len(m.Finalizers)+len(m.OwnerReferences) > 0 {
-				bad(n.metaPath(), nil)
+				bad.at(n.metaPath(), nil)
 			}
 		},
 	},
@@ -39,45 +39,45 @@ var templateRules = []Rule{
 		ID: "template-own-label", Field: "NODE.template.metadata.labels", By: Policy,
 		Refused: "the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own", Remedy: chooseOther,
 		Holds: fmt.Sprintf(noOwnLabel, "n.meta.?labels.orValue({})"),
-		node:  func(n *node, bad report) { keys(bad, n.metaPath().Child("labels"), n.template.Labels, isOwnLabel) },
+		inner: func(n *node, bad report) { keys(bad, n.metaPath(), "labels", n.template.Labels, isOwnLabel) },
 	},
 	{
 		ID: "template-own-annotation", Field: "NODE.template.metadata.annotations", By: Policy,
 		Refused: "the prefix heliostat.dev is the operator's own", Remedy: chooseOther,
 		Holds: fmt.Sprintf(noOwnAnnotation, "n.meta.?annotations.orValue({})"),
-		node: func(n *node, bad report) {
-			keys(bad, n.metaPath().Child("annotations"), n.template.Annotations, isOwnAnnotation)
+		inner: func(n *node, bad report) {
+			keys(bad, n.metaPath(), "annotations", n.template.Annotations, isOwnAnnotation)
 		},
 	},
 	{
 		ID: "template-label-grammar", Field: "NODE.template", By: Policy,
 		Refused: labelGrammar, Remedy: "correct the key or the value",
 		Holds: fmt.Sprintf(goodLabels, "n.meta.?labels.orValue({})") + " && " + fmt.Sprintf(goodLabels, "n.pod.?nodeSelector.orValue({})"),
-		node: func(n *node, bad report) {
-			keys(bad, n.metaPath().Child("labels"), n.template.Labels, badLabels(n.template.Labels))
-			keys(bad, n.podPath().Child("nodeSelector"), n.pod.NodeSelector, badLabels(n.pod.NodeSelector))
+		inner: func(n *node, bad report) {
+			keys(bad, n.metaPath(), "labels", n.template.Labels, badLabels(n.template.Labels))
+			keys(bad, n.podPath(), "nodeSelector", n.pod.NodeSelector, badLabels(n.pod.NodeSelector))
 		},
 	},
 	{
 		ID: "template-annotation-grammar", Field: "NODE.template.metadata.annotations", By: Policy,
 		Refused: "a key of an annotation must follow Kubernetes' grammar", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
 		Holds: fmt.Sprintf(goodAnnotations, "n.meta.?annotations.orValue({})"),
-		node: func(n *node, bad report) {
-			keys(bad, n.metaPath().Child("annotations"), n.template.Annotations, badAnnotation)
+		inner: func(n *node, bad report) {
+			keys(bad, n.metaPath(), "annotations", n.template.Annotations, badAnnotation)
 		},
 	},
 	{
 		ID: "template-no-ray", Field: "NODE.template.spec.containers", By: Policy,
 		Refused: "none of the containers is named ray, so none would run Ray", Remedy: "name one of them ray, or list no containers",
 		Holds: "size(n.containers) == 0 || n.containers.exists(c, c.name == 'ray')",
-		node:  flag("containers", func(n *node) bool { return len(n.pod.Containers) > 0 && n.ray == nil }),
+		inner: flag("containers", func(n *node) bool { return len(n.pod.Containers) > 0 && n.ray == nil }),
 	},
 	{
 		ID: "template-init-name", Field: "NODE.template.spec.initContainers", By: Policy,
 		Refused: "an init container has the name of a container, or the name ray", Remedy: "rename it",
 		Holds: "n.inits.all(i, i.name != 'ray' && !n.containers.exists(c, c.name == i.name))",
-		node: func(n *node, bad report) {
-			each(bad, n.podPath().Child("initContainers"), n.pod.InitContainers, func(i *corev1.Container) bool {
+		inner: func(n *node, bad report) {
+			each(bad, n.podPath(), "initContainers", n.pod.InitContainers, func(i *corev1.Container) bool {
 				return i.Name == v1alpha1.ContainerRay || slices.ContainsFunc(n.pod.Containers, func(c corev1.Container) bool { return c.Name == i.Name })
 			})
 		},
@@ -86,27 +86,27 @@ var templateRules = []Rule{
 		ID: "template-volume", Field: "NODE.template.spec.volumes", By: Policy,
 		Refused: "the operator adds the volumes ray-shm and ray-token", Remedy: "choose another name",
 		Holds: "!n.volumes.exists(v, v in " + list(ownVolumes) + ")",
-		node: func(n *node, bad report) {
-			each(bad, n.podPath().Child("volumes"), n.pod.Volumes, func(v *corev1.Volume) bool { return slices.Contains(ownVolumes, v.Name) })
+		inner: func(n *node, bad report) {
+			each(bad, n.podPath(), "volumes", n.pod.Volumes, func(v *corev1.Volume) bool { return slices.Contains(ownVolumes, v.Name) })
 		},
 	},
 	{
 		ID: "template-processes", Field: "NODE.template.spec.shareProcessNamespace", By: Policy,
 		Refused: "with a shared process namespace job code could read its neighbours' memory and credentials", Remedy: "leave it out",
 		Holds: "!n.pod.?shareProcessNamespace.orValue(false)",
-		node:  flag("shareProcessNamespace", func(n *node) bool { return is(n.pod.ShareProcessNamespace) }),
+		inner: flag("shareProcessNamespace", func(n *node) bool { return is(n.pod.ShareProcessNamespace) }),
 	},
 	{
 		ID: "template-host-processes", Field: "NODE.template.spec.hostPID", By: Policy,
 		Refused: "with the host's process namespace job code could reach every process of the node", Remedy: "leave it out",
 		Holds: "!n.pod.?hostPID.orValue(false)",
-		node:  flag("hostPID", func(n *node) bool { return n.pod.HostPID }),
+		inner: flag("hostPID", func(n *node) bool { return n.pod.HostPID }),
 	},
 	{
 		ID: "template-host-network", Field: "NODE.template.spec.hostNetwork", By: Policy,
 		Refused: "NetworkPolicies do not reach pods on the host's network, so the cluster would lie open", Remedy: "set network.isolation to Disabled, or leave hostNetwork out",
 		Holds: "!n.pod.?hostNetwork.orValue(false) || object.spec.?network.?isolation.orValue('Enabled') == 'Disabled'",
-		node: flag("hostNetwork", func(n *node) bool {
+		inner: flag("hostNetwork", func(n *node) bool {
 			open := n.cluster.Spec.Network != nil && n.cluster.Spec.Network.Isolation == v1alpha1.IsolationDisabled
 			return n.pod.HostNetwork && !open
 		}),
@@ -115,7 +115,7 @@ var templateRules = []Rule{
 		ID: "template-host-dns", Field: "NODE.template.spec.dnsPolicy", By: Policy,
 		Refused: "on the host's network a pod does not find the head by its Service's name", Remedy: "set dnsPolicy to ClusterFirstWithHostNet",
 		Holds: "!n.pod.?hostNetwork.orValue(false) || n.pod.?dnsPolicy.orValue('') in ['ClusterFirstWithHostNet', 'None']",
-		node: flag("dnsPolicy", func(n *node) bool {
+		inner: flag("dnsPolicy", func(n *node) bool {
 			return n.pod.HostNetwork && n.pod.DNSPolicy != corev1.DNSClusterFirstWithHostNet && n.pod.DNSPolicy != corev1.DNSNone
 		}),
 	},
@@ -123,7 +123,7 @@ var templateRules = []Rule{
 		ID: "template-restart", Field: "NODE.template.spec.restartPolicy", By: Policy,
 		Refused: "Ray's pods are restarted always", Remedy: "leave restartPolicy out, in the pod and in the ray container",
 		Holds: "n.pod.?restartPolicy.orValue('') in ['', 'Always'] && n.ray.?restartPolicy.orValue('Always') == 'Always'",
-		node: flag("restartPolicy", func(n *node) bool {
+		inner: flag("restartPolicy", func(n *node) bool {
 			own := n.ray != nil && n.ray.RestartPolicy != nil && *n.ray.RestartPolicy != corev1.ContainerRestartPolicyAlways
 			return own || n.pod.RestartPolicy != "" && n.pod.RestartPolicy != corev1.RestartPolicyAlways
 		}),
@@ -132,13 +132,13 @@ var templateRules = []Rule{
 		ID: "template-deadline", Field: "NODE.template.spec.activeDeadlineSeconds", By: Policy,
 		Refused: "a deadline would kill the pod in the middle of its work", Remedy: "use idlePolicy, or delete the cluster when it is no longer needed",
 		Holds: "!('activeDeadlineSeconds' in n.pod)",
-		node:  flag("activeDeadlineSeconds", func(n *node) bool { return n.pod.ActiveDeadlineSeconds != nil }),
+		inner: flag("activeDeadlineSeconds", func(n *node) bool { return n.pod.ActiveDeadlineSeconds != nil }),
 	},
 	{
 		ID: "template-grace", Field: "NODE.template.spec.terminationGracePeriodSeconds", By: Policy,
 		Refused: "a grace period cannot be negative", Remedy: "give 0 or more, or leave it out",
 		Holds: "n.pod.?terminationGracePeriodSeconds.orValue(0) >= 0",
-		node: flag("terminationGracePeriodSeconds", func(n *node) bool {
+		inner: flag("terminationGracePeriodSeconds", func(n *node) bool {
 			return n.pod.TerminationGracePeriodSeconds != nil && *n.pod.TerminationGracePeriodSeconds < 0
 		}),
 	},
@@ -146,13 +146,13 @@ var templateRules = []Rule{
 		ID: "template-node-name", Field: "NODE.template.spec.nodeName", By: Policy,
 		Refused: "nodeName passes by the scheduler, so pods that do not fit would fail for ever", Remedy: "use nodeSelector with kubernetes.io/hostname",
 		Holds: "n.pod.?nodeName.orValue('') == ''",
-		node:  flag("nodeName", func(n *node) bool { return n.pod.NodeName != "" }),
+		inner: flag("nodeName", func(n *node) bool { return n.pod.NodeName != "" }),
 	},
 	{
 		ID: "template-host-name", Field: "NODE.template.spec.hostname", By: Policy,
 		Refused: "with hostsPerReplica above 1 the operator names the hosts", Remedy: "leave hostname and subdomain out",
 		Holds: "n.hosts == 1 || (n.pod.?hostname.orValue('') == '' && n.pod.?subdomain.orValue('') == '')",
-		node: flag("hostname", func(n *node) bool {
+		inner: flag("hostname", func(n *node) bool {
 			return n.group != nil && n.group.HostsPerReplica > 1 && n.pod.Hostname+n.pod.Subdomain != ""
 		}),
 	},
@@ -160,12 +160,12 @@ var templateRules = []Rule{
 		ID: "template-ephemeral", Field: "NODE.template.spec.ephemeralContainers", By: Policy,
 		Refused: "no pod can be made with ephemeral containers", Remedy: "add them to a running pod with kubectl debug",
 		Holds: "size(n.pod.?ephemeralContainers.orValue([])) == 0",
-		node:  flag("ephemeralContainers", func(n *node) bool { return len(n.pod.EphemeralContainers) > 0 }),
+		inner: flag("ephemeralContainers", func(n *node) bool { return len(n.pod.EphemeralContainers) > 0 }),
 	},
 	{
 		ID: "template-pod-resources", Field: "NODE.template.spec.resources", By: Policy,
 		Refused: "Ray is told what its container has, not its pod", Remedy: "use size, or the resources of the ray container",
 		Holds: "!('resources' in n.pod)",
-		node:  flag("resources", func(n *node) bool { return n.pod.Resources != nil }),
+		inner: flag("resources", func(n *node) bool { return n.pod.Resources != nil }),
 	},
 }

@@ -30,17 +30,12 @@ func Cluster(cluster *v1alpha1.ComputeCluster) field.ErrorList {
 	nodes := nodesOf(cluster)
 	for i := range all {
 		rule := &all[i]
-		bad := rule.into(&errs)
+		bad := report{rule, &errs}
 		if rule.cluster != nil {
 			rule.cluster(cluster, bad)
 		}
 		for j := range nodes {
-			if rule.node != nil {
-				rule.node(&nodes[j], bad)
-			}
-			if rule.group != nil && nodes[j].group != nil {
-				rule.group(&nodes[j], bad)
-			}
+			rule.ask(&nodes[j], bad)
 		}
 	}
 	return errs
@@ -52,7 +47,7 @@ func Update(before, after *v1alpha1.ComputeCluster) field.ErrorList {
 	errs := Cluster(after)
 	for i := range all {
 		if all[i].change != nil {
-			all[i].change(before, after, all[i].into(&errs))
+			all[i].change(before, after, report{&all[i], &errs})
 		}
 	}
 	return errs
@@ -72,6 +67,9 @@ type node struct {
 	rayPath  *field.Path
 }
 
+// noTemplate stands for one that is not given; nothing changes it.
+var noTemplate corev1.PodTemplateSpec
+
 // nodesOf gives the head first, then the groups in their order.
 func nodesOf(cluster *v1alpha1.ComputeCluster) []node {
 	spec := field.NewPath("spec")
@@ -84,7 +82,7 @@ func nodesOf(cluster *v1alpha1.ComputeCluster) []node {
 		n := &nodes[i]
 		n.template = n.spec.Template
 		if n.template == nil {
-			n.template = &corev1.PodTemplateSpec{}
+			n.template = &noTemplate
 		}
 		n.pod = &n.template.Spec
 		for j := range n.pod.Containers {

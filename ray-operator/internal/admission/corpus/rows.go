@@ -205,6 +205,11 @@ var claimRows = []Row{
 	{Name: "a claim for one pod and more", Rule: "claim-modes", Edit: claim(func(c *pvc) { c.Spec.AccessModes = append(c.Spec.AccessModes, corev1.ReadWriteOncePod) })},
 	{Name: "a claim without storage", Rule: "claim-storage", Edit: claim(func(c *pvc) { c.Spec.Resources.Requests = nil })},
 	{Name: "a claim for nothing", Rule: "claim-storage", Edit: claim(func(c *pvc) { c.Spec.Resources.Requests = resources("storage", "0") })},
+	{Name: "a claim in a namespace", Rule: "claim-extra", Edit: claim(func(c *pvc) { c.Namespace = "other" })},
+	{Name: "a claim with a status", Rule: "claim-extra", Edit: claim(func(c *pvc) { c.Status.Phase = corev1.ClaimBound })},
+	{Name: "a claim of a source elsewhere", Rule: "claim-extra", Edit: claim(func(c *pvc) {
+		c.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "a", Namespace: ptr("other")}
+	})},
 	{Name: "a claim with a label of ours", Rule: "claim-labels", Edit: claim(func(c *pvc) { c.Labels = ours })},
 	{Name: "a claim with a bad label", Rule: "claim-labels", Edit: claim(func(c *pvc) { c.Labels = badValue })},
 	{Name: "a claim with an annotation of ours", Rule: "claim-labels", Edit: claim(func(c *pvc) { c.Annotations = ours })},
