@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -128,6 +129,65 @@ func (w *World) Message(cluster, kind string) string {
 		return ""
 	}
 	return condition.Message
+}
+
+// Annotate sets an annotation of an object, as a user does.
+func (w *World) Annotate(obj client.Object, name, value string) {
+	w.Helper()
+	w.Read(obj)
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[name] = value
+	obj.SetAnnotations(annotations)
+	w.Must(w.Client.Update(w.Ctx, obj))
+}
+
+// Read brings an object up to date.
+func (w *World) Read(obj client.Object) {
+	w.Helper()
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(obj), obj))
+}
+
+// Draining are the pods of a group that are on their planned exit.
+func (w *World) Draining(cluster, group string) []*corev1.Pod {
+	w.Helper()
+	return slices.DeleteFunc(w.Workers(cluster, group), func(pod *corev1.Pod) bool { return pod.Annotations[v1alpha1.AnnotationDrain] == "" })
+}
+
+// Taint puts a taint on a node, which is made if there is none.
+func (w *World) Taint(name, taint string) {
+	w.Helper()
+	now := metav1.NewTime(w.Clock.Now())
+	w.node(name, func(node *corev1.Node) {
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: taint, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &now})
+		node.Spec.Unschedulable = node.Spec.Unschedulable || taint == corev1.TaintNodeUnschedulable
+	})
+}
+
+func (w *World) node(name string, edit func(*corev1.Node)) {
+	w.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := w.Client.Get(w.Ctx, client.ObjectKeyFromObject(node), node); err != nil {
+		w.Create(node)
+	}
+	edit(node)
+	w.Must(w.Client.Update(w.Ctx, node))
+}
+
+// Silence has a node fall silent: its pods are found unready and, as their tolerations
+// say, deleted; but nothing on it stops.
+func (w *World) Silence(name string) {
+	w.Helper()
+	former := w.Kubelet.Hang
+	w.Kubelet.Hang = func(pod *corev1.Pod) bool { return pod.Spec.NodeName == name || former != nil && former(pod) }
+	for _, obj := range w.all() {
+		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName == name {
+			w.Must(w.Kubelet.Unready(w.Ctx, pod))
+			w.Delete(pod)
+		}
+	}
 }
 
 // Writes are the operator's writes since the count, each as "verb Kind name", and

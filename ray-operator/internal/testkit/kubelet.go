@@ -21,13 +21,15 @@ type Kubelet struct {
 	StartDelay, StopDelay time.Duration
 	// Hang tells of pods that never stop; Idle of pods that never start. nil is none.
 	Hang, Idle func(*corev1.Pod) bool
+	// Node is where a pod is put; nil is node-1 for all.
+	Node func(*corev1.Pod) string
 }
 
 // Step does all that is due and gives whether it wrote anything, and how long it is
 // until the next thing is due; 0 is never.
 func (k *Kubelet) Step(ctx context.Context) (changed bool, next time.Duration, err error) {
 	var pods corev1.PodList
-	if err := k.Client.List(ctx, &pods); err != nil {
+	if err := k.Client.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
 		return false, 0, fmt.Errorf("kubelet: list pods: %w", err)
 	}
 	for i := range pods.Items {
@@ -69,7 +71,11 @@ func (k *Kubelet) finish(ctx context.Context, pod *corev1.Pod) error {
 
 func (k *Kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 	if pod.Spec.NodeName == "" {
-		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "node-1"}}
+		node := "node-1"
+		if k.Node != nil {
+			node = k.Node(pod)
+		}
+		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}}
 		if err := k.Client.SubResource("binding").Create(ctx, pod, binding); err != nil {
 			return err
 		}
@@ -81,8 +87,11 @@ func (k *Kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 	started := true
 	bound.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: "10.0.0.1",
-		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.Clock.Now())}},
-		ContainerStatuses: []corev1.ContainerStatus{{Name: "ray", Started: &started, Ready: true}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.Clock.Now())}},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "ray", Started: &started, Ready: true,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(k.Clock.Now())}},
+		}},
 	}
 	return k.Client.Status().Update(ctx, &bound)
 }
@@ -102,6 +111,9 @@ func (k *Kubelet) Unready(ctx context.Context, pod *corev1.Pod) error {
 	unready := pod.DeepCopy()
 	for i := range unready.Status.Conditions {
 		unready.Status.Conditions[i].Status = corev1.ConditionFalse
+	}
+	for i := range unready.Status.ContainerStatuses {
+		unready.Status.ContainerStatuses[i].Ready = false
 	}
 	if err := k.Client.Status().Update(ctx, unready); err != nil {
 		return fmt.Errorf("kubelet: make pod %s unready: %w", pod.Name, err)

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-var points = flag.String("points", "sample", `which points of disturbance a Scenario is run with: "all" or "sample"`)
+var points = flag.String("points", "sample", `which points of disturbance a Scenario is run with: "all", "sample" or "none"`)
 
 // short is up to how many points a scenario has to be run with all of them even in a
 // sample, and visits how many visits of the past there are in one.
@@ -76,7 +76,10 @@ func (s Scenario) whole(plain *World) []point {
 // for. Of another, those that nothing else covers, and of those that cover the same, such
 // as a kind of call that goes wrong in a way, one, which differs from scenario to scenario.
 func (s Scenario) sampled(all []point) []point {
-	if *points == "all" || len(all) <= short {
+	switch {
+	case *points == "none":
+		return nil
+	case *points == "all" || len(all) <= short:
 		return all
 	}
 	same := map[string]int{}

@@ -113,16 +113,9 @@ func byName(a, b types.NamespacedName) int {
 	return 1
 }
 
-// awaited tells whether something comes of asking again: within patience of the last
-// change, and as long as drained work comes to its end.
+// awaited tells whether the clock is to go on to the next question for its own sake.
 func (r *Ray) awaited(q *question) bool {
-	if q.at.Sub(r.world.lastChange) <= patience {
-		return true
-	}
-	return slices.ContainsFunc(q.Drains, func(wish headwatch.Drain) bool {
-		since, drains := r.drains[wish.Pod]
-		return drains && q.at.Sub(since) <= r.WorkTakes+patience
-	})
+	return q.at.Sub(r.world.lastChange) <= patience || q.at.Before(r.world.until)
 }
 
 // meaning is an answer without what wakes nobody: its times, and who has work.
@@ -186,10 +179,10 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// podsOf are the pods that belong to a cluster.
+// podsOf are the pods that belong to a cluster, not to be changed.
 func (w *World) podsOf(name types.NamespacedName) []*corev1.Pod {
 	var pods []*corev1.Pod
-	for _, obj := range w.all() {
+	for _, obj := range w.server.latest.held() {
 		pod, ok := obj.(*corev1.Pod)
 		if owner := metav1.GetControllerOf(obj); ok && owner != nil && owner.Name == name.Name && pod.Namespace == name.Namespace {
 			pods = append(pods, pod)

@@ -49,7 +49,7 @@ type rank struct {
 
 func groupOf(obj client.Object) string {
 	labels := obj.GetLabels()
-	return strings.Join([]string{labels[v1alpha1.LabelCluster], labels[v1alpha1.LabelGroup], labels[v1alpha1.LabelEpoch]}, " ")
+	return fmt.Sprintf("%s/%s epoch %s", labels[v1alpha1.LabelCluster], labels[v1alpha1.LabelGroup], labels[v1alpha1.LabelEpoch])
 }
 
 func ranks(objects []client.Object) rank {
@@ -71,8 +71,11 @@ func ranks(objects []client.Object) rank {
 	}
 	var names []string
 	for _, obj := range objects {
+		if obj.GetLabels()[v1alpha1.LabelRole] == v1alpha1.RoleHead {
+			names = append(names, obj.GetName(), "(head of "+groupOf(obj)+" )")
+		}
 		if place, ok := r.slots[groupOf(obj)][obj.GetLabels()[v1alpha1.LabelSlot]]; ok {
-			names = append(names, obj.GetName(), fmt.Sprintf("(%s %s %d)", kindOf(obj), groupOf(obj), place))
+			names = append(names, obj.GetName(), fmt.Sprintf("(%s %d of %s )", kindOf(obj), place, groupOf(obj)))
 		}
 	}
 	r.names = strings.NewReplacer(names...)
@@ -87,6 +90,18 @@ func (r rank) renumber(obj client.Object) {
 			labels[label] = strconv.Itoa(place)
 		}
 	}
+}
+
+// epochs are numbers of epochs, and what is hashed of objects that hold one.
+var epochs = regexp.MustCompile(`(heliostat.dev/epoch":"|epoch\\?":|epoch |heliostat.dev/applied":")[^",}\\]+`)
+
+// withoutEpochs is the state with every epoch taken for the same.
+func (s state) withoutEpochs() state {
+	same := state{}
+	for name, text := range s {
+		same[epochs.ReplaceAllString(name, "${1}")] = epochs.ReplaceAllString(text, "${1}")
+	}
+	return same
 }
 
 // diff tells in which objects two ends differ, empty if in none.
@@ -137,7 +152,7 @@ func normalise(obj client.Object) {
 			obj.Status.Conditions[i].LastTransitionTime = metav1.Time{}
 		}
 		for i := range obj.Status.ContainerStatuses {
-			obj.Status.ContainerStatuses[i].LastTerminationState = corev1.ContainerState{}
+			obj.Status.ContainerStatuses[i].State, obj.Status.ContainerStatuses[i].LastTerminationState = corev1.ContainerState{}, corev1.ContainerState{}
 		}
 	case *corev1.Secret:
 		for name := range obj.Data {

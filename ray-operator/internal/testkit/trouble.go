@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 )
 
 // Class is a kind of object and what happened to it.
@@ -76,7 +77,7 @@ func (t *trouble) before(w *World) {
 		return
 	}
 	for _, obj := range w.all() {
-		if found, ok := obj.(*v1alpha1.ComputeCluster); ok {
+		if found, ok := obj.(*v1alpha1.ComputeCluster); ok && cluster.IsManaged(found) {
 			t.wipe(found)
 			w.Must(w.server.replace(w.Ctx, found))
 		}
@@ -105,6 +106,14 @@ func (t *trouble) deliver(w *World) []Event {
 		delivered = append(delivered, w.view.deliver(late{})...)
 	}
 	return delivered
+}
+
+// blindFor is for how long an event will still be held back, 0 if none is.
+func (t *trouble) blindFor(now time.Time) time.Duration {
+	if t.blindSince.IsZero() {
+		return 0
+	}
+	return t.blindSince.Add(blindness).Sub(now)
 }
 
 // catchUp lets one late event into the cache, once there is nothing else to do.

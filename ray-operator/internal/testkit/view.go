@@ -3,7 +3,9 @@ package testkit
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -168,15 +170,11 @@ func (v *view) find(at key) client.Object {
 	return v.objects[at]
 }
 
-// all gives a copy of every object.
-func (v *view) all() []client.Object {
+// held gives every object as it is held, not to be changed.
+func (v *view) held() []client.Object {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	objects := make([]client.Object, 0, len(v.objects))
-	for _, obj := range v.objects {
-		objects = append(objects, copied(obj))
-	}
-	return objects
+	return slices.Collect(maps.Values(v.objects))
 }
 
 // List reads the objects of a namespace by labels and by what is indexed.
@@ -195,7 +193,10 @@ func (v *view) List(_ context.Context, list client.ObjectList, opts ...client.Li
 		if err != nil {
 			return err
 		}
-		if fits {
+		switch unsafe := options.UnsafeDisableDeepCopy; {
+		case fits && unsafe != nil && *unsafe:
+			found = append(found, obj)
+		case fits:
 			found = append(found, obj.DeepCopyObject())
 		}
 	}

@@ -163,10 +163,11 @@ func (w *World) run() {
 		changed, next, err := w.Kubelet.Step(w.Ctx)
 		w.Must(err)
 		answered, again := w.Ray.step()
-		if w.collect() || changed || answered {
+		collected, more := w.collect()
+		if collected || changed || answered {
 			continue
 		}
-		next = w.next(next, again)
+		next = w.next(next, again, more, w.trouble.blindFor(w.Clock.Now()))
 		switch {
 		case next > 0:
 			w.Clock.Step(next)
@@ -281,30 +282,43 @@ func (w *World) passAll() {
 	}
 }
 
-// collect is the garbage collector: it deletes what belongs to clusters that are gone.
-func (w *World) collect() bool {
+// collectDelay is how old an object is at least when the garbage collector comes by.
+const collectDelay = time.Second
+
+// collect is the garbage collector: it deletes what belongs to clusters that are gone. It
+// gives whether there was anything, and how long it is until there is; 0 is never.
+func (w *World) collect() (collected bool, next time.Duration) {
 	if w.HoldGC {
-		return false
+		return false, 0
 	}
 	alive := map[types.UID]bool{}
-	objects := w.all()
+	objects := w.server.latest.held()
 	for _, obj := range objects {
 		alive[obj.GetUID()] = true
 	}
-	collected := false
 	for _, obj := range objects {
 		owner := metav1.GetControllerOf(obj)
 		if owner == nil || owner.Kind != "ComputeCluster" || alive[owner.UID] || obj.GetDeletionTimestamp() != nil {
 			continue
 		}
+		if wait := obj.GetCreationTimestamp().Add(collectDelay).Sub(w.Clock.Now()); wait > 0 {
+			next = wait
+			continue
+		}
 		collected = true
 		w.Must(client.IgnoreNotFound(w.Client.Delete(w.Ctx, obj)))
 	}
-	return collected
+	return collected, next
 }
 
-// all gives every object there is.
-func (w *World) all() []client.Object { return w.server.latest.all() }
+// all gives a copy of every object there is.
+func (w *World) all() []client.Object {
+	objects := w.server.latest.held()
+	for i := range objects {
+		objects[i] = copied(objects[i])
+	}
+	return objects
+}
 
 // Must ends the test on an error.
 func (w *World) Must(err error) {
