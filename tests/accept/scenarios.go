@@ -42,10 +42,11 @@ var areas = map[string][]scenario{
 			play: start,
 		},
 	},
+	"clusters": {reasons},
 }
 
 // tables make Markdown of a scenario's samples.
-var tables = map[string]func(json.RawMessage) string{"start": startTable}
+var tables = map[string]func(json.RawMessage) string{"start": startTable, reasons.name: reasonsTable}
 
 // kept is what is kept of a scenario between runs.
 type kept struct {
@@ -92,30 +93,8 @@ func upDown(ctx context.Context, _ string) (Outcome, error) {
 	return Outcome{Measured: measured, Kept: err == nil}, ctx.Err()
 }
 
-// instance is the local Kubernetes that start brings up.
-const instance = "accept"
-
-func start(ctx context.Context, state string) (outcome Outcome, err error) {
-	images, err := exec.CommandContext(ctx, "bin/images", "build", "ray", "operator").Output()
-	if err != nil {
-		return Outcome{}, fmt.Errorf("build the images: %w: make build makes the program", err)
-	}
-	defer func() {
-		down := context.WithoutCancel(ctx) // also after an interrupt
-		err = errors.Join(err, command(down, nil, "bin/localkube", "down", "--name", instance))
-	}()
-	up := []string{"up", "--name", instance, "--nodes", "2"}
-	for _, image := range strings.Fields(string(images)) {
-		up = append(up, "--image", image)
-	}
-	if err := command(ctx, nil, "bin/localkube", up...); err != nil {
-		return Outcome{}, err
-	}
-	kubeconfig, err := exec.CommandContext(ctx, "bin/localkube", "kubeconfig", "--name", instance).Output()
-	if err != nil {
-		return Outcome{}, fmt.Errorf("find the kubeconfig: %w", err)
-	}
-	return measureStart(ctx, strings.TrimSpace(string(kubeconfig)), state)
+func start(ctx context.Context, state string) (Outcome, error) {
+	return onNodes(ctx, nil, func(kubeconfig string) (Outcome, error) { return measureStart(ctx, kubeconfig, state) })
 }
 
 func measureStart(ctx context.Context, kubeconfig, state string) (Outcome, error) {

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+var reasons = scenario{
+	name: "reasons",
+	promise: fmt.Sprintf("whatever keeps a head or a worker from running, the status says why and what helps at most %.0f s after Kubernetes shows it",
+		live.PromisedTold.Seconds()),
+	play: playReasons,
+}
+
+func playReasons(ctx context.Context, state string) (Outcome, error) {
+	return onNodes(ctx, []string{"--gpus", "2"}, func(kubeconfig string) (Outcome, error) {
+		ran, failed := specs(ctx, kubeconfig, state, "reasons")
+		told, err := entries[live.Told](ran, live.ToldEntry)
+		if err == nil && len(told) == 0 {
+			err = errors.New("no spec reported a time")
+		}
+		if err != nil {
+			return Outcome{}, errors.Join(failed, err)
+		}
+		samples, err := json.Marshal(told)
+		return Outcome{Measured: summarise(told, failed), Kept: failed == nil && late(told) == 0, Samples: samples}, err
+	})
+}
+
+// late counts those that were told later than promised.
+func late(told []live.Told) int {
+	count := 0
+	for _, t := range told {
+		if t.Seconds > live.PromisedTold.Seconds() {
+			count++
+		}
+	}
+	return count
+}
+
+func summarise(told []live.Told, failed error) string {
+	longest := told[0]
+	for _, t := range told {
+		if t.Seconds > longest.Seconds {
+			longest = t
+		}
+	}
+	text := fmt.Sprintf("%d causes, %d of them told too late; the longest took %.1f s (%s)", len(told), late(told), longest.Seconds, longest.Cause)
+	if failed != nil {
+		text += "; specs failed: " + failed.Error()
+	}
+	return text
+}
+
+func escaped(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+func reasonsTable(samples json.RawMessage) string {
+	var told []live.Told
+	if err := json.Unmarshal(samples, &told); err != nil {
+		return fmt.Sprintf("parse the samples: %v\n", err)
+	}
+	var b strings.Builder
+	b.WriteString("Seconds from when a condition of a pod, an event or the refusal of a request shows the cause until the status names it.\n\n" +
+		"| cause | of | reason | told as | s |\n|---|---|---|---|---|\n")
+	for _, t := range told {
+		fmt.Fprintf(&b, "| %s | %s | `%s` | %s | %.1f |\n", escaped(t.Cause), t.Of, t.Reason, escaped(t.Message), t.Seconds)
+	}
+	return b.String()
+}
