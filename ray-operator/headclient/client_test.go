@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/utils/clock"
 
+	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 )
@@ -294,6 +295,42 @@ func TestCodesAreSorted(t *testing.T) {
 		}
 		if len(err.Error()) > 512 || strings.ContainsRune(err.Error(), 0) {
 			t.Errorf("%s: an error of %d bytes", code, len(err.Error()))
+		}
+	}
+}
+
+// replying is a GCS that gives one reply to CheckAlive.
+type replying struct {
+	rpc.UnimplementedNodeInfoGcsServiceServer
+	reply *rpc.CheckAliveReply
+}
+
+func (r replying) CheckAlive(context.Context, *rpc.CheckAliveRequest) (*rpc.CheckAliveReply, error) {
+	return r.reply, nil
+}
+
+// TestRepliesThatAreRefusals: gRPC says that all is well, and the reply that it is not.
+func TestRepliesThatAreRefusals(t *testing.T) {
+	no := false
+	for name, c := range map[string]struct {
+		reply *rpc.CheckAliveReply
+		want  headclient.Kind
+	}{
+		"a status within":   {&rpc.CheckAliveReply{Status: &rpc.GcsStatus{Code: 38, Message: []byte("GcsPassive")}}, headclient.Refused},
+		"it does not lead":  {&rpc.CheckAliveReply{RayVersion: "2.60.0", IsLeader: &no}, headclient.Refused},
+		"a version of 1 KB": {&rpc.CheckAliveReply{RayVersion: strings.Repeat("2", 1024)}, headclient.Protocol},
+		"all is well":       {&rpc.CheckAliveReply{RayVersion: "2.52.0"}, ""},
+	} {
+		server := grpc.NewServer()
+		rpc.RegisterNodeInfoGcsServiceServer(server, replying{reply: c.reply})
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(server.Stop)
+		if _, err := dial(t, listener.Addr().String(), headclient.Options{}).Alive(t.Context()); headclient.KindOf(err) != c.want {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }

@@ -274,8 +274,9 @@ func (w *Watch) publish(a *asker, answer Answer) {
 // differ tells whether an answer means something new. That a node is busy now and idle
 // then, as happens all the time, does not.
 func differ(a, b Answer) bool {
-	return a.Failure != b.Failure || a.Use.Active != b.Use.Active || a.Use.At.IsZero() != b.Use.At.IsZero() ||
-		!a.Use.IdleSince.Equal(b.Use.IdleSince) || !maps.EqualFunc(a.Nodes, b.Nodes, alike)
+	return a.Failure != b.Failure || a.Use.At.IsZero() != b.Use.At.IsZero() ||
+		!a.Use.IdleSince.Equal(b.Use.IdleSince) || // zero while it is active
+		!maps.EqualFunc(a.Nodes, b.Nodes, alike)
 }
 
 func alike(a, b Node) bool {

@@ -53,8 +53,8 @@ func TestHeadIsAskedAgainAndAgain(t *testing.T) {
 		if again := b.last(); !again.At.After(first.At) {
 			t.Errorf("the answer is still of %s", again.At)
 		}
-		if n := head.count(func(s *scripted) int { return s.dialed }); n != 1 {
-			t.Errorf("%d connections for one head", n)
+		if n := head.count(func(s *scripted) int { return s.dialed }); n != 1 || head.tokened {
+			t.Errorf("%d connections for one head without a token, with one: %v", n, head.tokened)
 		}
 	})
 }
@@ -272,6 +272,9 @@ func TestFailingHeadIsAskedLessOften(t *testing.T) {
 		if n := head.count(asked) - before; n < 18 || n > 30 {
 			t.Errorf("asked %d times in the 10 min after", n)
 		}
+		if all, dialed := head.count(asked), head.count(func(s *scripted) int { return s.dialed }); all != dialed {
+			t.Errorf("%d connections for %d tries: one that failed is trusted", dialed, all)
+		}
 	})
 }
 
@@ -325,7 +328,7 @@ func TestForgettingEndsACallUnderWay(t *testing.T) {
 func TestAnotherHeadStartsAnew(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.head("a:1", worker(1, headclient.Idle))
-		b.head("b:1", worker(2, headclient.Idle))
+		next := b.head("b:1", worker(2, headclient.Idle))
 		b.Want(cluster, target(nil))
 		b.pass(2 * time.Second)
 		b.Want(cluster, target(func(w *Target) { w.Head, w.Address = "next", "b:1" }))
@@ -344,6 +347,10 @@ func TestAnotherHeadStartsAnew(t *testing.T) {
 		}))
 		if _, ok := b.Last(cluster, "next"); ok {
 			t.Error("a head that was asked without a token is taken for one that asks for it")
+		}
+		b.pass(2 * time.Second)
+		if !next.tokened {
+			t.Error("its token is not asked for")
 		}
 	})
 }

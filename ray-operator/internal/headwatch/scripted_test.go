@@ -26,6 +26,7 @@ type scripted struct {
 	hung     bool
 	refuse   string
 	drainErr error
+	tokened  bool // it was dialed with a way to read a token
 	stays    bool // a node that was told to leave is not seen to
 
 	asked, drained, resized, dialed, closed int
@@ -130,12 +131,12 @@ type bench struct {
 func run(t *testing.T, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, heads: map[string]*scripted{}}
-		b.Watch = New(func(address string, _ headclient.Token) (Head, error) {
+		b.Watch = New(func(address string, token headclient.Token) (Head, error) {
 			head := b.heads[address]
 			if head == nil {
 				return nil, &headclient.Error{Kind: headclient.Unavailable, Act: "dial", Err: context.Canceled}
 			}
-			head.set(func(s *scripted) { s.dialed++ })
+			head.set(func(s *scripted) { s.dialed++; s.tokened = token != nil })
 			return head, nil
 		}, clock.RealClock{})
 		b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
