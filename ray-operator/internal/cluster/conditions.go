@@ -135,10 +135,10 @@ func (t *teller) overall(head, workers verdict) reason.Finding {
 
 // upToDate tells which pods were built from an earlier spec, or started with another token.
 func (t *teller) upToDate() verdict {
-	old := outdated(t.cluster, t.pods, t.status.Epoch)
+	old := t.intents.old(t.pods, t.status.Epoch)
 	locked, growing := 0, 0
 	for _, p := range t.pods {
-		if p.counts() && canGrow(t.cluster, p) {
+		if p.counts() && t.intents.canGrow(p) {
 			growing++
 		}
 		started := p.Annotations[v1alpha1.AnnotationToken]

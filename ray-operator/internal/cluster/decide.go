@@ -30,6 +30,7 @@ type planner struct {
 	seen    Seen
 	site    desired.Site
 	now     time.Time
+	intents intents
 	// head is the pod that is, or was, the head of the plan's epoch.
 	head *Pod
 }
@@ -37,7 +38,7 @@ type planner struct {
 // Decide chooses what to do about a cluster. It is pure and total: the same arguments
 // give the same plan, and every input gives one.
 func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now time.Time) Plan {
-	p := &planner{cluster: cluster, seen: seen, site: site, now: now}
+	p := &planner{cluster: cluster, seen: seen, site: site, now: now, intents: intentsOf(cluster)}
 	if p.Stalled = p.stall(); p.Stalled != nil {
 		p.Wake = recheck
 		return p.Plan
@@ -194,7 +195,7 @@ func (p *planner) recreate() bool {
 	if strategy == nil || strategy.Type != v1alpha1.UpgradeRecreate || p.head == nil || p.head.leaving() {
 		return false
 	}
-	old := outdated(p.cluster, p.seen.Pods, p.Epoch)
+	old := p.intents.old(p.seen.Pods, p.Epoch)
 	if len(old) == 0 {
 		return false
 	}

@@ -94,7 +94,7 @@ type Node struct {
 
 // observe reads the world; it writes nothing.
 func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeCluster) (Seen, error) {
-	var seen Seen
+	seen := Seen{Token: Token{Presence: Ours}} // until it matters and is looked at
 	pods, err := r.ownedPods(ctx, cluster.Namespace, cluster.UID)
 	if err != nil {
 		return seen, err
@@ -110,7 +110,7 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 	_, recorded := cluster.Annotations[v1alpha1.AnnotationRecord]
 	seen.RecordMissing = !recorded
 	for _, look := range []func(context.Context, *v1alpha1.ComputeCluster, *Seen) error{
-		r.confirmHead, r.seeFixtures, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeToken,
+		r.confirmHead, r.seeFixtures, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay,
 	} {
 		if err := look(ctx, cluster, &seen); err != nil {
 			return seen, err

@@ -8,22 +8,42 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
-// outdated are the pods of an epoch that were built from an earlier spec and stay as they
-// are.
-func outdated(cluster *v1alpha1.ComputeCluster, pods []Pod, epoch int64) []Pod {
+// intents judges which pods are out of date. It remembers what the spec wants of each
+// group, for one pass.
+type intents struct {
+	cluster *v1alpha1.ComputeCluster
+	wanted  map[string]string
+}
+
+func intentsOf(cluster *v1alpha1.ComputeCluster) intents {
+	return intents{cluster: cluster, wanted: map[string]string{}}
+}
+
+// of is the intent's hash for a group, or for the head under "".
+func (i intents) of(group string) string {
+	hash, known := i.wanted[group]
+	if !known {
+		hash = pod.Intent(i.cluster, group)
+		i.wanted[group] = hash
+	}
+	return hash
+}
+
+// old are the pods of an epoch that were built from an earlier spec and stay as they are.
+func (i intents) old(pods []Pod, epoch int64) []Pod {
 	var old []Pod
 	for _, p := range pods {
-		if p.At.Epoch == epoch && p.counts() && isOutdated(cluster, p) && !canGrow(cluster, p) {
+		if p.At.Epoch == epoch && p.counts() && i.isOld(p) && !i.canGrow(p) {
 			old = append(old, p)
 		}
 	}
 	return old
 }
 
-// isOutdated tells whether a pod was built from an earlier spec. A hash of a version that
-// this operator does not know, made by a later one, cannot be compared and counts as good.
-func isOutdated(cluster *v1alpha1.ComputeCluster, p Pod) bool {
-	intent := pod.Intent(cluster, p.At.Group)
+// isOld tells whether a pod was built from an earlier spec. A hash of a version that this
+// operator does not know, made by a later one, cannot be compared and counts as good.
+func (i intents) isOld(p Pod) bool {
+	intent := i.of(p.At.Group)
 	if intent == "" {
 		return false // its group is gone, and so it will be
 	}

@@ -71,6 +71,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	now := r.Clock.Now()
 	plan := Decide(&cluster, seen, r.Site, now)
+	if plan.Makes() || ownSecret(&cluster) != "" {
+		if err := r.seeToken(ctx, &cluster, &seen); err != nil {
+			return ctrl.Result{}, err
+		}
+		plan = Decide(&cluster, seen, r.Site, now)
+	}
 	outcome := r.apply(ctx, &cluster, seen, plan)
 	r.ask(&cluster, seen, plan)
 	wait, told := r.tell(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)

@@ -32,7 +32,7 @@ func (p *planner) resizes() {
 		}
 	}()
 	for _, worker := range p.seen.Pods {
-		if worker.At.Epoch != p.Epoch || !worker.counts() || !canGrow(p.cluster, worker) {
+		if worker.At.Epoch != p.Epoch || !worker.counts() || !p.intents.canGrow(worker) {
 			continue
 		}
 		wanted, actual := wantedResources(p.cluster, worker), worker.ray().Resources
@@ -43,20 +43,20 @@ func (p *planner) resizes() {
 		case !has(p.seen.Ray.Nodes[worker.UID].Total, pod.RayAmounts(p.cluster, worker.Pod)):
 			p.Ask.resize(worker.UID, pod.RayAmounts(p.cluster, worker.Pod))
 		default:
-			p.Adopt = append(p.Adopt, Adopting{Pod: worker, Intent: pod.Intent(p.cluster, worker.At.Group)})
+			p.Adopt = append(p.Adopt, Adopting{Pod: worker, Intent: p.intents.of(worker.At.Group)})
 		}
 	}
 }
 
 // canGrow tells whether a worker that is out of date can become what the spec wants while
 // it runs. Ray can follow from 2.56 on; a node that cannot hold the pod then says so.
-func canGrow(cluster *v1alpha1.ComputeCluster, worker Pod) bool {
+func (i intents) canGrow(worker Pod) bool {
 	shape := worker.Annotations[v1alpha1.AnnotationShape]
-	if worker.isHead() || !worker.ready() || worker.ray() == nil || shape == "" || shape != pod.Shape(cluster, worker.At.Group) ||
-		cluster.Spec.RayVersion < "2.56" || worker.Annotations[v1alpha1.AnnotationIntent] == pod.Intent(cluster, worker.At.Group) {
+	if !i.isOld(worker) || shape == "" || !worker.ready() || worker.ray() == nil || i.cluster.Spec.RayVersion < "2.56" ||
+		shape != pod.Shape(i.cluster, worker.At.Group) {
 		return false
 	}
-	wanted := wantedResources(cluster, worker)
+	wanted := wantedResources(i.cluster, worker)
 	return !infeasible(worker) && covers(wanted.Requests, pod.Ray(worker.Pod).Resources.Requests) &&
 		covers(wanted.Limits, pod.Ray(worker.Pod).Resources.Limits)
 }

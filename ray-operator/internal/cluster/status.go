@@ -21,7 +21,7 @@ import (
 func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outcome, now time.Time) v1alpha1.ComputeClusterStatus {
 	t := teller{
 		cluster: cluster, seen: seen, plan: plan, outcome: outcome, now: now, pods: current(seen.Pods, plan, outcome),
-		findings: map[string][]reason.Finding{},
+		findings: map[string][]reason.Finding{}, intents: intentsOf(cluster),
 	}
 	t.status = v1alpha1.ComputeClusterStatus{
 		ObservedGeneration: cluster.Generation,
@@ -52,6 +52,7 @@ type teller struct {
 	plan    Plan
 	outcome Outcome
 	now     time.Time
+	intents intents
 	// pods are those after the plan: with those made, without those that are gone or going.
 	pods []Pod
 	head *Pod
@@ -130,7 +131,7 @@ func (t *teller) count() {
 			if p.ready() {
 				counts.Ready++
 			}
-			if isOutdated(t.cluster, p) {
+			if t.intents.isOld(p) {
 				counts.Outdated++
 			}
 		}

@@ -38,21 +38,16 @@ func ownSecret(cluster *v1alpha1.ComputeCluster) string {
 const tokenLook = time.Minute
 
 // seeToken looks at the token's Secret. The operator has no right to list Secrets, so
-// this is a live read; it is spared where no pod is to be made and the Secret is our own,
-// which cannot be changed.
+// this is a live read; it is for where a pod is to be made, or where the Secret is the
+// user's, who may change it.
 func (r *Reconciler) seeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	if !pod.TokenRequired(cluster) {
-		return nil
-	}
-	own := ownSecret(cluster)
-	seen.Token.Presence = Ours
-	if own == "" && !Decide(cluster, *seen, r.Site, r.Clock.Now()).Makes() {
 		return nil
 	}
 	var secret corev1.Secret
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: pod.TokenSecret(cluster)}
 	err := r.Live.Get(ctx, key, &secret)
-	if own != "" {
+	if ownSecret(cluster) != "" {
 		seen.Token, err = usersToken(err, &secret)
 	} else {
 		seen.Token.Presence, err = presence(err, &secret, cluster)

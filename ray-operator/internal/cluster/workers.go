@@ -81,7 +81,7 @@ func (p *planner) members(group *v1alpha1.WorkerGroup) *members {
 		m.bySlot[slot.Index] = worker
 		m.slots = append(m.slots, slot)
 		if slot.State == scale.Starting || slot.State == scale.Ready {
-			m.old[replica] = m.old[replica] || isOutdated(p.cluster, worker) && !canGrow(p.cluster, worker)
+			m.old[replica] = m.old[replica] || p.intents.isOld(worker) && !p.intents.canGrow(worker)
 			before, known := m.joined[replica]
 			m.joined[replica] = slot.State == scale.Ready && (before || !known)
 		}
@@ -149,8 +149,8 @@ func (p *planner) rolled(all []*members) *members {
 	if strategy == nil || strategy.Type != v1alpha1.UpgradeRollingWorkers || p.head == nil {
 		return nil
 	}
-	old := outdated(p.cluster, p.seen.Pods, p.Epoch)
-	if len(old) > 0 && isOutdated(p.cluster, *p.head) {
+	old := p.intents.old(p.seen.Pods, p.Epoch)
+	if len(old) > 0 && p.intents.isOld(*p.head) {
 		blocked := reason.HeadOutdated.Of(len(old), alive(p.seen.Pods), listed(old))
 		p.Rolling = &blocked
 		return nil
