@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +29,8 @@ type input struct {
 	Before   json.RawMessage `json:"before"`
 	Object   json.RawMessage `json:"object"`
 	Refusals []refusal       `json:"refusals"`
+	// Pods are those that the operator makes of it first.
+	Pods []*corev1.Pod `json:"pods"`
 }
 
 type refusal struct {
@@ -63,17 +66,18 @@ func inputs(t *testing.T) []input {
 }
 
 // TestTheAPIServerAndTheRulesAgree sends the same inputs to the API server, with the
-// chart's CRD and policy, as the operator's own rules were asked about.
+// chart's CRD and policy, as the operator's own rules were asked about. Of what both find
+// good, Kubernetes must take the pods.
 func TestTheAPIServerAndTheRulesAgree(t *testing.T) {
 	namespace := newNamespace(t)
 	policyInForce(t, namespace)
 	all := inputs(t)
-	begin, refused := time.Now(), 0
+	begin, refused, pods := time.Now(), 0, 0
 	found := make([]string, len(all))
 	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(4)
 	for i := range all {
-		if len(all[i].Refusals) > 0 {
+		if pods += len(all[i].Pods); len(all[i].Refusals) > 0 {
 			refused++
 		}
 		group.Go(func() (err error) {
@@ -91,7 +95,7 @@ func TestTheAPIServerAndTheRulesAgree(t *testing.T) {
 			t.Errorf("%s: %s\n%.1500s", all[i].Name, found[i], all[i].Object)
 		}
 	}
-	t.Logf("%d inputs, %d of them bad, in %v: %d disagreements", len(all), refused, time.Since(begin).Round(time.Millisecond), told)
+	t.Logf("%d inputs, %d of them bad, %d pods of good ones, in %v: %d disagreements", len(all), refused, pods, time.Since(begin).Round(time.Millisecond), told)
 }
 
 // policyInForce waits until the API server asks the policies, which takes it a moment
@@ -121,6 +125,12 @@ func disagreement(ctx context.Context, namespace string, in *input) (string, err
 		return fmt.Sprintf("the rules find it good, the API server says %v", err), nil
 	case bad && !slices.ContainsFunc(in.Refusals, func(r refusal) bool { return named(err.Error(), r.Field, r.Says) }):
 		return fmt.Sprintf("the API server says %v, the rules %v", err, in.Refusals), nil
+	}
+	for _, pod := range in.Pods {
+		pod.Namespace = namespace
+		if err := shared.Create(ctx, pod, client.DryRunAll); err != nil {
+			return fmt.Sprintf("both find it good, and Kubernetes refuses its pod: %v", err), nil
+		}
 	}
 	return "", nil
 }

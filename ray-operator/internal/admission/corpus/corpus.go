@@ -14,10 +14,12 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
 )
 
@@ -35,7 +37,13 @@ type Input struct {
 	Object json.RawMessage `json:"object"`
 	// Refusals are what is wrong with it; none for a good one.
 	Refusals []Refusal `json:"refusals,omitempty"`
+	// Pods are those of a good row or mixture, which Kubernetes must take: the head, and one
+	// worker of each of the first groups.
+	Pods []*corev1.Pod `json:"pods,omitempty"`
 }
+
+// somePods is of how many groups an input has a worker.
+const somePods = 3
 
 // Refusal is one thing that is wrong.
 type Refusal struct {
@@ -82,14 +90,16 @@ func All(options Options) iter.Seq2[Input, error] {
 	return func(yield func(Input, error) bool) {
 		for _, row := range Rows() {
 			before, after := row.Make()
-			if !yield(typed(row.Name, before, after)) {
+			input, err := typed(row.Name, before, after)
+			if !yield(input.withPods(after), err) {
 				return
 			}
 		}
 		source := rand.New(rand.NewPCG(options.Seed, 0))
 		for i := range options.Random {
 			name, cluster := mixture(source)
-			if !yield(typed(fmt.Sprintf("mixture %d of seed %d: %s", i, options.Seed, name), nil, cluster)) {
+			input, err := typed(fmt.Sprintf("mixture %d of seed %d: %s", i, options.Seed, name), nil, cluster)
+			if !yield(input.withPods(cluster), err) {
 				return
 			}
 		}
@@ -146,6 +156,23 @@ func typed(name string, before, after *v1alpha1.ComputeCluster) (Input, error) {
 	}
 	input.Refusals = refusals(errs)
 	return input, nil
+}
+
+// withPods adds the pods to a good input.
+func (in Input) withPods(cluster *v1alpha1.ComputeCluster) Input {
+	if len(in.Refusals) > 0 {
+		return in
+	}
+	cluster = cluster.DeepCopy()
+	cluster.UID = "11111111-1111-1111-1111-111111111111" // an owner needs one
+	in.Pods = append(in.Pods, pod.Head(cluster, 1))
+	for i := range cluster.Spec.WorkerGroups[:min(somePods, len(cluster.Spec.WorkerGroups))] {
+		in.Pods = append(in.Pods, pod.Worker(cluster, &cluster.Spec.WorkerGroups[i], 0, 1))
+	}
+	for _, made := range in.Pods {
+		made.APIVersion, made.Kind = "v1", "Pod"
+	}
+	return in
 }
 
 func refusals(errs field.ErrorList) []Refusal {

@@ -23,12 +23,13 @@ type mutation struct {
 // mutations puts every odd value into every field of the rich cluster's spec.
 func mutations() []mutation {
 	var all []mutation
-	walk(rich(), nil, func(path []string) {
+	text := rich()
+	walk(parsed(text), nil, func(path []string) {
 		for i, value := range odd {
 			all = append(all, mutation{
 				name: fmt.Sprintf("%v = %.20v (%d)", path, value, i),
 				make: func() any {
-					object := rich()
+					object := parsed(text)
 					put(object, path, value)
 					return object
 				},
@@ -39,7 +40,7 @@ func mutations() []mutation {
 }
 
 // rich is a good cluster in which as many fields as possible are set, as a user writes it.
-func rich() any {
+func rich() []byte {
 	cluster := Good()
 	for _, row := range Rows() {
 		if row.Rule != "" || row.Before != nil || row.Name == "a head alone" || row.Name == "64 groups" {
@@ -51,12 +52,16 @@ func rich() any {
 		}
 	}
 	text, err := json.Marshal(cluster)
-	var object any
-	if err == nil {
-		err = json.Unmarshal(text, &object)
-	}
 	if err != nil {
 		panic(fmt.Sprintf("write down the rich cluster: %v", err)) // API types always marshal
+	}
+	return text
+}
+
+func parsed(text []byte) any {
+	var object any
+	if err := json.Unmarshal(text, &object); err != nil {
+		panic(fmt.Sprintf("read the rich cluster: %v", err)) // it was written by rich
 	}
 	return object
 }

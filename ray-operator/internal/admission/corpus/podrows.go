@@ -64,7 +64,7 @@ var templateRows = []Row{
 	{Name: "a rich template", Edit: both(labelled(some), annotated(some), inPod(func(p *corev1.PodSpec) {
 		p.NodeSelector, p.Volumes, p.Hostname = some, []corev1.Volume{{Name: "a"}}, "h"
 		p.ShareProcessNamespace, p.TerminationGracePeriodSeconds, p.RestartPolicy = ptr(false), ptr(int64(0)), corev1.RestartPolicyAlways
-		p.InitContainers = []container{{Name: "init"}, {Name: "native", RestartPolicy: ptr(corev1.ContainerRestartPolicyAlways), Ports: []corev1.ContainerPort{port(9000)}}}
+		p.InitContainers = []container{{Name: "init", Image: "init"}, {Name: "native", Image: "native", RestartPolicy: ptr(corev1.ContainerRestartPolicyAlways), Ports: []corev1.ContainerPort{port(9000)}}}
 	}))},
 	{Name: "a template with a name", Rule: "template-metadata", Edit: template(func(t *tmpl, _ *container) { t.Name = "a" })},
 	{Name: "a template with a finalizer", Rule: "template-metadata", Edit: template(func(t *tmpl, _ *container) { t.Finalizers = []string{"a/b"} })},
@@ -106,7 +106,10 @@ var templateRows = []Row{
 }
 
 func mounted(path string) edit {
-	return inRay(func(c *container) { c.VolumeMounts = []corev1.VolumeMount{{Name: "a", MountPath: path}} })
+	return template(func(t *tmpl, c *container) {
+		t.Spec.Volumes = []corev1.Volume{{Name: "a"}}
+		c.VolumeMounts = []corev1.VolumeMount{{Name: "a", MountPath: path}}
+	})
 }
 
 func needs(requests, limits corev1.ResourceList) edit {
@@ -154,6 +157,6 @@ var containerRows = []Row{
 	{Name: "two containers on a port", Rule: "container-port-clash", Edit: both(listens(port(9090)), inRay(func(c *container) { c.Ports = []corev1.ContainerPort{port(9090)} }))},
 	{Name: "two containers on a host's port", Rule: "container-port-clash", Edit: both(listens(corev1.ContainerPort{ContainerPort: 1, HostPort: 7000}),
 		inRay(func(c *container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 2, HostPort: 7000}} }))},
-	{Name: "a host's port", Edit: both(open, hostNetwork(corev1.DNSNone), listens(corev1.ContainerPort{ContainerPort: 9090, HostPort: 9090}))},
-	{Name: "another port of the host", Rule: "container-host-port", Edit: both(open, hostNetwork(corev1.DNSNone), listens(corev1.ContainerPort{ContainerPort: 9090, HostPort: 9091}))},
+	{Name: "a host's port", Edit: both(open, hostNetwork(corev1.DNSClusterFirstWithHostNet), listens(corev1.ContainerPort{ContainerPort: 9090, HostPort: 9090}))},
+	{Name: "another port of the host", Rule: "container-host-port", Edit: both(open, hostNetwork(corev1.DNSClusterFirstWithHostNet), listens(corev1.ContainerPort{ContainerPort: 9090, HostPort: 9091}))},
 }
