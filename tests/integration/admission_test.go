@@ -106,7 +106,7 @@ func policyInForce(t *testing.T, namespace string) {
 	bad.Spec.WorkerGroups[0].RayStartParams = map[string]string{"UPPER": ""}
 	must(t, live.Until(t.Context(), limit, "the admission policy to be in force", func(ctx context.Context) error {
 		if err := shared.Create(ctx, bad.DeepCopy(), client.DryRunAll); !apierrors.IsInvalid(err) {
-			return fmt.Errorf("a bad cluster is answered with %v", err)
+			return fmt.Errorf("a bad cluster is answered with %q", fmt.Sprint(err))
 		}
 		return nil
 	}))
