@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +59,9 @@ func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.ComputeCluster
 		}
 		return outcome
 	}
+	if outcome.Err = r.confirm(ctx, cluster, plan); outcome.Err != nil {
+		return outcome
+	}
 	token, err := r.prepare(ctx, cluster, plan, &outcome)
 	if err != nil {
 		outcome.Err = err
@@ -68,8 +72,14 @@ func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.ComputeCluster
 		outcome.Err = errors.Join(err, r.remove(ctx, plan, &outcome))
 		return outcome
 	}
+	// Those that go are told before their successors are made, so that at no time a group
+	// has more workers that stay than it shall have.
+	gone := errors.Join(r.leave(ctx, plan, &outcome), r.remove(ctx, plan, &outcome))
+	if gone != nil {
+		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(filling Filling) bool { return plan.takesFrom(filling.Group) })
+	}
 	r.fill(ctx, plan, &outcome)
-	outcome.Err = errors.Join(outcome.Err, r.noteHead(ctx, cluster, seen, plan), r.leave(ctx, plan, &outcome), r.grow(ctx, plan, &outcome), r.remove(ctx, plan, &outcome))
+	outcome.Err = errors.Join(outcome.Err, gone, r.noteHead(ctx, cluster, seen, plan), r.grow(ctx, plan, &outcome))
 	return outcome
 }
 

@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
@@ -227,7 +230,7 @@ func (p *planner) token() {
 }
 
 // leftovers deletes what belongs to a former epoch, and lets those go whose group is gone
-// from the spec.
+// from the spec, and then their claims.
 func (p *planner) leftovers() {
 	for _, left := range p.seen.Pods {
 		switch {
@@ -238,6 +241,18 @@ func (p *planner) leftovers() {
 			p.exit(left, exitRemoved)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(p.seen.Claims)) {
+		if claim := p.seen.Claims[name]; p.orphaned(claim) {
+			p.Release = append(p.Release, claim)
+		}
+	}
+}
+
+// orphaned tells whether a claim is of a group that is gone from the spec, and so are its pods.
+func (p *planner) orphaned(claim *corev1.PersistentVolumeClaim) bool {
+	group := claim.Labels[v1alpha1.LabelGroup]
+	return claim.DeletionTimestamp == nil && pod.FindGroup(p.cluster, group) == nil &&
+		!slices.ContainsFunc(p.seen.Pods, func(worker Pod) bool { return worker.At.Group == group })
 }
 
 func grace(seconds int64) *int64 { return &seconds }

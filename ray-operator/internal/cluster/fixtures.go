@@ -90,6 +90,7 @@ func (p *planner) fix() {
 		case standing.Presence == Foreign: // one that is not optional has stalled the cluster before
 			conflict := reason.NameConflict.Of(f.kind + " " + wanted.GetName())
 			p.Conflict = &conflict
+			p.wakeIn(recheck) // nobody tells of what is not ours
 		case standing.Presence == Absent:
 			p.Fixtures = append(p.Fixtures, Fixing{Act: Make, Kind: f.kind, Wanted: marked(wanted)})
 		case standing.Presence == Ours:

@@ -136,9 +136,6 @@ func (r *Reconciler) seeFixtures(ctx context.Context, cluster *v1alpha1.ComputeC
 }
 
 func (r *Reconciler) seeClaims(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
-	if !claiming(cluster) {
-		return nil
-	}
 	var list corev1.PersistentVolumeClaimList
 	labels := client.MatchingLabels(naming.ClusterSelector(cluster.Name))
 	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), labels); err != nil {
@@ -151,10 +148,6 @@ func (r *Reconciler) seeClaims(ctx context.Context, cluster *v1alpha1.ComputeClu
 		}
 	}
 	return nil
-}
-
-func claiming(cluster *v1alpha1.ComputeCluster) bool {
-	return slices.ContainsFunc(cluster.Spec.WorkerGroups, func(g v1alpha1.WorkerGroup) bool { return len(g.VolumeClaimTemplates) > 0 })
 }
 
 func (r *Reconciler) seeNodes(ctx context.Context, _ *v1alpha1.ComputeCluster, seen *Seen) error {

@@ -81,6 +81,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.ask(&cluster, seen, plan)
 	wait, told := r.tell(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
 	plan.wakeIn(wait)
+	if outcome.Conflict != nil {
+		plan.wakeIn(recheck)
+	}
 	for _, event := range outcome.Events {
 		r.Events.Record(&cluster, event)
 	}

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -98,15 +97,18 @@ func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (Record, error)
 	return record, nil
 }
 
-// mirrored is the suspension as the status tells of it.
+// mirrored is the suspension as the status tells of it: one that is complete, or one that
+// has begun, of which the spec tells whether it is its own.
 func mirrored(cluster *v1alpha1.ComputeCluster) Suspension {
 	told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
 	switch {
-	case told == nil || told.Status != metav1.ConditionTrue:
+	case told == nil:
 		return Suspension{}
-	case told.Reason == reason.SuspendedIdle.Code:
+	case told.Reason == reason.SuspendedIdle.Code, told.Reason == reason.Suspending.Code && !cluster.Spec.Suspend:
 		return Suspension{Cause: suspendedIdle, Generation: told.ObservedGeneration, Resume: resumption(cluster)}
-	default:
+	case told.Reason == reason.SuspendedBySpec.Code, told.Reason == reason.Suspending.Code:
 		return Suspension{Cause: suspendedBySpec}
+	default: // it only tells that the idle policy is going to act
+		return Suspension{}
 	}
 }
