@@ -112,7 +112,7 @@ func workerNeverStarts(w *testkit.World) {
 	w.Kubelet.Idle = func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelGroup] == "cpu" }
 	w.Create(testkit.Cluster("demo", testkit.Group("cpu", 2)))
 	w.Settle()
-	w.Expect("demo", "Ready=False WorkersStarting", "HeadReady=True", "WorkersReady=False", "Reconciling=True", "Stalled=False")
+	w.Expect("demo", "Ready=False Unschedulable", "HeadReady=True", "WorkersReady=False", "Reconciling=True", "Stalled=False")
 	w.Kubelet.Idle = nil
 	w.Settle()
 	w.Expect("demo", ready)
@@ -184,7 +184,7 @@ func unready(w *testkit.World) {
 	head := w.Head("demo")
 	w.Must(w.Kubelet.Unready(w.Ctx, head))
 	w.Settle()
-	w.Expect("demo", "Ready=False HeadUnready", "Stalled=False", "WorkersReady=True")
+	w.Expect("demo", "Ready=False ProbeFailing", "Stalled=False", "WorkersReady=True")
 	back := w.Head("demo")
 	back.Status.Conditions[0].Status = corev1.ConditionTrue
 	w.Must(w.Client.Status().Update(w.Ctx, back))

@@ -184,7 +184,7 @@ func TestWritesOfOneCluster(t *testing.T) {
 			creates++
 		}
 	}
-	if creates != 6 { // Secret, Service, head, three workers
+	if creates != 8 { // Secret, Service, NetworkPolicy, head, three workers, and after a minute the head's budget
 		t.Errorf("%d creates: %q", creates, writes)
 	}
 	w.Scale("demo", 4)

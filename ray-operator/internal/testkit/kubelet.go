@@ -55,6 +55,8 @@ func (k *Kubelet) Step(ctx context.Context) (changed bool, next time.Duration, e
 func (k *Kubelet) due(pod *corev1.Pod) (func(context.Context, *corev1.Pod) error, time.Time) {
 	is := func(test func(*corev1.Pod) bool) bool { return test != nil && test(pod) }
 	switch {
+	case pod.DeletionTimestamp != nil && len(pod.Finalizers) > 0 && *pod.DeletionGracePeriodSeconds == 0:
+		return nil, time.Time{} // it has stopped, and waits for someone else
 	case pod.DeletionTimestamp != nil && !is(k.Hang):
 		grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
 		return k.finish, pod.DeletionTimestamp.Add(min(k.StopDelay, grace) - grace)

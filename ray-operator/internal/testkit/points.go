@@ -60,7 +60,7 @@ func (s Scenario) whole(plain *World) []point {
 	}
 	for _, kind := range kinds {
 		for by := 1; by <= 3; by++ {
-			behind := late{kind, by}
+			behind := late{kind, by, s.Waits}
 			all = append(all, point{
 				name: fmt.Sprintf("late-%s-%d", kind, by), covers: "late " + kind, disturb: func(w *World) { w.trouble.behind = behind },
 			})

@@ -13,6 +13,9 @@ type Scenario struct {
 	// KeepRecord leaves out the variant in which the record is removed, for a story
 	// that is about the record itself.
 	KeepRecord bool
+	// Waits is for a story whose rules hold only because the operator's client waits for
+	// its own writes to be in the cache, as it does. The others hold without that too.
+	Waits bool
 	// AnyEpoch is for a story whose epochs depend on when the operator sees what.
 	AnyEpoch bool
 }

@@ -194,15 +194,14 @@ func (s *server) Delete(ctx context.Context, obj client.Object, opts ...client.D
 			return s.terminate(pod, grace)
 		}
 	}
-	if len(found.GetFinalizers()) > 0 {
-		if found.GetDeletionTimestamp() == nil {
-			now := metav1.NewTime(s.clock.Now().Truncate(time.Second))
-			found.SetDeletionTimestamp(&now)
-			s.publish(watch.Modified, found)
-		}
-		return nil
+	if len(found.GetFinalizers()) == 0 {
+		s.publish(watch.Deleted, found)
+	} else if grace := found.GetDeletionGracePeriodSeconds(); grace == nil || *grace > 0 {
+		now, none := metav1.NewTime(s.clock.Now().Truncate(time.Second)), int64(0)
+		found.SetDeletionTimestamp(&now)
+		found.SetDeletionGracePeriodSeconds(&none)
+		s.publish(watch.Modified, found)
 	}
-	s.publish(watch.Deleted, found)
 	return nil
 }
 

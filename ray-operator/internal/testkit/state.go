@@ -90,7 +90,19 @@ func (r rank) renumber(obj client.Object) {
 			labels[label] = strconv.Itoa(place)
 		}
 	}
+	if pod, ok := obj.(*corev1.Pod); ok && labels[v1alpha1.LabelReplica] != "" {
+		for i := range pod.Spec.Containers {
+			for j, env := range pod.Spec.Containers[i].Env {
+				if env.Name == replicaIndex {
+					pod.Spec.Containers[i].Env[j].Value = labels[v1alpha1.LabelReplica]
+				}
+			}
+		}
+	}
 }
+
+// replicaIndex tells the programs in a pod the number of its replica.
+const replicaIndex = "HELIOSTAT_REPLICA_INDEX"
 
 // epochs are numbers of epochs, and what is hashed of objects that hold one.
 var epochs = regexp.MustCompile(`(heliostat.dev/epoch":"|epoch\\?":|epoch |heliostat.dev/applied":")[^",}\\]+`)

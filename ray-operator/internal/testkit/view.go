@@ -79,10 +79,12 @@ func (v *view) push(event Event) {
 	v.queue = append(v.queue, event)
 }
 
-// late tells how far a cache is behind: by so many events, of one kind or, for "", of all.
+// late tells how far a cache is behind: by so many events, of one kind or, for "", of all;
+// with Waits not of what the operator wrote itself, and of what came before that.
 type late struct {
-	Kind string
-	By   int
+	Kind  string
+	By    int
+	Waits bool
 }
 
 // deliver lets the oldest events in until at most those are left that are late, and
@@ -91,16 +93,19 @@ func (v *view) deliver(behind late) []Event {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	concerned := func(event Event) bool { return behind.Kind == "" || kindOf(event.Object) == behind.Kind }
-	waiting := 0
-	for _, event := range v.queue {
+	waiting, waitedFor := 0, map[string]int{}
+	for i, event := range v.queue {
 		if concerned(event) {
 			waiting++
 		}
+		if event.Own && behind.Waits {
+			waitedFor[kindOf(event.Object)] = i + 1
+		}
 	}
 	var delivered, left []Event
-	for _, event := range v.queue {
+	for i, event := range v.queue {
 		if concerned(event) {
-			if waiting <= behind.By {
+			if waiting <= behind.By && i >= waitedFor[kindOf(event.Object)] {
 				left = append(left, event)
 				continue
 			}

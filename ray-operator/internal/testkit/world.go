@@ -53,9 +53,11 @@ type World struct {
 	revisions  []Event
 	logs       []string
 	lastChange time.Time
-	// until is up to when the clock is to go, whether anything changes or not.
-	until   time.Time
-	trouble trouble
+	// until is up to when the clock is to go, whether anything changes or not; restless
+	// tells that it is to go no farther.
+	until    time.Time
+	restless bool
+	trouble  trouble
 }
 
 // NewWorld is an empty world.
@@ -132,6 +134,17 @@ func (w *World) After(while time.Duration) {
 	w.Settle()
 }
 
+// During lets everybody work for a while of the clock and checks the rules, for a world
+// that does not come to rest.
+func (w *World) During(while time.Duration) {
+	w.Helper()
+	w.until = w.Clock.Now().Add(while)
+	w.restless = true
+	w.run()
+	w.restless = false
+	w.check()
+}
+
 // rest runs to a fixed point and checks the rules.
 func (w *World) rest() {
 	w.Helper()
@@ -169,6 +182,9 @@ func (w *World) run() {
 		}
 		next = w.next(next, again, more, w.trouble.blindFor(w.Clock.Now()))
 		switch {
+		case w.restless && !w.Clock.Now().Add(next).Before(w.until):
+			w.Clock.SetTime(w.until)
+			return
 		case next > 0:
 			w.Clock.Step(next)
 		case !w.trouble.release(w):
