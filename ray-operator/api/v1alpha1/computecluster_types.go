@@ -312,10 +312,13 @@ type HeadStatus struct {
 // WorkerCounts counts workers.
 type WorkerCounts struct {
 	// Desired is how many the spec asks for.
+	// +optional
 	Desired int32 `json:"desired"`
 	// Created is how many pods there are that are not on their way out.
+	// +optional
 	Created int32 `json:"created"`
 	// Ready is how many have joined, as their own health endpoint says.
+	// +optional
 	Ready int32 `json:"ready"`
 }
 
