@@ -58,7 +58,7 @@ func TestNobodyPosesAsAPodOfACluster(t *testing.T) {
 			return err
 		}
 		if err := ana.Create(ctx, podWith(namespace, member), client.DryRunAll); !guarded(err) {
-			return fmt.Errorf("a pod that poses as a worker is answered with %q", fmt.Sprint(err))
+			return fmt.Errorf("a pod that poses as a worker is answered with %w", err)
 		}
 		return nil
 	}))

@@ -51,7 +51,8 @@ func newCluster(namespace, name string, workers int32) *v1alpha1.ComputeCluster 
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.ComputeClusterSpec{
 			RayVersion:   "2.60.0",
-			WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &workers}},
+			// The fake heads of these pods answer nobody, so a drain would last its whole time.
+			WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &workers, DrainSeconds: new(int32)}},
 		},
 	}
 }

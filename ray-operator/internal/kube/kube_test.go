@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -110,12 +109,75 @@ func TestAnnotateIsOfWhatWasSeen(t *testing.T) {
 	}
 }
 
-func TestApplyIsToTheOneSeen(t *testing.T) {
+func TestMendIsOfTheOneSeen(t *testing.T) {
 	w, writer, of := started(t)
-	w.Create(desired.HeadService(of, 1))
-	config := applycore.Service("demo-head", testkit.Namespace).WithUID("another").WithLabels(map[string]string{"a": "b"})
-	if err := writer.Apply(w.Ctx, config, "Service demo-head"); !apierrors.IsConflict(err) {
-		t.Errorf("a successor was changed: %v", err)
+	made := desired.HeadService(of, 1)
+	made.Annotations = map[string]string{"ours": "1"}
+	if _, err := writer.Create(w.Ctx, made); err != nil {
+		t.Fatal(err)
+	}
+	theirs := made.DeepCopy()
+	theirs.Labels["theirs"], theirs.Spec.PublishNotReadyAddresses = "1", false
+	w.Must(w.Client.Update(w.Ctx, theirs))
+	if err := writer.Mend(w.Ctx, made, desired.HeadService(of, 2)); err != nil {
+		t.Fatal(err)
+	}
+	have := service(w)
+	if have.Labels["theirs"] != "1" || have.Annotations["ours"] != "" || !have.Spec.PublishNotReadyAddresses ||
+		have.Spec.Selector[v1alpha1.LabelEpoch] != "2" {
+		t.Errorf("labels %v, annotations %v, spec %+v", have.Labels, have.Annotations, have.Spec)
+	}
+	former := made.DeepCopy()
+	former.UID = "another"
+	if err := writer.Mend(w.Ctx, former, desired.HeadService(of, 3)); err != nil {
+		t.Errorf("that another has the name is success: %v", err)
+	}
+	if have := service(w); have.Spec.Selector[v1alpha1.LabelEpoch] != "2" {
+		t.Errorf("a successor was changed: %v", have.Spec.Selector)
+	}
+}
+
+func service(w *testkit.World) *corev1.Service {
+	w.Helper()
+	var found corev1.Service
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Namespace: testkit.Namespace, Name: "demo-head"}, &found))
+	return &found
+}
+
+func TestNoteIsOfTheOneSeen(t *testing.T) {
+	w, writer, of := started(t)
+	made := pod.Head(of, 1)
+	if _, err := writer.Create(w.Ctx, made); err != nil {
+		t.Fatal(err)
+	}
+	seen := made.DeepCopy()
+	made.Labels["later"] = "1"
+	w.Must(w.Client.Update(w.Ctx, made))
+	if err := writer.Note(w.Ctx, seen, "a", "1"); err != nil {
+		t.Fatalf("a change of something else kept it from being noted: %v", err)
+	}
+	if have := w.Head("demo"); have.Annotations["a"] != "1" || have.Labels["later"] != "1" {
+		t.Errorf("annotations %v, labels %v", have.Annotations, have.Labels)
+	}
+	seen.UID = "another"
+	if err := writer.Note(w.Ctx, seen, "a", "2"); err != nil || w.Head("demo").Annotations["a"] != "1" {
+		t.Errorf("a successor was noted on: %v, %v", err, w.Head("demo").Annotations)
+	}
+}
+
+func TestDeleteSeenIsOfWhatWasSeen(t *testing.T) {
+	w, writer, of := started(t)
+	stale := of.DeepCopy()
+	if err := writer.Annotate(w.Ctx, of, "a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.DeleteSeen(w.Ctx, stale); !apierrors.IsConflict(err) {
+		t.Errorf("a stale object was deleted: %v", err)
+	}
+	for _, what := range []string{"the object", "one that is gone"} {
+		if err := writer.DeleteSeen(w.Ctx, of); err != nil {
+			t.Errorf("delete %s: %v", what, err)
+		}
 	}
 }
 
