@@ -79,6 +79,17 @@ instance() {
   export KUBECONFIG KUBECTL LOCALKUBE LOCALKUBE_NAME LOCALKUBE_AUDIT_LOG HELM
 }
 
+# rights_used LAYER: keeps which of its rights the operator used in the instance of a step.
+rights_used() {
+  mkdir -p .state/rights
+  go run ./tests/rights used "$LOCALKUBE_AUDIT_LOG" >".state/rights/$1.txt"
+}
+
+step_rights() {
+  bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system |
+    go run ./tests/rights compare .state/rights/{integration,e2e}.txt
+}
+
 step_deps() {
   make bin/localkube bin/images
   local missing
@@ -116,6 +127,7 @@ step_chart() {
 step_integration() {
   instance itest --control-plane-only
   go test -v -count=1 -timeout 15m ./tests/integration/...
+  rights_used integration
   go test -v -count=1 -timeout 10m ./tests/bench/fleet # a small fleet: that it can be measured, and what it takes in calls
 }
 
@@ -134,6 +146,7 @@ nodes() {
 step_e2e() {
   nodes e2e
   go test -v -count=1 -timeout 25m ./tests/e2e/...
+  rights_used e2e
   go test -v -count=1 -timeout 10m ./tests/bench/byhand # one round: that it can be measured at all
 }
 
@@ -153,9 +166,9 @@ declare -A TITLE=(
   [verify]="generated files are what make generate writes" [lint]="golangci-lint"
   [unit]="tests of every module that need no Kubernetes" [chart]="the chart renders what Kubernetes accepts"
   [integration]="a real API server" [localkube]="local Kubernetes: up, down, killed in between, devices, policies"
-  [e2e]="real kubelets, real Ray" [accept]="full counts and promised times" [bench]="against the same pods applied by hand"
+  [e2e]="real kubelets, real Ray" [rights]="the operator used every right that it has, and no other" [accept]="full counts and promised times" [bench]="against the same pods applied by hand"
 )
-TESTS=(verify lint unit chart integration localkube e2e)
+TESTS=(verify lint unit chart integration localkube e2e rights)
 [ $# -gt 0 ] || set -- "${TESTS[@]}"
 
 for name in "$@"; do
