@@ -158,13 +158,17 @@ func normalise(obj client.Object) {
 			}
 		}
 		if obj.DeletionTimestamp != nil {
-			obj.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
+			obj.DeletionTimestamp, obj.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Unix(0, 0)}, nil
 		}
 		for i := range obj.Status.Conditions {
 			obj.Status.Conditions[i].LastTransitionTime = metav1.Time{}
 		}
 		for i := range obj.Status.ContainerStatuses {
 			obj.Status.ContainerStatuses[i].State, obj.Status.ContainerStatuses[i].LastTerminationState = corev1.ContainerState{}, corev1.ContainerState{}
+		}
+	case *corev1.Node:
+		for i := range obj.Spec.Taints {
+			obj.Spec.Taints[i].TimeAdded = nil
 		}
 	case *corev1.Secret:
 		for name := range obj.Data {
@@ -193,6 +197,9 @@ func normaliseCluster(obj *v1alpha1.ComputeCluster) {
 	for i := range obj.Status.Conditions {
 		obj.Status.Conditions[i].LastTransitionTime = metav1.Time{}
 		obj.Status.Conditions[i].Message = times.ReplaceAllString(obj.Status.Conditions[i].Message, "then")
+	}
+	for i := range obj.Status.Groups {
+		obj.Status.Groups[i].Message = times.ReplaceAllString(obj.Status.Groups[i].Message, "then")
 	}
 	slices.SortFunc(obj.Status.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 }
