@@ -64,6 +64,11 @@ func TestDrain(t *testing.T) {
 			w.Expect("demo", ready)
 			sizes(w, "demo", map[string]int{"cpu": 1})
 		}},
+	)
+}
+
+func TestDrainUnderway(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "head-lost-while-draining", Run: func(w *testkit.World) {
 			w.Ray.Busy, w.Ray.WorkTakes = all, longer
 			started(w, "demo", testkit.Group("cpu", 3))

@@ -126,18 +126,7 @@ func editedFixture(w *testkit.World, obj client.Object) {
 	labels["mine"] = "yes"
 	edited.SetLabels(labels)
 	edited.SetFinalizers([]string{"example.com/mine"})
-	switch edited := edited.(type) {
-	case *networkingv1.NetworkPolicy:
-		edited.Spec.Ingress = nil
-	case *networkingv1.Ingress:
-		edited.Spec.Rules = nil
-	case *corev1.Service:
-		edited.Spec.Selector, edited.Spec.Ports = map[string]string{"app": "other"}, edited.Spec.Ports[:0]
-		edited.Spec.PublishNotReadyAddresses = false
-	case *policyv1.PodDisruptionBudget:
-		none := intstr.FromInt32(0)
-		edited.Spec.MinAvailable = &none
-	}
+	spoil(edited)
 	w.Must(w.Client.Update(w.Ctx, edited))
 	w.Settle()
 	w.Expect("demo", ready)
@@ -145,22 +134,38 @@ func editedFixture(w *testkit.World, obj client.Object) {
 	if labels := edited.GetLabels(); labels["mine"] != "yes" || labels["app.kubernetes.io/managed-by"] != "heliostat" || len(edited.GetFinalizers()) != 1 {
 		w.Fatalf("labels %v, finalizers %v", edited.GetLabels(), edited.GetFinalizers())
 	}
-	switch edited := edited.(type) {
-	case *networkingv1.NetworkPolicy:
-		mended(w, len(edited.Spec.Ingress) > 0)
-	case *networkingv1.Ingress:
-		mended(w, len(edited.Spec.Rules) == 1)
-	case *corev1.Service:
-		mended(w, edited.Spec.PublishNotReadyAddresses && edited.Spec.Selector["app"] == "")
-	case *policyv1.PodDisruptionBudget:
-		mended(w, edited.Spec.MinAvailable.IntValue() == 1)
+	if isSpoilt(edited) {
+		w.Fatalf("what someone changed was not mended: %+v", edited)
 	}
 }
 
-func mended(w *testkit.World, mended bool) {
-	w.Helper()
-	if !mended {
-		w.Fatalf("what someone changed was not mended")
+// spoil changes what an object is for.
+func spoil(obj client.Object) {
+	switch obj := obj.(type) {
+	case *networkingv1.NetworkPolicy:
+		obj.Spec.Ingress = nil
+	case *networkingv1.Ingress:
+		obj.Spec.Rules = nil
+	case *corev1.Service:
+		obj.Spec.Selector, obj.Spec.Ports, obj.Spec.PublishNotReadyAddresses = map[string]string{"app": "other"}, nil, false
+	case *policyv1.PodDisruptionBudget:
+		none := intstr.FromInt32(0)
+		obj.Spec.MinAvailable = &none
+	}
+}
+
+func isSpoilt(obj client.Object) bool {
+	switch obj := obj.(type) {
+	case *networkingv1.NetworkPolicy:
+		return len(obj.Spec.Ingress) == 0
+	case *networkingv1.Ingress:
+		return len(obj.Spec.Rules) != 1
+	case *corev1.Service:
+		return !obj.Spec.PublishNotReadyAddresses || obj.Spec.Selector["app"] != ""
+	case *policyv1.PodDisruptionBudget:
+		return obj.Spec.MinAvailable.IntValue() != 1
+	default:
+		return true
 	}
 }
 

@@ -61,6 +61,11 @@ func TestIdle(t *testing.T) {
 				w.Fatalf("the idle cluster is still there: %v", err)
 			}
 		}},
+	)
+}
+
+func TestNotIdle(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "idle-told", Run: func(w *testkit.World) {
 			used(w, v1alpha1.IdleNone)
 			unused(w)

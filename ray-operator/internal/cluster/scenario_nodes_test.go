@@ -86,6 +86,11 @@ func TestNodes(t *testing.T) {
 			budgets(w, 0)
 			back(w, 1)
 		}},
+	)
+}
+
+func TestSilentNodes(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "node-silent", Run: func(w *testkit.World) {
 			move := spread(w)
 			started(w, "demo", testkit.Group("cpu", 2))
@@ -104,6 +109,11 @@ func TestNodes(t *testing.T) {
 			back(w, 2)
 			w.After(10 * time.Minute)
 		}},
+	)
+}
+
+func TestOwn(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "secret-of-ones-own", Run: ownToken},
 		testkit.Scenario{Name: "metadata-of-ones-own", Run: ownMetadata},
 	)

@@ -95,6 +95,11 @@ func TestRolling(t *testing.T) {
 			w.Ray.Busy, w.Ray.WorkTakes = all, 40*time.Second
 			rolled(1, 1)(w)
 		}},
+	)
+}
+
+func TestRollingUnderway(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "rolled-there-and-back", Run: func(w *testkit.World) {
 			w.Ray.Busy, w.Ray.WorkTakes = all, longer
 			rolling(w, 1, 1)

@@ -92,6 +92,11 @@ func TestSuspend(t *testing.T) {
 			w.Settle()
 			back(w, 2)
 		}},
+	)
+}
+
+func TestSuspendUnderway(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "resumed-before-all-are-gone", Run: resumedEarly},
 		testkit.Scenario{Name: "suspended-and-deleted", Run: func(w *testkit.World) {
 			started(w, "demo", testkit.Group("cpu", 2))

@@ -13,6 +13,9 @@ type Scenario struct {
 	// KeepRecord leaves out the variant in which the record is removed, for a story
 	// that is about the record itself.
 	KeepRecord bool
+	// NoPast leaves out operators that see the past, for a story with a fault that they
+	// could not tell from a beginning.
+	NoPast bool
 	// Waits is for a story whose rules hold only because the operator's client waits for
 	// its own writes to be in the cache, as it does. The others hold without that too.
 	Waits bool
@@ -43,12 +46,17 @@ func Play(t *testing.T, scenarios ...Scenario) {
 		t.Run(scenario.Name, func(t *testing.T) {
 			t.Parallel()
 			plain := NewWorld(t)
+			plain.proving = true
 			scenario.Run(plain)
+			plain.prove()
 			want, all := scenario.end(plain), scenario.pointsOf(plain)
 			known.Add(int64(len(all)))
 			for _, point := range scenario.sampled(all) {
 				t.Run(point.name, func(t *testing.T) { scenario.disturbed(t, point, want) })
 				run.Add(1)
+			}
+			if scenario.NoPast {
+				return
 			}
 			t.Run("travel", func(t *testing.T) {
 				visited, worth := scenario.travel(t, want)

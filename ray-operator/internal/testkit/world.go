@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,8 +50,11 @@ type World struct {
 	operator   *operator
 	reconciler *cluster.Reconciler
 	// due tells of each cluster when to reconcile it next.
-	due        map[types.NamespacedName]time.Time
-	revisions  []Event
+	due       map[types.NamespacedName]time.Time
+	revisions []Event
+	// proofs are copies of the objects of the revisions, if they are to be kept.
+	proving    bool
+	proofs     []client.Object
 	logs       []string
 	lastChange time.Time
 	// until is up to when the clock is to go, whether anything changes or not; restless
@@ -79,6 +83,9 @@ func NewWorld(t testing.TB) *World {
 
 func (w *World) publish(event Event) {
 	w.revisions = append(w.revisions, event)
+	if w.proving {
+		w.proofs = append(w.proofs, copied(event.Object))
+	}
 	w.lastChange = w.Clock.Now()
 	w.trouble.saw(event)
 	w.History.Observe(event)
@@ -132,6 +139,16 @@ func (w *World) After(while time.Duration) {
 	w.Helper()
 	w.until = w.Clock.Now().Add(while)
 	w.Settle()
+}
+
+// prove tells whether the operator left alone what its cache gave it without a copy.
+func (w *World) prove() {
+	w.Helper()
+	for i, kept := range w.proofs {
+		if diff := cmp.Diff(kept, w.revisions[i].Object); diff != "" {
+			w.Fatalf("%T %s was changed in the cache (- as it came, + as it is):\n%s", kept, kept.GetName(), diff)
+		}
+	}
 }
 
 // During lets everybody work for a while of the clock and checks the rules, for a world
