@@ -19,13 +19,19 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// fields gives the names of all fields of a schema, apart from those of pod templates.
+// ofKubernetes are fields that hold Kubernetes' own types: their fields are its to describe.
+var ofKubernetes = map[string]bool{
+	"template": true, "volumeClaimTemplates": true, "env": true, "envFrom": true, "imagePullSecrets": true, "tolerations": true,
+	"from": true, "to": true,
+}
+
+// fields gives the names of all fields of a schema, apart from those of Kubernetes' types.
 func fields(schema map[string]any) []string {
 	var names []string
 	properties, _ := schema["properties"].(map[string]any)
 	for name, property := range properties {
 		names = append(names, name)
-		if below, ok := property.(map[string]any); ok && name != "template" {
+		if below, ok := property.(map[string]any); ok && !ofKubernetes[name] {
 			names = append(names, fields(below)...)
 		}
 	}
@@ -64,8 +70,12 @@ func TestReferenceHasEveryField(t *testing.T) {
 	}
 }
 
-// ofCondition are the fields of Kubernetes' own type, which the reference links to.
-var ofCondition = map[string]bool{"lastTransitionTime": true, "message": true, "observedGeneration": true, "reason": true, "status": true, "type": true}
+// ofCondition are the fields of two of Kubernetes' own types, which the reference links
+// to: conditions, and the ports of network policies.
+var ofCondition = map[string]bool{
+	"lastTransitionTime": true, "message": true, "observedGeneration": true, "reason": true, "status": true, "type": true,
+	"endPort": true, "protocol": true,
+}
 
 // TestOwnedOptionsAreRefusedAtAdmission holds the Go rules and the schema's together.
 func TestOwnedOptionsAreRefusedAtAdmission(t *testing.T) {

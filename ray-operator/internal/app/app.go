@@ -168,7 +168,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").For(&v1alpha1.ComputeCluster{})
 	for _, kind := range children() {
-		build.Watches(kind, wakesItsCluster())
+		build.Watches(kind, wakesItsCluster(), builder.WithPredicates(whatTells(kind)))
 	}
 	build.WatchesRawSource(heads.Changes())
 	if cfg.WatchNodes {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
 // children are the kinds that are made for clusters and watched: the cache holds those
@@ -50,7 +51,11 @@ func caches(cfg Config) (cache.Options, error) {
 		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: trimNode}},
 	}
 	for _, kind := range children() {
-		options.ByObject[kind] = cache.ByObject{Label: labels.NewSelector().Add(*labelled)}
+		mine := cache.ByObject{Label: labels.NewSelector().Add(*labelled)}
+		if _, ok := kind.(*corev1.Pod); ok {
+			mine.Transform = trimPod
+		}
+		options.ByObject[kind] = mine
 	}
 	for _, namespace := range cfg.Namespaces {
 		if options.DefaultNamespaces == nil {
@@ -59,6 +64,50 @@ func caches(cfg Config) (cache.Options, error) {
 		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
 	return options, nil
+}
+
+// trimPod keeps of a pod what tells how it is: of thousands of pods the start commands,
+// variables, mounts and volumes are most of what the operator would hold.
+func trimPod(obj any) (any, error) {
+	whole, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil // a marker of a deletion that was missed
+	}
+	whole.ManagedFields = nil
+	whole.Spec = corev1.PodSpec{
+		NodeName: whole.Spec.NodeName, SchedulerName: whole.Spec.SchedulerName,
+		ReadinessGates: whole.Spec.ReadinessGates, SchedulingGates: whole.Spec.SchedulingGates,
+		InitContainers: trimContainers(whole.Spec.InitContainers), Containers: trimContainers(whole.Spec.Containers),
+	}
+	status := whole.Status
+	whole.Status = corev1.PodStatus{
+		Phase: status.Phase, Reason: status.Reason, Message: status.Message, PodIP: status.PodIP, StartTime: status.StartTime,
+		Conditions: status.Conditions, NominatedNodeName: status.NominatedNodeName,
+		InitContainerStatuses: trimStatuses(status.InitContainerStatuses), ContainerStatuses: trimStatuses(status.ContainerStatuses),
+	}
+	return whole, nil
+}
+
+func trimStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	kept := make([]corev1.ContainerStatus, 0, len(all))
+	for i := range all {
+		kept = append(kept, corev1.ContainerStatus{
+			Name: all[i].Name, Image: all[i].Image, State: all[i].State, LastTerminationState: all[i].LastTerminationState,
+			Ready: all[i].Ready, Started: all[i].Started, RestartCount: all[i].RestartCount, Resources: all[i].Resources,
+		})
+	}
+	return kept
+}
+
+func trimContainers(all []corev1.Container) []corev1.Container {
+	kept := make([]corev1.Container, 0, len(all))
+	for i := range all {
+		kept = append(kept, corev1.Container{
+			Name: all[i].Name, Image: all[i].Image, RestartPolicy: all[i].RestartPolicy, Resources: all[i].Resources,
+			StartupProbe: all[i].StartupProbe, ReadinessProbe: all[i].ReadinessProbe, Args: pod.StartedWith(all[i].Args),
+		})
+	}
+	return kept
 }
 
 // trimNode keeps of a node what tells whether it stays: a large cluster's nodes are most
@@ -118,6 +167,17 @@ func wakesItsCluster() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		return clusterOf(obj)
 	})
+}
+
+// whatTells are the changes of a kind that a cluster is woken for. The status of a budget,
+// a policy or an Ingress is others' to keep, and nothing here reads it.
+func whatTells(kind client.Object) predicate.Predicate {
+	switch kind.(type) {
+	case *networkingv1.NetworkPolicy, *networkingv1.Ingress, *policyv1.PodDisruptionBudget:
+		return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	default:
+		return predicate.ResourceVersionChangedPredicate{}
+	}
 }
 
 func clusterOf(obj client.Object) []reconcile.Request {

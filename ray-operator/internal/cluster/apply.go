@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -116,7 +117,7 @@ func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeClust
 		acts = append(acts, func() error {
 			made, err := r.Writer.Create(ctx, desired.TokenSecret(cluster, token), client.DisableReadYourWritesConsistency)
 			if err == nil && !made {
-				return &fault.Wait{For: "the token's Secret to be read: it was there already"}
+				hash, err = r.tokenThere(ctx, cluster)
 			}
 			return err
 		})
@@ -146,6 +147,16 @@ func (r *Reconciler) fix(ctx context.Context, fixing Fixing) error {
 	default:
 		return r.Writer.Delete(ctx, fixing.Seen, nil)
 	}
+}
+
+// tokenThere is the hash of the token in a Secret of ours that was made before.
+func (r *Reconciler) tokenThere(ctx context.Context, cluster *v1alpha1.ComputeCluster) (string, error) {
+	var secret corev1.Secret
+	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.TokenSecret(cluster.Name)}
+	if err := r.Live.Get(ctx, key, &secret); err != nil {
+		return "", fmt.Errorf("read Secret %s: %w", key, err)
+	}
+	return naming.TokenHash(string(secret.Data[v1alpha1.TokenKey])), nil
 }
 
 // newToken draws 256 bits.

@@ -136,16 +136,8 @@ func (t *teller) overall(head, workers verdict) reason.Finding {
 // upToDate tells which pods were built from an earlier spec, or started with another token.
 func (t *teller) upToDate() verdict {
 	old := t.intents.old(t.pods, t.status.Epoch)
-	locked, growing := 0, 0
-	for _, p := range t.pods {
-		if p.counts() && t.intents.canGrow(p) {
-			growing++
-		}
-		started := p.Annotations[v1alpha1.AnnotationToken]
-		if started != "" && t.seen.Token.Hash != "" && started != t.seen.Token.Hash && !made(t.outcome, p) {
-			locked++
-		}
-	}
+	growing := count(t.pods, func(p Pod) bool { return p.counts() && t.intents.canGrow(p) })
+	locked := count(t.pods, t.isLockedOut)
 	switch {
 	case t.plan.Rolling != nil:
 		return verdict{false, *t.plan.Rolling}
@@ -160,6 +152,13 @@ func (t *teller) upToDate() verdict {
 	default:
 		return verdict{true, reason.PodsUpToDate.Of()}
 	}
+}
+
+// isLockedOut tells whether a pod was started with another token than the one that pods
+// are started with now.
+func (t *teller) isLockedOut(p Pod) bool {
+	started, now := p.Annotations[v1alpha1.AnnotationToken], t.seen.Token.Hash
+	return started != "" && now != "" && started != now && !made(t.outcome, p)
 }
 
 func made(outcome Outcome, p Pod) bool {

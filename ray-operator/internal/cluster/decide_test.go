@@ -125,44 +125,54 @@ func placeOf(p *corev1.Pod) naming.Place {
 
 // gist is a plan in short, with places for names.
 func gist(plan cluster.Plan) string {
-	place := func(p *corev1.Pod) string {
-		at, _ := naming.ParsePlace(p.Labels)
-		if at.Group == "" {
-			return fmt.Sprintf("head@%d", at.Epoch)
-		}
-		return fmt.Sprintf("%s%d@%d", at.Group, at.Slot, at.Epoch)
+	parts := slices.Concat(gistOfCluster(plan), gistOfWorkers(plan), gistOfRest(plan))
+	return strings.Join(parts, " ")
+}
+
+func where(p *corev1.Pod) string {
+	at, _ := naming.ParsePlace(p.Labels)
+	if at.Group == "" {
+		return fmt.Sprintf("head@%d", at.Epoch)
 	}
+	return fmt.Sprintf("%s%d@%d", at.Group, at.Slot, at.Epoch)
+}
+
+func gistOfCluster(plan cluster.Plan) []string {
 	var parts []string
-	say := func(holds bool, text string) {
-		if holds {
-			parts = append(parts, text)
-		}
-	}
-	say(plan.Stalled != nil, "stalled")
 	if plan.Stalled != nil {
-		parts = append(parts, plan.Stalled.Code)
+		parts = append(parts, "stalled", plan.Stalled.Code)
 	}
 	if plan.Record != nil {
 		parts = append(parts, fmt.Sprintf("record@%d%s", plan.Record.Epoch, plan.Record.HeadUID))
 	}
-	say(plan.Token, "token")
+	if plan.Token {
+		parts = append(parts, "token")
+	}
 	for _, fixing := range plan.Fixtures {
-		parts = append(parts, map[cluster.Act]string{cluster.Make: "make", cluster.Mend: "mend", cluster.Remove: "unmake"}[fixing.Act]+":"+fixing.Kind)
+		act := map[cluster.Act]string{cluster.Make: "make", cluster.Mend: "mend", cluster.Remove: "unmake"}[fixing.Act]
+		parts = append(parts, act+":"+fixing.Kind)
 	}
 	if plan.Head != nil {
-		parts = append(parts, "+"+place(plan.Head))
+		parts = append(parts, "+"+where(plan.Head))
 	}
+	return parts
+}
+
+func gistOfWorkers(plan cluster.Plan) []string {
+	var parts []string
 	for _, filling := range plan.Create {
 		for _, created := range filling.Pods {
-			parts = append(parts, "+"+place(created))
+			parts = append(parts, "+"+where(created))
 		}
 	}
-	say(plan.NoteHead, "note")
+	if plan.NoteHead {
+		parts = append(parts, "note")
+	}
 	for _, leave := range plan.Exits {
-		parts = append(parts, fmt.Sprintf("~%s/%s/%s", place(leave.Pod.Pod), leave.Exit.Why, leave.Exit.Until.Sub(leave.Exit.Since)))
+		parts = append(parts, fmt.Sprintf("~%s/%s/%s", where(leave.Pod.Pod), leave.Exit.Why, leave.Exit.Until.Sub(leave.Exit.Since)))
 	}
 	for _, removal := range plan.Delete {
-		text := "-" + place(removal.Pod.Pod)
+		text := "-" + where(removal.Pod.Pod)
 		if removal.GraceSeconds != nil {
 			text += fmt.Sprintf("/%ds", *removal.GraceSeconds)
 		}
@@ -172,14 +182,24 @@ func gist(plan cluster.Plan) string {
 		}
 	}
 	for _, resizing := range plan.Resize {
-		parts = append(parts, "^"+place(resizing.Pod.Pod))
+		parts = append(parts, "^"+where(resizing.Pod.Pod))
 	}
 	for _, adopting := range plan.Adopt {
-		parts = append(parts, "="+place(adopting.Pod.Pod))
+		parts = append(parts, "="+where(adopting.Pod.Pod))
 	}
-	say(plan.End != nil, "end")
-	say(plan.Held != nil, "held")
-	say(plan.Suspended, "suspended")
+	return parts
+}
+
+func gistOfRest(plan cluster.Plan) []string {
+	var parts []string
+	for _, part := range []struct {
+		holds bool
+		text  string
+	}{{plan.End != nil, "end"}, {plan.Held != nil, "held"}, {plan.Suspended, "suspended"}} {
+		if part.holds {
+			parts = append(parts, part.text)
+		}
+	}
 	if plan.Began != nil {
 		parts = append(parts, "!"+plan.Began.Finding.Code)
 	}
@@ -193,7 +213,7 @@ func gist(plan cluster.Plan) string {
 	if plan.Wake > 0 {
 		parts = append(parts, plan.Wake.String())
 	}
-	return strings.Join(parts, " ")
+	return parts
 }
 
 // decision is what a pass sees of demo, and the gist of the plan that follows.

@@ -220,7 +220,7 @@ func (r *Reconciler) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeC
 
 func (r *Reconciler) ownedPods(ctx context.Context, namespace string, owner types.UID) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{OwnerIndex: string(owner)})
+	err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{OwnerIndex: string(owner)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", owner, err)
 	}

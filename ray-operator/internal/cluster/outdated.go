@@ -54,14 +54,16 @@ func (i intents) isOld(p Pod) bool {
 }
 
 // alive counts the pods that are there to stay.
-func alive(pods []Pod) int {
-	count := 0
+func alive(pods []Pod) int { return count(pods, Pod.counts) }
+
+func count(pods []Pod, of func(Pod) bool) int {
+	found := 0
 	for _, p := range pods {
-		if p.counts() {
-			count++
+		if of(p) {
+			found++
 		}
 	}
-	return count
+	return found
 }
 
 // maxListed is how many pods a message names.

@@ -128,22 +128,31 @@ func (p Plan) String() string {
 		return "stalled: " + p.Stalled.Code
 	}
 	var parts []string
-	add := func(format string, values ...any) { parts = append(parts, fmt.Sprintf(format, values...)) }
+	say := func(holds bool, text string) {
+		if holds {
+			parts = append(parts, text)
+		}
+	}
 	if p.Record != nil {
-		add("record %s", p.Record)
+		parts = append(parts, "record "+p.Record.String())
 	}
-	if p.Token {
-		add("create Secret")
-	}
+	say(p.Token, "create Secret")
 	for _, fixing := range p.Fixtures {
-		add("%s %s", fixing.Act, fixing.Kind)
+		parts = append(parts, fixing.Act.String()+" "+fixing.Kind)
 	}
 	if p.Head != nil {
-		add("create head %s", p.Head.Name)
+		parts = append(parts, "create head "+p.Head.Name)
 	}
-	if p.NoteHead {
-		add("record the head's UID")
-	}
+	say(p.NoteHead, "record the head's UID")
+	parts = append(parts, p.ofWorkers()...)
+	say(p.End != nil, "delete the cluster")
+	return strings.Join(parts, ", ")
+}
+
+// ofWorkers is what the plan does about workers, one by one.
+func (p Plan) ofWorkers() []string {
+	var parts []string
+	add := func(format string, values ...any) { parts = append(parts, fmt.Sprintf(format, values...)) }
 	for _, filling := range p.Create {
 		for _, pod := range filling.Pods {
 			add("create %s", pod.Name)
@@ -164,10 +173,7 @@ func (p Plan) String() string {
 	for _, claim := range p.Release {
 		add("delete claim %s", claim.Name)
 	}
-	if p.End != nil {
-		add("delete the cluster")
-	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 func (p *Plan) wakeIn(wait time.Duration) {

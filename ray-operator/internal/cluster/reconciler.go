@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -70,24 +71,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	now := r.Clock.Now()
-	plan := Decide(&cluster, seen, r.Site, now)
-	if plan.Makes() || ownSecret(&cluster) != "" {
-		if err := r.seeToken(ctx, &cluster, &seen); err != nil {
-			return ctrl.Result{}, err
-		}
-		plan = Decide(&cluster, seen, r.Site, now)
+	plan, err := r.decide(ctx, &cluster, &seen, now)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	outcome := r.apply(ctx, &cluster, seen, plan)
 	r.ask(&cluster, seen, plan)
 	wait, told := r.tell(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
 	plan.wakeIn(wait)
-	if outcome.Conflict != nil {
-		plan.wakeIn(recheck)
-	}
 	for _, event := range outcome.Events {
 		r.Events.Record(&cluster, event)
 	}
-	return result(plan, errors.Join(outcome.Err, told))
+	return result(plan, outcome, told)
+}
+
+// decide looks at the token's Secret where the plan depends on it, and only there.
+func (r *Reconciler) decide(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen, now time.Time) (Plan, error) {
+	own := ownSecret(cluster) != ""
+	fresh := seen.RecordMissing && len(seen.Pods) == 0 && !own
+	if fresh {
+		seen.Token = Token{} // nothing was made yet; if the Secret was, making it tells
+	}
+	plan := Decide(cluster, *seen, r.Site, now)
+	if fresh || !plan.Makes() && !own {
+		return plan, nil
+	}
+	if err := r.seeToken(ctx, cluster, seen); err != nil {
+		return Plan{}, err
+	}
+	return Decide(cluster, *seen, r.Site, now), nil
 }
 
 // IsManaged tells whether a cluster is this operator's to look after.
@@ -115,9 +127,7 @@ func (r *Reconciler) tell(
 	if wait := r.Told.wait(name, now); wait > 0 && !urgent(cluster.Status, status) {
 		return wait, nil
 	}
-	wanted := cluster.DeepCopy()
-	wanted.Status = status
-	if err := r.Writer.Status(ctx, cluster, wanted); err != nil {
+	if err := r.Writer.Status(ctx, bare(cluster, cluster.Status), bare(cluster, status)); err != nil {
 		return 0, err
 	}
 	r.Told.forget(name)
@@ -125,11 +135,20 @@ func (r *Reconciler) tell(
 	return 0, nil
 }
 
+// bare is a cluster with a status and no spec, which takes no time to compare.
+func bare(cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus) *v1alpha1.ComputeCluster {
+	return &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}, Status: status}
+}
+
 // conflictRetry is how soon to look again after something changed under a pass.
 const conflictRetry = 200 * time.Millisecond
 
 // result turns a pass into when to look again.
-func result(plan Plan, err error) (ctrl.Result, error) {
+func result(plan Plan, outcome Outcome, told error) (ctrl.Result, error) {
+	if outcome.Conflict != nil {
+		plan.wakeIn(recheck)
+	}
+	err := errors.Join(outcome.Err, told)
 	_, terminal := fault.Finding(err)
 	switch {
 	case err == nil:

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -178,8 +177,8 @@ func (t *teller) group(group *v1alpha1.WorkerGroup, counts v1alpha1.GroupStatus)
 // total sums what the wanted pods ask for.
 func (t *teller) total() {
 	sum := corev1.ResourceList{}
-	add := func(of *corev1.Pod, times int64) {
-		for name, quantity := range resourcehelper.PodRequests(of, resourcehelper.PodResourcesOptions{}) {
+	add := func(group string, times int64) {
+		for name, quantity := range pod.Requests(t.cluster, group) {
 			have := sum[name]
 			quantity.Mul(times)
 			have.Add(quantity)
@@ -187,11 +186,11 @@ func (t *teller) total() {
 		}
 	}
 	if !t.plan.Suspended {
-		add(pod.Head(t.cluster, 1), 1)
+		add("", 1)
 		for i := range t.cluster.Spec.WorkerGroups {
 			group := &t.cluster.Spec.WorkerGroups[i]
 			if times := int64(t.status.Groups[i].Desired); times > 0 {
-				add(pod.Worker(t.cluster, group, 0, 1), times)
+				add(group.Name, times)
 			}
 		}
 	}

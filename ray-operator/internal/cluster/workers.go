@@ -76,26 +76,55 @@ func (p *planner) members(group *v1alpha1.WorkerGroup) *members {
 		if worker.At.Group != group.Name || worker.At.Epoch != p.Epoch {
 			continue
 		}
-		slot := p.slot(worker)
-		replica := slot.Index / m.hosts
-		m.bySlot[slot.Index] = worker
-		m.slots = append(m.slots, slot)
-		if slot.State == scale.Starting || slot.State == scale.Ready {
-			m.old[replica] = m.old[replica] || p.intents.isOld(worker) && !p.intents.canGrow(worker)
-			before, known := m.joined[replica]
-			m.joined[replica] = slot.State == scale.Ready && (before || !known)
-		}
-		if slot.State == scale.Draining && worker.exit().Why == exitRolling {
-			m.exiting[replica] = true
-		}
-		if worker.leaving() && len(group.VolumeClaimTemplates) > 0 {
-			if wait := worker.DeletionTimestamp.Add(vacateFor).Sub(p.now); wait > 0 {
-				p.wakeIn(wait)
-				m.vacating++
-			}
+		m.add(worker, p.slot(worker), p.intents)
+		if wait := m.vacates(worker, p.now); wait > 0 {
+			p.wakeIn(wait)
+			m.vacating++
 		}
 	}
 	return m
+}
+
+// add takes a worker into account that sits in a slot.
+func (m *members) add(worker Pod, slot scale.Slot, judged intents) {
+	replica := slot.Index / m.hosts
+	m.bySlot[slot.Index] = worker
+	m.slots = append(m.slots, slot)
+	switch slot.State {
+	case scale.Starting, scale.Ready:
+		m.old[replica] = m.old[replica] || judged.isOld(worker) && !judged.canGrow(worker)
+		before, known := m.joined[replica]
+		m.joined[replica] = slot.State == scale.Ready && (before || !known)
+	case scale.Draining:
+		if worker.exit().Why == exitRolling {
+			m.exiting[replica] = true
+		}
+	case scale.Finished, scale.Leaving:
+	}
+}
+
+// vacates tells for how long the slot of a worker on its way out is waited for: where the
+// slot has claims.
+func (m *members) vacates(worker Pod, now time.Time) time.Duration {
+	if !worker.leaving() || len(m.group.VolumeClaimTemplates) == 0 {
+		return 0
+	}
+	return worker.DeletionTimestamp.Add(vacateFor).Sub(now)
+}
+
+// progress counts replicas that are still to be replaced, and those that are as they
+// shall be and have joined.
+func (m *members) progress() (left, complete int) {
+	left = len(m.exiting)
+	for replica, isOld := range m.old {
+		switch {
+		case isOld:
+			left++
+		case m.joined[replica]:
+			complete++
+		}
+	}
+	return left, complete
 }
 
 // slot sorts a worker. One that failed soon after it was made counts as starting for a
@@ -156,16 +185,9 @@ func (p *planner) rolled(all []*members) *members {
 		return nil
 	}
 	for _, m := range all {
-		count, complete := 0, 0
-		for replica, isOld := range m.old {
-			if isOld {
-				count++
-			} else if m.joined[replica] {
-				complete++
-			}
-		}
-		if count+len(m.exiting) > 0 {
-			under := reason.RollingOut.Of(wanted(m.group)-count, wanted(m.group), m.group.Name)
+		left, complete := m.progress()
+		if left > 0 {
+			under := reason.RollingOut.Of(wanted(m.group)-left+len(m.exiting), wanted(m.group), m.group.Name)
 			p.Rolling = &under
 			return m
 		}

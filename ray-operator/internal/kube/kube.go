@@ -197,15 +197,14 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object, graceSeconds *in
 // with what was written. If the object has changed since it was seen, it fails with a
 // conflict and nothing is written.
 func (w *Writer) Annotate(ctx context.Context, obj client.Object, key, value string) error {
-	seen := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of its original
-	annotations := obj.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": obj.GetResourceVersion(), "annotations": map[string]string{key: value},
+	}})
+	if err != nil {
+		return fmt.Errorf("annotate %s: %w", w.describe(obj), err)
 	}
-	annotations[key] = value
-	obj.SetAnnotations(annotations)
-	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
-	return fault.Wrap(w.Client.Patch(ctx, obj, patch, client.FieldOwner(FieldOwner)), "annotate %s", w.describe(obj))
+	err = w.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
+	return fault.Wrap(err, "annotate %s", w.describe(obj))
 }
 
 // Status writes the difference between the status that was seen and the one that is

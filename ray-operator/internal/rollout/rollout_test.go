@@ -72,43 +72,56 @@ func TestNext(t *testing.T) {
 // TestRollsToTheEnd plays whole rollouts: the bounds hold at each step, and it ends.
 func TestRollsToTheEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		pace := Pace{Wanted: rapid.IntRange(0, 6).Draw(t, "wanted"), Unavailable: rapid.IntRange(0, 3).Draw(t, "unavailable")}
-		pace.Surge = rapid.IntRange(1-min(1, pace.Unavailable), 3).Draw(t, "surge")
-		var there []Replica
-		for i := range pace.Wanted {
-			there = append(there, Replica{Index: i, Old: true, Ready: rapid.Bool().Draw(t, "joined")})
+		g := game{pace: Pace{Wanted: rapid.IntRange(0, 6).Draw(t, "wanted"), Unavailable: rapid.IntRange(0, 3).Draw(t, "unavailable")}}
+		g.pace.Surge = rapid.IntRange(1-min(1, g.pace.Unavailable), 3).Draw(t, "surge")
+		for i := range g.pace.Wanted {
+			g.there = append(g.there, Replica{Index: i, Old: true, Ready: rapid.Bool().Draw(t, "joined")})
 		}
-		exiting, next := 0, pace.Wanted
 		for range 100 {
-			step := Next(pace, exiting, there)
-			before := ready(there)
-			there = without(there, step.Retire, &exiting)
-			if lost := before - ready(there); lost > 0 && ready(there) < pace.Wanted-pace.Unavailable {
-				t.Fatalf("%d ready after a step, at least %d must stay", ready(there), pace.Wanted-pace.Unavailable)
-			}
-			for len(there) < step.Size {
-				there = append(there, Replica{Index: next})
-				next++
-			}
-			if len(there)+exiting > pace.Wanted+pace.Surge {
-				t.Fatalf("%d are there and %d exit, at most %d may", len(there), exiting, pace.Wanted+pace.Surge)
-			}
-			if done(there, exiting) && len(there) == pace.Wanted {
+			step := Next(g.pace, g.exiting, g.there)
+			g.carryOut(t, step)
+			if done(g.there, g.exiting) && len(g.there) == g.pace.Wanted {
 				return
 			}
-			if exiting > 0 && rapid.Bool().Draw(t, "gone") {
-				exiting--
-				continue
-			}
-			for i := range there {
-				there[i].Ready = there[i].Ready || !there[i].Old
-			}
-			if exiting > 0 && len(there) == step.Size {
-				exiting--
+			if g.exiting > 0 && (rapid.Bool().Draw(t, "gone") || len(g.there) == step.Size) {
+				g.exiting--
+			} else {
+				g.join()
 			}
 		}
-		t.Fatalf("the rollout does not end: %+v, %d exit", there, exiting)
+		t.Fatalf("the rollout does not end: %+v, %d exit", g.there, g.exiting)
 	})
+}
+
+// game is a group while it is rolled.
+type game struct {
+	pace    Pace
+	there   []Replica
+	exiting int
+	made    int
+}
+
+// carryOut does a step, and fails where a bound is broken.
+func (g *game) carryOut(t *rapid.T, step Step) {
+	before := ready(g.there)
+	g.there = without(g.there, step.Retire, &g.exiting)
+	if now := ready(g.there); now < before && now < g.pace.Wanted-g.pace.Unavailable {
+		t.Fatalf("%d ready after a step, at least %d must stay", now, g.pace.Wanted-g.pace.Unavailable)
+	}
+	for len(g.there) < step.Size {
+		g.there = append(g.there, Replica{Index: g.pace.Wanted + g.made})
+		g.made++
+	}
+	if len(g.there)+g.exiting > g.pace.Wanted+g.pace.Surge {
+		t.Fatalf("%d are there and %d exit, at most %d may", len(g.there), g.exiting, g.pace.Wanted+g.pace.Surge)
+	}
+}
+
+// join lets new replicas become ready.
+func (g *game) join() {
+	for i := range g.there {
+		g.there[i].Ready = g.there[i].Ready || !g.there[i].Old
+	}
 }
 
 func ready(replicas []Replica) int {

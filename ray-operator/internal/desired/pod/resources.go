@@ -6,8 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
 
 // Default sizes of a Ray container. Measured on Ray 2.60: a head keeps about 1.2 GiB
@@ -34,6 +36,21 @@ func sizes(d *draft) {
 			resources.Limits[name] = quantity
 		}
 	}
+}
+
+// Requests is what a pod of a group asks Kubernetes for, or the head's under "". It is
+// what a built pod asks for, without the cost of building it.
+func Requests(cluster *v1alpha1.ComputeCluster, group string) corev1.ResourceList {
+	d := &draft{cluster: cluster, node: &cluster.Spec.Head.NodeSpec, at: naming.Place{Group: group}, pod: &corev1.Pod{}}
+	if found := FindGroup(cluster, group); found != nil {
+		d.node, d.group = &found.NodeSpec, found
+	}
+	if d.node.Template != nil {
+		d.pod.Spec = *d.node.Template.Spec.DeepCopy()
+	}
+	d.ray = rayContainer(&d.pod.Spec)
+	sizes(d)
+	return resourcehelper.PodRequests(d.pod, resourcehelper.PodResourcesOptions{})
 }
 
 // amount is what a container gets of CPU or memory: its limit, or its request where

@@ -65,10 +65,23 @@ func Ray(pod *corev1.Pod) *corev1.Container {
 	return nil
 }
 
+// storeOption is the option of ray start that RayAmounts needs to know of later.
+const storeOption = "--object-store-memory="
+
+// StartedWith are the arguments of a running Ray container that RayAmounts reads.
+func StartedWith(args []string) []string {
+	for _, argument := range args {
+		if strings.HasPrefix(argument, storeOption) {
+			return []string{argument}
+		}
+	}
+	return nil
+}
+
 // storeOf is the size in bytes of the object store that a container was started with.
 func storeOf(ray *corev1.Container) int64 {
 	for _, argument := range ray.Args {
-		if text, ok := strings.CutPrefix(argument, "--object-store-memory="); ok {
+		if text, ok := strings.CutPrefix(argument, storeOption); ok {
 			size, _ := strconv.ParseInt(text, 10, 64) // we wrote it
 			return size
 		}
