@@ -56,11 +56,15 @@ func (h *History) Observe(event Event) {
 	h.objects[uid] = event.Object
 	switch obj := event.Object.(type) {
 	case *v1alpha1.ComputeCluster:
+		if before := h.clusters[uid]; event.Own && before != nil && before.Generation != obj.Generation {
+			h.fault("the operator changed the spec of %s", obj.Name)
+		}
 		h.cluster(obj)
 	case *corev1.Pod:
 		h.pods[uid] = obj
 		if event.Type == watch.Added {
 			h.checkSize(obj)
+			h.checkSuspended(obj)
 		}
 	}
 	h.checkHeads()
@@ -114,6 +118,18 @@ func (h *History) checkSize(made *corev1.Pod) {
 	count, wanted := h.live(owner.UID, at), h.clusters[owner.UID].largest[at.Group]
 	if count > wanted {
 		h.fault("%s was made though group %s has %d live pods and %d are wanted", made.Name, at.Group, count, wanted)
+	}
+}
+
+// checkSuspended looks at a pod that was just made: its cluster must not be suspended.
+func (h *History) checkSuspended(made *corev1.Pod) {
+	owner := metav1.GetControllerOf(made)
+	if owner == nil || h.clusters[owner.UID] == nil || h.past {
+		return
+	}
+	record, err := cluster.ParseRecord(h.clusters[owner.UID].Annotations[v1alpha1.AnnotationRecord])
+	if err == nil && record.Suspended.Cause != "" {
+		h.fault("%s was made though %s is suspended", made.Name, owner.Name)
 	}
 }
 

@@ -45,7 +45,7 @@ func (s Scenario) whole(plain *World) []point {
 	if !s.KeepRecord {
 		all = append(all, point{name: "record-removed", disturb: func(w *World) { w.trouble.wipe = removeRecord }})
 	}
-	kinds, classes := []string{""}, []Class{}
+	kinds, classes := []string{""}, []class{}
 	for _, event := range plain.revisions {
 		kind := kindOf(event.Object)
 		if kind == "Secret" || kind == "Event" {
@@ -54,8 +54,8 @@ func (s Scenario) whole(plain *World) []point {
 		if !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
 		}
-		if class := (Class{kind, event.Type}); !slices.Contains(classes, class) {
-			classes = append(classes, class)
+		if of := (class{kind, event.Type}); !slices.Contains(classes, of) {
+			classes = append(classes, of)
 		}
 	}
 	for _, kind := range kinds {
@@ -66,8 +66,8 @@ func (s Scenario) whole(plain *World) []point {
 			})
 		}
 	}
-	for _, class := range classes {
-		all = append(all, point{name: fmt.Sprintf("unseen-%s-%s", class.Kind, class.Type), disturb: func(w *World) { w.trouble.unseen = &class }})
+	for _, unseen := range classes {
+		all = append(all, point{name: fmt.Sprintf("unseen-%s-%s", unseen.kind, unseen.event), disturb: func(w *World) { w.trouble.unseen = &unseen }})
 	}
 	return all
 }

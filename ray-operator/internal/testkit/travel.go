@@ -63,10 +63,10 @@ func worthAVisit(event Event, kind string) bool {
 // of all else.
 func (w *World) visit(at visit) {
 	w.Helper()
-	behind := late{Kind: at.kind}
+	behind := late{kind: at.kind}
 	for _, event := range w.revisions[at.revision+1:] {
 		if at.kind == "" || kindOf(event.Object) == at.kind {
-			behind.By++
+			behind.by++
 		}
 	}
 	w.view = newView(labelled)

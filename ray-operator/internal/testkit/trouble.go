@@ -10,13 +10,13 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 )
 
-// Class is a kind of object and what happened to it.
-type Class struct {
-	Kind string
-	Type watch.EventType
+// class is a kind of object and what happened to it.
+type class struct {
+	kind  string
+	event watch.EventType
 }
 
-func (c Class) has(event Event) bool { return event.Type == c.Type && kindOf(event.Object) == c.Kind }
+func (c class) has(event Event) bool { return event.Type == c.event && kindOf(event.Object) == c.kind }
 
 // trouble is what goes wrong all through a story.
 type trouble struct {
@@ -24,7 +24,7 @@ type trouble struct {
 	behind late
 	// unseen is a class of events that the operator does not see where another event of
 	// the same object follows within blindness; nil is none.
-	unseen *Class
+	unseen *class
 	// blindSince is since when an event of the class has been held back, zero if none is.
 	blindSince time.Time
 	// wipe takes something of a cluster away before each pass that follows a change of
@@ -123,7 +123,7 @@ func (t *trouble) catchUp(w *World) bool {
 		return false
 	}
 	behind := t.behind
-	behind.By = queued - 1
+	behind.by = queued - 1
 	w.wake(w.view.deliver(behind))
 	return true
 }

@@ -82,9 +82,9 @@ func (v *view) push(event Event) {
 // late tells how far a cache is behind: by so many events, of one kind or, for "", of all;
 // with Waits not of what the operator wrote itself, and of what came before that.
 type late struct {
-	Kind  string
-	By    int
-	Waits bool
+	kind  string
+	by    int
+	waits bool
 }
 
 // deliver lets the oldest events in until at most those are left that are late, and
@@ -92,20 +92,20 @@ type late struct {
 func (v *view) deliver(behind late) []Event {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	concerned := func(event Event) bool { return behind.Kind == "" || kindOf(event.Object) == behind.Kind }
+	concerned := func(event Event) bool { return behind.kind == "" || kindOf(event.Object) == behind.kind }
 	waiting, waitedFor := 0, map[string]int{}
 	for i, event := range v.queue {
 		if concerned(event) {
 			waiting++
 		}
-		if event.Own && behind.Waits {
+		if event.Own && behind.waits {
 			waitedFor[kindOf(event.Object)] = i + 1
 		}
 	}
 	var delivered, left []Event
 	for i, event := range v.queue {
 		if concerned(event) {
-			if waiting <= behind.By && i >= waitedFor[kindOf(event.Object)] {
+			if waiting <= behind.by && i >= waitedFor[kindOf(event.Object)] {
 				left = append(left, event)
 				continue
 			}
@@ -121,7 +121,7 @@ func (v *view) deliver(behind late) []Event {
 // deliverBut lets all events in but those of a class, which stay until another event of
 // the same object comes: that one is all the cache ever sees of the two. What the operator
 // wrote itself is not held back, because its client waits for it.
-func (v *view) deliverBut(class Class) []Event {
+func (v *view) deliverBut(unseen class) []Event {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	last := map[key]int{}
@@ -131,7 +131,7 @@ func (v *view) deliverBut(class Class) []Event {
 	var delivered, left []Event
 	for i, event := range v.queue {
 		switch {
-		case !class.has(event) || event.Own:
+		case !unseen.has(event) || event.Own:
 			v.take(event)
 			delivered = append(delivered, event)
 		case last[keyOf(event.Object)] == i:
