@@ -50,7 +50,7 @@ func newCluster(namespace, name string, workers int32) *v1alpha1.ComputeCluster 
 	return &v1alpha1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.ComputeClusterSpec{
-			RayVersion:   "2.60.0",
+			RayVersion: "2.60.0",
 			// The fake heads of these pods answer nobody, so a drain would last its whole time.
 			WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &workers, DrainSeconds: new(int32)}},
 		},

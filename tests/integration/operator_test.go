@@ -32,9 +32,14 @@ type operator struct {
 // anything, when the test ends.
 func startOperator(t *testing.T, flags ...string) *operator {
 	t.Helper()
+	return startProgram(t, shared.program, flags...)
+}
+
+func startProgram(t *testing.T, program string, flags ...string) *operator {
+	t.Helper()
 	o := &operator{t: t, metrics: freeAddress(t), began: shared.audit.now(t)}
 	flags = append([]string{"--kubeconfig=" + shared.kubeconfig, "--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=0"}, flags...)
-	o.command = exec.Command(shared.program, flags...)
+	o.command = exec.Command(program, flags...)
 	o.command.Stderr = &o.log
 	if err := o.command.Start(); err != nil {
 		t.Fatalf("start the operator: %v", err)
