@@ -144,7 +144,7 @@ func TestARightTakenAwayIsNamed(t *testing.T) {
 			return err
 		}
 		for _, condition := range cluster.Status.Conditions {
-			if strings.Contains(condition.Message, "create") && strings.Contains(condition.Message, "pods") && strings.Contains(condition.Message, "forbidden") {
+			if condition.Reason == "CreateForbidden" && strings.Contains(condition.Message, "create") && strings.Contains(condition.Message, "pods") {
 				t.Logf("%s: %s: %s", condition.Type, condition.Reason, condition.Message)
 				return nil
 			}

@@ -50,8 +50,9 @@ type parser func(message string) (finding reason.Finding, ok bool)
 // parsers in the order in which they are tried.
 var parsers = []parser{parseRights, parseQuota, parsePodSecurity, parseWebhook, parsePolicy, parseReference, parseLimitRange}
 
-// forbidden is what the API server puts before the cause.
-var forbidden = regexp.MustCompile(`^\S+ "[^"]*" is (?:forbidden|invalid): (?:: )?`)
+// forbidden is what the API server puts before the cause; it leaves out the name where it
+// did not get so far as to read it.
+var forbidden = regexp.MustCompile(`^\S+(?: "[^"]*")? is (?:forbidden|invalid): (?:: )?`)
 
 func refusal(answer apierrors.APIStatus) reason.Finding {
 	status := answer.Status()

@@ -112,6 +112,11 @@ var refusals = map[string]struct {
 		"CreateForbidden: worker a: cannot be written: ServiceAccount heliostat-system/heliostat may not create pods in namespace t. " +
 			"Grant it that verb; the chart's roles hold all that is needed",
 	},
+	"missing right to make what has no name yet": {
+		answer(http.StatusForbidden, metav1.StatusReasonForbidden, `pods is forbidden: User "eve" cannot create resource "pods" in API group "" in the namespace "t"`),
+		"CreateForbidden: worker a: cannot be written: eve may not create pods in namespace t. " +
+			"Grant it that verb; the chart's roles hold all that is needed",
+	},
 	"missing right everywhere": {
 		forbidden(`User "eve" cannot patch resource "networkpolicies" in API group "networking.k8s.io" at the cluster scope`),
 		"CreateForbidden: worker a: cannot be written: eve may not patch networkpolicies.networking.k8s.io in the whole cluster. " +
