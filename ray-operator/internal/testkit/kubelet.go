@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,8 @@ type Kubelet struct {
 	Hang, Idle func(*corev1.Pod) bool
 	// Node is where a pod is put; nil is node-1 for all.
 	Node func(*corev1.Pod) string
+	// Full tells of pods that their node cannot hold any larger; nil is none.
+	Full func(*corev1.Pod) bool
 }
 
 // Step does all that is due and gives whether it wrote anything, and how long it is
@@ -62,6 +65,10 @@ func (k *Kubelet) due(pod *corev1.Pod) (func(context.Context, *corev1.Pod) error
 		return k.finish, pod.DeletionTimestamp.Add(min(k.StopDelay, grace) - grace)
 	case pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending && !is(k.Idle):
 		return k.start, pod.CreationTimestamp.Add(k.StartDelay)
+	case pod.DeletionTimestamp == nil && unsized(pod) && !is(k.Full):
+		return k.resize, k.Clock.Now()
+	case pod.DeletionTimestamp == nil && unsized(pod) && len(pod.Status.Conditions) == 1:
+		return k.refuse, k.Clock.Now()
 	default:
 		return nil, time.Time{}
 	}
@@ -91,11 +98,39 @@ func (k *Kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 		Phase: corev1.PodRunning, PodIP: "10.0.0.1",
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.Clock.Now())}},
 		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: "ray", Started: &started, Ready: true,
+			Name: "ray", Started: &started, Ready: true, Resources: resourcesOf(&bound),
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(k.Clock.Now())}},
 		}},
 	}
 	return k.Client.Status().Update(ctx, &bound)
+}
+
+func resourcesOf(pod *corev1.Pod) *corev1.ResourceRequirements {
+	if len(pod.Spec.Containers) == 0 {
+		return nil
+	}
+	return &pod.Spec.Containers[0].Resources
+}
+
+// unsized tells whether a running pod has other resources than it shall have by now.
+func unsized(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning && len(pod.Status.ContainerStatuses) == 1 &&
+		!equality.Semantic.DeepEqual(pod.Status.ContainerStatuses[0].Resources, resourcesOf(pod))
+}
+
+func (k *Kubelet) resize(ctx context.Context, pod *corev1.Pod) error {
+	resized := pod.DeepCopy()
+	resized.Status.ContainerStatuses[0].Resources = resourcesOf(resized)
+	resized.Status.Conditions = resized.Status.Conditions[:1]
+	return k.Client.Status().Update(ctx, resized)
+}
+
+func (k *Kubelet) refuse(ctx context.Context, pod *corev1.Pod) error {
+	refused := pod.DeepCopy()
+	refused.Status.Conditions = append(refused.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible, Message: "the node is too small",
+	})
+	return k.Client.Status().Update(ctx, refused)
 }
 
 // Fail ends a pod as a whole, as an eviction does.

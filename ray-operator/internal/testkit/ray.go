@@ -32,6 +32,8 @@ type Ray struct {
 	answers map[types.NamespacedName]answer
 	// drains tells since when which nodes are drained; that is known to the heads.
 	drains map[types.UID]time.Time
+	// amounts are what nodes were told to count; that is known to the heads as well.
+	amounts map[types.UID]map[string]float64
 }
 
 type question struct {
@@ -45,7 +47,7 @@ type answer struct {
 }
 
 func newRay(w *World) *Ray {
-	r := &Ray{world: w, drains: map[types.UID]time.Time{}}
+	r := &Ray{world: w, drains: map[types.UID]time.Time{}, amounts: map[types.UID]map[string]float64{}}
 	r.restart()
 	return r
 }
@@ -63,7 +65,7 @@ func (r *Ray) Want(name types.NamespacedName, target headwatch.Target) {
 	case before == nil || before.Head != target.Head:
 		r.asked[name] = &question{target, now}
 		delete(r.answers, name)
-	case len(before.Drains) != len(target.Drains) || before.Activity != target.Activity || before.Every != target.Every:
+	case len(before.Drains) != len(target.Drains) || len(before.Resizes) != len(target.Resizes) || before.Activity != target.Activity || before.Every != target.Every:
 		r.asked[name] = &question{target, now}
 	default:
 		before.Target = target
@@ -150,9 +152,12 @@ func (r *Ray) answer(name types.NamespacedName, q *question, last headwatch.Answ
 			r.drains[wish.Pod] = now
 		}
 	}
+	for _, wish := range q.Resizes {
+		r.amounts[wish.Pod] = wish.Resources
+	}
 	for _, pod := range pods {
 		if isReady(pod) {
-			said.Nodes[pod.UID] = headwatch.Node{State: r.state(pod)}
+			said.Nodes[pod.UID] = headwatch.Node{State: r.state(pod), Total: r.amounts[pod.UID]}
 		}
 	}
 	return said

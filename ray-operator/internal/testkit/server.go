@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -239,7 +240,7 @@ func (s *server) Update(ctx context.Context, obj client.Object, opts ...client.U
 	return s.change(ctx, obj, options.FieldManager, func(client.Object) (client.Object, error) { return copied(obj), nil })
 }
 
-// Patch merges a JSON merge patch into an object, but for its status.
+// Patch merges a patch into an object, but for its status.
 func (s *server) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	var options client.PatchOptions
 	options.ApplyOptions(opts)
@@ -253,9 +254,6 @@ func (s *server) Patch(ctx context.Context, obj client.Object, patch client.Patc
 
 // merged is an object with a patch merged in.
 func merged(there, obj client.Object, patch client.Patch) (client.Object, error) {
-	if patch.Type() != types.MergePatchType {
-		return nil, fmt.Errorf("testkit: patch %s: no such patches of type %s", obj.GetName(), patch.Type())
-	}
 	text, err := patch.Data(obj)
 	if err != nil {
 		return nil, fmt.Errorf("testkit: patch %s: %w", obj.GetName(), err)
@@ -268,7 +266,17 @@ func merged(there, obj client.Object, patch client.Patch) (client.Object, error)
 	if err != nil {
 		return nil, fmt.Errorf("testkit: patch %s: %w", obj.GetName(), err)
 	}
-	merge(fields, changes)
+	switch patch.Type() {
+	case types.MergePatchType:
+		merge(fields, changes)
+	case types.StrategicMergePatchType:
+		fields, err = strategicpatch.StrategicMergeMapPatch(fields, changes, there)
+	default:
+		err = errors.New("no such patches of type " + string(patch.Type()))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("testkit: patch %s: %w", obj.GetName(), err)
+	}
 	after := reflect.New(reflect.TypeOf(there).Elem()).Interface().(client.Object) //nolint:forcetypeassert // it has the type of an object
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, after); err != nil {
 		return nil, fmt.Errorf("testkit: patch %s: %w", obj.GetName(), err)

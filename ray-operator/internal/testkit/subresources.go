@@ -48,7 +48,7 @@ func (r *subresource) Update(ctx context.Context, obj client.Object, _ ...client
 	return r.server.changeField(ctx, obj, r.field, func(client.Object) (client.Object, error) { return copied(obj), nil })
 }
 
-// Patch merges a JSON merge patch into the field.
+// Patch merges a patch into the field.
 func (r *subresource) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	return r.server.changeField(ctx, obj, r.field, func(there client.Object) (client.Object, error) {
 		return merged(there, obj, patch)
