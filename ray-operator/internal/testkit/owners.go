@@ -88,7 +88,7 @@ func (o *owners) update(there, after client.Object, manager string) error {
 	if err != nil {
 		return fmt.Errorf("testkit: note the fields of %s: %w", after.GetName(), err)
 	}
-	o.entries[after.GetUID()] = noted.(client.Object).GetManagedFields() //nolint:forcetypeassert // it came in as one
+	o.entries[after.GetUID()] = noted.(client.Object).GetManagedFields()
 	after.SetManagedFields(nil)
 	return nil
 }
@@ -106,7 +106,7 @@ func (o *owners) prepared(there, after client.Object) (before, now client.Object
 		if err != nil {
 			return nil, nil, fmt.Errorf("testkit: make a %s: %w", gvk.Kind, err)
 		}
-		before = empty.(client.Object) //nolint:forcetypeassert // the scheme gave the type of an object
+		before = empty.(client.Object)
 	}
 	for _, obj := range []client.Object{before, now} {
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
@@ -182,7 +182,7 @@ func (o *owners) apply(there client.Object, config *unstructured.Unstructured, o
 	if err != nil {
 		return nil, fmt.Errorf("testkit: apply %s: %w", there.GetName(), err)
 	}
-	after := result.(client.Object) //nolint:forcetypeassert // it has the type of an object
+	after := result.(client.Object)
 	o.entries[there.GetUID()] = after.GetManagedFields()
 	after.SetManagedFields(nil)
 	return after, nil
@@ -204,7 +204,7 @@ func (s *server) Apply(ctx context.Context, config runtime.ApplyConfiguration, o
 	if err != nil {
 		return fmt.Errorf("testkit: apply %T: %w", config, err)
 	}
-	obj := empty.(client.Object) //nolint:forcetypeassert // the scheme gave the type of an object
+	obj := empty.(client.Object)
 	obj.SetNamespace(wanted.GetNamespace())
 	obj.SetName(wanted.GetName())
 	err = s.write(ctx, obj, func(there client.Object) (client.Object, error) {

@@ -2,11 +2,11 @@ package testkit
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -101,7 +101,7 @@ func (r *Ray) step() (changed bool, next time.Duration) {
 		after := answer{question.Head, r.answer(name, question, before.Answer)}
 		r.answers[name] = after
 		changed = true
-		if !known || !reflect.DeepEqual(meaning(before.Answer), meaning(after.Answer)) {
+		if !known || !equality.Semantic.DeepEqual(meaning(before.Answer), meaning(after.Answer)) {
 			r.world.due[name] = now
 		}
 	}

@@ -277,7 +277,7 @@ func merged(there, obj client.Object, patch client.Patch) (client.Object, error)
 	if err != nil {
 		return nil, fmt.Errorf("testkit: patch %s: %w", obj.GetName(), err)
 	}
-	after := reflect.New(reflect.TypeOf(there).Elem()).Interface().(client.Object) //nolint:forcetypeassert // it has the type of an object
+	after := reflect.New(reflect.TypeOf(there).Elem()).Interface().(client.Object)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, after); err != nil {
 		return nil, fmt.Errorf("testkit: patch %s: %w", obj.GetName(), err)
 	}

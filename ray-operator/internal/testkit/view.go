@@ -254,5 +254,5 @@ func set(to, from client.Object) {
 }
 
 func copied(obj client.Object) client.Object {
-	return obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of its original
+	return obj.DeepCopyObject().(client.Object)
 }
