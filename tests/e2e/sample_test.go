@@ -9,11 +9,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -42,18 +41,17 @@ var _ = Describe("the sample", Ordered, func() {
 	}, SpecTimeout(limit))
 
 	It("answers only to its token", func(ctx SpecContext) {
-		address := "http://" + demo.head(ctx).Status.PodIP + ":8265"
+		head := demo.head(ctx)
+		address := "http://" + forward(ctx, &head, dashboard)
 		Expect(get(ctx, address+"/api/jobs/", "")).To(Equal(http.StatusUnauthorized))
 		Expect(get(ctx, address+"/api/jobs/", "wrong")).To(Equal(http.StatusForbidden))
 		Expect(get(ctx, address+"/api/jobs/", demo.token(ctx))).To(Equal(http.StatusOK))
 		Expect(get(ctx, address+"/api/gcs_healthz", "")).To(Equal(http.StatusOK), "the kubelet has no token")
 
-		for token, code := range map[string]codes.Code{"": codes.Unauthenticated, "wrong": codes.Unauthenticated, demo.token(ctx): codes.OK} {
-			gcs, err := live.DialGCS(demo.head(ctx).Status.PodIP, token)
-			Expect(err).NotTo(HaveOccurred())
-			_, err = gcs.Alive(ctx)
-			Expect(status.Code(err)).To(Equal(code))
-			Expect(gcs.Close()).To(Succeed())
+		address = forward(ctx, &head, gcs)
+		for token, kind := range map[string]headclient.Kind{"": headclient.Unauthenticated, "wrong": headclient.Unauthenticated, demo.token(ctx): ""} {
+			_, err := dial(address, token).State(ctx)
+			Expect(headclient.KindOf(err)).To(Equal(kind))
 		}
 	}, SpecTimeout(limit))
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -137,8 +139,16 @@ const answer = "ANSWER "
 // leaves in the variable result.
 func ray(ctx context.Context, pod *corev1.Pod, program string, into any) {
 	GinkgoHelper()
-	whole := "import json, os, ray, socket\nray.init(log_to_driver=False)\n" + program + "\nprint('" + answer + "' + json.dumps(result))"
-	out := exec(ctx, pod, "python3", "-c", whole)
+	decode(exec(ctx, pod, "python3", "-c", driver(program)), into)
+}
+
+// driver is a program with what connects it to Ray, and what prints its result.
+func driver(program string) string {
+	return "import json, os, ray, socket\nray.init(log_to_driver=False)\n" + program + "\nprint('" + answer + "' + json.dumps(result))"
+}
+
+func decode(out string, into any) {
+	GinkgoHelper()
 	_, text, found := strings.Cut(out, answer)
 	Expect(found).To(BeTrue(), out)
 	Expect(json.Unmarshal([]byte(strings.SplitN(text, "\n", 2)[0]), into)).To(Succeed(), out)
@@ -155,13 +165,12 @@ func (e *env) token(ctx context.Context) string {
 // listed waits until the head lists exactly as many live nodes.
 func (e *env) listed(ctx context.Context, nodes int) {
 	GinkgoHelper()
-	gcs, err := live.DialGCS(e.head(ctx).Status.PodIP, e.token(ctx))
-	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = gcs.Close() }()
+	head := e.dial(ctx)
 	eventually(ctx, fmt.Sprintf("Ray to list %d nodes", nodes), func(ctx context.Context) error {
-		alive, err := gcs.Alive(ctx)
-		if err == nil && alive != nodes {
-			err = fmt.Errorf("it lists %d", alive)
+		state, err := head.State(ctx)
+		alive := slices.DeleteFunc(state.Nodes, func(node headclient.Node) bool { return node.State == headclient.Dead })
+		if err == nil && len(alive) != nodes {
+			err = fmt.Errorf("it lists %d", len(alive))
 		}
 		return err
 	})

@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// made makes a fresh namespace with a cluster of a spec in YAML, without Ray's version,
+// and waits until it is Ready.
+func made(ctx context.Context, name, spec string) *env {
+	GinkgoHelper()
+	e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: name}}
+	begin := time.Now()
+	e.apply(ctx, spec)
+	e.ready(ctx)
+	told("apply to Ready", begin)
+	return e
+}
+
+// smallHead is a head that leaves room for four workers on two nodes of two cores, and
+// smallWorker one of those: Ray counts it as one CPU.
+const (
+	smallHead   = "head: {size: {cpu: 500m, memory: 2560Mi}}\n"
+	smallWorker = "size: {cpu: 500m, memory: 1536Mi}"
+)
+
+// apply applies the cluster with a spec.
+func (e *env) apply(ctx context.Context, spec string) {
+	GinkgoHelper()
+	text := fmt.Sprintf("apiVersion: heliostat.dev/v1alpha1\nkind: ComputeCluster\nmetadata: {name: %s}\nspec:\n", e.Name)
+	for line := range strings.Lines("rayVersion: \"2.60.0\"\n" + spec) {
+		text += "  " + line
+	}
+	Expect(kubernetes.Apply(ctx, e.Namespace, []byte(text))).To(Succeed())
+}
+
+// edit changes the spec.
+func (e *env) edit(ctx context.Context, change func(*v1alpha1.ComputeClusterSpec)) {
+	GinkgoHelper()
+	Expect(kubernetes.Edit(ctx, e.NamespacedName, change)).To(Succeed())
+}
+
+// dial prepares to ask the head as the operator does.
+func (e *env) dial(ctx context.Context) *headclient.Client {
+	GinkgoHelper()
+	head := e.head(ctx)
+	return dial(forward(ctx, &head, gcs), e.token(ctx))
+}
+
+// gcs is the port of the head's control service, and dashboard that of its job API.
+const gcs, dashboard = 6379, 8265
+
+func dial(address, token string) *headclient.Client {
+	GinkgoHelper()
+	client, err := headclient.Dial(address, headclient.Options{Token: func(context.Context) (string, error) { return token, nil }})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(client.Close)
+	return client
+}
+
+// forward leads to a port of a pod past the NetworkPolicy around it.
+func forward(ctx context.Context, pod *corev1.Pod, port int) string {
+	GinkgoHelper()
+	address, stop, err := kubernetes.Forward(ctx, client.ObjectKeyFromObject(pod), port)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(stop)
+	return address
+}
+
+// work is a Ray program that runs in the head meanwhile.
+type work struct {
+	done chan struct{}
+	out  string
+	err  error
+}
+
+// begin starts a program in the head.
+func (e *env) begin(ctx context.Context, program string) *work {
+	GinkgoHelper()
+	head := e.head(ctx)
+	w := &work{done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		w.out, w.err = kubernetes.Exec(ctx, types.NamespacedName{Namespace: head.Namespace, Name: head.Name}, v1alpha1.ContainerRay, "python3", "-c", driver(program))
+	}()
+	return w
+}
+
+// end waits for the program's end and decodes its result.
+func (w *work) end(ctx context.Context, into any) {
+	GinkgoHelper()
+	Eventually(ctx, w.done, limit).Should(BeClosed())
+	Expect(w.err).NotTo(HaveOccurred(), w.out)
+	decode(w.out, into)
+}
+
+// busy is a worker with a task that nothing may run twice.
+type busy struct {
+	*work
+	pod corev1.Pod
+}
+
+// occupy runs a task on a worker until it is released. It waits until the task itself
+// runs and Ray says so: Ray calls a node busy before that, while it starts a process for
+// the task, and a drain then takes the task away; and what it says may be a second old.
+func (e *env) occupy(ctx context.Context, worker *corev1.Pod) *busy {
+	GinkgoHelper()
+	head := e.dial(ctx)
+	id := e.node(ctx, head, worker.UID).ID
+	b := &busy{pod: *worker, work: e.begin(ctx, fmt.Sprintf(`
+import time
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as on
+@ray.remote(max_retries=0, num_cpus=1, scheduling_strategy=on(node_id=%q, soft=False))
+def hold():
+    os.mknod("/tmp/held")
+    while not os.path.exists("/tmp/release"):
+        time.sleep(0.05)
+    os.remove("/tmp/release")
+    return socket.gethostname()
+try:
+    result = ray.get(hold.remote())
+except ray.exceptions.RayError as e:
+    result = type(e).__name__`, id))}
+	exec(ctx, worker, "sh", "-c", "until rm /tmp/held 2>/dev/null; do sleep 0.1; done")
+	e.becomes(ctx, head, worker, headclient.Running)
+	return b
+}
+
+// release lets the task end, and gives what the program got of it.
+func (b *busy) release(ctx context.Context) string {
+	GinkgoHelper()
+	exec(ctx, &b.pod, "touch", "/tmp/release")
+	var result string
+	b.end(ctx, &result)
+	return result
+}
+
+// node is what Ray says of the node in a pod.
+func (e *env) node(ctx context.Context, client *headclient.Client, pod types.UID) headclient.Node {
+	GinkgoHelper()
+	nodes, err := client.Nodes(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	for _, node := range nodes {
+		if node.Instance == string(pod) {
+			return node
+		}
+	}
+	Fail(fmt.Sprintf("Ray does not list the node of pod %s", pod))
+	return headclient.Node{}
+}
+
+// becomes waits until Ray says that the node in a pod is in a state.
+func (e *env) becomes(ctx context.Context, head *headclient.Client, pod *corev1.Pod, state headclient.NodeState) {
+	GinkgoHelper()
+	eventually(ctx, fmt.Sprintf("the node of %s to be %s", pod.Name, state), func(context.Context) error {
+		if now := e.node(ctx, head, pod.UID).State; now != state {
+			return fmt.Errorf("it is %s", now)
+		}
+		return nil
+	})
+}
+
+// gone waits until a pod is gone, however it goes.
+func gone(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
+	eventually(ctx, pod.Name+" to be gone", func(ctx context.Context) error {
+		var found corev1.Pod
+		err := kubernetes.Get(ctx, client.ObjectKeyFromObject(pod), &found)
+		if err == nil && found.UID == pod.UID {
+			return fmt.Errorf("it is there, deleted %v", found.DeletionTimestamp)
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
