@@ -75,6 +75,20 @@ func TestFixtures(t *testing.T) {
 		testkit.Scenario{Name: "claims-outlive-suspension", Run: claimsOutlive},
 		testkit.Scenario{Name: "others-claim", Run: othersClaim},
 		testkit.Scenario{Name: "group-refused", Run: groupRefused},
+		testkit.Scenario{Name: "furnished-and-recreated", Run: func(w *testkit.World) {
+			furnish(w)
+			w.Delete(w.Cluster("demo"))
+			w.Create(furnished())
+			w.Settle()
+			w.Expect("demo", ready)
+			claims(w, 2)
+			for _, obj := range fixed() {
+				w.Read(obj)
+				if owner := obj.GetOwnerReferences()[0].UID; owner != w.Cluster("demo").UID {
+					w.Fatalf("%T %s belongs to %s", obj, obj.GetName(), owner)
+				}
+			}
+		}},
 	)
 }
 

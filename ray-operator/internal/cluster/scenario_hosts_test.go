@@ -130,7 +130,7 @@ func replacedWhole(w *testkit.World, former []string) {
 func hostRefused(w *testkit.World) {
 	refuse(w, func(obj client.Object) bool { return obj.GetLabels()[v1alpha1.LabelHost] == "1" })
 	w.Create(testkit.Cluster("demo", sliced(1, 2)))
-	w.During(150 * time.Second) // what is half there is given back, and tried again
+	w.During(80 * time.Second) // what is half there is given back, and tried again
 	w.Expect("demo", "HeadReady=True", "WorkersReady=False", "Ready=False CreateRefused")
 	w.Refuse(nil)
 	w.Settle()

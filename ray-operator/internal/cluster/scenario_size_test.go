@@ -48,6 +48,19 @@ func TestSize(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "scale-1-4-2", Run: scale142},
 		testkit.Scenario{Name: "groups", Run: regroup},
+		testkit.Scenario{Name: "groups-to-and-fro", Run: func(w *testkit.World) {
+			started(w, "demo", testkit.Group("cpu", 2), testkit.Group("gpu", 1))
+			kept := testkit.UIDs(append(w.Workers("demo", "cpu"), w.Head("demo")))
+			for range 2 {
+				for _, groups := range [][]v1alpha1.WorkerGroup{{testkit.Group("cpu", 2)}, {testkit.Group("gpu", 1), testkit.Group("cpu", 2)}} {
+					w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.WorkerGroups = groups })
+				}
+				w.Settle()
+			}
+			w.Expect("demo", ready, "UpToDate=True")
+			sizes(w, "demo", map[string]int{"": 1, "cpu": 2, "gpu": 1})
+			untouched(w, kept, append(w.Workers("demo", "cpu"), w.Head("demo")))
+		}},
 		testkit.Scenario{Name: "scale-in-one-go", Run: func(w *testkit.World) {
 			w.Create(testkit.Cluster("demo", testkit.Group("cpu", 4)))
 			w.Scale("demo", 1)

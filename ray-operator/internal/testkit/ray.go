@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -101,7 +100,7 @@ func (r *Ray) step() (changed bool, next time.Duration) {
 		after := answer{question.Head, r.answer(name, question, before.Answer)}
 		r.answers[name] = after
 		changed = true
-		if !known || !equality.Semantic.DeepEqual(meaning(before.Answer), meaning(after.Answer)) {
+		if !known || news(before.Answer, after.Answer) {
 			r.world.due[name] = now
 		}
 	}
@@ -120,18 +119,17 @@ func (r *Ray) awaited(q *question) bool {
 	return q.at.Sub(r.world.lastChange) <= patience || q.at.Before(r.world.until)
 }
 
-// meaning is an answer without what wakes nobody: its times, and who has work.
-func meaning(said headwatch.Answer) headwatch.Answer {
-	said.At, said.FailingSince, said.Use.At, said.Err = time.Time{}, time.Time{}, time.Time{}, nil
-	nodes := map[types.UID]headwatch.Node{}
-	for uid, node := range said.Nodes {
-		if node.State == headclient.Idle {
-			node.State = headclient.Running
-		}
-		nodes[uid] = node
-	}
-	said.Nodes = nodes
-	return said
+// news tells whether an answer has another meaning than the one before: that time has gone
+// by, or who has work, wakes nobody.
+func news(before, after headwatch.Answer) bool {
+	return before.Failure != after.Failure || before.Use.Active != after.Use.Active || !before.Use.IdleSince.Equal(after.Use.IdleSince) ||
+		!maps.EqualFunc(before.Nodes, after.Nodes, func(a, b headwatch.Node) bool {
+			return works(a) == works(b) && (works(a) || a.State == b.State) && maps.Equal(a.Total, b.Total)
+		})
+}
+
+func works(node headwatch.Node) bool {
+	return node.State == headclient.Running || node.State == headclient.Idle
 }
 
 // answer is what a head says now, given what it said last.
