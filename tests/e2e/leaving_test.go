@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// Workers that leave, for every cause there is, with a task on them that may not run
+// twice. Then they are replaced for an edit, and the cluster is deleted while at work.
+var _ = Describe("workers that leave", Ordered, func() {
+	var team *env
+
+	BeforeAll(func(ctx SpecContext) {
+		team = made(ctx, "leaving", smallHead+`
+upgradeStrategy: {type: RollingWorkers}
+workerGroups:
+- name: cpu
+  replicas: 3
+  drainSeconds: 60
+  `+smallWorker)
+	}, NodeTimeout(limit))
+
+	It("scale down by an idle worker, and the busy one stays", func(ctx SpecContext) {
+		last := team.staying(ctx, 3)[2] // the one that would go if all were idle
+		busy := team.occupy(ctx, &last)
+		begin := time.Now()
+		team.scale(ctx, 2)
+		left := team.workers(ctx, 2)
+		told("scale down to pod gone", begin)
+		Expect(uids(left)).To(ContainElement(last.UID))
+		Expect(busy.release(ctx)).To(Equal(last.Name))
+	}, SpecTimeout(limit))
+
+	It("finish what they are at when asked to retire, with a successor at work", func(ctx SpecContext) {
+		before := team.staying(ctx, 2)
+		old := before[0]
+		busy := team.occupy(ctx, &old)
+		begin := time.Now()
+		annotate(ctx, &old, v1alpha1.AnnotationRetire)
+		team.becomes(ctx, team.dial(ctx), &old, headclient.Draining)
+		successor := newcomer(before, team.staying(ctx, 2))
+		told("asked to retire to successor Ready", begin)
+		Expect(successor.Labels[v1alpha1.LabelSlot]).NotTo(Equal(old.Labels[v1alpha1.LabelSlot]))
+		Expect(team.ready(ctx).Status.Groups[0].Draining).To(BeEquivalentTo(1))
+		begin = time.Now()
+		Expect(busy.release(ctx)).To(Equal(old.Name))
+		gone(ctx, &old)
+		told("its task done to pod gone", begin)
+	}, SpecTimeout(limit))
+
+	It("leave a node that announces its end, with a successor elsewhere", func(ctx SpecContext) {
+		before := team.staying(ctx, 2)
+		old := before[1]
+		busy := team.occupy(ctx, &old)
+		taint(ctx, old.Spec.NodeName, "ToBeDeletedByClusterAutoscaler")
+		team.becomes(ctx, team.dial(ctx), &old, headclient.Draining)
+		for _, worker := range team.staying(ctx, 2) {
+			Expect(worker.Spec.NodeName).NotTo(Equal(old.Spec.NodeName))
+		}
+		Expect(busy.release(ctx)).To(Equal(old.Name))
+		gone(ctx, &old)
+	}, SpecTimeout(limit))
+
+	It("finish what they are at when they are evicted", func(ctx SpecContext) {
+		before := team.staying(ctx, 2)
+		old := before[0]
+		busy := team.occupy(ctx, &old)
+		Expect(evict(ctx, &old)).To(Succeed())
+		newcomer(before, team.staying(ctx, 2))
+		Expect(busy.release(ctx)).To(Equal(old.Name))
+		gone(ctx, &old)
+	}, SpecTimeout(limit))
+
+	It("go when drainSeconds are over, whatever runs there", func(ctx SpecContext) {
+		const seconds = 3
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].DrainSeconds = new(int32(seconds)) })
+		old := team.staying(ctx, 2)[0]
+		busy := team.occupy(ctx, &old)
+		begin := time.Now()
+		annotate(ctx, &old, v1alpha1.AnnotationRetire)
+		toldToEnd(ctx, &old)
+		told("asked to retire to told to end", begin)
+		// The annotation's times are whole seconds.
+		Expect(time.Since(begin).Seconds()).To(And(BeNumerically(">", seconds-1), BeNumerically("<", seconds+10)))
+		Expect(busy.release(ctx)).To(Equal(old.Name), "its grace period follows, in which Ray lets the task end")
+		gone(ctx, &old)
+	}, SpecTimeout(limit))
+
+	leftBehind(func() *env { return team })
+	rolled(func() *env { return team })
+})
+
+// staying waits until as many workers as given are ready and not on their way out, and
+// gives them in the order of their slots.
+func (e *env) staying(ctx context.Context, n int) []corev1.Pod {
+	GinkgoHelper()
+	var pods []corev1.Pod
+	eventually(ctx, fmt.Sprintf("%d workers that stay", n), func(ctx context.Context) (err error) {
+		pods, err = kubernetes.PodsOf(ctx, e.NamespacedName, v1alpha1.RoleWorker)
+		pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
+			return pod.DeletionTimestamp != nil || pod.Annotations[v1alpha1.AnnotationDrain] != "" || !isReady(&pod)
+		})
+		if err == nil && len(pods) != n {
+			err = fmt.Errorf("there are %d", len(pods))
+		}
+		return err
+	})
+	return inOrder(pods)
+}
+
+// inOrder sorts workers by their slots, of which there are fewer than ten.
+func inOrder(pods []corev1.Pod) []corev1.Pod {
+	slices.SortFunc(pods, func(a, b corev1.Pod) int {
+		return strings.Compare(a.Labels[v1alpha1.LabelSlot], b.Labels[v1alpha1.LabelSlot])
+	})
+	return pods
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// newcomer is the one pod that was not there before.
+func newcomer(before, now []corev1.Pod) corev1.Pod {
+	GinkgoHelper()
+	fresh := slices.DeleteFunc(slices.Clone(now), func(pod corev1.Pod) bool { return slices.Contains(uids(before), pod.UID) })
+	Expect(fresh).To(HaveLen(1))
+	return fresh[0]
+}
+
+// toldToEnd waits until a pod is deleted and has its grace period.
+func toldToEnd(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
+	eventually(ctx, pod.Name+" to be told to end", func(ctx context.Context) error {
+		var now corev1.Pod
+		err := kubernetes.Get(ctx, client.ObjectKeyFromObject(pod), &now)
+		if err == nil && now.DeletionTimestamp == nil {
+			err = errors.New("it is not")
+		}
+		return err
+	})
+}
+
+// annotate sets an annotation, as kubectl annotate does.
+func annotate(ctx context.Context, obj client.Object, name string) {
+	GinkgoHelper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"by a test"}}}`, name)
+	Expect(kubernetes.Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
+}
+
+// taint keeps new pods from a node until the spec ends.
+func taint(ctx context.Context, name, key string) {
+	GinkgoHelper()
+	set := func(ctx context.Context, taints []corev1.Taint) {
+		GinkgoHelper()
+		var node corev1.Node
+		Expect(kubernetes.Get(ctx, client.ObjectKey{Name: name}, &node)).To(Succeed())
+		seen := node.DeepCopy()
+		node.Spec.Taints = taints
+		Expect(kubernetes.Patch(ctx, &node, client.MergeFrom(seen))).To(Succeed())
+	}
+	DeferCleanup(func(ctx SpecContext) { set(ctx, nil) }, NodeTimeout(limit))
+	set(ctx, []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}})
+}
+
+// evict asks for a pod's end, as kubectl drain does.
+func evict(ctx context.Context, pod *corev1.Pod) error {
+	return kubernetes.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}})
+}
