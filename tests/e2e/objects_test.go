@@ -71,7 +71,7 @@ const ahead = `
 import time
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as on
 there = {"scheduling_strategy": on(node_id=%q, soft=True)}
-asked = {}
+asked, cleanup = {}, lambda: None
 `
 
 const behind = `
@@ -87,7 +87,8 @@ def look(get):
     except ray.exceptions.RayError as e:
         return type(e).__name__
 asked |= {name: (lambda ref=ref: ray.get(ref, timeout=60)) for name, ref in held.items()}
-result = {name: look(get) for name, get in asked.items()}`
+result = {name: look(get) for name, get in asked.items()}
+cleanup()`
 
 // objects of a mebibyte each: smaller ones than 100 KiB travel with the answer.
 const objects = `
@@ -118,4 +119,5 @@ asked = {
     "a detached actor that may restart": lambda: ray.get(lasting.ping.remote(), timeout=60),
     "a detached actor that may not": lambda: ray.get(once.ping.remote(), timeout=60),
 }
+cleanup = lambda: ray.kill(lasting) # or it would keep the next worker in its turn
 `

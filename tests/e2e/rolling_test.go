@@ -20,6 +20,7 @@ func rolled(cluster func() *env) {
 	It("are replaced for an edit, and no task is lost", func(ctx SpecContext) {
 		team := cluster()
 		head, before := team.head(ctx), team.staying(ctx, 2)
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].DrainSeconds = new(int32(60)) })
 		stream := team.begin(ctx, tasks)
 		exec(ctx, &head, "sh", "-c", "until [ -e /tmp/streaming ]; do sleep 0.1; done")
 		begin := time.Now()
@@ -84,14 +85,33 @@ func rolled(cluster func() *env) {
 
 	It("are gone with their cluster, whatever runs on them", func(ctx SpecContext) {
 		team := cluster()
-		for _, worker := range team.staying(ctx, 2) {
-			team.occupy(ctx, &worker)
-		}
-		begin := time.Now()
-		Expect(kubernetes.Delete(ctx, team.ready(ctx))).To(Succeed())
-		Expect(kubernetes.UntilGone(ctx, team.NamespacedName, limit)).To(Succeed())
-		told("busy cluster deleted to nothing left", begin)
+		Expect(team.end(ctx)).To(BeNumerically("<", 10))
 	}, SpecTimeout(limit))
+}
+
+// A cluster that is deleted while it is at work, as often as make accept wants to see it
+// beside the one above.
+var _ = Describe("a busy cluster that is deleted", func() {
+	for range *rounds - 1 {
+		It("is gone at once", func(ctx SpecContext) {
+			team := made(ctx, "busy", smallHead+"workerGroups:\n- name: cpu\n  replicas: 3\n  "+smallWorker)
+			Expect(team.end(ctx)).To(BeNumerically("<", 10))
+		}, SpecTimeout(2*limit))
+	}
+})
+
+// end deletes the cluster while there is a task on each worker, and gives the seconds
+// until nothing is left.
+func (e *env) end(ctx context.Context) float64 {
+	GinkgoHelper()
+	for _, worker := range e.pods(ctx, v1alpha1.RoleWorker) {
+		e.occupy(ctx, &worker)
+	}
+	begin := time.Now()
+	Expect(kubernetes.Delete(ctx, e.ready(ctx))).To(Succeed())
+	Expect(kubernetes.UntilGone(ctx, e.NamespacedName, limit)).To(Succeed())
+	told(deleted, begin)
+	return time.Since(begin).Seconds()
 }
 
 // tasks runs tasks of half a second that nothing may run twice, four at a time, until it

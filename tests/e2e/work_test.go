@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"strings"
 	"time"
@@ -14,6 +15,18 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// What make accept sees more of.
+var (
+	rounds = flag.Int("rounds", 1, "how often to do what may come out one way or another")
+	full   = flag.Bool("full", false, "wait for what takes minutes")
+)
+
+// Entries of the report that make accept reads, in seconds.
+const (
+	deleted = "busy cluster deleted to nothing left"
+	cutOff  = "node cut off to successor Ready"
 )
 
 // made makes a fresh namespace with a cluster of a spec in YAML, without Ray's version,
@@ -83,13 +96,14 @@ type work struct {
 	done chan struct{}
 	out  string
 	err  error
+	pod  corev1.Pod
 }
 
 // begin starts a program in the head.
 func (e *env) begin(ctx context.Context, program string) *work {
 	GinkgoHelper()
 	head := e.head(ctx)
-	w := &work{done: make(chan struct{})}
+	w := &work{done: make(chan struct{}), pod: head}
 	go func() {
 		defer close(w.done)
 		w.out, w.err = kubernetes.Exec(ctx, types.NamespacedName{Namespace: head.Namespace, Name: head.Name}, v1alpha1.ContainerRay, "python3", "-c", driver(program))
@@ -108,7 +122,7 @@ func (w *work) end(ctx context.Context, into any) {
 // busy is a worker with a task that nothing may run twice.
 type busy struct {
 	*work
-	pod corev1.Pod
+	worker corev1.Pod
 }
 
 // occupy runs a task on a worker until it is released. It waits until the task itself
@@ -118,7 +132,7 @@ func (e *env) occupy(ctx context.Context, worker *corev1.Pod) *busy {
 	GinkgoHelper()
 	head := e.dial(ctx)
 	id := e.node(ctx, head, worker.UID).ID
-	b := &busy{pod: *worker, work: e.begin(ctx, fmt.Sprintf(`
+	b := &busy{worker: *worker, work: e.begin(ctx, fmt.Sprintf(`
 import time
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as on
 @ray.remote(max_retries=0, num_cpus=1, scheduling_strategy=on(node_id=%q, soft=False))
@@ -140,7 +154,7 @@ except ray.exceptions.RayError as e:
 // release lets the task end, and gives what the program got of it.
 func (b *busy) release(ctx context.Context) string {
 	GinkgoHelper()
-	exec(ctx, &b.pod, "touch", "/tmp/release")
+	exec(ctx, &b.worker, "touch", "/tmp/release")
 	var result string
 	b.end(ctx, &result)
 	return result

@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// A replica of two hosts, and one worker beside it, in a cluster that is then resized and
+// suspended.
+var _ = Describe("a cluster with a replica of two hosts", Ordered, func() {
+	var team *env
+
+	BeforeAll(func(ctx SpecContext) {
+		team = made(ctx, "hosts", smallHead+`
+workerGroups:
+- name: pair
+  hostsPerReplica: 2
+  `+smallWorker+`
+- name: cpu
+  `+smallWorker)
+	}, NodeTimeout(limit))
+
+	It("tells each host which one it is, and where the other is", func(ctx SpecContext) {
+		for i, host := range team.group(ctx, "pair") {
+			seen := strings.Fields(exec(ctx, &host, "sh", "-c", "echo $HELIOSTAT_REPLICA_INDEX $HELIOSTAT_HOST_INDEX $HELIOSTAT_REPLICA_HOSTNAMES"))
+			Expect(seen).To(HaveLen(3))
+			Expect(seen[:2]).To(Equal([]string{"0", fmt.Sprint(i)}))
+			for j, name := range strings.Split(seen[2], ",") {
+				ip := exec(ctx, &host, "python3", "-c", "import socket, sys; print(socket.gethostbyname(sys.argv[1]), end='')", name)
+				Expect(ip).To(Equal(team.group(ctx, "pair")[j].Status.PodIP))
+			}
+		}
+	}, SpecTimeout(limit))
+
+	It("replaces both hosts when one is lost, and nothing else", func(ctx SpecContext) {
+		pair, other := team.group(ctx, "pair"), team.group(ctx, "cpu")
+		begin := time.Now()
+		kill(ctx, &pair[0])
+		for i := range pair {
+			gone(ctx, &pair[i])
+		}
+		left := team.staying(ctx, 3)
+		told("a host lost to both replaced", begin)
+		Expect(uids(left)).To(ContainElement(other[0].UID))
+		for _, host := range team.group(ctx, "pair") {
+			Expect(uids(pair)).NotTo(ContainElement(host.UID))
+			Expect(host.Labels[v1alpha1.LabelReplica]).To(Equal(team.group(ctx, "pair")[0].Labels[v1alpha1.LabelReplica]))
+		}
+		team.listed(ctx, 4)
+	}, SpecTimeout(limit))
+
+	resized(func() *env { return team })
+	suspended(func() *env { return team })
+})
