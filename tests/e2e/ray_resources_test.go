@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"context"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient/headtest"
+)
+
+// A cluster with every sort of fake device. It serves the contract of heads as well, which
+// takes its workers away in the end.
+var _ = Describe("a cluster with devices", Ordered, func() {
+	var lab *env
+	var head corev1.Pod
+
+	BeforeAll(func(ctx SpecContext) {
+		lab = made(ctx, "devices", smallHead+`
+workerGroups:
+- name: gpu
+  replicas: 2
+  size: {cpu: 500m, memory: 1536Mi, nvidia.com/gpu: "1"}
+  rayResources: {"accelerator_type:A100": "1", lens: "3"}
+  labels: {market: spot}
+- name: parts
+  size: {cpu: 500m, memory: 1536Mi, nvidia.com/mig-1g.5gb: "2", nvidia.com/gpu.shared: "1"}
+`)
+		head = lab.head(ctx)
+	}, NodeTimeout(limit))
+
+	It("has them all in Ray, by Ray's name and by their own", func(ctx SpecContext) {
+		var all map[string]float64
+		ray(ctx, &head, "result = ray.cluster_resources()", &all)
+		Expect(all).To(And(
+			HaveKeyWithValue("CPU", 3.0), HaveKeyWithValue("GPU", 5.0), HaveKeyWithValue("nvidia.com/gpu", 2.0),
+			HaveKeyWithValue("nvidia.com/mig-1g.5gb", 2.0), HaveKeyWithValue("nvidia.com/gpu.shared", 1.0),
+			HaveKeyWithValue("accelerator_type:A100", 2.0), HaveKeyWithValue("lens", 6.0)))
+		parts := lab.group(ctx, "parts")[0]
+		var places struct{ Whole, Slice string }
+		ray(ctx, &head, `
+where = ray.remote(lambda: socket.gethostname())
+result = {"Whole": ray.get(where.options(num_gpus=1, label_selector={"market": "spot"}).remote()),
+          "Slice": ray.get(where.options(resources={"nvidia.com/mig-1g.5gb": 1}).remote())}`, &places)
+		Expect(places.Slice).To(Equal(parts.Name))
+		Expect(places.Whole).NotTo(Equal(parts.Name), "its label is another")
+	}, SpecTimeout(limit))
+
+	It("labels Ray's nodes with the zones of Kubernetes' nodes", func(ctx SpecContext) {
+		gcs := lab.dial(ctx)
+		for _, pod := range lab.pods(ctx, "") {
+			var on corev1.Node
+			Expect(kubernetes.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &on)).To(Succeed())
+			zone := on.Labels[corev1.LabelTopologyZone]
+			Expect(zone).NotTo(BeEmpty())
+			Expect(lab.node(ctx, gcs, pod.UID).Labels).To(HaveKeyWithValue("ray.io/availability-zone", zone))
+		}
+	}, SpecTimeout(limit))
+
+	// The last of them take the workers away, so nothing comes after them.
+	for _, c := range headtest.Cases() {
+		It("has a head of which is true: "+c.Name, func(ctx SpecContext) {
+			c.Run(GinkgoTB(), lab.subject(ctx, lab.group(ctx, "gpu")))
+		}, SpecTimeout(limit))
+	}
+})
+
+// group is the workers of a group in the order of their slots.
+func (e *env) group(ctx context.Context, name string) []corev1.Pod {
+	GinkgoHelper()
+	return slices.DeleteFunc(inOrder(e.pods(ctx, v1alpha1.RoleWorker)), func(pod corev1.Pod) bool { return pod.Labels[v1alpha1.LabelGroup] != name })
+}
+
+// subject is the cluster's head as the contract of heads wants it.
+func (e *env) subject(ctx context.Context, workers []corev1.Pod) headtest.Head {
+	GinkgoHelper()
+	head := e.head(ctx)
+	run := func(program string) {
+		GinkgoHelper()
+		exec(ctx, &head, "python3", "-c", driver("result = None\n"+program))
+	}
+	return headtest.Head{
+		Address: forward(ctx, &head, gcs), Token: e.token(ctx), Version: release,
+		First: string(workers[0].UID), Second: string(workers[1].UID), Type: workers[0].Labels[v1alpha1.LabelGroup],
+		Within: limit / 3,
+		Occupy: func() (func(), error) {
+			task := e.occupy(ctx, &workers[1])
+			return func() { Expect(task.release(ctx)).To(Equal(workers[1].Name)) }, nil
+		},
+		Connect: func() (func(), error) {
+			connected := e.begin(ctx, "import time\nwhile not os.path.exists('/tmp/leave'):\n    time.sleep(0.05)\nresult = 0")
+			return func() {
+				exec(ctx, &head, "touch", "/tmp/leave")
+				connected.end(ctx, new(int))
+			}, nil
+		},
+		Detach: func() (func(), error) {
+			run("ray.get(ray.remote(type('A', (), {'f': lambda s: 0})).options(name='a', namespace='user', lifetime='detached', num_cpus=0).remote().f.remote())")
+			return func() { run("ray.kill(ray.get_actor('a', namespace='user'))") }, nil
+		},
+		Submit: func() (func(), error) {
+			exec(ctx, &head, "ray", "job", "submit", "--no-wait", "--submission-id", "long", "--", "sleep", "600")
+			return func() { exec(ctx, &head, "ray", "job", "stop", "long") }, nil
+		},
+	}
+}
