@@ -23,12 +23,6 @@ var (
 	full   = flag.Bool("full", false, "wait for what takes minutes")
 )
 
-// Entries of the report that make accept reads, in seconds.
-const (
-	deleted = "busy cluster deleted to nothing left"
-	cutOff  = "node cut off to successor Ready"
-)
-
 // made makes a fresh namespace with a cluster of a spec in YAML, without Ray's version,
 // and waits until it is Ready.
 func made(ctx context.Context, name, spec string) *env {
