@@ -64,10 +64,6 @@ var (
 	HeadStarting = Reason{
 		"HeadStarting", Progress, "The head pod is there and Ray does not answer yet.", "head pod %s is starting", "", nil,
 	}
-	HeadUnready = Reason{
-		"HeadUnready", Warning, "The head had started and its readiness probe fails now.",
-		"head pod %s ran and does not answer now", "", nil,
-	}
 	WorkersStarting = Reason{
 		"WorkersStarting", Progress, "Fewer workers than wanted have joined, and nothing is known to be wrong.",
 		"%d of %d workers are ready", "", nil,
@@ -103,7 +99,7 @@ var (
 
 func passing() Section {
 	return Section{"What is on its way by itself", []Reason{
-		HeadUnready, HeadMissing, HeadStarting, Recreating, RollingOut, Resizing, WorkersStarting, Draining, Suspending, IdleSoon, IdleTold,
+		HeadMissing, HeadStarting, Recreating, RollingOut, Resizing, WorkersStarting, Draining, Suspending, IdleSoon, IdleTold,
 	}}
 }
 

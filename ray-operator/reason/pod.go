@@ -94,7 +94,7 @@ var (
 		"container %s ended with exit code %s%s%s", "See its log: kubectl logs --previous", nil,
 	}
 	ProbeFailing = Reason{
-		"ProbeFailing", Warning, "A container had started and its readiness probe fails now, or its startup probe fails for two minutes.",
+		"ProbeFailing", Warning, "A container had been ready and its readiness probe fails now, or it has not become ready within two minutes.",
 		"container %s runs and does not answer its probe%s", "See its log and whether it has enough CPU", nil,
 	}
 	Preempted = Reason{

@@ -96,8 +96,6 @@ func (t *teller) headVerdict() verdict {
 		return verdict{true, reason.HeadReady.Of(t.head.Name)}
 	case found && finding.Code != reason.Starting.Code:
 		return verdict{false, finding.About("head pod " + t.head.Name)}
-	case t.head.hasStarted():
-		return verdict{false, reason.HeadUnready.Of(t.head.Name)}
 	default:
 		return verdict{false, reason.HeadStarting.Of(t.head.Name)}
 	}

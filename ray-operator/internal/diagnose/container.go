@@ -20,19 +20,25 @@ type container struct {
 	// init: it has to end before the next one starts. A sidecar among the init
 	// containers has not.
 	init bool
-	now  time.Time
+	// unreadySince is when the pod's containers were last seen to be not all ready.
+	unreadySince time.Time
+	now          time.Time
 }
 
 // containers are the findings of a pod's containers, none for those that are as they should be.
 func containers(pod *corev1.Pod, now time.Time) []reason.Finding {
 	var all []reason.Finding
+	var unreadySince time.Time
+	if ready := condition(pod, corev1.ContainersReady); ready != nil && ready.Status == corev1.ConditionFalse {
+		unreadySince = ready.LastTransitionTime.Time
+	}
 	collect := func(specs []corev1.Container, statuses []corev1.ContainerStatus, init bool) {
 		for i := range specs {
 			status := statusOf(statuses, specs[i].Name)
 			if status == nil {
 				continue
 			}
-			c := container{spec: &specs[i], status: status, init: init && !isSidecar(&specs[i]), now: now}
+			c := container{spec: &specs[i], status: status, init: init && !isSidecar(&specs[i]), unreadySince: unreadySince, now: now}
 			if finding, ok := c.finding(); ok {
 				all = append(all, finding)
 			}
@@ -91,7 +97,9 @@ func (c container) running(running corev1.ContainerStateRunning, last *corev1.Co
 		return reason.InitRunning.Of(c.spec.Name), true
 	case c.status.Ready:
 		return reason.Finding{}, false
-	case started, c.now.Sub(running.StartedAt.Time) >= startAfter:
+	// One that has never been ready since it started is still on its way: Ray's head is
+	// started some seconds before it answers.
+	case started && c.unreadySince.After(running.StartedAt.Time), c.now.Sub(running.StartedAt.Time) >= startAfter:
 		return reason.ProbeFailing.Of(c.spec.Name, probed(c.spec, started)), true
 	default:
 		return reason.Starting.Of(c.spec.Name), true

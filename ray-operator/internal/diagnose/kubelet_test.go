@@ -79,8 +79,7 @@ var told = map[string]string{
 		"Correct the init container in the template",
 	"initrun": "InitRunning: init container fetch is running",
 	"side":    "SidecarFailed: container logs ended with exit code 1 (4 restarts): bye. Correct that container in the template",
-	"probe": "ProbeFailing: container ray runs and does not answer its probe at :8265/api/x. " +
-		"See its log and whether it has enough CPU",
+	"probe":   "Starting: container ray is starting",
 	"startup": "Starting: container ray is starting",
 	"gate":    "ReadinessGated: waits for its readiness gate example.com/lb",
 	"evict": "Evicted: was evicted from node node1: Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. " +

@@ -56,6 +56,15 @@ func running(name string, started, ready bool) corev1.ContainerStatus {
 	}
 }
 
+// unreadySince makes a pod one whose containers are not all ready, since a time.
+func unreadySince(at time.Time) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.ContainersReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(at),
+		})
+	}
+}
+
 func disrupted(why, message string) *corev1.Pod {
 	pod := onNode(running("ray", true, true))
 	gone := metav1.NewTime(born)
@@ -123,8 +132,15 @@ var pods = map[string]struct {
 		`StartFailed: container ray cannot be started: exec: "ray": executable file not found in $PATH. ` +
 			"Correct command, mounts or securityContext of the container, or the image",
 	},
-	"not ready, with a probe of another sort": {
-		onNode(running("ray", true, false)), 0,
+	"started, and not ready so far": {
+		change(onNode(running("ray", true, false)), unreadySince(born)), 119 * time.Second, "Starting: container ray is starting",
+	},
+	"not ready for long, with a probe of another sort": {
+		onNode(running("ray", true, false)), 120 * time.Second,
+		"ProbeFailing: container ray runs and does not answer its probe. See its log and whether it has enough CPU",
+	},
+	"not ready any more": {
+		change(onNode(running("ray", true, false)), unreadySince(born.Add(time.Second))), 2 * time.Second,
 		"ProbeFailing: container ray runs and does not answer its probe. See its log and whether it has enough CPU",
 	},
 	"after its init container": {
