@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +17,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
-	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // Causes for which the API server makes no pod.
@@ -221,45 +218,4 @@ func webhook(namespace string) client.Object {
 			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: namespace, Name: "nobody"}},
 		}},
 	}
-}
-
-// A name that someone else has taken keeps the whole cluster, or a group, from being made.
-var _ = Describe("a name that is taken", Label("reasons"), func() {
-	It("is told of and left alone where a cluster cannot do without it", func(ctx SpecContext) {
-		for _, foreign := range []client.Object{
-			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: spoiltHead + "-head"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: spoiltHead + "-token"}, StringData: map[string]string{"a": "b"}},
-		} {
-			namespace := fresh(ctx)
-			foreign.SetNamespace(namespace)
-			Expect(kubernetes.Create(ctx, foreign)).To(Succeed())
-			conflict(ctx, namespace, fmt.Sprintf("%T", foreign), foreign.GetName(), true)
-			again := foreign.DeepCopyObject().(client.Object)
-			Expect(kubernetes.Get(ctx, client.ObjectKeyFromObject(foreign), again)).To(Succeed())
-			Expect(again.GetUID()).To(Equal(foreign.GetUID()))
-			Expect(again.GetLabels()).To(BeEmpty())
-		}
-	}, SpecTimeout(limit))
-})
-
-// conflict makes a cluster beside a foreign object and waits until its status names it.
-func conflict(ctx context.Context, namespace, kind, name string, stalled bool) {
-	GinkgoHelper()
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	c := cause{reason: reason.NameConflict, spoil: keepOff}
-	wait := watch(watching, namespace, &v1alpha1.ComputeClusterList{}, func(object client.Object) bool {
-		conditions := object.(*v1alpha1.ComputeCluster).Status.Conditions
-		named := meta.FindStatusCondition(conditions, v1alpha1.ConditionNameConflict)
-		return named != nil && strings.Contains(named.Message, name) && meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled) == stalled
-	})
-	begin := time.Now()
-	Expect(kubernetes.Create(ctx, c.cluster(namespace, v1alpha1.RoleHead))).To(Succeed())
-	seen, err := wait(ctx, patience, "the status to name "+name)
-	Expect(err).NotTo(HaveOccurred())
-	named := meta.FindStatusCondition(seen.Object.(*v1alpha1.ComputeCluster).Status.Conditions, v1alpha1.ConditionNameConflict)
-	reportTold(live.Told{
-		Cause: "the name of its " + strings.TrimPrefix(kind, "*v1.") + " is taken", Of: "cluster",
-		Reason: named.Reason, Message: named.Message, Seconds: seen.At.Sub(begin).Seconds(),
-	})
 }
