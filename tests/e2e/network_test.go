@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// ports that are tried: those that the spec calls by name, Ray's own between nodes (of an
+// agent, which every Ray pod has), and one that is nobody's.
+var ports = map[string]int{
+	"Dashboard": dashboard, "Client": 10001, "Metrics": 8080, "Serve": 8000, "GCS": gcs, "agent": 52365, "nobody's": 4321,
+}
+
+// onEvery is what the cluster itself reaches.
+var onEvery = slices.Sorted(maps.Keys(ports))
+
+// Two clusters in a namespace, one with a token of the user's and one without any, and
+// strangers in this namespace and another.
+var _ = Describe("who reaches whom", Ordered, func() {
+	var team, open *env
+	var head, worker, other, neighbour, stranger corev1.Pod
+
+	BeforeAll(func(ctx SpecContext) {
+		namespace, elsewhere := fresh(ctx), fresh(ctx)
+		team, open = &env{types.NamespacedName{Namespace: namespace, Name: "team"}}, &env{types.NamespacedName{Namespace: namespace, Name: "team-2"}}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{v1alpha1.TokenKey: userToken}}
+		Expect(kubernetes.Create(ctx, secret)).To(Succeed())
+		team.apply(ctx, smallHead+"authentication: {secretName: mine}\nworkerGroups:\n- name: cpu\n  "+smallWorker)
+		open.apply(ctx, smallHead+"authentication: {mode: Disabled}")
+		neighbour, stranger = bystander(ctx, namespace), bystander(ctx, elsewhere)
+		team.ready(ctx)
+		open.ready(ctx)
+		head, worker, other = team.head(ctx), team.workers(ctx, 1)[0], open.head(ctx)
+	}, NodeTimeout(limit))
+
+	It("is the cluster itself everywhere, its namespace on three ports, and nobody else", func(ctx SpecContext) {
+		for _, row := range []struct {
+			who  string
+			from *corev1.Pod
+			to   *corev1.Pod
+			on   []string
+		}{
+			{"the head its worker", &head, &worker, onEvery},
+			{"the worker its head", &worker, &head, onEvery},
+			{"a neighbour the head", &neighbour, &head, []string{"Client", "Dashboard", "Metrics"}},
+			{"a neighbour the worker", &neighbour, &worker, []string{"Client", "Dashboard", "Metrics"}},
+			{"another cluster the head", &other, &head, []string{"Client", "Dashboard", "Metrics"}},
+			{"the head another cluster", &head, &other, []string{"Client", "Dashboard", "Metrics"}},
+			{"another namespace the head", &stranger, &head, nil},
+			{"another namespace the worker", &stranger, &worker, nil},
+			{"the head a neighbour, who is free", &head, &neighbour, onEvery},
+		} {
+			Expect(reached(ctx, row.from, row.to)).To(ConsistOf(row.on), row.who)
+		}
+	}, SpecTimeout(limit))
+
+	It("is whom allowFrom lets in as well", func(ctx SpecContext) {
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+			spec.Network = &v1alpha1.Network{AllowFrom: []v1alpha1.IngressRule{{
+				From:  []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: stranger.Namespace}}}},
+				Ports: []v1alpha1.Port{v1alpha1.PortClient, v1alpha1.PortServe},
+			}}}
+		})
+		eventuallyReached(ctx, &stranger, &head, "Client", "Serve")
+		Expect(reached(ctx, &neighbour, &head)).To(ConsistOf("Client", "Dashboard", "Metrics"))
+	}, SpecTimeout(limit))
+
+	It("is itself and DNS alone that a cluster reaches whose allowTo is given", func(ctx SpecContext) {
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+			spec.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{
+				{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelCluster: open.Name}}},
+			}}}}
+		})
+		eventuallyReached(ctx, &head, &neighbour)
+		eventuallyReached(ctx, &head, &other, "Client", "Dashboard", "Metrics")
+		Expect(reached(ctx, &head, &worker)).To(ConsistOf(onEvery))
+		Expect(reached(ctx, &worker, &head)).To(ConsistOf(onEvery))
+		name := fmt.Sprintf("%s-head.%s.svc", open.Name, open.Namespace)
+		Expect(exec(ctx, &worker, "python3", "-c", "import socket, sys; socket.gethostbyname(sys.argv[1]); print('found')", name)).To(ContainSubstring("found"))
+		team.ready(ctx)
+	}, SpecTimeout(limit))
+
+	It("is who has the user's token, or anyone where there is none", func(ctx SpecContext) {
+		Expect(team.ready(ctx).Status.TokenSecretName).To(Equal("mine"))
+		closed, free := "http://"+forward(ctx, &head, dashboard), "http://"+forward(ctx, &other, dashboard)
+		Expect(get(ctx, closed+"/api/jobs/", "")).To(Equal(http.StatusUnauthorized))
+		Expect(get(ctx, closed+"/api/jobs/", userToken)).To(Equal(http.StatusOK))
+		Expect(get(ctx, free+"/api/jobs/", "")).To(Equal(http.StatusOK))
+		for _, e := range []*env{team, open} {
+			err := kubernetes.Get(ctx, types.NamespacedName{Namespace: e.Namespace, Name: e.Name + "-token"}, &corev1.Secret{})
+			Expect(client.IgnoreNotFound(err)).To(Succeed())
+			Expect(err).To(HaveOccurred(), "nobody asked for a Secret of the operator's")
+		}
+	}, SpecTimeout(limit))
+
+	It("is everybody on the dashboard that an Ingress opens, as long as it is there", func(ctx SpecContext) {
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+			spec.Network = nil
+			spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example.com"}
+		})
+		eventuallyReached(ctx, &stranger, &head, "Dashboard")
+		var ingress networkingv1.Ingress
+		name := types.NamespacedName{Namespace: team.Namespace, Name: "team-dashboard"}
+		Expect(kubernetes.Get(ctx, name, &ingress)).To(Succeed())
+		Expect(ingress.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal("team-head"))
+
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Head.Ingress = nil })
+		eventuallyReached(ctx, &stranger, &head)
+		Expect(client.IgnoreNotFound(kubernetes.Get(ctx, name, &ingress))).To(Succeed())
+		Expect(uids(team.pods(ctx, ""))).To(ConsistOf(head.UID, worker.UID), "none of this touches a pod")
+	}, SpecTimeout(limit))
+})
+
+// userToken is as long as Ray's own tools make one.
+const userToken = "0123456789abcdef0123456789abcdef"
+
+// bystander is a pod of nobody's, with Python.
+func bystander(ctx context.Context, namespace string) corev1.Pod {
+	GinkgoHelper()
+	few := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bystander"}, Spec: corev1.PodSpec{
+		TerminationGracePeriodSeconds: new(int64),
+		Containers: []corev1.Container{{
+			Name: v1alpha1.ContainerRay, Image: rayImage, Command: []string{"sleep", "infinity"},
+			Resources: corev1.ResourceRequirements{Requests: few},
+		}},
+	}}
+	Expect(kubernetes.Create(ctx, &pod)).To(Succeed())
+	eventually(ctx, "a bystander", func(ctx context.Context) error {
+		err := kubernetes.Get(ctx, client.ObjectKeyFromObject(&pod), &pod)
+		if err == nil && !isReady(&pod) {
+			err = fmt.Errorf("it is %s", pod.Status.Phase)
+		}
+		return err
+	})
+	return pod
+}
+
+// reached are the ports of a pod that another pod's packets come to: someone answers,
+// were it to say that nobody listens. What a policy forbids is dropped.
+func reached(ctx context.Context, from, to *corev1.Pod) []string {
+	GinkgoHelper()
+	wanted, err := json.Marshal(ports)
+	Expect(err).NotTo(HaveOccurred())
+	out := exec(ctx, from, "python3", "-c", attempts, to.Status.PodIP, string(wanted))
+	var names []string
+	Expect(json.Unmarshal([]byte(out), &names)).To(Succeed(), out)
+	return names
+}
+
+// attempts tries all ports of an address at once, for a second.
+const attempts = `
+import concurrent.futures, json, socket, sys
+def reaches(port):
+    try:
+        socket.create_connection((sys.argv[1], port), timeout=1).close()
+    except ConnectionRefusedError:
+        pass
+    except OSError:
+        return False
+    return True
+ports = json.loads(sys.argv[2])
+with concurrent.futures.ThreadPoolExecutor(len(ports)) as pool:
+    print(json.dumps([name for name, ok in zip(ports, pool.map(reaches, ports.values())) if ok]))`
+
+// eventuallyReached waits until an edit of a policy has come to the nodes.
+func eventuallyReached(ctx context.Context, from, to *corev1.Pod, on ...string) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) []string { return reached(ctx, from, to) }, limit, "200ms").Should(ConsistOf(on))
+}
