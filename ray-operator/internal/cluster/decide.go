@@ -10,6 +10,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
@@ -85,6 +86,9 @@ const (
 
 func (p *planner) lookAgain() {
 	for _, pod := range p.seen.Pods {
+		if due, ok := diagnose.EventsDue(pod.Pod); ok {
+			p.wakeIn(due.Sub(p.now))
+		}
 		switch {
 		case !pod.counts() && !pod.leaving() || pod.ready():
 		case p.now.Sub(pod.CreationTimestamp.Time) < stuckAfter:

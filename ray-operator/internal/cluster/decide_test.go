@@ -107,6 +107,13 @@ func leaving(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }
 func noTime(p *corev1.Pod)  { p.Status.Conditions[0].LastTransitionTime = metav1.Time{} }
 func fresh(p *corev1.Pod)   { p.CreationTimestamp = metav1.NewTime(now.Add(-4 * time.Second)) }
 
+// placed gives a pod that had to wait for an hour its node just now.
+func placed(p *corev1.Pod) {
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-2 * time.Second)),
+	}}}
+}
+
 // ended has the Ray container of a pod end some time ago and start again.
 func ended(ago time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
@@ -265,6 +272,7 @@ func decisionsOnWorkers() map[string]decision {
 			given(1, pods(1, failed), pods(1, fresh)), "6s",
 		},
 		"worker unready": {given(1, pods(1, func(p *corev1.Pod) { p.Status.Conditions = nil })), "30s"},
+		"worker that has a node at last, whose events tell more in a moment": {given(1, pods(1, placed)), "3s"},
 		"worker of a former epoch": {
 			given(2, func(s *cluster.Seen) {
 				former := given(1)

@@ -70,10 +70,17 @@ func Pod(pod *corev1.Pod, events []corev1.Event, now time.Time) (reason.Finding,
 // NeedsEvents tells whether Pod can say more when it is given the pod's events: on a node
 // for some seconds, and a container is not made yet.
 func NeedsEvents(pod *corev1.Pod, now time.Time) bool {
-	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || isFinished(pod) {
-		return false
+	due, ok := EventsDue(pod)
+	return ok && !now.Before(due)
+}
+
+// EventsDue is when the events of a pod are worth a look if it stays as it is; ok is
+// false where they never are.
+func EventsDue(pod *corev1.Pod) (due time.Time, ok bool) {
+	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || isFinished(pod) || !making(pod) {
+		return time.Time{}, false
 	}
-	return making(pod) && now.Sub(placed(pod)) >= eventsAfter
+	return placed(pod).Add(eventsAfter), true
 }
 
 // Worst is the finding that a person should be told of first: by severity, then by its
