@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+)
+
+// world tells every story of the cluster controller again at every point where something
+// can go wrong; continuous integration runs a sample.
+var world = scenario{
+	name: "world",
+	promise: "the operator failed, killed before and after each write, blind, late or set back in time, its status or record lost at each step: " +
+		"every story ends the same, with no rule broken on the way",
+	play: playWorld,
+}
+
+// stories is how many points of disturbance a test of stories ran, of how many.
+type stories struct {
+	Test       string
+	Run, Known int
+}
+
+func playWorld(ctx context.Context, _ string) (Outcome, error) {
+	c := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout", "60m", "./ray-operator/internal/cluster", "-points=all")
+	c.Stderr = os.Stderr
+	output, err := c.StdoutPipe()
+	if err != nil {
+		return Outcome{}, fmt.Errorf("read the tests' output: %w", err)
+	}
+	if err := c.Start(); err != nil {
+		return Outcome{}, fmt.Errorf("run the tests of the cluster controller: %w", err)
+	}
+	told, failures, err := countPoints(output)
+	failed := c.Wait()
+	if err != nil {
+		return Outcome{}, errors.Join(failed, err)
+	}
+	run, known := 0, 0
+	for _, of := range told {
+		run, known = run+of.Run, known+of.Known
+	}
+	samples, err := json.Marshal(told)
+	return Outcome{
+		Measured: fmt.Sprintf("%d of %d points, %d failed", run, known, failures), Samples: samples,
+		Kept: failed == nil && failures == 0 && run > 0 && run == known,
+	}, err
+}
+
+var points = regexp.MustCompile(`points of disturbance run: (\d+) of (\d+)`)
+
+// countPoints reads what "go test -json" says: the points that each test counted, and how
+// many tests failed, with those above and below each other.
+func countPoints(output io.Reader) (told []stories, failures int, err error) {
+	lines := bufio.NewScanner(output)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var event struct{ Action, Test, Output string }
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			return nil, 0, fmt.Errorf("read the tests' output: %w", err)
+		}
+		if event.Action == "fail" {
+			failures++
+		}
+		if found := points.FindStringSubmatch(event.Output); found != nil {
+			run, _ := strconv.Atoi(found[1]) // the expression lets digits through only
+			known, _ := strconv.Atoi(found[2])
+			told = append(told, stories{event.Test, run, known})
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, 0, fmt.Errorf("read the tests' output: %w", err)
+	}
+	return told, failures, nil
+}
