@@ -1,0 +1,14 @@
+package rollout
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestAsManyExitAsAreOld: two counts that are equal are not nothing.
+func TestAsManyExitAsAreOld(t *testing.T) {
+	have := Next(Pace{Wanted: 3, Unavailable: 1}, 1, []Replica{oldReady(0), newReady(1)})
+	if want := (Step{Size: 2}); !reflect.DeepEqual(have, want) {
+		t.Errorf("%+v, want %+v: the one that exits must not be replaced beside itself", have, want)
+	}
+}

@@ -1,0 +1,61 @@
+package reason_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// The severity of each reason, as alerts and scripts lean on it: a change here is a change
+// for the people who wrote them.
+const (
+	fine = "AllReady HeadReady WorkersReady PodsUpToDate Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed"
+
+	progress = "HeadMissing HeadStarting WorkersStarting RollingOut Resizing Recreating Draining Suspending IdleSoon IdleTold " +
+		"NodeGoing Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
+		"Scheduling Starting NamespaceGoing"
+)
+
+func TestSeverities(t *testing.T) {
+	for _, entry := range reason.Catalogue() {
+		want := reason.Warning
+		switch {
+		case slices.Contains(strings.Fields(fine), entry.Code):
+			want = reason.Fine
+		case slices.Contains(strings.Fields(progress), entry.Code):
+			want = reason.Progress
+		}
+		if entry.Severity != want {
+			t.Errorf("%s is of severity %d, want %s", entry.Code, entry.Severity, want)
+		}
+	}
+}
+
+// helpless are the warnings that nothing has to be done about: it is done, or was meant.
+const helpless = "HeadUnready HeadLost WorkerFailed DeletedIdle NodeLost Evicted"
+
+// advised are reasons that need nothing and still say what one could do.
+const advised = "IdleSoon SuspendedBySpec SuspendedIdle GroupSuspended"
+
+// TestRemedies: who is warned is told what helps, and who is not is left in peace.
+func TestRemedies(t *testing.T) {
+	for _, entry := range reason.Catalogue() {
+		want := entry.Severity == reason.Warning && !slices.Contains(strings.Fields(helpless), entry.Code) ||
+			slices.Contains(strings.Fields(advised), entry.Code)
+		if has := entry.Remedy != ""; has != want {
+			t.Errorf("%s (%s) has the remedy %q, want one: %v", entry.Code, entry.Severity, entry.Remedy, want)
+		}
+	}
+}
+
+func TestSectionsHaveTitles(t *testing.T) {
+	seen := map[string]bool{"": true}
+	for _, section := range reason.Sections() {
+		if seen[section.Title] || len(section.Reasons) == 0 {
+			t.Errorf("the section %q is empty, or its title is, or is there twice", section.Title)
+		}
+		seen[section.Title] = true
+	}
+}
