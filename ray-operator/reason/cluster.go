@@ -135,10 +135,10 @@ func states() Section {
 var (
 	HeadLost = Reason{
 		"HeadLost", Warning, "The head is gone, and with it the Ray session.",
-		"head pod %s is gone; epoch %d begins with a new head and fresh workers", "", nil,
+		"head pod %s is lost; epoch %d begins with a new head and fresh workers: %s", "", nil,
 	}
 	WorkerFailed = Reason{
-		"WorkerFailed", Warning, "A worker pod ended as a whole.", "worker pod %s failed (%s) and is replaced", "", nil,
+		"WorkerFailed", Warning, "A worker pod ended as a whole.", "worker pod %s failed and is replaced: %s", "", nil,
 	}
 	NodeGoing = Reason{
 		"NodeGoing", Progress, "A worker leaves a node that announces by a taint that it is about to go.",

@@ -158,7 +158,7 @@ func overDisk(ctx context.Context) {
 	visible := c.visible(watching, namespace, podPrefix(v1alpha1.RoleWorker))
 	told := watch(watching, namespace, &corev1.EventList{}, func(object client.Object) bool {
 		event := object.(*corev1.Event)
-		return event.InvolvedObject.Kind == "ComputeCluster" && event.Reason == reason.WorkerFailed.Code && strings.Contains(event.Message, "Evicted")
+		return event.InvolvedObject.Kind == "ComputeCluster" && event.Reason == reason.WorkerFailed.Code && strings.Contains(event.Message, "was evicted from node ")
 	})
 	runningWorker(ctx, c.cluster(namespace, v1alpha1.RoleWorker))
 	shown, err := visible(ctx, limit, "the kubelet to evict the worker")

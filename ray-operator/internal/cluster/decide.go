@@ -188,11 +188,27 @@ func (p *planner) beginEpoch(event telemetry.Event) {
 }
 
 func (p *planner) replaceHead() {
-	name := "of the former epoch"
+	name, why := "of the former epoch", "it is not there any more"
 	if p.head != nil {
-		name = p.head.Name
+		name, why = p.head.Name, p.fate(*p.head)
 	}
-	p.beginEpoch(telemetry.Event{Finding: reason.HeadLost.Of(name, p.Epoch+1), Action: "Recover", Warning: true})
+	p.beginEpoch(telemetry.Event{Finding: reason.HeadLost.Of(name, p.Epoch+1, why), Action: "Recover", Warning: true})
+}
+
+// fate is why a pod came to its end, in words: once it is replaced, the status speaks of
+// its successor.
+func (p *planner) fate(of Pod) string {
+	finding, found := diagnose.Pod(of.Pod, p.seen.Events[of.UID], p.now)
+	switch {
+	case found && finding.Severity() == reason.Warning:
+		return finding.Text
+	case of.leaving():
+		return "it was deleted"
+	case !of.endedAt().IsZero():
+		return "its Ray container ended"
+	default:
+		return "another pod has taken its place"
+	}
 }
 
 // recreate begins a new epoch where a pod is out of date and the spec wants all pods made

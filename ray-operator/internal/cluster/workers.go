@@ -329,8 +329,7 @@ func (p *planner) discard(worker Pod) {
 		p.Delete = append(p.Delete, Removal{Pod: worker, Why: "its replica is broken"})
 		return
 	}
-	detail := cmp.Or(worker.Status.Reason, string(worker.Status.Phase))
-	event := telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, detail), Action: "Replace", Warning: true}
+	event := telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, p.fate(worker)), Action: "Replace", Warning: true}
 	p.Delete = append(p.Delete, Removal{Pod: worker, Why: "it has finished", Event: &event})
 }
 
