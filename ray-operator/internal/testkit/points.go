@@ -11,7 +11,7 @@ var points = flag.String("points", "sample", `which points of disturbance a Scen
 
 // short is up to how many points a scenario has to be run with all of them even in a
 // sample, and visits how many visits of the past there are in one.
-const short, visits = 200, 12
+const short, visits = 165, 12
 
 // point is one way to disturb a scenario.
 type point struct {
