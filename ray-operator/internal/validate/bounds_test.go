@@ -1,0 +1,203 @@
+package validate_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+)
+
+// schema is what a CRD says of a field, as far as it has bounds.
+type schema struct {
+	Type                                         string
+	MaxLength, MaxItems, MinItems, MaxProperties *int64
+	Minimum, Maximum                             *float64
+	Enum                                         []string
+	Properties                                   map[string]schema
+	Items                                        *schema
+}
+
+// bound is one side of a bound of the schema, with a value on it or just beyond.
+type bound struct {
+	// path of the field, by keys; "0" is the first entry of a list.
+	path  []string
+	rule  string
+	value any
+	good  bool
+}
+
+// ofKubernetes are fields whose schemas are Kubernetes' own: of them only the number of
+// entries is ours.
+var ofKubernetes = []string{"template", "volumeClaimTemplates", "env", "envFrom", "tolerations", "imagePullSecrets", "from", "to"}
+
+// zeroIsNotWritten are numbers whose zero stands for none given.
+var zeroIsNotWritten = []string{"targetPort", "hostsPerReplica"}
+
+// bounds collects the bounds of a schema and of what is below it.
+func bounds(s *schema, path []string) []bound {
+	var all []bound
+	side := func(rule string, value any, good bool) {
+		all = append(all, bound{slices.Clone(path), rule, value, good})
+	}
+	name := path[len(path)-1]
+	if most := s.MaxLength; most != nil && s.Type == "string" {
+		side("long-text", strings.Repeat("ä", int(*most)), true) // bounds count characters, not bytes
+		side("long-text", strings.Repeat("a", int(*most)+1), false)
+	}
+	if most := s.MaxItems; most != nil {
+		side("long-list", entries(s, *most), true)
+		side("long-list", entries(s, *most+1), false)
+	}
+	if least := s.MinItems; least != nil {
+		side("out-of-bounds", entries(s, *least-1), false)
+	}
+	if most := s.MaxProperties; most != nil {
+		side("long-list", pairs(*most), true)
+		side("long-list", pairs(*most+1), false)
+	}
+	if s.Minimum != nil && s.Maximum != nil {
+		below := *s.Minimum - 1
+		if below == 0 && slices.Contains(zeroIsNotWritten, name) {
+			side("out-of-bounds", 0, true)
+			below = -1
+		}
+		side("out-of-bounds", below, false)
+		side("out-of-bounds", *s.Minimum, true)
+		side("out-of-bounds", *s.Maximum, true)
+		side("out-of-bounds", *s.Maximum+1, false)
+	}
+	for _, word := range s.Enum {
+		side("unknown-word", word, true)
+	}
+	if len(s.Enum) > 0 {
+		side("unknown-word", "Unheard", false)
+	}
+	if slices.Contains(ofKubernetes, name) {
+		return all
+	}
+	for _, child := range sortedKeys(s.Properties) {
+		below := s.Properties[child]
+		all = append(all, bounds(&below, append(path, child))...)
+	}
+	if s.Items != nil {
+		all = append(all, bounds(s.Items, append(path, "0"))...)
+	}
+	return all
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// entries are so many of a list, all alike.
+func entries(s *schema, n int64) any {
+	list := make([]any, n)
+	for i := range list {
+		list[i] = map[string]any{}
+		if words := s.Items.Enum; len(words) > 0 {
+			list[i] = words[0]
+		}
+	}
+	return list
+}
+
+func pairs(n int64) any {
+	all := map[string]any{}
+	for i := range n {
+		all[fmt.Sprint("key-", i)] = "1"
+	}
+	return all
+}
+
+// put sets a value in a tree of maps and lists, making what is not there.
+func put(tree any, path []string, value any) any {
+	if len(path) == 0 {
+		return value
+	}
+	if path[0] == "0" {
+		list, _ := tree.([]any)
+		if len(list) == 0 {
+			list = []any{nil}
+		}
+		list[0] = put(list[0], path[1:], value)
+		return list
+	}
+	object, ok := tree.(map[string]any)
+	if !ok {
+		object = map[string]any{}
+	}
+	object[path[0]] = put(object[path[0]], path[1:], value)
+	return object
+}
+
+// make gives the good cluster with the value in it.
+func (b bound) make(t *testing.T) *v1alpha1.ComputeCluster {
+	t.Helper()
+	text, err := json.Marshal(corpus.Good())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = json.Marshal(put(tree, b.path, b.value)); err != nil {
+		t.Fatal(err)
+	}
+	var cluster v1alpha1.ComputeCluster
+	if err := json.Unmarshal(text, &cluster); err != nil {
+		t.Fatalf("%v: %v", b.path, err)
+	}
+	return &cluster
+}
+
+// TestBoundsAreThoseOfTheSchema: a value on a bound is good, one beyond it is refused at its
+// field, for every bound that the CRD has outside of Kubernetes' own types.
+func TestBoundsAreThoseOfTheSchema(t *testing.T) {
+	text, err := os.ReadFile("../../config/crd/heliostat.dev_computeclusters.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var definition struct {
+		Spec struct {
+			Versions []struct {
+				Schema struct{ OpenAPIV3Schema schema }
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &definition); err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]string{}
+	for _, rule := range validate.Rules() {
+		said[rule.ID] = rule.Text()
+	}
+	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	all := bounds(&spec, []string{"spec"})
+	for _, b := range all {
+		at := strings.ReplaceAll(strings.Join(b.path, "."), ".0", "[0]")
+		refused := false
+		for _, err := range validate.Cluster(b.make(t)) {
+			refused = refused || err.Field == at && err.Detail == said[b.rule]
+		}
+		if refused == b.good {
+			t.Errorf("%s = %.40s: refused is %v, want %v", at, fmt.Sprint(b.value), refused, !b.good)
+		}
+	}
+	if len(all) < 120 {
+		t.Errorf("only %d sides of bounds were found", len(all))
+	}
+}

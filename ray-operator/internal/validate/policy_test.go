@@ -1,0 +1,50 @@
+package validate_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+)
+
+// TestTheChartAsksWhatTheRulesSay: each expression of a rule stands in the chart's policy,
+// as a real API server compiled it in the tests of admission.
+func TestTheChartAsksWhatTheRulesSay(t *testing.T) {
+	text, err := os.ReadFile("../../../helm-chart/heliostat/files/admission/computeclusters.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy admissionv1.ValidatingAdmissionPolicySpec
+	if err := yaml.Unmarshal(text, &policy); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, rule := range validate.Rules() {
+		if !slices.Contains([]validate.Layer{validate.Schema, validate.Expression, validate.Policy}, rule.By) {
+			t.Errorf("the rule %s is nobody's: %q", rule.ID, rule.By)
+		}
+		if rule.By != validate.Policy {
+			continue
+		}
+		asked++
+		if !slices.ContainsFunc(policy.Validations, func(v admissionv1.Validation) bool { return asks(v.Expression, rule) }) {
+			t.Errorf("the chart's policy does not ask %s: %s", rule.ID, rule.Holds)
+		}
+	}
+	if asked != len(policy.Validations) {
+		t.Errorf("%d rules are the policy's, it has %d", asked, len(policy.Validations))
+	}
+}
+
+// asks tells whether an expression is a rule's: as it stands, or of each node.
+func asks(expression string, rule validate.Rule) bool {
+	if strings.HasPrefix(rule.Field, "NODE") || strings.HasPrefix(rule.Field, "GROUP") {
+		return expression == "variables.nodes.all(n, "+rule.Holds+")"
+	}
+	return expression == rule.Holds
+}
