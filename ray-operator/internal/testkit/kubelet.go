@@ -56,23 +56,31 @@ func (k *Kubelet) Step(ctx context.Context) (changed bool, next time.Duration, e
 
 // due is what happens to a pod next, and when.
 func (k *Kubelet) due(pod *corev1.Pod) (func(context.Context, *corev1.Pod) error, time.Time) {
-	is := func(test func(*corev1.Pod) bool) bool { return test != nil && test(pod) }
 	switch {
-	case pod.DeletionTimestamp != nil && len(pod.Finalizers) > 0 && *pod.DeletionGracePeriodSeconds == 0:
-		return nil, time.Time{} // it has stopped, and waits for someone else
-	case pod.DeletionTimestamp != nil && !is(k.Hang):
-		grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
-		return k.finish, pod.DeletionTimestamp.Add(min(k.StopDelay, grace) - grace)
-	case pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending && !is(k.Idle):
+	case pod.DeletionTimestamp != nil:
+		return k.ending(pod)
+	case pod.Status.Phase == corev1.PodPending && !is(k.Idle, pod):
 		return k.start, pod.CreationTimestamp.Add(k.StartDelay)
-	case pod.DeletionTimestamp == nil && unsized(pod) && !is(k.Full):
+	case unsized(pod) && !is(k.Full, pod):
 		return k.resize, k.Clock.Now()
-	case pod.DeletionTimestamp == nil && unsized(pod) && len(pod.Status.Conditions) == 1:
+	case unsized(pod) && len(pod.Status.Conditions) == 1:
 		return k.refuse, k.Clock.Now()
 	default:
 		return nil, time.Time{}
 	}
 }
+
+// ending is due for a pod that leaves, unless it hangs or has stopped and waits for
+// someone's finalizer.
+func (k *Kubelet) ending(pod *corev1.Pod) (func(context.Context, *corev1.Pod) error, time.Time) {
+	if is(k.Hang, pod) || len(pod.Finalizers) > 0 && *pod.DeletionGracePeriodSeconds == 0 {
+		return nil, time.Time{}
+	}
+	grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+	return k.finish, pod.DeletionTimestamp.Add(min(k.StopDelay, grace) - grace)
+}
+
+func is(chosen func(*corev1.Pod) bool, pod *corev1.Pod) bool { return chosen != nil && chosen(pod) }
 
 func (k *Kubelet) finish(ctx context.Context, pod *corev1.Pod) error {
 	return k.Client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
