@@ -181,7 +181,7 @@ func (t *teller) suspended() (finding *reason.Finding, going bool) {
 	if count := len(t.seen.Pods); count > 0 {
 		found, going = reason.Suspending.Of(count), true
 	} else if record.Suspended.Cause == suspendedIdle {
-		found = reason.SuspendedIdle.Of(told(record.Suspended.since()))
+		found = reason.SuspendedIdle.Of(record.Suspended.since())
 	}
 	return &found, going
 }

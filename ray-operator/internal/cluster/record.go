@@ -50,7 +50,14 @@ type Suspension struct {
 	Resume string `json:"resume,omitempty"`
 }
 
-func (s Suspension) since() time.Time { return time.Unix(s.Since, 0) }
+// since is since when the cluster was idle, as people read it. It is not known where the
+// record was lost and came back from the status.
+func (s Suspension) since() string {
+	if s.Since == 0 {
+		return "before its record was lost"
+	}
+	return told(time.Unix(s.Since, 0))
+}
 
 // String is the annotation's text.
 func (r Record) String() string {

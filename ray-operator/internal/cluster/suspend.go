@@ -21,7 +21,7 @@ func (p *planner) suspend() bool {
 		p.Record = &Record{Version: recordVersion, Epoch: p.Epoch, HeadUID: p.seen.Record.HeadUID, Suspended: wanted}
 	}
 	if wanted.Cause == suspendedIdle && p.Record != nil {
-		p.Began = &telemetry.Event{Finding: reason.SuspendedIdle.Of(told(wanted.since())), Action: "Suspend"}
+		p.Began = &telemetry.Event{Finding: reason.SuspendedIdle.Of(wanted.since()), Action: "Suspend"}
 	}
 	for _, pod := range p.seen.Pods {
 		if !pod.leaving() {
