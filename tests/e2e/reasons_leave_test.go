@@ -87,12 +87,8 @@ var _ = Describe("nodes with a taint", Serial, Label("reasons"), func() {
 func (c *cause) strike(ctx context.Context, blow func(worker *corev1.Pod)) {
 	GinkgoHelper()
 	namespace := fresh(ctx)
-	watching, stop := context.WithCancel(ctx)
+	i, stop := c.watch(namespace)
 	defer stop()
-	i := inspection{
-		cause: c, of: v1alpha1.RoleWorker, visible: c.visible(watching, namespace, podPrefix(v1alpha1.RoleWorker)),
-		told: watch(watching, namespace, &v1alpha1.ComputeClusterList{}, c.names(v1alpha1.RoleWorker)),
-	}
 	cluster := c.cluster(namespace, v1alpha1.RoleWorker)
 	// A worker that waits for its head sits out its grace period.
 	grace := int64(5)
@@ -118,6 +114,16 @@ func runningWorker(ctx context.Context, cluster *v1alpha1.ComputeCluster) *corev
 		return err
 	})
 	return &worker
+}
+
+// watch looks from now on for the cause to strike the workers of a namespace.
+func (c *cause) watch(namespace string) (inspection, context.CancelFunc) {
+	GinkgoHelper()
+	watching, stop := context.WithCancel(context.Background())
+	return inspection{
+		cause: c, of: v1alpha1.RoleWorker, visible: c.visible(watching, namespace, podPrefix(v1alpha1.RoleWorker)),
+		told: watch(watching, namespace, &v1alpha1.ComputeClusterList{}, c.names(v1alpha1.RoleWorker)),
+	}, stop
 }
 
 func disruptedBy(why string) func(client.Object) bool {

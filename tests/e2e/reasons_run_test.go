@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -25,11 +27,76 @@ var _ = Describe("why a pod does not go on", Label("reasons"), func() {
 			}
 		}, SpecTimeout(limit))
 	}
+})
 
-	It("is told where a worker has another version of Ray than its head", func(ctx SpecContext) {
-		otherVersion(ctx)
+// A worker beside a head that runs, on its way to be ready and back.
+var _ = Describe("why a worker does not serve", Ordered, Label("reasons"), func() {
+	var staff *env
+
+	BeforeAll(func(ctx SpecContext) {
+		staff = &env{types.NamespacedName{Namespace: fresh(ctx), Name: spoiltWorkers}}
+	}, NodeTimeout(limit))
+
+	It("is told where it has another version of Ray than its head", func(ctx SpecContext) {
+		otherVersion(ctx, staff)
+	}, SpecTimeout(limit))
+
+	It("is told where its readiness gate is closed", func(ctx SpecContext) {
+		gate := corev1.PodReadinessGate{ConditionType: "example.com/served"}
+		c := cause{
+			name: "its readiness gate is closed", reason: reason.ReadinessGated, words: "waits for its readiness gate example.com/served",
+			shown: hasCondition(corev1.ContainersReady, corev1.ConditionTrue),
+		}
+		i, stop := c.watch(staff.Namespace)
+		defer stop()
+		// With the head's own version the worker joins.
+		Expect(kubernetes.Edit(ctx, staff.NamespacedName, func(spec *v1alpha1.ComputeClusterSpec) {
+			spec.WorkerGroups[0].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{gate}}}
+		})).To(Succeed())
+		kill(ctx, &staff.workers(ctx, 1)[0])
+		i.await(ctx)
+		worker := staff.workers(ctx, 1)[0]
+		worker.Status.Conditions = append(worker.Status.Conditions, corev1.PodCondition{Type: gate.ConditionType, Status: corev1.ConditionTrue})
+		Expect(kubernetes.Status().Update(ctx, &worker)).To(Succeed())
+		Expect(meta.FindStatusCondition(staff.ready(ctx).Status.Conditions, v1alpha1.ConditionVersionMismatch)).To(BeNil())
+	}, SpecTimeout(limit))
+
+	It("is told where its probe fails that had succeeded", func(ctx SpecContext) {
+		c := cause{
+			name: "its probe fails that had succeeded", reason: reason.ProbeFailing, words: "container ray runs and does not answer its probe at :52365",
+			shown: hasCondition(corev1.ContainersReady, corev1.ConditionFalse),
+		}
+		worker := staff.workers(ctx, 1)[0]
+		i, stop := c.watch(staff.Namespace)
+		defer stop()
+		exec(ctx, &worker, "python3", "-c", silence, "STOP")
+		i.await(ctx)
+		exec(ctx, &worker, "python3", "-c", silence, "CONT")
+		staff.ready(ctx)
 	}, SpecTimeout(limit))
 })
+
+// silence sends a signal to the process of a worker that answers its probes.
+const silence = `import os, signal, sys
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    if int(pid) != os.getpid() and b"DashboardAgent" in open(f"/proc/{pid}/cmdline", "rb").read():
+        os.kill(int(pid), getattr(signal, "SIG" + sys.argv[1]))`
+
+// hasCondition tells whether a pod has a condition.
+func hasCondition(kind corev1.PodConditionType, status corev1.ConditionStatus) func(client.Object) bool {
+	return func(object client.Object) bool {
+		pod, ok := object.(*corev1.Pod)
+		if !ok {
+			return false
+		}
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == kind && condition.Status == status {
+				return true
+			}
+		}
+		return false
+	}
+}
 
 var runCauses = []cause{
 	{
@@ -86,36 +153,30 @@ func mountPython(node *v1alpha1.NodeSpec, path, file string) {
 	ray.VolumeMounts[0].MountPath, ray.VolumeMounts[0].SubPath = path, file
 }
 
-// otherVersion runs a head, and workers whose package of Ray says that it is an earlier
-// release. It is Ray's own check that refuses them.
-func otherVersion(ctx context.Context) {
+// otherVersion runs a head, and a worker whose package of Ray says that it is an earlier
+// release. It is Ray's own check that refuses it.
+func otherVersion(ctx context.Context, staff *env) {
 	GinkgoHelper()
-	namespace := fresh(ctx)
-	python("_version.py", "version = '2.59.0'\ncommit = '0'\n")(ctx, namespace)
+	python("_version.py", "version = '2.59.0'\ncommit = '0'\n")(ctx, staff.Namespace)
 	c := cause{
-		name: "a worker has another version of Ray than its head", reason: reason.VersionMismatch, words: "the head runs Ray 2.60.0 and Python 3.",
+		name: "it has another version of Ray than its head", reason: reason.VersionMismatch, words: "the head runs Ray 2.60.0 and Python 3.",
 		shown: ended(),
 		spoil: func(node *v1alpha1.NodeSpec) {
 			mountPython(node, "/usr/local/lib/python3.11/dist-packages/ray/_version.py", "_version.py")
 		},
 	}
-	cluster := c.cluster(namespace, v1alpha1.RoleWorker)
+	cluster := c.cluster(staff.Namespace, v1alpha1.RoleWorker)
 	cluster.Spec.Head.NodeSpec = v1alpha1.NodeSpec{Size: size("10m", "2560Mi")}
 	cluster.Spec.WorkerGroups[0].Size = size("10m", "1Gi")
-	watching, stop := context.WithCancel(ctx)
+	i, stop := c.watch(staff.Namespace)
 	defer stop()
-	i := inspection{
-		cause: &c, of: v1alpha1.RoleWorker, visible: c.visible(watching, namespace, podPrefix(v1alpha1.RoleWorker)),
-		told: watch(watching, namespace, &v1alpha1.ComputeClusterList{}, func(object client.Object) bool {
-			conditions := object.(*v1alpha1.ComputeCluster).Status.Conditions
-			return c.names(v1alpha1.RoleWorker)(object) && meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionVersionMismatch)
-		}),
-	}
 	Expect(kubernetes.Create(ctx, cluster)).To(Succeed())
 	i.await(ctx)
-	// With the head's own version the worker joins, and the condition is gone.
-	mended := &env{client.ObjectKeyFromObject(cluster)}
-	Expect(kubernetes.Edit(ctx, mended.NamespacedName, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].Template = nil })).To(Succeed())
-	kill(ctx, &mended.workers(ctx, 1)[0])
-	Expect(meta.FindStatusCondition(mended.ready(ctx).Status.Conditions, v1alpha1.ConditionVersionMismatch)).To(BeNil())
+	eventually(ctx, "the condition VersionMismatch", func(ctx context.Context) error {
+		found, err := kubernetes.Find(ctx, staff.NamespacedName)
+		if err == nil && !meta.IsStatusConditionTrue(found.Status.Conditions, v1alpha1.ConditionVersionMismatch) {
+			err = errors.New("it is not there")
+		}
+		return err
+	})
 }

@@ -46,6 +46,15 @@ var startCauses = []cause{
 		shown: waits("ErrImagePull", "ImagePullBackOff"), spoil: image("127.0.0.1:5999/ray:404"),
 	},
 	{
+		name:   "the image may not be pulled",
+		reason: reason.ImagePullFailed, words: "it is not on the node, and imagePullPolicy is Never. Load it",
+		shown: waits("ErrImageNeverPull"),
+		spoil: func(node *v1alpha1.NodeSpec) {
+			image("example.com/ray:1")(node)
+			node.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
+		},
+	},
+	{
 		name:   "the image's name is none",
 		reason: reason.ImagePullFailed, words: "image UPPER/ray:1 cannot be pulled: this is not a valid name of an image",
 		shown: waits("InvalidImageName", "ErrImagePull"), spoil: image("UPPER/ray:1"),
@@ -94,6 +103,31 @@ var startCauses = []cause{
 		name:   "the Secret of a variable is missing",
 		reason: reason.ConfigError, words: "container ray cannot be made: Secret gone does not exist. Create Secret gone",
 		shown: waits("CreateContainerConfigError"), spoil: variable("gone"),
+	},
+	{
+		name:   "it must not run as root and does",
+		reason: reason.ConfigError, words: "Set runAsUser in the securityContext of the template to a user other than 0",
+		shown: waits("CreateContainerConfigError"),
+		spoil: func(node *v1alpha1.NodeSpec) {
+			root, no := int64(0), true
+			_, ray := template(node)
+			ray.SecurityContext = &corev1.SecurityContext{RunAsUser: &root, RunAsNonRoot: &no}
+		},
+	},
+	{
+		name:   "a queue holds it back",
+		reason: reason.SchedulingGated, words: "held back by scheduling gate example.com/queue",
+		shown: placeless,
+		spoil: func(node *v1alpha1.NodeSpec) {
+			pod, _ := template(node)
+			pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/queue"}}
+		},
+	},
+	{
+		name:   "an init container takes its time",
+		reason: reason.InitRunning, words: "init container fetch is running",
+		shown: ofContainers(func(status corev1.ContainerStatus) bool { return status.Name == "fetch" && status.State.Running != nil }),
+		spoil: initContainer("sleep", "600"),
 	},
 	{
 		name:   "an init container fails",
