@@ -87,7 +87,7 @@ workerGroups:
 
 	It("go when drainSeconds are over, whatever runs there", func(ctx SpecContext) {
 		const seconds = 3
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].DrainSeconds = new(int32(seconds)) })
+		team.drainFor(ctx, seconds)
 		old := team.staying(ctx, 2)[0]
 		busy := team.occupy(ctx, &old)
 		begin := time.Now()
@@ -142,6 +142,13 @@ func newcomer(before, now []corev1.Pod) corev1.Pod {
 	fresh := slices.DeleteFunc(slices.Clone(now), func(pod corev1.Pod) bool { return slices.Contains(uids(before), pod.UID) })
 	Expect(fresh).To(HaveLen(1))
 	return fresh[0]
+}
+
+// drainFor sets drainSeconds, and waits until the operator knows.
+func (e *env) drainFor(ctx context.Context, seconds int32) {
+	GinkgoHelper()
+	e.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].DrainSeconds = &seconds })
+	e.ready(ctx)
 }
 
 // toldToEnd waits until a pod is deleted and has its grace period.

@@ -84,10 +84,7 @@ var _ = Describe("the sample", Ordered, func() {
 	It("begins anew when the head's container dies in its pod", func(ctx SpecContext) {
 		head, former := demo.head(ctx), demo.pods(ctx, "")
 		// The control service: Ray's start command, which is process 1, ends with it.
-		exec(ctx, &head, "python3", "-c", `import os, signal
-for pid in filter(str.isdigit, os.listdir("/proc")):
-    if b"gcs_server" in open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")[0]:
-        os.kill(int(pid), signal.SIGKILL)`)
+		end(ctx, &head, "gcs_server")
 		begin := time.Now()
 		demo.recovered(ctx, 2, former)
 		told("head's container killed to Ready again", begin)
@@ -134,6 +131,15 @@ func (e *env) recovered(ctx context.Context, epoch int64, former []corev1.Pod) {
 	for _, uid := range uids(former) {
 		Expect(uids(e.pods(ctx, ""))).NotTo(ContainElement(uid))
 	}
+}
+
+// end kills a process of Ray's in a pod.
+func end(ctx context.Context, pod *corev1.Pod, program string) {
+	GinkgoHelper()
+	exec(ctx, pod, "python3", "-c", `import os, signal, sys
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    if os.path.basename(open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")[0]) == sys.argv[1].encode():
+        os.kill(int(pid), signal.SIGKILL)`, program)
 }
 
 // get asks for a page and gives the answer's code.

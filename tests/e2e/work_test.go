@@ -113,6 +113,27 @@ func (w *work) end(ctx context.Context, into any) {
 	decode(w.out, into)
 }
 
+// reaches waits until the program, or a task of it, makes a file in a pod, and removes it.
+// It fails at once when the program ends before.
+func (w *work) reaches(ctx context.Context, pod *corev1.Pod, file string) {
+	GinkgoHelper()
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-w.done:
+			stop()
+		case <-waiting.Done():
+		}
+	}()
+	_, err := kubernetes.Exec(waiting, client.ObjectKeyFromObject(pod), v1alpha1.ContainerRay, "sh", "-c", "until rm "+file+" 2>/dev/null; do sleep 0.1; done")
+	if err != nil && ctx.Err() == nil {
+		<-w.done
+		Fail(fmt.Sprintf("the program ended before it made %s: %v: %s", file, w.err, w.out))
+	}
+	Expect(err).NotTo(HaveOccurred())
+}
+
 // busy is a worker with a task that nothing may run twice.
 type busy struct {
 	*work
@@ -140,7 +161,7 @@ try:
     result = ray.get(hold.remote())
 except ray.exceptions.RayError as e:
     result = type(e).__name__`, id))}
-	exec(ctx, worker, "sh", "-c", "until rm /tmp/held 2>/dev/null; do sleep 0.1; done")
+	b.reaches(ctx, worker, "/tmp/held")
 	e.becomes(ctx, head, worker, headclient.Running)
 	return b
 }
