@@ -1,0 +1,76 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// idleSeconds is as short as lets a specification of this length see a driver in between.
+const idleSeconds = 15
+
+var _ = Describe("an idle cluster", Ordered, func() {
+	var notebook *env
+
+	BeforeAll(func(ctx SpecContext) {
+		notebook = made(ctx, "notebook", smallHead+"workerGroups: [{name: cpu, replicas: 1, "+smallWorker+"}]\n")
+	})
+
+	It("is not suspended while a driver is connected", func(ctx SpecContext) {
+		driver := notebook.begin(ctx, fmt.Sprintf("import time; time.sleep(%d); result = 1", idleSeconds+10))
+		head := notebook.head(ctx)
+		exec(ctx, &head, "sh", "-c", "until ray list jobs 2>/dev/null | grep -q RUNNING; do sleep 0.2; done")
+		notebook.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+			spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: idleSeconds, Action: v1alpha1.IdleSuspend}
+		})
+		var one int
+		driver.end(ctx, &one)
+		Expect(notebook.ready(ctx).Status.Epoch).To(BeEquivalentTo(1))
+	}, SpecTimeout(limit))
+
+	It("says when, and is suspended then", func(ctx SpecContext) {
+		begin := time.Now()
+		notebook.suspendedFor(ctx, metav1.ConditionFalse, "IdleSoon")
+		told("driver gone to said in advance", begin)
+		notebook.is(ctx, v1alpha1.ConditionSuspended)
+		told("driver gone to suspended", begin)
+		Expect(time.Since(begin)).To(BeNumerically(">", (idleSeconds-2)*time.Second))
+		Expect(notebook.pods(ctx, "")).To(BeEmpty())
+		notebook.suspendedFor(ctx, metav1.ConditionTrue, "SuspendedIdle")
+	}, SpecTimeout(limit))
+
+	It("wakes for the annotation, and is deleted where the policy says so", func(ctx SpecContext) {
+		found, err := kubernetes.Find(ctx, notebook.NamespacedName)
+		Expect(err).NotTo(HaveOccurred())
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"heliostat.dev/resume":"now"}}}`))
+		Expect(kubernetes.Patch(ctx, found, patch)).To(Succeed())
+		Expect(notebook.ready(ctx).Status.Epoch).To(BeEquivalentTo(2))
+		notebook.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.IdlePolicy.Action = v1alpha1.IdleDelete })
+		Expect(kubernetes.UntilGone(ctx, notebook.NamespacedName, limit)).To(Succeed())
+	}, SpecTimeout(limit))
+})
+
+// suspendedFor waits until the condition Suspended has a status for a reason.
+func (e *env) suspendedFor(ctx context.Context, status metav1.ConditionStatus, why string) {
+	GinkgoHelper()
+	eventually(ctx, fmt.Sprintf("Suspended=%s of %s for %s", status, e.Name, why), func(ctx context.Context) error {
+		cluster, err := kubernetes.Find(ctx, e.NamespacedName)
+		if err != nil {
+			return err
+		}
+		found := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
+		if found == nil || found.Status != status || found.Reason != why {
+			return fmt.Errorf("it is %+v", found)
+		}
+		return nil
+	})
+}
