@@ -43,8 +43,9 @@ func onNodes(ctx context.Context, options []string, play func(kubeconfig string)
 }
 
 // specs runs the specs of tests/e2e that have a label and gives what they reported, one
-// after another, in their order. An error of failed specs comes with the report.
-func specs(ctx context.Context, kubeconfig, state, label string) ([]types.SpecReport, error) {
+// after another, in their order. An error of failed specs comes with the report. Flags are
+// further ones of the specs.
+func specs(ctx context.Context, kubeconfig, state, label string, flags ...string) ([]types.SpecReport, error) {
 	root, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("find the repository: %w", err)
@@ -53,8 +54,9 @@ func specs(ctx context.Context, kubeconfig, state, label string) ([]types.SpecRe
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove a former report: %w", err)
 	}
-	failed := command(ctx, []string{"KUBECONFIG=" + kubeconfig}, "go", "test", "-v", "-count=1", "-timeout", "60m",
-		"./tests/e2e", "-ginkgo.label-filter="+label, "-ginkgo.json-report="+file)
+	args := []string{"test", "-v", "-count=1", "-timeout", "60m", "./tests/e2e", "-ginkgo.label-filter=" + label, "-ginkgo.json-report=" + file}
+	environment := []string{"KUBECONFIG=" + kubeconfig, "LOCALKUBE=" + filepath.Join(root, "bin", "localkube"), "LOCALKUBE_NAME=" + instance}
+	failed := command(ctx, environment, "go", append(args, flags...)...)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, errors.Join(failed, fmt.Errorf("read the report: %w", err))

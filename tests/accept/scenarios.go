@@ -42,7 +42,7 @@ var areas = map[string][]scenario{
 			play: start,
 		},
 	},
-	"clusters": {reasons},
+	"clusters": append([]scenario{reasons, rolling}, timed...),
 }
 
 // tables make Markdown of a scenario's samples.

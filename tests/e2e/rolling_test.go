@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,9 +10,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // rolled are the specs of a cluster with two workers that replaces them by itself when
@@ -19,36 +24,13 @@ import (
 func rolled(cluster func() *env) {
 	It("are replaced for an edit, and no task is lost", func(ctx SpecContext) {
 		team := cluster()
-		head, before := team.head(ctx), team.staying(ctx, 2)
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].DrainSeconds = new(int32(60)) })
-		stream := team.begin(ctx, tasks)
-		exec(ctx, &head, "sh", "-c", "until [ -e /tmp/streaming ]; do sleep 0.1; done")
-		begin := time.Now()
-		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
-			spec.WorkerGroups[0].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				Containers: []corev1.Container{{Name: v1alpha1.ContainerRay, Env: []corev1.EnvVar{{Name: "EDITED", Value: "yes"}}}},
-			}}
-		})
-		team.upToDate(ctx)
-		told("two workers rolled", begin)
-		exec(ctx, &head, "touch", "/tmp/enough")
-		var told struct {
-			Done, Lost int
-			Pods       []string
-		}
-		stream.end(ctx, &told)
-		AddReportEntry("tasks during the roll", fmt.Sprintf("%d done, %d lost", told.Done, told.Lost), ReportEntryVisibilityAlways)
-		Expect(told.Lost).To(BeZero())
-		Expect(told.Done).To(BeNumerically(">", 10))
-		after := team.staying(ctx, 2)
-		for _, worker := range slices.Concat(before, after) {
-			Expect(told.Pods).To(ContainElement(worker.Name), "each of them had work")
-		}
-		for _, uid := range uids(before) {
-			Expect(uids(after)).NotTo(ContainElement(uid))
+		head := team.head(ctx)
+		team.drainFor(ctx, 60)
+		for round := range *rounds {
+			team.roll(ctx, fmt.Sprint(round))
 		}
 		Expect(team.head(ctx).UID).To(Equal(head.UID))
-	}, SpecTimeout(2*limit))
+	}, Label(live.RollLabel), SpecTimeout(limit*time.Duration(1+*rounds)))
 
 	It("stay at work when the new ones cannot start, until the edit is taken back", func(ctx SpecContext) {
 		team := cluster()
@@ -77,41 +59,101 @@ func rolled(cluster func() *env) {
 	It("have a head that no eviction moves once it has been at work for a minute", func(ctx SpecContext) {
 		team := cluster()
 		head := team.head(ctx)
-		Expect(time.Since(head.CreationTimestamp.Time)).To(BeNumerically(">", time.Minute), "the specs before take longer")
+		eventually(ctx, "the head's budget", func(ctx context.Context) error { return team.budget(ctx) })
+		Expect(time.Since(head.CreationTimestamp.Time)).To(BeNumerically(">", time.Minute))
 		err := evict(ctx, &head)
 		Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "%v", err)
 		Expect(team.head(ctx).DeletionTimestamp).To(BeNil())
-	}, SpecTimeout(limit))
+		if *full {
+			team.cordoned(ctx, &head)
+		}
+	}, Label(live.CordonLabel), SpecTimeout(limit+2*live.PromisedCordon))
 
 	It("are gone with their cluster, whatever runs on them", func(ctx SpecContext) {
 		team := cluster()
-		Expect(team.end(ctx)).To(BeNumerically("<", 10))
-	}, SpecTimeout(limit))
+		team.end(ctx)
+	}, Label(live.BusyLabel), SpecTimeout(limit))
 }
 
 // A cluster that is deleted while it is at work, as often as make accept wants to see it
 // beside the one above.
-var _ = Describe("a busy cluster that is deleted", func() {
+var _ = Describe("a busy cluster that is deleted", Label(live.BusyLabel), func() {
 	for range *rounds - 1 {
 		It("is gone at once", func(ctx SpecContext) {
 			team := made(ctx, "busy", smallHead+"workerGroups:\n- name: cpu\n  replicas: 3\n  "+smallWorker)
-			Expect(team.end(ctx)).To(BeNumerically("<", 10))
+			team.end(ctx)
 		}, SpecTimeout(2*limit))
 	}
 })
 
-// end deletes the cluster while there is a task on each worker, and gives the seconds
-// until nothing is left.
-func (e *env) end(ctx context.Context) float64 {
+// budget looks for the head's PodDisruptionBudget.
+func (e *env) budget(ctx context.Context) error {
+	return kubernetes.Get(ctx, types.NamespacedName{Namespace: e.Namespace, Name: e.Name + "-head"}, &policyv1.PodDisruptionBudget{})
+}
+
+// cordoned cordons the head's node and waits until the head may be evicted.
+func (e *env) cordoned(ctx context.Context, head *corev1.Pod) {
+	GinkgoHelper()
+	cordon(ctx, head.Spec.NodeName, true)
+	DeferCleanup(func(ctx SpecContext) { cordon(ctx, head.Spec.NodeName, false) }, NodeTimeout(limit))
+	begin := time.Now()
+	Expect(live.Until(ctx, 2*live.PromisedCordon, "the head's budget to be lifted", func(ctx context.Context) error {
+		err := e.budget(ctx)
+		if err == nil {
+			return errors.New("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	})).To(Succeed())
+	told(live.CordonEntry, begin)
+	// Kubernetes notes the time of a cordon in whole seconds.
+	Expect(time.Since(begin)).To(And(BeNumerically(">", live.PromisedCordon-2*time.Second), BeNumerically("<", live.PromisedCordon+30*time.Second)))
+}
+
+// hastened is less than the 45 s that Ray drains a busy worker which has its whole grace
+// period, on a busy machine as well. What is promised is for make accept to judge.
+const hastened = 30 * time.Second
+
+// end deletes the cluster while there is a task on each worker.
+func (e *env) end(ctx context.Context) {
 	GinkgoHelper()
 	for _, worker := range e.pods(ctx, v1alpha1.RoleWorker) {
 		e.occupy(ctx, &worker)
 	}
 	begin := time.Now()
 	Expect(kubernetes.Delete(ctx, e.ready(ctx))).To(Succeed())
-	Expect(kubernetes.UntilGone(ctx, e.NamespacedName, limit)).To(Succeed())
-	told(deleted, begin)
-	return time.Since(begin).Seconds()
+	Expect(kubernetes.UntilGone(ctx, e.NamespacedName, hastened)).To(Succeed())
+	told(live.BusyEntry, begin)
+}
+
+// roll edits the workers' template while a stream of tasks runs, and waits until both
+// workers are replaced.
+func (e *env) roll(ctx context.Context, value string) {
+	GinkgoHelper()
+	before := e.staying(ctx, 2)
+	stream := e.begin(ctx, tasks)
+	stream.reaches(ctx, &stream.pod, "/tmp/streaming")
+	begin := time.Now()
+	e.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+		spec.WorkerGroups[0].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: v1alpha1.ContainerRay, Env: []corev1.EnvVar{{Name: "EDITED", Value: value}}}},
+		}}
+	})
+	e.upToDate(ctx)
+	seconds := time.Since(begin).Seconds()
+	exec(ctx, &stream.pod, "touch", "/tmp/enough")
+	var shown live.Roll
+	stream.end(ctx, &shown)
+	shown.Seconds = seconds
+	AddReportEntry(live.RollEntry, shown, ReportEntryVisibilityAlways)
+	Expect(shown.Lost).To(BeZero())
+	Expect(shown.Done).To(BeNumerically(">", 10))
+	after := e.staying(ctx, 2)
+	for _, worker := range slices.Concat(before, after) {
+		Expect(shown.Pods).To(ContainElement(worker.Name), "each of them had work")
+	}
+	for _, uid := range uids(before) {
+		Expect(uids(after)).NotTo(ContainElement(uid))
+	}
 }
 
 // tasks runs tasks of half a second that nothing may run twice, four at a time, until it
@@ -122,8 +164,8 @@ import time
 def work():
     time.sleep(0.5)
     return socket.gethostname()
-result = {"Done": 0, "Lost": 0, "Pods": []}
-pods, running = set(), []
+result = {"done": 0, "lost": 0}
+pods, running, streaming = set(), [], False
 while running or not os.path.exists("/tmp/enough"):
     while len(running) < 4 and not os.path.exists("/tmp/enough"):
         running.append(work.remote())
@@ -133,13 +175,15 @@ while running or not os.path.exists("/tmp/enough"):
     for one in done:
         try:
             pods.add(ray.get(one))
-            result["Done"] += 1
+            result["done"] += 1
         except ray.exceptions.RayError as e:
-            print(type(e), e)
-            result["Lost"] += 1
-    if len(pods) >= 2 and not os.path.exists("/tmp/streaming"):
+            print(e)
+            result["lost"] += 1
+    if len(pods) >= 2 and not streaming:
+        streaming = True
         os.mknod("/tmp/streaming")
-result["Pods"] = sorted(pods)`
+os.remove("/tmp/enough")
+result["pods"] = sorted(pods)`
 
 // upToDate waits until every pod was built from the spec as it is now, and is ready.
 func (e *env) upToDate(ctx context.Context) {

@@ -38,7 +38,7 @@ func suspended(cluster func() *env) {
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true })
 		team.is(ctx, v1alpha1.ConditionSuspended)
 		told("suspended while busy to no pod left", begin)
-		Expect(time.Since(begin)).To(BeNumerically("<", 10*time.Second))
+		Expect(time.Since(begin)).To(BeNumerically("<", hastened))
 		Expect(team.pods(ctx, "")).To(BeEmpty())
 
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {

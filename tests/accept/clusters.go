@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// Full counts of what the specs on real Ray do once.
+const (
+	busyRounds = 10
+	rollRounds = 10
+)
+
+// timed are scenarios that show how long something takes at most.
+var timed = []scenario{
+	within(live.BusyLabel, live.BusyEntry, live.PromisedBusy, busyRounds,
+		"a cluster that is deleted while a task runs on each of its workers leaves nothing behind after %.0f s, %d times"),
+	within(live.CutOffLabel, live.CutOffEntry, live.PromisedCutOff, 1,
+		"a worker on a node that is cut off has a successor at work after %.0f s, %d time"),
+	within(live.CordonLabel, live.CordonEntry, live.PromisedCordon+live.PromisedBusy, 1,
+		"a head that no eviction moves may be evicted %.0f s after its node was cordoned, %d time"),
+}
+
+// within makes a scenario of specs with a label that report seconds.
+func within(label, entry string, promised time.Duration, rounds int, promise string) scenario {
+	return scenario{
+		name: label, promise: fmt.Sprintf(promise, promised.Seconds(), rounds),
+		play: func(ctx context.Context, state string) (Outcome, error) {
+			return shown(ctx, state, label, rounds, func(ran []types.SpecReport) (Outcome, error) {
+				told, err := entries[string](ran, entry)
+				if err != nil {
+					return Outcome{}, err
+				}
+				return judge(told, promised)
+			})
+		},
+	}
+}
+
+// judge compares times like "1.2 s" with what is promised.
+func judge(told []string, promised time.Duration) (Outcome, error) {
+	var seconds []float64
+	for _, text := range told {
+		var one float64
+		if _, err := fmt.Sscanf(text, "%f s", &one); err != nil {
+			return Outcome{}, fmt.Errorf("parse %q as seconds: %w", text, err)
+		}
+		seconds = append(seconds, one)
+	}
+	if len(seconds) == 0 {
+		return Outcome{}, errors.New("no spec reported a time")
+	}
+	samples, err := json.Marshal(seconds)
+	least, most := slices.Min(seconds), slices.Max(seconds)
+	return Outcome{
+		Measured: fmt.Sprintf("%d times, %.1f to %.1f s", len(seconds), least, most),
+		Kept:     most <= promised.Seconds(), Samples: samples,
+	}, err
+}
+
+// rolling shows that no task is lost while workers are replaced.
+var rolling = scenario{
+	name:    live.RollLabel,
+	promise: fmt.Sprintf("all workers replaced %d times under a stream of tasks that nothing may run twice: none lost", rollRounds),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return shown(ctx, state, live.RollLabel, rollRounds, func(ran []types.SpecReport) (Outcome, error) {
+			rolls, err := entries[live.Roll](ran, live.RollEntry)
+			if err != nil {
+				return Outcome{}, err
+			}
+			return count(rolls)
+		})
+	},
+}
+
+func count(rolls []live.Roll) (Outcome, error) {
+	if len(rolls) == 0 {
+		return Outcome{}, errors.New("no spec reported tasks")
+	}
+	done, lost := 0, 0
+	for _, roll := range rolls {
+		done += roll.Done
+		lost += roll.Lost
+	}
+	samples, err := json.Marshal(rolls)
+	return Outcome{Measured: fmt.Sprintf("%d times, %d tasks done, %d lost", len(rolls), done, lost), Kept: lost == 0, Samples: samples}, err
+}
+
+// shown runs specs in full, and gives what became of their report.
+func shown(ctx context.Context, state, label string, rounds int, read func([]types.SpecReport) (Outcome, error)) (Outcome, error) {
+	return onNodes(ctx, nil, func(kubeconfig string) (Outcome, error) {
+		ran, failed := specs(ctx, kubeconfig, state, label, "-full", fmt.Sprintf("-rounds=%d", rounds))
+		outcome, err := read(ran)
+		if err != nil {
+			return Outcome{}, errors.Join(failed, err)
+		}
+		if failed != nil {
+			outcome.Kept, outcome.Measured = false, outcome.Measured+"; specs failed: "+failed.Error()
+		}
+		return outcome, nil
+	})
+}
