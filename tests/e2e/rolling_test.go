@@ -25,6 +25,7 @@ func rolled(cluster func() *env) {
 	It("are replaced for an edit, and no task is lost", func(ctx SpecContext) {
 		team := cluster()
 		head := team.head(ctx)
+		team.scale(ctx, 2) // as the specs before leave it
 		team.drainFor(ctx, 60)
 		for round := range *rounds {
 			team.roll(ctx, fmt.Sprint(round))
