@@ -193,15 +193,15 @@ func (w *weave) binary(n *ast.BinaryExpr) {
 			w.file.wrap(n, "(", fmt.Sprintf(" && !(mutantOn(%d) && (%s) == (%s)))", id, left, right))
 		}
 	case token.LAND:
-		w.condition(n.X)
-		w.condition(n.Y)
 		id := w.add("%s with `||`", whole)
 		w.file.wrap(n, "(", fmt.Sprintf(" || mutantOn(%d) && (%s || %s))", id, left, right))
-	case token.LOR:
-		w.condition(n.X)
+		w.condition(n.X) // after the whole: what is wrapped first is the outermost
 		w.condition(n.Y)
+	case token.LOR:
 		id := w.add("%s with `&&`", whole)
 		w.file.wrap(n, "((", fmt.Sprintf(") && (!mutantOn(%d) || (%s) && (%s)))", id, left, right))
+		w.condition(n.X) // after the whole: what is wrapped first is the outermost
+		w.condition(n.Y)
 	default:
 		w.arithmetic(n, whole)
 	}

@@ -150,6 +150,11 @@ var inTemplates = map[string]struct {
 		p.InitContainers[0].Name = "ray"
 		p.Containers = nil
 	}},
+	"a single container that is not ray": {"template-no-ray", "containers", func(p *corev1.PodSpec) { p.Containers = p.Containers[1:] }},
+	"a port on the host's network": {"container-host-port", "", func(p *corev1.PodSpec) {
+		p.HostNetwork = true
+		portsOf(&p.Containers[1], "", 99, 0)
+	}},
 	"a ray container that restarts always": {"template-restart", "", func(p *corev1.PodSpec) { alwaysOn(&p.Containers[0]) }},
 	"a host's name for a single host":      {"template-host-name", "", func(p *corev1.PodSpec) { p.Hostname = "a" }},
 	"a request of nothing":                 {"container-negative", "", func(p *corev1.PodSpec) { p.Containers[0].Resources.Requests = testkit.Resources("cpu", "0") }},
@@ -259,6 +264,7 @@ var outside = map[string]struct {
 	}},
 	"as many pods as may be": {"too-many-hosts", "", many(5000, 2)},
 	"two pods more":          {"too-many-hosts", "spec.workerGroups[0].hostsPerReplica", many(5001, 2)},
+	"one pod more":           {"too-many-hosts", "spec.workerGroups[0].hostsPerReplica", many(137, 73)},
 	"half a byte for Ray":    {"resource-whole", "", logical("memory", "500m")},
 	"half of something":      {"resource-whole", "spec.head.rayResources[half]", logical("half", "500m")},
 	"none of something":      {"resource-whole", "", logical("none", "0")},
