@@ -127,7 +127,10 @@ var startCauses = []cause{
 		name:   "an init container takes its time",
 		reason: reason.InitRunning, words: "init container fetch is running",
 		shown: ofContainers(func(status corev1.ContainerStatus) bool { return status.Name == "fetch" && status.State.Running != nil }),
-		spoil: initContainer("sleep", "600"),
+		spoil: func(node *v1alpha1.NodeSpec) {
+			initContainer("sleep", "600")(node)
+			node.Template.Spec.TerminationGracePeriodSeconds = new(int64) // sleep heeds no signal
+		},
 	},
 	{
 		name:   "an init container fails",
