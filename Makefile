@@ -40,7 +40,7 @@ clean: ## Remove bin/ and .state/ (downloads and images stay in the user's cache
 	rm -rf bin .state
 
 ##@ Test it
-.PHONY: test deps verify lint unit chart integration localkube-test e2e accept bench bench-fleet
+.PHONY: test deps verify lint unit chart integration localkube-test e2e accept bench bench-fleet mutate
 test: ## Run the tests of every layer, those on real Ray included; installs and builds what they need
 	@tests/run.sh
 
@@ -77,6 +77,9 @@ bench: ## Measure against the same pods applied by hand
 bench-fleet: bin/localkube bin/helm ## Measure many clusters beside a floor of the needed writes: make bench-fleet N=500 [ROUNDS=3] [CONTENDERS=floor,operator] [LAYOUTS=spread,one] [PROFILE=1]
 	@go run ./tests/bench/fleet -kubernetes "$$(bin/localkube build)" -n $(or $(N),500) -rounds $(or $(ROUNDS),3) \
 	  $(if $(CONTENDERS),-contenders $(CONTENDERS)) $(if $(LAYOUTS),-layouts $(LAYOUTS)) $(if $(PROFILE),-profile)
+
+mutate: ## Change the pure packages in small ways, see which changes their tests notice: make mutate [PACKAGES=ray-operator/internal/scale]
+	@nice go run ./tests/mutation $(or $(PACKAGES),-results docs/results)
 
 # Tools are built again when their module's pins change.
 $(TOOLS): tests/tools/go.mod tests/tools/go.sum

@@ -26,7 +26,6 @@ import (
 )
 
 const (
-	module = "github.com/heliostat-dev/heliostat/"
 	// state holds what is known of each package, and its test binary.
 	state = ".state/mutation"
 	// promised is the least share of mutants, in percent, that tests must notice.
@@ -69,13 +68,11 @@ func run(ctx context.Context, packages []string, again bool, results string) err
 	}
 	var wrong []error
 	for _, name := range packages {
-		began := time.Now()
-		outcome, err := try(ctx, name, filepath.Join(state, flat(name)), again)
+		outcome, err := try(ctx, name, settings{dir: filepath.Join(state, flat(name)), again: again, shortest: 5 * time.Second})
 		if err != nil {
 			return fmt.Errorf("mutate %s: %w", name, err)
 		}
 		report := judge(name, outcome, known[name])
-		report.Seconds = time.Since(began).Round(time.Second).Seconds()
 		fmt.Println(report.line())
 		wrong = append(wrong, report.wrong()...)
 		summary.Packages = append(summary.Packages, report)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const fixture = "tests/mutation/testdata/fixture"
@@ -13,7 +14,7 @@ const fixture = "tests/mutation/testdata/fixture"
 // tried runs a package's mutants from the repository's root, with what is known in dir.
 func tried(t *testing.T, name, dir string) *Outcome {
 	t.Helper()
-	outcome, err := try(t.Context(), name, dir, false)
+	outcome, err := try(t.Context(), name, settings{dir: dir, shortest: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +34,8 @@ func TestFixture(t *testing.T) {
 	if !slices.Equal(survived, left) {
 		t.Errorf("these survive:\n%s\nwant:\n%s", strings.Join(survived, "\n"), strings.Join(left, "\n"))
 	}
-	if report.Mutants != 34 || report.Killed != 32 || report.TimedOut != 0 {
-		t.Errorf("of %d mutants %d are killed and %d time out, want 32 and 0 of 34", report.Mutants, report.Killed, report.TimedOut)
+	if report.Mutants != 43 || report.Killed != 39 || report.TimedOut != 2 {
+		t.Errorf("of %d mutants %d are killed and %d time out, want 39 and 2 of 43", report.Mutants, report.Killed, report.TimedOut)
 	}
 }
 
@@ -63,7 +64,7 @@ func TestGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// TestScale is the sample of real code: one mutant makes it loop for ever.
+// TestScale is the sample of real code.
 func TestScale(t *testing.T) {
 	const name = "ray-operator/internal/scale"
 	t.Chdir("../..")
@@ -75,8 +76,8 @@ func TestScale(t *testing.T) {
 	for _, wrong := range report.wrong() {
 		t.Error(wrong)
 	}
-	if report.Mutants < 100 || report.TimedOut == 0 {
-		t.Errorf("%d mutants, %d of them time out; want at least 100, and 1", report.Mutants, report.TimedOut)
+	if report.Mutants < 100 {
+		t.Errorf("%d mutants, want at least 100", report.Mutants)
 	}
 }
 
@@ -100,7 +101,7 @@ func TestJudge(t *testing.T) {
 		t.Errorf("wrong is\n%s\nwant\n%s", strings.Join(wrong, "\n"), strings.Join(want, "\n"))
 	}
 	page := (&Summary{Commit: "abc", Packages: []Report{report}}).page()
-	for _, part := range []string{"| `p` | 4 | 1 | 1 | 2 | 50.0 % |", "| F | c | nobody can see it |"} {
+	for _, part := range []string{"| `p` | 4 | 1 | 1 | 2 | 50.0 % | 0 |", "| F | c | nobody can see it |"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page lacks %q:\n%s", part, page)
 		}

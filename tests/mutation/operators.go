@@ -14,20 +14,12 @@ func (w *weave) visit(node ast.Node) bool {
 		return false
 	}
 	if e, ok := node.(ast.Expr); ok {
-		if known := w.info.Types[e]; known.IsType() {
-			return false
-		} else if known.Value != nil {
-			w.constant(e, known)
-			return false
-		}
+		return w.expression(e)
 	}
 	switch n := node.(type) {
 	case *ast.DeclStmt:
 		declaration, ok := n.Decl.(*ast.GenDecl)
 		return ok && declaration.Tok == token.VAR
-	case *ast.FuncLit:
-		w.body(n.Body, w.info.TypeOf(n))
-		return false
 	case *ast.BlockStmt:
 		w.statements(n.List)
 	case *ast.CaseClause:
@@ -40,6 +32,24 @@ func (w *weave) visit(node ast.Node) bool {
 		w.cases(n)
 	case *ast.ReturnStmt:
 		w.returned(n)
+	}
+	return true
+}
+
+// expression does the same for an expression.
+func (w *weave) expression(e ast.Expr) bool {
+	known := w.info.Types[e]
+	if known.IsType() {
+		return false
+	}
+	if known.Value != nil {
+		w.constant(e, known)
+		return false
+	}
+	switch n := e.(type) {
+	case *ast.FuncLit:
+		w.body(n.Body, w.info.TypeOf(n))
+		return false
 	case *ast.CompositeLit:
 		w.literal(n)
 	case *ast.UnaryExpr:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +47,7 @@ type Report struct {
 	Mutants  int    `json:"mutants"`
 	Killed   int    `json:"killed"`
 	TimedOut int    `json:"timedOut"`
-	// Seconds that building and the runs took that were not known before.
+	// Seconds that the tests took with all mutants, one after the other.
 	Seconds   float64    `json:"seconds"`
 	Survivors []Survivor `json:"survivors,omitempty"`
 	// stale are reasons of mutants that no longer survive.
@@ -70,7 +71,7 @@ func describe(ctx context.Context) (*Summary, error) {
 
 // judge counts what became of a package's mutants.
 func judge(name string, o *Outcome, why map[string]string) Report {
-	r := Report{Package: name, Mutants: len(o.Mutants)}
+	r := Report{Package: name, Mutants: len(o.Mutants), Seconds: math.Round(o.Seconds)}
 	used := map[string]bool{}
 	for _, m := range o.Mutants {
 		switch o.Fates[m.Key()] {
@@ -149,9 +150,9 @@ func (s *Summary) page() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Measured: mutation of the pure packages\n\nMade by `make mutate` from [mutation.json](mutation.json) "+
 		"and the reasons in `tests/mutation/reasons.yaml`.\nCommit %s, %s, %d cores.\n%s", s.Commit, s.Date, s.Cores, introduction)
-	b.WriteString("\n| package | mutants | killed | timed out | survived | noticed |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\n| package | mutants | killed | timed out | survived | noticed | seconds |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range s.Packages {
-		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d | %.1f %% |\n", r.Package, r.Mutants, r.Killed, r.TimedOut, len(r.Survivors), r.share())
+		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d | %.1f %% | %.0f |\n", r.Package, r.Mutants, r.Killed, r.TimedOut, len(r.Survivors), r.share(), r.Seconds)
 	}
 	for _, r := range s.Packages {
 		if len(r.Survivors) == 0 {

@@ -32,19 +32,31 @@ type Outcome struct {
 	Binary  string
 	Mutants []Mutant `json:"-"`
 	Fates   map[string]Fate
+	// Seconds that the tests took with the mutants in Fates.
+	Seconds float64
 }
 
-// shortest and longest bound how long the tests may take with a mutant; in between it is
-// a multiple of what they take without, because the machine may be busy.
+// settings say how a package is tried.
+type settings struct {
+	// dir is where it is built, and where is kept what was seen.
+	dir string
+	// again tries only what survived with whatever binary was tried last.
+	again bool
+	// shortest is the least time after which tests count as hanging.
+	shortest time.Duration
+}
+
+// Tests hang with a mutant when they take so many times what they take without one, within
+// settings.shortest and longest: the machine may be busy.
 const (
-	shortest, longest = 5 * time.Second, time.Minute
-	patience          = 20
+	patience = 20
+	longest  = time.Minute
 	// memoryLimit in KiB ends a mutant that allocates for ever.
 	memoryLimit = 4 << 20
 )
 
 // try builds a package's mutants and runs its tests against each that is not yet known.
-func try(ctx context.Context, name, dir string, again bool) (*Outcome, error) {
+func try(ctx context.Context, name string, s settings) (*Outcome, error) {
 	l, compiled, err := list(ctx, name)
 	if err != nil {
 		return nil, err
@@ -53,11 +65,11 @@ func try(ctx context.Context, name, dir string, again bool) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	binary, err := build(ctx, l, sources, dir)
+	binary, err := build(ctx, l, sources, s.dir)
 	if err != nil {
 		return nil, err
 	}
-	outcome, err := recall(binary, filepath.Join(dir, "fates.json"), again)
+	outcome, err := recall(binary, filepath.Join(s.dir, "fates.json"), s.again)
 	if err != nil {
 		return nil, err
 	}
@@ -67,17 +79,19 @@ func try(ctx context.Context, name, dir string, again bool) (*Outcome, error) {
 	if fate, out, err := r.run(ctx, 0); err != nil || fate != Survived {
 		return nil, fmt.Errorf("run the tests without a mutant: %s, %w\n%s", fate, err, out)
 	}
-	r.limit = min(max(patience*time.Since(began), shortest), longest)
+	r.limit = min(max(patience*time.Since(began), s.shortest), longest)
 	for _, m := range mutants {
 		if _, known := outcome.Fates[m.Key()]; known {
 			continue
 		}
+		began := time.Now()
 		fate, _, err := r.run(ctx, m.ID)
 		if err != nil {
 			return nil, err
 		}
 		outcome.Fates[m.Key()] = fate
-		if err := outcome.keep(filepath.Join(dir, "fates.json")); err != nil {
+		outcome.Seconds += time.Since(began).Seconds()
+		if err := outcome.keep(filepath.Join(s.dir, "fates.json")); err != nil {
 			return nil, err
 		}
 	}
@@ -101,6 +115,9 @@ func recall(binary, path string, again bool) (*Outcome, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read what is known of the mutants: %w: remove it to start afresh", err)
+	}
+	if before.Binary == now.Binary {
+		now.Seconds = before.Seconds
 	}
 	for key, fate := range before.Fates {
 		if before.Binary == now.Binary || again && fate != Survived {

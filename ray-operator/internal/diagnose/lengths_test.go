@@ -156,7 +156,7 @@ func TestWhereTextsAreCut(t *testing.T) {
 // TestWhatFitsIsWhole: a text as long as its bound is not cut.
 func TestWhatFitsIsWhole(t *testing.T) {
 	for _, length := range []int{nameLength, wordLength, listLength} {
-		whole := strings.Repeat("ä", length)
+		whole := strings.Repeat("𝕏", length) // of four bytes each
 		if have := clean(whole, length); have != whole {
 			t.Errorf("%d of %d characters are left", len([]rune(have)), length)
 		}

@@ -3,6 +3,7 @@ package validate_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -41,13 +42,12 @@ var ofKubernetes = []string{"template", "volumeClaimTemplates", "env", "envFrom"
 // zeroIsNotWritten are numbers whose zero stands for none given.
 var zeroIsNotWritten = []string{"targetPort", "hostsPerReplica"}
 
-// bounds collects the bounds of a schema and of what is below it.
-func bounds(s *schema, path []string) []bound {
+// sides are the values on and beyond the bounds of a field.
+func sides(s *schema, path []string) []bound {
 	var all []bound
 	side := func(rule string, value any, good bool) {
 		all = append(all, bound{slices.Clone(path), rule, value, good})
 	}
-	name := path[len(path)-1]
 	if most := s.MaxLength; most != nil && s.Type == "string" {
 		side("long-text", strings.Repeat("ä", int(*most)), true) // bounds count characters, not bytes
 		side("long-text", strings.Repeat("a", int(*most)+1), false)
@@ -63,27 +63,38 @@ func bounds(s *schema, path []string) []bound {
 		side("long-list", pairs(*most), true)
 		side("long-list", pairs(*most+1), false)
 	}
-	if s.Minimum != nil && s.Maximum != nil {
-		below := *s.Minimum - 1
-		if below == 0 && slices.Contains(zeroIsNotWritten, name) {
-			side("out-of-bounds", 0, true)
-			below = -1
-		}
-		side("out-of-bounds", below, false)
-		side("out-of-bounds", *s.Minimum, true)
-		side("out-of-bounds", *s.Maximum, true)
-		side("out-of-bounds", *s.Maximum+1, false)
-	}
 	for _, word := range s.Enum {
 		side("unknown-word", word, true)
 	}
 	if len(s.Enum) > 0 {
 		side("unknown-word", "Unheard", false)
 	}
-	if slices.Contains(ofKubernetes, name) {
+	return all
+}
+
+// numbers are the values on and beyond the bounds of a number.
+func numbers(s *schema, path []string) []bound {
+	if s.Minimum == nil || s.Maximum == nil {
+		return nil
+	}
+	least, most := *s.Minimum, *s.Maximum
+	if least == 1 && slices.Contains(zeroIsNotWritten, path[len(path)-1]) {
+		least = 0
+	}
+	path = slices.Clone(path)
+	return []bound{
+		{path, "out-of-bounds", least - 1, false}, {path, "out-of-bounds", least, true},
+		{path, "out-of-bounds", most, true}, {path, "out-of-bounds", most + 1, false},
+	}
+}
+
+// bounds collects the bounds of a schema and of what is below it.
+func bounds(s *schema, path []string) []bound {
+	all := slices.Concat(sides(s, path), numbers(s, path))
+	if slices.Contains(ofKubernetes, path[len(path)-1]) {
 		return all
 	}
-	for _, child := range sortedKeys(s.Properties) {
+	for _, child := range slices.Sorted(maps.Keys(s.Properties)) {
 		below := s.Properties[child]
 		all = append(all, bounds(&below, append(path, child))...)
 	}
@@ -91,15 +102,6 @@ func bounds(s *schema, path []string) []bound {
 		all = append(all, bounds(s.Items, append(path, "0"))...)
 	}
 	return all
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // entries are so many of a list, all alike.
