@@ -166,7 +166,8 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 		Site:       desired.Site{OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels},
 		WatchNodes: cfg.WatchNodes,
 	}
-	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").For(&v1alpha1.ComputeCluster{})
+	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").
+		For(&v1alpha1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone)))
 	for _, kind := range children() {
 		build.Watches(kind, wakesItsCluster(), builder.WithPredicates(whatTells(kind)))
 	}

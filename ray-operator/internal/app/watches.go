@@ -169,6 +169,14 @@ func wakesItsCluster() handler.EventHandler {
 	})
 }
 
+// notes sees clusters go before their reconcile is woken, and lets every event through.
+func notes(gone *cluster.Gone) predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		gone.Add(client.ObjectKeyFromObject(e.Object), e.Object.GetUID())
+		return true
+	}}
+}
+
 // whatTells are the changes of a kind that a cluster is woken for. The status of a budget,
 // a policy or an Ingress is others' to keep, and nothing here reads it.
 func whatTells(kind client.Object) predicate.Predicate {

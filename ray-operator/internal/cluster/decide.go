@@ -86,12 +86,13 @@ const (
 
 func (p *planner) lookAgain() {
 	for _, pod := range p.seen.Pods {
-		if due, ok := diagnose.EventsDue(pod.Pod); ok {
+		due, eventful := diagnose.EventsDue(pod.Pod)
+		if eventful {
 			p.wakeIn(due.Sub(p.now))
 		}
 		switch {
 		case !pod.counts() && !pod.leaving() || pod.ready():
-		case p.now.Sub(pod.CreationTimestamp.Time) < stuckAfter:
+		case eventful, p.now.Sub(pod.CreationTimestamp.Time) < stuckAfter:
 			p.wakeIn(waitingLook)
 		default:
 			p.wakeIn(stuckLook)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,16 @@ func (p *podsOf) read(ctx context.Context, reader client.Reader, cluster types.N
 	return nil
 }
 
+// areOf tells whether all of them belong to the cluster with the UID.
+func (p *podsOf) areOf(owner types.UID) bool {
+	for i := range p.items {
+		if ref := metav1.GetControllerOf(&p.items[i]); owner == "" || ref == nil || ref.UID != owner {
+			return false
+		}
+	}
+	return true
+}
+
 // orphans are those whose owner is a ComputeCluster other than the living one, and
 // whose grace is longer than orphanGrace.
 func (p *podsOf) orphans(living types.UID) []Removal {
@@ -45,4 +56,30 @@ func (p *podsOf) orphans(living types.UID) []Removal {
 		orphans = append(orphans, Removal{Pod: Pod{Pod: pod}, GraceSeconds: &grace, Why: "its cluster is gone"})
 	}
 	return orphans
+}
+
+// Gone remembers clusters that were seen to go, until their pods are looked at. What it
+// forgets costs one read of the API server. The zero value is ready.
+type Gone struct {
+	mu   sync.Mutex
+	uids map[types.NamespacedName]types.UID
+}
+
+// Add notes that a cluster is gone.
+func (g *Gone) Add(cluster types.NamespacedName, uid types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.uids == nil {
+		g.uids = map[types.NamespacedName]types.UID{}
+	}
+	g.uids[cluster] = uid
+}
+
+// take gives the UID of the cluster that went last under the name, once.
+func (g *Gone) take(cluster types.NamespacedName) types.UID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	uid := g.uids[cluster]
+	delete(g.uids, cluster)
+	return uid
 }

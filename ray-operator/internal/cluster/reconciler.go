@@ -48,8 +48,9 @@ type Reconciler struct {
 	Site desired.Site
 	// WatchNodes tells whether nodes may be read.
 	WatchNodes bool
-	// Told remembers which statuses wait.
+	// Told remembers which statuses wait, Gone which clusters were seen to go.
 	Told Told
+	Gone Gone
 }
 
 // Reconcile does one pass over one cluster.
@@ -165,24 +166,35 @@ func result(plan Plan, outcome Outcome, told error) (ctrl.Result, error) {
 }
 
 // hasten shortens the grace of pods whose cluster is gone, which the garbage collector
-// would give their full grace. The API server is asked first: the cache may just not
-// know of the cluster yet. All at once: a kubelet that has begun to stop a pod does not
+// would give their full grace. Where the cluster was not seen to go, the API server is asked
+// first: the cache may just not know of it yet. All at once, and with nothing before it: a kubelet that has begun to stop a pod does not
 // take a shorter grace any more, so this must not come after the garbage collector.
 func (r *Reconciler) hasten(ctx context.Context, name types.NamespacedName) error {
 	var pods podsOf
 	if err := pods.read(ctx, r.Client, name); err != nil || len(pods.items) == 0 {
 		return err
 	}
-	var cluster v1alpha1.ComputeCluster
-	err := r.Live.Get(ctx, name, &cluster)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("read ComputeCluster %s: %w", name, err)
+	living, err := r.living(ctx, name, &pods)
+	if err != nil {
+		return err
 	}
-	orphans := pods.orphans(cluster.UID)
+	orphans := pods.orphans(living)
 	if len(orphans) > 0 {
 		log.FromContext(ctx).Info("hastening pods whose cluster is gone", "pods", len(orphans))
 	}
 	return summed(kube.AtOnce(len(orphans), func(i int) error {
 		return r.Writer.Delete(ctx, orphans[i].Pod.Pod, orphans[i].GraceSeconds)
 	}))
+}
+
+// living is the UID of the cluster that has the name, empty if there is none.
+func (r *Reconciler) living(ctx context.Context, name types.NamespacedName, pods *podsOf) (types.UID, error) {
+	if pods.areOf(r.Gone.take(name)) {
+		return "", nil
+	}
+	var cluster v1alpha1.ComputeCluster
+	if err := r.Live.Get(ctx, name, &cluster); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read ComputeCluster %s: %w", name, err)
+	}
+	return cluster.UID, nil
 }

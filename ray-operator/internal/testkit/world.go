@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -233,6 +234,9 @@ func (w *World) refresh() { w.wake(w.trouble.deliver(w)) }
 // wake notes what has to be looked at after what came into the cache.
 func (w *World) wake(delivered []Event) {
 	for _, event := range delivered {
+		if gone, ok := event.Object.(*v1alpha1.ComputeCluster); ok && event.Type == watch.Deleted {
+			w.reconciler.Gone.Add(client.ObjectKeyFromObject(gone), gone.UID)
+		}
 		for _, name := range w.clustersOf(event.Object) {
 			w.due[name] = w.Clock.Now()
 		}
