@@ -42,7 +42,7 @@ var areas = map[string][]scenario{
 			play: start,
 		},
 	},
-	"clusters": append([]scenario{reasons, rolling}, timed...),
+	"clusters": append([]scenario{reasons, rolling, world, admission}, timed...),
 }
 
 // tables make Markdown of a scenario's samples.
