@@ -62,7 +62,7 @@ func run(ctx context.Context, packages []string, again bool, results string) err
 	if err != nil {
 		return err
 	}
-	summary, err := describe(ctx)
+	summary, err := describe(ctx, packages)
 	if err != nil {
 		return err
 	}

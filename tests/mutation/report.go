@@ -61,12 +61,21 @@ type Survivor struct {
 	Reason   string `json:"reason"`
 }
 
-func describe(ctx context.Context) (*Summary, error) {
-	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+changes").Output()
+// describe says of which commit the packages are, and whether they were changed since.
+func describe(ctx context.Context, packages []string) (*Summary, error) {
+	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return nil, fmt.Errorf("find the commit: %w: run it in the repository", err)
 	}
-	return &Summary{Commit: strings.TrimSpace(string(commit)), Date: time.Now().UTC().Format(time.DateOnly), Cores: runtime.NumCPU()}, nil
+	changes, err := exec.CommandContext(ctx, "git", append([]string{"status", "--porcelain", "--"}, packages...)...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("look for changes since the commit: %w", err)
+	}
+	name := strings.TrimSpace(string(commit))
+	if len(changes) > 0 {
+		name += "+changes"
+	}
+	return &Summary{Commit: name, Date: time.Now().UTC().Format(time.DateOnly), Cores: runtime.NumCPU()}, nil
 }
 
 // judge counts what became of a package's mutants.
