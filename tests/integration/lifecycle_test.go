@@ -107,9 +107,13 @@ func TestLostPodsComeBack(t *testing.T) {
 	for _, pod := range append(workers, head) {
 		replaced(t, name, pod)
 	}
-	if cluster := ready(t, name); cluster.Status.Epoch != 2 || cluster.Status.Head.UID == string(head.UID) {
-		t.Errorf("after the head was lost there is epoch %d with head %s, want epoch 2 with another head", cluster.Status.Epoch, cluster.Status.Head.UID)
-	}
+	must(t, live.Until(t.Context(), limit, "epoch 2 with another head", func(context.Context) error {
+		cluster := ready(t, name) // at first perhaps by a status from before the head was lost
+		if cluster.Status.Epoch != 2 || cluster.Status.Head.UID == string(head.UID) {
+			return fmt.Errorf("there is epoch %d with head %s", cluster.Status.Epoch, cluster.Status.Head.UID)
+		}
+		return nil
+	}))
 }
 
 // replaced waits until a pod is gone and the cluster has as many as it should again.

@@ -49,10 +49,11 @@ func urgent(former, latter v1alpha1.ComputeClusterStatus) bool {
 	if former.ObservedGeneration == 0 || former.Epoch != latter.Epoch || former.TokenSecretName != latter.TokenSecretName {
 		return true
 	}
+	edited := former.ObservedGeneration != latter.ObservedGeneration
 	for i := range latter.Conditions {
 		after := &latter.Conditions[i]
 		before := meta.FindStatusCondition(former.Conditions, after.Type)
-		if before == nil || before.Status != after.Status && turned(after) || before.Reason != after.Reason && warns(after.Reason) {
+		if before == nil || before.Status != after.Status && turned(after, edited) || before.Reason != after.Reason && warns(after.Reason) {
 			return true
 		}
 	}
@@ -61,11 +62,11 @@ func urgent(former, latter v1alpha1.ComputeClusterStatus) bool {
 
 // turned tells whether a condition that changed is one to tell of at once. That an edit
 // makes a cluster work on itself is progress, and so is each step on its way; that it is
-// ready, or that a head which had been ready is not, is more.
-func turned(after *metav1.Condition) bool {
+// ready, or that it is not any more though nobody edited it, is more.
+func turned(after *metav1.Condition, edited bool) bool {
 	switch after.Type {
 	case v1alpha1.ConditionReady:
-		return after.Status == metav1.ConditionTrue || warns(after.Reason)
+		return after.Status == metav1.ConditionTrue || !edited || warns(after.Reason)
 	case v1alpha1.ConditionReconciling, v1alpha1.ConditionWorkersReady:
 		return false
 	case v1alpha1.ConditionHeadReady:
