@@ -42,5 +42,5 @@ func (c *Cluster) Forward(ctx context.Context, pod types.NamespacedName, port in
 		close(end)
 		return "", nil, fmt.Errorf("forward port %d of pod %s: %w", port, pod, err)
 	}
-	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), func() { close(end); _ = <-failed }, nil // why it ended does not matter any more
+	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), func() { close(end) }, nil
 }
