@@ -169,3 +169,12 @@ func TestWhatFitsIsWhole(t *testing.T) {
 		t.Errorf("a line too many is shown: %d characters", len(have))
 	}
 }
+
+// TestWhereReadingEnds: what is said behind 32 bytes of nothing per character is not looked at.
+func TestWhereReadingEnds(t *testing.T) {
+	for blanks, want := range map[int]string{5*32 - 1: "a", 5 * 32: ""} {
+		if have := clean(strings.Repeat(" ", blanks)+"a", 5); have != want {
+			t.Errorf("behind %d blanks %q is read, want %q", blanks, have, want)
+		}
+	}
+}
