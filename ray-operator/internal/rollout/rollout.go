@@ -65,9 +65,6 @@ func Next(pace Pace, exiting int, replicas []Replica) Step {
 	}
 	surge := min(pace.Surge, len(old)+exiting) // no more than there is left to replace
 	step.Size = max(0, pace.Wanted+surge-exiting-spare)
-	if len(old)+exiting == 0 {
-		step.Size = pace.Wanted
-	}
 	return step
 }
 
