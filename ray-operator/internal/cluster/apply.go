@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -117,7 +116,9 @@ func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeClust
 		acts = append(acts, func() error {
 			made, err := r.Writer.Create(ctx, desired.TokenSecret(cluster, token), client.DisableReadYourWritesConsistency)
 			if err == nil && !made {
-				hash, err = r.tokenThere(ctx, cluster)
+				var there Seen
+				err = r.seeToken(ctx, cluster, &there)
+				hash = there.Token.Hash
 			}
 			return err
 		})
@@ -147,16 +148,6 @@ func (r *Reconciler) fix(ctx context.Context, fixing Fixing) error {
 	default:
 		return r.Writer.Delete(ctx, fixing.Seen, nil)
 	}
-}
-
-// tokenThere is the hash of the token in a Secret of ours that was made before.
-func (r *Reconciler) tokenThere(ctx context.Context, cluster *v1alpha1.ComputeCluster) (string, error) {
-	var secret corev1.Secret
-	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.TokenSecret(cluster.Name)}
-	if err := r.Live.Get(ctx, key, &secret); err != nil {
-		return "", fmt.Errorf("read Secret %s: %w", key, err)
-	}
-	return naming.TokenHash(string(secret.Data[v1alpha1.TokenKey])), nil
 }
 
 // newToken draws 256 bits.
@@ -215,17 +206,7 @@ func (r *Reconciler) fillGroup(ctx context.Context, filling Filling) ([]*corev1.
 		}
 		return err
 	})
-	return compact(made), summed(errs)
-}
-
-func compact(pods []*corev1.Pod) []*corev1.Pod {
-	var there []*corev1.Pod
-	for _, pod := range pods {
-		if pod != nil {
-			there = append(there, pod)
-		}
-	}
-	return there
+	return slices.DeleteFunc(made, func(pod *corev1.Pod) bool { return pod == nil }), summed(errs)
 }
 
 // noteHead puts the head's UID into the record, before anything can count on it.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -174,7 +175,7 @@ func (p *planner) lifted(kind string) *telemetry.Event {
 
 // headDrain is how long a head may stay on a node that was cordoned, before its budget
 // is lifted: as long as a worker has by default.
-const headDrain = 300 * time.Second
+const headDrain = pod.DefaultDrain * time.Second
 
 // headMustGo tells whether an eviction of the head must not be refused (any more).
 func (p *planner) headMustGo() bool {

@@ -52,8 +52,7 @@ func (p *podsOf) orphans(living types.UID) []Removal {
 		if pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= orphanGrace {
 			continue
 		}
-		grace := orphanGrace
-		orphans = append(orphans, Removal{Pod: Pod{Pod: pod}, GraceSeconds: &grace, Why: "its cluster is gone"})
+		orphans = append(orphans, Removal{Pod: Pod{Pod: pod}, GraceSeconds: grace(orphanGrace), Why: "its cluster is gone"})
 	}
 	return orphans
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
@@ -13,20 +15,39 @@ import (
 type intents struct {
 	cluster *v1alpha1.ComputeCluster
 	wanted  map[string]string
+	shapes  map[string]string
+	sizes   map[string]corev1.ResourceRequirements
 }
 
 func intentsOf(cluster *v1alpha1.ComputeCluster) intents {
-	return intents{cluster: cluster, wanted: map[string]string{}}
+	return intents{cluster: cluster, wanted: map[string]string{}, shapes: map[string]string{}, sizes: map[string]corev1.ResourceRequirements{}}
 }
 
 // of is the intent's hash for a group, or for the head under "".
 func (i intents) of(group string) string {
-	hash, known := i.wanted[group]
-	if !known {
-		hash = pod.Intent(i.cluster, group)
-		i.wanted[group] = hash
+	return once(i.wanted, group, func() string { return pod.Intent(i.cluster, group) })
+}
+
+// shape is the hash of what cannot be changed while a worker of a group runs.
+func (i intents) shape(group string) string {
+	return once(i.shapes, group, func() string { return pod.Shape(i.cluster, group) })
+}
+
+// resources are those that a new worker of a group would have, whatever its slot.
+func (i intents) resources(group string) corev1.ResourceRequirements {
+	return once(i.sizes, group, func() corev1.ResourceRequirements {
+		return pod.Ray(pod.Worker(i.cluster, pod.FindGroup(i.cluster, group), 0, 1)).Resources
+	})
+}
+
+// once works a value out where it is not known yet.
+func once[T any](known map[string]T, key string, work func() T) T {
+	value, ok := known[key]
+	if !ok {
+		value = work()
+		known[key] = value
 	}
-	return hash
+	return value
 }
 
 // old are the pods of an epoch that were built from an earlier spec and stay as they are.

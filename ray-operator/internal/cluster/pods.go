@@ -38,22 +38,22 @@ func (p Pod) counts() bool { return !p.leaving() && !p.finished() && !p.draining
 
 // ready tells whether the kubelet found the pod ready and it is not on its way out.
 func (p Pod) ready() bool {
-	condition := p.readiness()
-	return !p.leaving() && !p.finished() && condition != nil && condition.Status == corev1.ConditionTrue
+	return !p.leaving() && !p.finished() && p.condition(corev1.PodReady) != nil
 }
 
 // readySince is when the kubelet found the pod ready, zero if it did not or does not say.
 func (p Pod) readySince() time.Time {
-	if condition := p.readiness(); condition != nil && p.ready() {
-		return condition.LastTransitionTime.Time
+	if p.ready() {
+		return p.condition(corev1.PodReady).LastTransitionTime.Time
 	}
 	return time.Time{}
 }
 
-func (p Pod) readiness() *corev1.PodCondition {
+// condition is the pod's condition of a type while it is True, else nil.
+func (p Pod) condition(kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == corev1.PodReady {
-			return &p.Status.Conditions[i]
+		if found := &p.Status.Conditions[i]; found.Type == kind && found.Status == corev1.ConditionTrue {
+			return found
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
-// Reconciler reconciles ComputeClusters. Its Told must not be shared.
+// Reconciler reconciles ComputeClusters. Told and Gone make it one that is not copied.
 type Reconciler struct {
 	// Client reads from the cache.
 	Client client.Client
@@ -166,15 +166,17 @@ func result(plan Plan, outcome Outcome, told error) (ctrl.Result, error) {
 }
 
 // hasten shortens the grace of pods whose cluster is gone, which the garbage collector
-// would give their full grace. Where the cluster was not seen to go, the API server is asked
-// first: the cache may just not know of it yet. All at once, and with nothing before it: a kubelet that has begun to stop a pod does not
-// take a shorter grace any more, so this must not come after the garbage collector.
+// would give their full grace. Where the cluster was not seen to go, the API server is
+// asked first: the cache may just not know of it yet. All at once: a kubelet that has begun
+// to stop a pod does not take a shorter grace any more, so this must not come after the
+// garbage collector.
 func (r *Reconciler) hasten(ctx context.Context, name types.NamespacedName) error {
+	gone := r.Gone.take(name) // also where it has no pods, so that nothing is kept of it
 	var pods podsOf
 	if err := pods.read(ctx, r.Client, name); err != nil || len(pods.items) == 0 {
 		return err
 	}
-	living, err := r.living(ctx, name, &pods)
+	living, err := r.living(ctx, name, gone, &pods)
 	if err != nil {
 		return err
 	}
@@ -187,9 +189,10 @@ func (r *Reconciler) hasten(ctx context.Context, name types.NamespacedName) erro
 	}))
 }
 
-// living is the UID of the cluster that has the name, empty if there is none.
-func (r *Reconciler) living(ctx context.Context, name types.NamespacedName, pods *podsOf) (types.UID, error) {
-	if pods.areOf(r.Gone.take(name)) {
+// living is the UID of the cluster that has the name, empty if there is none. The API
+// server need not be asked where all pods are of the one that was seen to go.
+func (r *Reconciler) living(ctx context.Context, name types.NamespacedName, gone types.UID, pods *podsOf) (types.UID, error) {
+	if pods.areOf(gone) {
 		return "", nil
 	}
 	var cluster v1alpha1.ComputeCluster

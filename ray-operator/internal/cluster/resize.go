@@ -1,13 +1,12 @@
 package cluster
 
 import (
-	"maps"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 )
 
 // Resizing is a worker whose Ray container gets other resources while it runs.
@@ -35,12 +34,12 @@ func (p *planner) resizes() {
 		if worker.At.Epoch != p.Epoch || !worker.counts() || !p.intents.canGrow(worker) {
 			continue
 		}
-		wanted, actual := wantedResources(p.cluster, worker), worker.ray().Resources
+		wanted, actual := p.intents.resources(worker.At.Group), worker.ray().Resources
 		switch {
 		case !equality.Semantic.DeepEqual(pod.Ray(worker.Pod).Resources, wanted):
 			p.Resize = append(p.Resize, Resizing{Pod: worker, Resources: wanted})
 		case actual == nil || !equality.Semantic.DeepEqual(*actual, wanted) || resizing(worker):
-		case !has(p.seen.Ray.Nodes[worker.UID].Total, pod.RayAmounts(p.cluster, worker.Pod)):
+		case !headwatch.Has(p.seen.Ray.Nodes[worker.UID].Total, pod.RayAmounts(p.cluster, worker.Pod)):
 			p.Ask.resize(worker.UID, pod.RayAmounts(p.cluster, worker.Pod))
 		default:
 			p.Adopt = append(p.Adopt, Adopting{Pod: worker, Intent: p.intents.of(worker.At.Group)})
@@ -53,17 +52,12 @@ func (p *planner) resizes() {
 func (i intents) canGrow(worker Pod) bool {
 	shape := worker.Annotations[v1alpha1.AnnotationShape]
 	if !i.isOld(worker) || shape == "" || !worker.ready() || worker.ray() == nil || i.cluster.Spec.RayVersion < "2.56" ||
-		shape != pod.Shape(i.cluster, worker.At.Group) {
+		shape != i.shape(worker.At.Group) {
 		return false
 	}
-	wanted := wantedResources(i.cluster, worker)
+	wanted := i.resources(worker.At.Group)
 	return !infeasible(worker) && covers(wanted.Requests, pod.Ray(worker.Pod).Resources.Requests) &&
 		covers(wanted.Limits, pod.Ray(worker.Pod).Resources.Limits)
-}
-
-// wantedResources are those that a new worker in the pod's place would have.
-func wantedResources(cluster *v1alpha1.ComputeCluster, worker Pod) corev1.ResourceRequirements {
-	return pod.Ray(pod.Worker(cluster, pod.FindGroup(cluster, worker.At.Group), worker.At.Slot, worker.At.Epoch)).Resources
 }
 
 // covers tells whether every amount is there, and at least as much of it.
@@ -76,37 +70,13 @@ func covers(large, small corev1.ResourceList) bool {
 	return len(large) == len(small)
 }
 
-// has tells whether Ray counts what it shall.
-func has(total, wanted map[string]float64) bool {
-	return maps.EqualFunc(wanted, subset(total, wanted), func(a, b float64) bool { return a == b })
-}
-
-func subset(of, keys map[string]float64) map[string]float64 {
-	found := map[string]float64{}
-	for key := range keys {
-		if value, ok := of[key]; ok {
-			found[key] = value
-		}
-	}
-	return found
-}
-
 // resizing tells whether the kubelet is still at it; infeasible that the node can never
 // hold the pod so.
 func resizing(worker Pod) bool {
-	return condition(worker, corev1.PodResizeInProgress) != nil || condition(worker, corev1.PodResizePending) != nil
+	return worker.condition(corev1.PodResizeInProgress) != nil || worker.condition(corev1.PodResizePending) != nil
 }
 
 func infeasible(worker Pod) bool {
-	pending := condition(worker, corev1.PodResizePending)
+	pending := worker.condition(corev1.PodResizePending)
 	return pending != nil && pending.Reason == corev1.PodReasonInfeasible
-}
-
-func condition(p Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range p.Status.Conditions {
-		if found := &p.Status.Conditions[i]; found.Type == kind && found.Status == corev1.ConditionTrue {
-			return found
-		}
-	}
-	return nil
 }

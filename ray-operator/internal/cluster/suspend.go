@@ -102,8 +102,5 @@ func (p *planner) end() bool {
 
 // resume begins a new epoch: the pods of the former one are gone or going.
 func (p *planner) resume() {
-	p.Epoch++
-	p.Record = &Record{Version: recordVersion, Epoch: p.Epoch}
-	p.Began = &telemetry.Event{Finding: reason.Resumed.Of(p.seen.Record.Suspended.Cause, p.Epoch), Action: "Resume"}
-	p.head = headOf(p.seen.Pods, p.Epoch)
+	p.beginEpoch(telemetry.Event{Finding: reason.Resumed.Of(p.seen.Record.Suspended.Cause, p.Epoch+1), Action: "Resume"})
 }

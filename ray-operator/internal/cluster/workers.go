@@ -353,10 +353,7 @@ func (p *planner) companion(m *members, slot int) string {
 
 // exit begins a worker's planned exit, or ends it where there is nothing to wait for.
 func (p *planner) exit(worker Pod, why string) {
-	seconds := int32(defaultDrain)
-	if group := pod.FindGroup(p.cluster, worker.At.Group); group != nil {
-		seconds = pod.DrainSeconds(group)
-	}
+	seconds := pod.DrainSeconds(pod.FindGroup(p.cluster, worker.At.Group))
 	if seconds == 0 || !worker.ready() || p.head == nil || !p.head.ready() {
 		p.Delete = append(p.Delete, Removal{Pod: worker, Why: why})
 		return
@@ -380,9 +377,6 @@ func (p *planner) farewell(worker Pod, why string) *telemetry.Event {
 		return nil
 	}
 }
-
-// defaultDrain in seconds is for a worker whose group is gone from the spec.
-const defaultDrain = 300
 
 // drain goes on with a planned exit: it is over when nothing runs there any more, when
 // there is no head to say so, or when its time is up.

@@ -127,14 +127,15 @@ func (a *asker) justTold(target Target, answer Answer) bool {
 func unequal(target Target, answer Answer) bool {
 	for _, resize := range target.Resizes {
 		node, listed := answer.Nodes[resize.Pod]
-		if listed && alive(node.State) && node.Refused == "" && !has(node.Total, resize.Resources) {
+		if listed && alive(node.State) && node.Refused == "" && !Has(node.Total, resize.Resources) {
 			return true
 		}
 	}
 	return false
 }
 
-func has(total, wanted map[string]float64) bool {
+// Has tells whether a node's total has of each resource what is wanted.
+func Has(total, wanted map[string]float64) bool {
 	for name, amount := range wanted {
 		if total[name] != amount {
 			return false
@@ -207,7 +208,7 @@ func (a *asker) act(ctx context.Context, target Target, state headclient.State) 
 			}
 		}
 		for _, resize := range target.Resizes {
-			if resize.Pod != pod || has(node.Total, resize.Resources) {
+			if resize.Pod != pod || Has(node.Total, resize.Resources) {
 				continue
 			}
 			_, err := a.head.Resize(ctx, node.ID, resize.Resources)

@@ -52,12 +52,15 @@ func Worker(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup, slot 
 	})
 }
 
+// DefaultDrain in seconds is long enough for most tasks and short enough for someone who
+// waits for a change to roll.
+const DefaultDrain = 300
+
 // DrainSeconds is how long a planned exit of one of the group's workers waits for what
-// runs on it, in seconds. 300 is long enough for most tasks and short enough for
-// someone who waits for a change to roll.
+// runs on it, in seconds; also of a group that is gone from the spec, which is nil.
 func DrainSeconds(group *v1alpha1.WorkerGroup) int32 {
-	if group.DrainSeconds == nil {
-		return 300
+	if group == nil || group.DrainSeconds == nil {
+		return DefaultDrain
 	}
 	return *group.DrainSeconds
 }
