@@ -38,9 +38,19 @@ step() {
   printf 'FAILED (%ds)%s\n' $((SECONDS - began)) "$(counts "$log")"
   FAILED+=("$name")
   grep -E '^\s*--- FAIL|^FAIL|\[FAIL\]|^panic:' "$log" | sort -u | head -n 20 || true
+  said "$log"
   printf -- '--- the last lines of %s:\n' "$log"
   tail -n 40 "$log"
   printf -- '--- to run this step alone: make %s\n' "$(target "$name")"
+}
+
+# said LOG: what the first tests that failed said last; go test prints it before the verdict, Ginkgo after it.
+said() {
+  local at
+  for at in $(grep -nE '^ *--- FAIL|\[FAILED\]' "$1" | cut -d: -f1 | head -n 3); do
+    printf -- '--- around line %d of %s:\n' "$at" "$1"
+    sed -n "$((at > 30 ? at - 30 : 1)),$((at + 5))p" "$1" | cut -c1-300
+  done
 }
 
 target() { case $1 in localkube) echo localkube-test ;; accept) echo "accept AREA=$AREA" ;; *) echo "$1" ;; esac; }

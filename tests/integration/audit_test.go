@@ -1,20 +1,18 @@
 package integration
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // auditLog is the API server's log of every request, written before the answer goes out.
-type auditLog struct{ path string }
+type auditLog struct{ live.AuditLog }
 
 // request is what the log says of one.
 type request struct {
@@ -38,48 +36,28 @@ func (r request) what() string {
 
 func (r request) isWrite() bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
 
-// mark is a place in the log.
-type mark int64
-
 // now is the place after all requests that were answered.
-func (l auditLog) now(t *testing.T) mark {
+func (l auditLog) now(t *testing.T) live.Mark {
 	t.Helper()
-	info, err := os.Stat(l.path)
-	if err != nil {
-		t.Fatalf("look at the audit log: %v", err)
-	}
-	return mark(info.Size())
+	mark, err := l.Now()
+	must(t, err)
+	return mark
 }
 
 // since gives what the operator asked for after a mark; of one namespace, or of all
 // where it is empty.
-func (l auditLog) since(t *testing.T, from mark, namespace string) []request {
+func (l auditLog) since(t *testing.T, from live.Mark, namespace string) []request {
 	t.Helper()
-	file, err := os.Open(l.path)
-	if err != nil {
-		t.Fatalf("open the audit log: %v", err)
-	}
-	defer func() { _ = file.Close() }()
-	if _, err := file.Seek(int64(from), io.SeekStart); err != nil {
-		t.Fatalf("seek in the audit log: %v", err)
-	}
 	var found []request
-	for reader := bufio.NewReader(file); ; {
-		line, err := reader.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return found // what is left is a line that is being written
-		}
+	must(t, l.Since(from, func(line []byte) error {
 		var r request
-		if err == nil {
-			err = json.Unmarshal(line, &r)
-		}
-		if err != nil {
-			t.Fatalf("read the audit log: %v", err)
-		}
-		if r.UserAgent == "heliostat-operator" && (namespace == "" || r.ObjectRef.Namespace == namespace) {
+		err := json.Unmarshal(line, &r)
+		if err == nil && r.UserAgent == "heliostat-operator" && (namespace == "" || r.ObjectRef.Namespace == namespace) {
 			found = append(found, r)
 		}
-	}
+		return err
+	}))
+	return found
 }
 
 // writes are those requests that change something, and tally how many of each sort.

@@ -196,7 +196,7 @@ func TestADeletedLeaseIsMadeAnew(t *testing.T) {
 
 // onePodPerPlace checks how many pods were made since a mark. It may be fewer than there
 // are: the log has no answer for a request whose sender was killed.
-func onePodPerPlace(t *testing.T, since mark, namespace string, places int) {
+func onePodPerPlace(t *testing.T, since live.Mark, namespace string, places int) {
 	t.Helper()
 	if made := podsMade(t, since, namespace); made > places {
 		t.Errorf("%d pods were made, want at most %d: one for each place", made, places)
@@ -204,7 +204,7 @@ func onePodPerPlace(t *testing.T, since mark, namespace string, places int) {
 }
 
 // podsMade counts those that were made since a mark.
-func podsMade(t *testing.T, since mark, namespace string) int {
+func podsMade(t *testing.T, since live.Mark, namespace string) int {
 	t.Helper()
 	made := 0
 	for _, r := range shared.audit.since(t, since, namespace) {

@@ -53,7 +53,7 @@ func (s *suite) setUp(ctx context.Context, dir string) (err error) {
 	if s.Cluster, err = live.Open(ctx); err != nil {
 		return err
 	}
-	if s.audit.path = os.Getenv("LOCALKUBE_AUDIT_LOG"); s.audit.path == "" {
+	if s.audit = (auditLog{live.AuditLog(os.Getenv("LOCALKUBE_AUDIT_LOG"))}); s.audit.AuditLog == "" {
 		return errors.New("find the audit log: LOCALKUBE_AUDIT_LOG is not set: run make integration, or export what localkube status prints")
 	}
 	if err := s.install(ctx); err != nil {

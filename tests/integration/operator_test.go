@@ -24,7 +24,7 @@ type operator struct {
 	command *exec.Cmd
 	metrics string
 	log     lockedBuffer
-	began   mark
+	began   live.Mark
 	end     sync.Once
 }
 

@@ -81,7 +81,7 @@ func TestAClusterTakesFewWrites(t *testing.T) {
 }
 
 // spent prints what the operator wrote since a mark, and fails if it is more than most.
-func spent(t *testing.T, what string, since mark, namespace string, most int) {
+func spent(t *testing.T, what string, since live.Mark, namespace string, most int) {
 	t.Helper()
 	made := writes(shared.audit.since(t, since, namespace))
 	t.Logf("%s: %d writes: %s", what, len(made), tally(made))

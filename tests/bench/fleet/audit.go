@@ -1,35 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // auditLog is the API server's log of the contender's requests, written before the
 // answer goes out.
-type auditLog struct{ path string }
-
-// mark is a place in the log.
-type mark int64
-
-// now is the place after all requests that were answered.
-func (l auditLog) now() (mark, error) {
-	info, err := os.Stat(l.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil // there was no request yet
-	}
-	if err != nil {
-		return 0, fmt.Errorf("look at the audit log: %w", err)
-	}
-	return mark(info.Size()), nil
-}
+type auditLog struct{ live.AuditLog }
 
 // Calls counts requests by what they do, such as "create pods" or "patch
 // computeclusters/status".
@@ -51,28 +34,9 @@ func sum(counts map[string]int) int {
 }
 
 // since counts the requests after a mark.
-func (l auditLog) since(from mark) (Calls, error) {
+func (l auditLog) since(from live.Mark) (Calls, error) {
 	calls := Calls{Writes: map[string]int{}, Reads: map[string]int{}, Failed: map[string]int{}}
-	file, err := os.Open(l.path)
-	if err != nil {
-		return calls, fmt.Errorf("open the audit log: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	if _, err := file.Seek(int64(from), io.SeekStart); err != nil {
-		return calls, fmt.Errorf("seek in the audit log: %w", err)
-	}
-	for reader := bufio.NewReader(file); ; {
-		line, err := reader.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return calls, nil // what is left is a line that is being written
-		}
-		if err == nil {
-			err = calls.count(line)
-		}
-		if err != nil {
-			return calls, fmt.Errorf("read the audit log: %w", err)
-		}
-	}
+	return calls, l.Since(from, calls.count)
 }
 
 // request is what the log says of one.

@@ -152,10 +152,10 @@ const (
 
 // untilCalm waits until the program has nothing to do, and gives since when.
 func (c *contender) untilCalm(ctx context.Context) (since time.Time, err error) {
-	var log mark
+	var log live.Mark
 	var used time.Duration
 	err = live.Until(ctx, limit, c.name+" to be calm", func(context.Context) error {
-		at, err := c.audit.now()
+		at, err := c.audit.Now()
 		if err != nil {
 			return err
 		}

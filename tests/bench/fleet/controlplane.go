@@ -59,7 +59,7 @@ type controlPlane struct {
 // all that is measured; the controller manager's is raised for a quick start.
 func up(ctx context.Context, programs, dir string, fail context.CancelCauseFunc) (*controlPlane, error) {
 	cp := &controlPlane{dir: dir, programs: programs, kubeconfig: filepath.Join(dir, "admin.kubeconfig"), fail: fail}
-	cp.audit = auditLog{path: filepath.Join(dir, "audit.log")}
+	cp.audit = auditLog{live.AuditLog(filepath.Join(dir, "audit.log"))}
 	err := cp.startStore(ctx)
 	if err == nil {
 		err = cp.startControllers()
@@ -119,7 +119,7 @@ func (cp *controlPlane) startStore(ctx context.Context) error {
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+at("accounts.key"),
 		"--service-account-signing-key-file="+at("accounts.key"), "--service-cluster-ip-range=10.96.0.0/14",
 		"--authorization-mode=RBAC",
-		"--audit-policy-file="+at("audit.yaml"), "--audit-log-path="+cp.audit.path, "--audit-log-mode=blocking", "--audit-log-maxsize=4096")
+		"--audit-policy-file="+at("audit.yaml"), "--audit-log-path="+string(cp.audit.AuditLog), "--audit-log-mode=blocking", "--audit-log-maxsize=4096")
 	if err != nil {
 		return err
 	}

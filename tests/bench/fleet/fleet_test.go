@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // TestASmallFleet runs the whole bench with few clusters, and holds what it finds against
@@ -73,8 +75,8 @@ func judge(t *testing.T, s Sample) {
 }
 
 func TestCallsAreCounted(t *testing.T) {
-	log := auditLog{path: filepath.Join(t.TempDir(), "audit.log")}
-	if at, err := log.now(); at != 0 || err != nil {
+	log := auditLog{live.AuditLog(filepath.Join(t.TempDir(), "audit.log"))}
+	if at, err := log.Now(); at != 0 || err != nil {
 		t.Errorf("a log that is not there yet ends at %d: %v", at, err)
 	}
 	line := func(verb, resource, subresource string, code int) string {
@@ -89,10 +91,10 @@ func TestCallsAreCounted(t *testing.T) {
 	before := line("create", "pods", "", 201)
 	text := before + line("create", "pods", "", 201) + line("create", "pods", "", 409) + line("patch", "computeclusters", "status", 200) +
 		line("get", "secrets", "", 404) + line("watch", "pods", "", 200) + line("get", "", "", 200) + `{"verb":"create","obj`
-	if err := os.WriteFile(log.path, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(string(log.AuditLog), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	calls, err := log.since(mark(len(before)))
+	calls, err := log.since(live.Mark(len(before)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -219,7 +219,7 @@ func (s *Sample) fill(ctx context.Context, f *fleet, c *contender) error {
 // last leaves the fleet alone for a while: some of what an operator does is due only once
 // a cluster has been at work for some time.
 func (s *Sample) last(ctx context.Context, f *fleet, c *contender, settle time.Duration) error {
-	from, err := f.audit.now()
+	from, err := f.audit.Now()
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (s *Sample) last(ctx context.Context, f *fleet, c *contender, settle time.D
 
 // grow gives some clusters of the fleet one more worker.
 func (s *Sample) grow(ctx context.Context, f *fleet, c *contender) error {
-	from, err := f.audit.now()
+	from, err := f.audit.Now()
 	if err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (s *Sample) grow(ctx context.Context, f *fleet, c *contender) error {
 
 // restart starts the operator again over the fleet.
 func (b *bench) restart(ctx context.Context, cp *controlPlane, kubeconfig string, s *Sample) error {
-	from, err := cp.audit.now()
+	from, err := cp.audit.Now()
 	if err != nil {
 		return err
 	}
@@ -300,13 +300,13 @@ func (b *bench) restart(ctx context.Context, cp *controlPlane, kubeconfig string
 
 // reading is what was used up to a moment.
 type reading struct {
-	log         mark
+	log         live.Mark
 	cpu, server time.Duration
 	passes      float64
 }
 
 func read(ctx context.Context, cp *controlPlane, c *contender) (r reading, err error) {
-	if r.log, err = cp.audit.now(); err != nil {
+	if r.log, err = cp.audit.Now(); err != nil {
 		return r, err
 	}
 	if r.cpu, err = c.cpu(); err != nil {
