@@ -207,6 +207,12 @@ func pausedAt(t *testing.T, write string) []string {
 	name := types.NamespacedName{Namespace: newNamespace(t), Name: "c"}
 	of := leaseIn(t, name.Namespace)
 	flags := append(electing(of), "--watch-namespaces="+name.Namespace)
+	t.Cleanup(func() {
+		var found coordinationv1.Lease
+		if t.Failed() && shared.Get(context.Background(), of, &found) == nil {
+			t.Logf("the Lease: %s", found.Spec.String())
+		}
+	})
 	began := shared.audit.now(t)
 	d := openDoor(t, write)
 	leader := startOperator(t, append(flags, "--kubeconfig="+d.kubeconfig(t))...)

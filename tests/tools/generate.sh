@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # Writes what is generated into a directory laid out like the repository: from the API's Go types deepcopy functions, the
-# CRD, the chart's copy of it and the API reference; from the rules the chart's admission policy and their table; from the
+# CRDs, the chart's copies of them and the API reference; from the rules the chart's admission policy and their table; from the
 # catalogue the reference of reasons. usage: generate.sh [DIRECTORY], by default the repository itself.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${1:-$PWD}
 api=ray-operator/api/v1alpha1 crd=ray-operator/config/crd chart=helm-chart/heliostat/files
-name=heliostat.dev_computeclusters.yaml
 mkdir -p "$out"/{$api,$crd,$chart/admission,docs/reference}
 raw=$(mktemp -d)
 trap 'rm -rf "$raw"' EXIT
 
 bin/controller-gen object crd:generateEmbeddedObjectMeta=true paths="./$api" \
   output:object:dir="$out/$api" output:crd:dir="$raw"
-bin/crdtrim <"$raw/$name" >"$raw/trimmed.yaml"
-cp "$raw/trimmed.yaml" "$out/$crd/$name"
-cp "$raw/trimmed.yaml" "$out/$chart/$name"
+for name in $(cd "$raw" && ls heliostat.dev_*.yaml); do
+  bin/crdtrim <"$raw/$name" >"$out/$crd/$name"
+  cp "$out/$crd/$name" "$out/$chart/$name"
+done
 bin/crd-ref-docs --source-path="$api" --config=tests/tools/reference.yaml --renderer=markdown \
   --output-path="$out/docs/reference/api.md" >/dev/null
 go run ./ray-operator/internal/admission/print policy >"$out/$chart/admission/computeclusters.yaml"

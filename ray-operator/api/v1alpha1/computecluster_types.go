@@ -103,6 +103,12 @@ type ComputeClusterSpec struct {
 	// +optional
 	UpgradeStrategy *UpgradeStrategy `json:"upgradeStrategy,omitempty"`
 
+	// MaxConcurrentJobs is how many ClusterJobs run here at once; the others wait in order of their creation. Default: no bound.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	// +optional
+	MaxConcurrentJobs *int32 `json:"maxConcurrentJobs,omitempty"`
+
 	// IdlePolicy says what happens to a cluster that nobody uses. Default: nothing.
 	// +optional
 	IdlePolicy *IdlePolicy `json:"idlePolicy,omitempty"`

@@ -26,6 +26,15 @@ const (
 	ConditionVersionMismatch = "VersionMismatch"
 )
 
+// Condition types of a ClusterJob, beside Ready, Reconciling, Stalled and Suspended. Ready
+// is True when the job has succeeded.
+const (
+	// ConditionComplete is True when the job has succeeded.
+	ConditionComplete = "Complete"
+	// ConditionFailed is True when the job has come to any other end.
+	ConditionFailed = "Failed"
+)
+
 // Phases of a ComputeCluster: one word for people. The set is open; programs
 // read conditions.
 const (
@@ -37,4 +46,15 @@ const (
 	PhaseSuspending = "Suspending"
 	PhaseSuspended  = "Suspended"
 	PhaseFailed     = "Failed"
+)
+
+// Phases of a ClusterJob: one word for people. The set is open; programs read
+// conditions. PhasePending, PhaseSuspending, PhaseSuspended and PhaseFailed are theirs too.
+const (
+	PhaseProvisioning = "Provisioning"
+	PhaseSubmitting   = "Submitting"
+	PhaseRunning      = "Running"
+	PhaseRetrying     = "Retrying"
+	PhaseSucceeded    = "Succeeded"
+	PhaseStopped      = "Stopped"
 )

@@ -17,6 +17,8 @@ const (
 	LabelHost    = "heliostat.dev/host"
 	// LabelEpoch is the number of the head that the pod belongs to, counted from 1.
 	LabelEpoch = "heliostat.dev/epoch"
+	// LabelJob is, on a ComputeCluster that was made for a ClusterJob, the job's name.
+	LabelJob = "heliostat.dev/job"
 )
 
 // Values of LabelRole.
@@ -27,8 +29,9 @@ const (
 
 // Annotations.
 const (
-	// AnnotationRecord holds, on a ComputeCluster, the facts that are neither spec
-	// nor observable: versioned JSON of at most 4 KiB. Written by the operator only.
+	// AnnotationRecord holds, on an object with a controller of ours, the facts that are
+	// neither spec nor observable: versioned JSON of at most 4 KiB. Written by the operator
+	// only.
 	AnnotationRecord = "heliostat.dev/record"
 	// AnnotationIntent holds, on a pod, the versioned hash of the user's intent that
 	// the pod was built from.
@@ -61,3 +64,14 @@ const TokenKey = "auth_token"
 
 // ContainerRay is the name of the container that runs Ray in every pod.
 const ContainerRay = "ray"
+
+// FinalizerStop keeps a ClusterJob that runs on a cluster that is not its own until its
+// run was stopped, or could not be for a stated time.
+const FinalizerStop = "heliostat.dev/stop"
+
+// Environment of a job's driver and its tasks.
+const (
+	// EnvJobName is the ClusterJob's name, EnvJobAttempt the attempt's number, from 1.
+	EnvJobName    = "HELIOSTAT_JOB_NAME"
+	EnvJobAttempt = "HELIOSTAT_JOB_ATTEMPT"
+)

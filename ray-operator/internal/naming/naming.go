@@ -78,6 +78,22 @@ func hashed(base, digest string) string {
 	return strings.TrimRight(base[:maxLabel-1-longHash], "-") + "-" + digest[:longHash]
 }
 
+// JobCluster is the name of a cluster that a job makes for itself: <job>-<hash>, of at most
+// MaxCluster characters. number counts the job's clusters, from 1.
+func JobCluster(job string, uid types.UID, number int32) string {
+	digest := hash("job", string(uid), job, strconv.Itoa(int(number)))
+	if len(job)+1+shortHash <= MaxCluster {
+		return job + "-" + digest[:shortHash]
+	}
+	return strings.TrimRight(job[:MaxCluster-1-longHash], "-") + "-" + digest[:longHash]
+}
+
+// Submission is the name in Ray of an attempt of a job, <job>-<attempt>-<hash>: a function
+// of the job's UID and the attempt's number, so that asking twice is asking once.
+func Submission(job string, uid types.UID, attempt int32) string {
+	return fmt.Sprintf("%s-%d-%s", job, attempt, hash("submission", string(uid), job, strconv.Itoa(int(attempt)))[:longHash])
+}
+
 // HeadService is the name of the Service in front of a cluster's head.
 func HeadService(cluster string) string { return cluster + "-head" }
 
