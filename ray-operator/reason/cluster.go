@@ -134,8 +134,8 @@ func states() Section {
 // Changes that a person gains by being told of, as events.
 var (
 	HeadLost = Reason{
-		"HeadLost", Warning, "The head is gone, and with it the Ray session.",
-		"head pod %s is lost; epoch %d begins with a new head and fresh workers: %s", "", nil,
+		"HeadLost", Warning, "The head is gone, and with it the Ray session and what ran in it. Of an attempt of a job: it may have run.",
+		"head pod %s is lost, and with it its Ray session: %s", "", nil,
 	}
 	WorkerFailed = Reason{
 		"WorkerFailed", Warning, "A worker pod ended as a whole.", "worker pod %s failed and is replaced: %s", "", nil,

@@ -119,7 +119,10 @@ type Section struct {
 // Sections is the catalogue as the reference shows it. Within a severity, what stands
 // first outranks what stands later when only one finding can be told.
 func Sections() []Section {
-	return []Section{obstacles(), refusals(), pods(), passing(), states(), events()}
+	return []Section{
+		obstacles(), refusals(), pods(), passing(), states(), events(),
+		jobObstacles(), jobEnds(), jobProgress(), jobStates(),
+	}
 }
 
 // Catalogue lists every reason, in the order of Sections.

@@ -11,11 +11,13 @@ import (
 // The severity of each reason, as alerts and scripts lean on it: a change here is a change
 // for the people who wrote them.
 const (
-	fine = "AllReady HeadReady WorkersReady PodsUpToDate Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed"
+	fine = "AllReady HeadReady WorkersReady PodsUpToDate Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed " +
+		"JobSucceeded JobSuspended JobSubmitted AttemptEnded"
 
 	progress = "HeadMissing HeadStarting WorkersStarting RollingOut Resizing Recreating Draining Suspending IdleSoon IdleTold " +
 		"NodeGoing Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
-		"Scheduling Starting NamespaceGoing"
+		"Scheduling Starting NamespaceGoing " +
+		"Stopping Retrying InLine ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending JobRunning Collecting"
 )
 
 func TestSeverities(t *testing.T) {
@@ -37,7 +39,7 @@ func TestSeverities(t *testing.T) {
 const helpless = "HeadUnready HeadLost WorkerFailed DeletedIdle NodeLost Evicted"
 
 // advised are reasons that need nothing and still say what one could do.
-const advised = "IdleSoon SuspendedBySpec SuspendedIdle GroupSuspended"
+const advised = "IdleSoon SuspendedBySpec SuspendedIdle GroupSuspended JobSuspended"
 
 // TestRemedies: who is warned is told what helps, and who is not is left in peace.
 func TestRemedies(t *testing.T) {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -193,7 +194,7 @@ func (p *planner) replaceHead() {
 	if p.head != nil {
 		name, why = p.head.Name, p.fate(*p.head)
 	}
-	p.beginEpoch(telemetry.Event{Finding: reason.HeadLost.Of(name, p.Epoch+1, why), Action: "Recover", Warning: true})
+	p.beginEpoch(telemetry.Event{Finding: reason.HeadLost.Of(name, fmt.Sprintf("epoch %d begins with a new head and fresh workers: %s", p.Epoch+1, why)), Action: "Recover", Warning: true})
 }
 
 // fate is why a pod came to its end, in words: once it is replaced, the status speaks of
