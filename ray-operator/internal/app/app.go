@@ -146,7 +146,7 @@ func leading(manager ctrl.Manager) func() bool {
 
 // clusters adds the controller of ComputeClusters.
 func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) error {
-	if err := index(context.Background(), manager.GetFieldIndexer()); err != nil {
+	if err := indexed(context.Background(), manager.GetFieldIndexer()); err != nil {
 		return err
 	}
 	now := clock.RealClock{}

@@ -23,6 +23,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 )
 
 // children are the kinds that are made for clusters and watched: the cache holds those
@@ -133,31 +134,12 @@ func trimNode(obj any) (any, error) {
 	return kept, nil
 }
 
-// nodeIndex indexes pods by the name of their node.
-const nodeIndex = "spec.nodeName"
-
-// index makes the cache find pods by what they are asked for.
-func index(ctx context.Context, indexer client.FieldIndexer) error {
-	for field, value := range map[string]client.IndexerFunc{cluster.OwnerIndex: ownerUID, nodeIndex: nodeOf} {
-		if err := indexer.IndexField(ctx, &corev1.Pod{}, field, value); err != nil {
-			return fmt.Errorf("index pods by %s: %w", field, err)
+// indexed makes the cache find objects by what they are asked for.
+func indexed(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, field := range index.Fields() {
+		if err := indexer.IndexField(ctx, field.Kind, field.Name, field.Value); err != nil {
+			return fmt.Errorf("index %T by %s: %w", field.Kind, field.Name, err)
 		}
-	}
-	return nil
-}
-
-// ownerUID is the value of cluster.OwnerIndex for a pod.
-func ownerUID(obj client.Object) []string {
-	if owner := metav1.GetControllerOf(obj); owner != nil {
-		return []string{string(owner.UID)}
-	}
-	return nil
-}
-
-// nodeOf is the value of nodeIndex for a pod.
-func nodeOf(obj client.Object) []string {
-	if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
-		return []string{pod.Spec.NodeName}
 	}
 	return nil
 }
@@ -200,7 +182,7 @@ func clusterOf(obj client.Object) []reconcile.Request {
 func wakesClustersOn(pods client.Reader) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, node client.Object) []reconcile.Request {
 		var list corev1.PodList
-		if err := pods.List(ctx, &list, client.MatchingFields{nodeIndex: node.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := pods.List(ctx, &list, client.MatchingFields{index.Node: node.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 			log.FromContext(ctx).Error(err, "cannot tell whose pods are on a node", "node", node.GetName())
 			return nil
 		}

@@ -113,19 +113,9 @@ func TestWakingByOwner(t *testing.T) {
 	if got := clusterOf(pod); len(got) != 1 || got[0].String() != "n/demo" {
 		t.Errorf("the pod wakes %v", got)
 	}
-	if got := ownerUID(pod); len(got) != 1 || got[0] != "u" {
-		t.Errorf("the pod is indexed by %v", got)
-	}
 	pod.OwnerReferences[0].Kind = "ReplicaSet"
 	if got := clusterOf(pod); got != nil {
 		t.Errorf("someone else's pod wakes %v", got)
-	}
-	if got := nodeOf(pod); got != nil {
-		t.Errorf("a pod without a node is indexed by %v", got)
-	}
-	pod.Spec.NodeName = "here"
-	if got := nodeOf(pod); len(got) != 1 || got[0] != "here" {
-		t.Errorf("a pod on a node is indexed by %v", got)
 	}
 }
 

@@ -3,9 +3,6 @@ package cluster
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
@@ -27,9 +24,10 @@ func (t *teller) conditions() {
 	if suspended != nil {
 		head, workers = verdict{false, *suspended}, verdict{false, *suspended}
 	}
-	t.set(v1alpha1.ConditionHeadReady, head)
-	t.set(v1alpha1.ConditionWorkersReady, workers)
-	t.set(v1alpha1.ConditionUpToDate, t.upToDate())
+	t.say.Set(v1alpha1.ConditionHeadReady, head.holds, head.Finding)
+	t.say.Set(v1alpha1.ConditionWorkersReady, workers.holds, workers.Finding)
+	upToDate := t.upToDate()
+	t.say.Set(v1alpha1.ConditionUpToDate, upToDate.holds, upToDate.Finding)
 	ready := verdict{head.holds && workers.holds && stalled == nil && held == nil && suspended == nil, t.overall(head, workers)}
 	reconciling := !ready.holds
 	switch {
@@ -40,18 +38,18 @@ func (t *teller) conditions() {
 	case held != nil:
 		ready.Finding = *held
 	}
-	t.set(v1alpha1.ConditionReady, ready)
-	t.setOr(v1alpha1.ConditionReconciling, reconciling, ready.Finding)
-	t.setOr(v1alpha1.ConditionStalled, stalled != nil, ready.Finding)
-	t.while(v1alpha1.ConditionSuspended, suspended)
+	t.say.Set(v1alpha1.ConditionReady, ready.holds, ready.Finding)
+	t.say.SetOr(v1alpha1.ConditionReconciling, reconciling, ready.Finding)
+	t.say.SetOr(v1alpha1.ConditionStalled, stalled != nil, ready.Finding)
+	t.say.While(v1alpha1.ConditionSuspended, suspended)
 	if suspending {
-		t.set(v1alpha1.ConditionSuspended, verdict{false, *suspended})
+		t.say.Set(v1alpha1.ConditionSuspended, false, *suspended)
 	}
 	if idle := t.idle(); idle != nil && suspended == nil {
-		t.set(v1alpha1.ConditionSuspended, verdict{false, *idle})
+		t.say.Set(v1alpha1.ConditionSuspended, false, *idle)
 	}
-	t.while(v1alpha1.ConditionNameConflict, t.conflict(stalled))
-	t.while(v1alpha1.ConditionVersionMismatch, t.mismatch())
+	t.say.While(v1alpha1.ConditionNameConflict, t.conflict(stalled))
+	t.say.While(v1alpha1.ConditionVersionMismatch, t.mismatch())
 	t.status.Phase = t.phase(ready.holds, stalled != nil, suspended != nil, suspending)
 }
 
@@ -249,32 +247,4 @@ func (t *teller) phase(ready, stalled, suspended, suspending bool) string {
 	default:
 		return v1alpha1.PhaseStarting
 	}
-}
-
-// while keeps a condition True while there is a finding, and absent otherwise.
-func (t *teller) while(kind string, finding *reason.Finding) {
-	if finding == nil {
-		meta.RemoveStatusCondition(&t.status.Conditions, kind)
-		return
-	}
-	t.set(kind, verdict{true, *finding})
-}
-
-// setOr sets a condition with the finding while it holds.
-func (t *teller) setOr(kind string, holds bool, finding reason.Finding) {
-	if !holds {
-		finding = reason.Settled.Of()
-	}
-	t.set(kind, verdict{holds, finding})
-}
-
-func (t *teller) set(kind string, v verdict) {
-	value := metav1.ConditionFalse
-	if v.holds {
-		value = metav1.ConditionTrue
-	}
-	meta.SetStatusCondition(&t.status.Conditions, metav1.Condition{
-		Type: kind, Status: value, ObservedGeneration: t.status.ObservedGeneration,
-		Reason: v.Code, Message: v.Text, LastTransitionTime: metav1.NewTime(t.now),
-	})
 }

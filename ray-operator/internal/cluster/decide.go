@@ -13,15 +13,14 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 const (
-	// recheck is how soon to look again at what no watch tells of, such as a foreign
-	// object under our name; goingRetry at what is on its way out.
-	recheck    = 15 * time.Second
+	// goingRetry is how soon to look again at what is on its way out.
 	goingRetry = time.Second
 	// lostGrace in seconds is for workers whose session has ended: there is nothing
 	// left that they could hand over.
@@ -45,7 +44,7 @@ type planner struct {
 func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now time.Time) Plan {
 	p := &planner{cluster: cluster, seen: seen, site: site, now: now, intents: intentsOf(cluster)}
 	if p.Stalled = p.stall(); p.Stalled != nil {
-		p.Wake = recheck
+		p.Wake = pass.Recheck
 		return p.Plan
 	}
 	p.Epoch = seen.Record.Epoch
@@ -248,7 +247,7 @@ func (p *planner) token() {
 		return
 	}
 	p.Held = &missing
-	p.wakeIn(recheck)
+	p.wakeIn(pass.Recheck)
 }
 
 // leftovers deletes what belongs to a former epoch, and lets those go whose group is gone

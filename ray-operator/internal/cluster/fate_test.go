@@ -11,7 +11,7 @@ import (
 
 // TestEventsSayWhy: once a pod is replaced its status is gone, so the event tells its fate.
 func TestEventsSayWhy(t *testing.T) {
-	const lost = " is lost; epoch 2 begins with a new head and fresh workers: "
+	const lost = " is lost, and with it its Ray session: epoch 2 begins with a new head and fresh workers: "
 	outOfMemory := func(p *corev1.Pod) {
 		ended(time.Minute)(p)
 		p.Status.Conditions = nil

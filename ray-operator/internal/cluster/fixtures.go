@@ -17,6 +17,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -91,7 +92,7 @@ func (p *planner) fix() {
 		case standing.Presence == Foreign: // one that is not optional has stalled the cluster before
 			conflict := reason.NameConflict.Of(f.kind + " " + wanted.GetName())
 			p.Conflict = &conflict
-			p.wakeIn(recheck) // nobody tells of what is not ours
+			p.wakeIn(pass.Recheck) // nobody tells of what is not ours
 		case standing.Presence == Absent:
 			p.Fixtures = append(p.Fixtures, Fixing{Act: Make, Kind: f.kind, Wanted: marked(wanted)})
 		case standing.Presence == Ours:

@@ -16,12 +16,10 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
-
-// OwnerIndex indexes pods by the UID of their controller.
-const OwnerIndex = "metadata.controller.uid"
 
 // Presence is what is known of an object of a fixed name.
 type Presence int
@@ -220,7 +218,7 @@ func (r *Reconciler) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeC
 
 func (r *Reconciler) ownedPods(ctx context.Context, namespace string, owner types.UID) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{OwnerIndex: string(owner)}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{index.Owner: string(owner)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", owner, err)
 	}

@@ -26,9 +26,9 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
@@ -49,7 +49,7 @@ type Reconciler struct {
 	// WatchNodes tells whether nodes may be read.
 	WatchNodes bool
 	// Told remembers which statuses wait, Gone which clusters were seen to go.
-	Told Told
+	Told pass.Told
 	Gone Gone
 }
 
@@ -111,7 +111,7 @@ func IsManaged(cluster *v1alpha1.ComputeCluster) bool {
 
 // forget ends what is kept in memory about a cluster.
 func (r *Reconciler) forget(cluster types.NamespacedName) {
-	r.Told.forget(cluster)
+	r.Told.Forget(cluster)
 	r.Heads.Forget(cluster)
 }
 
@@ -122,16 +122,16 @@ func (r *Reconciler) tell(
 ) (time.Duration, error) {
 	name := client.ObjectKeyFromObject(cluster)
 	if equality.Semantic.DeepEqual(cluster.Status, status) {
-		r.Told.forget(name)
+		r.Told.Forget(name)
 		return 0, nil
 	}
-	if wait := r.Told.wait(name, now); wait > 0 && !urgent(cluster.Status, status) {
+	if wait := r.Told.Wait(name, progressWait, now); wait > 0 && !urgent(cluster.Status, status) {
 		return wait, nil
 	}
 	if err := r.Writer.Status(ctx, bare(cluster, cluster.Status), bare(cluster, status)); err != nil {
 		return 0, err
 	}
-	r.Told.forget(name)
+	r.Told.Forget(name)
 	r.Metrics.Changed(cluster, &status, now)
 	return 0, nil
 }
@@ -141,28 +141,12 @@ func bare(cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus
 	return &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}, Status: status}
 }
 
-// conflictRetry is how soon to look again after something changed under a pass.
-const conflictRetry = 200 * time.Millisecond
-
 // result turns a pass into when to look again.
 func result(plan Plan, outcome Outcome, told error) (ctrl.Result, error) {
 	if outcome.Conflict != nil {
-		plan.wakeIn(recheck)
+		plan.wakeIn(pass.Recheck)
 	}
-	err := errors.Join(outcome.Err, told)
-	_, terminal := fault.Finding(err)
-	switch {
-	case err == nil:
-		return ctrl.Result{RequeueAfter: plan.Wake}, nil
-	case terminal, fault.Refused(err): // in the status by now; trying faster would not help
-		return ctrl.Result{RequeueAfter: recheck}, nil
-	case fault.IsWait(err):
-		return ctrl.Result{RequeueAfter: time.Second}, nil
-	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: conflictRetry}, nil
-	default:
-		return ctrl.Result{}, err
-	}
+	return pass.Result(plan.Wake, errors.Join(outcome.Err, told))
 }
 
 // hasten shortens the grace of pods whose cluster is gone, which the garbage collector

@@ -7,6 +7,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 )
 
 // Resizing is a worker whose Ray container gets other resources while it runs.
@@ -27,7 +28,7 @@ type Adopting struct {
 func (p *planner) resizes() {
 	defer func() {
 		if len(p.Resize) > 0 {
-			p.wakeIn(recheck) // in case that it is refused
+			p.wakeIn(pass.Recheck) // in case that it is refused
 		}
 	}()
 	for _, worker := range p.seen.Pods {

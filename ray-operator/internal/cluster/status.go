@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -30,6 +31,7 @@ func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outc
 		DashboardURL:       fmt.Sprintf("http://%s.%s.svc:%d", naming.HeadService(cluster.Name), cluster.Namespace, pod.PortDashboard),
 		Conditions:         cluster.DeepCopy().Status.Conditions,
 	}
+	t.say = pass.Teller{Conditions: &t.status.Conditions, Generation: cluster.Generation, Now: now}
 	if t.head = headOf(t.pods, t.status.Epoch); t.head != nil {
 		made := t.head.CreationTimestamp
 		t.status.Head = &v1alpha1.HeadStatus{
@@ -52,6 +54,8 @@ type teller struct {
 	outcome Outcome
 	now     time.Time
 	intents intents
+	// say sets the status's conditions.
+	say pass.Teller
 	// pods are those after the plan: with those made, without those that are gone or going.
 	pods []Pod
 	head *Pod

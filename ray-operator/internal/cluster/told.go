@@ -1,12 +1,10 @@
 package cluster
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -15,33 +13,6 @@ import (
 // progressWait is how long a status that only tells of progress waits for more to tell:
 // pods become ready one after another, and each would cost a write of its own.
 const progressWait = 2 * time.Second
-
-// Told remembers since when a cluster's status has been waiting to be told. It is lost
-// with the process, which then tells at most progressWait later. The zero value is ready.
-type Told struct {
-	mu    sync.Mutex
-	since map[types.NamespacedName]time.Time
-}
-
-// wait is how much longer a status of progress waits.
-func (t *Told) wait(cluster types.NamespacedName, now time.Time) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.since == nil {
-		t.since = map[types.NamespacedName]time.Time{}
-	}
-	since, waits := t.since[cluster]
-	if !waits {
-		t.since[cluster], since = now, now
-	}
-	return since.Add(progressWait).Sub(now)
-}
-
-func (t *Told) forget(cluster types.NamespacedName) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.since, cluster)
-}
 
 // urgent tells whether a status says more than that there is progress: the first one,
 // readiness, an obstacle or the end of one, a new epoch, anything that went wrong.

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 )
 
 // Event is one revision: an object as it is, or as it was when it went. Nobody changes
@@ -232,9 +232,9 @@ func matches(obj client.Object, options *client.ListOptions) (bool, error) {
 
 // indexed are the fields by which an object can be asked for.
 func indexed(obj client.Object) fields.Set {
-	set := fields.Set{cluster.OwnerIndex: "", "metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()}
+	set := fields.Set{index.Owner: "", "metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()}
 	if owner := metav1.GetControllerOf(obj); owner != nil {
-		set[cluster.OwnerIndex] = string(owner.UID)
+		set[index.Owner] = string(owner.UID)
 	}
 	switch obj := obj.(type) {
 	case *corev1.Pod:

@@ -1,0 +1,61 @@
+// Package index names the indexes of the cache and says what they hold.
+//
+// In: an object of the cache. Out: the values under which it is found. Whoever lists by an
+// index and whoever makes the cache keep it read its name here.
+//
+// It is pure, and it never looks at anything but the object.
+package index
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Owner finds objects by the UID of their controller, Node pods by the name of their
+// node, and Cluster ClusterJobs by the name of the cluster that they refer to.
+const (
+	Owner   = "metadata.controller.uid"
+	Node    = "spec.nodeName"
+	Cluster = "spec.clusterRef.name"
+)
+
+// Field is one index of one kind.
+type Field struct {
+	Kind  client.Object
+	Name  string
+	Value client.IndexerFunc
+}
+
+// Fields are all indexes.
+func Fields() []Field {
+	return []Field{
+		{&corev1.Pod{}, Owner, ownerUID},
+		{&corev1.Pod{}, Node, nodeOf},
+		{&v1alpha1.ComputeCluster{}, Owner, ownerUID},
+		{&v1alpha1.ClusterJob{}, Cluster, clusterOf},
+	}
+}
+
+func ownerUID(obj client.Object) []string {
+	if owner := metav1.GetControllerOf(obj); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
+}
+
+func nodeOf(obj client.Object) []string {
+	if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+		return []string{pod.Spec.NodeName}
+	}
+	return nil
+}
+
+func clusterOf(obj client.Object) []string {
+	if job, ok := obj.(*v1alpha1.ClusterJob); ok && job.Spec.ClusterRef != nil {
+		return []string{job.Spec.ClusterRef.Name}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+// Package pass holds what a pass of every controller does alike: when to look again, how a
+// condition is set, and which statuses may wait.
+//
+// In: findings, errors and times. Out: a ctrl.Result, a condition, a waiting time.
+//
+// It must never know a kind, read or write anything, or decide what a status says.
+package pass
+
+import (
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+const (
+	// conflictRetry is how soon to look again after something changed under a pass.
+	conflictRetry = 200 * time.Millisecond
+	// waitRetry is how soon to look again for what is under way, if nothing told before.
+	waitRetry = time.Second
+	// Recheck is how soon to look again at what no watch tells of, such as a foreign
+	// object that goes or a quota that is raised.
+	Recheck = 15 * time.Second
+)
+
+// Result turns a pass into when to look again: after wake, 0 is never, or as the errors
+// that the pass met have it.
+func Result(wake time.Duration, err error) (ctrl.Result, error) {
+	_, terminal := fault.Finding(err)
+	switch {
+	case err == nil:
+		return ctrl.Result{RequeueAfter: wake}, nil
+	case terminal, fault.Refused(err): // in the status by now; trying faster would not help
+		return ctrl.Result{RequeueAfter: Recheck}, nil
+	case fault.IsWait(err):
+		return ctrl.Result{RequeueAfter: waitRetry}, nil
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	default:
+		return ctrl.Result{}, err
+	}
+}
+
+// Teller sets conditions of one object's status.
+type Teller struct {
+	Conditions *[]metav1.Condition
+	Generation int64
+	Now        time.Time
+}
+
+// Set sets a condition with the finding.
+func (t Teller) Set(kind string, holds bool, finding reason.Finding) {
+	value := metav1.ConditionFalse
+	if holds {
+		value = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(t.Conditions, metav1.Condition{
+		Type: kind, Status: value, ObservedGeneration: t.Generation,
+		Reason: finding.Code, Message: finding.Text, LastTransitionTime: metav1.NewTime(t.Now),
+	})
+}
+
+// SetOr sets a condition with the finding while it holds, and says that all is settled
+// otherwise.
+func (t Teller) SetOr(kind string, holds bool, finding reason.Finding) {
+	if !holds {
+		finding = reason.Settled.Of()
+	}
+	t.Set(kind, holds, finding)
+}
+
+// While has a condition, true with the finding, as long as there is one.
+func (t Teller) While(kind string, finding *reason.Finding) {
+	if finding == nil {
+		meta.RemoveStatusCondition(t.Conditions, kind)
+		return
+	}
+	t.Set(kind, true, *finding)
+}
