@@ -1,0 +1,330 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// errWithdrawn: when the slot was free, the submission was no longer wanted or permitted.
+var errWithdrawn = errors.New("withdrawn")
+
+// progress is how far an asker has come with a run.
+type progress struct {
+	// due is when the run has its next turn; zero if nothing is left to be done.
+	due time.Time
+	// changed is when something of it changed last that sets the pace, rank the furthest that
+	// it was seen to have come.
+	changed time.Time
+	rank    int
+	// failures are those in a row of calls about the run.
+	failures int
+	// unsure: it may have been submitted, nobody said so.
+	unsure bool
+	// stops is how often it was told to stop, stopDue when it is again, glanced whether
+	// its output was tried to be read before.
+	stops   int
+	stopDue time.Time
+	glanced bool
+	// tried is how often its output was tried to be read since it was over.
+	tried int
+}
+
+// begin sets the pace for something new.
+func (p *progress) begin(now time.Time) { p.changed, p.failures, p.due = now, 0, now }
+
+// turn is what is done about one run at a time: a few calls. It works on copies, which are
+// kept at its end if the run is still wanted.
+type turn struct {
+	*asker
+	run    *run
+	want   Want
+	answer Answer
+	owed   bool
+}
+
+// turn does what is next for a run.
+func (a *asker) turn(ctx context.Context, r *run) {
+	t, wanted := a.watch.open(a, r)
+	if !wanted {
+		return
+	}
+	var err error
+	if !t.answer.done() {
+		if err := a.converse(ctx, !t.bound()); err != nil {
+			if ctx.Err() == nil {
+				a.watch.failed(a, err)
+			}
+			return
+		}
+		err = t.act(ctx)
+	}
+	if ctx.Err() == nil {
+		a.watch.settle(t, err)
+	}
+}
+
+// open begins a turn. It is false if the run is not wanted any more.
+func (w *Watch) open(a *asker, r *run) (*turn, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := &turn{asker: a, run: r, want: r.want, answer: r.answer, owed: !r.news.IsZero()}
+	if t.owed {
+		r.begin(w.clock.Now())
+		r.news = time.Time{}
+	}
+	return t, w.runs[r.job] == r
+}
+
+// settle ends a turn: it keeps what was heard, says when the next one is, and wakes the job
+// if an answer was owed to what was newly wanted, or means something new.
+func (w *Watch) settle(t *turn, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, now := t.run, w.clock.Now()
+	if w.runs[r.job] != r {
+		return
+	}
+	if err == nil {
+		r.failures = 0
+		t.answer.Failure, t.answer.Err, t.answer.FailingSince = "", nil, time.Time{}
+	} else {
+		if r.failures++; t.answer.Failure == "" {
+			t.answer.FailingSince = now
+		}
+		t.answer.Failure, t.answer.Err = headclient.KindOf(err), err
+	}
+	switch {
+	case t.answer.done():
+		r.due = time.Time{}
+	case err != nil:
+		r.due = now.Add(double(again, r.failures, most))
+	case t.over():
+		r.due = now // for its output
+	default:
+		r.due = now.Add(r.pause(now, len(t.runs)))
+		if r.stopDue.After(now) && r.stopDue.Before(r.due) {
+			r.due = r.stopDue
+		}
+	}
+	if t.owed || differ(r.answer, t.answer) {
+		w.wake(r.job)
+	}
+	r.answer, r.answered = t.answer, true
+}
+
+// differ tells whether an answer about a run means something new. When it was asked does
+// not, nor lines that were read in advance.
+func differ(a, b Answer) bool {
+	return a.Failure != b.Failure || a.Asked.IsZero() != b.Asked.IsZero() || a.Known != b.Known ||
+		a.Foreign != b.Foreign || a.Refused != b.Refused || a.Submitted.IsZero() != b.Submitted.IsZero() ||
+		a.Tailed != b.Tailed || a.LogLost != b.LogLost || !reflect.DeepEqual(a.Job, b.Job)
+}
+
+// done tells whether nothing is left to be asked or done.
+func (a *Answer) done() bool { return a.Foreign || a.Refused != "" || a.Tailed }
+
+// bound tells whether this is the session that the run is bound to.
+func (t *turn) bound() bool {
+	return t.want.ID != "" && t.want.Session != "" && t.want.Session == t.session
+}
+
+func (t *turn) over() bool { return t.answer.Job.Status.Over() }
+
+// act makes the calls of a turn, in a conversation whose session is known.
+func (t *turn) act(ctx context.Context) error {
+	switch {
+	case !t.bound():
+		if t.over() { // the output went with the session
+			t.answer.giveUpTail()
+		}
+		return nil
+	case t.over():
+		return t.tail(ctx)
+	case t.mayBeSubmitted() && !t.run.unsure:
+		return t.submit(ctx)
+	}
+	if err := t.look(ctx); err != nil || t.answer.Foreign || t.over() {
+		return err
+	}
+	switch {
+	case t.want.Stop && t.answer.Known:
+		return t.stop(ctx)
+	case t.mayBeSubmitted() && !t.answer.Known:
+		return t.submit(ctx)
+	}
+	return nil
+}
+
+// mayBeSubmitted tells whether the run is to be submitted, if the head does not know it.
+func (t *turn) mayBeSubmitted() bool {
+	return submittable(t.want, t.watch.clock.Now()) && t.answer.Submitted.IsZero()
+}
+
+// submittable tells whether a submission is wanted and permitted.
+func submittable(want Want, now time.Time) bool {
+	return want.Submission != nil && !want.Stop && now.Before(want.Until)
+}
+
+// submit submits the run, and looks at what there is then.
+func (t *turn) submit(ctx context.Context) error {
+	err := t.call(ctx, toSubmit, func(ctx context.Context) error {
+		want, wanted := t.watch.wanted(t.run) // it may have waited for its slot
+		if !wanted || !submittable(want, t.watch.clock.Now()) {
+			return errWithdrawn
+		}
+		t.want, t.run.unsure = want, true
+		log.FromContext(ctx).Info("submitting a run", "job", t.run.job, "id", want.ID, "cluster", t.key.cluster, "head", t.key.head)
+		return t.head.Submit(ctx, *want.Submission)
+	})
+	if errors.Is(err, errWithdrawn) {
+		return nil
+	}
+	switch headclient.KindOf(err) {
+	case "":
+		t.run.unsure, t.answer.Submitted = false, t.watch.clock.Now()
+		t.run.changed = t.answer.Submitted
+	case headclient.Exists: // whose it is, its metadata tells
+	case headclient.Refused, headclient.Invalid:
+		t.run.unsure, t.answer.Refused = false, cause(err)
+		return nil
+	default:
+		return err
+	}
+	return t.look(ctx)
+}
+
+// look asks what the head knows of the run.
+func (t *turn) look(ctx context.Context) error {
+	var job headclient.Job
+	err := t.call(ctx, toLook, func(ctx context.Context) (err error) {
+		job, err = t.head.Job(ctx, t.want.ID)
+		return err
+	})
+	unknown := headclient.KindOf(err) == headclient.NotFound
+	if err != nil && !unknown {
+		return err
+	}
+	now := t.watch.clock.Now()
+	t.answer.Asked, t.answer.Known = now, !unknown
+	if unknown {
+		return nil
+	}
+	t.answer.Job = job
+	if rank := rank(job.Status); rank > t.run.rank {
+		t.run.rank, t.run.changed = rank, now
+	}
+	if asked := t.want.Submission; asked != nil {
+		t.answer.Foreign = job.Metadata[MetadataPayload] != asked.Metadata[MetadataPayload]
+		if t.run.unsure = false; !t.answer.Foreign && t.answer.Submitted.IsZero() {
+			t.answer.Submitted = now
+		}
+	}
+	return nil
+}
+
+// rank orders how far a run has come. What Ray may yet invent is not an order.
+func rank(status headclient.JobStatus) int {
+	switch {
+	case status.Over():
+		return 3
+	case status == headclient.JobRunning:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// stop tells a run to end, each time that this is due: a state that is wanted, not a
+// message. What has begun has output, which may be gone after.
+func (t *turn) stop(ctx context.Context) error {
+	r, pending := t.run, t.answer.Job.Status == headclient.JobPending
+	if t.watch.clock.Now().Before(r.stopDue) {
+		return nil
+	}
+	if !pending && !r.glanced && t.want.Lines > 0 {
+		r.glanced = true
+		tail, err := t.read(ctx)
+		switch {
+		case err == nil:
+			t.answer.Tail = tail
+		case !answers(err):
+			return err // the next turn begins another conversation, and stops the run
+		}
+	}
+	err := t.call(ctx, toStop, func(ctx context.Context) (err error) {
+		if r.stops == 0 {
+			log.FromContext(ctx).Info("stopping a run", "job", r.job, "id", t.want.ID, "cluster", t.key.cluster, "head", t.key.head, "status", t.answer.Job.Status)
+		}
+		r.stops++
+		if pending {
+			_, err = t.head.Kill(ctx, t.want.ID)
+		} else {
+			_, err = t.head.Stop(ctx, t.want.ID)
+		}
+		return err
+	})
+	now := t.watch.clock.Now()
+	r.stopDue = now.Add(double(stopAgain, r.stops, stopMost))
+	if headclient.KindOf(err) == headclient.NotFound {
+		return nil // the next look will tell
+	}
+	if err == nil && r.stops == 1 {
+		r.changed = now
+	}
+	return err
+}
+
+// tail reads the end of the output of a run that is over.
+func (t *turn) tail(ctx context.Context) error {
+	if t.want.Lines <= 0 {
+		t.answer.Tailed = true
+		return nil
+	}
+	tail, err := t.read(ctx)
+	switch {
+	case err == nil:
+		t.answer.Tail, t.answer.Tailed = tail, true
+	case answers(err):
+		t.answer.giveUpTail()
+	default:
+		if t.run.tried++; t.run.tried < tails {
+			return err
+		}
+		t.answer.giveUpTail()
+	}
+	return nil
+}
+
+func (t *turn) read(ctx context.Context) (tail headclient.Tail, err error) {
+	err = t.call(ctx, toRead, func(ctx context.Context) (err error) {
+		tail, err = t.head.Tail(ctx, t.want.ID, t.want.Lines)
+		return err
+	})
+	return tail, err
+}
+
+// giveUpTail keeps what was read before the run was told to stop, if anything was.
+func (a *Answer) giveUpTail() {
+	a.Tailed, a.LogLost = true, len(a.Tail.Lines) == 0
+	a.Tail.Truncated = !a.LogLost
+}
+
+// missed counts that a head failed, for a run that is over and whose output is to be read.
+// It tells whether this was the last try. The caller holds the Watch's lock.
+func (r *run) missed() bool {
+	if !r.answer.Job.Status.Over() || r.answer.done() {
+		return false
+	}
+	if r.tried++; r.tried < tails {
+		return false
+	}
+	r.answer.giveUpTail()
+	r.due = time.Time{}
+	return true
+}
