@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc"
@@ -86,8 +87,8 @@ func (a *Activity) addActors(reply *rpc.GetAllActorInfoReply) {
 	for _, actor := range reply.GetActorTableData() {
 		switch {
 		case !actor.GetIsDetached() || actor.GetState() == rpc.ActorTableData_DEAD:
-		case string(actor.GetRayNamespace()) == "SUPERVISOR_ACTOR_RAY_NAMESPACE":
-			if bytes.HasPrefix(actor.GetName(), []byte("_ray_internal_job_actor_")) {
+		case string(actor.GetRayNamespace()) == supervisors:
+			if strings.HasPrefix(string(actor.GetName()), supervisor) {
 				a.Jobs++
 			}
 		case !internal(actor.GetRayNamespace()) && !leftover(string(actor.GetRayNamespace())):

@@ -1,5 +1,6 @@
 // Package headclient speaks to the head of a Ray cluster: to its global control service
-// (GCS) over gRPC, about nodes, what runs on them, and their leaving.
+// (GCS) over gRPC, about nodes, what runs on them, and their leaving; and to the job API of
+// its dashboard over HTTP.
 //
 // In: an address that the caller derived from a pod it owns, and the cluster's token. Out:
 // plain values, or an *Error whose Kind says what sort of failure it was. Whatever a head
@@ -72,8 +73,8 @@ type Client struct {
 
 // Dial prepares to speak to the GCS at host:port. It sends nothing: the first call connects.
 func Dial(address string, options Options) (*Client, error) {
-	if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
-		return nil, fail(Invalid, "prepare to ask the head", fmt.Errorf("the address %q is not host:port", address))
+	if err := checkAddress(address); err != nil {
+		return nil, fail(Invalid, "prepare to ask the head", err)
 	}
 	if options.Timeout <= 0 {
 		options.Timeout = DefaultTimeout
@@ -100,6 +101,13 @@ func Dial(address string, options Options) (*Client, error) {
 	}, nil
 }
 
+func checkAddress(address string) error {
+	if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
+		return fmt.Errorf("the address %q is not host:port", address)
+	}
+	return nil
+}
+
 // Close gives the connection up; calls under way fail.
 func (c *Client) Close() error {
 	if err := c.connection.Close(); err != nil {
@@ -124,6 +132,9 @@ func (c *Client) Alive(ctx context.Context) (version string, err error) {
 	return reply.GetRayVersion(), nil
 }
 
+// notFound is the code that a reply's own status has for what is not there.
+const notFound = 17
+
 // call makes one call, once, within the timeout, and sorts what can go wrong. The replies
 // of some of Ray's services carry a status of their own.
 func call[Request, Reply any](ctx context.Context, c *Client, act string,
@@ -145,7 +156,11 @@ func call[Request, Reply any](ctx context.Context, c *Client, act string,
 		return none, c.fail(kindOf(status.Code(err)), act, explain(err, trailer))
 	}
 	if within, ok := any(reply).(interface{ GetStatus() *rpc.GcsStatus }); ok && within.GetStatus().GetCode() != 0 {
-		return none, c.fail(Refused, act, fmt.Errorf("status %d: %s",
+		kind := Refused
+		if within.GetStatus().GetCode() == notFound {
+			kind = NotFound
+		}
+		return none, c.fail(kind, act, fmt.Errorf("status %d: %s",
 			within.GetStatus().GetCode(), text(within.GetStatus().GetMessage())))
 	}
 	return reply, nil
@@ -153,17 +168,26 @@ func call[Request, Reply any](ctx context.Context, c *Client, act string,
 
 // authorize adds the token to a call, in the one form that Ray takes.
 func (c *Client) authorize(ctx context.Context) (context.Context, error) {
-	if c.options.Token == nil {
-		return ctx, nil
-	}
-	token, err := c.options.Token(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the token: %w", err)
-	}
-	if !sendable(token) {
-		return nil, errors.New("the token is empty, too long, or has characters other than visible ASCII")
+	token, err := c.options.token(ctx)
+	if err != nil || token == "" {
+		return ctx, err
 	}
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token), nil
+}
+
+// token is read for each call; it is empty where none is to be sent.
+func (o Options) token(ctx context.Context) (string, error) {
+	if o.Token == nil {
+		return "", nil
+	}
+	token, err := o.Token(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	if !sendable(token) {
+		return "", errors.New("the token is empty, too long, or has characters other than visible ASCII")
+	}
+	return token, nil
 }
 
 // sendable tells whether a token fits into a header's value.

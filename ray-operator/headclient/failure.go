@@ -19,6 +19,10 @@ const (
 	Timeout Kind = "Timeout"
 	// Refused: the head understood and would not.
 	Refused Kind = "Refused"
+	// NotFound: the head says that it knows no such job or actor.
+	NotFound Kind = "NotFound"
+	// Exists: the head has a job of that ID.
+	Exists Kind = "Exists"
 	// Unsupported: this Ray does not know the call.
 	Unsupported Kind = "Unsupported"
 	// Protocol: what came back is not what Ray says, or more than is let in.

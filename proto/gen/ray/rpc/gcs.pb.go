@@ -182,7 +182,7 @@ func (x ActorTableData_ActorState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ActorTableData_ActorState.Descriptor instead.
 func (ActorTableData_ActorState) EnumDescriptor() ([]byte, []int) {
-	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{13, 0}
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{17, 0}
 }
 
 // The outcome within a reply. 0 is success, even where gRPC's own status is.
@@ -918,9 +918,221 @@ func (x *GetAllActorInfoReply) GetActorTableData() []*ActorTableData {
 	return nil
 }
 
+type GetNamedActorInfoRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	RayNamespace  string                 `protobuf:"bytes,2,opt,name=ray_namespace,json=rayNamespace,proto3" json:"ray_namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetNamedActorInfoRequest) Reset() {
+	*x = GetNamedActorInfoRequest{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetNamedActorInfoRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetNamedActorInfoRequest) ProtoMessage() {}
+
+func (x *GetNamedActorInfoRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetNamedActorInfoRequest.ProtoReflect.Descriptor instead.
+func (*GetNamedActorInfoRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetNamedActorInfoRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetNamedActorInfoRequest) GetRayNamespace() string {
+	if x != nil {
+		return x.RayNamespace
+	}
+	return ""
+}
+
+type GetNamedActorInfoReply struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Status         *GcsStatus             `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	ActorTableData *ActorTableData        `protobuf:"bytes,2,opt,name=actor_table_data,json=actorTableData,proto3" json:"actor_table_data,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetNamedActorInfoReply) Reset() {
+	*x = GetNamedActorInfoReply{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetNamedActorInfoReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetNamedActorInfoReply) ProtoMessage() {}
+
+func (x *GetNamedActorInfoReply) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetNamedActorInfoReply.ProtoReflect.Descriptor instead.
+func (*GetNamedActorInfoReply) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *GetNamedActorInfoReply) GetStatus() *GcsStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *GetNamedActorInfoReply) GetActorTableData() *ActorTableData {
+	if x != nil {
+		return x.ActorTableData
+	}
+	return nil
+}
+
+type KillActorViaGcsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 16 bytes.
+	ActorId []byte `protobuf:"bytes,1,opt,name=actor_id,json=actorId,proto3" json:"actor_id,omitempty"`
+	// Ends its process rather than asking it to end.
+	ForceKill     bool `protobuf:"varint,2,opt,name=force_kill,json=forceKill,proto3" json:"force_kill,omitempty"`
+	NoRestart     bool `protobuf:"varint,3,opt,name=no_restart,json=noRestart,proto3" json:"no_restart,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KillActorViaGcsRequest) Reset() {
+	*x = KillActorViaGcsRequest{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KillActorViaGcsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KillActorViaGcsRequest) ProtoMessage() {}
+
+func (x *KillActorViaGcsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KillActorViaGcsRequest.ProtoReflect.Descriptor instead.
+func (*KillActorViaGcsRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *KillActorViaGcsRequest) GetActorId() []byte {
+	if x != nil {
+		return x.ActorId
+	}
+	return nil
+}
+
+func (x *KillActorViaGcsRequest) GetForceKill() bool {
+	if x != nil {
+		return x.ForceKill
+	}
+	return false
+}
+
+func (x *KillActorViaGcsRequest) GetNoRestart() bool {
+	if x != nil {
+		return x.NoRestart
+	}
+	return false
+}
+
+type KillActorViaGcsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *GcsStatus             `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KillActorViaGcsReply) Reset() {
+	*x = KillActorViaGcsReply{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KillActorViaGcsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KillActorViaGcsReply) ProtoMessage() {}
+
+func (x *KillActorViaGcsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KillActorViaGcsReply.ProtoReflect.Descriptor instead.
+func (*KillActorViaGcsReply) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *KillActorViaGcsReply) GetStatus() *GcsStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
 type ActorTableData struct {
-	state protoimpl.MessageState    `protogen:"open.v1"`
-	State ActorTableData_ActorState `protobuf:"varint,6,opt,name=state,proto3,enum=ray.rpc.ActorTableData_ActorState" json:"state,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 16 bytes.
+	ActorId []byte                    `protobuf:"bytes,1,opt,name=actor_id,json=actorId,proto3" json:"actor_id,omitempty"`
+	State   ActorTableData_ActorState `protobuf:"varint,6,opt,name=state,proto3,enum=ray.rpc.ActorTableData_ActorState" json:"state,omitempty"`
 	// Lives on when the driver that made it ends.
 	IsDetached    bool   `protobuf:"varint,11,opt,name=is_detached,json=isDetached,proto3" json:"is_detached,omitempty"`
 	Name          []byte `protobuf:"bytes,12,opt,name=name,proto3" json:"name,omitempty"`
@@ -931,7 +1143,7 @@ type ActorTableData struct {
 
 func (x *ActorTableData) Reset() {
 	*x = ActorTableData{}
-	mi := &file_ray_rpc_gcs_proto_msgTypes[13]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1155,7 @@ func (x *ActorTableData) String() string {
 func (*ActorTableData) ProtoMessage() {}
 
 func (x *ActorTableData) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_gcs_proto_msgTypes[13]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1168,14 @@ func (x *ActorTableData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorTableData.ProtoReflect.Descriptor instead.
 func (*ActorTableData) Descriptor() ([]byte, []int) {
-	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{13}
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ActorTableData) GetActorId() []byte {
+	if x != nil {
+		return x.ActorId
+	}
+	return nil
 }
 
 func (x *ActorTableData) GetState() ActorTableData_ActorState {
@@ -996,7 +1215,7 @@ type GetAllActorInfoRequest_Filters struct {
 
 func (x *GetAllActorInfoRequest_Filters) Reset() {
 	*x = GetAllActorInfoRequest_Filters{}
-	mi := &file_ray_rpc_gcs_proto_msgTypes[14]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +1227,7 @@ func (x *GetAllActorInfoRequest_Filters) String() string {
 func (*GetAllActorInfoRequest_Filters) ProtoMessage() {}
 
 func (x *GetAllActorInfoRequest_Filters) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_gcs_proto_msgTypes[14]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,8 +1321,23 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"\x06_limit\"\x85\x01\n" +
 	"\x14GetAllActorInfoReply\x12*\n" +
 	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\x12A\n" +
-	"\x10actor_table_data\x18\x02 \x03(\v2\x17.ray.rpc.ActorTableDataR\x0eactorTableData\"\x87\x02\n" +
-	"\x0eActorTableData\x128\n" +
+	"\x10actor_table_data\x18\x02 \x03(\v2\x17.ray.rpc.ActorTableDataR\x0eactorTableData\"S\n" +
+	"\x18GetNamedActorInfoRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
+	"\rray_namespace\x18\x02 \x01(\tR\frayNamespace\"\x87\x01\n" +
+	"\x16GetNamedActorInfoReply\x12*\n" +
+	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\x12A\n" +
+	"\x10actor_table_data\x18\x02 \x01(\v2\x17.ray.rpc.ActorTableDataR\x0eactorTableData\"q\n" +
+	"\x16KillActorViaGcsRequest\x12\x19\n" +
+	"\bactor_id\x18\x01 \x01(\fR\aactorId\x12\x1d\n" +
+	"\n" +
+	"force_kill\x18\x02 \x01(\bR\tforceKill\x12\x1d\n" +
+	"\n" +
+	"no_restart\x18\x03 \x01(\bR\tnoRestart\"B\n" +
+	"\x14KillActorViaGcsReply\x12*\n" +
+	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\"\xa2\x02\n" +
+	"\x0eActorTableData\x12\x19\n" +
+	"\bactor_id\x18\x01 \x01(\fR\aactorId\x128\n" +
 	"\x05state\x18\x06 \x01(\x0e2\".ray.rpc.ActorTableData.ActorStateR\x05state\x12\x1f\n" +
 	"\vis_detached\x18\v \x01(\bR\n" +
 	"isDetached\x12\x12\n" +
@@ -1122,9 +1356,11 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"CheckAlive\x12\x1a.ray.rpc.CheckAliveRequest\x1a\x18.ray.rpc.CheckAliveReply\x12N\n" +
 	"\x0eGetAllNodeInfo\x12\x1e.ray.rpc.GetAllNodeInfoRequest\x1a\x1c.ray.rpc.GetAllNodeInfoReply2`\n" +
 	"\x11JobInfoGcsService\x12K\n" +
-	"\rGetAllJobInfo\x12\x1d.ray.rpc.GetAllJobInfoRequest\x1a\x1b.ray.rpc.GetAllJobInfoReply2h\n" +
+	"\rGetAllJobInfo\x12\x1d.ray.rpc.GetAllJobInfoRequest\x1a\x1b.ray.rpc.GetAllJobInfoReply2\x94\x02\n" +
 	"\x13ActorInfoGcsService\x12Q\n" +
-	"\x0fGetAllActorInfo\x12\x1f.ray.rpc.GetAllActorInfoRequest\x1a\x1d.ray.rpc.GetAllActorInfoReplyB:Z8github.com/heliostat-dev/heliostat/proto/gen/ray/rpc;rpcb\x06proto3"
+	"\x0fGetAllActorInfo\x12\x1f.ray.rpc.GetAllActorInfoRequest\x1a\x1d.ray.rpc.GetAllActorInfoReply\x12W\n" +
+	"\x11GetNamedActorInfo\x12!.ray.rpc.GetNamedActorInfoRequest\x1a\x1f.ray.rpc.GetNamedActorInfoReply\x12Q\n" +
+	"\x0fKillActorViaGcs\x12\x1f.ray.rpc.KillActorViaGcsRequest\x1a\x1d.ray.rpc.KillActorViaGcsReplyB:Z8github.com/heliostat-dev/heliostat/proto/gen/ray/rpc;rpcb\x06proto3"
 
 var (
 	file_ray_rpc_gcs_proto_rawDescOnce sync.Once
@@ -1139,7 +1375,7 @@ func file_ray_rpc_gcs_proto_rawDescGZIP() []byte {
 }
 
 var file_ray_rpc_gcs_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_ray_rpc_gcs_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_ray_rpc_gcs_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_ray_rpc_gcs_proto_goTypes = []any{
 	(GcsNodeInfo_GcsNodeState)(0),          // 0: ray.rpc.GcsNodeInfo.GcsNodeState
 	(NodeDeathInfo_Reason)(0),              // 1: ray.rpc.NodeDeathInfo.Reason
@@ -1157,8 +1393,12 @@ var file_ray_rpc_gcs_proto_goTypes = []any{
 	(*JobConfig)(nil),                      // 13: ray.rpc.JobConfig
 	(*GetAllActorInfoRequest)(nil),         // 14: ray.rpc.GetAllActorInfoRequest
 	(*GetAllActorInfoReply)(nil),           // 15: ray.rpc.GetAllActorInfoReply
-	(*ActorTableData)(nil),                 // 16: ray.rpc.ActorTableData
-	(*GetAllActorInfoRequest_Filters)(nil), // 17: ray.rpc.GetAllActorInfoRequest.Filters
+	(*GetNamedActorInfoRequest)(nil),       // 16: ray.rpc.GetNamedActorInfoRequest
+	(*GetNamedActorInfoReply)(nil),         // 17: ray.rpc.GetNamedActorInfoReply
+	(*KillActorViaGcsRequest)(nil),         // 18: ray.rpc.KillActorViaGcsRequest
+	(*KillActorViaGcsReply)(nil),           // 19: ray.rpc.KillActorViaGcsReply
+	(*ActorTableData)(nil),                 // 20: ray.rpc.ActorTableData
+	(*GetAllActorInfoRequest_Filters)(nil), // 21: ray.rpc.GetAllActorInfoRequest.Filters
 }
 var file_ray_rpc_gcs_proto_depIdxs = []int32{
 	3,  // 0: ray.rpc.CheckAliveReply.status:type_name -> ray.rpc.GcsStatus
@@ -1171,24 +1411,31 @@ var file_ray_rpc_gcs_proto_depIdxs = []int32{
 	3,  // 7: ray.rpc.GetAllJobInfoReply.status:type_name -> ray.rpc.GcsStatus
 	12, // 8: ray.rpc.GetAllJobInfoReply.job_info_list:type_name -> ray.rpc.JobTableData
 	13, // 9: ray.rpc.JobTableData.config:type_name -> ray.rpc.JobConfig
-	17, // 10: ray.rpc.GetAllActorInfoRequest.filters:type_name -> ray.rpc.GetAllActorInfoRequest.Filters
+	21, // 10: ray.rpc.GetAllActorInfoRequest.filters:type_name -> ray.rpc.GetAllActorInfoRequest.Filters
 	3,  // 11: ray.rpc.GetAllActorInfoReply.status:type_name -> ray.rpc.GcsStatus
-	16, // 12: ray.rpc.GetAllActorInfoReply.actor_table_data:type_name -> ray.rpc.ActorTableData
-	2,  // 13: ray.rpc.ActorTableData.state:type_name -> ray.rpc.ActorTableData.ActorState
-	2,  // 14: ray.rpc.GetAllActorInfoRequest.Filters.state:type_name -> ray.rpc.ActorTableData.ActorState
-	4,  // 15: ray.rpc.NodeInfoGcsService.CheckAlive:input_type -> ray.rpc.CheckAliveRequest
-	6,  // 16: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:input_type -> ray.rpc.GetAllNodeInfoRequest
-	10, // 17: ray.rpc.JobInfoGcsService.GetAllJobInfo:input_type -> ray.rpc.GetAllJobInfoRequest
-	14, // 18: ray.rpc.ActorInfoGcsService.GetAllActorInfo:input_type -> ray.rpc.GetAllActorInfoRequest
-	5,  // 19: ray.rpc.NodeInfoGcsService.CheckAlive:output_type -> ray.rpc.CheckAliveReply
-	7,  // 20: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:output_type -> ray.rpc.GetAllNodeInfoReply
-	11, // 21: ray.rpc.JobInfoGcsService.GetAllJobInfo:output_type -> ray.rpc.GetAllJobInfoReply
-	15, // 22: ray.rpc.ActorInfoGcsService.GetAllActorInfo:output_type -> ray.rpc.GetAllActorInfoReply
-	19, // [19:23] is the sub-list for method output_type
-	15, // [15:19] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	20, // 12: ray.rpc.GetAllActorInfoReply.actor_table_data:type_name -> ray.rpc.ActorTableData
+	3,  // 13: ray.rpc.GetNamedActorInfoReply.status:type_name -> ray.rpc.GcsStatus
+	20, // 14: ray.rpc.GetNamedActorInfoReply.actor_table_data:type_name -> ray.rpc.ActorTableData
+	3,  // 15: ray.rpc.KillActorViaGcsReply.status:type_name -> ray.rpc.GcsStatus
+	2,  // 16: ray.rpc.ActorTableData.state:type_name -> ray.rpc.ActorTableData.ActorState
+	2,  // 17: ray.rpc.GetAllActorInfoRequest.Filters.state:type_name -> ray.rpc.ActorTableData.ActorState
+	4,  // 18: ray.rpc.NodeInfoGcsService.CheckAlive:input_type -> ray.rpc.CheckAliveRequest
+	6,  // 19: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:input_type -> ray.rpc.GetAllNodeInfoRequest
+	10, // 20: ray.rpc.JobInfoGcsService.GetAllJobInfo:input_type -> ray.rpc.GetAllJobInfoRequest
+	14, // 21: ray.rpc.ActorInfoGcsService.GetAllActorInfo:input_type -> ray.rpc.GetAllActorInfoRequest
+	16, // 22: ray.rpc.ActorInfoGcsService.GetNamedActorInfo:input_type -> ray.rpc.GetNamedActorInfoRequest
+	18, // 23: ray.rpc.ActorInfoGcsService.KillActorViaGcs:input_type -> ray.rpc.KillActorViaGcsRequest
+	5,  // 24: ray.rpc.NodeInfoGcsService.CheckAlive:output_type -> ray.rpc.CheckAliveReply
+	7,  // 25: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:output_type -> ray.rpc.GetAllNodeInfoReply
+	11, // 26: ray.rpc.JobInfoGcsService.GetAllJobInfo:output_type -> ray.rpc.GetAllJobInfoReply
+	15, // 27: ray.rpc.ActorInfoGcsService.GetAllActorInfo:output_type -> ray.rpc.GetAllActorInfoReply
+	17, // 28: ray.rpc.ActorInfoGcsService.GetNamedActorInfo:output_type -> ray.rpc.GetNamedActorInfoReply
+	19, // 29: ray.rpc.ActorInfoGcsService.KillActorViaGcs:output_type -> ray.rpc.KillActorViaGcsReply
+	24, // [24:30] is the sub-list for method output_type
+	18, // [18:24] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_ray_rpc_gcs_proto_init() }
@@ -1200,14 +1447,14 @@ func file_ray_rpc_gcs_proto_init() {
 	file_ray_rpc_gcs_proto_msgTypes[3].OneofWrappers = []any{}
 	file_ray_rpc_gcs_proto_msgTypes[7].OneofWrappers = []any{}
 	file_ray_rpc_gcs_proto_msgTypes[11].OneofWrappers = []any{}
-	file_ray_rpc_gcs_proto_msgTypes[14].OneofWrappers = []any{}
+	file_ray_rpc_gcs_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ray_rpc_gcs_proto_rawDesc), len(file_ray_rpc_gcs_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   15,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

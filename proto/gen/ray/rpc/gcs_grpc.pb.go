@@ -275,7 +275,9 @@ var JobInfoGcsService_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	ActorInfoGcsService_GetAllActorInfo_FullMethodName = "/ray.rpc.ActorInfoGcsService/GetAllActorInfo"
+	ActorInfoGcsService_GetAllActorInfo_FullMethodName   = "/ray.rpc.ActorInfoGcsService/GetAllActorInfo"
+	ActorInfoGcsService_GetNamedActorInfo_FullMethodName = "/ray.rpc.ActorInfoGcsService/GetNamedActorInfo"
+	ActorInfoGcsService_KillActorViaGcs_FullMethodName   = "/ray.rpc.ActorInfoGcsService/KillActorViaGcs"
 )
 
 // ActorInfoGcsServiceClient is the client API for ActorInfoGcsService service.
@@ -284,6 +286,10 @@ const (
 type ActorInfoGcsServiceClient interface {
 	// Lists actors.
 	GetAllActorInfo(ctx context.Context, in *GetAllActorInfoRequest, opts ...grpc.CallOption) (*GetAllActorInfoReply, error)
+	// Finds a living actor by its name.
+	GetNamedActorInfo(ctx context.Context, in *GetNamedActorInfoRequest, opts ...grpc.CallOption) (*GetNamedActorInfoReply, error)
+	// Ends an actor.
+	KillActorViaGcs(ctx context.Context, in *KillActorViaGcsRequest, opts ...grpc.CallOption) (*KillActorViaGcsReply, error)
 }
 
 type actorInfoGcsServiceClient struct {
@@ -304,12 +310,36 @@ func (c *actorInfoGcsServiceClient) GetAllActorInfo(ctx context.Context, in *Get
 	return out, nil
 }
 
+func (c *actorInfoGcsServiceClient) GetNamedActorInfo(ctx context.Context, in *GetNamedActorInfoRequest, opts ...grpc.CallOption) (*GetNamedActorInfoReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetNamedActorInfoReply)
+	err := c.cc.Invoke(ctx, ActorInfoGcsService_GetNamedActorInfo_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *actorInfoGcsServiceClient) KillActorViaGcs(ctx context.Context, in *KillActorViaGcsRequest, opts ...grpc.CallOption) (*KillActorViaGcsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(KillActorViaGcsReply)
+	err := c.cc.Invoke(ctx, ActorInfoGcsService_KillActorViaGcs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ActorInfoGcsServiceServer is the server API for ActorInfoGcsService service.
 // All implementations must embed UnimplementedActorInfoGcsServiceServer
 // for forward compatibility.
 type ActorInfoGcsServiceServer interface {
 	// Lists actors.
 	GetAllActorInfo(context.Context, *GetAllActorInfoRequest) (*GetAllActorInfoReply, error)
+	// Finds a living actor by its name.
+	GetNamedActorInfo(context.Context, *GetNamedActorInfoRequest) (*GetNamedActorInfoReply, error)
+	// Ends an actor.
+	KillActorViaGcs(context.Context, *KillActorViaGcsRequest) (*KillActorViaGcsReply, error)
 	mustEmbedUnimplementedActorInfoGcsServiceServer()
 }
 
@@ -322,6 +352,12 @@ type UnimplementedActorInfoGcsServiceServer struct{}
 
 func (UnimplementedActorInfoGcsServiceServer) GetAllActorInfo(context.Context, *GetAllActorInfoRequest) (*GetAllActorInfoReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetAllActorInfo not implemented")
+}
+func (UnimplementedActorInfoGcsServiceServer) GetNamedActorInfo(context.Context, *GetNamedActorInfoRequest) (*GetNamedActorInfoReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetNamedActorInfo not implemented")
+}
+func (UnimplementedActorInfoGcsServiceServer) KillActorViaGcs(context.Context, *KillActorViaGcsRequest) (*KillActorViaGcsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method KillActorViaGcs not implemented")
 }
 func (UnimplementedActorInfoGcsServiceServer) mustEmbedUnimplementedActorInfoGcsServiceServer() {}
 func (UnimplementedActorInfoGcsServiceServer) testEmbeddedByValue()                             {}
@@ -362,6 +398,42 @@ func _ActorInfoGcsService_GetAllActorInfo_Handler(srv interface{}, ctx context.C
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ActorInfoGcsService_GetNamedActorInfo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetNamedActorInfoRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ActorInfoGcsServiceServer).GetNamedActorInfo(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ActorInfoGcsService_GetNamedActorInfo_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ActorInfoGcsServiceServer).GetNamedActorInfo(ctx, req.(*GetNamedActorInfoRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ActorInfoGcsService_KillActorViaGcs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(KillActorViaGcsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ActorInfoGcsServiceServer).KillActorViaGcs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ActorInfoGcsService_KillActorViaGcs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ActorInfoGcsServiceServer).KillActorViaGcs(ctx, req.(*KillActorViaGcsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ActorInfoGcsService_ServiceDesc is the grpc.ServiceDesc for ActorInfoGcsService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -372,6 +444,14 @@ var ActorInfoGcsService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetAllActorInfo",
 			Handler:    _ActorInfoGcsService_GetAllActorInfo_Handler,
+		},
+		{
+			MethodName: "GetNamedActorInfo",
+			Handler:    _ActorInfoGcsService_GetNamedActorInfo_Handler,
+		},
+		{
+			MethodName: "KillActorViaGcs",
+			Handler:    _ActorInfoGcsService_KillActorViaGcs_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1,0 +1,262 @@
+package headclient
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	strict "sigs.k8s.io/json"
+)
+
+// Limits on what the job API may send, in bytes.
+const (
+	// maxAnswer is for all but logs. Ray's message of a job alone may have 20,000 characters.
+	maxAnswer = 1 << 20
+	// maxLog is how much of a log is read to find its end.
+	maxLog = 64 << 20
+)
+
+// Jobs is one conversation with the job API of one head: the HTTP of its dashboard, over
+// one TCP connection. When that breaks every further call fails with Unavailable and the
+// caller dials anew; so two calls that both succeeded were answered by the same process.
+// Nothing is ever repeated by itself. It may be used by many goroutines, which take turns.
+type Jobs struct {
+	address   string
+	options   Options
+	transport *http.Transport
+	line      *line
+}
+
+// DialJobs prepares to speak to the dashboard at host:port. It sends nothing: the first
+// call connects.
+func DialJobs(address string, options Options) (*Jobs, error) {
+	if err := checkAddress(address); err != nil {
+		return nil, fail(Invalid, "prepare to ask the head for jobs", err)
+	}
+	if options.Timeout <= 0 {
+		options.Timeout = DefaultTimeout
+	}
+	line := &line{}
+	// Proxy stays nil: the environment has no say in where a token goes.
+	return &Jobs{address: address, options: options, line: line, transport: &http.Transport{
+		DialContext: line.dial, MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1,
+		DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
+		ReadBufferSize: buffer, WriteBufferSize: buffer,
+	}}, nil
+}
+
+// Close gives the connection up; calls under way fail, and so do further ones.
+func (j *Jobs) Close() error {
+	err := j.line.close()
+	j.transport.CloseIdleConnections()
+	if err != nil {
+		return fmt.Errorf("close the connection to the jobs of the head at %s: %w", j.address, err)
+	}
+	return nil
+}
+
+// line is the one connection of a conversation: it is dialled once.
+type line struct {
+	mu           sync.Mutex
+	used, closed bool
+	connection   net.Conn
+}
+
+var errUsedUp = errors.New("the connection of this conversation is gone")
+
+func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	l.mu.Lock()
+	used := l.used || l.closed
+	l.used = true
+	l.mu.Unlock()
+	if used {
+		return nil, errUsedUp
+	}
+	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		_ = connection.Close() // it was not wanted any more before it came
+		return nil, errUsedUp
+	}
+	l.connection = connection
+	return connection, nil
+}
+
+func (l *line) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.connection == nil {
+		return nil
+	}
+	if err := l.connection.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// question is one request.
+type question struct {
+	act, method, path string
+	query             url.Values
+	body              []byte
+	// into takes the body of an answer up to limit bytes; nil is the answer's own, and
+	// the usual limit.
+	into  io.Writer
+	limit int64
+}
+
+// answer is what came back, and the token that was sent, which is in nothing that we show.
+type answer struct {
+	body  []byte
+	token string
+	// cut tells that there was more than the limit.
+	cut bool
+}
+
+// ask sends one request, once, within the timeout, and sorts what can go wrong.
+func (j *Jobs) ask(ctx context.Context, q question) (answer, error) {
+	limited, stop := context.WithTimeout(ctx, j.options.Timeout)
+	defer stop()
+	token, err := j.options.token(limited)
+	if err != nil {
+		return answer{}, j.fail(Unauthenticated, q.act, err)
+	}
+	response, err := j.transport.RoundTrip(j.request(limited, q, token)) // which follows no redirect
+	if err != nil {
+		return answer{}, j.sort(ctx, q.act, token, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	reply := answer{token: token}
+	own := &bytes.Buffer{}
+	if q.into == nil || response.StatusCode != http.StatusOK {
+		q.into, q.limit = own, maxAnswer
+	}
+	n, err := io.Copy(q.into, io.LimitReader(response.Body, q.limit))
+	if err != nil {
+		return answer{}, j.sort(ctx, q.act, token, err)
+	}
+	reply.body = own.Bytes()
+	if n == q.limit { // is that all?
+		more, err := io.ReadFull(response.Body, make([]byte, 1))
+		if reply.cut = more > 0; !reply.cut && !errors.Is(err, io.EOF) {
+			return answer{}, j.sort(ctx, q.act, token, err)
+		}
+	}
+	coding := response.Header.Get("Content-Encoding")
+	switch {
+	case coding != "" && coding != "identity":
+		return answer{}, j.fail(Protocol, q.act, fmt.Errorf("the answer is coded as %q", text([]byte(coding))))
+	case reply.cut && q.into == own:
+		return answer{}, j.fail(Protocol, q.act, fmt.Errorf("the answer has more than %d bytes", q.limit))
+	case response.StatusCode != http.StatusOK:
+		kind, words := judge(response.StatusCode, reply.body)
+		return answer{}, j.fail(kind, q.act, fmt.Errorf("status %d: %s", response.StatusCode, hide(words, token)))
+	}
+	return reply, nil
+}
+
+// request is a question on the wire. Ray takes what looks like a browser's for an attack.
+func (j *Jobs) request(ctx context.Context, q question, token string) *http.Request {
+	request := (&http.Request{
+		Method: q.method,
+		URL:    &url.URL{Scheme: "http", Host: j.address, Path: q.path, RawQuery: q.query.Encode()},
+		Header: http.Header{"User-Agent": {"heliostat"}, "Accept-Encoding": {"identity"}},
+	}).WithContext(ctx)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	if q.body != nil {
+		request.Header.Set("Content-Type", "application/json")
+		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(q.body)), int64(len(q.body))
+	}
+	return request
+}
+
+// sort tells the failures of a connection from those of who is at its other end.
+func (j *Jobs) sort(ctx context.Context, act, token string, err error) error {
+	var timeout net.Error
+	var network *net.OpError
+	kind, cause := Protocol, errors.New(hide(text([]byte(err.Error())), token))
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():
+		kind = Timeout
+	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, errUsedUp), errors.Is(err, context.Canceled), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		kind = Unavailable
+	}
+	if ctx.Err() != nil { // the caller's own end
+		cause = context.Cause(ctx)
+	}
+	return j.fail(kind, act, cause)
+}
+
+func (j *Jobs) fail(kind Kind, act string, err error) *Error {
+	return fail(kind, act+" at "+j.address, err)
+}
+
+// judge sorts an answer that is not OK, as Ray 2.52 to 2.60 were seen to give them. The
+// dashboard passes most on to an agent, and what that says comes as a traceback within a 500.
+func judge(status int, body []byte) (Kind, string) {
+	said, words := string(body), lastWords(body)
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return Unauthenticated, words
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		return Refused, words
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return Unavailable, words
+	case http.StatusNotFound:
+		if strings.HasPrefix(said, "Job ") && strings.HasSuffix(said, " does not exist") {
+			return NotFound, words
+		}
+		return Protocol, words // by someone who has never heard of jobs
+	case http.StatusInternalServerError:
+		for _, known := range []struct {
+			words string
+			kind  Kind
+		}{
+			{"Please use a different submission_id", Exists},
+			{"No available agent to submit job", Unavailable},
+			{"Request failed with status code 404: Job ", NotFound},
+			{"Request failed with status code 400", Refused},
+			{"non-terminal state", Refused},
+		} {
+			if strings.Contains(said, known.words) {
+				return known.kind, words
+			}
+		}
+	}
+	return Protocol, words
+}
+
+// lastWords is the last line of a text with words in it: where a traceback says why.
+func lastWords(body []byte) string {
+	lines := bytes.Split(bytes.TrimRight(body, ". \r\n"), []byte("\n"))
+	return text(lines[len(lines)-1])
+}
+
+// decode reads an object of JSON: unknown fields pass, those that come twice do not.
+func decode(body []byte, into any) error {
+	twice, err := strict.UnmarshalStrict(body, into, strict.DisallowDuplicateFields)
+	if err == nil && len(twice) > 0 {
+		err = twice[0]
+	}
+	if err != nil {
+		return fmt.Errorf("read the answer: %s", text([]byte(err.Error())))
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package headclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"time"
+	"unicode/utf8"
+)
+
+// jobID is what an ID of a submission may be: nothing that means something in a path.
+var jobID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$`)
+
+// Session asks which session of which Ray answers.
+func (j *Jobs) Session(ctx context.Context) (Session, error) {
+	const act = "ask for the session of the head"
+	answer, err := j.ask(ctx, question{act: act, method: http.MethodGet, path: "/api/version"})
+	if err != nil {
+		return Session{}, err
+	}
+	session, err := readSession(answer.body)
+	if err != nil {
+		return Session{}, j.fail(Protocol, act, err)
+	}
+	return session, nil
+}
+
+// Submit asks for a job to be run, once. Exists tells that the ID is used, maybe by the
+// same submission before: the caller compares. After Refused or Invalid nothing runs by it;
+// after any other failure it may run, now or later.
+func (j *Jobs) Submit(ctx context.Context, s Submission) error {
+	act := "submit job " + text([]byte(s.ID))
+	body, err := s.marshal()
+	if err != nil {
+		return j.fail(Invalid, act, err)
+	}
+	answer, err := j.ask(ctx, question{act: act, method: http.MethodPost, path: "/api/jobs/", body: body})
+	if err != nil {
+		return err
+	}
+	var accepted struct {
+		ID string `json:"submission_id"`
+	}
+	if err := decode(answer.body, &accepted); err != nil {
+		return j.fail(Protocol, act, err)
+	}
+	if accepted.ID != s.ID {
+		return j.fail(Protocol, act, fmt.Errorf("it took a job of another ID, %q", text([]byte(accepted.ID))))
+	}
+	return nil
+}
+
+// Job asks for what the head knows of a submission. NotFound tells that it knows none.
+func (j *Jobs) Job(ctx context.Context, id string) (Job, error) {
+	job, _, err := j.job(ctx, id)
+	return job, err
+}
+
+// Stop asks a job's process to end: Ray sends SIGTERM, and SIGKILL 3 s later. True tells
+// that there is one to be told, and not that it has ended; false that the job is over. A
+// job that is PENDING is not stopped by it: see Client.KillSubmission.
+func (j *Jobs) Stop(ctx context.Context, id string) (bool, error) {
+	var reply struct {
+		Stopped *bool `json:"stopped"`
+	}
+	err := j.command(ctx, "stop", question{method: http.MethodPost, path: "/stop"}, id, &reply)
+	if err == nil && reply.Stopped == nil {
+		err = j.fail(Protocol, "stop job "+id, errors.New("the answer does not tell"))
+	}
+	return err == nil && *reply.Stopped, err
+}
+
+// Delete makes a head forget a job that is over; another one is Refused.
+func (j *Jobs) Delete(ctx context.Context, id string) error {
+	var reply struct {
+		Deleted bool `json:"deleted"`
+	}
+	err := j.command(ctx, "delete", question{method: http.MethodDelete}, id, &reply)
+	if err == nil && !reply.Deleted {
+		err = j.fail(Refused, "delete job "+id, errors.New("the answer says that it was not"))
+	}
+	return err
+}
+
+// command is a question about a job whose answer is read into a struct.
+func (j *Jobs) command(ctx context.Context, verb string, q question, id string, into any) error {
+	q.act = verb + " job " + text([]byte(id))
+	if !jobID.MatchString(id) {
+		return j.fail(Invalid, q.act, errJobID)
+	}
+	q.path = "/api/jobs/" + id + q.path
+	answer, err := j.ask(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := decode(answer.body, into); err != nil {
+		return j.fail(Protocol, q.act, err)
+	}
+	return nil
+}
+
+var errJobID = errors.New("the ID of a job has up to 253 letters, digits, '.', '_' and '-', and begins with a letter or a digit")
+
+// job is a job, and the node that its driver ran on; zero before.
+func (j *Jobs) job(ctx context.Context, id string) (Job, NodeID, error) {
+	act := "ask for job " + text([]byte(id))
+	if !jobID.MatchString(id) {
+		return Job{}, NodeID{}, j.fail(Invalid, act, errJobID)
+	}
+	answer, err := j.ask(ctx, question{act: act, method: http.MethodGet, path: "/api/jobs/" + id})
+	if err != nil {
+		return Job{}, NodeID{}, err
+	}
+	job, node, err := readJob(answer.body, id, answer.token)
+	if err != nil {
+		return Job{}, NodeID{}, j.fail(Protocol, act, err)
+	}
+	return job, node, nil
+}
+
+// marshal is a submission as Ray takes it. Ray refuses fields that it does not know, so
+// those that are empty are left out.
+func (s Submission) marshal() ([]byte, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	return json.Marshal(struct {
+		ID            string             `json:"submission_id"`
+		Entrypoint    string             `json:"entrypoint"`
+		RuntimeEnv    json.RawMessage    `json:"runtime_env,omitempty"`
+		Metadata      map[string]string  `json:"metadata,omitempty"`
+		CPUs          float64            `json:"entrypoint_num_cpus,omitempty"`
+		GPUs          float64            `json:"entrypoint_num_gpus,omitempty"`
+		Memory        int64              `json:"entrypoint_memory,omitempty"`
+		Resources     map[string]float64 `json:"entrypoint_resources,omitempty"`
+		LabelSelector map[string]string  `json:"entrypoint_label_selector,omitempty"`
+	}(s))
+}
+
+// check finds what would reach Ray as something else than it is.
+func (s Submission) check() error {
+	if !jobID.MatchString(s.ID) {
+		return errJobID
+	}
+	for _, texts := range []map[string]string{{"": s.Entrypoint, "env": string(s.RuntimeEnv)}, s.Metadata, s.LabelSelector} {
+		for key, value := range texts {
+			if !utf8.ValidString(key) || !utf8.ValidString(value) {
+				return errors.New("a text of it is not valid UTF-8")
+			}
+		}
+	}
+	if s.Entrypoint == "" {
+		return errors.New("it has no entrypoint")
+	}
+	if s.RuntimeEnv != nil {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal(s.RuntimeEnv, &object); err != nil || object == nil {
+			return errors.New("its runtime environment is no JSON object")
+		}
+	}
+	for name, amount := range map[string]float64{"CPU": s.CPUs, "GPU": s.GPUs, "memory": float64(s.Memory)} {
+		if err := checkResource(name, amount); err != nil {
+			return err
+		}
+	}
+	_, err := readResources(s.Resources)
+	return err
+}
+
+func readSession(body []byte) (Session, error) {
+	var said struct {
+		Name    string `json:"session_name"`
+		Version string `json:"ray_version"`
+	}
+	if err := decode(body, &said); err != nil {
+		return Session{}, err
+	}
+	for what, value := range map[string]string{"session": said.Name, "version": said.Version} {
+		if value == "" || value != clean(value) || len(value) > maxName {
+			return Session{}, fmt.Errorf("its %s %q is none", what, text([]byte(value)))
+		}
+	}
+	return Session{Name: said.Name, Version: said.Version}, nil
+}
+
+// readJob reads what a head says of a job. What Ray says in words of its own stays so.
+func readJob(body []byte, id, token string) (Job, NodeID, error) {
+	var said struct {
+		ID         string            `json:"submission_id"`
+		Status     string            `json:"status"`
+		Entrypoint string            `json:"entrypoint"`
+		Message    string            `json:"message"`
+		ErrorType  string            `json:"error_type"`
+		Start      int64             `json:"start_time"`
+		End        int64             `json:"end_time"`
+		Metadata   map[string]string `json:"metadata"`
+		ExitCode   *int32            `json:"driver_exit_code"`
+		Node       string            `json:"driver_node_id"`
+	}
+	if err := decode(body, &said); err != nil {
+		return Job{}, NodeID{}, err
+	}
+	switch {
+	case said.ID != id:
+		return Job{}, NodeID{}, fmt.Errorf("it tells of another job, %q", text([]byte(said.ID)))
+	case said.Status == "" || len(said.Status) > maxName || said.Status != clean(said.Status):
+		return Job{}, NodeID{}, fmt.Errorf("its status %q is none", text([]byte(said.Status)))
+	}
+	job := Job{
+		ID: id, Status: JobStatus(said.Status), Entrypoint: said.Entrypoint, Metadata: said.Metadata,
+		Message: ending(said.Message, token), ErrorType: text([]byte(said.ErrorType)), ExitCode: said.ExitCode,
+	}
+	var err error
+	if job.Start, err = moment(said.Start); err != nil {
+		return Job{}, NodeID{}, fmt.Errorf("when it began: %w", err)
+	}
+	if job.End, err = moment(said.End); err != nil {
+		return Job{}, NodeID{}, fmt.Errorf("when it ended: %w", err)
+	}
+	var node NodeID
+	if said.Node != "" {
+		if node, err = ParseNodeID(said.Node); err != nil {
+			return Job{}, NodeID{}, err
+		}
+	}
+	return job, node, nil
+}
+
+// moment reads a time in milliseconds since the epoch; zero is none.
+func moment(n int64) (time.Time, error) {
+	if n < 0 || n > math.MaxInt64/2 {
+		return time.Time{}, fmt.Errorf("%d is no time", n)
+	}
+	return instant(uint64(n))
+}
