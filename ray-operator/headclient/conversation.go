@@ -140,33 +140,39 @@ func (j *Jobs) ask(ctx context.Context, q question) (answer, error) {
 		return answer{}, j.sort(ctx, q.act, token, err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	reply := answer{token: token}
-	own := &bytes.Buffer{}
-	if q.into == nil || response.StatusCode != http.StatusOK {
-		q.into, q.limit = own, maxAnswer
-	}
-	n, err := io.Copy(q.into, io.LimitReader(response.Body, q.limit))
+	reply, err := q.read(response)
 	if err != nil {
 		return answer{}, j.sort(ctx, q.act, token, err)
 	}
-	reply.body = own.Bytes()
-	if n == q.limit { // is that all?
-		more, err := io.ReadFull(response.Body, make([]byte, 1))
-		if reply.cut = more > 0; !reply.cut && !errors.Is(err, io.EOF) {
-			return answer{}, j.sort(ctx, q.act, token, err)
-		}
-	}
+	reply.token = token
 	coding := response.Header.Get("Content-Encoding")
 	switch {
 	case coding != "" && coding != "identity":
 		return answer{}, j.fail(Protocol, q.act, fmt.Errorf("the answer is coded as %q", text([]byte(coding))))
-	case reply.cut && q.into == own:
-		return answer{}, j.fail(Protocol, q.act, fmt.Errorf("the answer has more than %d bytes", q.limit))
+	case reply.cut && q.into == nil:
+		return answer{}, j.fail(Protocol, q.act, fmt.Errorf("the answer has more than %d bytes", maxAnswer))
 	case response.StatusCode != http.StatusOK:
 		kind, words := judge(response.StatusCode, reply.body)
 		return answer{}, j.fail(kind, q.act, fmt.Errorf("status %d: %s", response.StatusCode, hide(words, token)))
 	}
 	return reply, nil
+}
+
+// read reads the body of an answer up to the limit, and looks whether that was all.
+func (q question) read(response *http.Response) (answer, error) {
+	own := &bytes.Buffer{}
+	if q.into == nil || response.StatusCode != http.StatusOK {
+		q.into, q.limit = own, maxAnswer
+	}
+	n, err := io.Copy(q.into, io.LimitReader(response.Body, q.limit))
+	if err != nil || n < q.limit {
+		return answer{body: own.Bytes()}, err
+	}
+	more, err := io.ReadFull(response.Body, make([]byte, 1))
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return answer{body: own.Bytes(), cut: more > 0}, err
 }
 
 // request is a question on the wire. Ray takes what looks like a browser's for an attack.
