@@ -9,10 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
-	"syscall"
 
 	strict "sigs.k8s.io/json"
 )
@@ -137,23 +135,23 @@ func (j *Jobs) ask(ctx context.Context, q question) (answer, error) {
 	}
 	response, err := j.transport.RoundTrip(j.request(limited, q, token)) // which follows no redirect
 	if err != nil {
-		return answer{}, j.sort(ctx, q.act, token, err)
+		return answer{}, j.sort(ctx, q.act, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	reply, err := q.read(response)
 	if err != nil {
-		return answer{}, j.sort(ctx, q.act, token, err)
+		return answer{}, j.sort(ctx, q.act, err)
 	}
 	reply.token = token
 	coding := response.Header.Get("Content-Encoding")
 	switch {
 	case coding != "" && coding != "identity":
-		return answer{}, j.fail(Protocol, q.act, fmt.Errorf("the answer is coded as %q", text([]byte(coding))))
+		return answer{}, j.fail(Protocol, q.act, errors.New("the answer is compressed, which nobody asked for"))
 	case reply.cut && q.into == nil:
 		return answer{}, j.fail(Protocol, q.act, fmt.Errorf("the answer has more than %d bytes", maxAnswer))
 	case response.StatusCode != http.StatusOK:
-		kind, words := judge(response.StatusCode, reply.body)
-		return answer{}, j.fail(kind, q.act, fmt.Errorf("status %d: %s", response.StatusCode, hide(words, token)))
+		kind, words := judge(response.StatusCode, hide(string(reply.body), token))
+		return answer{}, j.fail(kind, q.act, fmt.Errorf("status %d: %s", response.StatusCode, words))
 	}
 	return reply, nil
 }
@@ -192,22 +190,27 @@ func (j *Jobs) request(ctx context.Context, q question, token string) *http.Requ
 	return request
 }
 
-// sort tells the failures of a connection from those of who is at its other end.
-func (j *Jobs) sort(ctx context.Context, act, token string, err error) error {
-	var timeout net.Error
+// sort tells the failures of a connection from those of who is at its other end, whose
+// words are not repeated: it was told the token.
+func (j *Jobs) sort(ctx context.Context, act string, err error) error {
+	var timed net.Error
 	var network *net.OpError
-	kind, cause := Protocol, errors.New(hide(text([]byte(err.Error())), token))
 	switch {
-	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():
-		kind = Timeout
-	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
-		errors.Is(err, errUsedUp), errors.Is(err, context.Canceled), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		kind = Unavailable
+	case ctx.Err() != nil: // the caller's own end
+		kind := Unavailable
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			kind = Timeout
+		}
+		return j.fail(kind, act, context.Cause(ctx))
+	case errors.As(err, &timed) && timed.Timeout():
+		return j.fail(Timeout, act, fmt.Errorf("no whole answer came within %s", j.options.Timeout))
+	case errors.As(err, &network), errors.Is(err, errUsedUp):
+		return j.fail(Unavailable, act, err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return j.fail(Unavailable, act, errors.New("the connection broke"))
+	default:
+		return j.fail(Protocol, act, errors.New("what came is not HTTP, or has headers without end"))
 	}
-	if ctx.Err() != nil { // the caller's own end
-		cause = context.Cause(ctx)
-	}
-	return j.fail(kind, act, cause)
 }
 
 func (j *Jobs) fail(kind Kind, act string, err error) *Error {
@@ -216,8 +219,8 @@ func (j *Jobs) fail(kind Kind, act string, err error) *Error {
 
 // judge sorts an answer that is not OK, as Ray 2.52 to 2.60 were seen to give them. The
 // dashboard passes most on to an agent, and what that says comes as a traceback within a 500.
-func judge(status int, body []byte) (Kind, string) {
-	said, words := string(body), lastWords(body)
+func judge(status int, said string) (Kind, string) {
+	words := lastWords(said)
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return Unauthenticated, words
@@ -250,19 +253,16 @@ func judge(status int, body []byte) (Kind, string) {
 }
 
 // lastWords is the last line of a text with words in it: where a traceback says why.
-func lastWords(body []byte) string {
-	lines := bytes.Split(bytes.TrimRight(body, ". \r\n"), []byte("\n"))
-	return text(lines[len(lines)-1])
+func lastWords(said string) string {
+	said = strings.TrimRight(said, ". \r\n")
+	return text([]byte(said[strings.LastIndexByte(said, '\n')+1:]))
 }
 
 // decode reads an object of JSON: unknown fields pass, those that come twice do not.
 func decode(body []byte, into any) error {
 	twice, err := strict.UnmarshalStrict(body, into, strict.DisallowDuplicateFields)
-	if err == nil && len(twice) > 0 {
-		err = twice[0]
-	}
-	if err != nil {
-		return fmt.Errorf("read the answer: %s", text([]byte(err.Error())))
+	if err != nil || len(twice) > 0 {
+		return errors.New("the answer is not the JSON that Ray gives") // what it is might hold the token
 	}
 	return nil
 }

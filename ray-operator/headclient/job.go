@@ -52,14 +52,15 @@ type Job struct {
 	// ID is the submission's.
 	ID     string
 	Status JobStatus
-	// Entrypoint and Metadata are as they were submitted.
+	// Entrypoint and Metadata are as they were submitted, and not fit to be shown.
 	Entrypoint string
 	Metadata   map[string]string
 	// Message is for people: at most 4 KiB, the end of what Ray said.
 	Message string
 	// ErrorType is Ray's word for why it failed, such as JOB_ENTRYPOINT_COMMAND_ERROR.
 	ErrorType string
-	// Start and End by the head's clock, zero before.
+	// Start and End by the head's clock, zero before. Ray's start is when it took the job,
+	// which may wait long before it runs.
 	Start, End time.Time
 	// ExitCode of the driver's process, nil where it did not end by itself.
 	ExitCode *int32

@@ -49,7 +49,7 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) error {
 		return j.fail(Protocol, act, err)
 	}
 	if accepted.ID != s.ID {
-		return j.fail(Protocol, act, fmt.Errorf("it took a job of another ID, %q", text([]byte(accepted.ID))))
+		return j.fail(Protocol, act, errors.New("it took a job of another ID"))
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func readSession(body []byte) (Session, error) {
 	}
 	for what, value := range map[string]string{"session": said.Name, "version": said.Version} {
 		if value == "" || value != clean(value) || len(value) > maxName {
-			return Session{}, fmt.Errorf("its %s %q is none", what, text([]byte(value)))
+			return Session{}, fmt.Errorf("its %s is none", what)
 		}
 	}
 	return Session{Name: said.Name, Version: said.Version}, nil
@@ -206,13 +206,13 @@ func readJob(body []byte, id, token string) (Job, NodeID, error) {
 	}
 	switch {
 	case said.ID != id:
-		return Job{}, NodeID{}, fmt.Errorf("it tells of another job, %q", text([]byte(said.ID)))
+		return Job{}, NodeID{}, errors.New("it tells of another job")
 	case said.Status == "" || len(said.Status) > maxName || said.Status != clean(said.Status):
-		return Job{}, NodeID{}, fmt.Errorf("its status %q is none", text([]byte(said.Status)))
+		return Job{}, NodeID{}, errors.New("its status is none")
 	}
 	job := Job{
 		ID: id, Status: JobStatus(said.Status), Entrypoint: said.Entrypoint, Metadata: said.Metadata,
-		Message: ending(said.Message, token), ErrorType: text([]byte(said.ErrorType)), ExitCode: said.ExitCode,
+		Message: ending(said.Message, token), ErrorType: text([]byte(hide(said.ErrorType, token))), ExitCode: said.ExitCode,
 	}
 	var err error
 	if job.Start, err = moment(said.Start); err != nil {
@@ -224,7 +224,7 @@ func readJob(body []byte, id, token string) (Job, NodeID, error) {
 	var node NodeID
 	if said.Node != "" {
 		if node, err = ParseNodeID(said.Node); err != nil {
-			return Job{}, NodeID{}, err
+			return Job{}, NodeID{}, errors.New("the node of its driver is none")
 		}
 	}
 	return job, node, nil
