@@ -55,7 +55,7 @@ func (h *Head) GetAllActorInfo(_ context.Context, request *rpc.GetAllActorInfoRe
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	filters := request.GetFilters()
-	listed := slices.DeleteFunc(slices.Clone(h.actors), func(actor *rpc.ActorTableData) bool {
+	listed := slices.DeleteFunc(append(h.supervised(), h.actors...), func(actor *rpc.ActorTableData) bool {
 		return filters != nil && filters.State != nil && actor.GetState() != filters.GetState()
 	})
 	if request.Limit != nil {

@@ -1,9 +1,10 @@
-// Package fakehead is the GCS of a Ray head without Ray: what headclient speaks to, in
-// process, for tests.
+// Package fakehead is a Ray head without Ray: its GCS and its job API, which are what
+// headclient speaks to, in process, for tests.
 //
-// In: what a test wants to be so (nodes, what runs, how the head behaves). Out: a gRPC
-// server on loopback that answers as Ray 2.60 was seen to, its traps among them: it dies
-// of a node id that has not 28 bytes and of a state version above its own.
+// In: what a test wants to be so (nodes, what runs, how the head behaves). Out: servers on
+// loopback that answer as Ray 2.60 was seen to, its traps among them: it dies of a node id
+// that has not 28 bytes and of a state version above its own, and what it was asked to run
+// it runs, also when nobody waits for the answer any more.
 //
 // It must never be kinder than Ray: what kills a real GCS kills this one, and Died says of
 // what. It must never be part of what users run.
@@ -45,6 +46,8 @@ const (
 	Passive
 	// Away refuses as if nothing listened.
 	Away
+	// Mute does what it is asked, and breaks the connection instead of answering.
+	Mute
 )
 
 // Head is a fake head. Its methods may be called at any time.
@@ -54,10 +57,11 @@ type Head struct {
 	rpc.UnimplementedJobInfoGcsServiceServer
 	rpc.UnimplementedActorInfoGcsServiceServer
 
-	clock    clock.Clock
-	listener net.Listener
-	server   *grpc.Server
-	ended    chan struct{}
+	clock   clock.Clock
+	address string
+	server  *grpc.Server
+	web     *web
+	ended   sync.WaitGroup
 
 	mu      sync.Mutex
 	token   string
@@ -72,24 +76,34 @@ type Head struct {
 	jobs    []*rpc.JobTableData
 	actors  []*rpc.ActorTableData
 	pending int64
+	job     jobs
 }
 
 // Start makes a head that listens on loopback, without a token and without nodes.
-func Start(clock clock.Clock) (*Head, error) {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+func Start(clock clock.Clock) (*Head, error) { return StartAt(clock, "127.0.0.1:0", "127.0.0.1:0") }
+
+// StartAt makes a head whose GCS and whose job API listen at addresses of the caller's
+// choice, without a token and without nodes.
+func StartAt(clock clock.Clock, gcs, jobAPI string) (*Head, error) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", gcs)
 	if err != nil {
-		return nil, fmt.Errorf("listen for a fake head: %w", err)
+		return nil, fmt.Errorf("listen for the GCS of a fake head: %w", err)
 	}
-	h := &Head{clock: clock, listener: listener, ended: make(chan struct{}), turned: make(chan struct{}), calls: map[string]int{}}
+	second, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", jobAPI)
+	if err != nil {
+		_ = listener.Close()
+		return nil, fmt.Errorf("listen for the job API of a fake head: %w", err)
+	}
+	h := &Head{clock: clock, address: listener.Addr().String(), turned: make(chan struct{}), calls: map[string]int{}}
+	h.job = jobs{known: map[string]*job{}, startDelay: StartDelay, session: h.begin()}
 	h.server = grpc.NewServer(grpc.UnaryInterceptor(h.meet))
 	autoscaler.RegisterAutoscalerStateServiceServer(h.server, h)
 	rpc.RegisterNodeInfoGcsServiceServer(h.server, h)
 	rpc.RegisterJobInfoGcsServiceServer(h.server, h)
 	rpc.RegisterActorInfoGcsServiceServer(h.server, h)
-	go func() {
-		defer close(h.ended)
-		_ = h.server.Serve(listener) // it ends by Close, or the test sees no answer
-	}()
+	h.web = newWeb(h, second)
+	h.ended.Go(func() { _ = h.server.Serve(listener) }) // it ends by Close, or the test sees no answer
+	h.ended.Go(func() { _ = h.web.server.Serve(second) })
 	return h, nil
 }
 
@@ -97,11 +111,19 @@ func Start(clock clock.Clock) (*Head, error) {
 func (h *Head) Close() {
 	h.Behave(Away)
 	h.server.Stop()
-	<-h.ended
+	h.mu.Lock()
+	h.web.closed = true
+	h.mu.Unlock()
+	_ = h.web.server.Close()
+	h.web.open.Wait()
+	h.ended.Wait()
 }
 
-// Address is its host:port.
-func (h *Head) Address() string { return h.listener.Addr().String() }
+// Address is the host:port of its GCS.
+func (h *Head) Address() string { return h.address }
+
+// JobsAddress is the host:port of its job API.
+func (h *Head) JobsAddress() string { return h.web.address }
 
 // SetToken makes the head ask for a token, or for none where it is empty.
 func (h *Head) SetToken(token string) {
@@ -126,10 +148,13 @@ func (h *Head) Delay(by time.Duration) {
 	h.delay = by
 }
 
-// Restart is a new GCS at the same address, with nothing in its memory.
+// Restart is a new head at the same addresses, with nothing in its memory. Its session has
+// another name, and connections to the job API of the former one break.
 func (h *Head) Restart() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.settleJobs()
+	h.job.known, h.job.live, h.job.session = map[string]*job{}, nil, h.begin()
 	h.version, h.died, h.nodes, h.jobs, h.actors, h.pending = 0, "", nil, nil, nil, 0
 }
 
@@ -168,6 +193,9 @@ func (h *Head) meet(ctx context.Context, request any, info *grpc.UnaryServerInfo
 		return nil, refuse(ctx, "GcsPassive", "this GCS does not lead")
 	}
 	reply, err := handle(ctx, request)
+	if mood == Mute {
+		return nil, status.Error(codes.Unavailable, "connection reset by peer")
+	}
 	if message, ok := reply.(proto.Message); ok && err == nil && mood == Garbled {
 		message.ProtoReflect().SetUnknown([]byte{0x0a, 0x7f, 0xff}) // it promises 127 bytes
 	}

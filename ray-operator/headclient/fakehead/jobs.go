@@ -1,0 +1,310 @@
+package fakehead
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// How long things take in Ray 2.60, where a test does not say otherwise.
+const (
+	// StartDelay is from a job's submission to its run.
+	StartDelay = time.Second
+	// stopDelay is from a SIGTERM to the end of a process that obeys.
+	stopDelay = 500 * time.Millisecond
+	// startTimeout is how long a job may wait for room.
+	startTimeout = 900 * time.Second
+)
+
+// Run is the start of a job's process: an effect that nothing undoes.
+type Run struct {
+	// ID is the submission's.
+	ID string
+	// Session is that of the head that ran it.
+	Session string
+	// Metadata, RuntimeEnv and Entrypoint are as they were submitted.
+	Metadata   map[string]string
+	RuntimeEnv json.RawMessage
+	Entrypoint string
+	// At is the head's time.
+	At time.Time
+}
+
+// jobs is what a head knows of its job API.
+type jobs struct {
+	session session
+	// known are all by their IDs, live those that are not over, in the order of submission.
+	known      map[string]*job
+	live       []*job
+	runs       []Run
+	program    func(Run) (Process, bool)
+	startDelay time.Duration
+	agentAfter time.Duration
+}
+
+// session is one life of a head.
+type session struct {
+	name  string
+	since time.Time
+}
+
+// begin is a new session. Ray's names are of the time and the process; so that no two are
+// the same here, they are of chance.
+func (h *Head) begin() session {
+	now := h.clock.Now()
+	return session{name: fmt.Sprintf("session_%s_%06d_%d", now.UTC().Format("2006-01-02_15-04-05"), rand.IntN(1e6), rand.Uint32()), since: now}
+}
+
+// submitted is a job as it was asked for, in Ray's words.
+type submitted struct {
+	Entrypoint    string             `json:"entrypoint"`
+	ID            string             `json:"submission_id"`
+	RuntimeEnv    json.RawMessage    `json:"runtime_env"`
+	Metadata      map[string]string  `json:"metadata"`
+	CPUs          float64            `json:"entrypoint_num_cpus"`
+	GPUs          float64            `json:"entrypoint_num_gpus"`
+	Memory        int64              `json:"entrypoint_memory"`
+	Resources     map[string]float64 `json:"entrypoint_resources"`
+	LabelSelector map[string]string  `json:"entrypoint_label_selector"`
+}
+
+// job is one that was taken. What becomes of it is worked out whenever it is looked at.
+type job struct {
+	submitted
+	at      time.Time
+	node    *headclient.NodeID
+	process Process
+	began   time.Time
+	stopped time.Time // when it was asked to stop, zero if it was not
+	ended   time.Time
+	status  headclient.JobStatus
+	message string
+	failure string
+	code    *int32
+}
+
+// Runs are all starts of jobs, also those of former sessions.
+func (h *Head) Runs() []Run {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settleJobs()
+	return slices.Clone(h.job.runs)
+}
+
+// Session is the name of the head's session.
+func (h *Head) Session() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.job.session.name
+}
+
+// SetStartDelay sets how long a job is PENDING that has room.
+func (h *Head) SetStartDelay(by time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.job.startDelay = by
+}
+
+// SetAgentAfter sets for how long after the begin of each session jobs cannot be
+// submitted, stopped and deleted, because Ray has found no agent yet.
+func (h *Head) SetAgentAfter(begin time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.job.agentAfter = begin
+}
+
+// SetProgram lets a test say what becomes of a run; where it gives false the entrypoint says.
+func (h *Head) SetProgram(program func(Run) (Process, bool)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.job.program = program
+}
+
+// settleJobs brings all jobs to the present. The caller holds the lock.
+func (h *Head) settleJobs() {
+	now := h.clock.Now()
+	h.job.live = slices.DeleteFunc(h.job.live, func(one *job) bool {
+		if one.status == headclient.JobPending {
+			h.start(one, now)
+		}
+		if one.status == headclient.JobRunning {
+			one.finish(now)
+		}
+		return one.status.Over()
+	})
+}
+
+// start runs a job that waits, once there is room for it.
+func (h *Head) start(one *job, now time.Time) {
+	due := one.at.Add(h.job.startDelay)
+	if now.Before(due) {
+		return
+	}
+	if why, failure := unfit(one.RuntimeEnv); failure != "" {
+		one.end(headclient.JobFailed, due, why, failure)
+		return
+	}
+	node, placed := h.place(one)
+	switch {
+	case !placed && now.Sub(one.at) >= startTimeout:
+		one.end(headclient.JobFailed, one.at.Add(startTimeout), "Job supervisor actor failed to start within 900.0 seconds.",
+			"JOB_SUPERVISOR_ACTOR_START_TIMEOUT")
+	case placed:
+		one.node, one.began, one.status, one.message = &node, due, headclient.JobRunning, "Job is currently running."
+		if one.waits() && len(h.nodes) > 0 { // the room may have come later than it was due
+			one.began = now
+		}
+		run := Run{
+			ID: one.ID, Session: h.job.session.name, Metadata: one.Metadata, RuntimeEnv: one.RuntimeEnv,
+			Entrypoint: one.Entrypoint, At: one.began,
+		}
+		h.job.runs = append(h.job.runs, run)
+		one.process = h.run(run)
+	}
+}
+
+// waits tells whether a job asks for room at all; else it runs on the head.
+func (j *job) waits() bool {
+	return j.CPUs > 0 || j.GPUs > 0 || j.Memory > 0 || len(j.Resources) > 0 || len(j.LabelSelector) > 0
+}
+
+// place finds the node of a job: the head's, or one that has all that it asks for.
+func (h *Head) place(one *job) (headclient.NodeID, bool) {
+	for _, node := range h.nodes {
+		if !node.dead && (one.waits() && node.fits(one) || !one.waits() && node.Head) {
+			return node.id, true
+		}
+	}
+	// A test that has made no nodes has a head all the same.
+	return headclient.NodeID{1}, !one.waits()
+}
+
+func (n *node) fits(one *job) bool {
+	for name, amount := range map[string]float64{"CPU": one.CPUs, "GPU": one.GPUs, "memory": float64(one.Memory)} {
+		if n.Total[name] < amount {
+			return false
+		}
+	}
+	for name, amount := range one.Resources {
+		if n.Total[name] < amount {
+			return false
+		}
+	}
+	for name, value := range one.LabelSelector {
+		if n.Labels[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// finish ends a run whose time has come, by itself or by a stop.
+func (j *job) finish(now time.Time) {
+	natural := j.began.Add(j.process.Takes)
+	if !j.stopped.IsZero() {
+		if stop := latest(j.stopped, j.began).Add(stopDelay); (j.process.Hangs || stop.Before(natural)) && !now.Before(stop) {
+			j.end(headclient.JobStopped, stop, "Job was intentionally stopped.", "")
+			return
+		}
+	}
+	if j.process.Hangs || now.Before(natural) {
+		return
+	}
+	j.code = &j.process.ExitCode
+	if j.process.ExitCode == 0 {
+		j.end(headclient.JobSucceeded, natural, "Job finished successfully.", "")
+		return
+	}
+	lines := j.log()
+	j.end(headclient.JobFailed, natural, fmt.Sprintf(
+		"Job entrypoint command failed with exit code %d, last available logs (truncated to 20,000 chars):\n%s\n",
+		j.process.ExitCode, strings.Join(lines[max(0, len(lines)-10):], "\n")), "JOB_ENTRYPOINT_COMMAND_ERROR")
+}
+
+func (j *job) end(status headclient.JobStatus, at time.Time, message, failure string) {
+	j.status, j.ended, j.message, j.failure = status, at, message, failure
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// log is the driver's output: Ray's own lines come first.
+func (j *job) log() []string {
+	return append([]string{
+		j.at.UTC().Format("2006-01-02 15:04:05,000") + "\tINFO job_manager.py:581 -- Runtime env is setting up.",
+		"Running entrypoint for job " + j.ID + ": " + j.Entrypoint,
+	}, j.process.Lines...)
+}
+
+// notFound is the code that replies of GCS have for what is not there.
+const notFound = 17
+
+// supervisor names the actor that runs a job.
+func supervisor(id string) string { return "_ray_internal_job_actor_" + id }
+
+// actor is the actor that runs a job.
+func (j *job) actor() *rpc.ActorTableData {
+	id := sha256.Sum256([]byte(j.ID + j.at.String()))
+	state := rpc.ActorTableData_ALIVE
+	if j.status == headclient.JobPending {
+		state = rpc.ActorTableData_PENDING_CREATION
+	}
+	return &rpc.ActorTableData{
+		ActorId: id[:16], State: state, IsDetached: true,
+		Name: []byte(supervisor(j.ID)), RayNamespace: []byte("SUPERVISOR_ACTOR_RAY_NAMESPACE"),
+	}
+}
+
+// supervised gives the actors of jobs that are not over. The caller holds the lock.
+func (h *Head) supervised() []*rpc.ActorTableData {
+	h.settleJobs()
+	var listed []*rpc.ActorTableData
+	for _, one := range h.job.live {
+		listed = append(listed, one.actor())
+	}
+	return listed
+}
+
+// GetNamedActorInfo finds the actor of a job.
+func (h *Head) GetNamedActorInfo(_ context.Context, request *rpc.GetNamedActorInfoRequest) (*rpc.GetNamedActorInfoReply, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, actor := range append(h.supervised(), h.actors...) {
+		if string(actor.GetName()) == request.GetName() && string(actor.GetRayNamespace()) == request.GetRayNamespace() &&
+			actor.GetState() != rpc.ActorTableData_DEAD {
+			return &rpc.GetNamedActorInfoReply{Status: &rpc.GcsStatus{}, ActorTableData: actor}, nil
+		}
+	}
+	return &rpc.GetNamedActorInfoReply{Status: &rpc.GcsStatus{
+		Code: notFound, Message: fmt.Appendf(nil, "Actor with name '%s' was not found.", request.GetName()),
+	}}, nil
+}
+
+// KillActorViaGcs ends the actor of a job, and with it the job.
+func (h *Head) KillActorViaGcs(_ context.Context, request *rpc.KillActorViaGcsRequest) (*rpc.KillActorViaGcsReply, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settleJobs()
+	for _, one := range h.job.live {
+		if string(one.actor().GetActorId()) == string(request.GetActorId()) {
+			one.end(headclient.JobFailed, h.clock.Now(), "Job supervisor actor died: The actor died unexpectedly before finishing this task.\n"+
+				"The actor is dead because it was killed by `ray.kill`.", "JOB_SUPERVISOR_ACTOR_DIED")
+			return &rpc.KillActorViaGcsReply{Status: &rpc.GcsStatus{}}, nil
+		}
+	}
+	return &rpc.KillActorViaGcsReply{Status: &rpc.GcsStatus{
+		Code: notFound, Message: fmt.Appendf(nil, "Could not find actor with ID %x.", request.GetActorId()),
+	}}, nil
+}

@@ -1,0 +1,94 @@
+package fakehead
+
+import (
+	"encoding/json"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Process is what a run does.
+type Process struct {
+	// Takes is how long, unless it Hangs: then it runs until it is stopped.
+	Takes time.Duration
+	Hangs bool
+	// ExitCode is what it ends with by itself.
+	ExitCode int32
+	// Lines are its output, all of it at its begin.
+	Lines []string
+}
+
+// run is what becomes of a run.
+func (h *Head) run(run Run) Process {
+	if h.job.program != nil {
+		if process, ok := h.job.program(run); ok {
+			return process
+		}
+	}
+	return obey(run)
+}
+
+// obey reads an entrypoint as a list of commands with semicolons between them, of which it
+// knows "echo TEXT" with variables of the runtime environment, "seq N", "sleep SECONDS",
+// "hang" and "exit CODE". Anything else takes a second and succeeds.
+func obey(run Run) Process {
+	var env struct {
+		Variables map[string]string `json:"env_vars"`
+	}
+	_ = json.Unmarshal(run.RuntimeEnv, &env) // what it cannot be read from has no variables
+	var process Process
+	for command := range strings.SplitSeq(run.Entrypoint, ";") {
+		name, rest, _ := strings.Cut(strings.TrimSpace(command), " ")
+		number, _ := strconv.Atoi(rest) // none is zero, as for a shell
+		switch name {
+		case "echo":
+			process.Lines = append(process.Lines, spoken(rest, env.Variables))
+		case "seq":
+			for i := range number {
+				process.Lines = append(process.Lines, strconv.Itoa(i+1))
+			}
+		case "sleep":
+			process.Takes += time.Duration(number) * time.Second
+		case "hang":
+			process.Hangs = true
+			return process
+		case "exit":
+			process.ExitCode = int32(number)
+			return process
+		default:
+			process.Takes += time.Second
+		}
+	}
+	return process
+}
+
+// spoken is a word of a shell: as it stands between single quotes, else with variables.
+func spoken(word string, variables map[string]string) string {
+	if inner, ok := strings.CutPrefix(word, "'"); ok {
+		return strings.TrimSuffix(inner, "'")
+	}
+	return os.Expand(strings.Trim(word, `"`), func(name string) string { return variables[name] })
+}
+
+// unfit tells why a runtime environment cannot be had, and Ray's word for it; both are
+// empty where it can. There is nothing to be downloaded from here.
+func unfit(env json.RawMessage) (why, failure string) {
+	var fields struct {
+		Pip        any    `json:"pip"`
+		WorkingDir string `json:"working_dir"`
+	}
+	if len(env) == 0 {
+		return "", ""
+	}
+	if err := json.Unmarshal(env, &fields); err != nil {
+		return "Failed to start supervisor actor: " + err.Error(), "JOB_SUPERVISOR_ACTOR_START_FAILURE"
+	}
+	if _, number := fields.Pip.(float64); number {
+		return "Failed to start supervisor actor: runtime_env['pip'] must be of type str or List[str]", "JOB_SUPERVISOR_ACTOR_START_FAILURE"
+	}
+	if strings.Contains(fields.WorkingDir, "://") {
+		return "runtime_env setup failed: Failed to set up runtime environment.", "RUNTIME_ENV_SETUP_FAILURE"
+	}
+	return "", ""
+}
