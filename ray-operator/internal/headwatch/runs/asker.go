@@ -206,8 +206,10 @@ func (w *Watch) met(a *asker, session headclient.Session) {
 	}
 }
 
-// failed keeps that the head could not be asked, which answers all that was wanted of it.
-func (w *Watch) failed(a *asker, err error) {
+// failed keeps that the head could not be asked in a turn, which answers all that was wanted
+// of it.
+func (w *Watch) failed(t *turn, err error) {
+	a := t.asker
 	now := w.clock.Now()
 	a.failures++
 	w.mu.Lock()
@@ -221,7 +223,7 @@ func (w *Watch) failed(a *asker, err error) {
 	a.heard.Failure, a.heard.Err = kind, err
 	for job, r := range a.runs {
 		lost := r.missed()
-		if news || lost || !r.news.IsZero() {
+		if news || lost || !r.news.IsZero() || r == t.run && t.owed {
 			w.wake(job)
 		}
 		r.answered = true

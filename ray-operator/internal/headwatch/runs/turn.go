@@ -58,7 +58,7 @@ func (a *asker) turn(ctx context.Context, r *run) {
 	if !t.answer.done() {
 		if err := a.converse(ctx, !t.bound()); err != nil {
 			if ctx.Err() == nil {
-				a.watch.failed(a, err)
+				a.watch.failed(t, err)
 			}
 			return
 		}

@@ -1,0 +1,334 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// TestPace: soon after a change, less and less often without one.
+func TestPace(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		head.pending = true
+		b.Want(name("a"), wanted("a", nil))
+		b.pass(time.Millisecond)
+		head.verbs()
+		for _, c := range []struct {
+			pass        time.Duration
+			least, most int
+		}{
+			{time.Second, 3, 4}, {9 * time.Second, 20, 26}, {20 * time.Second, 8, 14}, {time.Minute, 19, 22},
+		} {
+			b.pass(c.pass)
+			if n := len(head.verbs()); n < c.least || n > c.most {
+				t.Errorf("asked %d times in %s", n, c.pass)
+			}
+		}
+		head.job("run-of-a", headclient.JobRunning)
+		b.pass(3 * time.Second)
+		head.verbs()
+		b.pass(time.Second)
+		if n := len(head.verbs()); n < 2 {
+			t.Errorf("asked %d times in the seconds after a change", n)
+		}
+		b.pass(time.Minute)
+		head.verbs()
+		for range 30 { // a head that plays with statuses does not set the pace
+			head.job("run-of-a", headclient.JobPending)
+			b.pass(time.Second)
+			head.job("run-of-a", headclient.JobRunning)
+			b.pass(time.Second)
+		}
+		if n := len(head.verbs()); n > 21 {
+			t.Errorf("asked %d times in a minute of statuses that go back and forth", n)
+		}
+		if n := head.dialed; n != 1 {
+			t.Errorf("%d conversations", n)
+		}
+	})
+}
+
+// TestStartingHead: one that refuses connections is met half a second after it does not.
+func TestStartingHead(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		head.down = true
+		b.Want(name("a"), wanted("a", func(w *Want) { w.ID = "" }))
+		b.pass(20 * time.Second)
+		if answer := b.last("a"); answer.Failure != headclient.Unavailable || !answer.At.IsZero() || answer.FailingSince.IsZero() || b.wakes()["a"] != 1 {
+			t.Errorf("%+v", answer)
+		}
+		if n := head.count(session); n < 39 || n > 41 {
+			t.Errorf("asked %d times in 20 s", n)
+		}
+		head.set(func(h *scripted) { h.down = false })
+		b.pass(500 * time.Millisecond)
+		if answer := b.last("a"); answer.Failure != "" || answer.Session.Name != "s1" || b.wakes()["a"] != 1 {
+			t.Errorf("%+v", answer)
+		}
+	})
+}
+
+// TestFailingHead: one that failed is left alone for up to 5 s, unless there is news.
+func TestFailingHead(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		b.Want(name("a"), wanted("a", nil))
+		b.pass(time.Second)
+		good := b.last("a")
+		b.wakes()
+		head.set(func(h *scripted) { h.life++; h.down = true })
+		b.pass(10 * time.Second)
+		head.verbs()
+		b.pass(50 * time.Second)
+		if n := len(head.verbs()); n < 9 || n > 11 {
+			t.Errorf("asked %d times in 50 s", n)
+		}
+		answer := b.last("a")
+		if answer.Failure != headclient.Unavailable || answer.Err == nil || !answer.Known || answer.Job.Status != good.Job.Status || answer.At.Before(good.At) ||
+			answer.FailingSince.Sub(good.At) > time.Second || b.wakes()["a"] > 2 {
+			t.Errorf("%+v", answer)
+		}
+		b.Want(name("a"), wanted("a", func(w *Want) { w.Stop = true }))
+		b.pass(time.Millisecond)
+		if n := len(head.verbs()); n != 1 || b.wakes()["a"] != 1 {
+			t.Errorf("asked %d times for news", n)
+		}
+		b.Want(name("b"), wanted("b", nil))
+		b.pass(time.Millisecond)
+		if wakes := b.wakes(); len(head.verbs()) != 1 || wakes["b"] != 1 || wakes["a"] != 0 || b.last("b").Failure != headclient.Unavailable {
+			t.Errorf("another run hears %+v: %v", b.last("b"), wakes)
+		}
+		head.set(func(h *scripted) { h.down = false })
+		b.pass(6 * time.Second)
+		if wakes := b.wakes(); b.last("a").Failure != "" || b.last("a").Job.Status != headclient.JobStopped || wakes["a"] == 0 || wakes["b"] == 0 {
+			t.Errorf("%+v: %v", b.last("a"), wakes)
+		}
+	})
+}
+
+// TestOneRunFails: what is wrong with the answers about one run is told of no other.
+func TestOneRunFails(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		b.Want(name("a"), wanted("a", nil))
+		b.Want(name("b"), wanted("b", func(w *Want) { w.ID = "bad" }))
+		b.pass(time.Second)
+		b.wakes()
+		head.set(func(h *scripted) { h.garbled = "bad" })
+		b.pass(time.Minute)
+		if bad := b.last("b"); bad.Failure != headclient.Protocol || time.Since(bad.FailingSince) < 50*time.Second {
+			t.Errorf("%+v", bad)
+		}
+		if good := b.last("a"); good.Failure != "" || time.Since(good.Asked) > 4*time.Second {
+			t.Errorf("%+v", good)
+		}
+		if wakes := b.wakes(); wakes["a"] > 0 || wakes["b"] != 1 {
+			t.Errorf("wakes: %v", wakes)
+		}
+	})
+}
+
+// TestWakes: the jobs whose answers mean something new, and no other.
+func TestWakes(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		for _, job := range []string{"a", "b"} {
+			b.Want(name(job), wanted(job, nil))
+		}
+		b.pass(time.Second)
+		if wakes := b.wakes(); wakes["a"] != 1 || wakes["b"] != 1 {
+			t.Errorf("for the first answers: %v", wakes)
+		}
+		code := int32(3)
+		change := func(change func(*headclient.Job)) func(h *scripted) {
+			return func(h *scripted) {
+				job := h.jobs["run-of-a"]
+				change(&job)
+				h.jobs["run-of-a"] = job
+			}
+		}
+		for what, change := range map[string]func(h *scripted){
+			"a status":       change(func(j *headclient.Job) { j.Status = "RESTING" }),
+			"the end's code": change(func(j *headclient.Job) { j.ExitCode = &code }),
+			"a message":      change(func(j *headclient.Job) { j.Message = "waiting" }),
+			"a time":         change(func(j *headclient.Job) { j.Start = time.UnixMilli(1) }),
+			"it is unknown":  func(h *scripted) { delete(h.jobs, "run-of-a") },
+		} {
+			for _, job := range []string{"a", "b"} { // saying the same again is no news
+				b.Want(name(job), wanted(job, nil))
+			}
+			head.set(change)
+			b.pass(10 * time.Second)
+			if wakes := b.wakes(); wakes["a"] != 1 || len(wakes) != 1 {
+				t.Errorf("%s: %v", what, wakes)
+			}
+			head.set(func(h *scripted) {
+				h.jobs["run-of-a"] = headclient.Job{ID: "run-of-a", Status: headclient.JobRunning, Metadata: wanted("a", nil).Submission.Metadata}
+			})
+			b.pass(10 * time.Second)
+			b.wakes()
+		}
+		b.pass(5 * time.Minute)
+		if wakes := b.wakes(); len(wakes) > 0 {
+			t.Errorf("for nothing: %v", wakes)
+		}
+		head.replace("s2")
+		b.pass(10 * time.Second)
+		if wakes := b.wakes(); wakes["a"] == 0 || wakes["b"] == 0 || b.last("b").Session.Name != "s2" {
+			t.Errorf("for another session: %v", wakes)
+		}
+	})
+}
+
+// TestLastIsOfWhatIsWanted: no answer is taken for one of another head, run or session.
+func TestLastIsOfWhatIsWanted(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		b.head("b:1")
+		b.Want(name("a"), wanted("a", nil))
+		b.pass(time.Second)
+		for head, id := range map[types.UID]string{"head-b:1": "run-of-a", "head-a:1": "another", "": ""} {
+			if answer, ok := b.Last(name("a"), head, id); ok {
+				t.Errorf("%s at %s: %+v", id, head, answer)
+			}
+		}
+		for what, change := range map[string]func(*Want){
+			"another run":     func(w *Want) { w.ID = "other" },
+			"another session": func(w *Want) { w.Session = "s9" },
+			"another head":    func(w *Want) { w.At = place("b:1") },
+			"another address": func(w *Want) { w.At.Jobs = "b:1" },
+			"with a token":    func(w *Want) { w.At.Token = func(context.Context) (string, error) { return "", nil } },
+		} {
+			want := wanted("a", change)
+			b.Want(name("a"), want)
+			if answer, ok := b.Last(name("a"), want.At.Head, want.ID); ok {
+				t.Errorf("%s: %+v", what, answer)
+			}
+			b.pass(time.Second)
+			if b.last("a").At.IsZero() || len(b.askers) != 1 {
+				t.Errorf("%s: %+v, %d heads are asked", what, b.last("a"), len(b.askers))
+			}
+			b.Want(name("a"), wanted("a", nil))
+			b.pass(time.Second)
+		}
+		if head.token != nil {
+			t.Error("a token is asked for without one")
+		}
+	})
+}
+
+// TestTokenIsTheLatest: a token that was read anew counts for the conversation under way.
+func TestTokenIsTheLatest(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		for _, said := range []string{"first", "second"} {
+			b.Want(name("a"), wanted("a", func(w *Want) { w.At.Token = func(context.Context) (string, error) { return said, nil } }))
+			b.pass(time.Second)
+			if token, err := head.token(t.Context()); token != said || err != nil || head.dialed != 1 {
+				t.Errorf("%q, %v after %q", token, err, said)
+			}
+		}
+	})
+}
+
+// TestHundredsOfRuns on one head all begin and end, and are no load to it when calm.
+func TestHundredsOfRuns(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		for _, verb := range []verb{session, submit, look, tail} {
+			head.always[verb] = fault{late: 5 * time.Millisecond}
+		}
+		const runs = 500
+		for i := range runs {
+			b.Want(name(fmt.Sprint(i)), wanted(fmt.Sprint(i), nil))
+		}
+		b.pass(10 * time.Second)
+		if n := len(head.begun); n != runs {
+			t.Errorf("%d begin in 10 s", n)
+		}
+		b.pass(2 * time.Minute)
+		head.verbs()
+		b.pass(100 * time.Second)
+		if n := len(head.verbs()); n < 4500 || n > 5200 {
+			t.Errorf("asked %d times in 100 s", n)
+		}
+		head.set(func(h *scripted) {
+			for id, job := range h.jobs {
+				job.Status = headclient.JobSucceeded
+				h.jobs[id] = job
+			}
+		})
+		b.pass(20 * time.Second)
+		for i := range runs {
+			if !b.last(fmt.Sprint(i)).Tailed {
+				t.Errorf("%d is not known to be over", i)
+			}
+		}
+		b.pass(time.Second)
+		if head.dialed != 1 || head.closed != 1 {
+			t.Errorf("%d conversations, %d closed though nothing is to be asked", head.dialed, head.closed)
+		}
+	})
+}
+
+// TestHungHeadsDelayNobody: beside heads that take calls and never answer, a good one's runs
+// are submitted and seen to end at the same moments as without.
+func TestHungHeadsDelayNobody(t *testing.T) {
+	moments := func(hung map[verb]int) []time.Duration {
+		var all []time.Duration
+		play(t, func(t *testing.T, b *bench) {
+			for verb, n := range hung {
+				for i := range n {
+					address := fmt.Sprintf("%s-%d:1", verb, i)
+					b.head(address).always[verb] = fault{hung: true}
+					b.Want(name(address), wanted(address, func(w *Want) { w.At, w.Until = place(address), time.Now().Add(time.Hour) }))
+				}
+			}
+			b.pass(time.Minute)
+			start := time.Now()
+			head := b.head("a:1")
+			head.down = true // it starts
+			b.Want(name("a"), wanted("a", nil))
+			b.pass(1200 * time.Millisecond)
+			head.set(func(h *scripted) { h.down = false })
+			b.pass(10 * time.Second)
+			head.job("run-of-a", headclient.JobSucceeded)
+			b.pass(5 * time.Second)
+			for _, call := range head.calls {
+				all = append(all, call.at.Sub(start))
+			}
+			if !b.last("a").Tailed {
+				t.Errorf("%+v", b.last("a"))
+			}
+			if n := len(b.quick) + len(b.slow); n > slowSlots {
+				t.Errorf("%d calls are under way", n)
+			}
+			for verb, n := range hung {
+				for i := range n {
+					if job := fmt.Sprintf("%s-%d:1", verb, i); b.last(job).Failure != headclient.Timeout {
+						t.Errorf("%s: %+v", job, b.last(job))
+					}
+				}
+			}
+		})
+		return all
+	}
+	alone := moments(nil)
+	for what, hung := range map[string]map[verb]int{
+		"100 that do not say who they are": {session: 100},
+		"100 that take no submission":      {submit: 100},
+		"100 that do not say what they do": {look: 100},
+		"300 of all sorts":                 {session: 100, submit: 100, look: 100},
+	} {
+		if beside := moments(hung); fmt.Sprint(beside) != fmt.Sprint(alone) {
+			t.Errorf("%s: calls at %v instead of %v", what, beside, alone)
+		}
+	}
+}
