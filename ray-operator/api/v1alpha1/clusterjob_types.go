@@ -60,6 +60,7 @@ type ClusterJobSpec struct {
 	// Entrypoint is a shell line, as Ray takes it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32768
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.trim() != ''",message="the entrypoint has nothing but blanks; give a shell line, such as python train.py"
 	// +optional
 	Entrypoint string `json:"entrypoint,omitempty"`
 
@@ -67,6 +68,7 @@ type ClusterJobSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1024
 	// +kubebuilder:validation:items:MaxLength=32768
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self[0] != ''",message="the first element of a command is the program; name one there"
 	// +listType=atomic
 	// +optional
 	Command []string `json:"command,omitempty"`
@@ -86,6 +88,9 @@ type ClusterJobSpec struct {
 
 	// EntrypointResources are what the driver itself takes of Ray's resources, with the keys of rayResources. Default: none, and the driver runs on the head.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['', 'object_store_memory', 'bundle']) && !name.startsWith('node:'))",message="resources named object_store_memory, bundle, node:... or without a name are Ray's own; choose another name"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) >= 0)",message="a driver cannot take less than nothing; give 0 or more"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) < 0 || (!quantity(string(self[name])).isGreaterThan(quantity('100T')) && (name != 'memory' || quantity(string(self[name])).isInteger()) && [quantity(string(self[name])).asApproximateFloat() * 10000.0].all(steps, steps - double(int(steps + 0.5)) < 0.01 && double(int(steps + 0.5)) - steps < 0.01)))",message="Ray counts what a driver takes in steps of 0.0001 up to 100T, and memory in whole bytes; round it"
 	// +optional
 	EntrypointResources map[string]resource.Quantity `json:"entrypointResources,omitempty"`
 
@@ -96,6 +101,7 @@ type ClusterJobSpec struct {
 
 	// Metadata is kept with the job by Ray.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && key != 'job_submission_id')",message="the prefix heliostat.dev is the operator's own, and job_submission_id is Ray's; choose another"
 	// +optional
 	Metadata map[string]string `json:"metadata,omitempty"`
 
@@ -117,6 +123,8 @@ type ClusterJobSpec struct {
 
 	// Cleanup says what goes when of the job's own cluster. Default: the cluster, at once. An outcome that no rule names keeps the cluster as long as the job is there.
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(rule, self.exists_one(other, other.on == rule.on && other.action == rule.action))",message="two rules say when the same goes after the same outcome; keep one of them"
+	// +kubebuilder:validation:XValidation:rule="self.all(rule, rule.action != 'DeleteWorkers' || !self.exists(other, other.action == 'DeleteCluster' && other.on == rule.on && (has(rule.afterSeconds) ? rule.afterSeconds : 0) >= (has(other.afterSeconds) ? other.afterSeconds : 0)))",message="DeleteWorkers comes after DeleteCluster or with it, and so has nothing to do; lower its afterSeconds or take it out"
 	// +listType=atomic
 	// +optional
 	Cleanup []CleanupRule `json:"cleanup,omitempty"`
@@ -145,11 +153,16 @@ type ClusterReference struct {
 	// Name of the ComputeCluster.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=50
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="no ComputeCluster can have this name; give the name of one in the same namespace"
 	// +required
 	Name string `json:"name"`
 }
 
 // ClusterTemplate describes a ComputeCluster to be made.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.suspend) || !self.spec.suspend",message="a suspended cluster would never run its job; suspend the job with spec.suspend",fieldPath=".spec.suspend"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.managedBy) || self.spec.managedBy == 'heliostat.dev/operator'",message="who looks after a job looks after its cluster; set spec.managedBy of the job, and leave this out",fieldPath=".spec.managedBy"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.idlePolicy) || !has(self.spec.idlePolicy.action) || self.spec.idlePolicy.action == 'None'",message="the cluster of a job goes by the job's cleanup; leave idlePolicy out, or use action None",fieldPath=".spec.idlePolicy"
 type ClusterTemplate struct {
 	// Metadata is put on the ComputeCluster.
 	// +optional
@@ -163,10 +176,12 @@ type ClusterTemplate struct {
 type TemplateMetadata struct {
 	// Labels of the object.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the object.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
@@ -184,7 +199,7 @@ const (
 
 // Retry says when and where a failed attempt is followed by another.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.backoffSeconds) || !has(self.maxBackoffSeconds) || self.backoffSeconds <= self.maxBackoffSeconds",message="backoffSeconds must not be above maxBackoffSeconds; lower it or raise the other"
+// +kubebuilder:validation:XValidation:rule="!has(self.backoffSeconds) || !has(self.maxBackoffSeconds) || self.backoffSeconds <= self.maxBackoffSeconds",message="backoffSeconds, 10 where it is not given, must not be above maxBackoffSeconds, 360 where it is not given; lower it or raise the other"
 type Retry struct {
 	// Limit is how many failed attempts are followed by another. Default: 0.
 	// +kubebuilder:validation:Minimum=0
@@ -231,17 +246,21 @@ type Retry struct {
 
 // ExitCodes selects exit codes of the driver's process.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.__in__) != has(self.notIn)",message="give exactly one of in and notIn"
+// +kubebuilder:validation:XValidation:rule="has(self.__in__) != has(self.notIn)",message="exit codes are either those that are retried or those that are not; give exactly one of in and notIn"
 type ExitCodes struct {
 	// In are the codes that are retried.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=255
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=255
 	// +listType=set
 	// +optional
 	In []int32 `json:"in,omitempty"`
 	// NotIn are the codes that are not.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=255
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=255
 	// +listType=set
 	// +optional
 	NotIn []int32 `json:"notIn,omitempty"`
@@ -306,6 +325,9 @@ type ClusterJobStatus struct {
 	// SubmissionID is the current or last attempt's name in Ray.
 	// +optional
 	SubmissionID string `json:"submissionID,omitempty"`
+	// OwnCluster is the number of the job's own cluster, from 1; 0 without one.
+	// +optional
+	OwnCluster int32 `json:"ownCluster,omitempty"`
 	// Attempt is the number of the current or last attempt, from 1; 0 before the first.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
@@ -355,16 +377,28 @@ type JobAttempt struct {
 	// ClusterName is the ComputeCluster that it runs on.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// HeadUID is the UID of the head pod that it was submitted to, and to no other.
+	// ClusterUID is that ComputeCluster's UID.
+	// +optional
+	ClusterUID string `json:"clusterUID,omitempty"`
+	// HeadName is the head pod that it was submitted to.
+	// +optional
+	HeadName string `json:"headName,omitempty"`
+	// HeadUID is that pod's UID: it was submitted there, and to no other.
 	// +optional
 	HeadUID string `json:"headUID,omitempty"`
+	// Session is Ray's name of the life of that head that took it.
+	// +optional
+	Session string `json:"session,omitempty"`
+	// SubmitTime is when it was bound to that head, right before it was submitted.
+	// +optional
+	SubmitTime *metav1.Time `json:"submitTime,omitempty"`
 	// StartTime is when it began to run.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// EndTime is when it ended.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
-	// Reason is the code of how it ended, empty before.
+	// Reason is the code of how it ended, or before that of why it is being stopped.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// Message says it in words.

@@ -48,6 +48,9 @@ const (
 	// AnnotationResume wakes, on a ComputeCluster that its idle policy suspended, the
 	// cluster each time that its value changes; any text will do, such as the time.
 	AnnotationResume = "heliostat.dev/resume"
+	// AnnotationKept says, on a ComputeCluster that a ClusterJob made for itself and keeps
+	// after its end, who keeps it and until when.
+	AnnotationKept = "heliostat.dev/kept"
 	// AnnotationToken holds, on a pod, a short hash of the token that it was started with.
 	AnnotationToken = "heliostat.dev/token"
 	// AnnotationApplied holds, on an object of a fixed name, the hash of what the operator

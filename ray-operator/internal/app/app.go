@@ -27,6 +27,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
@@ -98,7 +100,13 @@ func New(cfg Config) (ctrl.Manager, error) {
 	if err := telemetry.NewFleet(metrics.Registry, manager.GetClient(), leading(manager)); err != nil {
 		return nil, err
 	}
-	return manager, clusters(manager, cfg, measured)
+	if err := indexed(context.Background(), manager.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	if err := clusters(manager, cfg, measured); err != nil {
+		return nil, err
+	}
+	return manager, jobs(manager, measured)
 }
 
 // options are those of the manager.
@@ -146,11 +154,7 @@ func leading(manager ctrl.Manager) func() bool {
 
 // clusters adds the controller of ComputeClusters.
 func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) error {
-	if err := indexed(context.Background(), manager.GetFieldIndexer()); err != nil {
-		return err
-	}
 	now := clock.RealClock{}
-	metered := kube.Metered(manager.GetClient(), now, measured.Wrote)
 	heads := headwatch.New(headwatch.Dial, now)
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads: %w", err)
@@ -158,7 +162,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 	reconciler := &cluster.Reconciler{
 		Client:     manager.GetClient(),
 		Live:       manager.GetAPIReader(),
-		Writer:     &kube.Writer{Client: metered, Live: manager.GetAPIReader()},
+		Writer:     writer(manager, measured),
 		Heads:      heads,
 		Events:     telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics:    measured,
@@ -179,4 +183,40 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)
 	}
 	return nil
+}
+
+// jobs adds the controller of ClusterJobs.
+func jobs(manager ctrl.Manager, measured *telemetry.Metrics) error {
+	now := clock.RealClock{}
+	heads := runs.New(runs.Dial, now)
+	if err := manager.Add(heads); err != nil {
+		return fmt.Errorf("add what asks heads about jobs: %w", err)
+	}
+	reconciler := &job.Reconciler{
+		Client:  manager.GetClient(),
+		Live:    manager.GetAPIReader(),
+		Writer:  writer(manager, measured),
+		Runs:    heads,
+		Events:  telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
+		Metrics: measured,
+		Clock:   now,
+	}
+	wakes := waker{manager.GetClient(), now}
+	err := ctrl.NewControllerManagedBy(manager).Named("clusterjob").
+		For(&v1alpha1.ClusterJob{}).
+		Watches(&v1alpha1.ClusterJob{}, wakes.nextInLine()).
+		Watches(&v1alpha1.ComputeCluster{}, wakes.jobsOfCluster()).
+		Watches(&corev1.Pod{}, wakes.jobsOfHead(), builder.WithPredicates(whatHeadsTell())).
+		WatchesRawSource(heads.Changes()).
+		Complete(reconciler)
+	if err != nil {
+		return fmt.Errorf("add the controller of ClusterJobs: %w", err)
+	}
+	return nil
+}
+
+// writer writes and is measured.
+func writer(manager ctrl.Manager, measured *telemetry.Metrics) *kube.Writer {
+	metered := kube.Metered(manager.GetClient(), clock.RealClock{}, measured.Wrote)
+	return &kube.Writer{Client: metered, Live: manager.GetAPIReader()}
 }

@@ -3,13 +3,11 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -116,7 +114,7 @@ func (r *Reconciler) ask(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan)
 		Every: plan.Ask.Every, Activity: plan.Ask.Use,
 	}
 	if secret := pod.TokenSecret(cluster); secret != "" {
-		target.Token = r.reader(types.NamespacedName{Namespace: cluster.Namespace, Name: secret})
+		target.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: cluster.Namespace, Name: secret})
 	}
 	for uid, until := range plan.Ask.Drains {
 		target.Drains = append(target.Drains, headwatch.Drain{
@@ -129,15 +127,4 @@ func (r *Reconciler) ask(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan)
 	slices.SortFunc(target.Resizes, func(a, b headwatch.Resize) int { return cmp.Compare(a.Pod, b.Pod) })
 	slices.SortFunc(target.Drains, func(a, b headwatch.Drain) int { return cmp.Compare(a.Pod, b.Pod) })
 	r.Heads.Want(name, target)
-}
-
-// reader reads a token when a head is about to be asked.
-func (r *Reconciler) reader(name types.NamespacedName) headclient.Token {
-	return func(ctx context.Context) (string, error) {
-		var secret corev1.Secret
-		if err := r.Live.Get(ctx, name, &secret); err != nil {
-			return "", fmt.Errorf("read Secret %s: %w", name, err)
-		}
-		return string(secret.Data[v1alpha1.TokenKey]), nil
-	}
 }

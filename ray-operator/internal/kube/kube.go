@@ -207,6 +207,14 @@ func (w *Writer) Annotate(ctx context.Context, obj client.Object, key, value str
 	return fault.Wrap(err, "annotate %s", w.describe(obj))
 }
 
+// Edit writes the difference between the object as it was seen and as it is wanted, its
+// status apart, and brings wanted up to date with what was written. If the object has
+// changed since it was seen, it fails with a conflict and nothing is written.
+func (w *Writer) Edit(ctx context.Context, seen, wanted client.Object) error {
+	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
+	return fault.Wrap(w.Client.Patch(ctx, wanted, patch, client.FieldOwner(FieldOwner)), "edit %s", w.describe(seen))
+}
+
 // Status writes the difference between the status that was seen and the one that is
 // wanted. That the object is gone is success.
 func (w *Writer) Status(ctx context.Context, seen, wanted client.Object) error {

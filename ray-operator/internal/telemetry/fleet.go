@@ -11,7 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// Fleet counts clusters and workers at each scrape, from the statuses in the cache. No
+// Fleet counts clusters, workers and jobs at each scrape, from the statuses in the cache. No
 // label names an object, so the number of series does not grow with the clusters.
 type Fleet struct {
 	// Reader reads from the cache.
@@ -20,7 +20,7 @@ type Fleet struct {
 	// so that sums over all operators are right.
 	Leading func() bool
 
-	clusters, workers *prometheus.Desc
+	clusters, workers, jobs *prometheus.Desc
 }
 
 // scrapeLimit is how long a scrape waits for a cache that is not filled yet.
@@ -33,6 +33,7 @@ func NewFleet(registry prometheus.Registerer, reader client.Reader, leading func
 		clusters: prometheus.NewDesc("heliostat_clusters", "Clusters by the phase that their status tells.", []string{"phase"}, nil),
 		workers: prometheus.NewDesc("heliostat_workers",
 			"Workers of all clusters that are wanted (desired), that have a pod (created) and whose pod is ready (ready).", []string{"state"}, nil),
+		jobs: prometheus.NewDesc("heliostat_jobs", "Jobs by the phase that their status tells.", []string{"phase"}, nil),
 	}
 	if err := registry.Register(fleet); err != nil {
 		return fmt.Errorf("register the gauges: %w", err)
@@ -44,6 +45,7 @@ func NewFleet(registry prometheus.Registerer, reader client.Reader, leading func
 func (f *Fleet) Describe(to chan<- *prometheus.Desc) {
 	to <- f.clusters
 	to <- f.workers
+	to <- f.jobs
 }
 
 // Collect as prometheus.Collector says. What cannot be read is left out of the scrape.
@@ -64,6 +66,14 @@ func (f *Fleet) Collect(to chan<- prometheus.Metric) {
 	}
 	for state, count := range workers {
 		to <- prometheus.MustNewConstMetric(f.workers, prometheus.GaugeValue, float64(count), state)
+	}
+	var jobs v1alpha1.ClusterJobList
+	if err := f.Reader.List(ctx, &jobs, client.UnsafeDisableDeepCopy); err != nil {
+		to <- prometheus.NewInvalidMetric(f.jobs, err)
+		return
+	}
+	for phase, count := range tallyJobs(jobs.Items) {
+		to <- prometheus.MustNewConstMetric(f.jobs, prometheus.GaugeValue, float64(count), phase)
 	}
 }
 

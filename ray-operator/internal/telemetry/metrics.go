@@ -28,6 +28,7 @@ type Metrics struct {
 	phases *prometheus.HistogramVec
 	writes *prometheus.CounterVec
 	delays *prometheus.HistogramVec
+	jobs   jobMetrics
 }
 
 // NewMetrics makes the metrics and registers them. It fails if one of their names is taken.
@@ -41,18 +42,19 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		}, []string{"phase"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "heliostat_cluster_writes_total",
-			Help: "Writes for clusters, by the kind written, the verb and the code of the API server's answer.",
+			Help: "Writes for clusters and jobs, by the kind written, the verb and the code of the API server's answer.",
 		}, []string{"kind", "verb", "code"}),
 		delays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "heliostat_cluster_write_duration_seconds",
-			Help:    "How long the API server took to answer writes for clusters.",
+			Help:    "How long the API server took to answer writes for clusters and jobs.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"verb"}),
+		jobs: newJobMetrics(),
 	}
 	for _, phase := range []string{PhaseHeadReady, PhaseWorkersReady} {
 		m.phases.WithLabelValues(phase) // there from the start, so that a rate has its zero
 	}
-	for _, collector := range []prometheus.Collector{m.phases, m.writes, m.delays} {
+	for _, collector := range []prometheus.Collector{m.phases, m.writes, m.delays, m.jobs.starts, m.jobs.ends} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("register the metrics: %w", err)
 		}

@@ -1,0 +1,193 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// apply carries a plan out. What is written first decides what may follow: a failure ends
+// it.
+func (r *Reconciler) apply(ctx context.Context, job *v1alpha1.ClusterJob, plan Plan, holders []types.UID) error {
+	if plan.Empty() {
+		return nil
+	}
+	if err := r.confirm(ctx, job, plan.Lost); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("carrying out", "plan", plan.String())
+	if err := r.record(ctx, job, plan, holders); err != nil {
+		return err
+	}
+	if plan.Make != nil {
+		if _, err := r.Writer.Create(ctx, plan.Make); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, cluster := range plan.Discard {
+		errs = append(errs, r.Writer.Delete(ctx, cluster, nil))
+	}
+	if plan.Shrink != nil {
+		errs = append(errs, r.shrink(ctx, plan.Shrink))
+	}
+	if plan.Keep != nil {
+		errs = append(errs, r.Writer.Note(ctx, plan.Keep.Cluster, v1alpha1.AnnotationKept, plan.Keep.Note))
+	}
+	if plan.End {
+		errs = append(errs, r.Writer.Delete(ctx, job, nil))
+	}
+	return errors.Join(errs...)
+}
+
+// confirm looks past the cache for a head that is taken for gone.
+func (r *Reconciler) confirm(ctx context.Context, job *v1alpha1.ClusterJob, lost Bound) error {
+	if lost.Pod == "" {
+		return nil
+	}
+	var found corev1.Pod
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: job.Namespace, Name: lost.Pod}, &found)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && found.UID != lost.Head:
+		return nil
+	case err != nil:
+		return fmt.Errorf("read Pod %s: %w", lost.Pod, err)
+	case found.Status.Phase == corev1.PodFailed || found.Status.Phase == corev1.PodSucceeded:
+		return nil
+	}
+	return &fault.Wait{For: "the cache to know of Pod " + lost.Pod}
+}
+
+// record writes the record and the finalizer. It takes the place on the cluster first.
+func (r *Reconciler) record(ctx context.Context, job *v1alpha1.ClusterJob, plan Plan, holders []types.UID) error {
+	if plan.Record == nil {
+		return nil
+	}
+	cluster := types.NamespacedName{Namespace: job.Namespace, Name: plan.Record.Bound.Cluster}
+	if plan.Enter > 0 && !r.Places.Take(cluster, job.UID, plan.Enter, holders, r.Clock.Now()) {
+		return &fault.Wait{For: "a place on ComputeCluster " + cluster.Name}
+	}
+	wanted := job.DeepCopy()
+	if wanted.Annotations == nil {
+		wanted.Annotations = map[string]string{}
+	}
+	wanted.Annotations[v1alpha1.AnnotationRecord] = plan.Record.String()
+	if plan.Finalizer {
+		controllerutil.AddFinalizer(wanted, v1alpha1.FinalizerStop)
+	} else {
+		controllerutil.RemoveFinalizer(wanted, v1alpha1.FinalizerStop)
+	}
+	began := r.Clock.Now()
+	if err := r.Writer.Edit(ctx, job, wanted); err != nil {
+		if plan.Enter > 0 {
+			r.Places.Leave(cluster, job.UID)
+		}
+		return err
+	}
+	wanted.Status = job.Status
+	*job = *wanted
+	r.permits.give(job.UID, began.Add(permitFor)) // what was just written is what there is
+	return nil
+}
+
+func (r *Reconciler) shrink(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+	wanted := cluster.DeepCopy()
+	for i := range wanted.Spec.WorkerGroups {
+		wanted.Spec.WorkerGroups[i].Suspend = true
+	}
+	return r.Writer.Edit(ctx, cluster, wanted)
+}
+
+// refusal says what the API server would not have.
+func refusal(plan Plan, err error) reason.Finding {
+	if plan.Make != nil {
+		return diagnose.Refusal("ComputeCluster "+plan.Make.Name, err)
+	}
+	return diagnose.Refusal("a part of the job", err)
+}
+
+// permitFor is how long a permit to submit holds: a third of the time after which another
+// operator may lead.
+const permitFor = 5 * time.Second
+
+// want says what is wanted of the head from now on. A submission is permitted only by what
+// was just written, or read past the cache.
+func (r *Reconciler) want(ctx context.Context, job *v1alpha1.ClusterJob, seen Seen, plan Plan) error {
+	name := client.ObjectKeyFromObject(job)
+	if plan.Ask == nil || plan.Ask.Head.Status.PodIP == "" {
+		r.Runs.Forget(name)
+		return nil
+	}
+	ask, head := plan.Ask, plan.Ask.Head
+	cluster := types.NamespacedName{Namespace: job.Namespace, Name: head.Labels[v1alpha1.LabelCluster]}
+	want := runs.Want{
+		At: runs.Place{
+			Cluster: cluster, Head: head.UID,
+			Jobs: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortDashboard)),
+			GCS:  net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortGCS)),
+		},
+		ID: ask.ID, Session: ask.Session, Stop: ask.Stop, Lines: LastLines,
+	}
+	if seen.Cluster != nil {
+		if secret := pod.TokenSecret(seen.Cluster); secret != "" {
+			want.At.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: job.Namespace, Name: secret})
+		}
+	}
+	if ask.Submit {
+		until, err := r.permit(ctx, job)
+		if err != nil {
+			return err
+		}
+		if want.Submission, err = submission(job, seen.Record.Attempt); err != nil {
+			return err
+		}
+		want.Until = until
+	}
+	r.Runs.Want(name, want)
+	return nil
+}
+
+// permit gives the time up to which the job's attempt may be submitted. Where the one given
+// last is nearly over, the job is read past the cache: if it is not as it was seen, this
+// pass is none to go by.
+func (r *Reconciler) permit(ctx context.Context, job *v1alpha1.ClusterJob) (time.Time, error) {
+	now := r.Clock.Now()
+	if until := r.permits.last(job.UID); until.Sub(now) > permitFor/2 {
+		return until, nil
+	}
+	var there v1alpha1.ClusterJob
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(job), &there); err != nil {
+		return time.Time{}, fmt.Errorf("read ClusterJob %s past the cache: %w", job.Name, err)
+	}
+	same := there.UID == job.UID && there.Annotations[v1alpha1.AnnotationRecord] == job.Annotations[v1alpha1.AnnotationRecord] &&
+		there.Spec.Suspend == job.Spec.Suspend && there.DeletionTimestamp == nil
+	if !same {
+		return time.Time{}, &fault.Wait{For: "the cache to know what became of ClusterJob " + job.Name}
+	}
+	r.permits.give(job.UID, now.Add(permitFor))
+	return now.Add(permitFor), nil
+}
+
+// shown tells whether an error is for people: something was refused, or is in the way.
+func shown(err error) bool {
+	_, terminal := fault.Finding(err)
+	return terminal || fault.Refused(err)
+}

@@ -1,0 +1,312 @@
+package job
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Seen is all that a pass knows of the world.
+type Seen struct {
+	// Record is valid when RecordError is nil.
+	Record      Record
+	RecordError error
+	// Cluster is the one that the job runs on, or is to: the one it refers to, or its own of
+	// the record's number. Nil if there is none.
+	Cluster *v1alpha1.ComputeCluster
+	// Former are the job's own clusters of other numbers; Remains is how many pods there are
+	// of clusters that the job has no more use for.
+	Former  []*v1alpha1.ComputeCluster
+	Remains int
+	// Head is the pod that the attempt is bound to, or where none is bound the cluster's
+	// head. Nil if it is not there, or has ended. LastHead is that of the attempt before.
+	Head, LastHead *corev1.Pod
+	// Line is where the job stands among those that wait for the cluster.
+	Line Line
+	// Answer is what the head said last, if Heard.
+	Answer runs.Answer
+	Heard  bool
+}
+
+// Line is where a job stands among those that wait for a place on its cluster.
+type Line struct {
+	// Most is how many may run there, 0 without a bound; Running how many do.
+	Most, Running int
+	// Place in the line, from 1.
+	Place int
+}
+
+// planner is a plan in the making, with what it is made from.
+type planner struct {
+	Plan
+	job    *v1alpha1.ClusterJob
+	seen   Seen
+	now    time.Time
+	record Record
+}
+
+// guards are asked in turn until one has decided.
+var guards = []func(*planner) bool{
+	(*planner).unreadable, (*planner).going, (*planner).finished, (*planner).invalid, (*planner).ending, (*planner).judged,
+	(*planner).settle, (*planner).suspend, (*planner).late, (*planner).step,
+}
+
+// Decide says what to do about a job and what to tell of it. It is pure and total.
+func Decide(job *v1alpha1.ClusterJob, seen Seen, now time.Time) Plan {
+	p := planner{job: job, seen: seen, now: now, record: seen.Record}
+	p.Finalizer = controllerutil.ContainsFinalizer(job, v1alpha1.FinalizerStop)
+	had := p.Finalizer
+	for _, guard := range guards {
+		if guard(&p) {
+			break
+		}
+	}
+	if p.record.String() != seen.Record.String() || p.Finalizer != had {
+		p.Record = &p.record
+	}
+	return p.Plan
+}
+
+func (p *planner) id() string { return naming.Submission(p.job.Name, p.job.UID, p.record.Attempt) }
+
+// own tells whether the job has a cluster of its own.
+func (p *planner) own() bool { return p.job.Spec.ClusterTemplate != nil }
+
+// bound tells whether an attempt is bound to a head.
+func (p *planner) bound() bool { return p.record.Bound.Head != "" }
+
+// clusterName is the name of the cluster that the job runs on, or is to.
+func (p *planner) clusterName() string { return clusterName(p.job, p.record) }
+
+func clusterName(job *v1alpha1.ClusterJob, record Record) string {
+	switch {
+	case record.Bound.Head != "":
+		return record.Bound.Cluster
+	case job.Spec.ClusterRef != nil:
+		return job.Spec.ClusterRef.Name
+	default:
+		return naming.JobCluster(job.Name, job.UID, record.Own)
+	}
+}
+
+func (p *planner) unreadable() bool {
+	if p.seen.RecordError == nil {
+		return false
+	}
+	p.say(p.job.Status.Phase, reason.RecordDamaged.Of(p.seen.RecordError))
+	p.Stalled = true
+	return true
+}
+
+// going looks after a job that is being deleted: what runs on a cluster of others is
+// stopped, and what runs on its own goes with that.
+func (p *planner) going() bool {
+	if p.job.DeletionTimestamp == nil {
+		return false
+	}
+	p.say(p.job.Status.Phase, p.ask("it is being deleted"))
+	if !p.Finalizer || p.own() || !p.bound() || p.record.Outcome.Phase != "" {
+		p.Finalizer, p.Ask = false, nil
+		return true
+	}
+	f, is := p.fate()
+	due := p.job.DeletionTimestamp.Add(stopFor)
+	switch {
+	case is:
+		p.lose(f)
+		p.Finalizer, p.Ask = false, nil
+	case !p.now.Before(due):
+		p.abandon()
+		p.Finalizer, p.Ask = false, nil
+	default:
+		p.wakeIn(due.Sub(p.now))
+	}
+	return true
+}
+
+func (p *planner) invalid() bool {
+	errs := validate.Job(p.job)
+	if len(errs) == 0 || p.bound() {
+		return false // what is under way was valid when it was bound
+	}
+	p.say(v1alpha1.PhasePending, reason.InvalidSpec.Of(errs.ToAggregate()))
+	p.Stalled = true
+	return true
+}
+
+// judged ends an attempt that has come to its end by itself.
+func (p *planner) judged() bool {
+	if !p.bound() {
+		return false
+	}
+	f, is := p.fate()
+	if is {
+		p.follow(f)
+	}
+	return is
+}
+
+// settle reads the last lines of an attempt again whose end was recorded and not told,
+// and says that they are lost where its head is gone.
+func (p *planner) settle() bool {
+	if p.bound() || told(p.job, &p.record) {
+		return false
+	}
+	p.collect()
+	return true
+}
+
+// told tells whether the status has the last attempt with its lines.
+func told(job *v1alpha1.ClusterJob, record *Record) bool {
+	if len(record.Past) == 0 {
+		return true
+	}
+	entry := attempt(job.Status.Attempts, record.Past[len(record.Past)-1].Number)
+	return entry != nil && entry.LogState != ""
+}
+
+// collect is for an attempt that is over and whose lines are not in the status.
+func (p *planner) collect() {
+	past := p.record.Past[len(p.record.Past)-1]
+	entry := entryOf(past)
+	describe(&entry, p.record.Last)
+	if former := attempt(p.job.Status.Attempts, past.Number); former != nil {
+		entry.Message = former.Message
+	}
+	p.Done = &entry
+	p.say(v1alpha1.PhaseRetrying, reason.Collecting.Of(past.Number))
+	if p.job.Spec.Suspend {
+		p.Phase = v1alpha1.PhaseSuspending
+	}
+	answer := &p.seen.Answer
+	switch {
+	case p.seen.LastHead == nil || p.seen.Heard && (answer.Tailed || answer.Session.Name != "" && answer.Session.Name != p.record.Last.Session):
+		f := fate{log: v1alpha1.LogLost}
+		if answer.Tailed {
+			f = p.ended(answer.Job)
+		}
+		entry.LastLines, entry.LogState = f.lines, f.log
+		p.wakeIn(soon)
+	default:
+		p.Ask = &Ask{Head: p.seen.LastHead, ID: naming.Submission(p.job.Name, p.job.UID, past.Number), Session: p.record.Last.Session}
+		if p.seen.Heard && answer.Failure != "" && p.now.Sub(answer.FailingSince) > silentAfter {
+			entry.LogState, p.Ask = v1alpha1.LogLost, nil
+		}
+		p.wakeIn(pass.Recheck)
+	}
+}
+
+// soon is when to look again for what only the status was waiting for.
+const soon = 100 * time.Millisecond
+
+// late ends what took too long.
+func (p *planner) late() bool {
+	spec := &p.job.Spec
+	began := p.job.CreationTimestamp.Time
+	if p.record.Began > 0 {
+		began = time.Unix(p.record.Began, 0)
+	}
+	ran := p.ran()
+	switch {
+	case ran.IsZero() && p.over(spec.StartDeadlineSeconds, began):
+		p.end(reason.StartDeadlineExceeded.Of(*spec.StartDeadlineSeconds, p.waited()))
+	case !ran.IsZero() && p.over(spec.ActiveDeadlineSeconds, ran):
+		p.end(reason.DeadlineExceeded.Of(*spec.ActiveDeadlineSeconds))
+	case spec.Retry != nil && p.bound() && !p.started().IsZero() && p.over(spec.Retry.AttemptDeadlineSeconds, p.started()):
+		p.end(reason.AttemptDeadlineExceeded.Of(*spec.Retry.AttemptDeadlineSeconds))
+	default:
+		return false
+	}
+	return true
+}
+
+// over tells whether a time that counts from a moment is over, and wakes the job when not.
+func (p *planner) over(limit *int32, from time.Time) bool {
+	if limit == nil {
+		return false
+	}
+	left := from.Add(time.Duration(*limit) * time.Second).Sub(p.now)
+	p.wakeIn(left)
+	return left <= 0
+}
+
+// waited is what the job was waiting for when its deadline was over.
+func (p *planner) waited() string {
+	before := p.now.Add(-time.Nanosecond)
+	trial := planner{job: p.job, seen: p.seen, now: before, record: p.record}
+	if trial.bound() {
+		trial.attend()
+	} else {
+		trial.step()
+	}
+	return trial.Finding.Text
+}
+
+// started is when the bound attempt began to run, ran when the job first did, since it was
+// resumed last. Zero if it has not.
+func (p *planner) started() time.Time {
+	if p.seen.Heard && p.seen.Answer.Known && !p.seen.Answer.Job.Start.IsZero() && p.seen.Answer.Job.Status != headclient.JobPending {
+		return p.seen.Answer.Job.Start
+	}
+	if entry := attempt(p.job.Status.Attempts, p.record.Attempt); entry != nil && entry.StartTime != nil {
+		return entry.StartTime.Time
+	}
+	return time.Time{}
+}
+
+func (p *planner) ran() time.Time {
+	if p.record.Ran > 0 {
+		return time.Unix(p.record.Ran, 0)
+	}
+	if p.bound() {
+		return p.started()
+	}
+	return time.Time{}
+}
+
+// end begins the end of the bound attempt, or ends the job where none is bound.
+func (p *planner) end(finding reason.Finding) {
+	if !p.bound() {
+		p.close(finding)
+		return
+	}
+	p.record.Ending, p.record.Since = finding.Code, p.now.Unix()
+	p.stopping()
+}
+
+// ask is the finding while an attempt is being stopped, and asks for it.
+func (p *planner) ask(why string) reason.Finding {
+	if p.bound() && p.seen.Head != nil {
+		p.Ask = &Ask{Head: p.seen.Head, ID: p.id(), Session: p.record.Bound.Session, Stop: true}
+	}
+	return reason.Stopping.Of(p.record.Attempt, why)
+}
+
+// lose marks a fate that was told by the absence of a head for a look past the cache.
+func (p *planner) lose(f fate) {
+	if f.gone {
+		p.Lost = p.record.Bound
+	}
+}
+
+// abandon gives the stopping of a run on a shared cluster up.
+func (p *planner) abandon() reason.Finding {
+	why := "its head does not answer"
+	if p.seen.Heard && p.seen.Answer.Err == nil {
+		why = fmt.Sprintf("Ray still says %s", p.seen.Answer.Job.Status)
+	}
+	finding := reason.StopAbandoned.Of(p.job.Name, p.record.Bound.Cluster, why, p.id())
+	p.tell(finding, "Stop")
+	p.Events[len(p.Events)-1].Cluster = p.seen.Cluster
+	return finding
+}

@@ -1,0 +1,253 @@
+package job
+
+import (
+	"slices"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+const (
+	// stopFor is how long the stop of a run on a shared cluster is tried.
+	stopFor = 2 * time.Minute
+	// freeAfter is how long a suspended job leaves its own cluster for the last lines, and
+	// giveUpAfter how long a job that is over a deadline leaves it for the stop.
+	freeAfter   = time.Second
+	giveUpAfter = 30 * time.Second
+)
+
+// ending goes on with the end of an attempt that was begun.
+func (p *planner) ending() bool {
+	if p.record.Ending == "" || !p.bound() {
+		return false
+	}
+	p.stopping()
+	return true
+}
+
+// stopping stops the bound attempt, and ends it when it is over, or when it is no use to
+// wait any longer: on the job's own cluster the work ends with that.
+func (p *planner) stopping() {
+	p.say(p.underway(), p.ask(p.endedBy().Text))
+	if p.suspending() {
+		p.Phase = v1alpha1.PhaseSuspending
+	}
+	if f, is := p.fate(); is {
+		p.follow(f)
+		return
+	}
+	patience := stopFor
+	switch {
+	case p.own() && p.suspending():
+		patience = freeAfter
+	case p.own():
+		patience = giveUpAfter
+	}
+	left := time.Unix(p.record.Since, 0).Add(patience).Sub(p.now)
+	if left > 0 {
+		p.wakeIn(left)
+		return
+	}
+	f := fate{Finding: p.endedBy(), log: v1alpha1.LogLost}
+	if said := p.seen.Answer.Tail; p.seen.Heard && len(said.Lines) > 0 {
+		f.lines, f.log = lines(said.Lines), v1alpha1.LogTruncated
+	}
+	if p.own() {
+		p.record.Own++ // it goes, with all that may still run there
+	} else if abandoned := p.abandon(); !p.suspending() {
+		f.Finding = abandoned
+	}
+	p.follow(f)
+}
+
+func (p *planner) suspending() bool { return p.record.Ending == reason.JobSuspended.Code }
+
+// underway is the phase of a bound attempt.
+func (p *planner) underway() string {
+	if p.started().IsZero() {
+		return v1alpha1.PhaseSubmitting
+	}
+	return v1alpha1.PhaseRunning
+}
+
+// suspend takes a suspended job off its cluster, and begins anew when it is resumed.
+func (p *planner) suspend() bool {
+	switch {
+	case p.job.Spec.Suspend && p.bound():
+		p.end(reason.JobSuspended.Of())
+	case p.job.Spec.Suspend:
+		p.rest()
+	case p.record.Suspended:
+		p.record.Suspended, p.record.Began, p.record.Ran = false, p.now.Unix(), 0
+		return false
+	default:
+		return false
+	}
+	return true
+}
+
+// rest is a suspended job without an attempt: its own cluster goes.
+func (p *planner) rest() {
+	if !p.record.Suspended && p.own() && p.seen.Cluster != nil {
+		p.record.Own++
+		p.seen.Former = append(p.seen.Former, p.seen.Cluster)
+	}
+	p.record.Suspended = true
+	if p.discard() {
+		p.say(v1alpha1.PhaseSuspending, reason.ClusterEnding.Of(p.leaving()))
+		return
+	}
+	p.say(v1alpha1.PhaseSuspended, reason.JobSuspended.Of())
+}
+
+// discard deletes the job's former clusters, and tells whether they or their pods are still
+// there.
+func (p *planner) discard() bool {
+	for _, cluster := range p.seen.Former {
+		if cluster.DeletionTimestamp == nil {
+			p.Discard = append(p.Discard, cluster)
+		}
+	}
+	if len(p.seen.Former) == 0 && p.seen.Remains > 0 {
+		p.wakeIn(time.Second) // nobody tells of the pods of a cluster that is gone
+	}
+	return len(p.seen.Former) > 0 || p.seen.Remains > 0
+}
+
+// leaving is the name of a cluster that is on its way out.
+func (p *planner) leaving() string {
+	if len(p.seen.Former) > 0 {
+		return p.seen.Former[0].Name
+	}
+	return p.record.Last.Cluster
+}
+
+// follow ends the bound attempt as its fate is, and decides what follows.
+func (p *planner) follow(f fate) {
+	p.lose(f)
+	p.finish(f)
+	kind := class(f.Code)
+	switch {
+	case kind == neutral && f.Code != reason.StopAbandoned.Code: // suspended
+		p.record.Attempt++
+		p.say(v1alpha1.PhaseSuspending, f.Finding)
+	case (kind == failure || kind == loss) && p.again(kind, f):
+		p.retry(f)
+	default:
+		p.close(f.Finding)
+	}
+	p.wakeIn(soon)
+}
+
+// finish puts the bound attempt among the past ones.
+func (p *planner) finish(f fate) {
+	record := &p.record
+	start, end := f.start, f.end
+	if start.IsZero() {
+		start = p.started()
+	}
+	if end.IsZero() {
+		end = p.now
+	}
+	past := Past{
+		Number: record.Attempt, Cluster: record.Bound.Cluster, Head: record.Bound.Head, Reason: f.Code, Exit: f.exit, End: end.Unix(),
+	}
+	if !start.IsZero() {
+		past.Start = start.Unix()
+		if record.Ran == 0 {
+			record.Ran = past.Start
+		}
+	}
+	entry := entryOf(past)
+	describe(&entry, record.Bound)
+	entry.Message, entry.LastLines, entry.LogState = f.Text, f.lines, f.log
+	p.Done, p.Ask = &entry, nil
+	record.keep(past)
+	record.Last, record.Bound, record.Ending, record.Since = record.Bound, Bound{}, "", 0
+}
+
+// again counts an end and tells whether another attempt follows.
+func (p *planner) again(kind kind, f fate) bool {
+	retry, record := p.job.Spec.Retry, &p.record
+	if kind == failure {
+		record.Failures++
+	} else {
+		record.Losses++
+	}
+	switch {
+	case retry == nil:
+		return false
+	case kind == loss && retry.InfrastructureLimit != nil:
+		return record.Losses <= *retry.InfrastructureLimit
+	case kind == failure && !matches(retry.OnExitCodes, f.exit):
+		return false
+	case retry.InfrastructureLimit != nil:
+		return record.Failures <= retry.Limit
+	default:
+		return record.Failures+record.Losses <= retry.Limit
+	}
+}
+
+// matches tells whether a failure with an exit code is one to retry. One without an exit
+// code is not among those that are named.
+func matches(codes *v1alpha1.ExitCodes, exit *int32) bool {
+	switch {
+	case codes == nil:
+		return true
+	case len(codes.In) > 0:
+		return exit != nil && slices.Contains(codes.In, *exit)
+	default:
+		return exit == nil || !slices.Contains(codes.NotIn, *exit)
+	}
+}
+
+// retry lets another attempt follow.
+func (p *planner) retry(f fate) {
+	number := p.record.Attempt
+	p.record.Attempt++
+	if p.own() && (p.job.Spec.Retry.Scope == v1alpha1.RetryCluster || f.Code == reason.ClusterGone.Code) {
+		p.record.Own++
+	}
+	p.tell(reason.AttemptEnded.Of(number, f.Code, f.Text), "Retry")
+	p.Events[len(p.Events)-1].Warning = true
+	p.say(v1alpha1.PhaseRetrying, reason.Retrying.Of(number, f.Code, stamp(p.record.ended().Add(p.backoff()))))
+}
+
+// backoff is how long to wait after the last attempt before the next.
+func (p *planner) backoff() time.Duration {
+	retry, count := p.job.Spec.Retry, int(p.record.Failures+p.record.Losses)
+	if retry == nil || count == 0 || len(p.record.Past) == 0 {
+		return 0
+	}
+	if kind := class(p.record.Past[len(p.record.Past)-1].Reason); kind != failure && kind != loss {
+		return 0
+	}
+	wait := or(retry.BackoffSeconds, 10) * time.Second << min(count-1, 20)
+	return min(wait, or(retry.MaxBackoffSeconds, 360)*time.Second)
+}
+
+func or(of *int32, otherwise time.Duration) time.Duration {
+	if of == nil {
+		return otherwise
+	}
+	return time.Duration(*of)
+}
+
+// close ends the job, for good.
+func (p *planner) close(finding reason.Finding) {
+	phase := v1alpha1.PhaseFailed
+	switch finding.Code {
+	case reason.JobSucceeded.Code:
+		phase = v1alpha1.PhaseSucceeded
+	case reason.StoppedInRay.Code:
+		phase = v1alpha1.PhaseStopped
+	}
+	p.record.Outcome = Outcome{Phase: phase, Reason: finding.Code, Text: finding.Text, At: p.now.Unix()}
+	p.Finalizer, p.Ask = false, nil
+	p.say(phase, finding)
+	p.tell(finding, "End")
+}
+
+// stamp is a time as people read it.
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -1,0 +1,183 @@
+package job
+
+import (
+	"slices"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// kind sorts how attempts end.
+type kind int
+
+const (
+	// neutral counts towards nothing: it was meant, or nothing else can follow.
+	neutral kind = iota
+	success
+	// failure is the program's own, loss is by no fault of it.
+	failure
+	loss
+	// final failures are never followed by another attempt.
+	final
+)
+
+// class is the kind of an end by its reason's code.
+func class(code string) kind {
+	switch code {
+	case reason.JobSucceeded.Code:
+		return success
+	case reason.EntrypointFailed.Code, reason.RuntimeEnvFailed.Code, reason.JobFailed.Code, reason.AttemptDeadlineExceeded.Code:
+		return failure
+	case reason.HeadLost.Code, reason.ClusterGone.Code, reason.DriverLost.Code, reason.DriverNotStarted.Code, reason.RunGone.Code:
+		return loss
+	case reason.SubmissionRefused.Code, reason.SubmissionForeign.Code, reason.StoppedInRay.Code,
+		reason.DeadlineExceeded.Code, reason.StartDeadlineExceeded.Code:
+		return final
+	default:
+		return neutral
+	}
+}
+
+// fate is what has become of an attempt.
+type fate struct {
+	reason.Finding
+	// exit, start and end are as Ray told them, nil and zero where it did not.
+	exit       *int32
+	start, end time.Time
+	lines      []string
+	log        v1alpha1.LogState
+	// gone: it is judged by the absence of its head.
+	gone bool
+}
+
+// How long to wait for what may never come.
+const (
+	// settledAfter is how long after it was bound an attempt that the head does not know is
+	// taken for one that never got there: longer than a permit and any request may take.
+	settledAfter = 20 * time.Second
+	// silentAfter is for how long a head may not answer before people are told.
+	silentAfter = 30 * time.Second
+)
+
+// fate finds out what has become of the bound attempt; false while it goes on.
+func (p *planner) fate() (fate, bool) {
+	bound, answer := &p.record.Bound, &p.seen.Answer
+	same := p.seen.Heard && answer.Session.Name == bound.Session
+	switch {
+	case p.seen.Heard && answer.Known && answer.Job.Status.Over():
+		if !answer.Tailed && p.seen.Head != nil && answer.Failure == "" {
+			return fate{}, false // its last lines are on their way
+		}
+		return p.ended(answer.Job), true
+	case same && answer.Foreign:
+		return fate{Finding: reason.SubmissionForeign.Of(p.id())}, true
+	case same && answer.Refused != "":
+		return fate{Finding: reason.SubmissionRefused.Of(answer.Refused)}, true
+	case p.seen.Heard && answer.Session.Name != "" && !same:
+		return p.lost("another session answers at its address"), true
+	case p.seen.Cluster == nil || p.seen.Cluster.UID != bound.UID:
+		return fate{Finding: reason.ClusterGone.Of(bound.Cluster, p.record.Attempt), gone: true, log: v1alpha1.LogLost}, p.seen.Head == nil
+	case p.seen.Head == nil:
+		return p.lost("it is not there any more"), true
+	case same && !answer.Known && !answer.Asked.IsZero() && !answer.Submitted.IsZero():
+		return fate{Finding: reason.RunGone.Of(p.id()), log: v1alpha1.LogLost}, true
+	case same && !answer.Known && p.record.Ending != "" && answer.Asked.After(time.Unix(bound.At, 0).Add(settledAfter)):
+		return fate{Finding: p.endedBy()}, true // it never got there
+	default:
+		return fate{}, false
+	}
+}
+
+func (p *planner) lost(why string) fate {
+	return fate{
+		Finding: reason.HeadLost.Of(p.record.Bound.Pod, why), gone: p.seen.Head == nil, log: v1alpha1.LogLost,
+	}
+}
+
+// ended is the fate of a job that Ray says is over.
+func (p *planner) ended(job headclient.Job) fate {
+	f := fate{exit: job.ExitCode, start: job.Start, end: job.End, Finding: p.judge(job)}
+	f.lines, f.log = lines(p.seen.Answer.Tail.Lines), v1alpha1.LogComplete
+	switch {
+	case !p.seen.Answer.Tailed || p.seen.Answer.LogLost:
+		f.lines, f.log = nil, v1alpha1.LogLost
+	case p.seen.Answer.Tail.Truncated:
+		f.log = v1alpha1.LogTruncated
+	}
+	return f
+}
+
+func lines(of []string) []string { return of[max(0, len(of)-LastLines):] }
+
+// judge names how a job ended.
+func (p *planner) judge(job headclient.Job) reason.Finding {
+	switch {
+	case job.Status == headclient.JobSucceeded:
+		return reason.JobSucceeded.Of(p.record.Attempt)
+	case p.record.Ending != "" && (job.Status == headclient.JobStopped || job.ExitCode == nil && supervised(job)):
+		return p.endedBy()
+	case job.Status == headclient.JobStopped:
+		return reason.StoppedInRay.Of()
+	case job.ErrorType == "RUNTIME_ENV_SETUP_FAILURE":
+		return reason.RuntimeEnvFailed.Of(cut(job.Message))
+	case job.ErrorType == "JOB_SUPERVISOR_ACTOR_DIED":
+		return reason.DriverLost.Of(cut(job.Message))
+	case supervised(job):
+		return reason.DriverNotStarted.Of(job.ErrorType, cut(job.Message))
+	case job.ExitCode != nil:
+		return reason.EntrypointFailed.Of(*job.ExitCode)
+	default:
+		return reason.JobFailed.Of(job.ErrorType, cut(job.Message))
+	}
+}
+
+// supervised tells whether what Ray has around the driver failed, and not the driver.
+func supervised(job headclient.Job) bool {
+	return slices.Contains([]string{
+		"JOB_SUPERVISOR_ACTOR_START_TIMEOUT", "JOB_SUPERVISOR_ACTOR_START_FAILURE", "JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE",
+		"JOB_SUPERVISOR_ACTOR_DIED", "JOB_SUPERVISOR_ACTOR_UNKNOWN_FAILURE",
+	}, job.ErrorType)
+}
+
+// mostText is how much of what Ray says goes into a condition, in bytes.
+const mostText = 512
+
+// cut is the end of a text, where errors say most.
+func cut(text string) string {
+	if len(text) <= mostText {
+		return text
+	}
+	runes := []rune(text[len(text)-mostText:])
+	return "…" + string(runes[1:]) // the first may be half a character
+}
+
+// endedBy is the finding of an attempt that was stopped on purpose.
+func (p *planner) endedBy() reason.Finding {
+	spec := &p.job.Spec
+	switch p.record.Ending {
+	case reason.StartDeadlineExceeded.Code:
+		return reason.StartDeadlineExceeded.Of(value(spec.StartDeadlineSeconds), "Ray did not run it")
+	case reason.DeadlineExceeded.Code:
+		return reason.DeadlineExceeded.Of(value(spec.ActiveDeadlineSeconds))
+	case reason.AttemptDeadlineExceeded.Code:
+		return reason.AttemptDeadlineExceeded.Of(attemptDeadline(spec))
+	default:
+		return reason.JobSuspended.Of()
+	}
+}
+
+func value(of *int32) int32 {
+	if of == nil {
+		return 0
+	}
+	return *of
+}
+
+func attemptDeadline(spec *v1alpha1.ClusterJobSpec) int32 {
+	if spec.Retry == nil {
+		return 0
+	}
+	return value(spec.Retry.AttemptDeadlineSeconds)
+}

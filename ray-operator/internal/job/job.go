@@ -1,0 +1,148 @@
+// Package job brings each ClusterJob to its end: one run for each attempt, on a cluster
+// that exists or on one that it makes.
+//
+// In: ClusterJobs, the ComputeClusters that they use and the pods of those, from the cache;
+// what heads said last. Out: writes through package kube, what is wanted of heads, a status,
+// events. A pass has four steps: observe reads, Decide chooses, apply writes, Status tells.
+//
+// It must never wait for a head, submit an attempt to another head than the one that the
+// record names, leave the end of a job again, or touch a cluster that is not the job's own.
+package job
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Reconciler reconciles ClusterJobs. What it remembers makes it one that is not copied.
+type Reconciler struct {
+	// Client reads from the cache.
+	Client client.Client
+	// Live reads past the cache.
+	Live   client.Reader
+	Writer *kube.Writer
+	// Runs asks live heads in the background.
+	Runs    runs.Source
+	Events  telemetry.Recorder
+	Metrics *telemetry.Metrics
+	Clock   clock.PassiveClock
+	// Told remembers which statuses wait, Places who has just taken a place on a cluster.
+	Told    pass.Told
+	Places  Places
+	permits permits
+}
+
+// progressWait is how long a status that only tells of progress waits for more to tell.
+const progressWait = time.Second
+
+// IsManaged tells whether a job is this operator's to look after.
+func IsManaged(job *v1alpha1.ClusterJob) bool {
+	by := job.Spec.ManagedBy
+	return by == "" || by == v1alpha1.ManagedByOperator
+}
+
+// Reconcile does one pass over one job.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var job v1alpha1.ClusterJob
+	err := r.Client.Get(ctx, request.NamespacedName, &job)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("read ClusterJob %s: %w", request, err)
+	}
+	if apierrors.IsNotFound(err) || !IsManaged(&job) {
+		r.Told.Forget(request.NamespacedName)
+		r.Runs.Forget(request.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	seen, holders, err := r.observe(ctx, &job)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	now := r.Clock.Now()
+	plan := Decide(&job, seen, now)
+	before := job.DeepCopy()
+	if err := r.apply(ctx, &job, plan, holders); err != nil {
+		return r.fail(ctx, before, seen, plan, err)
+	}
+	if err := r.want(ctx, &job, seen, plan); err != nil {
+		return r.fail(ctx, before, seen, plan, err)
+	}
+	for _, event := range plan.Events {
+		r.Events.Record(before, event.Event)
+		if event.Cluster != nil {
+			r.Events.Record(event.Cluster, event.Event)
+		}
+	}
+	wait, err := r.tell(ctx, before, Status(before, seen, plan, nil, now), now)
+	plan.wakeIn(wait)
+	return pass.Result(plan.Wake, err)
+}
+
+// fail ends a pass that could not do what it had decided. What the API server refused is
+// told; of all else the status is left as it was.
+func (r *Reconciler) fail(ctx context.Context, job *v1alpha1.ClusterJob, seen Seen, plan Plan, err error) (ctrl.Result, error) {
+	if shown(err) {
+		plan.Record, plan.Done = nil, nil
+		if _, told := r.tell(ctx, job, Status(job, seen, plan, err, r.Clock.Now()), r.Clock.Now()); told != nil {
+			return pass.Result(0, told)
+		}
+	}
+	return pass.Result(plan.Wake, err)
+}
+
+// tell writes the status if it differs in meaning from the one there is, or says after how
+// long it is to be written.
+func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus, now time.Time) (time.Duration, error) {
+	name := client.ObjectKeyFromObject(job)
+	if equality.Semantic.DeepEqual(job.Status, status) {
+		r.Told.Forget(name)
+		return 0, nil
+	}
+	if wait := r.Told.Wait(name, progressWait, now); wait > 0 && !urgent(&job.Status, &status) {
+		return wait, nil
+	}
+	if err := r.Writer.Status(ctx, bare(job, job.Status), bare(job, status)); err != nil {
+		return 0, err
+	}
+	r.Told.Forget(name)
+	r.Metrics.JobChanged(job, &status, now)
+	return 0, nil
+}
+
+// urgent tells whether a status says more than that there is progress.
+func urgent(former, latter *v1alpha1.ClusterJobStatus) bool {
+	if former.ObservedGeneration == 0 || len(former.Attempts) != len(latter.Attempts) || len(former.Conditions) != len(latter.Conditions) {
+		return true
+	}
+	if former.Phase != latter.Phase && (over(latter.Phase) || latter.Phase == v1alpha1.PhaseSuspended) {
+		return true
+	}
+	for i := range latter.Conditions {
+		code := reason.Finding{Code: latter.Conditions[i].Reason}
+		if i < len(former.Conditions) && former.Conditions[i].Reason != code.Code && code.Severity() == reason.Warning {
+			return true
+		}
+	}
+	return false
+}
+
+// bare is a job with a status and no spec, which takes no time to compare.
+func bare(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) *v1alpha1.ClusterJob {
+	return &v1alpha1.ClusterJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, UID: job.UID}, Status: status,
+	}
+}

@@ -1,0 +1,169 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// observe reads the world; it writes nothing.
+func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ClusterJob) (Seen, []types.UID, error) {
+	var seen Seen
+	if seen.Record, seen.RecordError = recall(job); seen.RecordError != nil {
+		return seen, nil, nil
+	}
+	if err := r.seeClusters(ctx, job, &seen); err != nil {
+		return seen, nil, err
+	}
+	if err := r.seeHeads(ctx, job, &seen); err != nil {
+		return seen, nil, err
+	}
+	id, head := "", seen.Head
+	switch record := &seen.Record; {
+	case record.Bound.Head != "":
+		id = naming.Submission(job.Name, job.UID, record.Attempt)
+		seen.Answer, seen.Heard = r.Runs.Last(client.ObjectKeyFromObject(job), record.Bound.Head, id)
+	case seen.LastHead != nil && !told(job, record):
+		id = naming.Submission(job.Name, job.UID, record.Past[len(record.Past)-1].Number)
+		seen.Answer, seen.Heard = r.Runs.Last(client.ObjectKeyFromObject(job), record.Last.Head, id)
+	case head != nil:
+		seen.Answer, seen.Heard = r.Runs.Last(client.ObjectKeyFromObject(job), head.UID, id)
+	}
+	holders, err := r.seeLine(ctx, job, &seen)
+	return seen, holders, err
+}
+
+// seeClusters finds the cluster that the job runs on and those it has no more use for.
+func (r *Reconciler) seeClusters(ctx context.Context, job *v1alpha1.ClusterJob, seen *Seen) error {
+	name := clusterName(job, seen.Record)
+	if job.Spec.ClusterRef != nil {
+		var cluster v1alpha1.ComputeCluster
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name}, &cluster)
+		if err == nil {
+			seen.Cluster = &cluster
+		}
+		return fault.Wrap(client.IgnoreNotFound(err), "read ComputeCluster %s", name)
+	}
+	var list v1alpha1.ComputeClusterList
+	err := r.Client.List(ctx, &list, client.InNamespace(job.Namespace), client.MatchingFields{index.Owner: string(job.UID)})
+	if err != nil {
+		return fmt.Errorf("list the job's clusters: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Name == name {
+			seen.Cluster = &list.Items[i]
+		} else {
+			seen.Former = append(seen.Former, &list.Items[i])
+		}
+	}
+	last := seen.Record.Last.Cluster
+	if last == "" && seen.Record.Own > 1 {
+		last = naming.JobCluster(job.Name, job.UID, seen.Record.Own-1)
+	}
+	if last == "" || last == name {
+		return nil
+	}
+	var pods corev1.PodList
+	err = r.Client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: last}, client.UnsafeDisableDeepCopy)
+	seen.Remains = len(pods.Items)
+	return fault.Wrap(err, "list the pods of ComputeCluster %s", last)
+}
+
+// seeHeads finds the head that the attempt is bound to, or the one that it could be.
+func (r *Reconciler) seeHeads(ctx context.Context, job *v1alpha1.ClusterJob, seen *Seen) error {
+	record := &seen.Record
+	wanted := []types.UID{record.Bound.UID}
+	if record.Bound.Head == "" {
+		wanted = []types.UID{record.Last.UID}
+		if seen.Cluster != nil {
+			wanted = append(wanted, seen.Cluster.UID)
+		}
+	}
+	for _, owner := range wanted {
+		if owner == "" {
+			continue
+		}
+		var pods corev1.PodList
+		err := r.Client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingFields{index.Owner: string(owner)}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return fmt.Errorf("list the cluster's pods: %w", err)
+		}
+		for i := range pods.Items {
+			seen.note(&pods.Items[i])
+		}
+	}
+	return nil
+}
+
+// note takes a pod of the cluster for what it is to the job.
+func (s *Seen) note(pod *corev1.Pod) {
+	if pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		return
+	}
+	if pod.UID == s.Record.Last.Head {
+		s.LastHead = pod
+	}
+	switch {
+	case s.Record.Bound.Head != "":
+		if pod.UID == s.Record.Bound.Head {
+			s.Head = pod
+		}
+	case s.Cluster == nil || pod.DeletionTimestamp != nil || !metav1.IsControlledBy(pod, s.Cluster):
+	case s.Head == nil || epoch(pod) > epoch(s.Head):
+		s.Head = pod
+	}
+}
+
+func epoch(pod *corev1.Pod) int64 {
+	number, err := strconv.ParseInt(pod.Labels[v1alpha1.LabelEpoch], 10, 64)
+	if err != nil {
+		return 0 // someone changed its labels
+	}
+	return number
+}
+
+// ready tells whether a pod is, as the kubelet says.
+func ready(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// seeLine finds where the job stands among those that wait for the cluster, and who runs
+// there.
+func (r *Reconciler) seeLine(ctx context.Context, job *v1alpha1.ClusterJob, seen *Seen) ([]types.UID, error) {
+	if seen.Cluster == nil || seen.Cluster.Spec.MaxConcurrentJobs == nil || job.Spec.ClusterRef == nil || !waits(job, r.Clock.Now()) {
+		return nil, nil
+	}
+	var jobs v1alpha1.ClusterJobList
+	err := r.Client.List(ctx, &jobs, client.InNamespace(job.Namespace), client.MatchingFields{index.Cluster: seen.Cluster.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list the jobs of ComputeCluster %s: %w", seen.Cluster.Name, err)
+	}
+	var holders []types.UID
+	for i := range jobs.Items {
+		if Holds(&jobs.Items[i]) {
+			holders = append(holders, jobs.Items[i].UID)
+		}
+	}
+	seen.Line = Line{Most: int(*seen.Cluster.Spec.MaxConcurrentJobs), Running: len(holders)}
+	for i, other := range inLine(jobs.Items, r.Clock.Now()) {
+		if other.UID == job.UID {
+			seen.Line.Place = i + 1
+		}
+	}
+	return holders, nil
+}

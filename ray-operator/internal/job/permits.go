@@ -1,0 +1,34 @@
+package job
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// permits remembers up to when each job may be submitted. The zero value is ready.
+type permits struct {
+	mu    sync.Mutex
+	until map[types.UID]time.Time
+}
+
+func (p *permits) give(job types.UID, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until == nil {
+		p.until = map[types.UID]time.Time{}
+	}
+	for other, end := range p.until {
+		if until.Sub(end) > permitFor {
+			delete(p.until, other) // it has been over for long
+		}
+	}
+	p.until[job] = until
+}
+
+func (p *permits) last(job types.UID) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.until[job]
+}

@@ -1,0 +1,93 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Move is a change of phase that a job may make. The documentation's diagram is drawn from
+// the moves, and the tests hold every change that they see against them.
+type Move struct{ From, To, When string }
+
+// ends are the phases that a job never leaves.
+var ends = []string{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseStopped}
+
+// over tells whether a phase is an end.
+func over(phase string) bool { return slices.Contains(ends, phase) }
+
+// Moves are all changes of phase. Where a phase is short, a status may skip it: what is
+// reachable over phases that nobody was told of is a move too.
+func Moves() []Move {
+	return []Move{
+		{"", v1alpha1.PhasePending, "clusterRef; there is no head yet that takes it"},
+		{"", v1alpha1.PhaseProvisioning, "clusterTemplate; its cluster is being made"},
+		{"", v1alpha1.PhaseSuspended, "made with suspend: true"},
+		{v1alpha1.PhasePending, v1alpha1.PhaseSubmitting, "a head answers, and there is a place"},
+		{v1alpha1.PhaseProvisioning, v1alpha1.PhaseSubmitting, "the head of its cluster answers"},
+		{v1alpha1.PhasePending, v1alpha1.PhaseProvisioning, "what kept its cluster from being made is gone"},
+		{v1alpha1.PhaseProvisioning, v1alpha1.PhasePending, "its cluster cannot be made, or is going"},
+		{v1alpha1.PhaseSubmitting, v1alpha1.PhaseRunning, "Ray runs the driver"},
+		{v1alpha1.PhaseRunning, v1alpha1.PhaseSucceeded, "the driver ended with exit code 0"},
+		{v1alpha1.PhaseRunning, v1alpha1.PhaseRetrying, "the attempt failed or was lost, and another follows"},
+		{v1alpha1.PhaseSubmitting, v1alpha1.PhaseRetrying, "the attempt failed or was lost before it ran"},
+		{v1alpha1.PhaseRunning, v1alpha1.PhaseFailed, "the last attempt failed, or a deadline is over"},
+		{v1alpha1.PhaseSubmitting, v1alpha1.PhaseFailed, "Ray refused it, or a deadline is over"},
+		{v1alpha1.PhaseSubmitting, v1alpha1.PhaseSucceeded, "it was too short to be seen running"},
+		{v1alpha1.PhasePending, v1alpha1.PhaseFailed, "startDeadlineSeconds is over"},
+		{v1alpha1.PhaseProvisioning, v1alpha1.PhaseFailed, "startDeadlineSeconds is over"},
+		{v1alpha1.PhaseRunning, v1alpha1.PhaseStopped, "someone stopped it in Ray"},
+		{v1alpha1.PhaseSubmitting, v1alpha1.PhaseStopped, "someone stopped it in Ray"},
+		{v1alpha1.PhaseRetrying, v1alpha1.PhasePending, "the back-off is over; clusterRef"},
+		{v1alpha1.PhaseRetrying, v1alpha1.PhaseProvisioning, "the back-off is over; clusterTemplate"},
+		{v1alpha1.PhaseRetrying, v1alpha1.PhaseSubmitting, "the back-off is over, and the head answers"},
+		{v1alpha1.PhaseRetrying, v1alpha1.PhaseFailed, "activeDeadlineSeconds is over"},
+		{v1alpha1.PhaseRunning, v1alpha1.PhaseSuspending, "suspend"},
+		{v1alpha1.PhaseSubmitting, v1alpha1.PhaseSuspending, "suspend"},
+		{v1alpha1.PhaseProvisioning, v1alpha1.PhaseSuspending, "suspend; its cluster is going"},
+		{v1alpha1.PhasePending, v1alpha1.PhaseSuspended, "suspend"},
+		{v1alpha1.PhaseRetrying, v1alpha1.PhaseSuspended, "suspend"},
+		{v1alpha1.PhaseSuspending, v1alpha1.PhaseSuspended, "nothing of it runs any more"},
+		{v1alpha1.PhaseSuspending, v1alpha1.PhaseSucceeded, "it ended before the stop got there"},
+		{v1alpha1.PhaseSuspending, v1alpha1.PhaseFailed, "it failed before the stop got there"},
+		{v1alpha1.PhaseSuspended, v1alpha1.PhasePending, "resumed; clusterRef"},
+		{v1alpha1.PhaseSuspended, v1alpha1.PhaseProvisioning, "resumed; clusterTemplate"},
+	}
+}
+
+// Reachable tells whether a job may be told to be in one phase after another, over phases
+// that nobody was told of.
+func Reachable(from, to string) bool {
+	seen, next := map[string]bool{from: true}, []string{from}
+	for len(next) > 0 {
+		at := next[0]
+		next = next[1:]
+		for _, move := range Moves() {
+			if move.From == at && !seen[move.To] {
+				seen[move.To] = true
+				next = append(next, move.To)
+			}
+		}
+	}
+	return seen[to]
+}
+
+// Diagram draws the moves for the documentation, as Mermaid's.
+func Diagram() string {
+	var page strings.Builder
+	page.WriteString("```mermaid\nstateDiagram-v2\n")
+	for _, move := range Moves() {
+		from := move.From
+		if from == "" {
+			from = "[*]"
+		}
+		fmt.Fprintf(&page, "  %s --> %s: %s\n", from, move.To, strings.NewReplacer(":", " is", ";", ",").Replace(move.When))
+	}
+	for _, end := range ends {
+		fmt.Fprintf(&page, "  %s --> [*]\n", end)
+	}
+	page.WriteString("```\n")
+	return page.String()
+}

@@ -1,0 +1,118 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Plan is what a pass decided to do and to say, as a value with its reasons. It is carried
+// out in the order of its fields.
+type Plan struct {
+	// Lost is the head pod that the plan takes for gone: it is looked for once more, past
+	// the cache, before anything is done about it.
+	Lost Bound
+	// Enter asks for a place on the cluster, of which there are so many; 0 is no bound.
+	Enter int
+	// Record is written first, if not nil, in one write with the finalizer as it shall be.
+	Record    *Record
+	Finalizer bool
+	// Make is the job's own cluster to create, Discard are clusters of its own to delete.
+	Make    *v1alpha1.ComputeCluster
+	Discard []*v1alpha1.ComputeCluster
+	// Shrink is the own cluster whose workers are to go; Keep is what to note on it about
+	// why it is still there.
+	Shrink *v1alpha1.ComputeCluster
+	Keep   *Keeping
+	// End asks to delete the job itself.
+	End bool
+	// Ask is what is wanted of a head meanwhile, nil for nothing.
+	Ask *Ask
+
+	// Phase and Finding are what the job is at; Stalled, that nothing will change until a
+	// person acts.
+	Phase   string
+	Finding reason.Finding
+	Stalled bool
+	// Done is the bound attempt as it ended in this pass, or the last one with the lines
+	// that were still to be read.
+	Done *v1alpha1.JobAttempt
+	// Events are told once all is done.
+	Events []Telling
+	// Wake is after how long to look again though nothing happened; 0 is never.
+	Wake time.Duration
+}
+
+// Ask is what is wanted of a head.
+type Ask struct {
+	Head *corev1.Pod
+	// ID is empty where only the session is to be known.
+	ID, Session string
+	// Submit asks for the submission, Stop for its end.
+	Submit, Stop bool
+}
+
+// Keeping is a note on a cluster that is kept on purpose.
+type Keeping struct {
+	Cluster *v1alpha1.ComputeCluster
+	Note    string
+}
+
+// Telling is an event, of the job and where Cluster is set of the cluster too.
+type Telling struct {
+	telemetry.Event
+	Cluster *v1alpha1.ComputeCluster
+}
+
+// Empty tells whether the plan writes nothing.
+func (p *Plan) Empty() bool {
+	return p.Record == nil && p.Make == nil && len(p.Discard) == 0 && p.Shrink == nil && p.Keep == nil && !p.End
+}
+
+// String is the plan in one line, for logs.
+func (p *Plan) String() string {
+	var parts []string
+	add := func(holds bool, format string, values ...any) {
+		if holds {
+			parts = append(parts, fmt.Sprintf(format, values...))
+		}
+	}
+	if p.Record != nil {
+		add(true, "record %s", p.Record)
+	}
+	if p.Make != nil {
+		add(true, "create ComputeCluster %s", p.Make.Name)
+	}
+	for _, cluster := range p.Discard {
+		add(true, "delete ComputeCluster %s", cluster.Name)
+	}
+	if p.Shrink != nil {
+		add(true, "suspend the workers of ComputeCluster %s", p.Shrink.Name)
+	}
+	if p.Keep != nil {
+		add(true, "note on ComputeCluster %s that it is kept", p.Keep.Cluster.Name)
+	}
+	add(p.End, "delete the job")
+	return strings.Join(parts, ", ")
+}
+
+func (p *Plan) wakeIn(wait time.Duration) {
+	if wait > 0 && (p.Wake == 0 || wait < p.Wake) {
+		p.Wake = wait
+	}
+}
+
+// say sets what the job is at.
+func (p *Plan) say(phase string, finding reason.Finding) { p.Phase, p.Finding = phase, finding }
+
+func (p *Plan) tell(finding reason.Finding, action string) {
+	p.Events = append(p.Events, Telling{Event: telemetry.Event{
+		Finding: finding, Action: action, Warning: finding.Severity() == reason.Warning,
+	}})
+}

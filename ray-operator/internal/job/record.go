@@ -1,0 +1,187 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+const (
+	// recordVersion is the version of the record's form; recordLimit its largest size in
+	// bytes.
+	recordVersion = 1
+	recordLimit   = 4096
+	// remembered is how many former attempts record and status keep.
+	remembered = 10
+)
+
+// Record holds the facts about a job that are neither spec nor observable. It lives in an
+// annotation and is written before the act that depends on it. Times are seconds of Unix
+// time, 0 where there is none.
+type Record struct {
+	Version int `json:"v"`
+	// Attempt is the number of the attempt that is bound, or will be next, from 1.
+	Attempt int32 `json:"attempt"`
+	// Own is the number of the job's own cluster, from 1.
+	Own int32 `json:"own,omitempty"`
+	// Bound is what the attempt is bound to, Last what the one before it was.
+	Bound Bound `json:"bound,omitzero"`
+	Last  Bound `json:"last,omitzero"`
+	// Ending is the code of why the bound attempt is being stopped, Since when that began.
+	Ending string `json:"ending,omitempty"`
+	Since  int64  `json:"since,omitempty"`
+	// Began is when the job was resumed last, Ran when it first ran after that.
+	Began int64 `json:"began,omitempty"`
+	Ran   int64 `json:"ran,omitempty"`
+	// Failures counts attempts that the program failed, Losses those that were lost.
+	Failures int32 `json:"failures,omitempty"`
+	Losses   int32 `json:"losses,omitempty"`
+	// Past are the last attempts that ended, the oldest first.
+	Past []Past `json:"past,omitempty"`
+	// Suspended: the job is suspended and nothing of it runs.
+	Suspended bool `json:"suspended,omitempty"`
+	// Outcome is how the job ended, for good.
+	Outcome Outcome `json:"outcome,omitzero"`
+}
+
+// Bound is what an attempt is bound to: a head, and the session that answers there.
+type Bound struct {
+	Cluster string    `json:"cluster"`
+	UID     types.UID `json:"uid"`
+	Pod     string    `json:"pod"`
+	Head    types.UID `json:"head"`
+	Session string    `json:"session"`
+	At      int64     `json:"at"`
+}
+
+// Past is an attempt that ended.
+type Past struct {
+	Number  int32     `json:"n"`
+	Cluster string    `json:"c"`
+	Head    types.UID `json:"h"`
+	Reason  string    `json:"r"`
+	Exit    *int32    `json:"x,omitempty"`
+	Start   int64     `json:"s,omitempty"`
+	End     int64     `json:"e"`
+}
+
+// Outcome is how a job ended.
+type Outcome struct {
+	Phase  string `json:"phase"`
+	Reason string `json:"reason"`
+	Text   string `json:"text"`
+	At     int64  `json:"at"`
+}
+
+// fresh is the record of a job that has not begun.
+func fresh() Record { return Record{Version: recordVersion, Attempt: 1, Own: 1} }
+
+// String is the annotation's text.
+func (r Record) String() string {
+	text, _ := json.Marshal(r) // numbers and strings always marshal
+	return string(text)
+}
+
+// ParseRecord reads the annotation's text. It fails on text that this version did not
+// write: too long, not JSON, of a later version, or with numbers that cannot be.
+func ParseRecord(text string) (Record, error) {
+	var record Record
+	if len(text) > recordLimit {
+		return record, fmt.Errorf("parse record: %d bytes, at most %d", len(text), recordLimit)
+	}
+	if err := json.Unmarshal([]byte(text), &record); err != nil {
+		return Record{}, fmt.Errorf("parse record: %w", err)
+	}
+	if record.Version != recordVersion || record.Attempt < 1 || record.Own < 1 {
+		return Record{}, fmt.Errorf("parse record: version %d, attempt %d, cluster %d, want version %d and numbers from 1",
+			record.Version, record.Attempt, record.Own, recordVersion)
+	}
+	return record, nil
+}
+
+// recall gives the job's record: the annotation, else what the status mirrors.
+func recall(job *v1alpha1.ClusterJob) (Record, error) {
+	if text, ok := job.Annotations[v1alpha1.AnnotationRecord]; ok {
+		return ParseRecord(text)
+	}
+	record, status := fresh(), &job.Status
+	record.Attempt = max(1, status.Attempt)
+	for i := range status.Attempts {
+		record.restore(&status.Attempts[i])
+	}
+	record.Own = max(1, status.OwnCluster)
+	record.Ran = seconds(status.StartTime)
+	if told := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSuspended); told != nil {
+		record.Suspended = told.Status == metav1.ConditionTrue
+		record.Began = seconds(&told.LastTransitionTime)
+	}
+	if over(status.Phase) {
+		ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+		if ready != nil {
+			record.Outcome = Outcome{Phase: status.Phase, Reason: ready.Reason, Text: ready.Message, At: seconds(status.EndTime)}
+		}
+	}
+	return record, nil
+}
+
+// restore takes an attempt over from the status.
+func (r *Record) restore(told *v1alpha1.JobAttempt) {
+	bound := Bound{
+		Cluster: told.ClusterName, UID: types.UID(told.ClusterUID), Pod: told.HeadName, Head: types.UID(told.HeadUID), Session: told.Session,
+		At: seconds(told.SubmitTime),
+	}
+	if told.EndTime == nil {
+		r.Bound, r.Ending = bound, told.Reason
+		if told.Reason != "" {
+			r.Since = bound.At
+		}
+		return
+	}
+	r.Last = bound
+	r.keep(Past{
+		Number: told.Number, Cluster: told.ClusterName, Head: types.UID(told.HeadUID), Reason: told.Reason, Exit: told.ExitCode,
+		Start: seconds(told.StartTime), End: seconds(told.EndTime),
+	})
+	switch class(told.Reason) {
+	case failure:
+		r.Failures++
+	case loss:
+		r.Losses++
+	}
+}
+
+// keep puts an attempt among the past ones.
+func (r *Record) keep(past Past) {
+	r.Past = append(r.Past[:len(r.Past):len(r.Past)], past)
+	r.Past = r.Past[max(0, len(r.Past)-remembered):]
+}
+
+// ended is when the last attempt ended, zero if none has.
+func (r *Record) ended() time.Time {
+	if len(r.Past) == 0 {
+		return time.Time{}
+	}
+	return time.Unix(r.Past[len(r.Past)-1].End, 0)
+}
+
+func seconds(at *metav1.Time) int64 {
+	if at == nil || at.IsZero() {
+		return 0
+	}
+	return at.Unix()
+}
+
+// moment is a time of the record as the status has it, nil for none.
+func moment(seconds int64) *metav1.Time {
+	if seconds == 0 {
+		return nil
+	}
+	at := metav1.Unix(seconds, 0)
+	return &at
+}

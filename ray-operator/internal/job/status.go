@@ -1,0 +1,180 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// LastLines is how many lines of an attempt's output the status keeps.
+const LastLines = 20
+
+// Status computes the status from what was seen, planned and done. It is pure. Of the
+// former status it keeps the times of conditions that did not change, and what it tells of
+// former attempts beyond the record.
+func Status(job *v1alpha1.ClusterJob, seen Seen, plan Plan, refused error, now time.Time) v1alpha1.ClusterJobStatus {
+	record := seen.Record
+	if plan.Record != nil {
+		record = *plan.Record
+	}
+	status := v1alpha1.ClusterJobStatus{
+		ObservedGeneration: job.Generation, Phase: plan.Phase, Attempt: current(record), ClusterName: clusterName(job, record),
+		Conditions: job.DeepCopy().Status.Conditions,
+	}
+	if job.Spec.ClusterTemplate != nil {
+		status.OwnCluster = record.Own
+	}
+	if status.Attempt > 0 {
+		status.SubmissionID = naming.Submission(job.Name, job.UID, status.Attempt)
+	}
+	status.Attempts = attempts(job, seen, plan, record)
+	status.StartTime = startOf(status.Attempts, record)
+	status.EndTime = moment(record.Outcome.At)
+	status.Summary = summary(job, record, status)
+	conditions(job, &status, plan, refused, now)
+	return status
+}
+
+// current is the number of the bound attempt, or of the last.
+func current(record Record) int32 {
+	switch {
+	case record.Bound.Head != "":
+		return record.Attempt
+	case len(record.Past) > 0:
+		return record.Past[len(record.Past)-1].Number
+	default:
+		return 0
+	}
+}
+
+// attempts are the past ones and the bound one, with what was told of them before.
+func attempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, record Record) []v1alpha1.JobAttempt {
+	var all []v1alpha1.JobAttempt
+	for _, past := range record.Past {
+		entry := entryOf(past)
+		switch former := attempt(job.Status.Attempts, past.Number); {
+		case plan.Done != nil && plan.Done.Number == past.Number:
+			entry = *plan.Done
+		case former != nil && former.LogState != "":
+			entry = *former
+		}
+		all = append(all, entry)
+	}
+	if record.Bound.Head == "" {
+		return all
+	}
+	entry := v1alpha1.JobAttempt{Number: record.Attempt, Reason: record.Ending}
+	describe(&entry, record.Bound)
+	p := planner{job: job, seen: seen, record: record}
+	if started := p.started(); !started.IsZero() {
+		at := metav1.Unix(started.Unix(), 0)
+		entry.StartTime = &at
+	}
+	return append(all, entry)
+}
+
+func entryOf(past Past) v1alpha1.JobAttempt {
+	return v1alpha1.JobAttempt{
+		Number: past.Number, ClusterName: past.Cluster, HeadUID: string(past.Head), Reason: past.Reason, ExitCode: past.Exit,
+		StartTime: moment(past.Start), EndTime: moment(past.End),
+	}
+}
+
+// describe says what an attempt is or was bound to.
+func describe(entry *v1alpha1.JobAttempt, bound Bound) {
+	entry.ClusterName, entry.ClusterUID = bound.Cluster, string(bound.UID)
+	entry.HeadName, entry.HeadUID, entry.Session = bound.Pod, string(bound.Head), bound.Session
+	entry.SubmitTime = moment(bound.At)
+}
+
+// attempt finds one by its number, nil if it is not told of.
+func attempt(all []v1alpha1.JobAttempt, number int32) *v1alpha1.JobAttempt {
+	at := slices.IndexFunc(all, func(a v1alpha1.JobAttempt) bool { return a.Number == number })
+	if at < 0 {
+		return nil
+	}
+	return &all[at]
+}
+
+func startOf(all []v1alpha1.JobAttempt, record Record) *metav1.Time {
+	if record.Ran > 0 {
+		return moment(record.Ran)
+	}
+	if entry := attempt(all, record.Attempt); entry != nil && record.Bound.Head != "" {
+		return entry.StartTime
+	}
+	return nil
+}
+
+// summary holds the strings for columns.
+func summary(job *v1alpha1.ClusterJob, record Record, status v1alpha1.ClusterJobStatus) v1alpha1.JobSummary {
+	var s v1alpha1.JobSummary
+	if status.Attempt > 0 {
+		s.Attempt = fmt.Sprint(status.Attempt)
+		if retry := job.Spec.Retry; retry != nil {
+			most := 1 + retry.Limit + value(retry.InfrastructureLimit)
+			s.Attempt = fmt.Sprintf("%d/%d", status.Attempt, max(most, status.Attempt))
+		}
+	}
+	if status.EndTime != nil && status.StartTime != nil {
+		s.Duration = max(0, status.EndTime.Sub(status.StartTime.Time)).String()
+	}
+	s.Entrypoint = strings.Join(strings.Fields(entrypoint(&job.Spec)), " ")
+	if runes := []rune(s.Entrypoint); len(runes) > mostEntrypoint {
+		s.Entrypoint = string(runes[:mostEntrypoint-1]) + "…"
+	}
+	return s
+}
+
+// mostEntrypoint is how many characters of the entrypoint a column shows.
+const mostEntrypoint = 60
+
+// conditions follow from the phase and the finding.
+func conditions(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJobStatus, plan Plan, refused error, now time.Time) {
+	finding, stalled := plan.Finding, plan.Stalled
+	if obstacle, ok := fault.Finding(refused); ok {
+		finding, stalled = obstacle, true
+	} else if refused != nil && fault.Refused(refused) {
+		finding = refusal(plan, refused)
+	}
+	say := pass.Teller{Conditions: &status.Conditions, Generation: job.Generation, Now: now}
+	ended, suspended := over(status.Phase), status.Phase == v1alpha1.PhaseSuspended
+	succeeded := status.Phase == v1alpha1.PhaseSucceeded
+	stalled = stalled || ended && !succeeded
+	say.Set(v1alpha1.ConditionReady, succeeded, finding)
+	say.SetOr(v1alpha1.ConditionReconciling, !ended && !suspended && !stalled, finding)
+	say.SetOr(v1alpha1.ConditionStalled, stalled, finding)
+	switch {
+	case succeeded:
+		say.Set(v1alpha1.ConditionComplete, true, finding)
+	case ended:
+		say.Set(v1alpha1.ConditionFailed, true, finding)
+	case suspended:
+		say.Set(v1alpha1.ConditionSuspended, true, finding)
+	case status.Phase == v1alpha1.PhaseSuspending:
+		say.Set(v1alpha1.ConditionSuspended, false, finding)
+	}
+	if !suspended && status.Phase != v1alpha1.PhaseSuspending {
+		resumed(status.Conditions, say)
+	}
+}
+
+// resumed says of a job that was suspended that it is not any more; one that never was
+// says nothing.
+func resumed(all []metav1.Condition, say pass.Teller) {
+	for i := range all {
+		if all[i].Type == v1alpha1.ConditionSuspended {
+			say.SetOr(v1alpha1.ConditionSuspended, false, reason.Finding{})
+			return
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// Keys of a submission's metadata, which Ray keeps and gives back.
+const (
+	metadataJob     = "heliostat.dev/job"
+	metadataUID     = "heliostat.dev/job-uid"
+	metadataAttempt = "heliostat.dev/attempt"
+)
+
+// submission is what is sent for an attempt: a function of the spec and the number alone,
+// so that it can be told from another job's.
+func submission(job *v1alpha1.ClusterJob, attempt int32) (*headclient.Submission, error) {
+	spec := &job.Spec
+	environment, err := runtimeEnv(job, attempt)
+	if err != nil {
+		return nil, err
+	}
+	s := &headclient.Submission{
+		ID: naming.Submission(job.Name, job.UID, attempt), Entrypoint: entrypoint(spec), RuntimeEnv: environment,
+		LabelSelector: spec.EntrypointLabelSelector, Metadata: map[string]string{},
+	}
+	maps.Copy(s.Metadata, spec.Metadata)
+	s.Metadata[metadataJob], s.Metadata[metadataUID] = job.Name, string(job.UID)
+	s.Metadata[metadataAttempt] = strconv.Itoa(int(attempt))
+	for name, quantity := range spec.EntrypointResources {
+		switch name {
+		case "CPU":
+			s.CPUs = quantity.AsApproximateFloat64()
+		case "GPU":
+			s.GPUs = quantity.AsApproximateFloat64()
+		case "memory":
+			s.Memory = quantity.Value()
+		default:
+			if s.Resources == nil {
+				s.Resources = map[string]float64{}
+			}
+			s.Resources[name] = quantity.AsApproximateFloat64()
+		}
+	}
+	payload, err := naming.ObjectHash(s)
+	if err != nil {
+		return nil, fmt.Errorf("name the submission's payload: %w", err)
+	}
+	s.Metadata[runs.MetadataPayload] = payload
+	return s, nil
+}
+
+// entrypoint is the shell line that Ray runs. A command is quoted so that its words reach
+// the program as they are, which takes the shell's place.
+func entrypoint(spec *v1alpha1.ClusterJobSpec) string {
+	if len(spec.Command) == 0 {
+		return spec.Entrypoint
+	}
+	words := []string{"exec"}
+	for _, word := range spec.Command {
+		words = append(words, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
+	}
+	return strings.Join(words, " ")
+}
+
+// runtimeEnv is the user's runtime environment with the job's variables in it.
+func runtimeEnv(job *v1alpha1.ClusterJob, attempt int32) (json.RawMessage, error) {
+	environment := map[string]json.RawMessage{}
+	variables := map[string]string{}
+	if raw := job.Spec.RuntimeEnv; raw != nil && len(raw.Raw) > 0 {
+		if err := json.Unmarshal(raw.Raw, &environment); err != nil {
+			return nil, fmt.Errorf("read spec.runtimeEnv: %w", err)
+		}
+		if given, ok := environment["env_vars"]; ok {
+			if err := json.Unmarshal(given, &variables); err != nil {
+				return nil, fmt.Errorf("read spec.runtimeEnv.env_vars: %w", err)
+			}
+		}
+	}
+	for i := range job.Spec.Env {
+		if v := &job.Spec.Env[i]; v.ValueFrom == nil {
+			variables[v.Name] = v.Value
+		}
+	}
+	variables[v1alpha1.EnvJobName] = job.Name
+	variables[v1alpha1.EnvJobAttempt] = strconv.Itoa(int(attempt))
+	text, err := json.Marshal(variables)
+	if err != nil {
+		return nil, fmt.Errorf("print the variables: %w", err)
+	}
+	environment["env_vars"] = text
+	if text, err = json.Marshal(environment); err != nil {
+		return nil, fmt.Errorf("print the runtime environment: %w", err)
+	}
+	return text, nil
+}
+
+// ownCluster is the job's own cluster of a number: it belongs to the job and goes with it.
+func ownCluster(job *v1alpha1.ClusterJob, number int32) *v1alpha1.ComputeCluster {
+	template := job.Spec.ClusterTemplate.DeepCopy()
+	labels := maps.Clone(template.Metadata.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.LabelJob] = job.Name
+	cluster := &v1alpha1.ComputeCluster{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: job.Namespace, Name: naming.JobCluster(job.Name, job.UID, number),
+			Labels: labels, Annotations: template.Metadata.Annotations,
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(job, v1alpha1.GroupVersion.WithKind("ClusterJob")),
+			},
+		},
+		Spec: template.Spec,
+	}
+	var secret []corev1.EnvVar
+	for i := range job.Spec.Env {
+		if job.Spec.Env[i].ValueFrom != nil {
+			secret = append(secret, job.Spec.Env[i])
+		}
+	}
+	if len(secret) > 0 {
+		if cluster.Spec.PodDefaults == nil {
+			cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{}
+		}
+		cluster.Spec.PodDefaults.Env = append(cluster.Spec.PodDefaults.Env, secret...)
+	}
+	return cluster
+}
