@@ -240,6 +240,7 @@ func judge(status int, said string) (Kind, string) {
 		}{
 			{"Please use a different submission_id", Exists},
 			{"No available agent to submit job", Unavailable},
+			{"Failed to get head node agent within", Unavailable},
 			{"Request failed with status code 404: Job ", NotFound},
 			{"Request failed with status code 400", Refused},
 			{"non-terminal state", Refused},

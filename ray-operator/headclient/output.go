@@ -3,6 +3,7 @@ package headclient
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -65,8 +66,9 @@ func ending(said, token string) string {
 		if room -= len(line) + 1; room < -1 {
 			break
 		}
-		lines = append([]string{line}, lines...)
+		lines = append(lines, line)
 	}
+	slices.Reverse(lines)
 	return strings.Join(lines, "\n")
 }
 
@@ -131,21 +133,35 @@ func (t *tailing) end() {
 	}
 }
 
-// tail is what was kept, without the token.
-func (t *tailing) tail(token string) Tail {
+// tail is the last of what was kept, without the token and without a run of lines that is
+// no part of the text.
+func (t *tailing) tail(want int, without [][]byte, token string) Tail {
 	if len(t.line) > 0 {
 		t.end()
 	}
-	tail := Tail{Truncated: len(t.lines) < min(t.want, t.seen)}
+	missing := len(t.lines) < min(t.want, t.seen)
+	kept := drop(t.lines, without)
+	tail := Tail{Truncated: missing && len(kept) < want}
 	room := maxLines
-	for i := len(t.lines) - 1; i >= 0; i-- {
-		line, short := cut(hide(clean(string(t.lines[i])), token), maxLine)
+	for i := len(kept) - 1; i >= max(0, len(kept)-want); i-- {
+		line, short := cut(hide(clean(string(kept[i])), token), maxLine)
 		if room -= len(line); room < 0 {
 			tail.Truncated = true
 			break
 		}
-		tail.Lines = append([]string{line}, tail.Lines...)
-		tail.Truncated = tail.Truncated || short || len(t.lines[i]) > maxRaw
+		tail.Lines = append(tail.Lines, line)
+		tail.Truncated = tail.Truncated || short || len(kept[i]) > maxRaw
 	}
+	slices.Reverse(tail.Lines)
 	return tail
+}
+
+// drop takes a run of lines out of others, where it is first found.
+func drop(lines, run [][]byte) [][]byte {
+	for i := 0; len(run) > 0 && i+len(run) <= len(lines); i++ {
+		if slices.EqualFunc(lines[i:i+len(run)], run, bytes.Equal) {
+			return slices.Delete(lines, i, i+len(run))
+		}
+	}
+	return lines
 }

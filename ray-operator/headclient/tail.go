@@ -23,22 +23,24 @@ func (j *Jobs) Tail(ctx context.Context, id string, lines int) (Tail, error) {
 	if lines < 1 || lines > maxTail {
 		return Tail{}, j.fail(Invalid, act, fmt.Errorf("%d lines are not from 1 to %d", lines, maxTail))
 	}
-	_, node, err := j.job(ctx, id)
+	job, node, err := j.job(ctx, id)
 	if err != nil || node == (NodeID{}) {
 		return Tail{}, err
 	}
-	end := &tailing{want: lines}
+	banner := announced(job)
+	want := lines + len(banner)
+	end := &tailing{want: want}
 	answer, err := j.ask(ctx, question{
 		act: act, method: http.MethodGet, path: "/api/v0/logs/file", into: end, limit: maxLog,
 		// By the file's name, because Ray would list all jobs to find the node of one.
 		query: url.Values{
-			"node_id": {node.String()}, "filename": {"job-driver-" + id + ".log"}, "lines": {strconv.Itoa(lines)},
+			"node_id": {node.String()}, "filename": {"job-driver-" + id + ".log"}, "lines": {strconv.Itoa(want)},
 		},
 	})
 	if kind := KindOf(err); kind == Protocol || kind == Unavailable {
 		// The part of the dashboard that knows files says no in many words, when it has too
 		// much to do among others. The other one only gives all of a log.
-		end = &tailing{want: lines}
+		end = &tailing{want: want}
 		answer, err = j.ask(ctx, question{
 			act: act, method: http.MethodGet, path: "/api/jobs/" + id + "/logs", into: &quoted{into: end}, limit: maxLog,
 		})
@@ -46,9 +48,21 @@ func (j *Jobs) Tail(ctx context.Context, id string, lines int) (Tail, error) {
 	if err != nil {
 		return Tail{}, err
 	}
-	tail := end.tail(answer.token)
+	tail := end.tail(lines, banner, answer.token)
 	tail.Truncated = tail.Truncated || answer.cut
 	return tail, nil
+}
+
+// announced are the lines in which Ray repeats the entrypoint. They stand anywhere in the
+// output: Ray writes them when the process has begun.
+func announced(job Job) [][]byte {
+	var lines tailing
+	lines.want = maxTail
+	_, _ = lines.Write([]byte("Running entrypoint for job " + job.ID + ": " + job.Entrypoint + "\n"))
+	if lines.seen > len(lines.lines) {
+		return nil // a novel: it is left in
+	}
+	return lines.lines
 }
 
 // quoted takes the JSON object {"logs": "…"} in parts, and passes on what the text says.

@@ -18,19 +18,21 @@ func TestContract(t *testing.T) {
 	}
 	t.Cleanup(fake.Close)
 	fake.SetToken("the-token")
+	fake.SetStartDelay(20 * time.Millisecond)
 	fake.Join(fakehead.Member{Instance: "head-uid", Type: "head", Head: true})
 	one := map[string]float64{"CPU": 1}
 	fake.Join(fakehead.Member{Instance: "first-uid", Type: "cpu", Total: one})
 	second := fake.Join(fakehead.Member{Instance: "second-uid", Type: "cpu", Total: one})
 	started := func(end func()) (func(), error) { return end, nil }
 	head := headtest.Head{
-		Address: fake.Address(), Token: "the-token", Version: fakehead.Version,
+		Address: fake.Address(), Jobs: fake.JobsAddress(), Token: "the-token", Version: fakehead.Version,
 		First: "first-uid", Second: "second-uid", Type: "cpu",
-		Occupy:  func() (func(), error) { return started(fake.Occupy(second)) },
-		Connect: func() (func(), error) { return started(fake.Connect("user")) },
-		Detach:  func() (func(), error) { return started(fake.Detach("user", "left-behind")) },
-		Submit:  func() (func(), error) { return started(fake.Submit("job-1")) },
-		Within:  5 * time.Second,
+		Occupy:    func() (func(), error) { return started(fake.Occupy(second)) },
+		Connect:   func() (func(), error) { return started(fake.Connect("user")) },
+		Detach:    func() (func(), error) { return started(fake.Detach("user", "left-behind")) },
+		Submit:    func() (func(), error) { return started(fake.Submit("job-1")) },
+		Processes: func(text string) (int, error) { return fake.Processes(text), nil },
+		Within:    5 * time.Second,
 	}
 	for _, c := range headtest.Cases() {
 		t.Run(c.Name, func(t *testing.T) { c.Run(t, head) })

@@ -99,6 +99,20 @@ func (h *Head) Runs() []Run {
 	return slices.Clone(h.job.runs)
 }
 
+// Processes is how many jobs run whose entrypoint contains a text.
+func (h *Head) Processes(text string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settleJobs()
+	count := 0
+	for _, one := range h.job.live {
+		if one.status == headclient.JobRunning && strings.Contains(one.Entrypoint, text) {
+			count++
+		}
+	}
+	return count
+}
+
 // Session is the name of the head's session.
 func (h *Head) Session() string {
 	h.mu.Lock()
@@ -158,7 +172,7 @@ func (h *Head) start(one *job, now time.Time) {
 		one.end(headclient.JobFailed, one.at.Add(startTimeout), "Job supervisor actor failed to start within 900.0 seconds.",
 			"JOB_SUPERVISOR_ACTOR_START_TIMEOUT")
 	case placed:
-		one.node, one.began, one.status, one.message = &node, due, headclient.JobRunning, "Job is currently running."
+		one.node, one.began, one.status, one.message = &node.id, due, headclient.JobRunning, "Job is currently running."
 		if one.waits() && len(h.nodes) > 0 { // the room may have come later than it was due
 			one.began = now
 		}
@@ -167,7 +181,7 @@ func (h *Head) start(one *job, now time.Time) {
 			Entrypoint: one.Entrypoint, At: one.began,
 		}
 		h.job.runs = append(h.job.runs, run)
-		one.process = h.run(run)
+		one.process = h.run(run, node.Instance)
 	}
 }
 
@@ -177,14 +191,14 @@ func (j *job) waits() bool {
 }
 
 // place finds the node of a job: the head's, or one that has all that it asks for.
-func (h *Head) place(one *job) (headclient.NodeID, bool) {
+func (h *Head) place(one *job) (*node, bool) {
 	for _, node := range h.nodes {
 		if !node.dead && (one.waits() && node.fits(one) || !one.waits() && node.Head) {
-			return node.id, true
+			return node, true
 		}
 	}
 	// A test that has made no nodes has a head all the same.
-	return headclient.NodeID{1}, !one.waits()
+	return &node{id: headclient.NodeID{1}}, !one.waits()
 }
 
 func (n *node) fits(one *job) bool {

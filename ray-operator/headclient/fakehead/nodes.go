@@ -51,6 +51,11 @@ func (h *Head) Join(member Member) headclient.NodeID {
 		joined.Total["node:__internal_head__"] = 1
 	}
 	binary.BigEndian.PutUint64(joined.id[:], uint64(h.made))
+	joined.Labels = maps.Clone(member.Labels)
+	if joined.Labels == nil {
+		joined.Labels = map[string]string{}
+	}
+	joined.Labels["ray.io/node-id"] = joined.id.String()
 	h.nodes = append(h.nodes, joined)
 	return joined.id
 }

@@ -19,31 +19,37 @@ type Process struct {
 	Lines []string
 }
 
-// run is what becomes of a run.
-func (h *Head) run(run Run) Process {
+// run is what becomes of a run on a node.
+func (h *Head) run(run Run, instance string) Process {
 	if h.job.program != nil {
 		if process, ok := h.job.program(run); ok {
 			return process
 		}
 	}
-	return obey(run)
+	return obey(run, instance)
 }
 
 // obey reads an entrypoint as a list of commands with semicolons between them, of which it
-// knows "echo TEXT" with variables of the runtime environment, "seq N", "sleep SECONDS",
-// "hang" and "exit CODE". Anything else takes a second and succeeds.
-func obey(run Run) Process {
+// knows "echo TEXT" with variables of the runtime environment and RAY_CLOUD_INSTANCE_ID,
+// "seq N", "sleep SECONDS", "hang" and "exit CODE". Anything else takes a second and succeeds.
+func obey(run Run, instance string) Process {
 	var env struct {
 		Variables map[string]string `json:"env_vars"`
 	}
 	_ = json.Unmarshal(run.RuntimeEnv, &env) // what it cannot be read from has no variables
+	variable := func(name string) string {
+		if name == "RAY_CLOUD_INSTANCE_ID" {
+			return instance
+		}
+		return env.Variables[name]
+	}
 	var process Process
 	for command := range strings.SplitSeq(run.Entrypoint, ";") {
 		name, rest, _ := strings.Cut(strings.TrimSpace(command), " ")
 		number, _ := strconv.Atoi(rest) // none is zero, as for a shell
 		switch name {
 		case "echo":
-			process.Lines = append(process.Lines, spoken(rest, env.Variables))
+			process.Lines = append(process.Lines, spoken(rest, variable))
 		case "seq":
 			for i := range number {
 				process.Lines = append(process.Lines, strconv.Itoa(i+1))
@@ -64,11 +70,11 @@ func obey(run Run) Process {
 }
 
 // spoken is a word of a shell: as it stands between single quotes, else with variables.
-func spoken(word string, variables map[string]string) string {
+func spoken(word string, variable func(string) string) string {
 	if inner, ok := strings.CutPrefix(word, "'"); ok {
 		return strings.TrimSuffix(inner, "'")
 	}
-	return os.Expand(strings.Trim(word, `"`), func(name string) string { return variables[name] })
+	return os.Expand(strings.Trim(word, `"`), variable)
 }
 
 // unfit tells why a runtime environment cannot be had, and Ray's word for it; both are

@@ -173,7 +173,7 @@ func (w *web) about(answer func(*job) reply) func(*http.Request) reply {
 func (w *web) commanded(answer func(*job) reply) func(*job) reply {
 	return func(found *job) reply {
 		if w.head.agentless() {
-			return traceback(http.StatusInternalServerError, "TimeoutError: Failed to get the agent of the head.")
+			return traceback(http.StatusInternalServerError, "TimeoutError: Failed to get head node agent within 10 seconds. The last exception is None")
 		}
 		return answer(found)
 	}

@@ -23,8 +23,9 @@ import (
 // Head is a head under test, with its own node, two workers of one CPU each, and nothing
 // that runs. Its functions start something and give the way to end it.
 type Head struct {
-	// Address is host:port; Token is what it asks for and is not empty.
-	Address, Token string
+	// Address is the host:port of its GCS, Jobs that of its job API; Token is what it asks
+	// for and is not empty.
+	Address, Jobs, Token string
 	// Version is its Ray's.
 	Version string
 	// First and Second are the RAY_CLOUD_INSTANCE_ID of the workers, Type the
@@ -35,6 +36,8 @@ type Head struct {
 	// Connect connects a driver, Detach makes a detached actor without a resource and
 	// leaves no driver behind, Submit runs a job.
 	Connect, Detach, Submit func() (end func(), err error)
+	// Processes is how many processes of the head's node have a text in their command line.
+	Processes func(text string) (int, error)
 	// Within is how long a change may take to show.
 	Within time.Duration
 }
@@ -47,6 +50,11 @@ type Case struct {
 
 // Cases are all, in the order in which they must run on one head.
 func Cases() []Case {
+	return slices.Concat(quiet(), jobCases(), leaving())
+}
+
+// quiet are cases that leave a head as it was.
+func quiet() []Case {
 	return []Case{
 		{"it says its version", version},
 		{"it lists its nodes", nodes},
@@ -54,6 +62,12 @@ func Cases() []Case {
 		{"a driver is activity until it leaves", driver},
 		{"a detached actor is activity until it dies", actor},
 		{"a job is activity until it is over", job},
+	}
+}
+
+// leaving are cases that change the workers, and take them away.
+func leaving() []Case {
+	return []Case{
 		{"a node is resized where Ray can", resize},
 		{"a busy node refuses to leave as idle", busy},
 		{"a busy node that is preempted drains until it is idle", preempted},
