@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes what is generated into a directory laid out like the repository: from the API's Go types deepcopy functions, the
-# CRDs, the chart's copies of them and the API reference; from the rules the chart's admission policy and their table; from the
+# CRDs, the chart's copies of them and the API reference; from the rules the chart's admission policies and their tables; from the
 # catalogue the reference of reasons. usage: generate.sh [DIRECTORY], by default the repository itself.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -18,6 +18,8 @@ for name in $(cd "$raw" && ls heliostat.dev_*.yaml); do
 done
 bin/crd-ref-docs --source-path="$api" --config=tests/tools/reference.yaml --renderer=markdown \
   --output-path="$out/docs/reference/api.md" >/dev/null
-go run ./ray-operator/internal/admission/print policy >"$out/$chart/admission/computeclusters.yaml"
-go run ./ray-operator/internal/admission/print table >"$out/docs/reference/validation.md"
+for kind in computeclusters clusterjobs; do
+  go run ./ray-operator/internal/admission/print $kind >"$out/$chart/admission/$kind.yaml"
+done
+go run ./ray-operator/internal/admission/print tables >"$out/docs/reference/validation.md"
 go run ./ray-operator/reason/print >"$out/docs/reference/reasons.md"

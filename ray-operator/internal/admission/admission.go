@@ -1,8 +1,8 @@
 // Package admission brings the rules of package validate to where they are enforced and
-// read: the chart's ValidatingAdmissionPolicy, and the table in the documentation.
+// read: the chart's ValidatingAdmissionPolicies, and the tables in the documentation.
 //
-// In: the list of rules. Out: the policy's specification, and Markdown. What is generated
-// depends on that list alone, so that a change of it shows as a change of these files.
+// In: the lists of rules. Out: the policies' specifications, and Markdown. What is generated
+// depends on those lists alone, so that a change of them shows as a change of these files.
 //
 // It is pure, and the operator does not use it. It must never hold a rule of its own.
 package admission
@@ -21,12 +21,12 @@ import (
 // ends are the beginnings of paths that stand for the head and the groups.
 var ends = []string{"NODE", "GROUP"}
 
-// places are the head and the groups with their paths; nodes adds to each what the rules
-// ask of it. Everything is dynamic, because the lists mix kinds.
+// places are the head and the groups with their paths; nodes adds to each what the
+// rules ask of it. Everything is dynamic, because the lists mix kinds.
 const (
-	places = `[{'path': dyn('spec.head'), 'head': dyn(true), 'spec': dyn(object.spec.?head.orValue({})), 'claims': dyn([]), 'hosts': dyn(1)}] +
-object.spec.?workerGroups.orValue([]).transformList(i, g, {
-  'path': dyn('spec.workerGroups[' + string(i) + ']'), 'head': dyn(false), 'spec': dyn(g),
+	places = `[{'path': dyn('%[1]s.head'), 'head': dyn(true), 'spec': dyn(variables.cluster.?head.orValue({})), 'claims': dyn([]), 'hosts': dyn(1)}] +
+variables.cluster.?workerGroups.orValue([]).transformList(i, g, {
+  'path': dyn('%[1]s.workerGroups[' + string(i) + ']'), 'head': dyn(false), 'spec': dyn(g),
   'claims': dyn(g.?volumeClaimTemplates.orValue([])), 'hosts': dyn(g.?hostsPerReplica.orValue(1))})`
 	nodes = `variables.places.map(p, {
   'path': p.path, 'head': p.head, 'spec': p.spec, 'claims': p.claims, 'hosts': p.hosts,
@@ -43,10 +43,50 @@ object.spec.?workerGroups.orValue([]).transformList(i, g, {
   'ports': dyn(p.head ? [%s] : [%s])})`
 )
 
-// Policy is the specification of the ValidatingAdmissionPolicy that asks of a cluster what
-// the CRD's schema cannot, as YAML. A change that leaves the spec alone always passes: what
-// a newer rule refuses must not keep anyone from labelling or deleting a cluster.
-func Policy() ([]byte, error) {
+// kind is what a policy is about.
+type kind struct {
+	resource string
+	// isNew tells a change that the rules are asked about: what a newer rule refuses must not
+	// keep anyone from labelling or deleting an object from before it.
+	isNew string
+	// cluster is the spec of the cluster, which lies at path.
+	cluster, path string
+	variables     []admissionv1.Variable
+	// own are the rules beside those of the cluster.
+	own []validate.Rule
+}
+
+// ClusterPolicy is the specification of the ValidatingAdmissionPolicy that asks of a cluster
+// what the CRD's schema cannot, as YAML.
+func ClusterPolicy() ([]byte, error) {
+	return policy(kind{
+		resource: "computeclusters", isNew: "oldObject == null || object.spec != oldObject.spec", cluster: "object.spec", path: inCluster,
+	})
+}
+
+const butSuspend = ".transformMap(k, v, k != 'suspend', v)"
+
+// JobPolicy is the same for a job. Suspending and resuming is no change that it is asked about.
+func JobPolicy() ([]byte, error) {
+	return policy(kind{
+		resource: "clusterjobs",
+		isNew:    "oldObject == null || object.spec" + butSuspend + " != oldObject.spec" + butSuspend,
+		cluster:  "object.spec.?clusterTemplate.?spec.orValue({})", path: inJob,
+		variables: []admissionv1.Variable{
+			{Name: "runtimeEnv", Expression: "object.spec.?runtimeEnv.orValue({})"},
+			{Name: "vars", Expression: "[variables.runtimeEnv.?env_vars.orValue(null)].map(m, type(m) == map ? m : {})[0]"},
+		},
+		own: validate.JobRules(),
+	})
+}
+
+// Where the spec of a cluster lies.
+const (
+	inCluster = "spec"
+	inJob     = "spec.clusterTemplate.spec"
+)
+
+func policy(of kind) ([]byte, error) {
 	fail, equivalent := admissionv1.Fail, admissionv1.Equivalent
 	head, worker := validate.RayPorts()
 	spec := admissionv1.ValidatingAdmissionPolicySpec{
@@ -55,25 +95,29 @@ func Policy() ([]byte, error) {
 			MatchPolicy: &equivalent,
 			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{"heliostat.dev"}, APIVersions: []string{"v1alpha1"}, Resources: []string{"computeclusters"}},
+				Rule:       admissionv1.Rule{APIGroups: []string{"heliostat.dev"}, APIVersions: []string{"v1alpha1"}, Resources: []string{of.resource}},
 			}}},
 		},
-		MatchConditions: []admissionv1.MatchCondition{{
-			Name: "the-spec-is-new", Expression: "oldObject == null || object.spec != oldObject.spec",
-		}},
-		Variables: []admissionv1.Variable{
-			{Name: "places", Expression: places},
+		MatchConditions: []admissionv1.MatchCondition{{Name: "the-spec-is-new", Expression: of.isNew}},
+		Variables: append([]admissionv1.Variable{
+			{Name: "cluster", Expression: of.cluster},
+			{Name: "places", Expression: fmt.Sprintf(places, of.path)},
 			{Name: "nodes", Expression: fmt.Sprintf(nodes, numbers(head), numbers(worker))},
-		},
+		}, of.variables...),
 	}
 	for _, rule := range validate.Rules() {
 		if rule.By == validate.Policy {
-			spec.Validations = append(spec.Validations, validation(rule))
+			spec.Validations = append(spec.Validations, validation(rule, of.path))
+		}
+	}
+	for _, rule := range of.own {
+		if rule.By == validate.Policy {
+			spec.Validations = append(spec.Validations, validation(rule, inCluster))
 		}
 	}
 	text, err := yaml.Marshal(spec)
 	if err != nil {
-		return nil, fmt.Errorf("print the policy: %w", err)
+		return nil, fmt.Errorf("print the policy of %s: %w", of.resource, err)
 	}
 	return text, nil
 }
@@ -86,7 +130,8 @@ func numbers(ports []int32) string {
 	return strings.Join(words, ", ")
 }
 
-func validation(rule validate.Rule) admissionv1.Validation {
+// validation is a rule whose field lies below path, where others say spec.
+func validation(rule validate.Rule, path string) admissionv1.Validation {
 	for _, end := range ends {
 		if field, ok := strings.CutPrefix(rule.Field, end); ok {
 			return admissionv1.Validation{
@@ -95,21 +140,31 @@ func validation(rule validate.Rule) admissionv1.Validation {
 			}
 		}
 	}
-	return admissionv1.Validation{Expression: rule.Holds, Message: rule.Field + ": " + rule.Text()}
+	fields := strings.Split(rule.Field, ", ")
+	for i := range fields {
+		if below, ok := strings.CutPrefix(fields[i], inCluster+"."); ok {
+			fields[i] = path + "." + below
+		}
+	}
+	return admissionv1.Validation{Expression: rule.Holds, Message: strings.Join(fields, ", ") + ": " + rule.Text()}
 }
 
-// Table is the page of the documentation that lists all rules.
-func Table() string {
-	var page strings.Builder
-	page.WriteString(preface)
-	for _, rule := range validate.Rules() {
+// Tables is the page of the documentation that lists all rules.
+func Tables() string {
+	return preface + table(validate.Rules()) + ofJobs + table(validate.JobRules())
+}
+
+func table(rules []validate.Rule) string {
+	var rows strings.Builder
+	rows.WriteString(heading)
+	for _, rule := range rules {
 		field := strings.NewReplacer("NODE", "…", "GROUP", "spec.workerGroups[*]").Replace(rule.Field)
 		if strings.Contains(field, ".") {
 			field = "`" + strings.ReplaceAll(field, ", ", "`, `") + "`"
 		}
-		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", field, cell(rule.Refused), cell(rule.Remedy), rule.By)
+		fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", field, cell(rule.Refused), cell(rule.Remedy), rule.By)
 	}
-	return page.String()
+	return rows.String()
 }
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
@@ -118,20 +173,32 @@ const preface = `# What is refused at admission
 
 Generated by "make generate" from the rules in ` + "`ray-operator/internal/validate`" + `. Each is enforced by the API server: by the
 schema of the CRD, by a rule in that schema, or by the admission policy of the chart (` + "`admission.enabled`" + `), in this order: what
-one refuses, the next is not asked about. The operator asks all of them again, so a cluster that got past a policy that was
-switched off is ` + "`Stalled`" + ` with the same words. In the paths … stands for ` + "`spec.head`" + ` and ` + "`spec.workerGroups[*]`" + `.
+one refuses, the next is not asked about. The operator asks all of them again, so what got past a policy that was switched
+off is ` + "`Stalled`" + ` with the same words. In the paths … stands for ` + "`spec.head`" + ` and ` + "`spec.workerGroups[*]`" + `.
 
 An unknown field outside of pod templates is refused by kubectl and by any client that asks for strict field validation.
 Pod templates keep unknown fields, which may belong to a newer Kubernetes. What Kubernetes itself refuses of a pod and
 is not listed here shows in the cluster's conditions when the pod is made.
 
-A second policy keeps others from making pods look like those of a cluster, whose NetworkPolicy would let them in: only
+Another policy keeps others from making pods look like those of a cluster, whose NetworkPolicy would let them in: only
 who may update ` + "`computeclusters/finalizers`" + `, as the operator may, makes a pod with the label ` + "`heliostat.dev/cluster`" + ` or
 changes labels and annotations of that prefix on one. The annotation ` + "`heliostat.dev/retire`" + ` is free.
 
-Whoever may create ComputeClusters in a namespace is trusted like one who may create pods there: a template can name
-any service account, Secret and volume of the namespace.
+Whoever may create ComputeClusters or ClusterJobs in a namespace is trusted like one who may create pods there: a template
+can name any service account, Secret and volume of the namespace.
 
-| field | refused | what helps | by |
+## ComputeCluster
+
+`
+
+const heading = `| field | refused | what helps | by |
 |---|---|---|---|
+`
+
+const ofJobs = `
+## ClusterJob
+
+All of the above holds below ` + "`spec.clusterTemplate.spec`" + `, and what is said there of any text, list, word or number holds for
+every field of a job. Suspending and resuming a job, its labels and its deletion are never refused by the policy.
+
 `

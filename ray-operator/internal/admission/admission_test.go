@@ -11,9 +11,23 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
 )
 
-// TestPolicyHoldsEveryRuleOfItsLayer: each once, with its words, in the order of the list.
-func TestPolicyHoldsEveryRuleOfItsLayer(t *testing.T) {
-	text, err := admission.Policy()
+// TestPoliciesHoldEveryRuleOfTheirLayer: each once, with its words, in the order of the
+// lists, and of a job's cluster with the path that the field has there.
+func TestPoliciesHoldEveryRuleOfTheirLayer(t *testing.T) {
+	text, err := admission.ClusterPolicy()
+	holds(t, text, err, place{validate.Rules(), "spec."})
+	text, err = admission.JobPolicy()
+	holds(t, text, err, place{validate.Rules(), "spec.clusterTemplate.spec."}, place{validate.JobRules(), "spec."})
+}
+
+// place are rules and the beginning of the paths of their fields.
+type place struct {
+	rules []validate.Rule
+	begin string
+}
+
+func holds(t *testing.T, text []byte, err error, places ...place) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,21 +36,24 @@ func TestPolicyHoldsEveryRuleOfItsLayer(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := spec.Validations
-	for _, rule := range validate.Rules() {
-		if rule.By != validate.Policy {
-			continue
-		}
-		if len(asked) == 0 {
-			t.Fatalf("the policy lacks the rule %s", rule.ID)
-		}
-		one := asked[0]
-		asked = asked[1:]
-		if !strings.Contains(one.Expression, rule.Holds) || !strings.Contains(one.Message+one.MessageExpression, rule.Text()) {
-			t.Errorf("where the rule %s should stand, the policy has %+v", rule.ID, one)
-		}
-		// An answer names the field: by itself, or behind the path of the head or group.
-		if perNode := strings.HasPrefix(rule.Field, "NODE") || strings.HasPrefix(rule.Field, "GROUP"); perNode == (one.Message != "") {
-			t.Errorf("the rule %s is about %s, and its message is %+v", rule.ID, rule.Field, one)
+	for _, place := range places {
+		for _, rule := range place.rules {
+			if rule.By != validate.Policy {
+				continue
+			}
+			if len(asked) == 0 {
+				t.Fatalf("the policy lacks the rule %s", rule.ID)
+			}
+			one := asked[0]
+			asked = asked[1:]
+			if !strings.Contains(one.Expression, rule.Holds) || !strings.Contains(one.Message+one.MessageExpression, rule.Text()) {
+				t.Errorf("where the rule %s should stand, the policy has %+v", rule.ID, one)
+			}
+			// An answer names the field: by itself, or behind the path of the head or group.
+			perNode := strings.HasPrefix(rule.Field, "NODE") || strings.HasPrefix(rule.Field, "GROUP")
+			if perNode == (one.Message != "") || !perNode && !strings.HasPrefix(one.Message, place.begin) {
+				t.Errorf("the rule %s is about %s, and its message is %+v", rule.ID, rule.Field, one)
+			}
 		}
 	}
 	if len(asked) > 0 {
@@ -47,14 +64,15 @@ func TestPolicyHoldsEveryRuleOfItsLayer(t *testing.T) {
 	}
 }
 
-func TestTableHoldsEveryRule(t *testing.T) {
-	rows := strings.Count(admission.Table(), "\n| ") - 1 // the heading
-	if rules := len(validate.Rules()); rows != rules {
-		t.Errorf("the table has %d rows, there are %d rules", rows, rules)
+func TestTablesHoldEveryRule(t *testing.T) {
+	rules := append(validate.Rules(), validate.JobRules()...)
+	rows := strings.Count(admission.Tables(), "\n| ") - 2 // the headings
+	if rows != len(rules) {
+		t.Errorf("the tables have %d rows, there are %d rules", rows, len(rules))
 	}
-	for _, rule := range validate.Rules() {
-		if !strings.Contains(admission.Table(), rule.Refused+" | "+rule.Remedy) {
-			t.Errorf("the table lacks the rule %s", rule.ID)
+	for _, rule := range rules {
+		if !strings.Contains(admission.Tables(), rule.Refused+" | "+rule.Remedy) {
+			t.Errorf("the tables lack the rule %s", rule.ID)
 		}
 	}
 }

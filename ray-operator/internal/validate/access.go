@@ -78,7 +78,7 @@ var accessRules = []Rule{
 	{
 		ID: "label-grammar", Field: "spec.podDefaults.labels, spec.podDefaults.nodeSelector, spec.head.service.labels", By: Policy,
 		Refused: labelGrammar, Remedy: "correct the key or the value",
-		Holds: "[object.spec.?podDefaults.?labels, object.spec.?podDefaults.?nodeSelector, object.spec.?head.?service.?labels].all(o, " +
+		Holds: "[variables.cluster.?podDefaults.?labels, variables.cluster.?podDefaults.?nodeSelector, variables.cluster.?head.?service.?labels].all(o, " +
 			fmt.Sprintf(goodLabels, "o.orValue({})") + ")",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			check := func(path *field.Path, labels map[string]string) { keys(bad, path, "", labels, badLabels(labels)) }
@@ -91,7 +91,7 @@ var accessRules = []Rule{
 	{
 		ID: "annotation-grammar", Field: "spec.podDefaults.annotations, spec.head.service.annotations", By: Policy,
 		Refused: "a key of an annotation must follow Kubernetes' grammar", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
-		Holds: "[object.spec.?podDefaults.?annotations, object.spec.?head.?service.?annotations].all(o, " +
+		Holds: "[variables.cluster.?podDefaults.?annotations, variables.cluster.?head.?service.?annotations].all(o, " +
 			fmt.Sprintf(goodAnnotations, "o.orValue({})") + ")",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			withAnnotations(c, func(path *field.Path, annotations map[string]string) { keys(bad, path, "", annotations, badAnnotation) })
@@ -111,7 +111,7 @@ var accessRules = []Rule{
 	{
 		ID: "pull-secret", Field: "spec.podDefaults.imagePullSecrets", By: Policy,
 		Refused: "an entry names no Secret", Remedy: "give its name",
-		Holds: "object.spec.?podDefaults.?imagePullSecrets.orValue([]).all(s, s.?name.orValue('') != '')",
+		Holds: "variables.cluster.?podDefaults.?imagePullSecrets.orValue([]).all(s, s.?name.orValue('') != '')",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if d := c.Spec.PodDefaults; d != nil {
 				each(bad, nil, "spec.podDefaults.imagePullSecrets", d.ImagePullSecrets,
@@ -122,7 +122,7 @@ var accessRules = []Rule{
 	{
 		ID: "own-variable", Field: "spec.podDefaults.env", By: Policy,
 		Refused: "the operator sets " + strings.Join(ownVariables, ", "), Remedy: "leave them out",
-		Holds: "object.spec.?podDefaults.?env.orValue([]).all(e, !(e.name in " + list(ownVariables) + "))",
+		Holds: "variables.cluster.?podDefaults.?env.orValue([]).all(e, !(e.name in " + list(ownVariables) + "))",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if d := c.Spec.PodDefaults; d != nil {
 				each(bad, nil, "spec.podDefaults.env", d.Env, isOwnVariable)
@@ -131,7 +131,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "duplicate", Field: "any list whose entries have names", By: Schema, Says: "Duplicate value",
-		Refused: "two entries have the same name", Remedy: "rename or remove one", cluster: duplicates, inner: templateDuplicates,
+		Refused: "two entries have the same name", Remedy: "rename or remove one", cluster: duplicates, inner: templateDuplicates, job: jobDuplicates,
 	},
 	{
 		ID: "port-name", Field: "spec.head.service.ports[*].name", By: Schema, Says: "should match",
@@ -212,7 +212,7 @@ var accessRules = []Rule{
 	{
 		ID: "network-port", Field: "spec.network.allowTo[*].ports", By: Policy,
 		Refused: "a port is TCP, UDP or SCTP, a number from 1 to 65535 or a name, and endPort only goes with a number that is not above it", Remedy: "correct it",
-		Holds: "object.spec.?network.?allowTo.orValue([]).all(r, r.?ports.orValue([]).all(p, p.?protocol.orValue('TCP') in ['', 'TCP', 'UDP', 'SCTP'] && " +
+		Holds: "variables.cluster.?network.?allowTo.orValue([]).all(r, r.?ports.orValue([]).all(p, p.?protocol.orValue('TCP') in ['', 'TCP', 'UDP', 'SCTP'] && " +
 			"(!has(p.port) || type(p.port) != int || (p.port >= 1 && p.port <= 65535)) && " +
 			"(!has(p.port) || type(p.port) != string || (p.port.size() <= 15 && p.port.matches('^[a-z0-9]+(-[a-z0-9]+)*$') && p.port.matches('[a-z]'))) && " +
 			"(!has(p.endPort) || (has(p.port) && type(p.port) == int && p.endPort >= p.port && p.endPort <= 65535))))",
@@ -274,8 +274,8 @@ func peers(wrong func(*networkingv1.NetworkPolicyPeer) bool) func(*v1alpha1.Comp
 }
 
 func peerExpression(holds string) string {
-	return "object.spec.?network.?allowFrom.orValue([]).all(r, r.from.all(p, " + holds + ")) && " +
-		"object.spec.?network.?allowTo.orValue([]).all(r, r.to.all(p, " + holds + "))"
+	return "variables.cluster.?network.?allowFrom.orValue([]).all(r, r.from.all(p, " + holds + ")) && " +
+		"variables.cluster.?network.?allowTo.orValue([]).all(r, r.to.all(p, " + holds + "))"
 }
 
 func badBlock(block string) bool { return len(validation.IsValidCIDR(field.NewPath(""), block)) > 0 }

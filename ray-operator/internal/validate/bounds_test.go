@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -24,6 +25,7 @@ type schema struct {
 	Enum                                         []string
 	Properties                                   map[string]schema
 	Items                                        *schema
+	Default                                      any
 }
 
 // bound is one side of a bound of the schema, with a value on it or just beyond.
@@ -39,8 +41,12 @@ type bound struct {
 // entries is ours.
 var ofKubernetes = []string{"template", "volumeClaimTemplates", "env", "envFrom", "tolerations", "imagePullSecrets", "from", "to"}
 
-// zeroIsNotWritten are numbers whose zero stands for none given.
-var zeroIsNotWritten = []string{"targetPort", "hostsPerReplica"}
+// zeroIsNotWritten are numbers whose zero stands for none given, emptyIsNotWritten lists
+// whose emptiness does.
+var (
+	zeroIsNotWritten  = []string{"targetPort", "hostsPerReplica"}
+	emptyIsNotWritten = []string{"command", "in", "notIn"}
+)
 
 // sides are the values on and beyond the bounds of a field.
 func sides(s *schema, path []string) []bound {
@@ -56,7 +62,7 @@ func sides(s *schema, path []string) []bound {
 		side("long-list", entries(s, *most), true)
 		side("long-list", entries(s, *most+1), false)
 	}
-	if least := s.MinItems; least != nil {
+	if least := s.MinItems; least != nil && !slices.Contains(emptyIsNotWritten, path[len(path)-1]) {
 		side("out-of-bounds", entries(s, *least-1), false)
 	}
 	if most := s.MaxProperties; most != nil {
@@ -109,6 +115,12 @@ func entries(s *schema, n int64) any {
 	list := make([]any, n)
 	for i := range list {
 		list[i] = map[string]any{}
+		switch s.Items.Type {
+		case "string":
+			list[i] = "a"
+		case "integer":
+			list[i] = i
+		}
 		if words := s.Items.Enum; len(words) > 0 {
 			list[i] = words[0]
 		}
@@ -145,10 +157,10 @@ func put(tree any, path []string, value any) any {
 	return object
 }
 
-// make gives the good cluster with the value in it.
-func (b bound) make(t *testing.T) *v1alpha1.ComputeCluster {
+// with gives an object as JSON has it with the value in it.
+func (b bound) with(t *testing.T, object any) []byte {
 	t.Helper()
-	text, err := json.Marshal(corpus.Good())
+	text, err := json.Marshal(object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,17 +171,56 @@ func (b bound) make(t *testing.T) *v1alpha1.ComputeCluster {
 	if text, err = json.Marshal(put(tree, b.path, b.value)); err != nil {
 		t.Fatal(err)
 	}
-	var cluster v1alpha1.ComputeCluster
-	if err := json.Unmarshal(text, &cluster); err != nil {
-		t.Fatalf("%v: %v", b.path, err)
-	}
-	return &cluster
+	return text
 }
 
 // TestBoundsAreThoseOfTheSchema: a value on a bound is good, one beyond it is refused at its
-// field, for every bound that the CRD has outside of Kubernetes' own types.
+// field, for every bound that the CRDs have outside of Kubernetes' own types.
 func TestBoundsAreThoseOfTheSchema(t *testing.T) {
-	text, err := os.ReadFile("../../config/crd/heliostat.dev_computeclusters.yaml")
+	asSchema(t, "computeclusters", 120, func(b bound) field.ErrorList {
+		var cluster v1alpha1.ComputeCluster
+		if err := json.Unmarshal(b.with(t, corpus.Good()), &cluster); err != nil {
+			t.Fatalf("%v: %v", b.path, err)
+		}
+		return validate.Cluster(&cluster)
+	})
+	asSchema(t, "clusterjobs", 190, func(b bound) field.ErrorList {
+		var job v1alpha1.ClusterJob
+		if err := json.Unmarshal(b.with(t, corpus.GoodJob()), &job); err != nil {
+			t.Fatalf("%v: %v", b.path, err)
+		}
+		return validate.Job(&job)
+	})
+}
+
+// asSchema asks about both sides of each bound of a kind, of which there are so many at least.
+func asSchema(t *testing.T, kind string, least int, ask func(bound) field.ErrorList) {
+	t.Helper()
+	said := map[string]string{}
+	for _, rule := range validate.Rules() {
+		said[rule.ID] = rule.Text()
+	}
+	spec := specOf(t, kind)
+	all := bounds(&spec, []string{"spec"})
+	for _, b := range all {
+		at := strings.ReplaceAll(strings.Join(b.path, "."), ".0", "[0]")
+		refused := false
+		for _, err := range ask(b) {
+			refused = refused || err.Field == at && err.Detail == said[b.rule]
+		}
+		if refused == b.good {
+			t.Errorf("%s = %.40s: refused is %v, want %v", at, fmt.Sprint(b.value), refused, !b.good)
+		}
+	}
+	if len(all) < least {
+		t.Errorf("only %d sides of bounds of %s were found", len(all), kind)
+	}
+}
+
+// specOf is what the CRD of a kind says of its spec.
+func specOf(t *testing.T, kind string) schema {
+	t.Helper()
+	text, err := os.ReadFile("../../config/crd/heliostat.dev_" + kind + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,23 +234,5 @@ func TestBoundsAreThoseOfTheSchema(t *testing.T) {
 	if err := yaml.Unmarshal(text, &definition); err != nil {
 		t.Fatal(err)
 	}
-	said := map[string]string{}
-	for _, rule := range validate.Rules() {
-		said[rule.ID] = rule.Text()
-	}
-	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	all := bounds(&spec, []string{"spec"})
-	for _, b := range all {
-		at := strings.ReplaceAll(strings.Join(b.path, "."), ".0", "[0]")
-		refused := false
-		for _, err := range validate.Cluster(b.make(t)) {
-			refused = refused || err.Field == at && err.Detail == said[b.rule]
-		}
-		if refused == b.good {
-			t.Errorf("%s = %.40s: refused is %v, want %v", at, fmt.Sprint(b.value), refused, !b.good)
-		}
-	}
-	if len(all) < 120 {
-		t.Errorf("only %d sides of bounds were found", len(all))
-	}
+	return definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 }

@@ -37,20 +37,20 @@ var clusterRules = []Rule{
 	},
 	{
 		ID: "long-text", Field: "any text with a bound", By: Schema, Says: "may not be more than",
-		Refused: "the text is longer than the field allows", Remedy: "shorten it", cluster: longTexts,
+		Refused: "the text is longer than the field allows", Remedy: "shorten it", cluster: longTexts, job: longJobTexts,
 	},
 	{
 		ID: "long-list", Field: "any list or map with a bound", By: Schema, Says: "must have at most",
-		Refused: "there are more entries than the field allows", Remedy: "take some out, or make two clusters", cluster: longLists, node: longNodeLists,
+		Refused: "there are more entries than the field allows", Remedy: "take some out, or make two clusters", cluster: longLists, node: longNodeLists, job: longJobLists,
 	},
 	{
 		ID: "unknown-word", Field: "any field that takes one of some words", By: Schema, Says: "supported values",
-		Refused: "none of the words that the field takes", Remedy: "use one of those that the reference names", cluster: unknownWords,
+		Refused: "none of the words that the field takes", Remedy: "use one of those that the reference names", cluster: unknownWords, job: unknownJobWords,
 	},
 	{
 		ID: "out-of-bounds", Field: "any number with bounds", By: Schema, Says: "should ",
 		Refused: "the number, or the number of entries, is outside of the field's bounds", Remedy: "the reference names them",
-		cluster: numbersOutOfBounds, group: groupOutOfBounds,
+		cluster: numbersOutOfBounds, group: groupOutOfBounds, job: jobOutOfBounds,
 	},
 	{
 		ID: "ray-version", Field: "spec.rayVersion", By: Expression,
@@ -67,6 +67,11 @@ var clusterRules = []Rule{
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if !manager.MatchString(managedBy(c)) {
 				bad.at(field.NewPath("spec", "managedBy"), c.Spec.ManagedBy)
+			}
+		},
+		job: func(r *run, bad report) {
+			if !manager.MatchString(jobManagedBy(r.job)) {
+				bad.at(specPath.Child("managedBy"), r.spec.ManagedBy)
 			}
 		},
 	},

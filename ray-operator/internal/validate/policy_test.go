@@ -12,10 +12,16 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
 )
 
-// TestTheChartAsksWhatTheRulesSay: each expression of a rule stands in the chart's policy,
+// TestTheChartAsksWhatTheRulesSay: each expression of a rule stands in the chart's policies,
 // as a real API server compiled it in the tests of admission.
 func TestTheChartAsksWhatTheRulesSay(t *testing.T) {
-	text, err := os.ReadFile("../../../helm-chart/heliostat/files/admission/computeclusters.yaml")
+	chartAsks(t, "computeclusters", validate.Rules())
+	chartAsks(t, "clusterjobs", append(validate.Rules(), validate.JobRules()...))
+}
+
+func chartAsks(t *testing.T, kind string, rules []validate.Rule) {
+	t.Helper()
+	text, err := os.ReadFile("../../../helm-chart/heliostat/files/admission/" + kind + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +30,7 @@ func TestTheChartAsksWhatTheRulesSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := 0
-	for _, rule := range validate.Rules() {
+	for _, rule := range rules {
 		if !slices.Contains([]validate.Layer{validate.Schema, validate.Expression, validate.Policy}, rule.By) {
 			t.Errorf("the rule %s is nobody's: %q", rule.ID, rule.By)
 		}
@@ -33,11 +39,11 @@ func TestTheChartAsksWhatTheRulesSay(t *testing.T) {
 		}
 		asked++
 		if !slices.ContainsFunc(policy.Validations, func(v admissionv1.Validation) bool { return asks(v.Expression, rule) }) {
-			t.Errorf("the chart's policy does not ask %s: %s", rule.ID, rule.Holds)
+			t.Errorf("the chart's policy of %s does not ask %s: %s", kind, rule.ID, rule.Holds)
 		}
 	}
 	if asked != len(policy.Validations) {
-		t.Errorf("%d rules are the policy's, it has %d", asked, len(policy.Validations))
+		t.Errorf("%d rules are the policy's of %s, it has %d", asked, kind, len(policy.Validations))
 	}
 }
 

@@ -35,23 +35,36 @@ type Rule struct {
 	By              Layer
 	// Says is, for the schema, a part of the API server's words.
 	Says string
-	// Holds is, for the policy, an expression that is true of a good cluster. Where Field
-	// begins with NODE it is asked of each node n.
+	// Holds is, for the policy, an expression that is true of a good cluster or job. Where
+	// Field begins with NODE it is asked of each node n. variables.cluster is the spec of the
+	// cluster, empty where a job has none of its own.
 	Holds string
 
-	// What finds the broken places: one of these.
+	// What finds the broken places: one of these, or one that asks clusters and one that asks jobs.
 	cluster func(cluster *v1alpha1.ComputeCluster, bad report)
 	node    func(n *node, bad report)
 	inner   func(n *node, bad report) // of nodes that have a template
 	group   func(n *node, bad report)
 	change  func(before, after *v1alpha1.ComputeCluster, bad report)
+
+	job       func(r *run, bad report)
+	jobChange func(before, after *run, bad report)
 }
 
 // Text is what the refusal says behind the path of the field.
 func (r *Rule) Text() string { return r.Refused + "; " + r.Remedy }
 
-// ask finds the broken places of a node.
-func (r *Rule) ask(n *node, bad report) {
+// askCluster finds the broken places of a cluster and its nodes.
+func (r *Rule) askCluster(cluster *v1alpha1.ComputeCluster, nodes []node, bad report) {
+	if r.cluster != nil {
+		r.cluster(cluster, bad)
+	}
+	for i := range nodes {
+		r.askNode(&nodes[i], bad)
+	}
+}
+
+func (r *Rule) askNode(n *node, bad report) {
 	if r.node != nil {
 		r.node(n, bad)
 	}
@@ -67,6 +80,8 @@ func (r *Rule) ask(n *node, bad report) {
 type report struct {
 	rule *Rule
 	errs *field.ErrorList
+	// above is what comes before the paths of a cluster that is part of another object.
+	above string
 }
 
 // at takes a broken place and the value there, or nil where a value would not help.
@@ -75,7 +90,7 @@ func (r report) at(path *field.Path, value any) {
 	if value == nil {
 		kind, value = field.ErrorTypeForbidden, ""
 	}
-	*r.errs = append(*r.errs, &field.Error{Type: kind, Field: path.String(), BadValue: value, Detail: r.rule.Text()})
+	*r.errs = append(*r.errs, &field.Error{Type: kind, Field: r.above + path.String(), BadValue: value, Detail: r.rule.Text()})
 }
 
 // below is the path of a child of a path, with dots between the names of what lies in

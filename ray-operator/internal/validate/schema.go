@@ -156,6 +156,9 @@ func within(bad report, parent *field.Path, child string, value int32, allowed s
 
 func numbersOutOfBounds(c *v1alpha1.ComputeCluster, bad report) {
 	spec := field.NewPath("spec")
+	if most := c.Spec.MaxConcurrentJobs; most != nil {
+		within(bad, spec, "maxConcurrentJobs", *most, span{1, maxReplicas})
+	}
 	if s := c.Spec.Head.Service; s != nil {
 		for i := range s.Ports {
 			at := spec.Child("head", "service", "ports").Index(i)

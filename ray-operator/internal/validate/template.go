@@ -105,7 +105,7 @@ var templateRules = []Rule{
 	{
 		ID: "template-host-network", Field: "NODE.template.spec.hostNetwork", By: Policy,
 		Refused: "NetworkPolicies do not reach pods on the host's network, so the cluster would lie open", Remedy: "set network.isolation to Disabled, or leave hostNetwork out",
-		Holds: "!n.pod.?hostNetwork.orValue(false) || object.spec.?network.?isolation.orValue('Enabled') == 'Disabled'",
+		Holds: "!n.pod.?hostNetwork.orValue(false) || variables.cluster.?network.?isolation.orValue('Enabled') == 'Disabled'",
 		inner: flag("hostNetwork", func(n *node) bool {
 			open := n.cluster.Spec.Network != nil && n.cluster.Spec.Network.Isolation == v1alpha1.IsolationDisabled
 			return n.pod.HostNetwork && !open

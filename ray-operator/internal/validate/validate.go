@@ -1,6 +1,6 @@
 // Package validate says what is wrong with a spec, field by field, with the remedy.
 //
-// In: a ComputeCluster, or two states of one. Out: field errors, none for a good one.
+// In: a ComputeCluster or a ClusterJob, or two states of one. Out: field errors, none for a good one.
 // Every error is that of a rule, and the rules are one list: what is refused, what helps,
 // and who refuses it in the API server (the schema, a rule of the schema, or the chart's
 // admission policy). The policy and the documentation are generated from that list.
@@ -21,7 +21,7 @@ import (
 
 var all = slices.Concat(clusterRules, accessRules, groupRules, claimRules, nodeRules, templateRules, containerRules)
 
-// Rules are all rules, in the order of the fields that they are about.
+// Rules are all rules about a cluster, in the order of the fields that they are about.
 func Rules() []Rule { return slices.Clone(all) }
 
 // Cluster gives all that is wrong with a cluster, in the order of the rules.
@@ -29,14 +29,7 @@ func Cluster(cluster *v1alpha1.ComputeCluster) field.ErrorList {
 	var errs field.ErrorList
 	nodes := nodesOf(cluster)
 	for i := range all {
-		rule := &all[i]
-		bad := report{rule, &errs}
-		if rule.cluster != nil {
-			rule.cluster(cluster, bad)
-		}
-		for j := range nodes {
-			rule.ask(&nodes[j], bad)
-		}
+		all[i].askCluster(cluster, nodes, report{rule: &all[i], errs: &errs})
 	}
 	return errs
 }
@@ -47,7 +40,7 @@ func Update(before, after *v1alpha1.ComputeCluster) field.ErrorList {
 	errs := Cluster(after)
 	for i := range all {
 		if all[i].change != nil {
-			all[i].change(before, after, report{&all[i], &errs})
+			all[i].change(before, after, report{rule: &all[i], errs: &errs})
 		}
 	}
 	return errs

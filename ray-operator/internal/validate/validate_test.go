@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,48 +23,67 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
 )
 
-func judge(row corpus.Row) field.ErrorList {
-	before, after := row.Make()
-	if before == nil {
-		return validate.Cluster(after)
-	}
-	return validate.Update(before, after)
+func TestRowsOfClusters(t *testing.T) {
+	testkit.Golden(t, "refusals", broken(t, validate.Rules(), corpus.Clusters(), corpus.Clusters().Rows))
 }
 
-// TestRows: each row breaks its rule. The golden file keeps at which places, with which
+func TestRowsOfJobs(t *testing.T) {
+	rules := append(validate.JobRules(), validate.Rules()...)
+	testkit.Golden(t, "jobrefusals", broken(t, rules, corpus.Jobs(), corpus.JobRows()))
+}
+
+// broken: each row breaks its rule. The golden file keeps at which places, with which
 // words, and what else is broken with it.
-func TestRows(t *testing.T) {
+func broken[T interface{ DeepCopy() T }](t *testing.T, rules []validate.Rule, kind corpus.Kind[T], rows []corpus.Row[T]) map[string][]string {
+	t.Helper()
 	texts := map[string]string{}
-	for _, rule := range validate.Rules() {
+	for _, rule := range rules {
 		texts[rule.ID] = rule.Text()
 	}
 	kept := map[string][]string{}
-	for _, row := range corpus.Rows() {
-		errs := judge(row)
+	for _, row := range rows {
+		errs := kind.Judge(row)
 		for _, err := range errs {
-			kept[row.Name] = append(kept[row.Name], err.Error())
+			kept[row.Name] = append(kept[row.Name], shortened(err.Error()))
 		}
-		broken := slices.ContainsFunc(errs, func(err *field.Error) bool { return err.Detail == texts[row.Rule] })
-		if broken != (row.Rule != "") || row.Rule == "" && len(errs) > 0 {
-			t.Errorf("%s gives %v, want the rule %q", row.Name, errs, row.Rule)
+		found := slices.ContainsFunc(errs, func(err *field.Error) bool { return err.Detail == texts[row.Rule] })
+		if found != (row.Rule != "") || row.Rule == "" && len(errs) > 0 {
+			t.Errorf("%s gives %.500v, want the rule %q", row.Name, errs, row.Rule)
 		}
 	}
-	testkit.Golden(t, "refusals", kept)
+	return kept
 }
 
+// shortened takes what is repeated out of a refusal that names a long value.
+func shortened(text string) string {
+	return repeated.ReplaceAllString(text, "aa…")
+}
+
+var repeated = regexp.MustCompile("a{100,}")
+
 func TestEveryRuleHasARow(t *testing.T) {
+	everyRule(t, validate.Rules(), nil, corpus.Clusters().Rows)
+	everyRule(t, validate.JobRules(), validate.Rules(), corpus.JobRows())
+}
+
+// everyRule: each rule has a row, and each row one of these rules or of the others.
+func everyRule[T any](t *testing.T, rules, others []validate.Rule, rows []corpus.Row[T]) {
+	t.Helper()
 	names := map[string]bool{}
 	broken := map[string]bool{}
-	for _, row := range corpus.Rows() {
+	for _, row := range rows {
 		if names[row.Name] {
 			t.Errorf("two rows are called %q", row.Name)
 		}
 		names[row.Name], broken[row.Rule] = true, true
 	}
-	for _, rule := range validate.Rules() {
+	for _, rule := range rules {
 		if !broken[rule.ID] {
 			t.Errorf("no row breaks the rule %s", rule.ID)
 		}
+		delete(broken, rule.ID)
+	}
+	for _, rule := range others {
 		delete(broken, rule.ID)
 	}
 	if delete(broken, ""); len(broken) > 0 {
@@ -73,7 +93,7 @@ func TestEveryRuleHasARow(t *testing.T) {
 
 func TestRulesAreComplete(t *testing.T) {
 	seen := map[string]bool{}
-	for _, rule := range validate.Rules() {
+	for _, rule := range append(validate.Rules(), validate.JobRules()...) {
 		whole := rule.ID != "" && rule.Field != "" && rule.Refused != "" && rule.Remedy != ""
 		if !whole || seen[rule.ID] || (rule.By == validate.Policy) != (rule.Holds != "") || (rule.By == validate.Schema) != (rule.Says != "") {
 			t.Errorf("the rule %q lacks something, has too much, or is there twice", rule.ID)
@@ -114,10 +134,18 @@ var makesErrors = []string{
 	"Error", "Invalid", "Forbidden", "Required", "Duplicate", "NotSupported", "NotFound", "TooLong", "TooMany", "TypeInvalid", "InternalError",
 }
 
-// TestTheSchemaSaysWhatTheRulesSay: the expressions of the CRD have the words of the rules,
+// TestTheSchemaSaysWhatTheRulesSay: the expressions of the CRDs have the words of the rules,
 // all of them and no others.
 func TestTheSchemaSaysWhatTheRulesSay(t *testing.T) {
-	text, err := os.ReadFile("../../config/crd/heliostat.dev_computeclusters.yaml")
+	schemaSays(t, "computeclusters", validate.Rules())
+	// A job's cluster has no name of its own.
+	isName := func(rule validate.Rule) bool { return rule.ID == "cluster-name" }
+	schemaSays(t, "clusterjobs", slices.DeleteFunc(append(validate.Rules(), validate.JobRules()...), isName))
+}
+
+func schemaSays(t *testing.T, kind string, rules []validate.Rule) {
+	t.Helper()
+	text, err := os.ReadFile("../../config/crd/heliostat.dev_" + kind + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,19 +155,16 @@ func TestTheSchemaSaysWhatTheRulesSay(t *testing.T) {
 	}
 	said := map[string]bool{}
 	messages(definition, said)
-	for _, rule := range validate.Rules() {
-		if rule.By != validate.Expression {
-			continue
-		}
-		if !said[rule.Text()] {
-			t.Errorf("no expression of the schema says %q", rule.Text())
+	for _, rule := range rules {
+		if rule.By == validate.Expression && !said[rule.Text()] {
+			t.Errorf("no expression of the schema of %s says %q", kind, rule.Text())
 		}
 	}
-	for _, rule := range validate.Rules() {
+	for _, rule := range rules {
 		delete(said, rule.Text())
 	}
 	for message := range said {
-		t.Errorf("the schema says %q, no rule does", message)
+		t.Errorf("the schema of %s says %q, no rule does", kind, message)
 	}
 }
 

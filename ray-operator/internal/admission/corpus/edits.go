@@ -169,10 +169,11 @@ func inSide(change func(*container)) edit {
 
 func port(number int32) corev1.ContainerPort { return corev1.ContainerPort{ContainerPort: number} }
 
-func both(edits ...edit) edit {
-	return func(c *cluster) {
+// both is edits one after the other.
+func both[T any](edits ...func(T)) func(T) {
+	return func(object T) {
 		for _, e := range edits {
-			e(c)
+			e(object)
 		}
 	}
 }

@@ -6,24 +6,21 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
 )
 
 // odd are the values that every field gets in turn.
 var odd = []any{"", "UPPER case", long(300), "-1", "0", "1.5", int64(-1), int64(0), int64(1), int64(2147483648), 1.5, true, []any{}, map[string]any{}}
 
-// mutation is the rich cluster with one field changed.
+// mutation is the rich object with one field changed.
 type mutation struct {
 	name string
 	make func() any
 }
 
-// mutations puts every odd value into every field of the rich cluster's spec.
-func mutations() []mutation {
+// mutations puts every odd value into every field of the rich object's spec.
+func (k Kind[T]) mutations() []mutation {
 	var all []mutation
-	text := rich()
+	text := k.rich()
 	walk(parsed(text), nil, func(path []string) {
 		for i, value := range odd {
 			all = append(all, mutation{
@@ -39,21 +36,23 @@ func mutations() []mutation {
 	return all
 }
 
-// rich is a good cluster in which as many fields as possible are set, as a user writes it.
-func rich() []byte {
-	cluster := Good()
-	for _, row := range Rows() {
-		if row.Rule != "" || row.Before != nil || row.Name == "a head alone" || row.Name == "64 groups" {
+// tooMuch are good rows that leave no room for others in the rich object.
+var tooMuch = []string{"a head alone", "64 groups", inJob + "a head alone", inJob + "64 groups"}
+
+// rich is a good object in which as many fields as possible are set, as a user writes it.
+func (k Kind[T]) rich() []byte {
+	object := k.Good()
+	for _, row := range k.Rows {
+		if row.Rule != "" || row.Before != nil || slices.Contains(tooMuch, row.Name) {
 			continue
 		}
-		kept := cluster.DeepCopy()
-		if apply(row, cluster) || len(validate.Cluster(cluster)) > 0 {
-			cluster = kept // it does not go with what is there already
+		if edited, can := apply(row, object); can && len(k.created(edited)) == 0 {
+			object = edited
 		}
 	}
-	text, err := json.Marshal(cluster)
+	text, err := json.Marshal(object)
 	if err != nil {
-		panic(fmt.Sprintf("write down the rich cluster: %v", err)) // API types always marshal
+		panic(fmt.Sprintf("write down the rich object: %v", err)) // API types always marshal
 	}
 	return text
 }
@@ -61,7 +60,7 @@ func rich() []byte {
 func parsed(text []byte) any {
 	var object any
 	if err := json.Unmarshal(text, &object); err != nil {
-		panic(fmt.Sprintf("read the rich cluster: %v", err)) // it was written by rich
+		panic(fmt.Sprintf("read the rich object: %v", err)) // it was written by rich
 	}
 	return object
 }
@@ -108,16 +107,16 @@ func step(object any, key string) any {
 	return fields[key]
 }
 
-// input is the mutation as its typed form writes it, or as it is where it has none: then
+// ofMutation is the mutation as its typed form writes it, or as it is where it has none: then
 // both sides refuse its type.
-func (m mutation) input() (Input, error) {
+func (k Kind[T]) ofMutation(m mutation) (Input, error) {
 	text, err := json.Marshal(m.make())
 	if err != nil {
 		return Input{}, fmt.Errorf("write down %s: %w", m.name, err)
 	}
-	var cluster v1alpha1.ComputeCluster
-	if err := json.Unmarshal(text, &cluster); err != nil {
+	object, err := k.read(text)
+	if err != nil {
 		return Input{Name: m.name, Object: text, Refusals: []Refusal{{Field: "spec"}}}, nil
 	}
-	return typed(m.name, nil, &cluster)
+	return k.input(m.name, object)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-var nodeRows = []Row{
+var nodeRows = []row{
 	{Name: "a size", Edit: size("cpu", "500m", "memory", "512Mi", "ephemeral-storage", "1Gi", "hugepages-2Mi", "2Mi", "nvidia.com/gpu", "0")},
 	{Name: "a size that Kubernetes does not know", Rule: "size-name", Edit: size("gpu", "1")},
 	{Name: "a device's name", Rule: "size-name", Edit: size("a b/gpu", "1")},
@@ -58,7 +58,7 @@ func hostNetwork(policy corev1.DNSPolicy) edit {
 	return inPod(func(p *corev1.PodSpec) { p.HostNetwork, p.DNSPolicy = true, policy })
 }
 
-var templateRows = []Row{
+var templateRows = []row{
 	{Name: "a template", Edit: template(func(*tmpl, *container) {})},
 	{Name: "a template without containers", Edit: inGroup(func(g *group) { g.Template = &tmpl{} })},
 	{Name: "a rich template", Edit: both(labelled(some), annotated(some), inPod(func(p *corev1.PodSpec) {
@@ -120,7 +120,7 @@ func listens(ports ...corev1.ContainerPort) edit {
 	return inSide(func(c *container) { c.Ports = ports })
 }
 
-var containerRows = []Row{
+var containerRows = []row{
 	{Name: "a sidecar's command", Edit: inSide(func(c *container) { c.Command, c.Args = []string{"a"}, []string{"b"} })},
 	{Name: "a command", Rule: "ray-command", Edit: inRay(func(c *container) { c.Command = []string{"bash"} })},
 	{Name: "arguments", Rule: "ray-command", Edit: inRay(func(c *container) { c.Args = []string{"-c"} })},

@@ -2,7 +2,6 @@ package corpus
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,11 +11,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
-
-// Rows are one row or more for each side of each rule.
-func Rows() []Row {
-	return slices.Concat(clusterRows, accessRows, groupRows, claimRows, nodeRows, templateRows, containerRows)
-}
 
 func long(n int) string { return strings.Repeat("a", n) }
 
@@ -34,6 +28,10 @@ func idle(after int32, action string) edit {
 	})
 }
 
+func jobsAtOnce(n int32) edit {
+	return spec(func(s *v1alpha1.ComputeClusterSpec) { s.MaxConcurrentJobs = &n })
+}
+
 func groups(n int) edit {
 	return func(c *cluster) {
 		c.Spec.WorkerGroups = nil
@@ -43,7 +41,7 @@ func groups(n int) edit {
 	}
 }
 
-var clusterRows = []Row{
+var clusterRows = []row{
 	{Name: "a good cluster", Edit: func(*cluster) {}},
 	{Name: "a head alone", Edit: groups(0)},
 	{Name: "a name of 50", Edit: named(long(50))},
@@ -62,6 +60,10 @@ var clusterRows = []Row{
 	{Name: "65 groups", Rule: "long-list", Edit: groups(65)},
 	{Name: "a pull policy", Edit: spec(func(s *v1alpha1.ComputeClusterSpec) { s.ImagePullPolicy = corev1.PullNever })},
 	{Name: "an unknown pull policy", Rule: "unknown-word", Edit: spec(func(s *v1alpha1.ComputeClusterSpec) { s.ImagePullPolicy = "Often" })},
+	{Name: "jobs one after the other", Edit: jobsAtOnce(1)},
+	{Name: "as many jobs at once as may be", Edit: jobsAtOnce(10000)},
+	{Name: "no jobs at all", Rule: "out-of-bounds", Edit: jobsAtOnce(0)},
+	{Name: "too many jobs at once", Rule: "out-of-bounds", Edit: jobsAtOnce(10001)},
 	{Name: "an idle policy", Edit: idle(10, v1alpha1.IdleSuspend)},
 	{Name: "an idle policy too quick", Rule: "out-of-bounds", Edit: idle(9, v1alpha1.IdleSuspend)},
 	{Name: "an unknown action when idle", Rule: "unknown-word", Edit: idle(60, "Sleep")},
@@ -94,7 +96,7 @@ func policyPort(port intstr.IntOrString, end *int32) networkingv1.NetworkPolicyP
 	return networkingv1.NetworkPolicyPort{Port: &port, EndPort: end}
 }
 
-var accessRows = []Row{
+var accessRows = []row{
 	{Name: "labels of pods", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels, d.Annotations, d.NodeSelector = some, some, some })},
 	{Name: "a label of ours", Rule: "own-label", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = ours })},
 	{Name: "a label that we set", Rule: "own-label", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = theirs })},
@@ -162,7 +164,7 @@ func groupNamed(name string) edit { return inGroup(func(g *group) { g.Name = nam
 
 func hosts(n int32) edit { return inGroup(func(g *group) { g.HostsPerReplica = n }) }
 
-var groupRows = []Row{
+var groupRows = []row{
 	{Name: "a group of 40", Edit: groupNamed(long(40))},
 	{Name: "a group of 41", Rule: "long-text", Edit: groupNamed(long(41))},
 	{Name: "a group with a capital", Rule: "group-name", Edit: groupNamed("Cpu")},
@@ -193,7 +195,7 @@ var groupRows = []Row{
 
 type pvc = corev1.PersistentVolumeClaim
 
-var claimRows = []Row{
+var claimRows = []row{
 	{Name: "a claim", Edit: claim(func(c *pvc) { c.Labels, c.Annotations = some, some })},
 	{Name: "a claim's name", Rule: "claim-name", Edit: claim(func(c *pvc) { c.Name = "a.b" })},
 	{Name: "a claim without a name", Rule: "claim-name", Edit: claim(func(c *pvc) { c.Name = "" })},

@@ -1,6 +1,6 @@
 // Command print writes to standard output what is generated from the rules of package
-// validate: the admission policy of the chart, the table of the documentation, or inputs
-// for the API server with what the rules say of each.
+// validate: the admission policy of the chart for a kind, the tables of the documentation,
+// or inputs for the API server (corpus: clusters; jobs) with what the rules say of each.
 //
 // In: what to print, and for inputs how many and from which seed. Out: YAML, Markdown or
 // one JSON object a line. It must never print anything that depends on the machine.
@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission"
@@ -32,31 +33,44 @@ func main() {
 	}
 }
 
-var errWhat = errors.New("there are policy, table and corpus")
+var errWhat = errors.New("there are computeclusters, clusterjobs, tables, corpus and jobs")
 
 func run(out io.Writer, what string, options corpus.Options) error {
 	switch what {
-	case "policy":
-		text, err := admission.Policy()
+	case "computeclusters":
+		return printed(out)(admission.ClusterPolicy())
+	case "clusterjobs":
+		return printed(out)(admission.JobPolicy())
+	case "tables":
+		return printed(out)([]byte(admission.Tables()), nil)
+	case "corpus":
+		return lines(out, corpus.Clusters().Inputs(options))
+	case "jobs":
+		return lines(out, corpus.Jobs().Inputs(options))
+	}
+	return fmt.Errorf("print %q: %w", what, errWhat)
+}
+
+// printed writes what was made, unless that failed.
+func printed(out io.Writer) func(text []byte, err error) error {
+	return func(text []byte, err error) error {
 		if err != nil {
 			return err
 		}
 		_, err = out.Write(text)
 		return err
-	case "table":
-		_, err := io.WriteString(out, admission.Table())
-		return err
-	case "corpus":
-		lines := json.NewEncoder(out)
-		for input, err := range corpus.All(options) {
-			if err != nil {
-				return err
-			}
-			if err := lines.Encode(input); err != nil {
-				return fmt.Errorf("print an input: %w", err)
-			}
-		}
-		return nil
 	}
-	return fmt.Errorf("print %q: %w", what, errWhat)
+}
+
+func lines(out io.Writer, inputs iter.Seq2[corpus.Input, error]) error {
+	line := json.NewEncoder(out)
+	for input, err := range inputs {
+		if err != nil {
+			return err
+		}
+		if err := line.Encode(input); err != nil {
+			return fmt.Errorf("print an input: %w", err)
+		}
+	}
+	return nil
 }

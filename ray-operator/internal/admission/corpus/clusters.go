@@ -1,0 +1,53 @@
+package corpus
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+)
+
+type row = Row[*v1alpha1.ComputeCluster]
+
+// Clusters are ComputeClusters, with one row or more for each side of each of their rules.
+func Clusters() Kind[*v1alpha1.ComputeCluster] {
+	return Kind[*v1alpha1.ComputeCluster]{
+		Good: Good, Rows: slices.Concat(clusterRows, accessRows, groupRows, claimRows, nodeRows, templateRows, containerRows),
+		created: validate.Cluster, changed: validate.Update, read: read[v1alpha1.ComputeCluster], pods: podsOf,
+	}
+}
+
+// Good is a head and two groups with nothing else said.
+func Good() *v1alpha1.ComputeCluster {
+	one := int32(1)
+	return &v1alpha1.ComputeCluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster"},
+		ObjectMeta: metav1.ObjectMeta{Name: "demo"},
+		Spec: v1alpha1.ComputeClusterSpec{
+			RayVersion: "2.60.0", WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &one}, {Name: "gpu", Replicas: &one}},
+		},
+	}
+}
+
+func read[T any](text []byte) (*T, error) {
+	object := new(T)
+	return object, json.Unmarshal(text, object)
+}
+
+// somePods is of how many groups an input has a worker.
+const somePods = 3
+
+// podsOf are the head, and one worker of each of the first groups.
+func podsOf(cluster *v1alpha1.ComputeCluster) []*corev1.Pod {
+	cluster.UID = "11111111-1111-1111-1111-111111111111" // an owner needs one
+	pods := []*corev1.Pod{pod.Head(cluster, 1)}
+	for i := range cluster.Spec.WorkerGroups[:min(somePods, len(cluster.Spec.WorkerGroups))] {
+		pods = append(pods, pod.Worker(cluster, &cluster.Spec.WorkerGroups[i], 0, 1))
+	}
+	return pods
+}

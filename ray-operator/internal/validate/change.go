@@ -1,0 +1,73 @@
+package validate
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// runFields are the fields of a job that an attempt is made of: who changed them while it
+// is under way would not know what had run.
+var runFields = []string{
+	"clusterRef", "clusterTemplate", "entrypoint", "command", "runtimeEnv", "env", "entrypointResources", "entrypointLabelSelector", "metadata",
+}
+
+// changed are those of runFields in which two specs differ.
+func changed(before, after *v1alpha1.ClusterJobSpec) []string {
+	was, is := fields(before), fields(after)
+	var names []string
+	for _, name := range runFields {
+		if !reflect.DeepEqual(was[name], is[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// fields is a spec as JSON has it, with what the API server fills in.
+func fields(spec *v1alpha1.ClusterJobSpec) map[string]any {
+	spec = spec.DeepCopy()
+	if spec.ClusterTemplate != nil {
+		fillIn(&spec.ClusterTemplate.Spec)
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		panic(fmt.Sprintf("write a job's spec: %v", err)) // it came as JSON
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		panic(fmt.Sprintf("read a job's spec: %v", err)) // it was just written
+	}
+	return tree
+}
+
+// fillIn sets the CRD's defaults in what does not give them.
+func fillIn(spec *v1alpha1.ComputeClusterSpec) {
+	byDefault(&spec.ManagedBy, v1alpha1.ManagedByOperator)
+	if spec.Authentication != nil {
+		byDefault(&spec.Authentication.Mode, v1alpha1.AuthenticationToken)
+	}
+	if spec.Network != nil {
+		byDefault(&spec.Network.Isolation, v1alpha1.IsolationEnabled)
+	}
+	if spec.UpgradeStrategy != nil {
+		byDefault(&spec.UpgradeStrategy.Type, v1alpha1.UpgradeOnDelete)
+	}
+	if spec.IdlePolicy != nil {
+		byDefault(&spec.IdlePolicy.Action, v1alpha1.IdleNone)
+	}
+	for i := range spec.WorkerGroups {
+		group := &spec.WorkerGroups[i]
+		replicas, hosts := bounds(group)
+		count := int32(replicas) //nolint:gosec // it came from one
+		group.Replicas, group.HostsPerReplica = &count, int32(hosts)
+	}
+}
+
+func byDefault[T ~string](value *T, otherwise T) {
+	if *value == "" {
+		*value = otherwise
+	}
+}

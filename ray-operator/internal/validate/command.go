@@ -1,0 +1,87 @@
+package validate
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Linux passes no argument above 128 KiB, and a job's line is one argument of a shell. A
+// command becomes such a line, in which a quotation mark takes four bytes: so a fourth.
+const maxLine = 32 << 10
+
+// commandSize is how long a command is as a line, if nothing in it has to be escaped: each
+// element between quotation marks, and a space.
+func commandSize(command []string) int {
+	size := 0
+	for _, word := range command {
+		size += len(word) + 3
+	}
+	return size
+}
+
+const nul = "\x00"
+
+// commandRules are about what a job runs.
+var commandRules = []Rule{
+	{
+		ID: "job-what", Field: "spec", By: Expression,
+		Refused: "a job has one thing to run", Remedy: "give exactly one of entrypoint and command",
+		job: func(r *run, bad report) {
+			if (r.spec.Entrypoint != "") == (len(r.spec.Command) > 0) {
+				bad.at(specPath, nil)
+			}
+		},
+	},
+	{
+		ID: "entrypoint-blank", Field: "spec.entrypoint", By: Expression,
+		Refused: "the entrypoint has nothing but blanks", Remedy: "give a shell line, such as python train.py",
+		job: func(r *run, bad report) {
+			if r.spec.Entrypoint != "" && strings.TrimSpace(r.spec.Entrypoint) == "" {
+				bad.at(specPath.Child("entrypoint"), r.spec.Entrypoint)
+			}
+		},
+	},
+	{
+		ID: "command-program", Field: "spec.command", By: Expression,
+		Refused: "the first element of a command is the program", Remedy: "name one there",
+		job: func(r *run, bad report) {
+			if len(r.spec.Command) > 0 && r.spec.Command[0] == "" {
+				bad.at(specPath.Child("command").Index(0), nil)
+			}
+		},
+	},
+	{
+		ID: "run-size", Field: "spec.entrypoint, spec.command", By: Policy,
+		Refused: "what is run is one line of at most 32 KiB, in which an element of a command takes its bytes and three more",
+		Remedy:  "put what is long into a file or a variable",
+		Holds: "size(bytes(object.spec.?entrypoint.orValue(''))) <= 32768 && " +
+			"object.spec.?command.orValue([]).map(w, size(bytes(w)) + 3).sum() <= 32768",
+		job: func(r *run, bad report) {
+			if len(r.spec.Entrypoint) > maxLine {
+				bad.at(specPath.Child("entrypoint"), len(r.spec.Entrypoint))
+			}
+			if size := commandSize(r.spec.Command); size > maxLine {
+				bad.at(specPath.Child("command"), size)
+			}
+		},
+	},
+	{
+		ID: "run-nul", Field: "spec.entrypoint, spec.command, spec.env, spec.runtimeEnv.env_vars", By: Policy,
+		Refused: "no process can be given a text with a NUL character", Remedy: "take it out",
+		Holds: `!object.spec.?entrypoint.orValue('').contains('\x00') && object.spec.?command.orValue([]).all(w, !w.contains('\x00')) && ` +
+			`object.spec.?env.orValue([]).all(e, !e.?value.orValue('').contains('\x00')) && ` +
+			`variables.vars.all(k, type(variables.vars[k]) != string || !variables.vars[k].contains('\x00'))`,
+		job: func(r *run, bad report) {
+			if strings.Contains(r.spec.Entrypoint, nul) {
+				bad.at(specPath.Child("entrypoint"), nil)
+			}
+			each(bad, specPath, "command", r.spec.Command, func(word *string) bool { return strings.Contains(*word, nul) })
+			each(bad, specPath, "env", r.spec.Env, func(e *corev1.EnvVar) bool { return strings.Contains(e.Value, nul) })
+			keys(bad, specPath, "runtimeEnv.env_vars", r.vars, func(key string) bool {
+				text, _ := r.vars[key].(string)
+				return strings.Contains(text, nul)
+			})
+		},
+	},
+}

@@ -1,0 +1,199 @@
+package validate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// packageURI is an address from which Ray fetches a working directory or a module: its job
+// API takes no path, because nobody is there to upload what lies at it.
+var packageURI = regexp.MustCompile(`^(gcs|https?|s3|gs|azure|abfss|file)://[^?#]+[.](zip|whl|tar[.]gz|tgz|tar[.]xz)([?#].*)?$|^local:///`)
+
+// maxRuntimeEnv is how much runtimeEnv, env and metadata may be together. Ray hands all of
+// it to the driver in one environment variable, of which Linux passes 128 KiB.
+const maxRuntimeEnv = 64 << 10
+
+// Each value counts its text, and four bytes for what stands around it in JSON. How deep
+// values may lie: Ray's own fields go to 5, such as the pip packages of a conda environment.
+const (
+	aroundValue = 4
+	maxDepth    = 8
+)
+
+// measure is the size of a value as JSON has it, the keys of objects included.
+func measure(value any, depth int) int {
+	size := aroundValue
+	switch value := value.(type) {
+	case string:
+		size += len(value)
+	case map[string]any:
+		if depth == maxDepth && len(value) > 0 {
+			return maxRuntimeEnv
+		}
+		for key := range value {
+			size += measure(key, depth+1) + measure(value[key], depth+1)
+		}
+	case []any:
+		if depth == maxDepth && len(value) > 0 {
+			return maxRuntimeEnv
+		}
+		for _, entry := range value {
+			size += measure(entry, depth+1)
+		}
+	}
+	return size
+}
+
+// measured is an expression with the same result, for the value that v stands for.
+func measured(v string, depth int) string {
+	if depth == maxDepth {
+		return fmt.Sprintf("(type(%[1]s) == string ? size(bytes(%[1]s)) + %[2]d : (type(%[1]s) == map || type(%[1]s) == list) && size(%[1]s) > 0 ? %[3]d : %[2]d)",
+			v, aroundValue, maxRuntimeEnv)
+	}
+	entry := string(rune('a' + depth))
+	within := fmt.Sprintf("(type(%[1]s) == map ? %[1]s.map(k, dyn(k)) + %[1]s.map(k, %[1]s[k]) : type(%[1]s) == list ? %[1]s : [])", v)
+	return fmt.Sprintf("((type(%[1]s) == string ? size(bytes(%[1]s)) : %[2]s.map(%[3]s, %[4]s).sum()) + %[5]d)",
+		v, within, entry, measured(entry, depth+1), aroundValue)
+}
+
+// size is what of a job goes to Ray beside what it runs.
+func (r *run) size() int {
+	text, err := json.Marshal([]any{r.spec.Env, r.spec.Metadata})
+	if err != nil {
+		panic(fmt.Sprintf("write the variables of a job: %v", err)) // texts only
+	}
+	var rest []any
+	if err := json.Unmarshal(text, &rest); err != nil {
+		panic(fmt.Sprintf("read the variables of a job: %v", err)) // it was just written
+	}
+	size := 0
+	for _, value := range append(rest, r.runtimeEnv) {
+		size += measure(value, 0)
+	}
+	return size
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func joined(words []string, by string) string { return strings.Join(words, by) }
+
+func isText(value any) bool { _, ok := value.(string); return ok }
+
+// areTexts tells a list of texts of which each is good.
+func areTexts(value any, good func(text string) bool) bool {
+	entries, ok := value.([]any)
+	return ok && !slices.ContainsFunc(entries, func(entry any) bool {
+		text, ok := entry.(string)
+		return !ok || !good(text)
+	})
+}
+
+func anyText(string) bool { return true }
+
+// isInstallation tells a value that Ray takes for pip and uv.
+func isInstallation(value any) bool {
+	object, ok := value.(map[string]any)
+	if ok {
+		_, ok = object["packages"]
+	}
+	return ok || value == nil || isText(value) || areTexts(value, anyText)
+}
+
+// installers are the keys of a runtime environment of which Ray takes one.
+var installers = []string{"pip", "uv", "conda"}
+
+// inRuntimeEnv reports the fields of a runtime environment that are wrong.
+func inRuntimeEnv(wrong map[string]func(value any) bool) func(*run, report) {
+	return func(r *run, bad report) {
+		for _, name := range sorted(wrong) {
+			if value, there := r.runtimeEnv[name]; there && wrong[name](value) {
+				bad.at(runtimeEnvPath.Child(name), nil)
+			}
+		}
+	}
+}
+
+var runtimeEnvPath = field.NewPath("spec", "runtimeEnv")
+
+// runtimeEnvRules are about Ray's runtime environment. In their expressions
+// variables.runtimeEnv is that object, and variables.vars its env_vars, both empty where
+// they are not there.
+var runtimeEnvRules = []Rule{
+	{
+		ID: "runtime-env-object", Field: "spec.runtimeEnv", By: Schema, Says: "must be of type object",
+		Refused: "a runtime environment is an object", Remedy: "write its fields as YAML, not as a text",
+		job: func(r *run, bad report) {
+			if r.noObject {
+				bad.at(runtimeEnvPath, nil)
+			}
+		},
+	},
+	{
+		ID: "runtime-env-vars", Field: "spec.runtimeEnv.env_vars", By: Policy,
+		Refused: "env_vars is an object of texts", Remedy: "put numbers and booleans between quotation marks",
+		Holds: "[variables.runtimeEnv.?env_vars.orValue(null)].all(m, m == null || (type(m) == map && m.all(k, type(m[k]) == string)))",
+		job: inRuntimeEnv(map[string]func(any) bool{"env_vars": func(value any) bool {
+			texts, ok := value.(map[string]any)
+			return value != nil && (!ok || slices.ContainsFunc(slices.Collect(maps.Values(texts)), func(v any) bool { return !isText(v) }))
+		}}),
+	},
+	{
+		ID: "runtime-env-uri", Field: "spec.runtimeEnv.working_dir, spec.runtimeEnv.py_modules", By: Policy,
+		Refused: "Ray's job API takes no path and uploads nothing: working_dir is the URI of an archive, and py_modules a list of such",
+		Remedy:  "give one such as https://host/code.zip or s3://bucket/code.zip; for what is in the image, cd to it in the entrypoint or set PYTHONPATH",
+		Holds: "[variables.runtimeEnv.?working_dir.orValue(null)].all(d, d == null || (type(d) == string && d.matches('" + packageURI.String() + "'))) && " +
+			"[variables.runtimeEnv.?py_modules.orValue(null)].all(l, l == null || (type(l) == list && l.all(d, type(d) == string && d.matches('" + packageURI.String() + "'))))",
+		job: inRuntimeEnv(map[string]func(any) bool{
+			"working_dir": func(value any) bool {
+				text, ok := value.(string)
+				return value != nil && !(ok && packageURI.MatchString(text))
+			},
+			"py_modules": func(value any) bool { return value != nil && !areTexts(value, packageURI.MatchString) },
+		}),
+	},
+	{
+		ID: "runtime-env-installer", Field: "spec.runtimeEnv", By: Policy,
+		Refused: "Ray takes one of pip, uv and conda", Remedy: "keep one; with conda, list what pip installs among its dependencies",
+		Holds: list(installers) + ".filter(k, variables.runtimeEnv[?k].orValue(null) != null).size() <= 1",
+		job: func(r *run, bad report) {
+			there := slices.DeleteFunc(slices.Clone(installers), func(name string) bool { return r.runtimeEnv[name] == nil })
+			if len(there) > 1 {
+				bad.at(runtimeEnvPath, joined(there, ", "))
+			}
+		},
+	},
+	{
+		ID: "runtime-env-packages", Field: "spec.runtimeEnv.pip, spec.runtimeEnv.uv, spec.runtimeEnv.conda", By: Policy,
+		Refused: "pip and uv are a list of requirements, an object with packages, or the path of a file in the image; conda is an environment as an object, or the name or path of one",
+		Remedy:  "use one of these forms",
+		Holds: "['pip', 'uv'].all(k, [variables.runtimeEnv[?k].orValue(null)].all(p, p == null || type(p) == string || " +
+			"(type(p) == list && p.all(t, type(t) == string)) || (type(p) == map && 'packages' in p))) && " +
+			"[variables.runtimeEnv.?conda.orValue(null)].all(c, c == null || type(c) == string || type(c) == map)",
+		job: inRuntimeEnv(map[string]func(any) bool{
+			"pip": func(value any) bool { return !isInstallation(value) },
+			"uv":  func(value any) bool { return !isInstallation(value) },
+			"conda": func(value any) bool {
+				_, object := value.(map[string]any)
+				return value != nil && !object && !isText(value)
+			},
+		}),
+	},
+	{
+		ID: "runtime-env-size", Field: "spec.runtimeEnv, spec.env, spec.metadata", By: Policy,
+		Refused: fmt.Sprintf("runtimeEnv, env and metadata may be 64 KiB together, and lie %d deep", maxDepth),
+		Remedy:  "put what is large into the image, a ConfigMap or a working_dir",
+		Holds: fmt.Sprintf("[variables.runtimeEnv, object.spec.?env.orValue([]), object.spec.?metadata.orValue({})].map(v, %s).sum() <= %d",
+			measured("v", 0), maxRuntimeEnv),
+		job: func(r *run, bad report) {
+			if size := r.size(); size > maxRuntimeEnv {
+				bad.at(runtimeEnvPath, size)
+			}
+		},
+	},
+}

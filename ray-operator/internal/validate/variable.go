@@ -1,0 +1,117 @@
+package validate
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+var variableName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.-]*$`)
+
+// ownVariablePrefix is that of the variables that tell a driver of its job.
+const ownVariablePrefix = "HELIOSTAT_"
+
+// jobVariables are the variables by which a driver finds its cluster and its job.
+var jobVariables = append([]string{"RAY_JOB_CONFIG_JSON_ENV_VAR"}, ownVariables...)
+
+// names is an expression: the names of all variables of a job.
+const names = "(object.spec.?env.orValue([]).map(e, e.name) + variables.vars.map(k, k))"
+
+// sources are how many sources the value of a variable has.
+func sources(from *corev1.EnvVarSource) int {
+	given := []bool{from.FieldRef != nil, from.ResourceFieldRef != nil, from.ConfigMapKeyRef != nil, from.SecretKeyRef != nil, from.FileKeyRef != nil}
+	return len(slices.DeleteFunc(given, func(one bool) bool { return !one }))
+}
+
+// inTemplate tells whether the cluster of a job's own sets a variable in its pods.
+func (r *run) inTemplate(name string) bool {
+	is := func(e corev1.EnvVar) bool { return e.Name == name }
+	if r.cluster == nil {
+		return false
+	}
+	if d := r.cluster.Spec.PodDefaults; d != nil && slices.ContainsFunc(d.Env, is) {
+		return true
+	}
+	return slices.ContainsFunc(r.nodes, func(n node) bool { return n.ray != nil && slices.ContainsFunc(n.ray.Env, is) })
+}
+
+// variableRules are about the environment of a job's driver.
+var variableRules = []Rule{
+	{
+		ID: "variable-name", Field: "spec.env, spec.runtimeEnv.env_vars", By: Policy,
+		Refused: "a variable's name is letters, digits, '_', '.' and '-', starting with a letter or '_'", Remedy: "correct it",
+		Holds: names + ".all(n, n.matches('" + variableName.String() + "'))",
+		job: func(r *run, bad report) {
+			r.eachVariable(func(path *field.Path, name string) {
+				if !variableName.MatchString(name) {
+					bad.at(path, name)
+				}
+			})
+		},
+	},
+	{
+		ID: "variable-own", Field: "spec.env, spec.runtimeEnv.env_vars", By: Policy,
+		Refused: "HELIOSTAT_... and " + joined(jobVariables, ", ") + " tell the driver of its job and its cluster", Remedy: "choose another name, or leave it out",
+		Holds: names + ".all(n, !n.startsWith('" + ownVariablePrefix + "') && !(n in " + list(jobVariables) + "))",
+		job: func(r *run, bad report) {
+			r.eachVariable(func(path *field.Path, name string) {
+				if strings.HasPrefix(name, ownVariablePrefix) || slices.Contains(jobVariables, name) {
+					bad.at(path, name)
+				}
+			})
+		},
+	},
+	{
+		ID: "variable-source", Field: "spec.env", By: Policy,
+		Refused: "a variable has a value or one source", Remedy: "give either value or valueFrom, and in valueFrom exactly one source",
+		Holds: "object.spec.?env.orValue([]).all(e, !has(e.valueFrom) || (e.?value.orValue('') == '' && size(e.valueFrom) == 1))",
+		job: variables(func(_ *run, e *corev1.EnvVar) bool {
+			return e.ValueFrom != nil && (e.Value != "" || sources(e.ValueFrom) != 1)
+		}),
+	},
+	{
+		ID: "variable-open", Field: "spec.env", By: Policy,
+		Refused: "on a cluster that is not the job's own a value from a Secret or ConfigMap would lie open in Ray's store, for everyone who may use the cluster",
+		Remedy:  "use clusterTemplate, or set the variable in the cluster's pods",
+		Holds:   "has(object.spec.clusterTemplate) || object.spec.?env.orValue([]).all(e, !has(e.valueFrom))",
+		job:     variables(func(r *run, e *corev1.EnvVar) bool { return r.cluster == nil && e.ValueFrom != nil }),
+	},
+	{
+		ID: "variable-twice", Field: "spec.env, spec.runtimeEnv.env_vars", By: Policy,
+		Refused: "a variable is in env and in env_vars of runtimeEnv", Remedy: "keep one of the two",
+		Holds: "object.spec.?env.orValue([]).all(e, !(e.name in variables.vars))",
+		job: variables(func(r *run, e *corev1.EnvVar) bool {
+			_, there := r.vars[e.Name]
+			return there
+		}),
+	},
+	{
+		ID: "variable-in-template", Field: "spec.env", By: Policy,
+		Refused: "a variable with valueFrom becomes one of the pods, and clusterTemplate sets it there already", Remedy: "keep one of the two",
+		Holds: "object.spec.?env.orValue([]).all(e, !has(e.valueFrom) || !(variables.cluster.?podDefaults.?env.orValue([]).exists(p, p.name == e.name) || " +
+			"variables.nodes.exists(n, n.ray.?env.orValue([]).exists(p, p.name == e.name))))",
+		job: variables(func(r *run, e *corev1.EnvVar) bool { return e.ValueFrom != nil && r.inTemplate(e.Name) }),
+	},
+	{
+		ID: "metadata-own", Field: "spec.metadata", By: Expression,
+		Refused: "the prefix heliostat.dev is the operator's own, and job_submission_id is Ray's", Remedy: chooseOther,
+		job: func(r *run, bad report) {
+			keys(bad, specPath, "metadata", r.spec.Metadata, func(key string) bool {
+				return strings.HasPrefix(key, prefixOurs) || key == "job_submission_id"
+			})
+		},
+	},
+}
+
+// ownMetadata visits the labels and annotations that a job's template gives its cluster.
+func (r *run) ownMetadata() v1alpha1.TemplateMetadata {
+	if r.spec.ClusterTemplate == nil {
+		return v1alpha1.TemplateMetadata{}
+	}
+	return r.spec.ClusterTemplate.Metadata
+}
