@@ -252,16 +252,21 @@ func (p *planner) waited() string {
 	return trial.Finding.Text
 }
 
-// started is when the bound attempt began to run, ran when the job first did, since it was
-// resumed last. Zero if it has not.
+// started is when the bound attempt was first seen to run, ran when the job first was,
+// since it was resumed last. Zero if it was not. What Ray calls the start of a job is its
+// submission, so that counts only for one that was over before anyone looked.
 func (p *planner) started() time.Time {
-	if p.seen.Heard && p.seen.Answer.Known && !p.seen.Answer.Job.Start.IsZero() && p.seen.Answer.Job.Status != headclient.JobPending {
-		return p.seen.Answer.Job.Start
-	}
 	if entry := attempt(p.job.Status.Attempts, p.record.Attempt); entry != nil && entry.StartTime != nil {
 		return entry.StartTime.Time
 	}
-	return time.Time{}
+	switch job := &p.seen.Answer.Job; {
+	case !p.seen.Heard || !p.seen.Answer.Known || job.Status == headclient.JobPending:
+		return time.Time{}
+	case job.Status.Over():
+		return job.Start
+	default:
+		return p.now
+	}
 }
 
 func (p *planner) ran() time.Time {

@@ -143,10 +143,7 @@ func (p *planner) follow(f fate) {
 // finish puts the bound attempt among the past ones.
 func (p *planner) finish(f fate) {
 	record := &p.record
-	start, end := f.start, f.end
-	if start.IsZero() {
-		start = p.started()
-	}
+	start, end := p.started(), f.end
 	if end.IsZero() {
 		end = p.now
 	}

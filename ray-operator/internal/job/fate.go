@@ -43,11 +43,11 @@ func class(code string) kind {
 // fate is what has become of an attempt.
 type fate struct {
 	reason.Finding
-	// exit, start and end are as Ray told them, nil and zero where it did not.
-	exit       *int32
-	start, end time.Time
-	lines      []string
-	log        v1alpha1.LogState
+	// exit and end are as Ray told them, nil and zero where it did not.
+	exit  *int32
+	end   time.Time
+	lines []string
+	log   v1alpha1.LogState
 	// gone: it is judged by the absence of its head.
 	gone bool
 }
@@ -98,7 +98,7 @@ func (p *planner) lost(why string) fate {
 
 // ended is the fate of a job that Ray says is over.
 func (p *planner) ended(job headclient.Job) fate {
-	f := fate{exit: job.ExitCode, start: job.Start, end: job.End, Finding: p.judge(job)}
+	f := fate{exit: job.ExitCode, end: job.End, Finding: p.judge(job)}
 	f.lines, f.log = lines(p.seen.Answer.Tail.Lines), v1alpha1.LogComplete
 	switch {
 	case !p.seen.Answer.Tailed || p.seen.Answer.LogLost:

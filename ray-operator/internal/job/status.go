@@ -22,10 +22,7 @@ const LastLines = 20
 // former status it keeps the times of conditions that did not change, and what it tells of
 // former attempts beyond the record.
 func Status(job *v1alpha1.ClusterJob, seen Seen, plan Plan, refused error, now time.Time) v1alpha1.ClusterJobStatus {
-	record := seen.Record
-	if plan.Record != nil {
-		record = *plan.Record
-	}
+	record := recordAfter(seen, plan)
 	status := v1alpha1.ClusterJobStatus{
 		ObservedGeneration: job.Generation, Phase: plan.Phase, Attempt: current(record), ClusterName: clusterName(job, record),
 		Conditions: job.DeepCopy().Status.Conditions,
@@ -36,12 +33,20 @@ func Status(job *v1alpha1.ClusterJob, seen Seen, plan Plan, refused error, now t
 	if status.Attempt > 0 {
 		status.SubmissionID = naming.Submission(job.Name, job.UID, status.Attempt)
 	}
-	status.Attempts = attempts(job, seen, plan, record)
+	status.Attempts = attempts(job, seen, plan, now)
 	status.StartTime = startOf(status.Attempts, record)
 	status.EndTime = moment(record.Outcome.At)
 	status.Summary = summary(job, record, status)
 	conditions(job, &status, plan, refused, now)
 	return status
+}
+
+// recordAfter is the record as it is after the plan.
+func recordAfter(seen Seen, plan Plan) Record {
+	if plan.Record != nil {
+		return *plan.Record
+	}
+	return seen.Record
 }
 
 // current is the number of the bound attempt, or of the last.
@@ -57,7 +62,8 @@ func current(record Record) int32 {
 }
 
 // attempts are the past ones and the bound one, with what was told of them before.
-func attempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, record Record) []v1alpha1.JobAttempt {
+func attempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, now time.Time) []v1alpha1.JobAttempt {
+	record := recordAfter(seen, plan)
 	var all []v1alpha1.JobAttempt
 	for _, past := range record.Past {
 		entry := entryOf(past)
@@ -74,7 +80,7 @@ func attempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, record Record) []v
 	}
 	entry := v1alpha1.JobAttempt{Number: record.Attempt, Reason: record.Ending}
 	describe(&entry, record.Bound)
-	p := planner{job: job, seen: seen, record: record}
+	p := planner{job: job, seen: seen, record: record, now: now}
 	if started := p.started(); !started.IsZero() {
 		at := metav1.Unix(started.Unix(), 0)
 		entry.StartTime = &at
