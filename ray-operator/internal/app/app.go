@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
@@ -175,6 +176,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 	for _, kind := range children() {
 		build.Watches(kind, wakesItsCluster(), builder.WithPredicates(whatTells(kind)))
 	}
+	build.Watches(&v1alpha1.ClusterJob{}, clusterOfJob(), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	build.WatchesRawSource(heads.Changes())
 	if cfg.WatchNodes {
 		build.Watches(&corev1.Node{}, wakesClustersOn(manager.GetClient()), builder.WithPredicates(whatNodesTell()))

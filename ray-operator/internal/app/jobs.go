@@ -76,6 +76,17 @@ func (w waker) jobsOfHead() handler.EventHandler {
 	})
 }
 
+// clusterOfJob wakes the cluster that a job refers to: it may be suspended for being idle,
+// or about to be. A deletion is such a change too.
+func clusterOfJob() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		if job, ok := obj.(*v1alpha1.ClusterJob); ok && job.Spec.ClusterRef != nil {
+			return []reconcile.Request{request(job.Namespace, job.Spec.ClusterRef.Name)}
+		}
+		return nil
+	})
+}
+
 // whatHeadsTell lets heads through when they come, go, get an address, or turn ready.
 func whatHeadsTell() predicate.Predicate {
 	head := predicate.NewPredicateFuncs(func(pod client.Object) bool { return pod.GetLabels()[v1alpha1.LabelRole] == v1alpha1.RoleHead })

@@ -50,6 +50,9 @@ type Seen struct {
 	Nodes map[string]Node
 	// Ray is what the head said last.
 	Ray Ray
+	// Wanted names a ClusterJob that refers to the cluster and has not ended, where that
+	// matters to its idle policy.
+	Wanted string
 	// Events are those of pods whose containers could not be made so far, by pod UID.
 	Events map[types.UID][]corev1.Event
 	// Record is valid when RecordError is nil.
@@ -108,13 +111,34 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 	_, recorded := cluster.Annotations[v1alpha1.AnnotationRecord]
 	seen.RecordMissing = !recorded
 	for _, look := range []func(context.Context, *v1alpha1.ComputeCluster, *Seen) error{
-		r.confirmHead, r.seeFixtures, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay,
+		r.confirmHead, r.seeFixtures, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeJobs,
 	} {
 		if err := look(ctx, cluster, &seen); err != nil {
 			return seen, err
 		}
 	}
 	return seen, nil
+}
+
+// seeJobs finds a job that wants the cluster, whether it runs or waits.
+func (r *Reconciler) seeJobs(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+	if cluster.Spec.IdlePolicy == nil && seen.Record.Suspended.Cause != suspendedIdle {
+		return nil
+	}
+	var jobs v1alpha1.ClusterJobList
+	err := r.Client.List(ctx, &jobs, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list the jobs of ComputeCluster %s: %w", cluster.Name, err)
+	}
+	for i := range jobs.Items {
+		job := &jobs.Items[i]
+		if job.Status.EndTime == nil && !job.Spec.Suspend && job.DeletionTimestamp == nil &&
+			(job.Spec.ManagedBy == "" || job.Spec.ManagedBy == v1alpha1.ManagedByOperator) {
+			seen.Wanted = job.Name
+			return nil
+		}
+	}
+	return nil
 }
 
 func (r *Reconciler) seeFixtures(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {

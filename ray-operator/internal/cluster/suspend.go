@@ -39,7 +39,7 @@ func (p *planner) suspension() Suspension {
 	switch {
 	case p.cluster.Spec.Suspend:
 		return Suspension{Cause: suspendedBySpec}
-	case was.Cause == now.Cause && was.Generation == now.Generation && was.Resume == now.Resume:
+	case was.Cause == now.Cause && was.Generation == now.Generation && was.Resume == now.Resume && p.seen.Wanted == "":
 		return was
 	case was.Cause != "": // something changed that wakes it
 		return Suspension{}
@@ -62,10 +62,11 @@ func resumption(cluster *v1alpha1.ComputeCluster) string {
 }
 
 // idle tells whether nobody has used the cluster for as long as its policy says, by an
-// answer of the head that is fresh; and else when that will be so.
+// answer of the head that is fresh; and else when that will be so. A job that waits for the
+// cluster uses it, though Ray does not know yet.
 func (p *planner) idle() bool {
 	policy := p.cluster.Spec.IdlePolicy
-	if policy == nil || p.head == nil || !p.head.ready() {
+	if policy == nil || p.head == nil || !p.head.ready() || p.seen.Wanted != "" {
 		return false
 	}
 	p.Ask.often(askIdle)

@@ -237,8 +237,13 @@ func indexed(obj client.Object) fields.Set {
 		set[index.Owner] = string(owner.UID)
 	}
 	switch obj := obj.(type) {
+	case *v1alpha1.ClusterJob:
+		set[index.Cluster] = ""
+		if obj.Spec.ClusterRef != nil {
+			set[index.Cluster] = obj.Spec.ClusterRef.Name
+		}
 	case *corev1.Pod:
-		set["spec.nodeName"] = obj.Spec.NodeName
+		set[index.Node] = obj.Spec.NodeName
 	case *corev1.Event:
 		set["involvedObject.uid"] = string(obj.InvolvedObject.UID)
 		set["involvedObject.name"] = obj.InvolvedObject.Name
