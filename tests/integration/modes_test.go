@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -180,9 +179,7 @@ func (i installation) pods(t *testing.T, namespace string, verbs []string) []str
 func launch(t *testing.T, flags ...string) *operator {
 	t.Helper()
 	o := &operator{t: t, metrics: freeAddress(t)}
-	o.command = exec.Command(shared.program, append([]string{"--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=0"}, flags...)...)
-	o.command.Stderr = &o.log
-	must(t, o.command.Start())
+	must(t, o.start(shared.program, append([]string{"--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=0"}, flags...)))
 	t.Cleanup(func() {
 		o.stop(syscall.SIGTERM)
 		if t.Failed() {

@@ -39,11 +39,7 @@ func startProgram(t *testing.T, program string, flags ...string) *operator {
 	t.Helper()
 	o := &operator{t: t, metrics: freeAddress(t), began: shared.audit.now(t)}
 	flags = append([]string{"--kubeconfig=" + shared.kubeconfig, "--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=0"}, flags...)
-	o.command = exec.Command(program, flags...)
-	o.command.Stderr = &o.log
-	if err := o.command.Start(); err != nil {
-		t.Fatalf("start the operator: %v", err)
-	}
+	must(t, o.start(program, flags))
 	t.Cleanup(func() {
 		o.stop(syscall.SIGTERM)
 		if t.Failed() {
@@ -56,6 +52,19 @@ func startProgram(t *testing.T, program string, flags ...string) *operator {
 		}
 	})
 	return o
+}
+
+// start starts the program in a process group of its own: in that of a run in the
+// background, whose shell may end at any time, the kernel would then tell one that a test
+// has paused to go on. It ends with the tests, however these end.
+func (o *operator) start(program string, flags []string) error {
+	o.command = exec.Command(program, flags...)
+	o.command.Stderr = &o.log
+	o.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := o.command.Start(); err != nil {
+		return fmt.Errorf("start the operator: %w", err)
+	}
+	return nil
 }
 
 // stop ends the program by a signal and waits until it has gone.
