@@ -241,6 +241,7 @@ func judge(status int, said string) (Kind, string) {
 			{"Please use a different submission_id", Exists},
 			{"No available agent to submit job", Unavailable},
 			{"Failed to get head node agent within", Unavailable},
+			{"Cannot connect to host", Unavailable}, // the agent's, which may be gone with its node
 			{"Request failed with status code 404: Job ", NotFound},
 			{"Request failed with status code 400", Refused},
 			{"non-terminal state", Refused},

@@ -254,12 +254,15 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// log is the driver's output: Ray's own lines come first.
+// log is the driver's output, with lines of Ray's own in it. The second is written once the
+// process has begun, so that a short one's own may be before it.
 func (j *job) log() []string {
-	return append([]string{
-		j.at.UTC().Format("2006-01-02 15:04:05,000") + "\tINFO job_manager.py:581 -- Runtime env is setting up.",
-		"Running entrypoint for job " + j.ID + ": " + j.Entrypoint,
-	}, j.process.Lines...)
+	lines := []string{j.at.UTC().Format("2006-01-02 15:04:05,000") + "\tINFO job_manager.py:581 -- Runtime env is setting up."}
+	banner := "Running entrypoint for job " + j.ID + ": " + j.Entrypoint
+	if j.process.Takes == 0 && !j.process.Hangs {
+		return append(append(lines, j.process.Lines...), banner)
+	}
+	return append(append(lines, banner), j.process.Lines...)
 }
 
 // notFound is the code that replies of GCS have for what is not there.
