@@ -65,6 +65,8 @@ func answered(idle, ago time.Duration) func(*cluster.Seen) {
 	}
 }
 
+func wanted(s *cluster.Seen) { s.Wanted = "train" }
+
 func silent(s *cluster.Seen) { s.Ray = cluster.Ray{Failed: true, At: now} }
 
 func TestDecideToSuspend(t *testing.T) {
@@ -93,6 +95,12 @@ func TestDecideToSuspend(t *testing.T) {
 		"idle by an old answer to that": {
 			idlePolicy("Suspend"), given(1, answered(time.Hour, 0), func(s *cluster.Seen) { s.Ray.UseAt = now.Add(-11 * time.Second) }), "ask/5s/0",
 		},
+		"idle, and a job wants it":            {idlePolicy("Suspend"), given(1, answered(20*time.Minute, 0), wanted), "ask/5s/0 15s"},
+		"idle, to be deleted, a job wants it": {idlePolicy("Delete"), given(1, answered(20*time.Minute, 0), wanted), "ask/5s/0 15s"},
+		"suspended idle, and a job wants it": {
+			idlePolicy("Suspend"), given(1, suspension("Idle", 4), noBudget, podless, wanted), "record@2 mend:Service +head@2 +cpu0@2 +cpu1@2 note !Resumed",
+		},
+		"suspended by the spec, and a job wants it": {suspendSpec, given(1, suspension("Spec", 0), noBudget, podless, wanted), "suspended"},
 		"in use":                     {idlePolicy("Suspend"), given(1, answered(0, 0)), "ask/5s/0"},
 		"idle by an old answer":      {idlePolicy("Suspend"), given(1, answered(time.Hour, 11*time.Second)), "ask/5s/0"},
 		"the head does not answer":   {idlePolicy("Suspend"), given(1, silent), "ask/5s/0"},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -66,11 +67,15 @@ func resumption(cluster *v1alpha1.ComputeCluster) string {
 // cluster uses it, though Ray does not know yet.
 func (p *planner) idle() bool {
 	policy := p.cluster.Spec.IdlePolicy
-	if policy == nil || p.head == nil || !p.head.ready() || p.seen.Wanted != "" {
+	if policy == nil || p.head == nil || !p.head.ready() {
 		return false
 	}
 	p.Ask.often(askIdle)
 	p.Ask.Use = true
+	if p.seen.Wanted != "" {
+		p.wakeIn(pass.Recheck) // the end of a job wakes nobody here
+		return false
+	}
 	if !p.seen.Ray.fresh(p.now) || p.seen.Ray.IdleSince.IsZero() || p.now.Sub(p.seen.Ray.UseAt) > freshFor {
 		return false
 	}
