@@ -44,9 +44,10 @@ type fault struct {
 	err error
 }
 
-// call is one that reached a head's address.
+// call is one that reached a head's address, by the Watch of a number.
 type call struct {
 	at   time.Time
+	by   int
 	verb verb
 	id   string
 }
@@ -68,7 +69,7 @@ type scripted struct {
 	calls    []call
 	begun    map[string]int // runs by session and ID
 	life     int
-	underWay int
+	underWay map[int]int
 	dialed   int
 	closed   int
 	token    headclient.Token
@@ -78,7 +79,7 @@ type scripted struct {
 func newHead() *scripted {
 	return &scripted{
 		session: headclient.Session{Name: "s1", Version: "2.60.0"},
-		jobs:    map[string]headclient.Job{}, faults: map[verb][]fault{}, always: map[verb]fault{}, begun: map[string]int{},
+		jobs:    map[string]headclient.Job{}, faults: map[verb][]fault{}, always: map[verb]fault{}, begun: map[string]int{}, underWay: map[int]int{},
 	}
 }
 
@@ -88,6 +89,7 @@ func failure(kind headclient.Kind) error {
 
 // talk is a conversation with a scripted head.
 type talk struct {
+	by      int
 	head    *scripted
 	life    int
 	over    bool
@@ -140,8 +142,8 @@ func (c *talk) enter(verb verb, id string) (fault, error) {
 	h := c.head
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.calls = append(h.calls, call{at: time.Now(), verb: verb, id: id})
-	if h.underWay++; h.underWay > 1 {
+	h.calls = append(h.calls, call{at: time.Now(), by: c.by, verb: verb, id: id})
+	if h.underWay[c.by]++; h.underWay[c.by] > 1 {
 		h.broken = append(h.broken, "two calls at once")
 	}
 	if c.over {
@@ -164,7 +166,7 @@ func (c *talk) enter(verb verb, id string) (fault, error) {
 func (c *talk) leave() {
 	c.head.mu.Lock()
 	defer c.head.mu.Unlock()
-	c.head.underWay--
+	c.head.underWay[c.by]--
 }
 
 // process does what was asked, if the head that was asked still lives.
@@ -322,8 +324,10 @@ type bench struct {
 	t     *testing.T
 	lock  sync.Mutex // of heads
 	heads map[string]*scripted
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	end   func()
+	// number is that of the Watch, from 1.
+	number int
+	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
+	end    func()
 }
 
 // play runs a test in a bubble of time with a started Watch, and holds it to leave no
@@ -333,25 +337,35 @@ func play(t *testing.T, test func(t *testing.T, b *bench)) {
 		b := &bench{t: t, heads: map[string]*scripted{}}
 		b.start()
 		test(t, b)
-		b.end()
-		b.pass(time.Minute) // for what is late
-		for address, head := range b.heads {
-			if head.dialed != head.closed {
-				t.Errorf("%s: %d connections, %d closed", address, head.dialed, head.closed)
-			}
-			for _, rule := range head.broken {
-				t.Errorf("%s: %s", address, rule)
-			}
-		}
-		if len(b.quick) > 0 || len(b.slow) > 0 || len(b.askers) > 0 || len(b.runs) > 0 {
-			t.Errorf("%d and %d slots, %d heads, %d runs are left", len(b.quick), len(b.slow), len(b.askers), len(b.runs))
+		for _, problem := range b.close() {
+			t.Error(problem)
 		}
 	})
 }
 
+// close ends the Watch, and tells what is left of it and which rules were broken.
+func (b *bench) close() (problems []string) {
+	b.end()
+	b.pass(time.Minute) // for what is late
+	for address, head := range b.heads {
+		if head.dialed != head.closed {
+			problems = append(problems, fmt.Sprintf("%s: %d connections, %d closed", address, head.dialed, head.closed))
+		}
+		for _, rule := range head.broken {
+			problems = append(problems, address+": "+rule)
+		}
+	}
+	if len(b.quick) > 0 || len(b.slow) > 0 || len(b.askers) > 0 || len(b.runs) > 0 {
+		problems = append(problems, fmt.Sprintf("%d and %d slots, %d heads, %d runs are left", len(b.quick), len(b.slow), len(b.askers), len(b.runs)))
+	}
+	return problems
+}
+
 // start starts a Watch that knows nothing: an operator that has just come.
 func (b *bench) start() {
-	b.Watch = New(b.dialHead, clock.RealClock{})
+	b.number++
+	number := b.number
+	b.Watch = New(func(at Place) (Head, error) { return b.dialHead(at, number) }, clock.RealClock{})
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	queue, watch := b.queue, b.Watch
 	ctx, stop := context.WithCancel(b.t.Context())
@@ -373,7 +387,7 @@ func (b *bench) start() {
 	synctest.Wait()
 }
 
-func (b *bench) dialHead(at Place) (Head, error) {
+func (b *bench) dialHead(at Place, number int) (Head, error) {
 	b.lock.Lock()
 	head := b.heads[at.Jobs]
 	b.lock.Unlock()
@@ -384,7 +398,7 @@ func (b *bench) dialHead(at Place) (Head, error) {
 	defer head.mu.Unlock()
 	head.dialed++
 	head.token = at.Token
-	return &talk{head: head, life: head.life}, nil
+	return &talk{by: number, head: head, life: head.life}, nil
 }
 
 // head adds a head at an address.

@@ -313,13 +313,13 @@ func TestForgottenDuringACall(t *testing.T) {
 		head.always[submit] = fault{hung: true}
 		b.Want(name("a"), wanted("a", nil))
 		b.pass(time.Second)
-		if head.underWay != 1 {
-			t.Fatalf("%d calls are under way", head.underWay)
+		if head.underWay[1] != 1 {
+			t.Fatalf("%d calls are under way", head.underWay[1])
 		}
 		b.Forget(name("a"))
 		synctest.Wait()
-		if head.underWay != 0 || head.closed != head.dialed || len(b.askers) > 0 {
-			t.Errorf("%d calls under way, %d of %d connections closed", head.underWay, head.closed, head.dialed)
+		if head.underWay[1] != 0 || head.closed != head.dialed || len(b.askers) > 0 {
+			t.Errorf("%d calls under way, %d of %d connections closed", head.underWay[1], head.closed, head.dialed)
 		}
 		if _, ok := b.Last(name("a"), place("a:1").Head, "run-of-a"); ok {
 			t.Error("something is known of it")
@@ -360,7 +360,7 @@ func TestLeaderEnds(t *testing.T) {
 func TestBeforeTheStart(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		early := New(b.dialHead, b.clock)
+		early := New(func(at Place) (Head, error) { return b.dialHead(at, 0) }, b.clock)
 		early.Want(name("a"), wanted("a", nil))
 		b.pass(time.Minute)
 		if head.dialed > 0 {
