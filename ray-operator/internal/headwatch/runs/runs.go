@@ -83,7 +83,8 @@ type Answer struct {
 	FailingSince time.Time
 	// Session is that of the head that answers.
 	Session headclient.Session
-	// Asked is when the head answered last whether it knows the run; zero if it has not yet.
+	// Asked is when the head answered last whether it knows the run; zero if it has not yet, or
+	// not since it took the submission.
 	Asked time.Time
 	// Known: the head, in the session that the run is bound to, knows the ID.
 	Known bool

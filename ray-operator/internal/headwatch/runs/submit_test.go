@@ -284,6 +284,25 @@ func TestLostInTheSameSession(t *testing.T) {
 	})
 }
 
+// TestUnknownBeforeItWasTaken: that a head did not know a run is not said of the time after it
+// took it, so that nobody thinks it lost.
+func TestUnknownBeforeItWasTaken(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		head.faults[submit] = []fault{{lost: true}}
+		head.faults[look] = []fault{{}, {lost: true}} // it looks before it tries again
+		b.Want(name("a"), wanted("a", nil))
+		b.pass(600 * time.Millisecond)
+		if answer := b.last("a"); answer.Submitted.IsZero() || answer.Known || !answer.Asked.IsZero() || answer.Failure != headclient.Unavailable {
+			t.Errorf("%+v", answer)
+		}
+		b.pass(5 * time.Second)
+		if answer := b.last("a"); !answer.Known || answer.Asked.IsZero() || answer.Failure != "" {
+			t.Errorf("%+v", answer)
+		}
+	})
+}
+
 // TestOperatorReplaced: the next one, who remembers nothing, finds what runs.
 func TestOperatorReplaced(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {

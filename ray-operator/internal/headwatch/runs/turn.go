@@ -188,7 +188,7 @@ func (t *turn) submit(ctx context.Context) error {
 	switch headclient.KindOf(err) {
 	case "":
 		t.run.unsure, t.answer.Submitted = false, t.watch.clock.Now()
-		t.run.changed = t.answer.Submitted
+		t.run.changed, t.answer.Asked = t.answer.Submitted, time.Time{}
 	case headclient.Exists: // whose it is, its metadata tells
 	case headclient.Refused, headclient.Invalid:
 		t.run.unsure, t.answer.Refused = false, cause(err)
