@@ -90,6 +90,9 @@ func (q *quoted) Write(part []byte) (int, error) {
 		case b == '"':
 			q.quotes++
 		case q.quotes == 3:
+			if q.high != 0 { // the second half does not come
+				q.high, text = 0, utf8.AppendRune(text, utf8.RuneError)
+			}
 			text = append(text, b)
 		}
 	}
