@@ -74,7 +74,7 @@ func JobPolicy() ([]byte, error) {
 		cluster:  "object.spec.?clusterTemplate.?spec.orValue({})", path: inJob,
 		variables: []admissionv1.Variable{
 			{Name: "runtimeEnv", Expression: "object.spec.?runtimeEnv.orValue({})"},
-			{Name: "vars", Expression: "[variables.runtimeEnv.?env_vars.orValue(null)].map(m, type(m) == map ? m : {})[0]"},
+			{Name: "vars", Expression: "[variables.runtimeEnv.?env_vars.orValue(dyn(null))].map(m, type(m) == map ? m : {})[0]"},
 		},
 		own: validate.JobRules(),
 	})

@@ -41,7 +41,7 @@ var clusterRules = []Rule{
 	},
 	{
 		ID: "long-list", Field: "any list or map with a bound", By: Schema, Says: "must have at most",
-		Refused: "there are more entries than the field allows", Remedy: "take some out, or make two clusters", cluster: longLists, node: longNodeLists, job: longJobLists,
+		Refused: "there are more entries than the field allows", Remedy: "take some out", cluster: longLists, node: longNodeLists, job: longJobLists,
 	},
 	{
 		ID: "unknown-word", Field: "any field that takes one of some words", By: Schema, Says: "supported values",

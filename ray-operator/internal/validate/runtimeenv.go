@@ -21,45 +21,53 @@ const maxRuntimeEnv = 64 << 10
 
 // Each value counts its text, and four bytes for what stands around it in JSON. How deep
 // values may lie: Ray's own fields go to 5, such as the pip packages of a conda environment.
+// How many may lie beside each other: the API server takes the square of that to count them.
 const (
 	aroundValue = 4
 	maxDepth    = 8
+	maxEntries  = 1024
 )
 
 // measure is the size of a value as JSON has it, the keys of objects included.
 func measure(value any, depth int) int {
-	size := aroundValue
+	size, within := aroundValue, 0
 	switch value := value.(type) {
 	case string:
 		size += len(value)
 	case map[string]any:
-		if depth == maxDepth && len(value) > 0 {
-			return maxRuntimeEnv
-		}
-		for key := range value {
-			size += measure(key, depth+1) + measure(value[key], depth+1)
+		if within = len(value); fits(within, depth) {
+			for key := range value {
+				size += measure(key, depth+1) + measure(value[key], depth+1)
+			}
 		}
 	case []any:
-		if depth == maxDepth && len(value) > 0 {
-			return maxRuntimeEnv
+		if within = len(value); fits(within, depth) {
+			for _, entry := range value {
+				size += measure(entry, depth+1)
+			}
 		}
-		for _, entry := range value {
-			size += measure(entry, depth+1)
-		}
+	}
+	if !fits(within, depth) {
+		return maxRuntimeEnv
 	}
 	return size
 }
 
+func fits(entries, depth int) bool {
+	return entries == 0 || entries <= maxEntries && depth < maxDepth
+}
+
 // measured is an expression with the same result, for the value that v stands for.
 func measured(v string, depth int) string {
+	text := fmt.Sprintf("type(%[1]s) == string ? size(bytes(%[1]s)) + %[2]d", v, aroundValue)
+	container := fmt.Sprintf("(type(%[1]s) == map || type(%[1]s) == list) && size(%[1]s) >", v)
 	if depth == maxDepth {
-		return fmt.Sprintf("(type(%[1]s) == string ? size(bytes(%[1]s)) + %[2]d : (type(%[1]s) == map || type(%[1]s) == list) && size(%[1]s) > 0 ? %[3]d : %[2]d)",
-			v, aroundValue, maxRuntimeEnv)
+		return fmt.Sprintf("(%s : %s 0 ? %d : %d)", text, container, maxRuntimeEnv, aroundValue)
 	}
 	entry := string(rune('a' + depth))
-	within := fmt.Sprintf("(type(%[1]s) == map ? %[1]s.map(k, dyn(k)) + %[1]s.map(k, %[1]s[k]) : type(%[1]s) == list ? %[1]s : [])", v)
-	return fmt.Sprintf("((type(%[1]s) == string ? size(bytes(%[1]s)) : %[2]s.map(%[3]s, %[4]s).sum()) + %[5]d)",
-		v, within, entry, measured(entry, depth+1), aroundValue)
+	entries := fmt.Sprintf("(type(%[1]s) == map ? %[1]s.map(k, dyn(k)) + %[1]s.map(k, %[1]s[k]) : type(%[1]s) == list ? %[1]s : [])", v)
+	return fmt.Sprintf("(%s : %s %d ? %d : %s.map(%s, %s).sum() + %d)",
+		text, container, maxEntries, maxRuntimeEnv, entries, entry, measured(entry, depth+1), aroundValue)
 }
 
 // size is what of a job goes to Ray beside what it runs.
@@ -137,7 +145,7 @@ var runtimeEnvRules = []Rule{
 	{
 		ID: "runtime-env-vars", Field: "spec.runtimeEnv.env_vars", By: Policy,
 		Refused: "env_vars is an object of texts", Remedy: "put numbers and booleans between quotation marks",
-		Holds: "[variables.runtimeEnv.?env_vars.orValue(null)].all(m, m == null || (type(m) == map && m.all(k, type(m[k]) == string)))",
+		Holds: "[variables.runtimeEnv.?env_vars.orValue(dyn(null))].all(m, m == null || (type(m) == map && m.all(k, type(m[k]) == string)))",
 		job: inRuntimeEnv(map[string]func(any) bool{"env_vars": func(value any) bool {
 			texts, ok := value.(map[string]any)
 			return value != nil && (!ok || slices.ContainsFunc(slices.Collect(maps.Values(texts)), func(v any) bool { return !isText(v) }))
@@ -147,8 +155,8 @@ var runtimeEnvRules = []Rule{
 		ID: "runtime-env-uri", Field: "spec.runtimeEnv.working_dir, spec.runtimeEnv.py_modules", By: Policy,
 		Refused: "Ray's job API takes no path and uploads nothing: working_dir is the URI of an archive, and py_modules a list of such",
 		Remedy:  "give one such as https://host/code.zip or s3://bucket/code.zip; for what is in the image, cd to it in the entrypoint or set PYTHONPATH",
-		Holds: "[variables.runtimeEnv.?working_dir.orValue(null)].all(d, d == null || (type(d) == string && d.matches('" + packageURI.String() + "'))) && " +
-			"[variables.runtimeEnv.?py_modules.orValue(null)].all(l, l == null || (type(l) == list && l.all(d, type(d) == string && d.matches('" + packageURI.String() + "'))))",
+		Holds: "[variables.runtimeEnv.?working_dir.orValue(dyn(null))].all(d, d == null || (type(d) == string && d.matches('" + packageURI.String() + "'))) && " +
+			"[variables.runtimeEnv.?py_modules.orValue(dyn(null))].all(l, l == null || (type(l) == list && l.all(d, type(d) == string && d.matches('" + packageURI.String() + "'))))",
 		job: inRuntimeEnv(map[string]func(any) bool{
 			"working_dir": func(value any) bool {
 				text, ok := value.(string)
@@ -160,7 +168,7 @@ var runtimeEnvRules = []Rule{
 	{
 		ID: "runtime-env-installer", Field: "spec.runtimeEnv", By: Policy,
 		Refused: "Ray takes one of pip, uv and conda", Remedy: "keep one; with conda, list what pip installs among its dependencies",
-		Holds: list(installers) + ".filter(k, variables.runtimeEnv[?k].orValue(null) != null).size() <= 1",
+		Holds: list(installers) + ".filter(k, variables.runtimeEnv[?k].orValue(dyn(null)) != null).size() <= 1",
 		job: func(r *run, bad report) {
 			there := slices.DeleteFunc(slices.Clone(installers), func(name string) bool { return r.runtimeEnv[name] == nil })
 			if len(there) > 1 {
@@ -172,9 +180,9 @@ var runtimeEnvRules = []Rule{
 		ID: "runtime-env-packages", Field: "spec.runtimeEnv.pip, spec.runtimeEnv.uv, spec.runtimeEnv.conda", By: Policy,
 		Refused: "pip and uv are a list of requirements, an object with packages, or the path of a file in the image; conda is an environment as an object, or the name or path of one",
 		Remedy:  "use one of these forms",
-		Holds: "['pip', 'uv'].all(k, [variables.runtimeEnv[?k].orValue(null)].all(p, p == null || type(p) == string || " +
+		Holds: "['pip', 'uv'].all(k, [variables.runtimeEnv[?k].orValue(dyn(null))].all(p, p == null || type(p) == string || " +
 			"(type(p) == list && p.all(t, type(t) == string)) || (type(p) == map && 'packages' in p))) && " +
-			"[variables.runtimeEnv.?conda.orValue(null)].all(c, c == null || type(c) == string || type(c) == map)",
+			"[variables.runtimeEnv.?conda.orValue(dyn(null))].all(c, c == null || type(c) == string || type(c) == map)",
 		job: inRuntimeEnv(map[string]func(any) bool{
 			"pip": func(value any) bool { return !isInstallation(value) },
 			"uv":  func(value any) bool { return !isInstallation(value) },
@@ -186,7 +194,7 @@ var runtimeEnvRules = []Rule{
 	},
 	{
 		ID: "runtime-env-size", Field: "spec.runtimeEnv, spec.env, spec.metadata", By: Policy,
-		Refused: fmt.Sprintf("runtimeEnv, env and metadata may be 64 KiB together, and lie %d deep", maxDepth),
+		Refused: fmt.Sprintf("runtimeEnv, env and metadata may be 64 KiB together, lie %d deep, and have no more than %d values beside each other", maxDepth, maxEntries),
 		Remedy:  "put what is large into the image, a ConfigMap or a working_dir",
 		Holds: fmt.Sprintf("[variables.runtimeEnv, object.spec.?env.orValue([]), object.spec.?metadata.orValue({})].map(v, %s).sum() <= %d",
 			measured("v", 0), maxRuntimeEnv),

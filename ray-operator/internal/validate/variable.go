@@ -19,8 +19,10 @@ const ownVariablePrefix = "HELIOSTAT_"
 // jobVariables are the variables by which a driver finds its cluster and its job.
 var jobVariables = append([]string{"RAY_JOB_CONFIG_JSON_ENV_VAR"}, ownVariables...)
 
-// names is an expression: the names of all variables of a job.
-const names = "(object.spec.?env.orValue([]).map(e, e.name) + variables.vars.map(k, k))"
+// ofNames is an expression that asks of the name of each variable of a job, which n stands for.
+func ofNames(good string) string {
+	return "object.spec.?env.orValue([]).all(e, [e.name].all(n, " + good + ")) && variables.vars.all(n, " + good + ")"
+}
 
 // sources are how many sources the value of a variable has.
 func sources(from *corev1.EnvVarSource) int {
@@ -45,7 +47,7 @@ var variableRules = []Rule{
 	{
 		ID: "variable-name", Field: "spec.env, spec.runtimeEnv.env_vars", By: Policy,
 		Refused: "a variable's name is letters, digits, '_', '.' and '-', starting with a letter or '_'", Remedy: "correct it",
-		Holds: names + ".all(n, n.matches('" + variableName.String() + "'))",
+		Holds: ofNames("n.matches('" + variableName.String() + "')"),
 		job: func(r *run, bad report) {
 			r.eachVariable(func(path *field.Path, name string) {
 				if !variableName.MatchString(name) {
@@ -57,7 +59,7 @@ var variableRules = []Rule{
 	{
 		ID: "variable-own", Field: "spec.env, spec.runtimeEnv.env_vars", By: Policy,
 		Refused: "HELIOSTAT_... and " + joined(jobVariables, ", ") + " tell the driver of its job and its cluster", Remedy: "choose another name, or leave it out",
-		Holds: names + ".all(n, !n.startsWith('" + ownVariablePrefix + "') && !(n in " + list(jobVariables) + "))",
+		Holds: ofNames("!n.startsWith('" + ownVariablePrefix + "') && !(n in " + list(jobVariables) + ")"),
 		job: func(r *run, bad report) {
 			r.eachVariable(func(path *field.Path, name string) {
 				if strings.HasPrefix(name, ownVariablePrefix) || slices.Contains(jobVariables, name) {

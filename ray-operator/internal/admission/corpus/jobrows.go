@@ -80,6 +80,8 @@ var commandRows = []jobRow{
 	{Name: "a word too long", Rule: "long-text", Edit: command(long(32769))},
 }
 
+func numbers(n int) string { return "[" + strings.Repeat("0,", n-1) + "0]" }
+
 // nested is an object in an object, n deep.
 func nested(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
 
@@ -115,7 +117,9 @@ var runtimeEnvRows = []jobRow{
 	// Beside the text there are 4 bytes for each of three objects, the key x, and the text.
 	{Name: "a large runtime environment", Edit: runtimeEnv(`{"x":"` + long(65536-21) + `"}`)},
 	{Name: "a runtime environment too large", Rule: "runtime-env-size", Edit: runtimeEnv(`{"x":"` + long(65536-20) + `"}`)},
-	{Name: "a runtime environment of very many numbers", Edit: runtimeEnv(`{"x":[` + strings.Repeat("0,", 16370) + `0]}`)},
+	{Name: "1024 packages", Edit: runtimeEnv(`{"pip":[` + strings.Repeat(`"a",`, 1023) + `"b"]}`)},
+	{Name: "1025 packages", Rule: "runtime-env-size", Edit: runtimeEnv(`{"pip":[` + strings.Repeat(`"a",`, 1024) + `"b"]}`)},
+	{Name: "as many numbers as 64 KiB hold", Edit: runtimeEnv(`{"x":[` + strings.Repeat(numbers(1023)+",", 15) + numbers(1000) + `]}`)},
 	{Name: "metadata too large", Rule: "runtime-env-size", Edit: jobMetadata("a", long(65536))},
 	{Name: "a variable too large", Rule: "runtime-env-size", Edit: env(corev1.EnvVar{Name: "A", Value: long(65536)})},
 }
