@@ -196,7 +196,7 @@ func FuzzTail(f *testing.F) {
 
 func checkText(t *testing.T, line string, limit int) {
 	t.Helper()
-	if len(line) > limit || !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) }) {
+	if len(line) > limit || !utf8.ValidString(line) || strings.ContainsFunc(line, unicode.IsControl) {
 		t.Errorf("%q is not fit to be shown", line)
 	}
 }

@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -84,9 +87,14 @@ func (e *env) subject(ctx context.Context, workers []corev1.Pod) headtest.Head {
 		exec(ctx, &head, "python3", "-c", driver("result = None\n"+program))
 	}
 	return headtest.Head{
-		Address: forward(ctx, &head, gcs), Token: e.token(ctx), Version: release,
+		Address: forward(ctx, &head, gcs), Jobs: forward(ctx, &head, dashboard), Token: e.token(ctx), Version: release,
 		First: string(workers[0].UID), Second: string(workers[1].UID), Type: workers[0].Labels[v1alpha1.LabelGroup],
 		Within: limit / 3,
+		Processes: func(text string) (int, error) {
+			// The first character in brackets, so that what looks is not found.
+			look := fmt.Sprintf("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o '[%s]%s' | wc -l", text[:1], text[1:])
+			return strconv.Atoi(strings.TrimSpace(exec(ctx, &head, "sh", "-c", look)))
+		},
 		Occupy: func() (func(), error) {
 			task := e.occupy(ctx, &workers[1])
 			return func() { Expect(task.release(ctx)).To(Equal(workers[1].Name)) }, nil

@@ -284,13 +284,14 @@ func deleted(t testing.TB, head Head) {
 const where = "echo $RAY_CLOUD_INSTANCE_ID"
 
 func byResources(t testing.TB, head Head) {
-	id := submit(t, converse(t, head), headclient.Submission{Entrypoint: where, CPUs: 1})
-	if lines := says(t, head, id, 1); !slices.Equal(lines, []string{head.First}) && !slices.Equal(lines, []string{head.Second}) {
-		t.Errorf("it ran on %q", lines)
+	jobs := converse(t, head)
+	free := says(t, head, submit(t, jobs, headclient.Submission{Entrypoint: where}), 1)
+	bound := says(t, head, submit(t, jobs, headclient.Submission{Entrypoint: where, CPUs: 1}), 1) // which the head has not
+	if len(free) != 1 || free[0] == "" || free[0] == head.First || free[0] == head.Second {
+		t.Errorf("a driver that needs nothing ran on %q, and not on the head", free)
 	}
-	id = submit(t, converse(t, head), headclient.Submission{Entrypoint: where})
-	if lines := says(t, head, id, 1); slices.Equal(lines, []string{head.First}) || slices.Equal(lines, []string{head.Second}) {
-		t.Errorf("a driver that needs nothing ran on %q", lines)
+	if len(bound) != 1 || bound[0] == "" || bound[0] == free[0] {
+		t.Errorf("a driver that needs a CPU ran on %q, and one that needs nothing on %q", bound, free)
 	}
 }
 
