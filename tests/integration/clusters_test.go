@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // limit is for anything that has to happen; only hanging is longer.
@@ -22,6 +23,12 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// eventually waits until a look gives no error.
+func eventually(t *testing.T, what string, look func(context.Context) error) {
+	t.Helper()
+	must(t, live.Until(t.Context(), limit, what, look))
 }
 
 // newNamespace makes one that is gone with all it held when the test ends.

@@ -84,6 +84,19 @@ func (d *door) pass(r *http.Request) {
 	}
 }
 
+// letThrough waits until the standby leads, and then lets the write through and its sender
+// go on: also where it never does, as a paused program cannot be told to end.
+func (d *door) letThrough(leader, standby *operator) {
+	leader.t.Helper()
+	defer func() {
+		close(d.release)
+		if err := leader.command.Process.Signal(syscall.SIGCONT); err != nil {
+			leader.t.Errorf("let the leader go on: %v", err)
+		}
+	}()
+	standby.leads(time.Now())
+}
+
 // writeOf names a write by its method, resource and subresource; it is empty for reads, and
 // for what is not about clusters: Leases and events.
 func writeOf(r *http.Request) string {
@@ -207,12 +220,6 @@ func pausedAt(t *testing.T, write string) []string {
 	name := types.NamespacedName{Namespace: newNamespace(t), Name: "c"}
 	of := leaseIn(t, name.Namespace)
 	flags := append(electing(of), "--watch-namespaces="+name.Namespace)
-	t.Cleanup(func() {
-		var found coordinationv1.Lease
-		if t.Failed() && shared.Get(context.Background(), of, &found) == nil {
-			t.Logf("the Lease: %s", found.Spec.String())
-		}
-	})
 	began := shared.audit.now(t)
 	d := openDoor(t, write)
 	leader := startOperator(t, append(flags, "--kubeconfig="+d.kubeconfig(t))...)
@@ -234,13 +241,7 @@ func pausedAt(t *testing.T, write string) []string {
 		}
 		if !released {
 			released = true
-			defer func() { // whatever the standby does: a paused program cannot be told to end
-				close(d.release)
-				if err := leader.command.Process.Signal(syscall.SIGCONT); err != nil {
-					t.Errorf("let the leader go on: %v", err)
-				}
-			}()
-			standby.leads(time.Now())
+			d.letThrough(leader, standby)
 		}
 	}
 	t.Cleanup(letGo)
