@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// Jobs that bring a cluster of their own.
+var _ = Describe("a job with a cluster of its own", func() {
+	It("waits suspended while a queue edits it, runs, and leaves nothing", func(ctx SpecContext) {
+		o := opened(ctx)
+		Expect(kubernetes.Apply(ctx, o.namespace, []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: keys}\nstringData: {key: 'a secret of ours'}\n"))).To(Succeed())
+		job := o.submit(ctx, "queued", "suspend: true\n"+ownPair+`env: [{name: KEY, valueFrom: {secretKeyRef: {name: keys, key: key}}}]
+command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get(ray.remote(lambda: os.environ['QUEUE'] + ' has ' + os.environ['KEY']).remote()))"]
+`)
+		job.is(ctx, v1alpha1.PhaseSuspended)
+		o.cleared(ctx)
+		begin := time.Now()
+		job.edit(ctx, func(spec *v1alpha1.ClusterJobSpec) {
+			spec.ClusterTemplate.Spec.PodDefaults = &v1alpha1.PodDefaults{
+				Labels: map[string]string{"example.com/queue": "a"}, Env: []corev1.EnvVar{{Name: "QUEUE", Value: "a"}},
+			}
+			spec.Suspend = false
+		})
+		ended := job.is(ctx, v1alpha1.PhaseSucceeded)
+		told("a job's own cluster, from resumed to Succeeded", begin)
+		Expect(meta.IsStatusConditionTrue(ended.Status.Conditions, v1alpha1.ConditionComplete)).To(BeTrue())
+		Expect(last(ended).LastLines).To(ContainElement("from a task: a has a secret of ours"))
+		Expect(ended.Status.Summary.Attempt).To(Equal("1"))
+		o.cleared(ctx)
+	}, SpecTimeout(limit))
+
+	It("is tried again on another cluster once the first is gone, whose workers go first in the end", func(ctx SpecContext) {
+		o := opened(ctx)
+		watching, stop := context.WithCancel(context.Background())
+		DeferCleanup(stop)
+		first := ""
+		second, err := kubernetes.Sight(watching, o.namespace, &v1alpha1.ComputeClusterList{}, func(object client.Object) bool {
+			if first == "" {
+				first = object.GetName()
+			}
+			return object.GetName() != first
+		})
+		Expect(err).NotTo(HaveOccurred())
+		job := o.submit(ctx, "again", "retry: {limit: 1, scope: Cluster, backoffSeconds: 0}\ncleanup: [{on: Success, action: DeleteWorkers}]\n"+
+			ownPair+entrypoint(note+"[ $HELIOSTAT_JOB_ATTEMPT = 2 ]"))
+		sighting, err := second(ctx, limit, "another cluster")
+		Expect(err).NotTo(HaveOccurred())
+		pods, err := kubernetes.PodsOf(ctx, types.NamespacedName{Namespace: o.namespace, Name: first}, "")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(pods).To(BeEmpty(), "the first cluster is gone before the second is made")
+		job.is(ctx, v1alpha1.PhaseSucceeded)
+		attempts, hosts := o.ran(ctx, "again")
+		Expect(attempts).To(Equal([]string{"1", "2"}))
+		Expect(hosts[0]).NotTo(Equal(hosts[1]))
+
+		kept := &env{client.ObjectKeyFromObject(sighting.Object)}
+		kept.workers(ctx, 0)
+		kept.head(ctx)
+		cluster, err := kubernetes.Find(ctx, kept.NamespacedName)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cluster.Annotations[v1alpha1.AnnotationKept]).To(ContainSubstring("ClusterJob again keeps it"))
+		now := int32(0)
+		job.edit(ctx, func(spec *v1alpha1.ClusterJobSpec) { spec.TTLSecondsAfterFinished = &now })
+		job.gone(ctx)
+		o.cleared(ctx)
+	}, SpecTimeout(2*limit))
+
+	It("frees its cluster when it is suspended, and goes on with the next attempt", func(ctx SpecContext) {
+		o := opened(ctx)
+		job := o.submit(ctx, "pauses", ownHead+entrypoint(beat))
+		for round := range *rounds {
+			Expect(job.is(ctx, v1alpha1.PhaseRunning).Status.Attempt).To(BeEquivalentTo(round + 1))
+			o.beating(ctx, "pauses")
+			begin := time.Now()
+			job.suspend(ctx, true)
+			eventually(ctx, "its pods to be gone", func(ctx context.Context) error {
+				pods, err := kubernetes.RayPods(ctx, o.namespace)
+				if err == nil && len(pods) > 0 {
+					err = fmt.Errorf("%d are there", len(pods))
+				}
+				return err
+			})
+			told(live.FreedEntry, begin)
+			Expect(time.Since(begin)).To(BeNumerically("<", live.PromisedFreed))
+			job.is(ctx, v1alpha1.PhaseSuspended)
+			o.silent(ctx, "pauses")
+			job.suspend(ctx, false)
+		}
+		job.is(ctx, v1alpha1.PhaseRunning)
+		job.remove(ctx)
+		o.cleared(ctx)
+		attempts, _ := o.ran(ctx, "pauses")
+		Expect(attempts).To(HaveLen(*rounds + 1))
+	}, Label(live.FreedLabel), SpecTimeout(5*limit))
+})
+
+// What becomes of a job when its head does.
+var _ = Describe("a job whose head is lost", func() {
+	It("is told so soon, and is tried again on the next head", func(ctx SpecContext) {
+		o := opened(ctx)
+		job := o.submit(ctx, "survivor", fmt.Sprintf("retry: {limit: 0, infrastructureLimit: %d, backoffSeconds: 0}\n", *rounds+1)+ownHead+entrypoint(beat))
+		for round := range *rounds {
+			attempt := job.runs(ctx, int32(round+1))
+			head := corev1.Pod{}
+			head.Namespace, head.Name = o.namespace, attempt.HeadName
+			begin := time.Now()
+			kill(ctx, &head)
+			job.lost(ctx, attempt.Number)
+			told(live.HeadLostEntry, begin)
+			Expect(time.Since(begin)).To(BeNumerically("<", live.PromisedHeadLost))
+			Expect(job.runs(ctx, attempt.Number+1).HeadUID).NotTo(Equal(attempt.HeadUID))
+		}
+		// The same pod, another life of it.
+		before := job.runs(ctx, int32(*rounds+1))
+		var head corev1.Pod
+		Expect(kubernetes.Get(ctx, types.NamespacedName{Namespace: o.namespace, Name: before.HeadName}, &head)).To(Succeed())
+		begin := time.Now()
+		end(ctx, &head, "gcs_server")
+		job.lost(ctx, before.Number)
+		told("head's container killed under a job to HeadLost", begin)
+		Expect(time.Since(begin)).To(BeNumerically("<", live.PromisedHeadLost))
+		after := job.runs(ctx, before.Number+1)
+		Expect(after.Session).NotTo(Equal(before.Session))
+		attempts, _ := o.ran(ctx, "survivor")
+		Expect(attempts).To(HaveLen(*rounds + 2))
+	}, Label(live.HeadLostLabel), SpecTimeout(10*limit))
+})
+
+// runs waits until an attempt of the job runs, and gives it.
+func (t task) runs(ctx context.Context, number int32) v1alpha1.JobAttempt {
+	GinkgoHelper()
+	var attempt v1alpha1.JobAttempt
+	eventually(ctx, fmt.Sprintf("attempt %d of %s to run", number, t.Name), func(ctx context.Context) error {
+		job, err := kubernetes.FindJob(ctx, t.NamespacedName)
+		if err != nil {
+			return err
+		}
+		if job.Status.Phase != v1alpha1.PhaseRunning || job.Status.Attempt != number {
+			return errors.New(live.SaysOf(job))
+		}
+		attempt = last(job)
+		return nil
+	})
+	return attempt
+}
+
+// lost waits until the status says that an attempt ended with its head.
+func (t task) lost(ctx context.Context, number int32) {
+	GinkgoHelper()
+	eventually(ctx, fmt.Sprintf("attempt %d of %s to be lost", number, t.Name), func(ctx context.Context) error {
+		job, err := kubernetes.FindJob(ctx, t.NamespacedName)
+		if err != nil {
+			return err
+		}
+		for _, attempt := range job.Status.Attempts {
+			if attempt.Number == number && attempt.EndTime != nil && attempt.Reason == reason.HeadLost.Code {
+				return nil
+			}
+		}
+		return errors.New(live.SaysOf(job))
+	})
+}

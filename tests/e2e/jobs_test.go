@@ -1,0 +1,261 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// Entrypoints that leave traces in a volume outside of every cluster's life, so that runs
+// are counted by what they did and not by what anybody says of them.
+const (
+	// note writes down that an attempt ran, and in which pod.
+	note = `echo "$HELIOSTAT_JOB_NAME $HELIOSTAT_JOB_ATTEMPT $(hostname)" >>/ledger/runs; `
+	// beat goes on for ever, and can be seen to.
+	beat = note + `while :; do echo >>/ledger/beat-$HELIOSTAT_JOB_NAME; sleep 0.1; done`
+	// withLedger mounts the volume into the pods of a head or a group, as a part of its flow.
+	withLedger = `template: {spec: {volumes: [{name: ledger, persistentVolumeClaim: {claimName: ledger}}], ` +
+		`containers: [{name: ray, volumeMounts: [{name: ledger, mountPath: /ledger}]}]}}`
+	// aHead and aWorker are small ones that write to the ledger.
+	aHead   = "head: {size: {cpu: 500m, memory: 2560Mi}, " + withLedger + "}"
+	aWorker = "{name: cpu, labels: {market: spot}, " + smallWorker + ", " + withLedger + "}"
+	// ownHead is the template of a job's own cluster that is a head alone, which then takes
+	// tasks, and ownPair that of one with a worker.
+	ownHead = "clusterTemplate: {spec: {rayVersion: " + release + ", " + aHead + "}}\n"
+	ownPair = "clusterTemplate: {spec: {rayVersion: " + release + ", " + aHead + ", workerGroups: [" + aWorker + "]}}\n"
+)
+
+// office is a namespace with jobs in it, and a volume that what they run writes to.
+type office struct {
+	namespace string
+	clerk     corev1.Pod
+}
+
+// opened makes a fresh namespace with a ledger. Its jobs go before its clusters do.
+func opened(ctx context.Context) *office {
+	GinkgoHelper()
+	o := &office{namespace: fresh(ctx)}
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(kubernetes.DropJobs(ctx, o.namespace, limit)).To(Succeed())
+	}, NodeTimeout(limit))
+	Expect(kubernetes.Apply(ctx, o.namespace, []byte(`
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: ledger}
+spec: {storageClassName: shared, accessModes: [ReadWriteMany], resources: {requests: {storage: 1Mi}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: clerk}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - {name: ray, image: "localhost/busybox:1", command: [sh, -c, "chmod 777 /ledger; touch /ledger/runs; chmod 666 /ledger/runs; exec sleep 3600"], volumeMounts: [{name: ledger, mountPath: /ledger}]}
+  volumes: [{name: ledger, persistentVolumeClaim: {claimName: ledger}}]
+`))).To(Succeed())
+	eventually(ctx, "the ledger", func(ctx context.Context) error {
+		if err := kubernetes.Get(ctx, types.NamespacedName{Namespace: o.namespace, Name: "clerk"}, &o.clerk); err != nil {
+			return err
+		}
+		if !isReady(&o.clerk) {
+			return fmt.Errorf("its pod is %s", o.clerk.Status.Phase)
+		}
+		return nil
+	})
+	return o
+}
+
+// notes are the lines of runs that were written down, "job attempt pod", in their order.
+func (o *office) notes(ctx context.Context) []string {
+	GinkgoHelper()
+	return slices.Collect(strings.Lines(exec(ctx, &o.clerk, "cat", "/ledger/runs")))
+}
+
+// ran are the attempts of a job that were written down, each with its pod.
+func (o *office) ran(ctx context.Context, job string) (attempts, pods []string) {
+	GinkgoHelper()
+	for _, line := range o.notes(ctx) {
+		words := strings.Fields(line)
+		Expect(words).To(HaveLen(3), "a line of the ledger")
+		if words[0] == job {
+			attempts, pods = append(attempts, words[1]), append(pods, words[2])
+		}
+	}
+	return attempts, pods
+}
+
+// silent checks that what a job began does not go on: its file stays as long as it is.
+func (o *office) silent(ctx context.Context, job string) {
+	GinkgoHelper()
+	size := func() string {
+		return exec(ctx, &o.clerk, "sh", "-c", "cat /ledger/beat-"+job+" 2>/dev/null | wc -c")
+	}
+	now := size()
+	Consistently(ctx, size, time.Second, "200ms").Should(Equal(now), "the process of %s runs on", job)
+}
+
+// beating waits until what a job began is seen to go on.
+func (o *office) beating(ctx context.Context, job string) {
+	GinkgoHelper()
+	exec(ctx, &o.clerk, "sh", "-c", "until [ -s /ledger/beat-"+job+" ]; do sleep 0.1; done")
+}
+
+// task is a ClusterJob.
+type task struct{ types.NamespacedName }
+
+// submit applies a job with a spec in YAML.
+func (o *office) submit(ctx context.Context, name, spec string) task {
+	GinkgoHelper()
+	text := fmt.Sprintf("apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\nmetadata: {name: %s}\nspec:\n", name)
+	for line := range strings.Lines(spec) {
+		text += "  " + line
+	}
+	Expect(kubernetes.Apply(ctx, o.namespace, []byte(text))).To(Succeed())
+	return task{types.NamespacedName{Namespace: o.namespace, Name: name}}
+}
+
+// entrypoint is a line of a spec.
+func entrypoint(shell string) string { return fmt.Sprintf("entrypoint: %q\n", shell) }
+
+func (t task) now(ctx context.Context) *v1alpha1.ClusterJob {
+	GinkgoHelper()
+	job, err := kubernetes.FindJob(ctx, t.NamespacedName)
+	Expect(err).NotTo(HaveOccurred())
+	return job
+}
+
+// is waits until the job is in a phase.
+func (t task) is(ctx context.Context, phase string) *v1alpha1.ClusterJob {
+	GinkgoHelper()
+	job, err := kubernetes.UntilPhase(ctx, t.NamespacedName, phase, limit)
+	Expect(err).NotTo(HaveOccurred())
+	return job
+}
+
+// says waits until the job's condition Ready has a reason.
+func (t task) says(ctx context.Context, why string) *v1alpha1.ClusterJob {
+	GinkgoHelper()
+	var job *v1alpha1.ClusterJob
+	eventually(ctx, t.Name+" to say "+why, func(ctx context.Context) (err error) {
+		if job, err = kubernetes.FindJob(ctx, t.NamespacedName); err == nil && reasonOf(job) != why {
+			err = errors.New(live.SaysOf(job))
+		}
+		return err
+	})
+	return job
+}
+
+func reasonOf(job *v1alpha1.ClusterJob) string {
+	ready := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		return ""
+	}
+	return ready.Reason
+}
+
+func (t task) edit(ctx context.Context, change func(*v1alpha1.ClusterJobSpec)) {
+	GinkgoHelper()
+	Expect(kubernetes.EditJob(ctx, t.NamespacedName, change)).To(Succeed())
+}
+
+func (t task) suspend(ctx context.Context, on bool) {
+	GinkgoHelper()
+	t.edit(ctx, func(spec *v1alpha1.ClusterJobSpec) { spec.Suspend = on })
+}
+
+// remove deletes the job and waits until it is gone.
+func (t task) remove(ctx context.Context) {
+	GinkgoHelper()
+	job := t.now(ctx)
+	Expect(kubernetes.Delete(ctx, job)).To(Succeed())
+	t.gone(ctx)
+}
+
+func (t task) gone(ctx context.Context) {
+	GinkgoHelper()
+	eventually(ctx, t.Name+" to be gone", func(ctx context.Context) error {
+		job, err := kubernetes.FindJob(ctx, t.NamespacedName)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err == nil:
+			err = fmt.Errorf("it is %s", live.SaysOf(job))
+		}
+		return err
+	})
+}
+
+// cleared waits until the namespace has no Ray pods, and no cluster either.
+func (o *office) cleared(ctx context.Context) {
+	GinkgoHelper()
+	eventually(ctx, "no cluster to be left", func(ctx context.Context) error {
+		pods, err := kubernetes.RayPods(ctx, o.namespace)
+		var clusters v1alpha1.ComputeClusterList
+		if err := errors.Join(err, kubernetes.List(ctx, &clusters, client.InNamespace(o.namespace))); err != nil {
+			return err
+		}
+		if len(pods)+len(clusters.Items) > 0 {
+			return fmt.Errorf("there are %d clusters and %d pods", len(clusters.Items), len(pods))
+		}
+		return nil
+	})
+}
+
+// last is the job's last attempt as its status has it.
+func last(job *v1alpha1.ClusterJob) v1alpha1.JobAttempt {
+	GinkgoHelper()
+	Expect(job.Status.Attempts).NotTo(BeEmpty(), live.SaysOf(job))
+	return job.Status.Attempts[len(job.Status.Attempts)-1]
+}
+
+// inRay is what Ray says of the last attempt of a job.
+func (e *env) inRay(ctx context.Context, job *v1alpha1.ClusterJob) headclient.Job {
+	GinkgoHelper()
+	head, token := e.head(ctx), e.token(ctx)
+	jobs, err := headclient.DialJobs(forward(ctx, &head, dashboard),
+		headclient.Options{Token: func(context.Context) (string, error) { return token, nil }})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(jobs.Close)
+	found, err := jobs.Job(ctx, job.Status.SubmissionID)
+	Expect(err).NotTo(HaveOccurred())
+	return found
+}
+
+// said is all that jobs, events and the operator say, those of a namespace and its log.
+func said(ctx context.Context, namespace string) string {
+	GinkgoHelper()
+	var jobs v1alpha1.ClusterJobList
+	var events corev1.EventList
+	Expect(kubernetes.List(ctx, &jobs, client.InNamespace(namespace))).To(Succeed())
+	Expect(kubernetes.List(ctx, &events, client.InNamespace(namespace))).To(Succeed())
+	Expect(jobs.Items).NotTo(BeEmpty())
+	Expect(events.Items).NotTo(BeEmpty())
+	all, err := json.Marshal([]any{jobs.Items, events.Items})
+	Expect(err).NotTo(HaveOccurred())
+	text := string(all)
+	pods, err := operatorPods(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	for i := range pods {
+		log, err := kubernetes.Kubernetes.CoreV1().Pods(pods[i].Namespace).GetLogs(pods[i].Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(log).NotTo(BeEmpty())
+		text += string(log)
+	}
+	return text
+}
