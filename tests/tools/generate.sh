@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes what is generated into a directory laid out like the repository: from the API's Go types deepcopy functions, the
 # CRDs, the chart's copies of them and the API reference; from the rules the chart's admission policies and their tables; from the
-# catalogue the reference of reasons. usage: generate.sh [DIRECTORY], by default the repository itself.
+# catalogue the reference of reasons; from the job controller's table the phases of jobs. usage: generate.sh [DIRECTORY], by default the repository itself.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${1:-$PWD}
@@ -23,3 +23,4 @@ for kind in computeclusters clusterjobs; do
 done
 go run ./ray-operator/internal/admission/print tables >"$out/docs/reference/validation.md"
 go run ./ray-operator/reason/print >"$out/docs/reference/reasons.md"
+go run ./ray-operator/internal/job/print >"$out/docs/reference/job-phases.md"
