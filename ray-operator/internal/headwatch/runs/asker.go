@@ -109,7 +109,7 @@ func (a *asker) next() (*run, time.Time) {
 func (a *asker) converse(ctx context.Context, anew bool) error {
 	if a.head == nil {
 		head, err := a.watch.dial(Place{
-			Cluster: a.key.cluster, Head: a.key.head, Jobs: a.key.jobs, GCS: a.key.gcs, Token: a.watch.tokenOf(a),
+			Cluster: a.key.cluster, Head: a.key.head, Jobs: a.key.jobs, GCS: a.key.gcs, Token: remembered(a.watch.tokenOf(a)),
 		})
 		if err != nil {
 			return err
@@ -131,6 +131,24 @@ func (a *asker) converse(ctx context.Context, anew bool) error {
 	a.session, a.failures, a.retry = session.Name, 0, time.Time{}
 	a.watch.met(a, session)
 	return nil
+}
+
+// remembered reads a token once: a conversation goes on with the one that it began with.
+// One that is refused ends the conversation, and the next one reads it anew.
+func remembered(read headclient.Token) headclient.Token {
+	if read == nil {
+		return nil
+	}
+	token, known := "", false
+	return func(ctx context.Context) (string, error) {
+		if known {
+			return token, nil
+		}
+		var err error
+		token, err = read(ctx)
+		known = err == nil
+		return token, err
+	}
 }
 
 // call makes one call when a slot is free for it. A conversation in which anything but a

@@ -3,10 +3,10 @@ package runs_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -17,20 +17,45 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 )
 
-// eventually waits until what is known of a run is as it should be.
-func eventually(t *testing.T, watch runs.Source, job types.NamespacedName, id string, right func(runs.Answer) bool) runs.Answer {
-	t.Helper()
+// lab is a head that listens, and a Watch that asks it.
+type lab struct {
+	runs.Source
+	t       *testing.T
+	fake    *fakehead.Head
+	at      runs.Place
+	session string
+}
+
+func name(job string) types.NamespacedName { return types.NamespacedName{Namespace: "team", Name: job} }
+
+// eventually waits until what is known of a job's run is as it should be.
+func (l *lab) eventually(job, id string, right func(runs.Answer) bool) runs.Answer {
+	l.t.Helper()
 	var last runs.Answer
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		answer, ok := watch.Last(job, "head", id)
+	err := wait.PollUntilContextTimeout(l.t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		answer, ok := l.Last(name(job), l.at.Head, id)
 		last = answer
 		return ok && right(answer), nil
 	})
 	if err != nil {
-		t.Fatalf("%s: %+v", id, last)
+		l.t.Fatalf("%s: %+v", id, last)
 	}
 	return last
 }
+
+// want wants a run of its job's name.
+func (l *lab) want(job, entrypoint string, change func(*runs.Want)) {
+	want := runs.Want{
+		At: l.at, ID: job, Session: l.session, Until: time.Now().Add(time.Minute), Lines: 20,
+		Submission: &headclient.Submission{ID: job, Entrypoint: entrypoint, Metadata: map[string]string{runs.MetadataPayload: job}},
+	}
+	if change != nil {
+		change(&want)
+	}
+	l.Want(name(job), want)
+}
+
+func tailed(a runs.Answer) bool { return a.Tailed }
 
 // TestOverHTTP goes the whole way: over HTTP, and through the GCS for what waits. It leaves no
 // goroutine behind.
@@ -44,74 +69,18 @@ func TestOverHTTP(t *testing.T) {
 	fake.SetToken("right")
 	fake.SetStartDelay(0)
 	fake.Join(fakehead.Member{Instance: "head", Head: true})
-
 	watch := runs.New(runs.Dial, clock.RealClock{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- watch.Start(ctx) }()
-	at := runs.Place{
-		Cluster: types.NamespacedName{Namespace: "team", Name: "demo"}, Head: "head", Jobs: fake.JobsAddress(), GCS: fake.Address(),
-		Token: func(context.Context) (string, error) { return "", errors.New("there is no Secret") },
+	l := &lab{Source: watch, t: t, fake: fake, at: runs.Place{
+		Cluster: name("demo"), Head: "head", Jobs: fake.JobsAddress(), GCS: fake.Address(),
+	}}
+	for _, part := range []func(){l.meets, l.fails, l.stops, l.kills, l.losesReplies} {
+		part()
 	}
-	job := func(id string) types.NamespacedName { return types.NamespacedName{Namespace: "team", Name: id} }
-	watch.Want(job("first"), runs.Want{At: at})
-	eventually(t, watch, job("first"), "", func(a runs.Answer) bool { return a.Failure == headclient.Unauthenticated })
-	at.Token = func(context.Context) (string, error) { return "right", nil }
-	watch.Want(job("first"), runs.Want{At: at})
-	session := eventually(t, watch, job("first"), "", func(a runs.Answer) bool { return a.Failure == "" }).Session
-	if session.Name != fake.Session() || session.Version != fakehead.Version {
-		t.Errorf("session %+v, not %s", session, fake.Session())
-	}
-	want := func(id, entrypoint string, cpus float64) runs.Want {
-		return runs.Want{
-			At: at, ID: id, Session: session.Name, Until: time.Now().Add(time.Minute), Lines: 20,
-			Submission: &headclient.Submission{
-				ID: id, Entrypoint: entrypoint, CPUs: cpus, Metadata: map[string]string{runs.MetadataPayload: id},
-			},
-		}
-	}
-	t.Run("a run that fails", func(t *testing.T) {
-		watch.Want(job("first"), want("fails", "seq 100; exit 3", 0))
-		answer := eventually(t, watch, job("first"), "fails", func(a runs.Answer) bool { return a.Tailed })
-		if answer.Job.Status != headclient.JobFailed || answer.Job.ExitCode == nil || *answer.Job.ExitCode != 3 || answer.LogLost ||
-			len(answer.Tail.Lines) != 20 || answer.Tail.Lines[19] != "100" || answer.Foreign || answer.Submitted.IsZero() {
-			t.Errorf("%+v", answer)
-		}
-	})
-	t.Run("a run that is stopped", func(t *testing.T) {
-		wanted := want("hangs", "hang", 0)
-		watch.Want(job("second"), wanted)
-		eventually(t, watch, job("second"), "hangs", func(a runs.Answer) bool { return a.Job.Status == headclient.JobRunning })
-		wanted.Stop = true
-		watch.Want(job("second"), wanted)
-		answer := eventually(t, watch, job("second"), "hangs", func(a runs.Answer) bool { return a.Tailed })
-		if answer.Job.Status != headclient.JobStopped || fake.Processes("hang") != 0 {
-			t.Errorf("%+v", answer)
-		}
-	})
-	t.Run("a run that waits is killed", func(t *testing.T) {
-		wanted := want("waits", "true", 1000)
-		watch.Want(job("third"), wanted)
-		eventually(t, watch, job("third"), "waits", func(a runs.Answer) bool { return a.Job.Status == headclient.JobPending })
-		wanted.Stop = true
-		watch.Want(job("third"), wanted)
-		answer := eventually(t, watch, job("third"), "waits", func(a runs.Answer) bool { return a.Tailed })
-		if answer.Job.Status != headclient.JobFailed {
-			t.Errorf("%+v", answer)
-		}
-	})
-	t.Run("replies are lost", func(t *testing.T) {
-		fake.Behave(fakehead.Mute)
-		watch.Want(job("fourth"), want("unheard", "exit 0", 0))
-		eventually(t, watch, job("fourth"), "unheard", func(a runs.Answer) bool { return a.Failure == headclient.Unavailable })
-		fake.Behave(fakehead.Well)
-		answer := eventually(t, watch, job("fourth"), "unheard", func(a runs.Answer) bool { return a.Tailed })
-		if answer.Job.Status != headclient.JobSucceeded || answer.Failure != "" {
-			t.Errorf("%+v", answer)
-		}
-	})
 	fake.Behave(fakehead.Hung) // an end in the middle of a call
-	watch.Want(job("fifth"), want("last", "true", 0))
+	l.want("last", "true", nil)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -120,10 +89,67 @@ func TestOverHTTP(t *testing.T) {
 	for _, run := range fake.Runs() {
 		counts[run.ID]++
 	}
-	if fmt.Sprint(counts) != "map[fails:1 hangs:1 unheard:1]" {
-		t.Errorf("runs: %v", counts)
+	if diff := cmp.Diff(map[string]int{"fails": 1, "hangs": 1, "unheard": 1}, counts); diff != "" {
+		t.Errorf("runs: %s", diff)
 	}
 	if why := fake.Died(); why != "" {
 		t.Errorf("the head was killed: %s", why)
+	}
+}
+
+// meets learns the session, once the token can be read.
+func (l *lab) meets() {
+	session := func(w *runs.Want) { w.ID, w.Submission = "", nil }
+	l.at.Token = func(context.Context) (string, error) { return "", errors.New("there is no Secret") }
+	l.want("fails", "", session)
+	l.eventually("fails", "", func(a runs.Answer) bool { return a.Failure == headclient.Unauthenticated })
+	l.at.Token = func(context.Context) (string, error) { return "right", nil }
+	l.want("fails", "", session)
+	who := l.eventually("fails", "", func(a runs.Answer) bool { return a.Failure == "" }).Session
+	if who.Name != l.fake.Session() || who.Version != fakehead.Version {
+		l.t.Errorf("session %+v, not %s", who, l.fake.Session())
+	}
+	l.session = who.Name
+}
+
+func (l *lab) fails() {
+	l.want("fails", "seq 100; exit 3", nil)
+	answer := l.eventually("fails", "fails", tailed)
+	if answer.Job.Status != headclient.JobFailed || answer.Job.ExitCode == nil || *answer.Job.ExitCode != 3 || answer.Foreign || answer.Submitted.IsZero() {
+		l.t.Errorf("%+v", answer)
+	}
+	if answer.LogLost || len(answer.Tail.Lines) != 20 || answer.Tail.Lines[19] != "100" {
+		l.t.Errorf("%+v", answer.Tail)
+	}
+}
+
+// ends runs a job up to a status, and stops it.
+func (l *lab) ends(job, entrypoint string, cpus float64, status headclient.JobStatus) headclient.JobStatus {
+	for _, stop := range []bool{false, true} {
+		l.want(job, entrypoint, func(w *runs.Want) { w.Submission.CPUs, w.Stop = cpus, stop })
+		l.eventually(job, job, func(a runs.Answer) bool { return stop || a.Job.Status == status })
+	}
+	return l.eventually(job, job, tailed).Job.Status
+}
+
+func (l *lab) stops() {
+	if status := l.ends("hangs", "hang", 0, headclient.JobRunning); status != headclient.JobStopped || l.fake.Processes("hang") != 0 {
+		l.t.Errorf("a job that runs is %s", status)
+	}
+}
+
+func (l *lab) kills() {
+	if status := l.ends("waits", "true", 1000, headclient.JobPending); status != headclient.JobFailed {
+		l.t.Errorf("a job that waits is %s", status)
+	}
+}
+
+func (l *lab) losesReplies() {
+	l.fake.Behave(fakehead.Mute)
+	l.want("unheard", "exit 0", nil)
+	l.eventually("unheard", "unheard", func(a runs.Answer) bool { return a.Failure == headclient.Unavailable })
+	l.fake.Behave(fakehead.Well)
+	if answer := l.eventually("unheard", "unheard", tailed); answer.Job.Status != headclient.JobSucceeded || answer.Failure != "" {
+		l.t.Errorf("%+v", answer)
 	}
 }

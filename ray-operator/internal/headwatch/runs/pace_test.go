@@ -3,9 +3,11 @@ package runs
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -75,40 +77,61 @@ func TestStartingHead(t *testing.T) {
 	})
 }
 
-// TestFailingHead: one that failed is left alone for up to 5 s, unless there is news.
+// failing is a head that has failed for a minute, after it took the run of job a.
+func failing(b *bench) *scripted {
+	head := b.head("a:1")
+	b.Want(name("a"), wanted("a", nil))
+	b.pass(time.Second)
+	b.wakes()
+	head.set(func(h *scripted) { h.life++; h.down = true })
+	b.pass(time.Minute)
+	return head
+}
+
+// TestFailingHead: one that failed is left alone for up to 5 s, and what it said stays.
 func TestFailingHead(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
-		head := b.head("a:1")
-		b.Want(name("a"), wanted("a", nil))
-		b.pass(time.Second)
-		good := b.last("a")
-		b.wakes()
-		head.set(func(h *scripted) { h.life++; h.down = true })
-		b.pass(10 * time.Second)
-		head.verbs()
-		b.pass(50 * time.Second)
-		if n := len(head.verbs()); n < 9 || n > 11 {
-			t.Errorf("asked %d times in 50 s", n)
-		}
+		head := failing(b)
 		answer := b.last("a")
-		if answer.Failure != headclient.Unavailable || answer.Err == nil || !answer.Known || answer.Job.Status != good.Job.Status || answer.At.Before(good.At) ||
-			answer.FailingSince.Sub(good.At) > time.Second || b.wakes()["a"] > 2 {
+		if answer.Failure != headclient.Unavailable || answer.Err == nil || !answer.Known || answer.Job.Status != headclient.JobRunning {
 			t.Errorf("%+v", answer)
 		}
-		b.Want(name("a"), wanted("a", func(w *Want) { w.Stop = true }))
-		b.pass(time.Millisecond)
-		if n := len(head.verbs()); n != 1 || b.wakes()["a"] != 1 {
-			t.Errorf("asked %d times for news", n)
+		if late := answer.FailingSince.Sub(answer.At); late < 0 || late > time.Second {
+			t.Errorf("it fails %s after its last answer", late)
 		}
-		b.Want(name("b"), wanted("b", nil))
-		b.pass(time.Millisecond)
-		if wakes := b.wakes(); len(head.verbs()) != 1 || wakes["b"] != 1 || wakes["a"] != 0 || b.last("b").Failure != headclient.Unavailable {
-			t.Errorf("another run hears %+v: %v", b.last("b"), wakes)
+		if wakes := b.wakes(); wakes["a"] < 1 || wakes["a"] > 2 {
+			t.Errorf("wakes: %v", wakes)
+		}
+		head.verbs()
+		b.pass(50 * time.Second)
+		if n := len(head.verbs()); n < 9 || n > 11 || len(b.wakes()) > 0 {
+			t.Errorf("asked %d times in 50 s", n)
+		}
+	})
+}
+
+// TestNewsForAFailingHead: it is tried at once, and those who said it hear what came of it.
+func TestNewsForAFailingHead(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := failing(b)
+		for job, change := range map[string]func(*Want){"a": func(w *Want) { w.Stop = true }, "b": nil} {
+			b.wakes()
+			head.verbs()
+			b.Want(name(job), wanted(job, change))
+			b.pass(time.Millisecond)
+			if wakes := b.wakes(); len(head.verbs()) != 1 || !maps.Equal(wakes, map[string]int{job: 1}) || b.last(job).Failure != headclient.Unavailable {
+				t.Errorf("%s hears %+v: %v", job, b.last(job), wakes)
+			}
 		}
 		head.set(func(h *scripted) { h.down = false })
 		b.pass(6 * time.Second)
-		if wakes := b.wakes(); b.last("a").Failure != "" || b.last("a").Job.Status != headclient.JobStopped || wakes["a"] == 0 || wakes["b"] == 0 {
-			t.Errorf("%+v: %v", b.last("a"), wakes)
+		for job, status := range map[string]headclient.JobStatus{"a": headclient.JobStopped, "b": headclient.JobRunning} {
+			if answer := b.last(job); answer.Failure != "" || answer.Err != nil || !answer.FailingSince.IsZero() || answer.Job.Status != status {
+				t.Errorf("%s: %+v", job, answer)
+			}
+		}
+		if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, b.wakes()); diff != "" {
+			t.Error(diff)
 		}
 	})
 }

@@ -2,6 +2,8 @@ package runs
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +135,15 @@ func (w *world) happen(s step) {
 	case join:
 		w.former = append(w.former, w.bench.end)
 		w.start()
+	default:
+		w.decide(s.what, job)
+	}
+	w.say()
+}
+
+// decide is what a controller, or its user, decides about a job.
+func (w *world) decide(what event, job *attempt) {
+	switch what {
 	case bind:
 		w.all = append(w.all, *job)
 		*job = attempt{number: job.number + 1, session: w.head.session.Name, job: job.job, prefix: job.prefix}
@@ -152,7 +163,6 @@ func (w *world) happen(s step) {
 			job.accepted = true
 		}
 	}
-	w.say()
 }
 
 // settle ends all faults, and gives what is wanted the time it takes.
@@ -171,38 +181,45 @@ func (w *world) settle() {
 }
 
 // judge tells what is not as it must be.
-func (w *world) judge() (problems []string) {
-	wrong := func(format string, values ...any) { problems = append(problems, fmt.Sprintf(format, values...)) }
+func (w *world) judge() []string {
 	known := map[string]*attempt{}
 	for i := range w.all {
 		known[w.all[i].id()] = &w.all[i]
 	}
+	var problems []string
 	for _, job := range w.jobs {
 		known[job.id()] = job
-		answer := w.last(job.job)
-		current := w.head.session.Name == job.session
-		switch {
-		case !answer.done() && (answer.Failure != "" || answer.Session != w.head.session):
-			wrong("%s is still asked, without success: %+v", job.id(), answer)
-		case current && !job.stop && (!answer.Known || answer.Submitted.IsZero() && !job.accepted || w.head.begun[job.session+"/"+job.id()] != 1):
-			wrong("%s was not submitted: %+v", job.id(), answer)
-		case current && job.stop && (answer.Asked.IsZero() || answer.Known && !(answer.Job.Status == headclient.JobStopped && answer.Tailed)):
-			wrong("%s was not stopped: %+v", job.id(), answer)
+		if problem := w.outcome(job); problem != "" {
+			problems = append(problems, fmt.Sprintf("%s %s: %+v", job.id(), problem, w.last(job.job)))
 		}
 	}
 	for where, n := range w.head.begun {
-		if n > 1 {
-			wrong("%s runs %d times", where, n)
-		}
-	}
-	for id, job := range known {
-		for i := 1; i <= w.heads; i++ {
-			if session := fmt.Sprint("s", i); session != job.session && w.head.begun[session+"/"+id] > 0 {
-				wrong("%s, bound to %s, runs in %s", id, job.session, session)
-			}
+		session, id, _ := strings.Cut(where, "/")
+		if n > 1 || session != known[id].session {
+			problems = append(problems, fmt.Sprintf("%s, bound to %s, runs %d times in %s", id, known[id].session, n, session))
 		}
 	}
 	return append(problems, w.submissions(known)...)
+}
+
+// outcome tells what is wrong with what became of a job, when all has been well for long.
+func (w *world) outcome(job *attempt) string {
+	answer := w.last(job.job)
+	switch {
+	case !answer.done() && (answer.Failure != "" || answer.Session != w.head.session):
+		return "is still asked about, without success"
+	case w.head.session.Name != job.session: // it is lost
+	case job.stop && !stopped(answer):
+		return "was not stopped"
+	case !job.stop && !(answer.Known && w.head.begun[job.session+"/"+job.id()] == 1):
+		return "was not submitted"
+	}
+	return ""
+}
+
+// stopped tells whether it never ran, or was stopped and its output read.
+func stopped(a Answer) bool {
+	return !a.Asked.IsZero() && (!a.Known || a.Job.Status == headclient.JobStopped && a.Tailed)
 }
 
 // submissions tells which calls were wrong, whatever became of them.
@@ -214,29 +231,31 @@ func (w *world) submissions(known map[string]*attempt) (problems []string) {
 	unsure := map[who]bool{}
 	for _, call := range w.head.calls {
 		this := who{call.by, call.id}
-		if call.verb == look || call.verb == forgotten {
+		switch call.verb {
+		case look, forgotten:
 			unsure[this] = false
-		}
-		if call.verb != submit {
-			continue
-		}
-		if unsure[this] {
-			problems = append(problems, call.id+" is submitted again before anyone looked")
-		}
-		unsure[this] = true
-		job := known[call.id]
-		permitted := false
-		for _, permit := range job.permits {
-			permitted = permitted || !call.at.Before(permit[0]) && call.at.Before(permit[1])
-		}
-		if !permitted {
-			problems = append(problems, call.id+" is submitted without a permit")
-		}
-		if job.stop && call.by >= job.stopper && call.at.After(job.stopped) {
-			problems = append(problems, call.id+" is submitted though it is to end")
+		case submit:
+			if unsure[this] {
+				problems = append(problems, call.id+" is submitted again before anyone looked")
+			}
+			unsure[this] = true
+			if why := known[call.id].forbids(call); why != "" {
+				problems = append(problems, call.id+" is submitted "+why)
+			}
 		}
 	}
 	return problems
+}
+
+// forbids tells why a submission was not to be made.
+func (a *attempt) forbids(call call) string {
+	if a.stop && call.by >= a.stopper && call.at.After(a.stopped) {
+		return "though it is to end"
+	}
+	if !slices.ContainsFunc(a.permits, func(p [2]time.Time) bool { return !call.at.Before(p[0]) && call.at.Before(p[1]) }) {
+		return "without a permit"
+	}
+	return ""
 }
 
 // TestExactlyOnce: whatever befalls calls, heads and operators, no run begins twice or in a

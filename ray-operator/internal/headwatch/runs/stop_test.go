@@ -10,66 +10,70 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
-// TestStopped: a run that is to end is ended, in the way that its status takes.
-func TestStopped(t *testing.T) {
-	for what, c := range map[string]struct {
-		change  func(*scripted)
-		befalls map[verb][]fault
-		// want are the calls from when it is to end until all is known.
-		want   []verb
-		status headclient.JobStatus
-		lines  int
-	}{
+// ending is how a run is that is to end.
+type ending struct {
+	pending bool // it waits
+	change  func(*scripted)
+	befalls map[verb][]fault
+	// want are the calls from when it is to end until all is known.
+	want   []verb
+	status headclient.JobStatus
+}
+
+func endings() map[string]ending {
+	return map[string]ending{
 		"while it runs": {
 			want:   []verb{look, tail, stop, look, tail},
-			status: headclient.JobStopped, lines: 20,
+			status: headclient.JobStopped,
 		},
 		"while it waits": {
-			change: func(h *scripted) { h.pending = true },
-			want:   []verb{look, kill, look, tail},
-			status: headclient.JobFailed, lines: 20,
+			pending: true,
+			want:    []verb{look, kill, look, tail},
+			status:  headclient.JobFailed,
 		},
 		"when it is over": {
 			change: func(h *scripted) { h.job("run-of-a", headclient.JobSucceeded) },
 			want:   []verb{look, tail},
-			status: headclient.JobSucceeded, lines: 20,
+			status: headclient.JobSucceeded,
 		},
 		"in a state that Ray may invent": {
 			change: func(h *scripted) { h.job("run-of-a", "RESTING") },
 			want:   []verb{look, tail, stop, look, stop, look},
-			status: "RESTING", lines: 20,
+			status: "RESTING",
 		},
 		"though its output cannot be read": {
 			befalls: map[verb][]fault{tail: {{hung: true}}},
 			want:    []verb{look, tail, session, look, stop, look, tail},
-			status:  headclient.JobStopped, lines: 20,
+			status:  headclient.JobStopped,
 		},
 		"though it is refused to read its output": {
 			befalls: map[verb][]fault{tail: {{err: failure(headclient.Refused)}}},
 			want:    []verb{look, tail, stop, look, tail},
-			status:  headclient.JobStopped, lines: 20,
+			status:  headclient.JobStopped,
 		},
 		"though the message is lost": {
 			befalls: map[verb][]fault{stop: {{lost: true}}},
 			want:    []verb{look, tail, stop, session, look, stop, look, tail},
-			status:  headclient.JobStopped, lines: 20,
+			status:  headclient.JobStopped,
 		},
 		"though its output is gone with it": {
 			befalls: map[verb][]fault{tail: {{}, {err: failure(headclient.NotFound)}}},
 			want:    []verb{look, tail, stop, look, tail},
-			status:  headclient.JobStopped, lines: 20,
+			status:  headclient.JobStopped,
 		},
-	} {
+	}
+}
+
+// TestStopped: a run that is to end is ended, in the way that its status takes.
+func TestStopped(t *testing.T) {
+	for what, c := range endings() {
 		t.Run(what, func(t *testing.T) {
 			play(t, func(t *testing.T, b *bench) {
 				head := b.head("a:1")
-				head.output = lines(100)
-				if what == "while it waits" {
-					c.change(head)
-				}
+				head.output, head.pending = lines(100), c.pending
 				b.Want(name("a"), wanted("a", nil))
 				b.pass(time.Millisecond)
-				if c.change != nil && what != "while it waits" {
+				if c.change != nil {
 					c.change(head)
 				}
 				for verb, faults := range c.befalls {
@@ -78,22 +82,21 @@ func TestStopped(t *testing.T) {
 				head.verbs()
 				b.Want(name("a"), wanted("a", func(w *Want) { w.Stop = true }))
 				b.pass(20 * time.Second)
-				answer := b.last("a")
-				var got []verb // without looks in a row, which only tell how soon it was seen
-				for _, v := range head.verbs() {
-					if v != look || len(got) == 0 || got[len(got)-1] != look {
-						got = append(got, v)
-					}
-				}
-				if !slices.Equal(got[:min(len(got), len(c.want))], c.want) || c.status.Over() && len(got) > len(c.want) {
+				if got := withoutRepeatedLooks(head.verbs()); !slices.Equal(got[:min(len(got), len(c.want))], c.want) || c.status.Over() && len(got) > len(c.want) {
 					t.Errorf("calls: %v", got)
 				}
-				if answer.Job.Status != c.status || len(answer.Tail.Lines) != c.lines || answer.Tailed != c.status.Over() || answer.LogLost {
+				answer := b.last("a")
+				if answer.Job.Status != c.status || len(answer.Tail.Lines) != 20 || answer.Tailed != c.status.Over() || answer.LogLost {
 					t.Errorf("%+v", answer)
 				}
 			})
 		})
 	}
+}
+
+// withoutRepeatedLooks leaves one of looks in a row, which only tell how soon it was seen.
+func withoutRepeatedLooks(all []verb) []verb {
+	return slices.CompactFunc(all, func(a, b verb) bool { return a == look && b == look })
 }
 
 // TestStopWhileSubmitting: what is under way is awaited, and stopped if it got there.
@@ -178,17 +181,19 @@ func TestStopOfTheUnknown(t *testing.T) {
 	})
 }
 
-// TestLastLines: what is read when a run is over, and what is said if nothing can be.
-func TestLastLines(t *testing.T) {
-	for what, c := range map[string]struct {
-		change func(b *bench, h *scripted)
-		want   func(*Want)
-		tails  int
-		right  func(Answer) bool
-	}{
+// output is what there is to be read when a run is over.
+type output struct {
+	change func(h *scripted)
+	want   func(*Want)
+	tails  int
+	right  func(Answer) bool
+}
+
+func outputs() map[string]output {
+	return map[string]output{
 		"all": {tails: 1, right: func(a Answer) bool { return len(a.Tail.Lines) == 20 && a.Tail.Lines[19] == "line 100" }},
 		"few": {
-			change: func(_ *bench, h *scripted) { h.output = lines(3) },
+			change: func(h *scripted) { h.output = lines(3) },
 			tails:  1, right: func(a Answer) bool { return len(a.Tail.Lines) == 3 },
 		},
 		"none are wanted": {
@@ -196,29 +201,34 @@ func TestLastLines(t *testing.T) {
 			right: func(a Answer) bool { return len(a.Tail.Lines) == 0 },
 		},
 		"at the third time": {
-			change: func(_ *bench, h *scripted) { h.faults[tail] = []fault{{hung: true}, {lost: true}} },
+			change: func(h *scripted) { h.faults[tail] = []fault{{hung: true}, {lost: true}} },
 			tails:  3, right: func(a Answer) bool { return len(a.Tail.Lines) == 20 },
 		},
 		"never": {
-			change: func(_ *bench, h *scripted) { h.always[tail] = fault{hung: true} },
+			change: func(h *scripted) { h.always[tail] = fault{hung: true} },
 			tails:  3, right: func(a Answer) bool { return len(a.Tail.Lines) == 0 && a.LogLost && a.Failure == "" },
 		},
 		"refused": {
-			change: func(_ *bench, h *scripted) { h.always[tail] = fault{err: failure(headclient.Unsupported)} },
+			change: func(h *scripted) { h.always[tail] = fault{err: failure(headclient.Unsupported)} },
 			tails:  1, right: func(a Answer) bool { return a.LogLost },
 		},
 		"the head goes": {
-			change: func(_ *bench, h *scripted) {
+			change: func(h *scripted) {
 				h.faults[tail] = []fault{{lost: true}}
 				h.faults[session] = []fault{{lost: true}, {hung: true}}
 			},
 			tails: 1, right: func(a Answer) bool { return a.LogLost },
 		},
 		"another head comes": {
-			change: func(b *bench, h *scripted) { h.faults[tail] = []fault{{lost: true}}; h.session.Name = "s2" },
+			change: func(h *scripted) { h.faults[tail] = []fault{{lost: true}}; h.session.Name = "s2" },
 			tails:  1, right: func(a Answer) bool { return a.LogLost && a.Session.Name == "s2" && a.Known },
 		},
-	} {
+	}
+}
+
+// TestLastLines: what is read when a run is over, and what is said if nothing can be.
+func TestLastLines(t *testing.T) {
+	for what, c := range outputs() {
 		t.Run(what, func(t *testing.T) {
 			play(t, func(t *testing.T, b *bench) {
 				head := b.head("a:1")
@@ -226,7 +236,7 @@ func TestLastLines(t *testing.T) {
 				b.Want(name("a"), wanted("a", c.want))
 				b.pass(time.Second)
 				if c.change != nil {
-					head.set(func(h *scripted) { c.change(b, h) })
+					head.set(func(h *scripted) { c.change(h) })
 				}
 				head.job("run-of-a", headclient.JobSucceeded)
 				b.pass(40 * time.Second)

@@ -148,17 +148,24 @@ func (t *turn) act(ctx context.Context) error {
 		return t.tail(ctx)
 	case t.mayBeSubmitted() && !t.run.unsure:
 		return t.submit(ctx)
+	default:
+		return t.attend(ctx)
 	}
-	if err := t.look(ctx); err != nil || t.answer.Foreign || t.over() {
-		return err
-	}
+}
+
+// attend looks what has become of a run, and does what follows from that.
+func (t *turn) attend(ctx context.Context) error {
+	err := t.look(ctx)
 	switch {
+	case err != nil || t.answer.Foreign || t.over():
+		return err
 	case t.want.Stop && t.answer.Known:
 		return t.stop(ctx)
 	case t.mayBeSubmitted() && !t.answer.Known:
 		return t.submit(ctx)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // mayBeSubmitted tells whether the run is to be submitted, if the head does not know it.
