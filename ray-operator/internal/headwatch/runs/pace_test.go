@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -247,17 +248,33 @@ func TestLastIsOfWhatIsWanted(t *testing.T) {
 	})
 }
 
-// TestTokenIsTheLatest: a token that was read anew counts for the conversation under way.
-func TestTokenIsTheLatest(t *testing.T) {
+// TestTokenIsReadOncePerConversation: reading it costs a call of somebody else's, and one that
+// was changed is read when the next conversation begins.
+func TestTokenIsReadOncePerConversation(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		for _, said := range []string{"first", "second"} {
-			b.Want(name("a"), wanted("a", func(w *Want) { w.At.Token = func(context.Context) (string, error) { return said, nil } }))
+		read := 0
+		want := func(says string, err error) {
+			b.Want(name("a"), wanted("a", func(w *Want) {
+				w.At.Token = func(context.Context) (string, error) { read++; return says, err }
+			}))
 			b.pass(time.Second)
-			if token, err := head.token(t.Context()); token != said || err != nil || head.dialed != 1 {
-				t.Errorf("%q, %v after %q", token, err, said)
+		}
+		is := func(says string, times int) {
+			t.Helper()
+			if token, err := head.token(t.Context()); token != says || (err != nil) != (says == "") || read != times {
+				t.Errorf("%q, %v, read %d times; not %q, %d", token, err, read, says, times)
 			}
 		}
+		want("", errors.New("it is not there"))
+		is("", 1)
+		want("first", nil) // one that could not be read is read again
+		is("first", 2)
+		want("second", nil)
+		is("first", 2)
+		head.set(func(h *scripted) { h.life++ })
+		b.pass(5 * time.Second)
+		is("second", 3)
 	})
 }
 
