@@ -138,7 +138,9 @@ func (r *Reconciler) tell(
 
 // bare is a cluster with a status and no spec, which takes no time to compare.
 func bare(cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus) *v1alpha1.ComputeCluster {
-	return &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}, Status: status}
+	return &v1alpha1.ComputeCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name, ResourceVersion: cluster.ResourceVersion}, Status: status,
+	}
 }
 
 // result turns a pass into when to look again.

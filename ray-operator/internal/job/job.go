@@ -75,10 +75,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := r.Clock.Now()
 	plan := Decide(&job, seen, now)
 	before := job.DeepCopy()
-	if err := r.apply(ctx, &job, plan, holders); err != nil {
-		return r.fail(ctx, before, seen, plan, err)
+	err = r.apply(ctx, &job, plan, holders)
+	if before.ResourceVersion = job.ResourceVersion; err == nil {
+		err = r.want(ctx, &job, seen, plan)
 	}
-	if err := r.want(ctx, &job, seen, plan); err != nil {
+	if err != nil {
 		return r.fail(ctx, before, seen, plan, err)
 	}
 	for _, event := range plan.Events {
@@ -143,6 +144,6 @@ func urgent(former, latter *v1alpha1.ClusterJobStatus) bool {
 // bare is a job with a status and no spec, which takes no time to compare.
 func bare(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) *v1alpha1.ClusterJob {
 	return &v1alpha1.ClusterJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, UID: job.UID}, Status: status,
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, ResourceVersion: job.ResourceVersion}, Status: status,
 	}
 }

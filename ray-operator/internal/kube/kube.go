@@ -11,7 +11,9 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -149,10 +151,20 @@ func (w *Writer) Note(ctx context.Context, obj client.Object, key, value string)
 	}
 	noted := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of its original
 	err = w.Client.Patch(ctx, noted, client.RawPatch(types.MergePatchType, change), client.FieldOwner(FieldOwner))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if isAnother(err) {
 		return nil
 	}
 	return fault.Wrap(err, "annotate %s", w.describe(obj))
+}
+
+// isAnother tells whether the object that a write named with its UID is gone, or another
+// has its name by now. Of a patch the API server calls that a change of what cannot change.
+func isAnother(err error) bool {
+	var status apierrors.APIStatus
+	if apierrors.IsInvalid(err) && errors.As(err, &status) && status.Status().Details != nil {
+		return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
+	}
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err)
 }
 
 // Resize gives a container of a running pod other resources, without a restart where the
@@ -167,7 +179,7 @@ func (w *Writer) Resize(ctx context.Context, pod *corev1.Pod, container string, 
 	}
 	patch := client.RawPatch(types.StrategicMergePatchType, change)
 	err = w.Client.SubResource("resize").Patch(ctx, pod.DeepCopy(), patch, client.FieldOwner(FieldOwner))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if isAnother(err) {
 		return nil
 	}
 	return fault.Wrap(err, "resize %s", w.describe(pod))
@@ -216,9 +228,12 @@ func (w *Writer) Edit(ctx context.Context, seen, wanted client.Object) error {
 }
 
 // Status writes the difference between the status that was seen and the one that is
-// wanted. That the object is gone is success.
+// wanted. If the object has changed since it was seen, it fails with a conflict and nothing
+// is written: a UID would not do, which the API server does not compare here. That the
+// object is gone is success.
 func (w *Writer) Status(ctx context.Context, seen, wanted client.Object) error {
-	err := w.Client.Status().Patch(ctx, wanted, client.MergeFrom(seen), client.FieldOwner(FieldOwner))
+	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
+	err := w.Client.Status().Patch(ctx, wanted, patch, client.FieldOwner(FieldOwner))
 	return fault.Wrap(client.IgnoreNotFound(err), "write the status of %s", w.describe(seen))
 }
 

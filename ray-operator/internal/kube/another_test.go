@@ -1,0 +1,86 @@
+package kube_test
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+)
+
+// TestNoteOfAnother: what a real API server says when a patch names a UID that is not that
+// of the object: of a ConfigMap of Kubernetes 1.36 "metadata.uid: Invalid value: "x": field
+// is immutable", of server-side apply a conflict.
+func TestNoteOfAnother(t *testing.T) {
+	pods, kind := schema.GroupResource{Resource: "pods"}, schema.GroupKind{Kind: "Pod"}
+	for name, test := range map[string]struct {
+		said error
+		fine bool
+	}{
+		"gone":                     {apierrors.NewNotFound(pods, "p"), true},
+		"a conflict":               {apierrors.NewConflict(pods, "p", nil), true},
+		"another UID":              {apierrors.NewInvalid(kind, "p", field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "x", "field is immutable")}), true},
+		"an annotation that is no": {apierrors.NewInvalid(kind, "p", field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations"), "x", "too long")}), false},
+		"a right that is missing":  {apierrors.NewForbidden(pods, "p", nil), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _, of := started(t)
+			there := pod.Head(of, 1)
+			w.Create(there)
+			below, ok := w.Client.(client.WithWatch)
+			if !ok {
+				t.Fatal("the world's client cannot watch")
+			}
+			through := interceptor.NewClient(below, interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return test.said
+				},
+			})
+			writer := &kube.Writer{Client: through, Live: w.Client}
+			if err := writer.Note(w.Ctx, there, v1alpha1.AnnotationDrain, "x"); (err == nil) != test.fine {
+				t.Errorf("noted: %v", err)
+			}
+		})
+	}
+}
+
+func TestStatusOfOneThatChanged(t *testing.T) {
+	w, writer, of := started(t)
+	w.Annotate(w.Cluster("demo"), "a", "b")
+	wanted := of.DeepCopy()
+	wanted.Status.Phase = v1alpha1.PhaseReady
+	if err := writer.Status(w.Ctx, of, wanted); !apierrors.IsConflict(err) {
+		t.Errorf("the status of an object that was changed since: %v", err)
+	}
+	if there := w.Cluster("demo"); there.Status.Phase != "" {
+		t.Errorf("it was written: %q", there.Status.Phase)
+	}
+}
+
+func TestEditOfOneThatChanged(t *testing.T) {
+	w, writer, of := started(t)
+	there := pod.Head(of, 1)
+	w.Create(there)
+	seen := there.DeepCopy()
+	w.Annotate(there, "a", "b")
+	wanted := seen.DeepCopy()
+	wanted.Labels["c"] = "d"
+	if err := writer.Edit(w.Ctx, seen, wanted); !apierrors.IsConflict(err) {
+		t.Errorf("edit a stale object: %v", err)
+	}
+	var now corev1.Pod
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(there), &now))
+	wanted = now.DeepCopy()
+	wanted.Labels["c"] = "d"
+	if err := writer.Edit(w.Ctx, &now, wanted); err != nil || wanted.Labels["c"] != "d" || wanted.Annotations["a"] != "b" {
+		t.Errorf("edited to %v, %v: %v", wanted.Labels, wanted.Annotations, err)
+	}
+}
