@@ -105,6 +105,9 @@ func (p *planner) unreadable() bool {
 	}
 	p.say(p.job.Status.Phase, reason.RecordDamaged.Of(p.seen.RecordError))
 	p.Stalled = true
+	if p.job.DeletionTimestamp != nil {
+		p.Finalizer = false // what to stop is not known, and a deletion is never kept from its end
+	}
 	return true
 }
 

@@ -83,12 +83,15 @@ func (p *planner) fate() (fate, bool) {
 		return p.lost("it is not there any more"), true
 	case same && !answer.Known && !answer.Asked.IsZero() && !answer.Submitted.IsZero():
 		return fate{Finding: reason.RunGone.Of(p.id()), log: v1alpha1.LogLost}, true
-	case same && !answer.Known && p.record.Ending != "" && answer.Asked.After(time.Unix(bound.At, 0).Add(settledAfter)):
+	case same && !answer.Known && p.unwanted() && answer.Asked.After(time.Unix(bound.At, 0).Add(settledAfter)):
 		return fate{Finding: p.endedBy()}, true // it never got there
 	default:
 		return fate{}, false
 	}
 }
+
+// unwanted tells whether the bound attempt is to end, whatever it does.
+func (p *planner) unwanted() bool { return p.record.Ending != "" || p.job.DeletionTimestamp != nil }
 
 func (p *planner) lost(why string) fate {
 	return fate{

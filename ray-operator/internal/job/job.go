@@ -132,6 +132,11 @@ func urgent(former, latter *v1alpha1.ClusterJobStatus) bool {
 	if former.Phase != latter.Phase && (over(latter.Phase) || latter.Phase == v1alpha1.PhaseSuspended) {
 		return true
 	}
+	for i := range latter.Attempts {
+		if latter.Attempts[i].EndTime != nil && former.Attempts[i].EndTime == nil {
+			return true // what follows waits for its lines to be told
+		}
+	}
 	for i := range latter.Conditions {
 		code := reason.Finding{Code: latter.Conditions[i].Reason}
 		if i < len(former.Conditions) && former.Conditions[i].Reason != code.Code && code.Severity() == reason.Warning {

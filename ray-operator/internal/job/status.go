@@ -24,7 +24,7 @@ const LastLines = 20
 func Status(job *v1alpha1.ClusterJob, seen Seen, plan Plan, refused error, now time.Time) v1alpha1.ClusterJobStatus {
 	record := recordAfter(seen, plan)
 	status := v1alpha1.ClusterJobStatus{
-		ObservedGeneration: job.Generation, Phase: plan.Phase, Attempt: current(record), ClusterName: clusterName(job, record),
+		ObservedGeneration: job.Generation, Phase: plan.Phase, Attempt: current(record), ClusterName: nameOfCluster(job, seen, record),
 		Conditions: job.DeepCopy().Status.Conditions,
 	}
 	if job.Spec.ClusterTemplate != nil {
@@ -47,6 +47,16 @@ func recordAfter(seen Seen, plan Plan) Record {
 		return *plan.Record
 	}
 	return seen.Record
+}
+
+// nameOfCluster is that of the current attempt's cluster, of the one that it waits for, or
+// of the last.
+func nameOfCluster(job *v1alpha1.ClusterJob, seen Seen, record Record) string {
+	waits := record.Bound.Head != "" || record.Outcome.Phase == "" && !record.Suspended && (seen.Cluster != nil || job.Spec.ClusterRef != nil)
+	if waits || record.Last.Cluster == "" {
+		return clusterName(job, record)
+	}
+	return record.Last.Cluster
 }
 
 // current is the number of the bound attempt, or of the last.
