@@ -26,6 +26,7 @@ import (
 const (
 	definitions = "../../../ray-operator/config/crd"
 	samples     = "../../../ray-operator/config/samples"
+	examples    = "../../../examples"
 	// maxSize in bytes: a CRD must fit into etcd's request limit with room for what the API server adds.
 	maxSize = 900_000
 )
@@ -104,34 +105,52 @@ func TestDefinitionIsInstallable(t *testing.T) {
 	}
 }
 
-// clusterHeader begins the document of a cluster in a sample that has others before it.
-const clusterHeader = "apiVersion: heliostat.dev/v1alpha1\n"
+// ours begins the document of an object of ours in a sample.
+const ours = "apiVersion: heliostat.dev/v1alpha1\n"
 
 func TestSamplesAreAdmitted(t *testing.T) {
-	k := load(t, "heliostat.dev_computeclusters.yaml")
-	files, err := filepath.Glob(filepath.Join(samples, "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("find samples: %v, %v", files, err)
+	kinds := map[any]kind{
+		"ComputeCluster": load(t, "heliostat.dev_computeclusters.yaml"), "ClusterJob": load(t, "heliostat.dev_clusterjobs.yaml"),
 	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	for _, pattern := range []string{samples + "/*.yaml", examples + "/*/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("find samples: %v, %v", files, err)
 		}
-		_, ours, found := strings.Cut("---\n"+string(text), "---\n"+clusterHeader)
-		if !found { // it stands alone, behind a comment
-			ours = string(text)
-		} else {
-			ours = clusterHeader + ours
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			count := 0
+			for document := range strings.SplitSeq(string(text), "---\n") {
+				if !strings.Contains("\n"+document, "\n"+ours) {
+					continue
+				}
+				count++
+				object := parse(t, document)
+				k, known := kinds[object["kind"]]
+				if !known {
+					t.Fatalf("%s: there is no kind %v", file, object["kind"])
+				}
+				k.admitted(t, file, object)
+			}
+			if count == 0 {
+				t.Errorf("%s has no object of ours", file)
+			}
 		}
-		object := parse(t, ours)
-		for _, err := range k.admit(t, object) {
-			t.Errorf("%s: %v", file, err)
-		}
-		conditions := object["status"].(map[string]any)["conditions"].([]any)
-		if first := conditions[0].(map[string]any); first["type"] != "Ready" || first["status"] != "Unknown" {
-			t.Errorf("%s: first condition = %v, want Ready=Unknown before the operator sees it", file, first)
-		}
+	}
+}
+
+// admitted checks that an object of a sample would be created.
+func (k kind) admitted(t *testing.T, file string, object map[string]any) {
+	t.Helper()
+	for _, err := range k.admit(t, object) {
+		t.Errorf("%s: %v", file, err)
+	}
+	conditions := object["status"].(map[string]any)["conditions"].([]any)
+	if first := conditions[0].(map[string]any); first["type"] != "Ready" || first["status"] != "Unknown" {
+		t.Errorf("%s: first condition = %v, want Ready=Unknown before the operator sees it", file, first)
 	}
 }
 
