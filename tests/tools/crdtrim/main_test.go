@@ -112,7 +112,7 @@ func TestSamplesAreAdmitted(t *testing.T) {
 	kinds := map[any]kind{
 		"ComputeCluster": load(t, "heliostat.dev_computeclusters.yaml"), "ClusterJob": load(t, "heliostat.dev_clusterjobs.yaml"),
 	}
-	for _, pattern := range []string{samples + "/*.yaml", examples + "/*/*.yaml"} {
+	for _, pattern := range []string{samples + "/*.yaml", examples + "/*/manifest.yaml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("find samples: %v, %v", files, err)
