@@ -74,14 +74,15 @@ func (j *Jobs) Stop(ctx context.Context, id string) (bool, error) {
 	return err == nil && *reply.Stopped, err
 }
 
-// Delete makes a head forget a job that is over; another one is Refused.
-func (j *Jobs) Delete(ctx context.Context, id string) error {
+// Forget makes a head forget a job that is over, after which its ID is free; another one
+// is Refused.
+func (j *Jobs) Forget(ctx context.Context, id string) error {
 	var reply struct {
 		Deleted bool `json:"deleted"`
 	}
-	err := j.command(ctx, "delete", question{method: http.MethodDelete}, id, &reply)
+	err := j.command(ctx, "forget", question{method: http.MethodDelete}, id, &reply)
 	if err == nil && !reply.Deleted {
-		err = j.fail(Refused, "delete job "+id, errors.New("the answer says that it was not"))
+		err = j.fail(Refused, "forget job "+id, errors.New("the answer says that it was not"))
 	}
 	return err
 }

@@ -43,7 +43,7 @@ func asks(t *testing.T, address string, options headclient.Options) map[string]f
 		"Job":    func(ctx context.Context) error { _, err := jobs().Job(ctx, "known"); return err },
 		"Tail":   func(ctx context.Context) error { _, err := jobs().Tail(ctx, "known", 20); return err },
 		"Stop":   func(ctx context.Context) error { _, err := jobs().Stop(ctx, "known"); return err },
-		"Delete": func(ctx context.Context) error { return jobs().Delete(ctx, "known") },
+		"Forget": func(ctx context.Context) error { return jobs().Forget(ctx, "known") },
 	}
 }
 
@@ -165,7 +165,7 @@ func TestBadIDsAreNotAskedFor(t *testing.T) {
 	_, few := jobs.Tail(t.Context(), "a", 0)
 	_, many := jobs.Tail(t.Context(), "a", 1001)
 	_, kill := dial(t, head.Address(), headclient.Options{}).KillSubmission(t.Context(), "")
-	for i, err := range []error{job, stop, tail, few, many, kill, jobs.Delete(t.Context(), "")} {
+	for i, err := range []error{job, stop, tail, few, many, kill, jobs.Forget(t.Context(), "")} {
 		if headclient.KindOf(err) != headclient.Invalid {
 			t.Errorf("call %d: %v", i, err)
 		}

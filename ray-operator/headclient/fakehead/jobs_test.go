@@ -87,7 +87,7 @@ func TestEntrypointsSayWhatBecomesOfThem(t *testing.T) {
 		if tail, err := jobs.Tail(t.Context(), "id", 1); err != nil || want.said != "" && tail.Lines[0] != want.said {
 			t.Errorf("%s said %q, %v", entrypoint, tail.Lines, err)
 		}
-		if err := jobs.Delete(t.Context(), "id"); err != nil { // after which the ID is free, as in Ray
+		if err := jobs.Forget(t.Context(), "id"); err != nil { // after which the ID is free, as in Ray
 			t.Error(err)
 		}
 	}

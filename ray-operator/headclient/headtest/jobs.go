@@ -24,7 +24,7 @@ func jobCases() []Case {
 		{"a job that is not known is not found", unknownJob},
 		{"a job that runs is stopped, its process too", stops},
 		{"a job that waits is not stopped, but can be killed", waits},
-		{"a job is deleted once it is over", deleted},
+		{"a job is forgotten once it is over", forgotten},
 		{"a driver runs where its resources are", byResources},
 		{"a driver runs where its label is", byLabel},
 		{"a label that cannot be is refused", badLabel},
@@ -178,7 +178,7 @@ func calls(t testing.TB, jobs *headclient.Jobs, id string) map[string]error {
 	_, job := jobs.Job(t.Context(), id)
 	_, stop := jobs.Stop(t.Context(), id)
 	_, tail := jobs.Tail(t.Context(), id, 20)
-	return map[string]error{"Job": job, "Stop": stop, "Tail": tail, "Delete": jobs.Delete(t.Context(), id)}
+	return map[string]error{"Job": job, "Stop": stop, "Tail": tail, "Forget": jobs.Forget(t.Context(), id)}
 }
 
 // gone waits until no process of the head has a text in its command line.
@@ -204,9 +204,7 @@ func stops(t testing.TB, head Head) {
 		}
 		return err
 	})
-	if told, err := jobs.Stop(t.Context(), id); err != nil || !told {
-		t.Errorf("it is told to stop: %t, %v", told, err)
-	}
+	told(t, jobs, id)
 	if job := over(t, head, id); job.Status != headclient.JobStopped || job.ExitCode != nil {
 		t.Errorf("it ended as %+v", job)
 	}
@@ -231,18 +229,30 @@ func ended(t testing.TB, head Head, id string) {
 	})
 }
 
-func waits(t testing.TB, head Head) {
-	jobs, gcs := converse(t, head), with(t, head)
-	id := submit(t, jobs, headclient.Submission{Entrypoint: "exit 0", CPUs: 1000})
+// told tells a job to stop, which it must take.
+func told(t testing.TB, jobs *headclient.Jobs, id string) {
+	t.Helper()
 	if told, err := jobs.Stop(t.Context(), id); err != nil || !told {
 		t.Errorf("it is told to stop: %t, %v", told, err)
 	}
+}
+
+// kept fails if a job that is not over can be forgotten.
+func kept(t testing.TB, jobs *headclient.Jobs, id string) {
+	t.Helper()
+	if err := jobs.Forget(t.Context(), id); headclient.KindOf(err) != headclient.Refused {
+		t.Errorf("it is forgotten: %v", err)
+	}
+}
+
+func waits(t testing.TB, head Head) {
+	jobs, gcs := converse(t, head), with(t, head)
+	id := submit(t, jobs, headclient.Submission{Entrypoint: "exit 0", CPUs: 1000})
+	told(t, jobs, id)
 	if job, err := jobs.Job(t.Context(), id); err != nil || job.Status != headclient.JobPending || !job.End.IsZero() || job.ExitCode != nil {
 		t.Errorf("after that it is %+v, %v", job, err)
 	}
-	if err := jobs.Delete(t.Context(), id); headclient.KindOf(err) != headclient.Refused {
-		t.Errorf("it is deleted: %v", err)
-	}
+	kept(t, jobs, id)
 	eventually(t, head, "its death", func(ctx context.Context) error {
 		killed, err := gcs.KillSubmission(ctx, id)
 		if err == nil && !killed {
@@ -259,19 +269,15 @@ func waits(t testing.TB, head Head) {
 	ended(t, head, id)
 }
 
-func deleted(t testing.TB, head Head) {
+func forgotten(t testing.TB, head Head) {
 	jobs := converse(t, head)
 	id := submit(t, jobs, headclient.Submission{Entrypoint: "sleep 600614"})
 	running(t, head, id)
-	if err := jobs.Delete(t.Context(), id); headclient.KindOf(err) != headclient.Refused {
-		t.Errorf("it is deleted while it runs: %v", err)
-	}
-	if _, err := jobs.Stop(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	kept(t, jobs, id)
+	told(t, jobs, id)
 	over(t, head, id)
-	if err := jobs.Delete(t.Context(), id); err != nil {
-		t.Errorf("it is not deleted at its end: %v", err)
+	if err := jobs.Forget(t.Context(), id); err != nil {
+		t.Errorf("it is not forgotten at its end: %v", err)
 	}
 	for name, err := range calls(t, jobs, id) {
 		if headclient.KindOf(err) != headclient.NotFound {
