@@ -98,22 +98,9 @@ func guarded(err error) bool {
 // must not keep anyone from changing what is not its spec.
 func TestAClusterFromBeforeARuleCanBeLabelledAndDeleted(t *testing.T) {
 	namespace := newNamespace(t)
-	policyInForce(t, namespace)
-	binding := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-		"metadata": map[string]any{"name": live.ReleaseName + "-computeclusters"},
-	}}
-	must(t, shared.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
-	elsewhere := binding.DeepCopy()
-	must(t, unstructured.SetNestedStringMap(elsewhere.Object, map[string]string{"kubernetes.io/metadata.name": "nowhere"},
-		"spec", "matchResources", "namespaceSelector", "matchLabels"))
-	must(t, shared.Update(t.Context(), elsewhere))
 	old := newCluster(namespace, "old", 0)
-	old.Spec.WorkerGroups[0].RayStartParams = map[string]string{"UPPER": ""}
-	must(t, live.Until(t.Context(), limit, "the policy to be off", func(ctx context.Context) error { return shared.Create(ctx, old) }))
-	binding.SetResourceVersion(elsewhere.GetResourceVersion())
-	must(t, shared.Update(t.Context(), binding))
-	policyInForce(t, namespace)
+	old.Spec.WorkerGroups[0].RayStartParams = badOption
+	beforeARule(t, "computeclusters", old)
 
 	seen := old.DeepCopy()
 	old.Labels = map[string]string{"team": "a"}
@@ -126,11 +113,30 @@ func TestAClusterFromBeforeARuleCanBeLabelledAndDeleted(t *testing.T) {
 	must(t, shared.Delete(t.Context(), old))
 }
 
+// beforeARule creates an object as if its kind's policy were younger.
+func beforeARule(t *testing.T, kind string, old client.Object) {
+	t.Helper()
+	policyInForce(t, old.GetNamespace())
+	binding := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+		"metadata": map[string]any{"name": live.ReleaseName + "-" + kind},
+	}}
+	must(t, shared.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
+	elsewhere := binding.DeepCopy()
+	must(t, unstructured.SetNestedStringMap(elsewhere.Object, map[string]string{"kubernetes.io/metadata.name": "nowhere"},
+		"spec", "matchResources", "namespaceSelector", "matchLabels"))
+	must(t, shared.Update(t.Context(), elsewhere))
+	must(t, live.Until(t.Context(), limit, "the policy to be off", func(ctx context.Context) error { return shared.Create(ctx, old) }))
+	binding.SetResourceVersion(elsewhere.GetResourceVersion())
+	must(t, shared.Update(t.Context(), binding))
+	policyInForce(t, old.GetNamespace())
+}
+
 // TestMisspeltFieldsAreRefused: outside of templates a client that asks for strictness, as
 // kubectl does, is told of fields that are not there; numbers may stand without quotes.
 func TestMisspeltFieldsAreRefused(t *testing.T) {
 	namespace := newNamespace(t)
-	for _, c := range []struct{ spec, says string }{
+	strictly(t, "ComputeCluster", namespace, []asked{
 		{`{"rayVersion":"2.60.0","workers":3}`, `unknown field "spec.workers"`},
 		{`{"rayVersion":"2.60.0","workerGroups":[{"name":"cpu","replica":1}]}`, `unknown field "spec.workerGroups[0].replica"`},
 		{`{"rayVersion":"2.60.0","head":{"sise":{"cpu":1}}}`, `unknown field "spec.head.sise"`},
@@ -142,8 +148,30 @@ func TestMisspeltFieldsAreRefused(t *testing.T) {
 		{`{"rayVersion":"2.60.0","head":{"size":{"cpu":1}}}`, ""},
 		{`{"rayVersion":"2.60.0","head":{"template":{"spec":{"containers":[{"name":"ray","fromTomorrow":1}]}}}}`, ""},
 		{`{"rayVersion":"2.60.0","head":{"template":{"spec":{"containers":[{"image":"a"}]}}}}`, "name: Required"},
-	} {
-		text := fmt.Sprintf(`{"apiVersion":"heliostat.dev/v1alpha1","kind":"ComputeCluster","metadata":{"name":"c"},"spec":%s}`, c.spec)
+	})
+	strictly(t, "ClusterJob", namespace, []asked{
+		{`{"clusterRef":{"name":"a"},"entrypoint":"a","entryPoint":"b"}`, `unknown field "spec.entryPoint"`},
+		{`{"clusterRef":{"name":"a","namespace":"b"},"entrypoint":"a"}`, `unknown field "spec.clusterRef.namespace"`},
+		{`{"clusterRef":{"name":"a"},"entrypoint":"a","retry":{"limits":1}}`, `unknown field "spec.retry.limits"`},
+		{`{"clusterTemplate":{"spec":{"rayVersion":"2.60.0","workers":3}},"entrypoint":"a"}`, `unknown field "spec.clusterTemplate.spec.workers"`},
+		{`{"clusterTemplate":{"spec":{}},"entrypoint":"a"}`, "spec.clusterTemplate.spec.rayVersion: Required"},
+		{`{"clusterRef":{},"entrypoint":"a"}`, "spec.clusterRef.name: Required"},
+		{`{"clusterRef":{"name":"a"},"command":[]}`, "spec.command"},
+		{`{"clusterRef":{"name":"a"},"command":["a"],"entrypoint":""}`, "spec.entrypoint"},
+		{`{"clusterRef":{"name":"a"},"entrypoint":"a","retry":{"onExitCodes":{"in":[]}}}`, "spec.retry.onExitCodes.in"},
+		{`{"clusterRef":{"name":"a"},"entrypoint":"a","entrypointResources":{"CPU":"0.25","GPU":1,"reader":"0.3"}}`, ""},
+		{`{"clusterRef":{"name":"a"},"entrypoint":"a","entrypointResources":{"CPU":"0.00005"}}`, "in steps of 0.0001"},
+		{`{"clusterRef":{"name":"a"},"entrypoint":"a","runtimeEnv":{"tomorrow":1}}`, ""},
+	})
+}
+
+// asked is a spec as it is written, and what the answer says; nothing: it is taken.
+type asked struct{ spec, says string }
+
+func strictly(t *testing.T, kind, namespace string, all []asked) {
+	t.Helper()
+	for _, c := range all {
+		text := fmt.Sprintf(`{"apiVersion":"heliostat.dev/v1alpha1","kind":%q,"metadata":{"name":"c"},"spec":%s}`, kind, c.spec)
 		object, err := decode(namespace, []byte(text))
 		must(t, err)
 		err = client.WithFieldValidation(shared.WithWatch, metav1.FieldValidationStrict).Create(t.Context(), object, client.DryRunAll)

@@ -23,7 +23,7 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// input is what the program print gives: a cluster, and what the operator's own rules say of it.
+// input is what the program print gives: an object, and what the operator's own rules say of it.
 type input struct {
 	Name     string          `json:"name"`
 	Before   json.RawMessage `json:"before"`
@@ -38,17 +38,21 @@ type refusal struct {
 	Says  string `json:"says"`
 }
 
-// counts of generated inputs: what CI sends, and what HELIOSTAT_ADMISSION asks for instead,
-// as options of the program that makes them.
-const counts = "-n 300 -mutations 300 -seed 1"
+// Counts of generated inputs that CI sends, as options of the program that makes them;
+// HELIOSTAT_ADMISSION asks for others instead. Beside those of jobs there is one for each row
+// about a cluster.
+const (
+	countsOfClusters = "-n 300 -mutations 300 -seed 1"
+	countsOfJobs     = "-n 100 -mutations 100 -seed 1"
+)
 
-func inputs(t *testing.T) []input {
+// inputs are what print gives: of clusters (corpus) or of jobs.
+func inputs(t *testing.T, what, options string) []input {
 	t.Helper()
-	options := counts
 	if full := os.Getenv("HELIOSTAT_ADMISSION"); full != "" {
 		options = full
 	}
-	args := slices.Concat([]string{"run", "../../ray-operator/internal/admission/print"}, strings.Fields(options), []string{"corpus"})
+	args := slices.Concat([]string{"run", "../../ray-operator/internal/admission/print"}, strings.Fields(options), []string{what})
 	command := exec.CommandContext(t.Context(), "go", args...)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
@@ -65,13 +69,17 @@ func inputs(t *testing.T) []input {
 	}
 }
 
-// TestTheAPIServerAndTheRulesAgree sends the same inputs to the API server, with the
-// chart's CRD and policy, as the operator's own rules were asked about. Of what both find
-// good, Kubernetes must take the pods.
 func TestTheAPIServerAndTheRulesAgree(t *testing.T) {
+	agree(t, "corpus", countsOfClusters)
+}
+
+// agree sends the same inputs to the API server, with the chart's CRDs and policies, as the
+// operator's own rules were asked about. Of what both find good, Kubernetes must take the pods.
+func agree(t *testing.T, what, counts string) {
+	t.Helper()
 	namespace := newNamespace(t)
 	policyInForce(t, namespace)
-	all := inputs(t)
+	all := inputs(t, what, counts)
 	begin, refused, pods := time.Now(), 0, 0
 	found := make([]string, len(all))
 	group, ctx := errgroup.WithContext(t.Context())
@@ -102,15 +110,21 @@ func TestTheAPIServerAndTheRulesAgree(t *testing.T) {
 // after they were made.
 func policyInForce(t *testing.T, namespace string) {
 	t.Helper()
-	bad := newCluster(namespace, "probe", 0)
-	bad.Spec.WorkerGroups[0].RayStartParams = map[string]string{"UPPER": ""}
-	must(t, live.Until(t.Context(), limit, "the admission policy to be in force", func(ctx context.Context) error {
-		if err := shared.Create(ctx, bad.DeepCopy(), client.DryRunAll); !apierrors.IsInvalid(err) {
-			return fmt.Errorf("a bad cluster is answered with %q", fmt.Sprint(err))
+	cluster, job := newCluster(namespace, "probe", 0), newJob(namespace, "probe")
+	cluster.Spec.WorkerGroups[0].RayStartParams = badOption
+	job.Spec.ClusterTemplate.Spec.WorkerGroups[0].RayStartParams = badOption
+	must(t, live.Until(t.Context(), limit, "the admission policies to be in force", func(ctx context.Context) error {
+		for _, bad := range []client.Object{cluster, job} {
+			if err := shared.Create(ctx, bad.DeepCopyObject().(client.Object), client.DryRunAll); !apierrors.IsInvalid(err) {
+				return fmt.Errorf("a bad %T is answered with %q", bad, fmt.Sprint(err))
+			}
 		}
 		return nil
 	}))
 }
+
+// badOption is what only the policies refuse.
+var badOption = map[string]string{"UPPER": ""}
 
 // disagreement sends an input and tells how the answer differs from what the rules say.
 func disagreement(ctx context.Context, namespace string, in *input) (string, error) {
@@ -136,7 +150,7 @@ func disagreement(ctx context.Context, namespace string, in *input) (string, err
 }
 
 // place is the part of a path that both sides always name.
-var place = regexp.MustCompile(`^(metadata\.name|spec\.(head|workerGroups(\[\d+\])?|[a-zA-Z]+))`)
+var place = regexp.MustCompile(`^(metadata\.name|spec\.(clusterTemplate\.(spec|metadata)\.)?(head|workerGroups(\[\d+\])?|[a-zA-Z]+))`)
 
 func named(answer, field, says string) bool {
 	return strings.Contains(answer, says) && strings.Contains(answer, place.FindString(field))

@@ -71,20 +71,16 @@ func ofCluster(change edit) jobEdit {
 	}
 }
 
-// podsOfJob are those of the job's own cluster, with the variables that its pods get.
+// podsOfJob are those of the job's own cluster with the variables that its pods get, if there
+// are any: without them they are those of a cluster.
 func podsOfJob(j *job) []*corev1.Pod {
-	if j.Spec.ClusterTemplate == nil {
+	secret := slices.DeleteFunc(slices.Clone(j.Spec.Env), func(e corev1.EnvVar) bool { return e.ValueFrom == nil })
+	if len(secret) == 0 {
 		return nil
 	}
 	described := Good()
 	described.Spec = j.Spec.ClusterTemplate.Spec
-	defaults(func(d *v1alpha1.PodDefaults) {
-		for _, variable := range j.Spec.Env {
-			if variable.ValueFrom != nil {
-				d.Env = append(d.Env, variable)
-			}
-		}
-	})(described)
+	defaults(func(d *v1alpha1.PodDefaults) { d.Env = append(d.Env, secret...) })(described)
 	return podsOf(described)
 }
 
