@@ -25,32 +25,41 @@ const generated = "-n 8000 -mutations 3000 -seed 1"
 
 var agreed = regexp.MustCompile(`(\d+ inputs, \d+ of them bad), .*: (\d+) disagreements`)
 
-func playAdmission(ctx context.Context, _ string) (outcome Outcome, err error) {
+func playAdmission(ctx context.Context, _ string) (Outcome, error) {
+	output, failed := integration(ctx, "TestTheAPIServerAndTheRulesAgree", "HELIOSTAT_ADMISSION="+generated)
+	found := agreed.FindStringSubmatch(output)
+	if found == nil {
+		return Outcome{}, errors.Join(errors.New("the test did not say how many inputs it sent"), failed)
+	}
+	return Outcome{Measured: found[1] + ", " + found[2] + " disagreements", Kept: failed == nil && found[2] == "0"}, nil
+}
+
+// integration runs one of the tests on a real API server, on a fresh one, with settings of
+// its environment, and gives what it printed.
+func integration(ctx context.Context, test string, settings ...string) (printed string, err error) {
 	defer func() {
 		down := context.WithoutCancel(ctx) // also after an interrupt
 		err = errors.Join(err, command(down, nil, "bin/localkube", "down", "--name", instance))
 	}()
 	if err := command(ctx, nil, "bin/localkube", "up", "--name", instance, "--control-plane-only"); err != nil {
-		return Outcome{}, err
+		return "", err
 	}
 	kubeconfig, err := exec.CommandContext(ctx, "bin/localkube", "kubeconfig", "--name", instance).Output()
 	if err != nil {
-		return Outcome{}, fmt.Errorf("find the kubeconfig: %w", err)
+		return "", fmt.Errorf("find the kubeconfig: %w", err)
 	}
 	audit, err := auditLog(ctx)
 	if err != nil {
-		return Outcome{}, err
+		return "", err
 	}
 	var output bytes.Buffer
-	c := exec.CommandContext(ctx, "go", "test", "-v", "-count=1", "-timeout", "30m", "-run", "TestTheAPIServerAndTheRulesAgree", "./tests/integration")
-	c.Env = append(os.Environ(), "KUBECONFIG="+strings.TrimSpace(string(kubeconfig)), "LOCALKUBE_AUDIT_LOG="+audit, "HELIOSTAT_ADMISSION="+generated)
+	c := exec.CommandContext(ctx, "go", "test", "-v", "-count=1", "-timeout", "120m", "-run", "^"+test+"$", "./tests/integration")
+	c.Env = append(append(os.Environ(), "KUBECONFIG="+strings.TrimSpace(string(kubeconfig)), "LOCALKUBE_AUDIT_LOG="+audit), settings...)
 	c.Stdout, c.Stderr = io.MultiWriter(&output, os.Stdout), os.Stderr
-	failed := c.Run()
-	found := agreed.FindStringSubmatch(output.String())
-	if found == nil {
-		return Outcome{}, errors.Join(errors.New("the test did not say how many inputs it sent"), failed)
+	if err := c.Run(); err != nil {
+		return output.String(), fmt.Errorf("run %s: %w", test, err)
 	}
-	return Outcome{Measured: found[1] + ", " + found[2] + " disagreements", Kept: failed == nil && found[2] == "0"}, nil
+	return output.String(), nil
 }
 
 // auditLog is where the instance's API server writes what it was asked.

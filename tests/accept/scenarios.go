@@ -43,10 +43,11 @@ var areas = map[string][]scenario{
 		},
 	},
 	"clusters": append([]scenario{reasons, rolling, world, admission}, timed...),
+	"jobs":     {jobTime, headLost, freed, submissions, manySubmissions},
 }
 
 // tables make Markdown of a scenario's samples.
-var tables = map[string]func(json.RawMessage) string{"start": startTable, reasons.name: reasonsTable}
+var tables = map[string]func(json.RawMessage) string{"start": startTable, reasons.name: reasonsTable, jobTime.name: jobTable}
 
 // kept is what is kept of a scenario between runs.
 type kept struct {

@@ -24,9 +24,13 @@ const (
 	PromisedFreed    = 10 * time.Second
 )
 
-// SubmissionsLabel is the label of the spec that counts runs by their effect, and
-// SubmissionsEntry the name under which it reports Submissions.
-const SubmissionsLabel, SubmissionsEntry = "submissions", "submissions counted by effect"
+// SubmissionsLabel is the label of the spec that counts runs by their effect,
+// SubmissionsEntry the name under which it reports Submissions, and SubmissionsWave how many
+// jobs it makes at once.
+const (
+	SubmissionsLabel, SubmissionsEntry = "submissions", "submissions counted by effect"
+	SubmissionsWave                    = 10
+)
 
 // Submissions is how many jobs there were, and how many of them ran other than once.
 type Submissions struct {

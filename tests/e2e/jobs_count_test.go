@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// Many jobs on one cluster while the operator is killed at random moments, counted by what
+// each of them wrote down.
+var _ = Describe("submissions", func() {
+	It("each run once, however often the operator is killed", func(ctx SpecContext) {
+		o := opened(ctx)
+		shared := &env{types.NamespacedName{Namespace: o.namespace, Name: "shared"}}
+		shared.apply(ctx, aHead+"\nmaxConcurrentJobs: 3\n")
+		shared.ready(ctx)
+		begin := time.Now()
+		result := live.Submissions{}
+		for wave := range *rounds {
+			var names []string
+			for i := range live.SubmissionsWave {
+				names = append(names, fmt.Sprintf("wave-%d-%d", wave, i))
+			}
+			result.Kills += o.wave(ctx, names)
+			for _, name := range names {
+				attempts, _ := o.ran(ctx, name)
+				result.Jobs++
+				switch {
+				case len(attempts) == 0:
+					result.Lost++
+				case len(attempts) > 1:
+					result.Doubled++
+				}
+			}
+		}
+		result.Seconds = time.Since(begin).Seconds()
+		AddReportEntry(live.SubmissionsEntry, result, ReportEntryVisibilityAlways)
+		Expect(result.Doubled).To(BeZero(), result.String())
+		Expect(result.Lost).To(BeZero(), result.String())
+		Expect(result.Kills).NotTo(BeZero())
+	}, Label(live.SubmissionsLabel), SpecTimeout(60*time.Minute))
+})
+
+// wave runs jobs at once, and kills the operator whenever a random number of them have
+// written down that they ran. It gives how often that was.
+func (o *office) wave(ctx context.Context, names []string) (kills int) {
+	GinkgoHelper()
+	var jobs []task
+	for _, name := range names {
+		jobs = append(jobs, o.submit(ctx, name, onShared+entrypoint(note)))
+	}
+	prefix := names[0][:strings.LastIndex(names[0], "-")]
+	for at := 0; at < len(names); at += 1 + rand.IntN(len(names)) {
+		exec(ctx, &o.clerk, "sh", "-c", fmt.Sprintf(`until [ "$(grep -c '^%s-' /ledger/runs)" -ge %d ]; do sleep 0.05; done`, prefix, at))
+		killOperator(ctx)
+		kills++
+	}
+	for _, job := range jobs {
+		job.is(ctx, v1alpha1.PhaseSucceeded)
+	}
+	return kills
+}
