@@ -156,7 +156,7 @@ func remembered(read headclient.Token) headclient.Token {
 func (a *asker) call(ctx context.Context, what act, do func(context.Context) error) error {
 	slots := a.watch.quick
 	if a.hung[what] {
-		slots = a.watch.slow
+		slots = a.watch.slow[what]
 	}
 	select {
 	case <-ctx.Done():

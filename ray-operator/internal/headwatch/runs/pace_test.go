@@ -318,57 +318,70 @@ func TestHundredsOfRuns(t *testing.T) {
 	})
 }
 
+// hang adds heads that hang at some calls, and waits until that is known.
+func hang(b *bench, hung map[verb]int) {
+	for verb, n := range hung {
+		for i := range n {
+			address := fmt.Sprintf("%s-%d:1", verb, i)
+			b.head(address).always[verb] = fault{hung: true}
+			b.Want(name(address), wanted(address, func(w *Want) { w.At, w.Until = place(address), time.Now().Add(time.Hour) }))
+		}
+	}
+	b.pass(time.Minute)
+	for job, r := range b.runs {
+		if answer := b.last(job.Name); answer.Failure != headclient.Timeout {
+			b.t.Errorf("%s: %+v", r.want.At.Jobs, answer)
+		}
+	}
+}
+
+// moments are those of the calls to a head that starts beside heads that hang, is slow to
+// take its first submission or not, and whose run succeeds.
+func moments(t *testing.T, hung map[verb]int, slow bool) (all []time.Duration) {
+	play(t, func(t *testing.T, b *bench) {
+		hang(b, hung)
+		start := time.Now()
+		head := b.head("a:1")
+		head.down = true
+		if slow {
+			head.faults[submit] = []fault{{late: timeout + 2*time.Second}}
+		}
+		b.Want(name("a"), wanted("a", nil))
+		b.pass(1200 * time.Millisecond)
+		head.set(func(h *scripted) { h.down = false })
+		b.pass(20 * time.Second)
+		head.job("run-of-a", headclient.JobSucceeded)
+		b.pass(5 * time.Second)
+		if !b.last("a").Tailed {
+			t.Errorf("%+v", b.last("a"))
+		}
+		if n := len(b.quick); n > 1 {
+			t.Errorf("%d calls are under way where none should hang", n)
+		}
+		for _, call := range head.calls {
+			all = append(all, call.at.Sub(start))
+		}
+	})
+	return all
+}
+
 // TestHungHeadsDelayNobody: beside heads that take calls and never answer, a good one's runs
 // are submitted and seen to end at the same moments as without.
 func TestHungHeadsDelayNobody(t *testing.T) {
-	moments := func(hung map[verb]int) []time.Duration {
-		var all []time.Duration
-		play(t, func(t *testing.T, b *bench) {
-			for verb, n := range hung {
-				for i := range n {
-					address := fmt.Sprintf("%s-%d:1", verb, i)
-					b.head(address).always[verb] = fault{hung: true}
-					b.Want(name(address), wanted(address, func(w *Want) { w.At, w.Until = place(address), time.Now().Add(time.Hour) }))
-				}
-			}
-			b.pass(time.Minute)
-			start := time.Now()
-			head := b.head("a:1")
-			head.down = true // it starts
-			b.Want(name("a"), wanted("a", nil))
-			b.pass(1200 * time.Millisecond)
-			head.set(func(h *scripted) { h.down = false })
-			b.pass(10 * time.Second)
-			head.job("run-of-a", headclient.JobSucceeded)
-			b.pass(5 * time.Second)
-			for _, call := range head.calls {
-				all = append(all, call.at.Sub(start))
-			}
-			if !b.last("a").Tailed {
-				t.Errorf("%+v", b.last("a"))
-			}
-			if n := len(b.quick) + len(b.slow); n > slowSlots {
-				t.Errorf("%d calls are under way", n)
-			}
-			for verb, n := range hung {
-				for i := range n {
-					if job := fmt.Sprintf("%s-%d:1", verb, i); b.last(job).Failure != headclient.Timeout {
-						t.Errorf("%s: %+v", job, b.last(job))
-					}
-				}
+	for what, c := range map[string]struct {
+		hung map[verb]int
+		slow bool
+	}{
+		"100 that do not say who they are":                      {map[verb]int{session: 100}, false},
+		"100 that take no submission":                           {map[verb]int{submit: 100}, false},
+		"100 that do not say what they do":                      {map[verb]int{look: 100}, false},
+		"300 of all sorts":                                      {map[verb]int{session: 100, submit: 100, look: 100}, false},
+		"200 of other sorts than a head that was slow to begin": {map[verb]int{session: 100, look: 100}, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if diff := cmp.Diff(moments(t, nil, c.slow), moments(t, c.hung, c.slow)); diff != "" {
+				t.Errorf("moments of calls: %s", diff)
 			}
 		})
-		return all
-	}
-	alone := moments(nil)
-	for what, hung := range map[string]map[verb]int{
-		"100 that do not say who they are": {session: 100},
-		"100 that take no submission":      {submit: 100},
-		"100 that do not say what they do": {look: 100},
-		"300 of all sorts":                 {session: 100, submit: 100, look: 100},
-	} {
-		if beside := moments(hung); fmt.Sprint(beside) != fmt.Sprint(alone) {
-			t.Errorf("%s: calls at %v instead of %v", what, beside, alone)
-		}
 	}
 }

@@ -355,10 +355,19 @@ func (b *bench) close() (problems []string) {
 			problems = append(problems, address+": "+rule)
 		}
 	}
-	if len(b.quick) > 0 || len(b.slow) > 0 || len(b.askers) > 0 || len(b.runs) > 0 {
-		problems = append(problems, fmt.Sprintf("%d and %d slots, %d heads, %d runs are left", len(b.quick), len(b.slow), len(b.askers), len(b.runs)))
+	if b.underWay() > 0 || len(b.askers) > 0 || len(b.runs) > 0 {
+		problems = append(problems, fmt.Sprintf("%d slots, %d heads, %d runs are left", b.underWay(), len(b.askers), len(b.runs)))
 	}
 	return problems
+}
+
+// underWay is how many slots are taken.
+func (b *bench) underWay() int {
+	n := len(b.quick)
+	for _, slow := range b.slow {
+		n += len(slow)
+	}
+	return n
 }
 
 // start starts a Watch that knows nothing: an operator that has just come.

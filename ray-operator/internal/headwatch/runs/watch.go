@@ -14,9 +14,11 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
-// How many calls may be under way at once, one per head at most. Calls of a sort that hung
-// at the same head the last time have slots of their own, so that such heads hold up each
-// other and nobody else: each held one of the many for the time of one call.
+// How many calls may be under way at once, one per head at most. Where calls of a sort hung
+// the last time, further ones of that sort to that head have slots of their own: heads that
+// hang hold up each other and nobody else, after each held one of the many for the time of
+// one call. A head that has just come up is slow to take its first submission, and is not to
+// stand in a line with those that do not even say who they are.
 const (
 	slots     = 256
 	slowSlots = 32
@@ -28,7 +30,8 @@ type Watch struct {
 	dial  Dialer
 	clock clock.Clock
 	// quick and slow have a place for each call that may be under way.
-	quick, slow chan struct{}
+	quick chan struct{}
+	slow  [acts]chan struct{}
 
 	mu      sync.Mutex
 	ctx     context.Context //nolint:containedctx // the life of the goroutines that Want starts
@@ -67,11 +70,14 @@ type run struct {
 
 // New makes a Watch, which asks nothing until it is started.
 func New(dial Dialer, clock clock.Clock) *Watch {
-	return &Watch{
-		dial: dial, clock: clock,
-		quick: make(chan struct{}, slots), slow: make(chan struct{}, slowSlots),
+	w := &Watch{
+		dial: dial, clock: clock, quick: make(chan struct{}, slots),
 		askers: map[key]*asker{}, runs: map[types.NamespacedName]*run{},
 	}
+	for act := range w.slow {
+		w.slow[act] = make(chan struct{}, slowSlots)
+	}
+	return w
 }
 
 // Start asks until its context ends, and returns when nothing runs any more.
