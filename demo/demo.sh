@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The main job in one command: a real local Kubernetes, the operator installed by its chart, a ComputeCluster, and a
-# Ray program on it. usage: demo.sh [up|down]. It can be run again at any time; what is there is used.
+# ClusterJob that runs a Ray program on it. usage: demo.sh [up|down]. It can be run again at any time; what is there is used.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 NAME=heliostat NODES=2 LOGS=.state/logs/demo
@@ -65,13 +65,21 @@ say "A ComputeCluster"
 cat ray-operator/config/samples/cluster.yaml
 step "apply it" kubectl apply -f ray-operator/config/samples/cluster.yaml
 step "wait until it is Ready" kubectl wait --for=condition=Ready computecluster/demo --timeout=5m
-HEAD=$(kubectl get computecluster demo -o 'jsonpath={.status.head.podName}')
 
-say "A Ray program on it"
-kubectl exec -i "$HEAD" -c ray -- sh -c 'mkdir -p /tmp/demo && cat >/tmp/demo/program.py' <demo/program.py
-kubectl exec "$HEAD" -c ray -- ray job submit --log-color false --address http://127.0.0.1:8265 --working-dir /tmp/demo -- python3 program.py \
-  2>&1 | tee "$LOGS/program.log"
-grep -q "succeeded" "$LOGS/program.log" || { echo "the program did not succeed; see $LOGS/program.log" >&2; exit 1; }
+# job: the manifest with the program in it.
+job() { cat demo/job.yaml; sed 's/^/    /' demo/program.py; }
+
+say "A ClusterJob on it"
+cat demo/job.yaml
+echo "    (demo/program.py)"
+step "take a former one away" kubectl delete clusterjob sum --ignore-not-found --timeout=3m
+job >"$LOGS/job.yaml"
+step "apply it" kubectl apply -f "$LOGS/job.yaml"
+step "wait until it is over" kubectl wait --for=jsonpath='{.status.endTime}' clusterjob/sum --timeout=5m
+kubectl get clusterjob sum
+kubectl get clusterjob sum -o 'jsonpath={range .status.attempts[0].lastLines[*]}  {@}{"\n"}{end}'
+[ "$(kubectl get clusterjob sum -o 'jsonpath={.status.phase}')" = Succeeded ] ||
+  { echo "the program did not succeed:" >&2; kubectl describe clusterjob sum >&2; exit 1; }
 
 say "What there is now"
 kubectl get nodes -o wide
@@ -79,6 +87,8 @@ echo
 kubectl get pods -o wide
 echo
 kubectl get computeclusters -o wide
+echo
+kubectl get clusterjobs -o wide
 cat <<END
 
 [$((SECONDS - START))s] Done.
@@ -88,7 +98,9 @@ cat <<END
 
   The dashboard:         kubectl port-forward service/demo-head 8265    then open http://127.0.0.1:8265
   and its token:         kubectl get secret demo-token -o jsonpath='{.data.auth_token}' | base64 -d
-  A cluster of your own: kubectl apply -f FILE      (samples: ray-operator/config/samples)
+  Your own clusters,     kubectl apply -f FILE      (samples: ray-operator/config/samples)
+  your own jobs:         kubectl apply -k DIRECTORY (examples)
+  How the job went:      kubectl describe clusterjob sum
   Scale this one:        kubectl edit computecluster demo     and change replicas
   Take it all down:      make demo-down
 END

@@ -1,6 +1,6 @@
 """The demo's program: tasks spread over the workers, an actor, an object that crosses from one to the other.
 
-It runs as a Ray job. It prints the names of the pods that computed and the sum they found, and fails if
+It runs as a ClusterJob. It prints the names of the pods that computed and the sum they found, and fails if
 either is not as it must be.
 """
 
