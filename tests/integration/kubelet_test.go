@@ -3,17 +3,21 @@ package integration
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -25,21 +29,22 @@ const (
 	heartbeat  = 5 * time.Second
 )
 
-// kubelet says of every pod on its node that it runs, and lets leaving ones go.
+// kubelet says of every pod on its node that it runs, and lets leaving ones go. Head pods
+// have a fake head where a test wants that.
 type kubelet struct {
 	ctx context.Context
 	*live.Cluster
+	heads     *heads
 	addresses atomic.Int32
 }
 
-// runKubelet joins a node to the cluster and looks after its pods until ctx ends.
-func runKubelet(ctx context.Context, cluster *live.Cluster) error {
-	k := &kubelet{ctx: ctx, Cluster: cluster}
+// run joins a node to the cluster and looks after its pods until ctx ends.
+func (k *kubelet) run() error {
 	if err := k.join(); err != nil {
 		return err
 	}
 	go k.beat()
-	factory := informers.NewSharedInformerFactoryWithOptions(cluster.Kubernetes, 0,
+	factory := informers.NewSharedInformerFactoryWithOptions(k.Kubernetes, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName=" + nodeName }))
 	pods := factory.Core().V1().Pods().Informer()
 	look := func(obj any) {
@@ -47,11 +52,16 @@ func runKubelet(ctx context.Context, cluster *live.Cluster) error {
 			k.look(pod)
 		}
 	}
-	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) }}); err != nil {
+	gone := func(obj any) {
+		if pod, ok := obj.(*corev1.Pod); ok { // else it is known by its name alone, and ends with its test
+			k.end(pod)
+		}
+	}
+	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) }, DeleteFunc: gone}); err != nil {
 		return fmt.Errorf("watch the pods of node %s: %w", nodeName, err)
 	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
+	factory.Start(k.ctx.Done())
+	factory.WaitForCacheSync(k.ctx.Done())
 	return nil
 }
 
@@ -106,17 +116,57 @@ func (k *kubelet) beat() {
 func (k *kubelet) look(pod *corev1.Pod) {
 	switch {
 	case pod.DeletionTimestamp != nil:
+		k.end(pod)
 		_ = k.Delete(k.ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 	case pod.Status.Phase == corev1.PodPending:
 		time.AfterFunc(startDelay, func() { k.start(pod) })
 	}
 }
 
+// end ends what runs in a pod.
+func (k *kubelet) end(pod *corev1.Pod) {
+	if one := k.heads.find(pod.UID); one != nil {
+		go one.end() // which waits for those who are just asking
+	}
+}
+
+// address makes the head of a pod that has one, and gives the pod's address.
+func (k *kubelet) address(pod *corev1.Pod) (string, error) {
+	if !k.heads.has(pod) {
+		number := k.addresses.Add(1)
+		return fmt.Sprintf("10.250.%d.%d", number/250, number%250+1), nil
+	}
+	one, err := k.heads.open(pod, k.token(pod))
+	if err != nil {
+		return "", err
+	}
+	return one.address, nil
+}
+
+// token is what a pod's containers find where its cluster's token is mounted, or nothing.
+func (k *kubelet) token(pod *corev1.Pod) string {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Secret == nil {
+			continue
+		}
+		var secret corev1.Secret
+		if k.Get(k.ctx, types.NamespacedName{Namespace: pod.Namespace, Name: volume.Secret.SecretName}, &secret) == nil {
+			return string(secret.Data[v1alpha1.TokenKey])
+		}
+	}
+	return ""
+}
+
 func (k *kubelet) start(seen *corev1.Pod) {
-	number, started, now := k.addresses.Add(1), true, metav1.Now()
+	address, err := k.address(seen)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "the kubelet cannot start pod %s: %v\n", seen.Name, err)
+		return
+	}
+	started, now := true, metav1.Now()
 	pod := seen.DeepCopy()
 	pod.Status.Phase = corev1.PodRunning
-	pod.Status.PodIP = fmt.Sprintf("10.250.%d.%d", number/250, number%250+1)
+	pod.Status.PodIP = address
 	pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
 	pod.Status.StartTime = &now
 	pod.Status.ContainerStatuses = nil
@@ -129,5 +179,15 @@ func (k *kubelet) start(seen *corev1.Pod) {
 	for _, kind := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
-	_ = k.Status().Patch(k.ctx, pod, client.MergeFrom(seen))
+	if apierrors.IsNotFound(k.report(k.ctx, pod, seen)) {
+		k.end(seen)
+	}
+}
+
+// report tells a pod's status.
+func (k *kubelet) report(ctx context.Context, pod, seen *corev1.Pod) error {
+	if err := k.Status().Patch(ctx, pod, client.MergeFrom(seen)); err != nil {
+		return fmt.Errorf("report the status of pod %s: %w", pod.Name, err)
+	}
+	return nil
 }

@@ -28,6 +28,8 @@ type suite struct {
 	audit auditLog
 	// program is the operator's; kubeconfig has its account's token.
 	program, kubeconfig string
+	kubelet             *kubelet
+	heads               heads
 }
 
 var shared suite
@@ -67,7 +69,8 @@ func (s *suite) setUp(ctx context.Context, dir string) (err error) {
 	if err := s.writeKubeconfig(ctx); err != nil {
 		return err
 	}
-	return runKubelet(ctx, s.Cluster)
+	s.kubelet = &kubelet{ctx: ctx, Cluster: s.Cluster, heads: &s.heads}
+	return s.kubelet.run()
 }
 
 // install applies what the chart renders, all but the Deployment.

@@ -1,0 +1,198 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
+	"github.com/heliostat-dev/heliostat/tests/faultproxy"
+)
+
+// heads are those of the pods that the kubelet runs: in a namespace that asked for them,
+// each head pod has an address of its own on loopback, with a fake head behind it.
+type heads struct {
+	mu sync.Mutex
+	// made is how the heads of a namespace are made ready; the others have none.
+	made map[string]func(*head)
+	// all are those that ever were, in the order of their begin, also when they are gone.
+	all    []*head
+	number int
+}
+
+// head is a head pod's: its GCS listens at the pod's address, and its job API does behind a
+// proxy, or nothing answers there.
+type head struct {
+	pod     types.UID
+	name    types.NamespacedName // of the pod
+	cluster string
+	address string
+	token   string
+	fake    *fakehead.Head
+	proxy   *faultproxy.Proxy
+	mu      sync.Mutex
+	gone    bool
+	last    []fakehead.Run // of one that is gone
+}
+
+// headsIn lets head pods of a namespace have fake heads; ready is called with each before
+// anyone can ask it.
+func headsIn(t *testing.T, namespace string, ready func(*head)) {
+	t.Helper()
+	h := &shared.heads
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.made == nil {
+		h.made = map[string]func(*head){}
+	}
+	h.made[namespace] = ready
+	t.Cleanup(func() {
+		h.mu.Lock()
+		delete(h.made, namespace)
+		h.mu.Unlock()
+		for _, one := range h.of(namespace) {
+			one.end()
+		}
+	})
+}
+
+// of are all heads that a namespace ever had.
+func (h *heads) of(namespace string) []*head {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(h.all), func(one *head) bool { return one.name.Namespace != namespace })
+}
+
+// find gives the head of a pod, nil where it has none.
+func (h *heads) find(pod types.UID) *head {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, one := range h.all {
+		if one.pod == pod {
+			return one
+		}
+	}
+	return nil
+}
+
+// has tells whether a pod is to have a head.
+func (h *heads) has(pod *corev1.Pod) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.made[pod.Namespace] != nil && pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead
+}
+
+// open makes the head of a pod, or gives the one there is.
+func (h *heads) open(pod *corev1.Pod, token string) (*head, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, one := range h.all {
+		if one.pod == pod.UID {
+			return one, nil
+		}
+	}
+	one := &head{
+		pod: pod.UID, name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, cluster: pod.Labels[v1alpha1.LabelCluster],
+	}
+	if err := h.listen(one); err != nil {
+		return nil, err
+	}
+	one.token = token
+	one.fake.SetToken(token)
+	if ready := h.made[pod.Namespace]; ready != nil {
+		ready(one)
+	}
+	h.all = append(h.all, one)
+	return one, nil
+}
+
+// listen finds a free address of loopback: others on this machine may run the same tests.
+func (h *heads) listen(one *head) (err error) {
+	for {
+		h.number++
+		one.address = fmt.Sprintf("127.%d.%d.%d", 64+h.number/62500, h.number/250%250+1, h.number%250+1)
+		one.fake, err = fakehead.StartAt(clock.RealClock{}, one.address+":6379", "127.0.0.1:0")
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		one.proxy, err = faultproxy.Listen(one.address+":8265", one.fake.JobsAddress(), uint64(h.number))
+		if err == nil {
+			return nil
+		}
+		one.fake.Close()
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+	}
+}
+
+// end is the end of the head's pod: nothing of it answers any more, and what ran has run.
+func (h *head) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone {
+		return
+	}
+	h.proxy.Close()
+	h.fake.Close()
+	h.gone, h.last = true, h.fake.Runs()
+}
+
+// lives tells whether the head's pod does.
+func (h *head) lives() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.gone
+}
+
+// runs are all starts of jobs that there ever were.
+func (h *head) runs() []fakehead.Run {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone {
+		return h.last
+	}
+	return h.fake.Runs()
+}
+
+// runsIn are all runs on all heads that a namespace ever had, with the heads.
+func runsIn(namespace string) []fakehead.Run {
+	var all []fakehead.Run
+	for _, one := range shared.heads.of(namespace) {
+		all = append(all, one.runs()...)
+	}
+	return all
+}
+
+// restart is what a kubelet does when Ray's container has ended: another one begins in the
+// same pod, at the same address.
+func (k *kubelet) restart(ctx context.Context, one *head) error {
+	one.fake.Restart()
+	var pod corev1.Pod
+	if err := k.Get(ctx, one.name, &pod); err != nil {
+		return fmt.Errorf("read the pod of a head: %w", err)
+	}
+	seen := pod.DeepCopy()
+	for i := range pod.Status.ContainerStatuses {
+		status := &pod.Status.ContainerStatuses[i]
+		status.RestartCount++
+		status.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: 1, Reason: "Error", StartedAt: status.State.Running.StartedAt, FinishedAt: metav1.Now(),
+		}}
+		status.State.Running.StartedAt = metav1.Now()
+	}
+	return k.report(ctx, &pod, seen)
+}
