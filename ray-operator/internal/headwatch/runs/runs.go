@@ -88,7 +88,8 @@ type Answer struct {
 	Asked time.Time
 	// Known: the head, in the session that the run is bound to, knows the ID.
 	Known bool
-	// Job is what the head knew when it last knew the ID. A final status stays.
+	// Job is what the head knew when it last knew the ID. A final status stays. Entrypoint and
+	// Metadata are left out: a head may say anything of up to 1 MiB there.
 	Job headclient.Job
 	// Foreign: what is there under the ID is not what was asked for. It is left alone.
 	Foreign bool

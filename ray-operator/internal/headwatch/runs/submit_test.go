@@ -85,8 +85,8 @@ func TestSubmittedOnce(t *testing.T) {
 				if !answer.Known || answer.Submitted.IsZero() || answer.Foreign || answer.Failure != "" || answer.Job.Status != headclient.JobRunning {
 					t.Errorf("%+v", answer)
 				}
-				if n := head.begun["s1/run-of-a"]; n != 1 {
-					t.Errorf("%d runs", n)
+				if n := head.begun["s1/run-of-a"]; n != 1 || answer.Job.Metadata != nil {
+					t.Errorf("%d runs, and it is kept that they are of %v", n, answer.Job.Metadata)
 				}
 			})
 		})

@@ -222,7 +222,6 @@ func (t *turn) look(ctx context.Context) error {
 	if unknown {
 		return nil
 	}
-	t.answer.Job = job
 	if rank := rank(job.Status); rank > t.run.rank {
 		t.run.rank, t.run.changed = rank, now
 	}
@@ -232,6 +231,8 @@ func (t *turn) look(ctx context.Context) error {
 			t.answer.Submitted = now
 		}
 	}
+	job.Entrypoint, job.Metadata = "", nil
+	t.answer.Job = job
 	return nil
 }
 
