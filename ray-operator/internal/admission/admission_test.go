@@ -44,16 +44,8 @@ func holds(t *testing.T, text []byte, err error, places ...place) {
 			if len(asked) == 0 {
 				t.Fatalf("the policy lacks the rule %s", rule.ID)
 			}
-			one := asked[0]
+			place.is(t, rule, asked[0])
 			asked = asked[1:]
-			if !strings.Contains(one.Expression, rule.Holds) || !strings.Contains(one.Message+one.MessageExpression, rule.Text()) {
-				t.Errorf("where the rule %s should stand, the policy has %+v", rule.ID, one)
-			}
-			// An answer names the field: by itself, or behind the path of the head or group.
-			perNode := strings.HasPrefix(rule.Field, "NODE") || strings.HasPrefix(rule.Field, "GROUP")
-			if perNode == (one.Message != "") || !perNode && !strings.HasPrefix(one.Message, place.begin) {
-				t.Errorf("the rule %s is about %s, and its message is %+v", rule.ID, rule.Field, one)
-			}
 		}
 	}
 	if len(asked) > 0 {
@@ -61,6 +53,19 @@ func holds(t *testing.T, text []byte, err error, places ...place) {
 	}
 	if *spec.FailurePolicy != admissionv1.Fail {
 		t.Errorf("the policy's failurePolicy is %s, want Fail", *spec.FailurePolicy)
+	}
+}
+
+// is tells whether a validation is that of a rule of the place.
+func (p place) is(t *testing.T, rule validate.Rule, one admissionv1.Validation) {
+	t.Helper()
+	if !strings.Contains(one.Expression, rule.Holds) || !strings.Contains(one.Message+one.MessageExpression, rule.Text()) {
+		t.Errorf("where the rule %s should stand, the policy has %+v", rule.ID, one)
+	}
+	// An answer names the field: by itself, or behind the path of the head or group.
+	perNode := strings.HasPrefix(rule.Field, "NODE") || strings.HasPrefix(rule.Field, "GROUP")
+	if perNode == (one.Message != "") || !perNode && !strings.HasPrefix(one.Message, p.begin) {
+		t.Errorf("the rule %s is about %s, and its message is %+v", rule.ID, rule.Field, one)
 	}
 }
 

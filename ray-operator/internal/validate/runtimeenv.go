@@ -11,9 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// packageURI is an address from which Ray fetches a working directory or a module: its job
-// API takes no path, because nobody is there to upload what lies at it.
-var packageURI = regexp.MustCompile(`^(gcs|https?|s3|gs|azure|abfss|file)://[^?#]+[.](zip|whl|tar[.]gz|tgz|tar[.]xz)([?#].*)?$|^local:///`)
+// Addresses from which Ray fetches a working directory or a module: its job API takes no
+// path, because nobody is there to upload what lies at it.
+const (
+	uriBegin = `^local:///|^(gcs|https?|s3|gs|azure|abfss|file)://[^?#]+[.](zip|tar[.]gz|tgz|tar[.]xz`
+	uriEnd   = `)([?#].*)?$`
+)
+
+var (
+	directoryURI = regexp.MustCompile(uriBegin + uriEnd)
+	moduleURI    = regexp.MustCompile(uriBegin + `|whl` + uriEnd)
+)
 
 // maxRuntimeEnv is how much runtimeEnv, env and metadata may be together. Ray hands all of
 // it to the driver in one environment variable, of which Linux passes 128 KiB.
@@ -155,14 +163,14 @@ var runtimeEnvRules = []Rule{
 		ID: "runtime-env-uri", Field: "spec.runtimeEnv.working_dir, spec.runtimeEnv.py_modules", By: Policy,
 		Refused: "Ray's job API takes no path and uploads nothing: working_dir is the URI of an archive, and py_modules a list of such",
 		Remedy:  "give one such as https://host/code.zip or s3://bucket/code.zip; for what is in the image, cd to it in the entrypoint or set PYTHONPATH",
-		Holds: "[variables.runtimeEnv.?working_dir.orValue(dyn(null))].all(d, d == null || (type(d) == string && d.matches('" + packageURI.String() + "'))) && " +
-			"[variables.runtimeEnv.?py_modules.orValue(dyn(null))].all(l, l == null || (type(l) == list && l.all(d, type(d) == string && d.matches('" + packageURI.String() + "'))))",
+		Holds: "[variables.runtimeEnv.?working_dir.orValue(dyn(null))].all(d, d == null || (type(d) == string && d.matches('" + directoryURI.String() + "'))) && " +
+			"[variables.runtimeEnv.?py_modules.orValue(dyn(null))].all(l, l == null || (type(l) == list && l.all(d, type(d) == string && d.matches('" + moduleURI.String() + "'))))",
 		job: inRuntimeEnv(map[string]func(any) bool{
 			"working_dir": func(value any) bool {
 				text, ok := value.(string)
-				return value != nil && !(ok && packageURI.MatchString(text))
+				return value != nil && !(ok && directoryURI.MatchString(text))
 			},
-			"py_modules": func(value any) bool { return value != nil && !areTexts(value, packageURI.MatchString) },
+			"py_modules": func(value any) bool { return value != nil && !areTexts(value, moduleURI.MatchString) },
 		}),
 	},
 	{

@@ -99,6 +99,7 @@ var runtimeEnvRows = []jobRow{
 	{Name: "here as a working directory", Rule: "runtime-env-uri", Edit: runtimeEnv(`{"working_dir":"."}`)},
 	{Name: "a scheme that Ray does not know", Rule: "runtime-env-uri", Edit: runtimeEnv(`{"working_dir":"ftp://a/b.zip"}`)},
 	{Name: "a page as a working directory", Rule: "runtime-env-uri", Edit: runtimeEnv(`{"working_dir":"https://a.b/c"}`)},
+	{Name: "a wheel as a working directory", Rule: "runtime-env-uri", Edit: runtimeEnv(`{"working_dir":"s3://b/a.whl"}`)},
 	{Name: "a path as a module", Rule: "runtime-env-uri", Edit: runtimeEnv(`{"py_modules":["s3://b/a.zip","/app/lib"]}`)},
 	{Name: "a module alone", Rule: "runtime-env-uri", Edit: runtimeEnv(`{"py_modules":"s3://b/a.zip"}`)},
 	{Name: "requirements", Edit: runtimeEnv(`{"pip":["torch==2.9","-r /app/more.txt"]}`)},
