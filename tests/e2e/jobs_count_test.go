@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -20,7 +19,7 @@ import (
 var _ = Describe("submissions", func() {
 	It("each run once, however often the operator is killed", func(ctx SpecContext) {
 		o := opened(ctx)
-		shared := &env{types.NamespacedName{Namespace: o.namespace, Name: "shared"}}
+		shared := &env{o.named("shared")}
 		shared.apply(ctx, aHead+"\nmaxConcurrentJobs: 3\n")
 		shared.ready(ctx)
 		begin := time.Now()

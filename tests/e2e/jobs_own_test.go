@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -59,7 +59,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 			ownPair+entrypoint(note+"[ $HELIOSTAT_JOB_ATTEMPT = 2 ]"))
 		sighting, err := second(ctx, limit, "another cluster")
 		Expect(err).NotTo(HaveOccurred())
-		pods, err := kubernetes.PodsOf(ctx, types.NamespacedName{Namespace: o.namespace, Name: first}, "")
+		pods, err := kubernetes.PodsOf(ctx, o.named(first), "")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(pods).To(BeEmpty(), "the first cluster is gone before the second is made")
 		job.is(ctx, v1alpha1.PhaseSucceeded)
@@ -115,8 +115,7 @@ var _ = Describe("a job whose head is lost", func() {
 		job := o.submit(ctx, "survivor", fmt.Sprintf("retry: {limit: 0, infrastructureLimit: %d, backoffSeconds: 0}\n", *rounds+1)+ownHead+entrypoint(beat))
 		for round := range *rounds {
 			attempt := job.runs(ctx, int32(round+1))
-			head := corev1.Pod{}
-			head.Namespace, head.Name = o.namespace, attempt.HeadName
+			head := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: attempt.HeadName}}
 			begin := time.Now()
 			kill(ctx, &head)
 			job.lost(ctx, attempt.Number)
@@ -127,7 +126,7 @@ var _ = Describe("a job whose head is lost", func() {
 		// The same pod, another life of it.
 		before := job.runs(ctx, int32(*rounds+1))
 		var head corev1.Pod
-		Expect(kubernetes.Get(ctx, types.NamespacedName{Namespace: o.namespace, Name: before.HeadName}, &head)).To(Succeed())
+		Expect(kubernetes.Get(ctx, o.named(before.HeadName), &head)).To(Succeed())
 		begin := time.Now()
 		end(ctx, &head, "gcs_server")
 		job.lost(ctx, before.Number)

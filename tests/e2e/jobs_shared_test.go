@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -28,7 +27,7 @@ var _ = Describe("jobs on a shared cluster", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		o = opened(ctx)
-		shared = &env{types.NamespacedName{Namespace: o.namespace, Name: "shared"}}
+		shared = &env{o.named("shared")}
 		shared.apply(ctx, aHead+"\nworkerGroups: ["+aWorker+"]\n")
 		for name, spec := range together {
 			jobs[name] = o.submit(ctx, name, onShared+spec)

@@ -66,11 +66,11 @@ metadata: {name: clerk}
 spec:
   terminationGracePeriodSeconds: 0
   containers:
-  - {name: ray, image: "localhost/busybox:1", command: [sh, -c, "chmod 777 /ledger; touch /ledger/runs; chmod 666 /ledger/runs; exec sleep 3600"], volumeMounts: [{name: ledger, mountPath: /ledger}]}
+  - {name: ray, image: "localhost/busybox:1", command: [sh, -c, "touch /ledger/runs; chmod 666 /ledger/runs; exec sleep 3600"], volumeMounts: [{name: ledger, mountPath: /ledger}]}
   volumes: [{name: ledger, persistentVolumeClaim: {claimName: ledger}}]
 `))).To(Succeed())
 	eventually(ctx, "the ledger", func(ctx context.Context) error {
-		if err := kubernetes.Get(ctx, types.NamespacedName{Namespace: o.namespace, Name: "clerk"}, &o.clerk); err != nil {
+		if err := kubernetes.Get(ctx, o.named("clerk"), &o.clerk); err != nil {
 			return err
 		}
 		if !isReady(&o.clerk) {
@@ -127,8 +127,14 @@ func (o *office) submit(ctx context.Context, name, spec string) task {
 		text += "  " + line
 	}
 	Expect(kubernetes.Apply(ctx, o.namespace, []byte(text))).To(Succeed())
-	return task{types.NamespacedName{Namespace: o.namespace, Name: name}}
+	return o.job(name)
 }
+
+func (o *office) named(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.namespace, Name: name}
+}
+
+func (o *office) job(name string) task { return task{o.named(name)} }
 
 // entrypoint is a line of a spec.
 func entrypoint(shell string) string { return fmt.Sprintf("entrypoint: %q\n", shell) }
