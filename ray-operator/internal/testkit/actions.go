@@ -203,4 +203,6 @@ func (w *World) Forget(obj client.Object) {
 }
 
 // Pass reconciles a cluster once.
-func (w *World) Pass(name string) { w.pass(types.NamespacedName{Namespace: Namespace, Name: name}) }
+func (w *World) Pass(name string) {
+	w.pass(request{clusterKind, types.NamespacedName{Namespace: Namespace, Name: name}})
+}

@@ -24,6 +24,7 @@ type History struct {
 	pods     map[types.UID]*corev1.Pod
 	objects  map[types.UID]client.Object
 	broken   []string
+	jobs     jobs
 	// past is set while an operator acts that sees the past.
 	past bool
 }
@@ -33,12 +34,15 @@ type History struct {
 type known struct {
 	*v1alpha1.ComputeCluster
 	largest map[string]int32
+	// jobs is the largest maxConcurrentJobs since the last rest, 0 without a bound.
+	jobs int32
 }
 
 // NewHistory is an empty history.
 func NewHistory() *History {
 	return &History{
 		clusters: map[types.UID]*known{}, pods: map[types.UID]*corev1.Pod{}, objects: map[types.UID]client.Object{},
+		jobs: newJobHistory(),
 	}
 }
 
@@ -51,15 +55,21 @@ func (h *History) Observe(event Event) {
 		delete(h.objects, uid)
 		delete(h.pods, uid)
 		delete(h.clusters, uid)
+		if known := h.jobs.known[uid]; known != nil {
+			known.gone = true
+		}
 		return
 	}
 	h.objects[uid] = event.Object
 	switch obj := event.Object.(type) {
 	case *v1alpha1.ComputeCluster:
-		if before := h.clusters[uid]; event.Own && before != nil && before.Generation != obj.Generation {
+		if before := h.clusters[uid]; event.Own && before != nil && before.Generation != obj.Generation && !mayChange(before.ComputeCluster, obj) {
 			h.fault("the operator changed the spec of %s", obj.Name)
 		}
+		h.checkOwn(event, obj)
 		h.cluster(obj)
+	case *v1alpha1.ClusterJob:
+		h.job(event, obj)
 	case *corev1.Pod:
 		h.pods[uid] = obj
 		if event.Type == watch.Added {
@@ -71,15 +81,21 @@ func (h *History) Observe(event Event) {
 }
 
 func (h *History) cluster(obj *v1alpha1.ComputeCluster) {
-	largest := map[string]int32{}
+	largest, jobs := map[string]int32{}, int32(0)
+	if most := obj.Spec.MaxConcurrentJobs; most != nil {
+		jobs = *most
+	}
 	if before := h.clusters[obj.UID]; before != nil {
 		largest = before.largest
+		if jobs > 0 {
+			jobs = max(jobs, before.jobs)
+		}
 	}
 	for i := range obj.Spec.WorkerGroups {
 		group := &obj.Spec.WorkerGroups[i]
 		largest[group.Name] = max(largest[group.Name], most(obj, group))
 	}
-	h.clusters[obj.UID] = &known{obj, largest}
+	h.clusters[obj.UID] = &known{obj, largest, jobs}
 }
 
 // most is how many live workers a group may have: what is wanted, and the surge of a
@@ -97,7 +113,7 @@ func (h *History) Rested() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, known := range h.clusters {
-		known.largest = map[string]int32{}
+		known.largest, known.jobs = map[string]int32{}, 0
 		h.cluster(known.ComputeCluster)
 	}
 }
@@ -168,15 +184,13 @@ func (h *History) checkHeads() {
 	}
 }
 
-// Foreign is told of a write to obj and complains where obj does not belong to a cluster.
-func (h *History) Foreign(verb string, obj client.Object) {
-	if _, ours := obj.(*v1alpha1.ComputeCluster); ours {
-		return
-	}
-	if owner := metav1.GetControllerOf(obj); owner == nil || owner.Kind != "ComputeCluster" {
+// Foreign is told of a write of the controller of a kind to obj, and complains where obj is
+// not of that kind, nor belongs to one that is.
+func (h *History) Foreign(controller, verb string, obj client.Object) {
+	if owner := metav1.GetControllerOf(obj); kindOf(obj) != controller && (owner == nil || owner.Kind != controller) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.fault("%s of %T %s, which is not ours", verb, obj, obj.GetName())
+		h.fault("%s of %T %s, which is not the %s's", verb, obj, obj.GetName(), controller)
 	}
 }
 
@@ -191,13 +205,13 @@ func (h *History) Broken() []string {
 	return append([]string(nil), h.broken...)
 }
 
-// Left lists what belongs to clusters that are gone.
+// Left lists what belongs to clusters and jobs that are gone.
 func (h *History) Left() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var left []string
 	for _, obj := range h.objects {
-		if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == "ComputeCluster" && h.clusters[owner.UID] == nil {
+		if owner := metav1.GetControllerOf(obj); owner != nil && (owner.Kind == clusterKind || owner.Kind == jobKind) && h.objects[owner.UID] == nil {
 			left = append(left, fmt.Sprintf("%T %s", obj, obj.GetName()))
 		}
 	}

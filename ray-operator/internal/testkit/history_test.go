@@ -122,12 +122,12 @@ func TestHistoryForgetsFormerSizesAtRest(t *testing.T) {
 
 func TestHistoryOfOthers(t *testing.T) {
 	of, history := demo(first), testkit.NewHistory()
-	history.Foreign("delete", of)
-	history.Foreign("delete", worker(of, 0))
+	history.Foreign("ComputeCluster", "delete", of)
+	history.Foreign("ComputeCluster", "delete", worker(of, 0))
 	if broken := history.Broken(); len(broken) > 0 {
 		t.Errorf("what is ours: %q", broken)
 	}
-	history.Foreign("delete", worker(of, 0, func(pod *corev1.Pod) { pod.OwnerReferences = nil }))
+	history.Foreign("ComputeCluster", "delete", worker(of, 0, func(pod *corev1.Pod) { pod.OwnerReferences = nil }))
 	if broken := history.Broken(); len(broken) != 1 {
 		t.Errorf("what is not ours: %q", broken)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
@@ -122,11 +123,27 @@ func kindCalled(obj any) string {
 	return strings.TrimSuffix(kindOf(obj), "ApplyConfiguration")
 }
 
-// reconciler builds the operator as its composition root does: reads from the cache,
-// but for Secrets, writes and live reads to the API server.
-func (o *operator) reconciler() *cluster.Reconciler {
-	live := &liveReader{operator: o}
-	through := interceptor.NewClient(o.world.server, interceptor.Funcs{
+// start builds the operator as its composition root does.
+func (o *operator) start() {
+	live, now := &liveReader{operator: o}, o.world.Clock
+	clusters, jobs := o.client(clusterKind), o.client(jobKind)
+	o.world.clusters = &cluster.Reconciler{
+		Client: clusters, Live: live, Writer: &kube.Writer{Client: clusters, Live: live},
+		Heads: o.world.Ray, Events: telemetry.Recorder{Events: o.world}, Clock: now, WatchNodes: true,
+		Site: desired.Site{
+			OperatorNamespace: "heliostat", OperatorLabels: map[string]string{"app": "operator"}, ProxyLabels: map[string]string{"app": "proxy"},
+		},
+	}
+	o.world.jobs = &job.Reconciler{
+		Client: jobs, Live: live, Writer: &kube.Writer{Client: jobs, Live: live},
+		Runs: o.world.Jobs, Events: telemetry.Recorder{Events: o.world}, Clock: now,
+	}
+}
+
+// client is that of a kind's controller: it reads from the cache, but for Secrets, and
+// writes to the API server.
+func (o *operator) client(controller string) client.Client {
+	return interceptor.NewClient(o.world.server, interceptor.Funcs{
 		Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			return o.call("get", obj, func() error { return o.cacheOf(obj).Get(ctx, key, obj, opts...) })
 		},
@@ -137,10 +154,10 @@ func (o *operator) reconciler() *cluster.Reconciler {
 			return o.call("create", obj, func() error { return below.Create(own(ctx), obj, opts...) })
 		},
 		Delete: func(ctx context.Context, below client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			return o.change("delete", obj, func() error { return below.Delete(own(ctx), obj, opts...) })
+			return o.change(controller, "delete", obj, func() error { return below.Delete(own(ctx), obj, opts...) })
 		},
 		Patch: func(ctx context.Context, below client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			return o.change("patch", obj, func() error { return below.Patch(own(ctx), obj, patch, opts...) })
+			return o.change(controller, "patch", obj, func() error { return below.Patch(own(ctx), obj, patch, opts...) })
 		},
 		Apply: func(ctx context.Context, below client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			return o.call("apply", config, func() error { return below.Apply(own(ctx), config, opts...) })
@@ -148,16 +165,9 @@ func (o *operator) reconciler() *cluster.Reconciler {
 		SubResourcePatch: func(
 			ctx context.Context, below client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 		) error {
-			return o.change(sub, obj, func() error { return below.SubResource(sub).Patch(own(ctx), obj, patch, opts...) })
+			return o.change(controller, sub, obj, func() error { return below.SubResource(sub).Patch(own(ctx), obj, patch, opts...) })
 		},
 	})
-	return &cluster.Reconciler{
-		Client: through, Live: live, Writer: &kube.Writer{Client: through, Live: live},
-		Heads: o.world.Ray, Events: telemetry.Recorder{Events: o.world}, Clock: o.world.Clock, WatchNodes: true,
-		Site: desired.Site{
-			OperatorNamespace: "heliostat", OperatorLabels: map[string]string{"app": "operator"}, ProxyLabels: map[string]string{"app": "proxy"},
-		},
-	}
 }
 
 // own marks a call as the operator's.
@@ -173,12 +183,12 @@ func (o *operator) cacheOf(obj any) client.Reader {
 	}
 }
 
-// change is a call that changes or deletes an object: it must be one of ours, whatever
-// the call's outcome, and no spec of a cluster may come out changed.
-func (o *operator) change(verb string, obj client.Object, act func() error) error {
+// change is a call that changes or deletes an object: it must be one of the controller's,
+// whatever the call's outcome.
+func (o *operator) change(controller, verb string, obj client.Object, act func() error) error {
 	there := o.world.server.latest.find(keyOf(obj))
 	if there != nil && there.GetUID() == obj.GetUID() {
-		o.world.History.Foreign(verb, there)
+		o.world.History.Foreign(controller, verb, there)
 	}
 	return o.call(verb, obj, act)
 }

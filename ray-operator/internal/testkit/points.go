@@ -45,6 +45,12 @@ func (s Scenario) whole(plain *World) []point {
 	if !s.KeepRecord {
 		all = append(all, point{name: "record-removed", disturb: func(w *World) { w.trouble.wipe = removeRecord }})
 	}
+	if len(plain.Jobs.begun) > 0 {
+		all = append(all,
+			point{name: "submission-lost", disturb: func(w *World) { w.Jobs.lossy = loseRequest }},
+			point{name: "submission-reply-lost", disturb: func(w *World) { w.Jobs.lossy = loseReply }},
+		)
+	}
 	kinds, classes := []string{""}, []class{}
 	for _, event := range plain.revisions {
 		kind := kindOf(event.Object)

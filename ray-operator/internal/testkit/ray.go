@@ -101,7 +101,7 @@ func (r *Ray) step() (changed bool, next time.Duration) {
 		r.answers[name] = after
 		changed = true
 		if !known || news(before.Answer, after.Answer) {
-			r.world.due[name] = now
+			r.world.due[request{clusterKind, name}] = now
 		}
 	}
 	return changed, next

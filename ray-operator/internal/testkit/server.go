@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,9 @@ type server struct {
 	// latest is every object as it is now.
 	latest *view
 	owners owners
-	// revision counts writes, made the objects, former the clusters of a name.
+	// revision counts writes, made the objects, former the clusters and jobs of a name.
 	revision, made int
-	former         map[string]int
+	former         map[key]int
 	// own tells whether the write that is under way is the operator's.
 	own bool
 	// tell is told of every revision, in order.
@@ -64,7 +65,7 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 
 func newServer(now clock.PassiveClock, tell func(Event)) *server {
 	return &server{
-		clock: now, former: map[string]int{}, tell: tell, latest: newView(nil), owners: newOwners(),
+		clock: now, former: map[key]int{}, tell: tell, latest: newView(nil), owners: newOwners(),
 		admit: func(client.Object) error { return nil },
 	}
 }
@@ -127,6 +128,8 @@ func fill(made client.Object) {
 	switch made := made.(type) {
 	case *v1alpha1.ComputeCluster:
 		fillCluster(made)
+	case *v1alpha1.ClusterJob:
+		fillJob(made)
 	case *corev1.Secret:
 		for name, text := range made.StringData {
 			if made.Data == nil {
@@ -145,9 +148,7 @@ func fill(made client.Object) {
 }
 
 func fillCluster(made *v1alpha1.ComputeCluster) {
-	made.Status = v1alpha1.ComputeClusterStatus{Conditions: []metav1.Condition{{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: "Pending", LastTransitionTime: metav1.Unix(0, 0),
-	}}}
+	made.Status = v1alpha1.ComputeClusterStatus{Conditions: unknown()}
 	if made.Spec.ManagedBy == "" {
 		made.Spec.ManagedBy = v1alpha1.ManagedByOperator
 	}
@@ -161,12 +162,35 @@ func fillCluster(made *v1alpha1.ComputeCluster) {
 	}
 }
 
-// uid numbers objects, except that clusters count by name: pods' names follow from the
-// cluster's UID and shall not depend on what else was made.
+// fillJob does for jobs what fillCluster does for clusters.
+func fillJob(made *v1alpha1.ClusterJob) {
+	made.Status = v1alpha1.ClusterJobStatus{Conditions: unknown()}
+	made.Spec.ManagedBy = cmp.Or(made.Spec.ManagedBy, v1alpha1.ManagedByOperator)
+	if retry := made.Spec.Retry; retry != nil {
+		retry.Scope = cmp.Or(retry.Scope, v1alpha1.RetryDriver)
+		for value, otherwise := range map[**int32]int32{&retry.BackoffSeconds: 10, &retry.MaxBackoffSeconds: 360} {
+			if *value == nil {
+				*value = &otherwise
+			}
+		}
+	}
+}
+
+// unknown is the condition that a new object has.
+func unknown() []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: "Pending", LastTransitionTime: metav1.Unix(0, 0)}}
+}
+
+// uid numbers objects, except that clusters and jobs count by name: the names of what is
+// made for them follow from their UIDs and shall not depend on what else was made.
 func (s *server) uid(obj client.Object) types.UID {
-	if _, ok := obj.(*v1alpha1.ComputeCluster); ok {
-		s.former[obj.GetName()]++
-		return types.UID(fmt.Sprintf("%s-%d", obj.GetName(), s.former[obj.GetName()]))
+	switch kindOf(obj) {
+	case clusterKind:
+		s.former[keyOf(obj)]++
+		return types.UID(fmt.Sprintf("%s-%d", obj.GetName(), s.former[keyOf(obj)]))
+	case jobKind:
+		s.former[keyOf(obj)]++
+		return types.UID(fmt.Sprintf("job-%s-%d", obj.GetName(), s.former[keyOf(obj)]))
 	}
 	s.made++
 	return types.UID(fmt.Sprintf("uid-%d", s.made))
@@ -398,7 +422,7 @@ func (s *server) publish(kind watch.EventType, obj client.Object) {
 	s.revision++
 	obj.SetResourceVersion(strconv.Itoa(s.revision))
 	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	event := Event{kind, copied(obj), s.own}
+	event := Event{Type: kind, Object: copied(obj), Own: s.own}
 	s.latest.push(event)
 	s.latest.deliver(late{})
 	if kind == watch.Deleted {

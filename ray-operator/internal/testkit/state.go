@@ -151,6 +151,8 @@ func normalise(obj client.Object) {
 	switch obj := obj.(type) {
 	case *v1alpha1.ComputeCluster:
 		normaliseCluster(obj)
+	case *v1alpha1.ClusterJob:
+		normaliseJob(obj)
 	case *corev1.Pod:
 		for _, unsteady := range []string{v1alpha1.AnnotationDrain, v1alpha1.AnnotationToken} {
 			if obj.Annotations[unsteady] != "" {
@@ -180,7 +182,35 @@ func normalise(obj client.Object) {
 // times are those in messages.
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
+// normaliseJob keeps of what the operator says of a job what does not depend on when it saw
+// what: phase, conditions, and how each attempt ended.
+func normaliseJob(obj *v1alpha1.ClusterJob) {
+	delete(obj.Annotations, v1alpha1.AnnotationRecord)
+	status := v1alpha1.ClusterJobStatus{Phase: obj.Status.Phase, Attempt: obj.Status.Attempt, ClusterName: obj.Status.ClusterName}
+	for i := range obj.Status.Conditions {
+		told := &obj.Status.Conditions[i]
+		status.Conditions = append(status.Conditions, metav1.Condition{Type: told.Type, Status: told.Status, Reason: told.Reason})
+	}
+	slices.SortFunc(status.Conditions, byType)
+	for i := range obj.Status.Attempts {
+		told := &obj.Status.Attempts[i]
+		status.Attempts = append(status.Attempts, v1alpha1.JobAttempt{
+			Number: told.Number, ClusterName: told.ClusterName, Reason: told.Reason, ExitCode: told.ExitCode, LogState: told.LogState,
+			LastLines: told.LastLines,
+		})
+	}
+	obj.Status = status
+	if obj.DeletionTimestamp != nil {
+		obj.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
+	}
+}
+
+func byType(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) }
+
 func normaliseCluster(obj *v1alpha1.ComputeCluster) {
+	if kept, ok := obj.Annotations[v1alpha1.AnnotationKept]; ok {
+		obj.Annotations[v1alpha1.AnnotationKept] = times.ReplaceAllString(kept, "then")
+	}
 	if record, err := cluster.ParseRecord(obj.Annotations[v1alpha1.AnnotationRecord]); err == nil {
 		if record.HeadUID != "" {
 			record.HeadUID = "known"
@@ -201,5 +231,5 @@ func normaliseCluster(obj *v1alpha1.ComputeCluster) {
 	for i := range obj.Status.Groups {
 		obj.Status.Groups[i].Message = times.ReplaceAllString(obj.Status.Groups[i].Message, "then")
 	}
-	slices.SortFunc(obj.Status.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	slices.SortFunc(obj.Status.Conditions, byType)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// travel tells the story and then starts, at revisions of a cluster or a pod, an operator
-// that sees the world as it was then: all of it, or only its clusters, or only its pods.
+// travel tells the story and then starts, at revisions of a cluster, a job or a pod, an operator
+// that sees the world as it was then: all of it, or only its clusters, its jobs, or its pods.
 // What it does must do no harm, and once it sees the present, all must be as at the end
 // of the story. It gives how many such visits there were and how many there could be.
 func (s Scenario) travel(t *testing.T, want state) (visited, worth int64) {
@@ -18,7 +18,7 @@ func (s Scenario) travel(t *testing.T, want state) (visited, worth int64) {
 	s.Run(w)
 	story := w.revisions[:len(w.revisions):len(w.revisions)]
 	var all []visit
-	for _, kind := range []string{"", "ComputeCluster", "Pod"} {
+	for _, kind := range []string{"", clusterKind, jobKind, "Pod"} {
 		for i, event := range story {
 			if worthAVisit(event, kind) {
 				all = append(all, visit{kind, i})
@@ -52,7 +52,7 @@ type visit struct {
 
 func worthAVisit(event Event, kind string) bool {
 	switch event.Object.(type) {
-	case *v1alpha1.ComputeCluster, *corev1.Pod:
+	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *corev1.Pod:
 		return kind == "" || kindOf(event.Object) == kind
 	default:
 		return false
@@ -73,14 +73,16 @@ func (w *World) visit(at visit) {
 	for _, event := range w.revisions {
 		w.view.push(event)
 	}
-	w.reconciler = w.operator.reconciler()
+	w.operator.start()
 	w.Ray.restart()
+	w.Jobs.restart()
 	w.History.past = true
 	w.wake(w.view.deliver(behind))
 	for range 2 {
-		for name := range w.due {
-			w.pass(name)
+		for _, request := range w.waiting() {
+			w.pass(request)
 		}
+		w.Jobs.step()
 	}
 	w.History.past = false
 	w.wake(w.view.deliver(late{}))

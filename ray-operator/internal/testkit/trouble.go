@@ -5,9 +5,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 )
 
 // class is a kind of object and what happened to it.
@@ -27,47 +29,69 @@ type trouble struct {
 	unseen *class
 	// blindSince is since when an event of the class has been held back, zero if none is.
 	blindSince time.Time
-	// wipe takes something of a cluster away before each pass that follows a change of
-	// substance; nil does nothing.
-	wipe func(*v1alpha1.ComputeCluster)
+	// wipe takes something of clusters and jobs away before each pass that follows a change
+	// of substance; nil does nothing.
+	wipe func(client.Object)
 	// substance counts the changes of substance, wiped is for which of them wipe was called.
 	substance, wiped int
-	// clusters are the clusters as they are.
-	clusters map[string]*v1alpha1.ComputeCluster
+	// bare are clusters and jobs as they are, without what the operator writes.
+	bare map[key]client.Object
 }
 
-func wipeStatus(found *v1alpha1.ComputeCluster) { found.Status = v1alpha1.ComputeClusterStatus{} }
-
-func removeRecord(found *v1alpha1.ComputeCluster) {
-	delete(found.Annotations, v1alpha1.AnnotationRecord)
+func wipeStatus(found client.Object) {
+	switch found := found.(type) {
+	case *v1alpha1.ComputeCluster:
+		found.Status = v1alpha1.ComputeClusterStatus{}
+	case *v1alpha1.ClusterJob:
+		found.Status = v1alpha1.ClusterJobStatus{}
+	}
 }
 
-// saw takes note of a revision: all are of substance but those of a cluster's status and
-// record, which the operator writes itself.
+func removeRecord(found client.Object) {
+	annotations := found.GetAnnotations()
+	delete(annotations, v1alpha1.AnnotationRecord)
+	found.SetAnnotations(annotations)
+}
+
+// controlled tells whether an object is a cluster or a job that the operator looks after.
+func controlled(obj client.Object) bool {
+	switch obj := obj.(type) {
+	case *v1alpha1.ComputeCluster:
+		return cluster.IsManaged(obj)
+	case *v1alpha1.ClusterJob:
+		return job.IsManaged(obj)
+	default:
+		return false
+	}
+}
+
+// saw takes note of a revision: all are of substance but those of a cluster's or a job's
+// status and record, which the operator writes itself.
 func (t *trouble) saw(event Event) {
-	now, ok := event.Object.(*v1alpha1.ComputeCluster)
-	if !ok {
+	if kind := kindOf(event.Object); kind != clusterKind && kind != jobKind {
 		t.substance++
 		return
 	}
-	if t.clusters == nil {
-		t.clusters = map[string]*v1alpha1.ComputeCluster{}
+	if t.bare == nil {
+		t.bare = map[key]client.Object{}
 	}
-	if before := t.clusters[now.Name]; before == nil || !equality.Semantic.DeepEqual(bare(before), bare(now)) {
+	at, now := keyOf(event.Object), bare(event.Object)
+	if before := t.bare[at]; before == nil || !equality.Semantic.DeepEqual(before, now) {
 		t.substance++
 	}
-	t.clusters[now.Name] = now
+	t.bare[at] = now
 }
 
-// bare is a cluster without what its operator writes.
-func bare(of *v1alpha1.ComputeCluster) *v1alpha1.ComputeCluster {
-	kept := of.DeepCopy()
+// bare is an object without what its operator writes.
+func bare(of client.Object) client.Object {
+	kept := copied(of)
 	wipeStatus(kept)
 	removeRecord(kept)
-	if len(kept.Annotations) == 0 {
-		kept.Annotations = nil
+	if len(kept.GetAnnotations()) == 0 {
+		kept.SetAnnotations(nil)
 	}
-	kept.ResourceVersion, kept.ManagedFields = "", nil
+	kept.SetResourceVersion("")
+	kept.SetManagedFields(nil)
 	return kept
 }
 
@@ -77,9 +101,9 @@ func (t *trouble) before(w *World) {
 		return
 	}
 	for _, obj := range w.all() {
-		if found, ok := obj.(*v1alpha1.ComputeCluster); ok && cluster.IsManaged(found) {
-			t.wipe(found)
-			w.Must(w.server.replace(w.Ctx, found))
+		if controlled(obj) {
+			t.wipe(obj)
+			w.Must(w.server.replace(w.Ctx, obj))
 		}
 	}
 	w.wake(w.view.deliver(late{}))

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,6 +32,8 @@ type Event struct {
 	Object client.Object
 	// Own tells that the operator itself wrote it.
 	Own bool
+	// Was is the object as a cache held it before, nil if it did not.
+	Was client.Object
 }
 
 type key struct {
@@ -44,6 +45,9 @@ func keyOf(obj client.Object) key { return key{kindOf(obj), client.ObjectKeyFrom
 
 // kindOf is the kind of an object or a list: in Kubernetes' API that is the name of its type.
 func kindOf(obj any) string { return reflect.TypeOf(obj).Elem().Name() }
+
+// The kinds that have a controller.
+const clusterKind, jobKind = "ComputeCluster", "ClusterJob"
 
 // view is a cache: the objects as the last event that reached it says. It serves reads
 // as an informer cache with the operator's indexes does.
@@ -64,7 +68,7 @@ func newView(holds func(client.Object) bool) *view {
 // carries a cluster's label.
 func labelled(obj client.Object) bool {
 	switch obj.(type) {
-	case *v1alpha1.ComputeCluster, *corev1.Node:
+	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *corev1.Node:
 		return true
 	case *corev1.Secret, *corev1.Event:
 		return false
@@ -111,8 +115,7 @@ func (v *view) deliver(behind late) []Event {
 			}
 			waiting--
 		}
-		delivered = append(delivered, event)
-		v.take(event)
+		delivered = append(delivered, v.take(event))
 	}
 	v.queue = left
 	return delivered
@@ -132,8 +135,7 @@ func (v *view) deliverBut(unseen class) []Event {
 	for i, event := range v.queue {
 		switch {
 		case !unseen.has(event) || event.Own:
-			v.take(event)
-			delivered = append(delivered, event)
+			delivered = append(delivered, v.take(event))
 		case last[keyOf(event.Object)] == i:
 			left = append(left, event)
 		}
@@ -142,13 +144,16 @@ func (v *view) deliverBut(unseen class) []Event {
 	return delivered
 }
 
-func (v *view) take(event Event) {
+// take lets one event in, and gives it with what was held before.
+func (v *view) take(event Event) Event {
 	at := keyOf(event.Object)
+	event.Was = v.objects[at]
 	if event.Type == watch.Deleted || v.holds != nil && !v.holds(event.Object) {
 		delete(v.objects, at)
 	} else {
 		v.objects[at] = event.Object
 	}
+	return event
 }
 
 // Get reads one object.
@@ -232,23 +237,17 @@ func matches(obj client.Object, options *client.ListOptions) (bool, error) {
 
 // indexed are the fields by which an object can be asked for.
 func indexed(obj client.Object) fields.Set {
-	set := fields.Set{index.Owner: "", "metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()}
-	if owner := metav1.GetControllerOf(obj); owner != nil {
-		set[index.Owner] = string(owner.UID)
-	}
-	switch obj := obj.(type) {
-	case *v1alpha1.ClusterJob:
-		set[index.Cluster] = ""
-		if obj.Spec.ClusterRef != nil {
-			set[index.Cluster] = obj.Spec.ClusterRef.Name
+	set := fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()}
+	for _, field := range index.Fields() {
+		if kindOf(field.Kind) == kindOf(obj) {
+			set[field.Name] = strings.Join(field.Value(obj), ",")
 		}
-	case *corev1.Pod:
-		set[index.Node] = obj.Spec.NodeName
-	case *corev1.Event:
-		set["involvedObject.uid"] = string(obj.InvolvedObject.UID)
-		set["involvedObject.name"] = obj.InvolvedObject.Name
-		set["involvedObject.kind"] = obj.InvolvedObject.Kind
-		set["involvedObject.namespace"] = obj.InvolvedObject.Namespace
+	}
+	if event, ok := obj.(*corev1.Event); ok {
+		set["involvedObject.uid"] = string(event.InvolvedObject.UID)
+		set["involvedObject.name"] = event.InvolvedObject.Name
+		set["involvedObject.kind"] = event.InvolvedObject.Kind
+		set["involvedObject.namespace"] = event.InvolvedObject.Namespace
 	}
 	return set
 }

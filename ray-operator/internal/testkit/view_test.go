@@ -10,11 +10,11 @@ import (
 )
 
 func podEvent(kind watch.EventType, name, version string, own bool) Event {
-	return Event{kind, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}, own}
+	return Event{Type: kind, Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}, Own: own}
 }
 
 func serviceEvent(version string) Event {
-	return Event{watch.Added, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", ResourceVersion: version}}, false}
+	return Event{Type: watch.Added, Object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", ResourceVersion: version}}}
 }
 
 // versions are those of the events, in order.

@@ -1,14 +1,17 @@
 package testkit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +24,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 )
 
 const (
@@ -31,7 +35,7 @@ const (
 	maxPasses = 3000
 )
 
-// World is the real reconciler with everything around it faked. Client acts as users
+// World is the real reconcilers with everything around them faked. Client acts as users
 // and Kubernetes do; the operator has its own, on which faults are injected.
 type World struct {
 	testing.TB
@@ -40,18 +44,22 @@ type World struct {
 	Client  client.Client
 	Kubelet *Kubelet
 	Ray     *Ray
+	Jobs    *Jobs
 	History *History
 	// HoldGC keeps the garbage collector from its work.
 	HoldGC bool
+	// Away: there is no operator. Return brings one.
+	Away bool
 	// Told are the events that were recorded, as "Reason: text".
 	Told []string
 
-	server     *server
-	view       *view
-	operator   *operator
-	reconciler *cluster.Reconciler
-	// due tells of each cluster when to reconcile it next.
-	due       map[types.NamespacedName]time.Time
+	server   *server
+	view     *view
+	operator *operator
+	clusters *cluster.Reconciler
+	jobs     *job.Reconciler
+	// due tells of each cluster and job when to reconcile it next.
+	due       map[request]time.Time
 	revisions []Event
 	// proofs are copies of the objects of the revisions, if they are to be kept.
 	proving    bool
@@ -65,20 +73,26 @@ type World struct {
 	trouble  trouble
 }
 
+// request is what a controller is asked to reconcile.
+type request struct {
+	kind string
+	types.NamespacedName
+}
+
 // NewWorld is an empty world.
 func NewWorld(t testing.TB) *World {
 	t.Helper()
 	w := &World{
 		TB: t, Clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), History: NewHistory(),
-		due: map[types.NamespacedName]time.Time{}, view: newView(labelled),
+		due: map[request]time.Time{}, view: newView(labelled),
 	}
 	w.Ctx = log.IntoContext(t.Context(), funcr.New(func(_, args string) { w.logs = append(w.logs, args) }, funcr.Options{}))
 	w.server = newServer(w.Clock, w.publish)
 	w.Client = w.server
 	w.Kubelet = &Kubelet{Client: w.Client, Clock: w.Clock, StartDelay: 3 * time.Second, StopDelay: 2 * time.Second}
-	w.Ray = newRay(w)
+	w.Ray, w.Jobs = newRay(w), newJobs(w)
 	w.operator = &operator{world: w}
-	w.reconciler = w.operator.reconciler()
+	w.operator.start()
 	return w
 }
 
@@ -111,7 +125,7 @@ func (w *World) Refuse(admit func(client.Object) error) {
 }
 
 // Settle lets everybody work until nothing happens any more, and then asserts that one
-// more pass over every cluster makes no write, no event and no log line.
+// more pass over every cluster and job makes no write, no event and no log line.
 func (w *World) Settle() {
 	w.Helper()
 	w.rest()
@@ -146,7 +160,7 @@ func (w *World) After(while time.Duration) {
 func (w *World) prove() {
 	w.Helper()
 	for i, kept := range w.proofs {
-		if diff := cmp.Diff(kept, w.revisions[i].Object); diff != "" {
+		if diff := gocmp.Diff(kept, w.revisions[i].Object); diff != "" {
 			w.Fatalf("%T %s was changed in the cache (- as it came, + as it is):\n%s", kept, kept.GetName(), diff)
 		}
 	}
@@ -188,17 +202,18 @@ func (w *World) run() {
 	w.lastChange = w.Clock.Now()
 	for range maxPasses {
 		w.refresh()
-		if w.passDue() || w.trouble.catchUp(w) {
+		if !w.Away && (w.passDue() || w.trouble.catchUp(w)) {
 			continue
 		}
 		changed, next, err := w.Kubelet.Step(w.Ctx)
 		w.Must(err)
 		answered, again := w.Ray.step()
+		heard, later := w.Jobs.step()
 		collected, more := w.collect()
-		if collected || changed || answered {
+		if collected || changed || answered || heard {
 			continue
 		}
-		next = w.next(next, again, more, w.trouble.blindFor(w.Clock.Now()))
+		next = w.next(next, again, later, more, w.trouble.blindFor(w.Clock.Now()))
 		switch {
 		case w.restless && !w.Clock.Now().Add(next).Before(w.until):
 			w.Clock.SetTime(w.until)
@@ -216,6 +231,9 @@ func (w *World) run() {
 func (w *World) next(waits ...time.Duration) time.Duration {
 	next := w.until.Sub(w.Clock.Now())
 	for _, at := range w.due {
+		if w.Away {
+			break
+		}
 		if at.Sub(w.lastChange) <= patience || at.Before(w.until) {
 			waits = append(waits, at.Sub(w.Clock.Now()))
 		}
@@ -235,10 +253,13 @@ func (w *World) refresh() { w.wake(w.trouble.deliver(w)) }
 func (w *World) wake(delivered []Event) {
 	for _, event := range delivered {
 		if gone, ok := event.Object.(*v1alpha1.ComputeCluster); ok && event.Type == watch.Deleted {
-			w.reconciler.Gone.Add(client.ObjectKeyFromObject(gone), gone.UID)
+			w.clusters.Gone.Add(client.ObjectKeyFromObject(gone), gone.UID)
 		}
-		for _, name := range w.clustersOf(event.Object) {
-			w.due[name] = w.Clock.Now()
+		for _, name := range append(w.clustersOf(event.Object), w.clusterOfJob(event)...) {
+			w.due[request{clusterKind, name}] = w.Clock.Now()
+		}
+		for _, name := range w.jobsOf(event) {
+			w.due[request{jobKind, name}] = w.Clock.Now()
 		}
 	}
 }
@@ -254,7 +275,7 @@ func (w *World) clustersOf(obj client.Object) []types.NamespacedName {
 	case *corev1.Secret, *corev1.Event: // nobody watches these
 		return nil
 	}
-	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == "ComputeCluster" {
+	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == clusterKind {
 		return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: owner.Name}}
 	}
 	return nil
@@ -271,31 +292,42 @@ func (w *World) clustersOn(node string) []types.NamespacedName {
 	return names
 }
 
+// waiting is what is to be reconciled some time, in order.
+func (w *World) waiting() []request {
+	return slices.SortedFunc(maps.Keys(w.due), func(a, b request) int {
+		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.String(), b.String()))
+	})
+}
+
 // passDue reconciles what is due.
 func (w *World) passDue() bool {
 	passed := false
-	for name, at := range w.due {
-		if !at.After(w.Clock.Now()) {
-			delete(w.due, name)
-			w.pass(name)
+	for _, request := range w.waiting() {
+		if at, is := w.due[request]; is && !at.After(w.Clock.Now()) {
+			delete(w.due, request)
+			w.pass(request)
 			passed = true
 		}
 	}
 	return passed
 }
 
-// pass reconciles one cluster, with a new operator where this one was killed.
-func (w *World) pass(name types.NamespacedName) {
+// pass reconciles one cluster or job, with a new operator where this one was killed.
+func (w *World) pass(of request) {
 	w.trouble.before(w)
-	result, err := w.reconciler.Reconcile(w.Ctx, ctrl.Request{NamespacedName: name})
+	reconcile := w.clusters.Reconcile
+	if of.kind == jobKind {
+		reconcile = w.jobs.Reconcile
+	}
+	result, err := reconcile(w.Ctx, ctrl.Request{NamespacedName: of.NamespacedName})
 	switch {
 	case w.operator.dead:
 		w.restart()
-		w.due[name] = w.Clock.Now()
+		w.due[of] = w.Clock.Now()
 	case err != nil:
-		w.due[name] = w.Clock.Now().Add(time.Second)
+		w.due[of] = w.Clock.Now().Add(time.Second)
 	case result.RequeueAfter > 0:
-		w.due[name] = w.Clock.Now().Add(result.RequeueAfter)
+		w.due[of] = w.Clock.Now().Add(result.RequeueAfter)
 	}
 }
 
@@ -303,18 +335,31 @@ func (w *World) pass(name types.NamespacedName) {
 // former one had in memory nothing is left.
 func (w *World) restart() {
 	w.operator.dead = false
-	w.reconciler = w.operator.reconciler()
+	w.operator.start()
 	w.Ray.restart()
+	w.Jobs.restart()
 	w.wake(w.view.deliver(late{}))
 }
 
-// passAll looks at every cluster once more, with nothing going wrong.
+// Return brings an operator to a world that had none, or a new one in place of the old: it
+// looks at all there is.
+func (w *World) Return() {
+	w.Away = false
+	w.restart()
+	for _, obj := range w.all() {
+		if controlled(obj) {
+			w.due[request{kindOf(obj), client.ObjectKeyFromObject(obj)}] = w.Clock.Now()
+		}
+	}
+}
+
+// passAll looks at every cluster and job once more, with nothing going wrong.
 func (w *World) passAll() {
 	w.operator.calm = true
 	defer func() { w.operator.calm = false }()
 	for _, obj := range w.all() {
-		if found, ok := obj.(*v1alpha1.ComputeCluster); ok {
-			w.pass(client.ObjectKeyFromObject(found))
+		if kind := kindOf(obj); !w.Away && (kind == clusterKind || kind == jobKind) {
+			w.pass(request{kind, client.ObjectKeyFromObject(obj)})
 		}
 	}
 }
@@ -322,7 +367,7 @@ func (w *World) passAll() {
 // collectDelay is how old an object is at least when the garbage collector comes by.
 const collectDelay = time.Second
 
-// collect is the garbage collector: it deletes what belongs to clusters that are gone. It
+// collect is the garbage collector: it deletes what belongs to clusters and jobs that are gone. It
 // gives whether there was anything, and how long it is until there is; 0 is never.
 func (w *World) collect() (collected bool, next time.Duration) {
 	if w.HoldGC {
@@ -335,7 +380,7 @@ func (w *World) collect() (collected bool, next time.Duration) {
 	}
 	for _, obj := range objects {
 		owner := metav1.GetControllerOf(obj)
-		if owner == nil || owner.Kind != "ComputeCluster" || alive[owner.UID] || obj.GetDeletionTimestamp() != nil {
+		if owner == nil || owner.Kind != clusterKind && owner.Kind != jobKind || alive[owner.UID] || obj.GetDeletionTimestamp() != nil {
 			continue
 		}
 		if wait := obj.GetCreationTimestamp().Add(collectDelay).Sub(w.Clock.Now()); wait > 0 {
