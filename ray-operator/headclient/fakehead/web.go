@@ -72,7 +72,7 @@ func (w *web) meet(answer func(*http.Request) reply) http.HandlerFunc {
 		defer w.open.Done()
 		body, err := io.ReadAll(request.Body)
 		if err != nil {
-			return // half a request is none
+			panic(http.ErrAbortHandler) // half a request is none
 		}
 		request.Body = io.NopCloser(bytes.NewReader(body))
 		said, mood, delay := w.answer(request, answer)
