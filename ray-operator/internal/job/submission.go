@@ -23,8 +23,7 @@ const (
 	metadataAttempt = "heliostat.dev/attempt"
 )
 
-// submission is what is sent for an attempt: a function of the spec and the number alone,
-// so that it can be told from another job's.
+// submission is what is sent for an attempt: a function of the spec and the number alone.
 func submission(job *v1alpha1.ClusterJob, attempt int32) (*headclient.Submission, error) {
 	spec := &job.Spec
 	environment, err := runtimeEnv(job, attempt)
@@ -53,12 +52,22 @@ func submission(job *v1alpha1.ClusterJob, attempt int32) (*headclient.Submission
 			s.Resources[name] = quantity.AsApproximateFloat64()
 		}
 	}
-	payload, err := naming.ObjectHash(s)
-	if err != nil {
-		return nil, fmt.Errorf("name the submission's payload: %w", err)
+	s.Metadata[runs.MetadataPayload], err = payload(job, attempt)
+	return s, err
+}
+
+// payload names what is submitted: the user's words and not what is made of them, so that
+// a new operator knows again what a former one has submitted.
+func payload(job *v1alpha1.ClusterJob, attempt int32) (string, error) {
+	run := v1alpha1.ClusterJobSpec{
+		Entrypoint: job.Spec.Entrypoint, Command: job.Spec.Command, RuntimeEnv: job.Spec.RuntimeEnv, Env: job.Spec.Env,
+		EntrypointResources: job.Spec.EntrypointResources, EntrypointLabelSelector: job.Spec.EntrypointLabelSelector, Metadata: job.Spec.Metadata,
 	}
-	s.Metadata[runs.MetadataPayload] = payload
-	return s, nil
+	hash, err := naming.ObjectHash([]any{job.UID, attempt, run})
+	if err != nil {
+		return "", fmt.Errorf("name what is submitted: %w", err)
+	}
+	return hash, nil
 }
 
 // entrypoint is the shell line that Ray runs. A command is quoted so that its words reach
