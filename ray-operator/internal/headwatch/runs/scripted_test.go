@@ -217,7 +217,7 @@ func (c *talk) Job(ctx context.Context, id string) (job headclient.Job, err erro
 			c.over = true
 			return failure(headclient.Protocol)
 		}
-		known := false
+		var known bool
 		if job, known = c.head.jobs[id]; !known {
 			return failure(headclient.NotFound)
 		}

@@ -99,6 +99,20 @@ func withoutRepeatedLooks(all []verb) []verb {
 	return slices.CompactFunc(all, func(a, b verb) bool { return a == look && b == look })
 }
 
+// TestStopWithoutLines: where no output is wanted, none is read.
+func TestStopWithoutLines(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		b.Want(name("a"), wanted("a", func(w *Want) { w.Lines = 0 }))
+		b.pass(time.Millisecond)
+		b.Want(name("a"), wanted("a", func(w *Want) { w.Lines, w.Stop = 0, true }))
+		b.pass(10 * time.Second)
+		if answer := b.last("a"); answer.Job.Status != headclient.JobStopped || !answer.Tailed || answer.LogLost || head.count(tail) > 0 {
+			t.Errorf("%+v, read %d times", answer, head.count(tail))
+		}
+	})
+}
+
 // TestStopWhileSubmitting: what is under way is awaited, and stopped if it got there.
 func TestStopWhileSubmitting(t *testing.T) {
 	for what, f := range map[string]fault{
