@@ -95,7 +95,6 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 				return err
 			})
 			told(live.FreedEntry, begin)
-			Expect(time.Since(begin)).To(BeNumerically("<", live.PromisedFreed))
 			job.is(ctx, v1alpha1.PhaseSuspended)
 			o.silent(ctx, "pauses")
 			job.suspend(ctx, false)
@@ -120,7 +119,6 @@ var _ = Describe("a job whose head is lost", func() {
 			kill(ctx, &head)
 			job.lost(ctx, attempt.Number)
 			told(live.HeadLostEntry, begin)
-			Expect(time.Since(begin)).To(BeNumerically("<", live.PromisedHeadLost))
 			Expect(job.runs(ctx, attempt.Number+1).HeadUID).NotTo(Equal(attempt.HeadUID))
 		}
 		// The same pod, another life of it.
@@ -131,7 +129,6 @@ var _ = Describe("a job whose head is lost", func() {
 		end(ctx, &head, "gcs_server")
 		job.lost(ctx, before.Number)
 		told("head's container killed under a job to HeadLost", begin)
-		Expect(time.Since(begin)).To(BeNumerically("<", live.PromisedHeadLost))
 		after := job.runs(ctx, before.Number+1)
 		Expect(after.Session).NotTo(Equal(before.Session))
 		attempts, _ := o.ran(ctx, "survivor")
