@@ -204,7 +204,7 @@ func (a *asker) whole(answer Answer) Answer {
 	if a.heard.Failure == "" {
 		return answer
 	}
-	if answer.Failure == "" || a.heard.FailingSince.Before(answer.FailingSince) {
+	if answer.Failure == "" { // else it began with the run's, when the head still said who it is
 		answer.FailingSince = a.heard.FailingSince
 	}
 	answer.Failure, answer.Err = a.heard.Failure, a.heard.Err

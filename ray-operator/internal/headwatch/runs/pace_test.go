@@ -78,6 +78,51 @@ func TestStartingHead(t *testing.T) {
 	})
 }
 
+// TestHeadThatNeverAnswers is asked less and less often.
+func TestHeadThatNeverAnswers(t *testing.T) {
+	for what, c := range map[string]struct {
+		change      func(*scripted)
+		least, most int // tries in the sixth minute
+	}{
+		"it refuses connections": {func(h *scripted) { h.down = true }, 11, 13},
+		"it hangs":               {func(h *scripted) { h.always[session] = fault{hung: true} }, 5, 7},
+	} {
+		t.Run(what, func(t *testing.T) {
+			play(t, func(t *testing.T, b *bench) {
+				head := b.head("a:1")
+				head.set(c.change)
+				b.Want(name("a"), wanted("a", nil))
+				b.pass(time.Minute)
+				if n := len(head.verbs()); what == "it hangs" && n != 8 {
+					t.Errorf("asked %d times in the first minute", n)
+				}
+				b.pass(4 * time.Minute)
+				head.verbs()
+				b.pass(time.Minute)
+				if n := len(head.verbs()); n < c.least || n > c.most {
+					t.Errorf("asked %d times in the sixth minute", n)
+				}
+			})
+		})
+	}
+}
+
+// TestHeadFailsAgain: a head that has answered in between is left alone as after the first
+// failure.
+func TestHeadFailsAgain(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := failing(b)
+		head.set(func(h *scripted) { h.down = false })
+		b.pass(10 * time.Second)
+		head.verbs()
+		head.set(func(h *scripted) { h.life++; h.down = true })
+		b.pass(6 * time.Second)
+		if n := head.count(session); n < 3 {
+			t.Errorf("asked who it is %d times in 6 s", n)
+		}
+	})
+}
+
 // failing is a head that has failed for a minute, after it took the run of job a.
 func failing(b *bench) *scripted {
 	head := b.head("a:1")
@@ -123,6 +168,11 @@ func TestNewsForAFailingHead(t *testing.T) {
 			if wakes := b.wakes(); len(head.verbs()) != 1 || !maps.Equal(wakes, map[string]int{job: 1}) || b.last(job).Failure != headclient.Unavailable {
 				t.Errorf("%s hears %+v: %v", job, b.last(job), wakes)
 			}
+		}
+		b.Want(name("b"), wanted("b", nil))
+		b.pass(time.Millisecond)
+		if verbs := head.verbs(); len(verbs) > 0 {
+			t.Errorf("for what is no news: %v", verbs)
 		}
 		head.set(func(h *scripted) { h.down = false })
 		b.pass(6 * time.Second)

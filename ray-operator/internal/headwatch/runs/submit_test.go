@@ -197,6 +197,35 @@ func TestPermitIsRenewed(t *testing.T) {
 	})
 }
 
+// TestPermitAfterTheSubmission is no news.
+func TestPermitAfterTheSubmission(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		b.Want(name("a"), wanted("a", nil))
+		b.pass(2 * time.Minute)
+		head.verbs()
+		b.Want(name("a"), wanted("a", nil))
+		b.pass(time.Millisecond)
+		if verbs := head.verbs(); len(verbs) > 0 {
+			t.Errorf("calls: %v", verbs)
+		}
+	})
+}
+
+// TestConversationGoesOn from one run to the next on the same head.
+func TestConversationGoesOn(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		for _, id := range []string{"", "first", "second"} {
+			b.Want(name("a"), wanted("a", func(w *Want) { w.ID, w.Submission.ID = id, id }))
+			b.pass(time.Second)
+		}
+		if head.dialed != 1 || head.count(submit) != 2 {
+			t.Errorf("%d conversations, calls: %v", head.dialed, head.verbs())
+		}
+	})
+}
+
 // TestPermitIsLookedAtLast: a submission that waited for its slot until the permit was over,
 // or until it was withdrawn, is not sent.
 func TestPermitIsLookedAtLast(t *testing.T) {
