@@ -191,6 +191,9 @@ func (p *planner) collect() {
 	if p.job.Spec.Suspend {
 		p.Phase = v1alpha1.PhaseSuspending
 	}
+	if p.seen.LastHead != nil { // until the status has them: what nobody asks for is forgotten
+		p.Ask = &Ask{Head: p.seen.LastHead, ID: naming.Submission(p.job.Name, p.job.UID, past.Number), Session: p.record.Last.Session}
+	}
 	answer := &p.seen.Answer
 	switch {
 	case p.seen.LastHead == nil || p.seen.Heard && (answer.Tailed || answer.Session.Name != "" && answer.Session.Name != p.record.Last.Session):
@@ -201,9 +204,8 @@ func (p *planner) collect() {
 		entry.LastLines, entry.LogState = f.lines, f.log
 		p.wakeIn(soon)
 	default:
-		p.Ask = &Ask{Head: p.seen.LastHead, ID: naming.Submission(p.job.Name, p.job.UID, past.Number), Session: p.record.Last.Session}
 		if p.seen.Heard && answer.Failure != "" && p.now.Sub(answer.FailingSince) > silentAfter {
-			entry.LogState, p.Ask = v1alpha1.LogLost, nil
+			entry.LogState = v1alpha1.LogLost
 		}
 		p.wakeIn(pass.Recheck)
 	}

@@ -121,6 +121,9 @@ func recall(job *v1alpha1.ClusterJob) (Record, error) {
 		record.Suspended = told.Status == metav1.ConditionTrue
 		record.Began = seconds(&told.LastTransitionTime)
 	}
+	if last := len(record.Past) - 1; last >= 0 && record.Bound.Head == "" && !over(status.Phase) {
+		record.Attempt = record.Past[last].Number + 1 // one that has ended is never bound again
+	}
 	if over(status.Phase) {
 		ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 		if ready != nil {

@@ -75,13 +75,15 @@ func current(record Record) int32 {
 func attempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, now time.Time) []v1alpha1.JobAttempt {
 	record := recordAfter(seen, plan)
 	var all []v1alpha1.JobAttempt
-	for _, past := range record.Past {
+	for i, past := range record.Past {
 		entry := entryOf(past)
 		switch former := attempt(job.Status.Attempts, past.Number); {
 		case plan.Done != nil && plan.Done.Number == past.Number:
 			entry = *plan.Done
 		case former != nil && former.LogState != "":
 			entry = *former
+		case i < len(record.Past)-1 || record.Bound.Head != "":
+			entry.LogState = v1alpha1.LogLost // the last one's may yet be read
 		}
 		all = append(all, entry)
 	}
