@@ -33,7 +33,7 @@ func longJobTexts(r *run, bad report) {
 
 func longJobLists(r *run, bad report) {
 	count(bad, specPath, "command", len(r.spec.Command), 1024)
-	count(bad, specPath, "env", len(r.spec.Env), 256)
+	count(bad, specPath, "env", len(r.spec.Env), mostVariables)
 	count(bad, specPath, "entrypointResources", len(r.spec.EntrypointResources), 64)
 	count(bad, specPath, "entrypointLabelSelector", len(r.spec.EntrypointLabelSelector), 64)
 	count(bad, specPath, "metadata", len(r.spec.Metadata), 64)

@@ -152,11 +152,11 @@ var runtimeEnvRules = []Rule{
 	},
 	{
 		ID: "runtime-env-vars", Field: "spec.runtimeEnv.env_vars", By: Policy,
-		Refused: "env_vars is an object of texts", Remedy: "put numbers and booleans between quotation marks",
-		Holds: "[variables.runtimeEnv.?env_vars.orValue(dyn(null))].all(m, m == null || (type(m) == map && m.all(k, type(m[k]) == string)))",
+		Refused: "env_vars is an object of texts", Remedy: "put numbers and booleans between quotation marks, or leave env_vars out",
+		Holds: "[variables.runtimeEnv.?env_vars.orValue(dyn({}))].all(m, type(m) == map && m.all(k, type(m[k]) == string))",
 		job: inRuntimeEnv(map[string]func(any) bool{"env_vars": func(value any) bool {
 			texts, ok := value.(map[string]any)
-			return value != nil && (!ok || slices.ContainsFunc(slices.Collect(maps.Values(texts)), func(v any) bool { return !isText(v) }))
+			return !ok || slices.ContainsFunc(slices.Collect(maps.Values(texts)), func(v any) bool { return !isText(v) })
 		}}),
 	},
 	{

@@ -18,6 +18,8 @@ const (
 	maxHosts    = 1024
 	maxText     = 253
 	maxImage    = 1024
+
+	mostVariables = 256
 )
 
 // text reports a text that is longer than its field allows.
@@ -72,7 +74,7 @@ func longLists(c *v1alpha1.ComputeCluster, bad report) {
 		count(bad, at, "imagePullSecrets", len(d.ImagePullSecrets), 16)
 		count(bad, at, "labels", len(d.Labels), 64)
 		count(bad, at, "annotations", len(d.Annotations), 64)
-		count(bad, at, "env", len(d.Env), 256)
+		count(bad, at, "env", len(d.Env), mostVariables)
 		count(bad, at, "envFrom", len(d.EnvFrom), 16)
 		count(bad, at, "nodeSelector", len(d.NodeSelector), 64)
 		count(bad, at, "tolerations", len(d.Tolerations), 64)

@@ -100,6 +100,21 @@ var variableRules = []Rule{
 		job: variables(func(r *run, e *corev1.EnvVar) bool { return e.ValueFrom != nil && r.inTemplate(e.Name) }),
 	},
 	{
+		ID: "variable-room", Field: "spec.env", By: Policy,
+		Refused: "with the variables that have valueFrom, clusterTemplate.spec.podDefaults.env would have more than 256", Remedy: "take some out",
+		Holds: "object.spec.?env.orValue([]).filter(e, has(e.valueFrom)).size() + size(variables.cluster.?podDefaults.?env.orValue([])) <= 256",
+		job: func(r *run, bad report) {
+			plain := func(e corev1.EnvVar) bool { return e.ValueFrom == nil }
+			size := len(slices.DeleteFunc(slices.Clone(r.spec.Env), plain))
+			if r.cluster != nil && r.cluster.Spec.PodDefaults != nil {
+				size += len(r.cluster.Spec.PodDefaults.Env)
+			}
+			if size > mostVariables {
+				bad.at(specPath.Child("env"), size)
+			}
+		},
+	},
+	{
 		ID: "metadata-own", Field: "spec.metadata", By: Expression,
 		Refused: "the prefix heliostat.dev is the operator's own, and job_submission_id is Ray's", Remedy: chooseOther,
 		job: func(r *run, bad report) {

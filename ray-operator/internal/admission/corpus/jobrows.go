@@ -89,9 +89,10 @@ var runtimeEnvRows = []jobRow{
 	{Name: "an empty runtime environment", Edit: runtimeEnv(`{}`)},
 	{Name: "a runtime environment as a text", Rule: "runtime-env-object", Edit: runtimeEnv(`"pip: [torch]"`)},
 	{Name: "a runtime environment with fields of tomorrow", Edit: runtimeEnv(`{"tomorrow":{"a":[1,null,2.5,true]},"config":{"setup_timeout_seconds":60}}`)},
-	{Name: "fields that are null", Edit: runtimeEnv(`{"env_vars":null,"pip":null,"conda":null,"working_dir":null,"py_modules":null}`)},
+	{Name: "fields that are null", Edit: runtimeEnv(`{"pip":null,"conda":null,"working_dir":null,"py_modules":null}`)},
 	{Name: "variables of a runtime environment", Edit: runtimeEnv(`{"env_vars":{"A":"1","_b.C-d":""}}`)},
 	{Name: "a number as a variable", Rule: "runtime-env-vars", Edit: runtimeEnv(`{"env_vars":{"A":1}}`)},
+	{Name: "variables that are null", Rule: "runtime-env-vars", Edit: runtimeEnv(`{"env_vars":null}`)},
 	{Name: "variables as a list", Rule: "runtime-env-vars", Edit: runtimeEnv(`{"env_vars":["A=1"]}`)},
 	{Name: "archives", Edit: runtimeEnv(`{"working_dir":"https://a.b/c.zip?v=1","py_modules":["s3://b/a.whl","gcs://_ray_pkg_1.zip","file:///a/b.tar.gz"]}`)},
 	{Name: "a directory of the image", Edit: runtimeEnv(`{"working_dir":"local:///app"}`)},
@@ -166,6 +167,12 @@ var variableRows = []jobRow{
 	{Name: "a plain variable in the defaults of pods", Edit: both(ofCluster(defaults(func(d *v1alpha1.PodDefaults) {
 		d.Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
 	})), env(corev1.EnvVar{Name: "A", Value: "2"}))},
+	{Name: "as many variables of pods as may be", Edit: both(ofCluster(defaults(func(d *v1alpha1.PodDefaults) {
+		d.Env = manyVariables(255)
+	})), env(fromSecret("TOKEN"), corev1.EnvVar{Name: "A"}))},
+	{Name: "too many variables of pods", Rule: "variable-room", Edit: both(ofCluster(defaults(func(d *v1alpha1.PodDefaults) {
+		d.Env = manyVariables(255)
+	})), env(fromSecret("TOKEN"), fromSecret("OTHER")))},
 	{Name: "metadata", Edit: jobMetadata("job_name", "train")},
 	{Name: "metadata of ours", Rule: "metadata-own", Edit: jobMetadata("heliostat.dev/payload", "x")},
 	{Name: "metadata of Ray's", Rule: "metadata-own", Edit: jobMetadata("job_submission_id", "x")},
