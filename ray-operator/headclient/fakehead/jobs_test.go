@@ -185,7 +185,7 @@ func TestRequestOfAClientThatHasGone(t *testing.T) {
 	for name, restart := range map[string]bool{"the head goes on": false, "the head is another by then": true} {
 		head, clock := fake(t)
 		head.Behave(fakehead.Hung)
-		jobs, err := headclient.DialJobs(head.JobsAddress(), headclient.Options{Timeout: 50 * time.Millisecond})
+		jobs, err := headclient.DialJobs(head.JobsAddress(), headclient.Options{Timeout: 500 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
