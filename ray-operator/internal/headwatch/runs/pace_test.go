@@ -156,6 +156,62 @@ func TestFailingHead(t *testing.T) {
 	})
 }
 
+// TestFailureIsToldToAll: to those who were not asked about when it was seen, and to those who
+// came while it was.
+func TestFailureIsToldToAll(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		for _, job := range []string{"a", "b"} {
+			b.Want(name(job), wanted(job, nil))
+		}
+		b.pass(time.Minute)
+		b.wakes()
+		head.set(func(h *scripted) { h.life++; h.always[session] = fault{hung: true} })
+		b.pass(5 * time.Second)
+		b.Want(name("c"), wanted("c", nil))
+		b.pass(10 * time.Second)
+		wakes := b.wakes()
+		for _, job := range []string{"a", "b", "c"} {
+			if answer := b.last(job); answer.Failure != headclient.Timeout || wakes[job] == 0 {
+				t.Errorf("%s, %d wakes: %+v", job, wakes[job], answer)
+			}
+		}
+	})
+}
+
+// TestNobodyIsWokenForNothing: who it is that answers is told with the first answer.
+func TestNobodyIsWokenForNothing(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		b.head("a:1").always[submit] = fault{late: time.Second}
+		for _, job := range []string{"a", "b"} {
+			b.Want(name(job), wanted(job, nil))
+		}
+		b.pass(500 * time.Millisecond)
+		if wakes := b.wakes(); len(wakes) > 0 {
+			t.Errorf("wakes: %v", wakes)
+		}
+	})
+}
+
+// TestLostLinesAreTold when the head has failed for so long that they are given up.
+func TestLostLinesAreTold(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		b.Want(name("a"), wanted("a", nil))
+		b.pass(time.Second)
+		head.set(func(h *scripted) { h.faults[tail] = []fault{{lost: true}}; h.always[session] = fault{hung: true} })
+		head.job("run-of-a", headclient.JobSucceeded)
+		b.pass(8 * time.Second)
+		if wakes := b.wakes(); wakes["a"] == 0 || b.last("a").Tailed {
+			t.Errorf("after the second try: %v, %+v", wakes, b.last("a"))
+		}
+		b.pass(6 * time.Second)
+		if wakes := b.wakes(); wakes["a"] != 1 || !b.last("a").LogLost {
+			t.Errorf("after the third: %v, %+v", wakes, b.last("a"))
+		}
+	})
+}
+
 // TestNewsForAFailingHead: it is tried at once, and those who said it hear what came of it.
 func TestNewsForAFailingHead(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {

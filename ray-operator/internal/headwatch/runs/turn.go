@@ -277,13 +277,9 @@ func (t *turn) stop(ctx context.Context) error {
 		}
 		return err
 	})
-	now := t.watch.clock.Now()
-	r.stopDue = now.Add(double(stopAgain, r.stops, stopMost))
+	r.stopDue = t.watch.clock.Now().Add(double(stopAgain, r.stops, stopMost))
 	if headclient.KindOf(err) == headclient.NotFound {
 		return nil // the next look will tell
-	}
-	if err == nil && r.stops == 1 {
-		r.changed = now
 	}
 	return err
 }
