@@ -13,6 +13,7 @@ func TestOutcomes(t *testing.T) {
 		testkit.Scenario{Name: "succeeds", Run: func(w *testkit.World) {
 			one(plain, succeeds)(w)
 			w.ExpectJob("train", "Succeeded", "Complete=True JobSucceeded", "Ready=True", "Failed=absent", "1 JobSucceeded(0) Complete")
+			w.ExpectLines("train", 1, "one", "two")
 			w.Ran("train", 1)
 			w.Expect("demo", "Ready=True")
 		}},

@@ -187,8 +187,8 @@ func (h *History) Began(run Run) {
 	known.ran[run.Attempt] = run
 }
 
-// checkOwn looks at a cluster that a job just made for itself: none of the job's former ones
-// may be there, nor any pod of theirs.
+// checkOwn looks at a cluster that a job just made for itself: none of the job's others may be
+// there, nor any pod of theirs. One that someone deleted is made again under its name.
 func (h *History) checkOwn(event Event, made *v1alpha1.ComputeCluster) {
 	owner := metav1.GetControllerOf(made)
 	if owner == nil || owner.Kind != jobKind || event.Type != watch.Added {
@@ -205,7 +205,7 @@ func (h *History) checkOwn(event Event, made *v1alpha1.ComputeCluster) {
 	}
 	for _, pod := range h.pods {
 		ref := metav1.GetControllerOf(pod)
-		if ref != nil && ref.UID != made.UID && h.jobs.ownerOf[ref.UID] == owner.UID {
+		if ref != nil && ref.Name != made.Name && h.jobs.ownerOf[ref.UID] == owner.UID {
 			h.fault("%s was made though pod %s of the job's former cluster is there", made.Name, pod.Name)
 		}
 	}

@@ -105,17 +105,23 @@ func (j *Jobs) Runs(job types.UID) []Run {
 	return slices.DeleteFunc(slices.Clone(j.begun), func(run Run) bool { return run.Job != job })
 }
 
+// Place is when the first run of a job began among all runs, from 0; -1 if none did.
+func (j *Jobs) Place(job types.UID) int {
+	return slices.IndexFunc(j.begun, func(run Run) bool { return run.Job == job })
+}
+
 // LoseReplies has the reply to every submission lost from now on, and tells of each; with nil
 // they come through again.
 func (j *Jobs) LoseReplies(tell func()) { j.lose = tell }
 
 // Change has someone change in Ray, behind the operator's back, what a head knows of a
-// submission; the head forgets it where edit gives false.
+// submission, to which nothing happens by itself after; the head forgets it where edit gives
+// false.
 func (j *Jobs) Change(id string, edit func(*headclient.Job) bool) {
 	j.world.Helper()
 	for _, l := range j.lives {
 		if s := l.known[id]; s != nil {
-			if !edit(&s.job) {
+			if s.Stays, s.Hangs = true, true; !edit(&s.job) {
 				delete(l.known, id)
 			}
 			return

@@ -19,6 +19,8 @@ type point struct {
 	disturb func(*World)
 	// covers names what the point is one of several to cover, empty if it is the only one.
 	covers string
+	// forgets: what nobody else knows, such as the output of a head that is gone, is lost.
+	forgets bool
 }
 
 // pointsOf are all ways to disturb a scenario, after its undisturbed run.
@@ -41,7 +43,7 @@ func (s Scenario) pointsOf(plain *World) []point {
 
 // whole are the disturbances that go through the whole of a scenario.
 func (s Scenario) whole(plain *World) []point {
-	all := []point{{name: "status-wiped", disturb: func(w *World) { w.trouble.wipe = wipeStatus }}}
+	all := []point{{name: "status-wiped", forgets: true, disturb: func(w *World) { w.trouble.wipe, w.trouble.forgets = wipeStatus, true }}}
 	if !s.KeepRecord {
 		all = append(all, point{name: "record-removed", disturb: func(w *World) { w.trouble.wipe = removeRecord }})
 	}

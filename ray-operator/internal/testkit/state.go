@@ -116,6 +116,18 @@ func (s state) withoutEpochs() state {
 	return same
 }
 
+// output is what a job's status tells of the output of attempts.
+var output = regexp.MustCompile(`,"lastLines":\[[^]]*\]|,"logState":"[A-Za-z]+"`)
+
+// withoutOutput is the state without the output of attempts.
+func (s state) withoutOutput() state {
+	same := state{}
+	for name, text := range s {
+		same[name] = output.ReplaceAllString(text, "")
+	}
+	return same
+}
+
 // diff tells in which objects two ends differ, empty if in none.
 func (s state) diff(other state) string {
 	if maps.Equal(s, other) {

@@ -32,6 +32,8 @@ type trouble struct {
 	// wipe takes something of clusters and jobs away before each pass that follows a change
 	// of substance; nil does nothing.
 	wipe func(client.Object)
+	// forgets: what only a status tells is lost.
+	forgets bool
 	// substance counts the changes of substance, wiped is for which of them wipe was called.
 	substance, wiped int
 	// bare are clusters and jobs as they are, without what the operator writes.

@@ -1,0 +1,196 @@
+package job_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+func TestClusters(t *testing.T) {
+	play(t,
+		testkit.Scenario{Name: "missing-and-made", Run: func(w *testkit.World) {
+			programs(w, succeeds)
+			given(w, testkit.Job("train"))
+			w.ExpectJob("train", "Pending", "Ready=False ClusterMissing")
+			w.Create(testkit.Cluster("demo"))
+			w.Settle()
+			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
+		}},
+		testkit.Scenario{Name: "suspended-and-resumed", Run: func(w *testkit.World) {
+			shared(w, succeeds)
+			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true })
+			w.Settle()
+			given(w, testkit.Job("train"))
+			w.ExpectJob("train", "Pending", "Ready=False ClusterSuspended")
+			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = false })
+			w.Settle()
+			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
+		}},
+		testkit.Scenario{Name: "suspended-under-a-run", Run: func(w *testkit.World) {
+			one(plain, hangs)(w)
+			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true })
+			w.Settle()
+			w.ExpectJob("train", "Failed", "1 HeadLost Lost")
+		}},
+		testkit.Scenario{Name: "of-another-controller", Run: func(w *testkit.World) {
+			theirs := testkit.Cluster("demo")
+			theirs.Spec.ManagedBy = "kueue.x-k8s.io/multikueue"
+			w.Create(theirs)
+			given(w, testkit.Job("train"))
+			w.ExpectJob("train", "Pending", "Ready=False ClusterForeign")
+			w.Ran("train", 0)
+		}},
+		testkit.Scenario{Name: "without-its-token", Run: withoutToken},
+		testkit.Scenario{Name: "idle-is-woken", Run: func(w *testkit.World) {
+			cluster := testkit.Cluster("demo")
+			cluster.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 300, Action: v1alpha1.IdleSuspend}
+			programs(w, succeeds)
+			w.Create(cluster)
+			w.Ray.IdleSince = w.Clock.Now()
+			w.After(10 * time.Minute)
+			w.Expect("demo", "Suspended=True")
+			given(w, testkit.Job("train"))
+			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
+		}, AnyEpoch: true},
+		testkit.Scenario{Name: "cannot-start", Run: func(w *testkit.World) {
+			w.Kubelet.Idle = all
+			w.Create(testkit.Cluster("demo"))
+			given(w, testkit.Job("train"))
+			w.ExpectJob("train", "Pending", "Ready=False Unschedulable")
+			w.Kubelet.Idle = nil
+			w.Settle()
+			w.ExpectJob("train", "Succeeded")
+		}},
+	)
+}
+
+// withoutToken: the Secret of a cluster's own token goes while the cluster runs.
+func withoutToken(w *testkit.World) {
+	w.Create(&corev1.Secret{ObjectMeta: meta("mine"), StringData: map[string]string{v1alpha1.TokenKey: "a long enough word that nobody knows"}})
+	cluster := testkit.Cluster("demo")
+	cluster.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken, SecretName: "mine"}
+	w.Create(cluster)
+	w.Settle()
+	w.Expect("demo", "Ready=True")
+	w.Delete(&corev1.Secret{ObjectMeta: meta("mine")})
+	programs(w, succeeds)
+	given(w, testkit.Job("train"))
+	w.ExpectJob("train", "Pending", "Ready=False HeadUnauthorized")
+	w.Ran("train", 0)
+	w.Create(&corev1.Secret{ObjectMeta: meta("mine"), StringData: map[string]string{v1alpha1.TokenKey: "a long enough word that nobody knows"}})
+	w.After(time.Minute)
+	w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
+}
+
+func TestClustersThatGo(t *testing.T) {
+	play(t,
+		testkit.Scenario{Name: "deleted-under-a-run", Run: func(w *testkit.World) {
+			one(plain, hangs)(w)
+			w.Delete(w.Cluster("demo"))
+			w.Settle()
+			w.ExpectJob("train", "Failed", "1 ClusterGone Lost")
+		}},
+		testkit.Scenario{Name: "deleted-and-made-again", Run: func(w *testkit.World) {
+			one(retries(v1alpha1.Retry{Limit: 1}), hangs, succeeds)(w)
+			w.Delete(w.Cluster("demo"))
+			w.Create(testkit.Cluster("demo"))
+			w.Settle()
+			w.ExpectJob("train", "Succeeded", "1 ClusterGone Lost", "2 JobSucceeded(0) Complete")
+			w.Ran("train", 2)
+		}},
+		testkit.Scenario{Name: "deleted-before-the-job-is-bound", Run: func(w *testkit.World) {
+			w.Kubelet.Idle = all
+			w.Create(testkit.Cluster("demo"))
+			w.Create(testkit.Job("train"))
+			w.Settle()
+			w.Delete(w.Cluster("demo"))
+			w.Settle()
+			w.ExpectJob("train", "Pending", "Ready=False ClusterMissing")
+		}},
+		testkit.Scenario{Name: "going-for-long", Run: func(w *testkit.World) {
+			shared(w, succeeds)
+			held := w.Cluster("demo")
+			held.Finalizers = []string{"example.com/mine"}
+			w.Must(w.Client.Update(w.Ctx, held))
+			w.Delete(held)
+			given(w, testkit.Job("train"))
+			w.ExpectJob("train", "Pending", "Ready=False ClusterDeleting")
+			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
+			w.Settle()
+			w.ExpectJob("train", "Pending", "Ready=False ClusterMissing")
+		}},
+		testkit.Scenario{Name: "own-deleted-under-a-run", Run: func(w *testkit.World) {
+			programs(w, hangs, succeeds)
+			given(w, testkit.OwnJob("train"), retries(v1alpha1.Retry{Limit: 1}))
+			w.ExpectJob("train", "Running", "1")
+			w.Delete(w.OwnClusters("train")[0])
+			w.Settle()
+			w.ExpectJob("train", "Succeeded", "1 ClusterGone Lost", "2 JobSucceeded(0) Complete")
+			gone(w, "train")
+		}},
+		testkit.Scenario{Name: "own-deleted-before-it-runs", Run: ownDeletedEarly},
+		testkit.Scenario{Name: "own-refused", Run: ownRefused},
+		testkit.Scenario{Name: "own-name-is-taken", Run: ownTaken},
+	)
+}
+
+// ownDeletedEarly: someone deletes the cluster that a job waits for. It goes slowly, and is
+// made again.
+func ownDeletedEarly(w *testkit.World) {
+	w.Kubelet.Idle = all
+	programs(w, succeeds)
+	given(w, testkit.OwnJob("train"))
+	w.ExpectJob("train", "Provisioning", "Ready=False Unschedulable")
+	held := w.OwnClusters("train")[0]
+	w.Edit(held.Name, func(c *v1alpha1.ComputeCluster) { c.Finalizers = []string{"example.com/mine"} })
+	w.Delete(w.Cluster(held.Name))
+	w.Settle()
+	w.ExpectJob("train", "Pending", "Ready=False ClusterDeleting")
+	w.Kubelet.Idle = nil
+	w.Edit(held.Name, func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
+	w.Settle()
+	w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
+}
+
+// ownRefused: a quota keeps the job's cluster from being made, until it is raised.
+func ownRefused(w *testkit.World) {
+	w.Refuse(func(obj client.Object) error {
+		if _, ok := obj.(*v1alpha1.ComputeCluster); ok {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "computeclusters"}, obj.GetName(), errors.New("exceeded quota: clusters"))
+		}
+		return nil
+	})
+	programs(w, succeeds)
+	w.Create(testkit.OwnJob("train"))
+	w.SettleRefused()
+	w.ExpectJob("train", "Provisioning", "Ready=False", "Stalled=False", "Reconciling=True")
+	if said := w.JobMessage("train"); !strings.Contains(said, "exceeded quota") {
+		w.Fatalf("the job says %q", said)
+	}
+	w.Refuse(nil)
+	w.After(time.Minute)
+	w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
+}
+
+// ownTaken: someone's cluster has the name that the job's shall have. It is left alone.
+func ownTaken(w *testkit.World) {
+	job := testkit.OwnJob("train")
+	w.Create(job)
+	theirs := testkit.Cluster(ownName(job, 1))
+	theirs.Spec.Suspend = true
+	w.Create(theirs)
+	w.SettleRefused()
+	w.ExpectJob("train", "Provisioning", "Ready=False NameConflict", "Stalled=True NameConflict")
+	w.Delete(w.Cluster(theirs.Name))
+	w.After(time.Minute)
+	w.ExpectJob("train", "Succeeded")
+}
