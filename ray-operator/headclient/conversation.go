@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	strict "sigs.k8s.io/json"
 )
@@ -115,6 +116,8 @@ type question struct {
 	// the usual limit.
 	into  io.Writer
 	limit int64
+	// patience is how many timeouts the answer may take; 0 is one.
+	patience int
 }
 
 // answer is what came back, and the token that was sent, which is in nothing that we show.
@@ -127,7 +130,7 @@ type answer struct {
 
 // ask sends one request, once, within the timeout, and sorts what can go wrong.
 func (j *Jobs) ask(ctx context.Context, q question) (answer, error) {
-	limited, stop := context.WithTimeout(ctx, j.options.Timeout)
+	limited, stop := context.WithTimeout(ctx, time.Duration(max(1, q.patience))*j.options.Timeout)
 	defer stop()
 	token, err := j.options.token(limited)
 	if err != nil {
@@ -203,7 +206,7 @@ func (j *Jobs) sort(ctx context.Context, act string, err error) error {
 		}
 		return j.fail(kind, act, context.Cause(ctx))
 	case errors.As(err, &timed) && timed.Timeout():
-		return j.fail(Timeout, act, fmt.Errorf("no whole answer came within %s", j.options.Timeout))
+		return j.fail(Timeout, act, errors.New("no whole answer came in time"))
 	case errors.As(err, &network), errors.Is(err, errUsedUp):
 		return j.fail(Unavailable, act, err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):

@@ -29,6 +29,10 @@ func (j *Jobs) Session(ctx context.Context) (Session, error) {
 	return session, nil
 }
 
+// agentPatience is how many timeouts a submission may take: a head that has just come up
+// holds it for up to 10 s, until its agent is there.
+const agentPatience = 3
+
 // Submit asks for a job to be run, once. Exists tells that the ID is used, maybe by the
 // same submission before: the caller compares. After Refused or Invalid nothing runs by it;
 // after any other failure it may run, now or later.
@@ -38,7 +42,7 @@ func (j *Jobs) Submit(ctx context.Context, s Submission) error {
 	if err != nil {
 		return j.fail(Invalid, act, err)
 	}
-	answer, err := j.ask(ctx, question{act: act, method: http.MethodPost, path: "/api/jobs/", body: body})
+	answer, err := j.ask(ctx, question{act: act, method: http.MethodPost, path: "/api/jobs/", body: body, patience: agentPatience})
 	if err != nil {
 		return err
 	}

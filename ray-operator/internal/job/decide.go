@@ -71,10 +71,20 @@ func Decide(job *v1alpha1.ClusterJob, seen Seen, now time.Time) Plan {
 			break
 		}
 	}
-	if p.record.String() != seen.Record.String() || p.Finalizer != had {
+	if p.record.String() != recorded(job, &seen) || p.Finalizer != had {
 		p.Record = &p.record
 	}
 	return p.Plan
+}
+
+// recorded is what stands written. A record that was removed is written again, unless the
+// job has not begun: else the next to lose its status would have lost everything.
+func recorded(job *v1alpha1.ClusterJob, seen *Seen) string {
+	if _, ok := job.Annotations[v1alpha1.AnnotationRecord]; !ok && seen.RecordError == nil {
+		blank := fresh()
+		return blank.String()
+	}
+	return seen.Record.String()
 }
 
 func (p *planner) id() string { return naming.Submission(p.job.Name, p.job.UID, p.record.Attempt) }
@@ -133,6 +143,7 @@ func (p *planner) going() bool {
 		p.Finalizer, p.Ask = false, nil
 	default:
 		p.wakeIn(due.Sub(p.now))
+		p.lookAgain()
 	}
 	return true
 }

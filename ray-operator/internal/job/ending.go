@@ -15,6 +15,8 @@ const (
 	// giveUpAfter how long a job that is over a deadline leaves it for the stop.
 	freeAfter   = time.Second
 	giveUpAfter = 30 * time.Second
+	// lookEvery is how often a head that is calm is asked about a run, and a little more.
+	lookEvery = 4 * time.Second
 )
 
 // ending goes on with the end of an attempt that was begun.
@@ -47,6 +49,7 @@ func (p *planner) stopping() {
 	left := time.Unix(p.record.Since, 0).Add(patience).Sub(p.now)
 	if left > 0 {
 		p.wakeIn(left)
+		p.lookAgain()
 		return
 	}
 	f := fate{Finding: p.endedBy(), log: v1alpha1.LogLost}
@@ -59,6 +62,14 @@ func (p *planner) stopping() {
 		f.Finding = abandoned
 	}
 	p.follow(f)
+}
+
+// lookAgain wakes the job when it may be clear that its attempt never got to the head: that
+// a head still does not know it is no news.
+func (p *planner) lookAgain() {
+	if p.seen.Heard && !p.seen.Answer.Known {
+		p.wakeIn(max(p.settled().Sub(p.now), 0) + lookEvery)
+	}
 }
 
 func (p *planner) suspending() bool { return p.record.Ending == reason.JobSuspended.Code }

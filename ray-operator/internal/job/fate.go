@@ -54,8 +54,8 @@ type fate struct {
 
 // How long to wait for what may never come.
 const (
-	// settledAfter is how long after it was bound an attempt that the head does not know is
-	// taken for one that never got there: longer than a permit and any request may take.
+	// settledAfter is for how long an attempt may still get to the head that must not be
+	// submitted any more: a permit and a request that a head holds until its agent is there.
 	settledAfter = 20 * time.Second
 	// silentAfter is for how long a head may not answer before people are told.
 	silentAfter = 30 * time.Second
@@ -67,7 +67,7 @@ func (p *planner) fate() (fate, bool) {
 	same := p.seen.Heard && answer.Session.Name == bound.Session
 	switch {
 	case p.seen.Heard && answer.Known && answer.Job.Status.Over():
-		if !answer.Tailed && p.seen.Head != nil && answer.Failure == "" {
+		if !answer.Tailed && p.seen.Head != nil {
 			return fate{}, false // its last lines are on their way
 		}
 		return p.ended(answer.Job), true
@@ -83,15 +83,25 @@ func (p *planner) fate() (fate, bool) {
 		return p.lost("it is not there any more"), true
 	case same && !answer.Known && !answer.Asked.IsZero() && !answer.Submitted.IsZero():
 		return fate{Finding: reason.RunGone.Of(p.id()), log: v1alpha1.LogLost}, true
-	case same && !answer.Known && p.unwanted() && answer.Asked.After(time.Unix(bound.At, 0).Add(settledAfter)):
+	case same && !answer.Known && answer.Asked.After(p.settled()):
 		return fate{Finding: p.endedBy()}, true // it never got there
 	default:
 		return fate{}, false
 	}
 }
 
-// unwanted tells whether the bound attempt is to end, whatever it does.
-func (p *planner) unwanted() bool { return p.record.Ending != "" || p.job.DeletionTimestamp != nil }
+// settled is from when on an attempt that the head does not know is taken for one that never
+// got there: some time after it was last allowed to be submitted. Never while it still is.
+func (p *planner) settled() time.Time {
+	switch {
+	case p.job.DeletionTimestamp != nil:
+		return p.job.DeletionTimestamp.Add(settledAfter)
+	case p.record.Ending != "":
+		return time.Unix(p.record.Since, 0).Add(settledAfter)
+	default:
+		return p.now
+	}
+}
 
 func (p *planner) lost(why string) fate {
 	return fate{

@@ -87,7 +87,7 @@ func TestPhasesAndWritesAreMeasured(t *testing.T) {
 	m.Wrote("Pod", "create", fmt.Errorf("create pod: %w", apierrors.NewAlreadyExists(pods, "x")), 0.1)
 	m.Wrote("Pod", "delete", errors.New("connection refused"), 3)
 	want := `
-# HELP heliostat_cluster_writes_total Writes for clusters, by the kind written, the verb and the code of the API server's answer.
+# HELP heliostat_cluster_writes_total Writes for clusters and jobs, by the kind written, the verb and the code of the API server's answer.
 # TYPE heliostat_cluster_writes_total counter
 heliostat_cluster_writes_total{code="200",kind="Pod",verb="create"} 1
 heliostat_cluster_writes_total{code="409",kind="Pod",verb="create"} 1
@@ -119,6 +119,7 @@ func TestNoMetricsIsNoHarm(t *testing.T) {
 	var none *Metrics
 	none.Wrote("Pod", "create", nil, 1)
 	none.Phase(PhaseHeadReady, 1)
+	none.JobChanged(&v1alpha1.ClusterJob{}, &v1alpha1.ClusterJobStatus{}, born)
 	none.Changed(&v1alpha1.ComputeCluster{Status: *at(1, 1, "HeadReady=False@1")}, at(1, 1, "HeadReady=True@2"), born)
 	m, err := NewMetrics(prometheus.NewRegistry())
 	if err != nil {
@@ -143,6 +144,13 @@ func TestTheFleetIsCountedByTheLeader(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for i, phase := range []string{"Running", "", "Running"} {
+		job := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("j", i)}}
+		job.Status.Phase = phase
+		if err := reader.Create(context.Background(), job); err != nil {
+			t.Fatal(err)
+		}
+	}
 	registry := prometheus.NewRegistry()
 	leads := false
 	if err := NewFleet(registry, reader, func() bool { return leads }); err != nil {
@@ -163,6 +171,18 @@ heliostat_clusters{phase="Starting"} 1
 heliostat_clusters{phase="Suspended"} 0
 heliostat_clusters{phase="Suspending"} 0
 heliostat_clusters{phase="Updating"} 0
+# HELP heliostat_jobs Jobs by the phase that their status tells.
+# TYPE heliostat_jobs gauge
+heliostat_jobs{phase="Failed"} 0
+heliostat_jobs{phase="Pending"} 1
+heliostat_jobs{phase="Provisioning"} 0
+heliostat_jobs{phase="Retrying"} 0
+heliostat_jobs{phase="Running"} 2
+heliostat_jobs{phase="Stopped"} 0
+heliostat_jobs{phase="Submitting"} 0
+heliostat_jobs{phase="Succeeded"} 0
+heliostat_jobs{phase="Suspended"} 0
+heliostat_jobs{phase="Suspending"} 0
 # HELP heliostat_workers Workers of all clusters that are wanted (desired), that have a pod (created) and whose pod is ready (ready).
 # TYPE heliostat_workers gauge
 heliostat_workers{state="created"} 8
@@ -171,5 +191,46 @@ heliostat_workers{state="ready"} 4
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestJobsAreMeasuredOnce(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, end := metav1.NewTime(born.Add(4*time.Second)), metav1.NewTime(born.Add(9*time.Second))
+	ended := []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "JobSucceeded"}}
+	job := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}}
+	for _, status := range []v1alpha1.ClusterJobStatus{
+		{Phase: "Pending"},
+		{Phase: "Running", StartTime: &start},
+		{Phase: "Running", StartTime: &start, Attempt: 2},
+		{Phase: "Succeeded", StartTime: &start, EndTime: &end, Conditions: ended},
+		{Phase: "Succeeded", StartTime: &start, EndTime: &end, Conditions: ended, ObservedGeneration: 2},
+	} {
+		m.JobChanged(job, &status, start.Time)
+		job.Status = status
+	}
+	want := `
+# HELP heliostat_job_ends_total Jobs that came to their end, by the phase and the reason that their status tells.
+# TYPE heliostat_job_ends_total counter
+heliostat_job_ends_total{phase="Succeeded",reason="JobSucceeded"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "heliostat_job_ends_total"); err != nil {
+		t.Error(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "heliostat_job_start_duration_seconds" {
+			continue
+		}
+		if got := family.GetMetric()[0].GetHistogram(); got.GetSampleCount() != 1 || got.GetSampleSum() != 4 {
+			t.Errorf("%d starts in %v s, want 1 in 4", got.GetSampleCount(), got.GetSampleSum())
+		}
 	}
 }
