@@ -14,9 +14,9 @@ func cleans(rules ...v1alpha1.CleanupRule) func(*v1alpha1.ClusterJob) {
 }
 
 var (
-	workersAtOnce = v1alpha1.CleanupRule{On: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteWorkers}
-	clusterLater  = v1alpha1.CleanupRule{On: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster, AfterSeconds: 600}
-	onSuccess     = v1alpha1.CleanupRule{On: v1alpha1.OutcomeSuccess, Action: v1alpha1.CleanupDeleteCluster}
+	workersAtOnce = v1alpha1.CleanupRule{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteWorkers}
+	clusterLater  = v1alpha1.CleanupRule{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster, AfterSeconds: 600}
+	onSuccess     = v1alpha1.CleanupRule{Outcome: v1alpha1.OutcomeSuccess, Action: v1alpha1.CleanupDeleteCluster}
 )
 
 // kept asserts that a job's one cluster is there with so many workers, and says who keeps it.

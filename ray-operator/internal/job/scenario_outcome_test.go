@@ -52,7 +52,7 @@ func TestOutcomes(t *testing.T) {
 			programs(w, fails(1))
 			given(w, testkit.OwnJob("train"), func(j *v1alpha1.ClusterJob) {
 				j.Spec.TTLSecondsAfterFinished = number(600)
-				j.Spec.Cleanup = []v1alpha1.CleanupRule{{On: v1alpha1.OutcomeSuccess, Action: v1alpha1.CleanupDeleteCluster}}
+				j.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeSuccess, Action: v1alpha1.CleanupDeleteCluster}}
 			})
 			w.ExpectJob("train", "Failed")
 			if len(w.OwnClusters("train")) != 1 {

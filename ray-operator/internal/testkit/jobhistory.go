@@ -73,7 +73,7 @@ func (h *History) job(event Event, obj *v1alpha1.ClusterJob) {
 
 // jobRecord checks what a record may not take back.
 func (h *History) jobRecord(known *jobKnown, record job.Record) {
-	if record.Attempt < known.attempt {
+	if record.Attempt < known.attempt && record.Outcome.Phase == "" {
 		h.fault("%s went back from attempt %d to %d", known.Name, known.attempt, record.Attempt)
 	}
 	known.attempt = max(known.attempt, record.Attempt)

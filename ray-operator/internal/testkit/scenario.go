@@ -21,14 +21,21 @@ type Scenario struct {
 	Waits bool
 	// AnyEpoch is for a story whose epochs depend on when the operator sees what.
 	AnyEpoch bool
+	// AnyLoss is for a story in which it depends on when the operator sees what whether a
+	// head or a cluster is taken for lost.
+	AnyLoss bool
 }
 
 // end is how a world is at the story's end.
 func (s Scenario) end(w *World) state {
+	end := w.state()
 	if s.AnyEpoch {
-		return w.state().withoutEpochs()
+		end = end.withoutEpochs()
 	}
-	return w.state()
+	if s.AnyLoss {
+		end = end.withoutLosses()
+	}
+	return end
 }
 
 // Play tells each story, and tells it again at each point of disturbance: with each API

@@ -119,11 +119,23 @@ func (s state) withoutEpochs() state {
 // output is what a job's status tells of the output of attempts.
 var output = regexp.MustCompile(`,"lastLines":\[[^]]*\]|,"logState":"[A-Za-z]+"`)
 
-// withoutOutput is the state without the output of attempts.
+// wasSuspended is what the status of a job that was suspended and is not any more says of that.
+var wasSuspended = regexp.MustCompile(`,?\{"type":"Suspended","status":"False"[^}]*\}`)
+
+// withoutOutput is the state without the output of attempts, and what else a status alone tells.
 func (s state) withoutOutput() state {
 	same := state{}
 	for name, text := range s {
-		same[name] = output.ReplaceAllString(text, "")
+		same[name] = wasSuspended.ReplaceAllString(output.ReplaceAllString(text, ""), "")
+	}
+	return same
+}
+
+// withoutLosses is the state with every loss taken for the same.
+func (s state) withoutLosses() state {
+	same := state{}
+	for name, text := range s {
+		same[name] = strings.ReplaceAll(text, `"ClusterGone"`, `"HeadLost"`)
 	}
 	return same
 }

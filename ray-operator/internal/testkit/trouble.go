@@ -29,13 +29,15 @@ type trouble struct {
 	unseen *class
 	// blindSince is since when an event of the class has been held back, zero if none is.
 	blindSince time.Time
-	// wipe takes something of clusters and jobs away before each pass that follows a change
-	// of substance; nil does nothing.
+	// wipe takes something of a cluster or job away before each pass over it that follows a
+	// change of substance; nil does nothing.
 	wipe func(client.Object)
 	// forgets: what only a status tells is lost.
 	forgets bool
-	// substance counts the changes of substance, wiped is for which of them wipe was called.
-	substance, wiped int
+	// substance counts the changes of substance, wiped is for which of them wipe was called
+	// for which object.
+	substance int
+	wiped     map[key]int
 	// bare are clusters and jobs as they are, without what the operator writes.
 	bare map[key]client.Object
 }
@@ -97,19 +99,21 @@ func bare(of client.Object) client.Object {
 	return kept
 }
 
-// before is called before each pass.
-func (t *trouble) before(w *World) {
-	if t.wipe == nil || w.operator.calm || t.wiped == t.substance {
+// before is called before each pass over an object.
+func (t *trouble) before(w *World, at key) {
+	if t.wipe == nil || w.operator.calm || t.wiped[at] == t.substance {
 		return
 	}
-	for _, obj := range w.all() {
-		if controlled(obj) {
-			t.wipe(obj)
-			w.Must(w.server.replace(w.Ctx, obj))
-		}
+	if t.wiped == nil {
+		t.wiped = map[key]int{}
 	}
-	w.wake(w.view.deliver(late{}))
-	t.wiped = t.substance
+	if held := w.server.latest.find(at); held != nil && controlled(held) {
+		obj := copied(held)
+		t.wipe(obj)
+		w.Must(w.server.replace(w.Ctx, obj))
+		w.wake(w.view.deliver(late{}))
+	}
+	t.wiped[at] = t.substance
 }
 
 // blindness is for how long of the fake clock an event is held back: a watch that tells

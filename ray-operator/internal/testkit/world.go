@@ -314,7 +314,7 @@ func (w *World) passDue() bool {
 
 // pass reconciles one cluster or job, with a new operator where this one was killed.
 func (w *World) pass(of request) {
-	w.trouble.before(w)
+	w.trouble.before(w, key(of))
 	reconcile := w.clusters.Reconcile
 	if of.kind == jobKind {
 		reconcile = w.jobs.Reconcile
@@ -331,26 +331,25 @@ func (w *World) pass(of request) {
 	}
 }
 
-// restart begins a new life of the operator: its cache is filled anew, and of what the
-// former one had in memory nothing is left.
+// restart begins a new life of the operator: its cache is filled anew, it looks at all there
+// is, and of what the former one had in memory nothing is left.
 func (w *World) restart() {
 	w.operator.dead = false
 	w.operator.start()
 	w.Ray.restart()
 	w.Jobs.restart()
 	w.wake(w.view.deliver(late{}))
-}
-
-// Return brings an operator to a world that had none, or a new one in place of the old: it
-// looks at all there is.
-func (w *World) Return() {
-	w.Away = false
-	w.restart()
 	for _, obj := range w.all() {
 		if controlled(obj) {
 			w.due[request{kindOf(obj), client.ObjectKeyFromObject(obj)}] = w.Clock.Now()
 		}
 	}
+}
+
+// Return brings an operator to a world that had none, or a new one in place of the old.
+func (w *World) Return() {
+	w.Away = false
+	w.restart()
 }
 
 // passAll looks at every cluster and job once more, with nothing going wrong.

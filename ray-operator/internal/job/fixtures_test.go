@@ -1,0 +1,146 @@
+package job
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+)
+
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// ago is so many seconds before now, in Unix time.
+func ago(seconds int64) int64 { return now.Unix() - seconds }
+
+type edit = func(*v1alpha1.ClusterJob)
+
+// train is a job on the cluster demo, made a minute ago.
+func train(edits ...edit) *v1alpha1.ClusterJob {
+	job := &v1alpha1.ClusterJob{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "train", Namespace: "default", UID: "job-uid", Generation: 1, CreationTimestamp: metav1.Unix(ago(60), 0),
+		},
+		Spec: v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}, Entrypoint: "python train.py"},
+	}
+	for _, edit := range edits {
+		edit(job)
+	}
+	return job
+}
+
+// own gives a job a cluster of its own.
+func own(job *v1alpha1.ClusterJob) {
+	job.Spec.ClusterRef = nil
+	job.Spec.ClusterTemplate = &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{
+		RayVersion: "2.60.0", WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: number(1)}},
+	}}
+}
+
+func number(n int32) *int32 { return &n }
+
+// session is the one that answers at the head of demo.
+var session = headclient.Session{Name: "session_1", Version: "2.60.0"}
+
+// binding is what an attempt is bound to, since so many seconds.
+func binding(seconds int64) Bound {
+	return Bound{Cluster: "demo", UID: "demo-uid", Pod: "demo-head", Head: "head-uid", Session: session.Name, At: ago(seconds)}
+}
+
+// bound is the record of a job whose first attempt was bound a minute ago.
+func bound(edits ...func(*Record)) Record {
+	record := fresh()
+	record.Bound = binding(60)
+	for _, edit := range edits {
+		edit(&record)
+	}
+	return record
+}
+
+// past is an attempt that ended for a reason so many seconds ago.
+func past(number int32, reason string, seconds int64) Past {
+	return Past{Number: number, Cluster: "demo", Head: "head-uid", Reason: reason, Start: ago(seconds + 10), End: ago(seconds)}
+}
+
+// head is the head pod of demo, ready.
+func head() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "demo-head", Namespace: "default", UID: "head-uid", Labels: map[string]string{v1alpha1.LabelRole: v1alpha1.RoleHead, v1alpha1.LabelCluster: "demo"}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+// demo is the cluster.
+func demo() *v1alpha1.ComputeCluster {
+	return &v1alpha1.ComputeCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "default", UID: "demo-uid"},
+		Spec:       v1alpha1.ComputeClusterSpec{WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu"}}},
+	}
+}
+
+// seen is what a pass sees of a job with a record: demo with its head, which answers.
+func seen(record Record, edits ...func(*Seen)) Seen {
+	s := Seen{Record: record, Cluster: demo(), Head: head(), Heard: true, Answer: runs.Answer{At: now, Session: session}}
+	for _, edit := range edits {
+		edit(&s)
+	}
+	return s
+}
+
+// says is that Ray knows the run, with a status.
+func says(status headclient.JobStatus, edits ...func(*headclient.Job)) func(*Seen) {
+	return func(s *Seen) {
+		s.Answer.Known, s.Answer.Asked, s.Answer.Submitted = true, now, now.Add(-time.Minute)
+		s.Answer.Job = headclient.Job{Status: status, Start: now.Add(-time.Minute)}
+		for _, edit := range edits {
+			edit(&s.Answer.Job)
+		}
+		if status.Over() {
+			s.Answer.Tailed, s.Answer.Tail.Lines = true, []string{"the end"}
+			s.Answer.Job.End = now
+		}
+	}
+}
+
+func exits(code int32) func(*headclient.Job) {
+	return func(job *headclient.Job) { job.ExitCode, job.ErrorType = &code, "JOB_ENTRYPOINT_COMMAND_ERROR" }
+}
+
+func failsWith(word string) func(*headclient.Job) {
+	return func(job *headclient.Job) { job.ErrorType = word }
+}
+
+// silent is that the head has not answered for so many seconds.
+func silent(seconds int64) func(*Seen) {
+	return func(s *Seen) {
+		s.Answer.Failure, s.Answer.Err = headclient.Unavailable, fmt.Errorf("connection refused")
+		s.Answer.FailingSince = time.Unix(ago(seconds), 0)
+	}
+}
+
+func noHead(s *Seen) { s.Head, s.Heard, s.Answer = nil, false, runs.Answer{} }
+
+func noCluster(s *Seen) { noHead(s); s.Cluster = nil }
+
+// runsSince has the status tell that the bound attempt began to run so many seconds ago.
+func runsSince(seconds int64) edit {
+	return func(job *v1alpha1.ClusterJob) {
+		at := metav1.Unix(ago(seconds), 0)
+		job.Status.Attempts = append(job.Status.Attempts, v1alpha1.JobAttempt{Number: 1, StartTime: &at})
+	}
+}
+
+// toldOf has the status tell of attempts that ended, with their lines.
+func toldOf(numbers ...int32) edit {
+	return func(job *v1alpha1.ClusterJob) {
+		for _, n := range numbers {
+			job.Status.Attempts = append(job.Status.Attempts, v1alpha1.JobAttempt{Number: n, LogState: v1alpha1.LogComplete})
+		}
+	}
+}
