@@ -288,10 +288,10 @@ const (
 
 // CleanupRule is one thing that goes of a job's own cluster after an outcome.
 type CleanupRule struct {
-	// On is the outcome: Success, or Failure with all that is no success.
+	// Outcome is how the job ended: Success, or Failure with all that is no success.
 	// +kubebuilder:validation:Enum=Success;Failure
 	// +required
-	On JobOutcome `json:"on"`
+	Outcome JobOutcome `json:"outcome"`
 	// Action is what goes.
 	// +kubebuilder:validation:Enum=DeleteCluster;DeleteWorkers
 	// +required

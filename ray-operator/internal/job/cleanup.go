@@ -65,12 +65,12 @@ func (p *planner) rules() []v1alpha1.CleanupRule {
 		on = v1alpha1.OutcomeSuccess
 	}
 	if len(p.job.Spec.Cleanup) == 0 {
-		return []v1alpha1.CleanupRule{{On: on, Action: v1alpha1.CleanupDeleteCluster}}
+		return []v1alpha1.CleanupRule{{Outcome: on, Action: v1alpha1.CleanupDeleteCluster}}
 	}
 	var first, rest []v1alpha1.CleanupRule
 	for _, rule := range p.job.Spec.Cleanup {
 		switch {
-		case rule.On != on:
+		case rule.Outcome != on:
 		case rule.Action == v1alpha1.CleanupDeleteCluster:
 			first = append(first, rule)
 		default:

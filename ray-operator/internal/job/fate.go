@@ -111,7 +111,7 @@ func (p *planner) lost(why string) fate {
 
 // ended is the fate of a job that Ray says is over.
 func (p *planner) ended(job headclient.Job) fate {
-	f := fate{exit: job.ExitCode, end: job.End, Finding: p.judge(job)}
+	f := fate{exit: exitCode(job), end: job.End, Finding: p.judge(job)}
 	f.lines, f.log = lines(p.seen.Answer.Tail.Lines), v1alpha1.LogComplete
 	switch {
 	case !p.seen.Answer.Tailed || p.seen.Answer.LogLost:
@@ -120,6 +120,17 @@ func (p *planner) ended(job headclient.Job) fate {
 		f.log = v1alpha1.LogTruncated
 	}
 	return f
+}
+
+// exitCode is that of the driver's process, as a shell has it: where a signal ended it, 128
+// and the signal, which Ray tells as the negative signal. Nil where there is none.
+func exitCode(job headclient.Job) *int32 {
+	code := job.ExitCode
+	if code != nil && *code < 0 {
+		signalled := 128 - *code
+		code = &signalled
+	}
+	return code
 }
 
 func lines(of []string) []string { return of[max(0, len(of)-LastLines):] }
@@ -140,7 +151,7 @@ func (p *planner) judge(job headclient.Job) reason.Finding {
 	case supervised(job):
 		return reason.DriverNotStarted.Of(job.ErrorType, cut(job.Message))
 	case job.ExitCode != nil:
-		return reason.EntrypointFailed.Of(*job.ExitCode)
+		return reason.EntrypointFailed.Of(*exitCode(job))
 	default:
 		return reason.JobFailed.Of(job.ErrorType, cut(job.Message))
 	}

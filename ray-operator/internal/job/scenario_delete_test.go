@@ -116,6 +116,12 @@ func deletedSilent(w *testkit.World) {
 	}
 	w.After(time.Minute)
 	noJob(w, "train")
+}
+
+// TestAbandonedIsTold: the event is the last that is heard of such a job.
+func TestAbandonedIsTold(t *testing.T) {
+	w := testkit.NewWorld(t)
+	deletedSilent(w)
 	if !slices.ContainsFunc(w.Told, func(text string) bool { return strings.HasPrefix(text, "StopAbandoned: ") }) {
 		w.Fatalf("nobody was told: %q", w.Told)
 	}

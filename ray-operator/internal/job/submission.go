@@ -97,6 +97,9 @@ func runtimeEnv(job *v1alpha1.ClusterJob, attempt int32) (json.RawMessage, error
 			}
 		}
 	}
+	if variables == nil { // JSON's null
+		variables = map[string]string{}
+	}
 	for i := range job.Spec.Env {
 		if v := &job.Spec.Env[i]; v.ValueFrom == nil {
 			variables[v.Name] = v.Value

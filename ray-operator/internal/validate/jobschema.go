@@ -65,7 +65,7 @@ func unknownJobWords(r *run, bad report) {
 	}
 	for i := range r.spec.Cleanup {
 		rule, at := &r.spec.Cleanup[i], specPath.Child("cleanup").Index(i)
-		oneOf(bad, at.Child("on"), rule.On, v1alpha1.OutcomeSuccess, v1alpha1.OutcomeFailure)
+		oneOf(bad, at.Child("outcome"), rule.Outcome, v1alpha1.OutcomeSuccess, v1alpha1.OutcomeFailure)
 		oneOf(bad, at.Child("action"), rule.Action, v1alpha1.CleanupDeleteCluster, v1alpha1.CleanupDeleteWorkers)
 	}
 }

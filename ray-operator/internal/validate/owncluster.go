@@ -103,7 +103,7 @@ var ownClusterRules = []Rule{
 		ID: "cleanup-twice", Field: "spec.cleanup", By: Expression,
 		Refused: "two rules say when the same goes after the same outcome", Remedy: "keep one of them",
 		job: cleanups(func(rule, other *v1alpha1.CleanupRule) bool {
-			return rule.On == other.On && rule.Action == other.Action
+			return rule.Outcome == other.Outcome && rule.Action == other.Action
 		}),
 	},
 	{
@@ -111,7 +111,7 @@ var ownClusterRules = []Rule{
 		Refused: "DeleteWorkers comes after DeleteCluster or with it, and so has nothing to do", Remedy: "lower its afterSeconds or take it out",
 		job: cleanups(func(rule, other *v1alpha1.CleanupRule) bool {
 			return rule.Action == v1alpha1.CleanupDeleteWorkers && other.Action == v1alpha1.CleanupDeleteCluster &&
-				rule.On == other.On && rule.AfterSeconds >= other.AfterSeconds
+				rule.Outcome == other.Outcome && rule.AfterSeconds >= other.AfterSeconds
 		}),
 	},
 	{

@@ -27,7 +27,7 @@ func granted(t *testing.T, options ...string) map[string][]rbacv1.PolicyRule {
 // over.
 var never = map[string][]string{
 	"*": {"*", "escalate", "bind", "impersonate", "deletecollection"}, "secrets": {"list", "watch", "update", "patch", "delete"},
-	"computeclusters": {"create", "update"}, "nodes": {"create", "update", "patch", "delete"},
+	"computeclusters": {"update"}, "clusterjobs": {"create", "update"}, "nodes": {"create", "update", "patch", "delete"},
 	"pods/exec": {"create", "get"}, "pods/log": {"get"}, "serviceaccounts/token": {"create"}, "roles": {"create"}, "clusterroles": {"create"},
 }
 

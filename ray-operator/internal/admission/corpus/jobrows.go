@@ -23,7 +23,7 @@ var jobRows = []jobRow{
 		templateMeta(some, some), command("python", "train.py", "a b"), runtimeEnv(`{"pip":["torch"],"env_vars":{"A":"1"}}`),
 		env(corev1.EnvVar{Name: "B", Value: "2"}, fromSecret("TOKEN")), takes("CPU", "500m", "memory", "1Gi"), selects("market", "!in(spot, preemptible)"),
 		jobMetadata("owner", "ana"), onExitCodes([]int32{1, 137}, nil), backoff(ptr(int32(1)), ptr(int32(60))), suspended,
-		cleanup(after{On: "Success", Action: "DeleteCluster"}, after{On: "Failure", Action: "DeleteWorkers"}, after{On: "Failure", Action: "DeleteCluster", AfterSeconds: 60}),
+		cleanup(after{Outcome: "Success", Action: "DeleteCluster"}, after{Outcome: "Failure", Action: "DeleteWorkers"}, after{Outcome: "Failure", Action: "DeleteCluster", AfterSeconds: 60}),
 		jobSpec(func(s *jobs) {
 			s.StartDeadlineSeconds, s.ActiveDeadlineSeconds, s.TTLSecondsAfterFinished = ptr(int32(1)), ptr(int32(2)), ptr(int32(0))
 			s.Retry.Limit, s.Retry.Scope, s.Retry.InfrastructureLimit, s.Retry.AttemptDeadlineSeconds = 3, "Cluster", ptr(int32(9)), ptr(int32(1))
