@@ -123,8 +123,8 @@ type ClusterJobSpec struct {
 
 	// Cleanup says what goes when of the job's own cluster. Default: the cluster, at once. An outcome that no rule names keeps the cluster as long as the job is there.
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.all(rule, self.exists_one(other, other.on == rule.on && other.action == rule.action))",message="two rules say when the same goes after the same outcome; keep one of them"
-	// +kubebuilder:validation:XValidation:rule="self.all(rule, rule.action != 'DeleteWorkers' || !self.exists(other, other.action == 'DeleteCluster' && other.on == rule.on && (has(rule.afterSeconds) ? rule.afterSeconds : 0) >= (has(other.afterSeconds) ? other.afterSeconds : 0)))",message="DeleteWorkers comes after DeleteCluster or with it, and so has nothing to do; lower its afterSeconds or take it out"
+	// +kubebuilder:validation:XValidation:rule="self.all(rule, self.exists_one(other, other.outcome == rule.outcome && other.action == rule.action))",message="two rules say when the same goes after the same outcome; keep one of them"
+	// +kubebuilder:validation:XValidation:rule="self.all(rule, rule.action != 'DeleteWorkers' || !self.exists(other, other.action == 'DeleteCluster' && other.outcome == rule.outcome && (has(rule.afterSeconds) ? rule.afterSeconds : 0) >= (has(other.afterSeconds) ? other.afterSeconds : 0)))",message="DeleteWorkers comes after DeleteCluster or with it, and so has nothing to do; lower its afterSeconds or take it out"
 	// +listType=atomic
 	// +optional
 	Cleanup []CleanupRule `json:"cleanup,omitempty"`
