@@ -56,7 +56,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 			return object.GetName() != first
 		})
 		Expect(err).NotTo(HaveOccurred())
-		job := o.submit(ctx, "again", "retry: {limit: 1, scope: Cluster, backoffSeconds: 0}\ncleanup: [{\"on\": Success, action: DeleteWorkers}]\n"+
+		job := o.submit(ctx, "again", "retry: {limit: 1, scope: Cluster, backoffSeconds: 0}\ncleanup: [{outcome: Success, action: DeleteWorkers}]\n"+
 			ownPair+entrypoint(note+"[ $HELIOSTAT_JOB_ATTEMPT = 2 ]"))
 		sighting, err := second(ctx, limit, "another cluster")
 		Expect(err).NotTo(HaveOccurred())
