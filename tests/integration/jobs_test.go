@@ -10,11 +10,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
-	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // startDelayOfJobs is how long Ray takes to start a job on the heads of these tests.
@@ -58,27 +56,13 @@ func jobOn(cluster types.NamespacedName, name, entrypoint string) *v1alpha1.Clus
 	}
 }
 
-// phases counts the jobs of a namespace by what they are in.
-func phases(ctx context.Context, namespace string) (map[string]int, error) {
-	var jobs v1alpha1.ClusterJobList
-	if err := shared.List(ctx, &jobs, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list the jobs: %w", err)
-	}
-	counts := map[string]int{}
-	for i := range jobs.Items {
-		counts[jobs.Items[i].Status.Phase]++
-	}
-	return counts, nil
-}
-
-// untilAll waits until as many jobs of a namespace are in a phase.
-func untilAll(t *testing.T, namespace, phase string, jobs int) {
+// endJobs deletes the jobs of a namespace when the test ends, while the operator that was
+// started last still works: those that run have to be stopped before they can go.
+func endJobs(t *testing.T, namespace string) {
 	t.Helper()
-	must(t, live.Until(t.Context(), limit, fmt.Sprintf("%d jobs to be %s", jobs, phase), func(ctx context.Context) error {
-		seen, err := phases(ctx, namespace)
-		if err == nil && seen[phase] != jobs {
-			err = fmt.Errorf("there are %v", seen)
+	t.Cleanup(func() {
+		if err := shared.DropJobs(context.WithoutCancel(t.Context()), namespace, limit); err != nil {
+			t.Error(err)
 		}
-		return err
-	}))
+	})
 }

@@ -1,0 +1,111 @@
+package integration
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/faultproxy"
+)
+
+// settledJobs makes a job in each state that lasts, and gives them when they are there:
+// running, over, over with a cluster that is kept, suspended, and in the line.
+func settledJobs(t *testing.T, namespace string) []types.NamespacedName {
+	t.Helper()
+	cluster := newCluster(namespace, "c", 0)
+	one := int32(1)
+	cluster.Spec.MaxConcurrentJobs = &one
+	must(t, shared.Create(t.Context(), cluster))
+	on := types.NamespacedName{Namespace: namespace, Name: "c"}
+	kept := jobOn(on, "kept", "work 100 0")
+	kept.Spec.ClusterRef = nil
+	kept.Spec.ClusterTemplate = &v1alpha1.ClusterTemplate{Spec: newCluster(namespace, "", 1).Spec}
+	kept.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster}}
+	suspended := jobOn(on, "suspended", "work 100 0")
+	suspended.Spec.Suspend = true
+	var names []types.NamespacedName
+	for _, want := range []struct {
+		job   *v1alpha1.ClusterJob
+		phase string
+	}{
+		{jobOn(on, "over", "work 100 0"), v1alpha1.PhaseSucceeded},
+		{jobOn(on, "failed", "work 100 3"), v1alpha1.PhaseFailed},
+		{kept, v1alpha1.PhaseSucceeded},
+		{suspended, v1alpha1.PhaseSuspended},
+		{jobOn(on, "running", "hang"), v1alpha1.PhaseRunning},
+		{jobOn(on, "waiting", "work 100 0"), v1alpha1.PhasePending},
+	} {
+		must(t, shared.Create(t.Context(), want.job))
+		name := client.ObjectKeyFromObject(want.job)
+		_, err := shared.UntilPhase(t.Context(), name, want.phase, limit)
+		must(t, err)
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestOnePassAfterConvergenceWritesNothingForJobs(t *testing.T) {
+	namespace := newNamespace(t)
+	headsIn(t, namespace, willing)
+	o := startOperator(t)
+	endJobs(t, namespace)
+	names := settledJobs(t, namespace)
+	passes := o.quiet()
+
+	before := shared.audit.now(t)
+	for _, name := range names {
+		job, err := shared.FindJob(t.Context(), name)
+		must(t, err)
+		seen := job.DeepCopy()
+		job.Labels = map[string]string{"example.com/note": "look-again"}
+		must(t, shared.Patch(t.Context(), job, client.MergeFrom(seen)))
+	}
+	o.passed(passes + float64(len(names)))
+	o.quiet()
+	if made := writes(shared.audit.since(t, before, namespace)); len(made) > 0 {
+		t.Errorf("a pass over jobs that were as they should be wrote: %s", tally(made))
+	}
+}
+
+// TestJobsThatSettledCostNoCalls counts what jobs cost while nothing happens, the running
+// one among them; and that an operator that is started anew writes nothing either.
+func TestJobsThatSettledCostNoCalls(t *testing.T) {
+	const calm = 10 * time.Second
+	namespace := newNamespace(t)
+	headsIn(t, namespace, willing)
+	first := startOperator(t)
+	settledJobs(t, namespace)
+	first.quiet()
+
+	before, looks := shared.audit.now(t), requestsOf(namespace)
+	after(t, calm)
+	if made := shared.audit.since(t, before, namespace); len(made) > 0 {
+		t.Errorf("jobs that have settled cost the API server in %v: %s", calm, tally(made))
+	}
+	more := requestsOf(namespace) - looks
+	if t.Logf("heads were asked %d times in %v", more, calm); more < 3 {
+		t.Errorf("the head of a running job was asked %d times in %v, want every 3 s at least", more, calm)
+	}
+
+	first.stop(syscall.SIGTERM)
+	before = shared.audit.now(t)
+	second := startOperator(t)
+	endJobs(t, namespace)
+	second.quiet()
+	if made := writes(shared.audit.since(t, before, namespace)); len(made) > 0 {
+		t.Errorf("an operator that was started anew wrote: %s", tally(made))
+	}
+}
+
+// requestsOf is how many requests the heads of a namespace have had.
+func requestsOf(namespace string) int {
+	requests := 0
+	for _, one := range shared.heads.of(namespace) {
+		requests += one.proxy.Counts()[faultproxy.Pass]
+	}
+	return requests
+}
