@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// carefully is a cluster that replaces its two workers one by one, each after its successor
+// has joined.
+const carefully = smallHead + `upgradeStrategy: {type: RollingWorkers, rolling: {maxSurge: 1, maxUnavailable: 0}}
+workerGroups:
+- name: cpu
+  replicas: 2
+  ` + smallWorker + "\n"
+
+var _ = Describe("an edit of what pods are made of", Ordered, func() {
+	var team *env
+
+	BeforeAll(func(ctx SpecContext) {
+		team = made(ctx, "careful", carefully)
+	}, NodeTimeout(limit))
+
+	It("with maxSurge 1 and maxUnavailable 0 never leaves fewer workers than wanted", func(ctx SpecContext) {
+		head, before := team.head(ctx), uids(team.staying(ctx, 2))
+		count := team.count(ctx)
+		begin := time.Now()
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+			spec.WorkerGroups[0].NodeSpec = edited(spec.WorkerGroups[0].NodeSpec, "a")
+		})
+		team.upToDate(ctx)
+		told("edited to both workers replaced", begin)
+		least, most := count()
+		Expect(least).To(Equal(2), "ready workers that stay")
+		Expect(most).To(Equal(3), "workers that stay, ready or not")
+		after := team.staying(ctx, 2)
+		Expect(uids(after)).NotTo(ContainElements(before[0]))
+		Expect(uids(after)).NotTo(ContainElements(before[1]))
+		team.have(ctx, after, "a")
+		Expect(team.head(ctx).UID).To(Equal(head.UID))
+		Expect(team.ready(ctx).Status.Epoch).To(BeEquivalentTo(1))
+	}, SpecTimeout(limit))
+
+	It("with Recreate makes all pods anew at once, and the choice of it alone makes none", func(ctx SpecContext) {
+		before := uids(team.pods(ctx, ""))
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+			spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
+		})
+		team.upToDate(ctx)
+		Expect(uids(team.pods(ctx, ""))).To(ConsistOf(before))
+
+		begin := time.Now()
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+			spec.Head.NodeSpec = edited(spec.Head.NodeSpec, "b")
+			spec.WorkerGroups[0].NodeSpec = edited(spec.WorkerGroups[0].NodeSpec, "b")
+		})
+		eventually(ctx, "the second epoch", func(ctx context.Context) error { return team.inEpoch(ctx, 2) })
+		team.upToDate(ctx)
+		told("edited to all pods made anew", begin)
+		after := append(team.staying(ctx, 2), team.head(ctx))
+		for _, uid := range uids(after) {
+			Expect(before).NotTo(ContainElement(uid))
+		}
+		team.have(ctx, after, "b")
+		team.listed(ctx, 3)
+	}, SpecTimeout(limit))
+})
+
+// edited is a node's template with an environment variable of a value.
+func edited(node v1alpha1.NodeSpec, value string) v1alpha1.NodeSpec {
+	_, ray := template(&node)
+	ray.Env = []corev1.EnvVar{{Name: "EDITED", Value: value}}
+	return node
+}
+
+// have checks the value of that variable where Ray runs.
+func (e *env) have(ctx context.Context, pods []corev1.Pod, value string) {
+	GinkgoHelper()
+	for i := range pods {
+		Expect(strings.TrimSpace(exec(ctx, &pods[i], "printenv", "EDITED"))).To(Equal(value), pods[i].Name)
+	}
+}
+
+// count begins to watch the workers, all of which are ready, and gives what ends it and
+// tells of how many there were at any time: at least that were ready to take work, and at
+// most that were to stay.
+func (e *env) count(ctx context.Context) func() (least, most int) {
+	GinkgoHelper()
+	labels := client.MatchingLabels{v1alpha1.LabelCluster: e.Name, v1alpha1.LabelRole: v1alpha1.RoleWorker}
+	pods := map[types.UID]*corev1.Pod{}
+	var now corev1.PodList
+	Expect(kubernetes.List(ctx, &now, client.InNamespace(e.Namespace), labels)).To(Succeed())
+	for i := range now.Items {
+		pods[now.Items[i].UID] = &now.Items[i]
+	}
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: now.ResourceVersion}}
+	changes, err := kubernetes.Watch(ctx, &corev1.PodList{}, client.InNamespace(e.Namespace), labels, from)
+	Expect(err).NotTo(HaveOccurred())
+	least, most, done := len(pods), len(pods), make(chan struct{})
+	go func() {
+		defer close(done)
+		for change := range changes.ResultChan() {
+			pod, ok := change.Object.(*corev1.Pod)
+			if !ok {
+				continue
+			}
+			pods[pod.UID] = pod
+			if change.Type == apiwatch.Deleted {
+				delete(pods, pod.UID)
+			}
+			ready, staying := tally(pods)
+			least, most = min(least, ready), max(most, staying)
+		}
+	}()
+	return func() (int, int) {
+		changes.Stop()
+		<-done
+		return least, most
+	}
+}
+
+// tally counts the pods that are not on their way out, and those of them that are ready.
+func tally(pods map[types.UID]*corev1.Pod) (ready, staying int) {
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil || pod.Annotations[v1alpha1.AnnotationDrain] != "" {
+			continue
+		}
+		staying++
+		if isReady(pod) {
+			ready++
+		}
+	}
+	return ready, staying
+}
