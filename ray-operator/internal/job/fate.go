@@ -3,6 +3,7 @@ package job
 import (
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -173,8 +174,11 @@ func cut(text string) string {
 	if len(text) <= mostText {
 		return text
 	}
-	runes := []rune(text[len(text)-mostText:])
-	return "…" + string(runes[1:]) // the first may be half a character
+	text = text[len(text)-mostText:]
+	for text != "" && !utf8.RuneStart(text[0]) {
+		text = text[1:] // the rest of a character
+	}
+	return "…" + text
 }
 
 // endedBy is the finding of an attempt that was stopped on purpose.

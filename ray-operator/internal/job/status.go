@@ -77,6 +77,9 @@ func attempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, now time.Time) []v
 	var all []v1alpha1.JobAttempt
 	for i, past := range record.Past {
 		entry := entryOf(past)
+		if i == len(record.Past)-1 {
+			describe(&entry, record.Last)
+		}
 		switch former := attempt(job.Status.Attempts, past.Number); {
 		case plan.Done != nil && plan.Done.Number == past.Number:
 			entry = *plan.Done

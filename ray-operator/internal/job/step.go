@@ -15,6 +15,7 @@ import (
 // step is the attempt's own way: a cluster, its head, a place there, the submission.
 func (p *planner) step() bool {
 	if p.bound() {
+		p.discard() // an operator that saw the past may have made a former one again
 		p.attend()
 		return true
 	}
