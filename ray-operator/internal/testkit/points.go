@@ -43,7 +43,7 @@ func (s Scenario) pointsOf(plain *World) []point {
 
 // whole are the disturbances that go through the whole of a scenario.
 func (s Scenario) whole(plain *World) []point {
-	all := []point{{name: "status-wiped", forgets: true, disturb: func(w *World) { w.trouble.wipe, w.trouble.forgets = wipeStatus, true }}}
+	all := []point{{name: "status-wiped", forgets: true, disturb: func(w *World) { w.trouble.wipe = wipeStatus }}}
 	if !s.KeepRecord {
 		all = append(all, point{name: "record-removed", disturb: func(w *World) { w.trouble.wipe = removeRecord }})
 	}

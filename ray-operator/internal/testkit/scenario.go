@@ -24,6 +24,9 @@ type Scenario struct {
 	// AnyLoss is for a story in which it depends on when the operator sees what whether a
 	// head or a cluster is taken for lost.
 	AnyLoss bool
+	// AnyOutput is for a story in which it depends on what goes wrong how much of the output
+	// of a run is read before its cluster goes.
+	AnyOutput bool
 }
 
 // end is how a world is at the story's end.
@@ -34,6 +37,9 @@ func (s Scenario) end(w *World) state {
 	}
 	if s.AnyLoss {
 		end = end.withoutLosses()
+	}
+	if s.AnyOutput {
+		end = end.withoutOutput()
 	}
 	return end
 }
@@ -78,6 +84,7 @@ func (s Scenario) disturbed(t *testing.T, point point, want state) {
 	t.Helper()
 	w := NewWorld(t)
 	point.disturb(w)
+	w.trouble.forgets = point.forgets || s.AnyOutput
 	s.Run(w)
 	have := s.end(w)
 	if point.forgets {

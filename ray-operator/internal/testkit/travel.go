@@ -15,6 +15,7 @@ import (
 func (s Scenario) travel(t *testing.T, want state) (visited, worth int64) {
 	t.Helper()
 	w := NewWorld(t)
+	w.trouble.forgets = s.AnyOutput
 	s.Run(w)
 	story := w.revisions[:len(w.revisions):len(w.revisions)]
 	var all []visit

@@ -1,0 +1,208 @@
+package job
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// TestFate: what has become of a bound attempt, by what is seen of it.
+func TestFate(t *testing.T) {
+	restarted := func(s *Seen) { s.Answer.Session.Name = "session_2" }
+	unread := func(s *Seen) { s.Answer.Tailed = false }
+	unknown := func(seconds int64) func(*Seen) {
+		return func(s *Seen) { s.Answer.Asked = time.Unix(ago(seconds), 0) }
+	}
+	taken := func(s *Seen) { s.Answer.Submitted = now.Add(-time.Minute) }
+	over := says(headclient.JobSucceeded)
+	for name, test := range map[string]struct {
+		record Record
+		edits  []func(*Seen)
+		want   string // "" goes on
+	}{
+		"runs":                           {bound(), []func(*Seen){says(headclient.JobRunning)}, ""},
+		"silent":                         {bound(), []func(*Seen){says(headclient.JobRunning), silent(1000)}, ""},
+		"not heard":                      {bound(), []func(*Seen){func(s *Seen) { s.Heard = false }}, ""},
+		"over":                           {bound(), []func(*Seen){over}, "JobSucceeded Complete"},
+		"over, lines on their way":       {bound(), []func(*Seen){over, unread}, ""},
+		"over, head silent":              {bound(), []func(*Seen){over, unread, silent(1)}, ""},
+		"over, head gone":                {bound(), []func(*Seen){over, unread, func(s *Seen) { s.Head = nil }}, "JobSucceeded Lost"},
+		"over, lines cut":                {bound(), []func(*Seen){over, func(s *Seen) { s.Answer.Tail.Truncated = true }}, "JobSucceeded Truncated"},
+		"over, lines lost":               {bound(), []func(*Seen){over, func(s *Seen) { s.Answer.LogLost = true }}, "JobSucceeded Lost"},
+		"over, then another session":     {bound(), []func(*Seen){over, restarted}, "JobSucceeded Complete"},
+		"another session":                {bound(), []func(*Seen){restarted}, "HeadLost Lost"},
+		"another session, it ran":        {bound(), []func(*Seen){says(headclient.JobRunning), restarted}, "HeadLost Lost"},
+		"head gone":                      {bound(), []func(*Seen){noHead}, "HeadLost Lost confirm"},
+		"cluster gone":                   {bound(), []func(*Seen){noCluster}, "ClusterGone Lost confirm"},
+		"cluster gone, head answers":     {bound(), []func(*Seen){says(headclient.JobRunning), func(s *Seen) { s.Cluster = nil }}, ""},
+		"another cluster of the name":    {bound(), []func(*Seen){noHead, func(s *Seen) { s.Cluster.UID = "another" }}, "ClusterGone Lost confirm"},
+		"foreign":                        {bound(), []func(*Seen){func(s *Seen) { s.Answer.Foreign = true }}, "SubmissionForeign "},
+		"refused":                        {bound(), []func(*Seen){func(s *Seen) { s.Answer.Refused = "no" }}, "SubmissionRefused "},
+		"not known yet":                  {bound(), []func(*Seen){unknown(0)}, ""},
+		"not known any more":             {bound(), []func(*Seen){unknown(0), taken}, "RunGone Lost"},
+		"never got there":                {bound(ending(reason.DeadlineExceeded, 30)), []func(*Seen){unknown(0)}, "DeadlineExceeded "},
+		"may yet get there":              {bound(ending(reason.DeadlineExceeded, 30)), []func(*Seen){unknown(41)}, ""},
+		"never got there, so far as yet": {bound(), []func(*Seen){unknown(0)}, ""},
+	} {
+		p := planner{job: train(), seen: seen(test.record, test.edits...), now: now, record: test.record}
+		f, is := p.fate()
+		have := ""
+		if is {
+			have = f.Code + " " + string(f.log)
+		}
+		if is && f.gone {
+			have += " confirm"
+		}
+		if have != test.want {
+			t.Errorf("%s: %q, want %q", name, have, test.want)
+		}
+	}
+}
+
+// TestJudge: how an end that Ray tells of is named and counted, and what of it where it was
+// being stopped.
+func TestJudge(t *testing.T) {
+	type job = headclient.Job
+	for name, test := range map[string]struct {
+		status      headclient.JobStatus
+		edit        func(*job)
+		want, meant string
+		kind        kind
+	}{
+		"succeeded":             {headclient.JobSucceeded, exits(0), "JobSucceeded", "JobSucceeded", success},
+		"exit code":             {headclient.JobFailed, exits(3), "EntrypointFailed", "EntrypointFailed", failure},
+		"signal":                {headclient.JobFailed, exits(-9), "EntrypointFailed", "EntrypointFailed", failure},
+		"stopped":               {headclient.JobStopped, func(*job) {}, "StoppedInRay", "DeadlineExceeded", final},
+		"runtime environment":   {headclient.JobFailed, failsWith("RUNTIME_ENV_SETUP_FAILURE"), "RuntimeEnvFailed", "RuntimeEnvFailed", failure},
+		"supervisor died":       {headclient.JobFailed, failsWith("JOB_SUPERVISOR_ACTOR_DIED"), "DriverLost", "DeadlineExceeded", loss},
+		"no room":               {headclient.JobFailed, failsWith("JOB_SUPERVISOR_ACTOR_START_TIMEOUT"), "DriverNotStarted", "DeadlineExceeded", loss},
+		"not started":           {headclient.JobFailed, failsWith("JOB_SUPERVISOR_ACTOR_START_FAILURE"), "DriverNotStarted", "DeadlineExceeded", loss},
+		"cannot be placed":      {headclient.JobFailed, failsWith("JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE"), "DriverNotStarted", "DeadlineExceeded", loss},
+		"supervisor, who knows": {headclient.JobFailed, failsWith("JOB_SUPERVISOR_ACTOR_UNKNOWN_FAILURE"), "DriverNotStarted", "DeadlineExceeded", loss},
+		"a word yet to come":    {headclient.JobFailed, failsWith("SOMETHING_NEW"), "JobFailed", "JobFailed", failure},
+		"no word":               {headclient.JobFailed, func(*job) {}, "JobFailed", "JobFailed", failure},
+	} {
+		said := job{Status: test.status}
+		test.edit(&said)
+		for record, want := range map[string]string{"": test.want, "DeadlineExceeded": test.meant} {
+			p := planner{job: train(), record: bound(func(r *Record) { r.Ending = record })}
+			if have := p.judge(said).Code; have != want {
+				t.Errorf("%s, ending %q: %s, want %s", name, record, have, want)
+			}
+		}
+		if have := class(test.want); have != test.kind {
+			t.Errorf("%s is counted as %d, want %d", test.want, have, test.kind)
+		}
+	}
+	for _, code := range []string{reason.JobSuspended.Code, reason.StopAbandoned.Code, "SomethingOfALaterVersion"} {
+		if class(code) != neutral {
+			t.Errorf("%s counts", code)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	if short := "why"; cut(short) != short {
+		t.Errorf("%q became %q", short, cut(short))
+	}
+	for _, long := range []string{strings.Repeat("a", 600), strings.Repeat("ü", 400), strings.Repeat("日", 300), "a" + strings.Repeat("ü", 400), strings.Repeat("\xff", 600)} {
+		have := cut(long)
+		if len([]rune(have)) > mostText+1 || !strings.HasPrefix(have, "…") || utf8.ValidString(long) && !strings.HasSuffix(long, strings.TrimPrefix(have, "…")) {
+			t.Errorf("%q… became %q", long[:10], have)
+		}
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	one, two := int32(1), int32(2)
+	for name, test := range map[string]struct {
+		codes *v1alpha1.ExitCodes
+		exit  *int32
+		want  bool
+	}{
+		"any":                  {nil, &one, true},
+		"any, none":            {nil, nil, true},
+		"named":                {&v1alpha1.ExitCodes{In: []int32{1, 3}}, &one, true},
+		"not named":            {&v1alpha1.ExitCodes{In: []int32{1, 3}}, &two, false},
+		"named, none":          {&v1alpha1.ExitCodes{In: []int32{1, 3}}, nil, false},
+		"excluded":             {&v1alpha1.ExitCodes{NotIn: []int32{1, 3}}, &one, false},
+		"not excluded":         {&v1alpha1.ExitCodes{NotIn: []int32{1, 3}}, &two, true},
+		"cannot be excluded":   {&v1alpha1.ExitCodes{NotIn: []int32{1, 3}}, nil, true},
+		"neither names a code": {&v1alpha1.ExitCodes{}, &one, true},
+	} {
+		if have := matches(test.codes, test.exit); have != test.want {
+			t.Errorf("%s: %v", name, have)
+		}
+	}
+}
+
+// TestCounts: which ends are followed by another attempt.
+func TestCounts(t *testing.T) {
+	for name, test := range map[string]struct {
+		retry            *v1alpha1.Retry
+		failures, losses int32 // before
+		kind             kind
+		want             bool
+	}{
+		"without retry":                {nil, 0, 0, failure, false},
+		"within the limit":             {&v1alpha1.Retry{Limit: 2}, 1, 0, failure, true},
+		"over the limit":               {&v1alpha1.Retry{Limit: 2}, 2, 0, failure, false},
+		"losses count too":             {&v1alpha1.Retry{Limit: 2}, 1, 1, failure, false},
+		"a loss counts":                {&v1alpha1.Retry{Limit: 2}, 2, 0, loss, false},
+		"a loss, counted apart":        {&v1alpha1.Retry{Limit: 0, InfrastructureLimit: number(1)}, 5, 0, loss, true},
+		"a loss too many":              {&v1alpha1.Retry{Limit: 5, InfrastructureLimit: number(1)}, 0, 1, loss, false},
+		"a failure, losses apart":      {&v1alpha1.Retry{Limit: 1, InfrastructureLimit: number(1)}, 0, 9, failure, true},
+		"no losses":                    {&v1alpha1.Retry{Limit: 5, InfrastructureLimit: number(0)}, 0, 0, loss, false},
+		"of another exit code":         {&v1alpha1.Retry{Limit: 5, OnExitCodes: &v1alpha1.ExitCodes{In: []int32{7}}}, 0, 0, failure, false},
+		"a loss has no code to select": {&v1alpha1.Retry{Limit: 5, OnExitCodes: &v1alpha1.ExitCodes{In: []int32{7}}}, 0, 0, loss, true},
+	} {
+		job := train()
+		job.Spec.Retry = test.retry
+		p := planner{job: job, record: bound(func(r *Record) { r.Failures, r.Losses = test.failures, test.losses })}
+		code := int32(1)
+		if have := p.again(test.kind, fate{exit: &code}); have != test.want {
+			t.Errorf("%s: %v", name, have)
+		}
+		if p.record.Failures+p.record.Losses != test.failures+test.losses+1 {
+			t.Errorf("%s: %d failures and %d losses after %d and %d", name, p.record.Failures, p.record.Losses, test.failures, test.losses)
+		}
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	seconds := func(n int32) time.Duration { return time.Duration(n) * time.Second }
+	for name, test := range map[string]struct {
+		retry *v1alpha1.Retry
+		count int32
+		last  string
+		want  time.Duration
+	}{
+		"without retry":      {nil, 1, "EntrypointFailed", 0},
+		"first":              {&v1alpha1.Retry{}, 1, "EntrypointFailed", seconds(10)},
+		"second":             {&v1alpha1.Retry{}, 2, "HeadLost", seconds(20)},
+		"sixth":              {&v1alpha1.Retry{}, 6, "EntrypointFailed", seconds(320)},
+		"seventh":            {&v1alpha1.Retry{}, 7, "EntrypointFailed", seconds(360)},
+		"thousandth":         {&v1alpha1.Retry{MaxBackoffSeconds: number(86400)}, 1000, "EntrypointFailed", seconds(86400)},
+		"none":               {&v1alpha1.Retry{BackoffSeconds: number(0)}, 9, "EntrypointFailed", 0},
+		"given":              {&v1alpha1.Retry{BackoffSeconds: number(3), MaxBackoffSeconds: number(7)}, 2, "EntrypointFailed", seconds(6)},
+		"given, at most":     {&v1alpha1.Retry{BackoffSeconds: number(3), MaxBackoffSeconds: number(7)}, 3, "EntrypointFailed", seconds(7)},
+		"after a suspension": {&v1alpha1.Retry{}, 3, "JobSuspended", 0},
+		"nothing has ended":  {&v1alpha1.Retry{}, 0, "", 0},
+	} {
+		job := train()
+		job.Spec.Retry = test.retry
+		record := fresh()
+		record.Failures = test.count
+		if test.last != "" {
+			record.Past = []Past{past(1, test.last, 0)}
+		}
+		if have := (&planner{job: job, record: record}).backoff(); have != test.want {
+			t.Errorf("%s: %s, want %s", name, have, test.want)
+		}
+	}
+}

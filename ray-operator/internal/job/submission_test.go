@@ -1,0 +1,178 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+)
+
+// TestCommandsReachTheProgram has a shell run what is made of a command: its words arrive byte
+// for byte.
+func TestCommandsReachTheProgram(t *testing.T) {
+	for _, words := range [][]string{
+		{"a", "b c", ""},
+		{"'", "''", `"`, `\`, `\'`, "`id`", "$HOME", "$(id)", "!!", "#", "*", "~", ";", "&", "|", ">", "<"},
+		{"two\nlines", "\n", "tab\there", "\r", "\x01\x7f", "ends with \\"},
+		{"Zürich", "日本語", "🚀", "\xff\xfe"},
+		{"-n", "--", "-e"},
+	} {
+		spec := v1alpha1.ClusterJobSpec{Command: append([]string{"printf", `%s\0`}, words...)}
+		said, err := exec.Command("sh", "-c", entrypoint(&spec)).Output()
+		if err != nil {
+			t.Fatalf("run sh: %v; it is in the package dash", err)
+		}
+		if want := strings.Join(words, "\x00") + "\x00"; string(said) != want {
+			t.Errorf("%q reached the program as %q", words, said)
+		}
+	}
+	if line := entrypoint(&v1alpha1.ClusterJobSpec{Entrypoint: "echo $HOME | cat"}); line != "echo $HOME | cat" {
+		t.Errorf("a shell line became %q", line)
+	}
+}
+
+// submitted is a job's submission, its runtime environment apart.
+func submitted(t *testing.T, job *v1alpha1.ClusterJob, attempt int32) (payload string, environment map[string]any, vars map[string]any) {
+	t.Helper()
+	s, err := submission(job, attempt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(s.RuntimeEnv, &environment); err != nil {
+		t.Fatal(err)
+	}
+	vars, _ = environment["env_vars"].(map[string]any)
+	return s.Metadata[runs.MetadataPayload], environment, vars
+}
+
+func raw(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
+
+// TestEnvironment: variables come from the runtime environment, over them those of env, over
+// them the operator's own. Secrets stay with the pods.
+func TestEnvironment(t *testing.T) {
+	_, environment, vars := submitted(t, train(func(j *v1alpha1.ClusterJob) {
+		j.Spec.RuntimeEnv = raw(`{"pip":["a"],"env_vars":{"A":"env","B":"env","HELIOSTAT_JOB_NAME":"mine"},"config":{"x":1e3}}`)
+		j.Spec.Env = []corev1.EnvVar{
+			{Name: "B", Value: "spec"}, {Name: "C", Value: ""},
+			{Name: "SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "a"}}},
+		}
+	}), 3)
+	want := map[string]any{"A": "env", "B": "spec", "C": "", v1alpha1.EnvJobName: "train", v1alpha1.EnvJobAttempt: "3"}
+	if !reflect.DeepEqual(vars, want) {
+		t.Errorf("variables %v, want %v", vars, want)
+	}
+	if !reflect.DeepEqual(environment["pip"], []any{"a"}) || environment["config"] == nil {
+		t.Errorf("the rest of the runtime environment: %v", environment)
+	}
+	_, _, vars = submitted(t, train(), 1)
+	if want := map[string]any{v1alpha1.EnvJobName: "train", v1alpha1.EnvJobAttempt: "1"}; !reflect.DeepEqual(vars, want) {
+		t.Errorf("variables %v, want %v", vars, want)
+	}
+	for _, bad := range []string{`[]`, `{`, `{"env_vars":[]}`, `{"env_vars":{"A":1}}`} {
+		if s, err := submission(train(func(j *v1alpha1.ClusterJob) { j.Spec.RuntimeEnv = raw(bad) }), 1); err == nil {
+			t.Errorf("the runtime environment %s is submitted as %s", bad, s.RuntimeEnv)
+		}
+	}
+}
+
+func TestResources(t *testing.T) {
+	s, err := submission(train(func(j *v1alpha1.ClusterJob) {
+		j.Spec.EntrypointResources = map[string]resource.Quantity{
+			"CPU": resource.MustParse("500m"), "GPU": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "accelerator_type:A100": resource.MustParse("0.001"),
+		}
+		j.Spec.EntrypointLabelSelector = map[string]string{"zone": "a"}
+		j.Spec.Metadata = map[string]string{"team": "b"}
+	}), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.CPUs != 0.5 || s.GPUs != 2 || s.Memory != 1<<30 || !maps.Equal(s.Resources, map[string]float64{"accelerator_type:A100": 0.001}) {
+		t.Errorf("%+v", s)
+	}
+	if s.LabelSelector["zone"] != "a" || s.Metadata["team"] != "b" || s.Metadata[metadataJob] != "train" || s.Metadata[metadataUID] != "job-uid" || s.Metadata[metadataAttempt] != "2" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestPayload: what is asked for has one name, whatever the order in which it is held, and
+// another name with every change.
+func TestPayload(t *testing.T) {
+	full := func(j *v1alpha1.ClusterJob) {
+		j.Spec.Metadata = map[string]string{}
+		for i := range 20 {
+			j.Spec.Metadata[fmt.Sprint("key", i)] = "a"
+		}
+		j.Spec.RuntimeEnv = raw(`{"env_vars":{"A":"b"}}`)
+		j.Spec.Env = []corev1.EnvVar{{Name: "B", Value: "c"}}
+		j.Spec.EntrypointResources = map[string]resource.Quantity{"CPU": resource.MustParse("1"), "GPU": resource.MustParse("2")}
+		j.Spec.EntrypointLabelSelector = map[string]string{"zone": "a", "rack": "b"}
+	}
+	name, _, _ := submitted(t, train(full), 1)
+	for range 50 {
+		if again, _, _ := submitted(t, train(full), 1); again != name {
+			t.Fatalf("%s, and then %s", name, again)
+		}
+	}
+	names := map[string]string{name: "nothing changed"}
+	for what, change := range map[string]edit{
+		"entrypoint": func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "python other.py" },
+		"command":    func(j *v1alpha1.ClusterJob) { j.Spec.Command = []string{"python"} },
+		"words":      func(j *v1alpha1.ClusterJob) { j.Spec.Command = []string{"pyt", "hon"} },
+		"runtimeEnv": func(j *v1alpha1.ClusterJob) { j.Spec.RuntimeEnv = raw(`{"env_vars":{"A":"c"}}`) },
+		"env":        func(j *v1alpha1.ClusterJob) { j.Spec.Env[0].Value = "d" },
+		"resources":  func(j *v1alpha1.ClusterJob) { j.Spec.EntrypointResources["CPU"] = resource.MustParse("2") },
+		"selector":   func(j *v1alpha1.ClusterJob) { j.Spec.EntrypointLabelSelector["zone"] = "b" },
+		"metadata":   func(j *v1alpha1.ClusterJob) { j.Spec.Metadata["key1"] = "b" },
+		"job":        func(j *v1alpha1.ClusterJob) { j.UID = "another" },
+	} {
+		name, _, _ := submitted(t, train(full, change), 1)
+		if other, taken := names[name]; taken {
+			t.Errorf("the change of %s has the name of %s", what, other)
+		}
+		names[name] = what
+	}
+	if second, _, _ := submitted(t, train(full), 2); names[second] != "" {
+		t.Errorf("the second attempt has the name of %s", names[second])
+	}
+}
+
+// TestOwnCluster: it is the template's, belongs to the job, and has the secret variables.
+func TestOwnCluster(t *testing.T) {
+	secret := corev1.EnvVar{Name: "S", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}
+	job := train(own, func(j *v1alpha1.ClusterJob) {
+		j.Spec.Env = []corev1.EnvVar{{Name: "OPEN", Value: "b"}, secret}
+		j.Spec.ClusterTemplate.Metadata = v1alpha1.TemplateMetadata{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"}}
+		j.Spec.ClusterTemplate.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "c"}}}
+	})
+	before := job.DeepCopy()
+	first, second := ownCluster(job, 1), ownCluster(job, 2)
+	if first.Name == second.Name || !strings.HasPrefix(first.Name, "train-") || first.Namespace != job.Namespace {
+		t.Errorf("names %s and %s", first.Name, second.Name)
+	}
+	if !maps.Equal(first.Labels, map[string]string{"team": "a", v1alpha1.LabelJob: "train"}) || !maps.Equal(first.Annotations, map[string]string{"note": "b"}) {
+		t.Errorf("labels %v, annotations %v", first.Labels, first.Annotations)
+	}
+	if !metav1.IsControlledBy(first, job) || !*first.OwnerReferences[0].BlockOwnerDeletion || first.OwnerReferences[0].Kind != "ClusterJob" {
+		t.Errorf("owners %+v", first.OwnerReferences)
+	}
+	if env := first.Spec.PodDefaults.Env; len(env) != 2 || env[0].Name != "A" || !reflect.DeepEqual(env[1], secret) {
+		t.Errorf("variables of the pods: %+v", env)
+	}
+	if !reflect.DeepEqual(job, before) {
+		t.Errorf("the job was changed")
+	}
+	if plain := ownCluster(train(own), 1); plain.Spec.PodDefaults != nil || plain.Labels[v1alpha1.LabelJob] != "train" {
+		t.Errorf("a plain one: %+v", plain)
+	}
+}
