@@ -52,6 +52,7 @@ var _ = Describe("an edit of what pods are made of", Ordered, func() {
 	}, SpecTimeout(limit))
 
 	It("with Recreate makes all pods anew at once, and the choice of it alone makes none", func(ctx SpecContext) {
+		team.workers(ctx, 2) // those that were replaced are gone
 		before := uids(team.pods(ctx, ""))
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
 			spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
