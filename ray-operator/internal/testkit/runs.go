@@ -94,6 +94,9 @@ func (j *Jobs) step() (changed bool, next time.Duration) {
 	return changed, next
 }
 
+// Ask asks the heads that are due now, in a world that does not move by itself.
+func (j *Jobs) Ask() { j.step() }
+
 // turn does what is next for a job.
 func (j *Jobs) turn(name types.NamespacedName, q *query) {
 	now, before := j.world.Clock.Now(), q.answer

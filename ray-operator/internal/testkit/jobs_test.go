@@ -1,0 +1,110 @@
+package testkit_test
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+var name = types.NamespacedName{Namespace: testkit.Namespace, Name: "train"}
+
+// wanted is a world with a head and what is wanted of it first: who it is.
+func wanted(t *testing.T) (*testkit.World, runs.Want) {
+	t.Helper()
+	w := testkit.NewWorld(t)
+	w.Create(testkit.Cluster("demo"))
+	w.Settle()
+	return w, runs.Want{
+		At: runs.Place{Head: w.Head("demo").UID}, ID: "train-1", Until: w.Clock.Now().Add(time.Hour), Lines: 1,
+		Submission: &headclient.Submission{ID: "train-1", Metadata: map[string]string{
+			"heliostat.dev/job-uid": "train-uid", "heliostat.dev/attempt": "1", runs.MetadataPayload: "this",
+		}},
+	}
+}
+
+// answer says what is wanted, lets the world go on, and gives what was heard.
+func answer(w *testkit.World, want runs.Want, while time.Duration) runs.Answer {
+	w.Helper()
+	w.Jobs.Want(name, want)
+	w.Clock.Step(time.Millisecond)
+	for range 20 {
+		w.Jobs.Ask()
+		w.Clock.Step(while / 20)
+	}
+	w.Jobs.Ask()
+	last, ok := w.Jobs.Last(name, want.At.Head, want.ID)
+	if !ok {
+		w.Fatalf("nothing was heard")
+	}
+	return last
+}
+
+// TestJobsKeepTheContract: what stands in for heads and for what asks them does as package runs
+// says of Want and Answer.
+func TestJobsKeepTheContract(t *testing.T) {
+	w, want := wanted(t)
+	if said := answer(w, want, time.Second); said.Session.Name == "" || said.Known || !said.Asked.IsZero() {
+		t.Fatalf("without a session: %+v", said)
+	}
+	bound := want
+	bound.Session = "another"
+	if said := answer(w, bound, 10*time.Second); said.Known || !said.Submitted.IsZero() {
+		t.Fatalf("in another session: %+v", said)
+	}
+	bound.Session = answer(w, want, time.Second).Session.Name
+	bound.Until = w.Clock.Now()
+	if said := answer(w, bound, 10*time.Second); said.Known || said.Asked.IsZero() {
+		t.Fatalf("without a permit: %+v", said)
+	}
+	bound.Until = w.Clock.Now().Add(time.Hour)
+	if said := answer(w, bound, 10*time.Second); said.Job.Status != headclient.JobSucceeded || !said.Tailed || said.Submitted.IsZero() || said.Tail.Lines[0] != "done" {
+		t.Fatalf("submitted: %+v", said)
+	}
+	w.Jobs.Forget(name)
+	if said := answer(w, bound, 10*time.Second); said.Job.Status != headclient.JobSucceeded || said.Foreign || len(w.Jobs.Runs("train-uid")) != 1 {
+		t.Fatalf("asked again: %+v, %d runs", said, len(w.Jobs.Runs("train-uid")))
+	}
+	other := *bound.Submission
+	other.Metadata = map[string]string{"heliostat.dev/job-uid": "other", "heliostat.dev/attempt": "1", runs.MetadataPayload: "that"}
+	bound.Submission = &other
+	w.Jobs.Forget(name)
+	if said := answer(w, bound, 10*time.Second); !said.Foreign {
+		t.Fatalf("under a name that is used: %+v", said)
+	}
+}
+
+// TestJobsAreStopped: one that runs within a second or so, one that waits at once.
+func TestJobsAreStopped(t *testing.T) {
+	for process, want := range map[string]headclient.JobStatus{"runs": headclient.JobStopped, "waits": headclient.JobFailed} {
+		w, wish := wanted(t)
+		w.Jobs.Program = func(testkit.Run) testkit.Process { return testkit.Process{Stays: process == "waits", Hangs: true} }
+		wish.Session = answer(w, wish, time.Second).Session.Name
+		if said := answer(w, wish, 5*time.Second); said.Job.Status.Over() || !said.Known {
+			t.Fatalf("%s: %+v", process, said)
+		}
+		wish.Stop = true
+		if said := answer(w, wish, 5*time.Second); said.Job.Status != want {
+			t.Errorf("one that %s is %s after its stop, want %s", process, said.Job.Status, want)
+		}
+	}
+}
+
+// TestSessions: a container that starts again is another session, which knows nothing.
+func TestSessions(t *testing.T) {
+	w, want := wanted(t)
+	want.Session = answer(w, want, time.Second).Session.Name
+	answer(w, want, 3*time.Second)
+	w.Must(w.Kubelet.Restart(w.Ctx, w.Head("demo")))
+	said := answer(w, want, 20*time.Second)
+	if said.Session.Name == want.Session || said.Job.Status.Over() {
+		t.Errorf("after a restart: %+v", said)
+	}
+	if begun := w.Jobs.Runs("train-uid"); len(begun) != 1 {
+		t.Errorf("%d runs", len(begun))
+	}
+}
