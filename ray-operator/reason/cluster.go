@@ -29,7 +29,7 @@ var (
 	}
 	TokenChanged = Reason{
 		"TokenChanged", Warning, "The content of the token's Secret is not what the running pods were started with.",
-		"the token in Secret %s is not the one that %d of %d pods were started with; Ray reads it only once",
+		"the token in Secret %s is not the one that %d of %d pods were started with, and a pod keeps its own",
 		"Delete the head pod when it suits you; head and workers start afresh with the new token", nil,
 	}
 	PodsOutdated = Reason{

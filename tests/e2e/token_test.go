@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -50,6 +52,10 @@ var _ = Describe("a cluster's token", Ordered, func() {
 		Expect(uids(team.pods(ctx, ""))).To(ConsistOf(before))
 		team.ready(ctx)
 		Expect(team.alive(ctx, userToken)).To(Equal(2), "the pods have the token that they were started with")
+		head := team.head(ctx)
+		var sum int
+		ray(ctx, &head, squares, &sum)
+		Expect(sum).To(Equal(285), "and so has what is started in them later")
 
 		team.anew(ctx, 2)
 		Expect(team.alive(ctx, changed)).To(Equal(2))
@@ -74,6 +80,25 @@ var _ = Describe("a cluster's token", Ordered, func() {
 
 		team.anew(ctx, 4)
 		Expect(team.token(ctx)).NotTo(Equal(former))
+		Expect(team.alive(ctx, team.token(ctx))).To(Equal(2))
+	}, SpecTimeout(limit))
+
+	It("is another one in a cluster that is deleted and made again at once", func(ctx SpecContext) {
+		former := team.token(ctx)
+		Expect(kubernetes.Delete(ctx, team.ready(ctx))).To(Succeed())
+		eventually(ctx, "the name to be free", func(ctx context.Context) error {
+			err := kubernetes.Get(ctx, team.NamespacedName, &v1alpha1.ComputeCluster{})
+			if err == nil {
+				err = errors.New("it is there")
+			}
+			return client.IgnoreNotFound(err)
+		})
+		begin := time.Now()
+		team.apply(ctx, smallHead+"workerGroups:\n- name: cpu\n  "+smallWorker)
+		team.ready(ctx)
+		told("made again to Ready", begin)
+		Expect(team.token(ctx)).NotTo(Equal(former))
+		Expect(team.alive(ctx, team.token(ctx))).To(Equal(2))
 	}, SpecTimeout(limit))
 })
 

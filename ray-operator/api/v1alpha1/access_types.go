@@ -139,7 +139,7 @@ type Authentication struct {
 	// +kubebuilder:default=Token
 	// +optional
 	Mode string `json:"mode,omitempty"`
-	// SecretName is a Secret of yours with the token under the key auth_token. Default: one that the operator makes. Ray reads it once: a change takes effect on new pods only.
+	// SecretName is a Secret of yours with the token under the key auth_token. Default: one that the operator makes. A pod keeps the one that it was started with: a change takes effect on new pods only.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
 	// +optional

@@ -144,14 +144,13 @@ func Claim(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup, slot, 
 	return claim
 }
 
-// TokenSecret holds the token that opens the cluster. It is immutable: Ray reads the
-// token once, so a change would only lock new pods out.
+// TokenSecret holds the token that opens the cluster. It must not be immutable: a kubelet
+// keeps what it knows of an immutable Secret as long as a pod on its node uses it, and
+// would give the former token to the pods of a successor under the same name.
 func TokenSecret(cluster *v1alpha1.ComputeCluster, token string) *corev1.Secret {
-	immutable := true
 	return &corev1.Secret{
 		ObjectMeta: owned(cluster, naming.TokenSecret(cluster.Name)),
 		Type:       corev1.SecretTypeOpaque,
-		Immutable:  &immutable,
 		StringData: map[string]string{v1alpha1.TokenKey: token},
 	}
 }

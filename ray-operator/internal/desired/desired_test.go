@@ -130,7 +130,7 @@ func TestBuildIsAFunction(t *testing.T) {
 // TestTokenIsTheArgument: the package draws nothing itself.
 func TestTokenIsTheArgument(t *testing.T) {
 	secret := desired.TokenSecret(testkit.Cluster("demo"), "given")
-	if secret.StringData[v1alpha1.TokenKey] != "given" || len(secret.StringData) != 1 || !*secret.Immutable {
+	if secret.StringData[v1alpha1.TokenKey] != "given" || len(secret.StringData) != 1 || secret.Immutable != nil {
 		t.Errorf("%+v", secret)
 	}
 }

@@ -71,6 +71,10 @@ func authentication(d *draft) {
 			Items: []corev1.KeyToPath{{Key: v1alpha1.TokenKey, Path: v1alpha1.TokenKey}},
 		},
 	}})
+	// As a part of the volume it stays what it was when the container began: each of Ray's
+	// processes reads it anew, and a changed token would keep all that start later from the head.
+	file := &d.ray.VolumeMounts[len(d.ray.VolumeMounts)-1]
+	file.MountPath, file.SubPath = PathToken+"/"+v1alpha1.TokenKey, v1alpha1.TokenKey
 }
 
 func (d *draft) mount(path string, readOnly bool, volume corev1.Volume) {

@@ -79,7 +79,7 @@ func checkToken(t *testing.T, built *corev1.Pod, path, secret string) {
 	if !reflect.DeepEqual(source, want) {
 		t.Errorf("%s: %+v", built.Name, source)
 	}
-	if path != at.MountPath+"/auth_token" || !at.ReadOnly {
+	if path != at.MountPath || at.SubPath != "auth_token" || !at.ReadOnly {
 		t.Errorf("%s looks for its token in %s and finds it in %+v", built.Name, path, at)
 	}
 }
