@@ -104,6 +104,9 @@ func (r *Reconciler) record(ctx context.Context, job *v1alpha1.ClusterJob, plan 
 	}
 	wanted.Status = job.Status
 	*job = *wanted
+	if plan.Record.Bound.Head == "" {
+		r.Places.Leave(types.NamespacedName{Namespace: job.Namespace, Name: plan.Record.Last.Cluster}, job.UID)
+	}
 	r.permits.give(job.UID, began.Add(permitFor)) // what was just written is what there is
 	return nil
 }
