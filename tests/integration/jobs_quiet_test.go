@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
@@ -98,6 +99,39 @@ func TestJobsThatSettledCostNoCalls(t *testing.T) {
 	second.quiet()
 	if made := writes(shared.audit.since(t, before, namespace)); len(made) > 0 {
 		t.Errorf("an operator that was started anew wrote: %s", tally(made))
+	}
+}
+
+// TestAPlaceThatIsGivenBackIsTaken: those in line do not wait for longer than the one before
+// them runs.
+func TestAPlaceThatIsGivenBackIsTaken(t *testing.T) {
+	const many = 5
+	namespace := newNamespace(t)
+	headsIn(t, namespace, willing)
+	startOperator(t)
+	cluster := newCluster(namespace, "c", 0)
+	one := int32(1)
+	cluster.Spec.MaxConcurrentJobs = &one
+	must(t, shared.Create(t.Context(), cluster))
+	name := ready(t, types.NamespacedName{Namespace: namespace, Name: "c"})
+	began := time.Now()
+	for i := range many {
+		must(t, shared.Create(t.Context(), jobOn(client.ObjectKeyFromObject(name), fmt.Sprintf("j%d", i), "work 100 0")))
+	}
+	for i := range many {
+		_, err := shared.UntilPhase(t.Context(), types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("j%d", i)}, v1alpha1.PhaseSucceeded, limit)
+		must(t, err)
+	}
+	// Each would have waited half a minute while the place of the one before counted on.
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("%d jobs took %v, one after the other, want less than 30 s", many, rounded(took))
+	}
+	var last time.Time
+	for _, run := range runsIn(namespace) {
+		if run.At.Before(last.Add(100 * time.Millisecond)) {
+			t.Errorf("%s began before the one before it had ended", run.ID)
+		}
+		last = run.At
 	}
 }
 

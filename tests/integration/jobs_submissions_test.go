@@ -33,9 +33,11 @@ const (
 	// open is how many jobs may be on their way before another wave comes.
 	open = 75
 	// stormClusters have a head each; disturbed is the share of requests that something
-	// befalls, and latest the longest delay.
+	// befalls, and latest the longest delay. What hangs holds its head up for seconds, so
+	// there is less of it.
 	stormClusters = 8
 	disturbed     = 0.06
+	hanging       = 0.001
 	latest        = 2 * time.Second
 )
 
@@ -98,7 +100,9 @@ func newStorm(t *testing.T) *storm {
 	s := &storm{t: t, namespace: newNamespace(t), ends: map[types.UID]string{}, counts: map[string]int{}}
 	headsIn(t, s.namespace, func(one *head) {
 		willing(one)
-		one.proxy.Fail(faultproxy.Even(disturbed), latest)
+		rates := faultproxy.Even(disturbed)
+		rates[faultproxy.Hang] = hanging
+		one.proxy.Fail(rates, latest)
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
