@@ -215,7 +215,7 @@ func (p *planner) collect() {
 		entry.LastLines, entry.LogState = f.lines, f.log
 		p.wakeIn(soon)
 	default:
-		if p.seen.Heard && answer.Failure != "" && p.now.Sub(answer.FailingSince) > silentAfter {
+		if p.silent() {
 			entry.LogState = v1alpha1.LogLost
 		}
 		p.wakeIn(pass.Recheck)

@@ -101,10 +101,8 @@ func (p *planner) unheard() reason.Finding {
 	switch {
 	case p.seen.Heard && answer.Failure == headclient.Unauthenticated:
 		return reason.HeadUnauthorized.Of(name, cut(answer.Err.Error()))
-	case p.seen.Heard && answer.Failure != "" && p.now.Sub(answer.FailingSince) > silentAfter && ready(p.seen.Head):
+	case p.silent() && ready(p.seen.Head):
 		return reason.HeadSilent.Of(name, stamp(answer.FailingSince), cut(answer.Err.Error()))
-	case p.seen.Heard && answer.Failure != "":
-		p.wakeIn(silentAfter)
 	}
 	if p.seen.Cluster != nil && !ready(p.seen.Head) {
 		if starting := clusterStarting(p.seen.Cluster); starting.Severity() == reason.Warning {
@@ -112,6 +110,17 @@ func (p *planner) unheard() reason.Finding {
 		}
 	}
 	return reason.JobAPIStarting.Of(name)
+}
+
+// silent tells whether the head has not answered for so long that people are told, and wakes
+// the job when that will be so.
+func (p *planner) silent() bool {
+	if !p.seen.Heard || p.seen.Answer.Failure == "" {
+		return false
+	}
+	left := p.seen.Answer.FailingSince.Add(silentAfter).Sub(p.now)
+	p.wakeIn(left)
+	return left <= 0
 }
 
 // bind binds the attempt to the head that answers; what follows depends on it.
@@ -139,12 +148,8 @@ func (p *planner) attend() {
 	if !taken {
 		p.wakeIn(permitFor - time.Second)
 	}
-	silent := p.seen.Heard && answer.Failure != "" && p.now.Sub(answer.FailingSince) > silentAfter
-	if p.seen.Heard && answer.Failure != "" && !silent {
-		p.wakeIn(silentAfter)
-	}
 	switch phase := p.underway(); {
-	case silent:
+	case p.silent():
 		p.say(phase, p.unheard())
 	case phase == v1alpha1.PhaseRunning:
 		p.say(phase, reason.JobRunning.Of(p.record.Attempt, p.clusterName()))
