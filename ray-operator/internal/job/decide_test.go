@@ -101,6 +101,17 @@ func TestGuards(t *testing.T) {
 		"lost, to be confirmed": {
 			train(), seen(bound(), noHead), "Failed HeadLost record(1 own 1 bound \"\" ending \"\" outcome \"Failed\") confirm",
 		},
+		"own cluster gone, retried on another": {
+			train(own, func(j *v1alpha1.ClusterJob) { j.Spec.Retry = &v1alpha1.Retry{Limit: 1} }), seen(bound(), noCluster),
+			"Retrying Retrying record(2 own 2 bound \"\" ending \"\" outcome \"\") confirm",
+		},
+		"own head lost, retried there": {
+			train(own, func(j *v1alpha1.ClusterJob) { j.Spec.Retry = &v1alpha1.Retry{Limit: 1} }), seen(bound(), noHead),
+			"Retrying Retrying record(2 own 1 bound \"\" ending \"\" outcome \"\") confirm",
+		},
+		"bound, and a former cluster came back": {
+			train(own), seen(bound(), running, func(s *Seen) { s.Former = []*v1alpha1.ComputeCluster{demo()} }), "Running JobRunning discard ask",
+		},
 		"suspended, it runs": {
 			train(suspend), seen(bound(), running), "Suspending Stopping record(1 own 1 bound \"session_1\" ending \"JobSuspended\" outcome \"\") ask stop",
 		},
@@ -207,6 +218,7 @@ func TestWakes(t *testing.T) {
 		"active deadline": {train(runsSince(10), func(j *v1alpha1.ClusterJob) { j.Spec.ActiveDeadlineSeconds = number(60) }), seen(bound(), says(headclient.JobRunning)), 50 * time.Second},
 		"ttl":             {train(toldOf(1), func(j *v1alpha1.ClusterJob) { j.Spec.TTLSecondsAfterFinished = number(110) }), seen(bound(outcome)), 10 * time.Second},
 		"a permit":        {train(), seen(bound()), 4 * time.Second},
+		"silent so far":   {train(), seen(bound(), says(headclient.JobRunning), silent(12)), 18 * time.Second},
 		"nothing":         {train(), seen(fresh(), noCluster), 0},
 	} {
 		if have := decide(test.job, test.seen).Wake; have != test.want {

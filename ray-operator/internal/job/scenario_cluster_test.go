@@ -132,7 +132,7 @@ func TestClustersThatGo(t *testing.T) {
 		}},
 		testkit.Scenario{Name: "own-deleted-under-a-run", Run: func(w *testkit.World) {
 			programs(w, hangs, succeeds)
-			given(w, testkit.OwnJob("train"), retries(v1alpha1.Retry{Limit: 1}))
+			given(w, testkit.OwnJob("train"), retries(v1alpha1.Retry{Limit: 1, Scope: v1alpha1.RetryCluster}))
 			w.ExpectJob("train", "Running", "1")
 			w.Delete(w.OwnClusters("train")[0])
 			w.Settle()

@@ -17,8 +17,10 @@ func crowd(w *testkit.World, most int32, process testkit.Process) {
 	programs(w, process)
 	cluster := testkit.Cluster("demo")
 	cluster.Spec.MaxConcurrentJobs = &most
-	w.Create(cluster)
-	w.Settle()
+	w.Prepare(func() {
+		w.Create(cluster)
+		w.Settle()
+	})
 	for i := range 6 {
 		w.Create(testkit.Job(fmt.Sprintf("job-%d", i+1)))
 		w.During(time.Second)

@@ -96,10 +96,11 @@ func TestOperatorAway(t *testing.T) {
 			w.During(2 * time.Minute)
 			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = []string{"foregroundDeletion"} })
 			w.Delete(w.Cluster("demo"))
+			w.Kubelet.StopDelay = 25 * time.Second
 			w.Delete(w.Head("demo"))
 			w.During(time.Second)
 			w.Return()
-			w.During(10 * time.Second)
+			w.During(20 * time.Second)
 			w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
 			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
 			w.Settle()

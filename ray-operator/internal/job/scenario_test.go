@@ -73,8 +73,10 @@ func programs(w *testkit.World, each ...testkit.Process) {
 func shared(w *testkit.World, each ...testkit.Process) {
 	w.Helper()
 	programs(w, each...)
-	w.Create(testkit.Cluster("demo"))
-	w.Settle()
+	w.Prepare(func() {
+		w.Create(testkit.Cluster("demo"))
+		w.Settle()
+	})
 	w.Expect("demo", "Ready=True")
 }
 

@@ -354,13 +354,26 @@ func (w *World) Return() {
 
 // passAll looks at every cluster and job once more, with nothing going wrong.
 func (w *World) passAll() {
-	w.operator.calm = true
-	defer func() { w.operator.calm = false }()
+	defer w.calmly()()
 	for _, obj := range w.all() {
 		if kind := kindOf(obj); !w.Away && (kind == clusterKind || kind == jobKind) {
 			w.pass(request{kind, client.ObjectKeyFromObject(obj)})
 		}
 	}
+}
+
+// calmly keeps anything from going wrong until what it gives is called.
+func (w *World) calmly() (end func()) {
+	former := w.operator.calm
+	w.operator.calm = true
+	return func() { w.operator.calm = former }
+}
+
+// Prepare lets something happen with nothing going wrong: it is not of the story itself.
+func (w *World) Prepare(act func()) {
+	w.Helper()
+	defer w.calmly()()
+	act()
 }
 
 // collectDelay is how old an object is at least when the garbage collector comes by.
