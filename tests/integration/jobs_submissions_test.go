@@ -29,9 +29,9 @@ import (
 // How the jobs of TestSubmissions come, and what befalls their requests.
 const (
 	submissions = 500 // unless HELIOSTAT_SUBMISSIONS gives another number
-	wave        = 25
+	wave        = 50
 	// open is how many jobs may be on their way before another wave comes.
-	open = 75
+	open = 150
 	// stormClusters have a head each; disturbed is the share of requests that something
 	// befalls, and latest the longest delay. What hangs holds its head up for seconds, so
 	// there is less of it.
@@ -220,10 +220,10 @@ type disaster struct {
 
 func (s *storm) disasters() []disaster {
 	return []disaster{
-		{"leader killed", 3, func() error { s.crew.kill(); return nil }},
+		{"leader killed", 2, func() error { s.crew.kill(); return nil }},
 		{"leader paused, another took over", 2, func() error { s.crew.pause(); return nil }},
-		{wiped, 5, func() error { return s.some(s.wipe) }},
-		{forgotten, 5, func() error { return s.some(s.forget) }},
+		{wiped, 6, func() error { return s.some(s.wipe) }},
+		{forgotten, 6, func() error { return s.some(s.forget) }},
 		{"head's pod deleted", 2, s.behead},
 		{trapped, 3, s.trap},
 		{"Ray's container began anew", 2, s.restart},
