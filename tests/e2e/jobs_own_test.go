@@ -82,7 +82,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 
 	It("frees its cluster when it is suspended, and goes on with the next attempt", func(ctx SpecContext) {
 		o := opened(ctx)
-		job := o.submit(ctx, "pauses", ownHead+entrypoint(beat))
+		job := o.submit(ctx, "pauses", ownPair+entrypoint(beat))
 		for round := range *rounds {
 			Expect(job.is(ctx, v1alpha1.PhaseRunning).Status.Attempt).To(BeEquivalentTo(round + 1))
 			o.beating(ctx, "pauses")
