@@ -105,9 +105,10 @@ func (o *operator) cost(cluster types.NamespacedName, prefix string, many int) j
 	for _, r := range shared.audit.since(t, mark, cluster.Namespace) {
 		if r.ObjectRef.Resource != "events" {
 			cost.Kinds[r.what()]++
-			cost.Calls += 1 / float64(many)
+			cost.Calls++
 		}
 	}
+	cost.Calls /= float64(many)
 	return cost
 }
 
