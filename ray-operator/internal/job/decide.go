@@ -202,23 +202,42 @@ func (p *planner) collect() {
 	if p.job.Spec.Suspend {
 		p.Phase = v1alpha1.PhaseSuspending
 	}
-	if p.seen.LastHead != nil { // until the status has them: what nobody asks for is forgotten
+	if p.seen.LastHead != nil && !untaken(past) { // until the status has them: what nobody asks for is forgotten
 		p.Ask = &Ask{Head: p.seen.LastHead, ID: naming.Submission(p.job.Name, p.job.UID, past.Number), Session: p.record.Last.Session}
 	}
+	if entry.LastLines, entry.LogState = p.output(past); entry.LogState != "" {
+		p.wakeIn(soon)
+	} else {
+		p.wakeIn(pass.Recheck)
+	}
+}
+
+// untaken tells whether an attempt ended because Ray did not take it: what is there under its
+// name, if anything, is somebody else's.
+func untaken(past Past) bool {
+	return past.Reason == reason.SubmissionForeign.Code || past.Reason == reason.SubmissionRefused.Code
+}
+
+// output is what there is of the last lines of an attempt that is over, with no state while
+// they are being read.
+func (p *planner) output(past Past) ([]string, v1alpha1.LogState) {
 	answer := &p.seen.Answer
 	switch {
-	case p.seen.LastHead == nil || p.seen.Heard && (answer.Tailed || answer.Session.Name != "" && answer.Session.Name != p.record.Last.Session):
-		f := fate{log: v1alpha1.LogLost}
-		if answer.Tailed {
-			f = p.ended(answer.Job)
-		}
-		entry.LastLines, entry.LogState = f.lines, f.log
-		p.wakeIn(soon)
+	case untaken(past):
+		return nil, v1alpha1.LogComplete
+	case p.seen.LastHead == nil:
+		return nil, v1alpha1.LogLost
+	case !p.seen.Heard:
+		return nil, ""
+	case answer.Tailed:
+		f := p.ended(answer.Job)
+		return f.lines, f.log
+	case p.silent(), answer.Session.Name != "" && answer.Session.Name != p.record.Last.Session:
+		return nil, v1alpha1.LogLost
+	case !answer.Asked.IsZero() && !answer.Job.Status.Over(): // it is not there, or was given up
+		return nil, v1alpha1.LogLost
 	default:
-		if p.silent() {
-			entry.LogState = v1alpha1.LogLost
-		}
-		p.wakeIn(pass.Recheck)
+		return nil, ""
 	}
 }
 

@@ -73,19 +73,19 @@ func (p *planner) fate() (fate, bool) {
 		}
 		return p.ended(answer.Job), true
 	case same && answer.Foreign:
-		return fate{Finding: reason.SubmissionForeign.Of(p.id())}, true
+		return fate{Finding: reason.SubmissionForeign.Of(p.id()), log: v1alpha1.LogComplete}, true
 	case same && answer.Refused != "":
-		return fate{Finding: reason.SubmissionRefused.Of(answer.Refused)}, true
+		return fate{Finding: reason.SubmissionRefused.Of(answer.Refused), log: v1alpha1.LogComplete}, true
 	case p.seen.Heard && answer.Session.Name != "" && !same:
 		return p.lost("another session answers at its address"), true
 	case p.seen.Cluster == nil || p.seen.Cluster.UID != bound.UID:
 		return fate{Finding: reason.ClusterGone.Of(bound.Cluster, p.record.Attempt), gone: true, log: v1alpha1.LogLost}, p.seen.Head == nil
 	case p.seen.Head == nil:
 		return p.lost("it is not there any more"), true
-	case same && !answer.Known && !answer.Asked.IsZero() && !answer.Submitted.IsZero():
+	case same && !answer.Known && !answer.Asked.IsZero() && (!answer.Submitted.IsZero() || !p.started().IsZero()):
 		return fate{Finding: reason.RunGone.Of(p.id()), log: v1alpha1.LogLost}, true
 	case same && !answer.Known && answer.Asked.After(p.settled()):
-		return fate{Finding: p.endedBy()}, true // it never got there
+		return fate{Finding: p.endedBy(), log: v1alpha1.LogLost}, true // it never got there
 	default:
 		return fate{}, false
 	}
