@@ -69,14 +69,26 @@ func ending(code reason.Reason, seconds int64) func(*Record) {
 	return func(r *Record) { r.Ending, r.Since = code.Code, ago(seconds) }
 }
 
+// guarded is a job, what is seen of it, and the gist of what is done.
+type guarded struct {
+	job  *v1alpha1.ClusterJob
+	seen Seen
+	want string
+}
+
+func hold(t *testing.T, table map[string]guarded) {
+	t.Helper()
+	for name, test := range table {
+		if have := gist(decide(test.job, test.seen)); have != test.want {
+			t.Errorf("%s:\n%s, want\n%s", name, have, test.want)
+		}
+	}
+}
+
 // TestGuards: each guard decides where it holds, whatever those after it would say.
 func TestGuards(t *testing.T) {
 	running := says(headclient.JobRunning)
-	for name, test := range map[string]struct {
-		job  *v1alpha1.ClusterJob
-		seen Seen
-		want string
-	}{
+	hold(t, map[string]guarded{
 		"unreadable": {train(), Seen{RecordError: errors.New("no")}, " RecordDamaged stalled"},
 		"going, nothing runs": {
 			train(deleted(0)), seen(fresh()), " Stopping record(1 own 1 bound \"\" ending \"\" outcome \"\")",
@@ -123,6 +135,13 @@ func TestGuards(t *testing.T) {
 			train(func(j *v1alpha1.ClusterJob) { j.Spec.StartDeadlineSeconds = number(60) }), seen(fresh(), noCluster),
 			"Failed StartDeadlineExceeded record(1 own 1 bound \"\" ending \"\" outcome \"Failed\")",
 		},
+	})
+}
+
+// TestSteps: what a job does that nothing keeps from its own way.
+func TestSteps(t *testing.T) {
+	running := says(headclient.JobRunning)
+	hold(t, map[string]guarded{
 		"own cluster to be made": {train(own), seen(fresh(), noCluster), "Provisioning ClusterStarting make"},
 		"no cluster":             {train(), seen(fresh(), noCluster), "Pending ClusterMissing"},
 		"no head":                {train(), seen(fresh(), noHead), "Pending ClusterStarting"},
@@ -143,11 +162,7 @@ func TestGuards(t *testing.T) {
 		"taken":         {train(), seen(bound(), says(headclient.JobPending)), "Submitting JobPending ask"},
 		"runs":          {train(), seen(bound(), running), "Running JobRunning ask"},
 		"unknown word":  {train(), seen(bound(), says("HIBERNATING")), "Running JobRunning ask"},
-	} {
-		if have := gist(decide(test.job, test.seen)); have != test.want {
-			t.Errorf("%s:\n%s, want\n%s", name, have, test.want)
-		}
-	}
+	})
 }
 
 func line(most, running, place int) func(*Seen) {

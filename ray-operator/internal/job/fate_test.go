@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -41,15 +43,16 @@ func TestFate(t *testing.T) {
 		"cluster gone":                   {bound(), []func(*Seen){noCluster}, "ClusterGone Lost confirm"},
 		"cluster gone, head answers":     {bound(), []func(*Seen){says(headclient.JobRunning), func(s *Seen) { s.Cluster = nil }}, ""},
 		"another cluster of the name":    {bound(), []func(*Seen){noHead, func(s *Seen) { s.Cluster.UID = "another" }}, "ClusterGone Lost confirm"},
-		"foreign":                        {bound(), []func(*Seen){func(s *Seen) { s.Answer.Foreign = true }}, "SubmissionForeign "},
-		"refused":                        {bound(), []func(*Seen){func(s *Seen) { s.Answer.Refused = "no" }}, "SubmissionRefused "},
+		"foreign":                        {bound(), []func(*Seen){func(s *Seen) { s.Answer.Foreign = true }}, "SubmissionForeign Complete"},
+		"refused":                        {bound(), []func(*Seen){func(s *Seen) { s.Answer.Refused = "no" }}, "SubmissionRefused Complete"},
 		"not known yet":                  {bound(), []func(*Seen){unknown(0)}, ""},
 		"not known any more":             {bound(), []func(*Seen){unknown(0), taken}, "RunGone Lost"},
-		"never got there":                {bound(ending(reason.DeadlineExceeded, 30)), []func(*Seen){unknown(0)}, "DeadlineExceeded "},
+		"ran, as a former operator saw":  {bound(func(r *Record) { r.Attempt = 2 }), []func(*Seen){unknown(0)}, "RunGone Lost"},
+		"never got there":                {bound(ending(reason.DeadlineExceeded, 30)), []func(*Seen){unknown(0)}, "DeadlineExceeded Lost"},
 		"may yet get there":              {bound(ending(reason.DeadlineExceeded, 30)), []func(*Seen){unknown(41)}, ""},
 		"never got there, so far as yet": {bound(), []func(*Seen){unknown(0)}, ""},
 	} {
-		p := planner{job: train(), seen: seen(test.record, test.edits...), now: now, record: test.record}
+		p := planner{job: train(ranBefore(2)), seen: seen(test.record, test.edits...), now: now, record: test.record}
 		f, is := p.fate()
 		have := ""
 		if is {
@@ -61,6 +64,14 @@ func TestFate(t *testing.T) {
 		if have != test.want {
 			t.Errorf("%s: %q, want %q", name, have, test.want)
 		}
+	}
+}
+
+// ranBefore has the status tell that an attempt began to run.
+func ranBefore(number int32) edit {
+	return func(job *v1alpha1.ClusterJob) {
+		at := metav1.Unix(ago(50), 0)
+		job.Status.Attempts = []v1alpha1.JobAttempt{{Number: number, StartTime: &at}}
 	}
 }
 

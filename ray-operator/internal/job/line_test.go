@@ -34,28 +34,27 @@ func TestNeverMoreThanMost(t *testing.T) {
 					}
 				}
 			case 2:
-				shown = shown[:0:0]
-				for other, is := range holds {
-					if is {
-						shown = append(shown, other)
-					}
-				}
+				shown = holding(holds)
 			case 3:
 				if i := slices.Index(shown, uid); i >= 0 { // what ends was seen to run
 					holds[uid], shown = false, slices.Delete(slices.Clone(shown), i, i+1)
 				}
 			}
-			count := 0
-			for _, is := range holds {
-				if is {
-					count++
-				}
-			}
-			if count > most {
+			if count := len(holding(holds)); count > most {
 				t.Fatalf("seed %d: %d hold one of %d places", seed, count, most)
 			}
 		}
 	}
+}
+
+func holding(of map[types.UID]bool) []types.UID {
+	var all []types.UID
+	for uid, is := range of {
+		if is {
+			all = append(all, uid)
+		}
+	}
+	return all
 }
 
 // TestPlacesAreForgotten: one that was taken and never seen is free after a while, and nothing is

@@ -116,6 +116,11 @@ func TestActiveDeadline(t *testing.T) {
 			w.ExpectJob("train", "Failed", "Failed=True DeadlineExceeded", "1 EntrypointFailed(1) Complete")
 			w.Ran("train", 1)
 		}},
+	)
+}
+
+func TestActiveDeadlineAnew(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "begins-anew-when-resumed", Run: func(w *testkit.World) {
 			shared(w, hangs)
 			w.Create(edited(testkit.Job("train"), runsWithin(60)))

@@ -66,6 +66,11 @@ func TestDelete(t *testing.T) {
 			one(plain, succeeds)(w)
 			deleted(w)
 		}},
+	)
+}
+
+func TestDeleteWhatIsLost(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "head-lost-meanwhile", Run: func(w *testkit.World) {
 			one(plain, hangs)(w)
 			w.Force(w.Head("demo"))

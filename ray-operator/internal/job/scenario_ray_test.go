@@ -27,15 +27,25 @@ func TestWhatRaySays(t *testing.T) {
 		testkit.Scenario{Name: "refused", Run: func(w *testkit.World) {
 			w.Jobs.Refuse = func(testkit.Run) string { return "it does not like it" }
 			one(retries(v1alpha1.Retry{Limit: 5}), succeeds)(w)
-			w.ExpectJob("train", "Failed", "Failed=True SubmissionRefused", "1 SubmissionRefused")
+			w.ExpectJob("train", "Failed", "Failed=True SubmissionRefused", "1 SubmissionRefused Complete")
 			w.Ran("train", 0)
+		}},
+		testkit.Scenario{Name: "own-refused", Run: func(w *testkit.World) {
+			w.Jobs.Refuse = func(testkit.Run) string { return "it does not like it" }
+			given(w, testkit.OwnJob("train"))
+			w.ExpectJob("train", "Failed", "Failed=True SubmissionRefused", "1 SubmissionRefused Complete")
+			gone(w, "train")
 		}},
 		testkit.Scenario{Name: "name-is-taken", Run: func(w *testkit.World) {
 			shared(w, succeeds)
 			w.Jobs.Plant(w.Head("demo"), naming.Submission("train", "job-train-1", 1))
 			given(w, testkit.Job("train"), retries(v1alpha1.Retry{Limit: 5}))
-			w.ExpectJob("train", "Failed", "Failed=True SubmissionForeign", "1 SubmissionForeign")
+			w.ExpectJob("train", "Failed", "Failed=True SubmissionForeign", "1 SubmissionForeign Complete")
+			w.ExpectLines("train", 1)
 			ends(w, naming.Submission("train", "job-train-1", 1), headclient.JobRunning)
+			w.EditJob("train", func(j *v1alpha1.ClusterJob) { j.Spec.TTLSecondsAfterFinished = number(1) })
+			w.Settle()
+			noJob(w, "train")
 		}},
 		testkit.Scenario{Name: "deleted-in-ray", Run: func(w *testkit.World) {
 			one(retries(v1alpha1.Retry{Limit: 1}), hangs, succeeds)(w)
@@ -43,6 +53,11 @@ func TestWhatRaySays(t *testing.T) {
 			w.After(time.Minute)
 			w.ExpectJob("train", "Succeeded", "1 RunGone Lost", "2 JobSucceeded(0) Complete")
 		}},
+	)
+}
+
+func TestRayChangesItsMind(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "goes-back", Run: func(w *testkit.World) {
 			one(plain, succeeds)(w)
 			w.ExpectJob("train", "Succeeded")

@@ -67,6 +67,11 @@ func TestSuspend(t *testing.T) {
 			w.ExpectJob("train", "Succeeded", "1 JobSuspended Complete", "2 JobSucceeded(0) Complete")
 			w.Ran("train", 1)
 		}},
+	)
+}
+
+func TestSuspendAtWork(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "running-twice", Run: func(w *testkit.World) {
 			one(plain, hangs)(w)
 			for range 2 {
@@ -101,6 +106,11 @@ func TestSuspend(t *testing.T) {
 			endsBeforeTheStop(w, testkit.Process{Takes: 30 * time.Second, ExitCode: 3})
 			w.ExpectJob("train", "Failed", "1 EntrypointFailed(3) Complete", "Suspended=False")
 		}},
+	)
+}
+
+func TestSuspendedAndEdited(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "edited-while-suspended", Run: func(w *testkit.World) {
 			one(plain, hangs, succeeds)(w)
 			suspend(w, true)
@@ -153,6 +163,11 @@ func TestSuspendOwnCluster(t *testing.T) {
 			w.Settle()
 			w.ExpectJob("train", "Suspended", isSuspended)
 		}},
+	)
+}
+
+func TestSuspendOwnClusterInTrouble(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "silent-head", Run: func(w *testkit.World) {
 			programs(w, hangs)
 			given(w, testkit.OwnJob("train"))

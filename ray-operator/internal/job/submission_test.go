@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
 
 // TestCommandsReachTheProgram has a shell run what is made of a command: its words arrive byte
@@ -156,18 +158,20 @@ func TestOwnCluster(t *testing.T) {
 		j.Spec.ClusterTemplate.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "c"}}}
 	})
 	before := job.DeepCopy()
-	first, second := ownCluster(job, 1), ownCluster(job, 2)
-	if first.Name == second.Name || !strings.HasPrefix(first.Name, "train-") || first.Namespace != job.Namespace {
-		t.Errorf("names %s and %s", first.Name, second.Name)
+	yes := true
+	want := &v1alpha1.ComputeCluster{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: naming.JobCluster("train", "job-uid", 2), Namespace: "default",
+			Labels: map[string]string{"team": "a", v1alpha1.LabelJob: "train"}, Annotations: map[string]string{"note": "b"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "heliostat.dev/v1alpha1", Kind: "ClusterJob", Name: "train", UID: "job-uid", Controller: &yes, BlockOwnerDeletion: &yes,
+			}},
+		},
+		Spec: *before.Spec.ClusterTemplate.Spec.DeepCopy(),
 	}
-	if !maps.Equal(first.Labels, map[string]string{"team": "a", v1alpha1.LabelJob: "train"}) || !maps.Equal(first.Annotations, map[string]string{"note": "b"}) {
-		t.Errorf("labels %v, annotations %v", first.Labels, first.Annotations)
-	}
-	if !metav1.IsControlledBy(first, job) || !*first.OwnerReferences[0].BlockOwnerDeletion || first.OwnerReferences[0].Kind != "ClusterJob" {
-		t.Errorf("owners %+v", first.OwnerReferences)
-	}
-	if env := first.Spec.PodDefaults.Env; len(env) != 2 || env[0].Name != "A" || !reflect.DeepEqual(env[1], secret) {
-		t.Errorf("variables of the pods: %+v", env)
+	want.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "c"}, secret}}
+	if diff := gocmp.Diff(want, ownCluster(job, 2)); diff != "" {
+		t.Errorf("the cluster (- wanted, + made):\n%s", diff)
 	}
 	if !reflect.DeepEqual(job, before) {
 		t.Errorf("the job was changed")

@@ -82,21 +82,27 @@ func (h *History) jobRecord(known *jobKnown, record job.Record) {
 			h.fault("attempt %d of %s ended after attempt %d", record.Past[i-1].Number, known.Name, record.Past[i].Number)
 		}
 	}
-	if bound := record.Bound; bound.Head != "" {
-		before, named := known.named[record.Attempt]
-		if named && (before.Head != bound.Head || before.Session != bound.Session || before.UID != bound.UID) {
-			h.fault("attempt %d of %s was bound to %+v, and then to %+v", record.Attempt, known.Name, before, bound)
-		}
-		known.named[record.Attempt] = bound
-		if known.ended.Phase != "" {
-			h.fault("attempt %d of %s was bound after the end", record.Attempt, known.Name)
-		}
+	if record.Bound.Head != "" {
+		h.jobBound(known, record)
 	}
 	if known.ended.Phase != "" && (record.Outcome.Phase != known.ended.Phase || record.Outcome.Reason != known.ended.Reason) {
 		h.fault("the outcome of %s was %+v, and then %+v", known.Name, known.ended, record.Outcome)
 	}
 	if known.ended.Phase == "" {
 		known.ended = record.Outcome
+	}
+}
+
+// jobBound checks that what is bound is never unbound, and nothing is after the end.
+func (h *History) jobBound(known *jobKnown, record job.Record) {
+	bound := record.Bound
+	before, named := known.named[record.Attempt]
+	if named && (before.Head != bound.Head || before.Session != bound.Session || before.UID != bound.UID) {
+		h.fault("attempt %d of %s was bound to %+v, and then to %+v", record.Attempt, known.Name, before, bound)
+	}
+	known.named[record.Attempt] = bound
+	if known.ended.Phase != "" {
+		h.fault("attempt %d of %s was bound after the end", record.Attempt, known.Name)
 	}
 }
 
@@ -136,16 +142,13 @@ func (h *History) jobStatus(known *jobKnown) {
 // checkPlaces looks for a cluster on which more jobs hold a place than may. An operator that
 // sees the past is kept from that by nothing but its memory.
 func (h *History) checkPlaces(changed *jobKnown) {
-	if h.past || !job.Holds(changed.ClusterJob) || changed.Spec.ClusterRef == nil {
-		return
-	}
 	for _, cluster := range h.clusters {
-		if cluster.Name != changed.Spec.ClusterRef.Name || cluster.jobs == 0 {
+		if h.past || cluster.jobs == 0 || !changed.holds(cluster.Name) {
 			continue
 		}
 		count := int32(0)
 		for _, other := range h.jobs.known {
-			if !other.gone && other.Spec.ClusterRef != nil && other.Spec.ClusterRef.Name == cluster.Name && job.Holds(other.ClusterJob) {
+			if other.holds(cluster.Name) {
 				count++
 			}
 		}
@@ -153,6 +156,11 @@ func (h *History) checkPlaces(changed *jobKnown) {
 			h.fault("%d jobs hold places on %s, which has %d", count, cluster.Name, cluster.jobs)
 		}
 	}
+}
+
+// holds tells whether a job has a place on a cluster that is not its own.
+func (k *jobKnown) holds(cluster string) bool {
+	return !k.gone && k.Spec.ClusterRef != nil && k.Spec.ClusterRef.Name == cluster && job.Holds(k.ClusterJob)
 }
 
 // Submitted is told that a head took a submission: the record must name that head and session

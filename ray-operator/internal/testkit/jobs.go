@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 )
 
 // Run is the start of a driver: an effect that nothing undoes.
@@ -300,5 +299,3 @@ func (j *Jobs) stop(s *submission) {
 func headFailure(kind headclient.Kind, why string) error {
 	return &headclient.Error{Kind: kind, Err: fmt.Errorf("testkit: %s", cmp.Or(why, string(kind)))}
 }
-
-var _ runs.Source = &Jobs{}

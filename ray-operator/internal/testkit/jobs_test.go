@@ -1,6 +1,7 @@
 package testkit_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -44,37 +45,42 @@ func answer(w *testkit.World, want runs.Want, while time.Duration) runs.Answer {
 	return last
 }
 
+// heard is an answer in short.
+func heard(said runs.Answer) string {
+	return fmt.Sprintf("known %v, asked %v, submitted %v, %s, foreign %v, lines %q",
+		said.Known, !said.Asked.IsZero(), !said.Submitted.IsZero(), said.Job.Status, said.Foreign, said.Tail.Lines)
+}
+
 // TestJobsKeepTheContract: what stands in for heads and for what asks them does as package runs
 // says of Want and Answer.
 func TestJobsKeepTheContract(t *testing.T) {
 	w, want := wanted(t)
-	if said := answer(w, want, time.Second); said.Session.Name == "" || said.Known || !said.Asked.IsZero() {
-		t.Fatalf("without a session: %+v", said)
+	session := answer(w, want, time.Second).Session.Name
+	theirs := *want.Submission
+	theirs.Metadata = map[string]string{"heliostat.dev/job-uid": "other", "heliostat.dev/attempt": "1", runs.MetadataPayload: "that"}
+	for _, test := range []struct {
+		name string
+		edit func(*runs.Want)
+		want string
+	}{
+		{"without a session", func(w *runs.Want) { w.Session = "" }, `known false, asked false, submitted false, , foreign false, lines []`},
+		{"in another session", func(w *runs.Want) { w.Session = "another" }, `known false, asked false, submitted false, , foreign false, lines []`},
+		{"without a permit", func(of *runs.Want) { of.Until = w.Clock.Now() }, `known false, asked true, submitted false, , foreign false, lines []`},
+		{"to be stopped", func(w *runs.Want) { w.Stop = true }, `known false, asked true, submitted false, , foreign false, lines []`},
+		{"submitted", func(*runs.Want) {}, `known true, asked true, submitted true, SUCCEEDED, foreign false, lines ["done"]`},
+		{"asked again", func(*runs.Want) {}, `known true, asked true, submitted true, SUCCEEDED, foreign false, lines ["done"]`},
+		{"under a name that is used", func(w *runs.Want) { w.Submission = &theirs }, `known true, asked true, submitted false, SUCCEEDED, foreign true, lines []`},
+	} {
+		w.Jobs.Forget(name)
+		of := want
+		of.Session = session
+		test.edit(&of)
+		if have := heard(answer(w, of, 10*time.Second)); have != test.want {
+			t.Errorf("%s: %s, want %s", test.name, have, test.want)
+		}
 	}
-	bound := want
-	bound.Session = "another"
-	if said := answer(w, bound, 10*time.Second); said.Known || !said.Submitted.IsZero() {
-		t.Fatalf("in another session: %+v", said)
-	}
-	bound.Session = answer(w, want, time.Second).Session.Name
-	bound.Until = w.Clock.Now()
-	if said := answer(w, bound, 10*time.Second); said.Known || said.Asked.IsZero() {
-		t.Fatalf("without a permit: %+v", said)
-	}
-	bound.Until = w.Clock.Now().Add(time.Hour)
-	if said := answer(w, bound, 10*time.Second); said.Job.Status != headclient.JobSucceeded || !said.Tailed || said.Submitted.IsZero() || said.Tail.Lines[0] != "done" {
-		t.Fatalf("submitted: %+v", said)
-	}
-	w.Jobs.Forget(name)
-	if said := answer(w, bound, 10*time.Second); said.Job.Status != headclient.JobSucceeded || said.Foreign || len(w.Jobs.Runs("train-uid")) != 1 {
-		t.Fatalf("asked again: %+v, %d runs", said, len(w.Jobs.Runs("train-uid")))
-	}
-	other := *bound.Submission
-	other.Metadata = map[string]string{"heliostat.dev/job-uid": "other", "heliostat.dev/attempt": "1", runs.MetadataPayload: "that"}
-	bound.Submission = &other
-	w.Jobs.Forget(name)
-	if said := answer(w, bound, 10*time.Second); !said.Foreign {
-		t.Fatalf("under a name that is used: %+v", said)
+	if begun := w.Jobs.Runs("train-uid"); len(begun) != 1 {
+		t.Errorf("%d runs", len(begun))
 	}
 }
 

@@ -181,40 +181,47 @@ func (j *Jobs) converse(q *query) error {
 // rayVersion is what heads run.
 const rayVersion = "2.60.0"
 
+// mayBeSubmitted tells whether a run is to be submitted, if the head does not know it.
+func (j *Jobs) mayBeSubmitted(q *query) bool {
+	return submittable(q.want, j.world.Clock.Now()) && q.answer.Submitted.IsZero()
+}
+
 // act does what is next with a run, in the session that it is bound to.
 func (j *Jobs) act(q *query, l *life) error {
-	now := j.world.Clock.Now()
-	may := func() bool { return submittable(q.want, now) && q.answer.Submitted.IsZero() }
 	if q.answer.Job.Status.Over() {
 		j.tail(q, l)
 		return nil
 	}
-	if may() && !q.unsure {
-		if err := j.send(q, l); err != nil {
-			return err
-		}
+	var err error
+	if j.mayBeSubmitted(q) && !q.unsure {
+		err = j.send(q, l)
 	}
-	if q.answer.Refused != "" {
-		return nil
+	if err != nil || q.answer.Refused != "" {
+		return err
 	}
 	j.look(q, l)
 	switch {
-	case q.answer.Foreign:
-	case q.answer.Job.Status.Over():
+	case q.answer.Job.Status.Over() && !q.answer.Foreign:
 		j.tail(q, l)
 	case q.want.Stop && q.answer.Known:
-		if !q.stopped && !j.Unreadable {
-			q.answer.Tail = headclient.Tail{Lines: l.known[q.want.ID].Lines}
-		}
-		q.stopped = true
-		j.stop(l.known[q.want.ID])
-	case may() && !q.answer.Known:
-		if err := j.send(q, l); err != nil {
-			return err
-		}
+		j.tell(q, l.known[q.want.ID])
+	case j.mayBeSubmitted(q) && !q.answer.Known:
+		err = j.send(q, l)
 		j.look(q, l)
 	}
-	return nil
+	return err
+}
+
+// tell tells a run to end, unless it is somebody else's; what it has said until then is read first.
+func (j *Jobs) tell(q *query, s *submission) {
+	if q.answer.Foreign {
+		return
+	}
+	if !q.stopped && !j.Unreadable {
+		q.answer.Tail = headclient.Tail{Lines: s.Lines}
+	}
+	q.stopped = true
+	j.stop(s)
 }
 
 // send submits, at most once before it is known what became of the first time.

@@ -178,20 +178,7 @@ func normalise(obj client.Object) {
 	case *v1alpha1.ClusterJob:
 		normaliseJob(obj)
 	case *corev1.Pod:
-		for _, unsteady := range []string{v1alpha1.AnnotationDrain, v1alpha1.AnnotationToken} {
-			if obj.Annotations[unsteady] != "" {
-				obj.Annotations[unsteady] = "some"
-			}
-		}
-		if obj.DeletionTimestamp != nil {
-			obj.DeletionTimestamp, obj.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Unix(0, 0)}, nil
-		}
-		for i := range obj.Status.Conditions {
-			obj.Status.Conditions[i].LastTransitionTime = metav1.Time{}
-		}
-		for i := range obj.Status.ContainerStatuses {
-			obj.Status.ContainerStatuses[i].State, obj.Status.ContainerStatuses[i].LastTerminationState = corev1.ContainerState{}, corev1.ContainerState{}
-		}
+		normalisePod(obj)
 	case *corev1.Node:
 		for i := range obj.Spec.Taints {
 			obj.Spec.Taints[i].TimeAdded = nil
@@ -200,6 +187,23 @@ func normalise(obj client.Object) {
 		for name := range obj.Data {
 			obj.Data[name] = nil
 		}
+	}
+}
+
+func normalisePod(obj *corev1.Pod) {
+	for _, unsteady := range []string{v1alpha1.AnnotationDrain, v1alpha1.AnnotationToken} {
+		if obj.Annotations[unsteady] != "" {
+			obj.Annotations[unsteady] = "some"
+		}
+	}
+	if obj.DeletionTimestamp != nil {
+		obj.DeletionTimestamp, obj.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Unix(0, 0)}, nil
+	}
+	for i := range obj.Status.Conditions {
+		obj.Status.Conditions[i].LastTransitionTime = metav1.Time{}
+	}
+	for i := range obj.Status.ContainerStatuses {
+		obj.Status.ContainerStatuses[i].State, obj.Status.ContainerStatuses[i].LastTerminationState = corev1.ContainerState{}, corev1.ContainerState{}
 	}
 }
 

@@ -205,15 +205,10 @@ func (w *World) run() {
 		if !w.Away && (w.passDue() || w.trouble.catchUp(w)) {
 			continue
 		}
-		changed, next, err := w.Kubelet.Step(w.Ctx)
-		w.Must(err)
-		answered, again := w.Ray.step()
-		heard, later := w.Jobs.step()
-		collected, more := w.collect()
-		if collected || changed || answered || heard {
+		changed, next := w.others()
+		if changed {
 			continue
 		}
-		next = w.next(next, again, later, more, w.trouble.blindFor(w.Clock.Now()))
 		switch {
 		case w.restless && !w.Clock.Now().Add(next).Before(w.until):
 			w.Clock.SetTime(w.until)
@@ -225,6 +220,20 @@ func (w *World) run() {
 		}
 	}
 	w.Fatalf("the world does not come to rest; last writes: %q", w.operator.writes[max(0, len(w.operator.writes)-20):])
+}
+
+// others lets everybody but the operator do what is due. It gives whether anybody did anything,
+// and else how long it is until something happens.
+func (w *World) others() (changed bool, next time.Duration) {
+	moved, first, err := w.Kubelet.Step(w.Ctx)
+	w.Must(err)
+	answered, second := w.Ray.step()
+	heard, third := w.Jobs.step()
+	collected, fourth := w.collect()
+	if moved || answered || heard || collected {
+		return true, 0
+	}
+	return false, w.next(first, second, third, fourth, w.trouble.blindFor(w.Clock.Now()))
 }
 
 // next is how long to let the clock go until something happens; 0 is never.
