@@ -130,11 +130,12 @@ func (l *link) deliver(request *http.Request) ([]byte, error) {
 	}
 	l.told.Reset()
 	response, err := http.ReadResponse(l.replies, request)
-	if err == nil {
-		_, err = io.Copy(io.Discard, response.Body)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read the reply of %s: %w", l.server, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return nil, fmt.Errorf("read the rest of the reply of %s: %w", l.server, err)
 	}
 	return bytes.Clone(l.told.Bytes()), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -139,7 +138,7 @@ func (v *verdict) compare(job *v1alpha1.ClusterJob, told *v1alpha1.JobAttempt, t
 		v.wrong(job, "its head says %s, the status %s", known.Status, told.Reason)
 	}
 	v.count("last attempt whose head was asked again")
-	if known.Metadata["heliostat.dev/job-uid"] != string(types.UID(job.UID)) {
+	if known.Metadata["heliostat.dev/job-uid"] != string(job.UID) {
 		v.wrong(job, "its head knows it for another's: %v", known.Metadata)
 	}
 }
