@@ -20,7 +20,9 @@ import (
 )
 
 // heads are those of the pods that the kubelet runs: in a namespace that asked for them,
-// each head pod has an address of its own on loopback, with a fake head behind it.
+// each head pod has an address of its own on loopback, with a fake head behind it. No
+// EndpointSlice may hold such an address, of which the controller manager complains; nobody
+// goes through a Service here.
 type heads struct {
 	mu sync.Mutex
 	// made is how the heads of a namespace are made ready; the others have none.
