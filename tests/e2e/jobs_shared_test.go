@@ -217,7 +217,8 @@ func lined(given func() (*office, *env)) {
 		var line []task
 		for _, name := range []string{"line-c", "line-a", "line-b"} {
 			line = append(line, o.submit(ctx, name, onShared+entrypoint(note+"sleep 1; "+note)))
-			line[len(line)-1].now(ctx)
+			made := line[len(line)-1].now(ctx).CreationTimestamp
+			Eventually(ctx, time.Now).Should(BeTemporally(">=", made.Add(time.Second)), "Kubernetes counts seconds")
 		}
 		line[2].says(ctx, reason.InLine.Code)
 		for _, job := range line {
