@@ -75,7 +75,7 @@ func (f *furnished) read(t *testing.T, suffix string, into client.Object) {
 // the same one, with that label.
 func meddle[O client.Object](t *testing.T, object O, change func(O), mended func(O) bool) {
 	t.Helper()
-	uid, seen := object.GetUID(), object.DeepCopyObject().(O) //nolint:forcetypeassert // a copy has the type of its original
+	uid, seen := object.GetUID(), object.DeepCopyObject().(O)
 	object.SetLabels(maps.Clone(object.GetLabels()))
 	object.GetLabels()["mine"] = "yes"
 	change(object)

@@ -231,15 +231,21 @@ func (p *planner) backoff() time.Duration {
 	if kind := class(p.record.Past[len(p.record.Past)-1].Reason); kind != failure && kind != loss {
 		return 0
 	}
-	wait := or(retry.BackoffSeconds, 10) * time.Second << min(count-1, 20)
-	return min(wait, or(retry.MaxBackoffSeconds, 360)*time.Second)
+	wait, most := inSeconds(retry.BackoffSeconds, 10), inSeconds(retry.MaxBackoffSeconds, 360)
+	for range count - 1 {
+		if wait < most {
+			wait *= 2
+		}
+	}
+	return min(wait, most)
 }
 
-func or(of *int32, otherwise time.Duration) time.Duration {
-	if of == nil {
-		return otherwise
+// inSeconds is a time that is given in seconds, or otherwise the default.
+func inSeconds(given *int32, otherwise int32) time.Duration {
+	if given == nil {
+		given = &otherwise
 	}
-	return time.Duration(*of)
+	return time.Duration(*given) * time.Second
 }
 
 // close ends the job, for good.

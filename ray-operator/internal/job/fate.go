@@ -64,27 +64,52 @@ const (
 
 // fate finds out what has become of the bound attempt; false while it goes on.
 func (p *planner) fate() (fate, bool) {
-	bound, answer := &p.record.Bound, &p.seen.Answer
-	same := p.seen.Heard && answer.Session.Name == bound.Session
+	answer := &p.seen.Answer
 	switch {
 	case p.seen.Heard && answer.Known && answer.Job.Status.Over():
 		if !answer.Tailed && p.seen.Head != nil {
 			return fate{}, false // its last lines are on their way
 		}
 		return p.ended(answer.Job), true
-	case same && answer.Foreign:
-		return fate{Finding: reason.SubmissionForeign.Of(p.id()), log: v1alpha1.LogComplete}, true
-	case same && answer.Refused != "":
-		return fate{Finding: reason.SubmissionRefused.Of(answer.Refused), log: v1alpha1.LogComplete}, true
-	case p.seen.Heard && answer.Session.Name != "" && !same:
+	case p.answers():
+		if f, is := p.unlike(); is {
+			return f, true
+		}
+	case p.seen.Heard && answer.Session.Name != "":
 		return p.lost("another session answers at its address"), true
+	}
+	return p.absent()
+}
+
+// answers tells whether the session that the attempt is bound to does.
+func (p *planner) answers() bool {
+	return p.seen.Heard && p.seen.Answer.Session.Name == p.record.Bound.Session
+}
+
+// unlike is the fate of an attempt that its head has otherwise than it was submitted.
+func (p *planner) unlike() (fate, bool) {
+	switch answer := &p.seen.Answer; {
+	case answer.Foreign:
+		return fate{Finding: reason.SubmissionForeign.Of(p.id()), log: v1alpha1.LogComplete}, true
+	case answer.Refused != "":
+		return fate{Finding: reason.SubmissionRefused.Of(answer.Refused), log: v1alpha1.LogComplete}, true
+	default:
+		return fate{}, false
+	}
+}
+
+// absent is the fate of an attempt whose cluster or head is gone, or does not know it.
+func (p *planner) absent() (fate, bool) {
+	bound, answer := &p.record.Bound, &p.seen.Answer
+	unknown := p.answers() && !answer.Known && !answer.Asked.IsZero()
+	switch {
 	case p.seen.Cluster == nil || p.seen.Cluster.UID != bound.UID:
 		return fate{Finding: reason.ClusterGone.Of(bound.Cluster, p.record.Attempt), gone: true, log: v1alpha1.LogLost}, p.seen.Head == nil
 	case p.seen.Head == nil:
 		return p.lost("it is not there any more"), true
-	case same && !answer.Known && !answer.Asked.IsZero() && (!answer.Submitted.IsZero() || !p.started().IsZero()):
+	case unknown && (!answer.Submitted.IsZero() || !p.started().IsZero()):
 		return fate{Finding: reason.RunGone.Of(p.id()), log: v1alpha1.LogLost}, true
-	case same && !answer.Known && answer.Asked.After(p.settled()):
+	case unknown && answer.Asked.After(p.settled()):
 		return fate{Finding: p.endedBy(), log: v1alpha1.LogLost}, true // it never got there
 	default:
 		return fate{}, false

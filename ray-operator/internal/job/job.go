@@ -126,10 +126,10 @@ func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.ClusterJob, status 
 
 // urgent tells whether a status says more than that there is progress.
 func urgent(former, latter *v1alpha1.ClusterJobStatus) bool {
-	if former.ObservedGeneration == 0 || len(former.Attempts) != len(latter.Attempts) || len(former.Conditions) != len(latter.Conditions) {
+	switch {
+	case former.ObservedGeneration == 0, len(former.Attempts) != len(latter.Attempts), len(former.Conditions) != len(latter.Conditions):
 		return true
-	}
-	if former.Phase != latter.Phase && (over(latter.Phase) || latter.Phase == v1alpha1.PhaseSuspended) {
+	case former.Phase != latter.Phase && (over(latter.Phase) || latter.Phase == v1alpha1.PhaseSuspended):
 		return true
 	}
 	for i := range latter.Attempts {
@@ -138,8 +138,8 @@ func urgent(former, latter *v1alpha1.ClusterJobStatus) bool {
 		}
 	}
 	for i := range latter.Conditions {
-		code := reason.Finding{Code: latter.Conditions[i].Reason}
-		if i < len(former.Conditions) && former.Conditions[i].Reason != code.Code && code.Severity() == reason.Warning {
+		now := reason.Finding{Code: latter.Conditions[i].Reason}
+		if former.Conditions[i].Reason != now.Code && now.Severity() == reason.Warning {
 			return true
 		}
 	}

@@ -36,7 +36,7 @@ func Status(job *v1alpha1.ClusterJob, seen Seen, plan Plan, refused error, now t
 	status.Attempts = attempts(job, seen, plan, now)
 	status.StartTime = startOf(status.Attempts, record)
 	status.EndTime = moment(record.Outcome.At)
-	status.Summary = summary(job, record, status)
+	status.Summary = summary(job, status)
 	conditions(job, &status, plan, refused, now)
 	return status
 }
@@ -137,7 +137,7 @@ func startOf(all []v1alpha1.JobAttempt, record Record) *metav1.Time {
 }
 
 // summary holds the strings for columns.
-func summary(job *v1alpha1.ClusterJob, record Record, status v1alpha1.ClusterJobStatus) v1alpha1.JobSummary {
+func summary(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) v1alpha1.JobSummary {
 	var s v1alpha1.JobSummary
 	if status.Attempt > 0 {
 		s.Attempt = fmt.Sprint(status.Attempt)
@@ -161,12 +161,7 @@ const mostEntrypoint = 60
 
 // conditions follow from the phase and the finding.
 func conditions(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJobStatus, plan Plan, refused error, now time.Time) {
-	finding, stalled := plan.Finding, plan.Stalled
-	if obstacle, ok := fault.Finding(refused); ok {
-		finding, stalled = obstacle, true
-	} else if refused != nil && fault.Refused(refused) {
-		finding = refusal(plan, refused)
-	}
+	finding, stalled := verdict(plan, refused)
 	say := pass.Teller{Conditions: &status.Conditions, Generation: job.Generation, Now: now}
 	ended, suspended := over(status.Phase), status.Phase == v1alpha1.PhaseSuspended
 	succeeded := status.Phase == v1alpha1.PhaseSucceeded
@@ -179,13 +174,24 @@ func conditions(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJobStatus, pla
 		say.Set(v1alpha1.ConditionComplete, true, finding)
 	case ended:
 		say.Set(v1alpha1.ConditionFailed, true, finding)
-	case suspended:
-		say.Set(v1alpha1.ConditionSuspended, true, finding)
-	case status.Phase == v1alpha1.PhaseSuspending:
-		say.Set(v1alpha1.ConditionSuspended, false, finding)
 	}
-	if !suspended && status.Phase != v1alpha1.PhaseSuspending {
+	if suspended || status.Phase == v1alpha1.PhaseSuspending {
+		say.Set(v1alpha1.ConditionSuspended, suspended, finding)
+	} else {
 		resumed(status.Conditions, say)
+	}
+}
+
+// verdict is what to tell, and whether nothing will change until a person acts.
+func verdict(plan Plan, refused error) (reason.Finding, bool) {
+	obstacle, terminal := fault.Finding(refused)
+	switch {
+	case terminal:
+		return obstacle, true
+	case refused != nil && fault.Refused(refused):
+		return refusal(plan, refused), plan.Stalled
+	default:
+		return plan.Finding, plan.Stalled
 	}
 }
 

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -130,27 +130,29 @@ func TestNoMetricsIsNoHarm(t *testing.T) {
 	}
 }
 
+// inPhases are clusters and jobs in some phases.
+func inPhases() []client.Object {
+	var all []client.Object
+	for i, phase := range []string{"Ready", "Ready", "Starting", ""} {
+		cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("c", i)}}
+		cluster.Status.Phase = phase
+		cluster.Status.Workers = v1alpha1.WorkerCounts{Desired: 3, Created: 2, Ready: 1}
+		all = append(all, cluster)
+	}
+	for i, phase := range []string{"Running", "", "Running"} {
+		job := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("j", i)}}
+		job.Status.Phase = phase
+		all = append(all, job)
+	}
+	return all
+}
+
 func TestTheFleetIsCountedByTheLeader(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	reader := fake.NewClientBuilder().WithScheme(scheme).Build()
-	for i, phase := range []string{"Ready", "Ready", "Starting", ""} {
-		cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("c", i)}}
-		cluster.Status.Phase = phase
-		cluster.Status.Workers = v1alpha1.WorkerCounts{Desired: 3, Created: 2, Ready: 1}
-		if err := reader.Create(context.Background(), cluster); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, phase := range []string{"Running", "", "Running"} {
-		job := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("j", i)}}
-		job.Status.Phase = phase
-		if err := reader.Create(context.Background(), job); err != nil {
-			t.Fatal(err)
-		}
-	}
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(inPhases()...).Build()
 	registry := prometheus.NewRegistry()
 	leads := false
 	if err := NewFleet(registry, reader, func() bool { return leads }); err != nil {
