@@ -21,6 +21,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -149,10 +150,12 @@ func (r *Reconciler) want(ctx context.Context, job *v1alpha1.ClusterJob, seen Se
 		},
 		ID: ask.ID, Session: ask.Session, Stop: ask.Stop, Lines: LastLines,
 	}
+	secret := naming.TokenSecret(cluster.Name) // that of one that is gone may still be there, as its head is
 	if seen.Cluster != nil {
-		if secret := pod.TokenSecret(seen.Cluster); secret != "" {
-			want.At.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: job.Namespace, Name: secret})
-		}
+		secret = pod.TokenSecret(seen.Cluster)
+	}
+	if secret != "" {
+		want.At.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: job.Namespace, Name: secret})
 	}
 	if ask.Submit {
 		until, err := r.permit(ctx, job)
