@@ -221,7 +221,7 @@ type disaster struct {
 func (s *storm) disasters() []disaster {
 	return []disaster{
 		{"leader killed", 2, func() error { s.crew.kill(); return nil }},
-		{"leader paused, another took over", 2, func() error { s.crew.pause(); return nil }},
+		{"leader paused, another took over", 1, func() error { s.crew.pause(); return nil }},
 		{wiped, 6, func() error { return s.some(s.wipe) }},
 		{forgotten, 6, func() error { return s.some(s.forget) }},
 		{"head's pod deleted", 2, s.behead},

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
@@ -30,7 +32,13 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 
 	o := startOperator(t, electing(lease)...)
 	o.leads(time.Now())
-	ready(t, create(t, newNamespace(t), 1, 1)[0])
+	namespace := newNamespace(t)
+	headsIn(t, namespace, willing)
+	cluster := create(t, namespace, 1, 1)[0]
+	ready(t, cluster)
+	must(t, shared.Create(t.Context(), jobOn(cluster, "j", "work 100 0")))
+	_, err = shared.UntilPhase(t.Context(), types.NamespacedName{Namespace: namespace, Name: "j"}, v1alpha1.PhaseSucceeded, limit)
+	must(t, err)
 	o.quiet()
 	lines, err := o.scrape(t.Context())
 	must(t, err)
