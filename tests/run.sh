@@ -136,7 +136,7 @@ step_chart() {
 
 step_integration() {
   instance itest --control-plane-only
-  go test -v -count=1 -timeout 15m ./tests/integration/...
+  go test -v -count=1 -timeout 25m ./tests/integration/...
   rights_used integration
   go test -v -count=1 -timeout 10m ./tests/bench/fleet # a small fleet: that it can be measured, and what it takes in calls
 }
@@ -155,7 +155,7 @@ nodes() {
 
 step_e2e() {
   nodes e2e
-  go test -v -count=1 -timeout 25m ./tests/e2e/...
+  go test -v -count=1 -timeout 40m ./tests/e2e/...
   rights_used e2e
   go test -v -count=1 -timeout 10m ./tests/bench/byhand # one round: that it can be measured at all
 }
