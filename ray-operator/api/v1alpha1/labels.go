@@ -51,6 +51,9 @@ const (
 	// AnnotationKept says, on a ComputeCluster that a ClusterJob made for itself and keeps
 	// after its end, who keeps it and until when.
 	AnnotationKept = "heliostat.dev/kept"
+	// AnnotationFreed says, on a ComputeCluster that a ClusterJob made for itself, since when
+	// the job lets it go: it is suspended first, and then deleted.
+	AnnotationFreed = "heliostat.dev/freed"
 	// AnnotationToken holds, on a pod, a short hash of the token that it was started with.
 	AnnotationToken = "heliostat.dev/token"
 	// AnnotationApplied holds, on an object of a fixed name, the hash of what the operator

@@ -44,6 +44,9 @@ func (r *Reconciler) apply(ctx context.Context, job *v1alpha1.ClusterJob, plan P
 		}
 	}
 	var errs []error
+	for _, cluster := range plan.Free {
+		errs = append(errs, r.free(ctx, cluster))
+	}
 	for _, cluster := range plan.Discard {
 		errs = append(errs, r.Writer.Delete(ctx, cluster, nil))
 	}
@@ -110,6 +113,17 @@ func (r *Reconciler) record(ctx context.Context, job *v1alpha1.ClusterJob, plan 
 	}
 	r.permits.give(job.UID, began.Add(permitFor)) // what was just written is what there is
 	return nil
+}
+
+// free suspends a cluster of the job's own, and notes since when.
+func (r *Reconciler) free(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+	wanted := cluster.DeepCopy()
+	wanted.Spec.Suspend = true
+	if wanted.Annotations == nil {
+		wanted.Annotations = map[string]string{}
+	}
+	wanted.Annotations[v1alpha1.AnnotationFreed] = stamp(r.Clock.Now())
+	return r.Writer.Edit(ctx, cluster, wanted)
 }
 
 func (r *Reconciler) shrink(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {

@@ -44,7 +44,7 @@ func (p *planner) cleanCluster(cluster *v1alpha1.ComputeCluster, end time.Time) 
 		p.wakeIn(left)
 		switch {
 		case rule.Action == v1alpha1.CleanupDeleteCluster && left <= 0:
-			p.Discard = append(p.Discard, cluster)
+			p.letGo(cluster)
 			return
 		case rule.Action == v1alpha1.CleanupDeleteCluster:
 			until = "until " + stamp(due)

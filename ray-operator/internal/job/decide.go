@@ -297,6 +297,8 @@ func (p *planner) started() time.Time {
 	switch job := &p.seen.Answer.Job; {
 	case !p.seen.Heard || !p.seen.Answer.Known || job.Status == headclient.JobPending:
 		return time.Time{}
+	case job.Status.Over() && job.ExitCode == nil && supervised(*job): // Ray never got to it
+		return time.Time{}
 	case job.Status.Over():
 		return job.Start
 	default:

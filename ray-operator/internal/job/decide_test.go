@@ -28,6 +28,7 @@ func gist(p Plan) string {
 	}
 	add(p.Finalizer, "finalizer")
 	add(p.Make != nil, "make")
+	add(len(p.Free) > 0, "free")
 	add(len(p.Discard) > 0, "discard")
 	add(p.Shrink != nil, "shrink")
 	add(p.Keep != nil, "keep")
@@ -54,6 +55,18 @@ func deleted(seconds int64) edit {
 	return func(job *v1alpha1.ClusterJob) {
 		at := metav1.Unix(ago(seconds), 0)
 		job.DeletionTimestamp, job.Finalizers = &at, []string{v1alpha1.FinalizerStop}
+	}
+}
+
+// freed is the job's cluster, which was let go some seconds ago, with its pods or without.
+func freed(seconds int64, empty bool) func(*Seen) {
+	return func(s *Seen) {
+		s.Cluster = demo()
+		s.Cluster.Spec.Suspend = true
+		s.Cluster.Annotations = map[string]string{v1alpha1.AnnotationFreed: stamp(time.Unix(ago(seconds), 0))}
+		if empty {
+			s.Cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue}}
+		}
 	}
 }
 
@@ -96,7 +109,16 @@ func TestGuards(t *testing.T) {
 		"going, it runs":      {train(deleted(10)), seen(bound(), running), " Stopping finalizer ask stop"},
 		"going, it runs, bad": {train(deleted(10), func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(bound(), running), " Stopping finalizer ask stop"},
 		"finished, and its own cluster": {
-			train(own, toldOf(1)), seen(bound(outcome)), "Failed EntrypointFailed discard",
+			train(own, toldOf(1)), seen(bound(outcome)), "Failed EntrypointFailed free",
+		},
+		"finished, and its own cluster is being freed": {
+			train(own, toldOf(1)), seen(bound(outcome), freed(14, false)), "Failed EntrypointFailed",
+		},
+		"finished, and its own cluster has no pods": {
+			train(own, toldOf(1)), seen(bound(outcome), freed(1, true)), "Failed EntrypointFailed discard",
+		},
+		"finished, and its own cluster keeps its pods": {
+			train(own, toldOf(1)), seen(bound(outcome), freed(15, false)), "Failed EntrypointFailed discard",
 		},
 		"finished, its lines to be read": {
 			train(own), seen(bound(outcome), func(s *Seen) { s.LastHead, s.Heard = head(), false }), "Failed EntrypointFailed ask",
@@ -122,14 +144,14 @@ func TestGuards(t *testing.T) {
 			"Retrying Retrying record(2 own 1 bound \"\" ending \"\" outcome \"\") confirm",
 		},
 		"bound, and a former cluster came back": {
-			train(own), seen(bound(), running, func(s *Seen) { s.Former = []*v1alpha1.ComputeCluster{demo()} }), "Running JobRunning discard ask",
+			train(own), seen(bound(), running, func(s *Seen) { s.Former = []*v1alpha1.ComputeCluster{demo()} }), "Running JobRunning free ask",
 		},
 		"suspended, it runs": {
 			train(suspend), seen(bound(), running), "Suspending Stopping record(1 own 1 bound \"session_1\" ending \"JobSuspended\" outcome \"\") ask stop",
 		},
 		"suspended, waits": {train(suspend), seen(fresh()), "Suspended JobSuspended record(1 own 1 bound \"\" ending \"\" outcome \"\")"},
 		"suspended, own cluster": {
-			train(own, suspend), seen(fresh()), "Suspending ClusterEnding record(1 own 2 bound \"\" ending \"\" outcome \"\") discard",
+			train(own, suspend), seen(fresh()), "Suspending ClusterEnding record(1 own 2 bound \"\" ending \"\" outcome \"\") free",
 		},
 		"late to start": {
 			train(func(j *v1alpha1.ClusterJob) { j.Spec.StartDeadlineSeconds = number(60) }), seen(fresh(), noCluster),

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -15,6 +17,8 @@ const (
 	// giveUpAfter how long a job that is over a deadline leaves it for the stop.
 	freeAfter   = time.Second
 	giveUpAfter = 30 * time.Second
+	// freeFor is how long a cluster that is let go may take to be without pods.
+	freeFor = 15 * time.Second
 	// lookEvery is how often a head that is calm is asked about a run, and a little more.
 	lookEvery = 4 * time.Second
 )
@@ -112,18 +116,35 @@ func (p *planner) rest() {
 	p.say(v1alpha1.PhaseSuspended, reason.JobSuspended.Of())
 }
 
-// discard deletes the job's former clusters, and tells whether they or their pods are still
+// discard lets the job's former clusters go, and tells whether they or their pods are still
 // there.
 func (p *planner) discard() bool {
 	for _, cluster := range p.seen.Former {
-		if cluster.DeletionTimestamp == nil {
-			p.Discard = append(p.Discard, cluster)
-		}
+		p.letGo(cluster)
 	}
 	if len(p.seen.Former) == 0 && p.seen.Remains > 0 {
 		p.wakeIn(time.Second) // nobody tells of the pods of a cluster that is gone
 	}
 	return len(p.seen.Former) > 0 || p.seen.Remains > 0
+}
+
+// letGo suspends a cluster of the job's own and deletes it when it has no pods any more: the
+// garbage collector would give its workers their full grace, a suspension gives them a short
+// one. One whose suspension does not come to its end is deleted all the same.
+func (p *planner) letGo(cluster *v1alpha1.ComputeCluster) {
+	if cluster.DeletionTimestamp != nil {
+		return
+	}
+	since, err := time.Parse(time.RFC3339, cluster.Annotations[v1alpha1.AnnotationFreed])
+	left := since.Add(freeFor).Sub(p.now)
+	switch {
+	case err != nil || !cluster.Spec.Suspend:
+		p.Free = append(p.Free, cluster)
+	case left > 0 && !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionSuspended):
+		p.wakeIn(left)
+	default:
+		p.Discard = append(p.Discard, cluster)
+	}
 }
 
 // leaving is the name of a cluster that is on its way out.

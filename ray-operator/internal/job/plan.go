@@ -23,8 +23,10 @@ type Plan struct {
 	// Record is written first, if not nil, in one write with the finalizer as it shall be.
 	Record    *Record
 	Finalizer bool
-	// Make is the job's own cluster to create, Discard are clusters of its own to delete.
+	// Make is the job's own cluster to create. Free are clusters of its own to suspend before
+	// they go, Discard those to delete.
 	Make    *v1alpha1.ComputeCluster
+	Free    []*v1alpha1.ComputeCluster
 	Discard []*v1alpha1.ComputeCluster
 	// Shrink is the own cluster whose workers are to go; Keep is what to note on it about
 	// why it is still there.
@@ -72,7 +74,7 @@ type Telling struct {
 
 // Empty tells whether the plan writes nothing.
 func (p *Plan) Empty() bool {
-	return p.Record == nil && p.Make == nil && len(p.Discard) == 0 && p.Shrink == nil && p.Keep == nil && !p.End
+	return p.Record == nil && p.Make == nil && len(p.Free)+len(p.Discard) == 0 && p.Shrink == nil && p.Keep == nil && !p.End
 }
 
 // String is the plan in one line, for logs.
@@ -88,6 +90,9 @@ func (p *Plan) String() string {
 	}
 	if p.Make != nil {
 		add(true, "create ComputeCluster %s", p.Make.Name)
+	}
+	for _, cluster := range p.Free {
+		add(true, "suspend ComputeCluster %s, to let it go", cluster.Name)
 	}
 	for _, cluster := range p.Discard {
 		add(true, "delete ComputeCluster %s", cluster.Name)

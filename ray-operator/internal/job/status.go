@@ -149,7 +149,7 @@ func summary(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) v1alpha
 	if status.EndTime != nil && status.StartTime != nil {
 		s.Duration = max(0, status.EndTime.Sub(status.StartTime.Time)).String()
 	}
-	s.Entrypoint = strings.Join(strings.Fields(entrypoint(&job.Spec)), " ")
+	s.Entrypoint = strings.Join(strings.Fields(job.Spec.Entrypoint+strings.Join(job.Spec.Command, " ")), " ")
 	if runes := []rune(s.Entrypoint); len(runes) > mostEntrypoint {
 		s.Entrypoint = string(runes[:mostEntrypoint-1]) + "…"
 	}

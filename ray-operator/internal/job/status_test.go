@@ -109,7 +109,7 @@ func TestSummary(t *testing.T) {
 		"long":             {train(long), fresh(), v1alpha1.JobSummary{Entrypoint: "python train.py --words " + strings.Repeat("ü", 35) + "…"}},
 		"command": {
 			train(func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint, j.Spec.Command = "", []string{"python", "a b"} }), fresh(),
-			v1alpha1.JobSummary{Entrypoint: "exec 'python' 'a b'"},
+			v1alpha1.JobSummary{Entrypoint: "python a b"},
 		},
 	} {
 		if have := Status(test.job, seen(test.record), Plan{}, nil, now).Summary; have != test.want {
