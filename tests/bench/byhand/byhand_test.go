@@ -3,6 +3,7 @@ package byhand
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -63,9 +65,22 @@ func TestTheOperatorAddsLittleToAStartByHand(t *testing.T) {
 // prepare makes the namespace, which is gone with all it held when the test ends.
 func prepare(t *testing.T, kubernetes *live.Cluster) {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
-	if err := client.IgnoreAlreadyExists(kubernetes.Create(t.Context(), namespace)); err != nil {
-		t.Fatalf("create namespace %s: %v", Namespace, err)
+	made := live.Until(t.Context(), 2*time.Minute, "namespace "+Namespace+" to be made, and the former one gone", func(ctx context.Context) error {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
+		err := kubernetes.Create(ctx, namespace)
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		if err := kubernetes.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); err != nil {
+			return err
+		}
+		if namespace.DeletionTimestamp != nil {
+			return errors.New("it is still going")
+		}
+		return nil
+	})
+	if made != nil {
+		t.Fatal(made)
 	}
 	t.Cleanup(func() {
 		if err := kubernetes.Drop(context.WithoutCancel(t.Context()), Namespace); err != nil {
