@@ -59,7 +59,7 @@ func measureJobs(ctx context.Context, kubeconfig, state string) (Outcome, error)
 	if err != nil {
 		return Outcome{}, errors.Join(failed, fmt.Errorf("read the samples: %w", err))
 	}
-	rounds, err := parseJobs(text)
+	rounds, err := parse[byhand.JobRound](text)
 	if err != nil {
 		return Outcome{}, errors.Join(failed, err)
 	}
@@ -70,19 +70,8 @@ func measureJobs(ctx context.Context, kubeconfig, state string) (Outcome, error)
 	}, nil
 }
 
-func parseJobs(samples json.RawMessage) ([]byhand.JobRound, error) {
-	var rounds []byhand.JobRound
-	if err := json.Unmarshal(samples, &rounds); err != nil {
-		return nil, fmt.Errorf("parse the samples: %w", err)
-	}
-	if len(rounds) == 0 {
-		return nil, errors.New("parse the samples: there is no round")
-	}
-	return rounds, nil
-}
-
 func jobTable(samples json.RawMessage) string {
-	rounds, err := parseJobs(samples)
+	rounds, err := parse[byhand.JobRound](samples)
 	if err != nil {
 		return err.Error() + "\n"
 	}

@@ -113,7 +113,7 @@ func measureStart(ctx context.Context, kubeconfig, state string) (Outcome, error
 	if err != nil {
 		return Outcome{}, errors.Join(failed, fmt.Errorf("read the samples: %w", err))
 	}
-	rounds, err := parseRounds(text)
+	rounds, err := parse[byhand.Round](text)
 	if err != nil {
 		return Outcome{}, errors.Join(failed, err)
 	}
@@ -125,8 +125,9 @@ func measureStart(ctx context.Context, kubeconfig, state string) (Outcome, error
 	}, nil
 }
 
-func parseRounds(samples json.RawMessage) ([]byhand.Round, error) {
-	var rounds []byhand.Round
+// parse reads the rounds of a measurement, of which there is at least one.
+func parse[Round any](samples json.RawMessage) ([]Round, error) {
+	var rounds []Round
 	if err := json.Unmarshal(samples, &rounds); err != nil {
 		return nil, fmt.Errorf("parse the samples: %w", err)
 	}
@@ -137,7 +138,7 @@ func parseRounds(samples json.RawMessage) ([]byhand.Round, error) {
 }
 
 func startTable(samples json.RawMessage) string {
-	rounds, err := parseRounds(samples)
+	rounds, err := parse[byhand.Round](samples)
 	if err != nil {
 		return err.Error() + "\n"
 	}
