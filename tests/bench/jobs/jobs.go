@@ -24,9 +24,8 @@ const (
 	PromisedCalls = 12.0
 	PromisedCPUMs = 14.0
 	// Unchanged is by how much a time may differ beside clusters that hang, as a ratio of
-	// medians; Generous is for machines that do something else meanwhile.
+	// medians.
 	Unchanged = 1.25
-	Generous  = 2.0
 )
 
 // Cost is what jobs cost the operator.
