@@ -43,7 +43,7 @@ var areas = map[string][]scenario{
 		},
 	},
 	"clusters": append([]scenario{reasons, rolling, world, admission}, timed...),
-	"jobs":     {jobTime, headLost, freed, submissions, manySubmissions, jobCost},
+	"jobs":     {jobTime, jobCost, headLost, freed, submissions, manySubmissions},
 }
 
 // tables make Markdown of a scenario's samples.
