@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
 
@@ -59,36 +60,14 @@ func (p Pod) condition(kind corev1.PodConditionType) *corev1.PodCondition {
 	return nil
 }
 
-// ray is the status of the pod's Ray container, nil before the kubelet told of it.
-func (p Pod) ray() *corev1.ContainerStatus {
-	for i := range p.Status.ContainerStatuses {
-		if p.Status.ContainerStatuses[i].Name == v1alpha1.ContainerRay {
-			return &p.Status.ContainerStatuses[i]
-		}
-	}
-	return nil
-}
-
 // hasStarted tells whether the pod's Ray container got through its startup probe.
 func (p Pod) hasStarted() bool {
-	container := p.ray()
+	container := diagnose.RayStatus(p.Pod)
 	return container != nil && (container.Started != nil && *container.Started || container.RestartCount > 0)
 }
 
 // endedAt is when the pod's Ray container last ended, zero if it never did.
-func (p Pod) endedAt() time.Time {
-	container := p.ray()
-	switch {
-	case container == nil:
-		return time.Time{}
-	case container.State.Terminated != nil:
-		return container.State.Terminated.FinishedAt.Time
-	case container.LastTerminationState.Terminated != nil:
-		return container.LastTerminationState.Terminated.FinishedAt.Time
-	default:
-		return time.Time{}
-	}
-}
+func (p Pod) endedAt() time.Time { return diagnose.RayEnded(p.Pod) }
 
 // replaceable tells how long a finished pod stays before it is replaced.
 func (p Pod) replaceable(now time.Time) time.Duration {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 )
@@ -35,7 +36,7 @@ func (p *planner) resizes() {
 		if worker.At.Epoch != p.Epoch || !worker.counts() || !p.intents.canGrow(worker) {
 			continue
 		}
-		wanted, actual := p.intents.resources(worker.At.Group), worker.ray().Resources
+		wanted, actual := p.intents.resources(worker.At.Group), diagnose.RayStatus(worker.Pod).Resources
 		switch {
 		case !equality.Semantic.DeepEqual(pod.Ray(worker.Pod).Resources, wanted):
 			p.Resize = append(p.Resize, Resizing{Pod: worker, Resources: wanted})
@@ -52,7 +53,7 @@ func (p *planner) resizes() {
 // it runs. Ray can follow from 2.56 on; a node that cannot hold the pod then says so.
 func (i intents) canGrow(worker Pod) bool {
 	shape := worker.Annotations[v1alpha1.AnnotationShape]
-	if !i.isOld(worker) || shape == "" || !worker.ready() || worker.ray() == nil || i.cluster.Spec.RayVersion < "2.56" ||
+	if !i.isOld(worker) || shape == "" || !worker.ready() || diagnose.RayStatus(worker.Pod) == nil || i.cluster.Spec.RayVersion < "2.56" ||
 		shape != i.shape(worker.At.Group) {
 		return false
 	}

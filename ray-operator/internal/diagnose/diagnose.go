@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -177,4 +178,30 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	found := condition(pod, kind)
 	return found != nil && found.Status == corev1.ConditionTrue
+}
+
+// RayStatus is the status of a pod's Ray container, nil before the kubelet told of it.
+func RayStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == v1alpha1.ContainerRay {
+			return &pod.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+// RayEnded is when a pod's Ray container last ended, by the clock of its node; zero if it
+// never did.
+func RayEnded(pod *corev1.Pod) time.Time {
+	container := RayStatus(pod)
+	switch {
+	case container == nil:
+		return time.Time{}
+	case container.State.Terminated != nil:
+		return container.State.Terminated.FinishedAt.Time
+	case container.LastTerminationState.Terminated != nil:
+		return container.LastTerminationState.Terminated.FinishedAt.Time
+	default:
+		return time.Time{}
+	}
 }

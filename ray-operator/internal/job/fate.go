@@ -7,6 +7,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -107,6 +108,8 @@ func (p *planner) absent() (fate, bool) {
 		return fate{Finding: reason.ClusterGone.Of(bound.Cluster, p.record.Attempt), gone: true, log: v1alpha1.LogLost}, p.seen.Head == nil
 	case p.seen.Head == nil:
 		return p.lost("it is not there any more"), true
+	case p.sessionEnded():
+		return p.lost("its Ray container ended, and the session with it"), true // whenever the kubelet starts it again
 	case unknown && (!answer.Submitted.IsZero() || !p.started().IsZero()):
 		return fate{Finding: reason.RunGone.Of(p.id()), log: v1alpha1.LogLost}, true
 	case unknown && answer.Asked.After(p.settled()):
@@ -114,6 +117,13 @@ func (p *planner) absent() (fate, bool) {
 	default:
 		return fate{}, false
 	}
+}
+
+// sessionEnded tells whether the head's Ray container ended after the attempt was bound to its
+// session, and does not answer: it will never answer as that session.
+func (p *planner) sessionEnded() bool {
+	silent := !p.answers() || p.seen.Answer.Failure != ""
+	return silent && diagnose.RayEnded(p.seen.Head).After(time.Unix(p.record.Bound.At, 0))
 }
 
 // settled is from when on an attempt that the head does not know is taken for one that never

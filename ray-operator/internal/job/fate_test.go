@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -39,6 +40,10 @@ func TestFate(t *testing.T) {
 		"over, then another session":     {bound(), []func(*Seen){over, restarted}, "JobSucceeded Complete"},
 		"another session":                {bound(), []func(*Seen){restarted}, "HeadLost Lost"},
 		"another session, it ran":        {bound(), []func(*Seen){says(headclient.JobRunning), restarted}, "HeadLost Lost"},
+		"container ended":                {bound(), []func(*Seen){silent(1), ended(5)}, "HeadLost Lost"},
+		"container ended, answers":       {bound(), []func(*Seen){says(headclient.JobRunning), ended(5)}, ""},
+		"container ended before":         {bound(), []func(*Seen){silent(1), ended(1000)}, ""},
+		"over, then the container ended": {bound(), []func(*Seen){over, silent(1), ended(5)}, "JobSucceeded Complete"},
 		"head gone":                      {bound(), []func(*Seen){noHead}, "HeadLost Lost confirm"},
 		"cluster gone":                   {bound(), []func(*Seen){noCluster}, "ClusterGone Lost confirm"},
 		"cluster gone, head answers":     {bound(), []func(*Seen){says(headclient.JobRunning), func(s *Seen) { s.Cluster = nil }}, ""},
@@ -72,6 +77,20 @@ func ranBefore(number int32) edit {
 	return func(job *v1alpha1.ClusterJob) {
 		at := metav1.Unix(ago(50), 0)
 		job.Status.Attempts = []v1alpha1.JobAttempt{{Number: number, StartTime: &at}}
+	}
+}
+
+// ended has the kubelet tell that the head's Ray container ended so many seconds ago, and
+// waits to be started again.
+func ended(seconds int64) func(*Seen) {
+	return func(s *Seen) {
+		head := s.Head.DeepCopy()
+		head.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name:                 v1alpha1.ContainerRay,
+			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Unix(ago(seconds), 0)}},
+		}}
+		s.Head = head
 	}
 }
 
