@@ -42,7 +42,7 @@ var areas = map[string][]scenario{
 			play: start,
 		},
 	},
-	"clusters": append([]scenario{reasons, rolling, world, admission}, timed...),
+	"clusters": append(append([]scenario{reasons, rolling}, timed...), admission, world),
 	"jobs":     {jobTime, jobCost, headLost, freed, submissions, manySubmissions},
 }
 
