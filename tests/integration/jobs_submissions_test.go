@@ -55,6 +55,10 @@ type storm struct {
 	counts map[string]int
 }
 
+// patience is against hanging alone: jobs wait for operators that are killed and heads that
+// are lost again and again, beside whatever else the machine does.
+const patience = 5 * time.Minute
+
 // TestSubmissions sends jobs through a storm, and counts by effect what became of them: each
 // attempt runs once and no more, whatever is lost, late, doubled, killed, wiped or replaced.
 func TestSubmissions(t *testing.T) {
@@ -72,7 +76,7 @@ func TestSubmissions(t *testing.T) {
 	}()
 	s.rage(made)
 	t.Logf("all were made after %v", rounded(time.Since(began)))
-	if err := live.Until(t.Context(), limit, "all jobs to end", func(context.Context) error {
+	if err := live.Until(t.Context(), patience, "all jobs to end", func(context.Context) error {
 		if left := many - s.ended(); left > 0 {
 			return fmt.Errorf("%d of %d have not", left, many)
 		}
@@ -152,7 +156,7 @@ func (s *storm) count(what string) {
 func (s *storm) submit(many int) {
 	for i := range many {
 		if i%wave == 0 {
-			err := live.Until(s.t.Context(), limit, "jobs to end", func(context.Context) error {
+			err := live.Until(s.t.Context(), patience, "jobs to end", func(context.Context) error {
 				if left := i - s.ended(); left > open-wave {
 					return fmt.Errorf("%d have not", left)
 				}
