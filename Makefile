@@ -27,7 +27,7 @@ demo-down: ## Take everything down that "make demo" brought up
 generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim proto ## Write what is generated: deepcopy, CRD, chart's copy, reference; Ray's protocol
 	@tests/tools/generate.sh
 
-proto: $(PROTO_TOOLS) ## Write proto/gen from the part of Ray's protocol in proto/ray
+proto: $(PROTO_TOOLS) ## Write proto/gen from Ray's protocol as far as we speak it, and from our own
 	@tests/tools/proto.sh
 
 build: ## Build the operator and the programs of the tests into bin/
@@ -40,7 +40,7 @@ clean: ## Remove bin/ and .state/ (downloads and images stay in the user's cache
 	rm -rf bin .state
 
 ##@ Test it
-.PHONY: test deps verify lint unit chart integration localkube-test e2e accept bench bench-fleet mutate
+.PHONY: test deps verify lint unit chart integration localkube-test e2e accept bench bench-fleet bench-autoscale mutate
 test: ## Run the tests of every layer, those on real Ray included; installs and builds what they need
 	@tests/run.sh
 
@@ -77,6 +77,9 @@ bench: ## Measure against the same pods applied by hand
 bench-fleet: bin/localkube bin/helm ## Measure many clusters beside a floor of the needed writes: make bench-fleet N=500 [ROUNDS=3] [CONTENDERS=floor,operator] [LAYOUTS=spread,one] [PROFILE=1]
 	@go run ./tests/bench/fleet -kubernetes "$$(bin/localkube build)" -n $(or $(N),500) -rounds $(or $(ROUNDS),3) \
 	  $(if $(CONTENDERS),-contenders $(CONTENDERS)) $(if $(LAYOUTS),-layouts $(LAYOUTS)) $(if $(PROFILE),-profile)
+
+bench-autoscale: ## Compare decisions of the autoscaler with those of Ray's own (from PyPI): make bench-autoscale [PYTHON=...] [LIMIT=5m]
+	@go run ./tests/bench/autoscale $(if $(PYTHON),-python $(PYTHON)) $(if $(LIMIT),-limit $(LIMIT))
 
 mutate: ## Change the pure packages in small ways, see which changes their tests notice: make mutate [PACKAGES=ray-operator/internal/scale]
 	@nice go run ./tests/mutation $(or $(PACKAGES),-results docs/results)

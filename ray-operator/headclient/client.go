@@ -1,6 +1,6 @@
 // Package headclient speaks to the head of a Ray cluster: to its global control service
-// (GCS) over gRPC, about nodes, what runs on them, and their leaving; and to the job API of
-// its dashboard over HTTP.
+// (GCS) over gRPC, about nodes, what runs on them and waits for them, and their leaving; and
+// to the job API of its dashboard over HTTP.
 //
 // In: an address that the caller derived from a pod it owns, and the cluster's token. Out:
 // plain values, or an *Error whose Kind says what sort of failure it was. Whatever a head
@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -32,12 +33,14 @@ import (
 // DefaultTimeout is how long a call may take: half of what Ray's own autoscaler allows.
 const DefaultTimeout = 5 * time.Second
 
-// Limits on what a head may send.
+// Limits on what a head may send, in bytes.
 const (
-	// maxReply is in bytes. Ray allows 512 MiB; a node takes about 1 KiB, and the heads of
-	// many clusters that are not ours to trust are asked at the same time.
-	maxReply = 8 << 20
-	// maxHeader is in bytes, of the headers of a reply.
+	// DefaultMaxReply is a reply's. A node takes about 1 KiB, and the heads of many clusters
+	// that are not ours to trust are asked at the same time.
+	DefaultMaxReply = 8 << 20
+	// RayMaxReply is what Ray itself allows, for who asks one head only.
+	RayMaxReply = 512 << 20
+	// maxHeader is of the headers of a reply.
 	maxHeader = 64 << 10
 )
 
@@ -58,6 +61,8 @@ type Options struct {
 	Token Token
 	// Timeout is each call's; DefaultTimeout where it is zero.
 	Timeout time.Duration
+	// MaxReply is how many bytes a reply of GCS may have; DefaultMaxReply where it is zero.
+	MaxReply int
 }
 
 // Client speaks to one head. It may be used by many goroutines.
@@ -69,6 +74,8 @@ type Client struct {
 	nodes      rpc.NodeInfoGcsServiceClient
 	jobs       rpc.JobInfoGcsServiceClient
 	actors     rpc.ActorInfoGcsServiceClient
+	store      rpc.InternalKVGcsServiceClient
+	reported   atomic.Int64 // the version of the last Report
 }
 
 // Dial prepares to speak to the GCS at host:port. It sends nothing: the first call connects.
@@ -79,10 +86,13 @@ func Dial(address string, options Options) (*Client, error) {
 	if options.Timeout <= 0 {
 		options.Timeout = DefaultTimeout
 	}
+	if options.MaxReply <= 0 {
+		options.MaxReply = DefaultMaxReply
+	}
 	connection, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.MaxCallRecvMsgSize(maxReply)),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{parts: options.parts()}), grpc.MaxCallRecvMsgSize(options.MaxReply)),
 		grpc.WithMaxHeaderListSize(maxHeader), grpc.WithIdleTimeout(idle),
 		grpc.WithReadBufferSize(buffer), grpc.WithWriteBufferSize(buffer),
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -98,6 +108,7 @@ func Dial(address string, options Options) (*Client, error) {
 		nodes:      rpc.NewNodeInfoGcsServiceClient(connection),
 		jobs:       rpc.NewJobInfoGcsServiceClient(connection),
 		actors:     rpc.NewActorInfoGcsServiceClient(connection),
+		store:      rpc.NewInternalKVGcsServiceClient(connection),
 	}, nil
 }
 
@@ -152,6 +163,8 @@ func call[Request, Reply any](ctx context.Context, c *Client, act string,
 	switch {
 	case err != nil && ctx.Err() != nil: // the caller's own end
 		return none, c.fail(kindOf(status.Code(err)), act, context.Cause(ctx))
+	case err != nil && outlived(ctx, limited, err):
+		return none, c.fail(Timeout, act, context.DeadlineExceeded)
 	case err != nil:
 		return none, c.fail(kindOf(status.Code(err)), act, explain(err, trailer))
 	}
@@ -164,6 +177,14 @@ func call[Request, Reply any](ctx context.Context, c *Client, act string,
 			within.GetStatus().GetCode(), text(within.GetStatus().GetMessage())))
 	}
 	return reply, nil
+}
+
+// outlived tells whether a call ended because the caller's time did. The head knows that time
+// and may be first to say so, before the caller's context knows it is over.
+func outlived(ctx, limited context.Context, err error) bool {
+	theirs, bounded := ctx.Deadline()
+	ours, _ := limited.Deadline()
+	return bounded && ours.Equal(theirs) && status.Code(err) == codes.DeadlineExceeded
 }
 
 // authorize adds the token to a call, in the one form that Ray takes.

@@ -61,6 +61,12 @@ func calls(client *headclient.Client, node headclient.NodeID) map[string]func(co
 			_, err := client.Drain(ctx, headclient.Drain{Node: node, Reason: headclient.Preemption})
 			return err
 		},
+		"Demand": func(ctx context.Context) error { _, err := client.Demand(ctx); return err },
+		"Report": func(ctx context.Context) error { return client.Report(ctx, headclient.Report{At: time.Unix(1, 0)}) },
+		"Configure": func(ctx context.Context) error {
+			return client.Configure(ctx, []headclient.Shape{{Name: "cpu", Max: 1}})
+		},
+		"Announce": func(ctx context.Context) error { return client.Announce(ctx, "10.0.0.7:44217") },
 		"Resize": func(ctx context.Context) error {
 			_, err := client.Resize(ctx, node, map[string]float64{"CPU": 1})
 			return err
@@ -190,6 +196,9 @@ func TestWhatMustNotBeSentIsNot(t *testing.T) {
 		_, err := client.Resize(t.Context(), id, resources)
 		return err
 	}
+	report := func(report headclient.Report) error { return client.Report(t.Context(), report) }
+	configure := func(shape headclient.Shape) error { return client.Configure(t.Context(), []headclient.Shape{shape}) }
+	at, made := time.Unix(1, 0), headclient.Request{Count: 1}
 	inf := math.Inf(1)
 	for name, err := range map[string]error{
 		"no node to drain":         drain(headclient.Drain{Reason: headclient.Preemption}),
@@ -203,6 +212,17 @@ func TestWhatMustNotBeSentIsNot(t *testing.T) {
 		"not a number":             resize(node, map[string]float64{"CPU": math.NaN()}),
 		"a resource without name":  resize(node, map[string]float64{"": 1}),
 		"a resource with a novel":  resize(node, map[string]float64{strings.Repeat("x", 254): 1}),
+		"a report without time":    report(headclient.Report{}),
+		"workers below zero":       report(headclient.Report{At: at, Wanted: []headclient.Wanted{{Count: -1}}}),
+		"too many failed workers":  report(headclient.Report{At: at, Failed: []headclient.Failed{{Count: math.MaxInt32 + 1}}}),
+		"a request of one's own":   report(headclient.Report{At: at, Requests: []headclient.Request{made}}),
+		"a gang of one's own":      report(headclient.Report{At: at, Gangs: []headclient.Gang{{}}}),
+		"a floor of one's own":     report(headclient.Report{At: at, Floor: []headclient.Request{made}}),
+		"nodes below zero":         configure(headclient.Shape{Min: -1}),
+		"too many nodes at least":  configure(headclient.Shape{Min: math.MaxInt32 + 1}),
+		"too many nodes at most":   configure(headclient.Shape{Max: math.MaxInt32 + 1}),
+		"nodes of no number":       configure(headclient.Shape{Resources: map[string]float64{"CPU": math.NaN()}}),
+		"metrics without port":     client.Announce(t.Context(), "10.0.0.1"),
 		"an address without port":  second(headclient.Dial("10.0.0.1", headclient.Options{})),
 		"an address without host":  second(headclient.Dial(":6379", headclient.Options{})),
 		"an address that is a URL": second(headclient.Dial("dns:///head:6379/x", headclient.Options{})),
@@ -211,7 +231,8 @@ func TestWhatMustNotBeSentIsNot(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n := head.Calls("DrainNode") + head.Calls("ResizeRayletResourceInstances"); n != 0 {
+	if n := head.Calls("DrainNode") + head.Calls("ResizeRayletResourceInstances") + head.Calls("ReportAutoscalingState") +
+		head.Calls("ReportClusterConfig") + head.Calls("InternalKVPut"); n != 0 {
 		t.Errorf("%d calls were sent", n)
 	}
 }

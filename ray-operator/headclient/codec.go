@@ -14,9 +14,17 @@ import (
 // A node has about 40 parts: it is enough for 5,000 of them.
 const maxParts = 200_000
 
+// parts is how many a reply may hold where it may be longer than by default: 4 million in
+// 512 MiB, enough for 10,000 nodes and as many shapes, gangs and bundles as Ray tells of.
+func (o Options) parts() int { return max(maxParts, o.MaxReply/128) }
+
 // codec is Protocol Buffers, with a look at a message before memory is given to it.
-// Fields that we have no use for are dropped.
-type codec struct{}
+type codec struct {
+	parts int
+	// whole keeps fields that we have no use for, for what is sent back as it came. Else
+	// they are dropped.
+	whole bool
+}
 
 var (
 	errNotMessage = errors.New("it is not a message of Protocol Buffers")
@@ -33,15 +41,15 @@ func (codec) Marshal(v any) ([]byte, error) {
 }
 
 // Unmarshal reads a message, if it is of a bearable size.
-func (codec) Unmarshal(data []byte, v any) error {
+func (c codec) Unmarshal(data []byte, v any) error {
 	message, ok := v.(proto.Message)
 	if !ok {
 		return fmt.Errorf("unmarshal %T: %w", v, errNotMessage)
 	}
-	if _, err := parts(data, message.ProtoReflect().Descriptor(), maxParts); err != nil {
+	if _, err := parts(data, message.ProtoReflect().Descriptor(), c.parts); err != nil {
 		return err
 	}
-	return proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, message)
+	return proto.UnmarshalOptions{DiscardUnknown: !c.whole}.Unmarshal(data, message)
 }
 
 // Name is the content subtype that every server of gRPC knows.

@@ -8,6 +8,8 @@ import (
 	"math"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc"
 	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc/autoscaler"
 )
@@ -67,8 +69,11 @@ type Node struct {
 	Idle time.Duration
 	// Activity says to people why it is not idle: up to eight lines.
 	Activity []string
-	// Total is what the node has of each of Ray's resources; memory in bytes.
-	Total  map[string]float64
+	// Total is what the node has of each of Ray's resources; memory in bytes. Available is
+	// what of that is free, where Demand was asked for.
+	Total, Available map[string]float64
+	// Labels are its own and, where Demand was asked for, those that tell of which placement
+	// groups it hosts a part.
 	Labels map[string]string
 	// Death is why a dead node died, where it was asked for.
 	Death Death
@@ -108,7 +113,7 @@ type State struct {
 func (c *Client) State(ctx context.Context) (State, error) {
 	const act = "list the nodes of the head"
 	// The request stays empty: 0 is the only state version that never kills GCS.
-	reply, err := call(ctx, c, act, c.autoscaler.GetClusterResourceState, &autoscaler.GetClusterResourceStateRequest{})
+	reply, err := call(ctx, c, act, c.survey, &autoscaler.GetClusterResourceStateRequest{})
 	if err != nil {
 		return State{}, err
 	}
@@ -117,6 +122,12 @@ func (c *Client) State(ctx context.Context) (State, error) {
 		return State{}, c.fail(Protocol, act, err)
 	}
 	return state, nil
+}
+
+// survey reads of the state only what State tells.
+func (c *Client) survey(ctx context.Context, request *autoscaler.GetClusterResourceStateRequest, options ...grpc.CallOption) (*autoscaler.ClusterSurveyReply, error) {
+	reply := &autoscaler.ClusterSurveyReply{}
+	return reply, c.connection.Invoke(ctx, autoscaler.AutoscalerStateService_GetClusterResourceState_FullMethodName, request, reply, options...)
 }
 
 // Deaths asks why nodes died, of those that GCS still knows.
@@ -157,9 +168,11 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	return state.Nodes, nil
 }
 
-func readState(from *autoscaler.ClusterResourceState) (State, error) {
+var errNoState = errors.New("the answer has no state") // nothing is not the same as no nodes
+
+func readState(from *autoscaler.ClusterSurvey) (State, error) {
 	if from == nil {
-		return State{}, errors.New("the answer has no state") // nothing is not the same as no nodes
+		return State{}, errNoState
 	}
 	state := State{Nodes: make([]Node, 0, len(from.GetNodeStates()))}
 	seen := make(map[NodeID]bool, len(from.GetNodeStates()))
@@ -191,7 +204,19 @@ func readState(from *autoscaler.ClusterResourceState) (State, error) {
 // internalHead is the resource that Ray gives the head's node alone.
 const internalHead = "node:__internal_head__"
 
-func readNode(from *autoscaler.NodeState) (Node, error) {
+// described is a node as GCS lists it, in whole or in part.
+type described interface {
+	GetNodeId() []byte
+	GetInstanceId() string
+	GetRayNodeTypeName() string
+	GetStatus() autoscaler.NodeStatus
+	GetIdleDurationMs() int64
+	GetTotalResources() map[string]float64
+	GetLabels() map[string]string
+	GetNodeActivity() [][]byte
+}
+
+func readNode(from described) (Node, error) {
 	id, err := nodeID(from.GetNodeId())
 	if err != nil {
 		return Node{}, err
@@ -267,11 +292,18 @@ func checkResource(name string, amount float64) error {
 
 func readLabels(from map[string]string) (map[string]string, error) {
 	for name, value := range from {
-		if len(name) > 2*maxName || len(value) > maxName {
-			return nil, fmt.Errorf("a label has %d and %d bytes", len(name), len(value))
+		if err := checkLabel(name, value); err != nil {
+			return nil, err
 		}
 	}
 	return from, nil
+}
+
+func checkLabel(name, value string) error {
+	if len(name) > 2*maxName || len(value) > maxName {
+		return fmt.Errorf("a label has %d and %d bytes", len(name), len(value))
+	}
+	return nil
 }
 
 func readDeaths(reply *rpc.GetAllNodeInfoReply) (map[NodeID]Death, error) {

@@ -14,35 +14,35 @@ import (
 	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc/autoscaler"
 )
 
-func nodeState(change func(*autoscaler.NodeState)) *autoscaler.GetClusterResourceStateReply {
-	node := &autoscaler.NodeState{
+func nodeState(change func(*autoscaler.NodeSurvey)) *autoscaler.ClusterSurveyReply {
+	node := &autoscaler.NodeSurvey{
 		NodeId: []byte(strings.Repeat("a", 28)), InstanceId: "uid", RayNodeTypeName: "cpu", Status: autoscaler.NodeStatus_IDLE,
 		IdleDurationMs: 1500, TotalResources: map[string]float64{"CPU": 1}, Labels: map[string]string{"zone": "a"},
 	}
 	if change != nil {
 		change(node)
 	}
-	return &autoscaler.GetClusterResourceStateReply{ClusterResourceState: &autoscaler.ClusterResourceState{NodeStates: []*autoscaler.NodeState{node}}}
+	return &autoscaler.ClusterSurveyReply{ClusterResourceState: &autoscaler.ClusterSurvey{NodeStates: []*autoscaler.NodeSurvey{node}}}
 }
 
 func TestStateRefusesWhatIsNotPossible(t *testing.T) {
 	long := strings.Repeat("x", 300)
-	for name, change := range map[string]func(*autoscaler.NodeState){
-		"no id":                  func(n *autoscaler.NodeState) { n.NodeId = nil },
-		"a short id":             func(n *autoscaler.NodeState) { n.NodeId = n.NodeId[1:] },
-		"a long id":              func(n *autoscaler.NodeState) { n.NodeId = append(n.NodeId, 1) },
-		"an id of zeros":         func(n *autoscaler.NodeState) { n.NodeId = make([]byte, 28) },
-		"no status":              func(n *autoscaler.NodeState) { n.Status = autoscaler.NodeStatus_UNSPECIFIED },
-		"an unknown status":      func(n *autoscaler.NodeState) { n.Status = 9 },
-		"idle for less than 0":   func(n *autoscaler.NodeState) { n.IdleDurationMs = -1 },
-		"idle for ever":          func(n *autoscaler.NodeState) { n.IdleDurationMs = math.MaxInt64 },
-		"a long instance":        func(n *autoscaler.NodeState) { n.InstanceId = long },
-		"a long type":            func(n *autoscaler.NodeState) { n.RayNodeTypeName = long },
-		"a resource of NaN":      func(n *autoscaler.NodeState) { n.TotalResources["CPU"] = math.NaN() },
-		"a resource without end": func(n *autoscaler.NodeState) { n.TotalResources["CPU"] = math.Inf(1) },
-		"a negative resource":    func(n *autoscaler.NodeState) { n.TotalResources["CPU"] = -1 },
-		"a resource of no name":  func(n *autoscaler.NodeState) { n.TotalResources[""] = 1 },
-		"a long label":           func(n *autoscaler.NodeState) { n.Labels["zone"] = long },
+	for name, change := range map[string]func(*autoscaler.NodeSurvey){
+		"no id":                  func(n *autoscaler.NodeSurvey) { n.NodeId = nil },
+		"a short id":             func(n *autoscaler.NodeSurvey) { n.NodeId = n.NodeId[1:] },
+		"a long id":              func(n *autoscaler.NodeSurvey) { n.NodeId = append(n.NodeId, 1) },
+		"an id of zeros":         func(n *autoscaler.NodeSurvey) { n.NodeId = make([]byte, 28) },
+		"no status":              func(n *autoscaler.NodeSurvey) { n.Status = autoscaler.NodeStatus_UNSPECIFIED },
+		"an unknown status":      func(n *autoscaler.NodeSurvey) { n.Status = 9 },
+		"idle for less than 0":   func(n *autoscaler.NodeSurvey) { n.IdleDurationMs = -1 },
+		"idle for ever":          func(n *autoscaler.NodeSurvey) { n.IdleDurationMs = math.MaxInt64 },
+		"a long instance":        func(n *autoscaler.NodeSurvey) { n.InstanceId = long },
+		"a long type":            func(n *autoscaler.NodeSurvey) { n.RayNodeTypeName = long },
+		"a resource of NaN":      func(n *autoscaler.NodeSurvey) { n.TotalResources["CPU"] = math.NaN() },
+		"a resource without end": func(n *autoscaler.NodeSurvey) { n.TotalResources["CPU"] = math.Inf(1) },
+		"a negative resource":    func(n *autoscaler.NodeSurvey) { n.TotalResources["CPU"] = -1 },
+		"a resource of no name":  func(n *autoscaler.NodeSurvey) { n.TotalResources[""] = 1 },
+		"a long label":           func(n *autoscaler.NodeSurvey) { n.Labels["zone"] = long },
 	} {
 		if state, err := readState(nodeState(change).GetClusterResourceState()); err == nil {
 			t.Errorf("%s: %+v", name, state)
@@ -50,8 +50,8 @@ func TestStateRefusesWhatIsNotPossible(t *testing.T) {
 	}
 	twice := nodeState(nil).GetClusterResourceState()
 	twice.NodeStates = append(twice.NodeStates, twice.NodeStates[0])
-	negative := &autoscaler.ClusterResourceState{PendingResourceRequests: []*autoscaler.ResourceRequestByCount{{Count: -1}}}
-	for name, from := range map[string]*autoscaler.ClusterResourceState{"no state": nil, "a node twice": twice, "demand below 0": negative} {
+	negative := &autoscaler.ClusterSurvey{PendingResourceRequests: []*autoscaler.CountedRequests{{Count: -1}}}
+	for name, from := range map[string]*autoscaler.ClusterSurvey{"no state": nil, "a node twice": twice, "demand below 0": negative} {
 		if state, err := readState(from); err == nil {
 			t.Errorf("%s: %+v", name, state)
 		}
@@ -59,14 +59,14 @@ func TestStateRefusesWhatIsNotPossible(t *testing.T) {
 }
 
 func TestStateIsRead(t *testing.T) {
-	from := nodeState(func(n *autoscaler.NodeState) {
+	from := nodeState(func(n *autoscaler.NodeSurvey) {
 		n.TotalResources[internalHead] = 1
 		for range 20 {
 			n.NodeActivity = append(n.NodeActivity, []byte("busy\nwith \xff"+strings.Repeat("ä", 300)))
 		}
 	}).GetClusterResourceState()
-	from.PendingResourceRequests = []*autoscaler.ResourceRequestByCount{{Count: 3}, {Count: 4}}
-	from.PendingGangResourceRequests = []*autoscaler.GangResourceRequest{{}, {Requests: []*autoscaler.ResourceRequest{{}}}}
+	from.PendingResourceRequests = []*autoscaler.CountedRequests{{Count: 3}, {Count: 4}}
+	from.PendingGangResourceRequests = []*autoscaler.CountedGang{{}, {Requests: [][]byte{nil}}}
 	state, err := readState(from)
 	if err != nil || state.Pending != 7 || state.Gangs != 1 || len(state.Nodes) != 1 {
 		t.Fatalf("%+v, %v", state, err)
@@ -138,17 +138,17 @@ func TestPartsAreCounted(t *testing.T) {
 	state := func(nodes int) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte(strings.Repeat(string(node), nodes)))
 	}
-	reply := &autoscaler.GetClusterResourceStateReply{}
-	if err := (codec{}).Unmarshal(state(maxParts-1), reply); err != nil || len(reply.GetClusterResourceState().GetNodeStates()) != maxParts-1 {
+	reply := &autoscaler.ClusterSurveyReply{}
+	if err := (codec{parts: maxParts}).Unmarshal(state(maxParts-1), reply); err != nil || len(reply.GetClusterResourceState().GetNodeStates()) != maxParts-1 {
 		t.Errorf("as many as are let in: %v", err)
 	}
-	if err := (codec{}).Unmarshal(state(maxParts), reply); err == nil {
+	if err := (codec{parts: maxParts}).Unmarshal(state(maxParts), reply); err == nil {
 		t.Error("one more is let in")
 	}
-	if err := (codec{}).Unmarshal(nil, "no message"); err == nil {
+	if err := (codec{parts: maxParts}).Unmarshal(nil, "no message"); err == nil {
 		t.Error("a text is read as a message")
 	}
-	if _, err := (codec{}).Marshal("no message"); err == nil {
+	if _, err := (codec{parts: maxParts}).Marshal("no message"); err == nil {
 		t.Error("a text is written as a message")
 	}
 }
@@ -168,10 +168,10 @@ func seeds(f *testing.F, replies ...proto.Message) {
 }
 
 func FuzzState(f *testing.F) {
-	seeds(f, nodeState(nil), nodeState(func(n *autoscaler.NodeState) { n.Status, n.TotalResources["CPU"] = 2, math.NaN() }))
+	seeds(f, nodeState(nil), nodeState(func(n *autoscaler.NodeSurvey) { n.Status, n.TotalResources["CPU"] = 2, math.NaN() }))
 	f.Fuzz(func(t *testing.T, wire []byte) {
-		reply := &autoscaler.GetClusterResourceStateReply{}
-		if (codec{}).Unmarshal(wire, reply) != nil {
+		reply := &autoscaler.ClusterSurveyReply{}
+		if (codec{parts: maxParts}).Unmarshal(wire, reply) != nil {
 			return
 		}
 		state, err := readState(reply.GetClusterResourceState())
@@ -206,7 +206,7 @@ func FuzzDeaths(f *testing.F) {
 	}}})
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		reply := &rpc.GetAllNodeInfoReply{}
-		if (codec{}).Unmarshal(wire, reply) != nil {
+		if (codec{parts: maxParts}).Unmarshal(wire, reply) != nil {
 			return
 		}
 		deaths, err := readDeaths(reply)
@@ -224,10 +224,10 @@ func FuzzActivity(f *testing.F) {
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		var activity Activity
 		jobs, actors := &rpc.GetAllJobInfoReply{}, &rpc.GetAllActorInfoReply{}
-		if (codec{}).Unmarshal(wire, jobs) == nil && activity.addJobs(jobs) != nil {
+		if (codec{parts: maxParts}).Unmarshal(wire, jobs) == nil && activity.addJobs(jobs) != nil {
 			return
 		}
-		if (codec{}).Unmarshal(wire, actors) == nil {
+		if (codec{parts: maxParts}).Unmarshal(wire, actors) == nil {
 			activity.addActors(actors)
 		}
 		if total := activity.Drivers + activity.Jobs + activity.Actors; total > len(wire) || activity.LastEnded.Year() > 5138 {

@@ -12,10 +12,10 @@ import (
 // for the people who wrote them.
 const (
 	fine = "AllReady HeadReady WorkersReady PodsUpToDate Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed " +
-		"JobSucceeded JobSuspended JobSubmitted AttemptEnded"
+		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended JobSubmitted AttemptEnded"
 
 	progress = "HeadMissing HeadStarting WorkersStarting RollingOut Resizing Recreating Draining Suspending IdleSoon IdleTold " +
-		"NodeGoing Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
+		"AutoscalerStarting NodeGoing Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
 		"Scheduling Starting NamespaceGoing " +
 		"Stopping Retrying InLine ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending JobRunning Collecting"
 )
@@ -39,7 +39,7 @@ func TestSeverities(t *testing.T) {
 const helpless = "HeadUnready HeadLost WorkerFailed DeletedIdle NodeLost Evicted"
 
 // advised are reasons that need nothing and still say what one could do.
-const advised = "IdleSoon SuspendedBySpec SuspendedIdle GroupSuspended JobSuspended"
+const advised = "IdleSoon SuspendedBySpec SuspendedIdle GroupSuspended SizesHeld JobSuspended"
 
 // TestRemedies: who is warned is told what helps, and who is not is left in peace.
 func TestRemedies(t *testing.T) {

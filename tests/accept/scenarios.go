@@ -42,8 +42,9 @@ var areas = map[string][]scenario{
 			play: start,
 		},
 	},
-	"clusters": append(append([]scenario{reasons, rolling}, timed...), admission, world),
-	"jobs":     {jobTime, jobCost, headLost, freed, submissions, manySubmissions},
+	"clusters":    append(append([]scenario{reasons, rolling}, timed...), admission, world),
+	"autoscaling": {demand, givenBack, churn, apiAway, anew, quiet},
+	"jobs":        {jobTime, jobCost, headLost, freed, submissions, manySubmissions},
 }
 
 // tables make Markdown of a scenario's samples.

@@ -36,7 +36,7 @@ const (
 func purePackages() []string {
 	const internal = "ray-operator/internal/"
 	return []string{
-		internal + "rollout", internal + "scale", internal + "naming", internal + "desired",
+		internal + "rollout", internal + "scale", internal + "autoscale", internal + "naming", internal + "desired",
 		internal + "desired/pod", internal + "diagnose", internal + "validate", "ray-operator/reason",
 	}
 }

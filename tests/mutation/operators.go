@@ -238,7 +238,7 @@ func isNumber(t types.Type) bool {
 // constant changes a constant that the package itself wrote down: a number by one, either
 // way, a text to none, a truth to its opposite.
 func (w *weave) constant(e ast.Expr, known types.TypeAndValue) {
-	name, ok := w.typeName(known.Type)
+	name, ok := w.typeName(types.Default(known.Type)) // a shift's count has no type
 	if !ok || !w.ours(e) {
 		return
 	}

@@ -47,6 +47,7 @@ type ComputeClusterList struct {
 // ComputeClusterSpec describes a Ray cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.head) || !has(self.head.ingress) || !has(self.authentication) || self.authentication.mode != 'Disabled'",message="head.ingress opens the dashboard, which runs code for whoever reaches it; set authentication.mode to Token, or leave the ingress out",fieldPath=".head.ingress"
+// +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || !has(self.autoscaling.maxNodes) || !has(self.workerGroups) || self.workerGroups.map(g, (has(g.minReplicas) ? g.minReplicas : 0) * (has(g.hostsPerReplica) ? g.hostsPerReplica : 1)).sum() <= self.autoscaling.maxNodes",message="the groups' minReplicas together need more workers than maxNodes; raise maxNodes or lower minReplicas",fieldPath=".autoscaling.maxNodes"
 type ComputeClusterSpec struct {
 	// RayVersion is the version of Ray that the image holds, such as "2.60.0". Supported: 2.52 to 2.60.
 	// +kubebuilder:validation:MaxLength=32
@@ -90,6 +91,10 @@ type ComputeClusterSpec struct {
 	// +listMapKey=name
 	// +optional
 	WorkerGroups []WorkerGroup `json:"workerGroups,omitempty"`
+
+	// Autoscaling, if present, lets Ray's demand say how many workers there are, within minReplicas and maxReplicas of each group. Default: none, and replicas counts.
+	// +optional
+	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
 
 	// Authentication of everyone who talks to the cluster. Default: a token, with a Secret that the operator makes.
 	// +optional
@@ -173,8 +178,6 @@ type HeadSpec struct {
 // WorkerGroup describes a set of alike workers.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="minReplicas must not be above maxReplicas; raise maxReplicas or lower minReplicas"
-// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.replicas) || self.replicas >= self.minReplicas",message="replicas, 1 where it is not given, must not be below minReplicas; raise replicas or lower minReplicas"
-// +kubebuilder:validation:XValidation:rule="!has(self.maxReplicas) || !has(self.replicas) || self.replicas <= self.maxReplicas",message="replicas, 1 where it is not given, must not be above maxReplicas; lower replicas or raise maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.hostsPerReplica) || self.hostsPerReplica == 1 || (has(self.replicas) ? self.replicas : 1) * self.hostsPerReplica <= 10000",message="replicas times hostsPerReplica must not be above 10000 pods; lower one of the two or make two clusters"
 // +kubebuilder:validation:XValidation:rule="!has(self.size) || !('memory' in self.size) || sign(quantity(string(self.size['memory']))) <= 0 || !quantity(string(self.size['memory'])).isLessThan(quantity('512Mi'))",message="Ray does not start with so little memory; give a head 768Mi or more and a worker 512Mi or more",fieldPath=".size"
 type WorkerGroup struct {
@@ -186,24 +189,41 @@ type WorkerGroup struct {
 	// +required
 	Name string `json:"name"`
 
-	// Replicas is the number of workers, or with hostsPerReplica of sets of workers.
+	// Replicas is the number of workers, or with hostsPerReplica of sets of workers. With autoscaling it is what a new group begins with, as far as minReplicas and maxReplicas let it. Default: 1 within minReplicas and maxReplicas, with autoscaling minReplicas.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
-	// +kubebuilder:default=1
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// MinReplicas is the least that replicas may be. Default: 0.
+	// MinReplicas is the least that replicas may be; with autoscaling what is kept. Default: 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is the most that replicas may be. Default: no bound.
+	// MaxReplicas is the most that replicas may be; with autoscaling the most that are made, and required. Default: no bound.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
+
+	// IdleTimeoutSeconds is, with autoscaling, for how long nothing has run on a worker of this group before it goes; of several hosts per replica, on none of them. Default: that of autoscaling.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	// +optional
+	IdleTimeoutSeconds *int32 `json:"idleTimeoutSeconds,omitempty"`
+
+	// Priority says, with autoscaling, which of the groups that fit grows first: the one with the highest. Default: 0.
+	// +kubebuilder:validation:Minimum=-1000
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Priority *int32 `json:"priority,omitempty"`
+
+	// CapacityTimeoutSeconds is, with autoscaling, after how long without one more worker this group is passed over for the next one that fits; it is tried again later. Default: never.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	// +optional
+	CapacityTimeoutSeconds *int32 `json:"capacityTimeoutSeconds,omitempty"`
 
 	// HostsPerReplica above 1 makes a replica of that many workers that are made, replaced and removed together, as the hosts of a TPU slice or an NVLink domain. Default: 1. It cannot be changed.
 	// +kubebuilder:validation:Minimum=1
@@ -248,7 +268,7 @@ type ComputeClusterStatus struct {
 	// Summary holds strings for columns.
 	// +optional
 	Summary ClusterSummary `json:"summary,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, Suspended, NameConflict, VersionMismatch.
+	// Conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, Autoscaling, Suspended, NameConflict, VersionMismatch.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -279,6 +299,9 @@ type ComputeClusterStatus struct {
 	// Resources are the sums of what the wanted pods ask for, by Kubernetes' resource names.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// Autoscaling is what the autoscaler decided last.
+	// +optional
+	Autoscaling *AutoscalingStatus `json:"autoscaling,omitempty"`
 }
 
 // ClusterSummary holds strings that kubectl shows in columns.

@@ -15,6 +15,9 @@ const (
 	ConditionWorkersReady = "WorkersReady"
 	// ConditionUpToDate is True when every pod was built from the spec as it is now.
 	ConditionUpToDate = "UpToDate"
+	// ConditionAutoscaling is True while the autoscaler of the live head says how many workers
+	// there are, and False with what helps while nobody does. Absent without autoscaling.
+	ConditionAutoscaling = "Autoscaling"
 	// ConditionNameConflict is True while an object that is not the cluster's own
 	// stands under a name that the cluster needs. Absent otherwise.
 	ConditionNameConflict = "NameConflict"

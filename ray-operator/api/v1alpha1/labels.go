@@ -71,6 +71,10 @@ const TokenKey = "auth_token"
 // ContainerRay is the name of the container that runs Ray in every pod.
 const ContainerRay = "ray"
 
+// ContainerAutoscaler is the name of the container that runs beside Ray in the head's pod of
+// a cluster with autoscaling.
+const ContainerAutoscaler = "autoscaler"
+
 // FinalizerStop keeps a ClusterJob that runs on a cluster that is not its own until its
 // run was stopped, or could not be for a stated time.
 const FinalizerStop = "heliostat.dev/stop"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -20,6 +21,7 @@ type flags struct {
 	cfg                   app.Config
 	verbosity             int
 	namespaces, ownLabels string
+	pullPolicy            string
 	elect                 bool
 	election              app.Election
 }
@@ -34,12 +36,17 @@ func define(set *flag.FlagSet) *flags {
 	set.BoolVar(&f.cfg.WatchNodes, "watch-nodes", true, "watch nodes, to replace workers before their node is gone; takes rights on the whole Kubernetes cluster")
 	set.StringVar(&f.cfg.Namespace, "namespace", "", "the operator's own namespace")
 	set.StringVar(&f.ownLabels, "operator-labels", "", "labels by which NetworkPolicies know the operator's pods, as key=value separated by commas")
+	set.StringVar(&f.cfg.Autoscaler.Image, "autoscaler-image", "", "image with the program /autoscaler, which runs beside the heads of clusters with autoscaling: the operator's own; empty for none")
+	set.StringVar(&f.pullPolicy, "autoscaler-pull-policy", "", "when that image is pulled: Always, IfNotPresent or Never; empty for Kubernetes' default")
 	set.BoolVar(&f.elect, "leader-elect", false, "work only while this operator holds a Lease, so that several may run")
 	set.StringVar(&f.election.Namespace, "leader-election-namespace", "", "namespace of the Lease; by default the operator's own")
 	set.StringVar(&f.election.Name, "leader-election-name", app.Name, "name of the Lease")
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log: 0 for changes, 1 for more")
 	return f
 }
+
+// pullPolicies are those that Kubernetes knows, and none said.
+var pullPolicies = []corev1.PullPolicy{"", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}
 
 func (f *flags) level() zapcore.Level { return zapcore.Level(-f.verbosity) }
 
@@ -65,6 +72,10 @@ func (f *flags) config() (app.Config, error) {
 		return cfg, fmt.Errorf("read --operator-labels: %w: write key=value,key=value", err)
 	}
 	cfg.Labels = own
+	cfg.Autoscaler.PullPolicy = corev1.PullPolicy(f.pullPolicy)
+	if !slices.Contains(pullPolicies, cfg.Autoscaler.PullPolicy) {
+		return cfg, fmt.Errorf("read --autoscaler-pull-policy: %q is none: write Always, IfNotPresent or Never", f.pullPolicy)
+	}
 	if f.elect {
 		cfg.Election = &app.Election{Namespace: cmp.Or(f.election.Namespace, cfg.Namespace), Name: f.election.Name}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/app"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
 func parse(t *testing.T, args ...string) *flags {
@@ -37,6 +38,9 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 		{nil, defaults},
 		{[]string{"--watch-namespaces=a, b,a", "--watch-nodes=false"}, with(func(c *app.Config) { c.Namespaces, c.WatchNodes = []string{"a", "b"}, false })},
 		{[]string{"--operator-labels=x=1,y=2"}, with(func(c *app.Config) { c.Labels = map[string]string{"x": "1", "y": "2"} })},
+		{[]string{"--autoscaler-image=o:1", "--autoscaler-pull-policy=Always"}, with(func(c *app.Config) {
+			c.Autoscaler = pod.Autoscaler{Image: "o:1", PullPolicy: "Always"}
+		})},
 		{[]string{"--leader-elect", "--namespace=here"}, with(func(c *app.Config) {
 			c.Namespace, c.Election = "here", &app.Election{Namespace: "here", Name: app.Name}
 		})},
@@ -52,7 +56,7 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 }
 
 func TestBadFlagsAreRefused(t *testing.T) {
-	for _, bad := range []string{"--watch-namespaces=A", "--watch-namespaces=,", "--operator-labels=x", "--operator-labels=x=a b"} {
+	for _, bad := range []string{"--watch-namespaces=A", "--watch-namespaces=,", "--operator-labels=x", "--operator-labels=x=a b", "--autoscaler-pull-policy=Often"} {
 		if cfg, err := parse(t, bad).config(); err == nil {
 			t.Errorf("%s is taken as %+v", bad, cfg)
 		}

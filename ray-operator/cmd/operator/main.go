@@ -35,11 +35,15 @@ func run(flags *flags) error {
 	if cfg.REST, err = ctrl.GetConfig(); err != nil {
 		return fmt.Errorf("find the API server: %w", err)
 	}
+	ctx := ctrl.SetupSignalHandler()
+	if err := app.Await(ctx, cfg); err != nil {
+		return err
+	}
 	manager, err := app.New(cfg)
 	if err != nil {
 		return err
 	}
-	if err := manager.Start(ctrl.SetupSignalHandler()); err != nil {
+	if err := manager.Start(ctx); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/headtest"
 )
@@ -31,7 +32,9 @@ func TestContract(t *testing.T) {
 		Connect:   func() (func(), error) { return started(fake.Connect("user")) },
 		Detach:    func() (func(), error) { return started(fake.Detach("user", "left-behind")) },
 		Submit:    func() (func(), error) { return started(fake.Submit("job-1")) },
+		Want:      func(wish headtest.Wish) (func(), error) { return started(want(fake, wish)) },
 		Processes: func(text string) (int, error) { return fake.Processes(text), nil },
+		Now:       time.Now,
 		Within:    5 * time.Second,
 	}
 	for _, c := range headtest.Cases() {
@@ -39,5 +42,26 @@ func TestContract(t *testing.T) {
 	}
 	if why := fake.Died(); why != "" {
 		t.Errorf("the client killed the head: %s", why)
+	}
+}
+
+// want makes a wish of a fake head.
+func want(fake *fakehead.Head, wish headtest.Wish) (end func()) {
+	ask := fakehead.Ask{Shape: wish.Shape, Count: wish.Count}
+	for label, value := range wish.Labels {
+		ask.Selectors = []headclient.Selector{{{Label: label, Values: []string{value}}}}
+	}
+	switch wish.Kind {
+	case headtest.Group:
+		group := fakehead.Group{Strategy: wish.Strategy, Bundles: []fakehead.Ask{ask}, Tasks: wish.Inside}
+		if wish.Within != "" {
+			group.Locality = headclient.Locality{Label: wish.Within, Strategy: headclient.StrictPack}
+		}
+		return fake.Gather(group)
+	case headtest.Floor:
+		fake.Floor(ask)
+		return func() {}
+	default:
+		return fake.Want(ask)
 	}
 }

@@ -1,10 +1,11 @@
 // Package fakehead is a Ray head without Ray: its GCS and its job API, which are what
 // headclient speaks to, in process, for tests.
 //
-// In: what a test wants to be so (nodes, what runs, how the head behaves). Out: servers on
-// loopback that answer as Ray 2.60 was seen to, its traps among them: it dies of a node id
-// that has not 28 bytes and of a state version above its own, and what it was asked to run
-// it runs, also when nobody waits for the answer any more.
+// In: what a test wants to be so (nodes, what runs and what waits for room, how the head
+// behaves). Out: servers on loopback that answer as Ray 2.60 was seen to, its traps among
+// them: it dies of a node id that has not 28 bytes and of a state version above its own, it
+// drops reports that are older than the last, and what it was asked to run it runs, also
+// when nobody waits for the answer any more.
 //
 // It must never be kinder than Ray: what kills a real GCS kills this one, and Died says of
 // what. It must never be part of what users run.
@@ -14,6 +15,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +28,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc"
 	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc/autoscaler"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
 // Version is the Ray that it says to be.
@@ -56,6 +59,7 @@ type Head struct {
 	rpc.UnimplementedNodeInfoGcsServiceServer
 	rpc.UnimplementedJobInfoGcsServiceServer
 	rpc.UnimplementedActorInfoGcsServiceServer
+	rpc.UnimplementedInternalKVGcsServiceServer
 
 	clock   clock.Clock
 	address string
@@ -76,6 +80,9 @@ type Head struct {
 	jobs    []*rpc.JobTableData
 	actors  []*rpc.ActorTableData
 	pending int64
+	asks    []*asked
+	groups  []*group
+	scaling scaling
 	job     jobs
 }
 
@@ -101,6 +108,7 @@ func StartAt(clock clock.Clock, gcs, jobAPI string) (*Head, error) {
 	rpc.RegisterNodeInfoGcsServiceServer(h.server, h)
 	rpc.RegisterJobInfoGcsServiceServer(h.server, h)
 	rpc.RegisterActorInfoGcsServiceServer(h.server, h)
+	rpc.RegisterInternalKVGcsServiceServer(h.server, h)
 	h.web = newWeb(h, second)
 	h.ended.Go(func() { _ = h.server.Serve(listener) }) // it ends by Close, or the test sees no answer
 	h.ended.Go(func() { _ = h.web.server.Serve(second) })
@@ -156,6 +164,31 @@ func (h *Head) Restart() {
 	h.settleJobs()
 	h.job.known, h.job.live, h.job.session = map[string]*job{}, nil, h.begin()
 	h.version, h.died, h.nodes, h.jobs, h.actors, h.pending = 0, "", nil, nil, nil, 0
+	h.asks, h.groups, h.scaling = nil, nil, scaling{}
+}
+
+// Recover is a new start of GCS alone, over a store that lasts: the session is the same and
+// everything runs on, but the state version begins anew, reports and the floor are gone, and
+// no node is known until it joins again.
+func (h *Head) Recover() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settle()
+	h.version, h.died, h.scaling.floor, h.scaling.reported = 0, "", nil, nil
+	for _, one := range h.nodes {
+		one.away = !one.dead
+	}
+}
+
+// Rejoin brings nodes back that a Recover took away, or all where none is named.
+func (h *Head) Rejoin(ids ...headclient.NodeID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, one := range h.nodes {
+		if len(ids) == 0 || slices.Contains(ids, one.id) {
+			one.away = false
+		}
+	}
 }
 
 // Died says what killed the head's GCS; empty while it lives.

@@ -28,7 +28,13 @@ type Member struct {
 
 type node struct {
 	Member
-	id        headclient.NodeID
+	id headclient.NodeID
+	// used is what tasks and bundles take, hosted how many bundles there are of a placement
+	// group, extra what the node has for their tasks.
+	used, extra map[string]float64
+	hosted      map[string]int
+	// away tells that a GCS that started anew has not heard of it yet.
+	away      bool
 	busy      int
 	idleSince time.Time
 	draining  autoscaler.DrainNodeReason
@@ -42,7 +48,7 @@ func (h *Head) Join(member Member) headclient.NodeID {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.made++
-	joined := &node{Member: member, idleSince: h.clock.Now()}
+	joined := &node{Member: member, idleSince: h.clock.Now(), used: map[string]float64{}, extra: map[string]float64{}, hosted: map[string]int{}}
 	joined.Total = maps.Clone(member.Total)
 	if member.Head {
 		if joined.Total == nil {
@@ -60,7 +66,8 @@ func (h *Head) Join(member Member) headclient.NodeID {
 	return joined.id
 }
 
-// Occupy runs something on a node, until finish is called.
+// Occupy runs something on a node that takes all of its CPUs that are free, until finish is
+// called.
 func (h *Head) Occupy(id headclient.NodeID) (finish func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,12 +75,28 @@ func (h *Head) Occupy(id headclient.NodeID) (finish func()) {
 	if found == nil {
 		return func() {}
 	}
-	found.busy++
+	taken := map[string]float64{"CPU": found.Total["CPU"] - found.used["CPU"]}
+	found.take(taken)
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		found.busy--
-		found.idleSince = h.clock.Now()
+		found.give(taken, h.clock.Now())
+	}
+}
+
+// take runs something on a node, give ends it.
+func (n *node) take(shape map[string]float64) {
+	n.busy++
+	for name, amount := range shape {
+		n.used[name] += amount
+	}
+}
+
+func (n *node) give(shape map[string]float64, now time.Time) {
+	n.busy--
+	n.idleSince = now
+	for name, amount := range shape {
+		n.used[name] -= amount
 	}
 }
 
@@ -93,10 +116,10 @@ func (h *Head) Demand(tasks int64) {
 	h.pending = tasks
 }
 
-// find gives the node of an id; nil if there is none. The caller holds the lock.
+// find gives the node of an id; nil if GCS knows none. The caller holds the lock.
 func (h *Head) find(id []byte) *node {
 	for _, one := range h.nodes {
-		if string(one.id[:]) == string(id) {
+		if !one.away && string(one.id[:]) == string(id) {
 			return one
 		}
 	}
@@ -122,6 +145,7 @@ func (h *Head) settle() {
 			h.bury(one, reason)
 		}
 		if one.dead {
+			one.used, one.extra, one.hosted, one.busy = map[string]float64{}, map[string]float64{}, map[string]int{}, 0
 			dead++
 		}
 	}
@@ -132,29 +156,43 @@ func (h *Head) settle() {
 		}
 		return false
 	})
+	h.house()
 }
 
-// GetClusterResourceState lists the nodes.
+// GetClusterResourceState lists the nodes and the demand.
 func (h *Head) GetClusterResourceState(_ context.Context, request *autoscaler.GetClusterResourceStateRequest) (*autoscaler.GetClusterResourceStateReply, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if seen := request.GetLastSeenClusterResourceStateVersion(); seen > h.version {
 		return nil, h.die("it was told of state version %d while it was at %d", seen, h.version)
 	}
-	h.settle()
 	h.version++
-	state := &autoscaler.ClusterResourceState{ClusterResourceStateVersion: h.version}
+	return &autoscaler.GetClusterResourceStateReply{ClusterResourceState: h.state()}, nil
+}
+
+// state is all that an autoscaler may know. The caller holds the lock.
+func (h *Head) state() *autoscaler.ClusterResourceState {
+	h.settle()
+	state := &autoscaler.ClusterResourceState{
+		ClusterResourceStateVersion: h.version, ClusterSessionName: []byte(h.job.session.name),
+	}
 	for _, one := range h.nodes {
-		state.NodeStates = append(state.NodeStates, one.state(h.clock.Now()))
+		if !one.away {
+			state.NodeStates = append(state.NodeStates, one.state(h.clock.Now()))
+		}
 	}
-	if h.pending > 0 {
-		state.PendingResourceRequests = append(state.PendingResourceRequests, &autoscaler.ResourceRequestByCount{
-			Request: &autoscaler.ResourceRequest{ResourcesBundle: map[string]float64{"CPU": 1}}, Count: h.pending,
-		})
+	if h.heard() {
+		state.PendingResourceRequests, state.PendingGangResourceRequests = h.waitingTasks(), h.waitingGroups()
 	}
-	// GCS is seen to list a group that waits for nothing.
-	state.PendingGangResourceRequests = append(state.PendingGangResourceRequests, &autoscaler.GangResourceRequest{})
-	return &autoscaler.GetClusterResourceStateReply{ClusterResourceState: state}, nil
+	if h.scaling.floor != nil {
+		state.ClusterResourceConstraints = []*autoscaler.ClusterResourceConstraint{h.scaling.floor}
+	}
+	return state
+}
+
+// heard tells whether GCS knows the head's node, from which all demand comes here.
+func (h *Head) heard() bool {
+	return !slices.ContainsFunc(h.nodes, func(one *node) bool { return one.Head && one.away })
 }
 
 func (n *node) state(now time.Time) *autoscaler.NodeState {
@@ -164,6 +202,15 @@ func (n *node) state(now time.Time) *autoscaler.NodeState {
 		return state
 	}
 	state.TotalResources, state.Labels, state.NodeIpAddress = maps.Clone(n.Total), maps.Clone(n.Labels), "127.0.0.1"
+	if state.TotalResources == nil {
+		state.TotalResources = map[string]float64{}
+	}
+	state.AvailableResources, state.DynamicLabels = n.free(), map[string]string{}
+	maps.Copy(state.TotalResources, n.extra)
+	maps.Copy(state.AvailableResources, n.extra)
+	for label := range n.hosted {
+		state.DynamicLabels[label] = ""
+	}
 	switch {
 	case n.draining != 0:
 		state.Status = autoscaler.NodeStatus_DRAINING
@@ -236,7 +283,7 @@ func (h *Head) GetAllNodeInfo(_ context.Context, request *rpc.GetAllNodeInfoRequ
 			listed.State, listed.EndTimeMs = rpc.GcsNodeInfo_DEAD, uint64(one.diedAt.UnixMilli())
 			listed.DeathInfo = &rpc.NodeDeathInfo{Reason: one.death}
 		}
-		if request.StateFilter == nil || request.GetStateFilter() == listed.GetState() {
+		if !one.away && (request.StateFilter == nil || request.GetStateFilter() == listed.GetState()) {
 			reply.NodeInfoList = append(reply.NodeInfoList, listed)
 		}
 	}

@@ -36,8 +36,12 @@ type Head struct {
 	// Connect connects a driver, Detach makes a detached actor without a resource and
 	// leaves no driver behind, Submit runs a job.
 	Connect, Detach, Submit func() (end func(), err error)
+	// Want makes something want room.
+	Want func(Wish) (end func(), err error)
 	// Processes is how many processes of the head's node have a text in their command line.
 	Processes func(text string) (int, error)
+	// Now is the time.
+	Now func() time.Time
 	// Within is how long a change may take to show.
 	Within time.Duration
 }
@@ -50,7 +54,7 @@ type Case struct {
 
 // Cases are all, in the order in which they must run on one head.
 func Cases() []Case {
-	return slices.Concat(quiet(), jobCases(), leaving())
+	return slices.Concat(quiet(), demandCases(), jobCases(), leaving())
 }
 
 // quiet are cases that leave a head as it was.

@@ -27,10 +27,12 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
@@ -60,6 +62,8 @@ type Config struct {
 	// have, for rules that let the operator in.
 	Namespace string
 	Labels    map[string]string
+	// Autoscaler is what runs beside the heads of clusters with autoscaling.
+	Autoscaler pod.Autoscaler
 	// Election is how operators agree on one that works; nil is without: there is one.
 	Election *Election
 }
@@ -160,15 +164,20 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads: %w", err)
 	}
+	scalers := steer.New(now)
+	if err := manager.Add(scalers); err != nil {
+		return fmt.Errorf("add the streams to autoscalers: %w", err)
+	}
 	reconciler := &cluster.Reconciler{
 		Client:     manager.GetClient(),
 		Live:       manager.GetAPIReader(),
 		Writer:     writer(manager, measured),
 		Heads:      heads,
+		Scale:      scalers,
 		Events:     telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics:    measured,
 		Clock:      now,
-		Site:       desired.Site{OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels},
+		Site:       desired.Site{OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, Autoscaler: cfg.Autoscaler},
 		WatchNodes: cfg.WatchNodes,
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").
@@ -177,7 +186,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 		build.Watches(kind, wakesItsCluster(), builder.WithPredicates(whatTells(kind)))
 	}
 	build.Watches(&v1alpha1.ClusterJob{}, clusterOfJob(), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	build.WatchesRawSource(heads.Changes())
+	build.WatchesRawSource(heads.Changes()).WatchesRawSource(scalers.Changes())
 	if cfg.WatchNodes {
 		build.Watches(&corev1.Node{}, wakesClustersOn(manager.GetClient()), builder.WithPredicates(whatNodesTell()))
 	}

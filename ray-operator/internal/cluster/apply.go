@@ -59,7 +59,7 @@ func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.ComputeCluster
 		}
 		return outcome
 	}
-	if outcome.Err = r.confirm(ctx, cluster, plan); outcome.Err != nil {
+	if outcome.Err = r.confirm(ctx, cluster, seen, plan); outcome.Err != nil {
 		return outcome
 	}
 	token, err := r.prepare(ctx, cluster, plan, &outcome)
@@ -185,6 +185,9 @@ func (r *Reconciler) fill(ctx context.Context, plan Plan, outcome *Outcome) {
 		if err != nil {
 			outcome.Refused[filling.Group] = err
 		}
+		if len(made) > 0 {
+			outcome.tell(filling.Event)
+		}
 		return err
 	})
 	outcome.Err = errors.Join(outcome.Err, errors.Join(errs...))
@@ -214,7 +217,7 @@ func (r *Reconciler) noteHead(ctx context.Context, cluster *v1alpha1.ComputeClus
 	if !plan.NoteHead {
 		return nil
 	}
-	record := Record{Version: recordVersion, Epoch: plan.Epoch}
+	record := Record{Version: recordVersion, Epoch: plan.Epoch, Scaled: plan.Scaled}
 	if plan.Head != nil {
 		record.HeadUID = plan.Head.UID
 	} else if head := headOf(seen.Pods, plan.Epoch); head != nil {

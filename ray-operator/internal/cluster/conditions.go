@@ -49,6 +49,7 @@ func (t *teller) conditions() {
 		t.say.Set(v1alpha1.ConditionSuspended, false, *idle)
 	}
 	t.say.While(v1alpha1.ConditionNameConflict, t.conflict(stalled))
+	t.autoscaling(suspended)
 	t.say.While(v1alpha1.ConditionVersionMismatch, t.mismatch())
 	t.status.Phase = t.phase(ready.holds, stalled != nil, suspended != nil, suspending)
 }
@@ -101,14 +102,16 @@ func (t *teller) headVerdict() verdict {
 
 func (t *teller) workersVerdict() verdict {
 	workers := t.status.Workers
-	complete := !slices.ContainsFunc(t.status.Groups, func(g v1alpha1.GroupStatus) bool { return g.Ready < g.Desired || g.Created > g.Ready })
-	if complete {
+	short := func(group v1alpha1.GroupStatus) bool {
+		spec := pod.FindGroup(t.cluster, group.Name)
+		return group.Ready < t.needed(spec, group.Desired) || group.Created > group.Ready && !autoscaled(t.cluster)
+	}
+	if !slices.ContainsFunc(t.status.Groups, short) {
 		return verdict{true, reason.WorkersReady.Of(workers.Ready, workers.Desired)}
 	}
 	var findings []reason.Finding
 	for _, group := range t.status.Groups {
-		short := group.Ready < group.Desired || group.Created > group.Ready
-		if short && group.Reason != "" && group.Reason != reason.Starting.Code && group.Reason != reason.Scheduling.Code {
+		if short(group) && group.Reason != "" && group.Reason != reason.Starting.Code && group.Reason != reason.Scheduling.Code {
 			findings = append(findings, reason.Finding{Code: group.Reason, Text: group.Message})
 		}
 	}

@@ -3,13 +3,18 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
 
 // takes tells whether the plan takes something from a session that may be alive: workers,
@@ -33,7 +38,7 @@ func (p Plan) takes() bool {
 // the one that the plan was made for. A cache that is late, such as that of an operator which
 // has just started beside a late API server, may show a record of an epoch that is long over:
 // all that lives would be taken for leftovers of another.
-func (r *Reconciler) confirm(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan) error {
+func (r *Reconciler) confirm(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) error {
 	if !plan.takes() {
 		return nil
 	}
@@ -46,6 +51,36 @@ func (r *Reconciler) confirm(ctx context.Context, cluster *v1alpha1.ComputeClust
 		live.Annotations[v1alpha1.AnnotationRecord] == cluster.Annotations[v1alpha1.AnnotationRecord]
 	if apierrors.IsNotFound(err) || !same {
 		return &fault.Wait{For: "the cache to show the cluster as it is"}
+	}
+	return r.confirmWorkers(ctx, cluster, seen, plan)
+}
+
+// confirmWorkers asks the API server for the workers too, where a plan takes some from a
+// cluster of which nobody says how large it should be: it stays as large as it is, so one
+// that is taken because the cache still shows another would not come back.
+func (r *Reconciler) confirmWorkers(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) error {
+	takes := slices.ContainsFunc(cluster.Spec.WorkerGroups, func(g v1alpha1.WorkerGroup) bool { return plan.takesFrom(g.Name) })
+	if !takes || !autoscaled(cluster) || seen.Scaler.Connected {
+		return nil
+	}
+	var pods corev1.PodList
+	labels := client.MatchingLabels(naming.RoleSelector(cluster.Name, v1alpha1.RoleWorker))
+	if err := r.Live.List(ctx, &pods, client.InNamespace(cluster.Namespace), labels); err != nil {
+		return fmt.Errorf("list the workers of ComputeCluster %s: %w", client.ObjectKeyFromObject(cluster), err)
+	}
+	counts, living := map[types.UID]bool{}, map[types.UID]bool{}
+	for _, known := range seen.Pods {
+		if known.At.Group != "" && known.counts() {
+			counts[known.UID] = true
+		}
+	}
+	for i := range pods.Items {
+		if live := (Pod{Pod: &pods.Items[i]}); kube.IsOwned(live, cluster.UID) && live.counts() {
+			living[live.UID] = true
+		}
+	}
+	if !maps.Equal(counts, living) {
+		return &fault.Wait{For: "the cache to show the workers as they are"}
 	}
 	return nil
 }

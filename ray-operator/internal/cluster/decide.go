@@ -47,11 +47,20 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 		p.Wake = pass.Recheck
 		return p.Plan
 	}
+	p.choose()
+	p.keep()
+	return p.Plan
+}
+
+// choose makes the plan of a cluster that can be worked on.
+func (p *planner) choose() {
+	seen := p.seen
 	p.Epoch = seen.Record.Epoch
 	p.head = headOf(seen.Pods, p.Epoch)
+	p.measure()
 	switch {
 	case p.suspend(), p.end():
-		return p.Plan
+		return
 	case seen.Record.Suspended.Cause != "":
 		p.resume()
 	case p.recreate():
@@ -59,7 +68,7 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 		wait, lost := p.loss()
 		if wait > 0 {
 			p.wakeIn(wait)
-			return p.Plan
+			return
 		}
 		if lost {
 			p.replaceHead()
@@ -72,7 +81,7 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 	p.leftovers()
 	p.resizes()
 	p.lookAgain()
-	return p.Plan
+	p.order()
 }
 
 // What a pod waits for may become visible without a change of the pod: in events, or
@@ -109,7 +118,7 @@ func (p *planner) build() {
 	p.fix()
 	p.token()
 	if p.head == nil && p.Held == nil {
-		p.Head, p.NoteHead = pod.Head(p.cluster, p.Epoch), true
+		p.Head, p.NoteHead = p.site.Autoscaler.Beside(pod.Head(p.cluster, p.Epoch), p.cluster), true
 	}
 	p.workers()
 }
@@ -183,9 +192,10 @@ func sessionOver(head *Pod, pods []Pod) bool {
 // is made or deleted for it.
 func (p *planner) beginEpoch(event telemetry.Event) {
 	p.Epoch++
-	p.Record = &Record{Version: recordVersion, Epoch: p.Epoch}
+	p.Record = &Record{Version: recordVersion, Epoch: p.Epoch, Scaled: p.Scaled}
 	p.Began = &event
 	p.head = headOf(p.seen.Pods, p.Epoch)
+	p.measure() // of what belongs to the new epoch
 }
 
 func (p *planner) replaceHead() {

@@ -45,7 +45,7 @@ func given(epoch int64, edits ...func(*cluster.Seen)) cluster.Seen {
 
 // decide is a pass over a cluster.
 func decide(of *v1alpha1.ComputeCluster, seen cluster.Seen) cluster.Plan {
-	return cluster.Decide(of, seen, desired.Site{}, now)
+	return cluster.Decide(of, seen, desired.Site{Autoscaler: pod.Autoscaler{Image: "heliostat"}}, now)
 }
 
 // fixtures are the objects of fixed names as the operator makes them.

@@ -63,7 +63,16 @@ var effects = map[string]specEdit{
 	"head.ingress.path":          ingress(func(i *v1alpha1.IngressSpec) { i.Path = "/a" }),
 	"head.ingress.tlsSecretName": ingress(func(i *v1alpha1.IngressSpec) { i.TLSSecretName = "a" }),
 
-	"workerGroups.name":            group(func(g *v1alpha1.WorkerGroup) { g.Name = "other" }),
+	"workerGroups.name":                   group(func(g *v1alpha1.WorkerGroup) { g.Name = "other" }),
+	"workerGroups.idleTimeoutSeconds":     group(func(g *v1alpha1.WorkerGroup) { g.IdleTimeoutSeconds = number(7) }),
+	"workerGroups.capacityTimeoutSeconds": group(func(g *v1alpha1.WorkerGroup) { g.CapacityTimeoutSeconds = number(7) }),
+	"workerGroups.priority":               group(func(g *v1alpha1.WorkerGroup) { g.Priority = number(7) }),
+
+	"autoscaling.idleTimeoutSeconds": func(s *v1alpha1.ComputeClusterSpec) { s.Autoscaling.IdleTimeoutSeconds = number(7) },
+	"autoscaling.pace":               func(s *v1alpha1.ComputeClusterSpec) { s.Autoscaling.Pace = v1alpha1.PaceConservative },
+	"autoscaling.maxNodes":           func(s *v1alpha1.ComputeClusterSpec) { s.Autoscaling.MaxNodes = number(7) },
+	"autoscaling.size":               func(s *v1alpha1.ComputeClusterSpec) { s.Autoscaling.Size = testkit.Resources("memory", "1Gi") },
+
 	"workerGroups.replicas":        group(func(g *v1alpha1.WorkerGroup) { g.Replicas = new(int32) }),
 	"workerGroups.minReplicas":     group(func(g *v1alpha1.WorkerGroup) { g.MinReplicas = number(5) }),
 	"workerGroups.maxReplicas":     group(func(g *v1alpha1.WorkerGroup) { g.MaxReplicas = number(1) }),
@@ -174,6 +183,9 @@ func nodeNamed() *corev1.PodTemplateSpec {
 // make no pod outdated.
 var ofJobs = []string{"maxConcurrentJobs"}
 
+// ofScaling are fields of groups that count beside autoscaling.
+var ofScaling = []string{"workerGroups.idleTimeoutSeconds", "workerGroups.capacityTimeoutSeconds", "workerGroups.priority"}
+
 // TestEveryFieldHasAnEffect walks the schema: a field without a row fails, and so does
 // one whose edit changes nothing that the operator does or refuses, beyond the intent's
 // hash.
@@ -186,6 +198,9 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			continue
 		}
 		of := opened()
+		if slices.Contains(ofScaling, path) || strings.HasPrefix(path, "autoscaling.") {
+			of.Spec.Autoscaling, of.Spec.WorkerGroups[0].MaxReplicas = &v1alpha1.Autoscaling{}, number(9)
+		}
 		before, intent := done(of), pod.Intent(of, "cpu")
 		edit(&of.Spec)
 		switch same := reflect.DeepEqual(before, done(of)); {
@@ -239,6 +254,7 @@ func done(of *v1alpha1.ComputeCluster) []any {
 	}
 	later := given(1, func(s *cluster.Seen) {
 		s.Pods[0].Annotations[v1alpha1.AnnotationIntent] = pod.Intent(of, "")
+		s.Pods[0].Spec.InitContainers = []corev1.Container{{Name: v1alpha1.ContainerAutoscaler}}
 		for _, worker := range s.Pods[1:] {
 			old(worker.Pod)
 		}
@@ -246,5 +262,5 @@ func done(of *v1alpha1.ComputeCluster) []any {
 	})
 	next := decide(of, later)
 	told := cluster.Status(of, later, next, cluster.Outcome{}, now).Conditions
-	return []any{pods, claims, first.Fixtures, first.Token, validate.Cluster(of), cluster.IsManaged(of), gist(next), told}
+	return []any{pods, claims, first.Fixtures, first.Token, validate.Cluster(of), cluster.IsManaged(of), gist(next), next.Orders, told}
 }

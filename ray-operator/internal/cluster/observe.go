@@ -50,6 +50,8 @@ type Seen struct {
 	Nodes map[string]Node
 	// Ray is what the head said last.
 	Ray Ray
+	// Scaler is what the autoscaler beside the head said last.
+	Scaler Scaler
 	// Wanted names a ClusterJob that refers to the cluster and has not ended, where that
 	// matters to its idle policy.
 	Wanted string
@@ -111,7 +113,7 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 	_, recorded := cluster.Annotations[v1alpha1.AnnotationRecord]
 	seen.RecordMissing = !recorded
 	for _, look := range []func(context.Context, *v1alpha1.ComputeCluster, *Seen) error{
-		r.confirmHead, r.seeFixtures, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeJobs,
+		r.confirmHead, r.seeFixtures, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeScaler, r.seeJobs,
 	} {
 		if err := look(ctx, cluster, &seen); err != nil {
 			return seen, err

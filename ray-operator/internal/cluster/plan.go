@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -51,11 +52,16 @@ type Plan struct {
 	Conflict *reason.Finding
 	// Rolling says what a rolling replacement does or waits for, if there is one.
 	Rolling *reason.Finding
+	// Sizes are how large the groups shall be, Scaled what the record is to keep of that.
+	Sizes  map[string]Size
+	Scaled map[string]Held
 	// Suspended tells that the cluster shall have no pods.
 	Suspended bool
 	// IdleSince is since when nobody uses the cluster, where an idle policy asks, and
 	// IdleAt when it will act.
 	IdleSince, IdleAt time.Time
+	// Orders are what the autoscaler beside the head shall work with, nil where there is none.
+	Orders *scalelink.Orders
 	// Ask is what shall be asked of the head meanwhile.
 	Ask Ask
 	// Wake is after how long to look again though nothing happened; 0 is never.
@@ -92,6 +98,8 @@ type Filling struct {
 	Group  string
 	Claims []*corev1.PersistentVolumeClaim
 	Pods   []*corev1.Pod
+	// Event is told once one of them was made, if not nil.
+	Event *telemetry.Event
 }
 
 // Leave begins a worker's planned exit.

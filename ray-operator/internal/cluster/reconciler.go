@@ -29,6 +29,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
@@ -40,7 +41,9 @@ type Reconciler struct {
 	Live   client.Reader
 	Writer *kube.Writer
 	// Heads asks live heads in the background.
-	Heads   headwatch.Source
+	Heads headwatch.Source
+	// Scale holds the streams to the autoscalers beside heads.
+	Scale   steer.Source
 	Events  telemetry.Recorder
 	Metrics *telemetry.Metrics
 	Clock   clock.PassiveClock
@@ -78,6 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	outcome := r.apply(ctx, &cluster, seen, plan)
 	r.ask(&cluster, seen, plan)
+	r.steer(&cluster, seen, plan)
 	wait, told := r.tell(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
 	plan.wakeIn(wait)
 	for _, event := range outcome.Events {
@@ -113,6 +117,7 @@ func IsManaged(cluster *v1alpha1.ComputeCluster) bool {
 func (r *Reconciler) forget(cluster types.NamespacedName) {
 	r.Told.Forget(cluster)
 	r.Heads.Forget(cluster)
+	r.Scale.Forget(cluster)
 }
 
 // tell writes the status if it differs in meaning from the one there is, or says after

@@ -31,6 +31,8 @@ type Record struct {
 	HeadUID types.UID `json:"headUID,omitempty"`
 	// Suspended is there from before the first pod is deleted until the cluster resumes.
 	Suspended Suspension `json:"suspended,omitzero"`
+	// Scaled is what is to be remembered of groups that are or were autoscaled.
+	Scaled map[string]Held `json:"scaled,omitempty"`
 }
 
 // Causes of a suspension.
@@ -75,6 +77,11 @@ func ParseRecord(text string) (Record, error) {
 	if err := json.Unmarshal([]byte(text), &record); err != nil {
 		return Record{}, fmt.Errorf("parse record: %w", err)
 	}
+	for name, held := range record.Scaled {
+		if len(held) == 0 {
+			return Record{}, fmt.Errorf("parse record: nothing is kept of the group %q", name)
+		}
+	}
 	if record.Version != recordVersion || record.Epoch < 1 {
 		return Record{}, fmt.Errorf("parse record: version %d and epoch %d, want version %d and an epoch from 1",
 			record.Version, record.Epoch, recordVersion)
@@ -93,7 +100,7 @@ func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (Record, error)
 		if head := cluster.Status.Head; head != nil {
 			record.HeadUID = types.UID(head.UID)
 		}
-		record.Suspended = mirrored(cluster)
+		record.Suspended, record.Scaled = mirrored(cluster), mirroredSizes(cluster)
 		return record, nil
 	}
 	for i := range pods {

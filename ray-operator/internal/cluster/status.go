@@ -41,6 +41,7 @@ func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outc
 	t.examine()
 	t.count()
 	t.total()
+	t.scaling()
 	t.conditions()
 	return t.status
 }
@@ -120,7 +121,7 @@ func (t *teller) count() {
 		group := &t.cluster.Spec.WorkerGroups[i]
 		counts := v1alpha1.GroupStatus{Name: group.Name}
 		if !t.plan.Suspended {
-			counts.Desired = int32(wanted(group) * pod.Hosts(group))
+			counts.Desired = int32(t.wanted(group) * pod.Hosts(group))
 		}
 		for _, p := range t.pods {
 			switch {

@@ -19,7 +19,7 @@ func (p *planner) suspend() bool {
 	}
 	p.Suspended = true
 	if wanted != p.seen.Record.Suspended {
-		p.Record = &Record{Version: recordVersion, Epoch: p.Epoch, HeadUID: p.seen.Record.HeadUID, Suspended: wanted}
+		p.Record = &Record{Version: recordVersion, Epoch: p.Epoch, HeadUID: p.seen.Record.HeadUID, Suspended: wanted, Scaled: p.Scaled}
 	}
 	if wanted.Cause == suspendedIdle && p.Record != nil {
 		p.Began = &telemetry.Event{Finding: reason.SuspendedIdle.Of(wanted.since()), Action: "Suspend"}

@@ -56,18 +56,6 @@ func (p *planner) workers() {
 	}
 }
 
-// wanted is how many replicas a group shall have.
-func wanted(group *v1alpha1.WorkerGroup) int {
-	switch {
-	case group.Suspend:
-		return 0
-	case group.Replicas == nil:
-		return 1 // the schema's default
-	default:
-		return int(*group.Replicas)
-	}
-}
-
 func (p *planner) members(group *v1alpha1.WorkerGroup) *members {
 	m := &members{
 		group: group, hosts: pod.Hosts(group), bySlot: map[int]Pod{}, old: map[int]bool{}, joined: map[int]bool{}, exiting: map[int]bool{},
@@ -146,6 +134,7 @@ func (p *planner) slot(worker Pod) scale.Slot {
 	}
 	slot.Retire = p.retire(worker) != ""
 	slot.Busy = p.busy(worker)
+	slot.Given = p.given(worker)
 	if slot.State == scale.Starting {
 		late := worker.CreationTimestamp.Add(abandonAfter).Sub(p.now)
 		slot.Abandoned = late <= 0
@@ -187,11 +176,11 @@ func (p *planner) rolled(all []*members) *members {
 	for _, m := range all {
 		left, complete := m.progress()
 		if left > 0 {
-			under := reason.RollingOut.Of(wanted(m.group)-left+len(m.exiting), wanted(m.group), m.group.Name)
+			under := reason.RollingOut.Of(p.wanted(m.group)-left+len(m.exiting), p.wanted(m.group), m.group.Name)
 			p.Rolling = &under
 			return m
 		}
-		if complete < wanted(m.group) && len(old) > 0 {
+		if complete < p.wanted(m.group) && len(old) > 0 {
 			return nil // those that came last have to join before the next group is touched
 		}
 	}
@@ -201,7 +190,7 @@ func (p *planner) rolled(all []*members) *members {
 // roll marks the replicas of a group that a rolling replacement retires now, and gives
 // the size that the group is to have meanwhile.
 func (p *planner) roll(m *members) int {
-	pace := rollout.Pace{Wanted: wanted(m.group), Unavailable: 1}
+	pace := rollout.Pace{Wanted: p.wanted(m.group), Unavailable: 1}
 	if rolling := p.cluster.Spec.UpgradeStrategy.Rolling; rolling != nil {
 		pace.Unavailable, pace.Surge = int(rolling.MaxUnavailable), int(rolling.MaxSurge)
 	}
@@ -220,7 +209,7 @@ func (p *planner) roll(m *members) int {
 
 // resize fills and empties slots of a group.
 func (p *planner) resize(m *members, rolling bool) {
-	size, why := wanted(m.group), exitSurplus
+	size, why := p.wanted(m.group), exitSurplus
 	switch {
 	case m.group.Suspend:
 		why = exitSuspended
@@ -239,10 +228,20 @@ func (p *planner) resize(m *members, rolling bool) {
 	for _, slot := range change.Retire {
 		p.exit(m.bySlot[slot.Index], cmp.Or(p.retire(m.bySlot[slot.Index]), p.companion(m, slot.Index)))
 	}
+	p.takeBack(m, change.Given)
 	for _, slot := range change.Surplus {
 		p.exit(m.bySlot[slot.Index], why)
 	}
 	p.release(m, change.Create)
+}
+
+// takeBack deletes workers that the autoscaler gives back: they were drained already.
+func (p *planner) takeBack(m *members, given []scale.Slot) {
+	event := p.scaled(m)
+	for _, slot := range given {
+		p.Delete = append(p.Delete, Removal{Pod: m.bySlot[slot.Index], Why: "the autoscaler gives it back", Event: event})
+		event = nil // once for all of them
+	}
 }
 
 // mustAskFirst tells whether Ray has yet to say which workers are idle before some are
@@ -270,7 +269,7 @@ func (p *planner) fill(m *members, slots []int) {
 	if p.Held != nil || len(slots) == 0 {
 		return
 	}
-	filling := Filling{Group: m.group.Name}
+	filling := Filling{Group: m.group.Name, Event: p.scaled(m)}
 	for _, slot := range slots {
 		claims, going := p.claims(m.group, slot)
 		if going {
@@ -313,7 +312,7 @@ func (p *planner) release(m *members, created []int) {
 	for _, slot := range created {
 		needed[slot] = true
 	}
-	for slot := 0; len(needed) < wanted(m.group)*m.hosts; slot++ {
+	for slot := 0; len(needed) < p.wanted(m.group)*m.hosts; slot++ {
 		needed[slot] = true
 	}
 	for _, claim := range p.seen.claimsOf(m.group.Name) {

@@ -20,6 +20,8 @@ type Site struct {
 	OperatorNamespace string
 	// OperatorLabels select the operator's pods there, ProxyLabels the proxy's.
 	OperatorLabels, ProxyLabels map[string]string
+	// Autoscaler is what runs beside the heads of clusters with autoscaling.
+	Autoscaler pod.Autoscaler
 }
 
 // portNumbers are the ports of Ray that rules call by name. ServeGRPC is the default of
@@ -34,9 +36,9 @@ var portNumbers = map[v1alpha1.Port]int32{
 }
 
 // NetworkPolicy says who reaches the cluster's pods: themselves on every port, the
-// operator and the proxy on Dashboard and GCS, the same namespace on Dashboard, Client,
-// Metrics and the further ports of the head's Service, everybody on the Dashboard that
-// an Ingress opens, and whom allowFrom lets in. With allowTo it also says what the pods
+// operator and the proxy on Dashboard and GCS, the operator alone on the autoscaler's port,
+// the same namespace on Dashboard, Client, Metrics and the further ports of the head's
+// Service, everybody on the Dashboard that an Ingress opens, and whom allowFrom lets in. With allowTo it also says what the pods
 // reach: the cluster itself, DNS wherever it is, and that. It is nil where the spec
 // switches isolation off.
 func NetworkPolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.NetworkPolicy {
@@ -64,8 +66,15 @@ func NetworkPolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.Ne
 
 func ingressRules(cluster *v1alpha1.ComputeCluster, site Site, allowed []v1alpha1.IngressRule) []networkingv1.NetworkPolicyIngressRule {
 	rules := []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{itself(cluster)}}}
-	if peers := sitePeers(site); len(peers) > 0 { // a rule without peers would let everybody in
+	named := func(names ...v1alpha1.Port) []networkingv1.NetworkPolicyPort { return named(cluster, names) }
+	// A rule without peers would let everybody in.
+	if peers := sitePeers(site, site.OperatorLabels, site.ProxyLabels); len(peers) > 0 {
 		rules = append(rules, networkingv1.NetworkPolicyIngressRule{From: peers, Ports: named(v1alpha1.PortDashboard, v1alpha1.PortGCS)})
+	}
+	if peers := sitePeers(site, site.OperatorLabels); len(peers) > 0 && cluster.Spec.Autoscaling != nil {
+		rules = append(rules, networkingv1.NetworkPolicyIngressRule{
+			From: peers, Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, pod.PortScale)},
+		})
 	}
 	neighbours := networkingv1.NetworkPolicyIngressRule{
 		From:  []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}},
@@ -105,11 +114,11 @@ func itself(cluster *v1alpha1.ComputeCluster) networkingv1.NetworkPolicyPeer {
 	return networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: naming.ClusterSelector(cluster.Name)}}
 }
 
-// sitePeers are the operator and the proxy, as far as the site names them: an empty
-// selector would let every pod of the namespace in, or of all namespaces.
-func sitePeers(site Site) []networkingv1.NetworkPolicyPeer {
+// sitePeers are pods of the site that have one of some labels, as far as the site names
+// them: an empty selector would let every pod of the namespace in, or of all namespaces.
+func sitePeers(site Site, who ...map[string]string) []networkingv1.NetworkPolicyPeer {
 	var peers []networkingv1.NetworkPolicyPeer
-	for _, labels := range []map[string]string{site.OperatorLabels, site.ProxyLabels} {
+	for _, labels := range who {
 		if site.OperatorNamespace == "" || len(labels) == 0 {
 			continue
 		}
@@ -121,12 +130,17 @@ func sitePeers(site Site) []networkingv1.NetworkPolicyPeer {
 	return peers
 }
 
-// named are the ports of the given names, each once.
-func named(names ...v1alpha1.Port) []networkingv1.NetworkPolicyPort {
+// named are the ports of the given names, each once. With autoscaling the autoscaler's
+// metrics go with those of Ray.
+func named(cluster *v1alpha1.ComputeCluster, names []v1alpha1.Port) []networkingv1.NetworkPolicyPort {
 	var ports []networkingv1.NetworkPolicyPort
 	for i, name := range names {
-		if !slices.Contains(names[:i], name) {
-			ports = append(ports, port(corev1.ProtocolTCP, portNumbers[name]))
+		if slices.Contains(names[:i], name) {
+			continue
+		}
+		ports = append(ports, port(corev1.ProtocolTCP, portNumbers[name]))
+		if name == v1alpha1.PortMetrics && cluster.Spec.Autoscaling != nil {
+			ports = append(ports, port(corev1.ProtocolTCP, pod.PortScaleMetrics))
 		}
 	}
 	return ports

@@ -42,8 +42,8 @@ var places = map[string]place{
 	"passed off as it": {"elsewhere", site.OperatorLabels},
 }
 
-// probed are the ports of Ray, one of the user's, and one that is nobody's.
-var probed = []int32{6379, 8265, 10001, 8080, 8000, 9000, 5678, 8501, 80, 44217}
+// probed are the ports of Ray, some of the user's, and the autoscaler's.
+var probed = []int32{6379, 8265, 10001, 8080, 8000, 9000, 5678, 8501, 80, 6380, 44217}
 
 func matches(t *testing.T, selector *metav1.LabelSelector, set map[string]string) bool {
 	t.Helper()
@@ -117,6 +117,21 @@ var reachRows = map[string]struct {
 		},
 		more: map[string][]int32{"neighbour": {5678, 8501}, "longer name": {5678, 8501}},
 	},
+	"autoscaling": {
+		edit: scaled, more: map[string][]int32{"operator": {6380}, "neighbour": {44217}, "longer name": {44217}},
+	},
+	"autoscaling without a site": {edit: scaled, site: &desired.Site{}, none: []string{"operator", "proxy"}, more: map[string][]int32{"neighbour": {44217}, "longer name": {44217}}},
+	"autoscaling with a proxy alone": {
+		edit: scaled, site: &desired.Site{OperatorNamespace: "heliostat-system", ProxyLabels: site.ProxyLabels}, none: []string{"operator"},
+		more: map[string][]int32{"neighbour": {44217}, "longer name": {44217}},
+	},
+	"autoscaling and anyone, to every port": {
+		edit: func(s *v1alpha1.ComputeClusterSpec) {
+			allow(nil, v1alpha1.PortDashboard, v1alpha1.PortClient, v1alpha1.PortServe, v1alpha1.PortServeGRPC, v1alpha1.PortGCS, v1alpha1.PortMetrics)(s)
+			scaled(s)
+		},
+		more: withOperator(6380, everybody(8265, 10001, 8000, 9000, 6379, 8080, 44217)),
+	},
 	"Ingress": {edit: ingress, more: everybody(8265)},
 	"Ingress that is refused": {edit: func(s *v1alpha1.ComputeClusterSpec) {
 		ingress(s)
@@ -169,6 +184,14 @@ func allow(namespaces map[string]string, ports ...v1alpha1.Port) func(*v1alpha1.
 
 func ingress(s *v1alpha1.ComputeClusterSpec) {
 	s.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example"}
+}
+
+func scaled(s *v1alpha1.ComputeClusterSpec) { s.Autoscaling = &v1alpha1.Autoscaling{} }
+
+// withOperator lets the operator reach one port more.
+func withOperator(port int32, more map[string][]int32) map[string][]int32 {
+	more["operator"] = append(slices.Clone(more["operator"]), port)
+	return more
 }
 
 func everybody(ports ...int32) map[string][]int32 {

@@ -42,6 +42,9 @@ type Slot struct {
 	// Abandoned tells, of a replica with several hosts, that it has waited too long for
 	// those that are missing.
 	Abandoned bool
+	// Given tells that the autoscaler gives it back: nothing runs there and nothing will, so
+	// it does not count, and goes when all that is there of its replica is given back.
+	Given bool
 }
 
 // Change is what brings a group to its size.
@@ -49,9 +52,9 @@ type Change struct {
 	// Create holds the indices to fill, lowest first.
 	Create []int
 	// Broken holds workers that ended, and those whose replica can never be whole again:
-	// nothing useful runs there. Retire holds those that were asked to go, Surplus those
-	// that are too many, first to go first.
-	Broken, Retire, Surplus []Slot
+	// nothing useful runs there. Given holds those that are given back, Retire those that
+	// were asked to go, Surplus those that are too many, first to go first.
+	Broken, Given, Retire, Surplus []Slot
 }
 
 // replica is the slots of one replica.
@@ -74,6 +77,8 @@ func Target(wanted, hosts int, taken []Slot) Change {
 		switch {
 		case r.broken(hosts):
 			change.Broken = append(change.Broken, r.there()...)
+		case r.given():
+			change.Given = append(change.Given, r.there()...)
 		case r.retires():
 			change.Retire = append(change.Retire, r.there()...)
 		default:
@@ -153,10 +158,15 @@ func (r replica) missing(hosts int) []int {
 	return indices
 }
 
-// firstToGo orders replicas by what is lost with them: one that has not joined before
-// one that has, an idle one before one at work, then the highest.
+// firstToGo orders replicas by what is lost with them: one that has not joined before one
+// that has, an idle one before one at work, then the highest.
 func firstToGo(a, b replica) int {
 	return cmp.Or(cmp.Compare(a.state(), b.state()), cmp.Compare(a.work(), b.work()), cmp.Compare(b.index, a.index))
+}
+
+// given tells whether all that is there of the replica is given back.
+func (r replica) given() bool {
+	return !slices.ContainsFunc(r.slots, func(s Slot) bool { return !s.Given })
 }
 
 // state is that of the replica's slowest worker.
@@ -176,4 +186,25 @@ func (r replica) work() int {
 		}
 	}
 	return count
+}
+
+// Bounds are what a group's size must lie within, in replicas.
+type Bounds struct{ Min, Max int }
+
+// Alive counts the replicas of hosts workers each, from 1, that are there and stay.
+func Alive(hosts int, taken []Slot) int {
+	alive := 0
+	for _, r := range replicas(hosts, taken) {
+		if !r.broken(hosts) && !r.retires() && !r.given() {
+			alive++
+		}
+	}
+	return alive
+}
+
+// Follow is the size of a group whose autoscaler wants target replicas, within bounds: more
+// than are alive if it wants more, and never fewer, since it gives back what it does not
+// need. Where it has not said anything, which is a target below zero, the group stays as it is.
+func Follow(target, alive int, within Bounds) int {
+	return min(max(target, alive, within.Min), within.Max)
 }

@@ -183,3 +183,57 @@ func apply(t *rapid.T, taken []Slot, change Change) map[int]Slot {
 	}
 	return slots
 }
+
+// TestFollow: more is made at once, fewer never, and the bounds hold whatever is said.
+func TestFollow(t *testing.T) {
+	within := Bounds{Min: 1, Max: 8}
+	for name, test := range map[string]struct{ target, alive, want int }{
+		"grows":                    {5, 2, 5},
+		"nothing said":             {-1, 3, 3},
+		"nothing said, none there": {-1, 0, 1},
+		"fewer":                    {1, 6, 6},
+		"above the maximum":        {100, 2, 8},
+		"too many there":           {2, 12, 8},
+		"absurd":                   {1 << 40, 2, 8},
+	} {
+		if size := Follow(test.target, test.alive, within); size != test.want {
+			t.Errorf("%s: %d, want %d", name, size, test.want)
+		}
+	}
+}
+
+// TestGivenDoNotCount: replicas that are given back as a whole go, and others are made in
+// their place where they are wanted.
+func TestGivenDoNotCount(t *testing.T) {
+	ready := func(index int, given bool) Slot {
+		return Slot{Index: index, State: Ready, Busy: !given, Given: given}
+	}
+	slots := []Slot{ready(0, true), ready(1, true), ready(2, false), {Index: 3, State: Starting}, ready(4, true), ready(5, false)}
+	if alive := Alive(1, slots); alive != 3 {
+		t.Errorf("%d alive", alive)
+	}
+	change := Target(4, 1, slots)
+	if len(change.Given) != 3 || len(change.Surplus) != 0 || !slices.Equal(change.Create, []int{6}) {
+		t.Errorf("of single hosts %+v", change)
+	}
+	if alive := Alive(2, slots); alive != 2 {
+		t.Errorf("of pairs %d alive", alive)
+	}
+	change = Target(2, 2, slots)
+	if len(change.Given) != 2 || change.Given[0].Index != 0 || change.Given[1].Index != 1 || len(change.Surplus)+len(change.Create) != 0 {
+		t.Errorf("of pairs %+v", change)
+	}
+}
+
+// TestAliveAreThoseThatStay: neither one that broke, nor one that is to leave.
+func TestAliveAreThoseThatStay(t *testing.T) {
+	for name, slot := range map[string]Slot{
+		"finished": {State: Finished}, "leaving": {State: Leaving}, "to retire": {State: Ready, Retire: true},
+		"draining": {State: Draining}, "given back": {State: Ready, Given: true},
+	} {
+		slot.Index = 1
+		if alive := Alive(1, []Slot{{State: Ready}, slot}); alive != 1 {
+			t.Errorf("%s: %d alive beside it", name, alive)
+		}
+	}
+}

@@ -98,10 +98,20 @@ func (h *History) cluster(obj *v1alpha1.ComputeCluster) {
 	h.clusters[obj.UID] = &known{obj, largest, jobs}
 }
 
-// most is how many live workers a group may have: what is wanted, and the surge of a
-// rolling replacement.
+// most is how many live workers a group may have: what is wanted, or with autoscaling its
+// maximum, or since that is off the size that it keeps; and the surge of a rolling replacement.
 func most(of *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) int32 {
-	replicas := *group.Replicas
+	replicas := int32(1)
+	if group.Replicas != nil {
+		replicas = *group.Replicas
+	}
+	record, _ := cluster.ParseRecord(of.Annotations[v1alpha1.AnnotationRecord]) // a damaged one keeps nothing
+	switch held := record.Scaled[group.Name]; {
+	case of.Spec.Autoscaling != nil:
+		replicas = *group.MaxReplicas
+	case len(held) == 2 && (held[0] == replicas || held[0] < 0 && group.Replicas == nil):
+		replicas = held[1]
+	}
 	if strategy := of.Spec.UpgradeStrategy; strategy != nil && strategy.Type == v1alpha1.UpgradeRollingWorkers && strategy.Rolling != nil {
 		replicas += strategy.Rolling.MaxSurge
 	}

@@ -154,10 +154,6 @@ func fillCluster(made *v1alpha1.ComputeCluster) {
 	}
 	for i := range made.Spec.WorkerGroups {
 		group := &made.Spec.WorkerGroups[i]
-		if group.Replicas == nil {
-			one := int32(1)
-			group.Replicas = &one
-		}
 		group.HostsPerReplica = max(1, group.HostsPerReplica)
 	}
 }

@@ -252,6 +252,12 @@ func normaliseCluster(obj *v1alpha1.ComputeCluster) {
 			head.UID = "known"
 		}
 	}
+	if scaled := obj.Status.Autoscaling; scaled != nil {
+		scaled.HeadUID = ""
+		for i := range scaled.Retiring {
+			scaled.Retiring[i].UID = ""
+		}
+	}
 	for i := range obj.Status.Conditions {
 		obj.Status.Conditions[i].LastTransitionTime = metav1.Time{}
 		obj.Status.Conditions[i].Message = times.ReplaceAllString(obj.Status.Conditions[i].Message, "then")

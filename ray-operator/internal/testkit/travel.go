@@ -76,6 +76,7 @@ func (w *World) visit(at visit) {
 	}
 	w.operator.start()
 	w.Ray.restart()
+	w.Scaler.restart()
 	w.Jobs.restart()
 	w.History.past = true
 	w.wake(w.view.deliver(behind))

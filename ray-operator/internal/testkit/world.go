@@ -45,6 +45,7 @@ type World struct {
 	Kubelet *Kubelet
 	Ray     *Ray
 	Jobs    *Jobs
+	Scaler  *Scaler
 	History *History
 	// HoldGC keeps the garbage collector from its work.
 	HoldGC bool
@@ -90,7 +91,7 @@ func NewWorld(t testing.TB) *World {
 	w.server = newServer(w.Clock, w.publish)
 	w.Client = w.server
 	w.Kubelet = &Kubelet{Client: w.Client, Clock: w.Clock, StartDelay: 3 * time.Second, StopDelay: 2 * time.Second}
-	w.Ray, w.Jobs = newRay(w), newJobs(w)
+	w.Ray, w.Jobs, w.Scaler = newRay(w), newJobs(w), newScaler(w)
 	w.operator = &operator{world: w}
 	w.operator.start()
 	return w
@@ -228,9 +229,10 @@ func (w *World) others() (changed bool, next time.Duration) {
 	moved, first, err := w.Kubelet.Step(w.Ctx)
 	w.Must(err)
 	answered, second := w.Ray.step()
+	spoke := w.Scaler.step()
 	heard, third := w.Jobs.step()
 	collected, fourth := w.collect()
-	if moved || answered || heard || collected {
+	if moved || answered || spoke || heard || collected {
 		return true, 0
 	}
 	return false, w.next(first, second, third, fourth, w.trouble.blindFor(w.Clock.Now()))
@@ -346,6 +348,7 @@ func (w *World) restart() {
 	w.operator.dead = false
 	w.operator.start()
 	w.Ray.restart()
+	w.Scaler.restart()
 	w.Jobs.restart()
 	w.wake(w.view.deliver(late{}))
 	for _, obj := range w.all() {

@@ -58,11 +58,15 @@ func fillIn(spec *v1alpha1.ComputeClusterSpec) {
 	if spec.IdlePolicy != nil {
 		byDefault(&spec.IdlePolicy.Action, v1alpha1.IdleNone)
 	}
+	if a := spec.Autoscaling; a != nil {
+		byDefault(&a.Pace, v1alpha1.PaceDefault)
+		if a.IdleTimeoutSeconds == nil {
+			a.IdleTimeoutSeconds = new(int32(60))
+		}
+	}
 	for i := range spec.WorkerGroups {
 		group := &spec.WorkerGroups[i]
-		replicas, hosts := bounds(group)
-		count := int32(replicas) //nolint:gosec // it came from one
-		group.Replicas, group.HostsPerReplica = &count, int32(hosts)
+		group.HostsPerReplica = max(group.HostsPerReplica, 1)
 	}
 }
 

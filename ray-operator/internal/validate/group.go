@@ -9,14 +9,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
-// bounds of a group as the API server's defaults make them: one replica of one host.
-func bounds(g *v1alpha1.WorkerGroup) (replicas, hosts int64) {
-	replicas, hosts = 1, max(int64(g.HostsPerReplica), 1)
-	if g.Replicas != nil {
-		replicas = int64(*g.Replicas)
-	}
-	return replicas, hosts
-}
+// hosts of a replica as the API server's default makes them.
+func hosts(g *v1alpha1.WorkerGroup) int64 { return max(int64(g.HostsPerReplica), 1) }
 
 var headNames = []string{"head", pod.HeadGroup}
 
@@ -51,20 +45,22 @@ var groupRules = []Rule{
 		},
 	},
 	{
-		ID: "replicas-below-min", Field: "GROUP.replicas", By: Expression,
-		Refused: "replicas, 1 where it is not given, must not be below minReplicas", Remedy: "raise replicas or lower minReplicas",
+		ID: "replicas-below-min", Field: "GROUP.replicas", By: Policy,
+		Refused: "replicas must not be below minReplicas", Remedy: "raise replicas or lower minReplicas",
+		Holds: "n.head || has(variables.cluster.autoscaling) || !has(n.spec.replicas) || n.spec.replicas >= n.spec.?minReplicas.orValue(0)",
 		group: func(n *node, bad report) {
-			if replicas, _ := bounds(n.group); n.group.MinReplicas != nil && replicas < int64(*n.group.MinReplicas) {
-				bad.at(n.path.Child("replicas"), replicas)
+			if g := n.group; !n.autoscaled() && g.Replicas != nil && g.MinReplicas != nil && *g.Replicas < *g.MinReplicas {
+				bad.at(n.path.Child("replicas"), *g.Replicas)
 			}
 		},
 	},
 	{
-		ID: "replicas-above-max", Field: "GROUP.replicas", By: Expression,
-		Refused: "replicas, 1 where it is not given, must not be above maxReplicas", Remedy: "lower replicas or raise maxReplicas",
+		ID: "replicas-above-max", Field: "GROUP.replicas", By: Policy,
+		Refused: "replicas must not be above maxReplicas", Remedy: "lower replicas or raise maxReplicas",
+		Holds: "n.head || has(variables.cluster.autoscaling) || !has(n.spec.replicas) || !has(n.spec.maxReplicas) || n.spec.replicas <= n.spec.maxReplicas",
 		group: func(n *node, bad report) {
-			if replicas, _ := bounds(n.group); n.group.MaxReplicas != nil && replicas > int64(*n.group.MaxReplicas) {
-				bad.at(n.path.Child("replicas"), replicas)
+			if g := n.group; !n.autoscaled() && g.Replicas != nil && g.MaxReplicas != nil && *g.Replicas > *g.MaxReplicas {
+				bad.at(n.path.Child("replicas"), *g.Replicas)
 			}
 		},
 	},
@@ -72,8 +68,8 @@ var groupRules = []Rule{
 		ID: "too-many-hosts", Field: "GROUP.hostsPerReplica", By: Expression,
 		Refused: "replicas times hostsPerReplica must not be above 10000 pods", Remedy: "lower one of the two or make two clusters",
 		group: func(n *node, bad report) {
-			if replicas, hosts := bounds(n.group); hosts > 1 && replicas*hosts > maxReplicas {
-				bad.at(n.path.Child("hostsPerReplica"), replicas*hosts)
+			if pods := int64(given(n.group.Replicas, 1)) * hosts(n.group); hosts(n.group) > 1 && pods > maxReplicas {
+				bad.at(n.path.Child("hostsPerReplica"), pods)
 			}
 		},
 	},
@@ -87,8 +83,7 @@ var groupRules = []Rule{
 				if was == nil {
 					continue
 				}
-				_, had := bounds(was)
-				if _, has := bounds(group); has != had {
+				if has := hosts(group); has != hosts(was) {
 					bad.at(field.NewPath("spec", "workerGroups").Index(i).Child("hostsPerReplica"), has)
 				}
 			}

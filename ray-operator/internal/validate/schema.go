@@ -16,6 +16,8 @@ import (
 const (
 	maxReplicas = 10000
 	maxHosts    = 1024
+	maxNodes    = 100000
+	year        = 31536000 // seconds
 	maxText     = 253
 	maxImage    = 1024
 
@@ -84,6 +86,9 @@ func longLists(c *v1alpha1.ComputeCluster, bad report) {
 		count(bad, at, "annotations", len(s.Annotations), 64)
 		count(bad, at, "ports", len(s.Ports), 32)
 	}
+	if a := c.Spec.Autoscaling; a != nil {
+		count(bad, spec, "autoscaling.size", len(a.Size), 2)
+	}
 	if n, at := c.Spec.Network, spec.Child("network"); n != nil {
 		count(bad, at, "allowFrom", len(n.AllowFrom), 32)
 		count(bad, at, "allowTo", len(n.AllowTo), 32)
@@ -132,6 +137,9 @@ func unknownWords(c *v1alpha1.ComputeCluster, bad report) {
 	if p := c.Spec.IdlePolicy; p != nil {
 		word(bad, spec, "idlePolicy.action", p.Action, v1alpha1.IdleSuspend, v1alpha1.IdleDelete, v1alpha1.IdleNone)
 	}
+	if a := c.Spec.Autoscaling; a != nil {
+		word(bad, spec, "autoscaling.pace", a.Pace, v1alpha1.PaceDefault, v1alpha1.PaceConservative, v1alpha1.PaceAggressive)
+	}
 	if n := c.Spec.Network; n != nil {
 		word(bad, spec, "network.isolation", n.Isolation, v1alpha1.IsolationEnabled, v1alpha1.IsolationDisabled)
 		for i := range n.AllowFrom {
@@ -156,11 +164,16 @@ func within(bad report, parent *field.Path, child string, value int32, allowed s
 	}
 }
 
+// withinGiven reports a number outside of its bounds, if there is one.
+func withinGiven(bad report, parent *field.Path, child string, value *int32, allowed span) {
+	if value != nil {
+		within(bad, parent, child, *value, allowed)
+	}
+}
+
 func numbersOutOfBounds(c *v1alpha1.ComputeCluster, bad report) {
 	spec := field.NewPath("spec")
-	if most := c.Spec.MaxConcurrentJobs; most != nil {
-		within(bad, spec, "maxConcurrentJobs", *most, span{1, maxReplicas})
-	}
+	withinGiven(bad, spec, "maxConcurrentJobs", c.Spec.MaxConcurrentJobs, span{1, maxReplicas})
 	if s := c.Spec.Head.Service; s != nil {
 		for i := range s.Ports {
 			at := spec.Child("head", "service", "ports").Index(i)
@@ -174,7 +187,11 @@ func numbersOutOfBounds(c *v1alpha1.ComputeCluster, bad report) {
 		within(bad, at, "maxSurge", u.Rolling.MaxSurge, span{0, maxReplicas})
 	}
 	if p := c.Spec.IdlePolicy; p != nil {
-		within(bad, spec, "idlePolicy.afterSeconds", p.AfterSeconds, span{10, 31536000})
+		within(bad, spec, "idlePolicy.afterSeconds", p.AfterSeconds, span{10, year})
+	}
+	if a := c.Spec.Autoscaling; a != nil {
+		withinGiven(bad, spec, "autoscaling.idleTimeoutSeconds", a.IdleTimeoutSeconds, span{1, year})
+		withinGiven(bad, spec, "autoscaling.maxNodes", a.MaxNodes, span{1, maxNodes})
 	}
 	if n := c.Spec.Network; n != nil {
 		for i := range n.AllowFrom {
@@ -187,17 +204,12 @@ func numbersOutOfBounds(c *v1alpha1.ComputeCluster, bad report) {
 
 func groupOutOfBounds(n *node, bad report) {
 	g := n.group
-	replicas := [...]struct {
-		field string
-		value *int32
-	}{{"replicas", g.Replicas}, {"minReplicas", g.MinReplicas}, {"maxReplicas", g.MaxReplicas}}
-	for _, r := range replicas {
-		if r.value != nil {
-			within(bad, n.path, r.field, *r.value, span{0, maxReplicas})
-		}
-	}
+	withinGiven(bad, n.path, "replicas", g.Replicas, span{0, maxReplicas})
+	withinGiven(bad, n.path, "minReplicas", g.MinReplicas, span{0, maxReplicas})
+	withinGiven(bad, n.path, "maxReplicas", g.MaxReplicas, span{0, maxReplicas})
 	within(bad, n.path, "hostsPerReplica", g.HostsPerReplica, span{0, maxHosts}) // 0 is not written
-	if g.DrainSeconds != nil {
-		within(bad, n.path, "drainSeconds", *g.DrainSeconds, span{0, 86400})
-	}
+	withinGiven(bad, n.path, "drainSeconds", g.DrainSeconds, span{0, 86400})
+	withinGiven(bad, n.path, "idleTimeoutSeconds", g.IdleTimeoutSeconds, span{1, year})
+	withinGiven(bad, n.path, "priority", g.Priority, span{-1000, 1000})
+	withinGiven(bad, n.path, "capacityTimeoutSeconds", g.CapacityTimeoutSeconds, span{1, year})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-var all = slices.Concat(clusterRules, accessRules, groupRules, claimRules, nodeRules, templateRules, containerRules)
+var all = slices.Concat(clusterRules, accessRules, groupRules, autoscalingRules, claimRules, nodeRules, templateRules, containerRules)
 
 // Rules are all rules about a cluster, in the order of the fields that they are about.
 func Rules() []Rule { return slices.Clone(all) }
@@ -86,6 +86,9 @@ func nodesOf(cluster *v1alpha1.ComputeCluster) []node {
 	}
 	return nodes
 }
+
+// autoscaled tells whether the node's cluster has autoscaling.
+func (n *node) autoscaled() bool { return n.cluster.Spec.Autoscaling != nil }
 
 func (n *node) podPath() *field.Path { return n.path.Child("template", "spec") }
 

@@ -70,6 +70,16 @@ func TestDeploymentPassesFlagsThatExist(t *testing.T) {
 	}
 }
 
+// TestTheAutoscalerIsOfTheOperatorsImage: what runs beside heads is pulled as the operator is.
+func TestTheAutoscalerIsOfTheOperatorsImage(t *testing.T) {
+	container := of[*appsv1.Deployment](t, "--set", "image.repository=example.com/o", "--set", "image.pullPolicy=Always")[0].Spec.Template.Spec.Containers[0]
+	for _, want := range []string{"--autoscaler-image=" + container.Image, "--autoscaler-pull-policy=" + string(container.ImagePullPolicy)} {
+		if !slices.Contains(container.Args, want) {
+			t.Errorf("the operator is told %v, want %s", container.Args, want)
+		}
+	}
+}
+
 func TestDefinitionsAreTheGenerated(t *testing.T) {
 	want, err := os.ReadFile("../../../ray-operator/config/crd/heliostat.dev_computeclusters.yaml")
 	if err != nil {

@@ -63,7 +63,14 @@ func TestOthersReachProbesAndMetricsAlone(t *testing.T) {
 	}
 	limited := of[*networkingv1.NetworkPolicy](t, "--set-json", `networkPolicy.egress=[{"to":[{"ipBlock":{"cidr":"10.0.0.1/32"}}]}]`)[0].Spec
 	if len(limited.Egress) != 3 || !slices.Contains(limited.PolicyTypes, networkingv1.PolicyTypeEgress) {
-		t.Errorf("what the operator may reach is %v, want DNS, heads and what was given", limited.Egress)
+		t.Fatalf("what the operator may reach is %v, want DNS, heads and what was given", limited.Egress)
+	}
+	var heads []int
+	for _, port := range limited.Egress[1].Ports {
+		heads = append(heads, port.Port.IntValue())
+	}
+	if !slices.Equal(heads, []int{6379, 8265, 6380}) {
+		t.Errorf("of heads the operator reaches the ports %v, want GCS, dashboard and autoscaler", heads)
 	}
 }
 

@@ -1,5 +1,5 @@
 // The part of Ray's global control service (GCS) that Heliostat speaks, beside its
-// autoscaler's service: who is there, and what runs. Names of packages, services and
+// autoscaler's service: who is there, what runs, and a key-value store. Names of packages, services and
 // methods, and numbers of fields, are Ray's; fields that we do not read are left out, and
 // texts for people or of users' choice are bytes, which are the same on the wire: so
 // nothing in them, such as broken UTF-8, can make an answer unreadable.
@@ -28,6 +28,107 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+type PlacementStrategy int32
+
+const (
+	PlacementStrategy_PACK          PlacementStrategy = 0
+	PlacementStrategy_SPREAD        PlacementStrategy = 1
+	PlacementStrategy_STRICT_PACK   PlacementStrategy = 2
+	PlacementStrategy_STRICT_SPREAD PlacementStrategy = 3
+)
+
+// Enum value maps for PlacementStrategy.
+var (
+	PlacementStrategy_name = map[int32]string{
+		0: "PACK",
+		1: "SPREAD",
+		2: "STRICT_PACK",
+		3: "STRICT_SPREAD",
+	}
+	PlacementStrategy_value = map[string]int32{
+		"PACK":          0,
+		"SPREAD":        1,
+		"STRICT_PACK":   2,
+		"STRICT_SPREAD": 3,
+	}
+)
+
+func (x PlacementStrategy) Enum() *PlacementStrategy {
+	p := new(PlacementStrategy)
+	*p = x
+	return p
+}
+
+func (x PlacementStrategy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PlacementStrategy) Descriptor() protoreflect.EnumDescriptor {
+	return file_ray_rpc_gcs_proto_enumTypes[0].Descriptor()
+}
+
+func (PlacementStrategy) Type() protoreflect.EnumType {
+	return &file_ray_rpc_gcs_proto_enumTypes[0]
+}
+
+func (x PlacementStrategy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PlacementStrategy.Descriptor instead.
+func (PlacementStrategy) EnumDescriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{0}
+}
+
+type LabelSelectorOperator int32
+
+const (
+	LabelSelectorOperator_LABEL_OPERATOR_UNSPECIFIED LabelSelectorOperator = 0
+	LabelSelectorOperator_LABEL_OPERATOR_IN          LabelSelectorOperator = 1
+	LabelSelectorOperator_LABEL_OPERATOR_NOT_IN      LabelSelectorOperator = 2
+)
+
+// Enum value maps for LabelSelectorOperator.
+var (
+	LabelSelectorOperator_name = map[int32]string{
+		0: "LABEL_OPERATOR_UNSPECIFIED",
+		1: "LABEL_OPERATOR_IN",
+		2: "LABEL_OPERATOR_NOT_IN",
+	}
+	LabelSelectorOperator_value = map[string]int32{
+		"LABEL_OPERATOR_UNSPECIFIED": 0,
+		"LABEL_OPERATOR_IN":          1,
+		"LABEL_OPERATOR_NOT_IN":      2,
+	}
+)
+
+func (x LabelSelectorOperator) Enum() *LabelSelectorOperator {
+	p := new(LabelSelectorOperator)
+	*p = x
+	return p
+}
+
+func (x LabelSelectorOperator) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LabelSelectorOperator) Descriptor() protoreflect.EnumDescriptor {
+	return file_ray_rpc_gcs_proto_enumTypes[1].Descriptor()
+}
+
+func (LabelSelectorOperator) Type() protoreflect.EnumType {
+	return &file_ray_rpc_gcs_proto_enumTypes[1]
+}
+
+func (x LabelSelectorOperator) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LabelSelectorOperator.Descriptor instead.
+func (LabelSelectorOperator) EnumDescriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{1}
+}
 
 type GcsNodeInfo_GcsNodeState int32
 
@@ -59,11 +160,11 @@ func (x GcsNodeInfo_GcsNodeState) String() string {
 }
 
 func (GcsNodeInfo_GcsNodeState) Descriptor() protoreflect.EnumDescriptor {
-	return file_ray_rpc_gcs_proto_enumTypes[0].Descriptor()
+	return file_ray_rpc_gcs_proto_enumTypes[2].Descriptor()
 }
 
 func (GcsNodeInfo_GcsNodeState) Type() protoreflect.EnumType {
-	return &file_ray_rpc_gcs_proto_enumTypes[0]
+	return &file_ray_rpc_gcs_proto_enumTypes[2]
 }
 
 func (x GcsNodeInfo_GcsNodeState) Number() protoreflect.EnumNumber {
@@ -114,11 +215,11 @@ func (x NodeDeathInfo_Reason) String() string {
 }
 
 func (NodeDeathInfo_Reason) Descriptor() protoreflect.EnumDescriptor {
-	return file_ray_rpc_gcs_proto_enumTypes[1].Descriptor()
+	return file_ray_rpc_gcs_proto_enumTypes[3].Descriptor()
 }
 
 func (NodeDeathInfo_Reason) Type() protoreflect.EnumType {
-	return &file_ray_rpc_gcs_proto_enumTypes[1]
+	return &file_ray_rpc_gcs_proto_enumTypes[3]
 }
 
 func (x NodeDeathInfo_Reason) Number() protoreflect.EnumNumber {
@@ -169,11 +270,11 @@ func (x ActorTableData_ActorState) String() string {
 }
 
 func (ActorTableData_ActorState) Descriptor() protoreflect.EnumDescriptor {
-	return file_ray_rpc_gcs_proto_enumTypes[2].Descriptor()
+	return file_ray_rpc_gcs_proto_enumTypes[4].Descriptor()
 }
 
 func (ActorTableData_ActorState) Type() protoreflect.EnumType {
-	return &file_ray_rpc_gcs_proto_enumTypes[2]
+	return &file_ray_rpc_gcs_proto_enumTypes[4]
 }
 
 func (x ActorTableData_ActorState) Number() protoreflect.EnumNumber {
@@ -1206,6 +1307,336 @@ func (x *ActorTableData) GetRayNamespace() []byte {
 	return nil
 }
 
+type InternalKVPutRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	Overwrite     bool                   `protobuf:"varint,3,opt,name=overwrite,proto3" json:"overwrite,omitempty"`
+	Namespace     []byte                 `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InternalKVPutRequest) Reset() {
+	*x = InternalKVPutRequest{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InternalKVPutRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InternalKVPutRequest) ProtoMessage() {}
+
+func (x *InternalKVPutRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InternalKVPutRequest.ProtoReflect.Descriptor instead.
+func (*InternalKVPutRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *InternalKVPutRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *InternalKVPutRequest) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *InternalKVPutRequest) GetOverwrite() bool {
+	if x != nil {
+		return x.Overwrite
+	}
+	return false
+}
+
+func (x *InternalKVPutRequest) GetNamespace() []byte {
+	if x != nil {
+		return x.Namespace
+	}
+	return nil
+}
+
+type InternalKVPutReply struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Status *GcsStatus             `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	// Whether the key is new.
+	Added         bool `protobuf:"varint,2,opt,name=added,proto3" json:"added,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InternalKVPutReply) Reset() {
+	*x = InternalKVPutReply{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InternalKVPutReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InternalKVPutReply) ProtoMessage() {}
+
+func (x *InternalKVPutReply) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InternalKVPutReply.ProtoReflect.Descriptor instead.
+func (*InternalKVPutReply) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *InternalKVPutReply) GetStatus() *GcsStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *InternalKVPutReply) GetAdded() bool {
+	if x != nil {
+		return x.Added
+	}
+	return false
+}
+
+type InternalKVGetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Namespace     []byte                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InternalKVGetRequest) Reset() {
+	*x = InternalKVGetRequest{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InternalKVGetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InternalKVGetRequest) ProtoMessage() {}
+
+func (x *InternalKVGetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InternalKVGetRequest.ProtoReflect.Descriptor instead.
+func (*InternalKVGetRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *InternalKVGetRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *InternalKVGetRequest) GetNamespace() []byte {
+	if x != nil {
+		return x.Namespace
+	}
+	return nil
+}
+
+type InternalKVGetReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *GcsStatus             `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InternalKVGetReply) Reset() {
+	*x = InternalKVGetReply{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InternalKVGetReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InternalKVGetReply) ProtoMessage() {}
+
+func (x *InternalKVGetReply) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InternalKVGetReply.ProtoReflect.Descriptor instead.
+func (*InternalKVGetReply) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *InternalKVGetReply) GetStatus() *GcsStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *InternalKVGetReply) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+// All of its constraints must hold.
+type LabelSelector struct {
+	state            protoimpl.MessageState     `protogen:"open.v1"`
+	LabelConstraints []*LabelSelectorConstraint `protobuf:"bytes,1,rep,name=label_constraints,json=labelConstraints,proto3" json:"label_constraints,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *LabelSelector) Reset() {
+	*x = LabelSelector{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabelSelector) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabelSelector) ProtoMessage() {}
+
+func (x *LabelSelector) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
+func (*LabelSelector) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *LabelSelector) GetLabelConstraints() []*LabelSelectorConstraint {
+	if x != nil {
+		return x.LabelConstraints
+	}
+	return nil
+}
+
+type LabelSelectorConstraint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	LabelKey      string                 `protobuf:"bytes,1,opt,name=label_key,json=labelKey,proto3" json:"label_key,omitempty"`
+	Operator      LabelSelectorOperator  `protobuf:"varint,2,opt,name=operator,proto3,enum=ray.rpc.LabelSelectorOperator" json:"operator,omitempty"`
+	LabelValues   []string               `protobuf:"bytes,3,rep,name=label_values,json=labelValues,proto3" json:"label_values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabelSelectorConstraint) Reset() {
+	*x = LabelSelectorConstraint{}
+	mi := &file_ray_rpc_gcs_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabelSelectorConstraint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabelSelectorConstraint) ProtoMessage() {}
+
+func (x *LabelSelectorConstraint) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_gcs_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabelSelectorConstraint.ProtoReflect.Descriptor instead.
+func (*LabelSelectorConstraint) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_gcs_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *LabelSelectorConstraint) GetLabelKey() string {
+	if x != nil {
+		return x.LabelKey
+	}
+	return ""
+}
+
+func (x *LabelSelectorConstraint) GetOperator() LabelSelectorOperator {
+	if x != nil {
+		return x.Operator
+	}
+	return LabelSelectorOperator_LABEL_OPERATOR_UNSPECIFIED
+}
+
+func (x *LabelSelectorConstraint) GetLabelValues() []string {
+	if x != nil {
+		return x.LabelValues
+	}
+	return nil
+}
+
 type GetAllActorInfoRequest_Filters struct {
 	state         protoimpl.MessageState     `protogen:"open.v1"`
 	State         *ActorTableData_ActorState `protobuf:"varint,3,opt,name=state,proto3,enum=ray.rpc.ActorTableData_ActorState,oneof" json:"state,omitempty"`
@@ -1215,7 +1646,7 @@ type GetAllActorInfoRequest_Filters struct {
 
 func (x *GetAllActorInfoRequest_Filters) Reset() {
 	*x = GetAllActorInfoRequest_Filters{}
-	mi := &file_ray_rpc_gcs_proto_msgTypes[18]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1227,7 +1658,7 @@ func (x *GetAllActorInfoRequest_Filters) String() string {
 func (*GetAllActorInfoRequest_Filters) ProtoMessage() {}
 
 func (x *GetAllActorInfoRequest_Filters) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_gcs_proto_msgTypes[18]
+	mi := &file_ray_rpc_gcs_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1781,37 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"\x05ALIVE\x10\x02\x12\x0e\n" +
 	"\n" +
 	"RESTARTING\x10\x03\x12\b\n" +
-	"\x04DEAD\x10\x042\xa8\x01\n" +
+	"\x04DEAD\x10\x04\"z\n" +
+	"\x14InternalKVPutRequest\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\x12\x1c\n" +
+	"\toverwrite\x18\x03 \x01(\bR\toverwrite\x12\x1c\n" +
+	"\tnamespace\x18\x04 \x01(\fR\tnamespace\"V\n" +
+	"\x12InternalKVPutReply\x12*\n" +
+	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\x12\x14\n" +
+	"\x05added\x18\x02 \x01(\bR\x05added\"F\n" +
+	"\x14InternalKVGetRequest\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\fR\tnamespace\"V\n" +
+	"\x12InternalKVGetReply\x12*\n" +
+	"\x06status\x18\x01 \x01(\v2\x12.ray.rpc.GcsStatusR\x06status\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"^\n" +
+	"\rLabelSelector\x12M\n" +
+	"\x11label_constraints\x18\x01 \x03(\v2 .ray.rpc.LabelSelectorConstraintR\x10labelConstraints\"\x95\x01\n" +
+	"\x17LabelSelectorConstraint\x12\x1b\n" +
+	"\tlabel_key\x18\x01 \x01(\tR\blabelKey\x12:\n" +
+	"\boperator\x18\x02 \x01(\x0e2\x1e.ray.rpc.LabelSelectorOperatorR\boperator\x12!\n" +
+	"\flabel_values\x18\x03 \x03(\tR\vlabelValues*M\n" +
+	"\x11PlacementStrategy\x12\b\n" +
+	"\x04PACK\x10\x00\x12\n" +
+	"\n" +
+	"\x06SPREAD\x10\x01\x12\x0f\n" +
+	"\vSTRICT_PACK\x10\x02\x12\x11\n" +
+	"\rSTRICT_SPREAD\x10\x03*i\n" +
+	"\x15LabelSelectorOperator\x12\x1e\n" +
+	"\x1aLABEL_OPERATOR_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11LABEL_OPERATOR_IN\x10\x01\x12\x19\n" +
+	"\x15LABEL_OPERATOR_NOT_IN\x10\x022\xa8\x01\n" +
 	"\x12NodeInfoGcsService\x12B\n" +
 	"\n" +
 	"CheckAlive\x12\x1a.ray.rpc.CheckAliveRequest\x1a\x18.ray.rpc.CheckAliveReply\x12N\n" +
@@ -1360,7 +1821,10 @@ const file_ray_rpc_gcs_proto_rawDesc = "" +
 	"\x13ActorInfoGcsService\x12Q\n" +
 	"\x0fGetAllActorInfo\x12\x1f.ray.rpc.GetAllActorInfoRequest\x1a\x1d.ray.rpc.GetAllActorInfoReply\x12W\n" +
 	"\x11GetNamedActorInfo\x12!.ray.rpc.GetNamedActorInfoRequest\x1a\x1f.ray.rpc.GetNamedActorInfoReply\x12Q\n" +
-	"\x0fKillActorViaGcs\x12\x1f.ray.rpc.KillActorViaGcsRequest\x1a\x1d.ray.rpc.KillActorViaGcsReplyB:Z8github.com/heliostat-dev/heliostat/proto/gen/ray/rpc;rpcb\x06proto3"
+	"\x0fKillActorViaGcs\x12\x1f.ray.rpc.KillActorViaGcsRequest\x1a\x1d.ray.rpc.KillActorViaGcsReply2\xb0\x01\n" +
+	"\x14InternalKVGcsService\x12K\n" +
+	"\rInternalKVPut\x12\x1d.ray.rpc.InternalKVPutRequest\x1a\x1b.ray.rpc.InternalKVPutReply\x12K\n" +
+	"\rInternalKVGet\x12\x1d.ray.rpc.InternalKVGetRequest\x1a\x1b.ray.rpc.InternalKVGetReplyB:Z8github.com/heliostat-dev/heliostat/proto/gen/ray/rpc;rpcb\x06proto3"
 
 var (
 	file_ray_rpc_gcs_proto_rawDescOnce sync.Once
@@ -1374,68 +1838,84 @@ func file_ray_rpc_gcs_proto_rawDescGZIP() []byte {
 	return file_ray_rpc_gcs_proto_rawDescData
 }
 
-var file_ray_rpc_gcs_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_ray_rpc_gcs_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_ray_rpc_gcs_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_ray_rpc_gcs_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_ray_rpc_gcs_proto_goTypes = []any{
-	(GcsNodeInfo_GcsNodeState)(0),          // 0: ray.rpc.GcsNodeInfo.GcsNodeState
-	(NodeDeathInfo_Reason)(0),              // 1: ray.rpc.NodeDeathInfo.Reason
-	(ActorTableData_ActorState)(0),         // 2: ray.rpc.ActorTableData.ActorState
-	(*GcsStatus)(nil),                      // 3: ray.rpc.GcsStatus
-	(*CheckAliveRequest)(nil),              // 4: ray.rpc.CheckAliveRequest
-	(*CheckAliveReply)(nil),                // 5: ray.rpc.CheckAliveReply
-	(*GetAllNodeInfoRequest)(nil),          // 6: ray.rpc.GetAllNodeInfoRequest
-	(*GetAllNodeInfoReply)(nil),            // 7: ray.rpc.GetAllNodeInfoReply
-	(*GcsNodeInfo)(nil),                    // 8: ray.rpc.GcsNodeInfo
-	(*NodeDeathInfo)(nil),                  // 9: ray.rpc.NodeDeathInfo
-	(*GetAllJobInfoRequest)(nil),           // 10: ray.rpc.GetAllJobInfoRequest
-	(*GetAllJobInfoReply)(nil),             // 11: ray.rpc.GetAllJobInfoReply
-	(*JobTableData)(nil),                   // 12: ray.rpc.JobTableData
-	(*JobConfig)(nil),                      // 13: ray.rpc.JobConfig
-	(*GetAllActorInfoRequest)(nil),         // 14: ray.rpc.GetAllActorInfoRequest
-	(*GetAllActorInfoReply)(nil),           // 15: ray.rpc.GetAllActorInfoReply
-	(*GetNamedActorInfoRequest)(nil),       // 16: ray.rpc.GetNamedActorInfoRequest
-	(*GetNamedActorInfoReply)(nil),         // 17: ray.rpc.GetNamedActorInfoReply
-	(*KillActorViaGcsRequest)(nil),         // 18: ray.rpc.KillActorViaGcsRequest
-	(*KillActorViaGcsReply)(nil),           // 19: ray.rpc.KillActorViaGcsReply
-	(*ActorTableData)(nil),                 // 20: ray.rpc.ActorTableData
-	(*GetAllActorInfoRequest_Filters)(nil), // 21: ray.rpc.GetAllActorInfoRequest.Filters
+	(PlacementStrategy)(0),                 // 0: ray.rpc.PlacementStrategy
+	(LabelSelectorOperator)(0),             // 1: ray.rpc.LabelSelectorOperator
+	(GcsNodeInfo_GcsNodeState)(0),          // 2: ray.rpc.GcsNodeInfo.GcsNodeState
+	(NodeDeathInfo_Reason)(0),              // 3: ray.rpc.NodeDeathInfo.Reason
+	(ActorTableData_ActorState)(0),         // 4: ray.rpc.ActorTableData.ActorState
+	(*GcsStatus)(nil),                      // 5: ray.rpc.GcsStatus
+	(*CheckAliveRequest)(nil),              // 6: ray.rpc.CheckAliveRequest
+	(*CheckAliveReply)(nil),                // 7: ray.rpc.CheckAliveReply
+	(*GetAllNodeInfoRequest)(nil),          // 8: ray.rpc.GetAllNodeInfoRequest
+	(*GetAllNodeInfoReply)(nil),            // 9: ray.rpc.GetAllNodeInfoReply
+	(*GcsNodeInfo)(nil),                    // 10: ray.rpc.GcsNodeInfo
+	(*NodeDeathInfo)(nil),                  // 11: ray.rpc.NodeDeathInfo
+	(*GetAllJobInfoRequest)(nil),           // 12: ray.rpc.GetAllJobInfoRequest
+	(*GetAllJobInfoReply)(nil),             // 13: ray.rpc.GetAllJobInfoReply
+	(*JobTableData)(nil),                   // 14: ray.rpc.JobTableData
+	(*JobConfig)(nil),                      // 15: ray.rpc.JobConfig
+	(*GetAllActorInfoRequest)(nil),         // 16: ray.rpc.GetAllActorInfoRequest
+	(*GetAllActorInfoReply)(nil),           // 17: ray.rpc.GetAllActorInfoReply
+	(*GetNamedActorInfoRequest)(nil),       // 18: ray.rpc.GetNamedActorInfoRequest
+	(*GetNamedActorInfoReply)(nil),         // 19: ray.rpc.GetNamedActorInfoReply
+	(*KillActorViaGcsRequest)(nil),         // 20: ray.rpc.KillActorViaGcsRequest
+	(*KillActorViaGcsReply)(nil),           // 21: ray.rpc.KillActorViaGcsReply
+	(*ActorTableData)(nil),                 // 22: ray.rpc.ActorTableData
+	(*InternalKVPutRequest)(nil),           // 23: ray.rpc.InternalKVPutRequest
+	(*InternalKVPutReply)(nil),             // 24: ray.rpc.InternalKVPutReply
+	(*InternalKVGetRequest)(nil),           // 25: ray.rpc.InternalKVGetRequest
+	(*InternalKVGetReply)(nil),             // 26: ray.rpc.InternalKVGetReply
+	(*LabelSelector)(nil),                  // 27: ray.rpc.LabelSelector
+	(*LabelSelectorConstraint)(nil),        // 28: ray.rpc.LabelSelectorConstraint
+	(*GetAllActorInfoRequest_Filters)(nil), // 29: ray.rpc.GetAllActorInfoRequest.Filters
 }
 var file_ray_rpc_gcs_proto_depIdxs = []int32{
-	3,  // 0: ray.rpc.CheckAliveReply.status:type_name -> ray.rpc.GcsStatus
-	0,  // 1: ray.rpc.GetAllNodeInfoRequest.state_filter:type_name -> ray.rpc.GcsNodeInfo.GcsNodeState
-	3,  // 2: ray.rpc.GetAllNodeInfoReply.status:type_name -> ray.rpc.GcsStatus
-	8,  // 3: ray.rpc.GetAllNodeInfoReply.node_info_list:type_name -> ray.rpc.GcsNodeInfo
-	0,  // 4: ray.rpc.GcsNodeInfo.state:type_name -> ray.rpc.GcsNodeInfo.GcsNodeState
-	9,  // 5: ray.rpc.GcsNodeInfo.death_info:type_name -> ray.rpc.NodeDeathInfo
-	1,  // 6: ray.rpc.NodeDeathInfo.reason:type_name -> ray.rpc.NodeDeathInfo.Reason
-	3,  // 7: ray.rpc.GetAllJobInfoReply.status:type_name -> ray.rpc.GcsStatus
-	12, // 8: ray.rpc.GetAllJobInfoReply.job_info_list:type_name -> ray.rpc.JobTableData
-	13, // 9: ray.rpc.JobTableData.config:type_name -> ray.rpc.JobConfig
-	21, // 10: ray.rpc.GetAllActorInfoRequest.filters:type_name -> ray.rpc.GetAllActorInfoRequest.Filters
-	3,  // 11: ray.rpc.GetAllActorInfoReply.status:type_name -> ray.rpc.GcsStatus
-	20, // 12: ray.rpc.GetAllActorInfoReply.actor_table_data:type_name -> ray.rpc.ActorTableData
-	3,  // 13: ray.rpc.GetNamedActorInfoReply.status:type_name -> ray.rpc.GcsStatus
-	20, // 14: ray.rpc.GetNamedActorInfoReply.actor_table_data:type_name -> ray.rpc.ActorTableData
-	3,  // 15: ray.rpc.KillActorViaGcsReply.status:type_name -> ray.rpc.GcsStatus
-	2,  // 16: ray.rpc.ActorTableData.state:type_name -> ray.rpc.ActorTableData.ActorState
-	2,  // 17: ray.rpc.GetAllActorInfoRequest.Filters.state:type_name -> ray.rpc.ActorTableData.ActorState
-	4,  // 18: ray.rpc.NodeInfoGcsService.CheckAlive:input_type -> ray.rpc.CheckAliveRequest
-	6,  // 19: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:input_type -> ray.rpc.GetAllNodeInfoRequest
-	10, // 20: ray.rpc.JobInfoGcsService.GetAllJobInfo:input_type -> ray.rpc.GetAllJobInfoRequest
-	14, // 21: ray.rpc.ActorInfoGcsService.GetAllActorInfo:input_type -> ray.rpc.GetAllActorInfoRequest
-	16, // 22: ray.rpc.ActorInfoGcsService.GetNamedActorInfo:input_type -> ray.rpc.GetNamedActorInfoRequest
-	18, // 23: ray.rpc.ActorInfoGcsService.KillActorViaGcs:input_type -> ray.rpc.KillActorViaGcsRequest
-	5,  // 24: ray.rpc.NodeInfoGcsService.CheckAlive:output_type -> ray.rpc.CheckAliveReply
-	7,  // 25: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:output_type -> ray.rpc.GetAllNodeInfoReply
-	11, // 26: ray.rpc.JobInfoGcsService.GetAllJobInfo:output_type -> ray.rpc.GetAllJobInfoReply
-	15, // 27: ray.rpc.ActorInfoGcsService.GetAllActorInfo:output_type -> ray.rpc.GetAllActorInfoReply
-	17, // 28: ray.rpc.ActorInfoGcsService.GetNamedActorInfo:output_type -> ray.rpc.GetNamedActorInfoReply
-	19, // 29: ray.rpc.ActorInfoGcsService.KillActorViaGcs:output_type -> ray.rpc.KillActorViaGcsReply
-	24, // [24:30] is the sub-list for method output_type
-	18, // [18:24] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	5,  // 0: ray.rpc.CheckAliveReply.status:type_name -> ray.rpc.GcsStatus
+	2,  // 1: ray.rpc.GetAllNodeInfoRequest.state_filter:type_name -> ray.rpc.GcsNodeInfo.GcsNodeState
+	5,  // 2: ray.rpc.GetAllNodeInfoReply.status:type_name -> ray.rpc.GcsStatus
+	10, // 3: ray.rpc.GetAllNodeInfoReply.node_info_list:type_name -> ray.rpc.GcsNodeInfo
+	2,  // 4: ray.rpc.GcsNodeInfo.state:type_name -> ray.rpc.GcsNodeInfo.GcsNodeState
+	11, // 5: ray.rpc.GcsNodeInfo.death_info:type_name -> ray.rpc.NodeDeathInfo
+	3,  // 6: ray.rpc.NodeDeathInfo.reason:type_name -> ray.rpc.NodeDeathInfo.Reason
+	5,  // 7: ray.rpc.GetAllJobInfoReply.status:type_name -> ray.rpc.GcsStatus
+	14, // 8: ray.rpc.GetAllJobInfoReply.job_info_list:type_name -> ray.rpc.JobTableData
+	15, // 9: ray.rpc.JobTableData.config:type_name -> ray.rpc.JobConfig
+	29, // 10: ray.rpc.GetAllActorInfoRequest.filters:type_name -> ray.rpc.GetAllActorInfoRequest.Filters
+	5,  // 11: ray.rpc.GetAllActorInfoReply.status:type_name -> ray.rpc.GcsStatus
+	22, // 12: ray.rpc.GetAllActorInfoReply.actor_table_data:type_name -> ray.rpc.ActorTableData
+	5,  // 13: ray.rpc.GetNamedActorInfoReply.status:type_name -> ray.rpc.GcsStatus
+	22, // 14: ray.rpc.GetNamedActorInfoReply.actor_table_data:type_name -> ray.rpc.ActorTableData
+	5,  // 15: ray.rpc.KillActorViaGcsReply.status:type_name -> ray.rpc.GcsStatus
+	4,  // 16: ray.rpc.ActorTableData.state:type_name -> ray.rpc.ActorTableData.ActorState
+	5,  // 17: ray.rpc.InternalKVPutReply.status:type_name -> ray.rpc.GcsStatus
+	5,  // 18: ray.rpc.InternalKVGetReply.status:type_name -> ray.rpc.GcsStatus
+	28, // 19: ray.rpc.LabelSelector.label_constraints:type_name -> ray.rpc.LabelSelectorConstraint
+	1,  // 20: ray.rpc.LabelSelectorConstraint.operator:type_name -> ray.rpc.LabelSelectorOperator
+	4,  // 21: ray.rpc.GetAllActorInfoRequest.Filters.state:type_name -> ray.rpc.ActorTableData.ActorState
+	6,  // 22: ray.rpc.NodeInfoGcsService.CheckAlive:input_type -> ray.rpc.CheckAliveRequest
+	8,  // 23: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:input_type -> ray.rpc.GetAllNodeInfoRequest
+	12, // 24: ray.rpc.JobInfoGcsService.GetAllJobInfo:input_type -> ray.rpc.GetAllJobInfoRequest
+	16, // 25: ray.rpc.ActorInfoGcsService.GetAllActorInfo:input_type -> ray.rpc.GetAllActorInfoRequest
+	18, // 26: ray.rpc.ActorInfoGcsService.GetNamedActorInfo:input_type -> ray.rpc.GetNamedActorInfoRequest
+	20, // 27: ray.rpc.ActorInfoGcsService.KillActorViaGcs:input_type -> ray.rpc.KillActorViaGcsRequest
+	23, // 28: ray.rpc.InternalKVGcsService.InternalKVPut:input_type -> ray.rpc.InternalKVPutRequest
+	25, // 29: ray.rpc.InternalKVGcsService.InternalKVGet:input_type -> ray.rpc.InternalKVGetRequest
+	7,  // 30: ray.rpc.NodeInfoGcsService.CheckAlive:output_type -> ray.rpc.CheckAliveReply
+	9,  // 31: ray.rpc.NodeInfoGcsService.GetAllNodeInfo:output_type -> ray.rpc.GetAllNodeInfoReply
+	13, // 32: ray.rpc.JobInfoGcsService.GetAllJobInfo:output_type -> ray.rpc.GetAllJobInfoReply
+	17, // 33: ray.rpc.ActorInfoGcsService.GetAllActorInfo:output_type -> ray.rpc.GetAllActorInfoReply
+	19, // 34: ray.rpc.ActorInfoGcsService.GetNamedActorInfo:output_type -> ray.rpc.GetNamedActorInfoReply
+	21, // 35: ray.rpc.ActorInfoGcsService.KillActorViaGcs:output_type -> ray.rpc.KillActorViaGcsReply
+	24, // 36: ray.rpc.InternalKVGcsService.InternalKVPut:output_type -> ray.rpc.InternalKVPutReply
+	26, // 37: ray.rpc.InternalKVGcsService.InternalKVGet:output_type -> ray.rpc.InternalKVGetReply
+	30, // [30:38] is the sub-list for method output_type
+	22, // [22:30] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_ray_rpc_gcs_proto_init() }
@@ -1447,16 +1927,16 @@ func file_ray_rpc_gcs_proto_init() {
 	file_ray_rpc_gcs_proto_msgTypes[3].OneofWrappers = []any{}
 	file_ray_rpc_gcs_proto_msgTypes[7].OneofWrappers = []any{}
 	file_ray_rpc_gcs_proto_msgTypes[11].OneofWrappers = []any{}
-	file_ray_rpc_gcs_proto_msgTypes[18].OneofWrappers = []any{}
+	file_ray_rpc_gcs_proto_msgTypes[24].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ray_rpc_gcs_proto_rawDesc), len(file_ray_rpc_gcs_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   19,
+			NumEnums:      5,
+			NumMessages:   25,
 			NumExtensions: 0,
-			NumServices:   3,
+			NumServices:   4,
 		},
 		GoTypes:           file_ray_rpc_gcs_proto_goTypes,
 		DependencyIndexes: file_ray_rpc_gcs_proto_depIdxs,

@@ -1,5 +1,5 @@
 // The part of Ray's global control service (GCS) that Heliostat speaks, beside its
-// autoscaler's service: who is there, and what runs. Names of packages, services and
+// autoscaler's service: who is there, what runs, and a key-value store. Names of packages, services and
 // methods, and numbers of fields, are Ray's; fields that we do not read are left out, and
 // texts for people or of users' choice are bytes, which are the same on the wire: so
 // nothing in them, such as broken UTF-8, can make an answer unreadable.
@@ -452,6 +452,150 @@ var ActorInfoGcsService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "KillActorViaGcs",
 			Handler:    _ActorInfoGcsService_KillActorViaGcs_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "ray/rpc/gcs.proto",
+}
+
+const (
+	InternalKVGcsService_InternalKVPut_FullMethodName = "/ray.rpc.InternalKVGcsService/InternalKVPut"
+	InternalKVGcsService_InternalKVGet_FullMethodName = "/ray.rpc.InternalKVGcsService/InternalKVGet"
+)
+
+// InternalKVGcsServiceClient is the client API for InternalKVGcsService service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type InternalKVGcsServiceClient interface {
+	// Keeps a value, for Ray's own parts to read.
+	InternalKVPut(ctx context.Context, in *InternalKVPutRequest, opts ...grpc.CallOption) (*InternalKVPutReply, error)
+	// Reads one; we do in tests alone.
+	InternalKVGet(ctx context.Context, in *InternalKVGetRequest, opts ...grpc.CallOption) (*InternalKVGetReply, error)
+}
+
+type internalKVGcsServiceClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewInternalKVGcsServiceClient(cc grpc.ClientConnInterface) InternalKVGcsServiceClient {
+	return &internalKVGcsServiceClient{cc}
+}
+
+func (c *internalKVGcsServiceClient) InternalKVPut(ctx context.Context, in *InternalKVPutRequest, opts ...grpc.CallOption) (*InternalKVPutReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InternalKVPutReply)
+	err := c.cc.Invoke(ctx, InternalKVGcsService_InternalKVPut_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *internalKVGcsServiceClient) InternalKVGet(ctx context.Context, in *InternalKVGetRequest, opts ...grpc.CallOption) (*InternalKVGetReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InternalKVGetReply)
+	err := c.cc.Invoke(ctx, InternalKVGcsService_InternalKVGet_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// InternalKVGcsServiceServer is the server API for InternalKVGcsService service.
+// All implementations must embed UnimplementedInternalKVGcsServiceServer
+// for forward compatibility.
+type InternalKVGcsServiceServer interface {
+	// Keeps a value, for Ray's own parts to read.
+	InternalKVPut(context.Context, *InternalKVPutRequest) (*InternalKVPutReply, error)
+	// Reads one; we do in tests alone.
+	InternalKVGet(context.Context, *InternalKVGetRequest) (*InternalKVGetReply, error)
+	mustEmbedUnimplementedInternalKVGcsServiceServer()
+}
+
+// UnimplementedInternalKVGcsServiceServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedInternalKVGcsServiceServer struct{}
+
+func (UnimplementedInternalKVGcsServiceServer) InternalKVPut(context.Context, *InternalKVPutRequest) (*InternalKVPutReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method InternalKVPut not implemented")
+}
+func (UnimplementedInternalKVGcsServiceServer) InternalKVGet(context.Context, *InternalKVGetRequest) (*InternalKVGetReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method InternalKVGet not implemented")
+}
+func (UnimplementedInternalKVGcsServiceServer) mustEmbedUnimplementedInternalKVGcsServiceServer() {}
+func (UnimplementedInternalKVGcsServiceServer) testEmbeddedByValue()                              {}
+
+// UnsafeInternalKVGcsServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to InternalKVGcsServiceServer will
+// result in compilation errors.
+type UnsafeInternalKVGcsServiceServer interface {
+	mustEmbedUnimplementedInternalKVGcsServiceServer()
+}
+
+func RegisterInternalKVGcsServiceServer(s grpc.ServiceRegistrar, srv InternalKVGcsServiceServer) {
+	// If the following call panics, it indicates UnimplementedInternalKVGcsServiceServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&InternalKVGcsService_ServiceDesc, srv)
+}
+
+func _InternalKVGcsService_InternalKVPut_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InternalKVPutRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InternalKVGcsServiceServer).InternalKVPut(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: InternalKVGcsService_InternalKVPut_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InternalKVGcsServiceServer).InternalKVPut(ctx, req.(*InternalKVPutRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _InternalKVGcsService_InternalKVGet_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InternalKVGetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InternalKVGcsServiceServer).InternalKVGet(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: InternalKVGcsService_InternalKVGet_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InternalKVGcsServiceServer).InternalKVGet(ctx, req.(*InternalKVGetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// InternalKVGcsService_ServiceDesc is the grpc.ServiceDesc for InternalKVGcsService service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var InternalKVGcsService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "ray.rpc.InternalKVGcsService",
+	HandlerType: (*InternalKVGcsServiceServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "InternalKVPut",
+			Handler:    _InternalKVGcsService_InternalKVPut_Handler,
+		},
+		{
+			MethodName: "InternalKVGet",
+			Handler:    _InternalKVGcsService_InternalKVGet_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

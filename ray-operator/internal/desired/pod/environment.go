@@ -26,7 +26,7 @@ func environment(d *draft) {
 	address, group, drain := headAddress(d), d.at.Group, workerDrain
 	if d.isHead() {
 		address, group, drain = "127.0.0.1:6379", HeadGroup, "0"
-		d.offer("RAY_enable_autoscaler_v2", "1") // so that "ray status" reads the live state
+		d.offer(VariableAutoscaler, "1") // so that "ray status" reads the live state
 	}
 	d.set("RAY_ADDRESS", address)
 	d.set("RAY_CLUSTER_NAME", d.cluster.Name)

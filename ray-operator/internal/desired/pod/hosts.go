@@ -64,7 +64,7 @@ func slice(d *draft) {
 	d.offer("TPU_WORKER_ID", strconv.Itoa(d.host()))
 }
 
-// rayLabels are the labels of the Ray node. The hosts of a replica with GPUs share a
+// rayLabels are the labels that the Ray node is started with. The hosts of a replica with GPUs share a
 // domain: that is what such a replica is for.
 func rayLabels(d *draft) map[string]string {
 	labels := map[string]string{}

@@ -24,6 +24,12 @@ type intentV1 struct {
 	TokenSecret     string                                      `json:",omitempty"`
 	HostsPerReplica int                                         `json:",omitempty"` // when above 1
 	Claims          map[string]corev1.PersistentVolumeClaimSpec `json:",omitempty"` // by the template's name
+	Autoscaler      *autoscalerIntent                           `json:",omitempty"` // of heads
+}
+
+// autoscalerIntent is what of autoscaling is part of a head's pod.
+type autoscalerIntent struct {
+	Size corev1.ResourceList `json:",omitempty"`
 }
 
 // Intent is the versioned hash of what the user wants of a group's pods, or of the
@@ -32,6 +38,9 @@ func Intent(cluster *v1alpha1.ComputeCluster, group string) string {
 	spec := &cluster.Spec
 	form := intentV1{RayVersion: spec.RayVersion, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Node: spec.Head.NodeSpec}
 	form.access(spec)
+	if group == "" && spec.Autoscaling != nil {
+		form.Autoscaler = &autoscalerIntent{Size: spec.Autoscaling.Size}
+	}
 	if group != "" {
 		found := FindGroup(cluster, group)
 		if found == nil {

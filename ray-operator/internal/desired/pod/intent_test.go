@@ -62,6 +62,7 @@ var intentRows = map[string]struct {
 		c.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Type: corev1.ServiceTypeNodePort}
 		c.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "ray.example"}
 	}},
+	"autoscaling": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.Autoscaling = &v1alpha1.Autoscaling{} }, head: true},
 	"head's size": {edit: func(c *v1alpha1.ComputeCluster) { c.Spec.Head.Size = testkit.Resources("cpu", "2") }, head: true},
 }
 
@@ -86,8 +87,35 @@ func TestIntent(t *testing.T) {
 	if pod.Intent(small, "gpu") == pod.Intent(large, "gpu") {
 		t.Error("the size of a claim is no part of the intent")
 	}
+	autoscaledIntents(t)
 	if intent := pod.Intent(base(), "no-such-group"); intent != "" {
 		t.Errorf("a group that is not there has the intent %q", intent)
+	}
+}
+
+// autoscaledIntents: of autoscaling its size alone is part of a head.
+func autoscaledIntents(t *testing.T) {
+	t.Helper()
+	was := pod.Intent(autoscaled(), "")
+	for name, test := range map[string]struct {
+		edit    func(*v1alpha1.ComputeCluster)
+		changes bool
+	}{
+		"size":          {func(c *v1alpha1.ComputeCluster) { c.Spec.Autoscaling.Size = testkit.Resources("cpu", "1") }, true},
+		"no size, said": {func(c *v1alpha1.ComputeCluster) { c.Spec.Autoscaling.Size = corev1.ResourceList{} }, false},
+		"all else": {func(c *v1alpha1.ComputeCluster) {
+			nine := int32(9)
+			c.Spec.Autoscaling.IdleTimeoutSeconds, c.Spec.Autoscaling.MaxNodes, c.Spec.Autoscaling.Pace = &nine, &nine, v1alpha1.PaceAggressive
+			group := &c.Spec.WorkerGroups[0]
+			group.MinReplicas, group.MaxReplicas, group.IdleTimeoutSeconds, group.Priority, group.CapacityTimeoutSeconds = &nine, &nine, &nine, &nine, &nine
+		}, false},
+	} {
+		if changed := pod.Intent(autoscaled(test.edit), "") != was; changed != test.changes {
+			t.Errorf("%s of autoscaling changes the head's intent: %v, want %v", name, changed, test.changes)
+		}
+	}
+	if group := testkit.Cluster("demo", testkit.Group("cpu", 1)); pod.Intent(group, "cpu") != pod.Intent(autoscaled(), "cpu") {
+		t.Error("autoscaling is part of a worker's intent")
 	}
 }
 

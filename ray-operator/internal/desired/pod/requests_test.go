@@ -19,14 +19,27 @@ func TestRequestsAreThoseOfBuiltPods(t *testing.T) {
 	} {
 		cluster := testkit.Cluster("demo", group)
 		cluster.Spec.Head.Size = testkit.Resources("cpu", "3")
-		for _, of := range []struct {
-			group string
-			built *corev1.Pod
-		}{{"", pod.Head(cluster, 1)}, {group.Name, worker(cluster)}} {
-			want := resourcehelper.PodRequests(of.built, resourcehelper.PodResourcesOptions{})
-			if diff := cmp.Diff(want, pod.Requests(cluster, of.group)); diff != "" {
-				t.Errorf("%s, group %q (- built, + requests):\n%s", name, of.group, diff)
-			}
+		asBuilt(t, name, cluster)
+		cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{Size: testkit.Resources("cpu", "100m")}
+		asBuilt(t, name+", autoscaled", cluster)
+		cluster.Spec.Head.Template = testkit.Template()
+		cluster.Spec.Head.Template.Spec.InitContainers = []corev1.Container{{
+			Name: "large", Resources: corev1.ResourceRequirements{Requests: testkit.Resources("cpu", "3")},
+		}}
+		asBuilt(t, name+", autoscaled beside an init container", cluster)
+	}
+}
+
+// asBuilt compares what is said of the pods of a cluster with the pods.
+func asBuilt(t *testing.T, name string, cluster *v1alpha1.ComputeCluster) {
+	t.Helper()
+	for _, of := range []struct {
+		group string
+		built *corev1.Pod
+	}{{"", operatorImage.Beside(pod.Head(cluster, 1), cluster)}, {cluster.Spec.WorkerGroups[0].Name, worker(cluster)}} {
+		want := resourcehelper.PodRequests(of.built, resourcehelper.PodResourcesOptions{})
+		if diff := cmp.Diff(want, pod.Requests(cluster, of.group)); diff != "" {
+			t.Errorf("%s, group %q (- built, + requests):\n%s", name, of.group, diff)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
 
 // Default sizes of a Ray container. Measured on Ray 2.60: a head keeps about 1.2 GiB
@@ -38,18 +37,29 @@ func sizes(d *draft) {
 	}
 }
 
-// Requests is what a pod of a group asks Kubernetes for, or the head's under "". It is
-// what a built pod asks for, without the cost of building it.
-func Requests(cluster *v1alpha1.ComputeCluster, group string) corev1.ResourceList {
-	d := &draft{cluster: cluster, node: &cluster.Spec.Head.NodeSpec, at: naming.Place{Group: group}, pod: &corev1.Pod{}}
-	if found := FindGroup(cluster, group); found != nil {
-		d.node, d.group = &found.NodeSpec, found
+// outline is a draft of the pods of a group, or of the head where that is nil, as far as
+// their sizes.
+func outline(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) *draft {
+	d := &draft{cluster: cluster, node: &cluster.Spec.Head.NodeSpec, pod: &corev1.Pod{}}
+	if group != nil {
+		d.node, d.group, d.at.Group = &group.NodeSpec, group, group.Name
 	}
 	if d.node.Template != nil {
 		d.pod.Spec = *d.node.Template.Spec.DeepCopy()
 	}
 	d.ray = rayContainer(&d.pod.Spec)
 	sizes(d)
+	return d
+}
+
+// Requests is what a pod of a group asks Kubernetes for, or the head's under "". It is
+// what a built pod asks for, without the cost of building it.
+func Requests(cluster *v1alpha1.ComputeCluster, group string) corev1.ResourceList {
+	d := outline(cluster, FindGroup(cluster, group))
+	if d.isHead() && cluster.Spec.Autoscaling != nil {
+		first := corev1.Container{Resources: autoscalerResources(cluster), RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}
+		d.pod.Spec.InitContainers = append([]corev1.Container{first}, d.pod.Spec.InitContainers...)
+	}
 	return resourcehelper.PodRequests(d.pod, resourcehelper.PodResourcesOptions{})
 }
 
@@ -83,57 +93,70 @@ func objectStore(memory int64) int64 {
 // SharedMemory is the size of /dev/shm in bytes for a memory limit in bytes.
 func SharedMemory(memory int64) int64 { return objectStore(memory) / 100 * sharedPercent }
 
-// rayResources is what Ray is told of the pod: its options num-cpus (a fraction of a
-// CPU counts as a whole one), num-gpus, memory (bytes), object-store-memory (bytes) and
-// resources (JSON), computed from the Ray container and overridden by the user's
-// rayResources. The head takes no tasks when there are worker groups.
-func rayResources(d *draft) map[string]string {
-	options, custom := map[string]string{}, map[string]float64{}
-	idle := d.isHead() && len(d.cluster.Spec.WorkerGroups) > 0
+// Ray's own names of what it counts of a node.
+const (
+	amountCPU    = "CPU"
+	amountMemory = "memory"              // bytes
+	amountStore  = "object_store_memory" // bytes
+)
+
+// rayAmounts are what Ray is told that the node has (a fraction of a CPU counts as a whole
+// one), computed from the Ray container and overridden by the user's rayResources. What Ray
+// is not told of it finds out by itself. The head takes no tasks when there are worker
+// groups.
+func rayAmounts(d *draft) map[string]float64 {
+	amounts := map[string]float64{}
+	for name, count := range devices(d.ray) {
+		amounts[name] = float64(count)
+	}
+	if amounts[resourceGPU] == 0 {
+		amounts[resourceGPU] = 0
+		if len(d.ray.Resources.Claims) > 0 { // then Ray counts what was allocated to them
+			delete(amounts, resourceGPU)
+		}
+	}
 	if cpu, ok := amount(d.ray, corev1.ResourceCPU); ok {
-		options["num-cpus"] = number(cpu.Value())
+		amounts[amountCPU] = float64(cpu.Value())
+	}
+	if d.isHead() && len(d.cluster.Spec.WorkerGroups) > 0 {
+		for name := range amounts {
+			amounts[name] = 0 // said, because Ray would count what it is not told of
+		}
+		amounts[amountCPU], amounts[resourceGPU] = 0, 0
 	}
 	if memory, ok := amount(d.ray, corev1.ResourceMemory); ok {
 		store := objectStore(memory.Value())
-		options["object-store-memory"] = number(store)
-		options["memory"] = number(max(memory.Value()-store, 0))
+		amounts[amountStore] = float64(store)
+		amounts[amountMemory] = float64(max(memory.Value()-store, 0))
 	}
-	counts := devices(d.ray)
-	if counts[resourceGPU] > 0 || len(d.ray.Resources.Claims) == 0 { // else Ray counts what was allocated to the claims
-		options["num-gpus"] = number(counts[resourceGPU])
-	}
-	delete(counts, resourceGPU)
-	for name, count := range counts {
-		custom[name] = float64(count)
-	}
-	if idle {
-		options["num-cpus"], options["num-gpus"] = "0", "0"
-		for name := range custom {
-			custom[name] = 0 // said, because Ray would count what it is not told of
+	for name, quantity := range d.node.RayResources {
+		switch name {
+		case amountCPU, resourceGPU, amountMemory:
+			amounts[name] = float64(quantity.Value())
+		default:
+			amounts[name] = quantity.AsApproximateFloat64()
 		}
 	}
-	overridden(options, custom, d.node)
+	return amounts
+}
+
+// amountOptions are the options of ray start that say an amount; all others go together
+// into the option resources, as JSON.
+var amountOptions = map[string]string{amountCPU: "num-cpus", resourceGPU: "num-gpus", amountMemory: "memory", amountStore: "object-store-memory"}
+
+// resourceOptions are the options of ray start that tell Ray of amounts.
+func resourceOptions(amounts map[string]float64) map[string]string {
+	options, custom := map[string]string{}, map[string]float64{}
+	for name, amount := range amounts {
+		if option, ok := amountOptions[name]; ok {
+			options[option] = strconv.FormatInt(int64(amount), 10)
+		} else {
+			custom[name] = amount
+		}
+	}
 	if len(custom) > 0 {
 		text, _ := json.Marshal(custom) // a map of finite numbers always marshals
 		options["resources"] = string(text)
 	}
 	return options
 }
-
-// overridden lays the user's rayResources over what was computed.
-func overridden(options map[string]string, custom map[string]float64, node *v1alpha1.NodeSpec) {
-	for name, quantity := range node.RayResources {
-		switch name {
-		case "CPU":
-			options["num-cpus"] = number(quantity.Value())
-		case resourceGPU:
-			options["num-gpus"] = number(quantity.Value())
-		case "memory":
-			options["memory"] = number(quantity.Value())
-		default:
-			custom[name] = quantity.AsApproximateFloat64()
-		}
-	}
-}
-
-func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -82,7 +82,7 @@ func startCommand(d *draft) {
 	} else {
 		options["address"] = headAddress(d)
 	}
-	maps.Copy(options, rayResources(d))
+	maps.Copy(options, resourceOptions(rayAmounts(d)))
 	if labels := rayLabels(d); len(labels) > 0 {
 		options["labels"] = labelList(labels)
 	}

@@ -17,6 +17,8 @@ const (
 	VolumeToken  = "ray-token"
 	PathShared   = "/dev/shm"
 	PathToken    = "/var/run/secrets/heliostat.dev/token"
+
+	pathTokenFile = PathToken + "/" + v1alpha1.TokenKey
 )
 
 // storage gives the object store its memory. Its pages count against the container's
@@ -31,9 +33,10 @@ func storage(d *draft) {
 		return
 	}
 	limit := resource.NewQuantity(SharedMemory(memory.Value()), resource.BinarySI)
-	d.mount(PathShared, false, corev1.Volume{Name: VolumeShared, VolumeSource: corev1.VolumeSource{
+	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: VolumeShared, VolumeSource: corev1.VolumeSource{
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: limit},
 	}})
+	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: VolumeShared, MountPath: PathShared})
 }
 
 // claims adds a volume for each of the group's volumeClaimTemplates, by the template's
@@ -63,23 +66,22 @@ func authentication(d *draft) {
 		return
 	}
 	d.set("RAY_AUTH_MODE", "token")
-	d.set("RAY_AUTH_TOKEN_PATH", PathToken+"/"+v1alpha1.TokenKey)
-	readable := int32(0o444) // the image's user is not known, and only Ray's container mounts it
-	d.mount(PathToken, true, corev1.Volume{Name: VolumeToken, VolumeSource: corev1.VolumeSource{
+	d.set("RAY_AUTH_TOKEN_PATH", pathTokenFile)
+	readable := int32(0o444) // the image's user is not known, and only Ray's and the operator's own container mount it
+	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: VolumeToken, VolumeSource: corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{
 			SecretName: secret, DefaultMode: &readable,
 			Items: []corev1.KeyToPath{{Key: v1alpha1.TokenKey, Path: v1alpha1.TokenKey}},
 		},
 	}})
-	// As a part of the volume it stays what it was when the container began: each of Ray's
-	// processes reads it anew, and a changed token would keep all that start later from the head.
-	file := &d.ray.VolumeMounts[len(d.ray.VolumeMounts)-1]
-	file.MountPath, file.SubPath = PathToken+"/"+v1alpha1.TokenKey, v1alpha1.TokenKey
+	d.ray.VolumeMounts = append(d.ray.VolumeMounts, tokenMount())
 }
 
-func (d *draft) mount(path string, readOnly bool, volume corev1.Volume) {
-	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, volume)
-	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: volume.Name, MountPath: path, ReadOnly: readOnly})
+// tokenMount is where a container sees the token. As a part of the volume it stays what it
+// was when the container began: each of Ray's processes reads it anew, and a changed token
+// would keep all that start later from the head.
+func tokenMount() corev1.VolumeMount {
+	return corev1.VolumeMount{Name: VolumeToken, MountPath: pathTokenFile, SubPath: v1alpha1.TokenKey, ReadOnly: true}
 }
 
 // TokenRequired tells whether those who talk to the cluster need its token.

@@ -1,8 +1,8 @@
-// The part of Ray's autoscaler service in GCS that Heliostat speaks: what the nodes do,
-// and telling one to leave. Names of package, service and methods, and numbers of fields,
-// are Ray's, which promises to keep them compatible; fields that we do not read are left
-// out, and texts for people are bytes, as in gcs.proto. Its replies carry no status of
-// their own.
+// The part of Ray's autoscaler service in GCS that Heliostat speaks: what the nodes do and
+// what waits, what an autoscaler tells Ray, and telling a node to leave. Names of package,
+// service and methods, and numbers of fields, are Ray's, which promises to keep them
+// compatible; fields that we do not read are left out, and texts for people are bytes, as
+// in gcs.proto. Its replies carry no status of their own.
 //
 // Checked field by field with the descriptors of Ray 2.60.0.
 
@@ -15,6 +15,7 @@
 package autoscaler
 
 import (
+	rpc "github.com/heliostat-dev/heliostat/proto/gen/ray/rpc"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -226,15 +227,18 @@ func (x *GetClusterResourceStateReply) GetClusterResourceState() *ClusterResourc
 
 type ClusterResourceState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One more with every call.
+	// One more with every call; it begins anew with each start of GCS.
 	ClusterResourceStateVersion int64        `protobuf:"varint,1,opt,name=cluster_resource_state_version,json=clusterResourceStateVersion,proto3" json:"cluster_resource_state_version,omitempty"`
 	NodeStates                  []*NodeState `protobuf:"bytes,3,rep,name=node_states,json=nodeStates,proto3" json:"node_states,omitempty"`
-	// Tasks and actors that wait, grouped by shape.
+	// Tasks and actors that wait, grouped by shape and selectors.
 	PendingResourceRequests []*ResourceRequestByCount `protobuf:"bytes,4,rep,name=pending_resource_requests,json=pendingResourceRequests,proto3" json:"pending_resource_requests,omitempty"`
 	// Placement groups that wait.
 	PendingGangResourceRequests []*GangResourceRequest `protobuf:"bytes,5,rep,name=pending_gang_resource_requests,json=pendingGangResourceRequests,proto3" json:"pending_gang_resource_requests,omitempty"`
-	unknownFields               protoimpl.UnknownFields
-	sizeCache                   protoimpl.SizeCache
+	// What request_resources asks for: one or none.
+	ClusterResourceConstraints []*ClusterResourceConstraint `protobuf:"bytes,6,rep,name=cluster_resource_constraints,json=clusterResourceConstraints,proto3" json:"cluster_resource_constraints,omitempty"`
+	ClusterSessionName         []byte                       `protobuf:"bytes,7,opt,name=cluster_session_name,json=clusterSessionName,proto3" json:"cluster_session_name,omitempty"`
+	unknownFields              protoimpl.UnknownFields
+	sizeCache                  protoimpl.SizeCache
 }
 
 func (x *ClusterResourceState) Reset() {
@@ -295,6 +299,314 @@ func (x *ClusterResourceState) GetPendingGangResourceRequests() []*GangResourceR
 	return nil
 }
 
+func (x *ClusterResourceState) GetClusterResourceConstraints() []*ClusterResourceConstraint {
+	if x != nil {
+		return x.ClusterResourceConstraints
+	}
+	return nil
+}
+
+func (x *ClusterResourceState) GetClusterSessionName() []byte {
+	if x != nil {
+		return x.ClusterSessionName
+	}
+	return nil
+}
+
+// A ClusterResourceState as it is on the wire, read by those who want to know of nodes and
+// only how much waits: many heads are asked that way at the same time.
+type ClusterSurveyReply struct {
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	ClusterResourceState *ClusterSurvey         `protobuf:"bytes,1,opt,name=cluster_resource_state,json=clusterResourceState,proto3" json:"cluster_resource_state,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *ClusterSurveyReply) Reset() {
+	*x = ClusterSurveyReply{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClusterSurveyReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClusterSurveyReply) ProtoMessage() {}
+
+func (x *ClusterSurveyReply) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClusterSurveyReply.ProtoReflect.Descriptor instead.
+func (*ClusterSurveyReply) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ClusterSurveyReply) GetClusterResourceState() *ClusterSurvey {
+	if x != nil {
+		return x.ClusterResourceState
+	}
+	return nil
+}
+
+type ClusterSurvey struct {
+	state                       protoimpl.MessageState `protogen:"open.v1"`
+	NodeStates                  []*NodeSurvey          `protobuf:"bytes,3,rep,name=node_states,json=nodeStates,proto3" json:"node_states,omitempty"`
+	PendingResourceRequests     []*CountedRequests     `protobuf:"bytes,4,rep,name=pending_resource_requests,json=pendingResourceRequests,proto3" json:"pending_resource_requests,omitempty"`
+	PendingGangResourceRequests []*CountedGang         `protobuf:"bytes,5,rep,name=pending_gang_resource_requests,json=pendingGangResourceRequests,proto3" json:"pending_gang_resource_requests,omitempty"`
+	unknownFields               protoimpl.UnknownFields
+	sizeCache                   protoimpl.SizeCache
+}
+
+func (x *ClusterSurvey) Reset() {
+	*x = ClusterSurvey{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClusterSurvey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClusterSurvey) ProtoMessage() {}
+
+func (x *ClusterSurvey) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClusterSurvey.ProtoReflect.Descriptor instead.
+func (*ClusterSurvey) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ClusterSurvey) GetNodeStates() []*NodeSurvey {
+	if x != nil {
+		return x.NodeStates
+	}
+	return nil
+}
+
+func (x *ClusterSurvey) GetPendingResourceRequests() []*CountedRequests {
+	if x != nil {
+		return x.PendingResourceRequests
+	}
+	return nil
+}
+
+func (x *ClusterSurvey) GetPendingGangResourceRequests() []*CountedGang {
+	if x != nil {
+		return x.PendingGangResourceRequests
+	}
+	return nil
+}
+
+type NodeSurvey struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	NodeId          []byte                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	InstanceId      string                 `protobuf:"bytes,2,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	RayNodeTypeName string                 `protobuf:"bytes,3,opt,name=ray_node_type_name,json=rayNodeTypeName,proto3" json:"ray_node_type_name,omitempty"`
+	TotalResources  map[string]float64     `protobuf:"bytes,5,rep,name=total_resources,json=totalResources,proto3" json:"total_resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	Status          NodeStatus             `protobuf:"varint,8,opt,name=status,proto3,enum=ray.rpc.autoscaler.NodeStatus" json:"status,omitempty"`
+	IdleDurationMs  int64                  `protobuf:"varint,9,opt,name=idle_duration_ms,json=idleDurationMs,proto3" json:"idle_duration_ms,omitempty"`
+	NodeActivity    [][]byte               `protobuf:"bytes,12,rep,name=node_activity,json=nodeActivity,proto3" json:"node_activity,omitempty"`
+	Labels          map[string]string      `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *NodeSurvey) Reset() {
+	*x = NodeSurvey{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeSurvey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeSurvey) ProtoMessage() {}
+
+func (x *NodeSurvey) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeSurvey.ProtoReflect.Descriptor instead.
+func (*NodeSurvey) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *NodeSurvey) GetNodeId() []byte {
+	if x != nil {
+		return x.NodeId
+	}
+	return nil
+}
+
+func (x *NodeSurvey) GetInstanceId() string {
+	if x != nil {
+		return x.InstanceId
+	}
+	return ""
+}
+
+func (x *NodeSurvey) GetRayNodeTypeName() string {
+	if x != nil {
+		return x.RayNodeTypeName
+	}
+	return ""
+}
+
+func (x *NodeSurvey) GetTotalResources() map[string]float64 {
+	if x != nil {
+		return x.TotalResources
+	}
+	return nil
+}
+
+func (x *NodeSurvey) GetStatus() NodeStatus {
+	if x != nil {
+		return x.Status
+	}
+	return NodeStatus_UNSPECIFIED
+}
+
+func (x *NodeSurvey) GetIdleDurationMs() int64 {
+	if x != nil {
+		return x.IdleDurationMs
+	}
+	return 0
+}
+
+func (x *NodeSurvey) GetNodeActivity() [][]byte {
+	if x != nil {
+		return x.NodeActivity
+	}
+	return nil
+}
+
+func (x *NodeSurvey) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+type CountedRequests struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountedRequests) Reset() {
+	*x = CountedRequests{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountedRequests) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountedRequests) ProtoMessage() {}
+
+func (x *CountedRequests) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountedRequests.ProtoReflect.Descriptor instead.
+func (*CountedRequests) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *CountedRequests) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+type CountedGang struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Requests      [][]byte               `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountedGang) Reset() {
+	*x = CountedGang{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountedGang) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountedGang) ProtoMessage() {}
+
+func (x *CountedGang) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountedGang.ProtoReflect.Descriptor instead.
+func (*CountedGang) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CountedGang) GetRequests() [][]byte {
+	if x != nil {
+		return x.Requests
+	}
+	return nil
+}
+
 type NodeState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 28 bytes.
@@ -302,11 +614,14 @@ type NodeState struct {
 	// RAY_CLOUD_INSTANCE_ID of the node: the UID of its pod.
 	InstanceId string `protobuf:"bytes,2,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
 	// RAY_NODE_TYPE_NAME of the node: its group.
-	RayNodeTypeName string             `protobuf:"bytes,3,opt,name=ray_node_type_name,json=rayNodeTypeName,proto3" json:"ray_node_type_name,omitempty"`
-	TotalResources  map[string]float64 `protobuf:"bytes,5,rep,name=total_resources,json=totalResources,proto3" json:"total_resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	Status          NodeStatus         `protobuf:"varint,8,opt,name=status,proto3,enum=ray.rpc.autoscaler.NodeStatus" json:"status,omitempty"`
-	IdleDurationMs  int64              `protobuf:"varint,9,opt,name=idle_duration_ms,json=idleDurationMs,proto3" json:"idle_duration_ms,omitempty"`
-	NodeIpAddress   string             `protobuf:"bytes,10,opt,name=node_ip_address,json=nodeIpAddress,proto3" json:"node_ip_address,omitempty"`
+	RayNodeTypeName    string             `protobuf:"bytes,3,opt,name=ray_node_type_name,json=rayNodeTypeName,proto3" json:"ray_node_type_name,omitempty"`
+	AvailableResources map[string]float64 `protobuf:"bytes,4,rep,name=available_resources,json=availableResources,proto3" json:"available_resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	TotalResources     map[string]float64 `protobuf:"bytes,5,rep,name=total_resources,json=totalResources,proto3" json:"total_resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	// "_PG_" and the id of each placement group that the node hosts a part of, with no value.
+	DynamicLabels  map[string]string `protobuf:"bytes,6,rep,name=dynamic_labels,json=dynamicLabels,proto3" json:"dynamic_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Status         NodeStatus        `protobuf:"varint,8,opt,name=status,proto3,enum=ray.rpc.autoscaler.NodeStatus" json:"status,omitempty"`
+	IdleDurationMs int64             `protobuf:"varint,9,opt,name=idle_duration_ms,json=idleDurationMs,proto3" json:"idle_duration_ms,omitempty"`
+	NodeIpAddress  string            `protobuf:"bytes,10,opt,name=node_ip_address,json=nodeIpAddress,proto3" json:"node_ip_address,omitempty"`
 	// For people: why the node is not idle.
 	NodeActivity  [][]byte          `protobuf:"bytes,12,rep,name=node_activity,json=nodeActivity,proto3" json:"node_activity,omitempty"`
 	Labels        map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -316,7 +631,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[3]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +643,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[3]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +656,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{3}
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *NodeState) GetNodeId() []byte {
@@ -365,9 +680,23 @@ func (x *NodeState) GetRayNodeTypeName() string {
 	return ""
 }
 
+func (x *NodeState) GetAvailableResources() map[string]float64 {
+	if x != nil {
+		return x.AvailableResources
+	}
+	return nil
+}
+
 func (x *NodeState) GetTotalResources() map[string]float64 {
 	if x != nil {
 		return x.TotalResources
+	}
+	return nil
+}
+
+func (x *NodeState) GetDynamicLabels() map[string]string {
+	if x != nil {
+		return x.DynamicLabels
 	}
 	return nil
 }
@@ -407,16 +736,179 @@ func (x *NodeState) GetLabels() map[string]string {
 	return nil
 }
 
+// That no two requests of a label come to one node.
+type AntiAffinityConstraint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	LabelName     string                 `protobuf:"bytes,1,opt,name=label_name,json=labelName,proto3" json:"label_name,omitempty"`
+	LabelValue    string                 `protobuf:"bytes,2,opt,name=label_value,json=labelValue,proto3" json:"label_value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AntiAffinityConstraint) Reset() {
+	*x = AntiAffinityConstraint{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AntiAffinityConstraint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AntiAffinityConstraint) ProtoMessage() {}
+
+func (x *AntiAffinityConstraint) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AntiAffinityConstraint.ProtoReflect.Descriptor instead.
+func (*AntiAffinityConstraint) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *AntiAffinityConstraint) GetLabelName() string {
+	if x != nil {
+		return x.LabelName
+	}
+	return ""
+}
+
+func (x *AntiAffinityConstraint) GetLabelValue() string {
+	if x != nil {
+		return x.LabelValue
+	}
+	return ""
+}
+
+// That all requests of a label come to one node.
+type AffinityConstraint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	LabelName     string                 `protobuf:"bytes,1,opt,name=label_name,json=labelName,proto3" json:"label_name,omitempty"`
+	LabelValue    string                 `protobuf:"bytes,2,opt,name=label_value,json=labelValue,proto3" json:"label_value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AffinityConstraint) Reset() {
+	*x = AffinityConstraint{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AffinityConstraint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AffinityConstraint) ProtoMessage() {}
+
+func (x *AffinityConstraint) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AffinityConstraint.ProtoReflect.Descriptor instead.
+func (*AffinityConstraint) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *AffinityConstraint) GetLabelName() string {
+	if x != nil {
+		return x.LabelName
+	}
+	return ""
+}
+
+func (x *AffinityConstraint) GetLabelValue() string {
+	if x != nil {
+		return x.LabelValue
+	}
+	return ""
+}
+
+type PlacementConstraint struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	AntiAffinity  *AntiAffinityConstraint `protobuf:"bytes,1,opt,name=anti_affinity,json=antiAffinity,proto3,oneof" json:"anti_affinity,omitempty"`
+	Affinity      *AffinityConstraint     `protobuf:"bytes,2,opt,name=affinity,proto3,oneof" json:"affinity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlacementConstraint) Reset() {
+	*x = PlacementConstraint{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlacementConstraint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlacementConstraint) ProtoMessage() {}
+
+func (x *PlacementConstraint) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlacementConstraint.ProtoReflect.Descriptor instead.
+func (*PlacementConstraint) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *PlacementConstraint) GetAntiAffinity() *AntiAffinityConstraint {
+	if x != nil {
+		return x.AntiAffinity
+	}
+	return nil
+}
+
+func (x *PlacementConstraint) GetAffinity() *AffinityConstraint {
+	if x != nil {
+		return x.Affinity
+	}
+	return nil
+}
+
 type ResourceRequest struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	ResourcesBundle map[string]float64     `protobuf:"bytes,1,rep,name=resources_bundle,json=resourcesBundle,proto3" json:"resources_bundle,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// All must hold.
+	PlacementConstraints []*PlacementConstraint `protobuf:"bytes,2,rep,name=placement_constraints,json=placementConstraints,proto3" json:"placement_constraints,omitempty"`
+	// Alternatives, the preferred one first. A plain request has an empty one, which matches
+	// every node.
+	LabelSelectors []*rpc.LabelSelector `protobuf:"bytes,3,rep,name=label_selectors,json=labelSelectors,proto3" json:"label_selectors,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ResourceRequest) Reset() {
 	*x = ResourceRequest{}
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[4]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -428,7 +920,7 @@ func (x *ResourceRequest) String() string {
 func (*ResourceRequest) ProtoMessage() {}
 
 func (x *ResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[4]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -441,12 +933,26 @@ func (x *ResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceRequest.ProtoReflect.Descriptor instead.
 func (*ResourceRequest) Descriptor() ([]byte, []int) {
-	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{4}
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ResourceRequest) GetResourcesBundle() map[string]float64 {
 	if x != nil {
 		return x.ResourcesBundle
+	}
+	return nil
+}
+
+func (x *ResourceRequest) GetPlacementConstraints() []*PlacementConstraint {
+	if x != nil {
+		return x.PlacementConstraints
+	}
+	return nil
+}
+
+func (x *ResourceRequest) GetLabelSelectors() []*rpc.LabelSelector {
+	if x != nil {
+		return x.LabelSelectors
 	}
 	return nil
 }
@@ -461,7 +967,7 @@ type ResourceRequestByCount struct {
 
 func (x *ResourceRequestByCount) Reset() {
 	*x = ResourceRequestByCount{}
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[5]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -473,7 +979,7 @@ func (x *ResourceRequestByCount) String() string {
 func (*ResourceRequestByCount) ProtoMessage() {}
 
 func (x *ResourceRequestByCount) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[5]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -486,7 +992,7 @@ func (x *ResourceRequestByCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceRequestByCount.ProtoReflect.Descriptor instead.
 func (*ResourceRequestByCount) Descriptor() ([]byte, []int) {
-	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{5}
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ResourceRequestByCount) GetRequest() *ResourceRequest {
@@ -503,16 +1009,179 @@ func (x *ResourceRequestByCount) GetCount() int64 {
 	return 0
 }
 
+type LocalityConstraint struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	LabelName         string                 `protobuf:"bytes,1,opt,name=label_name,json=labelName,proto3" json:"label_name,omitempty"`
+	PlacementStrategy rpc.PlacementStrategy  `protobuf:"varint,2,opt,name=placement_strategy,json=placementStrategy,proto3,enum=ray.rpc.PlacementStrategy" json:"placement_strategy,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *LocalityConstraint) Reset() {
+	*x = LocalityConstraint{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocalityConstraint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocalityConstraint) ProtoMessage() {}
+
+func (x *LocalityConstraint) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocalityConstraint.ProtoReflect.Descriptor instead.
+func (*LocalityConstraint) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *LocalityConstraint) GetLabelName() string {
+	if x != nil {
+		return x.LabelName
+	}
+	return ""
+}
+
+func (x *LocalityConstraint) GetPlacementStrategy() rpc.PlacementStrategy {
+	if x != nil {
+		return x.PlacementStrategy
+	}
+	return rpc.PlacementStrategy(0)
+}
+
+// How the nodes of a placement group lie to each other.
+type LocalityRequirement struct {
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	LocalityConstraint *LocalityConstraint    `protobuf:"bytes,1,opt,name=locality_constraint,json=localityConstraint,proto3" json:"locality_constraint,omitempty"`
+	LabelSelector      *rpc.LabelSelector     `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *LocalityRequirement) Reset() {
+	*x = LocalityRequirement{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocalityRequirement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocalityRequirement) ProtoMessage() {}
+
+func (x *LocalityRequirement) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocalityRequirement.ProtoReflect.Descriptor instead.
+func (*LocalityRequirement) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *LocalityRequirement) GetLocalityConstraint() *LocalityConstraint {
+	if x != nil {
+		return x.LocalityConstraint
+	}
+	return nil
+}
+
+func (x *LocalityRequirement) GetLabelSelector() *rpc.LabelSelector {
+	if x != nil {
+		return x.LabelSelector
+	}
+	return nil
+}
+
+type BundleSelector struct {
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	ResourceRequests    []*ResourceRequest     `protobuf:"bytes,1,rep,name=resource_requests,json=resourceRequests,proto3" json:"resource_requests,omitempty"`
+	LocalityRequirement *LocalityRequirement   `protobuf:"bytes,2,opt,name=locality_requirement,json=localityRequirement,proto3" json:"locality_requirement,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *BundleSelector) Reset() {
+	*x = BundleSelector{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BundleSelector) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BundleSelector) ProtoMessage() {}
+
+func (x *BundleSelector) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BundleSelector.ProtoReflect.Descriptor instead.
+func (*BundleSelector) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *BundleSelector) GetResourceRequests() []*ResourceRequest {
+	if x != nil {
+		return x.ResourceRequests
+	}
+	return nil
+}
+
+func (x *BundleSelector) GetLocalityRequirement() *LocalityRequirement {
+	if x != nil {
+		return x.LocalityRequirement
+	}
+	return nil
+}
+
+// What of a placement group has no place yet. Ray lists some that wait for nothing.
 type GangResourceRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Requests      []*ResourceRequest     `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bundles without their selectors, as older Rays tell them.
+	Requests []*ResourceRequest `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
+	// "<hex id>:<strategy>|<state>", for people.
+	Details []byte `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
+	// Alternatives, of which Ray 2.60 gives one.
+	BundleSelectors []*BundleSelector `protobuf:"bytes,3,rep,name=bundle_selectors,json=bundleSelectors,proto3" json:"bundle_selectors,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *GangResourceRequest) Reset() {
 	*x = GangResourceRequest{}
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[6]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -524,7 +1193,7 @@ func (x *GangResourceRequest) String() string {
 func (*GangResourceRequest) ProtoMessage() {}
 
 func (x *GangResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[6]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -537,12 +1206,843 @@ func (x *GangResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangResourceRequest.ProtoReflect.Descriptor instead.
 func (*GangResourceRequest) Descriptor() ([]byte, []int) {
-	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{6}
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GangResourceRequest) GetRequests() []*ResourceRequest {
 	if x != nil {
 		return x.Requests
+	}
+	return nil
+}
+
+func (x *GangResourceRequest) GetDetails() []byte {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *GangResourceRequest) GetBundleSelectors() []*BundleSelector {
+	if x != nil {
+		return x.BundleSelectors
+	}
+	return nil
+}
+
+type ClusterResourceConstraint struct {
+	state            protoimpl.MessageState    `protogen:"open.v1"`
+	ResourceRequests []*ResourceRequestByCount `protobuf:"bytes,1,rep,name=resource_requests,json=resourceRequests,proto3" json:"resource_requests,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *ClusterResourceConstraint) Reset() {
+	*x = ClusterResourceConstraint{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClusterResourceConstraint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClusterResourceConstraint) ProtoMessage() {}
+
+func (x *ClusterResourceConstraint) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClusterResourceConstraint.ProtoReflect.Descriptor instead.
+func (*ClusterResourceConstraint) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ClusterResourceConstraint) GetResourceRequests() []*ResourceRequestByCount {
+	if x != nil {
+		return x.ResourceRequests
+	}
+	return nil
+}
+
+type ReportAutoscalingStateRequest struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	AutoscalingState *AutoscalingState      `protobuf:"bytes,1,opt,name=autoscaling_state,json=autoscalingState,proto3" json:"autoscaling_state,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *ReportAutoscalingStateRequest) Reset() {
+	*x = ReportAutoscalingStateRequest{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportAutoscalingStateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportAutoscalingStateRequest) ProtoMessage() {}
+
+func (x *ReportAutoscalingStateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportAutoscalingStateRequest.ProtoReflect.Descriptor instead.
+func (*ReportAutoscalingStateRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ReportAutoscalingStateRequest) GetAutoscalingState() *AutoscalingState {
+	if x != nil {
+		return x.AutoscalingState
+	}
+	return nil
+}
+
+type ReportAutoscalingStateReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportAutoscalingStateReply) Reset() {
+	*x = ReportAutoscalingStateReply{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportAutoscalingStateReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportAutoscalingStateReply) ProtoMessage() {}
+
+func (x *ReportAutoscalingStateReply) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportAutoscalingStateReply.ProtoReflect.Descriptor instead.
+func (*ReportAutoscalingStateReply) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{20}
+}
+
+type AutoscalingState struct {
+	state                               protoimpl.MessageState `protogen:"open.v1"`
+	LastSeenClusterResourceStateVersion int64                  `protobuf:"varint,1,opt,name=last_seen_cluster_resource_state_version,json=lastSeenClusterResourceStateVersion,proto3" json:"last_seen_cluster_resource_state_version,omitempty"`
+	// A report with a lower one than the last is dropped without a word.
+	AutoscalerStateVersion  int64                     `protobuf:"varint,2,opt,name=autoscaler_state_version,json=autoscalerStateVersion,proto3" json:"autoscaler_state_version,omitempty"`
+	PendingInstanceRequests []*PendingInstanceRequest `protobuf:"bytes,3,rep,name=pending_instance_requests,json=pendingInstanceRequests,proto3" json:"pending_instance_requests,omitempty"`
+	// As GCS gave them: it may look for equal ones, to cancel them.
+	InfeasibleResourceRequests           []*ResourceRequest           `protobuf:"bytes,4,rep,name=infeasible_resource_requests,json=infeasibleResourceRequests,proto3" json:"infeasible_resource_requests,omitempty"`
+	InfeasibleGangResourceRequests       []*GangResourceRequest       `protobuf:"bytes,5,rep,name=infeasible_gang_resource_requests,json=infeasibleGangResourceRequests,proto3" json:"infeasible_gang_resource_requests,omitempty"`
+	InfeasibleClusterResourceConstraints []*ClusterResourceConstraint `protobuf:"bytes,6,rep,name=infeasible_cluster_resource_constraints,json=infeasibleClusterResourceConstraints,proto3" json:"infeasible_cluster_resource_constraints,omitempty"`
+	PendingInstances                     []*PendingInstance           `protobuf:"bytes,7,rep,name=pending_instances,json=pendingInstances,proto3" json:"pending_instances,omitempty"`
+	FailedInstanceRequests               []*FailedInstanceRequest     `protobuf:"bytes,8,rep,name=failed_instance_requests,json=failedInstanceRequests,proto3" json:"failed_instance_requests,omitempty"`
+	unknownFields                        protoimpl.UnknownFields
+	sizeCache                            protoimpl.SizeCache
+}
+
+func (x *AutoscalingState) Reset() {
+	*x = AutoscalingState{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AutoscalingState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AutoscalingState) ProtoMessage() {}
+
+func (x *AutoscalingState) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AutoscalingState.ProtoReflect.Descriptor instead.
+func (*AutoscalingState) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *AutoscalingState) GetLastSeenClusterResourceStateVersion() int64 {
+	if x != nil {
+		return x.LastSeenClusterResourceStateVersion
+	}
+	return 0
+}
+
+func (x *AutoscalingState) GetAutoscalerStateVersion() int64 {
+	if x != nil {
+		return x.AutoscalerStateVersion
+	}
+	return 0
+}
+
+func (x *AutoscalingState) GetPendingInstanceRequests() []*PendingInstanceRequest {
+	if x != nil {
+		return x.PendingInstanceRequests
+	}
+	return nil
+}
+
+func (x *AutoscalingState) GetInfeasibleResourceRequests() []*ResourceRequest {
+	if x != nil {
+		return x.InfeasibleResourceRequests
+	}
+	return nil
+}
+
+func (x *AutoscalingState) GetInfeasibleGangResourceRequests() []*GangResourceRequest {
+	if x != nil {
+		return x.InfeasibleGangResourceRequests
+	}
+	return nil
+}
+
+func (x *AutoscalingState) GetInfeasibleClusterResourceConstraints() []*ClusterResourceConstraint {
+	if x != nil {
+		return x.InfeasibleClusterResourceConstraints
+	}
+	return nil
+}
+
+func (x *AutoscalingState) GetPendingInstances() []*PendingInstance {
+	if x != nil {
+		return x.PendingInstances
+	}
+	return nil
+}
+
+func (x *AutoscalingState) GetFailedInstanceRequests() []*FailedInstanceRequest {
+	if x != nil {
+		return x.FailedInstanceRequests
+	}
+	return nil
+}
+
+type PendingInstanceRequest struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	InstanceTypeName string                 `protobuf:"bytes,1,opt,name=instance_type_name,json=instanceTypeName,proto3" json:"instance_type_name,omitempty"`
+	RayNodeTypeName  string                 `protobuf:"bytes,2,opt,name=ray_node_type_name,json=rayNodeTypeName,proto3" json:"ray_node_type_name,omitempty"`
+	Count            int32                  `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// Times are in seconds of the epoch.
+	RequestTs     int64 `protobuf:"varint,4,opt,name=request_ts,json=requestTs,proto3" json:"request_ts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PendingInstanceRequest) Reset() {
+	*x = PendingInstanceRequest{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PendingInstanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PendingInstanceRequest) ProtoMessage() {}
+
+func (x *PendingInstanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PendingInstanceRequest.ProtoReflect.Descriptor instead.
+func (*PendingInstanceRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *PendingInstanceRequest) GetInstanceTypeName() string {
+	if x != nil {
+		return x.InstanceTypeName
+	}
+	return ""
+}
+
+func (x *PendingInstanceRequest) GetRayNodeTypeName() string {
+	if x != nil {
+		return x.RayNodeTypeName
+	}
+	return ""
+}
+
+func (x *PendingInstanceRequest) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *PendingInstanceRequest) GetRequestTs() int64 {
+	if x != nil {
+		return x.RequestTs
+	}
+	return 0
+}
+
+type PendingInstance struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	InstanceTypeName string                 `protobuf:"bytes,1,opt,name=instance_type_name,json=instanceTypeName,proto3" json:"instance_type_name,omitempty"`
+	RayNodeTypeName  string                 `protobuf:"bytes,2,opt,name=ray_node_type_name,json=rayNodeTypeName,proto3" json:"ray_node_type_name,omitempty"`
+	InstanceId       string                 `protobuf:"bytes,3,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	IpAddress        string                 `protobuf:"bytes,4,opt,name=ip_address,json=ipAddress,proto3" json:"ip_address,omitempty"`
+	Details          string                 `protobuf:"bytes,5,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *PendingInstance) Reset() {
+	*x = PendingInstance{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PendingInstance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PendingInstance) ProtoMessage() {}
+
+func (x *PendingInstance) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PendingInstance.ProtoReflect.Descriptor instead.
+func (*PendingInstance) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *PendingInstance) GetInstanceTypeName() string {
+	if x != nil {
+		return x.InstanceTypeName
+	}
+	return ""
+}
+
+func (x *PendingInstance) GetRayNodeTypeName() string {
+	if x != nil {
+		return x.RayNodeTypeName
+	}
+	return ""
+}
+
+func (x *PendingInstance) GetInstanceId() string {
+	if x != nil {
+		return x.InstanceId
+	}
+	return ""
+}
+
+func (x *PendingInstance) GetIpAddress() string {
+	if x != nil {
+		return x.IpAddress
+	}
+	return ""
+}
+
+func (x *PendingInstance) GetDetails() string {
+	if x != nil {
+		return x.Details
+	}
+	return ""
+}
+
+type FailedInstanceRequest struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	InstanceTypeName string                 `protobuf:"bytes,1,opt,name=instance_type_name,json=instanceTypeName,proto3" json:"instance_type_name,omitempty"`
+	RayNodeTypeName  string                 `protobuf:"bytes,2,opt,name=ray_node_type_name,json=rayNodeTypeName,proto3" json:"ray_node_type_name,omitempty"`
+	Count            int32                  `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	Reason           string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	StartTs          int64                  `protobuf:"varint,5,opt,name=start_ts,json=startTs,proto3" json:"start_ts,omitempty"`
+	FailedTs         int64                  `protobuf:"varint,6,opt,name=failed_ts,json=failedTs,proto3" json:"failed_ts,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *FailedInstanceRequest) Reset() {
+	*x = FailedInstanceRequest{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailedInstanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailedInstanceRequest) ProtoMessage() {}
+
+func (x *FailedInstanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailedInstanceRequest.ProtoReflect.Descriptor instead.
+func (*FailedInstanceRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *FailedInstanceRequest) GetInstanceTypeName() string {
+	if x != nil {
+		return x.InstanceTypeName
+	}
+	return ""
+}
+
+func (x *FailedInstanceRequest) GetRayNodeTypeName() string {
+	if x != nil {
+		return x.RayNodeTypeName
+	}
+	return ""
+}
+
+func (x *FailedInstanceRequest) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *FailedInstanceRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *FailedInstanceRequest) GetStartTs() int64 {
+	if x != nil {
+		return x.StartTs
+	}
+	return 0
+}
+
+func (x *FailedInstanceRequest) GetFailedTs() int64 {
+	if x != nil {
+		return x.FailedTs
+	}
+	return 0
+}
+
+type ReportClusterConfigRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ClusterConfig *ClusterConfig         `protobuf:"bytes,1,opt,name=cluster_config,json=clusterConfig,proto3" json:"cluster_config,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportClusterConfigRequest) Reset() {
+	*x = ReportClusterConfigRequest{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportClusterConfigRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportClusterConfigRequest) ProtoMessage() {}
+
+func (x *ReportClusterConfigRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportClusterConfigRequest.ProtoReflect.Descriptor instead.
+func (*ReportClusterConfigRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ReportClusterConfigRequest) GetClusterConfig() *ClusterConfig {
+	if x != nil {
+		return x.ClusterConfig
+	}
+	return nil
+}
+
+type ReportClusterConfigReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportClusterConfigReply) Reset() {
+	*x = ReportClusterConfigReply{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportClusterConfigReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportClusterConfigReply) ProtoMessage() {}
+
+func (x *ReportClusterConfigReply) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportClusterConfigReply.ProtoReflect.Descriptor instead.
+func (*ReportClusterConfigReply) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{26}
+}
+
+// GCS keeps it as it is here, in its key-value store.
+type ClusterConfig struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	NodeGroupConfigs []*NodeGroupConfig     `protobuf:"bytes,3,rep,name=node_group_configs,json=nodeGroupConfigs,proto3" json:"node_group_configs,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *ClusterConfig) Reset() {
+	*x = ClusterConfig{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClusterConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClusterConfig) ProtoMessage() {}
+
+func (x *ClusterConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClusterConfig.ProtoReflect.Descriptor instead.
+func (*ClusterConfig) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ClusterConfig) GetNodeGroupConfigs() []*NodeGroupConfig {
+	if x != nil {
+		return x.NodeGroupConfigs
+	}
+	return nil
+}
+
+type NodeGroupConfig struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Resources map[string]uint64      `protobuf:"bytes,1,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	MinCount  uint32                 `protobuf:"varint,2,opt,name=min_count,json=minCount,proto3" json:"min_count,omitempty"`
+	// -1 is no limit.
+	MaxCount      int32  `protobuf:"varint,3,opt,name=max_count,json=maxCount,proto3" json:"max_count,omitempty"`
+	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeGroupConfig) Reset() {
+	*x = NodeGroupConfig{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeGroupConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeGroupConfig) ProtoMessage() {}
+
+func (x *NodeGroupConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeGroupConfig.ProtoReflect.Descriptor instead.
+func (*NodeGroupConfig) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *NodeGroupConfig) GetResources() map[string]uint64 {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+func (x *NodeGroupConfig) GetMinCount() uint32 {
+	if x != nil {
+		return x.MinCount
+	}
+	return 0
+}
+
+func (x *NodeGroupConfig) GetMaxCount() int32 {
+	if x != nil {
+		return x.MaxCount
+	}
+	return 0
+}
+
+func (x *NodeGroupConfig) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RequestClusterResourceConstraintRequest struct {
+	state                     protoimpl.MessageState     `protogen:"open.v1"`
+	ClusterResourceConstraint *ClusterResourceConstraint `protobuf:"bytes,1,opt,name=cluster_resource_constraint,json=clusterResourceConstraint,proto3" json:"cluster_resource_constraint,omitempty"`
+	unknownFields             protoimpl.UnknownFields
+	sizeCache                 protoimpl.SizeCache
+}
+
+func (x *RequestClusterResourceConstraintRequest) Reset() {
+	*x = RequestClusterResourceConstraintRequest{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestClusterResourceConstraintRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestClusterResourceConstraintRequest) ProtoMessage() {}
+
+func (x *RequestClusterResourceConstraintRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestClusterResourceConstraintRequest.ProtoReflect.Descriptor instead.
+func (*RequestClusterResourceConstraintRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *RequestClusterResourceConstraintRequest) GetClusterResourceConstraint() *ClusterResourceConstraint {
+	if x != nil {
+		return x.ClusterResourceConstraint
+	}
+	return nil
+}
+
+type RequestClusterResourceConstraintReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestClusterResourceConstraintReply) Reset() {
+	*x = RequestClusterResourceConstraintReply{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestClusterResourceConstraintReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestClusterResourceConstraintReply) ProtoMessage() {}
+
+func (x *RequestClusterResourceConstraintReply) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestClusterResourceConstraintReply.ProtoReflect.Descriptor instead.
+func (*RequestClusterResourceConstraintReply) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{30}
+}
+
+type GetClusterStatusRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetClusterStatusRequest) Reset() {
+	*x = GetClusterStatusRequest{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClusterStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClusterStatusRequest) ProtoMessage() {}
+
+func (x *GetClusterStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClusterStatusRequest.ProtoReflect.Descriptor instead.
+func (*GetClusterStatusRequest) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{31}
+}
+
+type GetClusterStatusReply struct {
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	AutoscalingState     *AutoscalingState      `protobuf:"bytes,1,opt,name=autoscaling_state,json=autoscalingState,proto3" json:"autoscaling_state,omitempty"`
+	ClusterResourceState *ClusterResourceState  `protobuf:"bytes,2,opt,name=cluster_resource_state,json=clusterResourceState,proto3" json:"cluster_resource_state,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *GetClusterStatusReply) Reset() {
+	*x = GetClusterStatusReply{}
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClusterStatusReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClusterStatusReply) ProtoMessage() {}
+
+func (x *GetClusterStatusReply) ProtoReflect() protoreflect.Message {
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClusterStatusReply.ProtoReflect.Descriptor instead.
+func (*GetClusterStatusReply) Descriptor() ([]byte, []int) {
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *GetClusterStatusReply) GetAutoscalingState() *AutoscalingState {
+	if x != nil {
+		return x.AutoscalingState
+	}
+	return nil
+}
+
+func (x *GetClusterStatusReply) GetClusterResourceState() *ClusterResourceState {
+	if x != nil {
+		return x.ClusterResourceState
 	}
 	return nil
 }
@@ -561,7 +2061,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[7]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -573,7 +2073,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[7]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -586,7 +2086,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{7}
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DrainNodeRequest) GetNodeId() []byte {
@@ -627,7 +2127,7 @@ type DrainNodeReply struct {
 
 func (x *DrainNodeReply) Reset() {
 	*x = DrainNodeReply{}
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[8]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +2139,7 @@ func (x *DrainNodeReply) String() string {
 func (*DrainNodeReply) ProtoMessage() {}
 
 func (x *DrainNodeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[8]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +2152,7 @@ func (x *DrainNodeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeReply.ProtoReflect.Descriptor instead.
 func (*DrainNodeReply) Descriptor() ([]byte, []int) {
-	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{8}
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DrainNodeReply) GetIsAccepted() bool {
@@ -681,7 +2181,7 @@ type ResizeRayletResourceInstancesRequest struct {
 
 func (x *ResizeRayletResourceInstancesRequest) Reset() {
 	*x = ResizeRayletResourceInstancesRequest{}
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[9]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -693,7 +2193,7 @@ func (x *ResizeRayletResourceInstancesRequest) String() string {
 func (*ResizeRayletResourceInstancesRequest) ProtoMessage() {}
 
 func (x *ResizeRayletResourceInstancesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[9]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -706,7 +2206,7 @@ func (x *ResizeRayletResourceInstancesRequest) ProtoReflect() protoreflect.Messa
 
 // Deprecated: Use ResizeRayletResourceInstancesRequest.ProtoReflect.Descriptor instead.
 func (*ResizeRayletResourceInstancesRequest) Descriptor() ([]byte, []int) {
-	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{9}
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ResizeRayletResourceInstancesRequest) GetNodeId() []byte {
@@ -733,7 +2233,7 @@ type ResizeRayletResourceInstancesReply struct {
 
 func (x *ResizeRayletResourceInstancesReply) Reset() {
 	*x = ResizeRayletResourceInstancesReply{}
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[10]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +2245,7 @@ func (x *ResizeRayletResourceInstancesReply) String() string {
 func (*ResizeRayletResourceInstancesReply) ProtoMessage() {}
 
 func (x *ResizeRayletResourceInstancesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[10]
+	mi := &file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +2258,7 @@ func (x *ResizeRayletResourceInstancesReply) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use ResizeRayletResourceInstancesReply.ProtoReflect.Descriptor instead.
 func (*ResizeRayletResourceInstancesReply) Descriptor() ([]byte, []int) {
-	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{10}
+	return file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ResizeRayletResourceInstancesReply) GetTotalResources() map[string]float64 {
@@ -772,45 +2272,167 @@ var File_ray_rpc_autoscaler_autoscaler_proto protoreflect.FileDescriptor
 
 const file_ray_rpc_autoscaler_autoscaler_proto_rawDesc = "" +
 	"\n" +
-	"#ray/rpc/autoscaler/autoscaler.proto\x12\x12ray.rpc.autoscaler\"w\n" +
+	"#ray/rpc/autoscaler/autoscaler.proto\x12\x12ray.rpc.autoscaler\x1a\x11ray/rpc/gcs.proto\"w\n" +
 	"\x1eGetClusterResourceStateRequest\x12U\n" +
 	"(last_seen_cluster_resource_state_version\x18\x01 \x01(\x03R#lastSeenClusterResourceStateVersion\"~\n" +
 	"\x1cGetClusterResourceStateReply\x12^\n" +
-	"\x16cluster_resource_state\x18\x01 \x01(\v2(.ray.rpc.autoscaler.ClusterResourceStateR\x14clusterResourceState\"\xf1\x02\n" +
+	"\x16cluster_resource_state\x18\x01 \x01(\v2(.ray.rpc.autoscaler.ClusterResourceStateR\x14clusterResourceState\"\x94\x04\n" +
 	"\x14ClusterResourceState\x12C\n" +
 	"\x1ecluster_resource_state_version\x18\x01 \x01(\x03R\x1bclusterResourceStateVersion\x12>\n" +
 	"\vnode_states\x18\x03 \x03(\v2\x1d.ray.rpc.autoscaler.NodeStateR\n" +
 	"nodeStates\x12f\n" +
 	"\x19pending_resource_requests\x18\x04 \x03(\v2*.ray.rpc.autoscaler.ResourceRequestByCountR\x17pendingResourceRequests\x12l\n" +
-	"\x1epending_gang_resource_requests\x18\x05 \x03(\v2'.ray.rpc.autoscaler.GangResourceRequestR\x1bpendingGangResourceRequests\"\xbe\x04\n" +
-	"\tNodeState\x12\x17\n" +
+	"\x1epending_gang_resource_requests\x18\x05 \x03(\v2'.ray.rpc.autoscaler.GangResourceRequestR\x1bpendingGangResourceRequests\x12o\n" +
+	"\x1ccluster_resource_constraints\x18\x06 \x03(\v2-.ray.rpc.autoscaler.ClusterResourceConstraintR\x1aclusterResourceConstraints\x120\n" +
+	"\x14cluster_session_name\x18\a \x01(\fR\x12clusterSessionName\"m\n" +
+	"\x12ClusterSurveyReply\x12W\n" +
+	"\x16cluster_resource_state\x18\x01 \x01(\v2!.ray.rpc.autoscaler.ClusterSurveyR\x14clusterResourceState\"\x97\x02\n" +
+	"\rClusterSurvey\x12?\n" +
+	"\vnode_states\x18\x03 \x03(\v2\x1e.ray.rpc.autoscaler.NodeSurveyR\n" +
+	"nodeStates\x12_\n" +
+	"\x19pending_resource_requests\x18\x04 \x03(\v2#.ray.rpc.autoscaler.CountedRequestsR\x17pendingResourceRequests\x12d\n" +
+	"\x1epending_gang_resource_requests\x18\x05 \x03(\v2\x1f.ray.rpc.autoscaler.CountedGangR\x1bpendingGangResourceRequests\"\x99\x04\n" +
+	"\n" +
+	"NodeSurvey\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\fR\x06nodeId\x12\x1f\n" +
 	"\vinstance_id\x18\x02 \x01(\tR\n" +
 	"instanceId\x12+\n" +
-	"\x12ray_node_type_name\x18\x03 \x01(\tR\x0frayNodeTypeName\x12Z\n" +
-	"\x0ftotal_resources\x18\x05 \x03(\v21.ray.rpc.autoscaler.NodeState.TotalResourcesEntryR\x0etotalResources\x126\n" +
+	"\x12ray_node_type_name\x18\x03 \x01(\tR\x0frayNodeTypeName\x12[\n" +
+	"\x0ftotal_resources\x18\x05 \x03(\v22.ray.rpc.autoscaler.NodeSurvey.TotalResourcesEntryR\x0etotalResources\x126\n" +
 	"\x06status\x18\b \x01(\x0e2\x1e.ray.rpc.autoscaler.NodeStatusR\x06status\x12(\n" +
-	"\x10idle_duration_ms\x18\t \x01(\x03R\x0eidleDurationMs\x12&\n" +
-	"\x0fnode_ip_address\x18\n" +
-	" \x01(\tR\rnodeIpAddress\x12#\n" +
-	"\rnode_activity\x18\f \x03(\fR\fnodeActivity\x12A\n" +
-	"\x06labels\x18\r \x03(\v2).ray.rpc.autoscaler.NodeState.LabelsEntryR\x06labels\x1aA\n" +
+	"\x10idle_duration_ms\x18\t \x01(\x03R\x0eidleDurationMs\x12#\n" +
+	"\rnode_activity\x18\f \x03(\fR\fnodeActivity\x12B\n" +
+	"\x06labels\x18\r \x03(\v2*.ray.rpc.autoscaler.NodeSurvey.LabelsEntryR\x06labels\x1aA\n" +
 	"\x13TotalResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xba\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"'\n" +
+	"\x0fCountedRequests\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\")\n" +
+	"\vCountedGang\x12\x1a\n" +
+	"\brequests\x18\x01 \x03(\fR\brequests\"\x88\a\n" +
+	"\tNodeState\x12\x17\n" +
+	"\anode_id\x18\x01 \x01(\fR\x06nodeId\x12\x1f\n" +
+	"\vinstance_id\x18\x02 \x01(\tR\n" +
+	"instanceId\x12+\n" +
+	"\x12ray_node_type_name\x18\x03 \x01(\tR\x0frayNodeTypeName\x12f\n" +
+	"\x13available_resources\x18\x04 \x03(\v25.ray.rpc.autoscaler.NodeState.AvailableResourcesEntryR\x12availableResources\x12Z\n" +
+	"\x0ftotal_resources\x18\x05 \x03(\v21.ray.rpc.autoscaler.NodeState.TotalResourcesEntryR\x0etotalResources\x12W\n" +
+	"\x0edynamic_labels\x18\x06 \x03(\v20.ray.rpc.autoscaler.NodeState.DynamicLabelsEntryR\rdynamicLabels\x126\n" +
+	"\x06status\x18\b \x01(\x0e2\x1e.ray.rpc.autoscaler.NodeStatusR\x06status\x12(\n" +
+	"\x10idle_duration_ms\x18\t \x01(\x03R\x0eidleDurationMs\x12&\n" +
+	"\x0fnode_ip_address\x18\n" +
+	" \x01(\tR\rnodeIpAddress\x12#\n" +
+	"\rnode_activity\x18\f \x03(\fR\fnodeActivity\x12A\n" +
+	"\x06labels\x18\r \x03(\v2).ray.rpc.autoscaler.NodeState.LabelsEntryR\x06labels\x1aE\n" +
+	"\x17AvailableResourcesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1aA\n" +
+	"\x13TotalResourcesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a@\n" +
+	"\x12DynamicLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"X\n" +
+	"\x16AntiAffinityConstraint\x12\x1d\n" +
+	"\n" +
+	"label_name\x18\x01 \x01(\tR\tlabelName\x12\x1f\n" +
+	"\vlabel_value\x18\x02 \x01(\tR\n" +
+	"labelValue\"T\n" +
+	"\x12AffinityConstraint\x12\x1d\n" +
+	"\n" +
+	"label_name\x18\x01 \x01(\tR\tlabelName\x12\x1f\n" +
+	"\vlabel_value\x18\x02 \x01(\tR\n" +
+	"labelValue\"\xd3\x01\n" +
+	"\x13PlacementConstraint\x12T\n" +
+	"\ranti_affinity\x18\x01 \x01(\v2*.ray.rpc.autoscaler.AntiAffinityConstraintH\x00R\fantiAffinity\x88\x01\x01\x12G\n" +
+	"\baffinity\x18\x02 \x01(\v2&.ray.rpc.autoscaler.AffinityConstraintH\x01R\baffinity\x88\x01\x01B\x10\n" +
+	"\x0e_anti_affinityB\v\n" +
+	"\t_affinity\"\xd9\x02\n" +
 	"\x0fResourceRequest\x12c\n" +
-	"\x10resources_bundle\x18\x01 \x03(\v28.ray.rpc.autoscaler.ResourceRequest.ResourcesBundleEntryR\x0fresourcesBundle\x1aB\n" +
+	"\x10resources_bundle\x18\x01 \x03(\v28.ray.rpc.autoscaler.ResourceRequest.ResourcesBundleEntryR\x0fresourcesBundle\x12\\\n" +
+	"\x15placement_constraints\x18\x02 \x03(\v2'.ray.rpc.autoscaler.PlacementConstraintR\x14placementConstraints\x12?\n" +
+	"\x0flabel_selectors\x18\x03 \x03(\v2\x16.ray.rpc.LabelSelectorR\x0elabelSelectors\x1aB\n" +
 	"\x14ResourcesBundleEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"m\n" +
 	"\x16ResourceRequestByCount\x12=\n" +
 	"\arequest\x18\x01 \x01(\v2#.ray.rpc.autoscaler.ResourceRequestR\arequest\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count\"V\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"~\n" +
+	"\x12LocalityConstraint\x12\x1d\n" +
+	"\n" +
+	"label_name\x18\x01 \x01(\tR\tlabelName\x12I\n" +
+	"\x12placement_strategy\x18\x02 \x01(\x0e2\x1a.ray.rpc.PlacementStrategyR\x11placementStrategy\"\xad\x01\n" +
+	"\x13LocalityRequirement\x12W\n" +
+	"\x13locality_constraint\x18\x01 \x01(\v2&.ray.rpc.autoscaler.LocalityConstraintR\x12localityConstraint\x12=\n" +
+	"\x0elabel_selector\x18\x02 \x01(\v2\x16.ray.rpc.LabelSelectorR\rlabelSelector\"\xbe\x01\n" +
+	"\x0eBundleSelector\x12P\n" +
+	"\x11resource_requests\x18\x01 \x03(\v2#.ray.rpc.autoscaler.ResourceRequestR\x10resourceRequests\x12Z\n" +
+	"\x14locality_requirement\x18\x02 \x01(\v2'.ray.rpc.autoscaler.LocalityRequirementR\x13localityRequirement\"\xbf\x01\n" +
 	"\x13GangResourceRequest\x12?\n" +
-	"\brequests\x18\x01 \x03(\v2#.ray.rpc.autoscaler.ResourceRequestR\brequests\"\xc3\x01\n" +
+	"\brequests\x18\x01 \x03(\v2#.ray.rpc.autoscaler.ResourceRequestR\brequests\x12\x18\n" +
+	"\adetails\x18\x02 \x01(\fR\adetails\x12M\n" +
+	"\x10bundle_selectors\x18\x03 \x03(\v2\".ray.rpc.autoscaler.BundleSelectorR\x0fbundleSelectors\"t\n" +
+	"\x19ClusterResourceConstraint\x12W\n" +
+	"\x11resource_requests\x18\x01 \x03(\v2*.ray.rpc.autoscaler.ResourceRequestByCountR\x10resourceRequests\"r\n" +
+	"\x1dReportAutoscalingStateRequest\x12Q\n" +
+	"\x11autoscaling_state\x18\x01 \x01(\v2$.ray.rpc.autoscaler.AutoscalingStateR\x10autoscalingState\"\x1d\n" +
+	"\x1bReportAutoscalingStateReply\"\xa4\x06\n" +
+	"\x10AutoscalingState\x12U\n" +
+	"(last_seen_cluster_resource_state_version\x18\x01 \x01(\x03R#lastSeenClusterResourceStateVersion\x128\n" +
+	"\x18autoscaler_state_version\x18\x02 \x01(\x03R\x16autoscalerStateVersion\x12f\n" +
+	"\x19pending_instance_requests\x18\x03 \x03(\v2*.ray.rpc.autoscaler.PendingInstanceRequestR\x17pendingInstanceRequests\x12e\n" +
+	"\x1cinfeasible_resource_requests\x18\x04 \x03(\v2#.ray.rpc.autoscaler.ResourceRequestR\x1ainfeasibleResourceRequests\x12r\n" +
+	"!infeasible_gang_resource_requests\x18\x05 \x03(\v2'.ray.rpc.autoscaler.GangResourceRequestR\x1einfeasibleGangResourceRequests\x12\x84\x01\n" +
+	"'infeasible_cluster_resource_constraints\x18\x06 \x03(\v2-.ray.rpc.autoscaler.ClusterResourceConstraintR$infeasibleClusterResourceConstraints\x12P\n" +
+	"\x11pending_instances\x18\a \x03(\v2#.ray.rpc.autoscaler.PendingInstanceR\x10pendingInstances\x12c\n" +
+	"\x18failed_instance_requests\x18\b \x03(\v2).ray.rpc.autoscaler.FailedInstanceRequestR\x16failedInstanceRequests\"\xa8\x01\n" +
+	"\x16PendingInstanceRequest\x12,\n" +
+	"\x12instance_type_name\x18\x01 \x01(\tR\x10instanceTypeName\x12+\n" +
+	"\x12ray_node_type_name\x18\x02 \x01(\tR\x0frayNodeTypeName\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x05R\x05count\x12\x1d\n" +
+	"\n" +
+	"request_ts\x18\x04 \x01(\x03R\trequestTs\"\xc6\x01\n" +
+	"\x0fPendingInstance\x12,\n" +
+	"\x12instance_type_name\x18\x01 \x01(\tR\x10instanceTypeName\x12+\n" +
+	"\x12ray_node_type_name\x18\x02 \x01(\tR\x0frayNodeTypeName\x12\x1f\n" +
+	"\vinstance_id\x18\x03 \x01(\tR\n" +
+	"instanceId\x12\x1d\n" +
+	"\n" +
+	"ip_address\x18\x04 \x01(\tR\tipAddress\x12\x18\n" +
+	"\adetails\x18\x05 \x01(\tR\adetails\"\xd8\x01\n" +
+	"\x15FailedInstanceRequest\x12,\n" +
+	"\x12instance_type_name\x18\x01 \x01(\tR\x10instanceTypeName\x12+\n" +
+	"\x12ray_node_type_name\x18\x02 \x01(\tR\x0frayNodeTypeName\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x05R\x05count\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x19\n" +
+	"\bstart_ts\x18\x05 \x01(\x03R\astartTs\x12\x1b\n" +
+	"\tfailed_ts\x18\x06 \x01(\x03R\bfailedTs\"f\n" +
+	"\x1aReportClusterConfigRequest\x12H\n" +
+	"\x0ecluster_config\x18\x01 \x01(\v2!.ray.rpc.autoscaler.ClusterConfigR\rclusterConfig\"\x1a\n" +
+	"\x18ReportClusterConfigReply\"b\n" +
+	"\rClusterConfig\x12Q\n" +
+	"\x12node_group_configs\x18\x03 \x03(\v2#.ray.rpc.autoscaler.NodeGroupConfigR\x10nodeGroupConfigs\"\xef\x01\n" +
+	"\x0fNodeGroupConfig\x12P\n" +
+	"\tresources\x18\x01 \x03(\v22.ray.rpc.autoscaler.NodeGroupConfig.ResourcesEntryR\tresources\x12\x1b\n" +
+	"\tmin_count\x18\x02 \x01(\rR\bminCount\x12\x1b\n" +
+	"\tmax_count\x18\x03 \x01(\x05R\bmaxCount\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x1a<\n" +
+	"\x0eResourcesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\x98\x01\n" +
+	"'RequestClusterResourceConstraintRequest\x12m\n" +
+	"\x1bcluster_resource_constraint\x18\x01 \x01(\v2-.ray.rpc.autoscaler.ClusterResourceConstraintR\x19clusterResourceConstraint\"'\n" +
+	"%RequestClusterResourceConstraintReply\"\x19\n" +
+	"\x17GetClusterStatusRequest\"\xca\x01\n" +
+	"\x15GetClusterStatusReply\x12Q\n" +
+	"\x11autoscaling_state\x18\x01 \x01(\v2$.ray.rpc.autoscaler.AutoscalingStateR\x10autoscalingState\x12^\n" +
+	"\x16cluster_resource_state\x18\x02 \x01(\v2(.ray.rpc.autoscaler.ClusterResourceStateR\x14clusterResourceState\"\xc3\x01\n" +
 	"\x10DrainNodeRequest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\fR\x06nodeId\x12;\n" +
 	"\x06reason\x18\x02 \x01(\x0e2#.ray.rpc.autoscaler.DrainNodeReasonR\x06reason\x12%\n" +
@@ -841,9 +2463,13 @@ const file_ray_rpc_autoscaler_autoscaler_proto_rawDesc = "" +
 	"\x0fDrainNodeReason\x12!\n" +
 	"\x1dDRAIN_NODE_REASON_UNSPECIFIED\x10\x00\x12&\n" +
 	"\"DRAIN_NODE_REASON_IDLE_TERMINATION\x10\x01\x12 \n" +
-	"\x1cDRAIN_NODE_REASON_PREEMPTION\x10\x022\x84\x03\n" +
+	"\x1cDRAIN_NODE_REASON_PREEMPTION\x10\x022\x80\a\n" +
 	"\x16AutoscalerStateService\x12\x7f\n" +
-	"\x17GetClusterResourceState\x122.ray.rpc.autoscaler.GetClusterResourceStateRequest\x1a0.ray.rpc.autoscaler.GetClusterResourceStateReply\x12U\n" +
+	"\x17GetClusterResourceState\x122.ray.rpc.autoscaler.GetClusterResourceStateRequest\x1a0.ray.rpc.autoscaler.GetClusterResourceStateReply\x12|\n" +
+	"\x16ReportAutoscalingState\x121.ray.rpc.autoscaler.ReportAutoscalingStateRequest\x1a/.ray.rpc.autoscaler.ReportAutoscalingStateReply\x12s\n" +
+	"\x13ReportClusterConfig\x12..ray.rpc.autoscaler.ReportClusterConfigRequest\x1a,.ray.rpc.autoscaler.ReportClusterConfigReply\x12\x9a\x01\n" +
+	" RequestClusterResourceConstraint\x12;.ray.rpc.autoscaler.RequestClusterResourceConstraintRequest\x1a9.ray.rpc.autoscaler.RequestClusterResourceConstraintReply\x12j\n" +
+	"\x10GetClusterStatus\x12+.ray.rpc.autoscaler.GetClusterStatusRequest\x1a).ray.rpc.autoscaler.GetClusterStatusReply\x12U\n" +
 	"\tDrainNode\x12$.ray.rpc.autoscaler.DrainNodeRequest\x1a\".ray.rpc.autoscaler.DrainNodeReply\x12\x91\x01\n" +
 	"\x1dResizeRayletResourceInstances\x128.ray.rpc.autoscaler.ResizeRayletResourceInstancesRequest\x1a6.ray.rpc.autoscaler.ResizeRayletResourceInstancesReplyBLZJgithub.com/heliostat-dev/heliostat/proto/gen/ray/rpc/autoscaler;autoscalerb\x06proto3"
 
@@ -860,52 +2486,127 @@ func file_ray_rpc_autoscaler_autoscaler_proto_rawDescGZIP() []byte {
 }
 
 var file_ray_rpc_autoscaler_autoscaler_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_ray_rpc_autoscaler_autoscaler_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_ray_rpc_autoscaler_autoscaler_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_ray_rpc_autoscaler_autoscaler_proto_goTypes = []any{
-	(NodeStatus)(0),                              // 0: ray.rpc.autoscaler.NodeStatus
-	(DrainNodeReason)(0),                         // 1: ray.rpc.autoscaler.DrainNodeReason
-	(*GetClusterResourceStateRequest)(nil),       // 2: ray.rpc.autoscaler.GetClusterResourceStateRequest
-	(*GetClusterResourceStateReply)(nil),         // 3: ray.rpc.autoscaler.GetClusterResourceStateReply
-	(*ClusterResourceState)(nil),                 // 4: ray.rpc.autoscaler.ClusterResourceState
-	(*NodeState)(nil),                            // 5: ray.rpc.autoscaler.NodeState
-	(*ResourceRequest)(nil),                      // 6: ray.rpc.autoscaler.ResourceRequest
-	(*ResourceRequestByCount)(nil),               // 7: ray.rpc.autoscaler.ResourceRequestByCount
-	(*GangResourceRequest)(nil),                  // 8: ray.rpc.autoscaler.GangResourceRequest
-	(*DrainNodeRequest)(nil),                     // 9: ray.rpc.autoscaler.DrainNodeRequest
-	(*DrainNodeReply)(nil),                       // 10: ray.rpc.autoscaler.DrainNodeReply
-	(*ResizeRayletResourceInstancesRequest)(nil), // 11: ray.rpc.autoscaler.ResizeRayletResourceInstancesRequest
-	(*ResizeRayletResourceInstancesReply)(nil),   // 12: ray.rpc.autoscaler.ResizeRayletResourceInstancesReply
-	nil, // 13: ray.rpc.autoscaler.NodeState.TotalResourcesEntry
-	nil, // 14: ray.rpc.autoscaler.NodeState.LabelsEntry
-	nil, // 15: ray.rpc.autoscaler.ResourceRequest.ResourcesBundleEntry
-	nil, // 16: ray.rpc.autoscaler.ResizeRayletResourceInstancesRequest.ResourcesEntry
-	nil, // 17: ray.rpc.autoscaler.ResizeRayletResourceInstancesReply.TotalResourcesEntry
+	(NodeStatus)(0),                                 // 0: ray.rpc.autoscaler.NodeStatus
+	(DrainNodeReason)(0),                            // 1: ray.rpc.autoscaler.DrainNodeReason
+	(*GetClusterResourceStateRequest)(nil),          // 2: ray.rpc.autoscaler.GetClusterResourceStateRequest
+	(*GetClusterResourceStateReply)(nil),            // 3: ray.rpc.autoscaler.GetClusterResourceStateReply
+	(*ClusterResourceState)(nil),                    // 4: ray.rpc.autoscaler.ClusterResourceState
+	(*ClusterSurveyReply)(nil),                      // 5: ray.rpc.autoscaler.ClusterSurveyReply
+	(*ClusterSurvey)(nil),                           // 6: ray.rpc.autoscaler.ClusterSurvey
+	(*NodeSurvey)(nil),                              // 7: ray.rpc.autoscaler.NodeSurvey
+	(*CountedRequests)(nil),                         // 8: ray.rpc.autoscaler.CountedRequests
+	(*CountedGang)(nil),                             // 9: ray.rpc.autoscaler.CountedGang
+	(*NodeState)(nil),                               // 10: ray.rpc.autoscaler.NodeState
+	(*AntiAffinityConstraint)(nil),                  // 11: ray.rpc.autoscaler.AntiAffinityConstraint
+	(*AffinityConstraint)(nil),                      // 12: ray.rpc.autoscaler.AffinityConstraint
+	(*PlacementConstraint)(nil),                     // 13: ray.rpc.autoscaler.PlacementConstraint
+	(*ResourceRequest)(nil),                         // 14: ray.rpc.autoscaler.ResourceRequest
+	(*ResourceRequestByCount)(nil),                  // 15: ray.rpc.autoscaler.ResourceRequestByCount
+	(*LocalityConstraint)(nil),                      // 16: ray.rpc.autoscaler.LocalityConstraint
+	(*LocalityRequirement)(nil),                     // 17: ray.rpc.autoscaler.LocalityRequirement
+	(*BundleSelector)(nil),                          // 18: ray.rpc.autoscaler.BundleSelector
+	(*GangResourceRequest)(nil),                     // 19: ray.rpc.autoscaler.GangResourceRequest
+	(*ClusterResourceConstraint)(nil),               // 20: ray.rpc.autoscaler.ClusterResourceConstraint
+	(*ReportAutoscalingStateRequest)(nil),           // 21: ray.rpc.autoscaler.ReportAutoscalingStateRequest
+	(*ReportAutoscalingStateReply)(nil),             // 22: ray.rpc.autoscaler.ReportAutoscalingStateReply
+	(*AutoscalingState)(nil),                        // 23: ray.rpc.autoscaler.AutoscalingState
+	(*PendingInstanceRequest)(nil),                  // 24: ray.rpc.autoscaler.PendingInstanceRequest
+	(*PendingInstance)(nil),                         // 25: ray.rpc.autoscaler.PendingInstance
+	(*FailedInstanceRequest)(nil),                   // 26: ray.rpc.autoscaler.FailedInstanceRequest
+	(*ReportClusterConfigRequest)(nil),              // 27: ray.rpc.autoscaler.ReportClusterConfigRequest
+	(*ReportClusterConfigReply)(nil),                // 28: ray.rpc.autoscaler.ReportClusterConfigReply
+	(*ClusterConfig)(nil),                           // 29: ray.rpc.autoscaler.ClusterConfig
+	(*NodeGroupConfig)(nil),                         // 30: ray.rpc.autoscaler.NodeGroupConfig
+	(*RequestClusterResourceConstraintRequest)(nil), // 31: ray.rpc.autoscaler.RequestClusterResourceConstraintRequest
+	(*RequestClusterResourceConstraintReply)(nil),   // 32: ray.rpc.autoscaler.RequestClusterResourceConstraintReply
+	(*GetClusterStatusRequest)(nil),                 // 33: ray.rpc.autoscaler.GetClusterStatusRequest
+	(*GetClusterStatusReply)(nil),                   // 34: ray.rpc.autoscaler.GetClusterStatusReply
+	(*DrainNodeRequest)(nil),                        // 35: ray.rpc.autoscaler.DrainNodeRequest
+	(*DrainNodeReply)(nil),                          // 36: ray.rpc.autoscaler.DrainNodeReply
+	(*ResizeRayletResourceInstancesRequest)(nil),    // 37: ray.rpc.autoscaler.ResizeRayletResourceInstancesRequest
+	(*ResizeRayletResourceInstancesReply)(nil),      // 38: ray.rpc.autoscaler.ResizeRayletResourceInstancesReply
+	nil,                        // 39: ray.rpc.autoscaler.NodeSurvey.TotalResourcesEntry
+	nil,                        // 40: ray.rpc.autoscaler.NodeSurvey.LabelsEntry
+	nil,                        // 41: ray.rpc.autoscaler.NodeState.AvailableResourcesEntry
+	nil,                        // 42: ray.rpc.autoscaler.NodeState.TotalResourcesEntry
+	nil,                        // 43: ray.rpc.autoscaler.NodeState.DynamicLabelsEntry
+	nil,                        // 44: ray.rpc.autoscaler.NodeState.LabelsEntry
+	nil,                        // 45: ray.rpc.autoscaler.ResourceRequest.ResourcesBundleEntry
+	nil,                        // 46: ray.rpc.autoscaler.NodeGroupConfig.ResourcesEntry
+	nil,                        // 47: ray.rpc.autoscaler.ResizeRayletResourceInstancesRequest.ResourcesEntry
+	nil,                        // 48: ray.rpc.autoscaler.ResizeRayletResourceInstancesReply.TotalResourcesEntry
+	(*rpc.LabelSelector)(nil),  // 49: ray.rpc.LabelSelector
+	(rpc.PlacementStrategy)(0), // 50: ray.rpc.PlacementStrategy
 }
 var file_ray_rpc_autoscaler_autoscaler_proto_depIdxs = []int32{
 	4,  // 0: ray.rpc.autoscaler.GetClusterResourceStateReply.cluster_resource_state:type_name -> ray.rpc.autoscaler.ClusterResourceState
-	5,  // 1: ray.rpc.autoscaler.ClusterResourceState.node_states:type_name -> ray.rpc.autoscaler.NodeState
-	7,  // 2: ray.rpc.autoscaler.ClusterResourceState.pending_resource_requests:type_name -> ray.rpc.autoscaler.ResourceRequestByCount
-	8,  // 3: ray.rpc.autoscaler.ClusterResourceState.pending_gang_resource_requests:type_name -> ray.rpc.autoscaler.GangResourceRequest
-	13, // 4: ray.rpc.autoscaler.NodeState.total_resources:type_name -> ray.rpc.autoscaler.NodeState.TotalResourcesEntry
-	0,  // 5: ray.rpc.autoscaler.NodeState.status:type_name -> ray.rpc.autoscaler.NodeStatus
-	14, // 6: ray.rpc.autoscaler.NodeState.labels:type_name -> ray.rpc.autoscaler.NodeState.LabelsEntry
-	15, // 7: ray.rpc.autoscaler.ResourceRequest.resources_bundle:type_name -> ray.rpc.autoscaler.ResourceRequest.ResourcesBundleEntry
-	6,  // 8: ray.rpc.autoscaler.ResourceRequestByCount.request:type_name -> ray.rpc.autoscaler.ResourceRequest
-	6,  // 9: ray.rpc.autoscaler.GangResourceRequest.requests:type_name -> ray.rpc.autoscaler.ResourceRequest
-	1,  // 10: ray.rpc.autoscaler.DrainNodeRequest.reason:type_name -> ray.rpc.autoscaler.DrainNodeReason
-	16, // 11: ray.rpc.autoscaler.ResizeRayletResourceInstancesRequest.resources:type_name -> ray.rpc.autoscaler.ResizeRayletResourceInstancesRequest.ResourcesEntry
-	17, // 12: ray.rpc.autoscaler.ResizeRayletResourceInstancesReply.total_resources:type_name -> ray.rpc.autoscaler.ResizeRayletResourceInstancesReply.TotalResourcesEntry
-	2,  // 13: ray.rpc.autoscaler.AutoscalerStateService.GetClusterResourceState:input_type -> ray.rpc.autoscaler.GetClusterResourceStateRequest
-	9,  // 14: ray.rpc.autoscaler.AutoscalerStateService.DrainNode:input_type -> ray.rpc.autoscaler.DrainNodeRequest
-	11, // 15: ray.rpc.autoscaler.AutoscalerStateService.ResizeRayletResourceInstances:input_type -> ray.rpc.autoscaler.ResizeRayletResourceInstancesRequest
-	3,  // 16: ray.rpc.autoscaler.AutoscalerStateService.GetClusterResourceState:output_type -> ray.rpc.autoscaler.GetClusterResourceStateReply
-	10, // 17: ray.rpc.autoscaler.AutoscalerStateService.DrainNode:output_type -> ray.rpc.autoscaler.DrainNodeReply
-	12, // 18: ray.rpc.autoscaler.AutoscalerStateService.ResizeRayletResourceInstances:output_type -> ray.rpc.autoscaler.ResizeRayletResourceInstancesReply
-	16, // [16:19] is the sub-list for method output_type
-	13, // [13:16] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	10, // 1: ray.rpc.autoscaler.ClusterResourceState.node_states:type_name -> ray.rpc.autoscaler.NodeState
+	15, // 2: ray.rpc.autoscaler.ClusterResourceState.pending_resource_requests:type_name -> ray.rpc.autoscaler.ResourceRequestByCount
+	19, // 3: ray.rpc.autoscaler.ClusterResourceState.pending_gang_resource_requests:type_name -> ray.rpc.autoscaler.GangResourceRequest
+	20, // 4: ray.rpc.autoscaler.ClusterResourceState.cluster_resource_constraints:type_name -> ray.rpc.autoscaler.ClusterResourceConstraint
+	6,  // 5: ray.rpc.autoscaler.ClusterSurveyReply.cluster_resource_state:type_name -> ray.rpc.autoscaler.ClusterSurvey
+	7,  // 6: ray.rpc.autoscaler.ClusterSurvey.node_states:type_name -> ray.rpc.autoscaler.NodeSurvey
+	8,  // 7: ray.rpc.autoscaler.ClusterSurvey.pending_resource_requests:type_name -> ray.rpc.autoscaler.CountedRequests
+	9,  // 8: ray.rpc.autoscaler.ClusterSurvey.pending_gang_resource_requests:type_name -> ray.rpc.autoscaler.CountedGang
+	39, // 9: ray.rpc.autoscaler.NodeSurvey.total_resources:type_name -> ray.rpc.autoscaler.NodeSurvey.TotalResourcesEntry
+	0,  // 10: ray.rpc.autoscaler.NodeSurvey.status:type_name -> ray.rpc.autoscaler.NodeStatus
+	40, // 11: ray.rpc.autoscaler.NodeSurvey.labels:type_name -> ray.rpc.autoscaler.NodeSurvey.LabelsEntry
+	41, // 12: ray.rpc.autoscaler.NodeState.available_resources:type_name -> ray.rpc.autoscaler.NodeState.AvailableResourcesEntry
+	42, // 13: ray.rpc.autoscaler.NodeState.total_resources:type_name -> ray.rpc.autoscaler.NodeState.TotalResourcesEntry
+	43, // 14: ray.rpc.autoscaler.NodeState.dynamic_labels:type_name -> ray.rpc.autoscaler.NodeState.DynamicLabelsEntry
+	0,  // 15: ray.rpc.autoscaler.NodeState.status:type_name -> ray.rpc.autoscaler.NodeStatus
+	44, // 16: ray.rpc.autoscaler.NodeState.labels:type_name -> ray.rpc.autoscaler.NodeState.LabelsEntry
+	11, // 17: ray.rpc.autoscaler.PlacementConstraint.anti_affinity:type_name -> ray.rpc.autoscaler.AntiAffinityConstraint
+	12, // 18: ray.rpc.autoscaler.PlacementConstraint.affinity:type_name -> ray.rpc.autoscaler.AffinityConstraint
+	45, // 19: ray.rpc.autoscaler.ResourceRequest.resources_bundle:type_name -> ray.rpc.autoscaler.ResourceRequest.ResourcesBundleEntry
+	13, // 20: ray.rpc.autoscaler.ResourceRequest.placement_constraints:type_name -> ray.rpc.autoscaler.PlacementConstraint
+	49, // 21: ray.rpc.autoscaler.ResourceRequest.label_selectors:type_name -> ray.rpc.LabelSelector
+	14, // 22: ray.rpc.autoscaler.ResourceRequestByCount.request:type_name -> ray.rpc.autoscaler.ResourceRequest
+	50, // 23: ray.rpc.autoscaler.LocalityConstraint.placement_strategy:type_name -> ray.rpc.PlacementStrategy
+	16, // 24: ray.rpc.autoscaler.LocalityRequirement.locality_constraint:type_name -> ray.rpc.autoscaler.LocalityConstraint
+	49, // 25: ray.rpc.autoscaler.LocalityRequirement.label_selector:type_name -> ray.rpc.LabelSelector
+	14, // 26: ray.rpc.autoscaler.BundleSelector.resource_requests:type_name -> ray.rpc.autoscaler.ResourceRequest
+	17, // 27: ray.rpc.autoscaler.BundleSelector.locality_requirement:type_name -> ray.rpc.autoscaler.LocalityRequirement
+	14, // 28: ray.rpc.autoscaler.GangResourceRequest.requests:type_name -> ray.rpc.autoscaler.ResourceRequest
+	18, // 29: ray.rpc.autoscaler.GangResourceRequest.bundle_selectors:type_name -> ray.rpc.autoscaler.BundleSelector
+	15, // 30: ray.rpc.autoscaler.ClusterResourceConstraint.resource_requests:type_name -> ray.rpc.autoscaler.ResourceRequestByCount
+	23, // 31: ray.rpc.autoscaler.ReportAutoscalingStateRequest.autoscaling_state:type_name -> ray.rpc.autoscaler.AutoscalingState
+	24, // 32: ray.rpc.autoscaler.AutoscalingState.pending_instance_requests:type_name -> ray.rpc.autoscaler.PendingInstanceRequest
+	14, // 33: ray.rpc.autoscaler.AutoscalingState.infeasible_resource_requests:type_name -> ray.rpc.autoscaler.ResourceRequest
+	19, // 34: ray.rpc.autoscaler.AutoscalingState.infeasible_gang_resource_requests:type_name -> ray.rpc.autoscaler.GangResourceRequest
+	20, // 35: ray.rpc.autoscaler.AutoscalingState.infeasible_cluster_resource_constraints:type_name -> ray.rpc.autoscaler.ClusterResourceConstraint
+	25, // 36: ray.rpc.autoscaler.AutoscalingState.pending_instances:type_name -> ray.rpc.autoscaler.PendingInstance
+	26, // 37: ray.rpc.autoscaler.AutoscalingState.failed_instance_requests:type_name -> ray.rpc.autoscaler.FailedInstanceRequest
+	29, // 38: ray.rpc.autoscaler.ReportClusterConfigRequest.cluster_config:type_name -> ray.rpc.autoscaler.ClusterConfig
+	30, // 39: ray.rpc.autoscaler.ClusterConfig.node_group_configs:type_name -> ray.rpc.autoscaler.NodeGroupConfig
+	46, // 40: ray.rpc.autoscaler.NodeGroupConfig.resources:type_name -> ray.rpc.autoscaler.NodeGroupConfig.ResourcesEntry
+	20, // 41: ray.rpc.autoscaler.RequestClusterResourceConstraintRequest.cluster_resource_constraint:type_name -> ray.rpc.autoscaler.ClusterResourceConstraint
+	23, // 42: ray.rpc.autoscaler.GetClusterStatusReply.autoscaling_state:type_name -> ray.rpc.autoscaler.AutoscalingState
+	4,  // 43: ray.rpc.autoscaler.GetClusterStatusReply.cluster_resource_state:type_name -> ray.rpc.autoscaler.ClusterResourceState
+	1,  // 44: ray.rpc.autoscaler.DrainNodeRequest.reason:type_name -> ray.rpc.autoscaler.DrainNodeReason
+	47, // 45: ray.rpc.autoscaler.ResizeRayletResourceInstancesRequest.resources:type_name -> ray.rpc.autoscaler.ResizeRayletResourceInstancesRequest.ResourcesEntry
+	48, // 46: ray.rpc.autoscaler.ResizeRayletResourceInstancesReply.total_resources:type_name -> ray.rpc.autoscaler.ResizeRayletResourceInstancesReply.TotalResourcesEntry
+	2,  // 47: ray.rpc.autoscaler.AutoscalerStateService.GetClusterResourceState:input_type -> ray.rpc.autoscaler.GetClusterResourceStateRequest
+	21, // 48: ray.rpc.autoscaler.AutoscalerStateService.ReportAutoscalingState:input_type -> ray.rpc.autoscaler.ReportAutoscalingStateRequest
+	27, // 49: ray.rpc.autoscaler.AutoscalerStateService.ReportClusterConfig:input_type -> ray.rpc.autoscaler.ReportClusterConfigRequest
+	31, // 50: ray.rpc.autoscaler.AutoscalerStateService.RequestClusterResourceConstraint:input_type -> ray.rpc.autoscaler.RequestClusterResourceConstraintRequest
+	33, // 51: ray.rpc.autoscaler.AutoscalerStateService.GetClusterStatus:input_type -> ray.rpc.autoscaler.GetClusterStatusRequest
+	35, // 52: ray.rpc.autoscaler.AutoscalerStateService.DrainNode:input_type -> ray.rpc.autoscaler.DrainNodeRequest
+	37, // 53: ray.rpc.autoscaler.AutoscalerStateService.ResizeRayletResourceInstances:input_type -> ray.rpc.autoscaler.ResizeRayletResourceInstancesRequest
+	3,  // 54: ray.rpc.autoscaler.AutoscalerStateService.GetClusterResourceState:output_type -> ray.rpc.autoscaler.GetClusterResourceStateReply
+	22, // 55: ray.rpc.autoscaler.AutoscalerStateService.ReportAutoscalingState:output_type -> ray.rpc.autoscaler.ReportAutoscalingStateReply
+	28, // 56: ray.rpc.autoscaler.AutoscalerStateService.ReportClusterConfig:output_type -> ray.rpc.autoscaler.ReportClusterConfigReply
+	32, // 57: ray.rpc.autoscaler.AutoscalerStateService.RequestClusterResourceConstraint:output_type -> ray.rpc.autoscaler.RequestClusterResourceConstraintReply
+	34, // 58: ray.rpc.autoscaler.AutoscalerStateService.GetClusterStatus:output_type -> ray.rpc.autoscaler.GetClusterStatusReply
+	36, // 59: ray.rpc.autoscaler.AutoscalerStateService.DrainNode:output_type -> ray.rpc.autoscaler.DrainNodeReply
+	38, // 60: ray.rpc.autoscaler.AutoscalerStateService.ResizeRayletResourceInstances:output_type -> ray.rpc.autoscaler.ResizeRayletResourceInstancesReply
+	54, // [54:61] is the sub-list for method output_type
+	47, // [47:54] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_ray_rpc_autoscaler_autoscaler_proto_init() }
@@ -913,13 +2614,14 @@ func file_ray_rpc_autoscaler_autoscaler_proto_init() {
 	if File_ray_rpc_autoscaler_autoscaler_proto != nil {
 		return
 	}
+	file_ray_rpc_autoscaler_autoscaler_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ray_rpc_autoscaler_autoscaler_proto_rawDesc), len(file_ray_rpc_autoscaler_autoscaler_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

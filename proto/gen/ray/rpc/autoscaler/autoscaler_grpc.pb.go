@@ -1,8 +1,8 @@
-// The part of Ray's autoscaler service in GCS that Heliostat speaks: what the nodes do,
-// and telling one to leave. Names of package, service and methods, and numbers of fields,
-// are Ray's, which promises to keep them compatible; fields that we do not read are left
-// out, and texts for people are bytes, as in gcs.proto. Its replies carry no status of
-// their own.
+// The part of Ray's autoscaler service in GCS that Heliostat speaks: what the nodes do and
+// what waits, what an autoscaler tells Ray, and telling a node to leave. Names of package,
+// service and methods, and numbers of fields, are Ray's, which promises to keep them
+// compatible; fields that we do not read are left out, and texts for people are bytes, as
+// in gcs.proto. Its replies carry no status of their own.
 //
 // Checked field by field with the descriptors of Ray 2.60.0.
 
@@ -27,9 +27,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AutoscalerStateService_GetClusterResourceState_FullMethodName       = "/ray.rpc.autoscaler.AutoscalerStateService/GetClusterResourceState"
-	AutoscalerStateService_DrainNode_FullMethodName                     = "/ray.rpc.autoscaler.AutoscalerStateService/DrainNode"
-	AutoscalerStateService_ResizeRayletResourceInstances_FullMethodName = "/ray.rpc.autoscaler.AutoscalerStateService/ResizeRayletResourceInstances"
+	AutoscalerStateService_GetClusterResourceState_FullMethodName          = "/ray.rpc.autoscaler.AutoscalerStateService/GetClusterResourceState"
+	AutoscalerStateService_ReportAutoscalingState_FullMethodName           = "/ray.rpc.autoscaler.AutoscalerStateService/ReportAutoscalingState"
+	AutoscalerStateService_ReportClusterConfig_FullMethodName              = "/ray.rpc.autoscaler.AutoscalerStateService/ReportClusterConfig"
+	AutoscalerStateService_RequestClusterResourceConstraint_FullMethodName = "/ray.rpc.autoscaler.AutoscalerStateService/RequestClusterResourceConstraint"
+	AutoscalerStateService_GetClusterStatus_FullMethodName                 = "/ray.rpc.autoscaler.AutoscalerStateService/GetClusterStatus"
+	AutoscalerStateService_DrainNode_FullMethodName                        = "/ray.rpc.autoscaler.AutoscalerStateService/DrainNode"
+	AutoscalerStateService_ResizeRayletResourceInstances_FullMethodName    = "/ray.rpc.autoscaler.AutoscalerStateService/ResizeRayletResourceInstances"
 )
 
 // AutoscalerStateServiceClient is the client API for AutoscalerStateService service.
@@ -37,6 +41,14 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type AutoscalerStateServiceClient interface {
 	GetClusterResourceState(ctx context.Context, in *GetClusterResourceStateRequest, opts ...grpc.CallOption) (*GetClusterResourceStateReply, error)
+	// Tells what the autoscaler does: "ray status" shows it, drivers hear what can never fit.
+	ReportAutoscalingState(ctx context.Context, in *ReportAutoscalingStateRequest, opts ...grpc.CallOption) (*ReportAutoscalingStateReply, error)
+	// Tells what nodes there could be: Ray's libraries read it.
+	ReportClusterConfig(ctx context.Context, in *ReportClusterConfigRequest, opts ...grpc.CallOption) (*ReportClusterConfigReply, error)
+	// What request_resources of Ray's SDK sends; we do in tests alone.
+	RequestClusterResourceConstraint(ctx context.Context, in *RequestClusterResourceConstraintRequest, opts ...grpc.CallOption) (*RequestClusterResourceConstraintReply, error)
+	// What "ray status" reads; we do in tests alone.
+	GetClusterStatus(ctx context.Context, in *GetClusterStatusRequest, opts ...grpc.CallOption) (*GetClusterStatusReply, error)
 	DrainNode(ctx context.Context, in *DrainNodeRequest, opts ...grpc.CallOption) (*DrainNodeReply, error)
 	// Ray 2.56 and later.
 	ResizeRayletResourceInstances(ctx context.Context, in *ResizeRayletResourceInstancesRequest, opts ...grpc.CallOption) (*ResizeRayletResourceInstancesReply, error)
@@ -54,6 +66,46 @@ func (c *autoscalerStateServiceClient) GetClusterResourceState(ctx context.Conte
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetClusterResourceStateReply)
 	err := c.cc.Invoke(ctx, AutoscalerStateService_GetClusterResourceState_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *autoscalerStateServiceClient) ReportAutoscalingState(ctx context.Context, in *ReportAutoscalingStateRequest, opts ...grpc.CallOption) (*ReportAutoscalingStateReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportAutoscalingStateReply)
+	err := c.cc.Invoke(ctx, AutoscalerStateService_ReportAutoscalingState_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *autoscalerStateServiceClient) ReportClusterConfig(ctx context.Context, in *ReportClusterConfigRequest, opts ...grpc.CallOption) (*ReportClusterConfigReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportClusterConfigReply)
+	err := c.cc.Invoke(ctx, AutoscalerStateService_ReportClusterConfig_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *autoscalerStateServiceClient) RequestClusterResourceConstraint(ctx context.Context, in *RequestClusterResourceConstraintRequest, opts ...grpc.CallOption) (*RequestClusterResourceConstraintReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RequestClusterResourceConstraintReply)
+	err := c.cc.Invoke(ctx, AutoscalerStateService_RequestClusterResourceConstraint_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *autoscalerStateServiceClient) GetClusterStatus(ctx context.Context, in *GetClusterStatusRequest, opts ...grpc.CallOption) (*GetClusterStatusReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetClusterStatusReply)
+	err := c.cc.Invoke(ctx, AutoscalerStateService_GetClusterStatus_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +137,14 @@ func (c *autoscalerStateServiceClient) ResizeRayletResourceInstances(ctx context
 // for forward compatibility.
 type AutoscalerStateServiceServer interface {
 	GetClusterResourceState(context.Context, *GetClusterResourceStateRequest) (*GetClusterResourceStateReply, error)
+	// Tells what the autoscaler does: "ray status" shows it, drivers hear what can never fit.
+	ReportAutoscalingState(context.Context, *ReportAutoscalingStateRequest) (*ReportAutoscalingStateReply, error)
+	// Tells what nodes there could be: Ray's libraries read it.
+	ReportClusterConfig(context.Context, *ReportClusterConfigRequest) (*ReportClusterConfigReply, error)
+	// What request_resources of Ray's SDK sends; we do in tests alone.
+	RequestClusterResourceConstraint(context.Context, *RequestClusterResourceConstraintRequest) (*RequestClusterResourceConstraintReply, error)
+	// What "ray status" reads; we do in tests alone.
+	GetClusterStatus(context.Context, *GetClusterStatusRequest) (*GetClusterStatusReply, error)
 	DrainNode(context.Context, *DrainNodeRequest) (*DrainNodeReply, error)
 	// Ray 2.56 and later.
 	ResizeRayletResourceInstances(context.Context, *ResizeRayletResourceInstancesRequest) (*ResizeRayletResourceInstancesReply, error)
@@ -100,6 +160,18 @@ type UnimplementedAutoscalerStateServiceServer struct{}
 
 func (UnimplementedAutoscalerStateServiceServer) GetClusterResourceState(context.Context, *GetClusterResourceStateRequest) (*GetClusterResourceStateReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetClusterResourceState not implemented")
+}
+func (UnimplementedAutoscalerStateServiceServer) ReportAutoscalingState(context.Context, *ReportAutoscalingStateRequest) (*ReportAutoscalingStateReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportAutoscalingState not implemented")
+}
+func (UnimplementedAutoscalerStateServiceServer) ReportClusterConfig(context.Context, *ReportClusterConfigRequest) (*ReportClusterConfigReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportClusterConfig not implemented")
+}
+func (UnimplementedAutoscalerStateServiceServer) RequestClusterResourceConstraint(context.Context, *RequestClusterResourceConstraintRequest) (*RequestClusterResourceConstraintReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method RequestClusterResourceConstraint not implemented")
+}
+func (UnimplementedAutoscalerStateServiceServer) GetClusterStatus(context.Context, *GetClusterStatusRequest) (*GetClusterStatusReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetClusterStatus not implemented")
 }
 func (UnimplementedAutoscalerStateServiceServer) DrainNode(context.Context, *DrainNodeRequest) (*DrainNodeReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method DrainNode not implemented")
@@ -143,6 +215,78 @@ func _AutoscalerStateService_GetClusterResourceState_Handler(srv interface{}, ct
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AutoscalerStateServiceServer).GetClusterResourceState(ctx, req.(*GetClusterResourceStateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AutoscalerStateService_ReportAutoscalingState_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportAutoscalingStateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AutoscalerStateServiceServer).ReportAutoscalingState(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AutoscalerStateService_ReportAutoscalingState_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AutoscalerStateServiceServer).ReportAutoscalingState(ctx, req.(*ReportAutoscalingStateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AutoscalerStateService_ReportClusterConfig_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportClusterConfigRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AutoscalerStateServiceServer).ReportClusterConfig(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AutoscalerStateService_ReportClusterConfig_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AutoscalerStateServiceServer).ReportClusterConfig(ctx, req.(*ReportClusterConfigRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AutoscalerStateService_RequestClusterResourceConstraint_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RequestClusterResourceConstraintRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AutoscalerStateServiceServer).RequestClusterResourceConstraint(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AutoscalerStateService_RequestClusterResourceConstraint_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AutoscalerStateServiceServer).RequestClusterResourceConstraint(ctx, req.(*RequestClusterResourceConstraintRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AutoscalerStateService_GetClusterStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetClusterStatusRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AutoscalerStateServiceServer).GetClusterStatus(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AutoscalerStateService_GetClusterStatus_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AutoscalerStateServiceServer).GetClusterStatus(ctx, req.(*GetClusterStatusRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -193,6 +337,22 @@ var AutoscalerStateService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetClusterResourceState",
 			Handler:    _AutoscalerStateService_GetClusterResourceState_Handler,
+		},
+		{
+			MethodName: "ReportAutoscalingState",
+			Handler:    _AutoscalerStateService_ReportAutoscalingState_Handler,
+		},
+		{
+			MethodName: "ReportClusterConfig",
+			Handler:    _AutoscalerStateService_ReportClusterConfig_Handler,
+		},
+		{
+			MethodName: "RequestClusterResourceConstraint",
+			Handler:    _AutoscalerStateService_RequestClusterResourceConstraint_Handler,
+		},
+		{
+			MethodName: "GetClusterStatus",
+			Handler:    _AutoscalerStateService_GetClusterStatus_Handler,
 		},
 		{
 			MethodName: "DrainNode",

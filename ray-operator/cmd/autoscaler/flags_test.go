@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/sidecar"
+)
+
+func parse(t *testing.T, args ...string) *flags {
+	t.Helper()
+	set := flag.NewFlagSet("autoscaler", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	f := define(set)
+	if err := set.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestFlagsBecomeAConfig(t *testing.T) {
+	for _, row := range []struct {
+		given []string
+		want  sidecar.Config
+		level slog.Level
+	}{
+		{nil, sidecar.Config{GCS: "127.0.0.1:6379", Listen: ":6380", Metrics: ":44217"}, slog.LevelInfo},
+		{
+			[]string{"--gcs-address=head:1", "--listen=127.0.0.1:2", "--metrics-listen=:3", "--head=uid", "-v=1"},
+			sidecar.Config{GCS: "head:1", Listen: "127.0.0.1:2", Metrics: ":3", Head: "uid"}, slog.LevelDebug,
+		},
+	} {
+		f := parse(t, row.given...)
+		if cfg, err := f.config(); err != nil || !reflect.DeepEqual(cfg, row.want) || f.level() != row.level {
+			t.Errorf("%v: %+v, level %s, %v", row.given, cfg, f.level(), err)
+		}
+	}
+}
+
+func TestBadFlagsAreRefused(t *testing.T) {
+	for _, bad := range []string{"--gcs-address=:6379", "--gcs-address=head", "--listen=6380", "--metrics-listen=", "--listen=:"} {
+		if cfg, err := parse(t, bad).config(); err == nil {
+			t.Errorf("%s is taken as %+v", bad, cfg)
+		}
+	}
+}
+
+func TestTokenIsReadAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	cfg, err := parse(t, "--token-file="+path).config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{"one\n": "one", " two \nthree": "two", "\n": "", "": ""} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := cfg.Token(); got != want || (err == nil) != (want != "") {
+			t.Errorf("of %q the token is %q, %v", text, got, err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cfg.Token(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without the file: %v", err)
+	}
+}
+
+func TestSoftLimitFollowsTheContainers(t *testing.T) {
+	const usual = 48 << 20
+	for text, want := range map[string]int64{"134217728\n": 96 << 20, "max\n": math.MaxInt64, "none": usual, "-1": usual, "": usual} {
+		if got := softLimit([]byte(text), nil); got != want {
+			t.Errorf("of %q %d", text, got)
+		}
+	}
+	if got := softLimit(nil, os.ErrNotExist); got != usual {
+		t.Errorf("of no file %d", got)
+	}
+}

@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// patience is for how long an autoscaler may not be reachable before people are told: a
+// head starts in that time.
+const patience = 30 * time.Second
+
+// scaling fills what the status tells of autoscaling, also of sizes that are kept since it
+// was turned off.
+func (t *teller) scaling() {
+	if !autoscaled(t.cluster) && len(t.heldSizes()) == 0 {
+		return
+	}
+	told := &v1alpha1.AutoscalingStatus{}
+	t.status.Autoscaling = told
+	for i := range t.cluster.Spec.WorkerGroups {
+		group := &t.cluster.Spec.WorkerGroups[i]
+		size, known := t.plan.Sizes[group.Name]
+		if held := t.plan.Scaled[group.Name]; known && held != nil {
+			told.Groups = append(told.Groups, v1alpha1.GroupTarget{Name: group.Name, Target: int32(size.Replicas), Replicas: held[0], Reason: size.Reason})
+		}
+	}
+	scaler := t.seen.Scaler
+	if !autoscaled(t.cluster) || !scaler.Heard || t.head == nil {
+		return
+	}
+	told.HeadUID = string(t.head.UID)
+	told.Retiring = t.retiring()
+	for _, never := range scaler.Word.Never {
+		told.Infeasible = append(told.Infeasible, v1alpha1.InfeasibleShape{Shape: never.Shape, Count: int32(never.Count), Reason: never.Reason})
+	}
+}
+
+// retiring are the workers that the autoscaler gives back, and those on a planned exit.
+func (t *teller) retiring() []v1alpha1.RetiringWorker {
+	var all []v1alpha1.RetiringWorker
+	for _, p := range t.pods {
+		named := slices.IndexFunc(t.seen.Scaler.Word.Leaving, func(l scalelink.Leaver) bool { return l.Pod == string(p.UID) })
+		switch {
+		case p.draining():
+			exit := p.exit()
+			until := metav1.NewTime(exit.Until)
+			all = append(all, v1alpha1.RetiringWorker{
+				Pod: p.Name, UID: string(p.UID), Reason: exit.Why, State: v1alpha1.RetiringDraining, Deadline: &until,
+			})
+		case named >= 0:
+			leaver := t.seen.Scaler.Word.Leaving[named]
+			one := v1alpha1.RetiringWorker{Pod: p.Name, UID: leaver.Pod, Node: leaver.Node, Reason: leaver.Reason, State: v1alpha1.RetiringDraining}
+			if leaver.Drained {
+				one.State = v1alpha1.RetiringDrained
+			}
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// heldSizes are the groups that keep a size since autoscaling was turned off, with it.
+func (t *teller) heldSizes() []string {
+	var all []string
+	for i := range t.cluster.Spec.WorkerGroups {
+		name := t.cluster.Spec.WorkerGroups[i].Name
+		if size, off := t.plan.Scaled[name].size(); off {
+			all = append(all, fmt.Sprintf("%s %d", name, size))
+		}
+	}
+	return all
+}
+
+// autoscaling sets the condition of its name.
+func (t *teller) autoscaling(suspended *reason.Finding) {
+	told := t.scalerVerdict()
+	if told == nil {
+		t.say.While(v1alpha1.ConditionAutoscaling, nil)
+		return
+	}
+	if suspended != nil {
+		told = &verdict{false, *suspended}
+	}
+	t.say.Set(v1alpha1.ConditionAutoscaling, told.holds, told.Finding)
+}
+
+// scalerVerdict is the condition Autoscaling, nil where the cluster has none.
+func (t *teller) scalerVerdict() *verdict {
+	held := t.heldSizes()
+	switch {
+	case !autoscaled(t.cluster) && len(held) == 0:
+		return nil
+	case !autoscaled(t.cluster):
+		return &verdict{false, reason.SizesHeld.Of(strings.Join(held, ", "))}
+	case t.head == nil:
+		return &verdict{false, reason.HeadMissing.Of()}
+	case !pod.HasAutoscaler(t.head.Pod):
+		return &verdict{false, reason.HeadWithoutAutoscaler.Of(t.head.Name)}
+	default:
+		return t.spoken()
+	}
+}
+
+// spoken is the condition of a cluster whose head has an autoscaler beside it.
+func (t *teller) spoken() *verdict {
+	switch scaler := t.seen.Scaler; {
+	case !scaler.Connected && !scaler.Since.IsZero() && t.now.Sub(scaler.Since) >= patience && t.head.ready():
+		return &verdict{false, reason.AutoscalerUnreachable.Of(t.head.Name, told(scaler.Since), scaler.Failure)}
+	case !scaler.Heard || !scaler.Connected:
+		return &verdict{false, reason.AutoscalerStarting.Of(t.head.Name)}
+	case scaler.Word.Trouble != "" && !t.head.hasStarted():
+		return &verdict{false, reason.AutoscalerStarting.Of(t.head.Name)}
+	case scaler.Word.Trouble != "":
+		return &verdict{false, reason.AutoscalerTrouble.Of(scaler.Word.Trouble)}
+	case len(scaler.Word.Never) > 0:
+		return &verdict{true, reason.Infeasible.Of(shapes(t.status.Autoscaling.Infeasible))}
+	default:
+		return &verdict{true, reason.Autoscaled.Of(t.sizes())}
+	}
+}
+
+// shapes tells of at most three shapes that nothing can hold.
+func shapes(all []v1alpha1.InfeasibleShape) string {
+	const most = 3
+	var parts []string
+	for _, one := range all[:min(most, len(all))] {
+		parts = append(parts, fmt.Sprintf("%d × %s (%s)", one.Count, one.Shape, one.Reason))
+	}
+	if more := len(all) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more shapes", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// sizes are the groups' sizes with their bounds.
+func (t *teller) sizes() string {
+	var parts []string
+	for i := range t.cluster.Spec.WorkerGroups {
+		group := &t.cluster.Spec.WorkerGroups[i]
+		within := bounds(group)
+		parts = append(parts, fmt.Sprintf("%s %d (%d to %d)", group.Name, t.wanted(group), within.Min, within.Max))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// wanted is how many replicas a group shall have, as far as the plan got to say so.
+func (t *teller) wanted(group *v1alpha1.WorkerGroup) int {
+	if size, known := t.plan.Sizes[group.Name]; known {
+		return size.Replicas
+	}
+	if group.Suspend {
+		return 0
+	}
+	return scale.Follow(declared(t.cluster, group), 0, bounds(group))
+}
+
+// needed is how many workers of a group have to be ready for the cluster to be usable: with
+// autoscaling those of its minimum.
+func (t *teller) needed(group *v1alpha1.WorkerGroup, desired int32) int32 {
+	if !autoscaled(t.cluster) {
+		return desired
+	}
+	return min(desired, int32(bounds(group).Min*pod.Hosts(group)))
+}
+
+// mirroredSizes are the sizes that the record keeps, as the status tells of them.
+func mirroredSizes(cluster *v1alpha1.ComputeCluster) map[string]Held {
+	status := cluster.Status.Autoscaling
+	if status == nil {
+		return nil
+	}
+	all := map[string]Held{}
+	for _, target := range status.Groups {
+		all[target.Name] = Held{target.Replicas}
+		if !autoscaled(cluster) {
+			all[target.Name] = Held{target.Replicas, target.Target}
+		}
+	}
+	return all
+}

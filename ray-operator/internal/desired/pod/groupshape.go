@@ -1,0 +1,63 @@
+package pod
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Labels that Ray makes of variables of its container. TPU_TOPOLOGY counts on TPU nodes only.
+const (
+	labelGroup    = "ray.io/node-group"
+	labelTopology = "ray.io/tpu-topology"
+)
+
+var labelsOfVariables = map[string]string{
+	"RAY_NODE_MARKET_TYPE": "ray.io/market-type",
+	"RAY_NODE_ZONE":        "ray.io/availability-zone",
+	"RAY_NODE_REGION":      "ray.io/availability-region",
+}
+
+// GroupShape is what each of a group's nodes will have in Ray's terms: the amounts that ray
+// start is told, by Ray's names and with memory in bytes, and the labels that are known
+// before a machine is found. What only the machine tells, such as its zone, its kind of
+// accelerator or the size of a container without limits, is not in it; nor is what differs
+// between the replicas of a group.
+func GroupShape(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) (resources map[string]float64, labels map[string]string) {
+	d := outline(cluster, group)
+	if given := cluster.Spec.PodDefaults; given != nil {
+		rayDefaults(d.ray, given.DeepCopy())
+	}
+	resources = rayAmounts(d)
+	for name, amount := range resources {
+		if amount == 0 { // Ray leaves out what a node has none of
+			delete(resources, name)
+		}
+	}
+	labels = map[string]string{labelGroup: group.Name}
+	for variable, label := range labelsOfVariables {
+		if value := d.variable(variable); value != "" {
+			labels[label] = value
+		}
+	}
+	if topology := d.variable("TPU_TOPOLOGY"); topology != "" && resources[resourceTPU] > 0 {
+		labels[labelTopology] = strings.ToLower(strings.TrimSpace(topology))
+	}
+	return resources, merged(labels, d.node.Labels)
+}
+
+// variable is the text that a variable of the Ray container is given, empty where it comes
+// from elsewhere.
+func (d *draft) variable(name string) string {
+	for _, given := range d.ray.Env {
+		if given.Name == name && !refers(given) {
+			return given.Value
+		}
+	}
+	return ""
+}
+
+// refers tells whether a variable's text is made of others.
+func refers(variable corev1.EnvVar) bool { return strings.Contains(variable.Value, "$(") }

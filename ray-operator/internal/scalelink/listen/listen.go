@@ -1,0 +1,259 @@
+// Package listen is the autoscaler's end of the stream.
+//
+// In: a listener, the way to read the cluster's token, and the word whenever it changes.
+// Out: the orders of the operator that is listened to, and a signal when they change or
+// nobody listens any more.
+//
+// The code of the cluster's users can reach the port. It must never obey who does not know
+// the token, give more than a few MiB to who has not shown it, let them hold up the
+// operator's stream, or block who decides.
+package listen
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/heliostat-dev/heliostat/proto/gen/heliostat/scalelink/v1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/wire"
+)
+
+// Options say who is listened to.
+type Options struct {
+	// Token gives the cluster's token, read for each stream, so that one that was replaced
+	// counts. Nil is a cluster without authentication: whoever comes is listened to.
+	Token func() (string, error)
+	// Head is the UID of the pod that this runs in: orders about another are refused. Empty
+	// takes any.
+	Head string
+}
+
+// Server listens to one operator at a time: who comes last takes the place of the one
+// before. Its methods may be called at any time.
+type Server struct {
+	pb.UnimplementedScaleServiceServer
+	options Options
+	changed chan struct{}
+	talking sync.WaitGroup
+
+	mu      sync.Mutex
+	live    *talk
+	orders  scalelink.Orders
+	ordered bool
+	word    wire.Frame
+}
+
+// talk is one operator's stream.
+type talk struct {
+	grpc.ServerStreamingServer[pb.Word]
+	visitor *visitor
+	// over is closed when another operator took over; news holds something while there may
+	// be a word to say.
+	over, news chan struct{}
+}
+
+// New makes a Server, which nobody can reach until it serves.
+func New(options Options) *Server {
+	return &Server{options: options, changed: make(chan struct{}, 1)}
+}
+
+// Serve takes operators until its context ends, and returns when nothing of it runs any
+// more. It closes the listener.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := grpc.NewServer(wire.ServerOptions()...)
+	pb.RegisterScaleServiceServer(server, s)
+	defer context.AfterFunc(ctx, server.Stop)()
+	err := server.Serve(newDoor(listener))
+	server.Stop() // when the context ended, it is what waits for the streams
+	s.talking.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("listen to the operator: %w", err)
+}
+
+// Orders are the last ones of the operator that is listened to. It is false while there is
+// none, or while it has not given any. They are not to be changed.
+func (s *Server) Orders() (scalelink.Orders, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.orders, s.ordered
+}
+
+// Changed gives something after Orders has changed. It is for one reader, and gives one for
+// many changes.
+func (s *Server) Changed() <-chan struct{} { return s.changed }
+
+// Say is what is said from now on: to the operator that is listened to, if it was told
+// something else, and to those that come. It never blocks. A word that is out of bounds is
+// not said, and the one before stands.
+func (s *Server) Say(word scalelink.Word) error {
+	frame, err := wire.FromWord(word)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.word = frame
+	if s.live != nil {
+		signal(s.live.news)
+	}
+	return nil
+}
+
+// Follow is one operator's stream.
+func (s *Server) Follow(claim *pb.Claim, stream grpc.ServerStreamingServer[pb.Word]) error {
+	if err := s.admit(wire.Presented(stream.Context())); err != nil {
+		return err
+	}
+	if s.options.Head != "" && claim.GetHead() != s.options.Head {
+		return status.Error(codes.FailedPrecondition, "this is another head's autoscaler")
+	}
+	t := &talk{ServerStreamingServer: stream, visitor: visitorOf(stream.Context()), over: make(chan struct{}), news: make(chan struct{}, 1)}
+	t.visitor.stay()
+	defer t.visitor.leave()
+	s.take(t)
+	defer s.drop(t)
+	if err := stream.SendHeader(metadata.MD{}); err != nil { // orders may come once it is there
+		return err
+	}
+	ended := make(chan error, 1) // it does not wait for a reader
+	s.talking.Go(func() { ended <- s.tell(t) })
+	select {
+	case <-t.over:
+		return status.Error(codes.Aborted, "another operator has taken over")
+	case err := <-ended:
+		return err
+	}
+}
+
+// Order takes orders, from the operator that follows.
+func (s *Server) Order(ctx context.Context, message *pb.Orders) (*pb.Ordered, error) {
+	if err := s.admit(wire.Presented(ctx)); err != nil {
+		return nil, err
+	}
+	orders, err := wire.ToOrders(message)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	if s.options.Head != "" && orders.Head != s.options.Head {
+		return nil, status.Error(codes.FailedPrecondition, "this is another head's autoscaler")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == nil || s.live.visitor != visitorOf(ctx) {
+		return nil, status.Error(codes.Aborted, "who gives orders does not follow")
+	}
+	s.obey(orders, true)
+	return &pb.Ordered{}, nil
+}
+
+// admit tells whether who presents a token is the operator. It takes as long for one wrong
+// token as for another.
+func (s *Server) admit(presented string) error {
+	if s.options.Token == nil {
+		return nil
+	}
+	token, err := s.options.Token()
+	if err != nil || token == "" {
+		return status.Error(codes.Unavailable, "the autoscaler cannot read the cluster's token")
+	}
+	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(presented))
+	if subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
+		return status.Error(codes.Unauthenticated, "this is not the cluster's token")
+	}
+	return nil
+}
+
+// take makes a stream the one that is listened to, and tells it the word.
+func (s *Server) take(t *talk) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live != nil {
+		close(s.live.over)
+	}
+	s.live = t
+	s.obey(scalelink.Orders{}, false)
+	signal(t.news)
+}
+
+// drop ends what a stream has ordered, unless another has taken over.
+func (s *Server) drop(t *talk) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == t {
+		s.live = nil
+		s.obey(scalelink.Orders{}, false)
+	}
+}
+
+// obey changes the orders. The caller holds the lock.
+func (s *Server) obey(orders scalelink.Orders, ordered bool) {
+	if s.ordered || ordered {
+		signal(s.changed)
+	}
+	s.orders, s.ordered = orders, ordered
+}
+
+// tell says the word whenever it is another one than was said on this stream, until the
+// stream ends. A word that stood only while another was under way is never said.
+func (s *Server) tell(t *talk) error {
+	var said wire.Frame
+	for {
+		select {
+		case <-t.Context().Done():
+			return t.Context().Err()
+		case <-t.news:
+		}
+		s.mu.Lock()
+		word := s.word
+		s.mu.Unlock()
+		if bytes.Equal(word, said) {
+			continue
+		}
+		if err := t.SendMsg(word); err != nil {
+			return err
+		}
+		said = word
+		if err := pass(t.Context(), wire.SendPause); err != nil {
+			return err
+		}
+	}
+}
+
+// pass lets time go by, and fails when the stream ends.
+func pass(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+func signal(news chan<- struct{}) {
+	select {
+	case news <- struct{}{}:
+	default: // there is one already
+	}
+}
+
+// visitorOf is the connection of a stream, which came through the door.
+func visitorOf(ctx context.Context) *visitor {
+	from, _ := peer.FromContext(ctx)
+	return from.Addr.(address).visitor //nolint:forcetypeassert // gRPC knows no other connections
+}

@@ -1,0 +1,146 @@
+package sidecar
+
+import (
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscale"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
+)
+
+// late is after how long a pod is no longer counted on that has not become a node. The time
+// for which it waits for a machine is the group's to judge, where that has a timeout.
+const late = 15 * time.Minute
+
+// input is what a decision depends on.
+func (m *Memory) input(s *sight) autoscale.Input {
+	in := autoscale.Input{
+		MaxNodes: s.Orders.MaxNodes, Pace: autoscale.Pace(s.Orders.Pace), MayShrink: m.settling.over && s.Listening,
+		Demand: demands(s.Demand.Requests), Floor: demands(s.Demand.Floor),
+		Gangs:  make([]autoscale.Gang, 0, len(s.Demand.Gangs)),
+		Groups: make([]autoscale.Group, 0, len(s.Orders.Groups)),
+	}
+	if in.Pace == "" {
+		in.Pace = autoscale.Default
+	}
+	timed := make(map[string]bool, len(s.Orders.Groups))
+	for _, ordered := range s.Orders.Groups {
+		in.Groups = append(in.Groups, autoscale.Group{
+			Name: ordered.Name, Min: ordered.Min, Max: ordered.Max, Hosts: max(1, ordered.Hosts), Priority: ordered.Priority,
+			IdleTimeout: ordered.IdleTimeout, Resources: ordered.Resources, Labels: ordered.Labels, Closed: ordered.Suspended,
+			PassedOver: m.groups[ordered.Name].capacity.passed(s.Now),
+		})
+		timed[ordered.Name] = ordered.CapacityTimeout > 0
+	}
+	for _, gang := range s.Demand.Gangs {
+		in.Gangs = append(in.Gangs, gangOf(gang))
+	}
+	for uid := range s.pods {
+		if node := s.node(uid); node != nil {
+			in.Nodes = append(in.Nodes, m.worker(s, uid, node))
+		} else {
+			in.Pods = append(in.Pods, m.coming(s, uid, timed))
+		}
+	}
+	in.Nodes = append(in.Nodes, m.loose(s)...)
+	return in
+}
+
+func place(pod *scalelink.Pod) autoscale.Place {
+	return autoscale.Place{Key: pod.UID, Group: pod.Group, Replica: pod.Replica, Host: pod.Host}
+}
+
+// worker is a pod that is a node. Of two nodes in one pod nobody knows which one works: it
+// does not count as idle.
+func (m *Memory) worker(s *sight, uid string, node *headclient.Node) autoscale.Node {
+	going, told := m.leaving[uid]
+	worker := autoscale.Node{
+		Place: place(s.pod(uid)), Available: node.Available, Total: node.Total, Labels: node.Labels,
+		Draining: node.State == headclient.Draining || told && going.node == node.ID,
+		Going:    s.pod(uid).Stage == scalelink.Leaving,
+	}
+	if !s.twins[uid] {
+		worker.Idle = m.idle(node, s.Now)
+	}
+	return worker
+}
+
+// coming is a pod that is no node. One whose node was drained will not become one.
+func (m *Memory) coming(s *sight, uid string, timed map[string]bool) autoscale.Pod {
+	ordered, known := s.pod(uid), m.pods[uid]
+	_, told := m.leaving[uid]
+	since := ordered.Since
+	if since.IsZero() {
+		since = known.met
+	}
+	waiting := ordered.Stage == scalelink.Waiting
+	begun := latest(since, known.joined)
+	if !waiting {
+		begun = latest(begun, known.started)
+	}
+	return autoscale.Pod{
+		Place: place(ordered), Waiting: waiting, Age: max(0, s.Now.Sub(since)),
+		// Workers of a head that has just begun have not forgotten how to join.
+		Late:  m.settling.over && !(waiting && timed[ordered.Group]) && s.Now.Sub(begun) >= late,
+		Going: told || ordered.Stage == scalelink.Leaving,
+	}
+}
+
+// loose are the nodes of no ordered pod: the head's, and those that joined by other means.
+// What runs there needs no room elsewhere; they belong to no group, and never go. Those
+// whose pods are gone are dead, and Ray has not missed them yet.
+func (m *Memory) loose(s *sight) []autoscale.Node {
+	var all []autoscale.Node
+	for _, i := range s.loose {
+		node := &s.Demand.Nodes[i]
+		if m.pods[node.Instance] != nil && !node.Head {
+			continue
+		}
+		all = append(all, autoscale.Node{
+			Place:     autoscale.Place{Key: "node " + node.ID.String()},
+			Available: node.Available, Total: node.Total, Labels: node.Labels, Draining: node.State == headclient.Draining,
+		})
+	}
+	return all
+}
+
+func demands(requests []headclient.Request) []autoscale.Demand {
+	all := make([]autoscale.Demand, 0, len(requests))
+	for _, request := range requests {
+		all = append(all, demandOf(request))
+	}
+	return all
+}
+
+func demandOf(request headclient.Request) autoscale.Demand {
+	demand := autoscale.Demand{Shape: request.Shape, Count: request.Count}
+	for _, selector := range request.Selectors {
+		demand.Selectors = append(demand.Selectors, selectorOf(selector))
+	}
+	for _, constraint := range request.Constraints {
+		if constraint.Apart {
+			demand.Apart = append(demand.Apart, autoscale.Label{Name: constraint.Label, Value: constraint.Value})
+		}
+	}
+	return demand
+}
+
+func selectorOf(selector headclient.Selector) autoscale.Selector {
+	terms := make(autoscale.Selector, 0, len(selector))
+	for _, term := range selector {
+		terms = append(terms, autoscale.Term{Label: term.Label, Not: term.Not, Values: term.Values})
+	}
+	return terms
+}
+
+// gangOf is a placement group that waits. A locality that is only preferred binds nobody.
+func gangOf(gang headclient.Gang) autoscale.Gang {
+	one := autoscale.Gang{Name: gang.Group, Bundles: demands(gang.Bundles), Together: gang.Strategy == headclient.StrictPack}
+	if gang.Locality.Strategy == headclient.StrictPack {
+		one.Within = gang.Locality.Label
+	}
+	if len(gang.Locality.Selector) > 0 {
+		one.Selectors = []autoscale.Selector{selectorOf(gang.Locality.Selector)}
+	}
+	return one
+}

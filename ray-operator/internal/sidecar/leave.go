@@ -1,0 +1,205 @@
+package sidecar
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscale"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
+)
+
+const (
+	// dither is for how long a node may go on as if it had not been told to go: Ray was seen
+	// to show it after half a second. Then its leave is void.
+	dither = 10 * time.Second
+	// most is how many nodes are told to go in a round, so that it stays short.
+	most = 100
+)
+
+// leave is that of a worker: the node that was told to go, of whose pod, and when.
+type leave struct {
+	node headclient.NodeID
+	at   time.Time
+	// drained tells that the node is no more.
+	drained bool
+}
+
+// victim is a worker that nothing needs.
+type victim struct {
+	pod  string
+	node headclient.NodeID
+	idle time.Duration
+}
+
+// victims are the workers that are to be told to go: those of a decision, whole replicas,
+// and what is left of a replica of which a part has gone. There are none while nobody would
+// hear that they went.
+func (m *Memory) victims(s *sight, decision autoscale.Decision) [][]victim {
+	if !s.Listening || !m.settling.over {
+		return nil
+	}
+	var all [][]victim
+	at := map[replica]int{}
+	count := 0
+	for _, uid := range slices.Concat(m.rest(s), decision.Drain) {
+		node := s.node(uid)
+		if node == nil {
+			continue
+		}
+		of := replicaOf(s.pod(uid))
+		i, begun := at[of]
+		if !begun {
+			if count >= most {
+				break
+			}
+			i = len(all)
+			at[of], all = i, append(all, nil)
+		}
+		count++
+		all[i] = append(all[i], victim{uid, node.ID, m.idle(node, s.Now)})
+	}
+	return all
+}
+
+// rest are the workers of replicas of which a part was told to go, and of which all others
+// idle for long enough by now. A decision does not count such replicas.
+func (m *Memory) rest(s *sight) []string {
+	limits := make(map[string]time.Duration, len(s.Orders.Groups))
+	for _, ordered := range s.Orders.Groups {
+		limits[ordered.Name] = ordered.IdleTimeout
+	}
+	idle := make(map[replica]bool, len(m.leaving))
+	for uid := range m.leaving {
+		idle[replicaOf(s.pod(uid))] = true
+	}
+	var others []string
+	for uid, i := range s.nodes {
+		node, pod := &s.Demand.Nodes[i], s.pod(uid)
+		of := replicaOf(pod)
+		if _, told := m.leaving[uid]; told || !idle[of] || pod.Stage == scalelink.Leaving {
+			continue
+		}
+		idle[of] = !s.twins[uid] && node.State == headclient.Idle && m.idle(node, s.Now) >= limits[pod.Group]
+		others = append(others, uid)
+	}
+	others = slices.DeleteFunc(others, func(uid string) bool { return !idle[replicaOf(s.pod(uid))] })
+	slices.Sort(others)
+	return others
+}
+
+// took notes that a worker goes, or may go because nothing was heard of what it was told.
+func (m *Memory) took(v victim, now time.Time) { m.leaving[v.pod] = leave{node: v.node, at: now} }
+
+// balked notes that a worker would not go.
+func (m *Memory) balked(v victim, now time.Time) { m.refused[v.node] = now }
+
+// leave brings up to date who goes.
+func (m *Memory) leave(s *sight) {
+	if m.settling.renewed(s) {
+		// Another head need not know of a drain: who is not gone yet is a worker again.
+		maps.DeleteFunc(m.leaving, func(_ string, going leave) bool { return !going.drained })
+	}
+	m.adopt(s)
+	maps.DeleteFunc(m.leaving, func(uid string, going leave) bool {
+		_, ordered := s.pods[uid]
+		return !ordered || m.stays(s, uid, going)
+	})
+	for uid, going := range m.leaving {
+		// A head that does not know all of its nodes yet says nothing of this one's end.
+		going.drained = s.node(uid) == nil && (going.drained || m.settling.over)
+		m.leaving[uid] = going
+	}
+}
+
+// adopt takes over nodes that drain although nobody here told them to: that was before this
+// process began, or by hand. They go as well.
+func (m *Memory) adopt(s *sight) {
+	for uid, i := range s.nodes {
+		node := &s.Demand.Nodes[i]
+		if _, known := m.leaving[uid]; !known && node.State == headclient.Draining && s.pod(uid).Stage != scalelink.Leaving {
+			m.leaving[uid] = leave{node: node.ID, at: s.Now}
+		}
+	}
+}
+
+// stays tells whether a worker that was told to go does not: it came back as another node,
+// or goes on as if nothing had been.
+func (m *Memory) stays(s *sight, uid string, going leave) bool {
+	node := s.node(uid)
+	return node != nil &&
+		(node.ID != going.node || s.twins[uid] || node.State != headclient.Draining && s.Now.Sub(going.at) >= dither)
+}
+
+// parting is who goes, replica by replica.
+type parting struct {
+	// back are pods that are given back and never were a worker.
+	back map[string]bool
+	// gone tells of each replica of which something goes whether all of its pods that are not
+	// on their way out have gone or are given back: only then may one of them be taken.
+	gone map[replica]bool
+}
+
+// parting finds who goes. The pods that are on their way to a replica of which a part was
+// told to go are given back with it.
+func (m *Memory) parting(s *sight, release []string) parting {
+	p := parting{back: make(map[string]bool, len(release)), gone: make(map[replica]bool, len(m.leaving)+len(release))}
+	for uid := range m.leaving {
+		p.gone[replicaOf(s.pod(uid))] = true
+	}
+	for uid := range s.pods {
+		if m.unborn(s, uid) && p.gone[replicaOf(s.pod(uid))] {
+			p.back[uid] = true
+		}
+	}
+	for _, uid := range release {
+		if _, ordered := s.pods[uid]; ordered && m.unborn(s, uid) {
+			p.back[uid], p.gone[replicaOf(s.pod(uid))] = true, true
+		}
+	}
+	for uid := range s.pods {
+		pod := s.pod(uid)
+		if of := replicaOf(pod); p.gone[of] {
+			p.gone[of] = pod.Stage == scalelink.Leaving || p.back[uid] || m.leaving[uid].drained
+		}
+	}
+	return p
+}
+
+// unborn tells a pod that never was a node, and is not on its way out.
+func (m *Memory) unborn(s *sight, uid string) bool {
+	_, told := m.leaving[uid]
+	return !told && s.node(uid) == nil && m.pods[uid].joined.IsZero() && s.pod(uid).Stage != scalelink.Leaving
+}
+
+// leavers are the workers that go, drained or not, and the pods that are given back.
+func (m *Memory) leavers(s *sight, p parting) []scalelink.Leaver {
+	var all []scalelink.Leaver
+	for uid, going := range m.leaving {
+		all = append(all, scalelink.Leaver{
+			Pod: uid, Node: going.node.String(), Reason: scalelink.Idle, Drained: going.drained && p.gone[replicaOf(s.pod(uid))],
+		})
+	}
+	for uid := range p.back {
+		of := replicaOf(s.pod(uid))
+		reason := scalelink.Unneeded
+		if known := m.groups[of.group]; known != nil && known.capacity.passed(s.Now) {
+			reason = scalelink.NoCapacity
+		}
+		all = append(all, scalelink.Leaver{Pod: uid, Reason: reason, Drained: p.gone[of]})
+	}
+	slices.SortFunc(all, func(a, b scalelink.Leaver) int { return cmp.Compare(a.Pod, b.Pod) })
+	return all
+}
+
+// draining tells whether a worker is on its way out and not gone yet.
+func (m *Memory) draining() bool {
+	for _, going := range m.leaving {
+		if !going.drained {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,135 @@
+package sidecar
+
+import (
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
+)
+
+// Seen is what a round knows.
+type Seen struct {
+	Orders scalelink.Orders
+	// Listening tells that an operator is there to hear the word.
+	Listening bool
+	Demand    headclient.Demand
+	Now       time.Time
+}
+
+// Memory is what former rounds leave to the next ones. All of it may be lost at any time: it
+// makes rounds more careful and words steadier, and no worker goes because of it alone.
+type Memory struct {
+	settling settling
+	// pods are remembered by their UID while they are ordered or have a node.
+	pods map[string]*pod
+	// groups are remembered by their name while they are ordered.
+	groups map[string]*group
+	// leaving are workers that were told to go, by the UID of their pod.
+	leaving map[string]leave
+	// refused is when a node last would not go.
+	refused map[headclient.NodeID]time.Time
+}
+
+// pod is what is remembered of a pod.
+type pod struct {
+	// met is when it was first ordered, started when it last was seen to wait for a machine, joined when
+	// it was last seen to be a node of Ray's.
+	met, started, joined time.Time
+}
+
+// group is what is remembered of a group of workers.
+type group struct {
+	capacity capacity
+	target   scalelink.Target
+	// since is when the target became what it is.
+	since time.Time
+}
+
+// NewMemory is that of a process that has just begun.
+func NewMemory() *Memory {
+	return &Memory{
+		pods: map[string]*pod{}, groups: map[string]*group{}, leaving: map[string]leave{}, refused: map[headclient.NodeID]time.Time{},
+	}
+}
+
+// Failed is told of a round in which the head did not answer: it may have been another one
+// that answers next.
+func (m *Memory) Failed() { m.settling.doubt() }
+
+// learn brings what is remembered up to what is seen. It is called once a round, first.
+func (m *Memory) learn(s *sight) {
+	for uid, i := range s.pods {
+		if m.pods[uid] == nil {
+			m.pods[uid] = &pod{met: s.Now}
+		}
+		if s.Orders.Pods[i].Stage == scalelink.Waiting {
+			m.pods[uid].started = s.Now
+		}
+	}
+	news := m.join(s)
+	m.forget(s)
+	m.leave(s)
+	m.settling.settle(s, m.leaving)
+	waiting := s.waiting()
+	for _, ordered := range s.Orders.Groups {
+		known := m.groups[ordered.Name]
+		if known == nil {
+			known = &group{}
+			m.groups[ordered.Name] = known
+		}
+		known.capacity.learn(ordered, waiting[ordered.Name], news[ordered.Name], s.Now)
+	}
+}
+
+// join notes which pods are nodes, and tells which groups have one more that was waited for.
+func (m *Memory) join(s *sight) map[string]bool {
+	news := map[string]bool{}
+	for uid := range s.nodes {
+		known := m.pods[uid]
+		if known.joined.IsZero() && known.met.Before(s.Now) {
+			news[s.pod(uid).Group] = true
+		}
+		known.joined = s.Now
+	}
+	return news
+}
+
+// forget drops what nothing seen is about.
+func (m *Memory) forget(s *sight) {
+	listed := make(map[string]bool, len(s.Demand.Nodes))
+	alive := make(map[headclient.NodeID]time.Duration, len(m.refused))
+	for i := range s.Demand.Nodes {
+		node := &s.Demand.Nodes[i]
+		listed[node.Instance] = true
+		if _, known := m.refused[node.ID]; known {
+			alive[node.ID] = node.Idle
+		}
+	}
+	for uid := range m.pods {
+		if _, ordered := s.pods[uid]; !ordered && !listed[uid] {
+			delete(m.pods, uid)
+		}
+	}
+	for id, at := range m.refused {
+		if idle, there := alive[id]; !there || idle < s.Now.Sub(at) { // it was at work since
+			delete(m.refused, id)
+		}
+	}
+	ordered := make(map[string]bool, len(s.Orders.Groups))
+	for _, one := range s.Orders.Groups {
+		ordered[one.Name] = true
+	}
+	for name := range m.groups {
+		if !ordered[name] {
+			delete(m.groups, name)
+		}
+	}
+}
+
+// idle is for how long a node was idle since it last would not go.
+func (m *Memory) idle(node *headclient.Node, now time.Time) time.Duration {
+	if at, refused := m.refused[node.ID]; refused {
+		return min(node.Idle, now.Sub(at))
+	}
+	return node.Idle
+}

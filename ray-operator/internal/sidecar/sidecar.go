@@ -1,0 +1,145 @@
+// Package sidecar makes the autoscaler's rounds, beside a cluster's head.
+//
+// In: what the head's GCS tells of demand and nodes, the operator's orders, and the time.
+// Out: the word for the operator, idle nodes that are told to go, reports by which Ray and
+// its libraries know what is done, and metrics.
+//
+// It must never let a worker go of which Ray has not said that it is gone, tell a node to
+// go while no operator would hear of it, take no answer for an empty one, or hold any
+// credential but the cluster's token. What it remembers may be lost at any time.
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/listen"
+)
+
+// Config is what the process is told.
+type Config struct {
+	// GCS, Listen and Metrics are host:port: of the head's GCS, of the port for the operator,
+	// and of the one for metrics and health.
+	GCS, Listen, Metrics string
+	// Head is the UID of the pod that this runs in; empty takes orders for any.
+	Head string
+	// Token gives the cluster's token anew each time; nil is none.
+	Token func() (string, error)
+	Log   *slog.Logger
+	Clock clock.Clock
+}
+
+// Limits of the port for metrics, which the code of users can reach.
+const (
+	readers     = 8
+	readTimeout = 5 * time.Second
+	maxHeader   = 8 << 10
+)
+
+// Run listens to the operator and makes rounds until its context ends.
+func Run(ctx context.Context, cfg Config) error {
+	stream, err := cfg.open(ctx, cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for the operator: %w", err)
+	}
+	web, err := cfg.open(ctx, cfg.Metrics)
+	if err != nil {
+		_ = stream.Close() // the failure is another
+		return fmt.Errorf("listen for who reads metrics: %w", err)
+	}
+	link, metrics := listen.New(listen.Options{Token: cfg.Token, Head: cfg.Head}), NewMetrics(cfg.Clock)
+	loop := Loop{Dial: cfg.dial, Link: link, Clock: cfg.Clock, Log: cfg.Log, Metrics: metrics, Address: reachable(web.Addr())}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return link.Serve(ctx, stream) })
+	group.Go(func() error { return serve(ctx, web, metrics.Handler()) })
+	group.Go(func() error {
+		loop.Run(ctx)
+		return nil
+	})
+	return group.Wait()
+}
+
+// again is how often a port is tried that somebody else has: while this process was away, the
+// code of users could take it. Were it to end, the kubelet would wait for longer each time
+// before it starts it again, and for minutes in the end.
+const again = 500 * time.Millisecond
+
+// open listens at an address, as soon as nobody else does.
+func (cfg Config) open(ctx context.Context, address string) (net.Listener, error) {
+	for tries := 0; ; tries++ {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return listener, err
+		}
+		if tries == 0 {
+			cfg.Log.Error("somebody else has the port; it is tried again until it is free", "address", address)
+		}
+		timer := cfg.Clock.NewTimer(again)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, err
+		case <-timer.C():
+		}
+	}
+}
+
+func (cfg Config) dial() (Head, error) {
+	options := headclient.Options{MaxReply: headclient.RayMaxReply}
+	if cfg.Token != nil {
+		options.Token = func(context.Context) (string, error) { return cfg.Token() }
+	}
+	head, err := headclient.Dial(cfg.GCS, options)
+	if err != nil {
+		return nil, err // a nil *Client is no Head
+	}
+	return head, nil
+}
+
+// serve serves HTTP until its context ends.
+func serve(ctx context.Context, on net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler: handler, ReadTimeout: readTimeout, WriteTimeout: 2 * readTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // whoever reaches the port could fill the log
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // what is cut off is a scrape
+	if err := server.Serve(netutil.LimitListener(on, readers)); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve metrics: %w", err)
+	}
+	return nil
+}
+
+// reachable is where others find a listener: its own address or, where it listens on all,
+// the first of this machine that is not for itself alone. It is empty where there is none.
+func reachable(listener net.Addr) string {
+	at, err := netip.ParseAddrPort(listener.String())
+	if err != nil {
+		return ""
+	}
+	if !at.Addr().IsUnspecified() {
+		return at.String()
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return ""
+	}
+	for _, address := range addresses {
+		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
+			return net.JoinHostPort(network.IP.String(), strconv.Itoa(int(at.Port())))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,172 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+)
+
+// leastAutoscaler is what the autoscaler cannot do with less of: it keeps about 20 MiB, and
+// more while a large cluster's state comes in.
+var leastAutoscaler = resource.MustParse("32Mi")
+
+var autoscalingPath = field.NewPath("spec", "autoscaling")
+
+// scaled asks only groups of clusters with autoscaling.
+func scaled(check func(n *node, bad report)) func(*node, report) {
+	return func(n *node, bad report) {
+		if n.autoscaled() {
+			check(n, bad)
+		}
+	}
+}
+
+// autoscalerSize reports what is wrong with the size of the autoscaler's container.
+func autoscalerSize(wrong func(name string, quantity resource.Quantity) bool) func(*v1alpha1.ComputeCluster, report) {
+	return func(c *v1alpha1.ComputeCluster, bad report) {
+		if a := c.Spec.Autoscaling; a != nil {
+			quantities(a.Size, wrong, func(name, quantity string) { bad.at(autoscalingPath.Child("size").Key(name), quantity) })
+		}
+	}
+}
+
+// headVariables visits the variables of the head's Ray container, each with its path.
+func headVariables(c *v1alpha1.ComputeCluster, visit func(path *field.Path, variable *corev1.EnvVar)) {
+	if d := c.Spec.PodDefaults; d != nil {
+		for i := range d.Env {
+			visit(field.NewPath("spec", "podDefaults", "env").Index(i), &d.Env[i])
+		}
+	}
+	if head := &nodesOf(c)[0]; head.ray != nil {
+		for i := range head.ray.Env {
+			visit(head.rayPath.Child("env").Index(i), &head.ray.Env[i])
+		}
+	}
+}
+
+// notScaled begins the expressions of rules that ask heads of clusters with autoscaling.
+const notScaled = "!n.head || !has(variables.cluster.autoscaling) || "
+
+// autoscalingRules are about autoscaling and what goes with it alone.
+var autoscalingRules = []Rule{
+	{
+		ID: "autoscaling-max", Field: "GROUP.maxReplicas", By: Policy,
+		Refused: "with autoscaling each group needs maxReplicas, because what a cluster may cost is never left open", Remedy: "give the most replicas that there may be",
+		Holds: "n.head || !has(variables.cluster.autoscaling) || has(n.spec.maxReplicas)",
+		group: scaled(func(n *node, bad report) {
+			if n.group.MaxReplicas == nil {
+				bad.at(n.path.Child("maxReplicas"), nil)
+			}
+		}),
+	},
+	{
+		ID: "autoscaling-hosts", Field: "GROUP.maxReplicas", By: Policy,
+		Refused: "with autoscaling maxReplicas times hostsPerReplica must not be above 10000 pods", Remedy: "lower one of the two or make two clusters",
+		Holds: "n.head || !has(variables.cluster.autoscaling) || n.spec.?maxReplicas.orValue(0) * n.hosts <= 10000",
+		group: scaled(func(n *node, bad report) {
+			if pods := int64(given(n.group.MaxReplicas, 0)) * hosts(n.group); pods > maxReplicas {
+				bad.at(n.path.Child("maxReplicas"), pods)
+			}
+		}),
+	},
+	{
+		ID: "autoscaling-unused", Field: "GROUP", By: Policy,
+		Refused: "idleTimeoutSeconds, priority and capacityTimeoutSeconds have no meaning without autoscaling", Remedy: "add autoscaling: {} to the spec, or leave them out",
+		Holds: "n.head || has(variables.cluster.autoscaling) || !['idleTimeoutSeconds', 'priority', 'capacityTimeoutSeconds'].exists(f, f in n.spec)",
+		group: func(n *node, bad report) {
+			g := n.group
+			if !n.autoscaled() && (g.IdleTimeoutSeconds != nil || g.Priority != nil || g.CapacityTimeoutSeconds != nil) {
+				bad.at(n.path, nil)
+			}
+		},
+	},
+	{
+		ID: "autoscaling-nodes", Field: "spec.autoscaling.maxNodes", By: Expression,
+		Refused: "the groups' minReplicas together need more workers than maxNodes", Remedy: "raise maxNodes or lower minReplicas",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			least := int64(0)
+			for i := range c.Spec.WorkerGroups {
+				least += int64(given(c.Spec.WorkerGroups[i].MinReplicas, 0)) * hosts(&c.Spec.WorkerGroups[i])
+			}
+			if a := c.Spec.Autoscaling; a != nil && a.MaxNodes != nil && least > int64(*a.MaxNodes) {
+				bad.at(autoscalingPath.Child("maxNodes"), *a.MaxNodes)
+			}
+		},
+	},
+	{
+		ID: "autoscaling-size-name", Field: "spec.autoscaling.size", By: Expression,
+		Refused: "the autoscaler's size is of cpu and memory", Remedy: "take the rest out",
+		cluster: autoscalerSize(func(name string, _ resource.Quantity) bool { return name != "cpu" && name != "memory" }),
+	},
+	{
+		ID: "autoscaling-size", Field: "spec.autoscaling.size", By: Expression,
+		Refused: "the autoscaler does not run with so little", Remedy: "give cpu above 0 and memory of 32Mi or more",
+		cluster: autoscalerSize(func(name string, quantity resource.Quantity) bool {
+			return name == "cpu" && quantity.Sign() <= 0 || name == "memory" && quantity.Cmp(leastAutoscaler) < 0
+		}),
+	},
+	{
+		ID: "autoscaling-container", Field: "NODE.template.spec", By: Policy,
+		Refused: "with autoscaling the operator runs a container named autoscaler in the head's pod", Remedy: "choose another name",
+		Holds: notScaled + "!(n.containers + n.inits).exists(c, c.name == '" + v1alpha1.ContainerAutoscaler + "')",
+		inner: scaled(func(n *node, bad report) {
+			n.containers(func(path *field.Path, c *corev1.Container) {
+				if n.group == nil && c.Name == v1alpha1.ContainerAutoscaler {
+					bad.at(path.Child("name"), c.Name)
+				}
+			})
+		}),
+	},
+	{
+		ID: "autoscaling-port", Field: "NODE.template.spec.containers[*].ports", By: Policy,
+		Refused: fmt.Sprintf("with autoscaling the ports %d, named %s, and %d of the head's pod are the autoscaler's", pod.PortScale, pod.PortScaleName, pod.PortScaleMetrics),
+		Remedy:  "choose another port and another name",
+		Holds: notScaled + fmt.Sprintf("n.running.all(c, c.?ports.orValue([]).all(p, p.?name.orValue('') != '%s' && "+
+			"(p.?protocol.orValue('TCP') != 'TCP' || !(p.containerPort in [%d, %d]))))", pod.PortScaleName, pod.PortScale, pod.PortScaleMetrics),
+		inner: scaled(func(n *node, bad report) {
+			if n.group != nil {
+				return
+			}
+			n.running(func(path *field.Path, c *corev1.Container) { each(bad, path, "ports", c.Ports, isAutoscalersPort) })
+		}),
+	},
+	{
+		ID: "autoscaling-service", Field: "spec.head.service.ports", By: Policy,
+		Refused: fmt.Sprintf("with autoscaling port %d of the head is for the operator alone", pod.PortScale), Remedy: "choose another targetPort",
+		Holds: fmt.Sprintf("!has(variables.cluster.autoscaling) || variables.cluster.?head.?service.?ports.orValue([]).all(p, p.?targetPort.orValue(p.port) != %d)", pod.PortScale),
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if c.Spec.Autoscaling != nil && c.Spec.Head.Service != nil {
+				each(bad, nil, "spec.head.service.ports", c.Spec.Head.Service.Ports, func(p *v1alpha1.ServicePort) bool {
+					return p.TargetPort == pod.PortScale || p.TargetPort == 0 && p.Port == pod.PortScale
+				})
+			}
+		},
+	},
+	{
+		ID: "autoscaling-variable", Field: "spec.podDefaults.env, spec.head.template.spec.containers[ray].env", By: Policy,
+		Refused: "with autoscaling the operator sets " + pod.VariableAutoscaler, Remedy: "leave it out",
+		Holds: "!has(variables.cluster.autoscaling) || (variables.cluster.?podDefaults.?env.orValue([]) + " +
+			"variables.nodes[0].ray.?env.orValue([])).all(e, e.name != '" + pod.VariableAutoscaler + "')",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if c.Spec.Autoscaling == nil {
+				return
+			}
+			headVariables(c, func(path *field.Path, variable *corev1.EnvVar) {
+				if variable.Name == pod.VariableAutoscaler {
+					bad.at(path, variable.Name)
+				}
+			})
+		},
+	},
+}
+
+func isAutoscalersPort(p *corev1.ContainerPort) bool {
+	taken := slices.Contains([]int32{pod.PortScale, pod.PortScaleMetrics}, p.ContainerPort)
+	return p.Name == pod.PortScaleName || protocol(p) == corev1.ProtocolTCP && taken
+}

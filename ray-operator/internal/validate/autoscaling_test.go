@@ -1,0 +1,47 @@
+package validate_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+)
+
+// TestRulesKnowTheAutoscaler: whatever the operator's container takes of the head's pod is
+// refused there with autoscaling, and there and then alone.
+func TestRulesKnowTheAutoscaler(t *testing.T) {
+	most := int32(3)
+	scaled := corpus.Good()
+	scaled.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+	for i := range scaled.Spec.WorkerGroups {
+		scaled.Spec.WorkerGroups[i].MaxReplicas = &most
+	}
+	if errs := validate.Cluster(scaled); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	head := pod.Autoscaler{Image: "operator"}.Beside(pod.Head(scaled, 1), scaled)
+	container := head.Spec.InitContainers[slices.IndexFunc(head.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerAutoscaler })]
+	taken := []*corev1.PodTemplateSpec{testkit.Template(corev1.Container{Name: "ray"}, corev1.Container{Name: container.Name, Image: "mine"})}
+	for _, port := range container.Ports {
+		port.Name = ""
+		taken = append(taken, testkit.Template(corev1.Container{Name: "ray", Ports: []corev1.ContainerPort{port}}))
+	}
+	for i, template := range taken {
+		for _, cluster := range []*v1alpha1.ComputeCluster{scaled.DeepCopy(), corpus.Good()} {
+			cluster.Spec.Head.Template = template
+			if refused := len(validate.Cluster(cluster)) > 0; refused != (cluster.Spec.Autoscaling != nil) {
+				t.Errorf("%d of the head's template: refused %v with autoscaling %v", i, refused, cluster.Spec.Autoscaling != nil)
+			}
+			cluster.Spec.Head.Template, cluster.Spec.WorkerGroups[0].Template = nil, template
+			if errs := validate.Cluster(cluster); len(errs) > 0 {
+				t.Errorf("%d of a worker's template is refused: %v", i, errs)
+			}
+		}
+	}
+}

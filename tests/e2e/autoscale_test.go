@@ -1,0 +1,251 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// elastic is a cluster that has workers only while something needs them: CPUs, one of a
+// GPU, and a group that no machine can take, which comes first where priorities count.
+const elastic = smallHead + `
+autoscaling: {idleTimeoutSeconds: 5}
+workerGroups:
+- name: cpu
+  minReplicas: 0
+  maxReplicas: 4
+  size: {cpu: 300m, memory: 1Gi}
+- name: gpu
+  minReplicas: 0
+  maxReplicas: 1
+  size: {cpu: 300m, memory: 1Gi, nvidia.com/gpu: "1"}
+`
+
+var _ = Describe("a cluster that scales by itself", Ordered, func() {
+	var team *env
+
+	BeforeAll(func(ctx SpecContext) { team = made(ctx, "elastic", elastic) }, NodeTimeout(limit))
+
+	It("begins with its head alone, and says who decides", func(ctx SpecContext) {
+		Expect(team.workers(ctx, 0)).To(BeEmpty())
+		team.scales(ctx, "Autoscaled")
+	}, SpecTimeout(limit))
+
+	It("has workers while tasks wait, and none when they are done", func(ctx SpecContext) {
+		begin := time.Now()
+		burst := team.begin(ctx, `
+import time
+@ray.remote(num_cpus=1, max_retries=0)
+def task(i):
+    time.sleep(3)
+    return i
+result = ray.get([task.remote(i) for i in range(4)])`)
+		team.workers(ctx, 4)
+		told("demand to four pods", begin)
+		var done []int
+		burst.end(ctx, &done)
+		Expect(done).To(Equal([]int{0, 1, 2, 3}))
+		told("demand to done", begin)
+		begin = time.Now()
+		team.workers(ctx, 0)
+		told("done to no worker", begin)
+		Expect(team.events(ctx)).To(ContainElement(ContainSubstring("scaled group cpu 0 → 4: 4 × {CPU: 1}")))
+		Expect(team.ready(ctx).Status.Autoscaling.Groups).To(ContainElement(HaveField("Target", BeEquivalentTo(0))))
+	}, SpecTimeout(limit))
+
+	It("takes the group with GPUs for what needs one, and no other", func(ctx SpecContext) {
+		var where string
+		team.program(ctx, `
+@ray.remote(num_gpus=1)
+def task():
+    return os.environ["RAY_NODE_TYPE_NAME"]
+result = ray.get(task.remote())`, &where)
+		Expect(where).To(Equal("gpu"))
+		Expect(team.of(ctx, "cpu")).To(BeEmpty())
+		team.workers(ctx, 0)
+	}, SpecTimeout(limit))
+
+	It("spreads a placement group, and packs one", func(ctx SpecContext) {
+		var nodes []int
+		team.program(ctx, `
+from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
+def hosts(count, strategy):
+    group = placement_group([{"CPU": 0.5}] * count, strategy=strategy)
+    ray.get(group.ready())
+    nodes = len(set(placement_group_table(group)["bundles_to_node_id"].values()))
+    remove_placement_group(group)
+    return nodes
+result = [hosts(2, "STRICT_SPREAD"), hosts(2, "STRICT_PACK")]`, &nodes)
+		Expect(nodes).To(Equal([]int{2, 1}))
+	}, SpecTimeout(limit))
+
+	It("holds what request_resources asks for", func(ctx SpecContext) {
+		held := team.begin(ctx, `
+import time
+from ray.autoscaler.sdk import request_resources
+request_resources(num_cpus=2)
+open("/tmp/asked", "w").close()
+while not os.path.exists("/tmp/enough"):
+    time.sleep(0.1)
+request_resources(num_cpus=0)
+result = 0`)
+		head := team.head(ctx)
+		held.reaches(ctx, &head, "/tmp/asked")
+		team.workers(ctx, 2)
+		Consistently(ctx, func(ctx context.Context) (int, error) {
+			pods, err := kubernetes.PodsOf(ctx, team.NamespacedName, v1alpha1.RoleWorker)
+			return len(pods), err
+		}, 10*time.Second, time.Second).Should(Equal(2)) // twice the idle time
+		exec(ctx, &head, "touch", "/tmp/enough")
+		held.end(ctx, new(int))
+		team.workers(ctx, 0)
+	}, SpecTimeout(limit))
+
+	It("names what can never fit, and starts nothing for it", func(ctx SpecContext) {
+		held := team.begin(ctx, `
+@ray.remote(num_gpus=16)
+def task():
+    pass
+ready, _ = ray.wait([task.remote()], timeout=12)
+result = len(ready)`)
+		team.scales(ctx, "Infeasible")
+		Expect(team.ready(ctx).Status.Autoscaling.Infeasible).To(ConsistOf(HaveField("Shape", ContainSubstring("GPU: 16"))))
+		ready := 0
+		held.end(ctx, &ready)
+		Expect(ready).To(Equal(0))
+		Expect(team.workers(ctx, 0)).To(BeEmpty())
+		team.scales(ctx, "Autoscaled")
+	}, SpecTimeout(limit))
+
+	It("keeps a worker as long as an object lives there alone", func(ctx SpecContext) {
+		sum := 0
+		team.program(ctx, `
+import time
+@ray.remote(num_cpus=1, max_retries=0)
+def make():
+    return bytes(1 << 20)
+kept = make.remote()
+ray.wait([kept], fetch_local=False)
+time.sleep(12) # more than twice the idle time
+result = len(ray.get(kept))`, &sum)
+		Expect(sum).To(Equal(1 << 20))
+		team.workers(ctx, 0)
+	}, SpecTimeout(limit))
+
+	It("goes on when the operator dies", func(ctx SpecContext) {
+		killOperator(ctx)
+		done := 0
+		team.program(ctx, `
+@ray.remote(num_cpus=1)
+def task():
+    return 1
+result = sum(ray.get([task.remote() for _ in range(2)]))`, &done)
+		Expect(done).To(Equal(2))
+		team.workers(ctx, 0)
+	}, SpecTimeout(limit))
+
+	It("keeps its size when autoscaling is turned off, until replicas is edited", func(ctx SpecContext) {
+		held := team.begin(ctx, `
+import time
+from ray.autoscaler.sdk import request_resources
+request_resources(num_cpus=2)
+open("/tmp/asked", "w").close()
+while not os.path.exists("/tmp/enough"):
+    time.sleep(0.1)
+result = 0`)
+		head := team.head(ctx)
+		held.reaches(ctx, &head, "/tmp/asked")
+		team.workers(ctx, 2)
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Autoscaling = nil })
+		exec(ctx, &head, "touch", "/tmp/enough")
+		held.end(ctx, new(int))
+		team.scales(ctx, "SizesHeld")
+		Expect(team.workers(ctx, 2)).To(HaveLen(2))
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].Replicas = new(int32) })
+		team.workers(ctx, 0)
+	}, SpecTimeout(limit))
+})
+
+var _ = Describe("groups that come one after the other", func() {
+	It("takes the next one when the first gets no machine", func(ctx SpecContext) {
+		team := made(ctx, "fallback", smallHead+`
+autoscaling: {idleTimeoutSeconds: 5}
+workerGroups:
+- name: spot
+  minReplicas: 0
+  maxReplicas: 2
+  priority: 10
+  capacityTimeoutSeconds: 10
+  size: {cpu: 300m, memory: 1Gi}
+  template: {spec: {nodeSelector: {market: spot}}}
+- name: steady
+  minReplicas: 0
+  maxReplicas: 2
+  size: {cpu: 300m, memory: 1Gi}
+`)
+		begin := time.Now()
+		var where []string
+		team.program(ctx, `
+@ray.remote(num_cpus=1)
+def task():
+    return os.environ["RAY_NODE_TYPE_NAME"]
+result = [ray.get(task.remote())]`, &where)
+		told("demand to done past a group without machines", begin)
+		Expect(where).To(Equal([]string{"steady"}))
+		team.workers(ctx, 0)
+	}, SpecTimeout(limit))
+})
+
+// program runs a program in the head to its end.
+func (e *env) program(ctx context.Context, program string, into any) {
+	GinkgoHelper()
+	e.begin(ctx, program).end(ctx, into)
+}
+
+// scales waits until the condition Autoscaling has a reason.
+func (e *env) scales(ctx context.Context, reason string) {
+	GinkgoHelper()
+	eventually(ctx, "Autoscaling to say "+reason, func(ctx context.Context) error {
+		cluster, err := kubernetes.Find(ctx, e.NamespacedName)
+		if err != nil {
+			return err
+		}
+		for _, condition := range cluster.Status.Conditions {
+			if condition.Type == v1alpha1.ConditionAutoscaling {
+				if condition.Reason == reason {
+					return nil
+				}
+				return fmt.Errorf("it says %s: %s", condition.Reason, condition.Message)
+			}
+		}
+		return fmt.Errorf("there is no such condition")
+	})
+}
+
+// of are the workers of a group.
+func (e *env) of(ctx context.Context, group string) []corev1.Pod {
+	GinkgoHelper()
+	return slices.DeleteFunc(e.pods(ctx, v1alpha1.RoleWorker), func(pod corev1.Pod) bool { return pod.Labels[v1alpha1.LabelGroup] != group })
+}
+
+// events are the messages of what was told of the cluster.
+func (e *env) events(ctx context.Context) []string {
+	GinkgoHelper()
+	var list corev1.EventList
+	Expect(kubernetes.List(ctx, &list)).To(Succeed())
+	var all []string
+	for _, event := range list.Items {
+		if event.Namespace == e.Namespace && strings.HasPrefix(event.InvolvedObject.Name, e.Name) {
+			all = append(all, event.Message)
+		}
+	}
+	return all
+}
