@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -99,13 +101,12 @@ func (e *env) subject(ctx context.Context, workers []corev1.Pod) headtest.Head {
 			task := e.occupy(ctx, &workers[1])
 			return func() { Expect(task.release(ctx)).To(Equal(workers[1].Name)) }, nil
 		},
-		Connect: func() (func(), error) {
-			connected := e.begin(ctx, "import time\nwhile not os.path.exists('/tmp/leave'):\n    time.sleep(0.05)\nresult = 0")
-			return func() {
-				exec(ctx, &head, "touch", "/tmp/leave")
-				connected.end(ctx, new(int))
-			}, nil
+		Connect: func() (func(), error) { return e.connected(ctx, ""), nil },
+		Want: func(wish headtest.Wish) (func(), error) {
+			program, err := wish.Python()
+			return e.connected(ctx, program), err
 		},
+		Now: time.Now,
 		Detach: func() (func(), error) {
 			run("ray.get(ray.remote(type('A', (), {'f': lambda s: 0})).options(name='a', namespace='user', lifetime='detached', num_cpus=0).remote().f.remote())")
 			return func() { run("ray.kill(ray.get_actor('a', namespace='user'))") }, nil
@@ -114,5 +115,17 @@ func (e *env) subject(ctx context.Context, workers []corev1.Pod) headtest.Head {
 			exec(ctx, &head, "ray", "job", "submit", "--no-wait", "--submission-id", "long", "--", "sleep", "600")
 			return func() { exec(ctx, &head, "ray", "job", "stop", "long") }, nil
 		},
+	}
+}
+
+// connected runs a program whose driver stays connected until it is told to end.
+func (e *env) connected(ctx context.Context, program string) (end func()) {
+	GinkgoHelper()
+	head, leave := e.head(ctx), "/tmp/leave-"+string(uuid.NewUUID())
+	work := e.begin(ctx, fmt.Sprintf("%s\nimport time\nwhile not os.path.exists('%s'):\n    time.sleep(0.05)\nresult = 0", program, leave))
+	return func() {
+		GinkgoHelper()
+		exec(ctx, &head, "touch", leave)
+		work.end(ctx, new(int))
 	}
 }
