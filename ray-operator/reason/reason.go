@@ -120,7 +120,7 @@ type Section struct {
 // first outranks what stands later when only one finding can be told.
 func Sections() []Section {
 	return []Section{
-		obstacles(), refusals(), pods(), passing(), states(), events(), autoscaling(),
+		obstacles(), refusals(), pods(), passing(), states(), events(), autoscaling(), controlStore(),
 		jobObstacles(), jobEnds(), jobProgress(), jobStates(),
 	}
 }

@@ -47,6 +47,8 @@ type ComputeClusterList struct {
 // ComputeClusterSpec describes a Ray cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.head) || !has(self.head.ingress) || !has(self.authentication) || self.authentication.mode != 'Disabled'",message="head.ingress opens the dashboard, which runs code for whoever reaches it; set authentication.mode to Token, or leave the ingress out",fieldPath=".head.ingress"
+// +kubebuilder:validation:XValidation:rule="has(self.controlStore) == has(oldSelf.controlStore)",message="a control store is given when the cluster is made and stays; make a new cluster",fieldPath=".controlStore"
+// +kubebuilder:validation:XValidation:rule="!has(self.controlStore) || !has(self.controlStore.embedded) || !self.rayVersion.matches('^2[.]5[2-6][.]')",message="the embedded control store needs Ray 2.57 or later; raise rayVersion, or choose managedRedis",fieldPath=".controlStore.embedded"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || !has(self.autoscaling.maxNodes) || !has(self.workerGroups) || self.workerGroups.map(g, (has(g.minReplicas) ? g.minReplicas : 0) * (has(g.hostsPerReplica) ? g.hostsPerReplica : 1)).sum() <= self.autoscaling.maxNodes",message="the groups' minReplicas together need more workers than maxNodes; raise maxNodes or lower minReplicas",fieldPath=".autoscaling.maxNodes"
 type ComputeClusterSpec struct {
 	// RayVersion is the version of Ray that the image holds, such as "2.60.0". Supported: 2.52 to 2.60.
@@ -95,6 +97,10 @@ type ComputeClusterSpec struct {
 	// Autoscaling, if present, lets Ray's demand say how many workers there are, within minReplicas and maxReplicas of each group. Default: none, and replicas counts.
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
+
+	// ControlStore, if present, keeps the head's memory beyond the head: when the head comes back, workers, actors and Serve applications are still there. It can be given only when the cluster is made. Default: none, and the memory dies with the head.
+	// +optional
+	ControlStore *ControlStore `json:"controlStore,omitempty"`
 
 	// Authentication of everyone who talks to the cluster. Default: a token, with a Secret that the operator makes.
 	// +optional
@@ -268,7 +274,7 @@ type ComputeClusterStatus struct {
 	// Summary holds strings for columns.
 	// +optional
 	Summary ClusterSummary `json:"summary,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, Autoscaling, Suspended, NameConflict, VersionMismatch.
+	// Conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, ControlStoreReady, Autoscaling, Suspended, NameConflict, VersionMismatch.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -299,6 +305,9 @@ type ComputeClusterStatus struct {
 	// Resources are the sums of what the wanted pods ask for, by Kubernetes' resource names.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// ControlStore is about the memory behind the head, where there is a control store.
+	// +optional
+	ControlStore *ControlStoreStatus `json:"controlStore,omitempty"`
 	// Autoscaling is what the autoscaler decided last.
 	// +optional
 	Autoscaling *AutoscalingStatus `json:"autoscaling,omitempty"`
@@ -333,6 +342,9 @@ type HeadStatus struct {
 	// IP of the pod.
 	// +optional
 	IP string `json:"ip,omitempty"`
+	// Restarts is how often Ray's container ended in the pod and was started again.
+	// +optional
+	Restarts int32 `json:"restarts,omitempty"`
 	// Since is when the pod was made.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`

@@ -15,6 +15,9 @@ const (
 	ConditionWorkersReady = "WorkersReady"
 	// ConditionUpToDate is True when every pod was built from the spec as it is now.
 	ConditionUpToDate = "UpToDate"
+	// ConditionControlStoreReady is True while the store behind the head serves, False with
+	// what helps while it does not, and Unknown until that is known. Absent without a store.
+	ConditionControlStoreReady = "ControlStoreReady"
 	// ConditionAutoscaling is True while the autoscaler of the live head says how many workers
 	// there are, and False with what helps while nobody does. Absent without autoscaling.
 	ConditionAutoscaling = "Autoscaling"

@@ -17,6 +17,12 @@ const (
 	LabelHost    = "heliostat.dev/host"
 	// LabelEpoch is the number of the head that the pod belongs to, counted from 1.
 	LabelEpoch = "heliostat.dev/epoch"
+	// LabelStore is, on what runs a managed control store, the ComputeCluster's name. Its pod
+	// carries no LabelCluster: it is no part of the Ray cluster.
+	LabelStore = "heliostat.dev/store"
+	// LabelNote is, on a ConfigMap beside the operator, the UID of the ComputeCluster whose
+	// keys in a Redis it remembers.
+	LabelNote = "heliostat.dev/store-note"
 	// LabelJob is, on a ComputeCluster that was made for a ClusterJob, the job's name.
 	LabelJob = "heliostat.dev/job"
 )
@@ -67,6 +73,13 @@ const ManagedByOperator = "heliostat.dev/operator"
 // TokenKey is the key of the authentication token in a cluster's token Secret,
 // named as Ray's own tools expect it.
 const TokenKey = "auth_token"
+
+// Keys of the Secret of a managed control store: the passwords of the operator's user and of
+// the heads'.
+const (
+	StoreOperatorKey = "operator"
+	StoreHeadKey     = "head"
+)
 
 // ContainerRay is the name of the container that runs Ray in every pod.
 const ContainerRay = "ray"
