@@ -32,7 +32,7 @@ type SecretKey struct {
 	Name string `json:"name"`
 	// Key in the Secret.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="a key of a Secret consists of letters, digits, '-', '_' and '.'; give such a key"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && self != '.' && !self.startsWith('..')",message="a key of a Secret consists of letters, digits, '-', '_' and '.', and is not '.' nor begins with '..'; give such a key"
 	// +required
 	Key string `json:"key"`
 }
@@ -45,7 +45,7 @@ type SecretKey struct {
 type GivenRedis struct {
 	// Address is redis://HOST:PORT, or rediss://HOST:PORT with TLS. The port of a Sentinel will do.
 	// +kubebuilder:validation:MaxLength=300
-	// +kubebuilder:validation:XValidation:rule="self.matches('^rediss?://([a-zA-Z0-9]([-a-zA-Z0-9.]{0,251}[a-zA-Z0-9])?|[[][0-9a-fA-F:.]+[]]):[1-9][0-9]{0,4}$')",message="address must be redis://HOST:PORT, or rediss://HOST:PORT with TLS, and hold nothing else; user and password go into usernameSecret and passwordSecret"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^rediss?://([a-zA-Z0-9]([-a-zA-Z0-9.]{0,251}[a-zA-Z0-9])?|[[][0-9a-fA-F:.]+[]]):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$')",message="address must be redis://HOST:PORT, or rediss://HOST:PORT with TLS, and hold nothing else; user and password go into usernameSecret and passwordSecret"
 	// +required
 	Address string `json:"address"`
 
@@ -86,17 +86,18 @@ type RedisTLS struct {
 }
 
 // ManagedRedis is a Redis that the operator makes for one cluster: with an append-only file on a volume, a password, a policy that lets only the cluster and the operator in.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName) && has(self.storage) == has(oldSelf.storage) && (!has(self.storage) || quantity(string(self.storage)).compareTo(quantity(string(oldSelf.storage))) == 0)",message="the volume of a control store cannot be changed; make a new cluster, or enlarge its PersistentVolumeClaim itself"
 type ManagedRedis struct {
 	// Storage of its volume.
 	// +kubebuilder:default="1Gi"
 	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('100Mi'))",message="a control store needs room; give 100Mi or more"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) == 0",message="the volume of a control store cannot be changed; make a new cluster, or enlarge its PersistentVolumeClaim itself"
 	// +optional
 	Storage *resource.Quantity `json:"storage,omitempty"`
 
 	// StorageClassName of its volume. Default: Kubernetes' own.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the volume of a control store cannot be changed; make a new cluster"
+	// +kubebuilder:validation:XValidation:rule="self == '' || !format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
@@ -120,7 +121,7 @@ type ManagedRedis struct {
 
 // EmbeddedStore is Ray's own store on a volume of the head.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.existingClaim) || (!has(self.storage) && !has(self.storageClassName) && !has(self.accessModes) && !has(self.retain))",message="an existing claim has its own storage, class and modes, and is never deleted; give either existingClaim or the others",fieldPath=".existingClaim"
+// +kubebuilder:validation:XValidation:rule="!has(self.existingClaim) || (!has(self.storage) && !has(self.storageClassName) && !has(self.accessModes) && !(has(self.retain) && self.retain))",message="an existing claim has its own storage, class and modes, and is never deleted; give either existingClaim or the others",fieldPath=".existingClaim"
 // +kubebuilder:validation:XValidation:rule="has(self.existingClaim) == has(oldSelf.existingClaim) && (!has(self.existingClaim) || self.existingClaim == oldSelf.existingClaim) && has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName) && has(self.accessModes) == has(oldSelf.accessModes) && (!has(self.accessModes) || self.accessModes == oldSelf.accessModes) && has(self.storage) == has(oldSelf.storage) && (!has(self.storage) || quantity(string(self.storage)).compareTo(quantity(string(oldSelf.storage))) == 0)",message="the volume of a control store cannot be changed; make a new cluster, or enlarge its PersistentVolumeClaim itself"
 type EmbeddedStore struct {
 	// Storage of its volume. Default: 1Gi.
@@ -130,13 +131,15 @@ type EmbeddedStore struct {
 
 	// StorageClassName of its volume. Default: Kubernetes' own.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || !format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
 	// AccessModes of its volume. Default: ReadWriteOncePod, with which Kubernetes itself keeps a second head from it. A volume that other nodes can mount lets the head move when its node is lost.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:items:Enum=ReadWriteOncePod;ReadWriteOnce;ReadWriteMany
+	// +kubebuilder:validation:XValidation:rule="self.size() == 1 || !('ReadWriteOncePod' in self)",message="a claim of ReadWriteOncePod has no other access mode; give it alone, or leave it out"
 	// +listType=set
 	// +optional
 	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
