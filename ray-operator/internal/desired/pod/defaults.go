@@ -52,18 +52,23 @@ const awaySeconds = 60
 
 // tolerations keep pods on a node that went silent for awaySeconds, unless the user
 // says for how long.
-func tolerations(d *draft) {
+func tolerations(d *draft) { d.pod.Spec.Tolerations = Staying(d.pod.Spec.Tolerations) }
+
+// Staying are tolerations with which a pod leaves a lost node as soon as a head does, unless
+// they say themselves how long it stays.
+func Staying(tolerations []corev1.Toleration) []corev1.Toleration {
+	staying := slices.Clone(tolerations)
 	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
-		said := slices.ContainsFunc(d.pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		said := slices.ContainsFunc(staying, func(t corev1.Toleration) bool {
 			return (t.Key == taint || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
 		})
 		if !said {
-			seconds := int64(awaySeconds)
-			d.pod.Spec.Tolerations = append(d.pod.Spec.Tolerations, corev1.Toleration{
-				Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds,
+			staying = append(staying, corev1.Toleration{
+				Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(awaySeconds)),
 			})
 		}
 	}
+	return staying
 }
 
 // security asks for what the pod security level "restricted" asks for, wherever the

@@ -25,11 +25,21 @@ type intentV1 struct {
 	HostsPerReplica int                                         `json:",omitempty"` // when above 1
 	Claims          map[string]corev1.PersistentVolumeClaimSpec `json:",omitempty"` // by the template's name
 	Autoscaler      *autoscalerIntent                           `json:",omitempty"` // of heads
+	Store           *storeIntent                                `json:",omitempty"` // of heads
 }
 
 // autoscalerIntent is what of autoscaling is part of a head's pod.
 type autoscalerIntent struct {
 	Size corev1.ResourceList `json:",omitempty"`
+}
+
+// storeIntent is what of a control store a running head depends on. How large the store is
+// and what becomes of it later are no part of it.
+type storeIntent struct {
+	Redis    *v1alpha1.GivenRedis `json:",omitempty"`
+	Managed  bool                 `json:",omitempty"`
+	Embedded bool                 `json:",omitempty"`
+	Claim    string               `json:",omitempty"` // the user's own
 }
 
 // Intent is the versioned hash of what the user wants of a group's pods, or of the
@@ -40,6 +50,9 @@ func Intent(cluster *v1alpha1.ComputeCluster, group string) string {
 	form.access(spec)
 	if group == "" && spec.Autoscaling != nil {
 		form.Autoscaler = &autoscalerIntent{Size: spec.Autoscaling.Size}
+	}
+	if group == "" && spec.ControlStore != nil {
+		form.store(spec.ControlStore)
 	}
 	if group != "" {
 		found := FindGroup(cluster, group)
@@ -65,6 +78,19 @@ func (form *intentV1) access(spec *v1alpha1.ComputeClusterSpec) {
 	if given := spec.Authentication; given != nil {
 		form.Unauthenticated = given.Mode == v1alpha1.AuthenticationDisabled
 		form.TokenSecret = given.SecretName
+	}
+}
+
+// store takes what concerns a head with a control store. A tls that says nothing is none.
+func (form *intentV1) store(given *v1alpha1.ControlStore) {
+	form.Store = &storeIntent{Redis: given.Redis, Managed: given.ManagedRedis != nil, Embedded: given.Embedded != nil}
+	if given.Embedded != nil {
+		form.Store.Claim = given.Embedded.ExistingClaim
+	}
+	if redis := given.Redis; redis != nil && redis.TLS != nil && *redis.TLS == (v1alpha1.RedisTLS{}) {
+		plain := *redis
+		plain.TLS = nil
+		form.Store.Redis = &plain
 	}
 }
 

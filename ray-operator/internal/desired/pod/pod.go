@@ -26,6 +26,8 @@ type draft struct {
 	at      naming.Place
 	pod     *corev1.Pod
 	ray     *corev1.Container
+	// options of ray start that a step has set; only here the kubelet may expand $(VAR).
+	options map[string]string
 }
 
 func (d *draft) isHead() bool { return d.group == nil }
@@ -34,7 +36,7 @@ func (d *draft) isHead() bool { return d.group == nil }
 // command, which tells Ray of them.
 var steps = []func(*draft){
 	defaults, base, tolerations, security, lastWords, sizes, storage, claims, ports,
-	environment, hosts, slice, authentication, startCommand, probes,
+	environment, hosts, slice, authentication, store, startCommand, probes,
 }
 
 // Head builds the head pod of an epoch.
@@ -66,7 +68,7 @@ func DrainSeconds(group *v1alpha1.WorkerGroup) int32 {
 }
 
 func build(d *draft) *corev1.Pod {
-	d.pod = &corev1.Pod{}
+	d.pod, d.options = &corev1.Pod{}, map[string]string{}
 	if d.node.Template != nil {
 		template := d.node.Template.DeepCopy()
 		d.pod.Labels, d.pod.Annotations, d.pod.Spec = template.Labels, template.Annotations, template.Spec

@@ -89,15 +89,25 @@ func startCommand(d *draft) {
 	for name, value := range d.node.RayStartParams {
 		options[name] = value
 	}
-	d.ray.Command = []string{"ray", "start"}
-	d.ray.Args = nil
-	for _, name := range slices.Sorted(maps.Keys(options)) {
-		argument := "--" + name
-		if options[name] != "" {
-			argument += "=" + options[name]
-		}
-		d.ray.Args = append(d.ray.Args, literal(argument))
+	arguments := map[string]string{}
+	for name, value := range options {
+		arguments[name] = literal(argument(name, value))
 	}
+	for name, value := range d.options {
+		arguments[name] = argument(name, value)
+	}
+	d.ray.Command, d.ray.Args = []string{"ray", "start"}, nil
+	for _, name := range slices.Sorted(maps.Keys(arguments)) {
+		d.ray.Args = append(d.ray.Args, arguments[name])
+	}
+}
+
+// argument is an option of ray start with its value, if it has one.
+func argument(name, value string) string {
+	if value == "" {
+		return "--" + name
+	}
+	return "--" + name + "=" + value
 }
 
 // labelList is the form in which ray start takes node labels: k=v,k=v.

@@ -1,0 +1,188 @@
+package pod
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// Volumes of a head with a control store, and where its Ray container sees them: the
+// embedded store itself, and what it trusts of a Redis with TLS.
+const (
+	VolumeStore    = "ray-store"
+	PathStore      = "/var/lib/heliostat/store"
+	VolumeStoreTLS = "ray-store-tls"
+	PathStoreTLS   = "/var/run/secrets/heliostat.dev/store"
+)
+
+// PortStore is that of a managed Redis.
+const PortStore = 6379
+
+const (
+	// managedNamespace is Ray's namespace in a Redis that a cluster has for itself: a later
+	// cluster of its name, with another UID, finds there what was retained.
+	managedNamespace = "heliostat"
+	// reconnectSeconds is how long a worker waits for a head that comes back. Ray's default
+	// of 60 is less than it takes to find another node for one.
+	reconnectSeconds = "3600"
+	// storeGroup is the group of the user of Ray's own images.
+	storeGroup = 1000
+)
+
+// Variables that the kubelet puts into the start command. Ray takes user and password of a
+// Redis from there alone.
+const (
+	variableStoreUser     = "RAY_STORE_USERNAME"
+	variableStorePassword = "RAY_STORE_PASSWORD"
+)
+
+// StoreNamespace is Ray's namespace in the cluster's Redis, empty where there is none.
+func StoreNamespace(cluster *v1alpha1.ComputeCluster) string {
+	switch given := cluster.Spec.ControlStore; {
+	case given == nil:
+		return ""
+	case given.ManagedRedis != nil:
+		return managedNamespace
+	case given.Redis != nil && given.Redis.Namespace != "":
+		return given.Redis.Namespace
+	case given.Redis != nil:
+		return naming.StoreNamespace(cluster.UID)
+	default:
+		return ""
+	}
+}
+
+// StoreAddress is that of the cluster's Redis, with its scheme; empty where there is none.
+func StoreAddress(cluster *v1alpha1.ComputeCluster) string {
+	switch given := cluster.Spec.ControlStore; {
+	case given == nil:
+		return ""
+	case given.ManagedRedis != nil:
+		return fmt.Sprintf("redis://%s.%s.svc:%d", naming.Store(cluster.Name), cluster.Namespace, PortStore)
+	case given.Redis != nil:
+		return given.Redis.Address
+	default:
+		return ""
+	}
+}
+
+// StoreClaim is the name of the claim whose volume holds the cluster's memory, the user's
+// own or one of ours; empty where the operator knows of none.
+func StoreClaim(cluster *v1alpha1.ComputeCluster) string {
+	switch given := cluster.Spec.ControlStore; {
+	case given == nil || given.ManagedRedis == nil && given.Embedded == nil:
+		return ""
+	case given.Embedded != nil && given.Embedded.ExistingClaim != "":
+		return given.Embedded.ExistingClaim
+	default:
+		return naming.StoreClaim(cluster.Name)
+	}
+}
+
+// store gives pods what they need where the memory of the head outlives it. Workers wait
+// long for the next head. The head's own raylet must not: its control service ends with
+// "ray start --block" and takes all beside it along, and where something of it were left,
+// it had better give up soon than stay beside its successor.
+func store(d *draft) {
+	given := d.cluster.Spec.ControlStore
+	switch {
+	case given == nil:
+	case !d.isHead():
+		d.offer("RAY_gcs_rpc_server_reconnect_timeout_s", reconnectSeconds)
+	case given.Redis != nil:
+		d.redis()
+		d.fromSecret("redis-username", variableStoreUser, given.Redis.UsernameSecret)
+		d.fromSecret("redis-password", variableStorePassword, given.Redis.PasswordSecret)
+		d.trust(given.Redis)
+	case given.ManagedRedis != nil:
+		d.redis()
+		d.options["redis-username"] = naming.StoreUser(d.at.Epoch)
+		d.fromSecret("redis-password", variableStorePassword, &v1alpha1.SecretKey{Name: naming.Store(d.cluster.Name), Key: v1alpha1.StoreHeadKey})
+	case given.Embedded != nil:
+		d.embedded()
+	}
+}
+
+// redis tells Ray where its Redis is, and which keys are its own.
+func (d *draft) redis() {
+	d.set("RAY_REDIS_ADDRESS", StoreAddress(d.cluster))
+	d.set("RAY_external_storage_namespace", StoreNamespace(d.cluster))
+}
+
+// fromSecret gives ray start an option whose value is the key of a Secret: the pod's spec
+// names the key, and the kubelet reads it.
+func (d *draft) fromSecret(option, variable string, from *v1alpha1.SecretKey) {
+	if from == nil {
+		return
+	}
+	d.ray.Env = slices.DeleteFunc(d.ray.Env, func(e corev1.EnvVar) bool { return e.Name == variable })
+	d.ray.Env = append(d.ray.Env, corev1.EnvVar{Name: variable, ValueFrom: &corev1.EnvVarSource{
+		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: from.Name}, Key: from.Key},
+	}})
+	d.options[option] = "$(" + variable + ")"
+}
+
+// trust mounts the certificates of a Redis with TLS, each key of a Secret alone, and names
+// the server that is wanted, for those that are many behind one address. As a whole volume
+// they follow their Secrets: Ray reads them when it starts.
+func (d *draft) trust(redis *v1alpha1.GivenRedis) {
+	at, err := url.Parse(redis.Address)
+	if err != nil || at.Scheme != "rediss" {
+		return
+	}
+	if net.ParseIP(at.Hostname()) == nil {
+		d.set("RAY_REDIS_SERVER_NAME", at.Hostname())
+	}
+	tls := v1alpha1.RedisTLS{}
+	if redis.TLS != nil {
+		tls = *redis.TLS
+	}
+	readable := int32(0o444) // the image's user is not known, and only Ray's container mounts it
+	volume := &corev1.ProjectedVolumeSource{DefaultMode: &readable}
+	for _, file := range []struct {
+		variable, name string
+		from           *v1alpha1.SecretKey
+	}{
+		{"RAY_REDIS_CA_CERT", "ca.crt", tls.CASecret},
+		{"RAY_REDIS_CLIENT_CERT", "tls.crt", tls.CertificateSecret},
+		{"RAY_REDIS_CLIENT_KEY", "tls.key", tls.KeySecret},
+	} {
+		if file.from == nil {
+			continue
+		}
+		d.set(file.variable, PathStoreTLS+"/"+file.name)
+		volume.Sources = append(volume.Sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: file.from.Name},
+			Items:                []corev1.KeyToPath{{Key: file.from.Key, Path: file.name}},
+		}})
+	}
+	if len(volume.Sources) == 0 {
+		return
+	}
+	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: VolumeStoreTLS, VolumeSource: corev1.VolumeSource{Projected: volume}})
+	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: VolumeStoreTLS, MountPath: PathStoreTLS, ReadOnly: true})
+}
+
+// embedded gives Ray's own store its volume: a folder below its root, which Ray makes, as
+// the root may hold a lost+found. The group lets a user who is not root write there; the
+// volume's files change their group only where its root has another one, so that what Ray
+// keeps for its user alone stays so.
+func (d *draft) embedded() {
+	d.set("RAY_gcs_storage", "rocksdb")
+	d.set("RAY_gcs_storage_path", PathStore+"/gcs")
+	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: VolumeStore, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: StoreClaim(d.cluster)},
+	}})
+	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: VolumeStore, MountPath: PathStore})
+	fillPointer(&d.pod.Spec.SecurityContext, corev1.PodSecurityContext{})
+	if security := d.pod.Spec.SecurityContext; security.FSGroup == nil {
+		security.FSGroup = new(int64(storeGroup))
+		fillPointer(&security.FSGroupChangePolicy, corev1.FSGroupChangeOnRootMismatch)
+	}
+}
