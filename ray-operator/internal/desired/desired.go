@@ -1,10 +1,11 @@
 // Package desired builds the objects of a cluster other than its pods: Services,
-// Secret, NetworkPolicy, Ingress, disruption budget and claims.
+// Secrets, NetworkPolicies, Ingress, disruption budget, claims, and what runs a managed
+// control store.
 //
 // In: the cluster, where it counts its epoch, and what the installation knows of
-// itself. Out: whole objects, owned by the cluster, or nil where the spec wants none.
-// The Secret's token is an argument: drawing it is the caller's, so that this package
-// stays pure. It never looks at what exists.
+// itself. Out: whole objects, owned by the cluster unless they shall outlive it, or nil
+// where the spec wants none. What a Secret holds is an argument: drawing it is the
+// caller's, so that this package stays pure. It never looks at what exists.
 package desired
 
 import (

@@ -39,8 +39,8 @@ var portNumbers = map[v1alpha1.Port]int32{
 // operator and the proxy on Dashboard and GCS, the operator alone on the autoscaler's port,
 // the same namespace on Dashboard, Client, Metrics and the further ports of the head's
 // Service, everybody on the Dashboard that an Ingress opens, and whom allowFrom lets in. With allowTo it also says what the pods
-// reach: the cluster itself, DNS wherever it is, and that. It is nil where the spec
-// switches isolation off.
+// reach: the cluster itself, DNS wherever it is, its control store, and that. It is nil
+// where the spec switches isolation off.
 func NetworkPolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.NetworkPolicy {
 	network := v1alpha1.Network{}
 	if cluster.Spec.Network != nil {
@@ -102,6 +102,7 @@ func egressRules(cluster *v1alpha1.ComputeCluster, allowed []v1alpha1.EgressRule
 		// To anywhere: a node-local cache of DNS has an address that no selector meets.
 		{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53)}},
 	}
+	rules = append(rules, toStore(cluster)...)
 	for i := range allowed {
 		rule := allowed[i].DeepCopy()
 		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: rule.To, Ports: rule.Ports})
