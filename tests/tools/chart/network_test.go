@@ -62,15 +62,21 @@ func TestOthersReachProbesAndMetricsAlone(t *testing.T) {
 		t.Errorf("what the operator may reach is limited though nothing says so: %v", policy.PolicyTypes)
 	}
 	limited := of[*networkingv1.NetworkPolicy](t, "--set-json", `networkPolicy.egress=[{"to":[{"ipBlock":{"cidr":"10.0.0.1/32"}}]}]`)[0].Spec
-	if len(limited.Egress) != 3 || !slices.Contains(limited.PolicyTypes, networkingv1.PolicyTypeEgress) {
-		t.Fatalf("what the operator may reach is %v, want DNS, heads and what was given", limited.Egress)
+	if len(limited.Egress) != 4 || !slices.Contains(limited.PolicyTypes, networkingv1.PolicyTypeEgress) {
+		t.Fatalf("what the operator may reach is %v, want DNS, heads, stores and what was given", limited.Egress)
 	}
-	var heads []int
-	for _, port := range limited.Egress[1].Ports {
-		heads = append(heads, port.Port.IntValue())
+	reached := func(rule networkingv1.NetworkPolicyEgressRule) []int {
+		var numbers []int
+		for _, port := range rule.Ports {
+			numbers = append(numbers, port.Port.IntValue())
+		}
+		return numbers
 	}
-	if !slices.Equal(heads, []int{6379, 8265, 6380}) {
+	if heads := reached(limited.Egress[1]); !slices.Equal(heads, []int{6379, 8265, 6380}) {
 		t.Errorf("of heads the operator reaches the ports %v, want GCS, dashboard and autoscaler", heads)
+	}
+	if stores := reached(limited.Egress[2]); !slices.Equal(stores, []int{6379, 26379}) || len(limited.Egress[2].To) > 0 {
+		t.Errorf("of stores the operator reaches the ports %v of %v, want Redis and Sentinels anywhere", stores, limited.Egress[2].To)
 	}
 }
 

@@ -28,7 +28,8 @@ func granted(t *testing.T, options ...string) map[string][]rbacv1.PolicyRule {
 var never = map[string][]string{
 	"*": {"*", "escalate", "bind", "impersonate", "deletecollection"}, "secrets": {"list", "watch", "update", "patch", "delete"},
 	"computeclusters": {"update"}, "clusterjobs": {"create", "update"}, "nodes": {"create", "update", "patch", "delete"},
-	"pods/exec": {"create", "get"}, "pods/log": {"get"}, "serviceaccounts/token": {"create"}, "roles": {"create"}, "clusterroles": {"create"},
+	"persistentvolumes": {"list", "watch", "create", "update", "patch", "delete"}, "persistentvolumeclaims": {"update"}, "statefulsets": {"update"},
+	"configmaps": {"update"}, "pods/exec": {"create", "get"}, "pods/log": {"get"}, "serviceaccounts/token": {"create"}, "roles": {"create"}, "clusterroles": {"create"},
 }
 
 func TestRightsAreLeast(t *testing.T) {
@@ -62,11 +63,11 @@ func checkRule(t *testing.T, role string, rule rbacv1.PolicyRule) {
 
 func TestRightsAreWhereClustersAre(t *testing.T) {
 	all := granted(t)
-	if got, want := names(all), []string{"test-heliostat", "test-heliostat-nodes", "there/test-heliostat-lease"}; !slices.Equal(got, want) {
+	if got, want := names(all), []string{"test-heliostat", "test-heliostat-nodes", "there/test-heliostat-lease", "there/test-heliostat-notes"}; !slices.Equal(got, want) {
 		t.Errorf("watching all namespaces takes the roles %v, want %v", got, want)
 	}
 	some := granted(t, "--set", "watchNamespaces={a,b}", "--set", "watchNodes=false")
-	if got, want := names(some), []string{"a/test-heliostat", "b/test-heliostat", "there/test-heliostat-lease"}; !slices.Equal(got, want) {
+	if got, want := names(some), []string{"a/test-heliostat", "b/test-heliostat", "there/test-heliostat-lease", "there/test-heliostat-notes"}; !slices.Equal(got, want) {
 		t.Errorf("watching two namespaces without nodes takes the roles %v, want %v", got, want)
 	}
 	if want := all["test-heliostat"]; len(want) == 0 || !slices.EqualFunc(some["a/test-heliostat"], want, sameRule) {
@@ -74,6 +75,22 @@ func TestRightsAreWhereClustersAre(t *testing.T) {
 	}
 	if bound := of[*rbacv1.ClusterRoleBinding](t, "--set", "watchNamespaces={a,b}", "--set", "watchNodes=false"); len(bound) > 0 {
 		t.Errorf("watching two namespaces without nodes still has %d ClusterRoleBindings", len(bound))
+	}
+}
+
+// TestRightsThatOneRoleAloneHas: ConfigMaps are the operator's in its own namespace, nodes and
+// volumes where nodes are watched.
+func TestRightsThatOneRoleAloneHas(t *testing.T) {
+	for resource, want := range map[string]string{"configmaps": "there/test-heliostat-notes", "persistentvolumes": "test-heliostat-nodes", "nodes": "test-heliostat-nodes"} {
+		var have []string
+		for role, rules := range granted(t, "--set", "watchNamespaces={a}") {
+			if slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, resource) }) {
+				have = append(have, role)
+			}
+		}
+		if !slices.Equal(have, []string{want}) {
+			t.Errorf("%s are in the roles %v, want %s alone", resource, have, want)
+		}
 	}
 }
 
