@@ -145,10 +145,10 @@ step_localkube() {
   go test -C tests/localkube -v -count=1 -p 1 -timeout 15m . ./internal/realtest
 }
 
-# nodes NAME: an instance with two nodes that hold the images of Ray and the operator.
+# nodes NAME: an instance with two nodes that hold the images of Ray, the operator and Redis.
 nodes() {
   local name=$1 images=() tar
-  bin/images build ray operator >"$LOGS/$name.images"
+  bin/images build ray operator redis >"$LOGS/$name.images"
   while read -r tar; do images+=(--image "$tar"); done <"$LOGS/$name.images"
   instance "$name" --nodes 2 --gpus 2 "${images[@]}"
 }

@@ -18,9 +18,9 @@ import (
 const instance = "accept"
 
 // onNodes plays a scenario on a fresh local Kubernetes with two nodes that hold the
-// images of Ray and the operator. Options are further ones of localkube up.
+// images of Ray, the operator and Redis. Options are further ones of localkube up.
 func onNodes(ctx context.Context, options []string, play func(kubeconfig string) (Outcome, error)) (outcome Outcome, err error) {
-	images, err := exec.CommandContext(ctx, "bin/images", "build", "ray", "operator").Output()
+	images, err := exec.CommandContext(ctx, "bin/images", "build", "ray", "operator", "redis").Output()
 	if err != nil {
 		return Outcome{}, fmt.Errorf("build the images: %w: make build makes the program", err)
 	}

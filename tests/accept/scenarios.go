@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/tests/bench/byhand"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // scenario shows one promise. play runs it; it gives an error only where nothing could
@@ -42,13 +43,17 @@ var areas = map[string][]scenario{
 			play: start,
 		},
 	},
-	"clusters":    append(append([]scenario{reasons, rolling}, timed...), admission, world),
-	"autoscaling": {demand, givenBack, churn, apiAway, anew, quiet},
-	"jobs":        {jobTime, jobCost, headLost, freed, submissions, manySubmissions},
+	"control-store": storeScenarios(),
+	"clusters":      append(append([]scenario{reasons, rolling}, timed...), admission, world),
+	"autoscaling":   {demand, givenBack, churn, apiAway, anew, quiet},
+	"jobs":          {jobTime, jobCost, headLost, freed, submissions, manySubmissions},
 }
 
 // tables make Markdown of a scenario's samples.
-var tables = map[string]func(json.RawMessage) string{"start": startTable, reasons.name: reasonsTable, jobTime.name: jobTable}
+var tables = map[string]func(json.RawMessage) string{
+	"start": startTable, reasons.name: reasonsTable, jobTime.name: jobTable, storeFaults.name: faultsTable,
+	live.StoreKillsLabel + "-redis": memoryTable, live.StoreKillsLabel + "-managed": memoryTable, live.StoreKillsLabel + "-embedded": memoryTable,
+}
 
 // kept is what is kept of a scenario between runs.
 type kept struct {

@@ -42,6 +42,13 @@ func (g *GCS) Close() error { return g.connection.Close() }
 
 // Alive is the number of nodes that are listed as alive.
 func (g *GCS) Alive(ctx context.Context) (int, error) {
+	nodes, err := g.Instances(ctx)
+	return len(nodes), err
+}
+
+// Instances are the nodes that are listed as alive, each by its RAY_CLOUD_INSTANCE_ID, which
+// is the UID of its pod.
+func (g *GCS) Instances(ctx context.Context) ([]string, error) {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
 	defer stop()
 	if g.token != "" {
@@ -49,29 +56,32 @@ func (g *GCS) Alive(ctx context.Context) (int, error) {
 	}
 	var reply []byte
 	if err := g.connection.Invoke(ctx, "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo", []byte{}, &reply); err != nil {
-		return 0, fmt.Errorf("ask the head for its nodes: %w", err)
+		return nil, fmt.Errorf("ask the head for its nodes: %w", err)
 	}
-	return countAlive(reply)
+	return alive(reply)
 }
 
-// countAlive counts the nodes of a GetAllNodeInfoReply that are alive.
-func countAlive(reply []byte) (int, error) {
-	alive := 0
+// alive are the instances of the nodes of a GetAllNodeInfoReply that are alive.
+func alive(reply []byte) ([]string, error) {
+	var alive []string
 	err := fields(reply, func(number protowire.Number, value []byte, _ uint64) error {
 		if number != 2 { // GetAllNodeInfoReply.node_info_list
 			return nil
 		}
-		state := uint64(0) // GcsNodeInfo.state, absent where it is ALIVE
-		if err := fields(value, func(number protowire.Number, _ []byte, value uint64) error {
-			if number == 7 {
+		state, instance := uint64(0), "" // GcsNodeInfo.state is absent where it is ALIVE
+		if err := fields(value, func(number protowire.Number, text []byte, value uint64) error {
+			switch number {
+			case 7:
 				state = value
+			case 13:
+				instance = string(text)
 			}
 			return nil
 		}); err != nil {
 			return err
 		}
 		if state == 0 {
-			alive++
+			alive = append(alive, instance)
 		}
 		return nil
 	})

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,8 @@ func reply(states ...uint64) []byte {
 		node = protowire.AppendBytes(node, []byte("an id"))
 		node = protowire.AppendTag(node, 23, protowire.Fixed64Type)
 		node = protowire.AppendFixed64(node, 7)
+		node = protowire.AppendTag(node, 13, protowire.BytesType)
+		node = protowire.AppendBytes(node, []byte("a pod"))
 		if state != 0 {
 			node = protowire.AppendTag(node, 7, protowire.VarintType)
 			node = protowire.AppendVarint(node, state)
@@ -34,22 +37,23 @@ func TestAliveCountsNodesThatAreNotDead(t *testing.T) {
 		states []uint64
 		want   int
 	}{{nil, 0}, {[]uint64{0}, 1}, {[]uint64{1}, 0}, {[]uint64{0, 1, 0, 0, 1}, 3}} {
-		if got, err := countAlive(reply(c.states...)); err != nil || got != c.want {
-			t.Errorf("%v: %d, %v, want %d", c.states, got, err, c.want)
+		got, err := alive(reply(c.states...))
+		if err != nil || len(got) != c.want || slices.ContainsFunc(got, func(pod string) bool { return pod != "a pod" }) {
+			t.Errorf("%v: %v, %v, want %d", c.states, got, err, c.want)
 		}
 	}
 	cut := reply(0, 0)
-	if got, err := countAlive(cut[:len(cut)-3]); err == nil {
-		t.Errorf("an answer that was cut short counts %d nodes", got)
+	if got, err := alive(cut[:len(cut)-3]); err == nil {
+		t.Errorf("an answer that was cut short lists %v", got)
 	}
 }
 
-func FuzzCountAlive(f *testing.F) {
+func FuzzAlive(f *testing.F) {
 	f.Add(reply(0, 1))
 	f.Add([]byte{0x12, 0xff})
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		if alive, err := countAlive(answer); err == nil && alive*2 > len(answer) {
-			t.Errorf("%d bytes list %d nodes", len(answer), alive)
+		if nodes, err := alive(answer); err == nil && len(nodes)*2 > len(answer) {
+			t.Errorf("%d bytes list %d nodes", len(answer), len(nodes))
 		}
 	})
 }
