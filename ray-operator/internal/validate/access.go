@@ -55,6 +55,9 @@ func objectNames(c *v1alpha1.ComputeCluster, visit func(path *field.Path, name s
 	if a := c.Spec.Authentication; a != nil {
 		visit(spec.Child("authentication", "secretName"), a.SecretName)
 	}
+	for _, v := range storeVolumes(c) {
+		visit(v.path.Child("storageClassName"), v.class())
+	}
 }
 
 // accessRules are about what surrounds the pods: defaults, Service, Ingress, network.

@@ -45,7 +45,7 @@ var ofKubernetes = []string{"template", "volumeClaimTemplates", "env", "envFrom"
 // whose emptiness does.
 var (
 	zeroIsNotWritten  = []string{"targetPort", "hostsPerReplica"}
-	emptyIsNotWritten = []string{"command", "in", "notIn"}
+	emptyIsNotWritten = []string{"command", "in", "notIn", "accessModes"}
 )
 
 // sides are the values on and beyond the bounds of a field.

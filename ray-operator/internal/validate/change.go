@@ -64,6 +64,10 @@ func fillIn(spec *v1alpha1.ComputeClusterSpec) {
 			a.IdleTimeoutSeconds = new(int32(60))
 		}
 	}
+	if s := spec.ControlStore; s != nil && s.ManagedRedis != nil {
+		byDefault(&s.ManagedRedis.Image, "redis:7")
+		s.ManagedRedis.Storage = new(managedStorage(s.ManagedRedis))
+	}
 	for i := range spec.WorkerGroups {
 		group := &spec.WorkerGroups[i]
 		group.HostsPerReplica = max(group.HostsPerReplica, 1)

@@ -20,6 +20,9 @@ func duplicates(c *v1alpha1.ComputeCluster, bad report) {
 	if s := c.Spec.Head.Service; s != nil {
 		twice(bad, spec, "head.service.ports", s.Ports, func(p *v1alpha1.ServicePort) string { return p.Name })
 	}
+	if e := storeOf(c).Embedded; e != nil {
+		twice(bad, storePath, "embedded.accessModes", e.AccessModes, func(m *corev1.PersistentVolumeAccessMode) string { return string(*m) })
+	}
 	if n := c.Spec.Network; n != nil {
 		for i := range n.AllowFrom {
 			twice(bad, spec.Child("network", "allowFrom").Index(i), "ports", n.AllowFrom[i].Ports,

@@ -43,6 +43,7 @@ func longTexts(c *v1alpha1.ComputeCluster, bad report) {
 	if a := c.Spec.Authentication; a != nil {
 		text(bad, spec, "authentication.secretName", a.SecretName, maxText)
 	}
+	storeTexts(c, bad)
 	if s := c.Spec.Head.Service; s != nil {
 		for i := range s.Ports {
 			text(bad, spec.Child("head", "service", "ports").Index(i), "name", s.Ports[i].Name, 15)
@@ -89,6 +90,7 @@ func longLists(c *v1alpha1.ComputeCluster, bad report) {
 	if a := c.Spec.Autoscaling; a != nil {
 		count(bad, spec, "autoscaling.size", len(a.Size), 2)
 	}
+	storeLists(c, bad)
 	if n, at := c.Spec.Network, spec.Child("network"); n != nil {
 		count(bad, at, "allowFrom", len(n.AllowFrom), 32)
 		count(bad, at, "allowTo", len(n.AllowTo), 32)
@@ -140,6 +142,7 @@ func unknownWords(c *v1alpha1.ComputeCluster, bad report) {
 	if a := c.Spec.Autoscaling; a != nil {
 		word(bad, spec, "autoscaling.pace", a.Pace, v1alpha1.PaceDefault, v1alpha1.PaceConservative, v1alpha1.PaceAggressive)
 	}
+	storeWords(c, bad)
 	if n := c.Spec.Network; n != nil {
 		word(bad, spec, "network.isolation", n.Isolation, v1alpha1.IsolationEnabled, v1alpha1.IsolationDisabled)
 		for i := range n.AllowFrom {

@@ -17,7 +17,8 @@ var variableName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.-]*$`)
 const ownVariablePrefix = "HELIOSTAT_"
 
 // jobVariables are the variables by which a driver finds its cluster and its job.
-var jobVariables = append([]string{"RAY_JOB_CONFIG_JSON_ENV_VAR"}, ownVariables...)
+// Those of a control store are among them, because some variables of a job become its pods'.
+var jobVariables = slices.Concat([]string{"RAY_JOB_CONFIG_JSON_ENV_VAR"}, ownVariables, storeVariables)
 
 // ofNames is an expression that asks of the name of each variable of a job, which n stands for.
 func ofNames(good string) string {

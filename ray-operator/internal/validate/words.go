@@ -43,6 +43,13 @@ var ownVariables = []string{
 	"RAY_CLUSTER_NAMESPACE", "RAY_ENABLE_GCS_LEADER_ELECTION", "RAY_ENABLE_K8S_TOKEN_AUTH", "RAY_NODE_TYPE_NAME",
 }
 
+// storeVariables are the variables that say where the head keeps its memory. Without a
+// control store they would give it one that nobody looks after.
+var storeVariables = []string{
+	"RAY_REDIS_ADDRESS", "RAY_external_storage_namespace", "RAY_gcs_storage", "RAY_gcs_storage_path",
+	"RAY_REDIS_CA_CERT", "RAY_REDIS_CA_PATH", "RAY_REDIS_CLIENT_CERT", "RAY_REDIS_CLIENT_KEY", "RAY_REDIS_SERVER_NAME",
+}
+
 // ownVolumes are the names of the operator's volumes.
 var ownVolumes = []string{pod.VolumeShared, pod.VolumeToken}
 

@@ -145,6 +145,7 @@ var variableRows = []jobRow{
 	{Name: "the variable of the attempt", Rule: "variable-own", Edit: env(corev1.EnvVar{Name: "HELIOSTAT_JOB_ATTEMPT", Value: "7"})},
 	{Name: "the variable of the job in a runtime environment", Rule: "variable-own", Edit: runtimeEnv(`{"env_vars":{"HELIOSTAT_JOB_NAME":"x"}}`)},
 	{Name: "the variable of the cluster", Rule: "variable-own", Edit: env(corev1.EnvVar{Name: "RAY_ADDRESS", Value: "auto"})},
+	{Name: "the variable of a control store", Rule: "variable-own", Edit: env(corev1.EnvVar{Name: "RAY_REDIS_ADDRESS", Value: "redis://redis:6379"})},
 	{Name: "the variable of Ray's job", Rule: "variable-own", Edit: env(corev1.EnvVar{Name: "RAY_JOB_CONFIG_JSON_ENV_VAR", Value: "{}"})},
 	{Name: "a variable with a NUL", Rule: "run-nul", Edit: env(corev1.EnvVar{Name: "A", Value: "\x00"})},
 	{Name: "a variable with a NUL in a runtime environment", Rule: "run-nul", Edit: runtimeEnv(`{"env_vars":{"A":"a\u0000"}}`)},
