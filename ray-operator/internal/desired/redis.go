@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	// StoreUser is the user of a managed Redis that the operator is. It may do everything.
-	StoreUser = "operator"
-
 	defaultRedis = "redis:7"
 	// redisUser is the user and group in the official images.
 	redisUser  = 999
@@ -176,7 +173,7 @@ func redisArguments(memory int64) []string {
 		"--dir", redisData, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
 		"--maxmemory", strconv.FormatInt(memory/4*3, 10), "--maxmemory-policy", "noeviction",
 		"--user", "default", "off",
-		"--user", StoreUser, "on", ">$(" + variableOperatorPassword + ")", "~*", "&*", "+@all",
+		"--user", v1alpha1.StoreOperatorUser, "on", ">$(" + variableOperatorPassword + ")", "~*", "&*", "+@all",
 	}
 }
 

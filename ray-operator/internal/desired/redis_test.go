@@ -94,22 +94,28 @@ func TestPlacementOfRedis(t *testing.T) {
 	if container := template.Spec.Containers[0]; len(container.Env) != 1 || container.EnvFrom != nil {
 		t.Errorf("it has the user's variables: %+v", container.Env)
 	}
+	checkAway(t, template.Spec.Tolerations, 3, map[string]int64{corev1.TaintNodeUnreachable: 5, corev1.TaintNodeNotReady: 60})
 	if spec := template.Spec; spec.NodeSelector["pool"] != "small" || spec.PriorityClassName != "high" || !slices.Equal(spec.ImagePullSecrets, cluster.Spec.PodDefaults.ImagePullSecrets) {
 		t.Errorf("it runs elsewhere: %+v", spec)
-	}
-	away := map[string]int64{}
-	for _, toleration := range template.Spec.Tolerations {
-		if toleration.TolerationSeconds != nil {
-			away[toleration.Key] = *toleration.TolerationSeconds
-		}
-	}
-	if want := map[string]int64{corev1.TaintNodeUnreachable: 5, corev1.TaintNodeNotReady: 60}; len(template.Spec.Tolerations) != 3 || !reflect.DeepEqual(away, want) {
-		t.Errorf("it stays on a lost node for %v, want %v", away, want)
 	}
 	template.Spec.NodeSelector["pool"], template.Spec.Tolerations[0].Key, template.Spec.ImagePullSecrets[0].Name = "x", "x", "x"
 	*template.Spec.Tolerations[1].TolerationSeconds = 9
 	if !reflect.DeepEqual(before, cluster) {
 		t.Error("what is built shares memory with the spec")
+	}
+}
+
+// checkAway asserts how many seconds a pod stays on a lost node, by the node's taint.
+func checkAway(t *testing.T, tolerations []corev1.Toleration, count int, want map[string]int64) {
+	t.Helper()
+	away := map[string]int64{}
+	for _, toleration := range tolerations {
+		if toleration.TolerationSeconds != nil {
+			away[toleration.Key] = *toleration.TolerationSeconds
+		}
+	}
+	if len(tolerations) != count || !reflect.DeepEqual(away, want) {
+		t.Errorf("it stays on a lost node for %v, want %v", away, want)
 	}
 }
 

@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"net/url"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,11 +91,8 @@ func toStore(cluster *v1alpha1.ComputeCluster) []networkingv1.NetworkPolicyEgres
 			Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, pod.PortStore)},
 		}}
 	case given != nil && given.Redis != nil:
-		address, err := url.Parse(given.Redis.Address)
-		if err != nil {
-			return nil
-		}
-		number, err := strconv.ParseUint(address.Port(), 10, 16)
+		_, text := pod.StoreEndpoint(given.Redis.Address)
+		number, err := strconv.ParseUint(text, 10, 16)
 		if err != nil {
 			return nil
 		}

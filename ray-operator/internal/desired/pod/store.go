@@ -2,9 +2,8 @@ package pod
 
 import (
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -72,6 +71,24 @@ func StoreAddress(cluster *v1alpha1.ComputeCluster) string {
 	}
 }
 
+// StoreEndpoint are host and port of a Redis' address, without the brackets of an IPv6
+// address. They are empty for what is no address; package validate refused that before.
+func StoreEndpoint(address string) (host, port string) {
+	_, endpoint, _ := strings.Cut(address, "://")
+	at := strings.LastIndexByte(endpoint, ':')
+	if at < 0 {
+		return "", ""
+	}
+	return strings.Trim(endpoint[:at], "[]"), endpoint[at+1:]
+}
+
+// hasName tells whether a host is given by a name, and not by an IP address. No domain ends
+// in a label of digits alone.
+func hasName(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	return strings.Trim(last, "0123456789") != "" && !strings.Contains(host, ":")
+}
+
 // StoreClaim is the name of the claim whose volume holds the cluster's memory, the user's
 // own or one of ours; empty where the operator knows of none.
 func StoreClaim(cluster *v1alpha1.ComputeCluster) string {
@@ -132,12 +149,11 @@ func (d *draft) fromSecret(option, variable string, from *v1alpha1.SecretKey) {
 // the server that is wanted, for those that are many behind one address. As a whole volume
 // they follow their Secrets: Ray reads them when it starts.
 func (d *draft) trust(redis *v1alpha1.GivenRedis) {
-	at, err := url.Parse(redis.Address)
-	if err != nil || at.Scheme != "rediss" {
+	if !strings.HasPrefix(redis.Address, "rediss://") {
 		return
 	}
-	if net.ParseIP(at.Hostname()) == nil {
-		d.set("RAY_REDIS_SERVER_NAME", at.Hostname())
+	if host, _ := StoreEndpoint(redis.Address); hasName(host) {
+		d.set("RAY_REDIS_SERVER_NAME", host)
 	}
 	tls := v1alpha1.RedisTLS{}
 	if redis.TLS != nil {

@@ -155,7 +155,9 @@ func TestTrust(t *testing.T) {
 			address: "rediss://r:6379", tls: &v1alpha1.RedisTLS{CertificateSecret: key("a", "c"), KeySecret: key("x", "y")}, server: "r",
 			files: map[string]string{"RAY_REDIS_CLIENT_CERT": "a/c", "RAY_REDIS_CLIENT_KEY": "x/y"},
 		},
-		"no address": {address: "rediss://%zz"},
+		"no address":             {address: "rediss://"},
+		"a name with digits":     {address: "rediss://redis-1:6379", server: "redis-1"},
+		"a name like an address": {address: "rediss://10.0.0.1.example:6379", server: "10.0.0.1.example"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			head := pod.Head(stored(v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: test.address, TLS: test.tls}}), 1)
@@ -192,6 +194,17 @@ func mounted(t *testing.T, head *corev1.Pod) map[string]string {
 		}
 	}
 	return files
+}
+
+func TestStoreEndpoint(t *testing.T) {
+	for address, want := range map[string][2]string{
+		"redis://r.example:6379": {"r.example", "6379"}, "rediss://[fd00::1]:65535": {"fd00::1", "65535"}, "redis://10.0.0.1:1": {"10.0.0.1", "1"},
+		"redis://r": {}, "r:6379": {}, "": {},
+	} {
+		if host, port := pod.StoreEndpoint(address); host != want[0] || port != want[1] {
+			t.Errorf("%q is host %q and port %q, want %q", address, host, port, want)
+		}
+	}
 }
 
 // TestReconnect: workers with any store wait long, heads and workers without one do not, and
