@@ -19,16 +19,16 @@ var defaultStorage = resource.MustParse("1Gi")
 // StoreClaim is the claim of a store that has a volume of its own, nil where there is none.
 // A volume that is retained has no owner: nothing takes it along.
 func StoreClaim(cluster *v1alpha1.ComputeCluster) *corev1.PersistentVolumeClaim {
-	volume, modes, retain := v1alpha1.EmbeddedStore{}, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, false
+	volume, modes := v1alpha1.EmbeddedStore{}, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
 	switch given := cluster.Spec.ControlStore; {
 	case given == nil:
 		return nil
 	case given.ManagedRedis != nil:
 		redis := given.ManagedRedis
-		volume.Storage, volume.StorageClassName, retain = redis.Storage, redis.StorageClassName, redis.Retain
+		volume.Storage, volume.StorageClassName, volume.Retain = redis.Storage, redis.StorageClassName, redis.Retain
 		modes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	case given.Embedded != nil && given.Embedded.ExistingClaim == "":
-		volume, retain = *given.Embedded.DeepCopy(), given.Embedded.Retain
+		volume = *given.Embedded.DeepCopy()
 		if len(volume.AccessModes) > 0 {
 			modes = volume.AccessModes
 		}
@@ -49,7 +49,7 @@ func StoreClaim(cluster *v1alpha1.ComputeCluster) *corev1.PersistentVolumeClaim 
 	if class := volume.StorageClassName; class != nil {
 		claim.Spec.StorageClassName = new(*class)
 	}
-	if retain {
+	if volume.Retain {
 		claim.OwnerReferences = nil
 	}
 	return claim
