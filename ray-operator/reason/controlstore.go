@@ -29,7 +29,8 @@ var (
 	}
 	StoreSecretMissing = Reason{
 		"StoreSecretMissing", Warning, "A Secret of the store, or a key of it, is not there.",
-		"the control store's %s", "Make the Secret with this key, or correct the reference", nil,
+		"the control store's %s", "Make the Secret with this key, or correct the reference",
+		[]Case{{"managed", "Delete StatefulSet %s; both are made anew, and the data stays"}},
 	}
 	StoreNotTrusted = Reason{
 		"StoreNotTrusted", Warning, "The store's certificate is not trusted, or it does not take ours.",
@@ -78,6 +79,11 @@ var (
 		"head pod %s of a former epoch is not gone, and may still write to the control store",
 		"It goes as soon as its node says so. If node %s is off for good, say so: kubectl taint node %[2]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", nil,
 	}
+	StoreNotNoted = Reason{
+		"StoreNotNoted", Warning, "The operator cannot write down whose keys are in the Redis, and without that no head is started.",
+		"the operator cannot write down that this cluster has keys in a Redis: %s",
+		"Start the operator with --namespace set to the namespace that it runs in; the chart does", nil,
+	}
 	StoreLoading = Reason{
 		"StoreLoading", Progress, "The store has just started and reads its data.",
 		"the control store at %s reads its data from disk", "", nil,
@@ -104,7 +110,7 @@ var (
 	}
 	HeadRestarted = Reason{
 		"HeadRestarted", Fine, "The head's container ended and was started again in its pod; the control store kept its memory.",
-		"Ray ended in head pod %s (%s) and was started again; workers, actors and placement groups stay, what ran on the head is lost", "", nil,
+		"Ray ended in head pod %s and was started again; workers, actors and placement groups stay, what ran on the head is lost", "", nil,
 	}
 	HeadRecovered = Reason{
 		"HeadRecovered", Fine, "The head is back with the memory that it had.",
@@ -120,7 +126,7 @@ func controlStore() Section {
 	return Section{"The control store", []Reason{
 		StoreTaken, StoreDataLost, StoreSecretMissing, StoreUnreachable, StoreWrongPassword, StoreNotPermitted, StoreNotTrusted,
 		StoreUnsupported, StoreReadOnly, StoreFull, StoreSlow, StoreVolumeMissing, StoreVolumeHeld, StoreVolumeLost, StoreVolumeFull,
-		OldHeadRemains, HeadWithdrawn, StoreLoading, StoreStarting, StoreVolumePending, StoreChecking, HeadRecovering, StoreServes,
+		StoreNotNoted, OldHeadRemains, HeadWithdrawn, StoreLoading, StoreStarting, StoreVolumePending, StoreChecking, HeadRecovering, StoreServes,
 		HeadRestarted, HeadRecovered,
 	}}
 }

@@ -81,6 +81,9 @@ const (
 	StoreHeadKey     = "head"
 )
 
+// StoreOperatorUser is the operator's own user in a managed control store.
+const StoreOperatorUser = "operator"
+
 // ContainerRay is the name of the container that runs Ray in every pod.
 const ContainerRay = "ray"
 

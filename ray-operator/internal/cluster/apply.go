@@ -19,6 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -108,6 +109,11 @@ func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeClust
 		}
 		outcome.tell(plan.Began)
 	}
+	if plan.StoreSecret { // before what needs it: once that is there, nobody looks for the Secret
+		if err := r.makeStoreSecret(ctx, cluster); err != nil {
+			return "", err
+		}
+	}
 	hash := ""
 	acts := []func() error{}
 	if plan.Token {
@@ -122,6 +128,12 @@ func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeClust
 			}
 			return err
 		})
+	}
+	if plan.Volume != nil {
+		acts = append(acts, func() error { return r.makeVolume(ctx, plan.Volume) })
+	}
+	if plan.Note {
+		acts = append(acts, func() error { return r.Notes.Keep(ctx, sweep.Of(cluster, cluster.Spec.ControlStore.Redis)) })
 	}
 	for _, fixing := range plan.Fixtures {
 		acts = append(acts, func() error { return r.fix(ctx, fixing) })
@@ -217,7 +229,7 @@ func (r *Reconciler) noteHead(ctx context.Context, cluster *v1alpha1.ComputeClus
 	if !plan.NoteHead {
 		return nil
 	}
-	record := Record{Version: recordVersion, Epoch: plan.Epoch, Scaled: plan.Scaled}
+	record := Record{Version: recordVersion, Scaled: plan.Scaled, Volume: seen.Store.memoryOn()}.taking(plan.Turn)
 	if plan.Head != nil {
 		record.HeadUID = plan.Head.UID
 	} else if head := headOf(seen.Pods, plan.Epoch); head != nil {

@@ -154,7 +154,7 @@ func (p *planner) sized(group *v1alpha1.WorkerGroup) Size {
 	}
 	var slots []scale.Slot
 	for _, worker := range p.seen.Pods {
-		if worker.At.Group == group.Name && worker.At.Epoch == p.Epoch {
+		if worker.At.Group == group.Name && p.has(worker) {
 			slots = append(slots, p.slot(worker))
 		}
 	}
@@ -194,7 +194,7 @@ func (p *planner) hold(group *v1alpha1.WorkerGroup, size Size) Held {
 		return Held{replicas}
 	case !known || held[0] != replicas:
 		return nil
-	case off || p.Epoch != p.seen.Record.Epoch: // sizes of a new epoch are not those of the moment
+	case off || p.Session != p.seen.Record.turn().Session: // sizes of a new session are not those of the moment
 		return held
 	case group.Suspend || p.cluster.Spec.Suspend || p.seen.Record.Suspended.Cause != "":
 		return nil
@@ -295,7 +295,7 @@ func (p *planner) orders() *scalelink.Orders {
 	}
 	for _, worker := range p.seen.Pods {
 		group := pod.FindGroup(p.cluster, worker.At.Group)
-		if group == nil || worker.At.Epoch != p.Epoch {
+		if group == nil || !p.has(worker) {
 			continue
 		}
 		hosts := pod.Hosts(group)

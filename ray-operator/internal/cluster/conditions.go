@@ -50,6 +50,7 @@ func (t *teller) conditions() {
 	}
 	t.say.While(v1alpha1.ConditionNameConflict, t.conflict(stalled))
 	t.autoscaling(suspended)
+	t.store(suspended)
 	t.say.While(v1alpha1.ConditionVersionMismatch, t.mismatch())
 	t.status.Phase = t.phase(ready.holds, stalled != nil, suspended != nil, suspending)
 }
@@ -93,6 +94,8 @@ func (t *teller) headVerdict() verdict {
 		return verdict{false, reason.HeadMissing.Of()}
 	case t.head.ready():
 		return verdict{true, reason.HeadReady.Of(t.head.Name)}
+	case t.recovering() && (!found || finding.Code == reason.Starting.Code || t.restarting() && finding.Code == reason.CrashLoop.Code):
+		return verdict{false, reason.HeadRecovering.Of(t.head.Name)}
 	case found && finding.Code != reason.Starting.Code:
 		return verdict{false, finding.About("head pod " + t.head.Name)}
 	default:
@@ -134,7 +137,7 @@ func (t *teller) overall(head, workers verdict) reason.Finding {
 
 // upToDate tells which pods were built from an earlier spec, or started with another token.
 func (t *teller) upToDate() verdict {
-	old := t.intents.old(t.pods, t.status.Epoch)
+	old := t.intents.old(t.pods, t.turn())
 	growing := count(t.pods, func(p Pod) bool { return p.counts() && t.intents.canGrow(p) })
 	locked := count(t.pods, t.isLockedOut)
 	switch {
@@ -243,7 +246,7 @@ func (t *teller) phase(ready, stalled, suspended, suspending bool) string {
 		return v1alpha1.PhaseUpdating
 	case ready:
 		return v1alpha1.PhaseReady
-	case t.status.Epoch > 1:
+	case t.status.Epoch > 1, t.recovering():
 		return v1alpha1.PhaseRecovering
 	case t.head == nil || t.head.Spec.NodeName == "":
 		return v1alpha1.PhasePending

@@ -49,13 +49,16 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 	}
 	p.choose()
 	p.keep()
+	if p.Store == nil {
+		p.Store = p.standpoint()
+	}
 	return p.Plan
 }
 
 // choose makes the plan of a cluster that can be worked on.
 func (p *planner) choose() {
 	seen := p.seen
-	p.Epoch = seen.Record.Epoch
+	p.Turn = seen.Record.turn()
 	p.head = headOf(seen.Pods, p.Epoch)
 	p.measure()
 	switch {
@@ -70,10 +73,13 @@ func (p *planner) choose() {
 			p.wakeIn(wait)
 			return
 		}
-		if lost {
+		switch {
+		case p.startOver():
+		case lost:
 			p.replaceHead()
 		}
 	}
+	p.withdraw()
 	p.build()
 	if p.head != nil && (seen.RecordMissing || seen.Record.HeadUID == "" || p.Record != nil) {
 		p.NoteHead = true
@@ -117,9 +123,8 @@ func (p *planner) build() {
 	}
 	p.fix()
 	p.token()
-	if p.head == nil && p.Held == nil {
-		p.Head, p.NoteHead = p.site.Autoscaler.Beside(pod.Head(p.cluster, p.Epoch), p.cluster), true
-	}
+	p.keepStore()
+	p.makeHead()
 	p.workers()
 }
 
@@ -157,9 +162,11 @@ func (p *planner) blocked() *reason.Finding {
 func (p *planner) loss() (wait time.Duration, lost bool) {
 	head, recorded := p.head, p.seen.Record.HeadUID
 	switch {
+	case head == nil && p.Session < p.Epoch:
+		return 0, recorded != "" // the workers are of earlier heads, and wait for this one
 	case head == nil: // a head is made before its workers, so where there are workers there was one
 		return 0, recorded != "" || slices.ContainsFunc(p.seen.Pods, func(worker Pod) bool {
-			return worker.At.Group != "" && worker.At.Epoch == p.Epoch
+			return worker.At.Group != "" && p.has(worker)
 		})
 	case head.leaving():
 		return 0, true
@@ -169,7 +176,7 @@ func (p *planner) loss() (wait time.Duration, lost bool) {
 	case recorded != "" && recorded != head.UID:
 		return 0, true
 	default:
-		return 0, sessionOver(head, p.seen.Pods)
+		return 0, !p.stored() && sessionOver(head, p.seen.Pods)
 	}
 }
 
@@ -188,11 +195,19 @@ func sessionOver(head *Pod, pods []Pod) bool {
 	})
 }
 
-// beginEpoch lets a new head take over. The number is in the record before anything
-// is made or deleted for it.
+// beginEpoch lets a new head take over, with the memory of the one before it where a
+// control store has kept it. The number is in the record before anything is made or deleted
+// for it.
 func (p *planner) beginEpoch(event telemetry.Event) {
 	p.Epoch++
-	p.Record = &Record{Version: recordVersion, Epoch: p.Epoch, Scaled: p.Scaled}
+	if !p.stored() || p.forgotten() != nil {
+		p.Session = p.Epoch
+	}
+	record := Record{Version: recordVersion, Scaled: p.Scaled}.taking(p.Turn)
+	if p.Session < p.Epoch {
+		record.Volume = p.seen.Record.Volume
+	}
+	p.Record = &record
 	p.Began = &event
 	p.head = headOf(p.seen.Pods, p.Epoch)
 	p.measure() // of what belongs to the new epoch
@@ -203,7 +218,11 @@ func (p *planner) replaceHead() {
 	if p.head != nil {
 		name, why = p.head.Name, p.fate(*p.head)
 	}
-	p.beginEpoch(telemetry.Event{Finding: reason.HeadLost.Of(name, fmt.Sprintf("epoch %d begins with a new head and fresh workers: %s", p.Epoch+1, why)), Action: "Recover", Warning: true})
+	with := "fresh workers"
+	if p.stored() {
+		with = "what the control store kept; workers stay"
+	}
+	p.beginEpoch(telemetry.Event{Finding: reason.HeadLost.Of(name, fmt.Sprintf("epoch %d begins with a new head and %s: %s", p.Epoch+1, with, why)), Action: "Recover", Warning: true})
 }
 
 // fate is why a pod came to its end, in words: once it is replaced, the status speaks of
@@ -229,9 +248,14 @@ func (p *planner) recreate() bool {
 	if strategy == nil || strategy.Type != v1alpha1.UpgradeRecreate || p.head == nil || p.head.leaving() {
 		return false
 	}
-	old := p.intents.old(p.seen.Pods, p.Epoch)
+	old := p.intents.old(p.seen.Pods, p.Turn)
 	if len(old) == 0 {
 		return false
+	}
+	for _, worker := range old {
+		if p.stored() && worker.At.Group != "" {
+			p.Delete = append(p.Delete, Removal{Pod: worker, GraceSeconds: grace(lostGrace), Why: "all pods are made anew"})
+		}
 	}
 	p.beginEpoch(telemetry.Event{Finding: reason.Recreating.Of(p.Epoch + 1), Action: "Recreate"})
 	return true
@@ -253,7 +277,7 @@ func (p *planner) token() {
 	case p.head != nil:
 		missing = reason.TokenMissing.Of(naming.TokenSecret(p.cluster.Name))
 	default:
-		p.Token = true
+		p.Token = p.storeHolds() == nil // it goes with the first pod
 		return
 	}
 	p.Held = &missing
@@ -266,7 +290,7 @@ func (p *planner) leftovers() {
 	for _, left := range p.seen.Pods {
 		switch {
 		case left.leaving():
-		case left.At.Epoch != p.Epoch:
+		case !p.has(left):
 			p.Delete = append(p.Delete, Removal{Pod: left, GraceSeconds: grace(lostGrace), Why: "its epoch is over"})
 		case left.At.Group != "" && pod.FindGroup(p.cluster, left.At.Group) == nil && !left.draining():
 			p.exit(left, exitRemoved)

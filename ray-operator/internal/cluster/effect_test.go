@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -191,6 +192,8 @@ var ofScaling = []string{"workerGroups.idleTimeoutSeconds", "workerGroups.capaci
 // hash.
 func TestEveryFieldHasAnEffect(t *testing.T) {
 	fields := leaves(reflect.TypeFor[v1alpha1.ComputeClusterSpec](), "")
+	effects := maps.Clone(effects)
+	maps.Copy(effects, storeEffects)
 	for _, path := range fields {
 		edit, ok := effects[path]
 		if !ok {
@@ -198,6 +201,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			continue
 		}
 		of := opened()
+		of.Spec.ControlStore = storeFor(path)
 		if slices.Contains(ofScaling, path) || strings.HasPrefix(path, "autoscaling.") {
 			of.Spec.Autoscaling, of.Spec.WorkerGroups[0].MaxReplicas = &v1alpha1.Autoscaling{}, number(9)
 		}
@@ -241,7 +245,7 @@ func leaves(of reflect.Type, path string) []string {
 // done is what the operator does about a cluster, or has against it: what its first pass
 // makes, and how it goes on with one whose workers are old, idle and too many.
 func done(of *v1alpha1.ComputeCluster) []any {
-	first := decide(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}})
+	first := decide(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}, Store: serving()})
 	pods := []*corev1.Pod{first.Head}
 	var claims []*corev1.PersistentVolumeClaim
 	for _, filling := range first.Create {
@@ -262,5 +266,5 @@ func done(of *v1alpha1.ComputeCluster) []any {
 	})
 	next := decide(of, later)
 	told := cluster.Status(of, later, next, cluster.Outcome{}, now).Conditions
-	return []any{pods, claims, first.Fixtures, first.Token, validate.Cluster(of), cluster.IsManaged(of), gist(next), next.Orders, told}
+	return []any{pods, claims, first.Volume, first.Store, first.Fixtures, first.Token, validate.Cluster(of), cluster.IsManaged(of), gist(next), next.Orders, told}
 }

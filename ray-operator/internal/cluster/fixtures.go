@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -58,6 +59,18 @@ var fixtures = []fixture{
 		wanted: func(p *planner) client.Object { return orNothing(desired.Ingress(p.cluster)) }, optional: true,
 	},
 	{
+		kind: "NetworkPolicy of the store", name: naming.Store, empty: func() client.Object { return &networkingv1.NetworkPolicy{} },
+		wanted: func(p *planner) client.Object { return orNothing(desired.StorePolicy(p.cluster, p.site)) },
+	},
+	{
+		kind: "Service of the store", name: naming.Store, empty: func() client.Object { return &corev1.Service{} },
+		wanted: func(p *planner) client.Object { return orNothing(desired.StoreService(p.cluster)) },
+	},
+	{
+		kind: storeSetKind, name: naming.Store, empty: func() client.Object { return &appsv1.StatefulSet{} },
+		wanted: func(p *planner) client.Object { return orNothing(desired.StoreSet(p.cluster)) },
+	},
+	{
 		kind: budgetKind, name: naming.HeadBudget, empty: func() client.Object { return &policyv1.PodDisruptionBudget{} },
 		wanted: (*planner).budget, optional: true,
 	},
@@ -96,7 +109,7 @@ func (p *planner) fix() {
 		case standing.Presence == Absent:
 			p.Fixtures = append(p.Fixtures, Fixing{Act: Make, Kind: f.kind, Wanted: marked(wanted)})
 		case standing.Presence == Ours:
-			if marked := marked(wanted); !holds(standing.Object, marked) {
+			if marked := marked(wanted); !holds(standing.Object, marked) && !runs(standing.Object, marked) {
 				p.Fixtures = append(p.Fixtures, Fixing{Act: Mend, Kind: f.kind, Wanted: marked, Seen: standing.Object})
 			}
 		}
@@ -125,6 +138,15 @@ func marked(obj client.Object) client.Object {
 func holds(seen, wanted client.Object) bool {
 	return seen.GetAnnotations()[v1alpha1.AnnotationApplied] == wanted.GetAnnotations()[v1alpha1.AnnotationApplied] &&
 		setBySomeone.DeepDerivative(wanted, seen)
+}
+
+// runs tells whether what runs a store is what the user wants of it. Another operator's
+// defaults are no reason to restart it.
+func runs(seen, wanted client.Object) bool {
+	there, isSet := seen.(*appsv1.StatefulSet)
+	want, _ := wanted.(*appsv1.StatefulSet)
+	return isSet && there.Annotations[v1alpha1.AnnotationIntent] == want.Annotations[v1alpha1.AnnotationIntent] &&
+		there.Spec.Replicas != nil && *there.Spec.Replicas == *want.Spec.Replicas
 }
 
 // setBySomeone compares what we say; a number or time that we leave open, such as a node

@@ -44,6 +44,8 @@ type Seen struct {
 	Fixtures map[string]Standing
 	// Token is the Secret with the cluster's token.
 	Token Token
+	// Store is what is known of the control store.
+	Store StoreSeen
 	// Claims are the claims of workers' slots, by name.
 	Claims map[string]*corev1.PersistentVolumeClaim
 	// Nodes are those that the pods are on, by name; none where they are not watched.
@@ -93,6 +95,10 @@ type Node struct {
 	Going string
 	// Cordoned is since when it takes no new pods, zero if it does.
 	Cordoned time.Time
+	// Lost is since when it is not ready, as when its kubelet does not answer, zero if it
+	// is. Off tells that somebody has declared that nothing runs on it any more.
+	Lost time.Time
+	Off  bool
 }
 
 // observe reads the world; it writes nothing.
@@ -113,7 +119,7 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 	_, recorded := cluster.Annotations[v1alpha1.AnnotationRecord]
 	seen.RecordMissing = !recorded
 	for _, look := range []func(context.Context, *v1alpha1.ComputeCluster, *Seen) error{
-		r.confirmHead, r.seeFixtures, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeScaler, r.seeJobs,
+		r.confirmHead, r.seeFixtures, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeScaler, r.seeStore, r.seeJobs,
 	} {
 		if err := look(ctx, cluster, &seen); err != nil {
 			return seen, err
@@ -167,7 +173,7 @@ func (r *Reconciler) seeClaims(ctx context.Context, cluster *v1alpha1.ComputeClu
 	}
 	seen.Claims = map[string]*corev1.PersistentVolumeClaim{}
 	for i := range list.Items {
-		if kube.IsOwned(&list.Items[i], cluster.UID) {
+		if kube.IsOwned(&list.Items[i], cluster.UID) && list.Items[i].Labels[v1alpha1.LabelStore] == "" {
 			seen.Claims[list.Items[i].Name] = &list.Items[i]
 		}
 	}
@@ -286,12 +292,18 @@ func nodeOf(node *corev1.Node) Node {
 		if slices.Contains(goingTaints, taint.Key) {
 			seen.Going = taint.Key
 		}
+		seen.Off = seen.Off || taint.Key == corev1.TaintNodeOutOfService
 		if taint.Key == corev1.TaintNodeUnschedulable && taint.TimeAdded != nil {
 			seen.Cordoned = taint.TimeAdded.Time
 		}
 	}
 	if node.Spec.Unschedulable && seen.Cordoned.IsZero() {
 		seen.Cordoned = node.CreationTimestamp.Time // nobody says since when
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
+			seen.Lost = condition.LastTransitionTime.Time
+		}
 	}
 	return seen
 }

@@ -50,11 +50,11 @@ func once[T any](known map[string]T, key string, work func() T) T {
 	return value
 }
 
-// old are the pods of an epoch that were built from an earlier spec and stay as they are.
-func (i intents) old(pods []Pod, epoch int64) []Pod {
+// old are the pods of a turn that were built from an earlier spec and stay as they are.
+func (i intents) old(pods []Pod, turn Turn) []Pod {
 	var old []Pod
 	for _, p := range pods {
-		if p.At.Epoch == epoch && p.counts() && i.isOld(p) && !i.canGrow(p) {
+		if turn.has(p) && p.counts() && i.isOld(p) && !i.canGrow(p) {
 			old = append(old, p)
 		}
 	}

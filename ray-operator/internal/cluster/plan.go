@@ -22,16 +22,24 @@ type Plan struct {
 	Record *Record
 	// Began is told once the record is written, if not nil.
 	Began *telemetry.Event
-	// Epoch is the epoch that the plan works for.
-	Epoch int64
-	// Token asks for the token's Secret to be made; Fixtures are what to do about the
-	// other objects of fixed names.
-	Token    bool
-	Fixtures []Fixing
+	// Turn is what the plan works for.
+	Turn
+	// Token asks for the token's Secret to be made, StoreSecret for that of a managed
+	// control store, Volume for a store's claim, and Note for the note about a cluster's keys in
+	// a Redis. Fixtures are what to do about the other objects of fixed names.
+	Token       bool
+	StoreSecret bool
+	Volume      *corev1.PersistentVolumeClaim
+	Note        bool
+	Fixtures    []Fixing
 	// Head is the head pod to create, if not nil.
 	Head *corev1.Pod
 	// NoteHead asks to record the head's UID once it is known.
 	NoteHead bool
+	// Store is what is known of the control store, nil without one. ForgetStore tells that
+	// nothing is to be asked of it now.
+	Store       *Standpoint
+	ForgetStore bool
 	// Create holds the workers to create, by group, and Claims what they claim.
 	Create []Filling
 	// Exits holds the workers whose planned exit begins, Delete the pods to delete, and
@@ -123,7 +131,7 @@ type Removal struct {
 
 // Empty tells whether the plan writes nothing.
 func (p Plan) Empty() bool {
-	return p.Record == nil && !p.Token && len(p.Fixtures) == 0 && p.Head == nil && !p.NoteHead && p.End == nil &&
+	return p.Record == nil && !p.Token && !p.StoreSecret && p.Volume == nil && !p.Note && len(p.Fixtures) == 0 && p.Head == nil && !p.NoteHead && p.End == nil &&
 		len(p.Create)+len(p.Exits)+len(p.Delete)+len(p.Release)+len(p.Resize)+len(p.Adopt) == 0
 }
 
@@ -145,6 +153,9 @@ func (p Plan) String() string {
 		parts = append(parts, "record "+p.Record.String())
 	}
 	say(p.Token, "create Secret")
+	say(p.StoreSecret, "create the store's Secret")
+	say(p.Volume != nil, "create the store's claim")
+	say(p.Note, "note the store's keys")
 	for _, fixing := range p.Fixtures {
 		parts = append(parts, fixing.Act.String()+" "+fixing.Kind)
 	}

@@ -16,6 +16,18 @@ type Pod struct {
 	At naming.Place
 }
 
+// Turn is whose turn it is: the epoch is the head's, the session is that of the workers.
+// They differ where a control store gave a later head the memory of an earlier one.
+type Turn struct{ Epoch, Session int64 }
+
+// has tells whether a pod is of the turn.
+func (t Turn) has(p Pod) bool {
+	if p.At.Group == "" {
+		return p.At.Epoch == t.Epoch
+	}
+	return p.At.Epoch == t.Session
+}
+
 // retryPeriod is the least time between a pod's making and its replacement when it
 // failed: one that fails at once, again and again, comes no faster.
 const retryPeriod = 10 * time.Second

@@ -25,11 +25,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
@@ -43,7 +45,11 @@ type Reconciler struct {
 	// Heads asks live heads in the background.
 	Heads headwatch.Source
 	// Scale holds the streams to the autoscalers beside heads.
-	Scale   steer.Source
+	Scale steer.Source
+	// Stores asks the Redis of clusters in the background, and Notes keeps what is to be
+	// cleaned there when a cluster is gone.
+	Stores  controlstore.Source
+	Notes   Notes
 	Events  telemetry.Recorder
 	Metrics *telemetry.Metrics
 	Clock   clock.PassiveClock
@@ -54,6 +60,12 @@ type Reconciler struct {
 	// Told remembers which statuses wait, Gone which clusters were seen to go.
 	Told pass.Told
 	Gone Gone
+}
+
+// Notes keeps notes about clusters' keys in a Redis, beside the operator.
+type Notes interface {
+	// Keep writes a note down, or mends it. Repeating it changes nothing.
+	Keep(ctx context.Context, note sweep.Note) error
 }
 
 // Reconcile does one pass over one cluster.
@@ -82,6 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.apply(ctx, &cluster, seen, plan)
 	r.ask(&cluster, seen, plan)
 	r.steer(&cluster, seen, plan)
+	r.askStore(&cluster, seen, plan)
 	wait, told := r.tell(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
 	plan.wakeIn(wait)
 	for _, event := range outcome.Events {
@@ -118,6 +131,7 @@ func (r *Reconciler) forget(cluster types.NamespacedName) {
 	r.Told.Forget(cluster)
 	r.Heads.Forget(cluster)
 	r.Scale.Forget(cluster)
+	r.Stores.Forget(cluster)
 }
 
 // tell writes the status if it differs in meaning from the one there is, or says after
@@ -138,6 +152,9 @@ func (r *Reconciler) tell(
 	}
 	r.Told.Forget(name)
 	r.Metrics.Changed(cluster, &status, now)
+	for _, event := range cameBack(&cluster.Status, &status) {
+		r.Events.Record(cluster, event)
+	}
 	return 0, nil
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -27,8 +28,12 @@ type Record struct {
 	Version int `json:"v"`
 	// Epoch counts the heads, from 1.
 	Epoch int64 `json:"epoch"`
+	// Session is the epoch in which the cluster's memory began, 0 where that is Epoch.
+	Session int64 `json:"session,omitempty"`
 	// HeadUID is the UID of the epoch's head pod, empty until it was made.
 	HeadUID types.UID `json:"headUID,omitempty"`
+	// Volume is the UID of the claim that the head's memory is on, where it is on one.
+	Volume types.UID `json:"volume,omitempty"`
 	// Suspended is there from before the first pod is deleted until the cluster resumes.
 	Suspended Suspension `json:"suspended,omitzero"`
 	// Scaled is what is to be remembered of groups that are or were autoscaled.
@@ -82,9 +87,9 @@ func ParseRecord(text string) (Record, error) {
 			return Record{}, fmt.Errorf("parse record: nothing is kept of the group %q", name)
 		}
 	}
-	if record.Version != recordVersion || record.Epoch < 1 {
-		return Record{}, fmt.Errorf("parse record: version %d and epoch %d, want version %d and an epoch from 1",
-			record.Version, record.Epoch, recordVersion)
+	if record.Version != recordVersion || record.Epoch < 1 || record.Session < 0 || record.Session > record.Epoch {
+		return Record{}, fmt.Errorf("parse record: version %d, epoch %d and session %d, want version %d, an epoch from 1 and no session after it",
+			record.Version, record.Epoch, record.Session, recordVersion)
 	}
 	return record, nil
 }
@@ -100,15 +105,37 @@ func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (Record, error)
 		if head := cluster.Status.Head; head != nil {
 			record.HeadUID = types.UID(head.UID)
 		}
+		if store := cluster.Status.ControlStore; store != nil && store.Session < record.Epoch {
+			record.Session = store.Session
+		}
 		record.Suspended, record.Scaled = mirrored(cluster), mirroredSizes(cluster)
 		return record, nil
 	}
+	session := int64(0)
 	for i := range pods {
 		if at, err := naming.ParsePlace(pods[i].Labels); err == nil {
 			record.Epoch = max(record.Epoch, at.Epoch)
+			if at.Group != "" {
+				session = max(session, at.Epoch)
+			}
 		}
 	}
+	if cluster.Spec.ControlStore != nil && session < record.Epoch {
+		record.Session = session
+	}
 	return record, nil
+}
+
+// turn is the record's.
+func (r Record) turn() Turn { return Turn{Epoch: r.Epoch, Session: cmp.Or(r.Session, r.Epoch)} }
+
+// taking gives the record a turn.
+func (r Record) taking(turn Turn) Record {
+	r.Epoch, r.Session = turn.Epoch, turn.Session
+	if turn.Session == turn.Epoch {
+		r.Session = 0
+	}
+	return r
 }
 
 // mirrored is the suspension as the status tells of it: one that is complete, or one that

@@ -33,7 +33,7 @@ func (p *planner) resizes() {
 		}
 	}()
 	for _, worker := range p.seen.Pods {
-		if worker.At.Epoch != p.Epoch || !worker.counts() || !p.intents.canGrow(worker) {
+		if !p.has(worker) || !worker.counts() || !p.intents.canGrow(worker) {
 			continue
 		}
 		wanted, actual := p.intents.resources(worker.At.Group), diagnose.RayStatus(worker.Pod).Resources

@@ -35,7 +35,7 @@ func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outc
 	if t.head = headOf(t.pods, t.status.Epoch); t.head != nil {
 		made := t.head.CreationTimestamp
 		t.status.Head = &v1alpha1.HeadStatus{
-			PodName: t.head.Name, UID: string(t.head.UID), NodeName: t.head.Spec.NodeName, IP: t.head.Status.PodIP, Since: &made,
+			PodName: t.head.Name, UID: string(t.head.UID), Restarts: restarts(*t.head), NodeName: t.head.Spec.NodeName, IP: t.head.Status.PodIP, Since: &made,
 		}
 	}
 	t.examine()
@@ -77,6 +77,18 @@ func (t *teller) epoch() int64 {
 	}
 }
 
+// turn is the one that the status speaks of.
+func (t *teller) turn() Turn {
+	if t.plan.Session > 0 {
+		return t.plan.Turn
+	}
+	turn := Turn{Epoch: t.status.Epoch, Session: t.status.Epoch}
+	if t.seen.RecordError == nil {
+		turn.Session = t.seen.Record.turn().Session
+	}
+	return turn
+}
+
 // current is the pods as they are after the plan: with those made, without those that
 // are gone or going.
 func current(pods []Pod, plan Plan, outcome Outcome) []Pod {
@@ -99,7 +111,7 @@ func current(pods []Pod, plan Plan, outcome Outcome) []Pod {
 // examine finds out what each pod of the epoch waits for.
 func (t *teller) examine() {
 	look := func(p Pod) {
-		if finding, found := diagnose.Pod(p.Pod, t.seen.Events[p.UID], t.now); found && p.At.Epoch == t.status.Epoch {
+		if finding, found := diagnose.Pod(p.Pod, t.seen.Events[p.UID], t.now); found && t.turn().has(p) {
 			t.findings[p.At.Group] = append(t.findings[p.At.Group], finding)
 		}
 	}
@@ -117,6 +129,7 @@ func (t *teller) examine() {
 
 // count fills the workers' numbers.
 func (t *teller) count() {
+	turn := t.turn()
 	for i := range t.cluster.Spec.WorkerGroups {
 		group := &t.cluster.Spec.WorkerGroups[i]
 		counts := v1alpha1.GroupStatus{Name: group.Name}
@@ -125,7 +138,7 @@ func (t *teller) count() {
 		}
 		for _, p := range t.pods {
 			switch {
-			case p.At.Group != group.Name || p.At.Epoch != t.status.Epoch || p.finished():
+			case p.At.Group != group.Name || !turn.has(p) || p.finished():
 				continue
 			case p.draining() || t.exits(p):
 				counts.Draining++

@@ -19,7 +19,9 @@ func (p *planner) suspend() bool {
 	}
 	p.Suspended = true
 	if wanted != p.seen.Record.Suspended {
-		p.Record = &Record{Version: recordVersion, Epoch: p.Epoch, HeadUID: p.seen.Record.HeadUID, Suspended: wanted, Scaled: p.Scaled}
+		record := p.seen.Record
+		record.Suspended, record.Scaled = wanted, p.Scaled
+		p.Record = &record
 	}
 	if wanted.Cause == suspendedIdle && p.Record != nil {
 		p.Began = &telemetry.Event{Finding: reason.SuspendedIdle.Of(wanted.since()), Action: "Suspend"}
@@ -29,6 +31,7 @@ func (p *planner) suspend() bool {
 			p.Delete = append(p.Delete, Removal{Pod: pod, GraceSeconds: grace(lostGrace), Why: "the cluster is suspended"})
 		}
 	}
+	p.ForgetStore = true
 	p.fix()
 	return true
 }

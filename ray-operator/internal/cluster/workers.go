@@ -50,7 +50,7 @@ func (p *planner) workers() {
 		p.resize(m, m == rolled)
 	}
 	for _, worker := range p.seen.Pods {
-		if worker.At.Epoch == p.Epoch && worker.draining() {
+		if p.has(worker) && worker.draining() {
 			p.drain(worker)
 		}
 	}
@@ -61,7 +61,7 @@ func (p *planner) members(group *v1alpha1.WorkerGroup) *members {
 		group: group, hosts: pod.Hosts(group), bySlot: map[int]Pod{}, old: map[int]bool{}, joined: map[int]bool{}, exiting: map[int]bool{},
 	}
 	for _, worker := range p.seen.Pods {
-		if worker.At.Group != group.Name || worker.At.Epoch != p.Epoch {
+		if worker.At.Group != group.Name || !p.has(worker) {
 			continue
 		}
 		m.add(worker, p.slot(worker), p.intents)
@@ -167,7 +167,7 @@ func (p *planner) rolled(all []*members) *members {
 	if strategy == nil || strategy.Type != v1alpha1.UpgradeRollingWorkers || p.head == nil {
 		return nil
 	}
-	old := p.intents.old(p.seen.Pods, p.Epoch)
+	old := p.intents.old(p.seen.Pods, p.Turn)
 	if len(old) > 0 && p.intents.isOld(*p.head) {
 		blocked := reason.HeadOutdated.Of(len(old), alive(p.seen.Pods), listed(old))
 		p.Rolling = &blocked
@@ -277,7 +277,7 @@ func (p *planner) fill(m *members, slots []int) {
 			continue
 		}
 		filling.Claims = append(filling.Claims, claims...)
-		filling.Pods = append(filling.Pods, pod.Worker(p.cluster, m.group, slot, p.Epoch))
+		filling.Pods = append(filling.Pods, pod.Worker(p.cluster, m.group, slot, p.Session))
 	}
 	if len(filling.Pods) > 0 {
 		p.Create = append(p.Create, filling)
@@ -353,7 +353,10 @@ func (p *planner) companion(m *members, slot int) string {
 // exit begins a worker's planned exit, or ends it where there is nothing to wait for.
 func (p *planner) exit(worker Pod, why string) {
 	seconds := pod.DrainSeconds(pod.FindGroup(p.cluster, worker.At.Group))
-	if seconds == 0 || !worker.ready() || p.head == nil || !p.head.ready() {
+	if p.stored() && !p.headServes() && worker.ready() && seconds > 0 {
+		return // what it does goes on, and the head that can drain it comes back
+	}
+	if seconds == 0 || !worker.ready() || !p.headServes() {
 		p.Delete = append(p.Delete, Removal{Pod: worker, Why: why})
 		return
 	}
@@ -389,7 +392,7 @@ func (p *planner) drain(worker Pod) {
 		over = "it has ended"
 	case p.seen.Ray.Nodes[worker.UID].Dead:
 		over = "Ray has drained it"
-	case p.head == nil, p.head.finished(), !worker.hasStarted():
+	case p.headGone(), !worker.hasStarted():
 		over = "nothing runs on it"
 	}
 	if over != "" {

@@ -65,6 +65,14 @@ func (t Teller) Set(kind string, holds bool, finding reason.Finding) {
 	})
 }
 
+// Unknown sets a condition of which nobody can say yet whether it holds.
+func (t Teller) Unknown(kind string, finding reason.Finding) {
+	meta.SetStatusCondition(t.Conditions, metav1.Condition{
+		Type: kind, Status: metav1.ConditionUnknown, ObservedGeneration: t.Generation,
+		Reason: finding.Code, Message: finding.Text, LastTransitionTime: metav1.NewTime(t.Now),
+	})
+}
+
 // SetOr sets a condition with the finding while it holds, and says that all is settled
 // otherwise.
 func (t Teller) SetOr(kind string, holds bool, finding reason.Finding) {

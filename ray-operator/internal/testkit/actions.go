@@ -176,10 +176,11 @@ func (w *World) node(name string, edit func(*corev1.Node)) {
 	w.Must(w.Client.Update(w.Ctx, node))
 }
 
-// Silence has a node fall silent: its pods are found unready and, as their tolerations
-// say, deleted; but nothing on it stops.
+// Silence has a node fall silent: it and its pods are found unready and, as their tolerations
+// say, the pods are deleted; but nothing on it stops.
 func (w *World) Silence(name string) {
 	w.Helper()
+	w.nodeReady(name, corev1.ConditionUnknown)
 	former := w.Kubelet.Hang
 	w.Kubelet.Hang = func(pod *corev1.Pod) bool { return pod.Spec.NodeName == name || former != nil && former(pod) }
 	for _, obj := range w.all() {
@@ -188,6 +189,22 @@ func (w *World) Silence(name string) {
 			w.Delete(pod)
 		}
 	}
+}
+
+// Answer has a node that was silent answer again.
+func (w *World) Answer(name string) {
+	w.Helper()
+	w.Kubelet.Hang = nil
+	w.nodeReady(name, corev1.ConditionTrue)
+}
+
+func (w *World) nodeReady(name string, ready corev1.ConditionStatus) {
+	w.Helper()
+	var node corev1.Node
+	w.node(name, func(there *corev1.Node) { node = *there })
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Name: name}, &node))
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(w.Clock.Now())}}
+	w.Must(w.Client.Status().Update(w.Ctx, &node))
 }
 
 // Writes are the operator's writes since the count, each as "verb Kind name", and

@@ -197,6 +197,10 @@ func (h *History) checkHeads() {
 // Foreign is told of a write of the controller of a kind to obj, and complains where obj is
 // not of that kind, nor belongs to one that is.
 func (h *History) Foreign(controller, verb string, obj client.Object) {
+	labels := obj.GetLabels()
+	if labels[v1alpha1.LabelNote] != "" || labels[v1alpha1.LabelStore] != "" && metav1.GetControllerOf(obj) == nil {
+		return // these outlive their cluster, so it does not own them
+	}
 	if owner := metav1.GetControllerOf(obj); kindOf(obj) != controller && (owner == nil || owner.Kind != controller) {
 		h.mu.Lock()
 		defer h.mu.Unlock()

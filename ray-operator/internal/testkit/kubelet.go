@@ -166,6 +166,37 @@ func (k *Kubelet) Unready(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
+// Die ends the container of a running pod and starts it again, as Restart does, and then it
+// takes its time: the pod is not ready until Ready.
+func (k *Kubelet) Die(ctx context.Context, pod *corev1.Pod) error {
+	died := pod.DeepCopy()
+	for i := range died.Status.ContainerStatuses {
+		started := false
+		died.Status.ContainerStatuses[i].Ready, died.Status.ContainerStatuses[i].Started = false, &started
+	}
+	for i := range died.Status.Conditions {
+		died.Status.Conditions[i].Status = corev1.ConditionFalse
+	}
+	return k.Restart(ctx, died)
+}
+
+// Ready makes a running pod's readiness probe succeed again.
+func (k *Kubelet) Ready(ctx context.Context, pod *corev1.Pod) error {
+	ready := pod.DeepCopy()
+	for i := range ready.Status.Conditions {
+		ready.Status.Conditions[i].Status = corev1.ConditionTrue
+		ready.Status.Conditions[i].LastTransitionTime = metav1.NewTime(k.Clock.Now())
+	}
+	for i := range ready.Status.ContainerStatuses {
+		started := true
+		ready.Status.ContainerStatuses[i].Ready, ready.Status.ContainerStatuses[i].Started = true, &started
+	}
+	if err := k.Client.Status().Update(ctx, ready); err != nil {
+		return fmt.Errorf("kubelet: make pod %s ready: %w", pod.Name, err)
+	}
+	return nil
+}
+
 // Restart ends the container of a running pod and starts it again, as the kubelet does
 // when it dies; the pod is ready again at once.
 func (k *Kubelet) Restart(ctx context.Context, pod *corev1.Pod) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
@@ -130,7 +131,9 @@ func (o *operator) start() {
 	clusters, jobs := o.client(clusterKind), o.client(jobKind)
 	o.world.clusters = &cluster.Reconciler{
 		Client: clusters, Live: live, Writer: &kube.Writer{Client: clusters, Live: live},
-		Heads: o.world.Ray, Scale: o.world.Scaler, Events: telemetry.Recorder{Events: o.world}, Clock: now, WatchNodes: true,
+		Heads: o.world.Ray, Scale: o.world.Scaler, Stores: o.world.Stores,
+		Notes:  &sweep.Keeper{Writer: &kube.Writer{Client: clusters, Live: live}, Live: live, Namespace: "heliostat"},
+		Events: telemetry.Recorder{Events: o.world}, Clock: now, WatchNodes: true,
 		Site: desired.Site{
 			OperatorNamespace: "heliostat", OperatorLabels: map[string]string{"app": "operator"}, ProxyLabels: map[string]string{"app": "proxy"},
 			Autoscaler: pod.Autoscaler{Image: "heliostat"},

@@ -105,7 +105,7 @@ func (r rank) renumber(obj client.Object) {
 const replicaIndex = "HELIOSTAT_REPLICA_INDEX"
 
 // epochs are numbers of epochs, and what is hashed of objects that hold one.
-var epochs = regexp.MustCompile(`(heliostat.dev/epoch":"|epoch\\?":|epoch |heliostat.dev/applied":")[^",}\\]+`)
+var epochs = regexp.MustCompile(`(heliostat.dev/epoch":"|epoch\\?":|epoch |heliostat.dev/applied":"|--redis-username=head-)[^",}\\]+`)
 
 // withoutEpochs is the state with every epoch taken for the same.
 func (s state) withoutEpochs() state {
@@ -183,6 +183,9 @@ func normalise(obj client.Object) {
 		for i := range obj.Spec.Taints {
 			obj.Spec.Taints[i].TimeAdded = nil
 		}
+		for i := range obj.Status.Conditions {
+			obj.Status.Conditions[i].LastTransitionTime = metav1.Time{}
+		}
 	case *corev1.Secret:
 		for name := range obj.Data {
 			obj.Data[name] = nil
@@ -242,6 +245,9 @@ func normaliseCluster(obj *v1alpha1.ComputeCluster) {
 	if record, err := cluster.ParseRecord(obj.Annotations[v1alpha1.AnnotationRecord]); err == nil {
 		if record.HeadUID != "" {
 			record.HeadUID = "known"
+			if record.Volume != "" {
+				record.Volume = "known"
+			}
 		}
 		record.Suspended.Since = 0
 		obj.Annotations[v1alpha1.AnnotationRecord] = record.String()

@@ -65,7 +65,7 @@ func newView(holds func(client.Object) bool) *view {
 }
 
 // labelled is what the operator's cache holds: of the kinds that others use too, what
-// carries a cluster's label.
+// carries a cluster's label, and notes.
 func labelled(obj client.Object) bool {
 	switch obj.(type) {
 	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *corev1.Node:
@@ -73,7 +73,7 @@ func labelled(obj client.Object) bool {
 	case *corev1.Secret, *corev1.Event:
 		return false
 	default:
-		return obj.GetLabels()[v1alpha1.LabelCluster] != ""
+		return obj.GetLabels()[v1alpha1.LabelCluster] != "" || obj.GetLabels()[v1alpha1.LabelNote] != ""
 	}
 }
 

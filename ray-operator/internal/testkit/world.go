@@ -46,6 +46,7 @@ type World struct {
 	Ray     *Ray
 	Jobs    *Jobs
 	Scaler  *Scaler
+	Stores  *Stores
 	History *History
 	// HoldGC keeps the garbage collector from its work.
 	HoldGC bool
@@ -91,7 +92,7 @@ func NewWorld(t testing.TB) *World {
 	w.server = newServer(w.Clock, w.publish)
 	w.Client = w.server
 	w.Kubelet = &Kubelet{Client: w.Client, Clock: w.Clock, StartDelay: 3 * time.Second, StopDelay: 2 * time.Second}
-	w.Ray, w.Jobs, w.Scaler = newRay(w), newJobs(w), newScaler(w)
+	w.Ray, w.Jobs, w.Scaler, w.Stores = newRay(w), newJobs(w), newScaler(w), newStores(w)
 	w.operator = &operator{world: w}
 	w.operator.start()
 	return w
@@ -230,9 +231,10 @@ func (w *World) others() (changed bool, next time.Duration) {
 	w.Must(err)
 	answered, second := w.Ray.step()
 	spoke := w.Scaler.step()
+	served := w.Stores.step()
 	heard, third := w.Jobs.step()
 	collected, fourth := w.collect()
-	if moved || answered || spoke || heard || collected {
+	if moved || answered || spoke || served || heard || collected {
 		return true, 0
 	}
 	return false, w.next(first, second, third, fourth, w.trouble.blindFor(w.Clock.Now()))
@@ -349,6 +351,7 @@ func (w *World) restart() {
 	w.operator.start()
 	w.Ray.restart()
 	w.Scaler.restart()
+	w.Stores.restart()
 	w.Jobs.restart()
 	w.wake(w.view.deliver(late{}))
 	for _, obj := range w.all() {

@@ -1,0 +1,230 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// StoreSeen is what is known of a control store.
+type StoreSeen struct {
+	// Verdict is what a Redis said last of the recorded turn, if Known.
+	Verdict controlstore.Verdict
+	Known   bool
+	// Volume is the claim of a store that has one.
+	Volume Volume
+}
+
+// Volume is what is known of a store's claim.
+type Volume struct {
+	Name     string
+	UID      types.UID
+	Presence Presence
+	Phase    corev1.PersistentVolumeClaimPhase
+	// HeldBy names the node that the volume is bound to, if that is lost.
+	HeldBy string
+
+	claim *corev1.PersistentVolumeClaim
+	// given tells that the claim is the user's, ofRedis that a Redis keeps its file there.
+	given, ofRedis bool
+}
+
+// memoryOn is the UID of the claim that the head's own store is on, empty without one.
+func (s StoreSeen) memoryOn() types.UID {
+	if s.Volume.ofRedis {
+		return ""
+	}
+	return s.Volume.UID
+}
+
+// askCalm is how often a store that serves is asked, askBusy how often while its head is not
+// ready: a managed Redis that was started anew does not know the head's user until it is asked.
+const askCalm, askBusy = 10 * time.Second, time.Second
+
+// seeStore recalls what a Redis said last, and looks at a store's claim.
+func (r *Reconciler) seeStore(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+	if cluster.Spec.ControlStore == nil || seen.RecordError != nil {
+		return nil
+	}
+	if inRedis(cluster) {
+		claim := claimOf(cluster, seen.Record, seen.Pods)
+		seen.Store.Verdict, seen.Store.Known = r.Stores.Last(client.ObjectKeyFromObject(cluster), claim)
+	}
+	if pod.StoreClaim(cluster) == "" {
+		return nil
+	}
+	return r.seeVolume(ctx, cluster, seen)
+}
+
+// claimOf is what a cluster wants of a Redis for a record's turn.
+func claimOf(cluster *v1alpha1.ComputeCluster, record Record, pods []Pod) controlstore.Claim {
+	turn := record.turn()
+	return controlstore.Claim{
+		Owner: cluster.UID, Cluster: cluster.Namespace + "/" + cluster.Name, Namespace: pod.StoreNamespace(cluster),
+		Session: turn.Session, Epoch: turn.Epoch, Own: isManaged(cluster),
+		Begun: turn.Session < turn.Epoch || record.HeadUID != "" || headOf(pods, turn.Epoch) != nil,
+	}
+}
+
+// seeVolume looks at a store's claim, and at the node that holds its volume where the head is
+// not there. A claim of the user's is in no cache.
+func (r *Reconciler) seeVolume(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+	head := headOf(seen.Pods, seen.Record.Epoch)
+	ready := head != nil && head.ready()
+	wanted := desired.StoreClaim(cluster)
+	volume := &seen.Store.Volume
+	*volume = Volume{Name: pod.StoreClaim(cluster), given: wanted == nil, ofRedis: inRedis(cluster)}
+	var reader client.Reader = r.Client
+	if volume.given {
+		reader = r.Live
+	}
+	if volume.given && ready { // it works with it
+		*volume = Volume{Name: volume.Name, given: true, Presence: Ours, Phase: corev1.ClaimBound, UID: seen.Record.Volume}
+		return nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	key := types.NamespacedName{Namespace: cluster.Namespace, Name: volume.Name}
+	switch err := reader.Get(ctx, key, claim); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read claim %s: %w", key, err)
+	}
+	volume.claim, volume.UID, volume.Phase = claim, claim.UID, claim.Status.Phase
+	volume.Presence = belongs(claim, cluster, volume.given)
+	if ready || inRedis(cluster) || claim.Spec.VolumeName == "" {
+		return nil
+	}
+	return r.seeHolder(ctx, claim.Spec.VolumeName, volume)
+}
+
+// belongs judges a store's claim. One that was retained has no owner and names the cluster.
+func belongs(claim *corev1.PersistentVolumeClaim, cluster *v1alpha1.ComputeCluster, given bool) Presence {
+	retained := metav1.GetControllerOf(claim) == nil && claim.Labels[v1alpha1.LabelStore] == cluster.Name
+	owner := metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))
+	switch {
+	case claim.DeletionTimestamp != nil, !given && kube.IsPredecessors(claim, *owner):
+		return Going
+	case given, retained, kube.IsOwned(claim, cluster.UID):
+		return Ours
+	default:
+		return Foreign
+	}
+}
+
+// seeHolder finds out whether a volume is bound to a node that is lost.
+func (r *Reconciler) seeHolder(ctx context.Context, name string, volume *Volume) error {
+	if !r.WatchNodes {
+		return nil
+	}
+	var bound corev1.PersistentVolume
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &bound); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read volume %s: %w", name, err)
+	}
+	for _, node := range nodesOfVolume(&bound) {
+		var there corev1.Node
+		if err := r.Client.Get(ctx, types.NamespacedName{Name: node}, &there); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read node %s: %w", node, err)
+		}
+		if there.Name != "" && nodeOf(&there).Lost.IsZero() {
+			volume.HeldBy = ""
+			return nil
+		}
+		volume.HeldBy = node
+	}
+	return nil
+}
+
+// nodesOfVolume are the nodes, by name, that a volume says it can be used on; none where it
+// does not name nodes.
+func nodesOfVolume(volume *corev1.PersistentVolume) []string {
+	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
+		return nil
+	}
+	var names []string
+	for _, term := range volume.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		for _, wish := range slices.Concat(term.MatchExpressions, term.MatchFields) {
+			if (wish.Key == corev1.LabelHostname || wish.Key == metav1.ObjectNameField) && wish.Operator == corev1.NodeSelectorOpIn {
+				names = append(names, wish.Values...)
+			}
+		}
+	}
+	return names
+}
+
+// askStore says what is to be known of a Redis from now on.
+func (r *Reconciler) askStore(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) {
+	name := client.ObjectKeyFromObject(cluster)
+	switch {
+	case !inRedis(cluster) || plan.Stalled != nil:
+		return
+	case plan.ForgetStore:
+		r.Stores.Forget(name)
+		return
+	}
+	record := seen.Record
+	if plan.Record != nil {
+		record = *plan.Record
+	}
+	every := askCalm
+	if head := headOf(seen.Pods, plan.Epoch); head == nil || !head.ready() {
+		every = askBusy
+	}
+	r.Stores.Want(name, controlstore.Target{Claim: claimOf(cluster, record, seen.Pods), Every: every, Server: r.wayTo(cluster)})
+}
+
+// wayTo reads how a cluster's Redis is reached.
+func (r *Reconciler) wayTo(cluster *v1alpha1.ComputeCluster) func(context.Context) (controlstore.Server, error) {
+	if given := cluster.Spec.ControlStore.Redis; given != nil {
+		note := sweep.Of(cluster, given)
+		return func(ctx context.Context) (controlstore.Server, error) { return note.Server(ctx, r.Live) }
+	}
+	secret := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.Store(cluster.Name)}
+	owner, address := cluster.UID, pod.StoreAddress(cluster)
+	return func(ctx context.Context) (controlstore.Server, error) {
+		var kept corev1.Secret
+		if err := r.Live.Get(ctx, secret, &kept); client.IgnoreNotFound(err) != nil {
+			return controlstore.Server{}, fmt.Errorf("read Secret %s: %w", secret, err)
+		}
+		if !kube.IsOwned(&kept, owner) {
+			return controlstore.Server{}, &fault.Terminal{Finding: reason.StoreSecretMissing.In("managed").Of("Secret "+secret.Name+" is not there", secret.Name)}
+		}
+		return controlstore.Server{
+			Address: address, Username: v1alpha1.StoreOperatorUser, Password: string(kept.Data[v1alpha1.StoreOperatorKey]),
+			HeadPassword: string(kept.Data[v1alpha1.StoreHeadKey]),
+		}, nil
+	}
+}
+
+// makeVolume makes a store's claim. One that nobody owns and that just appeared is looked at
+// in the next pass.
+func (r *Reconciler) makeVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	_, err := r.Writer.Create(ctx, claim)
+	if _, conflict := fault.Finding(err); conflict && metav1.GetControllerOf(claim) == nil {
+		return &fault.Wait{For: "the cache to show claim " + claim.Name}
+	}
+	return err
+}
+
+// makeStoreSecret makes the Secret of a managed Redis; one that is there stays.
+func (r *Reconciler) makeStoreSecret(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+	_, err := r.Writer.Create(ctx, desired.StoreSecret(cluster, newToken(), newToken()), client.DisableReadYourWritesConsistency)
+	return err
+}

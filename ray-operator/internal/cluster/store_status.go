@@ -1,0 +1,75 @@
+package cluster
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// store tells how the control store is.
+func (t *teller) store(suspended *reason.Finding) {
+	if t.cluster.Spec.ControlStore == nil {
+		return
+	}
+	t.status.ControlStore = &v1alpha1.ControlStoreStatus{Session: t.turn().Session, ClaimName: pod.StoreClaim(t.cluster)}
+	if inRedis(t.cluster) {
+		t.status.ControlStore.Namespace = pod.StoreNamespace(t.cluster)
+	}
+	point := t.plan.Store
+	switch {
+	case suspended != nil:
+		meta.RemoveStatusCondition(&t.status.Conditions, v1alpha1.ConditionControlStoreReady) // nobody asks it
+	case point == nil || !point.Known: // as it was told before
+	case point.Finding.Code == reason.StoreChecking.Code:
+		if meta.FindStatusCondition(t.status.Conditions, v1alpha1.ConditionControlStoreReady) != nil {
+			return // nobody says otherwise yet
+		}
+		t.say.Unknown(v1alpha1.ConditionControlStoreReady, point.Finding)
+	default:
+		t.say.Set(v1alpha1.ConditionControlStoreReady, point.Serves, point.Finding)
+	}
+}
+
+// recovering tells whether the head comes back with the memory of an earlier life.
+func (t *teller) recovering() bool {
+	turn := t.turn()
+	return t.cluster.Spec.ControlStore != nil && t.head != nil && (turn.Session < turn.Epoch || restarts(*t.head) > 0)
+}
+
+// restarting tells whether Ray's container runs again after it had ended: that is no crash
+// loop yet, which the kubelet's back-off shows.
+func (t *teller) restarting() bool {
+	container := diagnose.RayStatus(t.head.Pod)
+	return container != nil && container.State.Waiting == nil
+}
+
+// restarts is how often Ray's container was started again in a pod.
+func restarts(p Pod) int32 {
+	if container := diagnose.RayStatus(p.Pod); container != nil {
+		return container.RestartCount
+	}
+	return 0
+}
+
+// cameBack is what to tell when a status shows that a head ended in its pod, or is back.
+func cameBack(before, after *v1alpha1.ComputeClusterStatus) []telemetry.Event {
+	if after.ControlStore == nil || after.Head == nil || before.Head == nil {
+		return nil
+	}
+	var events []telemetry.Event
+	was := before.Head
+	if was.UID == after.Head.UID && after.Head.Restarts > was.Restarts {
+		events = append(events, telemetry.Event{Finding: reason.HeadRestarted.Of(was.PodName), Action: "Recover"})
+	}
+	ready := meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionHeadReady)
+	notYet := meta.IsStatusConditionFalse(before.Conditions, v1alpha1.ConditionHeadReady)
+	again := after.Head.Restarts > 0 || after.ControlStore.Session < after.Epoch
+	if ready && notYet && again {
+		events = append(events, telemetry.Event{Finding: reason.HeadRecovered.Of(after.Head.PodName), Action: "Recover"})
+	}
+	return events
+}
