@@ -16,7 +16,7 @@ for name in $(cd "$raw" && ls heliostat.dev_*.yaml); do
   bin/crdtrim <"$raw/$name" >"$out/$crd/$name"
   cp "$out/$crd/$name" "$out/$chart/$name"
 done
-bin/crd-ref-docs --source-path="$api" --config=tests/tools/reference.yaml --renderer=markdown \
+bin/crd-ref-docs --source-path="$api" --config=tests/tools/reference.yaml --renderer=markdown --max-depth=20 \
   --output-path="$out/docs/reference/api.md" >/dev/null
 for kind in computeclusters clusterjobs; do
   go run ./ray-operator/internal/admission/print $kind >"$out/$chart/admission/$kind.yaml"
