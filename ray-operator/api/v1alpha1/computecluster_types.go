@@ -67,7 +67,7 @@ type ComputeClusterSpec struct {
 	// +optional
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
-	// Suspend, if true, takes all pods away and keeps everything else. Resuming begins a new Ray session.
+	// Suspend, if true, takes all pods away and keeps everything else. Resuming begins a new Ray session, with a control store one with what it kept.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 

@@ -103,29 +103,14 @@ func stamp(plan Plan, token string) {
 // prepare writes what pods depend on: first the record, then all else at once. It gives
 // the hash of a token that it made.
 func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan, outcome *Outcome) (string, error) {
-	if plan.Record != nil {
-		if err := r.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, plan.Record.String()); err != nil {
-			return "", err
-		}
-		outcome.tell(plan.Began)
-	}
-	if plan.StoreSecret { // before what needs it: once that is there, nobody looks for the Secret
-		if err := r.makeStoreSecret(ctx, cluster); err != nil {
-			return "", err
-		}
+	if err := r.foremost(ctx, cluster, plan, outcome); err != nil {
+		return "", err
 	}
 	hash := ""
 	acts := []func() error{}
 	if plan.Token {
-		token := newToken()
-		hash = naming.TokenHash(token)
-		acts = append(acts, func() error {
-			made, err := r.Writer.Create(ctx, desired.TokenSecret(cluster, token), client.DisableReadYourWritesConsistency)
-			if err == nil && !made {
-				var there Seen
-				err = r.seeToken(ctx, cluster, &there)
-				hash = there.Token.Hash
-			}
+		acts = append(acts, func() (err error) {
+			hash, err = r.makeToken(ctx, cluster)
 			return err
 		})
 	}
@@ -148,6 +133,33 @@ func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeClust
 		}
 	}
 	return hash, errors.Join(errs...)
+}
+
+// foremost writes the record, on which all depends, and the Secret of a managed store before
+// what needs it: once that is there, nobody looks for the Secret.
+func (r *Reconciler) foremost(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan, outcome *Outcome) error {
+	if plan.Record != nil {
+		if err := r.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, plan.Record.String()); err != nil {
+			return err
+		}
+		outcome.tell(plan.Began)
+	}
+	if plan.StoreSecret {
+		return r.makeStoreSecret(ctx, cluster)
+	}
+	return nil
+}
+
+// makeToken makes the token's Secret, or finds it made, and gives the hash of the token.
+func (r *Reconciler) makeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster) (string, error) {
+	token := newToken()
+	made, err := r.Writer.Create(ctx, desired.TokenSecret(cluster, token), client.DisableReadYourWritesConsistency)
+	if err != nil || made {
+		return naming.TokenHash(token), err
+	}
+	var there Seen
+	err = r.seeToken(ctx, cluster, &there)
+	return there.Token.Hash, err
 }
 
 func (r *Reconciler) fix(ctx context.Context, fixing Fixing) error {

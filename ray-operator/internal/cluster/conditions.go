@@ -94,7 +94,7 @@ func (t *teller) headVerdict() verdict {
 		return verdict{false, reason.HeadMissing.Of()}
 	case t.head.ready():
 		return verdict{true, reason.HeadReady.Of(t.head.Name)}
-	case t.recovering() && (!found || finding.Code == reason.Starting.Code || t.restarting() && finding.Code == reason.CrashLoop.Code):
+	case t.comesBack(finding.Code):
 		return verdict{false, reason.HeadRecovering.Of(t.head.Name)}
 	case found && finding.Code != reason.Starting.Code:
 		return verdict{false, finding.About("head pod " + t.head.Name)}

@@ -78,21 +78,37 @@ func (p *planner) standpoint() *Standpoint {
 
 func (p *planner) redisStandpoint() *Standpoint {
 	verdict, known := p.verdict()
-	finding := verdict.Finding
-	starting, isStarting := p.storeStarting()
 	switch {
 	case !known && p.head != nil: // it was asked before, and nobody says otherwise
 		return &Standpoint{}
 	case known && verdict.Admitted:
-		return &Standpoint{Known: true, Serves: true, Finding: finding}
-	case isStarting && (!known || finding.Code == reason.StoreUnreachable.Code || finding.Code == reason.StoreSecretMissing.Code):
-		finding = starting
+		return &Standpoint{Known: true, Serves: true, Finding: verdict.Finding}
+	case isManaged(p.cluster):
+		return &Standpoint{Known: true, Finding: p.ofManaged(verdict.Finding)}
 	case !known:
-		finding = reason.StoreChecking.Of()
-	case isManaged(p.cluster) && finding.Code == reason.StoreReadOnly.Code && strings.Contains(finding.Text, "No space left"):
-		finding = reason.StoreVolumeFull.Of("Redis cannot write to it", naming.StoreClaim(p.cluster.Name))
+		return &Standpoint{Known: true, Finding: reason.StoreChecking.Of()}
+	default:
+		return &Standpoint{Known: true, Finding: verdict.Finding}
 	}
-	return &Standpoint{Known: true, Finding: finding}
+}
+
+// ofManaged says of a managed Redis what lies behind an answer, or behind none.
+func (p *planner) ofManaged(finding reason.Finding) reason.Finding {
+	starting, isStarting := p.storeStarting()
+	switch finding.Code {
+	case "", reason.StoreUnreachable.Code, reason.StoreSecretMissing.Code:
+		if isStarting {
+			return starting
+		}
+	case reason.StoreReadOnly.Code:
+		if strings.Contains(finding.Text, "No space left") {
+			return reason.StoreVolumeFull.Of("Redis cannot write to it", naming.StoreClaim(p.cluster.Name))
+		}
+	}
+	if finding.Code == "" {
+		return reason.StoreChecking.Of()
+	}
+	return finding
 }
 
 // storeStarting says what a managed Redis that has no ready pod waits for.

@@ -40,11 +40,19 @@ func (t *teller) recovering() bool {
 	return t.cluster.Spec.ControlStore != nil && t.head != nil && (turn.Session < turn.Epoch || restarts(*t.head) > 0)
 }
 
-// restarting tells whether Ray's container runs again after it had ended: that is no crash
-// loop yet, which the kubelet's back-off shows.
-func (t *teller) restarting() bool {
-	container := diagnose.RayStatus(t.head.Pod)
-	return container != nil && container.State.Waiting == nil
+// comesBack tells whether a head that is not ready is on its way back, given the code of
+// what was found of it, if anything was. A container that runs again after it had ended is
+// in no crash loop yet: the kubelet's back-off shows those.
+func (t *teller) comesBack(found string) bool {
+	switch {
+	case !t.recovering():
+		return false
+	case found == reason.CrashLoop.Code:
+		container := diagnose.RayStatus(t.head.Pod)
+		return container != nil && container.State.Waiting == nil
+	default:
+		return found == "" || found == reason.Starting.Code
+	}
 }
 
 // restarts is how often Ray's container was started again in a pod.
