@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -36,6 +37,7 @@ func children() []client.Object {
 		&networkingv1.NetworkPolicy{},
 		&networkingv1.Ingress{},
 		&policyv1.PodDisruptionBudget{},
+		&appsv1.StatefulSet{},
 	}
 }
 
@@ -57,6 +59,9 @@ func caches(cfg Config) (cache.Options, error) {
 			mine.Transform = trimPod
 		}
 		options.ByObject[kind] = mine
+	}
+	if err := cacheNotes(options.ByObject, cfg.Namespace); err != nil {
+		return cache.Options{}, err
 	}
 	for _, namespace := range cfg.Namespaces {
 		if options.DefaultNamespaces == nil {
@@ -160,14 +165,26 @@ func notes(gone *cluster.Gone) predicate.Predicate {
 }
 
 // whatTells are the changes of a kind that a cluster is woken for. The status of a budget,
-// a policy or an Ingress is others' to keep, and nothing here reads it.
+// a policy or an Ingress is others' to keep, and nothing here reads it; of a StatefulSet's
+// it is read whether its pods are ready.
 func whatTells(kind client.Object) predicate.Predicate {
 	switch kind.(type) {
 	case *networkingv1.NetworkPolicy, *networkingv1.Ingress, *policyv1.PodDisruptionBudget:
 		return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	case *appsv1.StatefulSet:
+		return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, readyChanged())
 	default:
 		return predicate.ResourceVersionChangedPredicate{}
 	}
+}
+
+// readyChanged lets a StatefulSet through whose number of ready pods has changed.
+func readyChanged() predicate.Funcs {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, was := e.ObjectOld.(*appsv1.StatefulSet)
+		now, is := e.ObjectNew.(*appsv1.StatefulSet)
+		return was && is && before.Status.ReadyReplicas != now.Status.ReadyReplicas
+	}}
 }
 
 func clusterOf(obj client.Object) []reconcile.Request {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -102,6 +103,52 @@ func TestCachesHoldWhatIsOurs(t *testing.T) {
 	some, err := caches(Config{Namespaces: []string{"a", "b"}})
 	if err != nil || len(some.DefaultNamespaces) != 2 {
 		t.Errorf("two namespaces: %v, %v", some.DefaultNamespaces, err)
+	}
+}
+
+// TestOfConfigMapsOnlyNotesAreHeld, and those beside the operator, whatever else is watched.
+func TestOfConfigMapsOnlyNotesAreHeld(t *testing.T) {
+	some, err := caches(Config{Namespaces: []string{"a", "b"}, Namespace: "own"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := map[string]string{}
+	for kind, by := range some.ByObject {
+		if _, ok := kind.(*corev1.ConfigMap); ok {
+			for namespace, notes := range by.Namespaces {
+				held[namespace] = notes.LabelSelector.String()
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"own": v1alpha1.LabelNote}, held); diff != "" {
+		t.Errorf("of ConfigMaps others are held than the notes: %s", diff)
+	}
+}
+
+func TestStatefulSetsWakeByWhatTheyTell(t *testing.T) {
+	told := whatTells(&appsv1.StatefulSet{})
+	for _, c := range []struct {
+		what   string
+		change func(*appsv1.StatefulSet)
+		want   bool
+	}{
+		{"nothing but a version", func(s *appsv1.StatefulSet) { s.ResourceVersion = "2" }, false},
+		{"a pod that is not ready", func(s *appsv1.StatefulSet) { s.Status.Replicas, s.Status.CurrentRevision = 2, "r" }, false},
+		{"a pod that is ready", func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 1 }, true},
+		{"its spec", func(s *appsv1.StatefulSet) { s.Generation = 2 }, true},
+		{"an annotation", func(s *appsv1.StatefulSet) { s.Annotations = map[string]string{"a": "b"} }, true},
+		{"a label", func(s *appsv1.StatefulSet) { s.Labels = map[string]string{"a": "b"} }, true},
+	} {
+		before := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "demo-redis", Generation: 1, ResourceVersion: "1"}}
+		now := before.DeepCopy()
+		c.change(now)
+		if got := told.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: now}); got != c.want {
+			t.Errorf("%s wakes the cluster: %t, want %t", c.what, got, c.want)
+		}
+	}
+	made := &appsv1.StatefulSet{}
+	if !told.Create(event.CreateEvent{Object: made}) || !told.Delete(event.DeleteEvent{Object: made}) {
+		t.Error("a StatefulSet that comes or goes does not wake its cluster")
 	}
 }
 

@@ -54,6 +54,17 @@ func (w *Writer) Create(ctx context.Context, obj client.Object, options ...clien
 	return false, w.examine(ctx, obj)
 }
 
+// CreateUnowned makes an object whose owner cannot be named, being in another namespace,
+// and gives true. It gives false where the name is taken: whose that one is, the caller has
+// to tell by what it holds.
+func (w *Writer) CreateUnowned(ctx context.Context, obj client.Object) (bool, error) {
+	err := w.Client.Create(ctx, obj, client.FieldOwner(FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	return err == nil, fault.Wrap(err, "create %s", w.describe(obj))
+}
+
 // examine looks at what stands under the name that obj was to have.
 func (w *Writer) examine(ctx context.Context, obj client.Object) error {
 	owner := metav1.GetControllerOf(obj)

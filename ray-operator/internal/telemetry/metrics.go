@@ -29,6 +29,7 @@ type Metrics struct {
 	writes *prometheus.CounterVec
 	delays *prometheus.HistogramVec
 	jobs   jobMetrics
+	stores storeMetrics
 }
 
 // NewMetrics makes the metrics and registers them. It fails if one of their names is taken.
@@ -49,12 +50,15 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Help:    "How long the API server took to answer writes for clusters and jobs.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"verb"}),
-		jobs: newJobMetrics(),
+		jobs:   newJobMetrics(),
+		stores: newStoreMetrics(),
 	}
 	for _, phase := range []string{PhaseHeadReady, PhaseWorkersReady} {
 		m.phases.WithLabelValues(phase) // there from the start, so that a rate has its zero
 	}
-	for _, collector := range []prometheus.Collector{m.phases, m.writes, m.delays, m.jobs.starts, m.jobs.ends} {
+	for _, collector := range []prometheus.Collector{
+		m.phases, m.writes, m.delays, m.jobs.starts, m.jobs.ends, m.stores.unswept, m.stores.swept, m.stores.recoveries,
+	} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("register the metrics: %w", err)
 		}
@@ -91,11 +95,14 @@ func (m *Metrics) Phase(phase string, seconds float64) {
 	}
 }
 
-// Changed observes the phases that end with a cluster's change of status: cluster holds
-// the former one. Each phase ends once per epoch.
+// Changed observes the phases and the recovery of a head that end with a cluster's change of
+// status: cluster holds the former one. Each phase ends once per epoch.
 func (m *Metrics) Changed(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterStatus, now time.Time) {
 	for _, ended := range phasesEnded(cluster, status, now) {
 		m.Phase(ended.phase, ended.took.Seconds())
+	}
+	if took, ok := recovery(cluster, status, now); ok {
+		m.Recovered(storeKind(cluster.Spec.ControlStore), took.Seconds())
 	}
 }
 

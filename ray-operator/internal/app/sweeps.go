@@ -1,0 +1,65 @@
+package app
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+)
+
+// sweeps adds what removes the keys of clusters that are gone. An operator that does not
+// know its own namespace has no notes to sweep by.
+func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) error {
+	if cfg.Namespace == "" {
+		ctrl.Log.Info("without --namespace no cluster can have a control store in a Redis of its user's")
+		return nil
+	}
+	sweeper := &sweep.Sweeper{
+		Cache:     manager.GetClient(),
+		Live:      manager.GetAPIReader(),
+		Writer:    writer(manager, measured),
+		Sweep:     controlstore.Sweep,
+		Command:   controlstore.CleanUp,
+		Metrics:   measured,
+		Clock:     clock.RealClock{},
+		Namespace: cfg.Namespace,
+	}
+	if cfg.WatchNodes {
+		sweeper.Nodes = manager.GetClient()
+	}
+	if err := manager.Add(sweeper); err != nil {
+		return fmt.Errorf("add what sweeps after clusters: %w", err)
+	}
+	return nil
+}
+
+// keeper keeps the notes that are swept by.
+func keeper(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) *sweep.Keeper {
+	return &sweep.Keeper{Writer: writer(manager, measured), Live: manager.GetAPIReader(), Namespace: cfg.Namespace}
+}
+
+// cacheNotes makes the cache hold the notes, and no other ConfigMap: those beside the
+// operator, whichever namespaces are watched for clusters.
+func cacheNotes(into map[client.Object]cache.ByObject, namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	noted, err := labels.NewRequirement(v1alpha1.LabelNote, selection.Exists, nil)
+	if err != nil {
+		return fmt.Errorf("select the notes: %w", err)
+	}
+	into[&corev1.ConfigMap{}] = cache.ByObject{
+		Namespaces: map[string]cache.Config{namespace: {LabelSelector: labels.NewSelector().Add(*noted)}},
+	}
+	return nil
+}

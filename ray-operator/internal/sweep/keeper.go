@@ -1,0 +1,85 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Keeper keeps notes.
+type Keeper struct {
+	// Writer writes them; its client reads from a cache that holds the notes.
+	Writer *kube.Writer
+	// Live reads past the cache.
+	Live client.Reader
+	// Namespace is the operator's own. Without one nothing can be kept.
+	Namespace string
+}
+
+// Keep sees to it that the note is there, and as it shall be. Where it is, that costs no
+// call. No head may start before Keep gave nil.
+// Errors: Terminal where the operator does not know its own namespace (StoreNotNoted), or
+// someone else's object has the name (NameConflict); Wait where the note is being deleted;
+// else the API server's.
+func (k *Keeper) Keep(ctx context.Context, note Note) error {
+	if k.Namespace == "" {
+		return &fault.Terminal{Finding: reason.StoreNotNoted.Of("it was started without --namespace")}
+	}
+	wanted := note.ConfigMap(k.Namespace)
+	if _, err := ParseNote(wanted); err != nil {
+		return fmt.Errorf("note the keys of %s: %w", note.Cluster, err) // it could never be swept by
+	}
+	var seen corev1.ConfigMap
+	err := k.Writer.Client.Get(ctx, client.ObjectKeyFromObject(wanted), &seen)
+	switch {
+	case err == nil && seen.DeletionTimestamp == nil && says(&seen, note):
+		return nil
+	case apierrors.IsNotFound(err):
+		if made, err := k.Writer.CreateUnowned(ctx, wanted.DeepCopy()); made || err != nil {
+			return err
+		}
+	case err != nil:
+		return fmt.Errorf("read ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
+	}
+	return k.mend(ctx, note, wanted)
+}
+
+// mend brings the ConfigMap that has the note's name to what it shall be, if it is a note
+// about this cluster.
+func (k *Keeper) mend(ctx context.Context, note Note, wanted *corev1.ConfigMap) error {
+	var seen corev1.ConfigMap
+	name := "ConfigMap " + wanted.Namespace + "/" + wanted.Name
+	switch err := k.Live.Get(ctx, client.ObjectKeyFromObject(wanted), &seen); {
+	case apierrors.IsNotFound(err):
+		return &fault.Wait{For: name + ", which just went"}
+	case err != nil:
+		return fmt.Errorf("read %s: %w", name, err)
+	case seen.Labels[v1alpha1.LabelNote] != string(note.UID) && seen.Data[keyUID] != string(note.UID):
+		return fault.Conflict(name)
+	case seen.DeletionTimestamp != nil:
+		return &fault.Wait{For: name + " to be gone"}
+	case says(&seen, note):
+		return nil
+	}
+	changed := seen.DeepCopy()
+	if changed.Labels == nil {
+		changed.Labels = map[string]string{}
+	}
+	changed.Labels[v1alpha1.LabelNote] = string(note.UID)
+	changed.Data = wanted.Data
+	return k.Writer.Edit(ctx, &seen, changed)
+}
+
+// says tells whether a ConfigMap is the note.
+func says(kept *corev1.ConfigMap, note Note) bool {
+	have, err := ParseNote(kept)
+	return err == nil && have == note
+}

@@ -1,0 +1,270 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+)
+
+// When what is done.
+const (
+	// every is how often the notes are looked at.
+	every = 2 * time.Second
+	// settles is how long a cluster must be gone before its keys are touched: what was
+	// under way for it, such as a question to its Redis, has ended then.
+	settles = 2 * time.Second
+	// shortest and longest are the pauses after a first and after many failures: keys are
+	// to be gone within a minute of their Redis's return.
+	shortest, longest = time.Second, 15 * time.Second
+	// stuckPause is the pause where an administrator has to act.
+	stuckPause = 10 * time.Minute
+	// tellAfter is how long pods may take to go before the note says that they are waited for.
+	tellAfter = 10 * time.Second
+	// tryLimit is how long one try may take. One that is cut off was not in vain: the keys
+	// that it removed are gone.
+	tryLimit = 2 * time.Minute
+	// writeLimit is how long the API server may take for a note.
+	writeLimit = 10 * time.Second
+)
+
+// How many tries may be under way at once, with one Redis and in all. The former keeps
+// enough of the latter for others when a Redis hangs.
+const (
+	atOneRedis = 4
+	atOnce     = 64
+)
+
+// Sweeper removes the keys of clusters that are gone. It is a runnable of
+// controller-runtime's manager, and because it acts, of the leader's alone.
+type Sweeper struct {
+	// Cache reads notes, clusters and pods from the cache; Live reads past it.
+	Cache, Live client.Reader
+	// Nodes reads nodes from the cache; nil where nodes may not be watched.
+	Nodes client.Reader
+	// Writer writes notes.
+	Writer *kube.Writer
+	// Sweep removes the keys under Ray's namespace that are the owner's, and tells how many
+	// there were. It touches nothing and fails with the finding StoreTaken where the
+	// namespace is another's.
+	Sweep func(ctx context.Context, server controlstore.Server, namespace string, owner types.UID) (removed int, err error)
+	// Command is the shell command that does by hand what Sweep does. A user name is given
+	// where there is one.
+	Command func(address, username, namespace string) string
+	Metrics *telemetry.Metrics
+	Clock   clock.WithTicker
+	// Namespace is where the notes are: the operator's own.
+	Namespace string
+
+	// The rest is of the goroutine that runs Start.
+	items   map[string]*item
+	results chan result
+	busy    map[string]int
+	total   int
+}
+
+// item is what is known of a note, by the name of its ConfigMap.
+type item struct {
+	kept *corev1.ConfigMap
+	note Note
+	// damage is why the note cannot be read, nil if it can.
+	damage error
+	// goneSince is since when the cluster is not in the cache, zero while it is.
+	goneSince time.Time
+	// clear tells that the API server knows neither the cluster nor a pod of it any more.
+	clear    bool
+	running  bool
+	next     time.Time
+	failures int
+	state    string
+}
+
+// result is what came of a try with a note.
+type result struct {
+	name, address string
+	outcome       outcome
+}
+
+// NeedLeaderElection tells that only the leader sweeps.
+func (s *Sweeper) NeedLeaderElection() bool { return true }
+
+// Start sweeps until its context ends, and returns when nothing is under way any more.
+func (s *Sweeper) Start(ctx context.Context) error {
+	s.items, s.busy, s.total, s.results = map[string]*item{}, map[string]int{}, 0, make(chan result)
+	var tries sync.WaitGroup
+	defer tries.Wait()
+	ticker := s.Clock.NewTicker(every)
+	defer ticker.Stop()
+	s.look(ctx)
+	for {
+		s.launch(ctx, &tries)
+		s.count()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+			s.look(ctx)
+		case r := <-s.results:
+			s.settle(r)
+		}
+	}
+}
+
+// look brings the items up to date with the notes and clusters in the cache.
+func (s *Sweeper) look(ctx context.Context) {
+	var list corev1.ConfigMapList
+	err := s.Cache.List(ctx, &list, client.InNamespace(s.Namespace), client.HasLabels{v1alpha1.LabelNote}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		if ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "cannot list the notes about keys in a Redis")
+		}
+		return
+	}
+	seen := map[string]bool{}
+	for i := range list.Items {
+		if kept := &list.Items[i]; kept.DeletionTimestamp == nil {
+			seen[kept.Name] = true
+			s.update(ctx, kept)
+		}
+	}
+	for name, it := range s.items {
+		if !seen[name] && !it.running {
+			delete(s.items, name)
+		}
+	}
+}
+
+// update brings one item up to date.
+func (s *Sweeper) update(ctx context.Context, kept *corev1.ConfigMap) {
+	note, damage := ParseNote(kept)
+	it := s.items[kept.Name]
+	if it == nil || it.note != note || (it.damage == nil) != (damage == nil) {
+		fresh := &item{state: kept.Data[keyState]}
+		if it != nil {
+			fresh.running = it.running // its result is yet to come
+		}
+		it = fresh
+		s.items[kept.Name] = it
+	}
+	it.kept, it.note, it.damage = kept, note, damage
+	if damage != nil {
+		return
+	}
+	there, err := s.cached(ctx, note)
+	switch {
+	case err != nil: // not known, as of a namespace that is not watched
+	case there:
+		*it = item{kept: kept, note: note, running: it.running}
+	case it.goneSince.IsZero():
+		it.goneSince = s.Clock.Now()
+		it.next = it.goneSince.Add(settles)
+	}
+}
+
+// cached tells whether the cluster of a note is in the cache.
+func (s *Sweeper) cached(ctx context.Context, note Note) (bool, error) {
+	var cluster v1alpha1.ComputeCluster
+	err := s.Cache.Get(ctx, note.Cluster, &cluster, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for ComputeCluster %s: %w", note.Cluster, err)
+	}
+	return cluster.UID == note.UID, nil
+}
+
+// due tells whether there is something to do for an item.
+func (it *item) due(now time.Time) bool {
+	return !it.running && (it.damage != nil || !it.goneSince.IsZero()) && !it.next.After(now)
+}
+
+// launch starts the tries that are due, those that have waited longest first.
+func (s *Sweeper) launch(ctx context.Context, tries *sync.WaitGroup) {
+	now := s.Clock.Now()
+	var due []*item
+	for _, it := range s.items {
+		if it.due(now) {
+			due = append(due, it)
+		}
+	}
+	slices.SortFunc(due, func(a, b *item) int { return a.next.Compare(b.next) })
+	for _, it := range due {
+		address := it.note.Address
+		if s.total >= atOnce || s.busy[address] >= atOneRedis {
+			continue
+		}
+		s.total++
+		s.busy[address]++
+		it.running = true
+		try := try{Sweeper: s, kept: it.kept.DeepCopy(), note: it.note, damage: it.damage, goneSince: it.goneSince, clear: it.clear}
+		tries.Go(func() {
+			outcome := try.run(ctx)
+			select {
+			case s.results <- result{name: try.kept.Name, address: address, outcome: outcome}:
+			case <-ctx.Done():
+			}
+		})
+	}
+}
+
+// settle takes the result of a try.
+func (s *Sweeper) settle(r result) {
+	s.total--
+	if s.busy[r.address]--; s.busy[r.address] == 0 {
+		delete(s.busy, r.address)
+	}
+	it := s.items[r.name]
+	if it == nil || !it.running {
+		return
+	}
+	it.running = false
+	now := s.Clock.Now()
+	switch r.outcome.state {
+	case stateDone:
+		delete(s.items, r.name)
+		return
+	case StateWaiting:
+		it.failures, it.next = 0, now.Add(every)
+	case StateStuck:
+		it.failures, it.next = 0, now.Add(stuckPause)
+	default:
+		it.failures++
+		it.next = now.Add(min(longest, shortest<<min(it.failures-1, 10)))
+	}
+	it.clear = it.clear || r.outcome.clear
+	if r.outcome.state != stateUnknown {
+		it.state = r.outcome.state
+	}
+}
+
+// count tells the metrics how many clusters have left keys, by what is done about them.
+func (s *Sweeper) count() {
+	states := map[string]int{StateWaiting: 0, StateFailing: 0, StateStuck: 0}
+	for _, it := range s.items {
+		if it.damage == nil && it.goneSince.IsZero() {
+			continue
+		}
+		state := it.state
+		if _, known := states[state]; !known {
+			state = StateWaiting
+		}
+		states[state]++
+	}
+	for state, n := range states {
+		s.Metrics.Unswept(state, n)
+	}
+}
