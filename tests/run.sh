@@ -100,6 +100,20 @@ step_rights() {
     go run ./tests/rights compare .state/rights/{integration,e2e}.txt
 }
 
+# redis: what tests run Redis servers of their own with. Debian starts one for the machine, which nobody needs.
+redis() {
+  local packages=(redis-server redis-sentinel redis-tools) program
+  for program in redis-server redis-sentinel redis-cli; do
+    if ! command -v "$program" >/dev/null; then
+      [ "$(id -u)" = 0 ] || { echo "$program is missing, and installing it needs root: apt-get install ${packages[*]}"; return 1; }
+      apt-get update -q
+      RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${packages[@]}"
+      systemctl disable --now redis-server redis-sentinel 2>/dev/null || true # where there is a systemd
+      return
+    fi
+  done
+}
+
 step_deps() {
   make bin/localkube bin/images
   local missing
@@ -107,6 +121,7 @@ step_deps() {
   [ "$(id -u)" = 0 ] || { echo "These tests make network namespaces, mounts and containers, so they need root: sudo make test"; return 1; }
   bin/localkube deps --install
   bin/images deps --install
+  redis
 }
 
 step_build() {
@@ -122,6 +137,7 @@ step_verify() { make verify; }
 step_lint() { make lint; }
 
 step_unit() {
+  redis
   # What needs a Kubernetes has a step of its own.
   go test -v $(go list ./... | grep -vE '/tests/(integration|e2e|bench)')
   go test -C tests/images -v ./...

@@ -27,6 +27,10 @@ type Server struct {
 	Username, Password string
 	// CA, Certificate and Key are PEM, nil where there are none.
 	CA, Certificate, Key []byte
+	// HeadPassword, if not empty, asks for an ACL user of the epoch's head alone, with this
+	// password and the name that naming.StoreUser gives; heads of other epochs are cut off
+	// first. It is a part of the Server and not of the Claim because it is a secret.
+	HeadPassword string
 }
 
 // Claim is what a cluster wants of a store for the head of an epoch.
@@ -43,9 +47,6 @@ type Claim struct {
 	// Own tells that the server belongs to this cluster alone: what an earlier cluster of
 	// its name left there is its own.
 	Own bool
-	// HeadPassword, if not empty, asks for an ACL user of the epoch's head alone, with the
-	// name that HeadUser gives; heads of other epochs are cut off first.
-	HeadPassword string
 }
 
 // Verdict is what came of asking a store. It is never changed once it was given out.

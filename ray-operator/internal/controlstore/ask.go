@@ -1,0 +1,177 @@
+package controlstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// clearing is how long the keys of an earlier session may take to remove, a million of them
+// in some seconds. What is left then is removed the next time.
+const clearing = 5 * time.Minute
+
+// Ask finds out whether a store can serve a claim, and admits it if so. To ask twice is the
+// same as to ask once. It takes ten seconds at most, unless an earlier session has left many
+// keys. Its connections are new ones, so that credentials are those that hold now.
+func Ask(ctx context.Context, server Server, claim Claim) Verdict {
+	verdict, err := ask(ctx, server, claim)
+	if err == nil {
+		return verdict
+	}
+	finding, found := fault.Finding(err)
+	if !found { // every error of this package has one
+		finding = reason.StoreUnsupported.Of("its address", "an unknown error")
+	}
+	return Verdict{Finding: finding}
+}
+
+func ask(ctx context.Context, server Server, claim Claim) (Verdict, error) {
+	if err := usable(claim.Namespace); err != nil {
+		return Verdict{}, err
+	}
+	brief, cancel := context.WithTimeout(ctx, total)
+	defer cancel()
+	l, err := connect(brief, errand{
+		server: server, namespace: claim.Namespace, secrets: []string{server.Password, server.HeadPassword}, hasty: true,
+	})
+	if err != nil {
+		return Verdict{}, err
+	}
+	defer l.close()
+	if err := l.probe(brief); err != nil {
+		return Verdict{}, err
+	}
+	m, err := l.marker(brief)
+	if err != nil {
+		return Verdict{}, err
+	}
+	next := judge(claim, m, cleanUp(server, l.place, claim.Namespace))
+	if next.refused.Code != "" {
+		return Verdict{Finding: next.refused, Lost: next.lost}, nil
+	}
+	if server.HeadPassword != "" {
+		if err := l.fence(brief, claim); err != nil {
+			return Verdict{}, err
+		}
+	}
+	l.outlive(ctx)
+	return l.admit(ctx, claim, m, next)
+}
+
+// outlive ties the connection to another context than the one that it was made with.
+func (l *line) outlive(ctx context.Context) {
+	l.release()
+	l.release = context.AfterFunc(ctx, func() { _ = l.guard.Conn.Close() })
+}
+
+// usable refuses a namespace that would make a prefix of others' keys as well. Ray refuses
+// an @ too.
+func usable(namespace string) error {
+	if namespace == "" || strings.Contains(namespace, "@") {
+		return problem(reason.StoreUnsupported.Of("its address", "a namespace must not be empty, nor hold an @"))
+	}
+	return nil
+}
+
+// admit makes the prefix the claim's. The owner is written first and in one step that only
+// one can win, so that two clusters never go on with, or remove, the same keys.
+func (l *line) admit(ctx context.Context, claim Claim, m marker, next decision) (Verdict, error) {
+	found := m.found
+	if next.sweep || next.count || next.seize {
+		if err := l.own(ctx, claim, m, next.seize); err != nil {
+			return Verdict{}, err
+		}
+		found = 0
+	}
+	if next.sweep {
+		if err := l.clear(ctx); err != nil {
+			return Verdict{}, err
+		}
+	}
+	if next.count {
+		var err error
+		if found, err = l.count(ctx); err != nil {
+			return Verdict{}, err
+		}
+	}
+	want := marker{there: true, owner: claim.Owner, cluster: clean(claim.Cluster), session: claim.Session, epoch: claim.Epoch, found: found}
+	if want != m {
+		brief, cancel := context.WithTimeout(ctx, total)
+		defer cancel()
+		if err := l.do(brief, "HSET", markerKey(l.namespace), "owner", string(want.owner), "cluster", want.cluster,
+			"session", want.session, "epoch", want.epoch, "found", want.found); err != nil {
+			return Verdict{}, err
+		}
+	}
+	return Verdict{Finding: reason.StoreServes.Of("Redis " + l.version + " at " + l.name()), Admitted: true, Holds: found}, nil
+}
+
+// do does one command, and fails if it is refused.
+func (l *line) do(ctx context.Context, words ...any) error {
+	replies, err := l.ask(ctx, words)
+	if err != nil {
+		return err
+	}
+	return l.check(replies)
+}
+
+// own writes the owner into the marker, unless somebody else was first.
+func (l *line) own(ctx context.Context, claim Claim, m marker, seize bool) error {
+	brief, cancel := context.WithTimeout(ctx, total)
+	defer cancel()
+	key := markerKey(l.namespace)
+	switch {
+	case seize: // session 0 lets whatever happens next begin anew from here
+		return l.together(brief, []any{"DEL", key}, []any{"HSET", key, "owner", string(claim.Owner), "cluster", clean(claim.Cluster)})
+	case m.there:
+		return nil
+	}
+	won, err := l.first(brief, claim)
+	if err != nil || won {
+		return err
+	}
+	if m, err = l.marker(brief); err != nil {
+		return err
+	}
+	if m.owner == claim.Owner { // another operator of ours
+		return nil
+	}
+	return problem(reason.StoreTaken.Of(m.holder(), cleanUp(l.server, l.place, l.namespace)))
+}
+
+// together does commands in one go, and fails if any is refused.
+func (l *line) together(ctx context.Context, commands ...[]any) error {
+	replies, err := l.ask(ctx, commands...)
+	if err != nil {
+		return err
+	}
+	return l.check(replies)
+}
+
+// first makes a claim's owner that of a prefix that has none, and tells whether it did.
+func (l *line) first(ctx context.Context, claim Claim) (bool, error) {
+	replies, err := l.ask(ctx, []any{"HSETNX", markerKey(l.namespace), "owner", string(claim.Owner)})
+	if err == nil {
+		err = l.check(replies)
+	}
+	if err != nil {
+		return false, err
+	}
+	won, _ := replies[0].Int64()
+	return won == 1, nil
+}
+
+// clear removes what an earlier session has left, all but the marker.
+func (l *line) clear(ctx context.Context) error {
+	long, cancel := context.WithTimeout(ctx, clearing)
+	defer cancel()
+	_, err := l.sweep(long)
+	if err != nil && errors.Is(long.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+		return problem(reason.StoreStarting.Of("what an earlier session left is being removed"))
+	}
+	return err
+}

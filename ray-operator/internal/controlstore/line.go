@@ -1,0 +1,325 @@
+package controlstore
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// How long things may take.
+const (
+	dialing   = 2 * time.Second
+	answering = 3 * time.Second
+	// total is for all of a question but the removal of an earlier session's keys.
+	total = 10 * time.Second
+	// slow is an answer with which a head cannot start: one that took 2 s each was seen to
+	// fail, and Ray's own limits for a start leave no more.
+	slow = time.Second
+	// hops is how often one server may lead to another: a Sentinel to a replica that has
+	// just been one of a cluster, and that to its primary.
+	hops = 4
+)
+
+// errand is what somebody wants of a server.
+type errand struct {
+	server    Server
+	namespace string
+	// secrets must not get into any text.
+	secrets []string
+	// hasty tells that an answer that is slow is as good as none.
+	hasty bool
+}
+
+// line is one connection to the server that Ray would work with.
+type line struct {
+	errand
+	place  place
+	client *redis.Client
+	conn   *redis.Conn
+	guard  *guard
+	// release unties the connection from the context that it was made with.
+	release func() bool
+	// version is Redis' own.
+	version string
+}
+
+// connect finds the server that Ray would work with, as Ray finds it: Sentinels lead to
+// their primary, and a replica of a Redis Cluster to its own.
+func connect(ctx context.Context, task errand) (*line, error) {
+	at, err := parse(task.server.Address)
+	if err != nil {
+		return nil, err
+	}
+	l := &line{}
+	for range hops {
+		if l, err = dial(ctx, task, at); err != nil {
+			return nil, err
+		}
+		next, err := l.follow(ctx)
+		if err == nil && next == (place{}) {
+			return l, nil
+		}
+		l.close()
+		if err != nil {
+			return nil, err
+		}
+		at = next
+	}
+	return nil, problem(reason.StoreUnsupported.Of(l.name(), "it leads to another server, and that to another, without an end"))
+}
+
+// dial makes a connection and logs in.
+func dial(ctx context.Context, task errand, at place) (*line, error) {
+	l := &line{errand: task, place: at}
+	raw, err := (&net.Dialer{Timeout: dialing}).DialContext(ctx, "tcp", at.String())
+	if err == nil && at.tls {
+		raw, err = l.encrypt(ctx, raw)
+	}
+	if err != nil {
+		return nil, l.wrong("connect", err)
+	}
+	l.guard = &guard{Conn: raw, limit: slow}
+	l.release = context.AfterFunc(ctx, func() { _ = raw.Close() }) // what waits for an answer waits no more
+	given := make(chan net.Conn, 1)
+	given <- l.guard
+	l.client = redis.NewClient(&redis.Options{
+		Addr: at.String(), Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
+		PoolSize: 1, MaxRetries: -1, DialerRetries: 1, DialTimeout: dialing, ReadTimeout: answering, WriteTimeout: answering,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			select {
+			case conn := <-given:
+				return conn, nil
+			default: // a second connection could be to another server
+				return nil, net.ErrClosed
+			}
+		},
+	})
+	l.conn = l.client.Conn()
+	if err := l.login(ctx); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// encrypt shakes hands. Like Ray, it wants a certificate by an authority that is trusted,
+// and does not compare the name: what Ray works with is not refused.
+func (l *line) encrypt(ctx context.Context, raw net.Conn) (net.Conn, error) {
+	config, err := trust(l.server)
+	if err != nil {
+		_ = raw.Close()
+		return nil, problem(reason.StoreNotTrusted.Of(l.name(), clean(err.Error())))
+	}
+	if net.ParseIP(l.place.host) == nil {
+		config.ServerName = l.place.host // some servers choose their certificate by it
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialing)
+	defer cancel()
+	secure := tls.Client(raw, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, &handshakeError{err}
+	}
+	return secure, nil
+}
+
+// trust says whom to trust, and who we are.
+func trust(server Server) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} // VerifyConnection does all but the name
+	var roots *x509.CertPool                                                      // nil are the machine's own
+	if server.CA != nil {
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(server.CA) {
+			return nil, errors.New("the Secret of the authority holds no certificate")
+		}
+	}
+	if server.Certificate != nil || server.Key != nil {
+		pair, err := tls.X509KeyPair(server.Certificate, server.Key)
+		if err != nil {
+			return nil, fmt.Errorf("our own certificate and its key cannot be used: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		between := x509.NewCertPool()
+		for _, certificate := range state.PeerCertificates[1:] {
+			between.AddCert(certificate)
+		}
+		_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between})
+		return err
+	}
+	return config, nil
+}
+
+// login says who we are in the words that Ray uses. They matter: a server whose user default
+// is open takes any password where the user is named, and refuses one where it is not.
+func (l *line) login(ctx context.Context) error {
+	words := []any{"PING"}
+	switch {
+	case l.server.Username != "":
+		words = []any{"AUTH", l.server.Username, l.server.Password}
+	case l.server.Password != "":
+		words = []any{"AUTH", l.server.Password}
+	}
+	replies, err := l.ask(ctx, words)
+	if err != nil {
+		return err
+	}
+	refusal, refused := reply(replies[0].Err())
+	if refused && words[0] == "AUTH" && code(refusal) != "LOADING" {
+		return problem(reason.StoreWrongPassword.Of(l.name(), l.said(refusal)))
+	}
+	return l.check(replies)
+}
+
+// close hangs up.
+func (l *line) close() {
+	l.release()
+	_ = l.conn.Close()
+	_ = l.client.Close()
+	_ = l.guard.Close() // it was never given out if nothing was asked
+}
+
+// name is what people know the server by.
+func (l *line) name() string {
+	if given, err := parse(l.server.Address); err == nil && given.String() != l.place.String() {
+		return l.place.String() + ", to which " + given.String() + " leads,"
+	}
+	return l.place.String()
+}
+
+// ask sends commands in one go, and fails if they were not all answered, or too late. What
+// the answers say is the caller's matter.
+func (l *line) ask(ctx context.Context, commands ...[]any) ([]*redis.Cmd, error) {
+	replies := make([]*redis.Cmd, len(commands))
+	_, _ = l.conn.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, words := range commands {
+			replies[i] = pipe.Do(ctx, words...)
+		}
+		return nil
+	})
+	for i, command := range replies {
+		_, refused := reply(command.Err())
+		if err := command.Err(); err != nil && !refused && !errors.Is(err, redis.Nil) {
+			return nil, l.wrong(name(commands[i]), err)
+		}
+	}
+	if l.hasty && l.guard.late.Load() {
+		return nil, problem(reason.StoreSlow.Of(l.name(), slow))
+	}
+	return replies, nil
+}
+
+// check is the first refusal among answers. That a key is of another type is none: the
+// command was let through.
+func (l *line) check(replies []*redis.Cmd) error {
+	for _, command := range replies {
+		if words, refused := reply(command.Err()); refused && code(words) != "WRONGTYPE" {
+			return l.wrong(name(command.Args()), command.Err())
+		}
+	}
+	return nil
+}
+
+// name is a command for people: its word and its key, never what follows.
+func name(words []any) string {
+	text := fmt.Sprint(words[0])
+	if len(words) > 1 && text != "AUTH" && text != "ACL" {
+		text += " " + fmt.Sprint(words[1])
+	}
+	return text
+}
+
+// follow tells where this server leads, nowhere if it is the one that Ray works with.
+func (l *line) follow(ctx context.Context) (place, error) {
+	replies, err := l.ask(ctx, []any{"ACL", "WHOAMI"}, []any{"INFO", "SENTINEL"}, []any{"INFO", "SERVER"})
+	if err != nil {
+		return place{}, err
+	}
+	// Who may not ask is asked nothing, and what is older than ACLs knows one user.
+	if taken, err := replies[0].Text(); err == nil && taken != user(l.server) {
+		return place{}, problem(reason.StoreWrongPassword.Of(l.name(), fmt.Sprintf("it takes us for the user %s, not %s", l.said(taken), user(l.server))))
+	}
+	if err := l.check(replies[1:]); err != nil {
+		return place{}, err
+	}
+	if sentinel, _ := replies[1].Text(); sentinel != "" {
+		return l.primary(ctx)
+	}
+	about, _ := replies[2].Text()
+	l.version = clean(field(about, "redis_version"))
+	// It changes nothing, and shows whether the keys are here and can be written.
+	replies, err = l.ask(ctx, []any{"HDEL", markerKey(l.namespace), "heliostat-probe"})
+	if err != nil {
+		return place{}, err
+	}
+	if moved, _ := reply(replies[0].Err()); code(moved) == "MOVED" {
+		return l.moved(moved)
+	}
+	return place{}, l.check(replies)
+}
+
+// field is a field of what INFO says.
+func field(info, name string) string {
+	for text := range strings.Lines(info) {
+		if value, found := strings.CutPrefix(text, name+":"); found {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// moved is where "MOVED SLOT HOST:PORT" leads.
+func (l *line) moved(words string) (place, error) {
+	parts := strings.Fields(words)
+	if len(parts) == 3 {
+		if host, port, err := net.SplitHostPort(parts[2]); err == nil {
+			return l.sibling(host, port)
+		}
+	}
+	return place{}, problem(reason.StoreUnsupported.Of(l.name(), l.said(words)))
+}
+
+// primary is where a Sentinel leads.
+func (l *line) primary(ctx context.Context) (place, error) {
+	replies, err := l.ask(ctx, []any{"SENTINEL", "MASTERS"})
+	if err == nil {
+		err = l.check(replies)
+	}
+	if err != nil {
+		return place{}, err
+	}
+	all, _ := replies[0].Slice()
+	if len(all) != 1 {
+		return place{}, problem(reason.StoreUnsupported.Of(l.name(), fmt.Sprintf("the Sentinel knows %d primaries, and Ray wants exactly one", len(all))))
+	}
+	fields := map[string]string{}
+	pairs, _ := all[0].([]any)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		fields[fmt.Sprint(pairs[i])] = fmt.Sprint(pairs[i+1])
+	}
+	return l.sibling(fields["ip"], fields["port"])
+}
+
+// sibling is a server that another names. Where it names no host, it means its own.
+func (l *line) sibling(host, port string) (place, error) {
+	if host == "" || host == "?" {
+		host = l.place.host
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
+		return place{}, problem(reason.StoreUnsupported.Of(l.name(), "it leads to a server without a port"))
+	}
+	return place{host: host, port: port, tls: l.place.tls}, nil
+}

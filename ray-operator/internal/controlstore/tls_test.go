@@ -1,0 +1,51 @@
+package controlstore
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/tests/redisserver"
+)
+
+// TestTrust: a chain to an authority that is trusted, whatever the certificate's name.
+func TestTrust(t *testing.T) {
+	t.Parallel()
+	authority, other := redisserver.NewAuthority(t), redisserver.NewAuthority(t)
+	certificate, key := authority.Issue("client.test")
+	foreign, foreignKey := other.Issue("client.test")
+	open := redisserver.StartTLS(t, authority)
+	strict := redisserver.StartTLS(t, authority, "--tls-auth-clients", "yes")
+	plain := redisserver.Start(t)
+	text := startFake(t, &fake{hello: "-ERR what do you want?\r\n"})
+	for name, test := range map[string]struct {
+		server Server
+		want   reason.Reason
+		words  []string
+	}{
+		"trusted, of another name":  {Server{Address: open.Address(), CA: authority.Certificate}, reason.StoreServes, nil},
+		"another authority":         {Server{Address: open.Address(), CA: other.Certificate}, reason.StoreNotTrusted, []string{"authority"}},
+		"the machine's authorities": {Server{Address: open.Address()}, reason.StoreNotTrusted, []string{"authority"}},
+		"an authority that is none": {Server{Address: open.Address(), CA: []byte("none")}, reason.StoreNotTrusted, []string{"holds no certificate"}},
+		"no certificate of ours":    {Server{Address: strict.Address(), CA: authority.Certificate}, reason.StoreNotTrusted, []string{"certificate"}},
+		"a foreign one of ours":     {Server{Address: strict.Address(), CA: authority.Certificate, Certificate: foreign, Key: foreignKey}, reason.StoreNotTrusted, nil},
+		"one of ours":               {Server{Address: strict.Address(), CA: authority.Certificate, Certificate: certificate, Key: key}, reason.StoreServes, nil},
+		"a key of another":          {Server{Address: strict.Address(), CA: authority.Certificate, Certificate: certificate, Key: foreignKey}, reason.StoreNotTrusted, []string{"cannot be used"}},
+		"a certificate without key": {Server{Address: strict.Address(), CA: authority.Certificate, Certificate: certificate}, reason.StoreNotTrusted, nil},
+		"TLS where there is none":   {Server{Address: "rediss://" + plain.HostPort(), CA: authority.Certificate}, reason.StoreUnreachable, []string{"no answer in time to TLS", "redis://"}},
+		"TLS, and text comes":       {Server{Address: strings.Replace(text.address, "redis", "rediss", 1)}, reason.StoreNotTrusted, []string{"does not speak TLS"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expect(t, Ask(context.Background(), test.server, claim()), test.want, test.words...)
+		})
+	}
+	t.Run("none where there is TLS", func(t *testing.T) {
+		t.Parallel()
+		have := Ask(context.Background(), Server{Address: "redis://" + open.HostPort()}, claim())
+		if have.Admitted || have.Finding.Code != reason.StoreUnsupported.Code && have.Finding.Code != reason.StoreUnreachable.Code {
+			t.Errorf("%+v", have)
+		}
+	})
+}
