@@ -26,6 +26,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
@@ -111,6 +112,9 @@ func New(cfg Config) (ctrl.Manager, error) {
 	if err := clusters(manager, cfg, measured); err != nil {
 		return nil, err
 	}
+	if err := sweeps(manager, cfg, measured); err != nil {
+		return nil, err
+	}
 	return manager, jobs(manager, measured)
 }
 
@@ -168,12 +172,18 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 	if err := manager.Add(scalers); err != nil {
 		return fmt.Errorf("add the streams to autoscalers: %w", err)
 	}
+	stores := controlstore.New(controlstore.Ask, now)
+	if err := manager.Add(stores); err != nil {
+		return fmt.Errorf("add what asks control stores: %w", err)
+	}
 	reconciler := &cluster.Reconciler{
 		Client:     manager.GetClient(),
 		Live:       manager.GetAPIReader(),
 		Writer:     writer(manager, measured),
 		Heads:      heads,
 		Scale:      scalers,
+		Stores:     stores,
+		Notes:      keeper(manager, cfg, measured),
 		Events:     telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics:    measured,
 		Clock:      now,
@@ -186,7 +196,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 		build.Watches(kind, wakesItsCluster(), builder.WithPredicates(whatTells(kind)))
 	}
 	build.Watches(&v1alpha1.ClusterJob{}, clusterOfJob(), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	build.WatchesRawSource(heads.Changes()).WatchesRawSource(scalers.Changes())
+	build.WatchesRawSource(heads.Changes()).WatchesRawSource(scalers.Changes()).WatchesRawSource(stores.Changes())
 	if cfg.WatchNodes {
 		build.Watches(&corev1.Node{}, wakesClustersOn(manager.GetClient()), builder.WithPredicates(whatNodesTell()))
 	}

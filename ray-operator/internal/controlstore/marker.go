@@ -96,6 +96,8 @@ func judge(claim Claim, m marker, cleanUp string) decision {
 		return decision{}
 	case claim.Begun:
 		return decision{refused: reason.StoreDataLost.Of(m.loss(claim, ours)), lost: true}
+	case ours && m.session > 0: // nobody goes back to an earlier session but who restores a backup
+		return decision{count: true}
 	default:
 		return decision{seize: foreign, sweep: claim.Session > 1, count: claim.Session == 1}
 	}

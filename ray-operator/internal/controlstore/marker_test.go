@@ -49,7 +49,7 @@ func TestJudge(t *testing.T) {
 		"first session, damaged":            {1, 1, marker{there: true, owner: "uid-1", damaged: "x", session: 1}, [4]string{"taken", "seize, count", "taken", "lost"}},
 		"later session, nothing":            {4, 4, marker{}, [4]string{"sweep", "sweep", "lost", "lost"}},
 		"later session, mine":               {4, 5, mine(4, 5), [4]string{"go on", "go on", "go on", "go on"}},
-		"later session, mine of an earlier": {4, 4, mine(3, 3), [4]string{"sweep", "sweep", "lost", "lost"}},
+		"later session, mine of an earlier": {4, 4, mine(3, 3), [4]string{"count", "count", "lost", "lost"}},
 		"later session, mine of a later":    {4, 4, mine(5, 5), [4]string{"taken", "taken", "taken", "taken"}},
 		"later session, another's":          {4, 4, others, [4]string{"taken", "seize, sweep", "taken", "lost"}},
 	} {

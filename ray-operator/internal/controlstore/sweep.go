@@ -67,7 +67,8 @@ func (l *line) seize(ctx context.Context, owner types.UID) error {
 			m, err = l.marker(ctx)
 		}
 	}
-	if err != nil || !m.there || m.damaged != "" || m.owner == owner {
+	nobodys := !m.there || m.damaged != "" && m.owner == ""
+	if err != nil || nobodys || m.owner == owner {
 		return err
 	}
 	return problem(reason.StoreTaken.Of(m.holder(), cleanUp(l.server, l.place, l.namespace)))

@@ -72,6 +72,10 @@ func TestSweepIsNotForOthers(t *testing.T) {
 	if diff := cmp.Diff(before, s.Keys()); diff != "" {
 		t.Error(diff)
 	}
+	s.Do("HSET", markerKey("ns"), "session", "damaged")
+	if removed, err := Sweep(context.Background(), at(s), "ns", "uid-1"); err == nil || removed != 0 {
+		t.Errorf("with a damaged marker of another: %d removed", removed)
+	}
 	s.Do("DEL", markerKey("ns"))
 	s.Do("SET", markerKey("ns"), "damaged: no cluster that lives has such a marker")
 	if removed, err := Sweep(context.Background(), at(s), "ns", "uid-1"); err != nil || removed != 8 || len(s.Keys()) != 0 {
