@@ -19,21 +19,40 @@ type Authority struct {
 
 	t      T
 	parsed *x509.Certificate
-	key    *ecdsa.PrivateKey
+	// chain leads from what it issues to one that others may know.
+	chain []byte
+	key   *ecdsa.PrivateKey
 }
 
 // NewAuthority makes an authority that nobody knows yet.
 func NewAuthority(t T) *Authority {
 	t.Helper()
-	a := &Authority{t: t}
+	return (&Authority{t: t}).found(nil)
+}
+
+// Intermediate makes an authority whose certificate is by this one. What it issues comes
+// with that certificate, as servers send it.
+func (a *Authority) Intermediate() *Authority {
+	a.t.Helper()
+	return (&Authority{t: a.t}).found(a)
+}
+
+// found gives an authority its certificate, by another or by itself.
+func (a *Authority) found(by *Authority) *Authority {
+	a.t.Helper()
 	template := a.template("authority.test")
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
-	a.parsed = template
-	a.Certificate, a.key = a.sign(template, nil)
+	if by == nil {
+		a.parsed = template
+		a.Certificate, a.key = a.sign(template, nil)
+	} else {
+		a.Certificate, a.key = by.sign(template, by.key)
+		a.chain = append(append([]byte(nil), a.Certificate...), by.chain...)
+	}
 	block, _ := pem.Decode(a.Certificate)
 	parsed, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		t.Fatalf("read an authority's certificate: %v", err)
+		a.t.Fatalf("read an authority's certificate: %v", err)
 	}
 	a.parsed = parsed
 	return a
@@ -50,7 +69,7 @@ func (a *Authority) Issue(name string) (certificate, key []byte) {
 	if err != nil {
 		a.t.Fatalf("write a key: %v", err)
 	}
-	return certificate, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return append(certificate, a.chain...), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
 func (a *Authority) template(name string) *x509.Certificate {

@@ -48,7 +48,7 @@ type Server struct {
 
 	t         T
 	dir       string
-	args      []string
+	args      func() []string
 	authority *Authority
 	process   *exec.Cmd
 	ended     chan struct{}
@@ -58,8 +58,8 @@ type Server struct {
 // Start starts a server. Arguments are as on the command line: "--maxmemory", "2mb".
 func Start(t T, args ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, Port: port(t), dir: t.TempDir()}
-	s.args = append(s.common("--port", strconv.Itoa(s.Port)), args...)
+	s := &Server{t: t, dir: t.TempDir()}
+	s.args = func() []string { return append(s.common("--port", strconv.Itoa(s.Port)), args...) }
 	s.begin()
 	return s
 }
@@ -68,13 +68,16 @@ func Start(t T, args ...string) *Server {
 // It asks its clients for none, unless args say "--tls-auth-clients", "yes".
 func StartTLS(t T, authority *Authority, args ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, Port: port(t), dir: t.TempDir(), authority: authority}
+	s := &Server{t: t, dir: t.TempDir(), authority: authority}
 	certificate, key := authority.Issue("redis.test")
-	s.args = append(s.common(
-		"--port", "0", "--tls-port", strconv.Itoa(s.Port), "--tls-auth-clients", "no",
+	files := []string{
 		"--tls-ca-cert-file", s.file("ca.crt", authority.Certificate),
 		"--tls-cert-file", s.file("tls.crt", certificate), "--tls-key-file", s.file("tls.key", key),
-	), args...)
+	}
+	s.args = func() []string {
+		listen := s.common("--port", "0", "--tls-port", strconv.Itoa(s.Port), "--tls-auth-clients", "no")
+		return slices.Concat(listen, files, args)
+	}
 	s.begin()
 	return s
 }
@@ -82,14 +85,15 @@ func StartTLS(t T, authority *Authority, args ...string) *Server {
 // StartSentinel starts a Sentinel that watches primaries, by their names.
 func StartSentinel(t T, primaries map[string]*Server, config ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, Port: port(t), dir: t.TempDir()}
-	lines := []string{fmt.Sprintf("port %d", s.Port), "bind 127.0.0.1", "user " + tester + " on nopass ~* &* +@all"}
+	s := &Server{t: t, dir: t.TempDir()}
+	lines := []string{"bind 127.0.0.1", "user " + tester + " on nopass ~* &* +@all"}
 	for name, primary := range primaries {
 		lines = append(lines, fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 1", name, primary.Port),
 			fmt.Sprintf("sentinel auth-user %s %s", name, tester), fmt.Sprintf("sentinel auth-pass %s any", name))
 	}
 	text := strings.Join(append(lines, config...), "\n") + "\n"
-	s.args = []string{s.file("sentinel.conf", []byte(text)), "--sentinel"}
+	path := s.file("sentinel.conf", []byte(text))
+	s.args = func() []string { return []string{path, "--sentinel", "--port", strconv.Itoa(s.Port)} }
 	s.begin()
 	return s
 }
@@ -113,6 +117,20 @@ func (s *Server) file(name string, content []byte) string {
 // begin starts the process for the first time.
 func (s *Server) begin() {
 	s.t.Helper()
+	s.t.Cleanup(s.Kill)
+	// Between looking for a free port and listening there, another may take it.
+	for range 5 {
+		s.Port = port(s.t)
+		if s.launch() {
+			return
+		}
+	}
+	s.fail("it ended at once, whatever its port was")
+}
+
+// connect makes the client by which it is asked with all permissions.
+func (s *Server) connect() {
+	s.t.Helper()
 	options := &redis.Options{
 		Addr: s.HostPort(), Username: tester, Password: "any", Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -121,26 +139,22 @@ func (s *Server) begin() {
 		options.TLSConfig = s.authority.client(s.t)
 	}
 	s.client = redis.NewClient(options)
-	s.t.Cleanup(func() {
-		_ = s.client.Close()
-		s.Kill()
-	})
-	s.launch()
 }
 
-// launch starts the process and waits until it answers and has read what is on its disk.
-func (s *Server) launch() {
+// launch starts the process and waits until it answers and has read what is on its disk. It
+// is false when its port was taken.
+func (s *Server) launch() bool {
 	s.t.Helper()
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
 		s.t.Fatalf("%v: install redis-server (make deps)", err)
 	}
-	output, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	output, err := os.Create(s.log())
 	if err != nil {
 		s.t.Fatalf("keep the log of a server: %v", err)
 	}
 	defer output.Close() // the process has a handle of its own
-	process := exec.CommandContext(context.Background(), program, s.args...)
+	process := exec.CommandContext(context.Background(), program, s.args()...)
 	process.Stdout, process.Stderr = output, output
 	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that is killed leaves none behind
 	if err := process.Start(); err != nil {
@@ -152,20 +166,34 @@ func (s *Server) launch() {
 		close(ended)
 	}()
 	s.process, s.ended = process, ended
+	s.connect()
+	over := false
 	s.Await("it answers", func() bool {
 		select {
 		case <-ended:
-			s.fail("it ended at once")
+			over = true
 		default:
 		}
-		listening, err := net.Dial("tcp", s.HostPort()) // of a failure the client writes a line
-		if err != nil {
-			return false
-		}
-		_ = listening.Close()
-		err = s.client.Ping(context.Background()).Err()
-		return err == nil || redis.HasErrorPrefix(err, "MASTERDOWN")
+		return over || s.answers()
 	})
+	if over && !strings.Contains(s.said(), "Address already in use") {
+		s.fail("it ended at once")
+	}
+	return !over
+}
+
+func (s *Server) answers() bool {
+	listening, err := net.Dial("tcp", s.HostPort()) // of a failure the client writes a line
+	if err != nil {
+		return false
+	}
+	_ = listening.Close()
+	if err := s.client.Ping(context.Background()).Err(); err != nil && !redis.HasErrorPrefix(err, "MASTERDOWN") {
+		return false
+	}
+	// Who answers could be another, while ours finds out that its port is taken.
+	about, err := s.client.Info(context.Background(), "server").Result()
+	return err == nil && strings.Contains(about, fmt.Sprintf("process_id:%d\r\n", s.process.Process.Pid))
 }
 
 // Await waits until something is so, and fails the test if it never is.
@@ -186,8 +214,15 @@ func (s *Server) Await(what string, so func() bool) {
 
 func (s *Server) fail(format string, args ...any) {
 	s.t.Helper()
-	said, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-	s.t.Fatalf("the Redis at port %d: %s; its log:\n%s", s.Port, fmt.Sprintf(format, args...), said)
+	s.t.Fatalf("the Redis at port %d: %s; its log:\n%s", s.Port, fmt.Sprintf(format, args...), s.said())
+}
+
+func (s *Server) log() string { return filepath.Join(s.dir, "log") }
+
+// said is what it has logged since it was last started.
+func (s *Server) said() string {
+	text, _ := os.ReadFile(s.log()) // without a log, nothing
+	return string(text)
 }
 
 // HostPort is where it listens, as HOST:PORT.
@@ -292,13 +327,16 @@ func (s *Server) end(signal syscall.Signal) {
 		<-s.ended
 	}
 	s.process = nil
+	_ = s.client.Close()
 }
 
 // Restart stops it, if it runs, and starts it again at the same port.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
-	s.launch()
+	if !s.launch() {
+		s.fail("somebody has taken its port")
+	}
 }
 
 // Pause makes it stand still: it accepts connections and answers nothing.

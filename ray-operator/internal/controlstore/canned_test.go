@@ -8,12 +8,23 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // claim is one of a first head of a first session.
 func claim() Claim {
 	return Claim{Owner: "uid-1", Cluster: "team/demo", Namespace: "ns", Session: 1, Epoch: 1}
+}
+
+// answer asks, and again where the machine that runs the tests was slow.
+func answer(server Server, claim Claim) Verdict {
+	verdict := Ask(context.Background(), server, claim)
+	for tries := 5; tries > 0 && verdict.Finding.Code == reason.StoreSlow.Code; tries-- {
+		verdict = Ask(context.Background(), server, claim)
+	}
+	return verdict
 }
 
 // expect compares a verdict's reason, and looks for words in its text.
@@ -89,7 +100,7 @@ func TestCannedReplies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := startFake(t, &fake{canned: test.canned, hello: test.hello})
-			expect(t, Ask(context.Background(), Server{Address: f.address}, claim()), test.want, test.words...)
+			expect(t, answer(Server{Address: f.address}, claim()), test.want, test.words...)
 		})
 	}
 }
@@ -99,7 +110,7 @@ func TestCannedReplies(t *testing.T) {
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	f := startFake(t, &fake{})
-	expect(t, Ask(context.Background(), Server{Address: f.address, Password: "secret"}, claim()), reason.StoreServes)
+	expect(t, answer(Server{Address: f.address, Password: "secret"}, claim()), reason.StoreServes)
 	if _, err := Sweep(context.Background(), Server{Address: f.address}, "ns", "uid-1"); err != nil {
 		t.Error(err)
 	}
@@ -117,13 +128,13 @@ func TestLeadsInACircle(t *testing.T) {
 	f := startFake(t, &fake{canned: map[string]string{}})
 	at := strings.TrimPrefix(f.address, "redis://")
 	f.canned["HDEL"] = "-MOVED 1 " + at + "\r\n"
-	expect(t, Ask(context.Background(), Server{Address: f.address}, claim()), reason.StoreUnsupported, "without an end")
+	expect(t, answer(Server{Address: f.address}, claim()), reason.StoreUnsupported, "without an end")
 	host, port, _ := net.SplitHostPort(at)
 	f = startFake(t, &fake{canned: map[string]string{"INFO SENTINEL": bulk("x"), "SENTINEL": list(list(bulk("port"), bulk(port), bulk("ip"), bulk(host)))}})
 	g := startFake(t, &fake{canned: map[string]string{"HDEL": "-READONLY You can't write against a read only replica.\r\n"}})
 	_, port, _ = net.SplitHostPort(strings.TrimPrefix(g.address, "redis://"))
 	f.canned["SENTINEL"] = list(list(bulk("port"), bulk(port), bulk("ip"), bulk("")))
-	expect(t, Ask(context.Background(), Server{Address: f.address}, claim()), reason.StoreReadOnly, "to which 127.0.0.1:", " leads")
+	expect(t, answer(Server{Address: f.address}, claim()), reason.StoreReadOnly, "to which 127.0.0.1:", " leads")
 }
 
 // TestNoSecretIsTold: whatever a server repeats, no text holds a credential.
@@ -141,7 +152,7 @@ func TestNoSecretIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := startFake(t, &fake{canned: canned})
-			have := Ask(context.Background(), Server{Address: f.address, Password: "hunter2", HeadPassword: "s3cret"}, claim())
+			have := answer(Server{Address: f.address, Password: "hunter2", HeadPassword: "s3cret"}, claim())
 			if have.Admitted || strings.Contains(have.Finding.Text, "hunter") || strings.Contains(have.Finding.Text, "s3cret") ||
 				len(have.Finding.Text) > 600 || strings.ContainsAny(have.Finding.Text, "\x00\r\n") {
 				t.Errorf("%+v", have)
@@ -157,7 +168,7 @@ func TestWrongAddresses(t *testing.T) {
 		"", "redis://", "redis://host", "redis://host:0", "redis://host:65536", "http://host:1", "host:6379", "redis://user:pw@host:1",
 		"redis://:6379", "redis://%zz:1", "redis://[::1:1",
 	} {
-		have := Ask(context.Background(), Server{Address: address}, claim())
+		have := answer(Server{Address: address}, claim())
 		expect(t, have, reason.StoreUnreachable)
 		if strings.Contains(have.Finding.Text, "pw") {
 			t.Error(have.Finding.Text)
@@ -169,11 +180,11 @@ func TestWrongAddresses(t *testing.T) {
 			t.Errorf("%q can be cleaned by %s", address, text)
 		}
 	}
-	expect(t, Ask(context.Background(), Server{Address: "redis://no-such-host.invalid:6379"}, claim()), reason.StoreUnreachable)
+	expect(t, answer(Server{Address: "redis://no-such-host.invalid:6379"}, claim()), reason.StoreUnreachable)
 	for _, namespace := range []string{"", "a@b"} {
 		c := claim()
 		c.Namespace = namespace
-		expect(t, Ask(context.Background(), Server{Address: "redis://127.0.0.1:1"}, c), reason.StoreUnsupported, "@")
+		expect(t, answer(Server{Address: "redis://127.0.0.1:1"}, c), reason.StoreUnsupported, "@")
 		if _, err := Sweep(context.Background(), Server{Address: "redis://127.0.0.1:1"}, namespace, "uid-1"); err == nil {
 			t.Errorf("%q was swept", namespace)
 		}
@@ -195,6 +206,20 @@ func TestCancelled(t *testing.T) {
 	if took := time.Since(began); have.Admitted || took > 2*time.Second {
 		t.Errorf("%+v after %s", have, took)
 	}
+}
+
+// TestNothingIsLeftRunning: whatever came of a question, no goroutine and no connection stays.
+func TestNothingIsLeftRunning(t *testing.T) {
+	fine := startFake(t, &fake{})
+	cut := startFake(t, &fake{canned: map[string]string{"HDEL": ""}})
+	loop := startFake(t, &fake{canned: map[string]string{}})
+	loop.canned["HDEL"] = "-MOVED 1 " + strings.TrimPrefix(loop.address, "redis://") + "\r\n"
+	before := goleak.IgnoreCurrent()
+	for _, address := range []string{fine.address, cut.address, loop.address, "redis://127.0.0.1:1", "rediss://127.0.0.1:1"} {
+		answer(Server{Address: address}, claim())
+		_, _ = Sweep(context.Background(), Server{Address: address}, "ns", "uid-1")
+	}
+	goleak.VerifyNone(t, before)
 }
 
 // FuzzReplies: whatever a server answers, there is a verdict, and it admits nobody who was

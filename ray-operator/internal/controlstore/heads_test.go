@@ -44,19 +44,19 @@ func TestFormerHeadIsCutOff(t *testing.T) {
 	s := redisserver.Start(t)
 	s.User("head-office", "on", ">pw", "+ping") // none of ours
 	server, c := managed(s, 1, "secret-1")
-	expect(t, Ask(context.Background(), server, c), reason.StoreServes)
+	expect(t, answer(server, c), reason.StoreServes)
 	first := head(t, s, "head-1", "secret-1")
 	write := func(conn *redis.Conn) error { return conn.HSet(context.Background(), "RAYns@KV", "a", "1").Err() }
 	if err := write(first); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, Ask(context.Background(), server, c), reason.StoreServes)
+	expect(t, answer(server, c), reason.StoreServes)
 	if err := write(first); err != nil {
 		t.Errorf("asking again cut the head off: %v", err)
 	}
 
 	later, next := managed(s, 2, "secret-1")
-	expect(t, Ask(context.Background(), later, next), reason.StoreServes)
+	expect(t, answer(later, next), reason.StoreServes)
 	if err := write(first); err == nil {
 		t.Error("the former head writes on")
 	}
@@ -70,13 +70,13 @@ func TestFormerHeadIsCutOff(t *testing.T) {
 		t.Errorf("a user who is no head: %v", err)
 	}
 
-	expect(t, Ask(context.Background(), server, c), reason.StoreTaken)
+	expect(t, answer(server, c), reason.StoreTaken)
 	if err := write(head(t, s, "head-2", "secret-1")); err != nil {
 		t.Errorf("a claim of a former epoch cut the head off: %v", err)
 	}
 	s.Do("FLUSHALL")
 	third, lost := managed(s, 3, "secret-3")
-	if have := Ask(context.Background(), third, lost); !have.Lost || write(head(t, s, "head-2", "secret-1")) != nil {
+	if have := answer(third, lost); !have.Lost || write(head(t, s, "head-2", "secret-1")) != nil {
 		t.Errorf("a loss changed the users: %+v", have)
 	}
 }
@@ -95,13 +95,13 @@ func TestHeadsUserIsMadeAgain(t *testing.T) {
 	} {
 		spoil()
 		server, c := managed(s, 1, "secret-1")
-		expect(t, Ask(context.Background(), server, c), reason.StoreServes)
+		expect(t, answer(server, c), reason.StoreServes)
 		if err := ping("secret-1"); err != nil || ping("another") == nil {
 			t.Errorf("%v", err)
 		}
 	}
 	server, c := managed(s, 1, "secret-2")
-	expect(t, Ask(context.Background(), server, c), reason.StoreServes)
+	expect(t, answer(server, c), reason.StoreServes)
 	if err := ping("secret-2"); err != nil || ping("secret-1") == nil {
 		t.Errorf("after another password: %v", err)
 	}
@@ -112,7 +112,7 @@ func TestHeadMayDoWhatRayDoes(t *testing.T) {
 	t.Parallel()
 	s := redisserver.Start(t)
 	server, c := managed(s, 1, "secret")
-	expect(t, Ask(context.Background(), server, c), reason.StoreServes)
+	expect(t, answer(server, c), reason.StoreServes)
 	s.Do("SET", "others", "1")
 	conn := head(t, s, "head-1", "secret")
 	for _, words := range [][]any{
@@ -143,10 +143,8 @@ func TestHeadMayDoWhatRayDoes(t *testing.T) {
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	s := redisserver.Start(t)
-	go func() { _, _ = s.Try("DEBUG", "SLEEP", "1.5") }()
-	blocked := make(chan struct{})
-	time.AfterFunc(100*time.Millisecond, func() { close(blocked) })
-	<-blocked
+	s.Pause()
+	time.AfterFunc(slow+slow/3, s.Resume)
 	expect(t, Ask(context.Background(), at(s), claim()), reason.StoreSlow, "more than 1s")
-	expect(t, Ask(context.Background(), at(s), claim()), reason.StoreServes)
+	expect(t, answer(at(s), claim()), reason.StoreServes)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/redisserver"
@@ -39,7 +40,7 @@ func TestAdmissionTwiceIsOnce(t *testing.T) {
 	t.Parallel()
 	s := redisserver.Start(t)
 	s.Do("HSET", dummy, "heliostat", "stays")
-	first := Ask(context.Background(), at(s), claim())
+	first := answer(at(s), claim())
 	expect(t, first, reason.StoreServes, "Redis 7.", s.HostPort())
 	want := map[string]string{"owner": "uid-1", "cluster": "team/demo", "session": "1", "epoch": "1", "found": "0"}
 	if diff := cmp.Diff(want, mark(s, "ns")); diff != "" {
@@ -49,7 +50,7 @@ func TestAdmissionTwiceIsOnce(t *testing.T) {
 		t.Errorf("keys: %s", diff)
 	}
 	writes := s.Field("master_repl_offset")
-	if second := Ask(context.Background(), at(s), claim()); second != first {
+	if second := answer(at(s), claim()); second != first {
 		t.Errorf("%+v after %+v", second, first)
 	}
 	if diff := cmp.Diff(want, mark(s, "ns")); diff != "" || s.Field("master_repl_offset") != writes {
@@ -64,7 +65,7 @@ func TestSessions(t *testing.T) {
 	ask := func(session, epoch int64, begun bool) Verdict {
 		c := claim()
 		c.Session, c.Epoch, c.Begun = session, epoch, begun
-		return Ask(context.Background(), at(s), c)
+		return answer(at(s), c)
 	}
 	expect(t, ask(1, 1, false), reason.StoreServes)
 	fill(s, "ns")
@@ -117,7 +118,7 @@ func TestGoesOnWithABackup(t *testing.T) {
 	fill(s, "ns2")
 	s.Do("SET", scratchKey("ns"), "left by a probe that was cut off")
 	for range 2 {
-		have := Ask(context.Background(), at(s), claim())
+		have := answer(at(s), claim())
 		expect(t, have, reason.StoreServes)
 		if have.Holds != 8 {
 			t.Errorf("%d keys", have.Holds)
@@ -135,13 +136,13 @@ func TestOthersMarker(t *testing.T) {
 	s := redisserver.Start(t)
 	other := claim()
 	other.Owner, other.Cluster, other.Epoch = "uid-2", "team/other", 7
-	expect(t, Ask(context.Background(), at(s), other), reason.StoreServes)
+	expect(t, answer(at(s), other), reason.StoreServes)
 	fill(s, "ns")
 	before := s.Keys()
 	for _, begun := range []bool{false, true} {
 		c := claim()
 		c.Begun = begun
-		refused := Ask(context.Background(), at(s), c)
+		refused := answer(at(s), c)
 		expect(t, refused, reason.StoreTaken, "team/other", "uid-2", CleanUp(s.Address(), "", "ns"))
 		if refused.Lost {
 			t.Error("another's memory is lost memory")
@@ -149,19 +150,19 @@ func TestOthersMarker(t *testing.T) {
 	}
 	later := claim()
 	later.Session, later.Epoch = 2, 2
-	expect(t, Ask(context.Background(), at(s), later), reason.StoreTaken)
+	expect(t, answer(at(s), later), reason.StoreTaken)
 	if diff := cmp.Diff(before, s.Keys()); diff != "" || mark(s, "ns")["owner"] != "uid-2" {
 		t.Errorf("refusing changed the store: %s", diff)
 	}
 
 	own := claim()
 	own.Own, own.Begun = true, true
-	if have := Ask(context.Background(), at(s), own); !have.Lost || mark(s, "ns")["owner"] != "uid-2" {
+	if have := answer(at(s), own); !have.Lost || mark(s, "ns")["owner"] != "uid-2" {
 		t.Errorf("another's backup in a store of one's own: %+v", have)
 	}
 	own.Begun = false
 	for range 2 {
-		have := Ask(context.Background(), at(s), own)
+		have := answer(at(s), own)
 		expect(t, have, reason.StoreServes)
 		if have.Holds != 8 || mark(s, "ns")["owner"] != "uid-1" || mark(s, "ns")["epoch"] != "1" {
 			t.Errorf("taken over: %+v, %v", have, mark(s, "ns"))
@@ -169,7 +170,7 @@ func TestOthersMarker(t *testing.T) {
 	}
 	s.Do("HSET", markerKey("ns"), "owner", "uid-2")
 	own.Session, own.Epoch = 2, 2
-	expect(t, Ask(context.Background(), at(s), own), reason.StoreServes)
+	expect(t, answer(at(s), own), reason.StoreServes)
 	if diff := cmp.Diff([]string{"RAYns@heliostat"}, s.Keys()); diff != "" {
 		t.Errorf("a new session in a store of one's own: %s", diff)
 	}
@@ -191,15 +192,15 @@ func TestDamagedMarker(t *testing.T) {
 		for _, begun := range []bool{false, true} {
 			c := claim()
 			c.Begun = begun
-			expect(t, Ask(context.Background(), at(s), c), reason.StoreTaken, "marker")
+			expect(t, answer(at(s), c), reason.StoreTaken, "marker")
 		}
 		c := claim()
 		c.Own = true
-		expect(t, Ask(context.Background(), at(s), c), reason.StoreServes)
+		expect(t, answer(at(s), c), reason.StoreServes)
 	}
 	s.Do("DEL", key)
 	s.Do("HSET", key, "owner", "uid-1") // of an operator that ended in between
-	expect(t, Ask(context.Background(), at(s), claim()), reason.StoreServes)
+	expect(t, answer(at(s), claim()), reason.StoreServes)
 }
 
 // TestCredentials: the user that was meant, or none.
@@ -220,17 +221,17 @@ func TestCredentials(t *testing.T) {
 	} {
 		server := at(s)
 		server.Username, server.Password = test.username, test.password
-		if have := Ask(context.Background(), server, claim()); have.Finding.Code != test.want.Code {
+		if have := answer(server, claim()); have.Finding.Code != test.want.Code {
 			t.Errorf("%s: %+v", name, have)
 		}
 	}
 	s.User("default", "on", ">pw", "~*", "+@all")
-	expect(t, Ask(context.Background(), at(s), claim()), reason.StoreWrongPassword, "Authentication required")
+	expect(t, answer(at(s), claim()), reason.StoreWrongPassword, "Authentication required")
 	server := at(s)
 	server.Password = "pw"
-	expect(t, Ask(context.Background(), server, claim()), reason.StoreServes)
+	expect(t, answer(server, claim()), reason.StoreServes)
 	s.User("default", "off")
-	expect(t, Ask(context.Background(), server, claim()), reason.StoreWrongPassword)
+	expect(t, answer(server, claim()), reason.StoreWrongPassword)
 }
 
 // TestPermissions: what the remedy grants is enough, and without any of it the verdict names
@@ -242,7 +243,7 @@ func TestPermissions(t *testing.T) {
 	server.Username, server.Password = "ray", "secret"
 	base := []string{"on", ">secret"}
 	s.User("ray", base...)
-	have := Ask(context.Background(), server, claim())
+	have := answer(server, claim())
 	expect(t, have, reason.StoreNotPermitted, "user ray", s.HostPort(), "NOPERM", "redis-cli -h 127.0.0.1")
 	_, command, found := strings.Cut(have.Finding.Text, "Grant it: ")
 	if !found {
@@ -252,21 +253,21 @@ func TestPermissions(t *testing.T) {
 	if output, err := exec.Command("bash", "-c", asAdmin).CombinedOutput(); err != nil || !strings.Contains(string(output), "OK") {
 		t.Fatalf("%s: %v: %s", command, err, output)
 	}
-	expect(t, Ask(context.Background(), server, claim()), reason.StoreServes)
+	expect(t, answer(server, claim()), reason.StoreServes)
 	if _, err := Sweep(context.Background(), server, "ns", "uid-1"); err != nil {
 		t.Error(err)
 	}
 	// The rules of docs/control-store.md.
 	s.User("ray", append(base, "~RAYns@*", "~DUMMY", "resetchannels", "-@all", "+@read", "+@write", "+@connection", "+info", "+scan", "-keys", "-flushall", "-flushdb", "-swapdb")...)
-	expect(t, Ask(context.Background(), server, claim()), reason.StoreServes)
+	expect(t, answer(server, claim()), reason.StoreServes)
 	for _, name := range append(rayCommands(), ownCommands()...) {
 		s.Do("ACL", "SETUSER", "ray", "-"+name)
-		expect(t, Ask(context.Background(), server, claim()), reason.StoreNotPermitted, "'"+name)
+		expect(t, answer(server, claim()), reason.StoreNotPermitted, "'"+name)
 		s.Do("ACL", "SETUSER", "ray", "+"+name)
 	}
 	for _, keys := range [][]any{{"~RAYns@*"}, {"~DUMMY"}, {"~RAYns@heliostat*", "~DUMMY"}, {"%R~RAYns@*", "~DUMMY"}} {
 		s.Do(append([]any{"ACL", "SETUSER", "ray", "resetkeys"}, keys...)...)
-		expect(t, Ask(context.Background(), server, claim()), reason.StoreNotPermitted, "NOPERM")
+		expect(t, answer(server, claim()), reason.StoreNotPermitted, "NOPERM")
 	}
 }
 
@@ -278,7 +279,7 @@ func TestReadOnlyAndFull(t *testing.T) {
 	replica := redisserver.Start(t)
 	replica.Do("REPLICAOF", "127.0.0.1", primary.Port)
 	replica.Await("it follows", func() bool { return replica.Field("master_link_status") == "up" })
-	expect(t, Ask(context.Background(), at(replica), claim()), reason.StoreReadOnly, "READONLY")
+	expect(t, answer(at(replica), claim()), reason.StoreReadOnly, "READONLY")
 	if _, err := Sweep(context.Background(), at(replica), "ns", "uid-1"); err == nil || !strings.Contains(err.Error(), reason.StoreReadOnly.Code) {
 		t.Errorf("a replica was swept: %v", err)
 	}
@@ -288,7 +289,7 @@ func TestReadOnlyAndFull(t *testing.T) {
 	full.Do("SET", "big", strings.Repeat("x", 4<<20))
 	full.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
 	full.Do("CONFIG", "SET", "maxmemory", "1mb")
-	expect(t, Ask(context.Background(), at(full), claim()), reason.StoreFull, "maxmemory")
+	expect(t, answer(at(full), claim()), reason.StoreFull, "maxmemory")
 	if removed, err := Sweep(context.Background(), at(full), "ns", "uid-1"); err != nil || removed != 8 {
 		t.Errorf("%d keys removed from a full server: %v", removed, err)
 	}
@@ -301,16 +302,16 @@ func TestReadOnlyAndFull(t *testing.T) {
 func TestComesAndGoes(t *testing.T) {
 	t.Parallel()
 	s := redisserver.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	expect(t, Ask(context.Background(), at(s), claim()), reason.StoreServes)
+	expect(t, answer(at(s), claim()), reason.StoreServes)
 	s.Pause()
-	first := Ask(context.Background(), at(s), claim())
+	first := answer(at(s), claim())
 	expect(t, first, reason.StoreUnreachable, "no answer in time")
 	s.Resume()
-	expect(t, Ask(context.Background(), at(s), claim()), reason.StoreServes)
+	expect(t, answer(at(s), claim()), reason.StoreServes)
 	s.Stop()
-	away := Ask(context.Background(), at(s), claim())
+	away := answer(at(s), claim())
 	expect(t, away, reason.StoreUnreachable, "connection refused")
-	if again := Ask(context.Background(), at(s), claim()); again != away {
+	if again := answer(at(s), claim()); again != away {
 		t.Errorf("%+v after %+v: a status would be written each second", again, away)
 	}
 	if _, err := Sweep(context.Background(), at(s), "ns", "uid-1"); err == nil || !strings.Contains(err.Error(), reason.StoreUnreachable.Code) {
@@ -319,7 +320,7 @@ func TestComesAndGoes(t *testing.T) {
 	s.Restart()
 	begun := claim()
 	begun.Begun = true
-	expect(t, Ask(context.Background(), at(s), begun), reason.StoreServes)
+	expect(t, answer(at(s), begun), reason.StoreServes)
 }
 
 // TestSentinel: it leads to its only primary.
@@ -327,7 +328,7 @@ func TestSentinel(t *testing.T) {
 	t.Parallel()
 	primary := redisserver.Start(t)
 	sentinel := redisserver.StartSentinel(t, map[string]*redisserver.Server{"main": primary})
-	expect(t, Ask(context.Background(), at(sentinel), claim()), reason.StoreServes, fmt.Sprint(primary.Port), fmt.Sprint(sentinel.Port))
+	expect(t, answer(at(sentinel), claim()), reason.StoreServes, fmt.Sprint(primary.Port), fmt.Sprint(sentinel.Port))
 	if diff := cmp.Diff([]string{"RAYns@heliostat"}, primary.Keys()); diff != "" {
 		t.Error(diff)
 	}
@@ -336,9 +337,9 @@ func TestSentinel(t *testing.T) {
 	}
 	server := at(sentinel)
 	server.Password = "not wanted there"
-	expect(t, Ask(context.Background(), server, claim()), reason.StoreWrongPassword)
+	expect(t, answer(server, claim()), reason.StoreWrongPassword)
 	two := redisserver.StartSentinel(t, map[string]*redisserver.Server{"main": primary, "other": redisserver.Start(t)})
-	expect(t, Ask(context.Background(), at(two), claim()), reason.StoreUnsupported, "2 primaries")
+	expect(t, answer(at(two), claim()), reason.StoreUnsupported, "2 primaries")
 }
 
 // TestCluster: one shard serves, also when a replica of it is named; fewer slots or more
@@ -346,9 +347,9 @@ func TestSentinel(t *testing.T) {
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	one := redisserver.Start(t, "--cluster-enabled", "yes")
-	expect(t, Ask(context.Background(), at(one), claim()), reason.StoreUnsupported)
+	expect(t, answer(at(one), claim()), reason.StoreUnsupported)
 	one.AssignSlots(0, 16383)
-	expect(t, Ask(context.Background(), at(one), claim()), reason.StoreServes)
+	expect(t, answer(at(one), claim()), reason.StoreServes)
 	fill(one, "ns")
 	replica := redisserver.Start(t, "--cluster-enabled", "yes")
 	meet(replica, one)
@@ -360,14 +361,14 @@ func TestCluster(t *testing.T) {
 	replica.Await("it follows", func() bool { return replica.Field("master_link_status") == "up" })
 	begun := claim()
 	begun.Begun = true
-	expect(t, Ask(context.Background(), at(replica), begun), reason.StoreServes, fmt.Sprint(one.Port), fmt.Sprint(replica.Port))
+	expect(t, answer(at(replica), begun), reason.StoreServes, fmt.Sprint(one.Port), fmt.Sprint(replica.Port))
 	if removed, err := Sweep(context.Background(), at(replica), "ns", "uid-1"); err != nil || removed != 8 || len(one.Keys()) != 0 {
 		t.Errorf("%d, %v, %v", removed, err, one.Keys())
 	}
 
 	part := redisserver.Start(t, "--cluster-enabled", "yes")
 	part.AssignSlots(0, 8191)
-	expect(t, Ask(context.Background(), at(part), claim()), reason.StoreUnsupported)
+	expect(t, answer(at(part), claim()), reason.StoreUnsupported)
 	rest := redisserver.Start(t, "--cluster-enabled", "yes")
 	rest.AssignSlots(8192, 16383)
 	meet(part, rest)
@@ -376,7 +377,7 @@ func TestCluster(t *testing.T) {
 			about := fmt.Sprint(s.Do("CLUSTER", "INFO"))
 			return strings.Contains(about, "cluster_state:ok") && strings.Contains(about, "cluster_size:2")
 		})
-		expect(t, Ask(context.Background(), at(s), claim()), reason.StoreUnsupported, "shard")
+		expect(t, answer(at(s), claim()), reason.StoreUnsupported, "shard")
 	}
 }
 
@@ -393,13 +394,43 @@ func TestLoading(t *testing.T) {
 	s.Do("EVAL", "for i = 1, 3000 do redis.call('SET', i, i) end", 0)
 	s.Do("CONFIG", "SET", "key-load-delay", "1000") // 1 ms for each key
 	s.Do("CONFIG", "SET", "loading-process-events-interval-bytes", "1024")
-	reloaded := make(chan struct{})
-	go func() {
-		defer close(reloaded)
-		_, _ = s.Try("DEBUG", "RELOAD")
-	}()
+	go func() { _, _ = s.Try("DEBUG", "RELOAD") }() // it may take longer than a client waits
 	s.Await("it is loading", func() bool { return s.Field("loading") == "1" })
-	expect(t, Ask(context.Background(), at(s), claim()), reason.StoreLoading)
-	<-reloaded
-	expect(t, Ask(context.Background(), at(s), claim()), reason.StoreServes)
+	expect(t, answer(at(s), claim()), reason.StoreLoading)
+	s.Do("CONFIG", "SET", "key-load-delay", "0")
+	s.Await("it has read its data", func() bool { return s.Field("loading") == "0" })
+	expect(t, answer(at(s), claim()), reason.StoreServes)
+}
+
+// TestOnlyOneWins: of clusters that begin with the same namespace at the same moment, one is
+// admitted, and what is kept there stays.
+func TestOnlyOneWins(t *testing.T) {
+	t.Parallel()
+	s := redisserver.Start(t)
+	for round := range 20 {
+		s.Do("FLUSHALL")
+		fill(s, "ns")
+		verdicts := make(chan Verdict)
+		const clusters = 6
+		for i := range clusters {
+			go func() {
+				c := claim()
+				c.Owner = types.UID(fmt.Sprintf("uid-%d", i))
+				verdicts <- answer(at(s), c)
+			}()
+		}
+		admitted := 0
+		for range clusters {
+			verdict := <-verdicts
+			switch {
+			case verdict.Admitted && verdict.Holds == 8:
+				admitted++
+			case verdict.Finding.Code != reason.StoreTaken.Code:
+				t.Errorf("round %d: %+v", round, verdict)
+			}
+		}
+		if admitted != 1 || len(s.Keys()) != 8+1 {
+			t.Errorf("round %d: %d are admitted, keys %v", round, admitted, s.Keys())
+		}
+	}
 }

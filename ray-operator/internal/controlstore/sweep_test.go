@@ -62,7 +62,7 @@ func TestSweepIsNotForOthers(t *testing.T) {
 	s := redisserver.Start(t)
 	other := claim()
 	other.Owner = "uid-2"
-	expect(t, Ask(context.Background(), at(s), other), reason.StoreServes)
+	expect(t, answer(at(s), other), reason.StoreServes)
 	fill(s, "ns")
 	before := s.Keys()
 	removed, err := Sweep(context.Background(), at(s), "ns", "uid-1")
@@ -102,7 +102,7 @@ func TestNobodyBeginsWhileSwept(t *testing.T) {
 	s.Await("the sweep is under way", func() bool { n := size(); return n > 1000 && n < 25000 })
 	other := claim()
 	other.Owner = "uid-2"
-	expect(t, Ask(context.Background(), at(s), other), reason.StoreTaken)
+	expect(t, answer(at(s), other), reason.StoreTaken)
 	cut()
 	if err := <-cutOff; err == nil {
 		t.Fatal("the sweep was through before it was cut off")
@@ -112,7 +112,7 @@ func TestNobodyBeginsWhileSwept(t *testing.T) {
 	if err != nil || int64(removed) != left-1 || size() != 0 {
 		t.Errorf("%d removed of %d: %v", removed, left, err)
 	}
-	expect(t, Ask(context.Background(), at(s), other), reason.StoreServes)
+	expect(t, answer(at(s), other), reason.StoreServes)
 }
 
 // TestSweepErrors: a caller can tell them apart.

@@ -1,7 +1,6 @@
 package controlstore
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ func TestTrust(t *testing.T) {
 	certificate, key := authority.Issue("client.test")
 	foreign, foreignKey := other.Issue("client.test")
 	open := redisserver.StartTLS(t, authority)
+	chained := redisserver.StartTLS(t, authority.Intermediate())
 	strict := redisserver.StartTLS(t, authority, "--tls-auth-clients", "yes")
 	plain := redisserver.Start(t)
 	text := startFake(t, &fake{hello: "-ERR what do you want?\r\n"})
@@ -25,6 +25,7 @@ func TestTrust(t *testing.T) {
 		words  []string
 	}{
 		"trusted, of another name":  {Server{Address: open.Address(), CA: authority.Certificate}, reason.StoreServes, nil},
+		"trusted by way of another": {Server{Address: chained.Address(), CA: authority.Certificate}, reason.StoreServes, nil},
 		"another authority":         {Server{Address: open.Address(), CA: other.Certificate}, reason.StoreNotTrusted, []string{"authority"}},
 		"the machine's authorities": {Server{Address: open.Address()}, reason.StoreNotTrusted, []string{"authority"}},
 		"an authority that is none": {Server{Address: open.Address(), CA: []byte("none")}, reason.StoreNotTrusted, []string{"holds no certificate"}},
@@ -38,12 +39,12 @@ func TestTrust(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expect(t, Ask(context.Background(), test.server, claim()), test.want, test.words...)
+			expect(t, answer(test.server, claim()), test.want, test.words...)
 		})
 	}
 	t.Run("none where there is TLS", func(t *testing.T) {
 		t.Parallel()
-		have := Ask(context.Background(), Server{Address: "redis://" + open.HostPort()}, claim())
+		have := answer(Server{Address: "redis://" + open.HostPort()}, claim())
 		if have.Admitted || have.Finding.Code != reason.StoreUnsupported.Code && have.Finding.Code != reason.StoreUnreachable.Code {
 			t.Errorf("%+v", have)
 		}
