@@ -5,6 +5,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
@@ -107,16 +109,31 @@ func (p *planner) absent() (fate, bool) {
 	case p.seen.Cluster == nil || p.seen.Cluster.UID != bound.UID:
 		return fate{Finding: reason.ClusterGone.Of(bound.Cluster, p.record.Attempt), gone: true, log: v1alpha1.LogLost}, p.seen.Head == nil
 	case p.seen.Head == nil:
-		return p.lost("it is not there any more"), true
-	case p.sessionEnded():
+		return p.lost("it is not there any more"), !p.comesBack()
+	case !p.comesBack() && p.sessionEnded():
 		return p.lost("its Ray container ended, and the session with it"), true // whenever the kubelet starts it again
-	case unknown && (!answer.Submitted.IsZero() || !p.started().IsZero()):
-		return fate{Finding: reason.RunGone.Of(p.id()), log: v1alpha1.LogLost}, true
-	case unknown && answer.Asked.After(p.settled()):
-		return fate{Finding: p.endedBy(), log: v1alpha1.LogLost}, true // it never got there
+	case unknown:
+		return p.unknown()
 	default:
 		return fate{}, false
 	}
+}
+
+// unknown is the fate of an attempt that its own session does not know.
+func (p *planner) unknown() (fate, bool) {
+	answer := &p.seen.Answer
+	if !answer.Submitted.IsZero() || !p.started().IsZero() {
+		return fate{Finding: reason.RunGone.Of(p.id()), log: v1alpha1.LogLost}, true
+	}
+	return fate{Finding: p.endedBy(), log: v1alpha1.LogLost}, answer.Asked.After(p.settled()) // it never got there
+}
+
+// comesBack tells whether the cluster's memory outlives its head: another one will know the
+// attempt, and what became of it. With its workers gone nothing of it goes on.
+func (p *planner) comesBack() bool {
+	cluster := p.seen.Cluster
+	return cluster.Spec.ControlStore != nil && !cluster.Spec.Suspend && cluster.DeletionTimestamp == nil &&
+		!meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
 }
 
 // sessionEnded tells whether the head's Ray container ended after the attempt was bound to its

@@ -32,7 +32,11 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ClusterJob) (See
 	switch record := &seen.Record; {
 	case record.Bound.Head != "":
 		id = naming.Submission(job.Name, job.UID, record.Attempt)
-		seen.Answer, seen.Heard = r.Runs.Last(client.ObjectKeyFromObject(job), record.Bound.Head, id)
+		at := record.Bound.Head
+		if head != nil {
+			at = head.UID
+		}
+		seen.Answer, seen.Heard = r.Runs.Last(client.ObjectKeyFromObject(job), at, id)
 	case seen.LastHead != nil && !told(job, record):
 		id = naming.Submission(job.Name, job.UID, record.Past[len(record.Past)-1].Number)
 		seen.Answer, seen.Heard = r.Runs.Last(client.ObjectKeyFromObject(job), record.Last.Head, id)
@@ -113,15 +117,19 @@ func (s *Seen) note(pod *corev1.Pod) {
 	if pod.UID == s.Record.Last.Head {
 		s.LastHead = pod
 	}
-	switch {
-	case s.Record.Bound.Head != "":
-		if pod.UID == s.Record.Bound.Head {
-			s.Head = pod
-		}
-	case s.Cluster == nil || pod.DeletionTimestamp != nil || !metav1.IsControlledBy(pod, s.Cluster):
-	case s.Head == nil || epoch(pod) > epoch(s.Head):
+	if s.mayBe(pod) && (s.Head == nil || epoch(pod) > epoch(s.Head)) {
 		s.Head = pod
 	}
+}
+
+// mayBe tells whether a head can be that of the attempt: the one that it is bound to or an heir
+// of that one, and of an attempt that is not bound any of the cluster that stays.
+func (s *Seen) mayBe(pod *corev1.Pod) bool {
+	stays := s.Cluster != nil && pod.DeletionTimestamp == nil && metav1.IsControlledBy(pod, s.Cluster)
+	if bound := s.Record.Bound; bound.Head != "" {
+		return pod.UID == bound.Head || stays && s.Cluster.UID == bound.UID && s.Cluster.Spec.ControlStore != nil
+	}
+	return stays
 }
 
 func epoch(pod *corev1.Pod) int64 {

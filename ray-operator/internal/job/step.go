@@ -149,6 +149,8 @@ func (p *planner) attend() {
 		p.wakeIn(permitFor - time.Second)
 	}
 	switch phase := p.underway(); {
+	case p.seen.Head == nil && p.seen.Cluster != nil:
+		p.say(phase, clusterStarting(p.seen.Cluster))
 	case p.silent():
 		p.say(phase, p.unheard())
 	case phase == v1alpha1.PhaseRunning:

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
@@ -77,8 +79,8 @@ const (
 
 // life is a session of a head.
 type life struct {
-	name  string
-	head  types.UID
+	name          string
+	head, cluster types.UID
 	known map[string]*submission
 }
 
@@ -138,8 +140,11 @@ func (j *Jobs) Plant(head *corev1.Pod, id string) {
 }
 
 // sessionOf is the name of the session that a head's pod is in: another with each start of
-// its container.
-func sessionOf(pod *corev1.Pod) string {
+// its container, but where a Redis has kept the memory of the ones before.
+func (j *Jobs) sessionOf(pod *corev1.Pod) string {
+	if mark, stored := j.world.Stores.marks[ownerOf(pod)]; stored {
+		return fmt.Sprintf("session_of_%s_%d", ownerOf(pod), mark.session)
+	}
 	restarts := int32(0)
 	for i := range pod.Status.ContainerStatuses {
 		restarts += pod.Status.ContainerStatuses[i].RestartCount
@@ -147,12 +152,20 @@ func sessionOf(pod *corev1.Pod) string {
 	return fmt.Sprintf("session_%s_%d", pod.UID, restarts)
 }
 
+func ownerOf(pod *corev1.Pod) types.UID {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return owner.UID
+	}
+	return ""
+}
+
 // life is the session that answers at a head.
 func (j *Jobs) life(pod *corev1.Pod) *life {
-	name := sessionOf(pod)
+	name := j.sessionOf(pod)
 	if j.lives[name] == nil {
-		j.lives[name] = &life{name: name, head: pod.UID, known: map[string]*submission{}}
+		j.lives[name] = &life{name: name, cluster: ownerOf(pod), known: map[string]*submission{}}
 	}
+	j.lives[name].head = pod.UID // the latest of those that have it in turn
 	return j.lives[name]
 }
 
@@ -166,13 +179,20 @@ func (j *Jobs) pod(uid types.UID) *corev1.Pod {
 	return nil
 }
 
+// kept tells whether a Redis keeps a session beyond its head.
+func (j *Jobs) kept(l *life) bool {
+	mark, stored := j.world.Stores.marks[l.cluster]
+	alive := slices.ContainsFunc(j.world.server.latest.held(), func(obj client.Object) bool { return obj.GetUID() == l.cluster })
+	return stored && alive && l.name == fmt.Sprintf("session_of_%s_%d", l.cluster, mark.session)
+}
+
 // live brings all heads to the present: what ended with its session is dropped, what is due
 // begins or ends. It gives whether anything did, and how long it is until something does.
 func (j *Jobs) live() (changed bool, next time.Duration) {
 	now := j.world.Clock.Now()
 	for _, name := range slices.Sorted(maps.Keys(j.lives)) {
 		l := j.lives[name]
-		if pod := j.pod(l.head); pod == nil || sessionOf(pod) != name {
+		if pod := j.pod(l.head); !j.kept(l) && (pod == nil || j.sessionOf(pod) != name) {
 			delete(j.lives, name)
 			continue
 		}
