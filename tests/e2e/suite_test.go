@@ -149,9 +149,19 @@ func driver(program string) string {
 
 func decode(out string, into any) {
 	GinkgoHelper()
+	Expect(decoded(out, into)).To(Succeed())
+}
+
+// decoded reads the answer in what a program printed.
+func decoded(out string, into any) error {
 	_, text, found := strings.Cut(out, answer)
-	Expect(found).To(BeTrue(), out)
-	Expect(json.Unmarshal([]byte(strings.SplitN(text, "\n", 2)[0]), into)).To(Succeed(), out)
+	if !found {
+		return fmt.Errorf("the program gave no answer: %s", out)
+	}
+	if err := json.Unmarshal([]byte(strings.SplitN(text, "\n", 2)[0]), into); err != nil {
+		return fmt.Errorf("read the program's answer: %w: %s", err, out)
+	}
+	return nil
 }
 
 // token is the cluster's.

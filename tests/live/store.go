@@ -44,7 +44,7 @@ type Recovery struct {
 	How string `json:"how"`
 	// Created is when there was another pod; 0 where the pod stays.
 	Created float64 `json:"created,omitempty"`
-	// Listed is when the head listed all workers as alive, and itself.
+	// Listed is when the head listed all workers as alive.
 	Listed float64 `json:"listed"`
 	// Ready is when the cluster was Ready again, or by hand the pod.
 	Ready float64 `json:"ready"`

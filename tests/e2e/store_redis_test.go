@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	redisImage = "redis:7"
+	redisPort  = 6379
+	// storePassword is that of the user that clusters have in a Redis of the tests'.
+	storePassword = "a-password-of-the-tests"
+	// storeRights are what docs/control-store.md tells people to grant.
+	storeRights = "+ping +info +del +hset +hsetnx +hget +hmget +hexists +hdel +hscan +incrby +scan +unlink"
+)
+
+// redis is a server as users have one: in a namespace of its own, with a password, and a user
+// that may do what Ray does and no more. It is stopped and started without its pod.
+type redis struct {
+	pod corev1.Pod
+	// container that it runs in, and what redis-cli is told so that it may do everything.
+	container string
+	login     []string
+}
+
+// serving makes a Redis whose user is let to keys of a pattern, and waits until it answers.
+func serving(ctx context.Context, pattern string) *redis {
+	GinkgoHelper()
+	namespace, err := kubernetes.Namespace(ctx, "redis")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) {
+		gone := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		Expect(client.IgnoreNotFound(kubernetes.Delete(ctx, gone))).To(Succeed())
+	}, NodeTimeout(limit))
+	labels := map[string]string{"app": "redis"}
+	users := "user default off\nuser admin on nopass ~* &* +@all\nuser ray on >" + storePassword + " " + pattern + " ~DUMMY " + storeRights
+	few := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	pod := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis", Labels: labels},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: new(int64),
+			NodeSelector:                  map[string]string{corev1.LabelHostname: nodes(ctx)[0].Name}, // others may be lost
+			Containers: []corev1.Container{{
+				Name: "redis", Image: redisImage, Command: []string{"sh", "-c", runs}, Env: []corev1.EnvVar{{Name: "USERS", Value: users}},
+				Resources: corev1.ResourceRequirements{Requests: few},
+			}},
+		},
+	}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis"},
+		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: redisPort, TargetPort: intstr.FromInt32(redisPort)}}},
+	}
+	Expect(kubernetes.Create(ctx, &pod)).To(Succeed())
+	Expect(kubernetes.Create(ctx, service)).To(Succeed())
+	r := &redis{pod: pod, container: "redis", login: []string{"--user", "admin", "--pass", "any", "--no-auth-warning"}}
+	r.answers(ctx)
+	return r
+}
+
+// runs is a Redis that is started again as long as there is no file off. What it has in
+// memory is written when it is told to end, and read when it starts.
+const runs = `printf '%s\n' "$USERS" >/data/users.acl
+while :; do
+  [ -e /data/off ] || redis-server --dir /data --aclfile /data/users.acl --save '' --appendonly no --maxmemory-policy noeviction
+  sleep 0.05
+done`
+
+// address is where clusters find it.
+func (r *redis) address() string {
+	return fmt.Sprintf("redis://redis.%s.svc:%d", r.pod.Namespace, redisPort)
+}
+
+// store is it as a control store with a namespace of Ray's.
+func (r *redis) store(namespace string) string {
+	return fmt.Sprintf(`
+controlStore:
+  redis:
+    address: %s
+    namespace: %q
+    usernameSecret: {name: store, key: username}
+    passwordSecret: {name: store, key: password}
+`, r.address(), namespace)
+}
+
+// credentials makes the Secret that a cluster with the store needs.
+func credentials(ctx context.Context, namespace string) *corev1.Secret {
+	GinkgoHelper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "store"},
+		StringData: map[string]string{"username": "ray", "password": storePassword},
+	}
+	Expect(kubernetes.Create(ctx, secret)).To(Succeed())
+	return secret
+}
+
+// try runs redis-cli in the server's pod, as a user who may do everything.
+func (r *redis) try(ctx context.Context, command ...string) (string, error) {
+	out, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(&r.pod), r.container, append(append([]string{"redis-cli"}, r.login...), command...)...)
+	return strings.TrimSpace(out), err
+}
+
+// answers waits until it answers.
+func (r *redis) answers(ctx context.Context) {
+	GinkgoHelper()
+	eventually(ctx, "the Redis to answer", func(ctx context.Context) error {
+		out, err := r.try(ctx, "PING")
+		if err == nil && out != "PONG" {
+			err = fmt.Errorf("it says %s", out)
+		}
+		return err
+	})
+}

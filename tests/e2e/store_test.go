@@ -1,0 +1,302 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// Heads with a control store that end and come back. What the same does to a cluster
+// without one is in sample_test.go: a new epoch with fresh workers.
+
+var _ = Describe("a cluster with its memory in a Redis of the user's", Ordered, func() {
+	var team *steady
+
+	BeforeAll(func(ctx SpecContext) {
+		server := serving(ctx, "~RAYkept@*")
+		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "kept"}}
+		credentials(ctx, e.Namespace)
+		team = steadily(ctx, e, "redis", server.store("kept"))
+	}, NodeTimeout(2*limit))
+
+	killed("redis", func() *steady { return team })
+})
+
+var _ = Describe("a cluster with its memory in a Redis of the operator's", Ordered, func() {
+	var team *steady
+
+	BeforeAll(func(ctx SpecContext) {
+		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "managed"}}
+		team = steadily(ctx, e, "managed", "controlStore: {managedRedis: {storage: 100Mi}}\n")
+	}, NodeTimeout(2*limit))
+
+	killed("managed", func() *steady { return team })
+})
+
+var _ = Describe("a cluster with its memory on a volume", Ordered, func() {
+	var team *steady
+
+	BeforeAll(func(ctx SpecContext) {
+		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "embedded"}}
+		team = steadily(ctx, e, "embedded", "controlStore: {embedded: {storage: 100Mi}}\n")
+	}, NodeTimeout(2*limit))
+
+	killed("embedded", func() *steady { return team })
+})
+
+// byHandRounds is how often a head is made anew by hand, for what is compared with it.
+const byHandRounds = 5
+
+// killed is the spec of heads that end in both ways.
+func killed(store string, cluster func() *steady) {
+	It("has its head back with all that it knew, in its pod and in another", func(ctx SpecContext) {
+		team := cluster()
+		memory := live.Memory{Store: store}
+		defer func() {
+			GinkgoWriter.Println(memory)
+			AddReportEntry(live.StoreKillsEntry, memory, ReportEntryVisibilityAlways)
+		}()
+		for round := range *rounds {
+			head := team.head(ctx)
+			if round == 0 {
+				team.onHead(ctx, &head)
+			}
+			team.loses(ctx, live.InPlace, &memory)
+			if round == 0 {
+				team.tellsOfHead(ctx)
+			}
+			team.loses(ctx, live.NewPod, &memory)
+		}
+		team.settle(ctx, &memory)
+		if *full {
+			memory.ByHand = team.byHand(ctx)
+		}
+		Expect(memory.Broken()).To(BeEmpty(), memory.String())
+	}, Label(live.StoreKillsLabel+"-"+store), SpecTimeout(limit*time.Duration(2+2**rounds)))
+}
+
+// passing is a program with an actor that ends with it.
+const passing = `
+import time
+@ray.remote(num_cpus=0.1)
+class Passing:
+    def there(self):
+        return True
+actor = Passing.options(name="passing", namespace="steady").remote()
+ray.get(actor.there.remote())
+os.mknod("/tmp/holds")
+while True:
+    time.sleep(1)`
+
+// onHead begins a driver on the head, with an actor on a worker.
+func (s *steady) onHead(ctx context.Context, head *corev1.Pod) {
+	GinkgoHelper()
+	s.begin(ctx, passing).reaches(ctx, head, "/tmp/holds")
+}
+
+// tellsOfHead asserts that what was on the head is gone, and that events say so.
+func (s *steady) tellsOfHead(ctx context.Context) {
+	GinkgoHelper()
+	head := s.head(ctx)
+	var gone bool
+	ray(ctx, &head, `
+import time
+result, until = False, time.time() + 90
+while not result and time.time() < until:
+    try:
+        ray.get_actor("passing", namespace="steady")
+        time.sleep(0.2)
+    except ValueError:
+        result = True`, &gone)
+	Expect(gone).To(BeTrue(), "an actor whose driver ended with the head's container")
+	Expect(s.events(ctx)).To(ContainElement(ContainSubstring("what ran on the head is lost")))
+}
+
+// loses ends the head in a way, and adds to a count how it came back.
+func (s *steady) loses(ctx context.Context, how string, memory *live.Memory) {
+	GinkgoHelper()
+	before, head := s.ready(ctx), s.head(ctx)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	created := watch(watching, s.Namespace, &corev1.PodList{}, func(object client.Object) bool {
+		return object.GetLabels()[v1alpha1.LabelRole] == v1alpha1.RoleHead && object.GetUID() != head.UID
+	})
+	recovering := watch(watching, s.Namespace, &v1alpha1.ComputeClusterList{}, func(object client.Object) bool {
+		cluster, ok := object.(*v1alpha1.ComputeCluster)
+		return ok && cluster.Status.Epoch > before.Status.Epoch && slices.ContainsFunc(cluster.Status.Conditions, func(c metav1.Condition) bool {
+			return c.Reason == reason.HeadRecovering.Code
+		})
+	})
+	recovery, begin := live.Recovery{How: how}, time.Now()
+	if how == live.InPlace {
+		signal(syscall.SIGKILL, "gcs_server", string(head.UID)) // Ray's start command, which is process 1, ends with it
+	} else {
+		kill(ctx, &head)
+		seen, err := created(ctx, limit, "another head pod")
+		Expect(err).NotTo(HaveOccurred())
+		recovery.Created = seen.At.Sub(begin).Seconds()
+		head = *seen.Object.(*corev1.Pod)
+	}
+	s.returns(ctx, &head, &recovery, begin, func(ctx context.Context) (bool, error) {
+		now, err := kubernetes.Find(ctx, s.NamespacedName)
+		if err != nil {
+			return false, err
+		}
+		return recorded(before, now), live.IsReady(now)
+	})
+	memory.Recoveries = append(memory.Recoveries, recovery)
+	memory.Recorded++ // else it would not have been ready
+	memory.Asked += len(s.workers)
+	if how == live.NewPod {
+		_, err := recovering(ctx, limit, "the status to say that the head is recovering")
+		Expect(err).NotTo(HaveOccurred())
+		eventually(ctx, "an event about "+head.Name, s.hasEvent(reason.HeadRecovered.Code, head.Name))
+	}
+	Expect(s.head(ctx).UID).To(Equal(head.UID))
+}
+
+// recorded tells whether the status of now tells of exactly one more recovery than before, with the
+// same memory.
+func recorded(before, now *v1alpha1.ComputeCluster) bool {
+	if before.Status.Head == nil || now.Status.Head == nil || before.Status.ControlStore == nil || now.Status.ControlStore == nil {
+		return false
+	}
+	kept := now.Status.ControlStore.Session == before.Status.ControlStore.Session
+	inPlace := now.Status.Epoch == before.Status.Epoch && now.Status.Head.UID == before.Status.Head.UID && now.Status.Head.Restarts == before.Status.Head.Restarts+1
+	anew := now.Status.Epoch == before.Status.Epoch+1 && now.Status.Head.UID != before.Status.Head.UID && now.Status.Head.Restarts == 0
+	return kept && (inPlace || anew)
+}
+
+// hasEvent looks for an event with a reason that names something.
+func (e *env) hasEvent(why, about string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var list corev1.EventList
+		if err := kubernetes.List(ctx, &list, client.InNamespace(e.Namespace)); err != nil {
+			return err
+		}
+		var others []string
+		for i := range list.Items {
+			event := &list.Items[i]
+			if event.Reason == why && strings.Contains(event.Message, about) {
+				return nil
+			}
+			if event.InvolvedObject.Kind == "ComputeCluster" {
+				others = append(others, event.Reason+": "+event.Message)
+			}
+		}
+		return fmt.Errorf("there are %q", others)
+	}
+}
+
+// returns waits until a head is back, and measures when the head lists its workers, when it
+// is ready, and when an actor answers. ready tells whether it is recorded, and what keeps it.
+func (s *steady) returns(ctx context.Context, head *corev1.Pod, recovery *live.Recovery, begin time.Time, ready func(context.Context) (bool, error)) {
+	GinkgoHelper()
+	token := s.token(ctx)
+	var said answered
+	waiting, ctx := errgroup.WithContext(ctx)
+	waiting.Go(func() error {
+		err := s.lists(ctx, head, token)
+		recovery.Listed = time.Since(begin).Seconds()
+		return err
+	})
+	waiting.Go(func() error {
+		err := live.Until(ctx, limit, s.Name+" to be Ready again", func(ctx context.Context) error {
+			noted, err := ready(ctx)
+			if err == nil && !noted {
+				err = errors.New("its status does not tell of it")
+			}
+			return err
+		})
+		recovery.Ready = time.Since(begin).Seconds()
+		return err
+	})
+	waiting.Go(func() (err error) {
+		said, err = s.question(ctx)
+		recovery.Answered = said.at.Sub(begin).Seconds()
+		return err
+	})
+	Expect(waiting.Wait()).To(Succeed())
+	Expect(said.changed).To(BeZero(), "actors that are not what they were")
+	GinkgoWriter.Printf("%+v\n", *recovery)
+}
+
+// lists waits until a head lists all workers as alive.
+func (s *steady) lists(ctx context.Context, head *corev1.Pod, token string) error {
+	address := ""
+	err := live.Until(ctx, limit, "the head to have an address", func(ctx context.Context) error {
+		var now corev1.Pod
+		if err := kubernetes.Get(ctx, client.ObjectKeyFromObject(head), &now); err != nil {
+			return err
+		}
+		if address = now.Status.PodIP; address == "" || now.UID != head.UID {
+			return errors.New("it has none")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	asked, err := live.DialGCS(address, token)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = asked.Close() }()
+	return live.Until(ctx, limit, "the head to list all workers", func(ctx context.Context) error {
+		listed, err := asked.Instances(ctx)
+		for _, uid := range uids(s.workers) {
+			if err == nil && !slices.Contains(listed, string(uid)) {
+				err = fmt.Errorf("it lists %v", listed)
+			}
+		}
+		return err
+	})
+}
+
+// byHand deletes the head pod and makes it again, as a person would who has no operator.
+func (s *steady) byHand(ctx context.Context) []live.Recovery {
+	GinkgoHelper()
+	scaleOperator(ctx, 0)
+	defer func() {
+		scaleOperator(ctx, 1)
+		s.ready(ctx)
+	}()
+	var all []live.Recovery
+	for range min(*rounds, byHandRounds) {
+		head := s.head(ctx)
+		again := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: head.Namespace, Name: head.Name, Labels: head.Labels, Annotations: head.Annotations, OwnerReferences: head.OwnerReferences,
+			},
+			Spec: *head.Spec.DeepCopy(),
+		}
+		again.Spec.NodeName = ""
+		recovery, begin := live.Recovery{How: live.NewPod}, time.Now()
+		kill(ctx, &head)
+		Expect(kubernetes.Create(ctx, again)).To(Succeed())
+		recovery.Created = time.Since(begin).Seconds()
+		s.returns(ctx, again, &recovery, begin, func(ctx context.Context) (bool, error) {
+			var now corev1.Pod
+			err := kubernetes.Get(ctx, client.ObjectKeyFromObject(again), &now)
+			return isReady(&now), err
+		})
+		all = append(all, recovery)
+	}
+	return all
+}
