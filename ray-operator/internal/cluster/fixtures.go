@@ -68,7 +68,7 @@ var fixtures = []fixture{
 	},
 	{
 		kind: storeSetKind, name: naming.Store, empty: func() client.Object { return &appsv1.StatefulSet{} },
-		wanted: func(p *planner) client.Object { return orNothing(desired.StoreSet(p.cluster)) },
+		wanted: (*planner).storeSet,
 	},
 	{
 		kind: budgetKind, name: naming.HeadBudget, empty: func() client.Object { return &policyv1.PodDisruptionBudget{} },
@@ -163,6 +163,16 @@ var setBySomeone = func() conversion.Equalities {
 	}
 	return compare
 }()
+
+// storeSet runs a managed Redis, and keeps it for a cluster that is suspended: its volume is
+// free to be copied then.
+func (p *planner) storeSet() client.Object {
+	set := desired.StoreSet(p.cluster)
+	if set != nil && p.Suspended {
+		set.Spec.Replicas = new(int32)
+	}
+	return orNothing(set)
+}
 
 // budgetAfter is how long a head must have been ready to get a budget: a cluster for a
 // short job goes without.

@@ -78,6 +78,13 @@ func (p Pod) hasStarted() bool {
 	return container != nil && (container.Started != nil && *container.Started || container.RestartCount > 0)
 }
 
+// halted tells whether the pod's Ray container has ended and does not run now, as while the
+// kubelet makes it wait before it starts it again.
+func (p Pod) halted() bool {
+	container := diagnose.RayStatus(p.Pod)
+	return container != nil && container.State.Running == nil && !p.endedAt().IsZero()
+}
+
 // endedAt is when the pod's Ray container last ended, zero if it never did.
 func (p Pod) endedAt() time.Time { return diagnose.RayEnded(p.Pod) }
 

@@ -121,6 +121,9 @@ func TestStore(t *testing.T) {
 				suspend(w, true)
 				w.Settle()
 				gaveBack(w, isSuspended, "ControlStoreReady=absent")
+				if set := (&appsv1.StatefulSet{}); w.Client.Get(w.Ctx, clientKey(naming.Store("demo")), set) == nil && *set.Spec.Replicas != 0 {
+					w.Fatalf("the Redis of a suspended cluster goes on")
+				}
 				suspend(w, false)
 				w.Settle()
 				w.Expect("demo", ready, serves)
@@ -220,7 +223,7 @@ func awayAndBack(w *testkit.World) {
 	w.Settle()
 	w.Clock.Step(time.Minute)
 	head := w.Head("demo")
-	w.Must(w.Kubelet.Die(w.Ctx, head))
+	w.Must(w.Kubelet.Die(w.Ctx, head, false))
 	w.Settle()
 	w.Expect("demo", "Ready=False StoreUnreachable", "ControlStoreReady=False StoreUnreachable")
 	sizes(w, "demo", map[string]int{"": 0, "cpu": 2})
@@ -393,13 +396,32 @@ func TestManagedStore(t *testing.T) {
 	)
 }
 
+// TestHeadThatRunsIsNotWithdrawn: a head that is on its way back waits for its Redis by itself,
+// and no answer that comes late takes it away.
+func TestHeadThatRunsIsNotWithdrawn(t *testing.T) {
+	for name, down := range map[string]reason.Finding{
+		"away": *unreachable(), "slow": reason.StoreSlow.Of("redis://redis:6379", "1s"),
+	} {
+		w := testkit.NewWorld(t)
+		keeping(w, givenRedis())
+		head := w.Head("demo")
+		w.Clock.Step(time.Minute)
+		w.Stores.Down = &down
+		w.Must(w.Kubelet.Die(w.Ctx, head, name != "slow"))
+		w.Settle()
+		if now := w.Head("demo"); now.UID != head.UID || now.DeletionTimestamp != nil {
+			t.Errorf("%s: the head was taken away", name)
+		}
+	}
+}
+
 // TestStoreIsTold: what people read while a head comes back.
 func TestStoreIsTold(t *testing.T) {
 	w := testkit.NewWorld(t)
 	keeping(w, givenRedis())
 	w.Clock.Step(time.Minute)
 	head := w.Head("demo")
-	w.Must(w.Kubelet.Die(w.Ctx, head))
+	w.Must(w.Kubelet.Die(w.Ctx, head, true))
 	w.Settle()
 	w.Expect("demo", "HeadReady=False HeadRecovering", "Ready=False HeadRecovering", serves)
 	if status := w.Cluster("demo").Status; status.Phase != v1alpha1.PhaseRecovering || status.Head.Restarts != 1 {

@@ -197,10 +197,12 @@ func (p *planner) startOver() bool {
 }
 
 // withdraw takes a head away that ended because its Redis is away: the kubelet's back-off
-// would keep it from coming back when the Redis does. Workers stay.
+// would keep it from coming back when the Redis does. Workers stay. One that runs again is
+// left alone: it waits for its Redis for a minute by itself.
 func (p *planner) withdraw() {
 	verdict, known := p.verdict()
-	if p.head == nil || p.head.leaving() || p.head.ready() || p.head.endedAt().IsZero() || !known || verdict.Admitted {
+	away := known && !verdict.Admitted && verdict.Finding.Code != reason.StoreSlow.Code
+	if !away || p.head == nil || p.head.leaving() || !p.head.halted() {
 		return
 	}
 	event := telemetry.Event{Finding: reason.HeadWithdrawn.Of(p.head.Name, verdict.Finding.Code), Action: "Recover", Warning: true}

@@ -2,9 +2,14 @@ package controlstore
 
 import (
 	"context"
+	"crypto/x509"
+	"errors"
+	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -205,6 +210,44 @@ func TestCancelled(t *testing.T) {
 	have := Ask(ctx, Server{Address: "redis://" + listener.Addr().String()}, claim())
 	if took := time.Since(began); have.Admitted || took > 2*time.Second {
 		t.Errorf("%+v after %s", have, took)
+	}
+}
+
+// TestLongRemoval: what an earlier session left may take longer to remove than a question.
+func TestLongRemoval(t *testing.T) {
+	t.Parallel()
+	scan := "SCAN 0 MATCH RAYns@* COUNT 1000"
+	f := startFake(t, &fake{canned: map[string]string{scan: list(bulk("1"), list()), "SCAN 1 ": list(bulk("1"), list())}})
+	time.AfterFunc(total+total/20, func() { f.say("SCAN 1 ", list(bulk("0"), list())) })
+	c := claim()
+	c.Session, c.Epoch = 2, 2
+	expect(t, Ask(context.Background(), Server{Address: f.address}, c), reason.StoreServes)
+}
+
+// TestWords: what goes wrong below Redis' protocol, in words that stay the same.
+func TestWords(t *testing.T) {
+	expired := x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2026-01-01T00:00:00Z is after 2020-01-01T00:00:00Z"}
+	for want, err := range map[string]error{
+		"its certificate has expired, or is not valid yet":       &handshakeError{expired},
+		"its certificate is by an authority that is not trusted": &handshakeError{x509.UnknownAuthorityError{}},
+		"tls: something": &handshakeError{errors.New("tls: something")},
+	} {
+		if have := distrust(err); have != want {
+			t.Errorf("%v: %q", err, have)
+		}
+	}
+	for want, err := range map[string]error{
+		"there is no host of this name": &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "x", Server: "10.0.0.10:53", IsNotFound: true}},
+		"its name cannot be looked up":  &net.OpError{Op: "dial", Err: &net.DNSError{Err: "server misbehaving", Name: "x"}},
+		"no answer in time":             &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded},
+		"connection refused":            &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
+		"it closed the connection":      &handshakeError{io.EOF},
+		"the network failed":            &net.OpError{Op: "dial", Err: errors.New("10.0.0.1:51234 has no way")},
+		"":                              errors.New("redis: can't parse"),
+	} {
+		if have := absence(err); have != want || distrust(err) != "" {
+			t.Errorf("%v: %q, %q", err, have, distrust(err))
+		}
 	}
 }
 

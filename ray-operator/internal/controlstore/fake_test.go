@@ -74,6 +74,13 @@ func (f *fake) serve(conn net.Conn) {
 	}
 }
 
+// say changes what is answered to commands that begin so.
+func (f *fake) say(beginning, reply string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.canned[beginning] = reply
+}
+
 func (f *fake) commands() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,6 +134,8 @@ var plain = map[string]string{
 }
 
 func (f *fake) answer(text string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	longest := ""
 	for beginning := range f.canned {
 		if strings.HasPrefix(text, beginning) && len(beginning) >= len(longest) {

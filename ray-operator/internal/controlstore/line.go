@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -222,15 +223,23 @@ func (l *line) ask(ctx context.Context, commands ...[]any) ([]*redis.Cmd, error)
 	return replies, nil
 }
 
-// check is the first refusal among answers. That a key is of another type is none: the
-// command was let through.
+// check is the first refusal among answers.
 func (l *line) check(replies []*redis.Cmd) error {
 	for _, command := range replies {
-		if words, refused := reply(command.Err()); refused && code(words) != "WRONGTYPE" {
+		if _, refused := reply(command.Err()); refused {
 			return l.wrong(name(command.Args()), command.Err())
 		}
 	}
 	return nil
+}
+
+// permitted is check for commands whose effect does not matter: where a key is of another
+// type, the command was let through.
+func (l *line) permitted(replies []*redis.Cmd) error {
+	return l.check(slices.DeleteFunc(slices.Clone(replies), func(command *redis.Cmd) bool {
+		words, refused := reply(command.Err())
+		return refused && code(words) == "WRONGTYPE"
+	}))
 }
 
 // name is a command for people: its word and its key, never what follows.
@@ -268,7 +277,7 @@ func (l *line) follow(ctx context.Context) (place, error) {
 	if moved, _ := reply(replies[0].Err()); code(moved) == "MOVED" {
 		return l.moved(moved)
 	}
-	return place{}, l.check(replies)
+	return place{}, l.permitted(replies)
 }
 
 // field is a field of what INFO says.

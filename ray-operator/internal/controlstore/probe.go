@@ -53,7 +53,7 @@ func (l *line) probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := l.check(replies[:len(commands)]); err != nil {
+	if err := l.permitted(replies[:len(commands)]); err != nil {
 		return err
 	}
 	// The tables may all lie in one of several shards by chance. Who may not ask, or has no

@@ -49,64 +49,78 @@ func TestAdmissionTwiceIsOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{dummy, "RAYns@heliostat"}, s.Keys()); diff != "" {
 		t.Errorf("keys: %s", diff)
 	}
-	writes := s.Field("master_repl_offset")
+	writes := calls(s, "hset")
 	if second := answer(at(s), claim()); second != first {
 		t.Errorf("%+v after %+v", second, first)
 	}
-	if diff := cmp.Diff(want, mark(s, "ns")); diff != "" || s.Field("master_repl_offset") != writes {
-		t.Errorf("the marker after the second: %s", diff)
+	if diff := cmp.Diff(want, mark(s, "ns")); diff != "" || calls(s, "hset") != writes+1 {
+		t.Errorf("the marker after the second, with %d HSET where one tries it: %s", calls(s, "hset")-writes, diff)
 	}
 }
 
-// TestSessions walks a cluster through its life.
-func TestSessions(t *testing.T) {
+// turn is what is said of a session and an epoch.
+func turn(s *redisserver.Server, session, epoch int64, begun bool) Verdict {
+	c := claim()
+	c.Session, c.Epoch, c.Begun = session, epoch, begun
+	return answer(at(s), c)
+}
+
+// TestEpochs: heads come back to their memory, and none of a former epoch.
+func TestEpochs(t *testing.T) {
 	t.Parallel()
 	s := redisserver.Start(t)
-	ask := func(session, epoch int64, begun bool) Verdict {
-		c := claim()
-		c.Session, c.Epoch, c.Begun = session, epoch, begun
-		return answer(at(s), c)
-	}
-	expect(t, ask(1, 1, false), reason.StoreServes)
+	expect(t, turn(s, 1, 1, false), reason.StoreServes)
 	fill(s, "ns")
-	expect(t, ask(1, 1, true), reason.StoreServes)
-	expect(t, ask(1, 2, true), reason.StoreServes)
+	expect(t, turn(s, 1, 1, true), reason.StoreServes)
+	expect(t, turn(s, 1, 2, true), reason.StoreServes)
 	if have := mark(s, "ns")["epoch"]; have != "2" {
 		t.Errorf("epoch %s is marked", have)
 	}
-	expect(t, ask(1, 1, true), reason.StoreTaken, "of epoch 2", "redis-cli")
-	if have := mark(s, "ns")["epoch"]; have != "2" {
-		t.Errorf("epoch %s is marked after an earlier one was refused", have)
+	expect(t, turn(s, 1, 1, true), reason.StoreTaken, "of epoch 2", "redis-cli")
+	if have := mark(s, "ns")["epoch"]; have != "2" || len(s.Keys()) != 9 {
+		t.Errorf("epoch %s is marked after an earlier one was refused, keys %v", have, s.Keys())
 	}
+}
 
-	s.Do("DEL", markerKey("ns"))
+// TestLoss: it is told and changes nothing; the session after it begins with nothing.
+func TestLoss(t *testing.T) {
+	t.Parallel()
+	s := redisserver.Start(t)
+	fill(s, "ns")
 	before := s.Keys()
-	lost := ask(1, 2, true)
+	lost := turn(s, 1, 2, true)
 	expect(t, lost, reason.StoreDataLost, "is gone")
 	if diff := cmp.Diff(before, s.Keys()); diff != "" || !lost.Lost {
 		t.Errorf("a loss (%v) changed the store: %s", lost.Lost, diff)
 	}
 	s.Do("SET", "RAYother@KV", "1")
-	expect(t, ask(3, 3, false), reason.StoreServes)
+	expect(t, turn(s, 3, 3, false), reason.StoreServes)
 	if diff := cmp.Diff([]string{"RAYns@heliostat", "RAYother@KV"}, s.Keys()); diff != "" {
 		t.Errorf("a new session begins with: %s", diff)
 	}
 	fill(s, "ns")
-	if again := ask(3, 3, false); !again.Admitted || len(s.Keys()) != 10 {
+	if again := turn(s, 3, 3, false); !again.Admitted || len(s.Keys()) != 10 {
 		t.Errorf("the same session again removed keys: %+v, %v", again, s.Keys())
 	}
+}
 
+// TestRestoredBackup: what is of an earlier session is not this one's memory, and the next
+// session goes on with it.
+func TestRestoredBackup(t *testing.T) {
+	t.Parallel()
+	s := redisserver.Start(t)
+	expect(t, turn(s, 3, 3, false), reason.StoreServes)
 	s.Do("FLUSHALL")
-	if flushed := ask(3, 3, true); !flushed.Lost {
+	if flushed := turn(s, 3, 3, true); !flushed.Lost {
 		t.Errorf("after FLUSHALL: %+v", flushed)
 	}
-	expect(t, ask(4, 4, false), reason.StoreServes)
-	if restored := ask(3, 5, true); !restored.Lost {
+	expect(t, turn(s, 4, 4, false), reason.StoreServes)
+	fill(s, "ns")
+	if restored := turn(s, 5, 5, true); !restored.Lost {
 		t.Errorf("a backup of another session: %+v", restored)
 	}
-	fill(s, "ns")
-	if restored := ask(5, 5, false); !restored.Admitted || restored.Holds != 8 || len(s.Keys()) != 9 {
-		t.Errorf("session 5 does not go on with a backup of session 4: %+v, %v", restored, s.Keys())
+	if restored := turn(s, 6, 6, false); !restored.Admitted || restored.Holds != 8 || len(s.Keys()) != 9 {
+		t.Errorf("session 6 does not go on with a backup of session 4: %+v, %v", restored, s.Keys())
 	}
 }
 
@@ -116,6 +130,7 @@ func TestGoesOnWithABackup(t *testing.T) {
 	s := redisserver.Start(t)
 	fill(s, "ns")
 	fill(s, "ns2")
+	many(s, "ns3", 5000) // takes several scans
 	s.Do("SET", scratchKey("ns"), "left by a probe that was cut off")
 	for range 2 {
 		have := answer(at(s), claim())
@@ -124,8 +139,8 @@ func TestGoesOnWithABackup(t *testing.T) {
 			t.Errorf("%d keys", have.Holds)
 		}
 	}
-	if n := len(s.Keys()); n != 8+8+1 {
-		t.Errorf("%v", s.Keys())
+	if n := len(s.Keys()); n != 8+8+1+5000 {
+		t.Errorf("%d keys are left", n)
 	}
 }
 
@@ -197,6 +212,9 @@ func TestDamagedMarker(t *testing.T) {
 		c := claim()
 		c.Own = true
 		expect(t, answer(at(s), c), reason.StoreServes)
+		if have := mark(s, "ns"); have["owner"] != "uid-1" || have["session"] != "1" {
+			t.Errorf("in a store of one's own, the marker is now %v", have)
+		}
 	}
 	s.Do("DEL", key)
 	s.Do("HSET", key, "owner", "uid-1") // of an operator that ended in between

@@ -167,12 +167,15 @@ func (k *Kubelet) Unready(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // Die ends the container of a running pod and starts it again, as Restart does, and then it
-// takes its time: the pod is not ready until Ready.
-func (k *Kubelet) Die(ctx context.Context, pod *corev1.Pod) error {
+// takes its time: the pod is not ready until Ready. With again false it is not started.
+func (k *Kubelet) Die(ctx context.Context, pod *corev1.Pod, again bool) error {
 	died := pod.DeepCopy()
 	for i := range died.Status.ContainerStatuses {
 		started := false
 		died.Status.ContainerStatuses[i].Ready, died.Status.ContainerStatuses[i].Started = false, &started
+		if !again {
+			died.Status.ContainerStatuses[i].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+		}
 	}
 	for i := range died.Status.Conditions {
 		died.Status.Conditions[i].Status = corev1.ConditionFalse
