@@ -24,7 +24,7 @@ func storeScenarios() []scenario {
 	for _, store := range []string{"redis", "managed", "embedded"} {
 		all = append(all, storeKills(store))
 	}
-	return append(all, storeGone, storeLost, storeFaults)
+	return append(all, storeGone, storeSweeps, storeLost, storeFaults)
 }
 
 // storeKills shows that heads come back with all that they knew.

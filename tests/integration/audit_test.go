@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -22,8 +23,15 @@ type request struct {
 		Resource, Subresource, Namespace, Name string
 	} `json:"objectRef"`
 	ResponseStatus struct {
-		Code int `json:"code"`
+		Code    int    `json:"code"`
+		Message string `json:"message"`
 	} `json:"responseStatus"`
+}
+
+// isRefused tells whether the sender may not do this. What nobody may do, such as to make
+// something in a namespace that is going, is no lack of rights.
+func (r request) isRefused() bool {
+	return r.ResponseStatus.Code == http.StatusForbidden && r.ObjectRef.Resource != "" && !strings.Contains(r.ResponseStatus.Message, "it is being terminated")
 }
 
 // what names the sort of request, such as "create pods" or "patch computeclusters/status".

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,7 +80,7 @@ func (c *crew) dismiss() {
 		o.end.Do(o.kill)
 	}
 	for _, r := range shared.audit.since(c.t, c.began, "") {
-		if r.ResponseStatus.Code == http.StatusForbidden && r.ObjectRef.Resource != "" {
+		if r.isRefused() {
 			c.t.Errorf("the chart's role does not let the operator %s", r.what())
 		}
 	}

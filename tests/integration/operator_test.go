@@ -46,7 +46,7 @@ func startProgram(t *testing.T, program string, flags ...string) *operator {
 			t.Logf("the operator's log:\n%s", o.log.String())
 		}
 		for _, r := range shared.audit.since(t, o.began, "") {
-			if r.ResponseStatus.Code == http.StatusForbidden && r.ObjectRef.Resource != "" {
+			if r.isRefused() {
 				t.Errorf("the chart's role does not let the operator %s", r.what())
 			}
 		}
