@@ -61,10 +61,10 @@ var (
 		"StoreVolumeMissing", Warning, "The claim that the store shall use is not there.",
 		"the claim %s of the control store is not there", "Make it, or correct existingClaim", nil,
 	}
-	StoreVolumeHeld = Reason{
+	VolumeHeldByLostNode = Reason{
 		"VolumeHeldByLostNode", Warning, "The head's node is lost, and the store's volume is on it or may still be in use there.",
 		"the control store's volume is held by node %s, which is lost; no second head is started",
-		"Bring the node back; or, if it is off for good, say so: kubectl taint node %[1]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", nil,
+		"Bring the node back; or, if it is off for good, say so: kubectl taint node %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", nil,
 	}
 	StoreVolumeLost = Reason{
 		"StoreVolumeLost", Warning, "The volume behind the store's claim is gone.",
@@ -77,7 +77,7 @@ var (
 	OldHeadRemains = Reason{
 		"OldHeadRemains", Warning, "A head of a former epoch may still write to the store, so no new one is started yet.",
 		"head pod %s of a former epoch is not gone, and may still write to the control store",
-		"It goes as soon as its node says so. If node %s is off for good, say so: kubectl taint node %[2]s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", nil,
+		"It goes as soon as its node says so. If node %s is off for good, say so: kubectl taint node %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", nil,
 	}
 	StoreNotNoted = Reason{
 		"StoreNotNoted", Warning, "The operator cannot write down whose keys are in the Redis, and without that no head is started.",
@@ -94,7 +94,7 @@ var (
 	}
 	StoreVolumePending = Reason{
 		"StoreVolumePending", Progress, "The store's volume is not bound yet.",
-		"the claim %s of the control store is not bound yet", "If it stays so, see kubectl describe pvc %[1]s", nil,
+		"the claim %s of the control store is not bound yet", "If it stays so, see kubectl describe pvc %s", nil,
 	}
 	StoreChecking = Reason{
 		"StoreChecking", Progress, "The store was not asked yet.",
@@ -125,7 +125,7 @@ var (
 func controlStore() Section {
 	return Section{"The control store", []Reason{
 		StoreTaken, StoreDataLost, StoreSecretMissing, StoreUnreachable, StoreWrongPassword, StoreNotPermitted, StoreNotTrusted,
-		StoreUnsupported, StoreReadOnly, StoreFull, StoreSlow, StoreVolumeMissing, StoreVolumeHeld, StoreVolumeLost, StoreVolumeFull,
+		StoreUnsupported, StoreReadOnly, StoreFull, StoreSlow, StoreVolumeMissing, VolumeHeldByLostNode, StoreVolumeLost, StoreVolumeFull,
 		StoreNotNoted, OldHeadRemains, HeadWithdrawn, StoreLoading, StoreStarting, StoreVolumePending, StoreChecking, HeadRecovering, StoreServes,
 		HeadRestarted, HeadRecovered,
 	}}

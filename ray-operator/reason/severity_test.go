@@ -12,12 +12,14 @@ import (
 // for the people who wrote them.
 const (
 	fine = "AllReady HeadReady WorkersReady PodsUpToDate Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed " +
-		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended JobSubmitted AttemptEnded"
+		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended JobSubmitted AttemptEnded " +
+		"StoreServes HeadRestarted HeadRecovered"
 
 	progress = "HeadMissing HeadStarting WorkersStarting RollingOut Resizing Recreating Draining Suspending IdleSoon IdleTold " +
 		"AutoscalerStarting NodeGoing Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
 		"Scheduling Starting NamespaceGoing " +
-		"Stopping Retrying InLine ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending JobRunning Collecting"
+		"Stopping Retrying InLine ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending JobRunning Collecting " +
+		"StoreLoading StoreStarting StoreVolumePending StoreChecking HeadRecovering"
 )
 
 func TestSeverities(t *testing.T) {
@@ -39,7 +41,7 @@ func TestSeverities(t *testing.T) {
 const helpless = "HeadUnready HeadLost WorkerFailed DeletedIdle NodeLost Evicted"
 
 // advised are reasons that need nothing and still say what one could do.
-const advised = "IdleSoon SuspendedBySpec SuspendedIdle GroupSuspended SizesHeld JobSuspended"
+const advised = "IdleSoon SuspendedBySpec SuspendedIdle GroupSuspended SizesHeld JobSuspended StoreVolumePending"
 
 // TestRemedies: who is warned is told what helps, and who is not is left in peace.
 func TestRemedies(t *testing.T) {

@@ -27,15 +27,17 @@ import (
 
 var _ = Describe("a cluster with its memory in a Redis of the user's", Ordered, func() {
 	var team *steady
+	var server *redis
 
 	BeforeAll(func(ctx SpecContext) {
-		server := serving(ctx, "~RAYkept@*")
+		server = serving(ctx, "~RAYkept@*")
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "kept"}}
 		credentials(ctx, e.Namespace)
 		team = steadily(ctx, e, "redis", server.store("kept"))
 	}, NodeTimeout(2*limit))
 
 	killed("redis", func() *steady { return team })
+	troubled(func() (*steady, *redis) { return team, server })
 })
 
 var _ = Describe("a cluster with its memory in a Redis of the operator's", Ordered, func() {
@@ -47,6 +49,7 @@ var _ = Describe("a cluster with its memory in a Redis of the operator's", Order
 	}, NodeTimeout(2*limit))
 
 	killed("managed", func() *steady { return team })
+	guarded(func() *steady { return team })
 })
 
 var _ = Describe("a cluster with its memory on a volume", Ordered, func() {
@@ -58,6 +61,9 @@ var _ = Describe("a cluster with its memory on a volume", Ordered, func() {
 	}, NodeTimeout(2*limit))
 
 	killed("embedded", func() *steady { return team })
+	if *full {
+		volumeRestored(func() *steady { return team }, "gcs")
+	}
 })
 
 // byHandRounds is how often a head is made anew by hand, for what is compared with it.

@@ -123,7 +123,7 @@ func (p *planner) storeStarting() (reason.Finding, bool) {
 	case volume.Phase == corev1.ClaimLost:
 		return reason.StoreVolumeLost.Of(volume.Name), true
 	case there && volume.Phase == corev1.ClaimPending:
-		return reason.StoreVolumePending.Of(volume.Name), true
+		return reason.StoreVolumePending.Of(volume.Name, volume.Name), true
 	default:
 		return reason.StoreStarting.Of("pod " + naming.Store(p.cluster.Name) + "-0 is not ready yet"), true
 	}
@@ -142,13 +142,13 @@ func (p *planner) volumeStandpoint() *Standpoint {
 	case volume.Phase == corev1.ClaimLost:
 		return says(false, reason.StoreVolumeLost.Of(volume.Name))
 	case !ready && volume.HeldBy != "":
-		return says(false, reason.StoreVolumeHeld.Of(volume.HeldBy))
+		return says(false, reason.VolumeHeldByLostNode.Of(volume.HeldBy, volume.HeldBy))
 	case !ready && p.filled() != "":
 		return says(false, reason.StoreVolumeFull.Of(p.filled(), volume.Name))
 	case volume.Presence == Absent && volume.given:
 		return says(false, reason.StoreVolumeMissing.Of(volume.Name))
 	case volume.Phase != corev1.ClaimBound:
-		return says(false, reason.StoreVolumePending.Of(volume.Name))
+		return says(false, reason.StoreVolumePending.Of(volume.Name, volume.Name))
 	default:
 		return says(true, reason.StoreServes.Of("claim "+volume.Name+" is bound"))
 	}
@@ -288,9 +288,9 @@ func (p *planner) remains(old Pod) reason.Finding {
 	case p.seen.Nodes[node].Lost.IsZero():
 		return reason.HeadRecovering.Of(naming.Pod(p.cluster.Name, p.cluster.UID, naming.Place{Epoch: p.Epoch}))
 	case inRedis(p.cluster):
-		return reason.OldHeadRemains.Of(old.Name, node)
+		return reason.OldHeadRemains.Of(old.Name, node, node)
 	default:
-		return reason.StoreVolumeHeld.Of(node)
+		return reason.VolumeHeldByLostNode.Of(node, node)
 	}
 }
 

@@ -81,7 +81,7 @@ const (
 type life struct {
 	name          string
 	head, cluster types.UID
-	known map[string]*submission
+	known         map[string]*submission
 }
 
 // submission is one that a head took.
