@@ -231,6 +231,7 @@ func TestWords(t *testing.T) {
 		"its certificate has expired, or is not valid yet":       &handshakeError{expired},
 		"its certificate is by an authority that is not trusted": &handshakeError{x509.UnknownAuthorityError{}},
 		"tls: something": &handshakeError{errors.New("tls: something")},
+		"x509: certificate is not authorized to sign other certificates": &handshakeError{x509.CertificateInvalidError{Reason: x509.NotAuthorizedToSign}},
 	} {
 		if have := distrust(err); have != want {
 			t.Errorf("%v: %q", err, have)

@@ -263,7 +263,17 @@ func TestNewClaim(t *testing.T) {
 		if verdict, known := b.Last(demo, next); known {
 			t.Errorf("the next epoch has the verdict %+v of the former one", verdict)
 		}
-		b.set(func() { b.hung["a"] = false; b.answers["a"] = away() })
+		b.since()
+		b.set(func() { b.hung["a"] = false })
+		b.pass(time.Minute)
+		b.mu.Lock()
+		for _, question := range b.asked {
+			if question.claim != next {
+				t.Errorf("the former claim %+v is asked for", question.claim)
+			}
+		}
+		b.mu.Unlock()
+		b.set(func() { b.answers["a"] = away() })
 		third := next
 		third.Epoch, third.Begun = 3, false
 		b.Want(demo, b.target(func(w *Target) { w.Claim = third }))
