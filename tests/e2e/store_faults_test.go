@@ -280,20 +280,23 @@ func managedTroubled(cluster func() *steady) {
 	It("has its head back when the pod of the Redis was lost", func(ctx SpecContext) {
 		team := cluster()
 		server := managed(ctx, team.env)
-		team.bears(ctx, trouble{
-			name: "managed Redis's pod deleted", reason: reason.StoreStarting,
-			befall: func(ctx context.Context) { kill(ctx, &server.pod) },
-			end: func(ctx context.Context) {
-				eventually(ctx, "another Redis", func(ctx context.Context) error {
-					var now corev1.Pod
-					err := kubernetes.Get(ctx, client.ObjectKeyFromObject(&server.pod), &now)
-					if err == nil && (now.UID == server.pod.UID || !isReady(&now)) {
-						err = errors.New("it is not ready")
-					}
-					return err
-				})
-			},
+		kill(ctx, &server.pod)
+		eventually(ctx, "another Redis", func(ctx context.Context) error {
+			var now corev1.Pod
+			err := kubernetes.Get(ctx, client.ObjectKeyFromObject(&server.pod), &now)
+			if err == nil && (now.UID == server.pod.UID || !isReady(&now)) {
+				err = errors.New("it is not ready")
+			}
+			return err
 		})
+		eventually(ctx, "the Redis to know the head again", func(ctx context.Context) error {
+			out, err := server.try(ctx, "CLIENT", "LIST")
+			if err == nil && !strings.Contains(out, fmt.Sprintf("user=head-%d", team.ready(ctx).Status.Epoch)) {
+				err = errors.New(out)
+			}
+			return err
+		})
+		team.says(ctx, v1alpha1.ConditionControlStoreReady, metav1.ConditionTrue, reason.StoreServes.Code)
 		team.sound(ctx)
 	}, Label(live.StoreFaultsLabel), SpecTimeout(2*limit))
 

@@ -32,6 +32,8 @@ type Outcome struct {
 	Refused map[string]error
 	// Unresized says why workers could not get more while they run.
 	Unresized error
+	// Noted tells that the note of the plan is there.
+	Noted bool
 	// Conflict names others' object in the place of one that the cluster can do without.
 	Conflict *reason.Finding
 	// Events are what to tell people: each of something that was done.
@@ -118,7 +120,11 @@ func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeClust
 		acts = append(acts, func() error { return r.makeVolume(ctx, plan.Volume) })
 	}
 	if plan.Note {
-		acts = append(acts, func() error { return r.Notes.Keep(ctx, sweep.Of(cluster, cluster.Spec.ControlStore.Redis)) })
+		acts = append(acts, func() error {
+			err := r.Notes.Keep(ctx, sweep.Of(cluster, cluster.Spec.ControlStore.Redis))
+			outcome.Noted = err == nil
+			return err
+		})
 	}
 	for _, fixing := range plan.Fixtures {
 		acts = append(acts, func() error { return r.fix(ctx, fixing) })

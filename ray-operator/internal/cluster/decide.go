@@ -48,6 +48,7 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 		return p.Plan
 	}
 	p.choose()
+	p.note()
 	p.keep()
 	if p.Store == nil {
 		p.Store = p.standpoint()

@@ -66,6 +66,8 @@ type Reconciler struct {
 type Notes interface {
 	// Keep writes a note down, or mends it. Repeating it changes nothing.
 	Keep(ctx context.Context, note sweep.Note) error
+	// Kept tells whether a note is there as it shall be, and costs no call.
+	Kept(ctx context.Context, note sweep.Note) (bool, error)
 }
 
 // Reconcile does one pass over one cluster.
@@ -94,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.apply(ctx, &cluster, seen, plan)
 	r.ask(&cluster, seen, plan)
 	r.steer(&cluster, seen, plan)
-	r.askStore(&cluster, seen, plan)
+	r.askStore(&cluster, seen, plan, outcome)
 	wait, told := r.tell(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
 	plan.wakeIn(wait)
 	for _, event := range outcome.Events {

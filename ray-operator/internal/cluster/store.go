@@ -222,7 +222,14 @@ func (p *planner) makeHead() {
 		return
 	}
 	p.Head, p.NoteHead = p.site.Autoscaler.Beside(pod.Head(p.cluster, p.Epoch), p.cluster), true
-	p.Note = p.stored() && p.cluster.Spec.ControlStore.Redis != nil
+}
+
+// note has it written down that the cluster has keys in a Redis of its user's, before that
+// is asked for the first time: a Redis that admits a head is marked as the cluster's, though
+// the head may never come.
+func (p *planner) note() {
+	given := p.stored() && p.cluster.Spec.ControlStore.Redis != nil
+	p.Note = given && p.head == nil && !p.seen.Store.Noted && !p.ForgetStore && p.End == nil
 }
 
 // isFresh tells whether a session begins that is not the cluster's first.

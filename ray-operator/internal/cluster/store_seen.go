@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,8 @@ type StoreSeen struct {
 	// Verdict is what a Redis said last of the recorded turn, if Known.
 	Verdict controlstore.Verdict
 	Known   bool
+	// Noted tells that it is written down that the cluster has keys in a Redis of its user's.
+	Noted bool
 	// Volume is the claim of a store that has one.
 	Volume Volume
 }
@@ -66,6 +69,12 @@ func (r *Reconciler) seeStore(ctx context.Context, cluster *v1alpha1.ComputeClus
 	if inRedis(cluster) {
 		claim := claimOf(cluster, seen.Record, seen.Pods)
 		seen.Store.Verdict, seen.Store.Known = r.Stores.Last(client.ObjectKeyFromObject(cluster), claim)
+	}
+	if given := cluster.Spec.ControlStore.Redis; given != nil {
+		var err error
+		if seen.Store.Noted, err = r.Notes.Kept(ctx, sweep.Of(cluster, given)); err != nil {
+			return err
+		}
 	}
 	if pod.StoreClaim(cluster) == "" {
 		return nil
@@ -170,12 +179,12 @@ func nodesOfVolume(volume *corev1.PersistentVolume) []string {
 }
 
 // askStore says what is to be known of a Redis from now on.
-func (r *Reconciler) askStore(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) {
+func (r *Reconciler) askStore(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outcome) {
 	name := client.ObjectKeyFromObject(cluster)
 	switch {
 	case !inRedis(cluster) || plan.Stalled != nil:
 		return
-	case plan.ForgetStore:
+	case plan.ForgetStore, plan.Note && !outcome.Noted:
 		r.Stores.Forget(name)
 		return
 	}
@@ -184,7 +193,8 @@ func (r *Reconciler) askStore(cluster *v1alpha1.ComputeCluster, seen Seen, plan 
 		record = *plan.Record
 	}
 	every := askCalm
-	if head := headOf(seen.Pods, plan.Epoch); head == nil || !head.ready() {
+	set, isSet := seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
+	if head := headOf(seen.Pods, plan.Epoch); head == nil || !head.ready() || isSet && set.Status.ReadyReplicas == 0 {
 		every = askBusy
 	}
 	r.Stores.Want(name, controlstore.Target{Claim: claimOf(cluster, record, seen.Pods), Every: every, Server: r.wayTo(cluster)})

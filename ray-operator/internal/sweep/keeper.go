@@ -11,6 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -24,8 +25,21 @@ type Keeper struct {
 	Namespace string
 }
 
+// Kept tells whether the note is in the cache as it shall be.
+func (k *Keeper) Kept(ctx context.Context, note Note) (bool, error) {
+	if k.Namespace == "" {
+		return false, nil
+	}
+	var seen corev1.ConfigMap
+	key := client.ObjectKey{Namespace: k.Namespace, Name: naming.StoreNote(note.UID)}
+	if err := k.Writer.Client.Get(ctx, key, &seen); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read ConfigMap %s: %w", key, err)
+	}
+	return seen.DeletionTimestamp == nil && says(&seen, note), nil
+}
+
 // Keep sees to it that the note is there, and as it shall be. Where it is, that costs no
-// call. No head may start before Keep gave nil.
+// call. No Redis may be asked, and no head may start, before Keep gave nil.
 // Errors: Terminal where the operator does not know its own namespace (StoreNotNoted), or
 // someone else's object has the name (NameConflict); Wait where the note is being deleted;
 // else the API server's.
