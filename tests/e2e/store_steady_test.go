@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -196,7 +197,7 @@ until [ -e /tmp/counts ]; do [ ! -e /tmp/ended ] || { cat /tmp/out >&2; exit 1; 
 	memory.Tasks, memory.TasksLost = tasks.Sent, tasks.Lost
 	var said []string
 	memory.Requests, memory.Failed, said = s.requests.count()
-	memory.Said = append(tasks.Said, said...)
+	memory.Said = slices.Concat(tasks.Said, said)
 	memory.Touched = s.touched(ctx)
 }
 
