@@ -243,7 +243,7 @@ func (p *planner) storeHolds() *reason.Finding {
 		return nil
 	}
 	store := p.standpoint()
-	if former := p.former(); former != nil && (!p.cutOff(*former) || p.isFresh()) {
+	if former := p.former(); former != nil && (!p.cutOff() || p.isFresh()) {
 		held := p.remains(*former)
 		return &held
 	}
@@ -270,11 +270,12 @@ func (p *planner) former() *Pod {
 // answered for a while after it was to end, because somebody has to go on; docs/control-store.md
 // says what that does not guarantee.
 func (p *planner) harmless(old Pod) bool {
-	node := p.seen.Nodes[old.Spec.NodeName]
+	node, known := p.seen.Nodes[old.Spec.NodeName]
+	answers := known && node.Lost.IsZero() // so it will say when the pod has ended
 	switch {
 	case old.finished(), node.Off:
 		return true
-	case !old.leaving() || !inRedis(p.cluster) || isManaged(p.cluster) || node.Lost.IsZero():
+	case !old.leaving() || !inRedis(p.cluster) || isManaged(p.cluster) || answers:
 		return false
 	}
 	wait := old.DeletionTimestamp.Add(unreachableGrace).Sub(p.now)
@@ -282,9 +283,9 @@ func (p *planner) harmless(old Pod) bool {
 	return wait <= 0
 }
 
-// cutOff tells whether a former head can write no more although it may run: the operator's
-// own Redis takes away its user before it admits the next one.
-func (p *planner) cutOff(_ Pod) bool {
+// cutOff tells whether former heads can write no more although they may run: the operator's
+// own Redis takes away their users before it admits the next one.
+func (p *planner) cutOff() bool {
 	verdict, known := p.verdict()
 	return isManaged(p.cluster) && known && verdict.Admitted
 }

@@ -1,0 +1,59 @@
+package cluster_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// TestFormerHeads: whether the next head is made beside what is left of the former one, for a
+// Redis of the user's, for the operator's, and for a volume.
+func TestFormerHeads(t *testing.T) {
+	ended := func(ago time.Duration) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now.Add(-ago)} }
+	}
+	answers, lost, off := cluster.Node{}, cluster.Node{Lost: now.Add(-time.Hour)}, cluster.Node{Lost: now.Add(-time.Hour), Off: true}
+	waits, held, remains := reason.HeadRecovering.Code, reason.VolumeHeldByLostNode.Code, reason.OldHeadRemains.Code
+	for name, test := range map[string]struct {
+		former func(*corev1.Pod)
+		node   *cluster.Node
+		want   [3]string // why none is made, empty where one is
+	}{
+		"it has ended":                          {failed, &answers, [3]string{"", "", ""}},
+		"it is being stopped":                   {leaving, &answers, [3]string{waits, "", waits}},
+		"it should have ended long ago":         {ended(time.Hour), &answers, [3]string{waits, "", waits}},
+		"its node is lost":                      {leaving, &lost, [3]string{remains, "", held}},
+		"its node is lost for 29 s":             {ended(29 * time.Second), &lost, [3]string{remains, "", held}},
+		"its node is lost for 30 s":             {ended(30 * time.Second), &lost, [3]string{"", "", held}},
+		"its node is lost and it was not ended": {func(*corev1.Pod) {}, &lost, [3]string{remains, "", held}},
+		"its node is declared off":              {leaving, &off, [3]string{"", "", ""}},
+		"nobody knows its node":                 {leaving, nil, [3]string{waits, "", waits}},
+		"nobody knows its node for 30 s":        {ended(30 * time.Second), nil, [3]string{"", "", waits}},
+	} {
+		for i, store := range []*v1alpha1.ControlStore{givenRedis(), managedRedis(), embedded()} {
+			of := demo()
+			of.Spec.ControlStore = store
+			seen := given(1, pods(0, test.former))
+			seen.Record.Epoch, seen.Record.Session, seen.Record.HeadUID = 2, 1, ""
+			seen.Store = serving()
+			seen.Store.Volume = cluster.Volume{Name: "demo-store", Presence: cluster.Ours, Phase: corev1.ClaimBound}
+			if test.node != nil {
+				seen.Nodes = map[string]cluster.Node{"node-1": *test.node}
+			}
+			plan := decide(of, seen)
+			have := ""
+			if plan.Held != nil {
+				have = plan.Held.Code
+			}
+			if have != test.want[i] || (plan.Head == nil) != (have != "") {
+				t.Errorf("%s, store %d: held by %q, head %v; want %q", name, i, have, plan.Head != nil, test.want[i])
+			}
+		}
+	}
+}
