@@ -242,3 +242,21 @@ func TestStoreOfAnotherIsNotSwept(t *testing.T) {
 		t.Errorf("the keys are %v, they were %v", now, keys)
 	}
 }
+
+// TestStoreThatNoHeadUsedIsSweptToo: a cluster whose head never came, and which marked a
+// namespace of Ray's as its own. Its end leaves the namespace to the next one.
+func TestStoreThatNoHeadUsedIsSweptToo(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	watching(t, b.namespace)
+	cluster := b.cluster(b.namespace, "held", "shared", 0)
+	cluster.Spec.Authentication = &v1alpha1.Authentication{SecretName: "not-there"}
+	must(t, shared.Create(t.Context(), cluster))
+	s := storied{bed: b, member: member{client.ObjectKeyFromObject(cluster), cluster.UID, "shared"}}
+	s.tells(t, "True StoreServes")
+	s.marks(s.member, 1, 1)
+	if pods := podsOf(t, s.NamespacedName, ""); len(pods) > 0 {
+		t.Errorf("pod %s was made without a token", pods[0].Name)
+	}
+	b.drop(t, s.member)
+}

@@ -84,11 +84,17 @@ func TestNotesAreKept(t *testing.T) {
 				there = append(there, c.there)
 			}
 			k, server, counted := keeper(t, c.stale, there...)
+			if is, err := k.Kept(t.Context(), whole()); err != nil || is != (c.want == calls{}) {
+				t.Errorf("it is kept: %v, %v", is, err)
+			}
 			if err := k.Keep(t.Context(), whole()); err != nil {
 				t.Fatal(err)
 			}
 			if *counted != c.want {
 				t.Errorf("%+v, want %+v", *counted, c.want)
+			}
+			if is, err := k.Kept(t.Context(), whole()); err != nil || is == c.stale {
+				t.Errorf("afterwards it is kept: %v, %v", is, err)
 			}
 			var kept corev1.ConfigMap
 			if err := server.Get(t.Context(), client.ObjectKey{Namespace: "heliostat", Name: naming.StoreNote("uid-1")}, &kept); err != nil {
@@ -135,6 +141,9 @@ func TestNotesThatCannotBeKept(t *testing.T) {
 			}
 			k, server, counted := keeper(t, false, there...)
 			k.Namespace = c.namespace
+			if is, err := k.Kept(t.Context(), c.note); is || err != nil {
+				t.Errorf("it is kept: %v, %v", is, err)
+			}
 			err := k.Keep(t.Context(), c.note)
 			finding, _ := fault.Finding(err)
 			if err == nil || finding.Code != c.code || fault.IsWait(err) != c.wait {
@@ -169,6 +178,9 @@ func TestNoteIsNotKeptWhenTheAPIServerIsAway(t *testing.T) {
 			}
 			if err := k.Keep(t.Context(), whole()); !errors.Is(err, cause) {
 				t.Errorf("kept: %v", err)
+			}
+			if is, err := k.Kept(t.Context(), whole()); is || cached != errors.Is(err, cause) {
+				t.Errorf("it is kept: %v, %v", is, err)
 			}
 		})
 	}

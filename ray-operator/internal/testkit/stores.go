@@ -4,9 +4,11 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -80,6 +82,17 @@ func (s *Stores) step() bool {
 	return changed
 }
 
+// noted checks that it is written down whose keys are in a Redis of a user's before it is
+// marked: a cluster may go before its first head comes.
+func (s *Stores) noted(claim controlstore.Claim) {
+	key := types.NamespacedName{Namespace: "heliostat", Name: naming.StoreNote(claim.Owner)}
+	if err := s.world.server.Get(s.world.Ctx, key, &corev1.ConfigMap{}); err != nil && !claim.Own {
+		s.world.History.mu.Lock()
+		defer s.world.History.mu.Unlock()
+		s.world.History.fault("the Redis of %s was asked, and nothing tells that its keys are there: %v", claim.Cluster, err)
+	}
+}
+
 // verdict is what a Redis says of a claim, by the rules of docs/design/control-store.md.
 func (s *Stores) verdict(claim controlstore.Claim) controlstore.Verdict {
 	kept, marked := s.marks[claim.Owner]
@@ -91,6 +104,7 @@ func (s *Stores) verdict(claim controlstore.Claim) controlstore.Verdict {
 	case claim.Begun && (!marked || kept.session != claim.Session):
 		return controlstore.Verdict{Finding: reason.StoreDataLost.Of("its marker is gone"), Lost: true}
 	}
+	s.noted(claim)
 	s.marks[claim.Owner] = mark{claim.Session, claim.Epoch}
 	return controlstore.Verdict{Finding: reason.StoreServes.Of("redis"), Admitted: true}
 }
