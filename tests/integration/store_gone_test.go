@@ -14,7 +14,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -232,11 +231,10 @@ func TestStoreOfAnotherIsNotSwept(t *testing.T) {
 	if heads := podsOf(t, s.NamespacedName, ""); len(heads) > 0 {
 		t.Errorf("%s has the pod %s", s.member, heads[0].Name)
 	}
-	if err := shared.Get(t.Context(), noteOf(s.member), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
-		t.Errorf("there is a note by which keys of another would be swept, or: %v", err)
-	}
+	noted(t, s.member) // it is swept by, and finds out whose the keys are
 	must(t, shared.Delete(t.Context(), second))
 	must(t, shared.UntilGone(t.Context(), s.NamespacedName, limit))
+	gone(t, &corev1.ConfigMap{ObjectMeta: at(noteOf(s.member))})
 	b.marks(owner, 1, 1)
 	if now := b.written("shared"); !slices.Equal(now, keys) {
 		t.Errorf("the keys are %v, they were %v", now, keys)
