@@ -53,6 +53,14 @@ func keeper(t *testing.T, stale bool, there ...client.Object) (*Keeper, client.C
 	return &Keeper{Writer: &kube.Writer{Client: written, Live: live}, Live: live, Namespace: "heliostat"}, below, counted
 }
 
+// expectKept asserts whether a note is there, as the cache has it.
+func expectKept(t *testing.T, k *Keeper, note Note, want bool) {
+	t.Helper()
+	if is, err := k.Kept(t.Context(), note); err != nil || is != want {
+		t.Errorf("it is kept: %v, %v, want %v", is, err, want)
+	}
+}
+
 func TestNotesAreKept(t *testing.T) {
 	changed := func(change func(*corev1.ConfigMap)) client.Object {
 		kept := whole().ConfigMap("heliostat")
@@ -84,18 +92,14 @@ func TestNotesAreKept(t *testing.T) {
 				there = append(there, c.there)
 			}
 			k, server, counted := keeper(t, c.stale, there...)
-			if is, err := k.Kept(t.Context(), whole()); err != nil || is != (c.want == calls{}) {
-				t.Errorf("it is kept: %v, %v", is, err)
-			}
+			expectKept(t, k, whole(), c.want == calls{})
 			if err := k.Keep(t.Context(), whole()); err != nil {
 				t.Fatal(err)
 			}
 			if *counted != c.want {
 				t.Errorf("%+v, want %+v", *counted, c.want)
 			}
-			if is, err := k.Kept(t.Context(), whole()); err != nil || is == c.stale {
-				t.Errorf("afterwards it is kept: %v, %v", is, err)
-			}
+			expectKept(t, k, whole(), !c.stale)
 			var kept corev1.ConfigMap
 			if err := server.Get(t.Context(), client.ObjectKey{Namespace: "heliostat", Name: naming.StoreNote("uid-1")}, &kept); err != nil {
 				t.Fatal(err)
@@ -141,9 +145,7 @@ func TestNotesThatCannotBeKept(t *testing.T) {
 			}
 			k, server, counted := keeper(t, false, there...)
 			k.Namespace = c.namespace
-			if is, err := k.Kept(t.Context(), c.note); is || err != nil {
-				t.Errorf("it is kept: %v, %v", is, err)
-			}
+			expectKept(t, k, c.note, false)
 			err := k.Keep(t.Context(), c.note)
 			finding, _ := fault.Finding(err)
 			if err == nil || finding.Code != c.code || fault.IsWait(err) != c.wait {
