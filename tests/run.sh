@@ -171,7 +171,7 @@ nodes() {
 
 step_e2e() {
   nodes e2e
-  go test -v -count=1 -timeout 40m ./tests/e2e/...
+  go test -v -count=1 -timeout 60m ./tests/e2e/...
   rights_used e2e
   go test -v -count=1 -timeout 10m ./tests/bench/byhand # one round: that it can be measured at all
 }
