@@ -57,3 +57,22 @@ func TestFormerHeads(t *testing.T) {
 		}
 	}
 }
+
+// TestFullVolume: a head that ended for want of room is told as that, while it is not ready.
+func TestFullVolume(t *testing.T) {
+	of := demo()
+	of.Spec.ControlStore = embedded()
+	for words, want := range map[string]string{
+		"IO error: No space left on device: /store/gcs/000012.log": reason.StoreVolumeFull.Code,
+		"IO error: lock": reason.StoreServes.Code,
+	} {
+		seen := given(1, pods(0, func(p *corev1.Pod) {
+			p.Status.Conditions[0].Status = corev1.ConditionFalse
+			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Message: words}
+		}))
+		seen.Store.Volume = cluster.Volume{Name: "demo-store", Presence: cluster.Ours, Phase: corev1.ClaimBound}
+		if have := decide(of, seen).Store.Finding.Code; have != want {
+			t.Errorf("%q is told as %s, want %s", words, have, want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -113,9 +114,6 @@ func (p *planner) ofManaged(finding reason.Finding) reason.Finding {
 
 // storeStarting says what a managed Redis that has no ready pod waits for.
 func (p *planner) storeStarting() (reason.Finding, bool) {
-	if !isManaged(p.cluster) {
-		return reason.Finding{}, false
-	}
 	set, there := p.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
 	switch volume := p.seen.Store.Volume; {
 	case there && set.Status.ReadyReplicas > 0:
@@ -159,13 +157,15 @@ func (p *planner) filled() string {
 	if p.head == nil {
 		return ""
 	}
-	for i := range p.head.Status.ContainerStatuses {
-		last := p.head.Status.ContainerStatuses[i].LastTerminationState.Terminated
-		if last != nil && strings.Contains(last.Message, "No space left on device") {
-			return "Ray ended with \"No space left on device\""
-		}
+	container := diagnose.RayStatus(p.head.Pod)
+	if container == nil || container.LastTerminationState.Terminated == nil {
+		return ""
 	}
-	return ""
+	const words = "No space left on device"
+	if !strings.Contains(container.LastTerminationState.Terminated.Message, words) {
+		return ""
+	}
+	return "Ray ended with \"" + words + "\""
 }
 
 // forgotten says that the store does not hold the session's memory any more, nil where it

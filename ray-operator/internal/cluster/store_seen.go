@@ -127,14 +127,14 @@ func (r *Reconciler) seeVolume(ctx context.Context, cluster *v1alpha1.ComputeClu
 // belongs judges a store's claim. One that was retained has no owner and names the cluster.
 func belongs(claim *corev1.PersistentVolumeClaim, cluster *v1alpha1.ComputeCluster, given bool) Presence {
 	retained := metav1.GetControllerOf(claim) == nil && claim.Labels[v1alpha1.LabelStore] == cluster.Name
-	owner := metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))
 	switch {
-	case claim.DeletionTimestamp != nil, !given && kube.IsPredecessors(claim, *owner):
+	case !given && !retained:
+		found, _ := presence(nil, claim, cluster) // it was read
+		return found
+	case claim.DeletionTimestamp != nil:
 		return Going
-	case given, retained, kube.IsOwned(claim, cluster.UID):
-		return Ours
 	default:
-		return Foreign
+		return Ours
 	}
 }
 
