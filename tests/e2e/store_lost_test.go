@@ -56,7 +56,7 @@ func onLostNodes() {
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "given"}}
 		credentials(ctx, e.Namespace)
 		begin := losing(ctx, e, server.store("lost"), "partition")
-		said := e.says(ctx, v1alpha1.ConditionControlStoreReady, "False", reason.OldHeadRemains.Code)
+		said := e.says(ctx, v1alpha1.ConditionReady, "False", reason.OldHeadRemains.Code) // the store itself serves
 		Expect(said.Message).To(ContainSubstring("kubectl taint node " + nodes(ctx)[1].Name))
 		e.movedOn(ctx, begin)
 		e.heals(ctx)

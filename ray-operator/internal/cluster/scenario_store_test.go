@@ -294,7 +294,7 @@ func TestStoreOnLostNodes(t *testing.T) {
 		testkit.Scenario{Name: "embedded", Run: func(w *testkit.World) {
 			workers := onLostNode(w, embedded())
 			w.After(10 * time.Minute)
-			w.Expect("demo", "Ready=False VolumeHeldByLostNode")
+			w.Expect("demo", "Ready=False VolumeHeldByLostNode", "ControlStoreReady=False VolumeHeldByLostNode")
 			w.Taint("head", corev1.TaintNodeOutOfService)
 			w.Settle()
 			w.Expect("demo", ready, serves)

@@ -141,6 +141,8 @@ func (p *planner) volumeStandpoint() *Standpoint {
 		return says(false, reason.StoreVolumeLost.Of(volume.Name))
 	case !ready && volume.HeldBy != "":
 		return says(false, reason.VolumeHeldByLostNode.Of(volume.HeldBy, volume.HeldBy))
+	case !ready && p.lostWith() != "":
+		return says(false, reason.VolumeHeldByLostNode.Of(p.lostWith(), p.lostWith()))
 	case !ready && p.filled() != "":
 		return says(false, reason.StoreVolumeFull.Of(p.filled(), volume.Name))
 	case volume.Presence == Absent && volume.given:
@@ -150,6 +152,15 @@ func (p *planner) volumeStandpoint() *Standpoint {
 	default:
 		return says(true, reason.StoreServes.Of("claim "+volume.Name+" is bound"))
 	}
+}
+
+// lostWith is the lost node of a former head that may still write to the volume, empty if there
+// is none.
+func (p *planner) lostWith() string {
+	if old := p.former(); old != nil && !p.seen.Nodes[old.Spec.NodeName].Lost.IsZero() {
+		return old.Spec.NodeName
+	}
+	return ""
 }
 
 // filled is what a head that ended for want of room said last.

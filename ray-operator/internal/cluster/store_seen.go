@@ -59,7 +59,7 @@ func (s StoreSeen) memoryOn() types.UID {
 
 // askCalm is how often a store that serves is asked, askBusy how often while its head is not
 // ready: a managed Redis that was started anew does not know the head's user until it is asked.
-const askCalm, askBusy = 10 * time.Second, time.Second
+const askCalm, askBusy = 5 * time.Second, time.Second
 
 // seeStore recalls what a Redis said last, and looks at a store's claim.
 func (r *Reconciler) seeStore(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
