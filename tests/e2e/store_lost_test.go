@@ -109,12 +109,15 @@ func losing(ctx context.Context, e *env, store, verb string) time.Time {
 	if *full {
 		tolerations = ""
 	}
-	cordon(ctx, lost, true)
-	e.apply(ctx, fmt.Sprintf(placed, keep, lost, tolerations)+store)
-	if strings.Contains(store, "managedRedis") {
+	manifest := fmt.Sprintf(placed, keep, lost, tolerations) + store
+	if strings.Contains(store, "managedRedis") { // which is to be on the other node
+		cordon(ctx, lost, true)
+		e.apply(ctx, manifest)
 		eventually(ctx, "the Redis to have a place", e.redisPlaced)
+		cordon(ctx, lost, false)
+	} else {
+		e.apply(ctx, manifest)
 	}
-	cordon(ctx, lost, false)
 	e.ready(ctx)
 	head := e.head(ctx)
 	Expect(head.Spec.NodeName).To(Equal(lost))
