@@ -68,8 +68,8 @@ localkube-test: ## Run the tests of the local Kubernetes: up, down, killed in be
 e2e: ## Run the tests on real kubelets with real Ray
 	@tests/run.sh e2e
 
-accept: ## Run the full counts and measure the promised times: make accept AREA=first-light
-	@AREA="$(AREA)" tests/run.sh accept
+accept: ## Run the full counts and measure the promised times: make accept AREA=first-light [SCENARIOS=up-down,start]
+	@AREA="$(AREA)" SCENARIOS="$(SCENARIOS)" tests/run.sh accept
 
 bench: ## Measure against the same pods applied by hand
 	@tests/run.sh bench

@@ -171,7 +171,7 @@ nodes() {
 
 step_e2e() {
   nodes e2e
-  go test -v -count=1 -timeout 60m ./tests/e2e/...
+  go test -v -count=1 -timeout 75m ./tests/e2e/...
   rights_used e2e
   go test -v -count=1 -timeout 10m ./tests/bench/byhand # one round: that it can be measured at all
 }
@@ -183,7 +183,7 @@ step_bench() {
 
 step_accept() {
   [ -n "$AREA" ] || { echo "Which area? make accept AREA=first-light"; return 1; }
-  go run ./tests/accept -area "$AREA"
+  go run ./tests/accept -area "$AREA" ${SCENARIOS:+-scenarios "$SCENARIOS"}
 }
 
 declare -A TITLE=(

@@ -39,12 +39,12 @@ func playAdmission(ctx context.Context, _ string) (Outcome, error) {
 func integration(ctx context.Context, test string, settings ...string) (printed string, err error) {
 	defer func() {
 		down := context.WithoutCancel(ctx) // also after an interrupt
-		err = errors.Join(err, command(down, nil, "bin/localkube", "down", "--name", instance))
+		err = errors.Join(err, command(down, nil, "bin/localkube", "down", "--name", instance()))
 	}()
-	if err := command(ctx, nil, "bin/localkube", "up", "--name", instance, "--control-plane-only"); err != nil {
+	if err := command(ctx, nil, "bin/localkube", "up", "--name", instance(), "--control-plane-only"); err != nil {
 		return "", err
 	}
-	kubeconfig, err := exec.CommandContext(ctx, "bin/localkube", "kubeconfig", "--name", instance).Output()
+	kubeconfig, err := exec.CommandContext(ctx, "bin/localkube", "kubeconfig", "--name", instance()).Output()
 	if err != nil {
 		return "", fmt.Errorf("find the kubeconfig: %w", err)
 	}
@@ -64,7 +64,7 @@ func integration(ctx context.Context, test string, settings ...string) (printed 
 
 // auditLog is where the instance's API server writes what it was asked.
 func auditLog(ctx context.Context) (string, error) {
-	status, err := exec.CommandContext(ctx, "bin/localkube", "status", "--name", instance).Output()
+	status, err := exec.CommandContext(ctx, "bin/localkube", "status", "--name", instance()).Output()
 	if err != nil {
 		return "", fmt.Errorf("find the audit log: %w", err)
 	}

@@ -26,16 +26,17 @@ import (
 
 func main() {
 	area := flag.String("area", "", "what to run: "+strings.Join(areaNames(), ", "))
+	only := flag.String("scenarios", "", "which scenarios of it to play, by their names; of the others what was shown before counts (default: all)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *area); err != nil {
+	if err := run(ctx, *area, strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })); err != nil {
 		fmt.Fprintln(os.Stderr, "accept:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, area string) error {
+func run(ctx context.Context, area string, only []string) error {
 	scenarios, ok := areas[area]
 	if !ok {
 		return fmt.Errorf("there is no area %q; there are: %s", area, strings.Join(areaNames(), ", "))
@@ -50,7 +51,12 @@ func run(ctx context.Context, area string) error {
 		return fmt.Errorf("keep what was shown so far: %w", err)
 	}
 	var broken []error
+	var unplayed []string
 	for _, scenario := range scenarios {
+		if len(only) > 0 && !slices.Contains(only, scenario.name) && !scenario.shown(filepath.Join(state, scenario.name+".json"), commit) {
+			unplayed = append(unplayed, scenario.name)
+			continue
+		}
 		outcome, err := scenario.once(ctx, filepath.Join(state, scenario.name+".json"), commit)
 		if err != nil {
 			return fmt.Errorf("scenario %s: %w", scenario.name, err)
@@ -59,6 +65,9 @@ func run(ctx context.Context, area string) error {
 			broken = append(broken, fmt.Errorf("%s: promised: %s; measured: %s", scenario.name, outcome.Promise, outcome.Measured))
 		}
 		result.Outcomes = append(result.Outcomes, outcome)
+	}
+	if len(unplayed) > 0 {
+		return errors.Join(append(broken, fmt.Errorf("no page is written, because these were not played for %s: %s", commit, strings.Join(unplayed, ", ")))...)
 	}
 	return errors.Join(append(broken, result.write(filepath.Join("docs", "results")))...)
 }

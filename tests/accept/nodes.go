@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,8 +15,9 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// instance is the local Kubernetes that scenarios bring up, one at a time.
-const instance = "accept"
+// instance is the local Kubernetes that scenarios bring up, one at a time. INSTANCE names
+// another one, so that two checkouts can show scenarios side by side.
+func instance() string { return cmp.Or(os.Getenv("INSTANCE"), "accept") }
 
 // onNodes plays a scenario on a fresh local Kubernetes with two nodes that hold the
 // images of Ray, the operator and Redis. Options are further ones of localkube up.
@@ -26,16 +28,16 @@ func onNodes(ctx context.Context, options []string, play func(kubeconfig string)
 	}
 	defer func() {
 		down := context.WithoutCancel(ctx) // also after an interrupt
-		err = errors.Join(err, command(down, nil, "bin/localkube", "down", "--name", instance))
+		err = errors.Join(err, command(down, nil, "bin/localkube", "down", "--name", instance()))
 	}()
-	up := append([]string{"up", "--name", instance, "--nodes", "2"}, options...)
+	up := append([]string{"up", "--name", instance(), "--nodes", "2"}, options...)
 	for _, image := range strings.Fields(string(images)) {
 		up = append(up, "--image", image)
 	}
 	if err := command(ctx, nil, "bin/localkube", up...); err != nil {
 		return Outcome{}, err
 	}
-	kubeconfig, err := exec.CommandContext(ctx, "bin/localkube", "kubeconfig", "--name", instance).Output()
+	kubeconfig, err := exec.CommandContext(ctx, "bin/localkube", "kubeconfig", "--name", instance()).Output()
 	if err != nil {
 		return Outcome{}, fmt.Errorf("find the kubeconfig: %w", err)
 	}
@@ -55,7 +57,7 @@ func specs(ctx context.Context, kubeconfig, state, label string, flags ...string
 		return nil, fmt.Errorf("remove a former report: %w", err)
 	}
 	args := []string{"test", "-v", "-count=1", "-timeout", "60m", "./tests/e2e", "-ginkgo.label-filter=" + label, "-ginkgo.json-report=" + file}
-	environment := []string{"KUBECONFIG=" + kubeconfig, "LOCALKUBE=" + filepath.Join(root, "bin", "localkube"), "LOCALKUBE_NAME=" + instance}
+	environment := []string{"KUBECONFIG=" + kubeconfig, "LOCALKUBE=" + filepath.Join(root, "bin", "localkube"), "LOCALKUBE_NAME=" + instance()}
 	failed := command(ctx, environment, "go", append(args, flags...)...)
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -61,6 +61,13 @@ type kept struct {
 	Outcome Outcome
 }
 
+// shown tells whether the state file says what the scenario showed for the commit.
+func (s scenario) shown(state, commit string) bool {
+	var before kept
+	text, err := os.ReadFile(state)
+	return err == nil && json.Unmarshal(text, &before) == nil && before.Commit == commit && before.Outcome.Kept && !strings.HasSuffix(commit, changed)
+}
+
 // once gives what the scenario showed for the commit, from the state file where it is
 // there and the tree has no changes, and else by playing it.
 func (s scenario) once(ctx context.Context, state, commit string) (Outcome, error) {

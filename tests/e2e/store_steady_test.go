@@ -30,6 +30,7 @@ type steady struct {
 	requests *requests
 	counts   map[string][2]int // process and count of each actor, by its worker
 	asked    int
+	heads    []string // Ray's IDs of the heads that were alive when the actors were last asked
 }
 
 // memoryOf is a cluster whose workers have room for the work. Whoever measures asks from
@@ -118,7 +119,9 @@ while True:
 result = 0`
 
 // asking is a program that asks the actors a numbered question as soon as there is a head
-// that knows them, and tells when the first one had answered. It is a driver of its own.
+// that knows them, and tells when the first one had answered. It is a driver of its own. The
+// head of a name that it is given does not count: a pod that was deleted by force goes on for
+// about a second, and answers.
 const asking = `
 import json, os, ray, socket, sys, time
 host, port = os.environ["RAY_ADDRESS"].rsplit(":", 1)
@@ -127,12 +130,15 @@ while time.time() < until:
     try:
         socket.create_connection((host, int(port)), timeout=1).close()
         ray.init(log_to_driver=False)
-        actors = {name: ray.get_actor(name, namespace="steady") for name in sys.argv[2:]}
+        heads = [node["NodeID"] for node in ray.nodes() if node["Alive"] and "node:__internal_head__" in node["Resources"]]
+        if set(heads) <= set(sys.argv[2].split(",")):
+            raise RuntimeError("there is no other head")
+        actors = {name: ray.get_actor(name, namespace="steady") for name in sys.argv[3:]}
         counts, at = {}, None
         for name, actor in actors.items():
             counts[name] = ray.get(actor.next.remote(sys.argv[1]), timeout=30)
             at = at or time.time()
-        print("ANSWER " + json.dumps({"At": at, "Counts": counts}))
+        print("ANSWER " + json.dumps({"At": at, "Counts": counts, "Heads": heads}))
         break
     except Exception as error:
         said = error
@@ -151,27 +157,30 @@ type answered struct {
 // head, and compares what they say with what they said before.
 func (s *steady) ask(ctx context.Context) answered {
 	GinkgoHelper()
-	said, err := s.question(ctx)
+	said, err := s.question(ctx, "none")
 	Expect(err).NotTo(HaveOccurred())
 	return said
 }
 
-// question is ask for another goroutine. It is never called twice at a time.
-func (s *steady) question(ctx context.Context) (answered, error) {
+// question is ask for another goroutine, of another head than the former ones, which Ray knows by
+// these IDs. It is never called twice at a time.
+func (s *steady) question(ctx context.Context, former string) (answered, error) {
 	s.asked++
 	out, err := kubernetes.Exec(ctx, client.ObjectKeyFromObject(&s.workers[1]), v1alpha1.ContainerRay,
-		"python3", "-c", asking, fmt.Sprint("question ", s.asked), s.workers[0].Name, s.workers[1].Name)
+		"python3", "-c", asking, fmt.Sprint("question ", s.asked), former, s.workers[0].Name, s.workers[1].Name)
 	if err != nil {
 		return answered{}, err
 	}
 	var reply struct {
 		At     float64
 		Counts map[string][2]int
+		Heads  []string
 	}
 	if err := decoded(out, &reply); err != nil {
 		return answered{}, err
 	}
 	said := answered{at: time.UnixMicro(int64(reply.At * 1e6))}
+	s.heads = reply.Heads
 	for _, worker := range s.workers {
 		now, before := reply.Counts[worker.Name], s.counts[worker.Name]
 		if before != [2]int{} && (now[0] != before[0] || now[1] != before[1]+1) {

@@ -234,7 +234,7 @@ func (s *steady) returns(ctx context.Context, head *corev1.Pod, recovery *live.R
 		return err
 	})
 	waiting.Go(func() (err error) {
-		said, err = s.question(ctx)
+		said, err = s.question(ctx, strings.Join(s.heads, ","))
 		recovery.Answered = said.at.Sub(begin).Seconds()
 		return err
 	})
