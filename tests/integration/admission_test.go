@@ -39,14 +39,15 @@ type refusal struct {
 }
 
 // Counts of generated inputs that CI sends, as options of the program that makes them;
-// HELIOSTAT_ADMISSION asks for others instead. Beside those of jobs there is one for each row
-// about a cluster.
+// HELIOSTAT_ADMISSION asks for others instead. Beside those of jobs and of services there is one
+// for each row about a cluster.
 const (
 	countsOfClusters = "-n 300 -mutations 300 -seed 1"
 	countsOfJobs     = "-n 100 -mutations 100 -seed 1"
+	countsOfServices = "-n 100 -mutations 100 -seed 1"
 )
 
-// inputs are what print gives: of clusters (corpus) or of jobs.
+// inputs are what print gives: of clusters (corpus), of jobs or of services.
 func inputs(t *testing.T, what, options string) []input {
 	t.Helper()
 	if full := os.Getenv("HELIOSTAT_ADMISSION"); full != "" {
@@ -110,11 +111,12 @@ func agree(t *testing.T, what, counts string) {
 // after they were made.
 func policyInForce(t *testing.T, namespace string) {
 	t.Helper()
-	cluster, job := newCluster(namespace, "probe", 0), newJob(namespace, "probe")
+	cluster, job, service := newCluster(namespace, "probe", 0), newJob(namespace, "probe"), servedIn(namespace, "probe")
 	cluster.Spec.WorkerGroups[0].RayStartParams = badOption
 	job.Spec.ClusterTemplate.Spec.WorkerGroups[0].RayStartParams = badOption
+	service.Spec.ClusterTemplate.Spec.WorkerGroups[0].RayStartParams = badOption
 	must(t, live.Until(t.Context(), limit, "the admission policies to be in force", func(ctx context.Context) error {
-		for _, bad := range []client.Object{cluster, job} {
+		for _, bad := range []client.Object{cluster, job, service} {
 			if err := shared.Create(ctx, bad.DeepCopyObject().(client.Object), client.DryRunAll); !apierrors.IsInvalid(err) {
 				return fmt.Errorf("a bad %T is answered with %q", bad, fmt.Sprint(err))
 			}

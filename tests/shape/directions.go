@@ -25,7 +25,7 @@ const internal = "ray-operator/internal/"
 func pure() []string {
 	return []string{
 		"ray-operator/reason", internal + "naming", internal + "desired", internal + "scale", internal + "rollout",
-		internal + "validate", internal + "autoscale", internal + "diagnose",
+		internal + "validate", internal + "autoscale", internal + "diagnose", internal + "serveconfig",
 	}
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Writes what is generated into a directory laid out like the repository: from the API's Go types deepcopy functions, the
 # CRDs, the chart's copies of them and the API reference; from the rules the chart's admission policies and their tables; from the
-# catalogue the reference of reasons; from the job controller's table the phases of jobs. usage: generate.sh [DIRECTORY], by default the repository itself.
+# catalogue the reference of reasons; from the job controller's table the phases of jobs; from the
+# planner how upgrades go. usage: generate.sh [DIRECTORY], by default the repository itself.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${1:-$PWD}
@@ -18,9 +19,10 @@ for name in $(cd "$raw" && ls heliostat.dev_*.yaml); do
 done
 bin/crd-ref-docs --source-path="$api" --config=tests/tools/reference.yaml --renderer=markdown --max-depth=20 \
   --output-path="$out/docs/reference/api.md" >/dev/null
-for kind in computeclusters clusterjobs; do
+for kind in computeclusters clusterjobs clusterservices; do
   go run ./ray-operator/internal/admission/print $kind >"$out/$chart/admission/$kind.yaml"
 done
 go run ./ray-operator/internal/admission/print tables >"$out/docs/reference/validation.md"
 go run ./ray-operator/reason/print >"$out/docs/reference/reasons.md"
 go run ./ray-operator/internal/job/print >"$out/docs/reference/job-phases.md"
+go run ./ray-operator/internal/rollout/print >"$out/docs/reference/upgrades.md"

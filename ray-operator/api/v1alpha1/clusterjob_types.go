@@ -160,9 +160,9 @@ type ClusterReference struct {
 
 // ClusterTemplate describes a ComputeCluster to be made.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.suspend) || !self.spec.suspend",message="a suspended cluster would never run its job; suspend the job with spec.suspend",fieldPath=".spec.suspend"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.managedBy) || self.spec.managedBy == 'heliostat.dev/operator'",message="who looks after a job looks after its cluster; set spec.managedBy of the job, and leave this out",fieldPath=".spec.managedBy"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.idlePolicy) || !has(self.spec.idlePolicy.action) || self.spec.idlePolicy.action == 'None'",message="the cluster of a job goes by the job's cleanup; leave idlePolicy out, or use action None",fieldPath=".spec.idlePolicy"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.suspend) || !self.spec.suspend",message="a suspended cluster would run nothing; suspend the job or the service with its own spec.suspend, and leave this out",fieldPath=".spec.suspend"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.managedBy) || self.spec.managedBy == 'heliostat.dev/operator'",message="who looks after a job or a service looks after its cluster; set spec.managedBy of that, and leave this out",fieldPath=".spec.managedBy"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.idlePolicy) || !has(self.spec.idlePolicy.action) || self.spec.idlePolicy.action == 'None'",message="the cluster of a job goes by the job's cleanup, and a service is never idle; leave idlePolicy out, or use action None",fieldPath=".spec.idlePolicy"
 type ClusterTemplate struct {
 	// Metadata is put on the ComputeCluster.
 	// +optional

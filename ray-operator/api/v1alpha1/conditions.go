@@ -41,6 +41,17 @@ const (
 	ConditionFailed = "Failed"
 )
 
+// Condition types of a ClusterService, beside Ready, Reconciling, Stalled, Suspended and
+// NameConflict. Ready is True while all applications of the version that has the requests run
+// and there is a pod to answer.
+const (
+	// ConditionUpgrading is True while another version is on its way to the requests or back.
+	ConditionUpgrading = "Upgrading"
+	// ConditionRolledBack is True while what the spec asks for was taken back, because it
+	// failed; it is not tried again until the spec is changed.
+	ConditionRolledBack = "RolledBack"
+)
+
 // Phases of a ComputeCluster: one word for people. The set is open; programs
 // read conditions.
 const (
@@ -63,4 +74,13 @@ const (
 	PhaseRetrying     = "Retrying"
 	PhaseSucceeded    = "Succeeded"
 	PhaseStopped      = "Stopped"
+)
+
+// Phases of a ClusterService: one word for people. The set is open; programs read conditions.
+// PhasePending, PhaseStarting, PhaseReady, PhaseSuspending and PhaseSuspended are theirs too.
+const (
+	PhaseUpgrading   = "Upgrading"
+	PhaseRollingBack = "RollingBack"
+	PhaseDegraded    = "Degraded"
+	PhaseDeleting    = "Deleting"
 )

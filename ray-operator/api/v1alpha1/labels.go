@@ -25,7 +25,15 @@ const (
 	LabelNote = "heliostat.dev/store-note"
 	// LabelJob is, on a ComputeCluster that was made for a ClusterJob, the job's name.
 	LabelJob = "heliostat.dev/job"
+	// LabelService is, on what was made for a ClusterService, the service's name.
+	LabelService = "heliostat.dev/service"
+	// LabelServePrefix, with a ClusterService's name after it, is on pods whose proxy takes
+	// requests for that service; the value is ServeOn. The service's Service selects it.
+	LabelServePrefix = "serve.heliostat.dev/"
 )
+
+// ServeOn is the value of a label that begins with LabelServePrefix.
+const ServeOn = "true"
 
 // Values of LabelRole.
 const (
@@ -60,6 +68,12 @@ const (
 	// AnnotationFreed says, on a ComputeCluster that a ClusterJob made for itself, since when
 	// the job lets it go: it is suspended first, and then deleted.
 	AnnotationFreed = "heliostat.dev/freed"
+	// AnnotationNumber holds, on a ComputeCluster that was made for a ClusterService, its number
+	// among those, counted from 1.
+	AnnotationNumber = "heliostat.dev/number"
+	// AnnotationWhole holds, on a ComputeCluster that was made for a ClusterService and has less
+	// than its whole capacity, how many replicas of each group the whole has, as JSON.
+	AnnotationWhole = "heliostat.dev/whole"
 	// AnnotationToken holds, on a pod, a short hash of the token that it was started with.
 	AnnotationToken = "heliostat.dev/token"
 	// AnnotationApplied holds, on an object of a fixed name, the hash of what the operator
@@ -94,6 +108,10 @@ const ContainerAutoscaler = "autoscaler"
 // FinalizerStop keeps a ClusterJob that runs on a cluster that is not its own until its
 // run was stopped, or could not be for a stated time.
 const FinalizerStop = "heliostat.dev/stop"
+
+// FinalizerServe keeps a ClusterService until the requests that it has were answered, and its
+// applications were taken from a cluster that is not its own, or could not be for a stated time.
+const FinalizerServe = "heliostat.dev/serve"
 
 // Environment of a job's driver and its tasks.
 const (

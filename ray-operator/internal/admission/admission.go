@@ -71,7 +71,7 @@ func JobPolicy() ([]byte, error) {
 	return policy(kind{
 		resource: "clusterjobs",
 		isNew:    "oldObject == null || object.spec" + butSuspend + " != oldObject.spec" + butSuspend,
-		cluster:  "object.spec.?clusterTemplate.?spec.orValue({})", path: inJob,
+		cluster:  inTemplate, path: ofTemplate,
 		variables: []admissionv1.Variable{
 			{Name: "runtimeEnv", Expression: "object.spec.?runtimeEnv.orValue({})"},
 			{Name: "vars", Expression: "[variables.runtimeEnv.?env_vars.orValue(dyn(null))].map(m, type(m) == map ? m : {})[0]"},
@@ -80,10 +80,25 @@ func JobPolicy() ([]byte, error) {
 	})
 }
 
-// Where the spec of a cluster lies.
+// ServicePolicy is the same for a service, whose suspension is asked about as little.
+func ServicePolicy() ([]byte, error) {
+	of := kind{
+		resource: "clusterservices",
+		isNew:    "oldObject == null || object.spec" + butSuspend + " != oldObject.spec" + butSuspend,
+		cluster:  inTemplate, path: ofTemplate,
+		own: validate.ServiceRules(),
+	}
+	for _, variable := range validate.ServiceVariables() {
+		of.variables = append(of.variables, admissionv1.Variable{Name: variable.Name, Expression: variable.Expression})
+	}
+	return policy(of)
+}
+
+// Where the spec of a cluster lies, and an expression for that of a job or a service.
 const (
-	inCluster = "spec"
-	inJob     = "spec.clusterTemplate.spec"
+	inCluster  = "spec"
+	ofTemplate = "spec.clusterTemplate.spec"
+	inTemplate = "object.spec.?clusterTemplate.?spec.orValue({})"
 )
 
 func policy(of kind) ([]byte, error) {
@@ -140,6 +155,9 @@ func validation(rule validate.Rule, path string) admissionv1.Validation {
 			}
 		}
 	}
+	if rule.At != "" {
+		return admissionv1.Validation{Expression: rule.Holds, MessageExpression: rule.At + " + " + strconv.Quote(": "+rule.Text())}
+	}
 	fields := strings.Split(rule.Field, ", ")
 	for i := range fields {
 		if below, ok := strings.CutPrefix(fields[i], inCluster+"."); ok {
@@ -151,7 +169,7 @@ func validation(rule validate.Rule, path string) admissionv1.Validation {
 
 // Tables is the page of the documentation that lists all rules.
 func Tables() string {
-	return preface + table(validate.Rules()) + ofJobs + table(validate.JobRules())
+	return preface + table(validate.Rules()) + ofJobs + table(validate.JobRules()) + ofServices + table(validate.ServiceRules())
 }
 
 func table(rules []validate.Rule) string {
@@ -184,7 +202,7 @@ Another policy keeps others from making pods look like those of a cluster, whose
 who may update ` + "`computeclusters/finalizers`" + `, as the operator may, makes a pod with the label ` + "`heliostat.dev/cluster`" + ` or
 changes labels and annotations of that prefix on one. The annotation ` + "`heliostat.dev/retire`" + ` is free.
 
-Whoever may create ComputeClusters or ClusterJobs in a namespace is trusted like one who may create pods there: a template
+Whoever may create ComputeClusters, ClusterJobs or ClusterServices in a namespace is trusted like one who may create pods there: a template
 can name any service account, Secret and volume of the namespace.
 
 ## ComputeCluster
@@ -200,5 +218,15 @@ const ofJobs = `
 
 All of the above holds below ` + "`spec.clusterTemplate.spec`" + `, and what is said there of any text, list, word or number holds for
 every field of a job. Suspending and resuming a job, its labels and its deletion are never refused by the policy.
+
+`
+
+const ofServices = `
+## ClusterService
+
+All that is said of a ComputeCluster holds below ` + "`spec.clusterTemplate.spec`" + `, but for what cannot be changed of one: of a changed
+template another cluster is made. Suspending and resuming a service, its labels and its deletion are never refused by the policy.
+What is said of ` + "`spec.serveConfig`" + ` is what Ray Serve itself would refuse, later and with its own words, and what would leave nobody
+to answer. ` + "`**`" + ` stands for wherever in it a field of that name is known; fields that are not known are passed on as they are.
 
 `

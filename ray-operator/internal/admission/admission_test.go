@@ -1,6 +1,8 @@
 package admission_test
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,6 +20,8 @@ func TestPoliciesHoldEveryRuleOfTheirLayer(t *testing.T) {
 	holds(t, text, err, place{validate.Rules(), "spec."})
 	text, err = admission.JobPolicy()
 	holds(t, text, err, place{validate.Rules(), "spec.clusterTemplate.spec."}, place{validate.JobRules(), "spec."})
+	text, err = admission.ServicePolicy()
+	holds(t, text, err, place{validate.Rules(), "spec.clusterTemplate.spec."}, place{validate.ServiceRules(), "spec."})
 }
 
 // place are rules and the beginning of the paths of their fields.
@@ -59,19 +63,21 @@ func holds(t *testing.T, text []byte, err error, places ...place) {
 // is tells whether a validation is that of a rule of the place.
 func (p place) is(t *testing.T, rule validate.Rule, one admissionv1.Validation) {
 	t.Helper()
-	if !strings.Contains(one.Expression, rule.Holds) || !strings.Contains(one.Message+one.MessageExpression, rule.Text()) {
+	quoted := strings.Trim(strconv.Quote(rule.Text()), `"`)
+	if !strings.Contains(one.Expression, rule.Holds) || !strings.Contains(one.Message, rule.Text()) && !strings.Contains(one.MessageExpression, quoted) {
 		t.Errorf("where the rule %s should stand, the policy has %+v", rule.ID, one)
 	}
-	// An answer names the field: by itself, or behind the path of the head or group.
-	perNode := strings.HasPrefix(rule.Field, "NODE") || strings.HasPrefix(rule.Field, "GROUP")
-	if perNode == (one.Message != "") || !perNode && !strings.HasPrefix(one.Message, p.begin) {
+	// An answer names the field: by itself, or behind the path of the head or group, or by an
+	// expression that finds it.
+	found := strings.HasPrefix(rule.Field, "NODE") || strings.HasPrefix(rule.Field, "GROUP") || rule.At != ""
+	if found == (one.Message != "") || !found && !strings.HasPrefix(one.Message, p.begin) {
 		t.Errorf("the rule %s is about %s, and its message is %+v", rule.ID, rule.Field, one)
 	}
 }
 
 func TestTablesHoldEveryRule(t *testing.T) {
-	rules := append(validate.Rules(), validate.JobRules()...)
-	rows := strings.Count(admission.Tables(), "\n| ") - 2 // the headings
+	rules := slices.Concat(validate.Rules(), validate.JobRules(), validate.ServiceRules())
+	rows := strings.Count(admission.Tables(), "\n| ") - 3 // the headings
 	if rows != len(rules) {
 		t.Errorf("the tables have %d rows, there are %d rules", rows, len(rules))
 	}

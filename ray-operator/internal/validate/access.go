@@ -134,7 +134,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "duplicate", Field: "any list whose entries have names", By: Schema, Says: "Duplicate value",
-		Refused: "two entries have the same name", Remedy: "rename or remove one", cluster: duplicates, inner: templateDuplicates, job: jobDuplicates,
+		Refused: "two entries have the same name", Remedy: "rename or remove one", cluster: duplicates, inner: templateDuplicates, job: jobDuplicates, service: serviceDuplicates,
 	},
 	{
 		ID: "port-name", Field: "spec.head.service.ports[*].name", By: Schema, Says: "should match",

@@ -191,6 +191,13 @@ func TestBoundsAreThoseOfTheSchema(t *testing.T) {
 		}
 		return validate.Job(&job)
 	})
+	asSchema(t, "clusterservices", 170, func(b bound) field.ErrorList {
+		var service v1alpha1.ClusterService
+		if err := json.Unmarshal(b.with(t, corpus.GoodService()), &service); err != nil {
+			t.Fatalf("%v: %v", b.path, err)
+		}
+		return validate.Service(&service)
+	})
 }
 
 // asSchema asks about both sides of each bound of a kind, of which there are so many at least.

@@ -37,20 +37,21 @@ var clusterRules = []Rule{
 	},
 	{
 		ID: "long-text", Field: "any text with a bound", By: Schema, Says: "may not be more than",
-		Refused: "the text is longer than the field allows", Remedy: "shorten it", cluster: longTexts, job: longJobTexts,
+		Refused: "the text is longer than the field allows", Remedy: "shorten it", cluster: longTexts, home: longHomeTexts, job: longJobTexts, service: longServiceTexts,
 	},
 	{
 		ID: "long-list", Field: "any list or map with a bound", By: Schema, Says: "must have at most",
-		Refused: "there are more entries than the field allows", Remedy: "take some out", cluster: longLists, node: longNodeLists, job: longJobLists,
+		Refused: "there are more entries than the field allows", Remedy: "take some out", cluster: longLists, node: longNodeLists,
+		home: longHomeLists, job: longJobLists, service: longServiceLists,
 	},
 	{
 		ID: "unknown-word", Field: "any field that takes one of some words", By: Schema, Says: "supported values",
-		Refused: "none of the words that the field takes", Remedy: "use one of those that the reference names", cluster: unknownWords, job: unknownJobWords,
+		Refused: "none of the words that the field takes", Remedy: "use one of those that the reference names", cluster: unknownWords, job: unknownJobWords, service: unknownServiceWords,
 	},
 	{
 		ID: "out-of-bounds", Field: "any number with bounds", By: Schema, Says: "should ",
 		Refused: "the number, or the number of entries, is outside of the field's bounds", Remedy: "the reference names them",
-		cluster: numbersOutOfBounds, group: groupOutOfBounds, job: jobOutOfBounds,
+		cluster: numbersOutOfBounds, group: groupOutOfBounds, home: homeOutOfBounds, job: jobOutOfBounds, service: serviceOutOfBounds,
 	},
 	{
 		ID: "ray-version", Field: "spec.rayVersion", By: Expression,
@@ -72,6 +73,11 @@ var clusterRules = []Rule{
 		job: func(r *run, bad report) {
 			if !manager.MatchString(jobManagedBy(r.job)) {
 				bad.at(specPath.Child("managedBy"), r.spec.ManagedBy)
+			}
+		},
+		service: func(s *serving, bad report) {
+			if !manager.MatchString(serviceManagedBy(s)) {
+				bad.at(specPath.Child("managedBy"), s.spec.ManagedBy)
 			}
 		},
 	},

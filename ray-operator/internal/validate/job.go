@@ -10,11 +10,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// aboveTemplate is what stands before the path of a field of a cluster that a job describes.
-const aboveTemplate = "spec.clusterTemplate."
-
 var (
-	ownOfJobs = slices.Concat(jobRules, commandRules, runtimeEnvRules, variableRules, placementRules, ownClusterRules)
+	ownOfJobs = slices.Concat(jobRules, commandRules, runtimeEnvRules, variableRules, placementRules, homeRules, cleanupRules)
 	allOfJobs = slices.Concat(all, ownOfJobs)
 )
 
@@ -32,10 +29,7 @@ func Job(job *v1alpha1.ClusterJob) field.ErrorList {
 		if bad.rule.job != nil {
 			bad.rule.job(r, bad)
 		}
-		if r.cluster != nil {
-			bad.above = aboveTemplate
-			bad.rule.askCluster(r.cluster, r.nodes, bad)
-		}
+		bad.rule.askHome(&r.home, bad)
 	}
 	return errs
 }
@@ -62,9 +56,7 @@ func JobUpdate(before, after *v1alpha1.ClusterJob) field.ErrorList {
 type run struct {
 	job  *v1alpha1.ClusterJob
 	spec *v1alpha1.ClusterJobSpec
-	// cluster is the one of the job's own, nil where it has none, and nodes are its nodes.
-	cluster *v1alpha1.ComputeCluster
-	nodes   []node
+	home
 	// runtimeEnv is as JSON has it, nil where it is none or no object; noObject tells of the
 	// latter. vars are its env_vars, nil where they are no object.
 	runtimeEnv map[string]any
@@ -73,13 +65,7 @@ type run struct {
 }
 
 func runOf(job *v1alpha1.ClusterJob) *run {
-	r := &run{job: job, spec: &job.Spec}
-	if t := job.Spec.ClusterTemplate; t != nil {
-		// Its name is made by the operator, and is always good.
-		r.cluster = &v1alpha1.ComputeCluster{Spec: t.Spec}
-		r.cluster.Name = "named-by-the-operator"
-		r.nodes = nodesOf(r.cluster)
-	}
+	r := &run{job: job, spec: &job.Spec, home: homeOf(job.Spec.ClusterRef, job.Spec.ClusterTemplate)}
 	if raw := job.Spec.RuntimeEnv; raw != nil && len(raw.Raw) > 0 {
 		r.noObject = json.Unmarshal(raw.Raw, &r.runtimeEnv) != nil || r.runtimeEnv == nil
 		r.vars, _ = r.runtimeEnv["env_vars"].(map[string]any)
@@ -117,15 +103,6 @@ var jobRules = []Rule{
 		job: func(r *run, bad report) {
 			if (r.spec.ClusterRef != nil) == (r.spec.ClusterTemplate != nil) {
 				bad.at(specPath, nil)
-			}
-		},
-	},
-	{
-		ID: "job-cluster-name", Field: "spec.clusterRef.name", By: Expression,
-		Refused: "no ComputeCluster can have this name", Remedy: "give the name of one in the same namespace",
-		job: func(r *run, bad report) {
-			if c := r.spec.ClusterRef; c != nil && c.Name != "" && !label.MatchString(c.Name) {
-				bad.at(specPath.Child("clusterRef", "name"), c.Name)
 			}
 		},
 	},

@@ -21,9 +21,6 @@ const (
 )
 
 func longJobTexts(r *run, bad report) {
-	if c := r.spec.ClusterRef; c != nil {
-		text(bad, specPath, "clusterRef.name", c.Name, 50)
-	}
 	text(bad, specPath, "entrypoint", r.spec.Entrypoint, maxLine)
 	for i := range r.spec.Command {
 		text(bad, specPath.Child("command").Index(i), "", r.spec.Command[i], maxLine)
@@ -38,8 +35,6 @@ func longJobLists(r *run, bad report) {
 	count(bad, specPath, "entrypointLabelSelector", len(r.spec.EntrypointLabelSelector), 64)
 	count(bad, specPath, "metadata", len(r.spec.Metadata), 64)
 	count(bad, specPath, "cleanup", len(r.spec.Cleanup), 8)
-	count(bad, templateMeta, "labels", len(r.ownMetadata().Labels), 64)
-	count(bad, templateMeta, "annotations", len(r.ownMetadata().Annotations), 64)
 	for _, codes := range r.exitCodes() {
 		count(bad, codes.path, "", len(codes.list), mostCode)
 	}
@@ -82,9 +77,6 @@ func jobOutOfBounds(r *run, bad report) {
 		if value != nil {
 			within(bad, specPath, child, *value, allowed)
 		}
-	}
-	if c := r.spec.ClusterRef; c != nil && c.Name == "" {
-		bad.at(specPath.Child("clusterRef", "name"), 0)
 	}
 	optional("startDeadlineSeconds", r.spec.StartDeadlineSeconds, span{1, mostSeconds})
 	optional("activeDeadlineSeconds", r.spec.ActiveDeadlineSeconds, span{1, mostSeconds})

@@ -17,6 +17,7 @@ import (
 func TestTheChartAsksWhatTheRulesSay(t *testing.T) {
 	chartAsks(t, "computeclusters", validate.Rules())
 	chartAsks(t, "clusterjobs", append(validate.Rules(), validate.JobRules()...))
+	chartAsks(t, "clusterservices", append(validate.Rules(), validate.ServiceRules()...))
 }
 
 func chartAsks(t *testing.T, kind string, rules []validate.Rule) {

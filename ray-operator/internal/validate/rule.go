@@ -35,20 +35,27 @@ type Rule struct {
 	By              Layer
 	// Says is, for the schema, a part of the API server's words.
 	Says string
-	// Holds is, for the policy, an expression that is true of a good cluster or job. Where
-	// Field begins with NODE it is asked of each node n. variables.cluster is the spec of the
-	// cluster, empty where a job has none of its own.
+	// Holds is, for the policy, an expression that is true of a good object. Where Field begins
+	// with NODE it is asked of each node n. variables.cluster is the spec of the cluster, empty
+	// where a job or a service has none of its own.
 	Holds string
+	// At is, for the policy, an expression for the path of the first broken place, which the
+	// answer then names instead of Field; empty where Field says it all.
+	At string
 
-	// What finds the broken places: one of these, or one that asks clusters and one that asks jobs.
+	// What finds the broken places: one of these, or one for each sort of object that is asked.
 	cluster func(cluster *v1alpha1.ComputeCluster, bad report)
 	node    func(n *node, bad report)
 	inner   func(n *node, bad report) // of nodes that have a template
 	group   func(n *node, bad report)
 	change  func(before, after *v1alpha1.ComputeCluster, bad report)
 
+	home      func(h *home, bad report) // of jobs and services
 	job       func(r *run, bad report)
 	jobChange func(before, after *run, bad report)
+
+	service       func(s *serving, bad report)
+	serviceChange func(before, after *serving, bad report)
 }
 
 // Text is what the refusal says behind the path of the field.
@@ -61,6 +68,18 @@ func (r *Rule) askCluster(cluster *v1alpha1.ComputeCluster, nodes []node, bad re
 	}
 	for i := range nodes {
 		r.askNode(&nodes[i], bad)
+	}
+}
+
+// askHome finds the broken places of where a job or a service runs. A cluster of its own is
+// refused where the ComputeCluster would be.
+func (r *Rule) askHome(h *home, bad report) {
+	if r.home != nil {
+		r.home(h, bad)
+	}
+	if h.cluster != nil {
+		bad.above = aboveTemplate
+		r.askCluster(h.cluster, h.nodes, bad)
 	}
 }
 

@@ -49,6 +49,10 @@ func wrongWith(t *testing.T, manifest string) field.ErrorList {
 		var job v1alpha1.ClusterJob
 		strictly(&job)
 		return validate.Job(&job)
+	case strings.Contains(manifest, "kind: ClusterService\n"):
+		var service v1alpha1.ClusterService
+		strictly(&service)
+		return validate.Service(&service)
 	default:
 		return nil
 	}

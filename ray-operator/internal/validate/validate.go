@@ -1,6 +1,6 @@
 // Package validate says what is wrong with a spec, field by field, with the remedy.
 //
-// In: a ComputeCluster or a ClusterJob, or two states of one. Out: field errors, none for a good one.
+// In: a ComputeCluster, a ClusterJob or a ClusterService, or two states of one. Out: field errors, none for a good one.
 // Every error is that of a rule, and the rules are one list: what is refused, what helps,
 // and who refuses it in the API server (the schema, a rule of the schema, or the chart's
 // admission policy). The policy and the documentation are generated from that list.

@@ -32,6 +32,11 @@ func TestRowsOfJobs(t *testing.T) {
 	testkit.Golden(t, "jobrefusals", broken(t, rules, corpus.Jobs(), corpus.JobRows()))
 }
 
+func TestRowsOfServices(t *testing.T) {
+	rules := append(validate.ServiceRules(), validate.Rules()...)
+	testkit.Golden(t, "servicerefusals", broken(t, rules, corpus.Services(), corpus.ServiceRows()))
+}
+
 // broken: each row breaks its rule. The golden file keeps at which places, with which
 // words, and what else is broken with it.
 func broken[T interface{ DeepCopy() T }](t *testing.T, rules []validate.Rule, kind corpus.Kind[T], rows []corpus.Row[T]) map[string][]string {
@@ -64,6 +69,7 @@ var repeated = regexp.MustCompile("a{100,}")
 func TestEveryRuleHasARow(t *testing.T) {
 	everyRule(t, validate.Rules(), nil, corpus.Clusters().Rows)
 	everyRule(t, validate.JobRules(), validate.Rules(), corpus.JobRows())
+	everyRule(t, validate.ServiceRules(), validate.Rules(), corpus.ServiceRows())
 }
 
 // everyRule: each rule has a row, and each row one of these rules or of the others.
@@ -92,13 +98,17 @@ func everyRule[T any](t *testing.T, rules, others []validate.Rule, rows []corpus
 }
 
 func TestRulesAreComplete(t *testing.T) {
-	seen := map[string]bool{}
-	for _, rule := range append(validate.Rules(), validate.JobRules()...) {
-		whole := rule.ID != "" && rule.Field != "" && rule.Refused != "" && rule.Remedy != ""
-		if !whole || seen[rule.ID] || (rule.By == validate.Policy) != (rule.Holds != "") || (rule.By == validate.Schema) != (rule.Says != "") {
-			t.Errorf("the rule %q lacks something, has too much, or is there twice", rule.ID)
+	for _, own := range [][]validate.Rule{validate.JobRules(), validate.ServiceRules()} {
+		seen := map[string]bool{}
+		for _, rule := range append(validate.Rules(), own...) {
+			whole := rule.ID != "" && rule.Field != "" && rule.Refused != "" && rule.Remedy != ""
+			if !whole || seen[rule.ID] || (rule.By == validate.Policy) != (rule.Holds != "") || (rule.By == validate.Schema) != (rule.Says != "") {
+				t.Errorf("the rule %q lacks something, has too much, or is there twice", rule.ID)
+			}
+			if seen[rule.ID] = true; rule.At != "" && rule.By != validate.Policy {
+				t.Errorf("the rule %q is not the policy's, and says where it is broken", rule.ID)
+			}
 		}
-		seen[rule.ID] = true
 	}
 }
 
@@ -141,7 +151,13 @@ func TestTheSchemaSaysWhatTheRulesSay(t *testing.T) {
 	// A job's cluster has no name of its own.
 	isName := func(rule validate.Rule) bool { return rule.ID == "cluster-name" }
 	schemaSays(t, "clusterjobs", slices.DeleteFunc(append(validate.Rules(), validate.JobRules()...), isName))
+	// Of a changed template of a service another cluster is made.
+	isChange := func(rule validate.Rule) bool { return isName(rule) || slices.Contains(ofChanges, rule.ID) }
+	schemaSays(t, "clusterservices", append(slices.DeleteFunc(validate.Rules(), isChange), validate.ServiceRules()...))
 }
+
+// ofChanges are the rules about what cannot be changed of a cluster.
+var ofChanges = []string{"managed-by-fixed", "hosts-fixed", "store-fixed", "store-kind-fixed", "store-namespace-fixed", "store-volume-fixed"}
 
 func schemaSays(t *testing.T, kind string, rules []validate.Rule) {
 	t.Helper()

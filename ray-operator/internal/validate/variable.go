@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
 var variableName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.-]*$`)
@@ -124,12 +122,4 @@ var variableRules = []Rule{
 			})
 		},
 	},
-}
-
-// ownMetadata visits the labels and annotations that a job's template gives its cluster.
-func (r *run) ownMetadata() v1alpha1.TemplateMetadata {
-	if r.spec.ClusterTemplate == nil {
-		return v1alpha1.TemplateMetadata{}
-	}
-	return r.spec.ClusterTemplate.Metadata
 }

@@ -27,7 +27,8 @@ func granted(t *testing.T, options ...string) map[string][]rbacv1.PolicyRule {
 // over.
 var never = map[string][]string{
 	"*": {"*", "escalate", "bind", "impersonate", "deletecollection"}, "secrets": {"list", "watch", "update", "patch", "delete"},
-	"computeclusters": {"update"}, "clusterjobs": {"create", "update"}, "nodes": {"create", "update", "patch", "delete"},
+	"computeclusters": {"update"}, "clusterjobs": {"create", "update"}, "clusterservices": {"create", "update", "delete"}, "controllerrevisions": {"update", "patch"},
+	"nodes":             {"create", "update", "patch", "delete"},
 	"persistentvolumes": {"list", "watch", "create", "update", "patch", "delete"}, "persistentvolumeclaims": {"update"}, "statefulsets": {"update"},
 	"configmaps": {"update"}, "pods/exec": {"create", "get"}, "pods/log": {"get"}, "serviceaccounts/token": {"create"}, "roles": {"create"}, "clusterroles": {"create"},
 }

@@ -4,14 +4,17 @@
 // one, in which a pod template takes little room, may leave out its containers, and
 // keeps the fields of a Kubernetes newer than the one it was generated with.
 //
-// Outside of pod templates it must never change anything but one annotation, and the
-// length of quantities, which rules could not read within their cost if it had no bound.
+// Outside of pod templates it must never change anything but one annotation, the length of
+// quantities, which rules could not read within their cost if it had no bound, and what
+// cannot be changed of a cluster: of the changed template of a service another one is made.
 package main
 
 import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -63,6 +66,13 @@ func Trim(definition []byte) ([]byte, error) {
 		}
 		walk(schema, bound)
 		walk(schema, templates)
+		if kind, _ := descend(crd, "spec", "names"); kind["kind"] == "ClusterService" {
+			cluster, ok := descend(schema, "properties", "spec", "properties", "clusterTemplate", "properties", "spec")
+			if !ok {
+				return nil, fmt.Errorf("find the template of a service's cluster: %w", errShape)
+			}
+			walk(cluster, changeable)
+		}
 	}
 	out, err := yaml.Marshal(crd)
 	if err != nil {
@@ -112,6 +122,20 @@ const maxQuantity = 40
 func bound(schema map[string]any) bool {
 	if schema["x-kubernetes-int-or-string"] == true {
 		schema["maxLength"] = maxQuantity
+	}
+	return !isTemplate(schema)
+}
+
+// changeable takes off the rules about changes, which are those that ask for what was before.
+func changeable(schema map[string]any) bool {
+	rules, _ := schema["x-kubernetes-validations"].([]any)
+	rules = slices.DeleteFunc(rules, func(rule any) bool {
+		of, _ := rule.(map[string]any)
+		text, _ := of["rule"].(string)
+		return strings.Contains(text, "oldSelf")
+	})
+	if schema["x-kubernetes-validations"] = rules; len(rules) == 0 {
+		delete(schema, "x-kubernetes-validations")
 	}
 	return !isTemplate(schema)
 }

@@ -92,16 +92,18 @@ func parse(t *testing.T, text string) map[string]any {
 	return object
 }
 
-func TestDefinitionIsInstallable(t *testing.T) {
-	k := load(t, "heliostat.dev_computeclusters.yaml")
-	if len(k.text) > maxSize {
-		t.Errorf("the definition has %d bytes, at most %d are allowed", len(k.text), maxSize)
-	}
-	for _, err := range validation.ValidateCustomResourceDefinition(t.Context(), k.definition) {
-		t.Error(err)
-	}
-	if got := k.definition.Annotations["helm.sh/resource-policy"]; got != "keep" {
-		t.Errorf("helm.sh/resource-policy = %q, want keep", got)
+func TestDefinitionsAreInstallable(t *testing.T) {
+	for _, file := range []string{"heliostat.dev_computeclusters.yaml", "heliostat.dev_clusterservices.yaml"} {
+		k := load(t, file)
+		if len(k.text) > maxSize {
+			t.Errorf("%s has %d bytes, at most %d are allowed", file, len(k.text), maxSize)
+		}
+		for _, err := range validation.ValidateCustomResourceDefinition(t.Context(), k.definition) {
+			t.Errorf("%s: %v", file, err)
+		}
+		if got := k.definition.Annotations["helm.sh/resource-policy"]; got != "keep" {
+			t.Errorf("%s: helm.sh/resource-policy = %q, want keep", file, got)
+		}
 	}
 }
 
@@ -111,6 +113,7 @@ const ours = "apiVersion: heliostat.dev/v1alpha1\n"
 func TestSamplesAreAdmitted(t *testing.T) {
 	kinds := map[any]kind{
 		"ComputeCluster": load(t, "heliostat.dev_computeclusters.yaml"), "ClusterJob": load(t, "heliostat.dev_clusterjobs.yaml"),
+		"ClusterService": load(t, "heliostat.dev_clusterservices.yaml"),
 	}
 	for _, pattern := range []string{samples + "/*.yaml", examples + "/*/manifest.yaml"} {
 		files, err := filepath.Glob(pattern)
@@ -189,6 +192,30 @@ spec:
 	if strings.Contains(string(text), "gone") {
 		t.Errorf("an unknown field outside the template was kept:\n%s", text)
 	}
+}
+
+// TestATemplateOfAServiceMayChange: what cannot be changed of a cluster can be below
+// clusterTemplate of a service, of which another cluster is made then; a job has one cluster.
+func TestATemplateOfAServiceMayChange(t *testing.T) {
+	for file, fixed := range map[string]bool{"heliostat.dev_clusterservices.yaml": false, "heliostat.dev_clusterjobs.yaml": true} {
+		spec := load(t, file).definition.Spec.Validation.OpenAPIV3Schema.Properties["spec"]
+		if !transitions(t, spec) {
+			t.Errorf("%s lost the rules about changes outside of the template", file)
+		}
+		if have := transitions(t, spec.Properties["clusterTemplate"]); have != fixed {
+			t.Errorf("the template in %s has rules about changes: %v, want %v", file, have, fixed)
+		}
+	}
+}
+
+// transitions tells whether a schema, or one below it, has a rule about changes.
+func transitions(t *testing.T, schema apiextensions.JSONSchemaProps) bool {
+	t.Helper()
+	text, err := json.Marshal(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(text), "oldSelf")
 }
 
 func TestTrimRefusesWhatIsNoDefinition(t *testing.T) {

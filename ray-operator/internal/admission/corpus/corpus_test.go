@@ -15,6 +15,7 @@ var kinds = map[string]struct {
 }{
 	"clusters": {len(corpus.Clusters().Rows), corpus.Clusters().Inputs},
 	"jobs":     {len(corpus.Jobs().Rows), corpus.Jobs().Inputs},
+	"services": {len(corpus.Services().Rows), corpus.Services().Inputs},
 }
 
 func collect(t *testing.T, inputs iter.Seq2[corpus.Input, error]) []corpus.Input {

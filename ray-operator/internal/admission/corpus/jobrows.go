@@ -36,7 +36,7 @@ var jobRows = []jobRow{
 	{Name: "two clusters", Rule: "job-where", Edit: both(ownCluster, jobSpec(func(s *jobs) { s.ClusterRef = &v1alpha1.ClusterReference{Name: "demo"} }))},
 	{Name: "a cluster without a name", Rule: "out-of-bounds", Edit: onCluster("")},
 	{Name: "a cluster's name too long", Rule: "long-text", Edit: onCluster(long(51))},
-	{Name: "a cluster's name in capitals", Rule: "job-cluster-name", Edit: onCluster("Demo")},
+	{Name: "a cluster's name in capitals", Rule: "home-cluster-name", Edit: onCluster("Demo")},
 	{Name: "a job of another manager", Edit: jobManaged("kueue.x-k8s.io/multikueue")},
 	{Name: "a job's manager without a domain", Rule: "managed-by", Edit: jobManaged("kueue")},
 	{Name: "a job's manager changed", Rule: "job-managed-by-fixed", Before: jobManaged("a.b/c"), Edit: jobManaged("a.b/d")},

@@ -17,8 +17,11 @@ type (
 	jobRow  = Row[*job]
 )
 
-// inJob begins the names of rows about a cluster that a job describes.
-const inJob = "a job of its own cluster: "
+// inJob and inService begin the names of rows about a cluster that a job or a service describes.
+const (
+	inJob     = "a job of its own cluster: "
+	inService = "a service of its own cluster: "
+)
 
 // Jobs are ClusterJobs, with one row or more for each side of each of their rules, and a job
 // on a cluster of its own for each row about a cluster.

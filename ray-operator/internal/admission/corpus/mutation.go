@@ -37,7 +37,10 @@ func (k Kind[T]) mutations() []mutation {
 }
 
 // tooMuch are good rows that leave no room for others in the rich object.
-var tooMuch = []string{"a head alone", "64 groups", inJob + "a head alone", inJob + "64 groups"}
+var tooMuch = []string{
+	"a head alone", "64 groups", inJob + "a head alone", inJob + "64 groups", inService + "a head alone", inService + "64 groups",
+	"64 applications", "256 deployments", "256 deployments of one application",
+}
 
 // rich is a good object in which as many fields as possible are set, as a user writes it.
 func (k Kind[T]) rich() []byte {

@@ -1,6 +1,6 @@
 // Command print writes to standard output what is generated from the rules of package
-// validate: the admission policy of the chart for a kind, the tables of the documentation,
-// or inputs for the API server (corpus: clusters; jobs) with what the rules say of each.
+// validate: the admission policy of the chart for a kind, the tables of the documentation, or
+// inputs for the API server (corpus: clusters; jobs; services) with what the rules say of each.
 //
 // In: what to print, and for inputs how many and from which seed. Out: YAML, Markdown or
 // one JSON object a line. It must never print anything that depends on the machine.
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-var errWhat = errors.New("there are computeclusters, clusterjobs, tables, corpus and jobs")
+var errWhat = errors.New("there are computeclusters, clusterjobs, clusterservices, tables, corpus, jobs and services")
 
 func run(out io.Writer, what string, options corpus.Options) error {
 	switch what {
@@ -41,12 +41,16 @@ func run(out io.Writer, what string, options corpus.Options) error {
 		return printed(out)(admission.ClusterPolicy())
 	case "clusterjobs":
 		return printed(out)(admission.JobPolicy())
+	case "clusterservices":
+		return printed(out)(admission.ServicePolicy())
 	case "tables":
 		return printed(out)([]byte(admission.Tables()), nil)
 	case "corpus":
 		return lines(out, corpus.Clusters().Inputs(options))
 	case "jobs":
 		return lines(out, corpus.Jobs().Inputs(options))
+	case "services":
+		return lines(out, corpus.Services().Inputs(options))
 	}
 	return fmt.Errorf("print %q: %w", what, errWhat)
 }

@@ -1,0 +1,184 @@
+package corpus
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// withGRPC makes the proxies speak gRPC.
+const withGRPC = `{"grpc_options":{"grpc_servicer_functions":["app.main:add"]}}`
+
+var serviceRows = []offerRow{
+	{Name: "a good service", Edit: func(*offer) {}},
+	{Name: "a good service of its own cluster", Edit: onOwn},
+	{Name: "a full service of its own cluster", Edit: both(servedMeta(some, some), headTakes(true), asked("/text/v1?probe=1"),
+		front(func(s *v1alpha1.ServeService) { s.Type, s.Labels, s.Annotations = "LoadBalancer", some, some }),
+		frontPorts(v1alpha1.ServePort{Name: "http", Port: 80}, v1alpha1.ServePort{Name: "grpc", Port: 9000}), serve(withGRPC),
+		upgraded(func(u *v1alpha1.Upgrade) {
+			u.Strategy, u.MaxSurgePercent, u.StepPercent, u.IntervalSeconds = "Surge", ptr(int32(50)), ptr(int32(50)), ptr(int32(0))
+			u.HealthyDeadlineSeconds, u.DrainSeconds, u.RetireAfterSeconds, u.AutoRollback = ptr(int32(10)), ptr(int32(0)), ptr(int32(86400)), ptr(false)
+		}), serviceSpec(func(s *offers) { s.Suspend = true }))},
+	{Name: "a service's name of 50", Edit: serviceNamed(long(50))},
+	{Name: "a service's name of 51", Rule: "service-name", Edit: serviceNamed(long(51))},
+	{Name: "a service's name with a dot", Rule: "service-name", Edit: serviceNamed("a.b")},
+	{Name: "a service of no cluster", Rule: "service-where", Edit: serviceSpec(func(s *offers) { s.ClusterRef, s.ClusterTemplate = nil, nil })},
+	{Name: "a service of two clusters", Rule: "service-where", Edit: both(onOwn, serviceSpec(func(s *offers) { s.ClusterRef = &v1alpha1.ClusterReference{Name: "demo"} }))},
+	{Name: "a service's cluster without a name", Rule: "out-of-bounds", Edit: onExisting("")},
+	{Name: "a service's cluster in capitals", Rule: "home-cluster-name", Edit: onExisting("Demo")},
+	{Name: "a service's cluster with too long a name", Rule: "long-text", Edit: onExisting(long(51))},
+	{Name: "another cluster of a service", Rule: "service-cluster-fixed", Before: unchanged, Edit: onExisting("other")},
+	{Name: "a cluster of its own for a service", Rule: "service-stays", Before: unchanged, Edit: onOwn},
+	{Name: "a cluster that exists for a service", Rule: "service-stays", Before: onOwn, Edit: onExisting("demo")},
+	{Name: "another template of a service", Before: onOwn, Edit: inServed(version("2.59.0"), groups(1))},
+	{Name: "other applications", Before: unchanged, Edit: app(`"name":"other","route_prefix":"/other"`)},
+	{Name: "other proxies", Before: unchanged, Edit: proxy(`"port":8100`)},
+	{Name: "bad proxies", Rule: "serve-port-taken", Before: unchanged, Edit: proxy(`"port":8265`)},
+	{Name: "a service is suspended", Before: unchanged, Edit: serviceSpec(func(s *offers) { s.Suspend = true })},
+	{Name: "a service of another manager", Edit: serviceManaged("kueue.x-k8s.io/multikueue")},
+	{Name: "a service's manager without a domain", Rule: "managed-by", Edit: serviceManaged("kueue")},
+	{Name: "a service's manager changed", Rule: "service-managed-by-fixed", Before: serviceManaged("a.b/c"), Edit: serviceManaged("a.b/d")},
+	{Name: "a service's default manager said", Before: serviceManaged(""), Edit: serviceManaged(v1alpha1.ManagedByOperator)},
+	{Name: "a Service of no type", Rule: "unknown-word", Edit: front(func(s *v1alpha1.ServeService) { s.Type = "ExternalName" })},
+	{Name: "a label of ours on a Service", Rule: "service-metadata", Edit: front(func(s *v1alpha1.ServeService) { s.Labels = ours })},
+	{Name: "an annotation of ours on a Service", Rule: "service-metadata", Edit: front(func(s *v1alpha1.ServeService) { s.Annotations = ours })},
+	{Name: "a label's value on a Service", Rule: "service-labels", Edit: front(func(s *v1alpha1.ServeService) { s.Labels = badValue })},
+	{Name: "an annotation's key on a Service", Rule: "service-annotations", Edit: front(func(s *v1alpha1.ServeService) { s.Annotations = badKey })},
+	{Name: "two ports alike", Rule: "service-port-twice", Edit: both(serve(withGRPC), frontPorts(v1alpha1.ServePort{Name: "http", Port: 80}, v1alpha1.ServePort{Name: "grpc", Port: 80}))},
+	{Name: "two ports of one name", Rule: "duplicate", Edit: frontPorts(v1alpha1.ServePort{Name: "http", Port: 80}, v1alpha1.ServePort{Name: "http", Port: 81})},
+	{Name: "a port of another name", Rule: "unknown-word", Edit: frontPorts(v1alpha1.ServePort{Name: "https", Port: 443})},
+	{Name: "the port 0", Rule: "out-of-bounds", Edit: frontPorts(v1alpha1.ServePort{Name: "http"})},
+	{Name: "a port for gRPC", Edit: both(serve(withGRPC), frontPorts(v1alpha1.ServePort{Name: "grpc", Port: 9000}))},
+	{Name: "a port for gRPC that nobody speaks", Rule: "service-grpc", Edit: both(serve(`{"grpc_options":{"grpc_servicer_functions":[]}}`), frontPorts(v1alpha1.ServePort{Name: "grpc", Port: 9000}))},
+	{Name: "the head of a cluster of others takes requests", Edit: both(onExisting("demo"), headTakes(true))},
+	{Name: "the head alone takes requests", Edit: both(inServed(groups(0)), headTakes(true))},
+	{Name: "the head alone takes no requests", Rule: "service-head", Edit: both(inServed(groups(0)), headTakes(false))},
+	{Name: "a head with workers takes no requests", Edit: both(onOwn, headTakes(false))},
+}
+
+func unchanged(*offer) {}
+
+var upgradeRows = []offerRow{
+	{Name: "an upgrade on a cluster of others", Rule: "service-upgrade-where", Edit: both(upgraded(func(*v1alpha1.Upgrade) {}), serviceSpec(func(s *offers) {
+		s.ClusterRef, s.ClusterTemplate = &v1alpha1.ClusterReference{Name: "demo"}, nil
+	}))},
+	{Name: "no upgrade", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "None" })},
+	{Name: "an upgrade of no sort", Rule: "unknown-word", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "InPlace" })},
+	{Name: "a step as large as the surge", Edit: steps(ptr(int32(30)), ptr(int32(30)))},
+	{Name: "a step above the surge", Rule: "service-upgrade-step", Edit: steps(ptr(int32(31)), ptr(int32(30)))},
+	{Name: "the default step above the surge", Rule: "service-upgrade-step", Edit: steps(nil, ptr(int32(19)))},
+	{Name: "the largest step", Edit: steps(ptr(int32(100)), nil)},
+	{Name: "no step", Rule: "out-of-bounds", Edit: steps(ptr(int32(0)), nil)},
+	{Name: "no time to become healthy", Rule: "out-of-bounds", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.HealthyDeadlineSeconds = ptr(int32(9)) })},
+}
+
+var healthRows = []offerRow{
+	{Name: "a path to ask", Edit: asked("/")},
+	{Name: "a path to ask without a slash", Rule: "health-path", Edit: asked("healthz")},
+	{Name: "a path to ask with a blank", Rule: "health-path", Edit: asked("/a b")},
+	{Name: "a path to ask too long", Rule: "long-text", Edit: asked("/" + long(1024))},
+	{Name: "a path to ask at an application", Edit: both(asked("/text?a=/other"), app(`"route_prefix":"/text"`))},
+	{Name: "a path to ask below an application", Edit: both(asked("/text/v1"), app(`"route_prefix":"/text"`))},
+	{Name: "a path to ask beside an application", Rule: "health-route", Edit: both(asked("/texts"), app(`"route_prefix":"/text"`))},
+	{Name: "a path to ask at what only others call", Rule: "health-route", Edit: both(asked("/"), app(`"route_prefix":null`))},
+	{Name: "a path to ask over HTTPS", Rule: "health-tls", Edit: both(asked("/"), proxy(`"ssl_certfile":"/tls/crt","ssl_keyfile":"/tls/key"`))},
+}
+
+var ownServiceRows = []offerRow{
+	{Name: "labels of a service's cluster", Edit: servedMeta(some, map[string]string{"Example.com/A": "a b\n"})},
+	{Name: "a label of ours on a service's cluster", Rule: "own-cluster-metadata", Edit: servedMeta(ours, nil)},
+	{Name: "a label's value on a service's cluster", Rule: "own-cluster-labels", Edit: servedMeta(badValue, nil)},
+	{Name: "an annotation's key on a service's cluster", Rule: "own-cluster-annotations", Edit: servedMeta(nil, badKey)},
+	{Name: "a service's cluster that is suspended", Rule: "own-cluster-suspend", Edit: inServed(spec(func(s *v1alpha1.ComputeClusterSpec) { s.Suspend = true }))},
+	{Name: "a service's cluster of another manager", Rule: "own-cluster-managed-by", Edit: inServed(managed("a.b/c"))},
+	{Name: "a service's cluster that sleeps when idle", Rule: "own-cluster-idle", Edit: inServed(idle(60, v1alpha1.IdleSuspend))},
+	{Name: "a service's cluster that tells when idle", Edit: inServed(idle(60, v1alpha1.IdleNone))},
+	{Name: "a namespace for all of a service's clusters", Rule: "service-store", Edit: inServed(spec(func(s *v1alpha1.ComputeClusterSpec) {
+		s.ControlStore = &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: "redis://redis:6379", Namespace: "a"}}
+	}))},
+	{Name: "a claim for all of a service's clusters", Rule: "service-store", Edit: inServed(spec(func(s *v1alpha1.ComputeClusterSpec) {
+		s.ControlStore = &v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{ExistingClaim: "a"}}
+	}))},
+	{Name: "another control store of a service's cluster", Before: inServed(spec(func(s *v1alpha1.ComputeClusterSpec) {
+		s.ControlStore = &v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{}}
+	})), Edit: inServed(spec(func(s *v1alpha1.ComputeClusterSpec) {
+		s.ControlStore = &v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}
+	}))},
+}
+
+var serveRows = []offerRow{
+	{Name: "no serveConfig", Rule: "serve-missing", Edit: serviceSpec(func(s *offers) { s.ServeConfig = runtime.RawExtension{} })},
+	{Name: "a serveConfig as a text", Rule: "serve-no-object", Edit: config(`"applications: []"`)},
+	{Name: "a serveConfig as a list", Rule: "serve-no-object", Edit: config(`[]`)},
+	{Name: "an empty serveConfig", Rule: "serve-applications", Edit: config(`{}`)},
+	{Name: "no application", Rule: "serve-applications", Edit: config(`{"applications":[]}`)},
+	{Name: "applications as null", Rule: "serve-list", Edit: config(`{"applications":null}`)},
+	{Name: "applications as an object", Rule: "serve-list", Edit: config(`{"applications":{"name":"text","import_path":"a:b"}}`)},
+	{Name: "an application as a text", Rule: "serve-list", Edit: config(`{"applications":["app:app"]}`)},
+	{Name: "fields that nobody knows", Edit: both(serve(`{"fromTomorrow":{"a":[1,null]},"http_options":{"fromTomorrow":1},"logging_config":{"fromTomorrow":true}}`),
+		app(`"fromTomorrow":[],"Name":"not a name"`), dep(`"fromTomorrow":"a"`), actor(`"fromTomorrow":0`))},
+	{Name: "64 applications", Edit: many(64, 0)},
+	{Name: "65 applications", Rule: "serve-too-many", Edit: many(65, 0)},
+	{Name: "256 deployments", Edit: many(4, 64)},
+	{Name: "256 deployments of one application", Edit: many(1, 256)},
+	{Name: "257 deployments", Rule: "serve-too-many", Edit: many(1, 257)},
+	{Name: "a target capacity", Rule: "serve-capacity", Edit: both(onOwn, serve(`{"target_capacity":50}`))},
+	{Name: "a target capacity on a cluster of others", Rule: "serve-capacity", Edit: serve(`{"target_capacity":100}`)},
+	{Name: "no target capacity", Edit: serve(`{"target_capacity":null}`)},
+	{Name: "what is logged", Edit: both(serve(`{"logging_config":{"encoding":"JSON","log_level":"DEBUG","logs_dir":null,"enable_access_log":false,"additional_log_standard_attrs":["name"]}}`),
+		app(`"logging_config":{"log_level":20}`), dep(`"logging_config":{"encoding":"TEXT"}`))},
+	{Name: "what is logged as null", Edit: both(serve(`{"logging_config":null}`), app(`"logging_config":null`))},
+	{Name: "what is logged of a deployment as null", Rule: "serve-object", Edit: dep(`"logging_config":null`)},
+	{Name: "an unknown encoding", Rule: "serve-encoding", Edit: serve(`{"logging_config":{"encoding":"YAML"}}`)},
+	{Name: "an unknown level", Rule: "serve-log-level", Edit: app(`"logging_config":{"log_level":"LOUD"}`)},
+	{Name: "a level between two", Rule: "serve-log-level", Edit: app(`"logging_config":{"log_level":25}`)},
+	{Name: "a flag as a text", Rule: "serve-flag", Edit: dep(`"logging_config":{"enable_access_log":"true"}`)},
+	{Name: "attributes as a text", Rule: "serve-text-list", Edit: serve(`{"logging_config":{"additional_log_standard_attrs":"name"}}`)},
+	{Name: "what is traced", Edit: serve(`{"tracing_config":{"enabled":true,"exporter_import_path":"a:b","sampling_ratio":0}}`)},
+	{Name: "more than everything traced", Rule: "serve-ratio", Edit: serve(`{"tracing_config":{"sampling_ratio":1.1}}`)},
+	{Name: "variables of the controller", Edit: serve(`{"controller_options":{"runtime_env":{"env_vars":{"RAY_SERVE_ENABLE_HA_PROXY":"1"}}}}`)},
+	{Name: "no options of the controller", Edit: serve(`{"controller_options":null}`)},
+	{Name: "no environment of the controller", Edit: config(`{"applications":[{"name":"text","import_path":"app.main:app"}],"controller_options":{"runtime_env":null}}`)},
+	{Name: "packages of the controller", Rule: "serve-controller", Edit: serve(`{"controller_options":{"runtime_env":{"env_vars":{"A":"1"},"pip":["a"]}}}`)},
+	{Name: "a number as a variable of the controller", Rule: "serve-texts", Edit: serve(`{"controller_options":{"runtime_env":{"env_vars":{"A":1}}}}`)},
+	{Name: "a variable of the controller without a name", Rule: "serve-texts", Edit: serve(`{"controller_options":{"runtime_env":{"env_vars":{"":"a"}}}}`)},
+	{Name: "the controller's environment as a list", Rule: "serve-object", Edit: serve(`{"controller_options":{"runtime_env":[]}}`)},
+}
+
+var proxyRows = []offerRow{
+	{Name: "the options of the proxies", Edit: both(proxy(`"host":"::","port":8000,"root_path":"/serve","request_timeout_s":null,"keep_alive_timeout_s":0,"ssl_ca_certs":null`),
+		serve(`{"proxy_location":"EveryNode","grpc_options":{"port":9000,"request_timeout_s":1.5,"enable_reflection":false}}`))},
+	{Name: "all addresses", Edit: proxy(`"host":"0.0.0.0"`)},
+	{Name: "no host", Edit: proxy(`"host":""`)},
+	{Name: "one address", Rule: "serve-host", Edit: proxy(`"host":"127.0.0.1"`)},
+	{Name: "a host as null", Rule: "serve-text", Edit: proxy(`"host":null`)},
+	{Name: "options as null", Rule: "serve-object", Edit: serve(`{"http_options":null}`)},
+	{Name: "options as a text", Rule: "serve-object", Edit: serve(`{"grpc_options":"port: 9000"}`)},
+	{Name: "a port as a text", Rule: "serve-port", Edit: proxy(`"port":"8000"`)},
+	{Name: "a port too high", Rule: "serve-port", Edit: proxy(`"port":65536`)},
+	{Name: "half a port", Rule: "serve-port", Edit: serve(`{"grpc_options":{"port":9000.5}}`)},
+	{Name: "a port of the GCS", Rule: "serve-port-taken", Edit: proxy(`"port":6379`)},
+	{Name: "a port of the metrics", Rule: "serve-port-taken", Edit: serve(`{"grpc_options":{"port":8080}}`)},
+	{Name: "a port of the agent", Rule: "serve-port-taken", Edit: proxy(`"port":52365`)},
+	{Name: "one port for all", Rule: "serve-port-twice", Edit: both(serve(withGRPC), proxy(`"port":9000`))},
+	{Name: "one port for all, said the other way", Rule: "serve-port-twice", Edit: both(serve(withGRPC), serve(`{"grpc_options":{"port":8000}}`))},
+	{Name: "the port of a gRPC that nobody speaks", Edit: config(`{"applications":[{"name":"text","import_path":"app.main:app"}],"http_options":{"port":9000}}`)},
+	{Name: "servicer functions as a text", Rule: "serve-text-list", Edit: serve(`{"grpc_options":{"grpc_servicer_functions":"app:add"}}`)},
+	{Name: "HTTPS", Edit: config(`{"applications":[{"name":"text","import_path":"app.main:app"}],"http_options":{"ssl_certfile":"/tls/crt","ssl_keyfile":"/tls/key","ssl_keyfile_password":"a"}}`)},
+	{Name: "a certificate without its key", Rule: "serve-tls", Edit: config(`{"applications":[{"name":"text","import_path":"app.main:app"}],"http_options":{"ssl_certfile":"/tls/crt"}}`)},
+	{Name: "a key without its certificate", Rule: "serve-tls", Edit: proxy(`"ssl_keyfile":"/tls/key","ssl_certfile":""`)},
+	{Name: "a proxy on the head alone", Edit: both(onOwn, headTakes(true), serve(`{"proxy_location":"HeadOnly"}`))},
+	{Name: "a proxy on a head without workers", Edit: both(inServed(groups(0)), front(func(s *v1alpha1.ServeService) { s.HeadEndpoints = nil }), serve(`{"proxy_location":"HeadOnly"}`))},
+	{Name: "a proxy on a head that takes no requests", Rule: "serve-proxy-head", Edit: both(onOwn, headTakes(false), serve(`{"proxy_location":"HeadOnly"}`))},
+	{Name: "a proxy on a head of others", Rule: "serve-proxy-head", Edit: config(`{"applications":[{"name":"text","import_path":"app.main:app"}],"proxy_location":"HeadOnly"}`)},
+	{Name: "no proxy", Rule: "serve-proxies", Edit: serve(`{"proxy_location":"Disabled"}`)},
+	{Name: "proxies somewhere", Rule: "serve-proxies", Edit: serve(`{"proxy_location":"everynode"}`)},
+	{Name: "proxies nowhere", Rule: "serve-proxies", Edit: serve(`{"proxy_location":null}`)},
+}
+
+// applicationPair are two applications, with these fields each.
+func applicationPair(first, second string) change {
+	return config(fmt.Sprintf(`{"applications":[{"import_path":"a:b",%s},{"import_path":"a.b",%s}]}`, first, second))
+}

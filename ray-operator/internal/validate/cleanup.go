@@ -1,0 +1,62 @@
+package validate
+
+import (
+	"slices"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// cleanups reports the rules of a job's cleanup that do not go with another one.
+func cleanups(wrong func(rule, other *v1alpha1.CleanupRule) bool) func(*run, report) {
+	return func(r *run, bad report) {
+		rules := r.spec.Cleanup
+		for i := range rules {
+			for j := range rules {
+				if i != j && wrong(&rules[i], &rules[j]) {
+					bad.at(specPath.Child("cleanup").Index(i), nil)
+					break
+				}
+			}
+		}
+	}
+}
+
+// cleanupRules are about what of a job's own cluster goes when.
+var cleanupRules = []Rule{
+	{
+		ID: "cleanup-own", Field: "spec.cleanup", By: Expression,
+		Refused: "a job cleans up only a cluster of its own", Remedy: "leave cleanup out, or use clusterTemplate",
+		job: func(r *run, bad report) {
+			if len(r.spec.Cleanup) > 0 && r.cluster == nil {
+				bad.at(specPath.Child("cleanup"), nil)
+			}
+		},
+	},
+	{
+		ID: "cleanup-twice", Field: "spec.cleanup", By: Expression,
+		Refused: "two rules say when the same goes after the same outcome", Remedy: "keep one of them",
+		job: cleanups(func(rule, other *v1alpha1.CleanupRule) bool {
+			return rule.Outcome == other.Outcome && rule.Action == other.Action
+		}),
+	},
+	{
+		ID: "cleanup-order", Field: "spec.cleanup", By: Expression,
+		Refused: "DeleteWorkers comes after DeleteCluster or with it, and so has nothing to do", Remedy: "lower its afterSeconds or take it out",
+		job: cleanups(func(rule, other *v1alpha1.CleanupRule) bool {
+			return rule.Action == v1alpha1.CleanupDeleteWorkers && other.Action == v1alpha1.CleanupDeleteCluster &&
+				rule.Outcome == other.Outcome && rule.AfterSeconds >= other.AfterSeconds
+		}),
+	},
+	{
+		ID: "cleanup-workers", Field: "spec.cleanup", By: Policy,
+		Refused: "the cluster has no workers that DeleteWorkers could take away", Remedy: "use DeleteCluster",
+		Holds: "!has(object.spec.clusterTemplate) || size(variables.cluster.?workerGroups.orValue([])) > 0 || " +
+			"object.spec.?cleanup.orValue([]).all(c, c.action != 'DeleteWorkers')",
+		job: func(r *run, bad report) {
+			has := slices.ContainsFunc(r.spec.Cleanup, func(c v1alpha1.CleanupRule) bool { return c.Action == v1alpha1.CleanupDeleteWorkers })
+			if has && r.cluster != nil && len(r.cluster.Spec.WorkerGroups) == 0 {
+				bad.at(specPath.Child("cleanup"), nil)
+			}
+		},
+	},
+}

@@ -1,0 +1,259 @@
+package validate
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+var (
+	ownOfServices = slices.Concat(serviceRules, serveFormRules, serveRules, applicationRules, deploymentRules, scalingRules, healthRules, homeRules)
+	allOfServices = slices.Concat(all, ownOfServices)
+)
+
+// ServiceRules are the rules about a service beside Rules, which hold for the cluster that it
+// describes, and of which some are asked of the rest of a service too.
+func ServiceRules() []Rule { return slices.Clone(ownOfServices) }
+
+// Service gives all that is wrong with a service. The cluster of its own is refused where the
+// ComputeCluster would be, with the same words.
+func Service(service *v1alpha1.ClusterService) field.ErrorList {
+	var errs field.ErrorList
+	s := servingOf(service)
+	for i := range allOfServices {
+		bad := report{rule: &allOfServices[i], errs: &errs}
+		if bad.rule.service != nil {
+			bad.rule.service(s, bad)
+		}
+		bad.rule.askHome(&s.home, bad)
+	}
+	return errs
+}
+
+// ServiceChange gives all that is wrong with a change of a service: what is wrong with its new
+// state, and what cannot be changed. What cannot be changed of a cluster can be of a template:
+// another cluster is made of it. What the API server fills in counts as given.
+func ServiceChange(before, after *v1alpha1.ClusterService) field.ErrorList {
+	errs := Service(after)
+	was, is := servingOf(before), servingOf(after)
+	for i := range allOfServices {
+		if allOfServices[i].serviceChange != nil {
+			allOfServices[i].serviceChange(was, is, report{rule: &allOfServices[i], errs: &errs})
+		}
+	}
+	return errs
+}
+
+// serving is a service with what most of its rules ask of it at hand.
+type serving struct {
+	service *v1alpha1.ClusterService
+	spec    *v1alpha1.ClusterServiceSpec
+	home
+	// config is the serveConfig as JSON has it, nil where it is none or no object; missing and
+	// noObject tell which.
+	config            map[string]any
+	missing, noObject bool
+	// parts are the objects of the configuration by their kinds.
+	parts map[string][]part
+	// applications and deployments are how many there are, also where they are too many.
+	applications, deployments int
+}
+
+func servingOf(service *v1alpha1.ClusterService) *serving {
+	s := &serving{
+		service: service, spec: &service.Spec, missing: len(service.Spec.ServeConfig.Raw) == 0,
+		home: homeOf(service.Spec.ClusterRef, service.Spec.ClusterTemplate),
+	}
+	if !s.missing {
+		s.noObject = json.Unmarshal(service.Spec.ServeConfig.Raw, &s.config) != nil || s.config == nil
+	}
+	s.takeApart()
+	return s
+}
+
+func serviceManagedBy(s *serving) string {
+	if s.spec.ManagedBy == "" {
+		return v1alpha1.ManagedByOperator
+	}
+	return s.spec.ManagedBy
+}
+
+// given parts of a service; what is empty is never changed.
+
+func (s *serving) front() *v1alpha1.ServeService {
+	if s.spec.Service == nil {
+		return &noFront
+	}
+	return s.spec.Service
+}
+
+func (s *serving) upgrade() *v1alpha1.Upgrade {
+	if s.spec.Upgrade == nil {
+		return &noUpgrade
+	}
+	return s.spec.Upgrade
+}
+
+var (
+	noFront   v1alpha1.ServeService
+	noUpgrade v1alpha1.Upgrade
+)
+
+// headAlone tells whether the cluster of the service's own has no workers.
+func (s *serving) headAlone() bool { return s.cluster != nil && len(s.cluster.Spec.WorkerGroups) == 0 }
+
+var (
+	frontPath  = specPath.Child("service")
+	configPath = specPath.Child("serveConfig")
+	pathForm   = regexp.MustCompile(`^/[!-~]*$`)
+)
+
+// Defaults of an upgrade, as the schema has them.
+const (
+	usualStep  = 20
+	usualSurge = 100
+)
+
+// serviceRules are about the service as a whole.
+var serviceRules = []Rule{
+	{
+		ID: "service-name", Field: "metadata.name", By: Expression,
+		Refused: "metadata.name must be a DNS-1035 label of at most 50 characters: lower-case letters, digits and '-', starting with a letter",
+		Remedy:  "choose a shorter or simpler name",
+		service: func(s *serving, bad report) {
+			if !label.MatchString(s.service.Name) || len(s.service.Name) > naming.MaxCluster {
+				bad.at(field.NewPath("metadata", "name"), s.service.Name)
+			}
+		},
+	},
+	{
+		ID: "service-where", Field: "spec", By: Expression,
+		Refused: "a service runs either on a cluster that exists or on one of its own", Remedy: "give exactly one of clusterRef and clusterTemplate",
+		service: func(s *serving, bad report) {
+			if (s.ref != nil) == (s.template != nil) {
+				bad.at(specPath, nil)
+			}
+		},
+	},
+	{
+		ID: "service-stays", Field: "spec", By: Expression,
+		Refused: "a service stays on a cluster that exists or on clusters of its own", Remedy: "make a new service",
+		serviceChange: func(before, after *serving, bad report) {
+			if (before.ref != nil) != (after.ref != nil) {
+				bad.at(specPath, nil)
+			}
+		},
+	},
+	{
+		ID: "service-cluster-fixed", Field: "spec.clusterRef", By: Expression,
+		Refused: "clusterRef cannot be changed", Remedy: "make a new service",
+		serviceChange: func(before, after *serving, bad report) {
+			if before.ref != nil && after.ref != nil && *before.ref != *after.ref {
+				bad.at(specPath.Child("clusterRef"), after.ref.Name)
+			}
+		},
+	},
+	{
+		ID: "service-managed-by-fixed", Field: "spec.managedBy", By: Expression,
+		Refused: "managedBy cannot be changed", Remedy: "make a new service",
+		serviceChange: func(before, after *serving, bad report) {
+			if serviceManagedBy(before) != serviceManagedBy(after) {
+				bad.at(specPath.Child("managedBy"), after.spec.ManagedBy)
+			}
+		},
+	},
+	{
+		ID: "service-upgrade-where", Field: "spec.upgrade", By: Expression,
+		Refused: "only a service with a cluster of its own makes a second one to upgrade to", Remedy: "leave upgrade out, or use clusterTemplate",
+		service: func(s *serving, bad report) {
+			if s.spec.Upgrade != nil && s.template == nil {
+				bad.at(specPath.Child("upgrade"), nil)
+			}
+		},
+	},
+	{
+		ID: "service-upgrade-step", Field: "spec.upgrade", By: Expression,
+		Refused: "stepPercent, 20 where it is not given, must not be above maxSurgePercent, 100 where it is not given", Remedy: "lower it or raise the other",
+		service: func(s *serving, bad report) {
+			if step := given(s.upgrade().StepPercent, usualStep); step > given(s.upgrade().MaxSurgePercent, usualSurge) {
+				bad.at(specPath.Child("upgrade", "stepPercent"), step)
+			}
+		},
+	},
+	{
+		ID: "service-store", Field: "spec.clusterTemplate.spec.controlStore.redis.namespace, spec.clusterTemplate.spec.controlStore.embedded.existingClaim", By: Policy,
+		Refused: "an upgrade makes a second cluster of the template, and two clusters never share one memory", Remedy: "leave it out; each cluster then has its own",
+		Holds: "variables.cluster.?controlStore.?redis.?namespace.orValue('') == '' && variables.cluster.?controlStore.?embedded.?existingClaim.orValue('') == ''",
+		service: func(s *serving, bad report) {
+			if s.cluster == nil {
+				return
+			}
+			if r := storeOf(s.cluster).Redis; r != nil && r.Namespace != "" {
+				bad.at(below(templateSpec, "controlStore.redis.namespace"), r.Namespace)
+			}
+			if e := storeOf(s.cluster).Embedded; e != nil && e.ExistingClaim != "" {
+				bad.at(below(templateSpec, "controlStore.embedded.existingClaim"), e.ExistingClaim)
+			}
+		},
+	},
+	{
+		ID: "service-metadata", Field: "spec.service.labels, spec.service.annotations", By: Expression,
+		Refused: "the prefix heliostat.dev is the operator's own", Remedy: chooseOther,
+		service: func(s *serving, bad report) {
+			keys(bad, frontPath, "labels", s.front().Labels, isOwnAnnotation)
+			keys(bad, frontPath, "annotations", s.front().Annotations, isOwnAnnotation)
+		},
+	},
+	{
+		ID: "service-labels", Field: "spec.service.labels", By: Policy,
+		Refused: labelGrammar, Remedy: "correct the key or the value", Holds: goodIn(goodLabels, "labels"),
+		service: func(s *serving, bad report) {
+			keys(bad, frontPath, "labels", s.front().Labels, badLabels(s.front().Labels))
+		},
+	},
+	{
+		ID: "service-annotations", Field: "spec.service.annotations", By: Policy,
+		Refused: "a key of an annotation must follow Kubernetes' grammar", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
+		Holds: goodIn(goodAnnotations, "annotations"),
+		service: func(s *serving, bad report) {
+			keys(bad, frontPath, "annotations", s.front().Annotations, badAnnotation)
+		},
+	},
+	{
+		ID: "service-port-twice", Field: "spec.service.ports", By: Expression,
+		Refused: "two ports have one number", Remedy: "give each its own",
+		service: func(s *serving, bad report) {
+			if ports := s.front().Ports; len(ports) == 2 && ports[0].Port == ports[1].Port {
+				bad.at(frontPath.Child("ports"), ports[1].Port)
+			}
+		},
+	},
+	{
+		ID: "service-grpc", Field: "spec.service.ports", By: Policy,
+		Refused: "the proxies speak no gRPC", Remedy: "set grpc_options.grpc_servicer_functions in serveConfig, or leave the port out",
+		Holds: "object.spec.?service.?ports.orValue([]).all(p, p.name != 'grpc' || " + speaksGRPC + ")",
+		service: func(s *serving, bad report) {
+			if !s.speaksGRPC() {
+				each(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) bool { return p.Name == portGRPC })
+			}
+		},
+	},
+	{
+		ID: "service-head", Field: "spec.service.headEndpoints", By: Policy,
+		Refused: "the cluster has no workers, so that the head's proxy is the only one", Remedy: "leave headEndpoints out, or add a worker group",
+		Holds: "object.spec.?service.?headEndpoints.orValue(true) || !" + headAlone,
+		service: func(s *serving, bad report) {
+			if head := s.front().HeadEndpoints; head != nil && !*head && s.headAlone() {
+				bad.at(frontPath.Child("headEndpoints"), nil)
+			}
+		},
+	},
+}
+
+// headAlone is an expression for serving.headAlone.
+const headAlone = "(has(object.spec.clusterTemplate) && size(variables.cluster.?workerGroups.orValue([])) == 0)"

@@ -1,0 +1,159 @@
+package validate_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+)
+
+// onTemplate is the good service with a cluster of its own, which is this one.
+func onTemplate(cluster *v1alpha1.ComputeCluster) *v1alpha1.ClusterService {
+	service := corpus.GoodService()
+	service.Spec.ClusterRef, service.Spec.ClusterTemplate = nil, &v1alpha1.ClusterTemplate{Spec: cluster.Spec}
+	return service
+}
+
+// only are the texts of rules that are not among others.
+func only(rules, others []validate.Rule) map[string]bool {
+	texts := map[string]bool{}
+	for _, rule := range rules {
+		texts[rule.Text()] = true
+	}
+	for _, rule := range others {
+		delete(texts, rule.Text())
+	}
+	return texts
+}
+
+// TestATemplateOfAServiceIsRefusedAsTheClusterWouldBe: every row about a cluster gives a service
+// the same refusals below clusterTemplate, but for the name, for what no service's cluster may
+// say, and for changes: any may be made.
+func TestATemplateOfAServiceIsRefusedAsTheClusterWouldBe(t *testing.T) {
+	ofServices, moved := only(validate.ServiceRules(), validate.Rules()), 0
+	for _, row := range corpus.Clusters().Rows {
+		before, after := corpus.Good(), corpus.Good()
+		if row.Before != nil {
+			row.Before(before)
+			row.Before(after)
+		}
+		row.Edit(after)
+		have := slices.DeleteFunc(validate.ServiceChange(onTemplate(before), onTemplate(after)), func(err *field.Error) bool { return ofServices[err.Detail] })
+		want := slices.DeleteFunc(validate.Cluster(after), func(err *field.Error) bool { return err.Field == "metadata.name" })
+		for _, err := range want {
+			err.Field = "spec.clusterTemplate." + err.Field
+			moved++
+		}
+		if !slices.EqualFunc(have, want, func(a, b *field.Error) bool { return a.Error() == b.Error() }) {
+			t.Errorf("%s gives a service %v, want %v", row.Name, have, want)
+		}
+	}
+	if moved < 100 {
+		t.Errorf("only %d refusals were found in templates", moved)
+	}
+}
+
+// TestWhatIsGoodCanBeRead: a configuration that the rules find good is read, and the fields of
+// the reading are those that the rules speak of.
+func TestWhatIsGoodCanBeRead(t *testing.T) {
+	good := 0
+	for _, row := range corpus.ServiceRows() {
+		service := corpus.GoodService()
+		row.Edit(service)
+		if slices.ContainsFunc(validate.Service(service), func(err *field.Error) bool { return strings.HasPrefix(err.Field, "spec.serveConfig") }) {
+			continue
+		}
+		good++
+		if _, err := serveconfig.Parse(service.Spec.ServeConfig.Raw); err != nil {
+			t.Errorf("%s is good, and cannot be read: %v", row.Name, err)
+		}
+	}
+	if good < 50 {
+		t.Errorf("only %d rows have a good configuration", good)
+	}
+}
+
+// TestPlacesInAConfiguration: what is wrong is named where it stands, however deep.
+func TestPlacesInAConfiguration(t *testing.T) {
+	const deep = `{"applications":[{"name":"a","import_path":"a:b"},{"name":"b","route_prefix":"/b","import_path":"a:b","deployments":[
+		{"name":"c"},{"name":"d","logging_config":[],"ray_actor_options":{"num_cpus":-1,"runtime_env":{"working_dir":"here","py_modules":"there"}}}]}],
+		"controller_options":{"runtime_env":{"pip":[]}}}`
+	want := []string{
+		"spec.serveConfig.applications[1].deployments[1].logging_config",
+		"spec.serveConfig.applications[1].deployments[1].ray_actor_options.num_cpus",
+		"spec.serveConfig.applications[1].deployments[1].ray_actor_options.runtime_env.py_modules",
+		"spec.serveConfig.applications[1].deployments[1].ray_actor_options.runtime_env.working_dir",
+		"spec.serveConfig.controller_options.runtime_env",
+	}
+	service := corpus.GoodService()
+	service.Spec.ServeConfig.Raw = []byte(deep)
+	found := map[string]bool{}
+	for _, err := range validate.Service(service) {
+		found[err.Field] = true
+	}
+	if have := slices.Sorted(maps.Keys(found)); !slices.Equal(have, want) {
+		t.Errorf("wrong is\n%s\nwant\n%s", strings.Join(have, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// routes are paths to ask, with the route of the only application and whether it answers there.
+var routes = []struct {
+	path, route string
+	answers     bool
+}{
+	{"/", `"/"`, true}, {"/a/b", `"/"`, true}, {"/a", `"/a"`, true}, {"/a/", `"/a"`, true}, {"/a?b", `"/a"`, true}, {"/ab", `"/a"`, false},
+	{"/", `"/a"`, false}, {"/b?/a", `"/a"`, false}, {"/a", `null`, false}, {"/a", `""`, false}, {"/a", `1`, false},
+}
+
+func TestHealthPathsAndRoutes(t *testing.T) {
+	at := slices.IndexFunc(validate.ServiceRules(), func(r validate.Rule) bool { return r.ID == "health-route" })
+	text := validate.ServiceRules()[at].Text()
+	for _, test := range routes {
+		service := corpus.GoodService()
+		service.Spec.HealthPath = test.path
+		service.Spec.ServeConfig.Raw = []byte(`{"applications":[{"name":"a","import_path":"a:b","route_prefix":` + test.route + `}]}`)
+		refused := slices.ContainsFunc(validate.Service(service), func(err *field.Error) bool { return err.Detail == text })
+		if refused == test.answers {
+			t.Errorf("%s with the route %s: refused is %v", test.path, test.route, refused)
+		}
+	}
+}
+
+// TestWhatTheAPIServerFillsInOfAServiceIsNoChange: a service that says a default of the schema
+// is the one that leaves it out.
+func TestWhatTheAPIServerFillsInOfAServiceIsNoChange(t *testing.T) {
+	without, with := corpus.GoodService(), corpus.GoodService()
+	with.Spec.ManagedBy = v1alpha1.ManagedByOperator
+	for _, pair := range [][2]*v1alpha1.ClusterService{{without, with}, {with, without}} {
+		if errs := validate.ServiceChange(pair[0], pair[1]); len(errs) > 0 {
+			t.Errorf("a default is a change: %v", errs)
+		}
+	}
+}
+
+// FuzzService: no configuration stops the rules, and what they find good can be read.
+func FuzzService(f *testing.F) {
+	for _, row := range corpus.ServiceRows() {
+		service := corpus.GoodService()
+		if row.Edit(service); len(service.Spec.ServeConfig.Raw) < 1<<12 {
+			f.Add(string(service.Spec.ServeConfig.Raw))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		service := corpus.GoodService()
+		service.Spec.ServeConfig.Raw = []byte(text)
+		if len(validate.Service(service)) > 0 {
+			return
+		}
+		if _, err := serveconfig.Parse([]byte(text)); err != nil {
+			t.Errorf("%s is good, and cannot be read: %v", text, err)
+		}
+	})
+}

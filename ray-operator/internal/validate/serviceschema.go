@@ -1,0 +1,62 @@
+package validate
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Bounds of a service's own fields that the CRD's schema states; those of its cluster are the
+// ComputeCluster's.
+
+const (
+	portHTTP = "http"
+	portGRPC = "grpc"
+
+	mostUpgrade = 86400
+	leastHealth = 10
+)
+
+// goodIn is an expression about the labels or annotations of the Service.
+func goodIn(good, which string) string {
+	return fmt.Sprintf(good, "object.spec.?service.?"+which+".orValue({})")
+}
+
+func longServiceTexts(s *serving, bad report) {
+	text(bad, specPath, "healthPath", s.spec.HealthPath, 1024)
+	text(bad, specPath, "managedBy", s.spec.ManagedBy, 63)
+}
+
+func longServiceLists(s *serving, bad report) {
+	count(bad, frontPath, "ports", len(s.front().Ports), 2)
+	count(bad, frontPath, "labels", len(s.front().Labels), 64)
+	count(bad, frontPath, "annotations", len(s.front().Annotations), 64)
+}
+
+func unknownServiceWords(s *serving, bad report) {
+	word(bad, frontPath, "type", s.front().Type,
+		corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer)
+	for i := range s.front().Ports {
+		oneOf(bad, frontPath.Child("ports").Index(i).Child("name"), s.front().Ports[i].Name, portHTTP, portGRPC)
+	}
+	word(bad, specPath, "upgrade.strategy", s.upgrade().Strategy, v1alpha1.UpgradeSurge, v1alpha1.UpgradeNone)
+}
+
+func serviceOutOfBounds(s *serving, bad report) {
+	for i := range s.front().Ports {
+		within(bad, frontPath.Child("ports").Index(i), "port", s.front().Ports[i].Port, span{1, 65535})
+	}
+	u, at := s.upgrade(), specPath.Child("upgrade")
+	withinGiven(bad, at, "maxSurgePercent", u.MaxSurgePercent, span{1, 100})
+	withinGiven(bad, at, "stepPercent", u.StepPercent, span{1, 100})
+	withinGiven(bad, at, "intervalSeconds", u.IntervalSeconds, span{0, mostUpgrade})
+	withinGiven(bad, at, "healthyDeadlineSeconds", u.HealthyDeadlineSeconds, span{leastHealth, mostUpgrade})
+	withinGiven(bad, at, "drainSeconds", u.DrainSeconds, span{0, mostUpgrade})
+	withinGiven(bad, at, "retireAfterSeconds", u.RetireAfterSeconds, span{0, mostUpgrade})
+}
+
+func serviceDuplicates(s *serving, bad report) {
+	twice(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) string { return p.Name })
+}
