@@ -1,6 +1,6 @@
 // Package headclient speaks to the head of a Ray cluster: to its global control service
-// (GCS) over gRPC, about nodes, what runs on them and waits for them, and their leaving; and
-// to the job API of its dashboard over HTTP.
+// (GCS) over gRPC, about nodes, what runs on them and waits for them, and their leaving; to
+// the job API and the Serve API of its dashboard over HTTP; and to the proxies of Serve.
 //
 // In: an address that the caller derived from a pod it owns, and the cluster's token. Out:
 // plain values, or an *Error whose Kind says what sort of failure it was. Whatever a head

@@ -2,6 +2,7 @@ package headclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,37 +17,37 @@ import (
 	strict "sigs.k8s.io/json"
 )
 
-// Limits on what the job API may send, in bytes.
+// Limits on what a dashboard may send, in bytes.
 const (
-	// maxAnswer is for all but logs. Ray's message of a job alone may have 20,000 characters.
+	// maxAnswer is for all but logs and Serve's details. Ray's message of a job alone may
+	// have 20,000 characters.
 	maxAnswer = 1 << 20
 	// maxLog is how much of a log is read to find its end.
 	maxLog = 64 << 20
 )
 
-// Jobs is one conversation with the job API of one head: the HTTP of its dashboard, over
-// one TCP connection. When that breaks every further call fails with Unavailable and the
-// caller dials anew; so two calls that both succeeded were answered by the same process.
-// Nothing is ever repeated by itself. It may be used by many goroutines, which take turns.
-type Jobs struct {
+// conversation is one with the dashboard of one head: its HTTP, over one TCP connection.
+// When that breaks every further call fails with Unavailable and the caller dials anew; so
+// two calls that both succeeded were answered by the same process. Nothing is ever repeated
+// by itself. It may be used by many goroutines, which take turns.
+type conversation struct {
 	address   string
 	options   Options
 	transport *http.Transport
 	line      *line
 }
 
-// DialJobs prepares to speak to the dashboard at host:port. It sends nothing: the first
-// call connects.
-func DialJobs(address string, options Options) (*Jobs, error) {
+// begin prepares a conversation. It sends nothing: the first call connects.
+func begin(act, address string, options Options) (conversation, error) {
 	if err := checkAddress(address); err != nil {
-		return nil, fail(Invalid, "prepare to ask the head for jobs", err)
+		return conversation{}, fail(Invalid, act, err)
 	}
 	if options.Timeout <= 0 {
 		options.Timeout = DefaultTimeout
 	}
 	line := &line{}
 	// Proxy stays nil: the environment has no say in where a token goes.
-	return &Jobs{address: address, options: options, line: line, transport: &http.Transport{
+	return conversation{address: address, options: options, line: line, transport: &http.Transport{
 		DialContext: line.dial, MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1,
 		DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
 		ReadBufferSize: buffer, WriteBufferSize: buffer,
@@ -54,13 +55,27 @@ func DialJobs(address string, options Options) (*Jobs, error) {
 }
 
 // Close gives the connection up; calls under way fail, and so do further ones.
-func (j *Jobs) Close() error {
-	err := j.line.close()
-	j.transport.CloseIdleConnections()
+func (c *conversation) Close() error {
+	err := c.line.close()
+	c.transport.CloseIdleConnections()
 	if err != nil {
-		return fmt.Errorf("close the connection to the jobs of the head at %s: %w", j.address, err)
+		return fmt.Errorf("close the connection to the dashboard of the head at %s: %w", c.address, err)
 	}
 	return nil
+}
+
+// Session asks which session of which Ray answers.
+func (c *conversation) Session(ctx context.Context) (Session, error) {
+	const act = "ask for the session of the head"
+	answer, err := c.ask(ctx, question{act: act, method: http.MethodGet, path: "/api/version"})
+	if err != nil {
+		return Session{}, err
+	}
+	session, err := readSession(answer.body)
+	if err != nil {
+		return Session{}, c.fail(Protocol, act, err)
+	}
+	return session, nil
 }
 
 // line is the one connection of a conversation: it is dialled once.
@@ -112,10 +127,12 @@ type question struct {
 	act, method, path string
 	query             url.Values
 	body              []byte
-	// into takes the body of an answer up to limit bytes; nil is the answer's own, and
-	// the usual limit.
+	// into takes the body of an answer up to limit bytes; nil is the answer's own, and a
+	// limit of 0 then the usual one.
 	into  io.Writer
 	limit int64
+	// judge sorts an answer that is not OK; nil is what is true of all of the dashboard.
+	judge func(status int, said string) (Kind, string)
 	// patience is how many timeouts the answer may take; 0 is one.
 	patience int
 }
@@ -129,32 +146,35 @@ type answer struct {
 }
 
 // ask sends one request, once, within the timeout, and sorts what can go wrong.
-func (j *Jobs) ask(ctx context.Context, q question) (answer, error) {
-	limited, stop := context.WithTimeout(ctx, time.Duration(max(1, q.patience))*j.options.Timeout)
+func (c *conversation) ask(ctx context.Context, q question) (answer, error) {
+	limited, stop := context.WithTimeout(ctx, time.Duration(max(1, q.patience))*c.options.Timeout)
 	defer stop()
-	token, err := j.options.token(limited)
+	token, err := c.options.token(limited)
 	if err != nil {
-		return answer{}, j.fail(Unauthenticated, q.act, err)
+		return answer{}, c.fail(Unauthenticated, q.act, err)
 	}
-	response, err := j.transport.RoundTrip(j.request(limited, q, token)) // which follows no redirect
+	response, err := c.transport.RoundTrip(c.request(limited, q, token)) // which follows no redirect
 	if err != nil {
-		return answer{}, j.sort(ctx, q.act, err)
+		return answer{}, c.sort(ctx, q.act, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	reply, err := q.read(response)
 	if err != nil {
-		return answer{}, j.sort(ctx, q.act, err)
+		return answer{}, c.sort(ctx, q.act, err)
 	}
 	reply.token = token
 	coding := response.Header.Get("Content-Encoding")
 	switch {
 	case coding != "" && coding != "identity":
-		return answer{}, j.fail(Protocol, q.act, errors.New("the answer is compressed, which nobody asked for"))
+		return answer{}, c.fail(Protocol, q.act, errors.New("the answer is compressed, which nobody asked for"))
 	case reply.cut && q.into == nil:
-		return answer{}, j.fail(Protocol, q.act, fmt.Errorf("the answer has more than %d bytes", maxAnswer))
+		return answer{}, c.fail(Protocol, q.act, fmt.Errorf("the answer has more than %d bytes", cmp.Or(q.limit, maxAnswer)))
 	case response.StatusCode != http.StatusOK:
-		kind, words := judge(response.StatusCode, hide(string(reply.body), token))
-		return answer{}, j.fail(kind, q.act, fmt.Errorf("status %d: %s", response.StatusCode, words))
+		if q.judge == nil {
+			q.judge = judge
+		}
+		kind, words := q.judge(response.StatusCode, hide(string(reply.body), token))
+		return answer{}, c.fail(kind, q.act, fmt.Errorf("status %d: %s", response.StatusCode, words))
 	}
 	return reply, nil
 }
@@ -162,8 +182,14 @@ func (j *Jobs) ask(ctx context.Context, q question) (answer, error) {
 // read reads the body of an answer up to the limit, and looks whether that was all.
 func (q question) read(response *http.Response) (answer, error) {
 	own := &bytes.Buffer{}
-	if q.into == nil || response.StatusCode != http.StatusOK {
-		q.into, q.limit = own, maxAnswer
+	if response.StatusCode != http.StatusOK {
+		q.into, q.limit = nil, 0
+	}
+	if q.into == nil {
+		q.into = own
+	}
+	if q.limit == 0 {
+		q.limit = maxAnswer
 	}
 	n, err := io.Copy(q.into, io.LimitReader(response.Body, q.limit))
 	if err != nil || n < q.limit {
@@ -177,10 +203,10 @@ func (q question) read(response *http.Response) (answer, error) {
 }
 
 // request is a question on the wire. Ray takes what looks like a browser's for an attack.
-func (j *Jobs) request(ctx context.Context, q question, token string) *http.Request {
+func (c *conversation) request(ctx context.Context, q question, token string) *http.Request {
 	request := (&http.Request{
 		Method: q.method,
-		URL:    &url.URL{Scheme: "http", Host: j.address, Path: q.path, RawQuery: q.query.Encode()},
+		URL:    &url.URL{Scheme: "http", Host: c.address, Path: q.path, RawQuery: q.query.Encode()},
 		Header: http.Header{"User-Agent": {"heliostat"}, "Accept-Encoding": {"identity"}},
 	}).WithContext(ctx)
 	if token != "" {
@@ -193,9 +219,15 @@ func (j *Jobs) request(ctx context.Context, q question, token string) *http.Requ
 	return request
 }
 
-// sort tells the failures of a connection from those of who is at its other end, whose
-// words are not repeated: it was told the token.
-func (j *Jobs) sort(ctx context.Context, act string, err error) error {
+// sort tells the failures of a connection from those of who is at its other end.
+func (c *conversation) sort(ctx context.Context, act string, err error) error {
+	kind, why := broken(ctx, err)
+	return c.fail(kind, act, why)
+}
+
+// broken tells what sort of failure kept an answer from coming. The words of who is at the
+// other end are not repeated: it was told the token.
+func broken(ctx context.Context, err error) (Kind, error) {
 	var timed net.Error
 	var network *net.OpError
 	switch {
@@ -204,20 +236,20 @@ func (j *Jobs) sort(ctx context.Context, act string, err error) error {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			kind = Timeout
 		}
-		return j.fail(kind, act, context.Cause(ctx))
+		return kind, context.Cause(ctx)
 	case errors.As(err, &timed) && timed.Timeout():
-		return j.fail(Timeout, act, errors.New("no whole answer came in time"))
+		return Timeout, errors.New("no whole answer came in time")
 	case errors.As(err, &network), errors.Is(err, errUsedUp):
-		return j.fail(Unavailable, act, err)
+		return Unavailable, err
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
-		return j.fail(Unavailable, act, errors.New("the connection broke"))
+		return Unavailable, errors.New("the connection broke")
 	default:
-		return j.fail(Protocol, act, errors.New("what came is not HTTP, or has headers without end"))
+		return Protocol, errors.New("what came is not HTTP, or has headers without end")
 	}
 }
 
-func (j *Jobs) fail(kind Kind, act string, err error) *Error {
-	return fail(kind, act+" at "+j.address, err)
+func (c *conversation) fail(kind Kind, act string, err error) *Error {
+	return fail(kind, act+" at "+c.address, err)
 }
 
 // judge sorts an answer that is not OK, as Ray 2.52 to 2.60 were seen to give them. The

@@ -15,18 +15,20 @@ import (
 // jobID is what an ID of a submission may be: nothing that means something in a path.
 var jobID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$`)
 
-// Session asks which session of which Ray answers.
-func (j *Jobs) Session(ctx context.Context) (Session, error) {
-	const act = "ask for the session of the head"
-	answer, err := j.ask(ctx, question{act: act, method: http.MethodGet, path: "/api/version"})
+// Jobs is one conversation with the job API of one head: the HTTP of its dashboard, over
+// one TCP connection. When that breaks every further call fails with Unavailable and the
+// caller dials anew; so two calls that both succeeded were answered by the same process.
+// Nothing is ever repeated by itself. It may be used by many goroutines, which take turns.
+type Jobs struct{ conversation }
+
+// DialJobs prepares to speak to the dashboard at host:port. It sends nothing: the first
+// call connects.
+func DialJobs(address string, options Options) (*Jobs, error) {
+	conversation, err := begin("prepare to ask the head for jobs", address, options)
 	if err != nil {
-		return Session{}, err
+		return nil, err
 	}
-	session, err := readSession(answer.body)
-	if err != nil {
-		return Session{}, j.fail(Protocol, act, err)
-	}
-	return session, nil
+	return &Jobs{conversation}, nil
 }
 
 // agentPatience is how many timeouts a submission may take: a head that has just come up

@@ -1,6 +1,7 @@
 package fakehead_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +21,8 @@ func TestContract(t *testing.T) {
 	t.Cleanup(fake.Close)
 	fake.SetToken("the-token")
 	fake.SetStartDelay(20 * time.Millisecond)
+	fake.SetDeployDelay(20 * time.Millisecond)
+	fake.Crash("dying", "RuntimeError: it dies of this")
 	fake.Join(fakehead.Member{Instance: "head-uid", Type: "head", Head: true})
 	one := map[string]float64{"CPU": 1}
 	fake.Join(fakehead.Member{Instance: "first-uid", Type: "cpu", Total: one})
@@ -37,7 +40,7 @@ func TestContract(t *testing.T) {
 		Now:       time.Now,
 		Within:    5 * time.Second,
 	}
-	for _, c := range headtest.Cases() {
+	for _, c := range slices.Concat(headtest.ServeCases(), headtest.Cases()) {
 		t.Run(c.Name, func(t *testing.T) { c.Run(t, head) })
 	}
 	if why := fake.Died(); why != "" {

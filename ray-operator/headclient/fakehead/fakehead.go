@@ -1,5 +1,5 @@
-// Package fakehead is a Ray head without Ray: its GCS and its job API, which are what
-// headclient speaks to, in process, for tests.
+// Package fakehead is a Ray head without Ray: its GCS, its job API and its Serve API, which
+// are what headclient speaks to, in process, for tests. The proxies of Serve are not there.
 //
 // In: what a test wants to be so (nodes, what runs and what waits for room, how the head
 // behaves). Out: servers on loopback that answer as Ray 2.60 was seen to, its traps among
@@ -84,6 +84,7 @@ type Head struct {
 	groups  []*group
 	scaling scaling
 	job     jobs
+	serve   serving
 }
 
 // Start makes a head that listens on loopback, without a token and without nodes.
@@ -103,6 +104,7 @@ func StartAt(clock clock.Clock, gcs, jobAPI string) (*Head, error) {
 	}
 	h := &Head{clock: clock, address: listener.Addr().String(), turned: make(chan struct{}), calls: map[string]int{}}
 	h.job = jobs{known: map[string]*job{}, startDelay: StartDelay, session: h.begin()}
+	h.serve = newServing()
 	h.server = grpc.NewServer(grpc.UnaryInterceptor(h.meet))
 	autoscaler.RegisterAutoscalerStateServiceServer(h.server, h)
 	rpc.RegisterNodeInfoGcsServiceServer(h.server, h)
@@ -130,7 +132,7 @@ func (h *Head) Close() {
 // Address is the host:port of its GCS.
 func (h *Head) Address() string { return h.address }
 
-// JobsAddress is the host:port of its job API.
+// JobsAddress is the host:port of its job API, and of its Serve API.
 func (h *Head) JobsAddress() string { return h.web.address }
 
 // SetToken makes the head ask for a token, or for none where it is empty.
@@ -164,7 +166,7 @@ func (h *Head) Restart() {
 	h.settleJobs()
 	h.job.known, h.job.live, h.job.session = map[string]*job{}, nil, h.begin()
 	h.version, h.died, h.nodes, h.jobs, h.actors, h.pending = 0, "", nil, nil, nil, 0
-	h.asks, h.groups, h.scaling = nil, nil, scaling{}
+	h.asks, h.groups, h.scaling, h.serve = nil, nil, scaling{}, h.serve.restart()
 }
 
 // Recover is a new start of GCS alone, over a store that lasts: the session is the same and

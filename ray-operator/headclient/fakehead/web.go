@@ -16,7 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
-// web is the head's job API over HTTP.
+// web is the HTTP of the head's dashboard: jobs, and Serve.
 type web struct {
 	head    *Head
 	address string
@@ -47,7 +47,12 @@ func newWeb(h *Head, listener net.Listener) *web {
 		"DELETE /api/jobs/{id}":    w.about(w.commanded(w.forget)),
 		"GET /api/jobs/{id}/logs":  w.about(w.logs),
 		"GET /api/v0/logs/file":    w.file,
-		"/":                        func(*http.Request) reply { return reply{http.StatusNotFound, "404: Not Found"} },
+
+		"GET /api/serve/applications/{$}":    w.applications,
+		"PUT /api/serve/applications/{$}":    w.deploy,
+		"DELETE /api/serve/applications/{$}": w.shutDown,
+
+		"/": func(*http.Request) reply { return reply{http.StatusNotFound, "404: Not Found"} },
 	} {
 		routes.HandleFunc(pattern, w.meet(answer))
 	}
@@ -118,6 +123,7 @@ func (w *web) answer(request *http.Request, answer func(*http.Request) reply) (r
 		said = traceback(http.StatusInternalServerError, "ray.exceptions.RpcError: GcsPassive")
 	default:
 		h.settleJobs()
+		h.settleServe()
 		said = answer(request)
 	}
 	return said, h.mood, h.delay
@@ -296,7 +302,8 @@ func (w *web) logs(j *job) reply {
 	return reply{http.StatusOK, map[string]string{"logs": strings.Join(j.log(), "\n") + "\n"}}
 }
 
-// file is the end of a file of a node, of which only the output of jobs is known.
+// file is the end of a file of a node, of which only the output of jobs and the logs of
+// replicas are known.
 func (w *web) file(request *http.Request) reply {
 	lines, err := strconv.Atoi(request.FormValue("lines"))
 	for _, j := range w.head.job.known {
@@ -308,6 +315,12 @@ func (w *web) file(request *http.Request) reply {
 			log = log[max(0, len(log)-lines):]
 		}
 		return reply{http.StatusOK, strings.Join(log, "\n") + "\n"}
+	}
+	if missing := w.agentOf(request.FormValue("node_id")); missing != "" {
+		return reply{http.StatusInternalServerError, missing}
+	}
+	if said, found := w.replicaLog(request); found {
+		return reply{http.StatusOK, said}
 	}
 	return reply{http.StatusInternalServerError, "A file is not found at: /tmp/ray/session_latest/logs/" + request.FormValue("filename")}
 }

@@ -1,0 +1,37 @@
+package headclient
+
+import (
+	"context"
+	_ "embed" // for the program
+	"errors"
+	"strings"
+)
+
+// closeKept is what a job runs to have proxies end the connections that clients keep: each
+// gets "Connection: close" with its next answer, so that no client finds it closed under a
+// request. Serve's proxy has no such thing of its own: seen in Ray 2.60, where it stays as long as
+// its node. The connections of uvicorn, which the proxy is made of, are found in its process.
+//
+//go:embed closekept.py
+var closeKept string
+
+// CloseKept has Serve's proxies end the connections that clients keep, each after the next
+// answer, and tells whether that was done or failed for good. It runs a job of this ID, at most
+// one; asking twice is asking once. New connections are kept as before: nobody must be led there
+// any more.
+func (s *Serve) CloseKept(ctx context.Context, id string) (bool, error) {
+	jobs := &Jobs{s.conversation}
+	job, err := jobs.Job(ctx, id)
+	var failure *Error
+	switch {
+	case err == nil:
+		return job.Status.Over(), nil
+	case !errors.As(err, &failure) || failure.Kind != NotFound:
+		return false, err
+	}
+	err = jobs.Submit(ctx, Submission{ID: id, Entrypoint: "exec python -c '" + strings.TrimSpace(closeKept) + "'"})
+	if KindOf(err) == Exists {
+		err = nil // it was there after all
+	}
+	return false, err
+}

@@ -1,0 +1,31 @@
+package serving
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// TestKeptConnectionsAreClosedOnce: it is asked each second until it is done, whatever is lost on
+// the way, and not again.
+func TestKeptConnectionsAreClosedOnce(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		head.set(func(s *scripted) { s.faults[closing] = []fault{{lost: true}, {err: failure(headclient.Refused)}} })
+		want := wanted(nil)
+		want.Close, want.Every = "c1", 10*time.Second
+		b.Want(cluster, want)
+		b.pass(20 * time.Second)
+		if answer, _ := b.Last(cluster, "head"); answer.Closed != "c1" || answer.Failure != "" {
+			t.Errorf("closed %q, failure %q", answer.Closed, answer.Failure)
+		}
+		b.pass(time.Minute)
+		head.set(func(s *scripted) {
+			if !slices.Equal(s.closes, []string{"c1", "c1"}) {
+				t.Errorf("asked for %q", s.closes)
+			}
+		})
+	})
+}

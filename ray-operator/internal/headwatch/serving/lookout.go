@@ -1,0 +1,277 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// How often a head is asked.
+const (
+	// shortest is about how often Serve's controller looks at its proxies and replicas.
+	shortest = time.Second
+	// longest is the most that failures in a row put off the next try, unless the head is
+	// asked less often anyway and nothing waits to be deployed.
+	longest = 5 * time.Second
+	// kept is up to which pause a connection is kept, as for other questions to heads.
+	kept = 15 * time.Second
+)
+
+// lookout looks after Serve on one cluster. Its first fields are guarded by the Watch's
+// lock, the others are its goroutine's own.
+type lookout struct {
+	watch    *Watch
+	cluster  types.NamespacedName
+	want     Want
+	answer   Answer
+	answered bool
+	stop     context.CancelFunc
+	// news holds something while the want has changed since it was last looked at.
+	news chan struct{}
+
+	head     Head // nil while there is no conversation
+	session  string
+	failures int
+	// free is from when on there may be another turn.
+	free time.Time
+	life
+	// lines are the last lines that were read, by application.
+	lines map[string]line
+}
+
+// run takes turn after turn until its context ends.
+func (l *lookout) run(ctx context.Context) {
+	defer l.hangUp(ctx)
+	pause := time.Duration(0)
+	if config := l.wanted().Config; config == nil || config.Taken {
+		pause = rand.N(shortest) // an operator that starts does not ask all heads at once
+	}
+	for l.wait(ctx, pause) {
+		want := l.wanted()
+		answer := l.turn(ctx, want)
+		if ctx.Err() != nil {
+			return
+		}
+		l.watch.publish(l, answer)
+		l.free = l.watch.clock.Now().Add(shortest)
+		if pause = l.pause(want, answer); pause > kept {
+			l.hangUp(ctx)
+		}
+	}
+}
+
+// wait waits for the next turn: until the pause is over, or until something new is wanted
+// and the head had its rest. It is false when the context has ended.
+func (l *lookout) wait(ctx context.Context, pause time.Duration) bool {
+	timer := l.watch.clock.NewTimer(pause)
+	defer func() { timer.Stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C():
+			return true
+		case <-l.news:
+			timer.Stop()
+			timer = l.watch.clock.NewTimer(max(0, l.free.Sub(l.watch.clock.Now())))
+		}
+	}
+}
+
+func (l *lookout) wanted() Want {
+	l.watch.mu.Lock()
+	defer l.watch.mu.Unlock()
+	return l.want
+}
+
+func (l *lookout) known() Answer {
+	l.watch.mu.Lock()
+	defer l.watch.mu.Unlock()
+	return l.answer
+}
+
+// pause is how long to wait before the next turn: a tenth more or less, so that heads that
+// were asked together are not for ever.
+func (l *lookout) pause(want Want, answer Answer) time.Duration {
+	every := max(want.Every, shortest)
+	switch {
+	case answer.Failure != "":
+		most := max(longest, every)
+		if want.Config != nil && !l.took(want.Config) {
+			most = longest
+		}
+		every = min(shortest<<min(l.failures-1, 10), most)
+	case underWay(want.Config, answer) || failing(answer.Probes) || want.Close != answer.Closed:
+		every = shortest
+	}
+	return every - every/10 + rand.N(every/5)
+}
+
+// underWay tells whether an application is still to become what it shall be. One that is
+// missing because the head would not take it is not.
+func underWay(config *Config, answer Answer) bool {
+	if config == nil {
+		return false
+	}
+	refused := answer.RefusedDigest == config.Digest
+	for name := range config.Applications {
+		application, there := answer.Serving.Applications[name]
+		if there && application.State != headclient.ApplicationRunning || !there && !refused {
+			return true
+		}
+	}
+	for _, name := range config.Drop {
+		if application, there := answer.Serving.Applications[name]; there && application.Declarative && !refused {
+			return true
+		}
+	}
+	return false
+}
+
+// turn asks once for all that is to be known, and deploys what is to be. What nobody
+// answered stays as it was.
+func (l *lookout) turn(ctx context.Context, want Want) Answer {
+	answer := l.known()
+	err := l.attend(ctx, want.Config, &answer)
+	if err == nil {
+		answer.Failure, answer.Err, answer.FailingSince = "", nil, time.Time{}
+		l.failures = 0
+	} else {
+		if l.failures++; answer.Failure == "" {
+			answer.FailingSince = l.watch.clock.Now()
+		}
+		answer.Failure, answer.Err = headclient.KindOf(err), err
+	}
+	answer.Probes = l.probe(ctx, want.Probes, answer.Probes)
+	if err == nil {
+		answer.LastLines = l.lastLines(ctx, want.Config, answer.Serving)
+	}
+	if l.head != nil && err == nil && want.Close != "" && want.Close != answer.Closed {
+		l.closeKept(ctx, want.Close, &answer)
+	}
+	return answer
+}
+
+// closeKept has connections closed that clients keep. A failure is no failure of the head: it
+// is tried again with the next turn.
+func (l *lookout) closeKept(ctx context.Context, id string, answer *Answer) {
+	done, err := l.head.CloseKept(ctx, id)
+	if err != nil {
+		log.FromContext(ctx).Info("cannot close kept connections", "cluster", l.cluster, "why", err.Error())
+		l.heard(ctx, err)
+	} else if done {
+		answer.Closed = id
+	}
+}
+
+// attend looks what Serve does, and deploys what is wanted. What was deployed is told only
+// together with what Serve says after it: before that it speaks of what was there.
+func (l *lookout) attend(ctx context.Context, config *Config, answer *Answer) error {
+	silent := l.silent
+	l.silent = 0
+	if err := l.converse(ctx); err != nil {
+		return err
+	}
+	applications, err := l.look(ctx, answer)
+	if err != nil {
+		return err
+	}
+	if !answer.Serving.Running {
+		l.silent = silent + 1
+	}
+	sent, err := l.deploy(ctx, config, headclient.Serving{Running: answer.Serving.Running, Applications: applications})
+	answer.Refused, answer.RefusedDigest = l.refusal.why, l.refusal.digest
+	if err != nil || !sent {
+		return err
+	}
+	_, err = l.look(ctx, answer)
+	return err
+}
+
+// look asks what Serve does. It gives the applications with their configurations, which are
+// left out of the answer.
+func (l *lookout) look(ctx context.Context, answer *Answer) (map[string]headclient.Application, error) {
+	serving, err := l.head.Serving(ctx)
+	if err != nil {
+		l.heard(ctx, err)
+		return nil, err
+	}
+	full := serving.Applications
+	serving.Applications = make(map[string]headclient.Application, len(full))
+	for name, application := range full {
+		application.Deployed = nil
+		serving.Applications[name] = application
+	}
+	answer.At, answer.Serving, answer.Taken = l.watch.clock.Now(), serving, l.taken
+	return full, nil
+}
+
+// converse sees to it that there is a conversation with a head whose session is known. What
+// another session was told counts no more.
+func (l *lookout) converse(ctx context.Context) error {
+	if l.head != nil {
+		return nil
+	}
+	at := l.wanted().At
+	if at.Token != nil { // a lookout is asked for one always or never
+		at.Token = func(ctx context.Context) (string, error) { return l.wanted().At.Token(ctx) }
+	}
+	head, err := l.watch.dial(at)
+	if err != nil {
+		return err
+	}
+	l.head = head
+	session, err := head.Session(ctx)
+	if err != nil {
+		l.hangUp(ctx) // whoever it is that answers so, it is not known who
+		return err
+	}
+	if l.session != "" && l.session != session.Name {
+		l.life = life{reborn: true}
+	}
+	l.session = session.Name
+	return nil
+}
+
+// heard ends a conversation in which anything but a plain answer was heard: the next one
+// begins with the session.
+func (l *lookout) heard(ctx context.Context, err error) {
+	if !answers(err) {
+		l.hangUp(ctx)
+	}
+}
+
+// answers tells whether a call has brought an answer, be it a no.
+func answers(err error) bool {
+	switch headclient.KindOf(err) {
+	case "", headclient.NotFound, headclient.Refused, headclient.Unsupported, headclient.Invalid:
+		return true
+	default:
+		return false
+	}
+}
+
+// cause is what a failure says without what was asked for.
+func cause(err error) string {
+	var failure *headclient.Error
+	if errors.As(err, &failure) {
+		return failure.Err.Error()
+	}
+	return err.Error()
+}
+
+func (l *lookout) hangUp(ctx context.Context) {
+	if l.head == nil {
+		return
+	}
+	if err := l.head.Close(); err != nil {
+		log.FromContext(ctx).Error(err, "closing the connection to a head", "cluster", l.cluster)
+	}
+	l.head = nil
+}
