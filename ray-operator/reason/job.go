@@ -1,21 +1,21 @@
 package reason
 
-// What a job waits for that a person may have to mend.
+// What a job or a service waits for that a person may have to mend.
 var (
 	ClusterMissing = Reason{
 		"ClusterMissing", Warning, "The ComputeCluster that clusterRef names does not exist.",
 		"there is no ComputeCluster %s in this namespace",
-		"Create it; the job starts by itself then", nil,
+		"Create it; what waits for it starts by itself then", nil,
 	}
 	ClusterSuspended = Reason{
 		"ClusterSuspended", Warning, "The ComputeCluster is suspended by its spec.",
 		"ComputeCluster %s is suspended",
-		"Set its spec.suspend to false; a job does not wake it", nil,
+		"Set its spec.suspend to false; what waits for it does not wake it", nil,
 	}
 	ClusterDeleting = Reason{
 		"ClusterDeleting", Warning, "The ComputeCluster is being deleted.",
 		"ComputeCluster %s is being deleted",
-		"Create it again; the job starts by itself then", nil,
+		"Create it again; what waits for it starts by itself then", nil,
 	}
 	ClusterForeign = Reason{
 		"ClusterForeign", Warning, "The ComputeCluster is looked after by another controller, so its head is not known here.",
@@ -35,7 +35,7 @@ var (
 )
 
 func jobObstacles() Section {
-	return Section{"What a job waits for that a person may have to mend", []Reason{
+	return Section{"What a job or a service waits for that a person may have to mend", []Reason{
 		ClusterMissing, ClusterSuspended, ClusterDeleting, ClusterForeign, HeadUnauthorized, HeadSilent,
 	}}
 }

@@ -121,7 +121,7 @@ type Section struct {
 func Sections() []Section {
 	return []Section{
 		obstacles(), refusals(), pods(), passing(), states(), events(), autoscaling(), controlStore(),
-		jobObstacles(), jobEnds(), jobProgress(), jobStates(),
+		jobObstacles(), jobEnds(), jobProgress(), jobStates(), serviceObstacles(), serviceProgress(), serviceStates(),
 	}
 }
 

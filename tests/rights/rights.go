@@ -149,6 +149,7 @@ func (r rights) add(rule rbacv1.PolicyRule) {
 var unasked = map[string]string{
 	"heliostat.dev computeclusters/finalizers update": "asked for at admission, by the chart's policy and by OwnerReferencesPermissionEnforcement, never requested",
 	"heliostat.dev clusterjobs/finalizers update":     "asked for at admission by OwnerReferencesPermissionEnforcement, never requested",
+	"heliostat.dev clusterservices/finalizers update": "asked for at admission by OwnerReferencesPermissionEnforcement, never requested",
 }
 
 // spare tells of a right that a run need not show although the operator needs it, because

@@ -115,7 +115,10 @@ func New(cfg Config) (ctrl.Manager, error) {
 	if err := sweeps(manager, cfg, measured); err != nil {
 		return nil, err
 	}
-	return manager, jobs(manager, measured)
+	if err := jobs(manager, measured); err != nil {
+		return nil, err
+	}
+	return manager, services(manager, measured)
 }
 
 // options are those of the manager.

@@ -63,6 +63,9 @@ func caches(cfg Config) (cache.Options, error) {
 	if err := cacheNotes(options.ByObject, cfg.Namespace); err != nil {
 		return cache.Options{}, err
 	}
+	if err := cacheRevisions(options.ByObject); err != nil {
+		return cache.Options{}, err
+	}
 	for _, namespace := range cfg.Namespaces {
 		if options.DefaultNamespaces == nil {
 			options.DefaultNamespaces = map[string]cache.Config{}

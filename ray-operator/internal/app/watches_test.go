@@ -79,6 +79,14 @@ func TestNodesWakeByWhatTheyTell(t *testing.T) {
 	}
 }
 
+// ownLabel is the label by which what is ours of a kind is known.
+func ownLabel(kind client.Object) string {
+	if _, ok := kind.(*appsv1.ControllerRevision); ok {
+		return v1alpha1.LabelService
+	}
+	return v1alpha1.LabelCluster
+}
+
 func TestCachesHoldWhatIsOurs(t *testing.T) {
 	all, err := caches(Config{Resync: time.Hour})
 	if err != nil {
@@ -93,11 +101,11 @@ func TestCachesHoldWhatIsOurs(t *testing.T) {
 			nodes++
 			continue
 		}
-		if by.Label == nil || by.Label.String() != v1alpha1.LabelCluster {
+		if by.Label == nil || by.Label.String() != ownLabel(kind) {
 			t.Errorf("of %T all are held that %v", kind, by.Label)
 		}
 	}
-	if nodes != 1 || len(all.ByObject) != 1+len(children()) {
+	if nodes != 1 || len(all.ByObject) != 2+len(children()) {
 		t.Errorf("%d kinds, %d of them nodes", len(all.ByObject), nodes)
 	}
 	some, err := caches(Config{Namespaces: []string{"a", "b"}})

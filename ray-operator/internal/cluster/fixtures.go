@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -9,9 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/conversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -107,9 +103,9 @@ func (p *planner) fix() {
 			p.Conflict = &conflict
 			p.wakeIn(pass.Recheck) // nobody tells of what is not ours
 		case standing.Presence == Absent:
-			p.Fixtures = append(p.Fixtures, Fixing{Act: Make, Kind: f.kind, Wanted: marked(wanted)})
+			p.Fixtures = append(p.Fixtures, Fixing{Act: Make, Kind: f.kind, Wanted: pass.Marked(wanted)})
 		case standing.Presence == Ours:
-			if marked := marked(wanted); !holds(standing.Object, marked) && !runs(standing.Object, marked) {
+			if marked := pass.Marked(wanted); !pass.Holds(standing.Object, marked) && !runs(standing.Object, marked) {
 				p.Fixtures = append(p.Fixtures, Fixing{Act: Mend, Kind: f.kind, Wanted: marked, Seen: standing.Object})
 			}
 		}
@@ -121,25 +117,6 @@ func optional(kind string) bool {
 	return slices.ContainsFunc(fixtures, func(f fixture) bool { return f.kind == kind && f.optional })
 }
 
-// marked notes on an object what it was made from.
-func marked(obj client.Object) client.Object {
-	hash, _ := naming.ObjectHash(obj) // API types always marshal
-	annotations := maps.Clone(obj.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[v1alpha1.AnnotationApplied] = hash
-	obj.SetAnnotations(annotations)
-	return obj
-}
-
-// holds tells whether an object was made from what is wanted, and still is so: nobody
-// changed what we set. What others added stays.
-func holds(seen, wanted client.Object) bool {
-	return seen.GetAnnotations()[v1alpha1.AnnotationApplied] == wanted.GetAnnotations()[v1alpha1.AnnotationApplied] &&
-		setBySomeone.DeepDerivative(wanted, seen)
-}
-
 // runs tells whether what runs a store is what the user wants of it. Another operator's
 // defaults are no reason to restart it.
 func runs(seen, wanted client.Object) bool {
@@ -148,21 +125,6 @@ func runs(seen, wanted client.Object) bool {
 	return isSet && there.Annotations[v1alpha1.AnnotationIntent] == want.Annotations[v1alpha1.AnnotationIntent] &&
 		there.Spec.Replicas != nil && *there.Spec.Replicas == *want.Spec.Replicas
 }
-
-// setBySomeone compares what we say; a number or time that we leave open, such as a node
-// port, is the API server's to choose.
-var setBySomeone = func() conversion.Equalities {
-	compare := equality.Semantic.Copy()
-	err := compare.AddFuncs(
-		func(wanted, seen int32) bool { return wanted == 0 || wanted == seen },
-		func(wanted, seen int64) bool { return wanted == 0 || wanted == seen },
-		func(wanted, seen metav1.Time) bool { return wanted.IsZero() || wanted.Equal(&seen) },
-	)
-	if err != nil {
-		panic(err) // the functions have the form that is asked for
-	}
-	return compare
-}()
 
 // storeSet runs a managed Redis, and keeps it for a cluster that is suspended: its volume is
 // free to be copied then.

@@ -7,6 +7,7 @@
 package index
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,7 +16,7 @@ import (
 )
 
 // Owner finds objects by the UID of their controller, Node pods by the name of their
-// node, and Cluster ClusterJobs by the name of the cluster that they refer to.
+// node, and Cluster ClusterJobs and ClusterServices by the name of the cluster that they refer to.
 const (
 	Owner   = "metadata.controller.uid"
 	Node    = "spec.nodeName"
@@ -35,7 +36,9 @@ func Fields() []Field {
 		{&corev1.Pod{}, Owner, ownerUID},
 		{&corev1.Pod{}, Node, nodeOf},
 		{&v1alpha1.ComputeCluster{}, Owner, ownerUID},
+		{&appsv1.ControllerRevision{}, Owner, ownerUID},
 		{&v1alpha1.ClusterJob{}, Cluster, clusterOf},
+		{&v1alpha1.ClusterService{}, Cluster, clusterOf},
 	}
 }
 
@@ -54,8 +57,15 @@ func nodeOf(obj client.Object) []string {
 }
 
 func clusterOf(obj client.Object) []string {
-	if job, ok := obj.(*v1alpha1.ClusterJob); ok && job.Spec.ClusterRef != nil {
-		return []string{job.Spec.ClusterRef.Name}
+	var ref *v1alpha1.ClusterReference
+	switch user := obj.(type) {
+	case *v1alpha1.ClusterJob:
+		ref = user.Spec.ClusterRef
+	case *v1alpha1.ClusterService:
+		ref = user.Spec.ClusterRef
 	}
-	return nil
+	if ref == nil {
+		return nil
+	}
+	return []string{ref.Name}
 }

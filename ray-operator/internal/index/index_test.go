@@ -1,9 +1,11 @@
 package index_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,8 +23,11 @@ func TestFields(t *testing.T) {
 		&v1alpha1.ComputeCluster{ObjectMeta: owned},
 		&v1alpha1.ClusterJob{Spec: v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}}},
 		&v1alpha1.ClusterJob{},
+		&v1alpha1.ClusterService{Spec: v1alpha1.ClusterServiceSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "shared"}}},
+		&v1alpha1.ClusterService{},
+		&appsv1.ControllerRevision{ObjectMeta: owned},
 	}
-	want := []string{"u", "n1", "", "", "u", "demo", ""}
+	want := []string{"u", "n1", "", "", "u", "demo", "", "shared", "", "u"}
 	var got []string
 	for _, obj := range objects {
 		for _, field := range index.Fields() {
@@ -36,13 +41,4 @@ func TestFields(t *testing.T) {
 	}
 }
 
-func kind(obj client.Object) string {
-	switch obj.(type) {
-	case *corev1.Pod:
-		return "Pod"
-	case *v1alpha1.ClusterJob:
-		return "ClusterJob"
-	default:
-		return "ComputeCluster"
-	}
-}
+func kind(obj client.Object) string { return reflect.TypeOf(obj).String() }

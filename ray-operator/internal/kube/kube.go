@@ -168,6 +168,24 @@ func (w *Writer) Note(ctx context.Context, obj client.Object, key, value string)
 	return fault.Wrap(err, "annotate %s", w.describe(obj))
 }
 
+// Label sets a label of the very object that was seen, or takes it away where value is nil,
+// whatever else of it has changed since. That it is gone, or another has its name by now, is
+// success.
+func (w *Writer) Label(ctx context.Context, obj client.Object, key string, value *string) error {
+	change, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": obj.GetUID(), "labels": map[string]*string{key: value},
+	}})
+	if err != nil {
+		return fmt.Errorf("label %s: %w", w.describe(obj), err)
+	}
+	labelled := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of its original
+	err = w.Client.Patch(ctx, labelled, client.RawPatch(types.MergePatchType, change), client.FieldOwner(FieldOwner))
+	if isAnother(err) {
+		return nil
+	}
+	return fault.Wrap(err, "label %s", w.describe(obj))
+}
+
 // isAnother tells whether the object that a write named with its UID is gone, or another
 // has its name by now. Of a patch the API server calls that a change of what cannot change.
 func isAnother(err error) bool {

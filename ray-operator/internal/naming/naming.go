@@ -88,6 +88,37 @@ func JobCluster(job string, uid types.UID, number int32) string {
 	return strings.TrimRight(job[:MaxCluster-1-longHash], "-") + "-" + digest[:longHash]
 }
 
+// ServiceCluster is the name of a cluster that a service makes for itself:
+// <service>-<number>-<hash>, of at most MaxCluster characters. number counts the service's
+// clusters, from 1.
+func ServiceCluster(service string, uid types.UID, number int) string {
+	digest := hash("service", string(uid), service, strconv.Itoa(number))
+	if base := fmt.Sprintf("%s-%d", service, number); len(base)+1+shortHash <= MaxCluster {
+		return base + "-" + digest[:shortHash]
+	}
+	return strings.TrimRight(service[:MaxCluster-1-longHash], "-") + "-" + digest[:longHash]
+}
+
+// ServiceRevision is the name of what remembers a version of a service, by what it holds.
+func ServiceRevision(service, revision string) string { return service + "-" + revision }
+
+// ServePolicy is the name of the policy that lets everybody reach a service's proxies.
+func ServePolicy(service string) string { return service + "-serve" }
+
+// ServeLabel is the key of the label on pods that take requests for a service.
+func ServeLabel(service string) string { return v1alpha1.LabelServePrefix + service }
+
+// ServiceLabels are the labels of every object that belongs to a service.
+func ServiceLabels(service string) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name":       "ray-serve",
+		"app.kubernetes.io/instance":   service,
+		"app.kubernetes.io/managed-by": "heliostat",
+		v1alpha1.LabelService:          service,
+		v1alpha1.LabelCluster:          "", // of no one cluster; what has the label is held by the cache
+	}
+}
+
 // Submission is the name in Ray of an attempt of a job, <job>-<attempt>-<hash>: a function
 // of the job's UID and the attempt's number, so that asking twice is asking once.
 func Submission(job string, uid types.UID, attempt int32) string {

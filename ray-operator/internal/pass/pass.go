@@ -1,7 +1,7 @@
 // Package pass holds what a pass of every controller does alike: when to look again, how a
-// condition is set, and which statuses may wait.
+// condition is set, which statuses may wait, and whether an object of a fixed name is as wanted.
 //
-// In: findings, errors and times. Out: a ctrl.Result, a condition, a waiting time.
+// In: findings, errors, times and objects. Out: a ctrl.Result, a condition, a waiting time.
 //
 // It must never know a kind, read or write anything, or decide what a status says.
 package pass

@@ -25,11 +25,12 @@ const (
 
 // Metrics counts and measures. A nil one does nothing.
 type Metrics struct {
-	phases *prometheus.HistogramVec
-	writes *prometheus.CounterVec
-	delays *prometheus.HistogramVec
-	jobs   jobMetrics
-	stores storeMetrics
+	phases   *prometheus.HistogramVec
+	writes   *prometheus.CounterVec
+	delays   *prometheus.HistogramVec
+	jobs     jobMetrics
+	stores   storeMetrics
+	services serviceMetrics
 }
 
 // NewMetrics makes the metrics and registers them. It fails if one of their names is taken.
@@ -50,14 +51,16 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Help:    "How long the API server took to answer writes for clusters and jobs.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"verb"}),
-		jobs:   newJobMetrics(),
-		stores: newStoreMetrics(),
+		jobs:     newJobMetrics(),
+		stores:   newStoreMetrics(),
+		services: newServiceMetrics(),
 	}
 	for _, phase := range []string{PhaseHeadReady, PhaseWorkersReady} {
 		m.phases.WithLabelValues(phase) // there from the start, so that a rate has its zero
 	}
 	for _, collector := range []prometheus.Collector{
 		m.phases, m.writes, m.delays, m.jobs.starts, m.jobs.ends, m.stores.unswept, m.stores.swept, m.stores.recoveries,
+		m.services.upgrades,
 	} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("register the metrics: %w", err)

@@ -201,6 +201,9 @@ func (h *History) Foreign(controller, verb string, obj client.Object) {
 	if labels[v1alpha1.LabelNote] != "" || labels[v1alpha1.LabelStore] != "" && metav1.GetControllerOf(obj) == nil {
 		return // these outlive their cluster, so it does not own them
 	}
+	if controller == serviceKind && verb == "patch" && kindOf(obj) == "Pod" && labels[v1alpha1.LabelCluster] != "" {
+		return // it gives pods of clusters the label by which they get requests
+	}
 	if owner := metav1.GetControllerOf(obj); kindOf(obj) != controller && (owner == nil || owner.Kind != controller) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -225,7 +228,7 @@ func (h *History) Left() []string {
 	defer h.mu.Unlock()
 	var left []string
 	for _, obj := range h.objects {
-		if owner := metav1.GetControllerOf(obj); owner != nil && (owner.Kind == clusterKind || owner.Kind == jobKind) && h.objects[owner.UID] == nil {
+		if owner := metav1.GetControllerOf(obj); owner != nil && hasController(owner.Kind) && h.objects[owner.UID] == nil {
 			left = append(left, fmt.Sprintf("%T %s", obj, obj.GetName()))
 		}
 	}

@@ -221,9 +221,12 @@ func (h *History) checkOwn(event Event, made *v1alpha1.ComputeCluster) {
 }
 
 // mayChange tells whether the operator may change a cluster's spec as it did: one that a job
-// made for itself is suspended, or its workers are.
+// made for itself is suspended, or its workers are; one that a service made follows its template.
 func mayChange(before, after *v1alpha1.ComputeCluster) bool {
 	owner := metav1.GetControllerOf(after)
+	if owner != nil && owner.Kind == serviceKind {
+		return true
+	}
 	if owner == nil || owner.Kind != jobKind {
 		return false
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
@@ -128,7 +129,7 @@ func kindCalled(obj any) string {
 // start builds the operator as its composition root does.
 func (o *operator) start() {
 	live, now := &liveReader{operator: o}, o.world.Clock
-	clusters, jobs := o.client(clusterKind), o.client(jobKind)
+	clusters, jobs, services := o.client(clusterKind), o.client(jobKind), o.client(serviceKind)
 	o.world.clusters = &cluster.Reconciler{
 		Client: clusters, Live: live, Writer: &kube.Writer{Client: clusters, Live: live},
 		Heads: o.world.Ray, Scale: o.world.Scaler, Stores: o.world.Stores,
@@ -142,6 +143,10 @@ func (o *operator) start() {
 	o.world.jobs = &job.Reconciler{
 		Client: jobs, Live: live, Writer: &kube.Writer{Client: jobs, Live: live},
 		Runs: o.world.Jobs, Events: telemetry.Recorder{Events: o.world}, Clock: now,
+	}
+	o.world.services = &service.Reconciler{
+		Client: services, Live: live, Writer: &kube.Writer{Client: services, Live: live},
+		Heads: board{o.world.Serving}, Events: telemetry.Recorder{Events: o.world}, Clock: now,
 	}
 }
 

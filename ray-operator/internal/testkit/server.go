@@ -40,7 +40,7 @@ type server struct {
 	// latest is every object as it is now.
 	latest *view
 	owners owners
-	// revision counts writes, made the objects, former the clusters and jobs of a name.
+	// revision counts writes, made the objects, former the clusters, jobs and services of a name.
 	revision, made int
 	former         map[key]int
 	// own tells whether the write that is under way is the operator's.
@@ -131,6 +131,12 @@ func fill(made client.Object) {
 		fillCluster(made)
 	case *v1alpha1.ClusterJob:
 		fillJob(made)
+	case *v1alpha1.ClusterService:
+		fillService(made)
+	case *corev1.Service:
+		if made.Spec.ClusterIP == "" {
+			made.Spec.ClusterIP = "10.0.0.1"
+		}
 	case *corev1.Secret:
 		for name, text := range made.StringData {
 			if made.Data == nil {
@@ -173,12 +179,22 @@ func fillJob(made *v1alpha1.ClusterJob) {
 	}
 }
 
+func fillService(made *v1alpha1.ClusterService) {
+	made.Status = v1alpha1.ClusterServiceStatus{Conditions: unknown()}
+	made.Spec.ManagedBy = cmp.Or(made.Spec.ManagedBy, v1alpha1.ManagedByOperator)
+	if template := made.Spec.ClusterTemplate; template != nil {
+		filled := &v1alpha1.ComputeCluster{Spec: template.Spec}
+		fillCluster(filled)
+		template.Spec = filled.Spec
+	}
+}
+
 // unknown is the condition that a new object has.
 func unknown() []metav1.Condition {
 	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: "Pending", LastTransitionTime: metav1.Unix(0, 0)}}
 }
 
-// uid numbers objects, except that clusters and jobs count by name: the names of what is
+// uid numbers objects, except that clusters, jobs and services count by name: the names of what is
 // made for them follow from their UIDs and shall not depend on what else was made.
 func (s *server) uid(obj client.Object) types.UID {
 	switch kindOf(obj) {
@@ -188,6 +204,9 @@ func (s *server) uid(obj client.Object) types.UID {
 	case jobKind:
 		s.former[keyOf(obj)]++
 		return types.UID(fmt.Sprintf("job-%s-%d", obj.GetName(), s.former[keyOf(obj)]))
+	case serviceKind:
+		s.former[keyOf(obj)]++
+		return types.UID(fmt.Sprintf("service-%s-%d", obj.GetName(), s.former[keyOf(obj)]))
 	}
 	s.made++
 	return types.UID(fmt.Sprintf("uid-%d", s.made))

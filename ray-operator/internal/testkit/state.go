@@ -177,6 +177,8 @@ func normalise(obj client.Object) {
 		normaliseCluster(obj)
 	case *v1alpha1.ClusterJob:
 		normaliseJob(obj)
+	case *v1alpha1.ClusterService:
+		normaliseService(obj)
 	case *corev1.Pod:
 		normalisePod(obj)
 	case *corev1.Node:
@@ -230,6 +232,22 @@ func normaliseJob(obj *v1alpha1.ClusterJob) {
 			LastLines: told.LastLines,
 		})
 	}
+	obj.Status = status
+	if obj.DeletionTimestamp != nil {
+		obj.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
+	}
+}
+
+// normaliseService keeps of what the operator says of a service what does not depend on when
+// it saw what: phase, conditions, and the versions that there are.
+func normaliseService(obj *v1alpha1.ClusterService) {
+	delete(obj.Annotations, v1alpha1.AnnotationRecord)
+	status := v1alpha1.ClusterServiceStatus{Phase: obj.Status.Phase, Summary: obj.Status.Summary, Active: obj.Status.Active, Candidate: obj.Status.Candidate, URL: obj.Status.URL}
+	for i := range obj.Status.Conditions {
+		told := &obj.Status.Conditions[i]
+		status.Conditions = append(status.Conditions, metav1.Condition{Type: told.Type, Status: told.Status, Reason: told.Reason})
+	}
+	slices.SortFunc(status.Conditions, byType)
 	obj.Status = status
 	if obj.DeletionTimestamp != nil {
 		obj.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}

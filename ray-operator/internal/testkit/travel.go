@@ -19,7 +19,7 @@ func (s Scenario) travel(t *testing.T, want state) (visited, worth int64) {
 	s.Run(w)
 	story := w.revisions[:len(w.revisions):len(w.revisions)]
 	var all []visit
-	for _, kind := range []string{"", clusterKind, jobKind, "Pod"} {
+	for _, kind := range []string{"", clusterKind, jobKind, serviceKind, "Pod"} {
 		for i, event := range story {
 			if worthAVisit(event, kind) {
 				all = append(all, visit{kind, i})
@@ -53,7 +53,7 @@ type visit struct {
 
 func worthAVisit(event Event, kind string) bool {
 	switch event.Object.(type) {
-	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *corev1.Pod:
+	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *v1alpha1.ClusterService, *corev1.Pod:
 		return kind == "" || kindOf(event.Object) == kind
 	default:
 		return false
@@ -78,6 +78,7 @@ func (w *World) visit(at visit) {
 	w.Ray.restart()
 	w.Scaler.restart()
 	w.Jobs.restart()
+	w.Serving.restart()
 	w.History.past = true
 	w.wake(w.view.deliver(behind))
 	for range 2 {
@@ -85,6 +86,7 @@ func (w *World) visit(at visit) {
 			w.pass(request)
 		}
 		w.Jobs.step()
+		w.Serving.step()
 	}
 	w.History.past = false
 	w.wake(w.view.deliver(late{}))

@@ -10,6 +10,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
 )
 
 // class is a kind of object and what happened to it.
@@ -48,6 +49,8 @@ func wipeStatus(found client.Object) {
 		found.Status = v1alpha1.ComputeClusterStatus{}
 	case *v1alpha1.ClusterJob:
 		found.Status = v1alpha1.ClusterJobStatus{}
+	case *v1alpha1.ClusterService:
+		found.Status = v1alpha1.ClusterServiceStatus{}
 	}
 }
 
@@ -64,6 +67,8 @@ func controlled(obj client.Object) bool {
 		return cluster.IsManaged(obj)
 	case *v1alpha1.ClusterJob:
 		return job.IsManaged(obj)
+	case *v1alpha1.ClusterService:
+		return service.IsManaged(obj)
 	default:
 		return false
 	}
@@ -72,7 +77,7 @@ func controlled(obj client.Object) bool {
 // saw takes note of a revision: all are of substance but those of a cluster's or a job's
 // status and record, which the operator writes itself.
 func (t *trouble) saw(event Event) {
-	if kind := kindOf(event.Object); kind != clusterKind && kind != jobKind {
+	if !hasController(kindOf(event.Object)) {
 		t.substance++
 		return
 	}

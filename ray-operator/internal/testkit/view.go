@@ -47,7 +47,12 @@ func keyOf(obj client.Object) key { return key{kindOf(obj), client.ObjectKeyFrom
 func kindOf(obj any) string { return reflect.TypeOf(obj).Elem().Name() }
 
 // The kinds that have a controller.
-const clusterKind, jobKind = "ComputeCluster", "ClusterJob"
+const clusterKind, jobKind, serviceKind = "ComputeCluster", "ClusterJob", "ClusterService"
+
+// hasController tells whether a kind has one.
+func hasController(kind string) bool {
+	return kind == clusterKind || kind == jobKind || kind == serviceKind
+}
 
 // view is a cache: the objects as the last event that reached it says. It serves reads
 // as an informer cache with the operator's indexes does.
@@ -68,12 +73,13 @@ func newView(holds func(client.Object) bool) *view {
 // carries a cluster's label, and notes.
 func labelled(obj client.Object) bool {
 	switch obj.(type) {
-	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *corev1.Node:
+	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *v1alpha1.ClusterService, *corev1.Node:
 		return true
 	case *corev1.Secret, *corev1.Event:
 		return false
 	default:
-		return obj.GetLabels()[v1alpha1.LabelCluster] != "" || obj.GetLabels()[v1alpha1.LabelNote] != ""
+		_, ours := obj.GetLabels()[v1alpha1.LabelCluster]
+		return ours || obj.GetLabels()[v1alpha1.LabelNote] != ""
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
 )
 
 const (
@@ -47,6 +48,7 @@ type World struct {
 	Jobs    *Jobs
 	Scaler  *Scaler
 	Stores  *Stores
+	Serving *Serving
 	History *History
 	// HoldGC keeps the garbage collector from its work.
 	HoldGC bool
@@ -60,7 +62,8 @@ type World struct {
 	operator *operator
 	clusters *cluster.Reconciler
 	jobs     *job.Reconciler
-	// due tells of each cluster and job when to reconcile it next.
+	services *service.Reconciler
+	// due tells of each cluster, job and service when to reconcile it next.
 	due       map[request]time.Time
 	revisions []Event
 	// proofs are copies of the objects of the revisions, if they are to be kept.
@@ -92,7 +95,7 @@ func NewWorld(t testing.TB) *World {
 	w.server = newServer(w.Clock, w.publish)
 	w.Client = w.server
 	w.Kubelet = &Kubelet{Client: w.Client, Clock: w.Clock, StartDelay: 3 * time.Second, StopDelay: 2 * time.Second}
-	w.Ray, w.Jobs, w.Scaler, w.Stores = newRay(w), newJobs(w), newScaler(w), newStores(w)
+	w.Ray, w.Jobs, w.Scaler, w.Stores, w.Serving = newRay(w), newJobs(w), newScaler(w), newStores(w), newServing(w)
 	w.operator = &operator{world: w}
 	w.operator.start()
 	return w
@@ -233,11 +236,12 @@ func (w *World) others() (changed bool, next time.Duration) {
 	spoke := w.Scaler.step()
 	served := w.Stores.step()
 	heard, third := w.Jobs.step()
-	collected, fourth := w.collect()
-	if moved || answered || spoke || served || heard || collected {
+	said, fourth := w.Serving.step()
+	collected, fifth := w.collect()
+	if moved || answered || spoke || served || heard || said || collected {
 		return true, 0
 	}
-	return false, w.next(first, second, third, fourth, w.trouble.blindFor(w.Clock.Now()))
+	return false, w.next(first, second, third, fourth, fifth, w.trouble.blindFor(w.Clock.Now()))
 }
 
 // next is how long to let the clock go until something happens; 0 is never.
@@ -273,6 +277,9 @@ func (w *World) wake(delivered []Event) {
 		}
 		for _, name := range w.jobsOf(event) {
 			w.due[request{jobKind, name}] = w.Clock.Now()
+		}
+		for _, name := range w.servicesOf(event) {
+			w.due[request{serviceKind, name}] = w.Clock.Now()
 		}
 	}
 }
@@ -329,8 +336,11 @@ func (w *World) passDue() bool {
 func (w *World) pass(of request) {
 	w.trouble.before(w, key(of))
 	reconcile := w.clusters.Reconcile
-	if of.kind == jobKind {
+	switch of.kind {
+	case jobKind:
 		reconcile = w.jobs.Reconcile
+	case serviceKind:
+		reconcile = w.services.Reconcile
 	}
 	result, err := reconcile(w.Ctx, ctrl.Request{NamespacedName: of.NamespacedName})
 	switch {
@@ -353,6 +363,7 @@ func (w *World) restart() {
 	w.Scaler.restart()
 	w.Stores.restart()
 	w.Jobs.restart()
+	w.Serving.restart()
 	w.wake(w.view.deliver(late{}))
 	for _, obj := range w.all() {
 		if controlled(obj) {
@@ -371,7 +382,7 @@ func (w *World) Return() {
 func (w *World) passAll() {
 	defer w.calmly()()
 	for _, obj := range w.all() {
-		if kind := kindOf(obj); !w.Away && (kind == clusterKind || kind == jobKind) {
+		if kind := kindOf(obj); !w.Away && hasController(kind) {
 			w.pass(request{kind, client.ObjectKeyFromObject(obj)})
 		}
 	}
@@ -407,7 +418,7 @@ func (w *World) collect() (collected bool, next time.Duration) {
 	}
 	for _, obj := range objects {
 		owner := metav1.GetControllerOf(obj)
-		if owner == nil || owner.Kind != clusterKind && owner.Kind != jobKind || alive[owner.UID] || obj.GetDeletionTimestamp() != nil {
+		if owner == nil || !hasController(owner.Kind) || alive[owner.UID] || obj.GetDeletionTimestamp() != nil {
 			continue
 		}
 		if wait := obj.GetCreationTimestamp().Add(collectDelay).Sub(w.Clock.Now()); wait > 0 {

@@ -1,0 +1,147 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+)
+
+// services adds the controller of ClusterServices.
+func services(manager ctrl.Manager, measured *telemetry.Metrics) error {
+	now := clock.RealClock{}
+	heads := serving.New(serving.Dial, headclient.AskProxy, now)
+	if err := manager.Add(heads); err != nil {
+		return fmt.Errorf("add what asks heads about Serve: %w", err)
+	}
+	board := serving.NewBoard(heads)
+	reconciler := &service.Reconciler{
+		Client:  manager.GetClient(),
+		Live:    manager.GetAPIReader(),
+		Writer:  writer(manager, measured),
+		Heads:   board,
+		Events:  telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
+		Metrics: measured,
+		Clock:   now,
+	}
+	users := users{manager.GetClient()}
+	build := ctrl.NewControllerManagedBy(manager).Named("clusterservice").
+		For(&v1alpha1.ClusterService{}).
+		Watches(&v1alpha1.ClusterService{}, users.beside(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.ComputeCluster{}, users.ofCluster()).
+		Watches(&corev1.Pod{}, users.ofPod()).
+		WatchesRawSource(heads.Changes(func(cluster types.NamespacedName) []reconcile.Request {
+			var woken []reconcile.Request
+			for _, name := range board.Services(cluster) {
+				woken = append(woken, reconcile.Request{NamespacedName: name})
+			}
+			return woken
+		}))
+	for _, kind := range []client.Object{
+		&corev1.Service{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &appsv1.ControllerRevision{},
+	} {
+		build.Watches(kind, wakesItsService(), builder.WithPredicates(whatTells(kind)))
+	}
+	if err := build.Complete(reconciler); err != nil {
+		return fmt.Errorf("add the controller of ClusterServices: %w", err)
+	}
+	return nil
+}
+
+// cacheRevisions has the cache hold what remembers versions of services, and not those of others.
+func cacheRevisions(kinds map[client.Object]cache.ByObject) error {
+	labelled, err := labels.NewRequirement(v1alpha1.LabelService, selection.Exists, nil)
+	if err != nil {
+		return fmt.Errorf("select the revisions of services: %w", err)
+	}
+	kinds[&appsv1.ControllerRevision{}] = cache.ByObject{Label: labels.NewSelector().Add(*labelled)}
+	return nil
+}
+
+// wakesItsService wakes the service that an object belongs to, by its owner reference.
+func wakesItsService() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		return servicesIn(obj.GetNamespace(), obj.GetOwnerReferences())
+	})
+}
+
+func servicesIn(namespace string, owners []metav1.OwnerReference) []reconcile.Request {
+	var woken []reconcile.Request
+	for _, owner := range owners {
+		if owner.Kind == "ClusterService" {
+			woken = append(woken, request(namespace, owner.Name))
+		}
+	}
+	return woken
+}
+
+// users finds the services that use a cluster.
+type users struct{ reader client.Reader }
+
+// of are the service that a cluster was made for, and those that refer to it.
+func (u users) of(ctx context.Context, namespace, cluster string, owners []metav1.OwnerReference) []reconcile.Request {
+	woken := servicesIn(namespace, owners)
+	var list v1alpha1.ClusterServiceList
+	err := u.reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{index.Cluster: cluster}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "cannot tell which services refer to a ComputeCluster", "cluster", cluster)
+	}
+	for i := range list.Items {
+		woken = append(woken, request(namespace, list.Items[i].Name))
+	}
+	return woken
+}
+
+// ofCluster wakes the services that use a cluster.
+func (u users) ofCluster() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []reconcile.Request {
+		return u.of(ctx, cluster.GetNamespace(), cluster.GetName(), cluster.GetOwnerReferences())
+	})
+}
+
+// ofPod wakes the services that use the cluster of a pod.
+func (u users) ofPod() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, pod client.Object) []reconcile.Request {
+		name := types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[v1alpha1.LabelCluster]}
+		var cluster v1alpha1.ComputeCluster
+		if err := u.reader.Get(ctx, name, &cluster); client.IgnoreNotFound(err) != nil {
+			log.FromContext(ctx).Error(err, "cannot tell whose pod it is", "pod", client.ObjectKeyFromObject(pod))
+		}
+		return u.of(ctx, name.Namespace, name.Name, cluster.OwnerReferences)
+	})
+}
+
+// beside wakes the services on the cluster of one that has changed: what it asked for may be
+// theirs now.
+func (u users) beside() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		changed, ok := obj.(*v1alpha1.ClusterService)
+		if !ok || changed.Spec.ClusterRef == nil {
+			return nil
+		}
+		return u.of(ctx, changed.Namespace, changed.Spec.ClusterRef.Name, nil)
+	})
+}

@@ -1,0 +1,121 @@
+package desired
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// Ports are those of Serve's proxies, as the serveConfig has them. GRPC is 0 where nothing
+// speaks it.
+type Ports struct{ HTTP, GRPC int32 }
+
+// Names of a service's ports.
+const (
+	PortHTTP = "http"
+	PortGRPC = "grpc"
+)
+
+// ServeService is the one address of a service, from its first minute to its end. It selects
+// pods by a label that the operator gives and takes, of whatever cluster they are.
+func ServeService(service *v1alpha1.ClusterService, ports Ports) *corev1.Service {
+	wanted := v1alpha1.ServeService{}
+	if service.Spec.Service != nil {
+		wanted = *service.Spec.Service
+	}
+	made := &corev1.Service{
+		ObjectMeta: OfService(service, service.Name),
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: ServeSelector(service)},
+	}
+	if wanted.Type != "" {
+		made.Spec.Type = wanted.Type
+	}
+	dress(&made.ObjectMeta, wanted.Labels, wanted.Annotations)
+	made.Spec.Ports = append(made.Spec.Ports, servePort(wanted, PortHTTP, 8000, ports.HTTP))
+	if ports.GRPC != 0 {
+		port := servePort(wanted, PortGRPC, 9000, ports.GRPC)
+		protocol := "kubernetes.io/h2c"
+		port.AppProtocol = &protocol
+		made.Spec.Ports = append(made.Spec.Ports, port)
+	}
+	return made
+}
+
+// ServeURL is where a service's applications answer, inside the Kubernetes cluster.
+func ServeURL(service *v1alpha1.ClusterService, https bool) string {
+	scheme := "http"
+	if https {
+		scheme = "https"
+	}
+	wanted := v1alpha1.ServeService{}
+	if service.Spec.Service != nil {
+		wanted = *service.Spec.Service
+	}
+	return fmt.Sprintf("%s://%s.%s.svc:%d", scheme, service.Name, service.Namespace, servePort(wanted, PortHTTP, 8000, 0).Port)
+}
+
+func servePort(wanted v1alpha1.ServeService, name string, number, target int32) corev1.ServicePort {
+	for _, port := range wanted.Ports {
+		if port.Name == name {
+			number = port.Port
+		}
+	}
+	return servicePort(name, number, target)
+}
+
+// ServeSelector selects the pods that take requests for a service.
+func ServeSelector(service *v1alpha1.ClusterService) map[string]string {
+	return map[string]string{naming.ServeLabel(service.Name): v1alpha1.ServeOn}
+}
+
+// ServePolicy lets everybody reach the proxies that take requests for a service: policies add
+// up, and the cluster's own lets nobody in there.
+func ServePolicy(service *v1alpha1.ClusterService, clusters []string, ports Ports) *networkingv1.NetworkPolicy {
+	open := []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, ports.HTTP)}
+	if ports.GRPC != 0 {
+		open = append(open, port(corev1.ProtocolTCP, ports.GRPC))
+	}
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: OfService(service, naming.ServePolicy(service.Name)),
+		Spec: networkingv1.NetworkPolicySpec{
+			// By the cluster and not by the label of those that serve: the operator asks a
+			// proxy before it gets requests.
+			PodSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: v1alpha1.LabelCluster, Operator: metav1.LabelSelectorOpIn, Values: clusters},
+			}},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: open}},
+		},
+	}
+}
+
+// ServeBudget lets one pod at a time of those that take requests be evicted; of a single one
+// none, until there is another. pods is how many there are.
+func ServeBudget(service *v1alpha1.ClusterService, pods int) *policyv1.PodDisruptionBudget {
+	least, unready := intstr.FromInt32(int32(max(1, pods-1))), policyv1.AlwaysAllow //nolint:gosec // there are never so many pods
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: OfService(service, service.Name),
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable:               &least,
+			Selector:                   &metav1.LabelSelector{MatchLabels: ServeSelector(service)},
+			UnhealthyPodEvictionPolicy: &unready,
+		},
+	}
+}
+
+// OfService is the metadata of an object that belongs to a service and goes with it.
+func OfService(service *v1alpha1.ClusterService, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: service.Namespace, Labels: naming.ServiceLabels(service.Name),
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(service, v1alpha1.GroupVersion.WithKind("ClusterService")),
+		},
+	}
+}

@@ -1,0 +1,86 @@
+package desired_test
+
+import (
+	"maps"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+// TestServeService: one port, or two where something speaks gRPC, that lead to what the
+// configuration says, and pods by the operator's label alone.
+func TestServeService(t *testing.T) {
+	service := testkit.Service("text")
+	service.Spec.Service = &v1alpha1.ServeService{
+		Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}},
+		Labels: map[string]string{"team": "a", v1alpha1.LabelService: "mine"}, Annotations: map[string]string{"b": "c"},
+	}
+	made := desired.ServeService(service, desired.Ports{HTTP: 8001, GRPC: 9001})
+	h2c := "kubernetes.io/h2c"
+	want := []corev1.ServicePort{
+		{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8001), Protocol: corev1.ProtocolTCP},
+		{Name: "grpc", Port: 9000, TargetPort: intstr.FromInt32(9001), Protocol: corev1.ProtocolTCP, AppProtocol: &h2c},
+	}
+	if diff := cmp.Diff(want, made.Spec.Ports); diff != "" {
+		t.Errorf("ports (- wanted, + made):\n%s", diff)
+	}
+	if !maps.Equal(made.Spec.Selector, map[string]string{"serve.heliostat.dev/text": "true"}) || made.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		t.Errorf("it selects %v as a %s", made.Spec.Selector, made.Spec.Type)
+	}
+	if made.Name != "text" || made.Labels["team"] != "a" || made.Labels[v1alpha1.LabelService] != "text" || made.Annotations["b"] != "c" {
+		t.Errorf("%s has %v and %v", made.Name, made.Labels, made.Annotations)
+	}
+	if plain := desired.ServeService(testkit.Service("text"), desired.Ports{HTTP: 8000}); len(plain.Spec.Ports) != 1 || plain.Spec.Type != corev1.ServiceTypeClusterIP {
+		t.Errorf("by default it is %+v", plain.Spec)
+	}
+}
+
+func TestServeURL(t *testing.T) {
+	service := testkit.Service("text")
+	if have := desired.ServeURL(service, false); have != "http://text.default.svc:8000" {
+		t.Error(have)
+	}
+	service.Spec.Service = &v1alpha1.ServeService{Ports: []v1alpha1.ServePort{{Name: "http", Port: 443}}}
+	if have := desired.ServeURL(service, true); have != "https://text.default.svc:443" {
+		t.Error(have)
+	}
+}
+
+// TestServePolicy lets everybody reach the proxies of the service's clusters, and nothing else.
+func TestServePolicy(t *testing.T) {
+	policy := desired.ServePolicy(testkit.Service("text"), []string{"a", "b"}, desired.Ports{HTTP: 8000, GRPC: 9000})
+	if len(policy.Spec.Ingress) != 1 || len(policy.Spec.Ingress[0].From) != 0 {
+		t.Fatalf("it lets in %+v", policy.Spec.Ingress)
+	}
+	var ports []int
+	for _, port := range policy.Spec.Ingress[0].Ports {
+		ports = append(ports, port.Port.IntValue())
+	}
+	if diff := cmp.Diff([]int{8000, 9000}, ports); diff != "" {
+		t.Error(diff)
+	}
+	selects := policy.Spec.PodSelector.MatchExpressions
+	if len(selects) != 1 || selects[0].Key != v1alpha1.LabelCluster || cmp.Diff([]string{"a", "b"}, selects[0].Values) != "" {
+		t.Errorf("it is for %+v", selects)
+	}
+	if one := desired.ServePolicy(testkit.Service("text"), []string{"a"}, desired.Ports{HTTP: 8000}); len(one.Spec.Ingress[0].Ports) != 1 {
+		t.Errorf("without gRPC it opens %+v", one.Spec.Ingress[0].Ports)
+	}
+}
+
+// TestServeBudget: one of several may go at a time, and the last one none.
+func TestServeBudget(t *testing.T) {
+	for pods, least := range map[int]int{1: 1, 2: 1, 3: 2, 100: 99} {
+		budget := desired.ServeBudget(testkit.Service("text"), pods)
+		if have := budget.Spec.MinAvailable.IntValue(); have != least {
+			t.Errorf("of %d pods %d must stay, want %d", pods, have, least)
+		}
+	}
+}

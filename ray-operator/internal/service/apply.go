@@ -1,0 +1,145 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// apply carries a plan out. What is written first decides what may follow: a failure ends it.
+// The version that serves is looked after first: what is refused of another keeps nothing
+// from it.
+func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
+	if plan.Empty() {
+		return nil
+	}
+	log.FromContext(ctx).Info("carrying out", "plan", plan.String())
+	if plan.Keep != nil {
+		if _, err := r.Writer.Create(ctx, plan.Keep); err != nil {
+			return err
+		}
+	}
+	if err := r.record(ctx, service, plan); err != nil {
+		return err
+	}
+	if err := r.confirm(ctx, service, plan); err != nil {
+		return err
+	}
+	var errs []error
+	for _, fixing := range plan.Fixtures {
+		errs = append(errs, r.fix(ctx, fixing))
+	}
+	errs = append(errs, r.traffic(ctx, service, plan))
+	for _, change := range plan.Change {
+		errs = append(errs, r.Writer.Edit(ctx, change.Seen, change.Wanted))
+	}
+	for _, cluster := range plan.Discard {
+		errs = append(errs, r.Writer.Delete(ctx, cluster, nil))
+	}
+	if plan.Make != nil {
+		_, err := r.Writer.Create(ctx, plan.Make)
+		errs = append(errs, err)
+	}
+	for _, revision := range plan.Drop {
+		errs = append(errs, r.Writer.Delete(ctx, revision, nil))
+	}
+	return errors.Join(errs...)
+}
+
+// record writes the record and the finalizer.
+func (r *Reconciler) record(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
+	if plan.Record == nil {
+		return nil
+	}
+	wanted := service.DeepCopy()
+	if wanted.Annotations == nil {
+		wanted.Annotations = map[string]string{}
+	}
+	wanted.Annotations[v1alpha1.AnnotationRecord] = plan.Record.String()
+	if plan.Finalizer {
+		controllerutil.AddFinalizer(wanted, v1alpha1.FinalizerServe)
+	} else {
+		controllerutil.RemoveFinalizer(wanted, v1alpha1.FinalizerServe)
+	}
+	err := r.Writer.Edit(ctx, service, wanted)
+	if apierrors.IsNotFound(err) && service.DeletionTimestamp != nil {
+		return &fault.Wait{For: "the cache to know that ClusterService " + service.Name + " is gone"}
+	}
+	if err != nil {
+		return err
+	}
+	wanted.Status = service.Status
+	*service = *wanted
+	return nil
+}
+
+// confirm looks past the cache whether the service is as it was seen, before anything is done to
+// clusters or pods. Where the record was just written that is known.
+func (r *Reconciler) confirm(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
+	acts := plan.Make != nil || len(plan.Change)+len(plan.Discard)+len(plan.Open)+len(plan.Close) > 0
+	if !acts || plan.Record != nil {
+		return nil
+	}
+	var there v1alpha1.ClusterService
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(service), &there)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read ClusterService %s past the cache: %w", service.Name, err)
+	}
+	same := err == nil && there.UID == service.UID && there.Generation == service.Generation &&
+		there.Annotations[v1alpha1.AnnotationRecord] == service.Annotations[v1alpha1.AnnotationRecord]
+	if !same {
+		return &fault.Wait{For: "the cache to know what became of ClusterService " + service.Name}
+	}
+	return nil
+}
+
+func (r *Reconciler) fix(ctx context.Context, fixing Fixing) error {
+	switch {
+	case fixing.Seen == nil:
+		_, err := r.Writer.Create(ctx, fixing.Wanted)
+		return err
+	case fixing.Wanted == nil:
+		return r.Writer.Delete(ctx, fixing.Seen, nil)
+	default:
+		return r.Writer.Mend(ctx, fixing.Seen, fixing.Wanted)
+	}
+}
+
+// traffic gives pods requests before it takes them from others: at no time there are fewer
+// that have them than there were or shall be.
+func (r *Reconciler) traffic(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
+	on, key := v1alpha1.ServeOn, naming.ServeLabel(service.Name)
+	opened := errors.Join(kube.AtOnce(len(plan.Open), func(i int) error { return r.Writer.Label(ctx, plan.Open[i], key, &on) })...)
+	if opened != nil {
+		return opened
+	}
+	return errors.Join(kube.AtOnce(len(plan.Close), func(i int) error { return r.Writer.Label(ctx, plan.Close[i], key, nil) })...)
+}
+
+// want says what is wanted of heads from now on.
+func (r *Reconciler) want(service *v1alpha1.ClusterService, plan Plan) {
+	name := client.ObjectKeyFromObject(service)
+	var kept []types.NamespacedName
+	for _, want := range plan.Wants {
+		cluster := client.ObjectKeyFromObject(want.Cluster)
+		if secret := pod.TokenSecret(want.Cluster.ComputeCluster); secret != "" {
+			want.At.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: service.Namespace, Name: secret})
+		}
+		r.Heads.Want(cluster, name, want.Want)
+		kept = append(kept, cluster)
+	}
+	r.Heads.Forget(name, kept...)
+}

@@ -1,0 +1,193 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+)
+
+type specEdit = func(*v1alpha1.ClusterServiceSpec)
+
+// effects has, for each field of the spec, an edit that sets it to something else.
+var effects = map[string]specEdit{
+	"serveConfig": func(s *v1alpha1.ClusterServiceSpec) { s.ServeConfig = serveConfig("app:v2") },
+	"clusterRef.name": func(s *v1alpha1.ClusterServiceSpec) {
+		s.ClusterTemplate, s.Upgrade, s.ClusterRef = nil, nil, &v1alpha1.ClusterReference{Name: "b"}
+	},
+	"clusterTemplate.metadata.labels": func(s *v1alpha1.ClusterServiceSpec) { s.ClusterTemplate.Metadata.Labels = map[string]string{"a": "b"} },
+	"clusterTemplate.metadata.annotations": func(s *v1alpha1.ClusterServiceSpec) {
+		s.ClusterTemplate.Metadata.Annotations = map[string]string{"a": "b"}
+	},
+	"clusterTemplate.spec": func(s *v1alpha1.ClusterServiceSpec) { s.ClusterTemplate.Spec.Image = "mine" },
+	"service.type":         ofService(func(s *v1alpha1.ServeService) { s.Type = corev1.ServiceTypeNodePort }),
+	"service.ports.name":   ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Name = "grpc" }),
+	"service.ports.port":   ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Port = 81 }),
+	"service.labels":       ofService(func(s *v1alpha1.ServeService) { s.Labels = map[string]string{"a": "b"} }),
+	"service.annotations":  ofService(func(s *v1alpha1.ServeService) { s.Annotations = map[string]string{"a": "b"} }),
+	"service.headEndpoints": ofService(func(s *v1alpha1.ServeService) {
+		yes := true
+		s.HeadEndpoints = &yes
+	}),
+	"healthPath":                     func(s *v1alpha1.ClusterServiceSpec) { s.HealthPath = "/text/health" },
+	"upgrade.strategy":               ofUpgrade(func(u *v1alpha1.Upgrade) { u.Strategy = v1alpha1.UpgradeNone }),
+	"upgrade.maxSurgePercent":        ofUpgrade(func(u *v1alpha1.Upgrade) { u.MaxSurgePercent = number(50) }),
+	"upgrade.stepPercent":            ofUpgrade(func(u *v1alpha1.Upgrade) { u.StepPercent = number(50) }),
+	"upgrade.intervalSeconds":        ofUpgrade(func(u *v1alpha1.Upgrade) { u.IntervalSeconds = number(1) }),
+	"upgrade.healthyDeadlineSeconds": ofUpgrade(func(u *v1alpha1.Upgrade) { u.HealthyDeadlineSeconds = number(10) }),
+	"upgrade.drainSeconds":           ofUpgrade(func(u *v1alpha1.Upgrade) { u.DrainSeconds = number(500) }),
+	"upgrade.retireAfterSeconds":     ofUpgrade(func(u *v1alpha1.Upgrade) { u.RetireAfterSeconds = number(500) }),
+	"upgrade.autoRollback": ofUpgrade(func(u *v1alpha1.Upgrade) {
+		no := false
+		u.AutoRollback = &no
+	}),
+	"suspend":   func(s *v1alpha1.ClusterServiceSpec) { s.Suspend = true },
+	"managedBy": func(s *v1alpha1.ClusterServiceSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
+}
+
+func ofService(edit func(*v1alpha1.ServeService)) specEdit {
+	return func(s *v1alpha1.ClusterServiceSpec) { edit(s.Service) }
+}
+
+func ofUpgrade(edit func(*v1alpha1.Upgrade)) specEdit {
+	return func(s *v1alpha1.ClusterServiceSpec) { edit(s.Upgrade) }
+}
+
+// opened has something in each part that may be left out.
+func opened(s *v1alpha1.ClusterServiceSpec) {
+	s.Service = &v1alpha1.ServeService{Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}}}
+	s.Upgrade = &v1alpha1.Upgrade{Strategy: v1alpha1.UpgradeSurge}
+}
+
+// TestEveryFieldHasAnEffect walks the schema: a field without a row fails, and so does one
+// whose edit changes nothing that the operator does, asks for or refuses.
+func TestEveryFieldHasAnEffect(t *testing.T) {
+	fields := leaves(reflect.TypeFor[v1alpha1.ClusterServiceSpec](), "")
+	before := done(t, func(*v1alpha1.ClusterServiceSpec) {})
+	for _, path := range fields {
+		edit, ok := effects[path]
+		if !ok {
+			t.Errorf("field %s has no row", path)
+			continue
+		}
+		if slices.Equal(before, done(t, edit)) {
+			t.Errorf("field %s has no effect", path)
+		}
+	}
+	for path := range effects {
+		if !slices.Contains(fields, path) {
+			t.Errorf("row %s is about no field", path)
+		}
+	}
+}
+
+// leaves are the paths of the fields that hold values, by their JSON names. Maps, Kubernetes'
+// own types and the spec of a cluster, which has a walk of its own, are values.
+func leaves(of reflect.Type, path string) []string {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct || of.PkgPath() != reflect.TypeFor[v1alpha1.ClusterService]().PkgPath() || of == reflect.TypeFor[v1alpha1.ComputeClusterSpec]() {
+		return []string{path}
+	}
+	var all []string
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		all = append(all, leaves(of.Field(i).Type, strings.TrimPrefix(path+"."+name, "."))...)
+	}
+	return all
+}
+
+// done is what the operator does about a service, or has against it: what it makes, and how it
+// goes on at the points where it has a choice.
+func done(t *testing.T, edit specEdit) []string {
+	t.Helper()
+	plain := text()
+	opened(&plain.Spec)
+	edit(&plain.Spec)
+	all := []string{
+		fmt.Sprint(validate.Service(plain)), fmt.Sprint(IsManaged(plain)), printed(t, desired.ServeService(plain, desired.Ports{HTTP: 8000, GRPC: 9000})),
+		printed(t, Decide(plain, Seen{Record: Record{Version: recordVersion}}, at())),
+	}
+	if plain.Spec.ClusterTemplate == nil {
+		return all
+	}
+	for _, hasten := range []func(*situation){
+		func(*situation) {},
+		func(s *situation) { s.seen.Clusters[2].Heard = false },
+		func(s *situation) {
+			s.seen.Record.Shift.Traffic, s.seen.Record.Shift.At, s.seen.Record.Shift.Proven = 20, at(), true
+		},
+		func(s *situation) { s.baking(at().Add(-100 * time.Second)) },
+		func(s *situation) {
+			s.seen.Record.Candidate, s.seen.Record.Shift = nil, rollout.Shift{}
+			delete(s.seen.Clusters, 2)
+		},
+		func(s *situation) {
+			s.seen.Record.Candidate, s.seen.Record.Shift = nil, rollout.Shift{}
+			s.seen.Record.Retiring = []Retired{{Cluster: 2, At: now - 100}}
+		},
+		func(s *situation) {
+			app := s.seen.Clusters[2].Answer.Serving.Applications
+			failed := app["text"]
+			failed.State = "DEPLOY_FAILED"
+			app["text"] = failed
+		},
+	} {
+		s := upgrades(t, func(spec *v1alpha1.ClusterServiceSpec) { opened(spec); edit(spec) })
+		hasten(s)
+		all = append(all, printed(t, s.decide()))
+	}
+	return all
+}
+
+// baking is a situation in which the candidate has had all requests since a moment.
+func (s *situation) baking(since time.Time) {
+	s.seen.Record.Shift.Traffic, s.seen.Record.Shift.Proven, s.seen.Record.Shift.At = 100, true, since
+}
+
+func printed(t *testing.T, value any) string {
+	t.Helper()
+	if plan, ok := value.(Plan); ok {
+		for i := range plan.Wants {
+			plan.Wants[i].Cluster = nil
+			plan.Wants[i].At.Token = nil
+		}
+		for _, pods := range [][]*corev1.Pod{plan.Open, plan.Close} {
+			for i := range pods {
+				pods[i] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pods[i].Name}}
+			}
+		}
+		return fmt.Sprintf("%s %+v %s", plan.String(), plan.Finding, jsonOf(t, []any{plan.Make, plan.Change, plan.Fixtures, plan.Wake, plan.Events, plan.Phase, wantsOf(plan)}))
+	}
+	return jsonOf(t, value)
+}
+
+// wantsOf are the wants as JSON takes them.
+func wantsOf(plan Plan) []any {
+	var all []any
+	for _, want := range plan.Wants {
+		all = append(all, []any{want.Config, want.Probes, want.Every})
+	}
+	return all
+}
+
+func jsonOf(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

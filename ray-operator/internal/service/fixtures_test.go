@@ -1,0 +1,150 @@
+package service
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+)
+
+// now is the time of all decisions, in Unix seconds.
+const now = 10_000
+
+func at() time.Time { return time.Unix(now, 0) }
+
+func number(n int32) *int32 { return &n }
+
+// serveConfig asks for one application with an import path.
+func serveConfig(path string) runtime.RawExtension {
+	return runtime.RawExtension{Raw: fmt.Appendf(nil, `{"applications":[{"name":"text","route_prefix":"/text","import_path":%q}]}`, path)}
+}
+
+// text is a service with a cluster of its own with two workers.
+func text() *v1alpha1.ClusterService {
+	cpu := v1alpha1.WorkerGroup{Name: "cpu", Replicas: number(2)}
+	return &v1alpha1.ClusterService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "text", UID: "text-uid", Generation: 1, Finalizers: []string{v1alpha1.FinalizerServe}},
+		Spec: v1alpha1.ClusterServiceSpec{
+			ServeConfig: serveConfig("app:v1"),
+			ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{
+				RayVersion: "2.60.0", WorkerGroups: []v1alpha1.WorkerGroup{cpu},
+			}},
+		},
+	}
+}
+
+// situation is a service in a world made by hand.
+type situation struct {
+	service *v1alpha1.ClusterService
+	seen    Seen
+}
+
+// serves is a situation in which version 1 serves on cluster 1.
+func serves(t *testing.T) *situation {
+	t.Helper()
+	s := &situation{service: text(), seen: Seen{
+		Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]Standing{},
+	}}
+	revision := s.keep(t)
+	s.seen.Record = Record{Version: recordVersion, Clusters: 1, Active: Side{Cluster: 1, Pods: revision.Pods, Revision: revision.ID, Good: revision.ID, At: now - 1000, Healthy: now - 900}}
+	s.runs(1, true)
+	s.takes(&s.seen.Record.Active)
+	return s
+}
+
+// keep keeps the revision that the spec asks for now.
+func (s *situation) keep(t *testing.T) Revision {
+	t.Helper()
+	revision, err := revisionOf(s.service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision.Number = int64(len(s.seen.Revisions) + 1)
+	object := revision.kept(s.service, revision.Number)
+	kept, err := parseRevision(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.seen.Revisions[kept.ID] = kept
+	return kept
+}
+
+// runs has a cluster with a head and two workers that answer, with requests or without.
+func (s *situation) runs(cluster int, open bool) *Cluster {
+	name := naming.ServiceCluster("text", "text-uid", cluster)
+	made := &Cluster{ComputeCluster: &v1alpha1.ComputeCluster{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(name), Annotations: map[string]string{v1alpha1.AnnotationNumber: strconv.Itoa(cluster)},
+			Labels: map[string]string{v1alpha1.LabelService: "text"},
+		},
+		Spec: *s.service.Spec.ClusterTemplate.Spec.DeepCopy(),
+	}}
+	made.Answer = serving.Answer{At: at(), Probes: map[serving.Probe]serving.Reply{}, Serving: headclient.Serving{
+		Running: true, Applications: map[string]headclient.Application{"text": {
+			Name: "text", State: headclient.ApplicationRunning, Declarative: true, Deployments: []headclient.Deployment{{Name: "D", Wanted: 2, Running: 2}},
+		}},
+	}}
+	made.Heard = true
+	for i, role := range []string{v1alpha1.RoleHead, v1alpha1.RoleWorker, v1alpha1.RoleWorker} {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: fmt.Sprintf("%s-%d", name, i), UID: types.UID(fmt.Sprintf("%s-%d", name, i)),
+				Labels: map[string]string{v1alpha1.LabelCluster: name, v1alpha1.LabelRole: role, v1alpha1.LabelEpoch: "1"},
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: fmt.Sprintf("10.0.%d.%d", cluster, i), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		}
+		if open && role == v1alpha1.RoleWorker {
+			pod.Labels[naming.ServeLabel("text")] = v1alpha1.ServeOn
+		}
+		made.note(pod)
+		made.Answer.Serving.Targets = append(made.Answer.Serving.Targets, headclient.Target{Protocol: "HTTP", Instance: string(pod.UID), IP: pod.Status.PodIP, Port: 8000})
+		made.answers(pod, true)
+	}
+	s.seen.Clusters[cluster] = made
+	return made
+}
+
+// answers has the proxy of a pod answer or fail, as often as is believed.
+func (c *Cluster) answers(pod *corev1.Pod, ok bool) {
+	probe := serving.Probe{Pod: pod.UID, Address: address(pod, 8000), Path: "/-/healthz"}
+	c.Answer.Probes[probe] = serving.Reply{OK: ok, Times: failing, Why: "status 500"}
+}
+
+// takes has a side's head have taken what is asked of it.
+func (s *situation) takes(side *Side) {
+	p := &planner{service: s.service, seen: s.seen, record: s.seen.Record}
+	cluster := s.seen.Clusters[side.Cluster]
+	side.Taken, side.Head = p.digest(side), string(cluster.Head.UID)
+	cluster.Answer.Taken = side.Taken
+}
+
+// upgrades is a situation in which version 2 is on its way on cluster 2.
+func upgrades(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec)) *situation {
+	t.Helper()
+	s := serves(t)
+	s.service.Spec.ClusterTemplate.Spec.Image = "ray:new"
+	if edit != nil {
+		edit(&s.service.Spec)
+	}
+	revision := s.keep(t)
+	s.seen.Record.Clusters, s.seen.Record.Began = 2, now-100
+	s.seen.Record.Candidate = &Side{Cluster: 2, Pods: revision.Pods, Revision: revision.ID, At: now - 100}
+	s.seen.Record.Shift = rollout.Begin((&planner{service: s.service}).terms(), time.Unix(now-100, 0))
+	s.runs(2, false)
+	s.takes(s.seen.Record.Candidate)
+	s.takes(&s.seen.Record.Active)
+	return s
+}
+
+func (s *situation) decide() Plan { return Decide(s.service, s.seen, at()) }

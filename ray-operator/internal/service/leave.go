@@ -1,0 +1,257 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// leaveFor is how long it is tried to take applications from a cluster that is not the
+// service's own.
+const leaveFor = 2 * time.Minute
+
+// going looks after a service that is being deleted: it gets no more requests, those that it
+// has may end, and then what it runs on goes.
+func (p *planner) going() bool {
+	if p.service.DeletionTimestamp == nil {
+		return false
+	}
+	p.open(nil)
+	if !p.Finalizer {
+		return true
+	}
+	deleted := p.service.DeletionTimestamp.Time
+	until := deleted
+	if p.serving() {
+		until = deleted.Add(p.drain())
+		p.closes(p.cluster(&p.record.Active), deleted)
+	}
+	p.Active = p.service.Status.Active
+	if left := until.Sub(p.now); left > 0 {
+		p.say(v1alpha1.PhaseDeleting, reason.ServiceDraining.Of(stamp(until)))
+		p.provideLast()
+		p.wakeIn(left)
+		return true
+	}
+	p.say(v1alpha1.PhaseDeleting, reason.ServiceLeaving.Of(p.clusterName(p.cluster(&p.record.Active))))
+	gone := p.gone()
+	if left := until.Add(leaveFor).Sub(p.now); !gone && left > 0 {
+		p.wakeIn(left)
+		return true
+	}
+	if !gone && !p.own() {
+		p.tell(reason.LeaveAbandoned.Of(p.service.Name, p.clusterName(p.cluster(&p.record.Active)), "its head did not answer"), "Leave")
+	}
+	p.Finalizer = false
+	return true
+}
+
+// serving tells whether the service ever had requests that may not have ended.
+func (p *planner) serving() bool { return p.record.Active.Good != "" && !p.record.Suspended }
+
+// provideLast keeps on asking the heads for what was asked of them, while requests end.
+func (p *planner) provideLast() {
+	for _, side := range []*Side{&p.record.Active, p.record.Candidate} {
+		p.askLast(p.cluster(side))
+	}
+}
+
+// askLast keeps on asking a head that gets no more requests.
+func (p *planner) askLast(cluster *Cluster) {
+	if cluster != nil && cluster.Head != nil && cluster.Head.Status.PodIP != "" {
+		p.inquire(cluster, nil)
+	}
+}
+
+// closeFor is how long it may take to have kept connections closed, beyond the drain.
+const closeFor = 20 * time.Second
+
+// closes has a cluster of the service's own, which has had no requests since a moment, end the
+// connections that clients keep, in the second half of the drain: until then most have come to
+// their end. It tells whether that was done.
+func (p *planner) closes(cluster *Cluster, since time.Time) bool {
+	if !p.own() || cluster == nil || cluster.Head == nil {
+		return true
+	}
+	if left := since.Add(p.drain() / 2).Sub(p.now); left > 0 {
+		p.wakeIn(left)
+		return false
+	}
+	id := fmt.Sprintf("heliostat-close-%d", since.Unix())
+	if p.closing == nil {
+		p.closing = map[string]string{}
+	}
+	p.closing[cluster.Name] = id
+	return cluster.Heard && cluster.Answer.Closed == id
+}
+
+// gone takes what the service runs away, and tells whether nothing of it is left.
+func (p *planner) gone() bool {
+	if p.own() {
+		for _, number := range []int{p.record.Active.Cluster, p.candidateCluster()} {
+			if cluster := p.seen.Clusters[number]; cluster != nil {
+				p.free(cluster)
+			}
+		}
+		return p.empty()
+	}
+	if len(p.record.Applications) == 0 {
+		return true
+	}
+	cluster := p.cluster(&p.record.Active)
+	if cluster == nil || cluster.Spec.Suspend {
+		return true // what ran there went with it
+	}
+	if cluster.Head == nil || cluster.Head.Status.PodIP == "" {
+		return false
+	}
+	digest, _ := naming.ObjectHash([]any{"nothing", p.record.Applications}) // it always marshals
+	if cluster.Heard && cluster.Answer.Taken == digest {
+		p.record.Applications = nil
+		return true
+	}
+	p.inquire(cluster, &serving.Config{
+		Digest: digest, Applications: map[string]json.RawMessage{}, Drop: p.record.Applications, Options: p.revision(p.record.Active.Revision).Config.Options,
+	})
+	return false
+}
+
+func (p *planner) candidateCluster() int {
+	if p.record.Candidate == nil {
+		return 0
+	}
+	return p.record.Candidate.Cluster
+}
+
+// free suspends a cluster: its pods go with a short grace, which the garbage collector would
+// not give them.
+func (p *planner) free(cluster *Cluster) {
+	if cluster.Spec.Suspend || cluster.DeletionTimestamp != nil {
+		return
+	}
+	wanted := cluster.DeepCopy()
+	wanted.Spec.Suspend = true
+	p.Change = append(p.Change, Change{Seen: cluster.ComputeCluster, Wanted: wanted})
+}
+
+// empty tells whether no cluster of the service has pods.
+func (p *planner) empty() bool {
+	for _, cluster := range p.seen.Clusters {
+		if len(cluster.Pods) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// suspended drains a service that is to be suspended, and frees what it runs on.
+func (p *planner) suspended() bool {
+	if !p.service.Spec.Suspend {
+		return false
+	}
+	record := &p.record
+	p.Finalizer = p.Finalizer && !p.own()
+	if record.Candidate != nil {
+		p.back(nil)
+	}
+	p.open(nil)
+	if record.Drained == 0 {
+		record.Drained = p.now.Unix()
+	}
+	wait := p.drain()
+	if p.serving() {
+		p.closes(p.cluster(&record.Active), time.Unix(record.Drained, 0))
+	} else {
+		wait = 0
+	}
+	if left := time.Unix(record.Drained, 0).Add(wait).Sub(p.now); left > 0 {
+		p.halted(v1alpha1.PhaseSuspending, reason.ServiceDraining.Of(stamp(time.Unix(record.Drained, 0).Add(wait))))
+		p.provideLast()
+		p.wakeIn(left)
+		return true
+	}
+	if !p.gone() {
+		p.halted(v1alpha1.PhaseSuspending, reason.ServiceLeaving.Of(p.clusterName(p.cluster(&record.Active))))
+		return true
+	}
+	record.Suspended = true
+	p.halted(v1alpha1.PhaseSuspended, reason.ServiceSuspended.Of())
+	return true
+}
+
+// halted says how far the suspension is.
+func (p *planner) halted(phase string, finding reason.Finding) {
+	p.say(phase, finding)
+	p.Suspended = &finding
+	if active := p.record.Active; active.Revision != "" {
+		p.Active = p.version(&active, Health{}, 0)
+	}
+}
+
+// resume begins again where the service was suspended: what runs then has yet to become healthy.
+func (p *planner) resume() {
+	record := &p.record
+	if record.Drained == 0 {
+		return
+	}
+	if record.Suspended {
+		active := &record.Active
+		active.Good, active.Healthy, active.At, active.Taken = "", 0, p.now.Unix(), ""
+		record.Shift = rollout.Shift{}
+	}
+	record.Drained, record.Suspended = 0, false
+}
+
+// retire lets clusters go that have no requests any more, once those that they had may have
+// ended.
+func (p *planner) retire() {
+	if !p.own() {
+		return
+	}
+	p.adopt()
+	record := &p.record
+	p.record.Retiring = slices.DeleteFunc(record.Retiring, func(retired Retired) bool {
+		cluster := p.seen.Clusters[retired.Cluster]
+		if cluster == nil {
+			return true
+		}
+		since := time.Unix(retired.At, 0)
+		left := since.Add(p.drain()).Sub(p.now)
+		if !retired.Unused && !p.closes(cluster, since) {
+			left += closeFor
+		}
+		switch {
+		case cluster.DeletionTimestamp != nil:
+		case left > 0 && !retired.Unused:
+			p.wakeIn(left)
+			p.askLast(cluster)
+		case len(cluster.Pods) > 0:
+			p.free(cluster)
+		default:
+			p.Discard = append(p.Discard, cluster.ComputeCluster)
+		}
+		return false
+	})
+}
+
+// adopt notes clusters of the service's own that nobody knows of among those that go.
+func (p *planner) adopt() {
+	if p.service.DeletionTimestamp != nil {
+		return
+	}
+	for number := range p.seen.Clusters {
+		known := number == p.record.Active.Cluster || number == p.candidateCluster() ||
+			slices.ContainsFunc(p.record.Retiring, func(r Retired) bool { return r.Cluster == number })
+		if !known {
+			p.away(number, time.Time{})
+		}
+	}
+	slices.SortFunc(p.record.Retiring, func(a, b Retired) int { return a.Cluster - b.Cluster })
+}

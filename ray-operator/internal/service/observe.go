@@ -1,0 +1,215 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// Seen is what there is of a service.
+type Seen struct {
+	Record      Record
+	RecordError error
+	// Revisions are those that are kept, by ID.
+	Revisions map[string]Revision
+	// Clusters are the service's own by their numbers, or the one that it refers to under 0.
+	Clusters map[int]*Cluster
+	// Standing are the objects of fixed names, by kind.
+	Standing map[string]Standing
+	// Elders are services on the same cluster that are older.
+	Elders []*v1alpha1.ClusterService
+	// Labelled are pods of other clusters that still get requests for the service.
+	Labelled []*corev1.Pod
+}
+
+// Cluster is a cluster with its pods, and what its head said last.
+type Cluster struct {
+	*v1alpha1.ComputeCluster
+	Pods []*corev1.Pod
+	// Head is the live one, nil if there is none.
+	Head   *corev1.Pod
+	Answer serving.Answer
+	Heard  bool
+}
+
+// Standing is what stands under a fixed name: nothing, the service's own object, or another's.
+type Standing struct {
+	Object  client.Object
+	Foreign bool
+}
+
+// Kinds of objects of a fixed name.
+const (
+	kindService = "Service"
+	kindPolicy  = "NetworkPolicy"
+	kindBudget  = "PodDisruptionBudget"
+)
+
+// observe reads the world; it writes nothing.
+func (r *Reconciler) observe(ctx context.Context, service *v1alpha1.ClusterService) (Seen, error) {
+	seen := Seen{Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]Standing{}}
+	for _, read := range []func(context.Context, *v1alpha1.ClusterService, *Seen) error{
+		r.seeRevisions, r.seeClusters, r.seePods, r.seeStanding, r.seeElders,
+	} {
+		if err := read(ctx, service, &seen); err != nil {
+			return seen, err
+		}
+	}
+	seen.Record, seen.RecordError = recall(service, &seen, r.Clock.Now())
+	return seen, nil
+}
+
+func (r *Reconciler) seeRevisions(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+	var list appsv1.ControllerRevisionList
+	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingFields{index.Owner: string(service.UID)})
+	if err != nil {
+		return fmt.Errorf("list the service's revisions: %w", err)
+	}
+	for i := range list.Items {
+		if revision, err := parseRevision(&list.Items[i]); err == nil { // what somebody else wrote there is none
+			seen.Revisions[revision.ID] = revision
+		}
+	}
+	return nil
+}
+
+// seeClusters finds the cluster that the service refers to, or all of its own.
+func (r *Reconciler) seeClusters(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+	if ref := service.Spec.ClusterRef; ref != nil {
+		var cluster v1alpha1.ComputeCluster
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: service.Namespace, Name: ref.Name}, &cluster)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("read ComputeCluster %s: %w", ref.Name, err)
+		default:
+			seen.Clusters[0] = &Cluster{ComputeCluster: &cluster}
+		}
+		return nil
+	}
+	var list v1alpha1.ComputeClusterList
+	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingFields{index.Owner: string(service.UID)})
+	if err != nil {
+		return fmt.Errorf("list the service's clusters: %w", err)
+	}
+	for i := range list.Items {
+		number, err := strconv.Atoi(list.Items[i].Annotations[v1alpha1.AnnotationNumber])
+		if err == nil && number > 0 && list.Items[i].Name == naming.ServiceCluster(service.Name, service.UID, number) {
+			seen.Clusters[number] = &Cluster{ComputeCluster: &list.Items[i]}
+		}
+	}
+	return nil
+}
+
+// seePods finds the pods of the clusters, and what their heads said.
+func (r *Reconciler) seePods(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+	known := map[types.UID]bool{}
+	for _, cluster := range seen.Clusters {
+		var pods corev1.PodList
+		err := r.Client.List(ctx, &pods, client.InNamespace(service.Namespace), client.MatchingFields{index.Owner: string(cluster.UID)}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return fmt.Errorf("list the pods of ComputeCluster %s: %w", cluster.Name, err)
+		}
+		for i := range pods.Items {
+			cluster.note(&pods.Items[i])
+			known[pods.Items[i].UID] = true
+		}
+		if cluster.Head != nil {
+			cluster.Answer, cluster.Heard = r.Heads.Last(client.ObjectKeyFromObject(cluster), client.ObjectKeyFromObject(service), cluster.Head.UID)
+		}
+	}
+	var labelled corev1.PodList
+	err := r.Client.List(ctx, &labelled, client.InNamespace(service.Namespace), client.HasLabels{naming.ServeLabel(service.Name)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list the pods that serve: %w", err)
+	}
+	for i := range labelled.Items {
+		if pod := &labelled.Items[i]; !known[pod.UID] && pod.Labels[v1alpha1.LabelCluster] != "" && pod.DeletionTimestamp == nil {
+			seen.Labelled = append(seen.Labelled, pod)
+		}
+	}
+	return nil
+}
+
+// note takes a pod of the cluster for what it is.
+func (c *Cluster) note(pod *corev1.Pod) {
+	c.Pods = append(c.Pods, pod)
+	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	if pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || over || pod.DeletionTimestamp != nil {
+		return
+	}
+	if c.Head == nil || epoch(pod) > epoch(c.Head) {
+		c.Head = pod
+	}
+}
+
+func epoch(pod *corev1.Pod) int64 {
+	number, err := strconv.ParseInt(pod.Labels[v1alpha1.LabelEpoch], 10, 64)
+	if err != nil {
+		return 0 // someone changed its labels
+	}
+	return number
+}
+
+// seeStanding looks at the objects of fixed names.
+func (r *Reconciler) seeStanding(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+	for kind, at := range map[string]struct {
+		name  string
+		empty client.Object
+	}{
+		kindService: {service.Name, &corev1.Service{}},
+		kindPolicy:  {naming.ServePolicy(service.Name), &networkingv1.NetworkPolicy{}},
+		kindBudget:  {service.Name, &policyv1.PodDisruptionBudget{}},
+	} {
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: service.Namespace, Name: at.name}, at.empty)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("read %s %s: %w", kind, at.name, err)
+		default:
+			seen.Standing[kind] = Standing{Object: at.empty, Foreign: !kube.IsOwned(at.empty, service.UID)}
+		}
+	}
+	return nil
+}
+
+// seeElders finds older services on a cluster that is not the service's own.
+func (r *Reconciler) seeElders(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+	if service.Spec.ClusterRef == nil {
+		return nil
+	}
+	var list v1alpha1.ClusterServiceList
+	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingFields{index.Cluster: service.Spec.ClusterRef.Name})
+	if err != nil {
+		return fmt.Errorf("list the services of ComputeCluster %s: %w", service.Spec.ClusterRef.Name, err)
+	}
+	for i := range list.Items {
+		if other := &list.Items[i]; other.UID != service.UID && older(other, service) && IsManaged(other) {
+			seen.Elders = append(seen.Elders, other)
+		}
+	}
+	return nil
+}
+
+// older tells which of two services came first; of two that came in one second one is as good
+// as the other, as long as both find the same.
+func older(a, b *v1alpha1.ClusterService) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.UID < b.UID
+}

@@ -1,0 +1,134 @@
+package service
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Plan is what a pass decided to do and to say, as a value with its reasons. It is carried out
+// in the order of its fields.
+type Plan struct {
+	// Keep is a revision to keep, Drop are those that nobody needs any more.
+	Keep *appsv1.ControllerRevision
+	Drop []*appsv1.ControllerRevision
+	// Record is written before what follows, if not nil, in one write with the finalizer as it
+	// shall be.
+	Record    *Record
+	Finalizer bool
+	// Fixtures are objects of fixed names to make, mend or remove.
+	Fixtures []Fixing
+	// Make is a cluster to create, Change those to bring to another spec, Discard those to
+	// delete.
+	Make    *v1alpha1.ComputeCluster
+	Change  []Change
+	Discard []*v1alpha1.ComputeCluster
+	// Open are pods that get requests from now on, Close those that do not any more.
+	Open, Close []*corev1.Pod
+	// Wants are what is wanted of heads, all there is.
+	Wants []Want
+
+	// Phase and Finding are what the service is at; Stalled, that nothing will change until a
+	// person acts; Serving, that all of the version that has the requests is well.
+	Phase   string
+	Finding reason.Finding
+	Stalled bool
+	Serving bool
+	// Upgrading and RolledBack are findings of those conditions, Conflict and Suspended of
+	// theirs; nil where they do not hold.
+	Upgrading, RolledBack, Conflict, Suspended *reason.Finding
+	// Active and Candidate are the versions as the status tells of them.
+	Active, Candidate *v1alpha1.ServiceVersion
+	// Ended is how an upgrade ended in this pass, empty if none did.
+	Ended v1alpha1.UpgradeResult
+	// Events are told once all is done.
+	Events []telemetry.Event
+	// Wake is after how long to look again though nothing happened; 0 is never.
+	Wake time.Duration
+}
+
+// Fixing is what to do about an object of a fixed name: make it where there is none, mend the
+// one that was seen, or remove it where none is wanted.
+type Fixing struct {
+	Wanted, Seen client.Object
+}
+
+// Change is a cluster of the service's own as it was seen and as it is to be.
+type Change struct{ Seen, Wanted *v1alpha1.ComputeCluster }
+
+// Want is what is wanted of the head of a cluster.
+type Want struct {
+	Cluster *Cluster
+	serving.Want
+}
+
+// Empty tells whether the plan writes nothing.
+func (p *Plan) Empty() bool {
+	return p.Keep == nil && p.Record == nil && p.Make == nil &&
+		len(p.Drop)+len(p.Fixtures)+len(p.Change)+len(p.Discard)+len(p.Open)+len(p.Close) == 0
+}
+
+// String is the plan in one line, for logs.
+func (p *Plan) String() string {
+	var parts []string
+	add := func(format string, values ...any) { parts = append(parts, fmt.Sprintf(format, values...)) }
+	if p.Keep != nil {
+		add("keep revision %d", p.Keep.Revision)
+	}
+	if len(p.Drop) > 0 {
+		add("drop %d revisions", len(p.Drop))
+	}
+	if p.Record != nil {
+		add("record %s", p.Record)
+	}
+	for _, fixing := range p.Fixtures {
+		switch {
+		case fixing.Seen == nil:
+			add("create %T", fixing.Wanted)
+		case fixing.Wanted == nil:
+			add("delete %T", fixing.Seen)
+		default:
+			add("mend %T", fixing.Wanted)
+		}
+	}
+	if p.Make != nil {
+		add("create ComputeCluster %s", p.Make.Name)
+	}
+	for _, change := range p.Change {
+		add("change ComputeCluster %s", change.Seen.Name)
+	}
+	for _, cluster := range p.Discard {
+		add("delete ComputeCluster %s", cluster.Name)
+	}
+	for _, pod := range p.Open {
+		add("open Pod %s", pod.Name)
+	}
+	for _, pod := range p.Close {
+		add("close Pod %s", pod.Name)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// say sets what the service is at.
+func (p *Plan) say(phase string, finding reason.Finding) { p.Phase, p.Finding = phase, finding }
+
+// tell adds an event.
+func (p *Plan) tell(finding reason.Finding, action string) {
+	p.Events = append(p.Events, telemetry.Event{Finding: finding, Action: action, Warning: finding.Severity() == reason.Warning})
+}
+
+// wakeIn asks to look again after a while, if nothing asks for sooner.
+func (p *Plan) wakeIn(wait time.Duration) {
+	if wait > 0 && (p.Wake == 0 || wait < p.Wake) {
+		p.Wake = wait
+	}
+}

@@ -1,0 +1,57 @@
+package service
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// TestSized: groups have their share of the replicas, rounded up, and get back what they had.
+func TestSized(t *testing.T) {
+	p := &planner{}
+	cluster := &v1alpha1.ComputeCluster{Spec: v1alpha1.ComputeClusterSpec{WorkerGroups: []v1alpha1.WorkerGroup{
+		{Name: "a", Replicas: number(10)}, {Name: "b", Replicas: number(3)}, {Name: "c"},
+	}}}
+	cluster.Annotations = map[string]string{}
+	for _, step := range []struct {
+		percent int
+		want    [3]int32
+		noted   bool
+	}{
+		{100, [3]int32{10, 3, 0}, false}, {25, [3]int32{3, 1, 0}, true}, {50, [3]int32{5, 2, 0}, true}, {0, [3]int32{}, true}, {100, [3]int32{10, 3, 0}, false},
+	} {
+		p.sized(cluster, step.percent)
+		for i, want := range step.want {
+			if have := or(cluster.Spec.WorkerGroups[i].Replicas, 0); have != want {
+				t.Errorf("at %d %% group %d has %d replicas, want %d", step.percent, i, have, want)
+			}
+		}
+		if _, noted := cluster.Annotations[v1alpha1.AnnotationWhole]; noted != step.noted {
+			t.Errorf("at %d %% the whole is noted: %v", step.percent, noted)
+		}
+	}
+	cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+	if p.sized(cluster, 25); *cluster.Spec.WorkerGroups[0].Replicas != 10 {
+		t.Error("a group is sized that an autoscaler sizes")
+	}
+}
+
+// TestDrainLonger: workers behind HAProxy get its time, unless the user says how long.
+func TestDrainLonger(t *testing.T) {
+	mine := int64(7)
+	spec := v1alpha1.ComputeClusterSpec{WorkerGroups: []v1alpha1.WorkerGroup{{Name: "a"}, {Name: "b"}}}
+	spec.WorkerGroups[1].Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		TerminationGracePeriodSeconds: &mine,
+		Containers:                    []corev1.Container{{Name: "other"}, {Name: "ray", Env: []corev1.EnvVar{{Name: "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", Value: "5"}}}},
+	}}
+	drainLonger(&spec)
+	plain, said := spec.WorkerGroups[0].Template.Spec, spec.WorkerGroups[1].Template.Spec
+	if *plain.TerminationGracePeriodSeconds != 180 || plain.Containers[0].Name != "ray" || plain.Containers[0].Env[0].Value != "150" {
+		t.Errorf("by default: %+v", plain)
+	}
+	if *said.TerminationGracePeriodSeconds != 7 || len(said.Containers) != 2 || len(said.Containers[1].Env) != 1 {
+		t.Errorf("what the user said became %+v", said)
+	}
+}

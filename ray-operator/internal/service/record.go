@@ -1,0 +1,221 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+)
+
+// recordVersion is the version of the annotation's form, recordLimit its longest text in bytes.
+const (
+	recordVersion = 1
+	recordLimit   = 4 << 10
+)
+
+// Record holds the facts that are neither spec nor observable: which version runs where, how
+// far an upgrade is, and what failed. It is written before the act that depends on it.
+type Record struct {
+	Version int `json:"v"`
+	// Clusters is the number of the last cluster that was made.
+	Clusters int `json:"clusters,omitempty"`
+	// Active has the requests, or had them before an upgrade began; Candidate is to have them.
+	Active    Side  `json:"active,omitzero"`
+	Candidate *Side `json:"candidate,omitempty"`
+	// Shift is how far the upgrade to the candidate is.
+	Shift rollout.Shift `json:"shift,omitzero"`
+	// Began is since when something is on its way, in Unix seconds.
+	Began int64 `json:"began,omitempty"`
+	// Failed is the revision that is not tried again; Fault is why.
+	Failed string `json:"failed,omitempty"`
+	Fault  *Fault `json:"fault,omitempty"`
+	// Retiring are clusters that have no requests any more.
+	Retiring []Retired `json:"retiring,omitempty"`
+	// Last is the change that ended last.
+	Last *Last `json:"last,omitempty"`
+	// Drained is since when no pod gets requests because the service is suspended, in Unix
+	// seconds.
+	Drained int64 `json:"drained,omitempty"`
+	// Suspended: nothing of the service runs.
+	Suspended bool `json:"suspended,omitempty"`
+	// Applications are the names that were last asked of a cluster that is not the service's
+	// own.
+	Applications []string `json:"apps,omitempty"`
+}
+
+// Side is a version on a cluster.
+type Side struct {
+	// Cluster is the number of the service's own, 0 on one that is not.
+	Cluster int `json:"c,omitempty"`
+	// Pods names what of the spec cannot change without other pods.
+	Pods string `json:"p"`
+	// Revision is what Serve is asked for there, Good the one that was healthy last.
+	Revision string `json:"r"`
+	Good     string `json:"g,omitempty"`
+	// At is since when Revision is asked for, Healthy since when it is healthy; Unix seconds.
+	At      int64 `json:"t,omitempty"`
+	Healthy int64 `json:"h,omitempty"`
+	// Taken is the digest that the head of this UID took last.
+	Taken string `json:"d,omitempty"`
+	Head  string `json:"u,omitempty"`
+}
+
+// Fault is why something was taken back.
+type Fault struct {
+	Reason string `json:"r"`
+	Text   string `json:"x"`
+}
+
+// Retired is a cluster that has no requests any more, since a moment in Unix seconds; Unused is
+// one that never had any.
+type Retired struct {
+	Cluster int   `json:"c"`
+	At      int64 `json:"t"`
+	Unused  bool  `json:"n,omitempty"`
+}
+
+// Last is a change that ended.
+type Last struct {
+	From   string                 `json:"f"`
+	To     string                 `json:"t"`
+	Result v1alpha1.UpgradeResult `json:"r"`
+	Fault  *Fault                 `json:"x,omitempty"`
+	Began  int64                  `json:"b,omitempty"`
+	Ended  int64                  `json:"e"`
+}
+
+// String is the annotation's text.
+func (r Record) String() string {
+	text, _ := json.Marshal(r) // numbers and strings always marshal
+	return string(text)
+}
+
+// clone is a record that shares nothing with this one.
+func (r Record) clone() Record {
+	copied, _ := ParseRecord(r.String()) // it was written by this version
+	return copied
+}
+
+// ParseRecord reads the annotation's text. It fails on text that this version did not write:
+// too long, not JSON, of a later version, or with numbers that cannot be.
+func ParseRecord(text string) (Record, error) {
+	var record Record
+	if len(text) > recordLimit {
+		return record, fmt.Errorf("parse record: %d bytes, at most %d", len(text), recordLimit)
+	}
+	if err := json.Unmarshal([]byte(text), &record); err != nil {
+		return Record{}, fmt.Errorf("parse record: %w", err)
+	}
+	if record.Version != recordVersion || record.Clusters < 0 {
+		return Record{}, fmt.Errorf("parse record: version %d, cluster %d, want version %d and numbers from 0", record.Version, record.Clusters, recordVersion)
+	}
+	return record, nil
+}
+
+// recall gives the service's record: what the annotation says, else what can be restored of it
+// from the status and the clusters, else that of a service that has not begun.
+func recall(service *v1alpha1.ClusterService, seen *Seen, now time.Time) (Record, error) {
+	if text, ok := service.Annotations[v1alpha1.AnnotationRecord]; ok {
+		return ParseRecord(text)
+	}
+	record := Record{Version: recordVersion}
+	for number := range seen.Clusters {
+		record.Clusters = max(record.Clusters, number)
+	}
+	told := &service.Status
+	active, ok := restored(told.Active, seen, now)
+	if !ok {
+		return record, nil
+	}
+	record.Active, record.Began = active, now.Unix()
+	if service.Spec.ClusterRef != nil {
+		for i := range told.Active.Applications {
+			record.Applications = append(record.Applications, told.Active.Applications[i].Name)
+		}
+	}
+	if candidate, ok := restored(told.Candidate, seen, now); ok && candidate.Cluster != active.Cluster {
+		record.Candidate = &candidate
+		record.Shift = rollout.Shift{
+			Traffic: int(told.Candidate.TrafficPercent), Active: int(told.Active.CapacityPercent), Candidate: int(told.Candidate.CapacityPercent),
+			Proven: told.Candidate.TrafficPercent > 0, Back: told.Phase == v1alpha1.PhaseRollingBack, Began: now,
+		}
+		if record.Shift.Proven {
+			record.Shift.At = now
+		}
+	}
+	record.restoreFault(told, seen)
+	if last := told.LastUpgrade; last != nil {
+		record.Last = &Last{From: last.From, To: last.To, Result: last.Result, Began: unix(last.StartTime), Ended: unix(last.EndTime)}
+		if last.Reason != "" {
+			record.Last.Fault = &Fault{Reason: last.Reason, Text: last.Message}
+		}
+	}
+	if meta.IsStatusConditionTrue(told.Conditions, v1alpha1.ConditionSuspended) {
+		record.Suspended, record.Drained = true, now.Unix()
+	}
+	return record, nil
+}
+
+// restoreFault takes over what was taken back.
+func (r *Record) restoreFault(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
+	rolled := meta.FindStatusCondition(told.Conditions, v1alpha1.ConditionRolledBack)
+	if rolled == nil || rolled.Status != metav1.ConditionTrue {
+		return
+	}
+	if r.Candidate != nil {
+		r.Failed, r.Fault = r.Candidate.Revision, &Fault{Reason: rolled.Reason, Text: cut(rolled.Message)}
+		return
+	}
+	if told.LastUpgrade == nil {
+		return
+	}
+	for id, revision := range seen.Revisions {
+		if revision.label() == told.LastUpgrade.To {
+			r.Failed, r.Fault = id, &Fault{Reason: told.LastUpgrade.Reason, Text: told.LastUpgrade.Message}
+		}
+	}
+}
+
+// restored is a side as the status tells of it, if its revision is still kept.
+func restored(told *v1alpha1.ServiceVersion, seen *Seen, now time.Time) (Side, bool) {
+	if told == nil {
+		return Side{}, false
+	}
+	side := Side{At: now.Unix()}
+	for number, cluster := range seen.Clusters {
+		if cluster.Name == told.ClusterName {
+			side.Cluster = number
+		}
+	}
+	for id, revision := range seen.Revisions {
+		if revision.label() == told.Revision {
+			side.Pods, side.Revision = revision.Pods, id
+		}
+		if revision.label() == told.GoodRevision {
+			side.Good = id
+		}
+	}
+	return side, side.Revision != ""
+}
+
+func unix(at *metav1.Time) int64 {
+	if at == nil {
+		return 0
+	}
+	return at.Unix()
+}
+
+func moment(seconds int64) *metav1.Time {
+	if seconds == 0 {
+		return nil
+	}
+	at := metav1.Unix(seconds, 0)
+	return &at
+}
+
+func since(seconds int64, now time.Time) time.Duration { return now.Sub(time.Unix(seconds, 0)) }

@@ -1,0 +1,141 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
+)
+
+// Revision is a version of a service: what Serve is asked for, and which pods it needs.
+type Revision struct {
+	// ID names what it holds: the same again is the same revision.
+	ID string
+	// Number counts the service's revisions, from 1; 0 for one that is not kept yet.
+	Number int64
+	// Pods names what cannot change without other pods; empty on a cluster that is not the
+	// service's own.
+	Pods string
+	// Startup names what Serve reads when it first starts, and never again.
+	Startup string
+	Config  serveconfig.Config
+	// Raw is the serveConfig in its canonical form.
+	Raw    json.RawMessage
+	Object *appsv1.ControllerRevision
+}
+
+// content is what a ControllerRevision of ours holds.
+type content struct {
+	ServeConfig json.RawMessage `json:"serveConfig"`
+	Pods        string          `json:"pods,omitempty"`
+}
+
+// revisionOf is the version that a spec asks for.
+func revisionOf(service *v1alpha1.ClusterService) (Revision, error) {
+	raw, err := canonical(service.Spec.ServeConfig.Raw)
+	if err != nil {
+		return Revision{}, fmt.Errorf("read spec.serveConfig: %w", err)
+	}
+	revision := Revision{Raw: raw}
+	revision.Startup = serveconfig.Startup(raw)
+	if revision.Config, err = serveconfig.Parse(raw); err != nil {
+		return Revision{}, fmt.Errorf("read spec.serveConfig: %w", err)
+	}
+	if template := service.Spec.ClusterTemplate; template != nil {
+		if revision.Pods, err = podsOf(template, revision.Startup); err != nil {
+			return Revision{}, err
+		}
+	}
+	if revision.ID, err = naming.ObjectHash(content{revision.Raw, revision.Pods}); err != nil {
+		return Revision{}, fmt.Errorf("name the revision: %w", err)
+	}
+	return revision, nil
+}
+
+// canonical is a JSON object with its keys in order.
+func canonical(raw []byte) (json.RawMessage, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return nil, err
+	}
+	var all any
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, err
+	}
+	return json.Marshal(all)
+}
+
+// podsOf names what of a spec cannot change without other pods: what the user wants of them,
+// and what Serve reads when it first starts.
+func podsOf(template *v1alpha1.ClusterTemplate, startup string) (string, error) {
+	cluster := &v1alpha1.ComputeCluster{Spec: template.Spec}
+	shape := map[string]string{"": pod.Intent(cluster, "")}
+	for i := range cluster.Spec.WorkerGroups {
+		name := cluster.Spec.WorkerGroups[i].Name
+		shape[name] = pod.Intent(cluster, name)
+	}
+	hash, err := naming.IntentHash("v1", []any{startup, shape})
+	if err != nil {
+		return "", fmt.Errorf("name the pods: %w", err)
+	}
+	return hash, nil
+}
+
+// parseRevision reads what is kept of a version. It fails on what this operator did not write.
+func parseRevision(object *appsv1.ControllerRevision) (Revision, error) {
+	var kept content
+	if err := json.Unmarshal(object.Data.Raw, &kept); err != nil {
+		return Revision{}, fmt.Errorf("parse ControllerRevision %s: %w", object.Name, err)
+	}
+	raw, err := canonical(kept.ServeConfig)
+	if err != nil {
+		return Revision{}, fmt.Errorf("parse ControllerRevision %s: %w", object.Name, err)
+	}
+	config, err := serveconfig.Parse(raw)
+	if err != nil {
+		return Revision{}, fmt.Errorf("parse ControllerRevision %s: %w", object.Name, err)
+	}
+	at := strings.LastIndexByte(object.Name, '-')
+	return Revision{ID: object.Name[at+1:], Number: object.Revision, Pods: kept.Pods, Startup: serveconfig.Startup(raw), Config: config, Raw: raw, Object: object}, nil
+}
+
+// kept is a revision as an object of the service's.
+func (r Revision) kept(service *v1alpha1.ClusterService, number int64) *appsv1.ControllerRevision {
+	text, _ := json.Marshal(content{r.Raw, r.Pods}) // both came from JSON
+	return &appsv1.ControllerRevision{
+		ObjectMeta: desired.OfService(service, naming.ServiceRevision(service.Name, r.ID)),
+		Revision:   number, Data: runtime.RawExtension{Raw: text},
+	}
+}
+
+// label is a revision's number for people.
+func (r Revision) label() string { return strconv.FormatInt(r.Number, 10) }
+
+// names are those of its applications, in order.
+func (r Revision) names() []string {
+	var names []string
+	for _, application := range r.Config.Applications {
+		names = append(names, application.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ports are those of its proxies.
+func (r Revision) ports() desired.Ports {
+	ports := desired.Ports{HTTP: r.Config.HTTPPort}
+	if r.Config.GRPC {
+		ports.GRPC = r.Config.GRPCPort
+	}
+	return ports
+}

@@ -1,0 +1,255 @@
+package service_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+// given makes a service and lets all come to rest.
+func given(w *testkit.World, of *v1alpha1.ClusterService, edits ...func(*v1alpha1.ClusterService)) {
+	w.Helper()
+	for _, edit := range edits {
+		edit(of)
+	}
+	w.Create(of)
+	w.Settle()
+}
+
+// own is a world with a service on a cluster of its own with two workers.
+func own(w *testkit.World, edits ...func(*v1alpha1.ClusterService)) {
+	w.Helper()
+	given(w, testkit.OwnService("text", testkit.Group("cpu", 2)), edits...)
+}
+
+// serving asserts that a service serves on the cluster of a number, and that it is the only one.
+func serving(w *testkit.World, number int) {
+	w.Helper()
+	w.ExpectService("text", "Ready", "Ready=True", "Reconciling=False", "Stalled=False", "Upgrading=False")
+	if lost := w.Serving.Request("text"); lost != "" {
+		w.Fatalf("a request is lost: %s", lost)
+	}
+	if have, want := w.ServiceClusters("text"), []string{clusterOf(w, number)}; !slices.Equal(have, want) {
+		w.Fatalf("there are the clusters %q, want %q; the last upgrade is %+v", have, want, w.Service("text").Status.LastUpgrade)
+	}
+}
+
+func clusterOf(w *testkit.World, number int) string {
+	return naming.ServiceCluster("text", w.Service("text").UID, number)
+}
+
+// code is another configuration, image another sort of pods.
+func code(path string) func(*v1alpha1.ClusterService) {
+	return func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("text", path) }
+}
+
+func image(name string) func(*v1alpha1.ClusterService) {
+	return func(s *v1alpha1.ClusterService) { s.Spec.ClusterTemplate.Spec.Image = name }
+}
+
+func suspended(is bool) func(*v1alpha1.ClusterService) {
+	return func(s *v1alpha1.ClusterService) { s.Spec.Suspend = is }
+}
+
+// under asks for the service at each moment from now on.
+func under(w *testkit.World) {
+	w.Helper()
+	w.Serving.Demand("text")
+}
+
+func TestServe(t *testing.T) {
+	testkit.Play(t,
+		testkit.Scenario{Name: "own", Run: func(w *testkit.World) {
+			own(w)
+			serving(w, 1)
+		}},
+		testkit.Scenario{Name: "shared", Run: func(w *testkit.World) {
+			w.Prepare(func() {
+				w.Create(testkit.Cluster("demo", testkit.Group("cpu", 2)))
+				w.Settle()
+			})
+			w.Serving.Plant("demo", "theirs", "{}")
+			given(w, testkit.Service("text"))
+			w.ExpectService("text", "Ready", "Ready=True")
+			given(w, testkit.Service("other"))
+			w.ExpectService("other", "Ready", "Ready=True")
+			w.EditService("text", code("app:v2"))
+			w.After(3 * time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True", "Upgrading=False")
+			if starts := w.Serving.Starts("demo", "other"); starts != 1 {
+				w.Fatalf("the other service was started %d times", starts)
+			}
+			w.Must(w.Client.Delete(w.Ctx, w.Service("text")))
+			w.After(3 * time.Minute)
+			if have := w.Serving.On("demo"); w.HasService("text") || !slices.Equal(have, []string{"other", "theirs"}) {
+				w.Fatalf("%q run on the cluster", have)
+			}
+			w.ExpectService("other", "Ready", "Ready=True")
+		}},
+	)
+}
+
+func TestSharedClusterInTrouble(t *testing.T) {
+	testkit.Play(t,
+		testkit.Scenario{Name: "missing", Run: func(w *testkit.World) {
+			given(w, testkit.Service("text"))
+			w.ExpectService("text", "Starting", "Ready=False ClusterMissing")
+			w.Create(testkit.Cluster("demo", testkit.Group("cpu", 1)))
+			w.Settle()
+			w.ExpectService("text", "Ready", "Ready=True")
+		}},
+		testkit.Scenario{Name: "suspended", Run: func(w *testkit.World) {
+			w.Prepare(func() {
+				w.Create(testkit.Cluster("demo", testkit.Group("cpu", 1)))
+				w.Settle()
+			})
+			given(w, testkit.Service("text"))
+			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true })
+			w.After(2 * time.Minute)
+			w.ExpectService("text", "Degraded", "Ready=False ClusterSuspended")
+			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = false })
+			w.After(2 * time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True")
+		}},
+		testkit.Scenario{Name: "two-of-a-name", Run: func(w *testkit.World) {
+			w.Prepare(func() {
+				w.Create(testkit.Cluster("demo", testkit.Group("cpu", 1)))
+				w.Settle()
+			})
+			given(w, testkit.Service("text"))
+			w.After(2 * time.Second)
+			given(w, testkit.Service("other"), func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("text", "app:mine") })
+			w.ExpectService("other", "Pending", "Ready=False ServeCollision", "Stalled=True")
+			w.ExpectService("text", "Ready", "Ready=True")
+			w.Must(w.Client.Delete(w.Ctx, w.Service("text")))
+			w.After(3 * time.Minute)
+			w.ExpectService("other", "Ready", "Ready=True", "Stalled=False")
+		}},
+	)
+}
+
+func TestUpgrade(t *testing.T) {
+	testkit.Play(t,
+		testkit.Scenario{Name: "code", Run: func(w *testkit.World) {
+			own(w)
+			under(w)
+			w.EditService("text", code("app:v2"))
+			w.After(3 * time.Minute)
+			serving(w, 1)
+		}},
+		testkit.Scenario{Name: "image", Run: func(w *testkit.World) {
+			own(w)
+			under(w)
+			w.EditService("text", image("ray:new"))
+			w.After(5 * time.Minute)
+			serving(w, 2)
+		}},
+		testkit.Scenario{Name: "there-and-back", Run: func(w *testkit.World) {
+			own(w)
+			under(w)
+			former := w.Service("text").Spec.ClusterTemplate.Spec.Image
+			w.EditService("text", image("ray:new"))
+			w.During(35 * time.Second)
+			w.EditService("text", image(former))
+			w.After(5 * time.Minute)
+			serving(w, 1)
+		}},
+		testkit.Scenario{Name: "three-deep", Run: func(w *testkit.World) {
+			own(w)
+			under(w)
+			w.EditService("text", image("ray:two"))
+			w.During(35 * time.Second)
+			w.EditService("text", image("ray:three"))
+			w.After(8 * time.Minute)
+			serving(w, 3)
+		}},
+	)
+}
+
+func TestBadVersion(t *testing.T) {
+	fails := func(a testkit.Application) testkit.Deployed {
+		return testkit.Deployed{Takes: 3 * time.Second, Fails: strings.Contains(a.Text, "bad"), Message: "no module named app"}
+	}
+	testkit.Play(t,
+		testkit.Scenario{Name: "config", Run: func(w *testkit.World) {
+			w.Serving.Program = fails
+			own(w)
+			under(w)
+			w.EditService("text", code("app:bad"))
+			w.After(3 * time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True UpgradeRolledBack", "RolledBack=True UpgradeRolledBack", "Upgrading=False")
+		}},
+		testkit.Scenario{Name: "image", Run: func(w *testkit.World) {
+			own(w)
+			under(w)
+			w.Serving.Program = func(a testkit.Application) testkit.Deployed {
+				return testkit.Deployed{Takes: 3 * time.Second, Fails: true}
+			}
+			w.EditService("text", image("ray:new"))
+			w.After(5 * time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True UpgradeRolledBack", "RolledBack=True UpgradeRolledBack", "Upgrading=False")
+			serving(w, 1)
+		}},
+		testkit.Scenario{Name: "sickens", Run: func(w *testkit.World) {
+			own(w)
+			w.Serving.Program = func(a testkit.Application) testkit.Deployed {
+				return testkit.Deployed{Takes: 3 * time.Second, Sickens: 15 * time.Second}
+			}
+			w.EditService("text", image("ray:new"))
+			w.After(5 * time.Minute)
+			w.ExpectService("text", "Ready", "RolledBack=True UpgradeRolledBack")
+			serving(w, 1)
+		}},
+	)
+}
+
+// TestSpecThatCannotBeFollowed: what serves goes on as it is.
+func TestSpecThatCannotBeFollowed(t *testing.T) {
+	testkit.Play(t,
+		testkit.Scenario{Name: "another-port", Run: func(w *testkit.World) {
+			own(w)
+			under(w)
+			cluster := clusterOf(w, 1)
+			generation := w.Cluster(cluster).Generation
+			w.EditService("text", func(s *v1alpha1.ClusterService) {
+				s.Spec.ServeConfig.Raw = []byte(`{"applications":[{"import_path":"app:v1","name":"text","route_prefix":"/text"}],"http_options":{"port":9999}}`)
+				s.Spec.ClusterTemplate.Spec.Image = "ray:new"
+			})
+			w.After(2 * time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True InvalidSpec", "Stalled=True InvalidSpec")
+			if have := w.Cluster(cluster).Generation; have != generation {
+				w.Fatalf("the cluster was changed: generation %d, was %d", have, generation)
+			}
+			w.EditService("text", func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("text", "app:v1") })
+			w.After(5 * time.Minute)
+			serving(w, 2)
+		}},
+	)
+}
+
+func TestLeave(t *testing.T) {
+	testkit.Play(t,
+		testkit.Scenario{Name: "suspended", Run: func(w *testkit.World) {
+			own(w)
+			w.EditService("text", suspended(true))
+			w.After(3 * time.Minute)
+			w.ExpectService("text", "Suspended", "Suspended=True ServiceSuspended", "Ready=False", "Reconciling=False", "Stalled=False")
+			w.EditService("text", suspended(false))
+			w.After(3 * time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True", "Suspended=False")
+		}},
+		testkit.Scenario{Name: "deleted", Run: func(w *testkit.World) {
+			own(w)
+			w.Must(w.Client.Delete(w.Ctx, w.Service("text")))
+			w.After(5 * time.Minute)
+			if w.HasService("text") {
+				w.Fatalf("it is there")
+			}
+		}},
+	)
+}

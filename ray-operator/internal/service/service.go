@@ -1,0 +1,113 @@
+// Package service keeps the applications of each ClusterService running behind one address,
+// and brings a change of them to those who use them without losing a request.
+//
+// In: ClusterServices, the ComputeClusters that they use and the pods of those, from the cache;
+// what heads and proxies said last. Out: writes through package kube, what is wanted of heads,
+// a status, events. A pass has four steps: observe reads, Decide chooses, apply writes, Status
+// tells.
+//
+// It must never wait for a head or a proxy, touch a cluster that is not the service's own, take
+// an application away that the record does not name, give requests to a pod whose proxy was
+// not seen to take any, or let a version that is to come harm the one that serves.
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+)
+
+// Board is what a controller needs of what asks heads and proxies: serving.Board is one.
+type Board interface {
+	// Want says what a service wants of a cluster, in place of what it said before. It never
+	// blocks; saying the same again changes nothing.
+	Want(cluster, service types.NamespacedName, want serving.Want)
+	// Forget ends what a service wants of all clusters but those that are kept.
+	Forget(service types.NamespacedName, keep ...types.NamespacedName)
+	// Last is what was heard last from the head that is the pod of this UID, with Taken and
+	// Refused as far as they are about what the service wants. It is false before the first
+	// answer or failure.
+	Last(cluster, service types.NamespacedName, head types.UID) (serving.Answer, bool)
+}
+
+// Reconciler reconciles ClusterServices.
+type Reconciler struct {
+	// Client reads from the cache.
+	Client client.Client
+	// Live reads past the cache.
+	Live   client.Reader
+	Writer *kube.Writer
+	// Heads asks live heads and proxies in the background.
+	Heads   Board
+	Events  telemetry.Recorder
+	Metrics *telemetry.Metrics
+	Clock   clock.PassiveClock
+}
+
+// IsManaged tells whether a service is this operator's to look after.
+func IsManaged(service *v1alpha1.ClusterService) bool {
+	by := service.Spec.ManagedBy
+	return by == "" || by == v1alpha1.ManagedByOperator
+}
+
+// Reconcile does one pass over one service.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var service v1alpha1.ClusterService
+	err := r.Client.Get(ctx, request.NamespacedName, &service)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("read ClusterService %s: %w", request, err)
+	}
+	if apierrors.IsNotFound(err) || !IsManaged(&service) {
+		r.Heads.Forget(request.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	seen, err := r.observe(ctx, &service)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	now := r.Clock.Now()
+	plan := Decide(&service, seen, now)
+	before := service.DeepCopy()
+	err = r.apply(ctx, &service, plan)
+	if before.ResourceVersion = service.ResourceVersion; err == nil {
+		r.want(before, plan)
+		for _, event := range plan.Events {
+			r.Events.Record(before, event)
+		}
+		r.Metrics.Upgraded(plan.Ended)
+	} else if !shown(err) {
+		return pass.Result(plan.Wake, err)
+	}
+	if told := r.tell(ctx, before, Status(before, seen, plan, err, now)); told != nil {
+		return pass.Result(plan.Wake, told)
+	}
+	return pass.Result(plan.Wake, err)
+}
+
+// tell writes the status if it differs in meaning from the one there is.
+func (r *Reconciler) tell(ctx context.Context, service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus) error {
+	if equality.Semantic.DeepEqual(service.Status, status) {
+		return nil
+	}
+	return r.Writer.Status(ctx, bare(service, service.Status), bare(service, status))
+}
+
+// bare is a service with a status and no spec, which takes no time to compare.
+func bare(service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus) *v1alpha1.ClusterService {
+	return &v1alpha1.ClusterService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, ResourceVersion: service.ResourceVersion}, Status: status,
+	}
+}

@@ -1,0 +1,104 @@
+package service
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Status computes the status from what was seen, planned and done. It is pure. Of the former
+// status it keeps the times of conditions that did not change.
+func Status(service *v1alpha1.ClusterService, seen Seen, plan Plan, refused error, now time.Time) v1alpha1.ClusterServiceStatus {
+	record := seen.Record
+	if plan.Record != nil && refused == nil {
+		record = *plan.Record
+	}
+	status := v1alpha1.ClusterServiceStatus{
+		ObservedGeneration: service.Generation, Phase: plan.Phase, Active: plan.Active, Candidate: plan.Candidate,
+		Summary: summaryOf(plan.Active, plan.Candidate), Conditions: service.DeepCopy().Status.Conditions, LastUpgrade: outcome(record.Last),
+	}
+	if target, err := revisionOf(service); err == nil {
+		status.URL = desired.ServeURL(service, target.Config.HTTPS)
+	}
+	for _, retired := range record.Retiring {
+		if seen.Clusters[retired.Cluster] != nil {
+			status.Retiring = append(status.Retiring, naming.ServiceCluster(service.Name, service.UID, retired.Cluster))
+		}
+	}
+	conditions(service, &status, plan, refused, now)
+	return status
+}
+
+func outcome(last *Last) *v1alpha1.UpgradeOutcome {
+	if last == nil {
+		return nil
+	}
+	told := &v1alpha1.UpgradeOutcome{
+		From: last.From, To: last.To, Result: last.Result, StartTime: moment(last.Began), EndTime: moment(last.Ended),
+	}
+	if last.Fault != nil {
+		told.Reason, told.Message = last.Fault.Reason, last.Fault.Text
+	}
+	return told
+}
+
+// conditions follow from the plan, or from what the API server refused of it.
+func conditions(service *v1alpha1.ClusterService, status *v1alpha1.ClusterServiceStatus, plan Plan, refused error, now time.Time) {
+	finding, stalled := verdict(&plan, refused)
+	say := pass.Teller{Conditions: &status.Conditions, Generation: service.Generation, Now: now}
+	suspended := status.Phase == v1alpha1.PhaseSuspended
+	settled := plan.Serving && plan.Upgrading == nil && len(status.Retiring) == 0 && refused == nil
+	say.Set(v1alpha1.ConditionReady, plan.Serving, finding)
+	say.SetOr(v1alpha1.ConditionReconciling, !settled && !suspended && !stalled, finding)
+	say.SetOr(v1alpha1.ConditionStalled, stalled, finding)
+	say.While(v1alpha1.ConditionRolledBack, plan.RolledBack)
+	say.While(v1alpha1.ConditionNameConflict, plan.Conflict)
+	if plan.Upgrading != nil {
+		say.Set(v1alpha1.ConditionUpgrading, true, *plan.Upgrading)
+	} else {
+		say.SetOr(v1alpha1.ConditionUpgrading, false, reason.Finding{})
+	}
+	if plan.Suspended != nil {
+		say.Set(v1alpha1.ConditionSuspended, suspended, *plan.Suspended)
+	} else if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSuspended) != nil {
+		say.SetOr(v1alpha1.ConditionSuspended, false, reason.Finding{})
+	}
+}
+
+// verdict is what to tell, and whether nothing will change until a person acts.
+func verdict(plan *Plan, refused error) (reason.Finding, bool) {
+	obstacle, terminal := fault.Finding(refused)
+	switch {
+	case terminal:
+		return obstacle, true
+	case refused == nil || !fault.Refused(refused):
+		return plan.Finding, plan.Stalled
+	}
+	finding := refusal(*plan, refused)
+	if plan.Candidate != nil {
+		plan.Upgrading = &finding
+	}
+	return finding, plan.Stalled
+}
+
+// refusal says what the API server would not have.
+func refusal(plan Plan, err error) reason.Finding {
+	if plan.Make != nil {
+		return diagnose.Refusal("ComputeCluster "+plan.Make.Name, err)
+	}
+	return diagnose.Refusal("a part of the service", err)
+}
+
+// shown tells whether an error is for people: something was refused, or is in the way.
+func shown(err error) bool {
+	_, terminal := fault.Finding(err)
+	return terminal || fault.Refused(err)
+}

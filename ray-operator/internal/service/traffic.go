@@ -1,0 +1,181 @@
+package service
+
+import (
+	"net"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+)
+
+// carry looks after the versions that there are: how they are, how far the way from one to the
+// other is, what runs where, and who gets the requests.
+func (p *planner) carry() {
+	record := &p.record
+	p.active = p.lookAt(&record.Active, record.Active.Good != "")
+	if record.Candidate != nil {
+		p.candidate = p.lookAt(record.Candidate, record.Shift.Proven)
+		p.candidate = p.assumed(p.candidate, p.cluster(record.Candidate), record.Shift.Proven)
+	}
+	p.active = p.assumed(p.active, p.cluster(&record.Active), record.Active.Good != "")
+	if record.Candidate == nil {
+		p.settle()
+	}
+	p.move()
+	p.share()
+	p.provide()
+}
+
+// lookAt judges a side, and notes whether its head has taken what is asked of it.
+func (p *planner) lookAt(side *Side, proven bool) Health {
+	cluster, revision := p.cluster(side), p.revision(side.Revision)
+	taken := false
+	if cluster != nil && cluster.Head != nil {
+		head, digest := string(cluster.Head.UID), p.digest(side)
+		if cluster.Heard && cluster.Answer.Taken == digest && (side.Taken != digest || side.Head != head) {
+			side.Taken, side.Head = digest, head
+			if !p.own() {
+				p.record.Applications = revision.names()
+			}
+		}
+		taken = side.Taken == digest && side.Head == head
+	}
+	return p.healthOf(cluster, revision, taken, proven)
+}
+
+// assumed is a version that was well and of which nothing is known now: no data is not zero. While
+// its head says nothing it is as its proxies say, which answer without a head.
+func (p *planner) assumed(h Health, cluster *Cluster, proven bool) Health {
+	if !proven || h.Failed || h.Told && !h.Silent || len(h.Open) == 0 {
+		return h
+	}
+	if answering, failed, _ := p.asked(cluster, h.Open); answering > 0 || failed == 0 {
+		h.Ready = 100
+	}
+	return h
+}
+
+// share chooses which pods get requests.
+func (p *planner) share() {
+	active, candidate := p.record.Active, p.record.Candidate
+	mine := p.fit(p.cluster(&active), p.active, active.Good != "")
+	var theirs []*corev1.Pod
+	if candidate != nil {
+		theirs = p.fit(p.cluster(candidate), p.candidate, true)
+	}
+	a, c := rollout.Endpoints(p.record.Shift.Traffic, len(mine), len(theirs))
+	if candidate == nil {
+		a, c = len(mine), 0
+	}
+	p.open(append(p.chosen(mine, a), p.chosen(theirs, c)...))
+}
+
+// fit are those of a version's pods that answer. Where none does, those that have requests keep
+// them: to take all away helps nobody.
+func (p *planner) fit(cluster *Cluster, h Health, serves bool) []*corev1.Pod {
+	if cluster == nil || !serves {
+		return nil
+	}
+	var fit []*corev1.Pod
+	for _, pod := range h.Open {
+		reply, known := cluster.Answer.Probes[p.probe(cluster, pod)]
+		if p.https() || known && reply.OK || p.opened(pod) && (!known || reply.Times < failing) {
+			fit = append(fit, pod)
+		}
+	}
+	if len(fit) == 0 {
+		return p.stillOpen(cluster)
+	}
+	return fit
+}
+
+// chosen are so many of some pods, those first that have requests already.
+func (p *planner) chosen(pods []*corev1.Pod, n int) []*corev1.Pod {
+	ordered := slices.Clone(pods)
+	slices.SortStableFunc(ordered, func(a, b *corev1.Pod) int {
+		switch {
+		case p.opened(a) == p.opened(b):
+			return 0
+		case p.opened(a):
+			return -1
+		default:
+			return 1
+		}
+	})
+	return ordered[:min(n, len(ordered))]
+}
+
+// open gives requests to some pods and takes them from all others.
+func (p *planner) open(pods []*corev1.Pod) {
+	for _, pod := range pods {
+		if !p.opened(pod) {
+			p.Open = append(p.Open, pod)
+		}
+	}
+	for _, cluster := range p.seen.Clusters {
+		for _, pod := range cluster.Pods {
+			if p.opened(pod) && pod.DeletionTimestamp == nil && !slices.Contains(pods, pod) {
+				p.Close = append(p.Close, pod)
+			}
+		}
+	}
+	for _, pod := range p.seen.Labelled {
+		cluster := pod.Labels[v1alpha1.LabelCluster]
+		if cluster != p.nameOf(&p.record.Active) && (p.record.Candidate == nil || cluster != p.nameOf(p.record.Candidate)) {
+			p.Close = append(p.Close, pod) // of a cluster that is none of ours any more, not one that is not seen yet
+		}
+	}
+	slices.SortFunc(p.Open, byName)
+	slices.SortFunc(p.Close, byName)
+}
+
+// endpoints are how many pods of a cluster get requests once the plan is carried out.
+func (p *planner) endpoints(cluster *Cluster) int {
+	if cluster == nil {
+		return 0
+	}
+	n := 0
+	for _, pod := range cluster.Pods {
+		open := p.opened(pod) && !slices.Contains(p.Close, pod) || slices.Contains(p.Open, pod)
+		if open && pod.DeletionTimestamp == nil && isReady(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// door is the question to the applications through the service's own address, if it has one that
+// can be asked.
+func (p *planner) door() (serving.Probe, bool) {
+	found, there := p.seen.Standing[kindService].Object.(*corev1.Service)
+	if !there || p.https() || found.Spec.ClusterIP == "" || found.Spec.ClusterIP == corev1.ClusterIPNone || len(found.Spec.Ports) == 0 {
+		return serving.Probe{}, false
+	}
+	port := strconv.Itoa(int(found.Spec.Ports[0].Port))
+	return serving.Probe{Address: net.JoinHostPort(found.Spec.ClusterIP, port), Path: p.healthPath()}, true
+}
+
+// reached tells whether a service that was not ready answers through its own address: endpoints
+// that were just given are known to nodes a moment later.
+func (p *planner) reached() bool {
+	door, there := p.door()
+	if !there || p.wasReady() {
+		return true
+	}
+	for _, cluster := range p.seen.Clusters {
+		if cluster.Heard && cluster.Answer.Probes[door].OK {
+			return true
+		}
+	}
+	return false
+}
+
+// wasReady tells whether the service was told to be.
+func (p *planner) wasReady() bool {
+	return meta.IsStatusConditionTrue(p.service.Status.Conditions, v1alpha1.ConditionReady)
+}

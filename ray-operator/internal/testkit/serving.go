@@ -1,0 +1,401 @@
+package testkit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// Application is an application that a head was asked to run.
+type Application struct {
+	// Cluster is the name of the ComputeCluster, Name the application's.
+	Cluster, Name string
+	// Text is what was asked for, in Serve's form.
+	Text string
+}
+
+// Deployed is what becomes of an application.
+type Deployed struct {
+	// Takes is how long it deploys.
+	Takes time.Duration
+	// Fails: it cannot be deployed. Sickens is how long after it ran first it is unhealthy for
+	// good; 0 is never.
+	Fails   bool
+	Sickens time.Duration
+	// Mute: its proxies answer with errors though Serve says that it runs.
+	Mute bool
+	// Message is Serve's.
+	Message string
+}
+
+// Serving stands in for Serve on all heads and, as a service.Board, for what asks heads and
+// proxies. A head answers while its pod is ready; what it runs goes with it.
+type Serving struct {
+	// Program says what becomes of an application; nil is one that runs after 3 s.
+	Program func(Application) Deployed
+	// Silent tells of heads that do not answer; nil is none.
+	Silent func(*corev1.Pod) bool
+	// Refuse gives why a head does not take a configuration; nil and "" are that it does.
+	Refuse func(cluster string, config *serving.Config) string
+
+	world *World
+	// running is what heads run, by the UIDs of their pods.
+	running map[types.UID]map[string]*deployed
+	// foreign are applications that somebody else deployed, by cluster.
+	foreign map[string]map[string]string
+	// starts counts, by cluster and name, how often an application was started anew.
+	starts map[string]int
+	// demanded is the service that is asked at each moment, asked how often any was.
+	demanded string
+	asked    int
+	// board and told are what the operator wants and knows; they go with its process.
+	board  *serving.Board
+	wanted map[types.NamespacedName]serving.Want
+	told   map[types.NamespacedName]told2
+}
+
+// deployed is an application as a head runs it.
+type deployed struct {
+	Deployed
+	text string
+	at   time.Time
+	// former: one that ran before keeps answering until this one does.
+	former bool
+}
+
+// told2 is an answer with the head that gave it.
+type told2 struct {
+	head   types.UID
+	answer serving.Answer
+}
+
+func newServing(w *World) *Serving {
+	s := &Serving{world: w, running: map[types.UID]map[string]*deployed{}, foreign: map[string]map[string]string{}, starts: map[string]int{}}
+	s.restart()
+	return s
+}
+
+// restart forgets what the operator's process knew.
+func (s *Serving) restart() {
+	s.wanted, s.told = map[types.NamespacedName]serving.Want{}, map[types.NamespacedName]told2{}
+	s.board = serving.NewBoard(source{s})
+}
+
+// Starts is how often an application was started on a cluster, with the same or with another
+// configuration.
+func (s *Serving) Starts(cluster, name string) int { return s.starts[cluster+"/"+name] }
+
+// Plant has somebody else deploy an application on a cluster.
+func (s *Serving) Plant(cluster, name, text string) {
+	if s.foreign[cluster] == nil {
+		s.foreign[cluster] = map[string]string{}
+	}
+	s.foreign[cluster][name] = text
+}
+
+// On are the names of the applications that run on a cluster, in order.
+func (s *Serving) On(cluster string) []string {
+	all := map[string]bool{}
+	for name := range s.foreign[cluster] {
+		all[name] = true
+	}
+	for _, pod := range s.heads() {
+		if pod.Labels[v1alpha1.LabelCluster] == cluster {
+			for name := range s.running[pod.UID] {
+				all[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// source is the serving.Source behind the board.
+type source struct{ *Serving }
+
+// Want is serving.Source's.
+func (s source) Want(cluster types.NamespacedName, want serving.Want) { s.wanted[cluster] = want }
+
+// Forget is serving.Source's.
+func (s source) Forget(cluster types.NamespacedName) {
+	delete(s.wanted, cluster)
+	delete(s.told, cluster)
+}
+
+// Last is serving.Source's.
+func (s source) Last(cluster types.NamespacedName, head types.UID) (serving.Answer, bool) {
+	last, ok := s.told[cluster]
+	return last.answer, ok && last.head == head
+}
+
+// heads are the head pods that run.
+func (s *Serving) heads() []*corev1.Pod {
+	var heads []*corev1.Pod
+	for _, obj := range s.world.server.latest.held() {
+		if pod, ok := obj.(*corev1.Pod); ok && pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead && pod.Status.Phase == corev1.PodRunning && isReady(pod) {
+			heads = append(heads, pod)
+		}
+	}
+	return heads
+}
+
+// step lets every head answer that has something new to say, and wakes the operator. It gives
+// whether any did, and how long it is until one may.
+func (s *Serving) step() (changed bool, next time.Duration) {
+	s.ask()
+	heads := map[types.UID]*corev1.Pod{}
+	for _, pod := range s.heads() {
+		heads[pod.UID] = pod
+	}
+	maps.DeleteFunc(s.running, func(uid types.UID, _ map[string]*deployed) bool { return heads[uid] == nil })
+	for _, cluster := range slices.SortedFunc(maps.Keys(s.wanted), byName) {
+		want := s.wanted[cluster]
+		head := heads[want.At.Head]
+		if head == nil || s.Silent != nil && s.Silent(head) {
+			continue
+		}
+		answer := s.answer(head, want)
+		if former, ok := s.told[cluster]; !ok || former.head != head.UID || !means(former.answer, answer) {
+			s.told[cluster] = told2{head.UID, answer}
+			for _, name := range s.board.Services(cluster) {
+				s.world.due[request{serviceKind, name}] = s.world.Clock.Now()
+			}
+			changed = true
+		}
+	}
+	return changed, s.due()
+}
+
+// means tells whether two answers mean the same.
+func means(a, b serving.Answer) bool {
+	a.At, b.At = time.Time{}, time.Time{}
+	return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b)
+}
+
+// due is how long it is until an application changes by itself.
+func (s *Serving) due() (next time.Duration) {
+	now := s.world.Clock.Now()
+	for _, apps := range s.running {
+		for _, app := range apps {
+			for _, at := range []time.Time{app.at.Add(app.Takes), app.at.Add(app.Takes + app.Sickens)} {
+				if wait := at.Sub(now); wait > 0 && (next == 0 || wait < next) {
+					next = wait
+				}
+			}
+		}
+	}
+	return next
+}
+
+// answer is what a head says, after it took what is wanted.
+func (s *Serving) answer(head *corev1.Pod, want serving.Want) serving.Answer {
+	now := s.world.Clock.Now()
+	answer := serving.Answer{At: now, Probes: map[serving.Probe]serving.Reply{}}
+	cluster := head.Labels[v1alpha1.LabelCluster]
+	if config := want.Config; config != nil {
+		why := ""
+		if s.Refuse != nil {
+			why = s.Refuse(cluster, config)
+		}
+		if why != "" {
+			answer.Refused, answer.RefusedDigest = why, config.Digest
+		} else {
+			s.take(head, cluster, config)
+			answer.Taken = config.Digest
+		}
+	}
+	answer.Serving, answer.Closed = s.serves(head, cluster), want.Close
+	for _, probe := range want.Probes {
+		reply := serving.Reply{OK: s.answers(head, cluster), Times: 3}
+		if probe.Pod == "" { // through a Service, which leads to no pod before there is an endpoint
+			reply.OK = reply.OK && s.leads(cluster)
+		}
+		if !reply.OK {
+			reply.Why = "status 500"
+		}
+		answer.Probes[probe] = reply
+	}
+	return answer
+}
+
+// take has a head run what it was asked for, and no longer what was asked for before.
+func (s *Serving) take(head *corev1.Pod, cluster string, config *serving.Config) {
+	running := s.running[head.UID]
+	if running == nil {
+		running = map[string]*deployed{}
+		s.running[head.UID] = running
+	}
+	for name, text := range config.Applications {
+		if app := running[name]; app != nil && app.text == string(text) {
+			continue
+		}
+		before := running[name]
+		app := &deployed{Deployed: Deployed{Takes: 3 * time.Second}, text: string(text), at: s.world.Clock.Now()}
+		app.former = before != nil && (before.former || s.state(before) == headclient.ApplicationRunning && !before.Mute)
+		if s.Program != nil {
+			app.Deployed = s.Program(Application{Cluster: cluster, Name: name, Text: app.text})
+		}
+		running[name] = app
+		s.starts[cluster+"/"+name]++
+		s.world.lastChange = s.world.Clock.Now()
+	}
+	for _, name := range config.Drop {
+		if _, still := config.Applications[name]; !still {
+			delete(running, name)
+		}
+	}
+}
+
+// state is how an application is now.
+func (s *Serving) state(app *deployed) headclient.ApplicationState {
+	age := s.world.Clock.Now().Sub(app.at)
+	switch {
+	case age < app.Takes:
+		return headclient.ApplicationDeploying
+	case app.Fails:
+		return headclient.ApplicationDeployFailed
+	case app.Sickens > 0 && age >= app.Takes+app.Sickens:
+		return headclient.ApplicationUnhealthy
+	default:
+		return headclient.ApplicationRunning
+	}
+}
+
+// serves is what Serve says.
+func (s *Serving) serves(head *corev1.Pod, cluster string) headclient.Serving {
+	serves := headclient.Serving{Running: len(s.running[head.UID]) > 0 || len(s.foreign[cluster]) > 0, Applications: map[string]headclient.Application{}}
+	for name := range s.foreign[cluster] {
+		serves.Applications[name] = headclient.Application{Name: name, State: headclient.ApplicationRunning, Declarative: true}
+	}
+	for name, app := range s.running[head.UID] {
+		state := s.state(app)
+		up := 0
+		if state == headclient.ApplicationRunning {
+			up = 1
+		}
+		serves.Applications[name] = headclient.Application{
+			Name: name, State: state, Message: app.Message, Declarative: true,
+			Deployments: []headclient.Deployment{{Name: name, Wanted: 1, Running: up}},
+		}
+	}
+	if serves.Running {
+		serves.Targets = s.targets(cluster)
+	}
+	return serves
+}
+
+// targets are the proxies of a cluster: one in each worker that is ready, and one in the head.
+func (s *Serving) targets(cluster string) []headclient.Target {
+	var targets []headclient.Target
+	for _, obj := range s.world.server.latest.held() {
+		pod, ok := obj.(*corev1.Pod)
+		if ok && pod.Labels[v1alpha1.LabelCluster] == cluster && pod.DeletionTimestamp == nil && isReady(pod) {
+			targets = append(targets, headclient.Target{Protocol: "HTTP", Instance: string(pod.UID), IP: pod.Status.PodIP, Port: 8000})
+		}
+	}
+	slices.SortFunc(targets, func(a, b headclient.Target) int { return strings.Compare(a.Instance, b.Instance) })
+	return targets
+}
+
+// answers tells whether the proxies of a cluster answer: there is an application that runs.
+func (s *Serving) answers(head *corev1.Pod, _ string) bool {
+	for _, app := range s.running[head.UID] {
+		state := s.state(app)
+		if state == headclient.ApplicationRunning && !app.Mute || app.former && state != headclient.ApplicationRunning {
+			return true
+		}
+	}
+	return false
+}
+
+// leads tells whether a Service leads to a pod of a cluster.
+func (s *Serving) leads(cluster string) bool {
+	for _, obj := range s.world.server.latest.held() {
+		if obj.GetLabels()[v1alpha1.LabelCluster] != cluster {
+			continue
+		}
+		for label := range obj.GetLabels() {
+			if strings.HasPrefix(label, v1alpha1.LabelServePrefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// answersAt tells whether a request through the proxy of a pod is answered now.
+func (s *Serving) answersAt(pod *corev1.Pod) bool {
+	for _, head := range s.heads() {
+		if ownerOf(head) == ownerOf(pod) {
+			return s.answers(head, pod.Labels[v1alpha1.LabelCluster])
+		}
+	}
+	return false
+}
+
+// Request sends a request to a service now, through each pod that its Service leads to, as
+// kube-proxy has it. It gives why one is lost, empty if none is.
+func (s *Serving) Request(service string) string {
+	reached := 0
+	for _, obj := range s.world.server.latest.held() {
+		pod, ok := obj.(*corev1.Pod)
+		if !ok || pod.Labels[naming.ServeLabel(service)] != v1alpha1.ServeOn || pod.DeletionTimestamp != nil || !isReady(pod) {
+			continue
+		}
+		s.asked++
+		if reached++; !s.answersAt(pod) {
+			return "pod " + pod.Name + " does not answer"
+		}
+	}
+	if reached == 0 {
+		return "there is no endpoint"
+	}
+	return ""
+}
+
+// Demand has a service asked at each moment from now on; each request that is lost breaks a
+// rule. An empty name ends that.
+func (s *Serving) Demand(service string) { s.demanded = service }
+
+// Asked is how many requests were sent so far.
+func (s *Serving) Asked() int { return s.asked }
+
+// ask sends the requests that are due, one through each pod.
+func (s *Serving) ask() {
+	if s.demanded == "" {
+		return
+	}
+	if lost := s.Request(s.demanded); lost != "" {
+		s.world.History.mu.Lock()
+		defer s.world.History.mu.Unlock()
+		s.world.History.fault("a request to %s is lost at %s: %s", s.demanded, s.world.Clock.Now().Format(time.TimeOnly), lost)
+		s.demanded = ""
+	}
+}
+
+// board is the service.Board of one life of the operator.
+type board struct{ *Serving }
+
+// Want is service.Board's.
+func (b board) Want(cluster, service types.NamespacedName, want serving.Want) {
+	b.board.Want(cluster, service, want)
+}
+
+// Forget is service.Board's.
+func (b board) Forget(service types.NamespacedName, keep ...types.NamespacedName) {
+	b.board.Forget(service, keep...)
+}
+
+// Last is service.Board's.
+func (b board) Last(cluster, service types.NamespacedName, head types.UID) (serving.Answer, bool) {
+	return b.board.Last(cluster, service, head)
+}

@@ -1,0 +1,96 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// TestAServiceOnARealAPIServer: it has its objects at once, remembers its last versions and no more,
+// says what it waits for, and leaves nothing. What it does with heads is shown on real Ray.
+func TestAServiceOnARealAPIServer(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	startOperator(t, "--watch-namespaces="+namespace)
+	replicas := int32(1)
+	service := &v1alpha1.ClusterService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "echo"},
+		Spec: v1alpha1.ClusterServiceSpec{
+			ServeConfig: echo(0),
+			ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{
+				RayVersion: "2.60.0", WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &replicas}},
+			}},
+		},
+	}
+	must(t, shared.Create(t.Context(), service))
+	name := client.ObjectKeyFromObject(service)
+	waits := func(what string, look func() error) {
+		t.Helper()
+		must(t, live.Until(t.Context(), limit, what, func(context.Context) error { return look() }))
+	}
+	waits("its Service and policy", func() error {
+		var made corev1.Service
+		var policy networkingv1.NetworkPolicy
+		if err := shared.Get(t.Context(), name, &made); err != nil {
+			return err
+		}
+		return shared.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "echo-serve"}, &policy)
+	})
+	const versions = 14
+	for i := 1; i < versions; i++ {
+		must(t, shared.EditService(t.Context(), name, func(spec *v1alpha1.ClusterServiceSpec) error {
+			spec.ServeConfig = echo(i)
+			return nil
+		}))
+		waits(fmt.Sprintf("version %d", i), func() error { return observed(t, name) })
+	}
+	waits("the last versions alone", func() error {
+		var kept appsv1.ControllerRevisionList
+		err := shared.List(t.Context(), &kept, client.InNamespace(namespace))
+		if err == nil && len(kept.Items) != 11 { // ten, and the one that is asked for
+			err = fmt.Errorf("%d are kept", len(kept.Items))
+		}
+		return err
+	})
+	must(t, shared.DropServices(t.Context(), namespace, limit))
+	waits("nothing to be left", func() error {
+		var clusters v1alpha1.ComputeClusterList
+		err := shared.List(t.Context(), &clusters, client.InNamespace(namespace))
+		if err == nil && len(clusters.Items) > 0 {
+			err = fmt.Errorf("%d clusters are", len(clusters.Items))
+		}
+		return err
+	})
+}
+
+// echo asks for one application, in a version.
+func echo(version int) runtime.RawExtension {
+	return runtime.RawExtension{Raw: fmt.Appendf(nil, `{"applications":[{"name":"echo","route_prefix":"/","import_path":"echo:app","args":{"version":%d}}]}`, version)}
+}
+
+// observed tells by nil that a service's status is about its spec, and that it says what it
+// waits for.
+func observed(t *testing.T, name types.NamespacedName) error {
+	t.Helper()
+	found, err := shared.FindService(t.Context(), name)
+	if err != nil {
+		return err
+	}
+	ready := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionReady)
+	if found.Status.ObservedGeneration != found.Generation || ready == nil || ready.Status != metav1.ConditionFalse || ready.Message == "" {
+		return fmt.Errorf("it is %s", live.SaysOfService(found))
+	}
+	return nil
+}
