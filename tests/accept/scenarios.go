@@ -44,6 +44,7 @@ var areas = map[string][]scenario{
 		},
 	},
 	"control-store": storeScenarios(),
+	"services":      serviceScenarios(),
 	"clusters":      append(append([]scenario{reasons, rolling}, timed...), admission, world),
 	"autoscaling":   {demand, givenBack, churn, apiAway, anew, quiet},
 	"jobs":          {jobTime, jobCost, headLost, freed, submissions, manySubmissions},
@@ -52,6 +53,7 @@ var areas = map[string][]scenario{
 // tables make Markdown of a scenario's samples.
 var tables = map[string]func(json.RawMessage) string{
 	"start": startTable, reasons.name: reasonsTable, jobTime.name: jobTable, storeFaults.name: faultsTable,
+	live.ServeUpgradesLabel: upgradesTable, live.ServeBadLabel: badTable,
 	live.StoreKillsLabel + "-redis": memoryTable, live.StoreKillsLabel + "-managed": memoryTable, live.StoreKillsLabel + "-embedded": memoryTable,
 }
 

@@ -13,13 +13,18 @@ import (
 	"strconv"
 )
 
-// world tells every story of the cluster controller again at every point where something
-// can go wrong; continuous integration runs a sample.
-var world = scenario{
-	name: "world",
-	promise: "the operator failed, killed before and after each write, blind, late or set back in time, its status or record lost at each step: " +
-		"every story ends the same, with no rule broken on the way",
-	play: playWorld,
+// world tells every story of the cluster controller again.
+var world = storiesOf("world", "cluster", "./ray-operator/internal/cluster")
+
+// storiesOf tells every story of a controller again at every point where something can go
+// wrong; continuous integration runs a sample.
+func storiesOf(name, controller, directory string) scenario {
+	return scenario{
+		name: name,
+		promise: "the operator failed, killed before and after each write, blind, late or set back in time, its status or record lost at each step: " +
+			"every story of the " + controller + " controller ends the same, with no rule broken on the way",
+		play: func(ctx context.Context, _ string) (Outcome, error) { return playWorld(ctx, directory) },
+	}
 }
 
 // stories is how many points of disturbance a test of stories ran, of how many.
@@ -28,15 +33,15 @@ type stories struct {
 	Run, Known int
 }
 
-func playWorld(ctx context.Context, _ string) (Outcome, error) {
-	c := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout", "60m", "./ray-operator/internal/cluster", "-points=all")
+func playWorld(ctx context.Context, directory string) (Outcome, error) {
+	c := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout", "60m", directory, "-points=all")
 	c.Stderr = os.Stderr
 	output, err := c.StdoutPipe()
 	if err != nil {
 		return Outcome{}, fmt.Errorf("read the tests' output: %w", err)
 	}
 	if err := c.Start(); err != nil {
-		return Outcome{}, fmt.Errorf("run the tests of the cluster controller: %w", err)
+		return Outcome{}, fmt.Errorf("run the tests of %s: %w", directory, err)
 	}
 	told, failures, err := countPoints(output)
 	failed := c.Wait()

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+	"github.com/heliostat-dev/heliostat/tests/load"
+)
+
+// through is a change of which nothing is wrong.
+func through(change string, round int) live.Upgraded {
+	seen := func(longest float64) load.Phase {
+		return load.Phase{Sorts: map[load.Sort]load.Count{load.Fresh: {Sent: 100, Answered: 100, Latency: load.Latency{Max: longest}}}}
+	}
+	return live.Upgraded{
+		Change: change, Round: round, Clusters: 2, Kills: 1, Switch: 30, Both: 80, Loads: []live.NodeLoad{{Node: "node1", Calm: seen(50), During: seen(80)}},
+	}
+}
+
+func TestUpgradesAreJudged(t *testing.T) {
+	var good []live.Upgraded
+	for round := range serveRounds {
+		good = append(good, through("code", round), through("shape", round))
+	}
+	late := through("code", 7)
+	late.Both = 100
+	for _, c := range []struct {
+		told []live.Upgraded
+		kept bool
+		says string
+	}{
+		{good, true, "40 changes of 2 sorts, 0 of 4000 requests failed"},
+		{good[1:], false, "39 changes"},
+		{append(good[2:len(good):len(good)], late, through("shape", 0)), false, "code 7: two clusters were alive for 70.0 s"},
+	} {
+		if got, err := lossless(c.told); err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, c.says) {
+			t.Errorf("%+v, %v: want %v and %q", got, err, c.kept, c.says)
+		}
+	}
+	if got, err := lossless(nil); err == nil {
+		t.Errorf("nothing passed for upgrades: %+v", got)
+	}
+	if page := upgradesTable(encoded(good)); !strings.Contains(page, "| code | 20 | 2000 | 0 | 20 | 50.0 s | 50, 80 | 0, 0 |") {
+		t.Error(page)
+	}
+	if page := upgradesTable(json.RawMessage("{}")); strings.Contains(page, "|") {
+		t.Error("no upgrades give a table: " + page)
+	}
+}
+
+func TestBadVersionsAreJudged(t *testing.T) {
+	good := live.TakenBack{Cause: "no image", Told: 2, Seconds: 30, Reason: "ImagePullFailed", Same: true, Sent: 100}
+	other := good
+	other.Same = false
+	if got, err := takenBack([]live.TakenBack{good}); err != nil || !got.Kept {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := takenBack([]live.TakenBack{good, other}); err != nil || got.Kept || !strings.Contains(got.Measured, "1 of them not as promised; no image") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := takenBack(nil); err == nil {
+		t.Errorf("nothing passed for bad versions: %+v", got)
+	}
+	if page := badTable(encoded([]live.TakenBack{good})); !strings.Contains(page, "| no image | `ImagePullFailed` | 2.0 | 30.0 | 100 | 0 |") {
+		t.Error(page)
+	}
+}
+
+func TestRequestsAreCounted(t *testing.T) {
+	said := "many_test.go:44: 204800 requests in 4000 upgrades, none lost"
+	for _, c := range []struct {
+		output string
+		failed error
+		kept   bool
+	}{{said, nil, true}, {said, errors.New("exit status 1"), false}, {"204 requests in 4 upgrades, none lost", nil, false}, {"a request is lost", nil, false}} {
+		if got := countedRequests(c.output, c.failed); got.Kept != c.kept {
+			t.Errorf("%q, %v: %+v", c.output, c.failed, got)
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// badVersion is one that cannot serve.
+type badVersion struct {
+	name string
+	// change asks for it.
+	change []func(*v1alpha1.ClusterServiceSpec) error
+	// surges tells that it is tried on a second cluster.
+	surges bool
+	// prepare makes what has to be in the namespace first, nil for nothing.
+	prepare func(ctx context.Context, namespace string) client.Object
+	// seen waits until the cause can be seen, and tells when that was.
+	seen func(ctx context.Context, s *service, former string) time.Time
+	// words are what the status must say.
+	words string
+}
+
+// badVersions are those that must never get a request.
+func badVersions() []badVersion {
+	missing := codeOf("/code/a", "nowhere")
+	inServe := func(another bool, words string) func(context.Context, *service, string) time.Time {
+		return func(ctx context.Context, s *service, former string) time.Time {
+			return s.inServe(ctx, former, another, words)
+		}
+	}
+	return []badVersion{
+		{
+			name: "an import path that does not exist, on the same cluster", change: []func(*v1alpha1.ClusterServiceSpec) error{missing},
+			seen: inServe(false, "No module named"), words: "No module named",
+		},
+		{
+			name: "an import path that does not exist, on a second cluster", surges: true,
+			change: []func(*v1alpha1.ClusterServiceSpec) error{missing, moved("import")}, seen: inServe(true, "No module named"), words: "No module named",
+		},
+		{
+			name: "a replica that dies after 30 s, before it is ready", surges: true,
+			change: []func(*v1alpha1.ClusterServiceSpec) error{codeOf("/code/a", "dies"), moved("dies"), within(120)},
+			seen:   inServe(true, "failed to start"), words: "failed to start",
+		},
+		{
+			name: "an image that cannot be pulled", surges: true, words: "example.com/none:1",
+			change: []func(*v1alpha1.ClusterServiceSpec) error{within(30), func(spec *v1alpha1.ClusterServiceSpec) error {
+				spec.ClusterTemplate.Spec.Image = "example.com/none:1"
+				return nil
+			}},
+			seen: func(ctx context.Context, s *service, _ string) time.Time {
+				pulled := watch(ctx, s.Namespace, &corev1.PodList{}, waits("ErrImagePull", "ImagePullBackOff"))
+				return sighted(ctx, pulled, "an image that is not there")
+			},
+		},
+		{
+			name: "no quota for a second cluster", surges: true, words: "ResourceQuota tight",
+			change:  []func(*v1alpha1.ClusterServiceSpec) error{within(30), moved("quota")},
+			prepare: tight,
+			seen: func(ctx context.Context, s *service, former string) time.Time {
+				refused := watch(ctx, s.Namespace, &v1alpha1.ComputeClusterList{}, func(object client.Object) bool {
+					cluster, ok := object.(*v1alpha1.ComputeCluster)
+					return ok && cluster.Name != former && slices.ContainsFunc(cluster.Status.Conditions, func(c metav1.Condition) bool {
+						return c.Reason == reason.QuotaExceeded.Code
+					})
+				})
+				return sighted(ctx, refused, "a quota that refuses")
+			},
+		},
+	}
+}
+
+// within is how long a version may take to become healthy, in seconds.
+func within(seconds int32) func(*v1alpha1.ClusterServiceSpec) error {
+	return func(spec *v1alpha1.ClusterServiceSpec) error {
+		spec.Upgrade.HealthyDeadlineSeconds = &seconds
+		return nil
+	}
+}
+
+// tight is a quota that is used up by the pods that are there.
+func tight(ctx context.Context, namespace string) client.Object {
+	GinkgoHelper()
+	var pods corev1.PodList
+	Expect(kubernetes.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
+	hard := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(len(pods.Items)), resource.DecimalSI)}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "tight"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
+	Expect(kubernetes.Create(ctx, quota)).To(Succeed())
+	eventually(ctx, "the quota to be counted", func(ctx context.Context) error {
+		err := kubernetes.Get(ctx, client.ObjectKeyFromObject(quota), quota)
+		if used := quota.Status.Used[corev1.ResourcePods]; err == nil && used.Value() != int64(len(pods.Items)) {
+			err = fmt.Errorf("%s pods are counted", used.String())
+		}
+		return err
+	})
+	return quota
+}
+
+func sighted(ctx context.Context, wait func(context.Context, time.Duration, string) (live.Sighting, error), what string) time.Time {
+	GinkgoHelper()
+	seen, err := wait(ctx, limit, what)
+	Expect(err).NotTo(HaveOccurred())
+	return seen.At
+}
+
+// inServe waits until Serve on a cluster of the service says some words, and tells when that
+// was. It is the former cluster, or another one that is to come.
+func (s *service) inServe(ctx context.Context, former string, another bool, words string) time.Time {
+	GinkgoHelper()
+	e := &env{types.NamespacedName{Namespace: s.Namespace, Name: former}}
+	var head corev1.Pod
+	eventually(ctx, "the head where Serve is to say "+words, func(ctx context.Context) error {
+		if clusters := s.clusters(ctx); another {
+			i := slices.IndexFunc(clusters, func(cluster v1alpha1.ComputeCluster) bool { return cluster.Name != former })
+			if i < 0 {
+				return errors.New("there is no other cluster")
+			}
+			e.Name = clusters[i].Name
+		}
+		heads := e.pods(ctx, v1alpha1.RoleHead)
+		if len(heads) != 1 || !isReady(&heads[0]) {
+			return fmt.Errorf("%s has no head yet", e.Name)
+		}
+		head = heads[0]
+		return nil
+	})
+	url, token := "http://"+forward(ctx, &head, dashboard)+"/api/serve/applications/?api_type=declarative", e.token(ctx)
+	eventually(ctx, "Serve on "+e.Name+" to say "+words, func(ctx context.Context) error {
+		text, err := page(ctx, url, token)
+		if err == nil && !strings.Contains(text, words) {
+			err = fmt.Errorf("it says %s", text)
+		}
+		return err
+	})
+	return time.Now()
+}
+
+// page asks for one with a token, and gives its text.
+func page(ctx context.Context, url, token string) (string, error) {
+	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
+	defer stop()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = reply.Body.Close() }() // it was read
+	text, err := io.ReadAll(reply.Body)
+	return string(text), err
+}
+
+// names tells whether a service's status says some words, in a condition or of an application.
+func names(name, words string) func(client.Object) bool {
+	return func(object client.Object) bool {
+		service, ok := object.(*v1alpha1.ClusterService)
+		if !ok || service.Name != name {
+			return false
+		}
+		text := live.SaysOfService(service)
+		for _, version := range []*v1alpha1.ServiceVersion{service.Status.Active, service.Status.Candidate} {
+			for i := 0; version != nil && i < len(version.Applications); i++ {
+				text += version.Applications[i].Message
+			}
+		}
+		return strings.Contains(text, words)
+	}
+}
+
+// Versions that cannot serve, one after another. The good one has all requests all the time.
+var _ = Describe("a service whose next version cannot serve", Ordered, ContinueOnFailure, Label(serviceLabel), func() {
+	if !*full { // make accept AREA=services shows these
+		return
+	}
+	var t *team
+	var s *service
+	var clients *crowd
+	var pids []string
+	var good *v1alpha1.ClusterServiceSpec
+
+	BeforeAll(func(ctx SpecContext) {
+		t = serviced(ctx)
+		s = t.applies(ctx, "steadfast", echoing("echo", "/")+ownCluster+quickly)
+		good = s.serves(ctx).Spec.DeepCopy()
+		pids = s.processes(ctx, "/")
+		clients = s.crowd(ctx, quick...)
+	}, NodeTimeout(servingTime))
+
+	restored := func(spec *v1alpha1.ClusterServiceSpec) error {
+		good.DeepCopyInto(spec)
+		return nil
+	}
+
+	for _, bad := range badVersions() {
+		It("keeps the one that does: "+bad.name, func(ctx SpecContext) {
+			former := s.serves(ctx).Status.Active.ClusterName
+			if bad.prepare != nil {
+				made := bad.prepare(ctx, t.namespace)
+				DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.Delete(ctx, made)).To(Succeed()) }, NodeTimeout(limit))
+			}
+			watching, stop := context.WithCancel(ctx)
+			defer stop()
+			clients.phase("calm")
+			clients.phase(bad.name)
+			said := watch(watching, t.namespace, &v1alpha1.ClusterServiceList{}, names(s.Name, bad.words))
+			back, begin := live.TakenBack{Cause: bad.name}, time.Now()
+			s.edit(ctx, bad.change...)
+			shown := bad.seen(watching, s, former)
+			back.Told = max(0, sighted(ctx, said, "the status to say "+bad.words).Sub(shown).Seconds())
+			taken := s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
+			Expect(s.alone(ctx).Name).To(Equal(former))
+			back.Seconds = time.Since(begin).Seconds()
+			back.Reason, back.Message = taken.Status.LastUpgrade.Reason, taken.Status.LastUpgrade.Message
+			Expect(taken.Status.LastUpgrade.Result).To(Equal(v1alpha1.UpgradeRolledBack))
+			Expect(taken.Status.Active.ClusterName).To(Equal(former))
+			Expect(has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(taken)).To(Succeed(), "the good version serves")
+			Consistently(ctx, func(ctx context.Context) int { return len(s.clusters(ctx)) }, "3s", "200ms").Should(Equal(1), "it is not tried again")
+			back.Same = slices.Equal(s.processes(ctx, "/"), pids)
+			clients.phase("after")
+			var failures any
+			back.Sent, back.Failed, failures = counted(clients.settled(ctx, "calm", bad.name))
+			GinkgoWriter.Println(back)
+			AddReportEntry(live.ServeBadEntry, back, ReportEntryVisibilityAlways)
+			Expect(back.Message).To(ContainSubstring(bad.words))
+			Expect(back.Broken()).To(BeFalse(), "%s: %+v", back, failures)
+
+			s.edit(ctx, restored)
+			Expect(s.serves(ctx).Status.Active.ClusterName).To(Equal(former))
+			Expect(s.processes(ctx, "/")).To(Equal(pids), "the good spec again changes nothing")
+		}, Label(live.ServeBadLabel), SpecTimeout(2*servingTime))
+	}
+
+	It("has its requests back when the next one sickens at half of them", func(ctx SpecContext) {
+		former := s.serves(ctx).Status.Active.ClusterName
+		clients.phase("calm")
+		clients.phase("sick")
+		s.edit(ctx, codeOf("/code/a", "sickens"), moved("sick"), func(spec *v1alpha1.ClusterServiceSpec) error {
+			minute := int32(60)
+			spec.Upgrade.IntervalSeconds = &minute
+			return nil
+		})
+		half := s.becomes(ctx, "give half of the requests away", func(service *v1alpha1.ClusterService) error {
+			if candidate := service.Status.Candidate; candidate == nil || candidate.TrafficPercent != 50 {
+				return errors.New("it does not")
+			}
+			return nil
+		})
+		sick := &env{types.NamespacedName{Namespace: s.Namespace, Name: half.Status.Candidate.ClusterName}}
+		workers := sick.workers(ctx, 2)
+		begin := time.Now()
+		for i := range workers {
+			exec(ctx, &workers[i], "touch", "/tmp/sick")
+		}
+		s.becomes(ctx, "have all requests back", func(service *v1alpha1.ClusterService) error {
+			if active := service.Status.Active; active.ClusterName != former || active.TrafficPercent != 100 {
+				return errors.New("it has not")
+			}
+			return nil
+		})
+		told(live.ServeSickEntry, begin)
+		Expect(time.Since(begin)).To(BeNumerically("<=", live.PromisedServeBack))
+		clients.phase("back")
+		s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
+		Expect(s.alone(ctx).Name).To(Equal(former))
+		Expect(s.processes(ctx, "/")).To(Equal(pids))
+		s.edit(ctx, restored)
+		s.serves(ctx)
+		clients.phase("after")
+		_, failed, _ := counted(clients.settled(ctx, "calm", "sick"))
+		GinkgoWriter.Printf("%d requests failed that the sick version had, or got before it was known to be sick\n", failed)
+		_, failed, failures := counted(clients.settled(ctx, "calm", "back"))
+		Expect(failed).To(BeZero(), "once it has no requests: %+v", failures)
+	}, Label(live.ServeSickLabel), SpecTimeout(2*servingTime))
+})

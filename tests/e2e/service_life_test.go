@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"regexp"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// kubectl prepares to run it as a user would.
+func kubectl(ctx context.Context, args ...string) *osexec.Cmd {
+	GinkgoHelper()
+	program := os.Getenv("KUBECTL")
+	Expect(program).NotTo(BeEmpty(), "KUBECTL says where kubectl is: run this layer by make e2e")
+	return osexec.CommandContext(ctx, program, args...)
+}
+
+// A service from its first minute to its end.
+var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel), func() {
+	var t *team
+	var s *service
+
+	BeforeAll(func(ctx SpecContext) { t = serviced(ctx) }, NodeTimeout(limit))
+
+	It("has its Service at once, and says that it is ready when it answers and not before", func(ctx SpecContext) {
+		begin := time.Now()
+		s = t.applies(ctx, "plain", echoing("echo", "/")+ownCluster+quickly)
+		told("service applied to its Service", begin)
+		Expect(has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(s.now(ctx))).NotTo(Succeed(), "nobody answers yet")
+		ready := s.serves(ctx)
+		said, err := s.ask(ctx, "/?said=hello")
+		Expect(err).NotTo(HaveOccurred())
+		told("service applied to Ready", begin)
+		Expect(said.Version).To(Equal("1"))
+		Expect(said.Said).To(Equal("hello"))
+		Expect(s.processes(ctx, "/")).To(HaveLen(2))
+
+		active := ready.Status.Active
+		Expect(active.TrafficPercent).To(BeEquivalentTo(100))
+		Expect(active.ReadyEndpoints).To(BeEquivalentTo(2), "the workers, and not the head")
+		Expect(active.Healthy).To(BeTrue())
+		Expect(active.Revision).To(Equal("1"))
+		Expect(active.ClusterName).To(Equal(s.alone(ctx).Name))
+		Expect(active.Applications).To(ConsistOf(v1alpha1.ApplicationStatus{Name: "echo", State: "RUNNING", RoutePrefix: "/", Replicas: "2/2"}))
+		Expect(ready.Status.URL).To(Equal(fmt.Sprintf("http://plain.%s.svc:8000", t.namespace)))
+		Expect(ready.Status.Summary).To(Equal(v1alpha1.ServiceSummary{Version: "1", Traffic: "100%", Applications: "1/1"}))
+	}, SpecTimeout(servingTime))
+
+	It("is shown by kubectl get csvc, and reached by kubectl port-forward", func(ctx SpecContext) {
+		out, err := kubectl(ctx, "get", "csvc", "-n", t.namespace).CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), string(out))
+		Expect(string(out)).To(MatchRegexp(`NAME +READY +VERSION +TRAFFIC +APPS +AGE\nplain +True +1 +100% +1/1 +\S+\n`))
+
+		forwarding, stop := context.WithCancel(ctx)
+		defer stop()
+		command := kubectl(forwarding, "port-forward", "-n", t.namespace, "service/plain", ":8000")
+		lines, err := command.StdoutPipe()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(command.Start()).To(Succeed())
+		first, err := bufio.NewReader(lines).ReadString('\n')
+		Expect(err).NotTo(HaveOccurred())
+		address := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(first)
+		Expect(address).NotTo(BeEmpty(), first)
+		near := &service{NamespacedName: s.NamespacedName, address: "http://" + address}
+		Expect(near.ask(ctx, "/?said=near")).To(HaveField("Said", "near"))
+		stop()
+		_ = command.Wait() // it was told to end
+	}, SpecTimeout(limit))
+
+	if !*full { // make accept AREA=services shows what follows
+		return
+	}
+
+	It("goes on when a worker is lost, and when the operator is away", func(ctx SpecContext) {
+		cluster := s.alone(ctx)
+		scaleOperator(ctx, 0)
+		DeferCleanup(func(ctx SpecContext) { scaleOperator(ctx, 1) }, NodeTimeout(limit))
+		workers := cluster.workers(ctx, 2)
+		kill(ctx, &workers[0])
+		gone(ctx, &workers[0])
+		eventually(ctx, "the other worker alone to answer", func(ctx context.Context) error {
+			for range 10 {
+				if _, err := s.ask(ctx, "/"); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		scaleOperator(ctx, 1)
+		eventually(ctx, "another worker to take requests", func(ctx context.Context) error {
+			pods, err := kubernetes.PodsOf(ctx, cluster.NamespacedName, v1alpha1.RoleWorker)
+			open := 0
+			for i := range pods {
+				if pods[i].UID != workers[0].UID && pods[i].Labels[v1alpha1.LabelServePrefix+s.Name] == v1alpha1.ServeOn {
+					open++
+				}
+			}
+			if err == nil && open != 2 {
+				err = fmt.Errorf("%d do", open)
+			}
+			return err
+		})
+		s.serves(ctx)
+	}, SpecTimeout(servingTime))
+
+	It("is suspended with its cluster, and resumed at the same address", func(ctx SpecContext) {
+		suspend := func(on bool) func(*v1alpha1.ClusterServiceSpec) error {
+			return func(spec *v1alpha1.ClusterServiceSpec) error {
+				spec.Suspend = on
+				return nil
+			}
+		}
+		begin := time.Now()
+		s.edit(ctx, suspend(true))
+		suspended := s.becomes(ctx, "be suspended", has(v1alpha1.ConditionSuspended, metav1.ConditionTrue, ""))
+		Expect(has(v1alpha1.ConditionReady, metav1.ConditionFalse, "")(suspended)).To(Succeed())
+		told("service suspended to nothing running", begin)
+		Expect(kubernetes.PodsOf(ctx, s.alone(ctx).NamespacedName, v1alpha1.RoleHead)).To(BeEmpty())
+		var still corev1.Service
+		Expect(kubernetes.Get(ctx, s.NamespacedName, &still)).To(Succeed())
+		s.edit(ctx, suspend(false))
+		s.serves(ctx)
+		Expect(t.service(ctx, "plain").address).To(Equal(s.address))
+		Expect(s.processes(ctx, "/")).To(HaveLen(2))
+	}, SpecTimeout(servingTime))
+
+	It("answers what it was asked before it is deleted, and leaves nothing", func(ctx SpecContext) {
+		answers := make(chan error, 1)
+		go func() {
+			_, err := s.ask(ctx, "/slow?s=10")
+			answers <- err
+		}()
+		// It is under way when a later one has been answered.
+		Expect(s.ask(ctx, "/slow?s=1")).To(HaveField("Version", "1"))
+		cluster := s.alone(ctx)
+		begin := time.Now()
+		s.remove(ctx)
+		told("service deleted to gone", begin)
+		Eventually(ctx, answers, limit).Should(Receive(Succeed()))
+		Expect(kubernetes.UntilGone(ctx, cluster.NamespacedName, limit)).To(Succeed())
+		var left corev1.ServiceList
+		Expect(kubernetes.List(ctx, &left, client.InNamespace(t.namespace))).To(Succeed())
+		Expect(left.Items).To(BeEmpty())
+	}, SpecTimeout(servingTime))
+})

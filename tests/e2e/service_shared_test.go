@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// remove deletes the service and waits until it is gone.
+func (s *service) remove(ctx context.Context) {
+	GinkgoHelper()
+	Expect(kubernetes.Delete(ctx, s.now(ctx))).To(Succeed())
+	eventually(ctx, s.Name+" to be gone", func(ctx context.Context) error {
+		found, err := kubernetes.FindService(ctx, s.NamespacedName)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err == nil:
+			err = fmt.Errorf("it is %s", found.Status.Phase)
+		}
+		return err
+	})
+}
+
+// Services on a cluster that was there before them.
+var _ = Describe("services on a shared cluster", Ordered, Label(serviceLabel), func() {
+	if !*full { // make accept AREA=services shows these
+		return
+	}
+	const onShelf = "clusterRef: {name: shelf}\n"
+	var t *team
+	var shelf *env
+	var left, right *service
+	var theirs []string
+
+	BeforeAll(func(ctx SpecContext) {
+		t = serviced(ctx)
+		shelf = &env{types.NamespacedName{Namespace: t.namespace, Name: "shelf"}}
+		shelf.apply(ctx, codeHead+"\n"+codeWorkers+"\n")
+		shelf.ready(ctx)
+		left = t.applies(ctx, "left", echoing("left", "/left")+onShelf)
+		left.serves(ctx)
+		right = t.applies(ctx, "right", echoing("right", "/right")+onShelf)
+		right.serves(ctx)
+		theirs = right.processes(ctx, "/right/")
+	}, NodeTimeout(servingTime))
+
+	It("have processes of their own, which a change of another service leaves alone", func(ctx SpecContext) {
+		before := left.processes(ctx, "/left/")
+		Expect(before).NotTo(ContainElements(theirs))
+		left.edit(ctx, tells("2"))
+		left.serves(ctx)
+		Expect(right.processes(ctx, "/right/")).To(Equal(theirs))
+		left.edit(ctx, codeOf("/code/b", "echo"))
+		left.serves(ctx)
+		for _, process := range left.processes(ctx, "/left/") {
+			Expect(process).To(HaveSuffix(" 2"))
+			Expect(before).NotTo(ContainElement(process))
+		}
+		Expect(right.processes(ctx, "/right/")).To(Equal(theirs))
+	}, SpecTimeout(servingTime))
+
+	It("are refused what an older one has, until that is gone, which takes its own away and no more", func(ctx SpecContext) {
+		epoch := shelf.ready(ctx).Status.Epoch
+		late := t.applies(ctx, "late", echoing("late", "/left")+onShelf)
+		late.becomes(ctx, "be refused", has(v1alpha1.ConditionReady, metav1.ConditionFalse, reason.ServeCollision.Code))
+		Expect(left.processes(ctx, "/left/")).To(HaveLen(2))
+
+		left.remove(ctx)
+		late.serves(ctx)
+		Expect(late.processes(ctx, "/left/")).To(HaveLen(2))
+		Expect(right.processes(ctx, "/right/")).To(Equal(theirs))
+		late.remove(ctx)
+		eventually(ctx, "the route to be gone", func(ctx context.Context) error {
+			if _, err := right.ask(ctx, "/left/"); err == nil {
+				return errors.New("it answers")
+			}
+			return nil
+		})
+		Expect(right.serves(ctx).Status.Active.Applications).To(HaveLen(1))
+		Expect(right.processes(ctx, "/right/")).To(Equal(theirs))
+		Expect(shelf.ready(ctx).Status.Epoch).To(Equal(epoch), "the cluster stays")
+	}, SpecTimeout(servingTime))
+})

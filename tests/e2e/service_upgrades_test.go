@@ -1,0 +1,256 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// change is a way from one version to another. It makes the edits, and gives the version that
+// must answer in the end.
+type change struct {
+	name string
+	// surges tells that it takes a second cluster.
+	surges bool
+	make   func(ctx context.Context, s *service, now, next string) string
+}
+
+// changes of each sort. Each has all pods, or none, follow the version of before.
+var changes = []change{
+	{"config", false, func(ctx context.Context, s *service, _, next string) string {
+		s.edit(ctx, tells(next))
+		return next
+	}},
+	{"code", false, func(ctx context.Context, s *service, _, next string) string {
+		directory := map[byte]string{0: "/code/a", 1: "/code/b"}[next[len(next)-1]&1]
+		s.edit(ctx, codeOf(directory, "echo"), tells(next))
+		return next
+	}},
+	{"image", true, func(ctx context.Context, s *service, _, next string) string {
+		s.edit(ctx, tells(next), func(spec *v1alpha1.ClusterServiceSpec) error {
+			// Two names of one image: there is no other that nodes without a registry could have.
+			other := "docker.io/" + rayImage
+			if spec.ClusterTemplate.Spec.Image == other {
+				other = rayImage
+			}
+			spec.ClusterTemplate.Spec.Image = other
+			return nil
+		})
+		return next
+	}},
+	{"shape", true, func(ctx context.Context, s *service, _, next string) string {
+		s.edit(ctx, tells(next), shaped)
+		return next
+	}},
+	{"rollback", true, func(ctx context.Context, s *service, now, next string) string {
+		former := s.now(ctx).Spec.DeepCopy()
+		s.edit(ctx, tells(next), shaped)
+		s.becomes(ctx, "have some requests go to the new version", func(service *v1alpha1.ClusterService) error {
+			if candidate := service.Status.Candidate; candidate == nil || candidate.TrafficPercent == 0 {
+				return errors.New("none do")
+			}
+			return nil
+		})
+		s.edit(ctx, func(spec *v1alpha1.ClusterServiceSpec) error {
+			former.DeepCopyInto(spec)
+			return nil
+		})
+		return now
+	}},
+	{"three deep", true, func(ctx context.Context, s *service, _, next string) string {
+		s.edit(ctx, tells(next+" on its way"), shaped)
+		s.becomes(ctx, "have a second cluster", func(service *v1alpha1.ClusterService) error {
+			if candidate := service.Status.Candidate; candidate == nil || candidate.ClusterName == "" {
+				return errors.New("it has none")
+			}
+			return nil
+		})
+		s.edit(ctx, tells(next), moved(next))
+		return next
+	}},
+}
+
+// shaped gives the workers another size.
+func shaped(spec *v1alpha1.ClusterServiceSpec) error {
+	size := spec.ClusterTemplate.Spec.WorkerGroups[0].Size
+	cpu := resource.MustParse("400m")
+	if size.Cpu().Cmp(cpu) == 0 {
+		cpu = resource.MustParse("500m")
+	}
+	size["cpu"] = cpu
+	return nil
+}
+
+// A service on a cluster of its own, with requests of all sorts all the time, through
+// upgrades. Every second round the operator is killed again and again.
+var _ = Describe("a service under load", Ordered, Label(serviceLabel), func() {
+	if !*full { // make accept AREA=services shows these
+		return
+	}
+	var s *service
+	var clients *crowd
+	version := 1
+
+	BeforeAll(func(ctx SpecContext) {
+		t := serviced(ctx)
+		begin := time.Now()
+		s = t.applies(ctx, "echo", echoing("echo", "/")+ownCluster+quickly)
+		s.serves(ctx)
+		told("service applied to Ready", begin)
+		rates := allSorts
+		if *full {
+			rates = moreOfAll
+		}
+		clients = s.crowd(ctx, rates...)
+	}, NodeTimeout(servingTime))
+
+	for _, c := range changes {
+		It("loses no request through a change of sort "+c.name, func(ctx SpecContext) {
+			for round := range max(2, *rounds) {
+				version++
+				u := upgrade{service: s, clients: clients, change: c, round: round}
+				upgraded := u.through(ctx, fmt.Sprint(version))
+				GinkgoWriter.Println(upgraded)
+				AddReportEntry(live.ServeUpgradesEntry, upgraded, ReportEntryVisibilityAlways)
+				_, _, said := counted(upgraded.Loads)
+				Expect(upgraded.Broken()).To(BeEmpty(), "%s: %+v", upgraded, said)
+			}
+		}, Label(live.ServeUpgradesLabel), SpecTimeout(time.Duration(max(2, *rounds))*2*servingTime))
+	}
+
+	It("has answered all that it was ever asked", func(SpecContext) {
+		reports, err := clients.end()
+		Expect(err).NotTo(HaveOccurred())
+		for i := range reports {
+			sent, answered, failed := reports[i].Total()
+			GinkgoWriter.Printf("%s: %d sent, %d answered, %d failed, at most %.0f ms late\n", clients.clients[i].Node, sent, answered, failed, reports[i].LateMs)
+			Expect(sent).To(BeNumerically(">", 0))
+			Expect(answered).To(Equal(sent))
+		}
+	}, SpecTimeout(limit))
+})
+
+// upgrade is one change, one time.
+type upgrade struct {
+	service *service
+	clients *crowd
+	change  change
+	round   int
+}
+
+// calmTime is how long requests are measured before a change.
+func calmTime() time.Duration {
+	if *full {
+		return time.Minute
+	}
+	return 5 * time.Second
+}
+
+// through makes the change to a version, and waits until the service is as it should be.
+func (u *upgrade) through(ctx context.Context, next string) live.Upgraded {
+	GinkgoHelper()
+	s, name := u.service, fmt.Sprintf("%s %d", u.change.name, u.round)
+	before := s.serves(ctx)
+	former, pids := before.Status.Active.ClusterName, s.processes(ctx, "/")
+	s.alone(ctx)
+	u.clients.phase("calm " + name)
+	Consistently(ctx, func(ctx context.Context) error { return live.IsServing(s.now(ctx)) }, calmTime(), "1s").Should(Succeed())
+
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	count := s.census(watching)
+	u.clients.phase(name)
+	kills := u.haunt(watching)
+	begin := time.Now()
+	was, err := s.ask(ctx, "/")
+	Expect(err).NotTo(HaveOccurred())
+	version := u.change.make(ctx, s, was.Version, next)
+	switched := watch(watching, s.Namespace, &v1alpha1.ClusterServiceList{}, func(object client.Object) bool {
+		service, ok := object.(*v1alpha1.ClusterService)
+		return ok && service.Name == s.Name && service.Status.ObservedGeneration == service.Generation && hasAll(service, former, version == was.Version)
+	})
+	after := s.serves(ctx)
+	s.alone(ctx)
+	upgraded := live.Upgraded{Change: u.change.name, Round: u.round, Seconds: time.Since(begin).Seconds(), Kills: kills()}
+	seen := count()
+	upgraded.Clusters = seen.most
+	if u.change.surges {
+		at, err := switched(ctx, limit, "one version to have all requests")
+		Expect(err).NotTo(HaveOccurred())
+		upgraded.Switch, upgraded.Both = at.At.Sub(seen.doubled).Seconds(), seen.single.Sub(seen.doubled).Seconds()
+	}
+	u.clients.phase("after " + name)
+	upgraded.Loads = u.clients.settled(ctx, "calm "+name, name)
+	u.holds(ctx, after, former, pids, version)
+	return upgraded
+}
+
+// hasAll tells whether the version that is to win has all requests: that on the former cluster
+// where the change was taken back, or one on another.
+func hasAll(service *v1alpha1.ClusterService, former string, back bool) bool {
+	for _, version := range []*v1alpha1.ServiceVersion{service.Status.Active, service.Status.Candidate} {
+		if version != nil && (version.ClusterName == former) == back && version.TrafficPercent == 100 {
+			return true
+		}
+	}
+	return false
+}
+
+// holds checks who answers after a change.
+func (u *upgrade) holds(ctx context.Context, after *v1alpha1.ClusterService, former string, pids []string, version string) {
+	GinkgoHelper()
+	now := u.service.processes(ctx, "/")
+	for _, process := range now {
+		Expect(process).To(HaveSuffix(" "+version), "of %v", now)
+	}
+	moves := u.change.surges && u.change.name != "rollback"
+	Expect(after.Status.Active.ClusterName == former).To(Equal(!moves), "on %s after %s", after.Status.Active.ClusterName, former)
+	stays := u.change.name == "config" || u.change.name == "rollback"
+	for _, process := range pids {
+		pid, _, _ := strings.Cut(process, " ")
+		if stays {
+			Expect(now).To(ContainElement(HavePrefix(pid+" ")), "the processes stay")
+		} else {
+			Expect(now).NotTo(ContainElement(HavePrefix(pid+" ")), "the processes are others")
+		}
+	}
+}
+
+// haunt kills the operator at random moments of every second round, until the context ends or
+// it is asked how often it did.
+func (u *upgrade) haunt(ctx context.Context) func() int {
+	random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(u.round)))
+	ctx, stop := context.WithCancel(ctx)
+	var kills atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer GinkgoRecover()
+		for u.round%2 == 1 {
+			select {
+			case <-time.After(time.Second + time.Duration(random.Int64N(int64(40*time.Second)))):
+				killOperator(context.WithoutCancel(ctx))
+				kills.Add(1)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() int {
+		stop()
+		<-done
+		return int(kills.Load())
+	}
+}

@@ -1,0 +1,246 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/load"
+)
+
+// What specs of services report and make accept reads: labels of specs, names of entries, and
+// what is promised of them.
+const (
+	// ServeUpgradesLabel is of the spec whose entries are Upgraded, ServeBadLabel of those whose
+	// entries are TakenBack.
+	ServeUpgradesLabel, ServeUpgradesEntry = "serve-upgrades", "requests through an upgrade"
+	ServeBadLabel, ServeBadEntry           = "serve-bad", "a version taken back"
+	// ServeSickLabel is of the spec that reports seconds.
+	ServeSickLabel, ServeSickEntry = "serve-sick", "a version sick at half of the requests to all of them back"
+
+	// PromisedTwoClusters is for how long two clusters are alive beyond what the switch needs,
+	// PromisedServeTold until a cause that can be seen is in the status, PromisedServeBack until
+	// a version that sickens has no requests any more.
+	PromisedTwoClusters = time.Minute
+	PromisedServeTold   = 10 * time.Second
+	PromisedServeBack   = 10 * time.Second
+	// PromisedLatencyRatio is how much longer the longest answer takes than in the calm time
+	// before.
+	PromisedLatencyRatio = 2
+)
+
+// Upgraded is what became of requests while a service went from one version to another.
+type Upgraded struct {
+	// Change is what was changed, in a word; Round counts from 0. Kills is how often the
+	// operator was killed meanwhile.
+	Change string `json:"change"`
+	Round  int    `json:"round"`
+	Kills  int    `json:"kills"`
+	// Seconds from the edit to a service that is as it should be.
+	Seconds float64 `json:"seconds"`
+	// Clusters is how many there were at most at a time.
+	Clusters int `json:"clusters"`
+	// Switch is the seconds from the second cluster's creation until the version that won had
+	// all requests, Both until there was one cluster again; 0 where there was but one.
+	Switch float64 `json:"switch,omitempty"`
+	Both   float64 `json:"both,omitempty"`
+	// Loads are what clients on each node saw.
+	Loads []NodeLoad `json:"loads"`
+}
+
+// NodeLoad is what a client on a node saw in the calm time before a change, and from the
+// change on.
+type NodeLoad struct {
+	Node   string     `json:"node"`
+	Calm   load.Phase `json:"calm"`
+	During load.Phase `json:"during"`
+}
+
+// Count is how many requests were sent during the change, and how many of them failed.
+func (u Upgraded) Count() (sent, failed int) {
+	for _, node := range u.Loads {
+		for _, count := range node.During.Sorts {
+			sent, failed = sent+count.Sent, failed+count.Failed
+		}
+	}
+	return sent, failed
+}
+
+// Longest are the longest latencies of a sort in milliseconds, in the calm time and during the
+// change; 0 where there was nothing of that sort.
+func (u Upgraded) Longest(sort load.Sort) (calm, during float64) {
+	for _, node := range u.Loads {
+		calm, during = max(calm, node.Calm.Sorts[sort].Latency.Max), max(during, node.During.Sorts[sort].Latency.Max)
+	}
+	return calm, during
+}
+
+// String is the count in one line.
+func (u Upgraded) String() string {
+	sent, failed := u.Count()
+	text := fmt.Sprintf("%s %d: %.1f s, the operator killed %d times, at most %d clusters, two for %.1f s of which the switch took %.1f s, %d of %d requests failed; the longest, calm and then:",
+		u.Change, u.Round, u.Seconds, u.Kills, u.Clusters, u.Both, u.Switch, failed, sent)
+	for _, sort := range u.sorts() {
+		calm, during := u.Longest(sort)
+		text += fmt.Sprintf(" %s %.0f and %.0f ms", sort, calm, during)
+	}
+	return text
+}
+
+// sorts of requests that there were.
+func (u Upgraded) sorts() []load.Sort {
+	all := map[load.Sort]bool{}
+	for _, node := range u.Loads {
+		for sort := range node.During.Sorts {
+			all[sort] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Broken says what of the promises was not kept, times apart.
+func (u Upgraded) Broken() []string {
+	var broken []string
+	sent, failed := u.Count()
+	if sent == 0 {
+		broken = append(broken, "no request was sent")
+	}
+	if failed > 0 {
+		broken = append(broken, "a request failed")
+	}
+	if u.Clusters > 2 {
+		broken = append(broken, "there were more than two clusters")
+	}
+	return broken
+}
+
+// Late says what of the promised times was not kept.
+func (u Upgraded) Late() []string {
+	var late []string
+	if beyond := u.Both - u.Switch; beyond > PromisedTwoClusters.Seconds() {
+		late = append(late, fmt.Sprintf("two clusters were alive for %.1f s after the switch", beyond))
+	}
+	for _, sort := range u.sorts() {
+		calm, during := u.Longest(sort)
+		if ratio := during / calm; math.IsNaN(ratio) || ratio > PromisedLatencyRatio {
+			late = append(late, fmt.Sprintf("the longest of sort %s took %.0f ms, %.0f ms in the calm time before", sort, during, calm))
+		}
+	}
+	return late
+}
+
+// TakenBack is how a version that cannot serve was taken back.
+type TakenBack struct {
+	// Cause is what was wrong with it, in words.
+	Cause string `json:"cause"`
+	// Told is how many seconds after the cause could be seen the status had it.
+	Told float64 `json:"told"`
+	// Seconds from the edit to one cluster and the condition RolledBack.
+	Seconds float64 `json:"seconds"`
+	// Reason and Message are those of the upgrade's outcome.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Same tells whether the processes that answer are those of before.
+	Same   bool `json:"same"`
+	Sent   int  `json:"sent"`
+	Failed int  `json:"failed"`
+}
+
+// String is the measure in one line.
+func (t TakenBack) String() string {
+	return fmt.Sprintf("%s: told after %.1f s, taken back after %.1f s, %d of %d requests failed, the same processes: %v: %s: %s",
+		t.Cause, t.Told, t.Seconds, t.Failed, t.Sent, t.Same, t.Reason, t.Message)
+}
+
+// Broken tells whether a promise was not kept.
+func (t TakenBack) Broken() bool {
+	return t.Told > PromisedServeTold.Seconds() || !t.Same || t.Failed > 0 || t.Sent == 0
+}
+
+// FindService reads a ClusterService.
+func (c *Cluster) FindService(ctx context.Context, name types.NamespacedName) (*v1alpha1.ClusterService, error) {
+	service := &v1alpha1.ClusterService{}
+	if err := c.Get(ctx, name, service); err != nil {
+		return nil, fmt.Errorf("read ClusterService %s: %w", name, err)
+	}
+	return service, nil
+}
+
+// IsServing tells by nil that a service is Ready with the spec it has, has nothing under way
+// and nothing left over, and else what is not so.
+func IsServing(service *v1alpha1.ClusterService) error {
+	conditions := service.Status.Conditions
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != service.Generation {
+		return fmt.Errorf("it is %s", SaysOfService(service))
+	}
+	for _, other := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionUpgrading, v1alpha1.ConditionRolledBack, v1alpha1.ConditionStalled} {
+		if meta.IsStatusConditionTrue(conditions, other) {
+			return fmt.Errorf("%s is True: %s", other, SaysOfService(service))
+		}
+	}
+	if service.Status.Candidate != nil || len(service.Status.Retiring) > 0 {
+		return fmt.Errorf("another version or cluster is there: %s", SaysOfService(service))
+	}
+	return nil
+}
+
+// SaysOfService is what a service's status says, in one line.
+func SaysOfService(service *v1alpha1.ClusterService) string {
+	text := fmt.Sprintf("%s, %s, generation %d of %d", service.Status.Phase, service.Status.Summary.Traffic, service.Status.ObservedGeneration, service.Generation)
+	for _, condition := range service.Status.Conditions {
+		text += fmt.Sprintf("; %s is %s: %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
+	}
+	return text
+}
+
+// UntilServing waits until a service is as its spec asks, with nothing under way, and gives it.
+func (c *Cluster) UntilServing(ctx context.Context, name types.NamespacedName, limit time.Duration) (*v1alpha1.ClusterService, error) {
+	var service *v1alpha1.ClusterService
+	err := Until(ctx, limit, "ClusterService "+name.String()+" to serve", func(ctx context.Context) (err error) {
+		if service, err = c.FindService(ctx, name); err != nil {
+			return err
+		}
+		return IsServing(service)
+	})
+	return service, err
+}
+
+// EditService changes the spec of a service, as kubectl edit does. It fails where the change
+// does.
+func (c *Cluster) EditService(ctx context.Context, name types.NamespacedName, change func(*v1alpha1.ClusterServiceSpec) error) error {
+	service, err := c.FindService(ctx, name)
+	if err != nil {
+		return err
+	}
+	seen := service.DeepCopy()
+	if err := errors.Join(change(&service.Spec), c.Patch(ctx, service, client.MergeFrom(seen))); err != nil {
+		return fmt.Errorf("edit ClusterService %s: %w", name, err)
+	}
+	return nil
+}
+
+// DropServices deletes the services of a namespace and waits until they are gone.
+func (c *Cluster) DropServices(ctx context.Context, namespace string, limit time.Duration) error {
+	if err := c.DeleteAllOf(ctx, &v1alpha1.ClusterService{}, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("delete the services of namespace %s: %w", namespace, err)
+	}
+	return Until(ctx, limit, "the services of namespace "+namespace+" to be gone", func(ctx context.Context) error {
+		var services v1alpha1.ClusterServiceList
+		err := c.List(ctx, &services, client.InNamespace(namespace))
+		if err == nil && len(services.Items) > 0 {
+			err = fmt.Errorf("%d are there: %s", len(services.Items), SaysOfService(&services.Items[0]))
+		}
+		return err
+	})
+}

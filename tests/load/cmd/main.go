@@ -1,0 +1,98 @@
+// Command load asks a service at constant rates and counts what became of each request.
+//
+// In: flags, and lines of standard input, each of which is answered with a line of JSON:
+// "phase NAME" counts what follows apart, "report" tells all so far, "end" ends. The end of
+// the input, SIGTERM and the time of -for end it too; -for makes it need no input. Out: the
+// report, one last line of JSON on standard output, once all requests were answered or have
+// failed.
+//
+// It must never fail because requests do: that is what the report is for. A second signal
+// ends it at once, without a report.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/tests/load"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "load:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, in io.Reader, out io.Writer) error {
+	plan, lasts, err := parse(args)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ledger := load.NewLedger(time.Now())
+	obeyed := make(chan error, 1)
+	if lasts > 0 {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(ctx, lasts)
+		defer end()
+	} else {
+		go func() {
+			obeyed <- ledger.Obey(in, out, time.Now)
+			stop()
+		}()
+	}
+	go func() {
+		<-ctx.Done()
+		stop() // so that a second signal ends the program
+	}()
+	plan.Run(ctx, ledger)
+	if err := json.NewEncoder(out).Encode(ledger.Report(time.Now())); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	select {
+	case err := <-obeyed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// parse reads the flags: what to send, and for how long if that is said.
+func parse(args []string) (*load.Plan, time.Duration, error) {
+	plan := &load.Plan{Rates: map[load.Sort]float64{}}
+	flags := flag.NewFlagSet("load", flag.ContinueOnError)
+	flags.StringVar(&plan.URL, "url", "", "`URL` of the service, without a slash at its end")
+	flags.StringVar(&plan.Host, "host", "", "`name` in the requests' header Host (default: that of the URL)")
+	flags.IntVar(&plan.Connections, "connections", 8, "how many connections are kept")
+	flags.DurationVar(&plan.Timeout, "timeout", 10*time.Second, "how long a request may take beyond what it asks for")
+	flags.DurationVar(&plan.Longest, "longest", 15*time.Second, "long requests take from a third of it to all of it")
+	flags.DurationVar(&plan.Session, "session", 20*time.Second, "how long a WebSocket session or a stream lasts")
+	flags.DurationVar(&plan.Pace, "pace", 500*time.Millisecond, "how long after one of its messages or chunks comes the next")
+	lasts := flags.Duration("for", 0, "how long to send (default: until the input ends)")
+	rates := map[load.Sort]*float64{}
+	for sort, what := range map[load.Sort]string{
+		load.Fresh: "requests with a connection of their own", load.Kept: "requests over kept connections", load.Long: "requests that take long",
+		load.Stream: "requests that are answered in chunks", load.WebSocket: "WebSocket sessions",
+	} {
+		rates[sort] = flags.Float64(string(sort), 0, what+", a second")
+	}
+	if err := flags.Parse(args); err != nil {
+		return nil, 0, fmt.Errorf("read the flags: %w", err)
+	}
+	if flags.NArg() > 0 {
+		return nil, 0, fmt.Errorf("read the flags: there is no argument %q", flags.Arg(0))
+	}
+	for sort, rate := range rates {
+		plan.Rates[sort] = *rate
+	}
+	return plan, *lasts, plan.Check()
+}

@@ -1,0 +1,61 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// stream sends requests that are answered in chunks, each of which has its number.
+type stream struct{ plain }
+
+func (s stream) ask(ctx context.Context, number int, due time.Time) reply {
+	var said reply
+	chunks := int(s.plan.Session / s.plan.Pace)
+	path := fmt.Sprintf("/stream?n=%d&pace=%g", chunks, s.plan.Pace.Seconds())
+	q := question{method: http.MethodGet, path: path, lasts: s.plan.Session, number: number, due: due}
+	said.err = s.exchange(ctx, q, &said, func(response *http.Response) error {
+		if !slices.Equal(response.TransferEncoding, []string{"chunked"}) {
+			return garbled("it came at once and not in chunks")
+		}
+		return said.read(bufio.NewScanner(response.Body), row{chunks: chunks, pace: s.plan.Pace}, due)
+	})
+	return said
+}
+
+// row is how many chunks there are to be, and how long after one another. The first is sent
+// at once.
+type row struct {
+	chunks int
+	pace   time.Duration
+}
+
+// read reads a chunk a line, all from the same process, up to the end.
+func (r *reply) read(lines *bufio.Scanner, row row, due time.Time) error {
+	count := 0
+	for ; lines.Scan(); count++ {
+		var chunk answer
+		if err := json.Unmarshal(lines.Bytes(), &chunk); err != nil {
+			return garbled("%v: %q", err, cut(lines.Bytes()))
+		}
+		if chunk.Chunk != count || chunk.Of != row.chunks {
+			return garbled("chunk %d of %d came as the %d.", chunk.Chunk, chunk.Of, count)
+		}
+		if count > 0 && chunk.replica() != r.from.replica() {
+			return garbled("chunk %d is from %s, those before from %s", count, chunk.replica(), r.from.replica())
+		}
+		came := since(due)
+		r.from, r.parts, due = chunk, append(r.parts, came), came.at.Add(row.pace)
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read chunk %d: %w", count, err)
+	}
+	if count != row.chunks {
+		return garbled("it ended well after %d of %d chunks", count, row.chunks)
+	}
+	return nil
+}
