@@ -3,7 +3,6 @@ package job
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 )
 
 // observe reads the world; it writes nothing.
@@ -117,7 +117,7 @@ func (s *Seen) note(pod *corev1.Pod) {
 	if pod.UID == s.Record.Last.Head {
 		s.LastHead = pod
 	}
-	if s.mayBe(pod) && (s.Head == nil || epoch(pod) > epoch(s.Head)) {
+	if s.mayBe(pod) && (s.Head == nil || pass.Epoch(pod) > pass.Epoch(s.Head)) {
 		s.Head = pod
 	}
 }
@@ -130,24 +130,6 @@ func (s *Seen) mayBe(pod *corev1.Pod) bool {
 		return pod.UID == bound.Head || stays && s.Cluster.UID == bound.UID && s.Cluster.Spec.ControlStore != nil
 	}
 	return stays
-}
-
-func epoch(pod *corev1.Pod) int64 {
-	number, err := strconv.ParseInt(pod.Labels[v1alpha1.LabelEpoch], 10, 64)
-	if err != nil {
-		return 0 // someone changed its labels
-	}
-	return number
-}
-
-// ready tells whether a pod is, as the kubelet says.
-func ready(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // seeLine finds where the job stands among those that wait for the cluster, and who runs

@@ -101,10 +101,10 @@ func (p *planner) unheard() reason.Finding {
 	switch {
 	case p.seen.Heard && answer.Failure == headclient.Unauthenticated:
 		return reason.HeadUnauthorized.Of(name, cut(answer.Err.Error()))
-	case p.silent() && ready(p.seen.Head):
+	case p.silent() && pass.Ready(p.seen.Head):
 		return reason.HeadSilent.Of(name, stamp(answer.FailingSince), cut(answer.Err.Error()))
 	}
-	if p.seen.Cluster != nil && !ready(p.seen.Head) {
+	if p.seen.Cluster != nil && !pass.Ready(p.seen.Head) {
 		if starting := clusterStarting(p.seen.Cluster); starting.Severity() == reason.Warning {
 			return starting
 		}

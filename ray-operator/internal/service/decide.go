@@ -285,16 +285,6 @@ func (p *planner) drop() {
 	}
 }
 
-// isReady tells whether a pod is, as the kubelet says.
-func isReady(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
 func byName(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }
 
 func address(pod *corev1.Pod, port int32) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -258,7 +259,7 @@ func (p *planner) stillOpen(cluster *Cluster) []*corev1.Pod {
 
 // mayServe tells whether a pod stays and is of those that take requests.
 func (p *planner) mayServe(pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp != nil || pod.Annotations[v1alpha1.AnnotationDrain] != "" || pod.Status.PodIP == "" || !isReady(pod) {
+	if pod.DeletionTimestamp != nil || pod.Annotations[v1alpha1.AnnotationDrain] != "" || pod.Status.PodIP == "" || !pass.Ready(pod) {
 		return false
 	}
 	return pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || p.headServes(pod.Labels[v1alpha1.LabelCluster])

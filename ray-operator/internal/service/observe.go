@@ -18,6 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 )
 
 // Seen is what there is of a service.
@@ -152,17 +153,9 @@ func (c *Cluster) note(pod *corev1.Pod) {
 	if pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || over || pod.DeletionTimestamp != nil {
 		return
 	}
-	if c.Head == nil || epoch(pod) > epoch(c.Head) {
+	if c.Head == nil || pass.Epoch(pod) > pass.Epoch(c.Head) {
 		c.Head = pod
 	}
-}
-
-func epoch(pod *corev1.Pod) int64 {
-	number, err := strconv.ParseInt(pod.Labels[v1alpha1.LabelEpoch], 10, 64)
-	if err != nil {
-		return 0 // someone changed its labels
-	}
-	return number
 }
 
 // seeStanding looks at the objects of fixed names.

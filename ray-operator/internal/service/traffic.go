@@ -10,6 +10,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
 )
 
@@ -142,7 +143,7 @@ func (p *planner) endpoints(cluster *Cluster) int {
 	n := 0
 	for _, pod := range cluster.Pods {
 		open := p.opened(pod) && !slices.Contains(p.Close, pod) || slices.Contains(p.Open, pod)
-		if open && pod.DeletionTimestamp == nil && isReady(pod) {
+		if open && pod.DeletionTimestamp == nil && pass.Ready(pod) {
 			n++
 		}
 	}

@@ -1,0 +1,28 @@
+package pass
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Epoch is which of its cluster's heads a pod is, 0 where someone changed its labels.
+func Epoch(pod *corev1.Pod) int64 {
+	number, err := strconv.ParseInt(pod.Labels[v1alpha1.LabelEpoch], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// Ready tells whether a pod is, as the kubelet says.
+func Ready(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
