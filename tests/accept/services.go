@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -29,7 +28,11 @@ const (
 
 // serviceScenarios are those of services.
 func serviceScenarios() []scenario {
-	return []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, serveBad, serveSick, serveUpgrades}
+	all := []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, serveBad, serveSick}
+	for _, change := range live.ServeChanges() {
+		all = append(all, serveUpgrades(change))
+	}
+	return all
 }
 
 // manyUpgrades asks a service at each moment of its upgrades, without Ray.
@@ -57,21 +60,24 @@ func countedRequests(output string, failed error) Outcome {
 	return Outcome{Measured: found[0], Kept: failed == nil && requests >= worldRequests}
 }
 
-// serveUpgrades shows that upgrades on real Ray lose no request.
-var serveUpgrades = scenario{
-	name: live.ServeUpgradesLabel,
-	promise: fmt.Sprintf("through %d changes of each sort, under requests of all sorts and with the operator killed at random moments, no request fails; "+
-		"the longest takes at most %d times as long as the longest of the calm minute before; two clusters live at most %.0f s longer than the switch takes",
-		serveRounds, live.PromisedLatencyRatio, live.PromisedTwoClusters.Seconds()),
-	play: func(ctx context.Context, state string) (Outcome, error) {
-		return shown(ctx, state, live.ServeUpgradesLabel, serveRounds, func(ran []types.SpecReport) (Outcome, error) {
-			told, err := entries[live.Upgraded](ran, live.ServeUpgradesEntry)
-			if err != nil {
-				return Outcome{}, err
-			}
-			return lossless(told)
-		})
-	},
+// serveUpgrades shows that changes of a sort lose no request on real Ray.
+func serveUpgrades(change string) scenario {
+	label := live.ServeUpgradesLabel(change)
+	return scenario{
+		name: label,
+		promise: fmt.Sprintf("through %d changes of sort %s, under requests of all sorts and with the operator killed at random moments, no request fails; "+
+			"the longest takes at most %d times as long as the longest of the calm minute before; two clusters live at most %.0f s longer than the switch takes",
+			serveRounds, change, live.PromisedLatencyRatio, live.PromisedTwoClusters.Seconds()),
+		play: func(ctx context.Context, state string) (Outcome, error) {
+			return shown(ctx, state, label, serveRounds, func(ran []types.SpecReport) (Outcome, error) {
+				told, err := entries[live.Upgraded](ran, live.ServeUpgradesEntry)
+				if err != nil {
+					return Outcome{}, err
+				}
+				return lossless(told)
+			})
+		},
+	}
 }
 
 // lossless judges what became of requests.
@@ -80,25 +86,19 @@ func lossless(told []live.Upgraded) (Outcome, error) {
 		return Outcome{}, errors.New("no spec changed a service")
 	}
 	samples, err := json.Marshal(told)
-	rounds, sent, failed := map[string]int{}, 0, 0
-	var wrong []string
+	sent, failed, wrong := 0, 0, live.Slower(told)
 	for _, one := range told {
-		rounds[one.Change]++
 		s, f := one.Count()
 		sent, failed = sent+s, failed+f
 		for _, what := range append(one.Broken(), one.Late()...) {
-			wrong = append(wrong, fmt.Sprintf("%s %d: %s", one.Change, one.Round, what))
+			wrong = append(wrong, fmt.Sprintf("round %d: %s", one.Round, what))
 		}
 	}
-	enough := true
-	for _, n := range rounds {
-		enough = enough && n >= serveRounds
-	}
-	measured := fmt.Sprintf("%d changes of %d sorts, %d of %d requests failed", len(told), len(rounds), failed, sent)
+	measured := fmt.Sprintf("%d changes, %d of %d requests failed", len(told), failed, sent)
 	if len(wrong) > 0 {
 		measured += "; " + strings.Join(wrong, ", ")
 	}
-	return Outcome{Measured: measured, Kept: len(wrong) == 0 && enough, Samples: samples}, err
+	return Outcome{Measured: measured, Kept: len(wrong) == 0 && len(told) >= serveRounds, Samples: samples}, err
 }
 
 // serveBad shows that versions that cannot serve are taken back.
@@ -135,40 +135,56 @@ func takenBack(told []live.TakenBack) (Outcome, error) {
 var serveSick = within(live.ServeSickLabel, live.ServeSickEntry, live.PromisedServeBack, 1,
 	"a version that sickens when it has half of the requests has none after %.0f s, %d time")
 
-// upgradesTable tells of each sort of change.
+// upgradesTable tells of changes of a sort.
 func upgradesTable(samples json.RawMessage) string {
 	var told []live.Upgraded
 	if err := json.Unmarshal(samples, &told); err != nil {
 		return fmt.Sprintf("parse the samples: %v\n", err)
 	}
-	var b strings.Builder
-	b.WriteString("Requests of all sorts from clients on each node. The longest are of the worst round, in milliseconds: in the calm minute before, and during the change.\n\n" +
-		"| change | times | requests | failed | the operator killed | two clusters beyond the switch, at most | longest of fresh connections | of kept ones |\n|---|---|---|---|---|---|---|---|\n")
-	of := map[string][]live.Upgraded{}
-	for _, one := range told {
-		of[one.Change] = append(of[one.Change], one)
+	if len(told) == 0 {
+		return "no change was made\n"
 	}
-	for _, change := range slices.Sorted(maps.Keys(of)) {
-		b.WriteString(upgradesRow(change, of[change]))
+	kills, beyond, seconds := 0, 0.0, make([]float64, 0, len(told))
+	for _, one := range told {
+		kills, beyond, seconds = kills+one.Kills, max(beyond, one.Both-one.Switch), append(seconds, one.Seconds)
+	}
+	slices.Sort(seconds)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d changes of %.0f to %.0f s, median %.0f s; the operator was killed %d times; two clusters lived %.1f s longer than the switch took, at most.\n\n",
+		len(told), seconds[0], seconds[len(seconds)-1], seconds[len(seconds)/2], kills, beyond)
+	b.WriteString("What became of requests in the calm times and in the changes, and how many answers, or parts of answers, took at most so many milliseconds.\n\n| requests | sent | failed |")
+	for _, bound := range load.Bounds() {
+		fmt.Fprintf(&b, " %.0f |", bound)
+	}
+	b.WriteString(" more | longest |\n|---|---|---|" + strings.Repeat("---|", len(load.Bounds())+2) + "\n")
+	for _, sort := range load.Sorts() {
+		b.WriteString(latencies(told, sort, "calm", func(node live.NodeLoad) load.Phase { return node.Calm }))
+		b.WriteString(latencies(told, sort, "change", func(node live.NodeLoad) load.Phase { return node.During }))
 	}
 	return b.String()
 }
 
-// upgradesRow tells of one sort of change.
-func upgradesRow(change string, rounds []live.Upgraded) string {
-	sent, failed, kills, beyond := 0, 0, 0, 0.0
-	worst := map[load.Sort][2]float64{}
-	for _, one := range rounds {
-		s, f := one.Count()
-		sent, failed, kills, beyond = sent+s, failed+f, kills+one.Kills, max(beyond, one.Both-one.Switch)
-		for _, sort := range []load.Sort{load.Fresh, load.Kept} {
-			if calm, during := one.Longest(sort); during > worst[sort][1] {
-				worst[sort] = [2]float64{calm, during}
+// latencies is the row of one sort of requests in one sort of phase.
+func latencies(told []live.Upgraded, sort load.Sort, name string, phase func(live.NodeLoad) load.Phase) string {
+	bars := make([]int64, len(load.Bounds())+1)
+	sent, failed, longest := 0, 0, 0.0
+	for _, one := range told {
+		for _, node := range one.Loads {
+			count := phase(node).Sorts[sort]
+			sent, failed, longest = sent+count.Sent, failed+count.Failed, max(longest, count.Latency.Max)
+			for i, n := range count.Latency.Histogram {
+				bars[i] += n
 			}
 		}
 	}
-	return fmt.Sprintf("| %s | %d | %d | %d | %d | %.1f s | %.0f, %.0f | %.0f, %.0f |\n", change, len(rounds), sent, failed, kills, beyond,
-		worst[load.Fresh][0], worst[load.Fresh][1], worst[load.Kept][0], worst[load.Kept][1])
+	if sent == 0 {
+		return ""
+	}
+	row := fmt.Sprintf("| %s, %s | %d | %d |", sort, name, sent, failed)
+	for _, n := range bars {
+		row += fmt.Sprintf(" %d |", n)
+	}
+	return row + fmt.Sprintf(" %.0f |\n", longest)
 }
 
 func badTable(samples json.RawMessage) string {

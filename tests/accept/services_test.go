@@ -11,30 +11,34 @@ import (
 )
 
 // through is a change of which nothing is wrong.
-func through(change string, round int) live.Upgraded {
-	seen := func(longest float64) load.Phase {
-		return load.Phase{Sorts: map[load.Sort]load.Count{load.Fresh: {Sent: 100, Answered: 100, Latency: load.Latency{Max: longest}}}}
+func through(round int) live.Upgraded {
+	seen := func(longest float64, bars ...int64) load.Phase {
+		latency := load.Latency{Max: longest, Histogram: append(bars, make([]int64, len(load.Bounds())+1-len(bars))...)}
+		return load.Phase{Sorts: map[load.Sort]load.Count{load.Fresh: {Sent: 100, Answered: 100, Latency: latency}}}
 	}
 	return live.Upgraded{
-		Change: change, Round: round, Clusters: 2, Kills: 1, Switch: 30, Both: 80, Loads: []live.NodeLoad{{Node: "node1", Calm: seen(50), During: seen(80)}},
+		Change: "code", Round: round, Clusters: 2, Kills: 1, Seconds: float64(round), Switch: 30, Both: 80,
+		Loads: []live.NodeLoad{{Node: "node1", Calm: seen(50, 0, 99), During: seen(80, 1, 97)}},
 	}
 }
 
 func TestUpgradesAreJudged(t *testing.T) {
 	var good []live.Upgraded
 	for round := range serveRounds {
-		good = append(good, through("code", round), through("shape", round))
+		good = append(good, through(round))
 	}
-	late := through("code", 7)
+	late, slow := through(7), through(8)
 	late.Both = 100
+	slow.Loads[0].During.Sorts[load.Fresh] = load.Count{Sent: 1, Answered: 1, Latency: load.Latency{Max: 101}}
 	for _, c := range []struct {
 		told []live.Upgraded
 		kept bool
 		says string
 	}{
-		{good, true, "40 changes of 2 sorts, 0 of 4000 requests failed"},
-		{good[1:], false, "39 changes"},
-		{append(good[2:len(good):len(good)], late, through("shape", 0)), false, "code 7: two clusters were alive for 70.0 s"},
+		{good, true, "20 changes, 0 of 2000 requests failed"},
+		{good[1:], false, "19 changes"},
+		{append(good[1:len(good):len(good)], late), false, "round 7: two clusters were alive for 70.0 s"},
+		{append(good[1:len(good):len(good)], slow), false, "the longest of sort fresh took 101 ms"},
 	} {
 		if got, err := lossless(c.told); err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, c.says) {
 			t.Errorf("%+v, %v: want %v and %q", got, err, c.kept, c.says)
@@ -43,11 +47,19 @@ func TestUpgradesAreJudged(t *testing.T) {
 	if got, err := lossless(nil); err == nil {
 		t.Errorf("nothing passed for upgrades: %+v", got)
 	}
-	if page := upgradesTable(encoded(good)); !strings.Contains(page, "| code | 20 | 2000 | 0 | 20 | 50.0 s | 50, 80 | 0, 0 |") {
-		t.Error(page)
+	page := upgradesTable(encoded(good))
+	for _, row := range []string{
+		"20 changes of 0 to 19 s, median 10 s; the operator was killed 20 times; two clusters lived 50.0 s longer",
+		"| fresh, calm | 2000 | 0 | 0 | 1980 | 0 |", "| fresh, change | 2000 | 0 | 20 | 1940 | 0 |",
+	} {
+		if !strings.Contains(page, row) {
+			t.Errorf("%q is not in %s", row, page)
+		}
 	}
-	if page := upgradesTable(json.RawMessage("{}")); strings.Contains(page, "|") {
-		t.Error("no upgrades give a table: " + page)
+	for _, none := range []string{"{}", "[]"} {
+		if page := upgradesTable(json.RawMessage(none)); strings.Contains(page, "|") {
+			t.Error("no upgrades give a table: " + page)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel), f
 
 	It("has its Service at once, and says that it is ready when it answers and not before", func(ctx SpecContext) {
 		begin := time.Now()
-		s = t.applies(ctx, "plain", echoing("echo", "/")+ownCluster+quickly)
+		s = t.applies(ctx, "plain", echoing("echo", "/")+ownCluster+hasty)
 		told("service applied to its Service", begin)
 		Expect(has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(s.now(ctx))).NotTo(Succeed(), "nobody answers yet")
 		ready := s.serves(ctx)
@@ -77,10 +77,6 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel), f
 		stop()
 		_ = command.Wait() // it was told to end
 	}, SpecTimeout(limit))
-
-	if !*full { // make accept AREA=services shows what follows
-		return
-	}
 
 	It("goes on when a worker is lost, and when the operator is away", func(ctx SpecContext) {
 		cluster := s.alone(ctx)

@@ -33,9 +33,6 @@ func (s *service) remove(ctx context.Context) {
 
 // Services on a cluster that was there before them.
 var _ = Describe("services on a shared cluster", Ordered, Label(serviceLabel), func() {
-	if !*full { // make accept AREA=services shows these
-		return
-	}
 	const onShelf = "clusterRef: {name: shelf}\n"
 	var t *team
 	var shelf *env

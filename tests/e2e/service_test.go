@@ -40,9 +40,11 @@ const (
 	// codeHead and codeWorkers are a cluster for the code.
 	codeHead    = "head: {size: {cpu: 500m, memory: 2560Mi}, " + withCode + "}"
 	codeWorkers = "workerGroups: [{name: cpu, replicas: 2, size: {cpu: 500m, memory: 2Gi}, " + withCode + "}]"
-	// ownCluster is the template of a service's own, and quickly how it is followed by another.
+	// ownCluster is the template of a service's own, and quickly how it is followed by another;
+	// hasty is that with no time for requests that take longer than allSorts has them.
 	ownCluster = "clusterTemplate: {spec: {rayVersion: " + release + ", imagePullPolicy: IfNotPresent, " + codeHead + ", " + codeWorkers + "}}\n"
 	quickly    = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 30, retireAfterSeconds: 20}\n"
+	hasty      = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 12, retireAfterSeconds: 5}\n"
 )
 
 // echoing is a serveConfig with the echo of the examples, under a name and a route.

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -29,16 +30,16 @@ type change struct {
 
 // changes of each sort. Each has all pods, or none, follow the version of before.
 var changes = []change{
-	{"config", false, func(ctx context.Context, s *service, _, next string) string {
+	{live.ChangeConfig, false, func(ctx context.Context, s *service, _, next string) string {
 		s.edit(ctx, tells(next))
 		return next
 	}},
-	{"code", false, func(ctx context.Context, s *service, _, next string) string {
+	{live.ChangeCode, false, func(ctx context.Context, s *service, _, next string) string {
 		directory := map[byte]string{0: "/code/a", 1: "/code/b"}[next[len(next)-1]&1]
 		s.edit(ctx, codeOf(directory, "echo"), tells(next))
 		return next
 	}},
-	{"image", true, func(ctx context.Context, s *service, _, next string) string {
+	{live.ChangeImage, true, func(ctx context.Context, s *service, _, next string) string {
 		s.edit(ctx, tells(next), func(spec *v1alpha1.ClusterServiceSpec) error {
 			// Two names of one image: there is no other that nodes without a registry could have.
 			other := "docker.io/" + rayImage
@@ -50,11 +51,18 @@ var changes = []change{
 		})
 		return next
 	}},
-	{"shape", true, func(ctx context.Context, s *service, _, next string) string {
+	{live.ChangeShape, true, func(ctx context.Context, s *service, _, next string) string {
 		s.edit(ctx, tells(next), shaped)
 		return next
 	}},
-	{"rollback", true, func(ctx context.Context, s *service, now, next string) string {
+	{live.ChangeRollback, true, func(ctx context.Context, s *service, now, _ string) string {
+		former := s.now(ctx).Spec.DeepCopy()
+		s.edit(ctx, shaped, codeOf("/code/a", "nowhere"))
+		s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
+		s.edit(ctx, to(former))
+		return now
+	}},
+	{live.ChangeReturn, true, func(ctx context.Context, s *service, now, next string) string {
 		former := s.now(ctx).Spec.DeepCopy()
 		s.edit(ctx, tells(next), shaped)
 		s.becomes(ctx, "have some requests go to the new version", func(service *v1alpha1.ClusterService) error {
@@ -63,13 +71,10 @@ var changes = []change{
 			}
 			return nil
 		})
-		s.edit(ctx, func(spec *v1alpha1.ClusterServiceSpec) error {
-			former.DeepCopyInto(spec)
-			return nil
-		})
+		s.edit(ctx, to(former))
 		return now
 	}},
-	{"three deep", true, func(ctx context.Context, s *service, _, next string) string {
+	{live.ChangeThree, true, func(ctx context.Context, s *service, _, next string) string {
 		s.edit(ctx, tells(next+" on its way"), shaped)
 		s.becomes(ctx, "have a second cluster", func(service *v1alpha1.ClusterService) error {
 			if candidate := service.Status.Candidate; candidate == nil || candidate.ClusterName == "" {
@@ -80,6 +85,14 @@ var changes = []change{
 		s.edit(ctx, tells(next), moved(next))
 		return next
 	}},
+}
+
+// to has the service be as it was.
+func to(former *v1alpha1.ClusterServiceSpec) func(*v1alpha1.ClusterServiceSpec) error {
+	return func(spec *v1alpha1.ClusterServiceSpec) error {
+		former.DeepCopyInto(spec)
+		return nil
+	}
 }
 
 // shaped gives the workers another size.
@@ -96,9 +109,6 @@ func shaped(spec *v1alpha1.ClusterServiceSpec) error {
 // A service on a cluster of its own, with requests of all sorts all the time, through
 // upgrades. Every second round the operator is killed again and again.
 var _ = Describe("a service under load", Ordered, Label(serviceLabel), func() {
-	if !*full { // make accept AREA=services shows these
-		return
-	}
 	var s *service
 	var clients *crowd
 	version := 1
@@ -106,13 +116,13 @@ var _ = Describe("a service under load", Ordered, Label(serviceLabel), func() {
 	BeforeAll(func(ctx SpecContext) {
 		t := serviced(ctx)
 		begin := time.Now()
-		s = t.applies(ctx, "echo", echoing("echo", "/")+ownCluster+quickly)
+		pace, rates := hasty, allSorts
+		if *full {
+			pace, rates = quickly, moreOfAll
+		}
+		s = t.applies(ctx, "echo", echoing("echo", "/")+ownCluster+pace)
 		s.serves(ctx)
 		told("service applied to Ready", begin)
-		rates := allSorts
-		if *full {
-			rates = moreOfAll
-		}
 		clients = s.crowd(ctx, rates...)
 	}, NodeTimeout(servingTime))
 
@@ -127,7 +137,7 @@ var _ = Describe("a service under load", Ordered, Label(serviceLabel), func() {
 				_, _, said := counted(upgraded.Loads)
 				Expect(upgraded.Broken()).To(BeEmpty(), "%s: %+v", upgraded, said)
 			}
-		}, Label(live.ServeUpgradesLabel), SpecTimeout(time.Duration(max(2, *rounds))*2*servingTime))
+		}, Label(live.ServeUpgradesLabel(c.name)), SpecTimeout(time.Duration(max(2, *rounds))*2*servingTime))
 	}
 
 	It("has answered all that it was ever asked", func(SpecContext) {
@@ -150,12 +160,17 @@ type upgrade struct {
 	round   int
 }
 
-// calmTime is how long requests are measured before a change.
-func calmTime() time.Duration {
-	if *full {
+// calmTime is how long requests are measured before a change: for a minute before the first one
+// of a sort, and for a moment before the others.
+func (u *upgrade) calmTime() time.Duration {
+	switch {
+	case !*full:
+		return 2 * time.Second
+	case u.round == 0:
 		return time.Minute
+	default:
+		return 10 * time.Second
 	}
-	return 5 * time.Second
 }
 
 // through makes the change to a version, and waits until the service is as it should be.
@@ -166,7 +181,7 @@ func (u *upgrade) through(ctx context.Context, next string) live.Upgraded {
 	former, pids := before.Status.Active.ClusterName, s.processes(ctx, "/")
 	s.alone(ctx)
 	u.clients.phase("calm " + name)
-	Consistently(ctx, func(ctx context.Context) error { return live.IsServing(s.now(ctx)) }, calmTime(), "1s").Should(Succeed())
+	Consistently(ctx, func(ctx context.Context) error { return live.IsServing(s.now(ctx)) }, u.calmTime(), "1s").Should(Succeed())
 
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -215,9 +230,10 @@ func (u *upgrade) holds(ctx context.Context, after *v1alpha1.ClusterService, for
 	for _, process := range now {
 		Expect(process).To(HaveSuffix(" "+version), "of %v", now)
 	}
-	moves := u.change.surges && u.change.name != "rollback"
+	taken := u.change.name == live.ChangeRollback || u.change.name == live.ChangeReturn
+	moves := u.change.surges && !taken
 	Expect(after.Status.Active.ClusterName == former).To(Equal(!moves), "on %s after %s", after.Status.Active.ClusterName, former)
-	stays := u.change.name == "config" || u.change.name == "rollback"
+	stays := u.change.name == live.ChangeConfig || taken
 	for _, process := range pids {
 		pid, _, _ := strings.Cut(process, " ")
 		if stays {

@@ -21,10 +21,10 @@ import (
 // What specs of services report and make accept reads: labels of specs, names of entries, and
 // what is promised of them.
 const (
-	// ServeUpgradesLabel is of the spec whose entries are Upgraded, ServeBadLabel of those whose
-	// entries are TakenBack.
-	ServeUpgradesLabel, ServeUpgradesEntry = "serve-upgrades", "requests through an upgrade"
-	ServeBadLabel, ServeBadEntry           = "serve-bad", "a version taken back"
+	// ServeUpgradesEntry is of Upgraded, which specs with the labels of ServeUpgradesLabel report;
+	// ServeBadLabel is of those whose entries are TakenBack.
+	ServeUpgradesEntry           = "requests through an upgrade"
+	ServeBadLabel, ServeBadEntry = "serve-bad", "a version taken back"
 	// ServeSickLabel is of the spec that reports seconds.
 	ServeSickLabel, ServeSickEntry = "serve-sick", "a version sick at half of the requests to all of them back"
 
@@ -38,6 +38,31 @@ const (
 	// before.
 	PromisedLatencyRatio = 2
 )
+
+// Sorts of changes that a service goes through under load.
+const (
+	// ChangeConfig has the same processes answer otherwise, ChangeCode has others run on the same
+	// pods.
+	ChangeConfig = "config"
+	ChangeCode   = "code"
+	// ChangeImage and ChangeShape need other pods, so a second cluster.
+	ChangeImage = "image"
+	ChangeShape = "shape"
+	// ChangeRollback fails on its second cluster and is taken back by the operator, ChangeReturn
+	// is taken back by who made it when it has some of the requests: A, B, and A again.
+	ChangeRollback = "rollback"
+	ChangeReturn   = "return"
+	// ChangeThree is followed by a third version before it has ended.
+	ChangeThree = "three-deep"
+)
+
+// ServeChanges are all sorts of changes.
+func ServeChanges() []string {
+	return []string{ChangeConfig, ChangeCode, ChangeImage, ChangeShape, ChangeRollback, ChangeReturn, ChangeThree}
+}
+
+// ServeUpgradesLabel is the label of the spec of a sort of change.
+func ServeUpgradesLabel(change string) string { return "serve-upgrades-" + change }
 
 // Upgraded is what became of requests while a service went from one version to another.
 type Upgraded struct {
@@ -124,19 +149,41 @@ func (u Upgraded) Broken() []string {
 	return broken
 }
 
-// Late says what of the promised times was not kept.
+// Late says what of the promised times of one change was not kept.
 func (u Upgraded) Late() []string {
-	var late []string
 	if beyond := u.Both - u.Switch; beyond > PromisedTwoClusters.Seconds() {
-		late = append(late, fmt.Sprintf("two clusters were alive for %.1f s after the switch", beyond))
+		return []string{fmt.Sprintf("two clusters were alive for %.1f s after the switch", beyond)}
 	}
-	for _, sort := range u.sorts() {
-		calm, during := u.Longest(sort)
-		if ratio := during / calm; math.IsNaN(ratio) || ratio > PromisedLatencyRatio {
-			late = append(late, fmt.Sprintf("the longest of sort %s took %.0f ms, %.0f ms in the calm time before", sort, during, calm))
+	return nil
+}
+
+// Slower says which sorts of requests took longer during changes than was promised: the longest
+// of all changes beside the longest of all calm times.
+func Slower(all []Upgraded) []string {
+	sorts := map[load.Sort]bool{}
+	for _, one := range all {
+		for _, sort := range one.sorts() {
+			sorts[sort] = true
 		}
 	}
-	return late
+	var slower []string
+	for _, sort := range slices.Sorted(maps.Keys(sorts)) {
+		calm, during := Longest(all, sort)
+		if ratio := during / calm; math.IsNaN(ratio) || ratio > PromisedLatencyRatio {
+			slower = append(slower, fmt.Sprintf("the longest of sort %s took %.0f ms, %.0f ms in the calm times before", sort, during, calm))
+		}
+	}
+	return slower
+}
+
+// Longest are the longest latencies of a sort in milliseconds, in all calm times and in all
+// changes; 0 where there was nothing of that sort.
+func Longest(all []Upgraded, sort load.Sort) (calm, during float64) {
+	for _, one := range all {
+		c, d := one.Longest(sort)
+		calm, during = max(calm, c), max(during, d)
+	}
+	return calm, during
 }
 
 // TakenBack is how a version that cannot serve was taken back.

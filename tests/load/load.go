@@ -35,6 +35,9 @@ const (
 	WebSocket Sort = "websocket"
 )
 
+// Sorts are all of them.
+func Sorts() []Sort { return []Sort{Fresh, Kept, Long, Stream, WebSocket} }
+
 // Plan is what to send where.
 type Plan struct {
 	// URL that the paths of requests are put after, without a slash at its end.
