@@ -28,7 +28,7 @@ const (
 
 // serviceScenarios are those of services.
 func serviceScenarios() []scenario {
-	all := []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, serveBad, serveSick}
+	all := []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, serveBad, serveSick, serveCut}
 	for _, change := range live.ServeChanges() {
 		all = append(all, serveUpgrades(change))
 	}
@@ -134,6 +134,10 @@ func takenBack(told []live.TakenBack) (Outcome, error) {
 // serveSick shows how soon a version that sickens has no requests any more.
 var serveSick = within(live.ServeSickLabel, live.ServeSickEntry, live.PromisedServeBack, 1,
 	"a version that sickens when it has half of the requests has none after %.0f s, %d time")
+
+// serveCut shows how soon nobody is sent to a worker that cannot be reached.
+var serveCut = within(live.ServeCutLabel, live.ServeCutEntry, live.PromisedServeCut, 1,
+	"a worker whose node is cut off gets no more requests after %.0f s, %d time, and none fails from then on")
 
 // upgradesTable tells of changes of a sort.
 func upgradesTable(samples json.RawMessage) string {

@@ -39,6 +39,12 @@ func (s *service) crowd(ctx context.Context, rates ...string) *crowd {
 	networks, err := live.Networks(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(networks).NotTo(BeEmpty())
+	return s.crowdOn(ctx, networks, rates...)
+}
+
+// crowdOn is a crowd on some nodes, with their networks.
+func (s *service) crowdOn(ctx context.Context, networks map[string]string, rates ...string) *crowd {
+	GinkgoHelper()
 	program, err := live.BuildClient(ctx, root, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
 	c := &crowd{}

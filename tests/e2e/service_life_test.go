@@ -4,13 +4,19 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	osexec "os/exec"
 	"regexp"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +32,9 @@ func kubectl(ctx context.Context, args ...string) *osexec.Cmd {
 	return osexec.CommandContext(ctx, program, args...)
 }
 
+// alsoGRPC begins a serveConfig that has Serve's proxies speak gRPC too.
+const alsoGRPC = "grpc_options: {grpc_servicer_functions: [ray.serve.generated.serve_pb2_grpc.add_UserDefinedServiceServicer_to_server]}, "
+
 // A service from its first minute to its end.
 var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel), func() {
 	var t *team
@@ -35,7 +44,7 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel), f
 
 	It("has its Service at once, and says that it is ready when it answers and not before", func(ctx SpecContext) {
 		begin := time.Now()
-		s = t.applies(ctx, "plain", echoing("echo", "/")+ownCluster+hasty)
+		s = t.applies(ctx, "plain", strings.Replace(echoing("echo", "/"), "{", "{"+alsoGRPC, 1)+ownCluster+hasty)
 		told("service applied to its Service", begin)
 		Expect(has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(s.now(ctx))).NotTo(Succeed(), "nobody answers yet")
 		ready := s.serves(ctx)
@@ -56,6 +65,17 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel), f
 		Expect(ready.Status.URL).To(Equal(fmt.Sprintf("http://plain.%s.svc:8000", t.namespace)))
 		Expect(ready.Status.Summary).To(Equal(v1alpha1.ServiceSummary{Version: "1", Traffic: "100%", Applications: "1/1"}))
 	}, SpecTimeout(servingTime))
+
+	It("speaks gRPC on another port of the same address", func(ctx SpecContext) {
+		host, _, err := net.SplitHostPort(strings.TrimPrefix(s.address, "http://"))
+		Expect(err).NotTo(HaveOccurred())
+		connection, err := grpc.NewClient(net.JoinHostPort(host, "9000"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(connection.Close)
+		var said wrapperspb.StringValue // as Serve's HealthzResponse, which has one field, a string
+		Expect(connection.Invoke(ctx, "/ray.serve.RayServeAPIService/Healthz", &emptypb.Empty{}, &said)).To(Succeed())
+		Expect(said.Value).To(Equal("success"))
+	}, SpecTimeout(limit))
 
 	It("is shown by kubectl get csvc, and reached by kubectl port-forward", func(ctx SpecContext) {
 		out, err := kubectl(ctx, "get", "csvc", "-n", t.namespace).CombinedOutput()

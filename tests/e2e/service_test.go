@@ -34,7 +34,9 @@ const (
 	// servingTime is for a service that goes from one cluster to another.
 	servingTime = 2 * limit
 	// withCode mounts all versions of the code into the pods of a head or a group.
-	withCode = `template: {spec: {volumes: [{name: code, configMap: {name: code, items: [` +
+	withCode = `template: {spec: {` + codeMounts
+	// codeMounts ends a pod's template that began with spec.
+	codeMounts = `volumes: [{name: code, configMap: {name: code, items: [` +
 		`{key: echo.py, path: a/echo.py}, {key: next.py, path: b/echo.py}, {key: dies.py, path: a/dies.py}, {key: sickens.py, path: a/sickens.py}]}}], ` +
 		`containers: [{name: ray, volumeMounts: [{name: code, mountPath: /code}]}]}}`
 	// codeHead and codeWorkers are a cluster for the code.
@@ -46,6 +48,11 @@ const (
 	quickly    = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 30, retireAfterSeconds: 20}\n"
 	hasty      = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 12, retireAfterSeconds: 5}\n"
 )
+
+// onNode is a template with the code, for a certain node.
+func onNode(name string) string {
+	return "template: {spec: {nodeSelector: {kubernetes.io/hostname: " + name + "}, " + codeMounts
+}
 
 // echoing is a serveConfig with the echo of the examples, under a name and a route.
 func echoing(name, route string) string {

@@ -52,7 +52,7 @@ var changes = []change{
 		return next
 	}},
 	{live.ChangeShape, true, func(ctx context.Context, s *service, _, next string) string {
-		s.edit(ctx, tells(next), shaped)
+		s.edit(ctx, tells(next), shaped, surging)
 		return next
 	}},
 	{live.ChangeRollback, true, func(ctx context.Context, s *service, now, _ string) string {
@@ -103,6 +103,16 @@ func shaped(spec *v1alpha1.ClusterServiceSpec) error {
 		cpu = resource.MustParse("500m")
 	}
 	size["cpu"] = cpu
+	return nil
+}
+
+// surging gives half the room for a second cluster where there was all, and all where there was half.
+func surging(spec *v1alpha1.ClusterServiceSpec) error {
+	percent := int32(50)
+	if given := spec.Upgrade.MaxSurgePercent; given != nil && *given == percent {
+		percent = 100
+	}
+	spec.Upgrade.MaxSurgePercent = &percent
 	return nil
 }
 

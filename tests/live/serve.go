@@ -25,8 +25,9 @@ const (
 	// ServeBadLabel is of those whose entries are TakenBack.
 	ServeUpgradesEntry           = "requests through an upgrade"
 	ServeBadLabel, ServeBadEntry = "serve-bad", "a version taken back"
-	// ServeSickLabel is of the spec that reports seconds.
+	// ServeSickLabel and ServeCutLabel are of specs that report seconds.
 	ServeSickLabel, ServeSickEntry = "serve-sick", "a version sick at half of the requests to all of them back"
+	ServeCutLabel, ServeCutEntry   = "serve-cut-off", "a worker's node cut off to no requests sent to it"
 
 	// PromisedTwoClusters is for how long two clusters are alive beyond what the switch needs,
 	// PromisedServeTold until a cause that can be seen is in the status, PromisedServeBack until
@@ -34,6 +35,9 @@ const (
 	PromisedTwoClusters = time.Minute
 	PromisedServeTold   = 10 * time.Second
 	PromisedServeBack   = 10 * time.Second
+	// PromisedServeCut is until a proxy that cannot be reached gets no more requests: it is asked
+	// each 3 s, and three answers that do not come within 2 s each tell.
+	PromisedServeCut = 15 * time.Second
 	// PromisedLatencyRatio is how much longer the longest answer takes than in the calm time
 	// before.
 	PromisedLatencyRatio = 2
