@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// A service with a worker on each node, one of which is cut off. Who asks is on the other one.
+var _ = Describe("a service with a node that is cut off", Ordered, Label(serviceLabel), func() {
+	It("loses what that node has, and nothing once it is known", func(ctx SpecContext) {
+		near, lost := nodes(ctx)[0].Name, nodes(ctx)[1].Name
+		aside(ctx, lost)
+		t := serviced(ctx)
+		s := t.applies(ctx, "split", echoing("echo", "/")+split(near, lost)+hasty)
+		cluster := s.serves(ctx).Status.Active.ClusterName
+		pids := s.processes(ctx, "/")
+		networks, err := live.Networks(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		clients := s.crowdOn(ctx, map[string]string{near: networks[near]}, quick...)
+		clients.phase("calm")
+		Consistently(ctx, func(ctx context.Context) error { return live.IsServing(s.now(ctx)) }, "5s", "1s").Should(Succeed())
+
+		clients.phase("cut")
+		begin := time.Now()
+		localkube(ctx, "partition", lost)
+		healed := false
+		DeferCleanup(func(ctx SpecContext) {
+			if !healed {
+				localkube(ctx, "heal", lost)
+			}
+		}, NodeTimeout(limit))
+		s.becomes(ctx, "have one endpoint", endpoints(1))
+		told(live.ServeCutEntry, begin)
+		Expect(time.Since(begin)).To(BeNumerically("<=", live.PromisedServeCut))
+		// What was sent until then may be given up by the clients after their time-out.
+		Consistently(ctx, func(ctx context.Context) error { return endpoints(1)(s.now(ctx)) }, "12s", "1s").Should(Succeed())
+		clients.phase("without")
+		Consistently(ctx, func(ctx context.Context) error { return endpoints(1)(s.now(ctx)) }, "5s", "1s").Should(Succeed())
+		clients.phase("healing")
+		localkube(ctx, "heal", lost)
+		healed = true
+		s.becomes(ctx, "have two endpoints again", endpoints(2))
+		s.serves(ctx)
+		clients.phase("after")
+
+		sent, failed, _ := counted(clients.settled(ctx, "calm", "cut"))
+		GinkgoWriter.Printf("%d of %d requests failed that were sent before it was known and 12 s after it\n", failed, sent)
+		Expect(failed).To(BeNumerically(">", 0), "the node was cut off")
+		for _, phase := range []string{"without", "healing"} {
+			sent, failed, said := counted(clients.settled(ctx, "calm", phase))
+			Expect(sent).To(BeNumerically(">", 0))
+			Expect(failed).To(BeZero(), "%s: %+v", phase, said)
+		}
+		Expect(s.now(ctx).Status.Active.ClusterName).To(Equal(cluster))
+		Expect(slices.ContainsFunc(s.processes(ctx, "/"), func(p string) bool { return slices.Contains(pids, p) })).To(BeTrue(), "the other worker went on")
+	}, Label(live.ServeCutLabel), SpecTimeout(2*servingTime))
+})
+
+// split is a cluster with its head on a node, and a worker on each of two.
+func split(near, lost string) string {
+	group := func(name, node string) string {
+		return fmt.Sprintf("{name: %s, replicas: 1, size: {cpu: 500m, memory: 2Gi}, %s}", name, onNode(node))
+	}
+	return fmt.Sprintf("clusterTemplate: {spec: {rayVersion: %s, imagePullPolicy: IfNotPresent, head: {size: {cpu: 500m, memory: 2560Mi}, %s}, workerGroups: [%s, %s]}}\n",
+		release, onNode(near), group("near", near), group("far", lost))
+}
+
+// endpoints looks for so many pods that take requests.
+func endpoints(n int) func(*v1alpha1.ClusterService) error {
+	return func(service *v1alpha1.ClusterService) error {
+		if active := service.Status.Active; active == nil || int(active.ReadyEndpoints) != n {
+			return errors.New("it has not")
+		}
+		return nil
+	}
+}
