@@ -252,6 +252,7 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 	}
 
 	It("has its requests back when the next one sickens at half of them", func(ctx SpecContext) {
+		s.edit(ctx, restored) // where a spec before has failed
 		former := s.serves(ctx).Status.Active.ClusterName
 		clients.phase("calm")
 		clients.phase("sick")

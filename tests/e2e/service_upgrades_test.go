@@ -35,7 +35,10 @@ var changes = []change{
 		return next
 	}},
 	{live.ChangeCode, false, func(ctx context.Context, s *service, _, next string) string {
-		directory := map[byte]string{0: "/code/a", 1: "/code/b"}[next[len(next)-1]&1]
+		directory := "/code/a"
+		if strings.Contains(string(s.now(ctx).Spec.ServeConfig.Raw), directory) {
+			directory = "/code/b"
+		}
 		s.edit(ctx, codeOf(directory, "echo"), tells(next))
 		return next
 	}},

@@ -29,6 +29,8 @@ type planner struct {
 	target Revision
 	// active and candidate are how the two versions are.
 	active, candidate Health
+	// reverted: the last good configuration was asked for again in this pass.
+	reverted bool
 	// held: the spec cannot be followed, so clusters stay as they are.
 	held bool
 	// closing names, by cluster, the jobs that close the connections that clients keep.

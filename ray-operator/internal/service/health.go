@@ -37,8 +37,9 @@ type Health struct {
 	// Told: the head said what its applications do, since it took what is asked of it. Silent:
 	// it has not answered for so long that what it said before counts no more.
 	Told, Silent bool
-	// Asked: a proxy has answered, or not often enough.
-	Asked bool
+	// Asked: a proxy has answered, or not often enough. Answers: one does, and no deployment that
+	// Serve tells of is without a replica, whatever becomes of what was deployed last.
+	Asked, Answers bool
 	// Finding is the first thing that is wrong or waited for, empty while it is well.
 	Finding reason.Finding
 	// Applications as the status tells of them.
@@ -100,7 +101,10 @@ func (p *planner) judge(h *Health, cluster *Cluster, revision Revision, proven b
 	if ready > 0 {
 		worst = worse(worst, finding)
 	}
-	h.Asked = answering+failed > 0
+	h.Asked, h.Answers = answering+failed > 0, answering > 0
+	for _, name := range revision.names() {
+		h.Answers = h.Answers && running(cluster.Answer.Serving.Applications[name]) > 0
+	}
 	switch {
 	case answering == 0: // what one of several does not answer goes through the others
 		ready = 0

@@ -331,4 +331,5 @@ func (p *planner) revert(fault *Fault) {
 	p.ended(v1alpha1.UpgradeRolledBack, fault)
 	p.record.Failed, p.record.Fault = active.Revision, fault
 	active.Revision, active.At, active.Healthy = active.Good, p.now.Unix(), 0
+	p.reverted = true
 }

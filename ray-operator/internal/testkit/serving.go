@@ -282,10 +282,11 @@ func (s *Serving) serves(head *corev1.Pod, cluster string) headclient.Serving {
 		if state == headclient.ApplicationRunning {
 			up = 1
 		}
-		serves.Applications[name] = headclient.Application{
-			Name: name, State: state, Message: app.Message, Declarative: true,
-			Deployments: []headclient.Deployment{{Name: name, Wanted: 1, Running: up}},
+		application := headclient.Application{Name: name, State: state, Message: app.Message, Declarative: true}
+		if !app.former || state != headclient.ApplicationDeployFailed { // of one that cannot be built Serve names no deployment
+			application.Deployments = []headclient.Deployment{{Name: name, Wanted: 1, Running: up}}
 		}
+		serves.Applications[name] = application
 	}
 	if serves.Running {
 		serves.Targets = s.targets(cluster)

@@ -1,0 +1,57 @@
+package service
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// TestFormerReplicasAnswer: a configuration that cannot be deployed takes nothing from those who
+// ask, as long as the former replicas answer; that is told as it is.
+func TestFormerReplicasAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		state   headclient.ApplicationState
+		spoil   func(*situation, *Cluster)
+		serving bool
+	}{
+		{"it cannot be built", headclient.ApplicationDeployFailed, func(*situation, *Cluster) {}, true},
+		{"its replicas do not start", headclient.ApplicationUnhealthy, func(*situation, *Cluster) {}, true},
+		{"no proxy answers", headclient.ApplicationDeployFailed, func(_ *situation, cluster *Cluster) {
+			for _, pod := range cluster.Pods {
+				cluster.answers(pod, false)
+			}
+		}, false},
+		{"a deployment has no replica", headclient.ApplicationUnhealthy, func(_ *situation, cluster *Cluster) {
+			one := cluster.Answer.Serving.Applications["text"]
+			one.Deployments = []headclient.Deployment{{Name: "D", Wanted: 2}}
+			cluster.Answer.Serving.Applications["text"] = one
+		}, false},
+		{"nobody takes it back, and it is the good one that is broken", headclient.ApplicationUnhealthy, func(s *situation, _ *Cluster) {
+			s.service.Spec.ServeConfig = serveConfig("app:v1")
+			s.seen.Record.Active.Revision = s.seen.Record.Active.Good
+			s.takes(&s.seen.Record.Active)
+		}, false},
+	} {
+		s := serves(t)
+		s.service.Spec.ServeConfig = serveConfig("app:bad")
+		s.service.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+		active := &s.seen.Record.Active
+		active.Revision, active.Healthy = s.keep(t).ID, 0
+		cluster := s.seen.Clusters[1]
+		one := cluster.Answer.Serving.Applications["text"]
+		one.State = c.state
+		if c.state == headclient.ApplicationDeployFailed {
+			one.Deployments = nil // of one that cannot be built Serve names none
+		}
+		cluster.Answer.Serving.Applications["text"] = one
+		s.takes(active)
+		c.spoil(s, cluster)
+		if plan := s.decide(); plan.Serving != c.serving {
+			t.Errorf("%s: serving is %v; %s: %s", c.name, plan.Serving, plan.Phase, plan.Finding.Text)
+		}
+	}
+}
