@@ -53,7 +53,7 @@ var areas = map[string][]scenario{
 // tables make Markdown of a scenario's samples.
 var tables = map[string]func(json.RawMessage) string{
 	"start": startTable, reasons.name: reasonsTable, jobTime.name: jobTable, storeFaults.name: faultsTable,
-	live.ServeUpgradesLabel: upgradesTable, live.ServeBadLabel: badTable,
+	live.ServeUpgradesLabel: upgradesTable, live.ServeBadLabel: badTable, crashedUpgrades.name: crashedTable,
 	live.StoreKillsLabel + "-redis": memoryTable, live.StoreKillsLabel + "-managed": memoryTable, live.StoreKillsLabel + "-embedded": memoryTable,
 }
 

@@ -25,11 +25,13 @@ const (
 	// worldRequests is how many requests are sent through upgrades in the World, and
 	// worldUpgrades how many upgrades that takes there.
 	worldRequests, worldUpgrades = 200_000, 4_000
+	// apiRequests are sent through apiUpgrades at least on a real API server.
+	apiRequests, apiUpgrades = 200_000, 200
 )
 
 // serviceScenarios are those of services.
 func serviceScenarios() []scenario {
-	return []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, serveBad, serveSick, serveUpgrades}
+	return []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveUpgrades}
 }
 
 // manyUpgrades asks a service at each moment of its upgrades, without Ray.

@@ -17,13 +17,13 @@ import (
 )
 
 // How much TestUpgradesWhileTheOperatorIsKilled does, unless HELIOSTAT_UPGRADES and
-// HELIOSTAT_REQUESTS give other numbers: it ends when both are reached.
+// HELIOSTAT_REQUESTS give other numbers: it ends when both are reached. From many upgrades on it
+// also goes on until operators were killed after each write of each sort of change.
 const (
-	someUpgrades = 4
+	someUpgrades = 5
 	someRequests = 2_000
-	// many is from how many upgrades on an operator is killed after each write in turn, and
-	// manyLanes how many services there are then at a time.
-	many                 = 50
+	many         = 50
+	// How many services there are at a time.
 	someLanes, manyLanes = 2, 4
 )
 
@@ -77,7 +77,8 @@ type course struct {
 	steps   map[string]map[int]int
 }
 
-// turns are those of one sort of change: after which write the operator is killed next.
+// turns are those of one sort of change: after which write the operator is killed next, and the
+// first one that no change of the sort came to.
 type turns struct{ next, last int }
 
 func newCourse(t *testing.T, upgrades, requests int) *course {
@@ -122,14 +123,30 @@ func (c *course) passed(change string, step int, killed bool) {
 	c.steps[change][step]++
 }
 
+// pick chooses a sort of change, one after the other; where there are many changes those first in
+// which operators were not yet killed after each write. all tells that there is none.
+func (c *course) pick(number int) (picked change, all bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sorts := changes()
+	for i := range sorts {
+		one := sorts[(number+i)%len(sorts)]
+		if c.upgrades < many || c.turns[one.name].last == math.MaxInt {
+			return one, c.upgrades < many
+		}
+	}
+	return sorts[number%len(sorts)], true
+}
+
 // over tells whether there were enough changes and requests.
 func (c *course) over() bool {
+	_, all := c.pick(0)
 	c.mu.Lock()
 	changed := c.changed
 	c.mu.Unlock()
 	report := c.ledger.Report(time.Now())
 	sent, _, _ := report.Total()
-	return changed >= c.upgrades && sent >= c.requests
+	return all && changed >= c.upgrades && sent >= c.requests
 }
 
 // start has all lanes serve, and then changes them under load until it is over.
@@ -201,13 +218,15 @@ func changes() []change {
 	return []change{
 		{"another image", 12, func(l *lane) (int, error) { return l.edit(true) }},
 		{"in place", 3, func(l *lane) (int, error) { return l.edit(false) }},
-		{"there and back", 20, (*lane).back},
-		{"three deep", 30, (*lane).third},
+		{"another image, taken back at once", 9, func(l *lane) (int, error) { return l.back(0) }},
+		{"another image, taken back at half of the requests", 20, func(l *lane) (int, error) { return l.back(50) }},
+		{"another image, and a third one once that has all requests", 30, (*lane).third},
 	}
 }
 
-// back changes a service, and sets the former spec again when the change is under way.
-func (l *lane) back() (int, error) {
+// back changes a service, and sets the former spec again when the candidate has a share of the
+// requests, in percent.
+func (l *lane) back(share int32) (int, error) {
 	former, err := shared.FindService(l.t.Context(), l.name)
 	if err != nil {
 		return 0, err
@@ -216,36 +235,33 @@ func (l *lane) back() (int, error) {
 	if _, err := l.edit(true); err != nil {
 		return 0, err
 	}
-	if err := l.underWay(); err != nil {
+	if err := l.underWay(share); err != nil {
 		return 0, err
 	}
 	return version, l.set(former.Spec)
 }
 
-// third changes a service, and once more when the change is under way.
+// third changes a service, and once more when the candidate has all requests.
 func (l *lane) third() (int, error) {
 	if _, err := l.edit(true); err != nil {
 		return 0, err
 	}
-	if err := l.underWay(); err != nil {
+	if err := l.underWay(100); err != nil {
 		return 0, err
 	}
 	return l.edit(true)
 }
 
-// underWay waits until the candidate has some of the requests, by turns none, half and all of
-// them, or the change has come to its end.
-func (l *lane) underWay() error {
-	l.again++
-	share := int32(l.again % 3 * 50)
-	began := time.Now()
+// underWay waits until the candidate has a share of the requests, in percent, or the change has
+// come to its end.
+func (l *lane) underWay(share int32) error {
 	return live.Until(l.t.Context(), limit, fmt.Sprintf("a candidate with %d %% of the requests", share), func(ctx context.Context) error {
 		service, err := shared.FindService(ctx, l.name)
 		if err != nil {
 			return err
 		}
 		candidate := service.Status.Candidate
-		if candidate != nil && candidate.TrafficPercent >= share || time.Since(began) > time.Second && live.IsServing(service) == nil {
+		if candidate != nil && candidate.TrafficPercent >= share || live.IsServing(service) == nil {
 			return nil
 		}
 		return fmt.Errorf("it is %s", live.SaysOfService(service))

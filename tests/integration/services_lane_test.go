@@ -35,9 +35,8 @@ type lane struct {
 	// front is the host:port at which clients reach the service.
 	front string
 	fuse  fuse.Fuse
-	// first is the sort of change that it begins with, again counts those that are changed again
-	// while they are under way, and version is that of the last edit.
-	first, again, version int
+	// first is the sort of change that it begins with, version that of the last edit.
+	first, version int
 
 	operators sync.Mutex
 	operator  *operator
@@ -60,7 +59,7 @@ const lag = 100 * time.Millisecond
 func newLane(t *testing.T, c *course, number int) *lane {
 	t.Helper()
 	namespace := newNamespace(t)
-	l := &lane{course: c, name: types.NamespacedName{Namespace: namespace, Name: "echo"}, first: 2 * number, version: 1}
+	l := &lane{course: c, name: types.NamespacedName{Namespace: namespace, Name: "echo"}, first: 3 * number, version: 1}
 	shared.heads.make(t, namespace, making{where: c.where, ready: func(one *head) {
 		c.where.begun(one, applicationOfLane, workersOfLane)
 		one.proxy.AtReply(func(request *http.Request) {
@@ -251,9 +250,8 @@ func (l *lane) load() load.Plan {
 
 // run changes the service until the course is over, or something goes wrong.
 func (l *lane) run() {
-	sorts := changes()
 	for i := l.first; !l.over() && !l.t.Failed(); i++ {
-		sort := sorts[i%len(sorts)]
+		sort, _ := l.pick(i)
 		step := l.turn(sort.name)
 		l.fuse.Arm(step, l.crash)
 		version, err := sort.play(l)
