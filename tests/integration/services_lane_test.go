@@ -39,9 +39,10 @@ type lane struct {
 	first, version int
 
 	operators sync.Mutex
-	operator  *operator
-	former    []*operator
-	done      bool
+	// operator is the last one of all that were hired.
+	operator *operator
+	hired    []*operator
+	done     bool
 }
 
 // Rates of each service's requests a second, and how long those take at most that ask for it:
@@ -109,12 +110,15 @@ func (l *lane) hire() error {
 		return nil
 	}
 	o := &operator{t: l.t}
-	l.operator, l.former = o, append(l.former, o)
-	return l.where.Do(func() error {
+	err := l.where.Do(func() error {
 		return o.start(shared.program, []string{
 			"--kubeconfig=" + l.kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--watch-namespaces=" + l.name.Namespace,
 		})
 	})
+	if err == nil {
+		l.operator, l.hired = o, append(l.hired, o)
+	}
+	return err
 }
 
 // crash kills the operator in the middle of what it does, and hires another.
@@ -145,7 +149,7 @@ func (l *lane) told() string {
 	l.operators.Lock()
 	defer l.operators.Unlock()
 	var told strings.Builder
-	for _, o := range l.former[max(0, len(l.former)-2):] {
+	for _, o := range l.hired[max(0, len(l.hired)-2):] {
 		lines := strings.Split(o.log.String(), "\n")
 		told.WriteString(strings.Join(lines[max(0, len(lines)-60):], "\n"))
 	}
