@@ -197,11 +197,6 @@ func (c *course) judge() {
 	if c.crashes < 2 {
 		c.t.Errorf("in %d changes operators were killed %d times", c.changed, c.crashes)
 	}
-	if c.t.Failed() {
-		for _, lane := range c.lanes {
-			c.t.Logf("%s: the operators' logs end with\n%s", lane.name, lane.told())
-		}
-	}
 }
 
 // change is one sort of change of a service.

@@ -135,6 +135,9 @@ func (l *lane) crash() {
 // dismiss lets the service go, and then the operator.
 func (l *lane) dismiss() {
 	l.fuse.Disarm()
+	if l.t.Failed() {
+		l.t.Logf("%s: the operators' logs end with\n%s", l.name, l.told())
+	}
 	if err := shared.DropServices(context.WithoutCancel(l.t.Context()), l.name.Namespace, limit); err != nil {
 		l.t.Error(err)
 	}
@@ -149,7 +152,7 @@ func (l *lane) told() string {
 	l.operators.Lock()
 	defer l.operators.Unlock()
 	var told strings.Builder
-	for _, o := range l.hired[max(0, len(l.hired)-2):] {
+	for _, o := range l.hired[max(0, len(l.hired)-3):] {
 		lines := strings.Split(o.log.String(), "\n")
 		told.WriteString(strings.Join(lines[max(0, len(lines)-60):], "\n"))
 	}
