@@ -24,11 +24,13 @@ const (
 	// worldRequests is how many requests are sent through upgrades in the World, and
 	// worldUpgrades how many upgrades that takes there.
 	worldRequests, worldUpgrades = 200_000, 4_000
+	// apiRequests are sent through apiUpgrades at least on a real API server.
+	apiRequests, apiUpgrades = 200_000, 200
 )
 
 // serviceScenarios are those of services.
 func serviceScenarios() []scenario {
-	all := []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, serveBad, serveSick, serveCut}
+	all := []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveCut}
 	for _, change := range live.ServeChanges() {
 		all = append(all, serveUpgrades(change))
 	}

@@ -70,6 +70,8 @@ class Echo:
         %s
     def __call__(self, request: Request):
         return {"version": "bad", "pid": os.getpid(), "node": socket.gethostname(), "said": request.query_params.get("said", "")}
+    def reconfigure(self, config):
+        pass
     def watch(self):
         while not os.path.exists("/tmp/sick"):
             time.sleep(0.05)

@@ -20,16 +20,24 @@ import (
 )
 
 // heads are those of the pods that the kubelet runs: in a namespace that asked for them,
-// each head pod has an address of its own on loopback, with a fake head behind it. No
-// EndpointSlice may hold such an address, of which the controller manager complains; nobody
-// goes through a Service here.
+// each head pod has an address of its own, with a fake head behind it. On loopback, where most
+// are, no EndpointSlice may hold such an address, of which the controller manager complains;
+// nobody goes through a Service there.
 type heads struct {
 	mu sync.Mutex
-	// made is how the heads of a namespace are made ready; the others have none.
-	made map[string]func(*head)
+	// made is how the heads of a namespace are made; the others have none.
+	made map[string]making
 	// all are those that ever were, in the order of their begin, also when they are gone.
 	all    []*head
 	number int
+}
+
+// making is how heads are made.
+type making struct {
+	// ready is called with each before anyone can ask it.
+	ready func(*head)
+	// where is the land that all pods of the namespace are in, nil for heads on loopback.
+	where *land
 }
 
 // head is a head pod's: its GCS listens at the pod's address, and its job API does behind a
@@ -45,19 +53,35 @@ type head struct {
 	mu      sync.Mutex
 	gone    bool
 	last    []fakehead.Run // of one that is gone
+	// joined is called each time that a worker has joined, nil for nothing.
+	joined func()
+}
+
+// join notes that a worker has joined.
+func (h *head) join() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.joined != nil {
+		h.joined()
+	}
 }
 
 // headsIn lets head pods of a namespace have fake heads; ready is called with each before
 // anyone can ask it.
 func headsIn(t *testing.T, namespace string, ready func(*head)) {
 	t.Helper()
-	h := &shared.heads
+	shared.heads.make(t, namespace, making{ready: ready})
+}
+
+// make lets a namespace have heads until the test ends.
+func (h *heads) make(t *testing.T, namespace string, how making) {
+	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.made == nil {
-		h.made = map[string]func(*head){}
+		h.made = map[string]making{}
 	}
-	h.made[namespace] = ready
+	h.made[namespace] = how
 	t.Cleanup(func() {
 		h.mu.Lock()
 		delete(h.made, namespace)
@@ -91,7 +115,24 @@ func (h *heads) find(pod types.UID) *head {
 func (h *heads) has(pod *corev1.Pod) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.made[pod.Namespace] != nil && pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead
+	return h.made[pod.Namespace].ready != nil && pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead
+}
+
+// land is where the pods of a namespace are, nil where they have no land.
+func (h *heads) land(namespace string) *land {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.made[namespace].where
+}
+
+// leading gives the head of a cluster that lives, nil where there is none.
+func (h *heads) leading(cluster types.NamespacedName) *head {
+	for _, one := range slices.Backward(h.of(cluster.Namespace)) {
+		if one.cluster == cluster.Name && one.lives() {
+			return one
+		}
+	}
+	return nil
 }
 
 // open makes the head of a pod, or gives the one there is.
@@ -106,20 +147,32 @@ func (h *heads) open(pod *corev1.Pod, token string) (*head, error) {
 	one := &head{
 		pod: pod.UID, name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, cluster: pod.Labels[v1alpha1.LabelCluster],
 	}
-	if err := h.listen(one); err != nil {
+	how := h.made[pod.Namespace]
+	if err := h.listen(one, how.where); err != nil {
 		return nil, err
 	}
 	one.token = token
 	one.fake.SetToken(token)
-	if ready := h.made[pod.Namespace]; ready != nil {
-		ready(one)
+	if how.ready != nil {
+		how.ready(one)
 	}
 	h.all = append(h.all, one)
 	return one, nil
 }
 
-// listen finds a free address of loopback: others on this machine may run the same tests.
-func (h *heads) listen(one *head) (err error) {
+// listen finds a free address of loopback: others on this machine may run the same tests. In a
+// land any is free, and nobody asks for a GCS.
+func (h *heads) listen(one *head, where *land) (err error) {
+	if where != nil {
+		one.address = where.address()
+		if one.fake, err = fakehead.Start(clock.RealClock{}); err != nil {
+			return err
+		}
+		return where.Do(func() (err error) {
+			one.proxy, err = faultproxy.Listen(one.address+":8265", one.fake.JobsAddress(), 1)
+			return err
+		})
+	}
 	for {
 		h.number++
 		one.address = fmt.Sprintf("127.%d.%d.%d", 64+h.number/62500, h.number/250%250+1, h.number%250+1)

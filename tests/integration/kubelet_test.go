@@ -128,11 +128,18 @@ func (k *kubelet) end(pod *corev1.Pod) {
 	if one := k.heads.find(pod.UID); one != nil {
 		go one.end() // which waits for those who are just asking
 	}
+	if where := k.heads.land(pod.Namespace); where != nil {
+		go where.end(pod.UID)
+	}
 }
 
-// address makes the head of a pod that has one, and gives the pod's address.
+// address makes the head of a pod that has one, or what is in a worker of a land, and gives the
+// pod's address.
 func (k *kubelet) address(pod *corev1.Pod) (string, error) {
 	if !k.heads.has(pod) {
+		if where := k.heads.land(pod.Namespace); where != nil {
+			return where.begin(pod), nil
+		}
 		number := k.addresses.Add(1)
 		return fmt.Sprintf("10.250.%d.%d", number/250, number%250+1), nil
 	}

@@ -65,6 +65,8 @@ type replica struct {
 	ready time.Time
 	node  *node // nil before it runs
 	file  string
+	// config is that of its application when it was begun.
+	config map[string]json.RawMessage
 }
 
 // plan is what a test wants to become of an application.
@@ -162,7 +164,7 @@ func (h *Head) staff(a *application, d *deployment, now time.Time) {
 		id := fmt.Sprintf("r%07d", h.made)
 		d.replicas = append(d.replicas, &replica{
 			id: id, version: d.version, state: replicaStarting, ready: ready,
-			file: fmt.Sprintf("serve/replica_%s_%s_%s.log", a.name, d.name, id),
+			file: fmt.Sprintf("serve/replica_%s_%s_%s.log", a.name, d.name, id), config: a.asked.config,
 		})
 	}
 	h.begins(a, d, now)

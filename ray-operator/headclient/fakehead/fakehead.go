@@ -1,5 +1,6 @@
 // Package fakehead is a Ray head without Ray: its GCS, its job API and its Serve API, which
-// are what headclient speaks to, in process, for tests. The proxies of Serve are not there.
+// are what headclient speaks to, in process, for tests. The proxies of Serve are not there;
+// Proxied tells what one would lead to.
 //
 // In: what a test wants to be so (nodes, what runs and what waits for room, how the head
 // behaves). Out: servers on loopback that answer as Ray 2.60 was seen to, its traps among

@@ -21,6 +21,8 @@ type Member struct {
 	Instance, Type string
 	// Head tells whether it is the head's node.
 	Head bool
+	// IP is its address, 127.0.0.1 where none is given.
+	IP string
 	// Total is what it has; memory in bytes.
 	Total  map[string]float64
 	Labels map[string]string

@@ -1,6 +1,7 @@
 package fakehead
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -325,7 +326,7 @@ func (s *serving) groups(begun bool, healthy []*node) []map[string]any {
 		}
 		targets := []map[string]any{}
 		for _, one := range healthy {
-			targets = append(targets, map[string]any{"ip": "127.0.0.1", "port": port, "instance_id": one.Instance, "name": "SERVE_PROXY_ACTOR-" + one.id.String()})
+			targets = append(targets, map[string]any{"ip": cmp.Or(one.IP, "127.0.0.1"), "port": port, "instance_id": one.Instance, "name": "SERVE_PROXY_ACTOR-" + one.id.String()})
 		}
 		groups = append(groups, map[string]any{
 			"targets": targets, "route_prefix": "/", "protocol": protocol, "app_name": "", "ingress_request_router_targets": []any{}, "ingress_deployment_name": "",

@@ -128,7 +128,7 @@ func worse(a, b reason.Finding) reason.Finding {
 // appears tells how much of an application runs, in percent, and what is the matter with it.
 func appears(cluster *Cluster, name string, proven bool) (int, reason.Finding) {
 	application, known := cluster.Answer.Serving.Applications[name]
-	message := cut(application.Message)
+	message := complaint(application)
 	if line := cluster.Answer.LastLines[name]; line != "" {
 		message = cut(fmt.Sprintf("%s; its log ends: %s", message, line))
 	}
@@ -154,6 +154,17 @@ func appears(cluster *Cluster, name string, proven bool) (int, reason.Finding) {
 	default:
 		return up, reason.Finding{}
 	}
+}
+
+// complaint is what Serve says of an application, with what it says of the first deployment that
+// is not well: of what a replica died of the application itself says nothing.
+func complaint(application headclient.Application) string {
+	for _, deployment := range application.Deployments {
+		if deployment.Message != "" && deployment.State != "HEALTHY" {
+			return cut(fmt.Sprintf("%s deployment %s: %s", application.Message, deployment.Name, deployment.Message))
+		}
+	}
+	return cut(application.Message)
 }
 
 // running is how much of an application's replicas run, in percent: of the deployment with the

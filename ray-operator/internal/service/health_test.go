@@ -55,3 +55,21 @@ func TestFormerReplicasAnswer(t *testing.T) {
 		}
 	}
 }
+
+func TestTheFirstDeploymentThatIsNotWellIsNamed(t *testing.T) {
+	well := headclient.Deployment{Name: "A", State: "HEALTHY", Message: "scaled up"}
+	dead := headclient.Deployment{Name: "B", State: "DEPLOY_FAILED", Message: "no module named app"}
+	for _, c := range []struct {
+		deployments []headclient.Deployment
+		want        string
+	}{
+		{nil, "Failed to update"},
+		{[]headclient.Deployment{well}, "Failed to update"},
+		{[]headclient.Deployment{well, {Name: "C", State: "UPDATING"}}, "Failed to update"},
+		{[]headclient.Deployment{well, dead, {Name: "C", State: "UNHEALTHY", Message: "later"}}, "Failed to update deployment B: no module named app"},
+	} {
+		if got := complaint(headclient.Application{Message: "Failed to update", Deployments: c.deployments}); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

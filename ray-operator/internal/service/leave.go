@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
@@ -30,6 +32,10 @@ func (p *planner) going() bool {
 	deleted := p.service.DeletionTimestamp.Time
 	until := deleted
 	if p.serving() {
+		since := max(deleted.Unix(), p.record.Drained)
+		if since = p.unled(since, p.cluster(&p.record.Active), p.cluster(p.record.Candidate)); since > deleted.Unix() {
+			p.record.Drained, deleted = since, time.Unix(since, 0)
+		}
 		until = deleted.Add(p.drain())
 		p.closes(p.cluster(&p.record.Active), deleted)
 	}
@@ -70,6 +76,25 @@ func (p *planner) askLast(cluster *Cluster) {
 	}
 }
 
+// prompt is how long after it was noted that nobody is led to a cluster any more that may still be
+// to be done.
+const prompt = 2 * time.Second
+
+// led tells whether anybody is led to a pod of a cluster.
+func (p *planner) led(cluster *Cluster) bool {
+	return cluster != nil && slices.ContainsFunc(cluster.Pods, func(pod *corev1.Pod) bool { return p.opened(pod) && pod.DeletionTimestamp == nil })
+}
+
+// unled is since when nobody is led to some clusters, in Unix seconds: what was noted, or now where
+// somebody still is. It is noted before it is done, and an operator may have been away in between;
+// who was led there meanwhile has all the time to end.
+func (p *planner) unled(noted int64, clusters ...*Cluster) int64 {
+	if since(noted, p.now) > prompt && slices.ContainsFunc(clusters, p.led) {
+		return p.now.Unix()
+	}
+	return noted
+}
+
 // closeFor is how long it may take to have kept connections closed, beyond the drain.
 const closeFor = 20 * time.Second
 
@@ -82,6 +107,9 @@ func (p *planner) closes(cluster *Cluster, since time.Time) bool {
 	}
 	if left := since.Add(p.drain() / 2).Sub(p.now); left > 0 {
 		p.wakeIn(left)
+		return false
+	}
+	if p.led(cluster) { // a connection that is opened after it would be kept
 		return false
 	}
 	id := fmt.Sprintf("heliostat-close-%d", since.Unix())
@@ -167,6 +195,7 @@ func (p *planner) suspended() bool {
 	}
 	wait := p.drain()
 	if p.serving() {
+		record.Drained = p.unled(record.Drained, p.cluster(&record.Active))
 		p.closes(p.cluster(&record.Active), time.Unix(record.Drained, 0))
 	} else {
 		wait = 0
@@ -217,6 +246,11 @@ func (p *planner) retire() {
 	}
 	p.adopt()
 	record := &p.record
+	for i := range record.Retiring {
+		retired := &record.Retiring[i]
+		cluster := p.seen.Clusters[retired.Cluster]
+		retired.At, retired.Unused = p.unled(retired.At, cluster), retired.Unused && !p.led(cluster)
+	}
 	p.record.Retiring = slices.DeleteFunc(record.Retiring, func(retired Retired) bool {
 		cluster := p.seen.Clusters[retired.Cluster]
 		if cluster == nil {
