@@ -29,7 +29,7 @@ const (
 
 // serviceScenarios are those of services.
 func serviceScenarios() []scenario {
-	return []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, serveBad, serveSick, serveUpgrades}
+	return []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, serveBad, serveSick, serveInPlace, serveUpgrades}
 }
 
 // manyUpgrades asks a service at each moment of its upgrades, without Ray.
@@ -134,6 +134,10 @@ func takenBack(told []live.TakenBack) (Outcome, error) {
 // serveSick shows how soon a version that sickens has no requests any more.
 var serveSick = within(live.ServeSickLabel, live.ServeSickEntry, live.PromisedServeBack, 1,
 	"a version that sickens when it has half of the requests has none after %.0f s, %d time")
+
+// serveInPlace shows that workers are replaced where they are without a request lost.
+var serveInPlace = within(live.ServeInPlaceLabel, live.ServeInPlaceEntry, live.PromisedServeInPlace, 1,
+	"two workers are replaced where they are, and no request fails; all is well with the new ones, and has been for 20 s, after %.0f s, %d time; a head too, and what fails is taken back with its pods")
 
 // upgradesTable tells of each sort of change.
 func upgradesTable(samples json.RawMessage) string {

@@ -27,6 +27,8 @@ const (
 	ServeBadLabel, ServeBadEntry           = "serve-bad", "a version taken back"
 	// ServeSickLabel is of the spec that reports seconds.
 	ServeSickLabel, ServeSickEntry = "serve-sick", "a version sick at half of the requests to all of them back"
+	// ServeInPlaceLabel is of the specs of which one reports seconds.
+	ServeInPlaceLabel, ServeInPlaceEntry = "serve-in-place", "other workers asked for to all replaced and good"
 
 	// PromisedTwoClusters is for how long two clusters are alive beyond what the switch needs,
 	// PromisedServeTold until a cause that can be seen is in the status, PromisedServeBack until
@@ -34,6 +36,9 @@ const (
 	PromisedTwoClusters = time.Minute
 	PromisedServeTold   = 10 * time.Second
 	PromisedServeBack   = 10 * time.Second
+	// PromisedServeInPlace is for two workers, each of which drains for 100 s at most, and the
+	// 20 s that all has to be well.
+	PromisedServeInPlace = 5 * time.Minute
 	// PromisedLatencyRatio is how much longer the longest answer takes than in the calm time
 	// before.
 	PromisedLatencyRatio = 2

@@ -33,6 +33,7 @@ func (p *planner) carry() {
 	}
 	p.move()
 	p.share()
+	p.part()
 	p.provide()
 }
 
