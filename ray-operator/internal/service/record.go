@@ -206,7 +206,8 @@ func (r *Record) restoreFault(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
 	}
 }
 
-// restored is a side as the status tells of it, if its revision is still kept.
+// restored is a side as the status tells of it, if its revision is still kept, and a cluster of the
+// service's own is there.
 func restored(told *v1alpha1.ServiceVersion, seen *Seen, now time.Time) (Side, bool) {
 	if told == nil {
 		return Side{}, false
@@ -225,7 +226,8 @@ func restored(told *v1alpha1.ServiceVersion, seen *Seen, now time.Time) (Side, b
 			side.Good = id
 		}
 	}
-	return side, side.Revision != ""
+	gone := seen.Clusters[side.Cluster] == nil && side.Pods != "" // and its number with it
+	return side, side.Revision != "" && !gone
 }
 
 func unix(at *metav1.Time) int64 {

@@ -213,5 +213,41 @@ func TestInPlaceBegins(t *testing.T) {
 			w.After(5 * time.Minute)
 			serving(w, 2)
 		}},
+		testkit.Scenario{Name: "before-a-candidate", Run: func(w *testkit.World) {
+			w.Kubelet.Idle = of("ray:slow")
+			inPlace(w)
+			under(w)
+			w.EditService("text", workers("ray:slow"))
+			w.During(12 * time.Second)
+			w.EditService("text", func(s *v1alpha1.ClusterService) {
+				strategy(v1alpha1.UpgradeSurge)(s)
+				image("ray:new")(s)
+				workers("")(s)
+			})
+			w.After(5 * time.Minute)
+			serving(w, 2)
+		}},
+		testkit.Scenario{Name: "then-suspended", AnyEpoch: true, Run: func(w *testkit.World) {
+			w.Kubelet.Idle = of("ray:slow")
+			inPlace(w)
+			w.EditService("text", workers("ray:slow"))
+			w.During(12 * time.Second)
+			w.EditService("text", suspended(true))
+			w.After(3 * time.Minute)
+			w.EditService("text", func(s *v1alpha1.ClusterService) { suspended(false)(s); workers("ray:new")(s) })
+			w.After(5 * time.Minute)
+			serving(w, 1)
+			built(w, former, "ray:new")
+		}},
+		testkit.Scenario{Name: "then-its-cluster-is-deleted", AnyEpoch: true, AnyLoss: true, Run: func(w *testkit.World) {
+			w.Kubelet.Idle = of("ray:slow")
+			inPlace(w)
+			w.EditService("text", workers("ray:slow"))
+			w.During(12 * time.Second)
+			w.EditService("text", workers("ray:new"))
+			w.Must(w.Client.Delete(w.Ctx, w.Cluster(clusterOf(w, 1))))
+			w.After(5 * time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True", "Upgrading=False")
+		}},
 	)
 }
