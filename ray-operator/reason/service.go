@@ -55,7 +55,12 @@ var (
 	UpgradeHeld = Reason{
 		"UpgradeHeld", Warning, "The change needs other pods, which upgrade.strategy does not allow.",
 		"the change needs other pods, and upgrade.strategy is None",
-		"Set it to Surge to roll the change out", nil,
+		"Set it to Surge or InPlace to roll the change out", nil,
+	}
+	UpgradeNotInPlace = Reason{
+		"UpgradeNotInPlace", Warning, "The change needs another cluster, which upgrade.strategy InPlace does not make.",
+		"the change cannot be made on ComputeCluster %s: %s",
+		"Set upgrade.strategy to Surge for this change, or take it back", nil,
 	}
 	UpgradeRolledBack = Reason{
 		"UpgradeRolledBack", Warning, "What the spec asks for failed, and the former version has the requests again.",
@@ -67,7 +72,7 @@ var (
 func serviceObstacles() Section {
 	return Section{"What keeps a service from being what its spec asks for", []Reason{
 		ServeCollision, ServeOptionsDiffer, ServeConfigRefused, ApplicationFailed, ApplicationUnhealthy, ServeHeadUnauthorized, ServeSilent,
-		ServeNotHealthyInTime, ProxyFailing, NoEndpoints, UpgradeHeld, UpgradeRolledBack,
+		ServeNotHealthyInTime, ProxyFailing, NoEndpoints, UpgradeHeld, UpgradeNotInPlace, UpgradeRolledBack,
 	}}
 }
 
@@ -105,6 +110,14 @@ var (
 		"UpgradeReturning", Progress, "Requests go back to the former version.",
 		"requests go back to version %s: %s", "", nil,
 	}
+	UpgradeInPlace = Reason{
+		"UpgradeInPlace", Progress, "Workers are replaced where they are, one at a time; the others answer.",
+		"the workers of ComputeCluster %s are replaced where they are, for version %s: %s", "", nil,
+	}
+	UpgradeRecreating = Reason{
+		"UpgradeRecreating", Progress, "All pods are replaced where they are, at once; nothing answers meanwhile.",
+		"all pods of ComputeCluster %s are replaced at once, for version %s, and the service does not answer meanwhile: %s", "", nil,
+	}
 	ConfigChanging = Reason{
 		"ConfigChanging", Progress, "Another configuration was given to the applications that run.",
 		"version %s is being applied on ComputeCluster %s: %s", "", nil,
@@ -122,7 +135,7 @@ var (
 func serviceProgress() Section {
 	return Section{"What a service has under way by itself", []Reason{
 		ServiceLeaving, ServiceDraining, UpgradeReturning, ServeClusterStarting, UpgradeWaiting, UpgradePreparing, ServeDeploying, ServeProving,
-		UpgradeShifting, UpgradeBaking, ConfigChanging,
+		UpgradeShifting, UpgradeBaking, UpgradeRecreating, UpgradeInPlace, ConfigChanging,
 	}}
 }
 

@@ -22,7 +22,7 @@ const (
 		"Stopping Retrying InLine ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending JobRunning Collecting " +
 		"StoreLoading StoreStarting StoreVolumePending StoreChecking HeadRecovering " +
 		"ServiceLeaving ServiceDraining UpgradeReturning ServeClusterStarting UpgradeWaiting UpgradePreparing ServeDeploying ServeProving " +
-		"UpgradeShifting UpgradeBaking ConfigChanging"
+		"UpgradeShifting UpgradeBaking UpgradeRecreating UpgradeInPlace ConfigChanging"
 )
 
 func TestSeverities(t *testing.T) {

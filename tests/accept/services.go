@@ -30,7 +30,7 @@ const (
 
 // serviceScenarios are those of services.
 func serviceScenarios() []scenario {
-	all := []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveCut}
+	all := []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveCut, serveInPlace}
 	for _, change := range live.ServeChanges() {
 		all = append(all, serveUpgrades(change))
 	}
@@ -140,6 +140,10 @@ var serveSick = within(live.ServeSickLabel, live.ServeSickEntry, live.PromisedSe
 // serveCut shows how soon nobody is sent to a worker that cannot be reached.
 var serveCut = within(live.ServeCutLabel, live.ServeCutEntry, live.PromisedServeCut, 1,
 	"a worker whose node is cut off gets no more requests after %.0f s, %d time, and none fails from then on")
+
+// serveInPlace shows that workers are replaced where they are without a request lost.
+var serveInPlace = within(live.ServeInPlaceLabel, live.ServeInPlaceEntry, live.PromisedServeInPlace, 1,
+	"two workers are replaced where they are, and no request fails; all is well with the new ones, and has been for 20 s, after %.0f s, %d time; a head too, and what fails is taken back with its pods")
 
 // upgradesTable tells of changes of a sort.
 func upgradesTable(samples json.RawMessage) string {

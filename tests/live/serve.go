@@ -28,6 +28,8 @@ const (
 	// ServeSickLabel and ServeCutLabel are of specs that report seconds.
 	ServeSickLabel, ServeSickEntry = "serve-sick", "a version sick at half of the requests to all of them back"
 	ServeCutLabel, ServeCutEntry   = "serve-cut-off", "a worker's node cut off to no requests sent to it"
+	// ServeInPlaceLabel is of the specs of which one reports seconds.
+	ServeInPlaceLabel, ServeInPlaceEntry = "serve-in-place", "other workers asked for to all replaced and good"
 
 	// PromisedTwoClusters is for how long two clusters are alive beyond what the switch needs,
 	// PromisedServeTold until a cause that can be seen is in the status, PromisedServeBack until
@@ -38,6 +40,9 @@ const (
 	// PromisedServeCut is until a proxy that cannot be reached gets no more requests: it is asked
 	// each 3 s, and three answers that do not come within 2 s each tell.
 	PromisedServeCut = 15 * time.Second
+	// PromisedServeInPlace is for two workers, each of which drains for 100 s at most, and the
+	// 20 s that all has to be well.
+	PromisedServeInPlace = 5 * time.Minute
 	// PromisedLatencyRatio is how much longer the longest answer takes than in the calm time
 	// before.
 	PromisedLatencyRatio = 2

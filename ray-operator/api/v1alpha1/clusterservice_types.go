@@ -139,6 +139,8 @@ type UpgradeMode string
 const (
 	// UpgradeSurge: on a second cluster, which takes the requests over in steps.
 	UpgradeSurge UpgradeMode = "Surge"
+	// UpgradeInPlace: on the cluster that runs, whose pods are replaced where they are.
+	UpgradeInPlace UpgradeMode = "InPlace"
 	// UpgradeNone: not at all, until the strategy is another.
 	UpgradeNone UpgradeMode = "None"
 )
@@ -147,24 +149,24 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.stepPercent) || !has(self.maxSurgePercent) || self.stepPercent <= self.maxSurgePercent",message="stepPercent, 20 where it is not given, must not be above maxSurgePercent, 100 where it is not given; lower it or raise the other"
 type Upgrade struct {
-	// Strategy: Surge, on a second cluster, which takes the requests over in steps; None, not at all until the strategy is another. Default: Surge.
-	// +kubebuilder:validation:Enum=Surge;None
+	// Strategy: Surge, on a second cluster, which takes the requests over in steps; InPlace, on the cluster that runs, whose workers are replaced one at a time, or all pods at once where the head changes too, during which nothing answers; None, not at all until the strategy is another. An upgrade that has begun ends the way it began. Default: Surge.
+	// +kubebuilder:validation:Enum=Surge;InPlace;None
 	// +kubebuilder:default=Surge
 	// +optional
 	Strategy UpgradeMode `json:"strategy,omitempty"`
-	// MaxSurgePercent is how much of the service's capacity may be there beyond what it has: 100 is a whole second cluster; with less the new one grows as the old one shrinks. Default: 100.
+	// MaxSurgePercent is how much of the service's capacity may be there beyond what it has: 100 is a whole second cluster; with less the new one grows as the old one shrinks. For Surge only. Default: 100.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:default=100
 	// +optional
 	MaxSurgePercent *int32 `json:"maxSurgePercent,omitempty"`
-	// StepPercent is how much of the requests goes over at a time. A step is a number of endpoints, the least that makes that share. Default: 20.
+	// StepPercent is how much of the requests goes over at a time. A step is a number of endpoints, the least that makes that share. For Surge only. Default: 20.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:default=20
 	// +optional
 	StepPercent *int32 `json:"stepPercent,omitempty"`
-	// IntervalSeconds is the time between two steps. Default: 10.
+	// IntervalSeconds is the time between two steps. For Surge only. Default: 10.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=10
@@ -182,7 +184,7 @@ type Upgrade struct {
 	// +kubebuilder:default=60
 	// +optional
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
-	// RetireAfterSeconds is how long the old cluster is kept once the new one has all requests, to go back to at once; it drains meanwhile. Default: 60.
+	// RetireAfterSeconds is how long the old cluster is kept once the new one has all requests, to go back to at once; it drains meanwhile. Of what came about in place it is how long it has to be healthy before it counts. Default: 60.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=60

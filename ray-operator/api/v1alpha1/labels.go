@@ -74,6 +74,13 @@ const (
 	// AnnotationWhole holds, on a ComputeCluster that was made for a ClusterService and has less
 	// than its whole capacity, how many replicas of each group the whole has, as JSON.
 	AnnotationWhole = "heliostat.dev/whole"
+	// AnnotationStartup holds, on a ComputeCluster that was made for a ClusterService, a hash of
+	// what Serve read at its first start there.
+	AnnotationStartup = "heliostat.dev/startup"
+	// AnnotationRestart holds, on the head's pod of a cluster that was made for a
+	// ClusterService, the same of what Serve shall read, where it is not what the cluster was
+	// made with: another value makes another pod, in which Serve starts anew.
+	AnnotationRestart = "serve.heliostat.dev/startup"
 	// AnnotationToken holds, on a pod, a short hash of the token that it was started with.
 	AnnotationToken = "heliostat.dev/token"
 	// AnnotationApplied holds, on an object of a fixed name, the hash of what the operator

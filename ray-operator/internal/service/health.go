@@ -211,7 +211,7 @@ func (p *planner) probe(cluster *Cluster, pod *corev1.Pod) serving.Probe {
 
 // https tells whether the proxies speak HTTPS only.
 func (p *planner) https() bool {
-	if id := p.record.Active.Revision; id != "" && p.revision(id).ID != "" {
+	if id := p.configured(&p.record.Active); id != "" && p.revision(id).ID != "" {
 		return p.revision(id).Config.HTTPS
 	}
 	return p.target.Config.HTTPS
@@ -253,37 +253,58 @@ func (p *planner) eligible(cluster *Cluster) []*corev1.Pod {
 			open = append(open, pod)
 		}
 	}
+	if len(open) == 0 {
+		return p.stillOpen(cluster)
+	}
 	slices.SortFunc(open, byName)
 	return open
 }
 
-// stillOpen are the pods of a cluster that have requests and are not on their way out.
+// stillOpen are the pods of a cluster that have requests and are not on their way out. Where all
+// are, it is those: a proxy that drains goes on answering.
 func (p *planner) stillOpen(cluster *Cluster) []*corev1.Pod {
 	if cluster == nil {
 		return nil
 	}
-	var open []*corev1.Pod
+	var open, leaving []*corev1.Pod
 	for _, pod := range cluster.Pods {
-		if p.opened(pod) && p.mayServe(pod) {
+		switch {
+		case !p.opened(pod) || !stands(pod):
+		case p.mayServe(pod):
 			open = append(open, pod)
+		default:
+			leaving = append(leaving, pod)
 		}
+	}
+	if len(open) == 0 {
+		open = leaving
 	}
 	slices.SortFunc(open, byName)
 	return open
 }
 
+// stands tells whether a pod is there and can be reached.
+func stands(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && pass.Ready(pod)
+}
+
 // mayServe tells whether a pod stays and is of those that take requests.
 func (p *planner) mayServe(pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp != nil || pod.Annotations[v1alpha1.AnnotationDrain] != "" || pod.Status.PodIP == "" || !pass.Ready(pod) {
+	if !stands(pod) || pod.Annotations[v1alpha1.AnnotationDrain] != "" {
 		return false
 	}
 	return pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || p.headServes(pod.Labels[v1alpha1.LabelCluster])
 }
 
-// headServes tells whether the head's proxy takes requests too.
+// headServes tells whether the head's proxy takes requests too: where the user says so, and by
+// default where there are no workers, or while they are replaced one after another. The last
+// one may then go before the next has a proxy.
 func (p *planner) headServes(cluster string) bool {
 	if given := p.service.Spec.Service; given != nil && given.HeadEndpoints != nil {
 		return *given.HeadEndpoints
+	}
+	if p.rolls(cluster) {
+		return true
 	}
 	for _, own := range p.seen.Clusters {
 		if own.Name == cluster {

@@ -45,24 +45,32 @@ func (p *planner) house(side *Side) {
 	cluster := p.seen.Clusters[side.Cluster]
 	switch {
 	case p.held: // what the spec says now is not for it
-	case cluster == nil && side.Pods == p.target.Pods:
-		p.found(side)
-	case cluster == nil || cluster.DeletionTimestamp != nil: // somebody deleted it, and its template is not known any more
-		if side == &p.record.Active && p.record.Candidate == nil {
-			p.begin()
-			p.found(&p.record.Active)
-		}
+	case cluster == nil || cluster.DeletionTimestamp != nil:
+		p.rebuild(side, cluster)
 	default:
-		wanted := cluster.DeepCopy()
-		if side.Pods == p.target.Pods {
-			wanted.Spec = p.clusterFor(side).Spec
-			delete(wanted.Annotations, v1alpha1.AnnotationWhole)
+		wanted := p.wanted(side, cluster)
+		if wanted == nil {
+			wanted = cluster.DeepCopy()
 		}
 		p.sized(wanted, p.capacity(side))
 		wanted.Spec.Suspend = false
 		if !equality.Semantic.DeepEqual(wanted.Spec, cluster.Spec) || !maps.Equal(wanted.Annotations, cluster.Annotations) {
 			p.Change = append(p.Change, Change{Seen: cluster.ComputeCluster, Wanted: wanted})
 		}
+	}
+}
+
+// rebuild is for a side whose cluster was not made yet, or somebody deletes. What the spec does not
+// ask for is made again only where nothing else serves, once the one that goes is gone.
+func (p *planner) rebuild(side *Side, going *Cluster) {
+	asked, alone := side.Pods == p.target.Pods, side == &p.record.Active && p.record.Candidate == nil
+	again := alone && !asked && p.template(side) != nil
+	switch {
+	case going == nil && (asked || again):
+		p.found(side)
+	case alone && !again:
+		p.begin()
+		p.found(&p.record.Active)
 	}
 }
 
@@ -84,9 +92,31 @@ func (p *planner) capacity(side *Side) int {
 	}
 }
 
-// clusterFor is a side's cluster as the spec's template has it, of its whole capacity.
+// template is what a side's cluster is built from: what the spec says, or, of a version that it
+// does not ask for, what was kept of it, in the sizes that the spec says now. It is nil where
+// nothing was kept.
+func (p *planner) template(side *Side) *v1alpha1.ClusterTemplate {
+	asked := p.service.Spec.ClusterTemplate
+	if side.Pods == p.target.Pods && !p.held {
+		return asked.DeepCopy()
+	}
+	kept := p.revision(side.Revision).Template.DeepCopy()
+	if kept == nil || asked == nil || (kept.Spec.Autoscaling == nil) != (asked.Spec.Autoscaling == nil) {
+		return kept
+	}
+	now := &v1alpha1.ComputeCluster{Spec: asked.Spec}
+	for i := range kept.Spec.WorkerGroups {
+		group := &kept.Spec.WorkerGroups[i]
+		if sized := pod.FindGroup(now, group.Name); sized != nil {
+			group.Replicas, group.MinReplicas, group.MaxReplicas = sized.Replicas, sized.MinReplicas, sized.MaxReplicas
+		}
+	}
+	return kept
+}
+
+// clusterFor is a side's cluster as its template has it, of its whole capacity.
 func (p *planner) clusterFor(side *Side) *v1alpha1.ComputeCluster {
-	template := p.service.Spec.ClusterTemplate.DeepCopy()
+	template, revision := p.template(side), p.revision(side.Revision)
 	labels, annotations := maps.Clone(template.Metadata.Labels), maps.Clone(template.Metadata.Annotations)
 	if labels == nil {
 		labels = map[string]string{}
@@ -96,6 +126,7 @@ func (p *planner) clusterFor(side *Side) *v1alpha1.ComputeCluster {
 	}
 	labels[v1alpha1.LabelService] = p.service.Name
 	annotations[v1alpha1.AnnotationNumber] = strconv.Itoa(side.Cluster)
+	annotations[v1alpha1.AnnotationStartup] = startupOf(revision)
 	cluster := &v1alpha1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.service.Namespace, Name: p.nameOf(side), Labels: labels, Annotations: annotations,
@@ -105,7 +136,7 @@ func (p *planner) clusterFor(side *Side) *v1alpha1.ComputeCluster {
 		},
 		Spec: template.Spec,
 	}
-	if p.revision(side.Revision).Config.HAProxy {
+	if revision.Config.HAProxy {
 		drainLonger(&cluster.Spec)
 	}
 	return cluster
@@ -122,25 +153,30 @@ const (
 func drainLonger(spec *v1alpha1.ComputeClusterSpec) {
 	const variable = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
 	for i := range spec.WorkerGroups {
-		node := &spec.WorkerGroups[i].NodeSpec
-		if node.Template == nil {
-			node.Template = &corev1.PodTemplateSpec{}
-		}
-		template := &node.Template.Spec
-		if template.TerminationGracePeriodSeconds == nil {
+		template, ray := unfolded(&spec.WorkerGroups[i].NodeSpec)
+		if template.Spec.TerminationGracePeriodSeconds == nil {
 			grace := int64(proxyGrace)
-			template.TerminationGracePeriodSeconds = &grace
+			template.Spec.TerminationGracePeriodSeconds = &grace
 		}
-		at := slices.IndexFunc(template.Containers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerRay })
-		if at < 0 {
-			template.Containers = append([]corev1.Container{{Name: v1alpha1.ContainerRay}}, template.Containers...)
-			at = 0
-		}
-		ray := &template.Containers[at]
 		if !slices.ContainsFunc(ray.Env, func(v corev1.EnvVar) bool { return v.Name == variable }) {
 			ray.Env = append(ray.Env, corev1.EnvVar{Name: variable, Value: proxyDrain})
 		}
 	}
+}
+
+// unfolded is the pod template of a node, and the container that runs Ray in it, both made where
+// the user gives none.
+func unfolded(node *v1alpha1.NodeSpec) (*corev1.PodTemplateSpec, *corev1.Container) {
+	if node.Template == nil {
+		node.Template = &corev1.PodTemplateSpec{}
+	}
+	spec := &node.Template.Spec
+	at := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerRay })
+	if at < 0 {
+		spec.Containers = append([]corev1.Container{{Name: v1alpha1.ContainerRay}}, spec.Containers...)
+		at = 0
+	}
+	return node.Template, &spec.Containers[at]
 }
 
 // sized gives a cluster's groups the share of their replicas that its capacity comes to, and
@@ -177,13 +213,13 @@ func (p *planner) sized(cluster *v1alpha1.ComputeCluster, percent int) {
 
 // digest names what is asked of a side's Serve.
 func (p *planner) digest(side *Side) string {
-	hash, _ := naming.ObjectHash([]any{side.Revision, p.capacity(side)}) // it always marshals
+	hash, _ := naming.ObjectHash([]any{p.configured(side), p.capacity(side)}) // it always marshals
 	return hash
 }
 
 // want says what is wanted of a side's head.
 func (p *planner) want(side *Side) {
-	cluster, revision := p.cluster(side), p.revision(side.Revision)
+	cluster, revision := p.cluster(side), p.revision(p.configured(side))
 	if cluster == nil || cluster.Head == nil || cluster.Head.Status.PodIP == "" || revision.ID == "" {
 		return
 	}
@@ -217,7 +253,7 @@ func (p *planner) inquire(cluster *Cluster, config *serving.Config) {
 		At:     serving.Place{Head: cluster.Head.UID, Address: address(cluster.Head, pod.PortDashboard)},
 		Config: config, Close: p.closing[cluster.Name], Every: whileSteady,
 	}}
-	if p.record.Candidate != nil || p.record.Active.Revision != p.record.Active.Good || config != nil && !config.Taken {
+	if p.record.Candidate != nil || p.record.Active.Revision != p.record.Active.Good || p.record.Active.Renewing != "" || config != nil && !config.Taken {
 		want.Every = whileMoving
 	}
 	for _, pod := range p.eligible(cluster) {

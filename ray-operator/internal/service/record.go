@@ -10,6 +10,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // recordVersion is the version of the annotation's form, recordLimit its longest text in bytes.
@@ -63,7 +64,18 @@ type Side struct {
 	// Taken is the digest that the head of this UID took last.
 	Taken string `json:"d,omitempty"`
 	Head  string `json:"u,omitempty"`
+	// Renewing tells that pods are replaced where they are: the UID of the head that ran before,
+	// or one of the words below. It is empty once all is well again.
+	Renewing string `json:"n,omitempty"`
 }
+
+// How far pods that are replaced where they are have come, where no head is to be named.
+const (
+	// headlessly: there was no head when it began.
+	headlessly = "headless"
+	// renewed: all pods are those that shall be.
+	renewed = "renewed"
+)
 
 // Fault is why something was taken back.
 type Fault struct {
@@ -133,6 +145,7 @@ func recall(service *v1alpha1.ClusterService, seen *Seen, now time.Time) (Record
 		return record, nil
 	}
 	record.Active, record.Began = active, now.Unix()
+	record.Active.restoreRenewal(told, seen)
 	if service.Spec.ClusterRef != nil {
 		for i := range told.Active.Applications {
 			record.Applications = append(record.Applications, told.Active.Applications[i].Name)
@@ -161,6 +174,18 @@ func recall(service *v1alpha1.ClusterService, seen *Seen, now time.Time) (Record
 	return record, nil
 }
 
+// restoreRenewal takes over that pods are being replaced where they are.
+func (s *Side) restoreRenewal(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
+	upgrading := meta.FindStatusCondition(told.Conditions, v1alpha1.ConditionUpgrading)
+	if upgrading == nil || upgrading.Reason != reason.UpgradeInPlace.Code && upgrading.Reason != reason.UpgradeRecreating.Code {
+		return
+	}
+	s.Renewing = headlessly
+	if cluster := seen.Clusters[s.Cluster]; cluster != nil && cluster.Head != nil {
+		s.Renewing = string(cluster.Head.UID)
+	}
+}
+
 // restoreFault takes over what was taken back.
 func (r *Record) restoreFault(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
 	rolled := meta.FindStatusCondition(told.Conditions, v1alpha1.ConditionRolledBack)
@@ -181,7 +206,8 @@ func (r *Record) restoreFault(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
 	}
 }
 
-// restored is a side as the status tells of it, if its revision is still kept.
+// restored is a side as the status tells of it, if its revision is still kept, and a cluster of the
+// service's own is there.
 func restored(told *v1alpha1.ServiceVersion, seen *Seen, now time.Time) (Side, bool) {
 	if told == nil {
 		return Side{}, false
@@ -200,7 +226,8 @@ func restored(told *v1alpha1.ServiceVersion, seen *Seen, now time.Time) (Side, b
 			side.Good = id
 		}
 	}
-	return side, side.Revision != ""
+	gone := seen.Clusters[side.Cluster] == nil && side.Pods != "" // and its number with it
+	return side, side.Revision != "" && !gone
 }
 
 func unix(at *metav1.Time) int64 {

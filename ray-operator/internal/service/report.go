@@ -22,10 +22,8 @@ func (p *planner) report() {
 		p.lookAgain()
 	case record.Active.Good == "":
 		p.say(v1alpha1.PhaseStarting, p.active.Finding)
-	case !p.Serving && a+c == 0 && !warns(p.active.Finding):
-		p.say(v1alpha1.PhaseDegraded, reason.NoEndpoints.Of(p.nameOf(&record.Active), p.waitsFor()))
 	case !p.Serving:
-		p.say(v1alpha1.PhaseDegraded, p.active.Finding)
+		p.say(p.broken(a + c))
 	case warns(p.active.Finding): // it serves, and somebody should look
 		p.say(v1alpha1.PhaseReady, p.active.Finding)
 	default:
@@ -33,6 +31,20 @@ func (p *planner) report() {
 	}
 	p.upgrading(a, c)
 	p.rolledBack()
+}
+
+// broken says why nothing serves, with so many pods that get requests: because somebody should
+// look, or because all pods are just being replaced.
+func (p *planner) broken(endpoints int) (string, reason.Finding) {
+	finding := p.active.Finding
+	switch {
+	case endpoints == 0 && p.record.Active.Renewing != "" && (!warns(finding) || finding.Code == reason.NoEndpoints.Code):
+		return v1alpha1.PhaseUpgrading, p.renewing()
+	case endpoints == 0 && !warns(finding):
+		return v1alpha1.PhaseDegraded, reason.NoEndpoints.Of(p.nameOf(&p.record.Active), p.waitsFor())
+	default:
+		return v1alpha1.PhaseDegraded, finding
+	}
 }
 
 // usable tells whether the version that has the requests is not known to be broken, or the
@@ -101,13 +113,15 @@ func (p *planner) upgrading(a, c int) {
 	switch {
 	case record.Candidate != nil:
 		finding = p.shifting(a, c)
+	case record.Active.Renewing != "":
+		finding = p.renewing()
 	case record.Active.Good == "" || record.Active.Revision == record.Active.Good:
 		return
 	default:
 		finding = p.changing()
 	}
 	switch {
-	case record.Candidate != nil && record.Shift.Back:
+	case record.Candidate != nil && record.Shift.Back, record.Candidate == nil && record.Active.Revision == record.Active.Good:
 		p.Phase = v1alpha1.PhaseRollingBack
 	case p.Phase == v1alpha1.PhaseReady:
 		p.Phase = v1alpha1.PhaseUpgrading

@@ -30,14 +30,19 @@ type Revision struct {
 	Startup string
 	Config  serveconfig.Config
 	// Raw is the serveConfig in its canonical form.
-	Raw    json.RawMessage
-	Object *appsv1.ControllerRevision
+	Raw json.RawMessage
+	// Template is what its cluster was built from when it was kept, nil where it has none of its
+	// own.
+	Template *v1alpha1.ClusterTemplate
+	Object   *appsv1.ControllerRevision
 }
 
-// content is what a ControllerRevision of ours holds.
+// content is what a ControllerRevision of ours holds. The template is no part of the name: what
+// matters of it there Pods tells.
 type content struct {
-	ServeConfig json.RawMessage `json:"serveConfig"`
-	Pods        string          `json:"pods,omitempty"`
+	ServeConfig json.RawMessage           `json:"serveConfig"`
+	Pods        string                    `json:"pods,omitempty"`
+	Template    *v1alpha1.ClusterTemplate `json:"template,omitempty"`
 }
 
 // revisionOf is the version that a spec asks for.
@@ -52,11 +57,12 @@ func revisionOf(service *v1alpha1.ClusterService) (Revision, error) {
 		return Revision{}, fmt.Errorf("read spec.serveConfig: %w", err)
 	}
 	if template := service.Spec.ClusterTemplate; template != nil {
-		if revision.Pods, err = podsOf(template, revision.Startup); err != nil {
+		revision.Template = template.DeepCopy()
+		if revision.Pods, err = podsOf(&template.Spec, revision.Startup); err != nil {
 			return Revision{}, err
 		}
 	}
-	if revision.ID, err = naming.ObjectHash(content{revision.Raw, revision.Pods}); err != nil {
+	if revision.ID, err = naming.ObjectHash(content{ServeConfig: revision.Raw, Pods: revision.Pods}); err != nil {
 		return Revision{}, fmt.Errorf("name the revision: %w", err)
 	}
 	return revision, nil
@@ -77,8 +83,8 @@ func canonical(raw []byte) (json.RawMessage, error) {
 
 // podsOf names what of a spec cannot change without other pods: what the user wants of them,
 // and what Serve reads when it first starts.
-func podsOf(template *v1alpha1.ClusterTemplate, startup string) (string, error) {
-	cluster := &v1alpha1.ComputeCluster{Spec: template.Spec}
+func podsOf(spec *v1alpha1.ComputeClusterSpec, startup string) (string, error) {
+	cluster := &v1alpha1.ComputeCluster{Spec: *spec}
 	shape := map[string]string{"": pod.Intent(cluster, "")}
 	for i := range cluster.Spec.WorkerGroups {
 		name := cluster.Spec.WorkerGroups[i].Name
@@ -106,12 +112,12 @@ func parseRevision(object *appsv1.ControllerRevision) (Revision, error) {
 		return Revision{}, fmt.Errorf("parse ControllerRevision %s: %w", object.Name, err)
 	}
 	at := strings.LastIndexByte(object.Name, '-')
-	return Revision{ID: object.Name[at+1:], Number: object.Revision, Pods: kept.Pods, Startup: serveconfig.Startup(raw), Config: config, Raw: raw, Object: object}, nil
+	return Revision{ID: object.Name[at+1:], Number: object.Revision, Pods: kept.Pods, Startup: serveconfig.Startup(raw), Config: config, Raw: raw, Template: kept.Template, Object: object}, nil
 }
 
 // kept is a revision as an object of the service's.
 func (r Revision) kept(service *v1alpha1.ClusterService, number int64) *appsv1.ControllerRevision {
-	text, _ := json.Marshal(content{r.Raw, r.Pods}) // both came from JSON
+	text, _ := json.Marshal(content{r.Raw, r.Pods, r.Template}) // all came from JSON
 	return &appsv1.ControllerRevision{
 		ObjectMeta: desired.OfService(service, naming.ServiceRevision(service.Name, r.ID)),
 		Revision:   number, Data: runtime.RawExtension{Raw: text},

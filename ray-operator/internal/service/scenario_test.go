@@ -56,6 +56,10 @@ func suspended(is bool) func(*v1alpha1.ClusterService) {
 	return func(s *v1alpha1.ClusterService) { s.Spec.Suspend = is }
 }
 
+func strategy(of v1alpha1.UpgradeMode) func(*v1alpha1.ClusterService) {
+	return func(s *v1alpha1.ClusterService) { s.Spec.Upgrade = &v1alpha1.Upgrade{Strategy: of} }
+}
+
 // under asks for the service at each moment from now on.
 func under(w *testkit.World) {
 	w.Helper()
@@ -171,13 +175,15 @@ func TestUpgrade(t *testing.T) {
 	)
 }
 
+// bad has an application fail that says that it is.
+func bad(a testkit.Application) testkit.Deployed {
+	return testkit.Deployed{Takes: 3 * time.Second, Fails: strings.Contains(a.Text, "bad"), Message: "no module named app"}
+}
+
 func TestBadVersion(t *testing.T) {
-	fails := func(a testkit.Application) testkit.Deployed {
-		return testkit.Deployed{Takes: 3 * time.Second, Fails: strings.Contains(a.Text, "bad"), Message: "no module named app"}
-	}
 	testkit.Play(t,
 		testkit.Scenario{Name: "config", Run: func(w *testkit.World) {
-			w.Serving.Program = fails
+			w.Serving.Program = bad
 			own(w)
 			under(w)
 			w.EditService("text", code("app:bad"))

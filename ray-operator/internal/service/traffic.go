@@ -18,23 +18,28 @@ import (
 // other is, what runs where, and who gets the requests.
 func (p *planner) carry() {
 	record := &p.record
+	p.advance()
 	p.active = p.lookAt(&record.Active, record.Active.Good != "")
 	if record.Candidate != nil {
 		p.candidate = p.lookAt(record.Candidate, record.Shift.Proven)
 		p.candidate = p.assumed(p.candidate, p.cluster(record.Candidate), record.Shift.Proven)
 	}
 	p.active = p.assumed(p.active, p.cluster(&record.Active), record.Active.Good != "")
+	if record.Active.Renewing == renewed && p.active.Well {
+		record.Active.Renewing = ""
+	}
 	if record.Candidate == nil {
 		p.settle()
 	}
 	p.move()
 	p.share()
+	p.part()
 	p.provide()
 }
 
 // lookAt judges a side, and notes whether its head has taken what is asked of it.
 func (p *planner) lookAt(side *Side, proven bool) Health {
-	cluster, revision := p.cluster(side), p.revision(side.Revision)
+	cluster, revision := p.cluster(side), p.revision(p.configured(side))
 	taken := false
 	if cluster != nil && cluster.Head != nil {
 		head, digest := string(cluster.Head.UID), p.digest(side)

@@ -113,24 +113,37 @@ func (p *planner) ask(side *Side, revision string) {
 // another is for a target that needs other pods than those of the version that serves.
 func (p *planner) another() {
 	record := &p.record
-	candidate := record.Candidate
-	if given := p.service.Spec.Upgrade; given != nil && given.Strategy == v1alpha1.UpgradeNone && candidate == nil {
+	switch strategy := p.strategy(); {
+	case record.Candidate != nil: // it ends the way it began
+		p.overtake()
+	case strategy == v1alpha1.UpgradeNone:
 		held := reason.UpgradeHeld.Of()
 		p.Upgrading = &held
-		return
+	case strategy == v1alpha1.UpgradeInPlace:
+		p.replace()
+	case !p.alone(record.Active.Cluster):
+	case record.Active.Good == "": // it has never served: nothing is lost with it
+		p.keep()
+		p.away(record.Active.Cluster, time.Time{})
+		p.begin()
+	default:
+		p.keep()
+		p.prepare()
 	}
-	switch {
-	case record.Active.Good == "" && candidate == nil: // it has never served: nothing is lost with it
-		if p.alone(record.Active.Cluster) {
-			p.keep()
-			p.away(record.Active.Cluster, time.Time{})
-			p.begin()
-		}
-	case candidate == nil:
-		if p.alone(record.Active.Cluster) {
-			p.keep()
-			p.prepare()
-		}
+}
+
+// strategy is how a change that needs other pods comes about.
+func (p *planner) strategy() v1alpha1.UpgradeMode {
+	if given := p.service.Spec.Upgrade; given != nil {
+		return given.Strategy
+	}
+	return v1alpha1.UpgradeSurge
+}
+
+// overtake is for another target while a candidate is on its way.
+func (p *planner) overtake() {
+	record := &p.record
+	switch candidate := record.Candidate; {
 	case candidate.Pods == p.target.Pods:
 		record.Shift.Back = false
 		if candidate.Revision != p.target.ID {
@@ -290,12 +303,13 @@ func (p *planner) settle() {
 	if active.Revision == "" || active.Revision == active.Good {
 		return
 	}
-	if p.active.Well && active.Healthy == 0 {
+	well := p.active.Well && active.Renewing == ""
+	if well && active.Healthy == 0 {
 		active.Healthy = p.now.Unix()
 	}
 	first, left := active.Good == "", p.retireAfter()-since(active.Healthy, p.now)
 	switch {
-	case !p.active.Well:
+	case !well:
 		p.doubt(first)
 	case first:
 		active.Good = active.Revision
@@ -313,23 +327,24 @@ func (p *planner) doubt(first bool) {
 	active, terms := &p.record.Active, p.terms()
 	left := terms.Deadline - since(active.At, p.now)
 	switch {
-	case first || !terms.AutoRollback:
+	case first || !terms.AutoRollback || !p.known(active.Good):
 	case p.active.Failed:
 		p.revert(p.fault(rollout.Failed, p.active.Finding))
-	case active.Healthy > 0 && p.active.Told && p.active.Ready == 0:
+	case active.Healthy > 0 && p.active.Told && p.active.Ready == 0 && (p.active.Asked || warns(p.active.Finding)): // not where proxies have yet to be asked
 		p.revert(p.fault(rollout.Sick, p.active.Finding))
 	case left <= 0:
-		p.revert(p.fault(rollout.Late, p.active.Finding))
+		p.revert(p.fault(rollout.Late, p.hindrance()))
 	default:
 		p.wakeIn(left)
 	}
 }
 
-// revert goes back to the last good configuration.
+// revert goes back to the last good configuration, and to its pods.
 func (p *planner) revert(fault *Fault) {
 	active := &p.record.Active
 	p.ended(v1alpha1.UpgradeRolledBack, fault)
 	p.record.Failed, p.record.Fault = active.Revision, fault
 	active.Revision, active.At, active.Healthy = active.Good, p.now.Unix(), 0
 	p.reverted = true
+	p.renew(active, p.revision(active.Good).Pods)
 }

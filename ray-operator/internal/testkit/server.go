@@ -356,7 +356,7 @@ func (s *server) change(ctx context.Context, obj client.Object, manager string, 
 			return nil, err
 		}
 		setField(after, there, "Status")
-		if !reflect.DeepEqual(fieldOf(there, "Spec"), fieldOf(after, "Spec")) && there.GetGeneration() > 0 {
+		if !equality.Semantic.DeepEqual(fieldOf(there, "Spec"), fieldOf(after, "Spec")) && there.GetGeneration() > 0 {
 			after.SetGeneration(there.GetGeneration() + 1)
 		}
 		return after, s.owners.update(there, after, manager)

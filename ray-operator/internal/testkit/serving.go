@@ -55,9 +55,12 @@ type Serving struct {
 	foreign map[string]map[string]string
 	// starts counts, by cluster and name, how often an application was started anew.
 	starts map[string]int
-	// demanded is the service that is asked at each moment, asked how often any was.
+	// demanded is the service that is asked at each moment, asked how often any was, and excused
+	// how often a request was lost though that was to be expected.
 	demanded string
+	excuse   func(*v1alpha1.ClusterService) bool
 	asked    int
+	excused  int
 	// board and told are what the operator wants and knows; they go with its process.
 	board  *serving.Board
 	wanted map[types.NamespacedName]serving.Want
@@ -365,7 +368,16 @@ func (s *Serving) Request(service string) string {
 
 // Demand has a service asked at each moment from now on; each request that is lost breaks a
 // rule. An empty name ends that.
-func (s *Serving) Demand(service string) { s.demanded = service }
+func (s *Serving) Demand(service string) { s.demanded, s.excuse = service, nil }
+
+// DemandUnless is Demand, but that a request may be lost while the service itself says so: while
+// excuse holds of it as it stands in the API server.
+func (s *Serving) DemandUnless(service string, excuse func(*v1alpha1.ClusterService) bool) {
+	s.demanded, s.excuse, s.excused = service, excuse, 0
+}
+
+// Excused is how often a request was lost since DemandUnless, and was excused.
+func (s *Serving) Excused() int { return s.excused }
 
 // Asked is how many requests were sent so far.
 func (s *Serving) Asked() int { return s.asked }
@@ -375,7 +387,12 @@ func (s *Serving) ask() {
 	if s.demanded == "" {
 		return
 	}
-	if lost := s.Request(s.demanded); lost != "" {
+	lost := s.Request(s.demanded)
+	switch service := s.world.Service(s.demanded); {
+	case lost == "":
+	case s.excuse != nil && s.excuse(service):
+		s.excused++
+	default:
 		s.world.History.mu.Lock()
 		defer s.world.History.mu.Unlock()
 		s.world.History.fault("a request to %s is lost at %s: %s", s.demanded, s.world.Clock.Now().Format(time.TimeOnly), lost)

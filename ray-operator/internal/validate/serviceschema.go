@@ -41,7 +41,7 @@ func unknownServiceWords(s *serving, bad report) {
 	for i := range s.front().Ports {
 		oneOf(bad, frontPath.Child("ports").Index(i).Child("name"), s.front().Ports[i].Name, portHTTP, portGRPC)
 	}
-	word(bad, specPath, "upgrade.strategy", s.upgrade().Strategy, v1alpha1.UpgradeSurge, v1alpha1.UpgradeNone)
+	word(bad, specPath, "upgrade.strategy", s.upgrade().Strategy, v1alpha1.UpgradeSurge, v1alpha1.UpgradeInPlace, v1alpha1.UpgradeNone)
 }
 
 func serviceOutOfBounds(s *serving, bad report) {

@@ -65,7 +65,8 @@ var upgradeRows = []offerRow{
 		s.ClusterRef, s.ClusterTemplate = &v1alpha1.ClusterReference{Name: "demo"}, nil
 	}))},
 	{Name: "no upgrade", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "None" })},
-	{Name: "an upgrade of no sort", Rule: "unknown-word", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "InPlace" })},
+	{Name: "an upgrade in place", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "InPlace" })},
+	{Name: "an upgrade of no sort", Rule: "unknown-word", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "Rolling" })},
 	{Name: "a step as large as the surge", Edit: steps(ptr(int32(30)), ptr(int32(30)))},
 	{Name: "a step above the surge", Rule: "service-upgrade-step", Edit: steps(ptr(int32(31)), ptr(int32(30)))},
 	{Name: "the default step above the surge", Rule: "service-upgrade-step", Edit: steps(nil, ptr(int32(19)))},

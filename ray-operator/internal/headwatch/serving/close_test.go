@@ -27,5 +27,13 @@ func TestKeptConnectionsAreClosedOnce(t *testing.T) {
 				t.Errorf("asked for %q", s.closes)
 			}
 		})
+		want.Close = ""
+		b.Want(cluster, want)
+		b.pass(10 * time.Second)
+		before := head.counts()[serving]
+		b.pass(time.Minute)
+		if n := head.counts()[serving] - before; n > 8 {
+			t.Errorf("with nothing left to close it is asked %d times a minute", n)
+		}
 	})
 }

@@ -107,11 +107,15 @@ func (l *lookout) pause(want Want, answer Answer) time.Duration {
 			most = longest
 		}
 		every = min(shortest<<min(l.failures-1, 10), most)
-	case underWay(want.Config, answer) || failing(answer.Probes) || want.Close != answer.Closed:
+	case underWay(want.Config, answer) || failing(answer.Probes) || mustClose(want, answer):
 		every = shortest
 	}
 	return every - every/10 + rand.N(every/5)
 }
+
+// mustClose tells whether connections are yet to be closed. What was closed before, for another
+// reason, on a cluster that stays is done with.
+func mustClose(want Want, answer Answer) bool { return want.Close != "" && want.Close != answer.Closed }
 
 // underWay tells whether an application is still to become what it shall be. One that is
 // missing because the head would not take it is not.
@@ -152,7 +156,7 @@ func (l *lookout) turn(ctx context.Context, want Want) Answer {
 	if err == nil {
 		answer.LastLines = l.lastLines(ctx, want.Config, answer.Serving)
 	}
-	if l.head != nil && err == nil && want.Close != "" && want.Close != answer.Closed {
+	if l.head != nil && err == nil && mustClose(want, answer) {
 		l.closeKept(ctx, want.Close, &answer)
 	}
 	return answer
