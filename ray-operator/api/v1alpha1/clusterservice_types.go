@@ -114,7 +114,7 @@ type ServeService struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// HeadEndpoints tells whether the head's proxy takes requests too. Default: only where the cluster has no worker groups, because a head that comes back loses what it was asked meanwhile.
+	// HeadEndpoints tells whether the head's proxy takes requests too. Default: only where the cluster has no worker groups, because a head that comes back loses what it was asked meanwhile, and while workers are replaced in place.
 	// +optional
 	HeadEndpoints *bool `json:"headEndpoints,omitempty"`
 }
