@@ -125,7 +125,7 @@ func (c *Cluster) answers(pod *corev1.Pod, ok bool) {
 func (s *situation) takes(side *Side) {
 	p := &planner{service: s.service, seen: s.seen, record: s.seen.Record}
 	cluster := s.seen.Clusters[side.Cluster]
-	side.Taken, side.Head = p.digest(side), string(cluster.Head.UID)
+	side.Taken, side.Took, side.Head = p.digest(side), side.Revision, string(cluster.Head.UID)
 	cluster.Answer.Taken = side.Taken
 }
 

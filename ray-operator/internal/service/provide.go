@@ -185,23 +185,15 @@ func (p *planner) sized(cluster *v1alpha1.ComputeCluster, percent int) {
 	if cluster.Spec.Autoscaling != nil {
 		return
 	}
-	whole := map[string]int32{}
 	noted := cluster.Annotations[v1alpha1.AnnotationWhole]
-	if noted != "" && json.Unmarshal([]byte(noted), &whole) != nil {
-		whole = map[string]int32{} // someone changed it; what is there counts
-	}
 	if percent >= 100 && noted == "" {
 		return
 	}
+	whole := wholeOf(cluster)
 	for i := range cluster.Spec.WorkerGroups {
 		group := &cluster.Spec.WorkerGroups[i]
-		all, known := whole[group.Name]
-		if !known {
-			all = or(group.Replicas, 0)
-			whole[group.Name] = all
-		}
-		some := (all*int32(percent) + 99) / 100 //nolint:gosec // a percentage
-		group.Replicas = &some
+		share := some(whole[group.Name], percent)
+		group.Replicas = &share
 	}
 	if percent >= 100 {
 		delete(cluster.Annotations, v1alpha1.AnnotationWhole)
@@ -210,6 +202,56 @@ func (p *planner) sized(cluster *v1alpha1.ComputeCluster, percent int) {
 	text, _ := json.Marshal(whole) // numbers always marshal
 	cluster.Annotations[v1alpha1.AnnotationWhole] = string(text)
 }
+
+// stands is how much of the whole capacity a side has up, in percent: what is up of what Serve was
+// last seen to want, by how much of the whole that is. A side that is to shrink has more than it
+// is to have until its pods are gone, so that the other one does not grow before.
+func (p *planner) stands(side *Side, h Health) int {
+	cluster := p.cluster(side)
+	if cluster == nil {
+		return h.Ready
+	}
+	ready := h.Ready
+	if asked := cluster.Answer.Serving.Capacity; asked != nil {
+		ready = ready * int(*asked) / 100
+	}
+	if h.Ready < 100 || p.capacity(side) >= 100 || cluster.Spec.Autoscaling != nil {
+		return ready
+	}
+	whole, surplus := wholeOf(cluster.ComputeCluster), int32(0)
+	for i := range cluster.Spec.WorkerGroups {
+		group := &cluster.Spec.WorkerGroups[i]
+		surplus -= some(whole[group.Name], p.capacity(side)) * max(1, group.HostsPerReplica)
+	}
+	for _, pod := range cluster.Pods {
+		if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWorker && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+			surplus++
+		}
+	}
+	if surplus > 0 {
+		return max(ready, p.capacity(side)+1)
+	}
+	return ready
+}
+
+// wholeOf is how many replicas each group of a cluster has when the cluster has its whole capacity.
+func wholeOf(cluster *v1alpha1.ComputeCluster) map[string]int32 {
+	whole := map[string]int32{}
+	noted := cluster.Annotations[v1alpha1.AnnotationWhole]
+	if noted != "" && json.Unmarshal([]byte(noted), &whole) != nil {
+		whole = map[string]int32{} // someone changed it; what is there counts
+	}
+	for i := range cluster.Spec.WorkerGroups {
+		group := &cluster.Spec.WorkerGroups[i]
+		if _, known := whole[group.Name]; !known {
+			whole[group.Name] = or(group.Replicas, 0)
+		}
+	}
+	return whole
+}
+
+// some is how many of a group's replicas a share of its capacity comes to.
+func some(replicas int32, percent int) int32 { return (replicas*int32(percent) + 99) / 100 } //nolint:gosec // a percentage
 
 // digest names what is asked of a side's Serve.
 func (p *planner) digest(side *Side) string {

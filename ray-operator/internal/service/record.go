@@ -61,8 +61,10 @@ type Side struct {
 	// At is since when Revision is asked for, Healthy since when it is healthy; Unix seconds.
 	At      int64 `json:"t,omitempty"`
 	Healthy int64 `json:"h,omitempty"`
-	// Taken is the digest that the head of this UID took last.
+	// Taken is the digest that the head of this UID took last, Took the revision, of whatever
+	// capacity.
 	Taken string `json:"d,omitempty"`
+	Took  string `json:"k,omitempty"`
 	Head  string `json:"u,omitempty"`
 	// Renewing tells that pods are replaced where they are: the UID of the head that ran before,
 	// or one of the words below. It is empty once all is well again.

@@ -245,7 +245,7 @@ func TestRestoredInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := s.seen.Record.Active
-	want.At, want.Taken, want.Head = have.Active.At, "", ""
+	want.At, want.Taken, want.Took, want.Head = have.Active.At, "", "", ""
 	if diff := cmp.Diff(want, have.Active); diff != "" {
 		t.Errorf("(- before, + restored):\n%s", diff)
 	}

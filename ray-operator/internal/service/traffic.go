@@ -43,13 +43,13 @@ func (p *planner) lookAt(side *Side, proven bool) Health {
 	taken := false
 	if cluster != nil && cluster.Head != nil {
 		head, digest := string(cluster.Head.UID), p.digest(side)
-		if cluster.Heard && cluster.Answer.Taken == digest && (side.Taken != digest || side.Head != head) {
-			side.Taken, side.Head = digest, head
+		if cluster.Heard && cluster.Answer.Taken == digest && (side.Taken != digest || side.Took != revision.ID || side.Head != head) {
+			side.Taken, side.Took, side.Head = digest, revision.ID, head
 			if !p.own() {
 				p.record.Applications = revision.names()
 			}
 		}
-		taken = side.Taken == digest && side.Head == head
+		taken = side.Took == revision.ID && side.Head == head
 	}
 	return p.healthOf(cluster, revision, taken, proven)
 }

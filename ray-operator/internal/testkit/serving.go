@@ -1,8 +1,9 @@
 package testkit
 
 import (
-	"fmt"
+	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -51,6 +52,8 @@ type Serving struct {
 	world *World
 	// running is what heads run, by the UIDs of their pods.
 	running map[types.UID]map[string]*deployed
+	// capacity is the target_capacity of each head, nil for the whole.
+	capacity map[types.UID]*float64
 	// foreign are applications that somebody else deployed, by cluster.
 	foreign map[string]map[string]string
 	// starts counts, by cluster and name, how often an application was started anew.
@@ -83,7 +86,7 @@ type told2 struct {
 }
 
 func newServing(w *World) *Serving {
-	s := &Serving{world: w, running: map[types.UID]map[string]*deployed{}, foreign: map[string]map[string]string{}, starts: map[string]int{}}
+	s := &Serving{world: w, running: map[types.UID]map[string]*deployed{}, capacity: map[types.UID]*float64{}, foreign: map[string]map[string]string{}, starts: map[string]int{}}
 	s.restart()
 	return s
 }
@@ -181,7 +184,7 @@ func (s *Serving) step() (changed bool, next time.Duration) {
 // means tells whether two answers mean the same.
 func means(a, b serving.Answer) bool {
 	a.At, b.At = time.Time{}, time.Time{}
-	return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b)
+	return reflect.DeepEqual(a, b)
 }
 
 // due is how long it is until an application changes by itself.
@@ -237,6 +240,11 @@ func (s *Serving) take(head *corev1.Pod, cluster string, config *serving.Config)
 		running = map[string]*deployed{}
 		s.running[head.UID] = running
 	}
+	var options struct {
+		Capacity *float64 `json:"target_capacity"`
+	}
+	s.world.Must(json.Unmarshal(config.Options, &options))
+	s.capacity[head.UID] = options.Capacity
 	for name, text := range config.Applications {
 		if app := running[name]; app != nil && app.text == string(text) {
 			continue
@@ -275,7 +283,7 @@ func (s *Serving) state(app *deployed) headclient.ApplicationState {
 
 // serves is what Serve says.
 func (s *Serving) serves(head *corev1.Pod, cluster string) headclient.Serving {
-	serves := headclient.Serving{Running: len(s.running[head.UID]) > 0 || len(s.foreign[cluster]) > 0, Applications: map[string]headclient.Application{}}
+	serves := headclient.Serving{Capacity: s.capacity[head.UID], Running: len(s.running[head.UID]) > 0 || len(s.foreign[cluster]) > 0, Applications: map[string]headclient.Application{}}
 	for name := range s.foreign[cluster] {
 		serves.Applications[name] = headclient.Application{Name: name, State: headclient.ApplicationRunning, Declarative: true}
 	}
