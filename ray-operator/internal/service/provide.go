@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
@@ -53,9 +54,29 @@ func (p *planner) house(side *Side) {
 			wanted = cluster.DeepCopy()
 		}
 		p.sized(wanted, p.capacity(side))
+		p.awaited(side, cluster, wanted)
 		wanted.Spec.Suspend = false
 		if !equality.Semantic.DeepEqual(wanted.Spec, cluster.Spec) || !maps.Equal(wanted.Annotations, cluster.Annotations) {
 			p.Change = append(p.Change, Change{Seen: cluster.ComputeCluster, Wanted: wanted})
+		}
+	}
+}
+
+// awaited keeps the workers of a side that is to shrink until Serve has given up its replicas: it
+// chooses on which workers, and those are idle then and go first.
+func (p *planner) awaited(side *Side, cluster *Cluster, wanted *v1alpha1.ComputeCluster) {
+	h := p.active
+	if side == p.record.Candidate {
+		h = p.candidate
+	}
+	if p.capacity(side) >= 100 || side.Taken == p.digest(side) && !deploying(h) {
+		return
+	}
+	for i := range wanted.Spec.WorkerGroups {
+		group := &wanted.Spec.WorkerGroups[i]
+		at := slices.IndexFunc(cluster.Spec.WorkerGroups, func(g v1alpha1.WorkerGroup) bool { return g.Name == group.Name })
+		if at >= 0 && or(cluster.Spec.WorkerGroups[at].Replicas, 0) > or(group.Replicas, 0) {
+			group.Replicas = cluster.Spec.WorkerGroups[at].Replicas
 		}
 	}
 }
@@ -205,33 +226,49 @@ func (p *planner) sized(cluster *v1alpha1.ComputeCluster, percent int) {
 
 // stands is how much of the whole capacity a side has up, in percent: what is up of what Serve was
 // last seen to want, by how much of the whole that is. A side that is to shrink has more than it
-// is to have until its pods are gone, so that the other one does not grow before.
-func (p *planner) stands(side *Side, h Health) int {
+// is to have until its pods are gone, so that the other one does not grow before. While Serve
+// changes what it wants, its numbers may be those of before: no more counts then than the side's
+// share of the requests, in percent.
+func (p *planner) stands(side *Side, h Health, share int) int {
 	cluster := p.cluster(side)
 	if cluster == nil {
 		return h.Ready
 	}
 	ready := h.Ready
+	if deploying(h) {
+		return min(ready, max(1, share))
+	}
 	if asked := cluster.Answer.Serving.Capacity; asked != nil {
 		ready = ready * int(*asked) / 100
 	}
 	if h.Ready < 100 || p.capacity(side) >= 100 || cluster.Spec.Autoscaling != nil {
 		return ready
 	}
-	whole, surplus := wholeOf(cluster.ComputeCluster), int32(0)
-	for i := range cluster.Spec.WorkerGroups {
-		group := &cluster.Spec.WorkerGroups[i]
-		surplus -= some(whole[group.Name], p.capacity(side)) * max(1, group.HostsPerReplica)
-	}
-	for _, pod := range cluster.Pods {
-		if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWorker && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
-			surplus++
-		}
-	}
-	if surplus > 0 {
+	if p.surplus(side, cluster) {
 		return max(ready, p.capacity(side)+1)
 	}
 	return ready
+}
+
+// surplus tells whether a side's cluster has more workers than it is to have.
+func (p *planner) surplus(side *Side, cluster *Cluster) bool {
+	whole, told, there := wholeOf(cluster.ComputeCluster), int32(0), int32(0)
+	for i := range cluster.Spec.WorkerGroups {
+		group := &cluster.Spec.WorkerGroups[i]
+		told += some(whole[group.Name], p.capacity(side)) * max(1, group.HostsPerReplica)
+	}
+	for _, pod := range cluster.Pods {
+		over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+		if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWorker && !over {
+			there++
+		}
+	}
+	return there > told
+}
+
+// deploying tells whether Serve changes what it runs of an application.
+func deploying(h Health) bool {
+	return slices.ContainsFunc(h.Applications, func(a v1alpha1.ApplicationStatus) bool { return a.State == string(headclient.ApplicationDeploying) })
 }
 
 // wholeOf is how many replicas each group of a cluster has when the cluster has its whole capacity.

@@ -197,8 +197,8 @@ func (p *planner) move() {
 		return
 	}
 	move := rollout.Advance(p.terms(), record.Shift,
-		rollout.Side{Ready: p.stands(&record.Active, p.active)},
-		rollout.Side{Ready: p.stands(candidate, p.candidate), Failed: p.candidate.Failed}, p.now)
+		rollout.Side{Ready: p.stands(&record.Active, p.active, 100-record.Shift.Traffic)},
+		rollout.Side{Ready: p.stands(candidate, p.candidate, record.Shift.Traffic), Failed: p.candidate.Failed}, p.now)
 	p.wakeIn(move.Wake)
 	if move.Cause != "" && record.Failed == "" {
 		record.Failed, record.Fault = candidate.Revision, p.fault(move.Cause, p.candidate.Finding)

@@ -77,6 +77,8 @@ type deployed struct {
 	at   time.Time
 	// former: one that ran before keeps answering until this one does.
 	former bool
+	// resized is when it was last told to have another share of its replicas.
+	resized time.Time
 }
 
 // told2 is an answer with the head that gave it.
@@ -192,7 +194,7 @@ func (s *Serving) due() (next time.Duration) {
 	now := s.world.Clock.Now()
 	for _, apps := range s.running {
 		for _, app := range apps {
-			for _, at := range []time.Time{app.at.Add(app.Takes), app.at.Add(app.Takes + app.Sickens)} {
+			for _, at := range []time.Time{app.at.Add(app.Takes), app.at.Add(app.Takes + app.Sickens), app.resized.Add(resizes)} {
 				if wait := at.Sub(now); wait > 0 && (next == 0 || wait < next) {
 					next = wait
 				}
@@ -240,11 +242,7 @@ func (s *Serving) take(head *corev1.Pod, cluster string, config *serving.Config)
 		running = map[string]*deployed{}
 		s.running[head.UID] = running
 	}
-	var options struct {
-		Capacity *float64 `json:"target_capacity"`
-	}
-	s.world.Must(json.Unmarshal(config.Options, &options))
-	s.capacity[head.UID] = options.Capacity
+	s.resize(head, config)
 	for name, text := range config.Applications {
 		if app := running[name]; app != nil && app.text == string(text) {
 			continue
@@ -276,10 +274,30 @@ func (s *Serving) state(app *deployed) headclient.ApplicationState {
 		return headclient.ApplicationDeployFailed
 	case app.Sickens > 0 && age >= app.Takes+app.Sickens:
 		return headclient.ApplicationUnhealthy
+	case s.world.Clock.Now().Sub(app.resized) < resizes:
+		return headclient.ApplicationDeploying
 	default:
 		return headclient.ApplicationRunning
 	}
 }
+
+// resize has a head give its applications the share of their replicas that is asked for.
+func (s *Serving) resize(head *corev1.Pod, config *serving.Config) {
+	var options struct {
+		Capacity *float64 `json:"target_capacity"`
+	}
+	s.world.Must(json.Unmarshal(config.Options, &options))
+	before := s.capacity[head.UID]
+	if (before == nil) != (options.Capacity == nil) || before != nil && *before != *options.Capacity {
+		for _, app := range s.running[head.UID] {
+			app.resized = s.world.Clock.Now()
+		}
+	}
+	s.capacity[head.UID] = options.Capacity
+}
+
+// resizes is how long an application takes to have another share of its replicas.
+const resizes = 2 * time.Second
 
 // serves is what Serve says.
 func (s *Serving) serves(head *corev1.Pod, cluster string) headclient.Serving {
@@ -290,7 +308,7 @@ func (s *Serving) serves(head *corev1.Pod, cluster string) headclient.Serving {
 	for name, app := range s.running[head.UID] {
 		state := s.state(app)
 		up := 0
-		if state == headclient.ApplicationRunning {
+		if state == headclient.ApplicationRunning || s.world.Clock.Now().Sub(app.at) >= app.Takes && state == headclient.ApplicationDeploying {
 			up = 1
 		}
 		application := headclient.Application{Name: name, State: state, Message: app.Message, Declarative: true}
@@ -322,7 +340,8 @@ func (s *Serving) targets(cluster string) []headclient.Target {
 func (s *Serving) answers(head *corev1.Pod, _ string) bool {
 	for _, app := range s.running[head.UID] {
 		state := s.state(app)
-		if state == headclient.ApplicationRunning && !app.Mute || app.former && state != headclient.ApplicationRunning {
+		old := s.world.Clock.Now().Sub(app.at) >= app.Takes
+		if (state == headclient.ApplicationRunning || old && state == headclient.ApplicationDeploying) && !app.Mute || app.former && state != headclient.ApplicationRunning {
 			return true
 		}
 	}
