@@ -24,6 +24,7 @@ func (p *planner) going() bool {
 		return false
 	}
 	p.open(nil)
+	p.lead(nil, nil)
 	if !p.Finalizer {
 		return true
 	}
@@ -162,6 +163,7 @@ func (p *planner) suspended() bool {
 		p.back(nil)
 	}
 	p.open(nil)
+	p.lead(nil, nil)
 	if record.Drained == 0 {
 		record.Drained = p.now.Unix()
 	}
@@ -215,12 +217,16 @@ func (p *planner) retire() {
 	if !p.own() {
 		return
 	}
-	p.adopt()
+	p.hold()
 	record := &p.record
 	p.record.Retiring = slices.DeleteFunc(record.Retiring, func(retired Retired) bool {
 		cluster := p.seen.Clusters[retired.Cluster]
 		if cluster == nil {
 			return true
+		}
+		if retired.Held {
+			p.askLast(cluster)
+			return false
 		}
 		since := time.Unix(retired.At, 0)
 		left := since.Add(p.drain()).Sub(p.now)
@@ -241,15 +247,20 @@ func (p *planner) retire() {
 	})
 }
 
-// adopt notes clusters of the service's own that nobody knows of among those that go.
+// adopt notes clusters of the service's own that nobody knows of among those that go. One that has
+// requests keeps the time for them.
 func (p *planner) adopt() {
-	if p.service.DeletionTimestamp != nil {
+	if p.service.DeletionTimestamp != nil || !p.own() {
 		return
 	}
-	for number := range p.seen.Clusters {
+	for number, cluster := range p.seen.Clusters {
 		known := number == p.record.Active.Cluster || number == p.candidateCluster() ||
 			slices.ContainsFunc(p.record.Retiring, func(r Retired) bool { return r.Cluster == number })
-		if !known {
+		switch {
+		case known:
+		case slices.ContainsFunc(cluster.Pods, p.serves):
+			p.away(number, p.now)
+		default:
 			p.away(number, time.Time{})
 		}
 	}

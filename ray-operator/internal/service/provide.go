@@ -226,6 +226,9 @@ func (p *planner) inquire(cluster *Cluster, config *serving.Config) {
 		}
 		want.Probes = append(want.Probes, p.probe(cluster, pod))
 	}
+	if door, there := p.entrance(cluster); there {
+		want.Probes = append(want.Probes, door)
+	}
 	if door, there := p.door(); there {
 		want.Probes = append(want.Probes, door)
 		if !p.wasReady() {

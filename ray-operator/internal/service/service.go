@@ -50,6 +50,8 @@ type Reconciler struct {
 	// Live reads past the cache.
 	Live   client.Reader
 	Writer *kube.Writer
+	// Routes writes HTTPRoutes, which no cache holds.
+	Routes *kube.Writer
 	// Heads asks live heads and proxies in the background.
 	Heads   Board
 	Events  telemetry.Recorder

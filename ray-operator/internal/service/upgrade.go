@@ -183,8 +183,12 @@ func (p *planner) move() {
 	if candidate == nil || p.unheard(candidate) {
 		return
 	}
-	move := rollout.Advance(p.terms(), record.Shift,
-		rollout.Side{Ready: p.active.Ready}, rollout.Side{Ready: p.candidate.Ready, Failed: p.candidate.Failed}, p.now)
+	lags, active := p.acknowledge(), rollout.Side{Ready: p.active.Ready}
+	move := rollout.Advance(p.terms(), record.Shift, active, rollout.Side{Ready: p.candidate.Ready, Failed: p.candidate.Failed}, p.now)
+	if lags {
+		move = move.Held(record.Shift, active)
+	}
+	record.Routing = (lags || move.Shift.Traffic != record.Shift.Traffic && p.taken()) && move.Shift.Traffic+record.Shift.Traffic > 0
 	p.wakeIn(move.Wake)
 	if move.Cause != "" && record.Failed == "" {
 		record.Failed, record.Fault = candidate.Revision, p.fault(move.Cause, p.candidate.Finding)
