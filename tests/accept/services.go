@@ -29,7 +29,7 @@ const (
 
 // serviceScenarios are those of services.
 func serviceScenarios() []scenario {
-	return []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, serveBad, serveSick, serveUpgrades}
+	return []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, serveBad, serveSick, serveGateway, serveUpgrades}
 }
 
 // manyUpgrades asks a service at each moment of its upgrades, without Ray.
@@ -99,6 +99,35 @@ func lossless(told []live.Upgraded) (Outcome, error) {
 		measured += "; " + strings.Join(wrong, ", ")
 	}
 	return Outcome{Measured: measured, Kept: len(wrong) == 0 && enough, Samples: samples}, err
+}
+
+// serveGateway shows that a gateway divides requests as the status tells.
+var serveGateway = scenario{
+	name: live.ServeGatewayLabel,
+	promise: fmt.Sprintf("behind a gateway, Traefik, a new version gets the percentage of the requests that the status tells, within %d points, and no request fails",
+		live.Near),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return shown(ctx, state, live.ServeGatewayLabel, 1, func(ran []types.SpecReport) (Outcome, error) {
+			told, err := entries[live.Divided](ran, live.ServeGatewayEntry)
+			if err != nil {
+				return Outcome{}, err
+			}
+			return divided(told)
+		})
+	},
+}
+
+// divided judges how a gateway divided requests.
+func divided(told []live.Divided) (Outcome, error) {
+	if len(told) == 0 {
+		return Outcome{}, errors.New("no spec went through a gateway")
+	}
+	samples, err := json.Marshal(told)
+	var measured, wrong []string
+	for _, one := range told {
+		measured, wrong = append(measured, one.String()), append(wrong, one.Broken()...)
+	}
+	return Outcome{Measured: strings.Join(measured, "; "), Kept: len(wrong) == 0, Samples: samples}, err
 }
 
 // serveBad shows that versions that cannot serve are taken back.

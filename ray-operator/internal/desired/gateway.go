@@ -35,7 +35,7 @@ type Backend struct {
 func ServeRoute(service *v1alpha1.ClusterService, gateway *v1alpha1.ServiceGateway, backends ...Backend) *gatewayv1.HTTPRoute {
 	prefix, root := gatewayv1.PathMatchPathPrefix, "/"
 	rule := gatewayv1.HTTPRouteRule{Matches: []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Type: &prefix, Value: &root}}}}
-	port := gatewayv1.PortNumber(servePort(frontOf(service), PortHTTP, 8000, 0).Port)
+	port := servePort(frontOf(service), PortHTTP, 8000, 0).Port
 	for _, backend := range backends {
 		group, kind := gatewayv1.Group(""), gatewayv1.Kind("Service")
 		rule.BackendRefs = append(rule.BackendRefs, gatewayv1.HTTPBackendRef{BackendRef: gatewayv1.BackendRef{
