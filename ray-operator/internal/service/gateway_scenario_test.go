@@ -23,14 +23,21 @@ func gate(s *v1alpha1.ClusterService) {
 
 // gated is a world with a service behind a gateway that lags by so much, asked through it and
 // through the Service at each moment.
-func gated(w *testkit.World, lag time.Duration) {
+func gated(w *testkit.World, lag time.Duration, edits ...func(*v1alpha1.ClusterService)) {
 	w.Helper()
-	w.Gateway.Lag = lag
-	own(w, gate)
+	w.Gateway.Lag, w.Gateway.Slices = lag, time.Second
+	own(w, append([]func(*v1alpha1.ClusterService){gate}, edits...)...)
 	w.After(time.Minute)
 	programmed(w)
 	under(w)
 	w.Gateway.Demand("text")
+}
+
+// hasty has clusters go as soon as may be: that a gateway is late is then all that there is to wait
+// for.
+func hasty(s *v1alpha1.ClusterService) {
+	soon := int32(2)
+	s.Spec.Upgrade.DrainSeconds, s.Spec.Upgrade.RetireAfterSeconds = &soon, &soon
 }
 
 func programmed(w *testkit.World) {
@@ -88,7 +95,7 @@ func TestGateway(t *testing.T) {
 			}
 		}},
 		testkit.Scenario{Name: "late", Run: func(w *testkit.World) {
-			gated(w, 30*time.Second)
+			gated(w, 30*time.Second, hasty)
 			w.EditService("text", image("ray:new"))
 			w.After(10 * time.Minute)
 			serving(w, 2)
@@ -98,7 +105,7 @@ func TestGateway(t *testing.T) {
 			}
 		}},
 		testkit.Scenario{Name: "there-and-back", Run: func(w *testkit.World) {
-			gated(w, 20*time.Second)
+			gated(w, 20*time.Second, hasty)
 			former := w.Service("text").Spec.ClusterTemplate.Spec.Image
 			w.EditService("text", image("ray:new"))
 			w.During(100 * time.Second)

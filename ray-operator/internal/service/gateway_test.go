@@ -175,3 +175,30 @@ func (c *Cluster) unready() {
 		pod.Status.Conditions = nil
 	}
 }
+
+// TestTimeCountsFromWhenItIsDone: the time of a step, and of the last one, begins when the gateway
+// has done it; what was seen to be on its way back has no such time.
+func TestTimeCountsFromWhenItIsDone(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit func(*situation)
+		want int64
+	}{
+		"a step":              {func(*situation) {}, now},
+		"the last step":       {func(s *situation) { s.seen.Record.Shift.Traffic = 100; s.routes(0, 100) }, now},
+		"one done before":     {func(s *situation) { s.seen.Record.Routing, s.seen.Record.Shift.At = false, at().Add(-time.Second) }, now - 1},
+		"one that is to come": {func(s *situation) { s.routes(90, 10) }, now - 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := led(t)
+			s.seen.Record.Routing = true
+			test.edit(s)
+			plan := s.decide()
+			if plan.Record == nil {
+				plan.Record = &s.seen.Record
+			}
+			if have := plan.Record.Shift.At.Unix(); have != test.want || plan.Record.Candidate == nil {
+				t.Errorf("it counts from %d, want %d: %s", have, test.want, plan.Record)
+			}
+		})
+	}
+}

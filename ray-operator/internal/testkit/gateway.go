@@ -18,19 +18,24 @@ import (
 )
 
 // Gateway stands in for Gateway API: the kind HTTPRoute, and a gateway that divides requests as
-// routes and endpoints were a while ago, and tells of a route what it goes by.
+// routes were a while ago, between endpoints as they were another while ago, and tells of a route
+// what it goes by.
 type Gateway struct {
 	// Absent: the API server knows no HTTPRoutes. Deaf: no controller looks at them.
 	Absent, Deaf bool
 	// Refuses is why no route is accepted; empty is that all are.
 	Refuses string
-	// Lag is after how long what was written shows in what the gateway does.
-	Lag time.Duration
+	// Lag is after how long a route that was written shows in what the gateway does, Slices after
+	// how long everybody knows the endpoints of a Service.
+	Lag, Slices time.Duration
 
 	world *World
 	// states are those that the gateway has yet to go by, the oldest first, behind the one that
 	// it goes by.
 	states []routed
+	// endpoints are those of Services by their names, as they have come about, the oldest being
+	// what everybody knows.
+	endpoints []endpoints
 	// demanded is the service whose requests come by way of the gateway, Shares the percentages
 	// that its versions' Services had, in the order in which they came about, without the
 	// Service's names: those of the last one named.
@@ -38,19 +43,29 @@ type Gateway struct {
 	Shares   []int32
 }
 
-// routed is a state of a route with the endpoints of the Services that it names.
+// routed is a state of a route.
 type routed struct {
 	since      time.Time
 	service    string
 	generation int64
-	// weights and endpoints are by the names of Services.
-	weights   map[string]int32
-	endpoints map[string][]types.UID
+	// weights are by the names of Services.
+	weights map[string]int32
 }
 
 func (r routed) equal(other routed) bool {
-	return r.service == other.service && r.generation == other.generation && maps.Equal(r.weights, other.weights) &&
-		maps.EqualFunc(r.endpoints, other.endpoints, slices.Equal)
+	return r.service == other.service && r.generation == other.generation && maps.Equal(r.weights, other.weights)
+}
+
+// endpoints is a state of the endpoints of all Services of ClusterServices.
+type endpoints struct {
+	since time.Time
+	of    map[string][]*corev1.Pod
+}
+
+func (e endpoints) equal(other endpoints) bool {
+	return maps.EqualFunc(e.of, other.of, func(a, b []*corev1.Pod) bool {
+		return slices.EqualFunc(a, b, func(a, b *corev1.Pod) bool { return a.UID == b.UID })
+	})
 }
 
 // Demand has a service asked by way of the gateway at each moment from now on; each request that
@@ -85,10 +100,11 @@ func (w *World) Route(service string) *gatewayv1.HTTPRoute {
 // requests that are due. It gives whether it told anything, and how long it is until there is
 // more to do.
 func (g *Gateway) step() (told bool, next time.Duration) {
-	if g.Deaf {
-		return false, 0
-	}
 	now := g.world.Clock.Now()
+	next = g.publish(now)
+	if g.Deaf {
+		return false, next
+	}
 	if seen := g.look(now); len(g.states) == 0 || !g.states[len(g.states)-1].equal(seen) {
 		g.states = append(g.states, seen)
 	}
@@ -99,14 +115,45 @@ func (g *Gateway) step() (told bool, next time.Duration) {
 	told = g.tell()
 	g.ask()
 	if len(g.states) > 1 {
-		next = g.states[1].since.Add(g.Lag).Sub(now)
+		if wait := g.states[1].since.Add(g.Lag).Sub(now); next == 0 || wait < next {
+			next = wait
+		}
 	}
 	return told, next
 }
 
+// publish lets everybody know the endpoints that are old enough, and gives how long it is until
+// there are more of these; 0 is never.
+func (g *Gateway) publish(now time.Time) (next time.Duration) {
+	seen := endpoints{since: now, of: map[string][]*corev1.Pod{}}
+	for _, obj := range g.world.server.latest.held() {
+		if service, ok := obj.(*corev1.Service); ok && service.Labels[v1alpha1.LabelService] != "" {
+			seen.of[service.Name] = g.world.selected(service)
+		}
+	}
+	if len(g.endpoints) == 0 || !g.endpoints[len(g.endpoints)-1].equal(seen) {
+		g.endpoints = append(g.endpoints, seen)
+	}
+	for len(g.endpoints) > 1 && !g.endpoints[1].since.Add(g.Slices).After(now) {
+		g.endpoints = g.endpoints[1:]
+	}
+	if len(g.endpoints) > 1 {
+		next = g.endpoints[1].since.Add(g.Slices).Sub(now)
+	}
+	return next
+}
+
+// known are the endpoints of a Service that everybody knows.
+func (g *Gateway) known(service string) []*corev1.Pod {
+	if len(g.endpoints) == 0 {
+		return nil
+	}
+	return g.endpoints[0].of[service]
+}
+
 // look is the state of the one route that there is, empty where there is none.
 func (g *Gateway) look(now time.Time) routed {
-	seen := routed{since: now, weights: map[string]int32{}, endpoints: map[string][]types.UID{}}
+	seen := routed{since: now, weights: map[string]int32{}}
 	for _, obj := range g.world.server.latest.held() {
 		route, ok := obj.(*gatewayv1.HTTPRoute)
 		if !ok {
@@ -114,23 +161,15 @@ func (g *Gateway) look(now time.Time) routed {
 		}
 		seen.service, seen.generation = route.Name, route.Generation
 		for _, ref := range route.Spec.Rules[0].BackendRefs {
-			name := string(ref.Name)
-			seen.weights[name] = *ref.Weight
-			for _, pod := range g.world.behind(name) {
-				seen.endpoints[name] = append(seen.endpoints[name], pod.UID)
-			}
+			seen.weights[string(ref.Name)] = *ref.Weight
 		}
 	}
 	return seen
 }
 
-// behind are the pods that a Service leads to, in order.
-func (w *World) behind(service string) []*corev1.Pod {
-	found, ok := w.server.latest.find(key{"Service", types.NamespacedName{Namespace: Namespace, Name: service}}).(*corev1.Service)
-	if !ok {
-		return nil
-	}
-	selector := labels.SelectorFromSet(found.Spec.Selector)
+// selected are the pods that a Service leads to, in order.
+func (w *World) selected(service *corev1.Service) []*corev1.Pod {
+	selector := labels.SelectorFromSet(service.Spec.Selector)
 	var pods []*corev1.Pod
 	for _, obj := range w.server.latest.held() {
 		if pod, ok := obj.(*corev1.Pod); ok && selector.Matches(labels.Set(pod.Labels)) && pod.DeletionTimestamp == nil && isReady(pod) {
@@ -209,12 +248,12 @@ func (g *Gateway) request() string {
 		if sum += weight; weight == 0 {
 			continue
 		}
-		if len(by.endpoints[name]) == 0 {
+		if len(g.known(name)) == 0 {
 			return "Service " + name + " has no endpoint"
 		}
-		for _, uid := range by.endpoints[name] {
+		for _, pod := range g.known(name) {
 			g.world.Serving.asked++
-			if !g.world.Serving.answersOf(uid) {
+			if !g.world.Serving.answersOf(pod.UID) {
 				return "an endpoint of Service " + name + " does not answer"
 			}
 		}
@@ -235,15 +274,15 @@ func (s *Serving) answersOf(uid types.UID) bool {
 	return false
 }
 
-// through tells whether a request to the address of a Service is answered by each pod that it
-// leads to, and whether there is one.
+// through tells whether a request to the address of a Service is answered by each pod that it is
+// known to lead to, and whether there is one.
 func (s *Serving) through(address string) bool {
 	for _, obj := range s.world.server.latest.held() {
 		service, ok := obj.(*corev1.Service)
-		if !ok || address != doorOf(service) || service.Spec.Selector[v1alpha1.LabelRole] != "" {
+		if !ok || address != doorOf(service) {
 			continue
 		}
-		pods := s.world.behind(service.Name)
+		pods := s.world.Gateway.known(service.Name)
 		return len(pods) > 0 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !s.answersAt(pod) })
 	}
 	return false

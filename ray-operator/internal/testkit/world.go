@@ -238,8 +238,8 @@ func (w *World) others() (changed bool, next time.Duration) {
 	spoke := w.Scaler.step()
 	served := w.Stores.step()
 	heard, third := w.Jobs.step()
-	said, fourth := w.Serving.step()
-	routed, fifth := w.Gateway.step()
+	routed, fourth := w.Gateway.step()
+	said, fifth := w.Serving.step()
 	collected, sixth := w.collect()
 	if moved || answered || spoke || served || heard || said || routed || collected {
 		return true, 0
