@@ -23,26 +23,30 @@ import (
 
 // apply carries a plan out. What is written first decides what may follow: a failure ends it.
 // The version that serves is looked after first: what is refused of another keeps nothing
-// from it.
-func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
+// from it. What became of the route is told apart: it keeps nothing else from being done.
+func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) (routed, err error) {
 	if plan.Empty() {
-		return nil
+		return nil, nil
 	}
 	log.FromContext(ctx).Info("carrying out", "plan", plan.String())
 	if plan.Keep != nil {
 		if _, err := r.Writer.Create(ctx, plan.Keep); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := r.record(ctx, service, plan); err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.confirm(ctx, service, plan); err != nil {
-		return err
+		return nil, err
 	}
 	var errs []error
 	for _, fixing := range plan.Fixtures {
-		errs = append(errs, r.fix(ctx, fixing))
+		if failed := r.fix(ctx, fixing); fixing.isRoute() {
+			routed = failed
+		} else {
+			errs = append(errs, failed)
+		}
 	}
 	errs = append(errs, r.traffic(ctx, service, plan))
 	for _, change := range plan.Change {
@@ -58,7 +62,7 @@ func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService
 	for _, revision := range plan.Drop {
 		errs = append(errs, r.Writer.Delete(ctx, revision, nil))
 	}
-	return errors.Join(errs...)
+	return routed, errors.Join(errs...)
 }
 
 // record writes the record and the finalizer.

@@ -10,6 +10,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -176,6 +177,20 @@ func (p *planner) gatewayFinding() (reason.Finding, bool) {
 	default:
 		return reason.GatewayProgrammed.Of(p.gatewayName(), p.service.Name), true
 	}
+}
+
+// refused takes what the API server would not have of the route for what is told of the gateway,
+// and gives what else there was: neither is a failure of the service.
+func (p *Plan) refused(err error) error {
+	if !shown(err) || p.Gateway == nil {
+		return err
+	}
+	finding, terminal := fault.Finding(err)
+	if !terminal {
+		finding = diagnose.Refusal(kindRoute, err)
+	}
+	p.Gateway, p.Programmed = &finding, false
+	return nil
 }
 
 // tellGateway tells of the gateway, if one is asked for.

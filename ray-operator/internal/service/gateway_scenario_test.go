@@ -1,13 +1,17 @@
 package service_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
@@ -171,6 +175,22 @@ func TestGatewayInTrouble(t *testing.T) {
 			w.EditService("text", image("ray:new"))
 			w.After(5 * time.Minute)
 			serving(w, 2)
+		}},
+		testkit.Scenario{Name: "not-allowed", Run: func(w *testkit.World) {
+			w.Refuse(func(obj client.Object) error {
+				if _, is := obj.(*gatewayv1.HTTPRoute); is {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "httproutes"}, obj.GetName(), errors.New("admission webhook says no"))
+				}
+				return nil
+			})
+			service := testkit.OwnService("text", testkit.Group("cpu", 2))
+			gate(service)
+			w.Create(service)
+			w.SettleRefused()
+			w.ExpectService("text", "Ready", "Ready=True", "Stalled=False", "GatewayProgrammed=False CreateRefused")
+			w.Refuse(nil)
+			w.After(time.Minute)
+			programmed(w)
 		}},
 		testkit.Scenario{Name: "nobody", Run: func(w *testkit.World) {
 			w.Gateway.Deaf = true

@@ -13,6 +13,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -83,7 +84,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := r.Clock.Now()
 	plan := Decide(&service, seen, now)
 	before := service.DeepCopy()
-	err = r.apply(ctx, &service, plan)
+	routed, err := r.apply(ctx, &service, plan)
+	routed = plan.refused(routed)
 	if before.ResourceVersion = service.ResourceVersion; err == nil {
 		r.want(before, plan)
 		for _, event := range plan.Events {
@@ -91,12 +93,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		r.Metrics.Upgraded(plan.Ended)
 	} else if !shown(err) {
-		return pass.Result(plan.Wake, err)
+		return pass.Result(plan.Wake, errors.Join(err, routed))
 	}
 	if told := r.tell(ctx, before, Status(before, seen, plan, err, now)); told != nil {
 		return pass.Result(plan.Wake, told)
 	}
-	return pass.Result(plan.Wake, err)
+	return pass.Result(plan.Wake, errors.Join(err, routed))
 }
 
 // tell writes the status if it differs in meaning from the one there is.
