@@ -29,7 +29,7 @@ var _ = Describe("a service behind a gateway", Label(serviceLabel), func() {
 			step, sorts = 10, allSorts
 		}
 		s := t.applies(ctx, "echo", echoing("echo", "/")+ownCluster+fmt.Sprintf(
-			"upgrade: {stepPercent: %d, intervalSeconds: 10, drainSeconds: 30, retireAfterSeconds: 20, gateway: {parentRef: {name: public}}}\n", step))
+			"upgrade: {stepPercent: %d, intervalSeconds: 15, drainSeconds: 30, retireAfterSeconds: 20, gateway: {parentRef: {name: public}}}\n", step))
 		s.serves(ctx)
 		programmed := has(v1alpha1.ConditionGatewayProgrammed, metav1.ConditionTrue, "GatewayProgrammed")
 		s.becomes(ctx, "be behind its gateway", programmed)
@@ -79,18 +79,11 @@ func opens(ctx context.Context, namespace, service string) entrance {
 		Expect(err).NotTo(HaveOccurred())
 		door.url = divider.URL
 	}
-	Expect(kubernetes.Apply(ctx, namespace, fmt.Appendf(nil, `apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: tests}
-spec: {controllerName: %s}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {name: public}
-spec:
-  gatewayClassName: tests
-  listeners: [{name: http, protocol: HTTP, port: %d}]
-`, controller, port))).To(Succeed())
+	class := fmt.Appendf(nil, "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: tests}\nspec: {controllerName: %s}\n", controller)
+	Expect(kubernetes.Apply(ctx, "", class)).To(Succeed())
+	gateway := fmt.Appendf(nil, "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: public}\n"+
+		"spec: {gatewayClassName: tests, listeners: [{name: http, protocol: HTTP, port: %d}]}\n", port)
+	Expect(kubernetes.Apply(ctx, namespace, gateway)).To(Succeed())
 	return door
 }
 
@@ -104,12 +97,17 @@ func asksHere(ctx context.Context, url string, rates ...string) *live.Client {
 	return client
 }
 
-// measures waits until the new version has a first share of the requests, and counts who answers
-// while it has that.
+// settledFor is for how long a share has to be told before it is measured: Traefik says what it
+// goes by 2 s before it does.
+const settledFor = 3 * time.Second
+
+// measures waits until the new version has had a share of the requests for a moment, and counts
+// who answers while it has that.
 func (s *service) measures(ctx context.Context, through *service, step int) live.Divided {
 	GinkgoHelper()
 	const asked = 100
 	var divided live.Divided
+	var since time.Time
 	share := func(service *v1alpha1.ClusterService) (int, error) {
 		if candidate := service.Status.Candidate; candidate != nil && candidate.TrafficPercent > 0 {
 			return int(candidate.TrafficPercent), has(v1alpha1.ConditionGatewayProgrammed, metav1.ConditionTrue, "")(service)
@@ -121,7 +119,13 @@ func (s *service) measures(ctx context.Context, through *service, step int) live
 		if err != nil {
 			return err
 		}
+		if before != divided.Percent {
+			since = time.Now()
+		}
 		divided = live.Divided{Percent: before, Asked: asked}
+		if time.Since(since) < settledFor {
+			return fmt.Errorf("it is %d %% since just now", before)
+		}
 		for range asked {
 			said, err := through.ask(ctx, "/")
 			if err != nil {
@@ -131,10 +135,11 @@ func (s *service) measures(ctx context.Context, through *service, step int) live
 				divided.New++
 			}
 		}
-		if after, err := share(s.now(ctx)); err != nil || after != before {
-			return fmt.Errorf("it was %d %%, and is %d %% (%w)", before, after, err)
+		after, err := share(s.now(ctx))
+		if err == nil && after != before {
+			err = fmt.Errorf("it was %d %%, and is %d %%", before, after)
 		}
-		return nil
+		return err
 	})
 	Expect(divided.Percent%step).To(Equal(0), "steps are of %d %%", step)
 	return divided
