@@ -134,6 +134,10 @@ func done(t *testing.T, edit specEdit) []string {
 		func(s *situation) {
 			s.seen.Record.Shift.Traffic, s.seen.Record.Shift.At, s.seen.Record.Shift.Proven = 20, at(), true
 		},
+		func(s *situation) { // without a gateway, whose route is looked at more often than anything else is due
+			s.service.Spec.Upgrade.Gateway = nil
+			s.seen.Record.Shift.Traffic, s.seen.Record.Shift.At, s.seen.Record.Shift.Proven = 20, at(), true
+		},
 		func(s *situation) { s.baking(at().Add(-100 * time.Second)) },
 		func(s *situation) {
 			s.seen.Record.Candidate, s.seen.Record.Shift = nil, rollout.Shift{}

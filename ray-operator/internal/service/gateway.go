@@ -17,6 +17,10 @@ import (
 // routeWait is how soon to look again at a route that something waits for: no watch tells of it.
 const routeWait = time.Second
 
+// promptly is for how long a new route is looked at so often whether anything waits or not: most
+// gateways take it at once.
+const promptly = time.Minute
+
 // gatewayOf is the gateway that a service asks for, nil where it asks for none.
 func gatewayOf(service *v1alpha1.ClusterService) *v1alpha1.ServiceGateway {
 	if service.Spec.Upgrade == nil || service.Spec.ClusterTemplate == nil {
@@ -200,7 +204,11 @@ func (p *planner) tellGateway() {
 	}
 	finding, programmed := p.gatewayFinding()
 	p.Gateway, p.Programmed = &finding, programmed
-	if p.service.DeletionTimestamp == nil {
-		p.lookAgain() // nobody tells of routes, nor of kinds that come and go
+	if p.service.DeletionTimestamp != nil {
+		return
+	}
+	p.lookAgain() // nobody tells of routes, nor of kinds that come and go
+	if route := p.stands(); !programmed && finding.Code == reason.GatewayPending.Code && (route == nil || p.now.Sub(route.CreationTimestamp.Time) < promptly) {
+		p.wakeIn(routeWait)
 	}
 }
