@@ -67,12 +67,22 @@ var (
 		"version %s was taken back to version %s: %s",
 		"Correct the spec; what failed is not tried again until it changes", nil,
 	}
+	GatewayAPIMissing = Reason{
+		"GatewayAPIMissing", Warning, "upgrade.gateway is given, and the API server knows no HTTPRoutes.",
+		"Gateway API is not installed",
+		"Install its CRDs, or leave upgrade.gateway out; requests to the Service are answered, and upgrades go by endpoints meanwhile", nil,
+	}
+	GatewayNotAccepted = Reason{
+		"GatewayNotAccepted", Warning, "The gateway does not take the service's HTTPRoute, or not all of it.",
+		"Gateway %s does not take HTTPRoute %s: %s",
+		"See its listeners, which namespaces they allow routes of, and hostnames", nil,
+	}
 )
 
 func serviceObstacles() Section {
 	return Section{"What keeps a service from being what its spec asks for", []Reason{
 		ServeCollision, ServeOptionsDiffer, ServeConfigRefused, ApplicationFailed, ApplicationUnhealthy, ServeHeadUnauthorized, ServeSilent,
-		ServeNotHealthyInTime, ProxyFailing, NoEndpoints, UpgradeHeld, UpgradeNotInPlace, UpgradeRolledBack,
+		ServeNotHealthyInTime, ProxyFailing, NoEndpoints, UpgradeHeld, UpgradeNotInPlace, UpgradeRolledBack, GatewayNotAccepted, GatewayAPIMissing,
 	}}
 }
 
@@ -100,7 +110,16 @@ var (
 	}
 	UpgradeShifting = Reason{
 		"UpgradeShifting", Progress, "Requests go over to another version, step by step.",
-		"version %s on ComputeCluster %s has %d of %d endpoints", "", nil,
+		"version %s on ComputeCluster %s has %s", "", nil,
+	}
+	UpgradeRouting = Reason{
+		"UpgradeRouting", Progress, "The next step of an upgrade waits until the gateway has done the one before.",
+		"version %s is to have %s of the requests: %s", "", nil,
+	}
+	GatewayPending = Reason{
+		"GatewayPending", Progress, "The gateway has yet to take the service's HTTPRoute as it is.",
+		"Gateway %s has yet to take HTTPRoute %s as it is now",
+		"If this stays, see whether the Gateway is there and its controller runs", nil,
 	}
 	UpgradeBaking = Reason{
 		"UpgradeBaking", Progress, "The new version has all requests, and the former one is kept a while to go back to.",
@@ -135,7 +154,7 @@ var (
 func serviceProgress() Section {
 	return Section{"What a service has under way by itself", []Reason{
 		ServiceLeaving, ServiceDraining, UpgradeReturning, ServeClusterStarting, UpgradeWaiting, UpgradePreparing, ServeDeploying, ServeProving,
-		UpgradeShifting, UpgradeBaking, UpgradeRecreating, UpgradeInPlace, ConfigChanging,
+		UpgradeRouting, UpgradeShifting, UpgradeBaking, UpgradeRecreating, UpgradeInPlace, ConfigChanging, GatewayPending,
 	}}
 }
 
@@ -147,6 +166,10 @@ var (
 	}
 	ServiceSuspended = Reason{
 		"ServiceSuspended", Fine, "The service is suspended.", "suspended by spec.suspend", "Set it to false to resume", nil,
+	}
+	GatewayProgrammed = Reason{
+		"GatewayProgrammed", Fine, "The gateway has taken the service's HTTPRoute as it is.",
+		"Gateway %s leads requests as HTTPRoute %s has it", "", nil,
 	}
 	UpgradeBegan = Reason{
 		"UpgradeBegan", Fine, "An upgrade began.", "version %s is to follow version %s", "", nil,
@@ -167,6 +190,6 @@ var (
 
 func serviceStates() Section {
 	return Section{"States of a service", []Reason{
-		ServiceServes, ServiceSuspended, UpgradeBegan, UpgradeDone, UpgradeWithdrawn, LeaveAbandoned,
+		ServiceServes, ServiceSuspended, GatewayProgrammed, UpgradeBegan, UpgradeDone, UpgradeWithdrawn, LeaveAbandoned,
 	}}
 }

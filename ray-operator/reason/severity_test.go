@@ -14,7 +14,7 @@ const (
 	fine = "AllReady HeadReady WorkersReady PodsUpToDate Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed " +
 		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended JobSubmitted AttemptEnded " +
 		"StoreServes HeadRestarted HeadRecovered " +
-		"ServiceServes ServiceSuspended UpgradeBegan UpgradeDone UpgradeWithdrawn"
+		"ServiceServes ServiceSuspended GatewayProgrammed UpgradeBegan UpgradeDone UpgradeWithdrawn"
 
 	progress = "HeadMissing HeadStarting WorkersStarting RollingOut Resizing Recreating Draining Suspending IdleSoon IdleTold " +
 		"AutoscalerStarting NodeGoing Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
@@ -22,7 +22,7 @@ const (
 		"Stopping Retrying InLine ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending JobRunning Collecting " +
 		"StoreLoading StoreStarting StoreVolumePending StoreChecking HeadRecovering " +
 		"ServiceLeaving ServiceDraining UpgradeReturning ServeClusterStarting UpgradeWaiting UpgradePreparing ServeDeploying ServeProving " +
-		"UpgradeShifting UpgradeBaking UpgradeRecreating UpgradeInPlace ConfigChanging"
+		"UpgradeRouting UpgradeShifting UpgradeBaking UpgradeRecreating UpgradeInPlace ConfigChanging GatewayPending"
 )
 
 func TestSeverities(t *testing.T) {
@@ -44,7 +44,7 @@ func TestSeverities(t *testing.T) {
 const helpless = "HeadUnready HeadLost WorkerFailed DeletedIdle NodeLost Evicted"
 
 // advised are reasons that need nothing and still say what one could do.
-const advised = "IdleSoon SuspendedBySpec SuspendedIdle GroupSuspended SizesHeld JobSuspended StoreVolumePending ServiceSuspended"
+const advised = "IdleSoon SuspendedBySpec SuspendedIdle GroupSuspended SizesHeld JobSuspended StoreVolumePending ServiceSuspended GatewayPending"
 
 // TestRemedies: who is warned is told what helps, and who is not is left in peace.
 func TestRemedies(t *testing.T) {

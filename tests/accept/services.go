@@ -30,7 +30,7 @@ const (
 
 // serviceScenarios are those of services.
 func serviceScenarios() []scenario {
-	all := []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveCut, serveInPlace}
+	all := []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveCut, serveInPlace, serveGateway}
 	for _, change := range live.ServeChanges() {
 		all = append(all, serveUpgrades(change))
 	}
@@ -101,6 +101,35 @@ func lossless(told []live.Upgraded) (Outcome, error) {
 		measured += "; " + strings.Join(wrong, ", ")
 	}
 	return Outcome{Measured: measured, Kept: len(wrong) == 0 && len(told) >= serveRounds, Samples: samples}, err
+}
+
+// serveGateway shows that a gateway divides requests as the status tells.
+var serveGateway = scenario{
+	name: live.ServeGatewayLabel,
+	promise: fmt.Sprintf("behind a gateway, Traefik, a new version gets the percentage of the requests that the status tells, within %d points, and no request fails",
+		live.Near),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return shown(ctx, state, live.ServeGatewayLabel, 1, func(ran []types.SpecReport) (Outcome, error) {
+			told, err := entries[live.Divided](ran, live.ServeGatewayEntry)
+			if err != nil {
+				return Outcome{}, err
+			}
+			return divided(told)
+		})
+	},
+}
+
+// divided judges how a gateway divided requests.
+func divided(told []live.Divided) (Outcome, error) {
+	if len(told) == 0 {
+		return Outcome{}, errors.New("no spec went through a gateway")
+	}
+	samples, err := json.Marshal(told)
+	var measured, wrong []string
+	for _, one := range told {
+		measured, wrong = append(measured, one.String()), append(wrong, one.Broken()...)
+	}
+	return Outcome{Measured: strings.Join(measured, "; "), Kept: len(wrong) == 0, Samples: samples}, err
 }
 
 // serveBad shows that versions that cannot serve are taken back.

@@ -93,3 +93,28 @@ func TestRequestsAreCounted(t *testing.T) {
 		}
 	}
 }
+
+func TestDividedRequestsAreJudged(t *testing.T) {
+	good := live.Divided{Gateway: "Traefik", Percent: 10, Asked: 100, New: 12, Sent: 1000, Seconds: 100}
+	for name, test := range map[string]struct {
+		edit func(*live.Divided)
+		kept bool
+	}{
+		"as promised":       {func(*live.Divided) {}, true},
+		"far from it":       {func(d *live.Divided) { d.New = 14 }, false},
+		"a lost request":    {func(d *live.Divided) { d.Failed = 1 }, false},
+		"none was sent":     {func(d *live.Divided) { d.Sent = 0 }, false},
+		"not in an upgrade": {func(d *live.Divided) { d.Percent, d.New = 100, 100 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := good
+			test.edit(&told)
+			if got, err := divided([]live.Divided{told}); err != nil || got.Kept != test.kept {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	if _, err := divided(nil); err == nil {
+		t.Error("nothing was measured, and that is well")
+	}
+}

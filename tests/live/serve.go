@@ -31,6 +31,9 @@ const (
 	// ServeInPlaceLabel is of the specs of which one reports seconds.
 	ServeInPlaceLabel, ServeInPlaceEntry = "serve-in-place", "other workers asked for to all replaced and good"
 
+	// ServeGatewayLabel is of the spec whose entries are Divided.
+	ServeGatewayLabel, ServeGatewayEntry = "serve-gateway", "requests through a gateway"
+
 	// PromisedTwoClusters is for how long two clusters are alive beyond what the switch needs,
 	// PromisedServeTold until a cause that can be seen is in the status, PromisedServeBack until
 	// a version that sickens has no requests any more.
@@ -221,6 +224,47 @@ func (t TakenBack) String() string {
 // Broken tells whether a promise was not kept.
 func (t TakenBack) Broken() bool {
 	return t.Told > PromisedServeTold.Seconds() || !t.Same || t.Failed > 0 || t.Sent == 0
+}
+
+// Divided is how a gateway divided requests while a service went from one version to another.
+type Divided struct {
+	// Gateway is the program's name.
+	Gateway string `json:"gateway"`
+	// Percent is the share that the status told of the new version when it was measured, and New
+	// how many of the Asked requests it answered then.
+	Percent int `json:"percent"`
+	Asked   int `json:"asked"`
+	New     int `json:"new"`
+	// Sent is how many requests were sent through the whole upgrade, Failed how many of them
+	// failed; Seconds is how long it took.
+	Sent    int     `json:"sent"`
+	Failed  int     `json:"failed"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Share is the new version's measured share, in percent.
+func (d Divided) Share() float64 { return 100 * float64(d.New) / float64(max(1, d.Asked)) }
+
+// Near is how far a measured share may be from the one that was told, in percentage points: other
+// clients have their part of it.
+const Near = 3
+
+// Broken says what of the promises was not kept.
+func (d Divided) Broken() []string {
+	var broken []string
+	if d.Failed > 0 || d.Sent == 0 {
+		broken = append(broken, fmt.Sprintf("%d of %d requests failed", d.Failed, d.Sent))
+	}
+	if math.Abs(d.Share()-float64(d.Percent)) > Near || d.Percent == 0 || d.Percent == 100 {
+		broken = append(broken, fmt.Sprintf("the new version had %.1f %%, and the status told %d %%", d.Share(), d.Percent))
+	}
+	return broken
+}
+
+// String is the measure in one line.
+func (d Divided) String() string {
+	return fmt.Sprintf("%s: %d of %d requests went to the new version (%.1f %%) where the status told %d %%; %d of %d failed in an upgrade of %.1f s",
+		d.Gateway, d.New, d.Asked, d.Share(), d.Percent, d.Failed, d.Sent, d.Seconds)
 }
 
 // FindService reads a ClusterService.

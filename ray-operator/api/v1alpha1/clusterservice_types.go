@@ -160,7 +160,7 @@ type Upgrade struct {
 	// +kubebuilder:default=100
 	// +optional
 	MaxSurgePercent *int32 `json:"maxSurgePercent,omitempty"`
-	// StepPercent is how much of the requests goes over at a time. A step is a number of endpoints, the least that makes that share. For Surge only. Default: 20.
+	// StepPercent is how much of the requests goes over at a time. A step is a number of endpoints, the least that makes that share; with a gateway it is the exact percentage. For Surge only. Default: 20.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:default=20
@@ -194,6 +194,42 @@ type Upgrade struct {
 	// +kubebuilder:default=true
 	// +optional
 	AutoRollback *bool `json:"autoRollback,omitempty"`
+	// Gateway has a Gateway of Gateway API divide HTTP requests between two versions in exact percentages. In-cluster users of the Service go by endpoints as without it.
+	// +optional
+	Gateway *ServiceGateway `json:"gateway,omitempty"`
+}
+
+// ServiceGateway attaches a service to a Gateway of Gateway API, by an HTTPRoute of the service's name.
+type ServiceGateway struct {
+	// ParentRef names the Gateway.
+	// +required
+	ParentRef GatewayReference `json:"parentRef"`
+	// Hostnames of the requests that are meant for the service, a wildcard label in front allowed. Default: those of the Gateway's listener.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'))",message="a hostname is DNS labels in lower case with dots between them, the first of which may be '*'; correct it"
+	// +listType=set
+	// +optional
+	Hostnames []string `json:"hostnames,omitempty"`
+}
+
+// GatewayReference names a Gateway, and what of it.
+type GatewayReference struct {
+	// Name of the Gateway.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="a Gateway's name is DNS labels in lower case with dots between them; correct it"
+	// +required
+	Name string `json:"name"`
+	// Namespace of the Gateway, whose listeners must allow routes of the service's. Default: the service's own.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a namespace is a DNS label in lower case; correct it"
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// SectionName is the one listener to use. Default: all that fit.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="a listener's name is DNS labels in lower case with dots between them; correct it"
+	// +optional
+	SectionName string `json:"sectionName,omitempty"`
 }
 
 // ClusterServiceStatus is what the operator saw and did last.
@@ -207,7 +243,7 @@ type ClusterServiceStatus struct {
 	// Summary holds strings for columns.
 	// +optional
 	Summary ServiceSummary `json:"summary,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, Upgrading, RolledBack, Suspended, NameConflict.
+	// Conditions: Ready, Reconciling, Stalled, Upgrading, RolledBack, Suspended, NameConflict, GatewayProgrammed.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -254,7 +290,7 @@ type ServiceVersion struct {
 	// GoodRevision is the one that was healthy last on this cluster, which a revision that fails is taken back to.
 	// +optional
 	GoodRevision string `json:"goodRevision,omitempty"`
-	// TrafficPercent is the share of the requests that it gets, as its share of the endpoints has it.
+	// TrafficPercent is the share of the requests that it gets: with a gateway that takes the route, what the route says; else as its share of the endpoints has it.
 	// +optional
 	TrafficPercent int32 `json:"trafficPercent"`
 	// CapacityPercent is how much of the whole capacity it was given.

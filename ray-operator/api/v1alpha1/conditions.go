@@ -50,6 +50,9 @@ const (
 	// ConditionRolledBack is True while what the spec asks for was taken back, because it
 	// failed; it is not tried again until the spec is changed.
 	ConditionRolledBack = "RolledBack"
+	// ConditionGatewayProgrammed is True while the gateway has taken the service's route as it
+	// is, and False with what helps while it has not. Absent where no gateway is asked for.
+	ConditionGatewayProgrammed = "GatewayProgrammed"
 )
 
 // Phases of a ComputeCluster: one word for people. The set is open; programs

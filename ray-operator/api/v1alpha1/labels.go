@@ -30,9 +30,13 @@ const (
 	// LabelServePrefix, with a ClusterService's name after it, is on pods whose proxy takes
 	// requests for that service; the value is ServeOn. The service's Service selects it.
 	LabelServePrefix = "serve.heliostat.dev/"
+	// LabelRoutePrefix, with a ClusterService's name after it, is on pods whose proxy may take
+	// requests for that service by way of a gateway; the value is ServeOn. The Services of the
+	// service's versions select it.
+	LabelRoutePrefix = "route.heliostat.dev/"
 )
 
-// ServeOn is the value of a label that begins with LabelServePrefix.
+// ServeOn is the value of a label that begins with LabelServePrefix or LabelRoutePrefix.
 const ServeOn = "true"
 
 // Values of LabelRole.

@@ -26,6 +26,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
@@ -38,10 +39,15 @@ func services(manager ctrl.Manager, measured *telemetry.Metrics) error {
 		return fmt.Errorf("add what asks heads about Serve: %w", err)
 	}
 	board := serving.NewBoard(heads)
+	routes, err := uncached(manager, measured)
+	if err != nil {
+		return err
+	}
 	reconciler := &service.Reconciler{
 		Client:  manager.GetClient(),
 		Live:    manager.GetAPIReader(),
 		Writer:  writer(manager, measured),
+		Routes:  routes,
 		Heads:   board,
 		Events:  telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics: measured,
@@ -69,6 +75,18 @@ func services(manager ctrl.Manager, measured *telemetry.Metrics) error {
 		return fmt.Errorf("add the controller of ClusterServices: %w", err)
 	}
 	return nil
+}
+
+// uncached writes kinds that no cache holds: HTTPRoutes, which the API server may not know, or
+// come to know later. The manager's client would look for each of its writes in a cache.
+func uncached(manager ctrl.Manager, measured *telemetry.Metrics) (*kube.Writer, error) {
+	plain, err := client.New(manager.GetConfig(), client.Options{
+		HTTPClient: manager.GetHTTPClient(), Scheme: manager.GetScheme(), Mapper: manager.GetRESTMapper(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build a client without a cache: %w", err)
+	}
+	return &kube.Writer{Client: kube.Metered(plain, clock.RealClock{}, measured.Wrote), Live: manager.GetAPIReader()}, nil
 }
 
 // cacheRevisions has the cache hold what remembers versions of services, and not those of others.

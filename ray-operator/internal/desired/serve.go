@@ -26,10 +26,7 @@ const (
 // ServeService is the one address of a service, from its first minute to its end. It selects
 // pods by a label that the operator gives and takes, of whatever cluster they are.
 func ServeService(service *v1alpha1.ClusterService, ports Ports) *corev1.Service {
-	wanted := v1alpha1.ServeService{}
-	if service.Spec.Service != nil {
-		wanted = *service.Spec.Service
-	}
+	wanted := frontOf(service)
 	made := &corev1.Service{
 		ObjectMeta: OfService(service, service.Name),
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: ServeSelector(service)},
@@ -54,11 +51,15 @@ func ServeURL(service *v1alpha1.ClusterService, https bool) string {
 	if https {
 		scheme = "https"
 	}
-	wanted := v1alpha1.ServeService{}
-	if service.Spec.Service != nil {
-		wanted = *service.Spec.Service
+	return fmt.Sprintf("%s://%s.%s.svc:%d", scheme, service.Name, service.Namespace, servePort(frontOf(service), PortHTTP, 8000, 0).Port)
+}
+
+// frontOf is what a service says of the Service in front of it.
+func frontOf(service *v1alpha1.ClusterService) v1alpha1.ServeService {
+	if service.Spec.Service == nil {
+		return v1alpha1.ServeService{}
 	}
-	return fmt.Sprintf("%s://%s.%s.svc:%d", scheme, service.Name, service.Namespace, servePort(wanted, PortHTTP, 8000, 0).Port)
+	return *service.Spec.Service
 }
 
 func servePort(wanted v1alpha1.ServeService, name string, number, target int32) corev1.ServicePort {

@@ -37,6 +37,7 @@ func Fields() []Field {
 		{&corev1.Pod{}, Node, nodeOf},
 		{&v1alpha1.ComputeCluster{}, Owner, ownerUID},
 		{&appsv1.ControllerRevision{}, Owner, ownerUID},
+		{&corev1.Service{}, Owner, ownerUID},
 		{&v1alpha1.ClusterJob{}, Cluster, clusterOf},
 		{&v1alpha1.ClusterService{}, Cluster, clusterOf},
 	}

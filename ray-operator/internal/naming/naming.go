@@ -105,6 +105,13 @@ func ServiceRevision(service, revision string) string { return service + "-" + r
 // ServePolicy is the name of the policy that lets everybody reach a service's proxies.
 func ServePolicy(service string) string { return service + "-serve" }
 
+// ServeVersion is the name of the Service of the version that runs on a cluster.
+func ServeVersion(cluster string) string { return cluster + "-serve" }
+
+// RouteLabel is the key of the label on pods that may take requests for a service by way of a
+// gateway.
+func RouteLabel(service string) string { return v1alpha1.LabelRoutePrefix + service }
+
 // ServeLabel is the key of the label on pods that take requests for a service.
 func ServeLabel(service string) string { return v1alpha1.LabelServePrefix + service }
 

@@ -131,6 +131,23 @@ func Advance(terms Terms, shift Shift, active, candidate Side, now time.Time) Mo
 	return move
 }
 
+// Held is the move from a shift as far as it may be made while the last step has yet to show,
+// because those who send the requests are told of it and have not followed yet: nothing that
+// leans on it. What goes back to the active side goes at once, and so does what that
+// side cannot take any more. Who asks looks again when there is something to see.
+func (m Move) Held(from Shift, active Side) Move {
+	rescues := m.Shift.Traffic > from.Traffic && percent(active.Ready) < from.Active
+	if m.Shift.Back || rescues || m.Shift.Traffic < from.Traffic {
+		return m
+	}
+	kept := from
+	kept.Proven = from.Proven || m.Shift.Proven
+	if kept.Began.IsZero() {
+		kept.Began = m.Shift.Began
+	}
+	return Move{Shift: kept}
+}
+
 func percent(n int) int { return min(max(n, 0), whole) }
 
 // portion is a part of the whole that is not nothing, in percent.

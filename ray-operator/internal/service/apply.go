@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,26 +23,30 @@ import (
 
 // apply carries a plan out. What is written first decides what may follow: a failure ends it.
 // The version that serves is looked after first: what is refused of another keeps nothing
-// from it.
-func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
+// from it. What became of the route is told apart: it keeps nothing else from being done.
+func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) (routed, err error) {
 	if plan.Empty() {
-		return nil
+		return nil, nil
 	}
 	log.FromContext(ctx).Info("carrying out", "plan", plan.String())
 	if plan.Keep != nil {
 		if _, err := r.Writer.Create(ctx, plan.Keep); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := r.record(ctx, service, plan); err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.confirm(ctx, service, plan); err != nil {
-		return err
+		return nil, err
 	}
 	var errs []error
 	for _, fixing := range plan.Fixtures {
-		errs = append(errs, r.fix(ctx, fixing))
+		if failed := r.fix(ctx, fixing); fixing.isRoute() {
+			routed = failed
+		} else {
+			errs = append(errs, failed)
+		}
 	}
 	errs = append(errs, r.traffic(ctx, service, plan))
 	for _, change := range plan.Change {
@@ -56,7 +62,7 @@ func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService
 	for _, revision := range plan.Drop {
 		errs = append(errs, r.Writer.Delete(ctx, revision, nil))
 	}
-	return errors.Join(errs...)
+	return routed, errors.Join(errs...)
 }
 
 // record writes the record and the finalizer.
@@ -87,9 +93,10 @@ func (r *Reconciler) record(ctx context.Context, service *v1alpha1.ClusterServic
 }
 
 // confirm looks past the cache whether the service is as it was seen, before anything is done to
-// clusters or pods. Where the record was just written that is known.
+// clusters, pods or the route. Where the record was just written that is known.
 func (r *Reconciler) confirm(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
-	acts := plan.Make != nil || len(plan.Change)+len(plan.Discard)+len(plan.Open)+len(plan.Close) > 0
+	acts := plan.Make != nil || len(plan.Change)+len(plan.Discard)+len(plan.Open)+len(plan.Close)+len(plan.Lead)+len(plan.Strand) > 0 ||
+		slices.ContainsFunc(plan.Fixtures, Fixing.isRoute)
 	if !acts || plan.Record != nil {
 		return nil
 	}
@@ -107,26 +114,35 @@ func (r *Reconciler) confirm(ctx context.Context, service *v1alpha1.ClusterServi
 }
 
 func (r *Reconciler) fix(ctx context.Context, fixing Fixing) error {
+	writer := r.Writer
+	if fixing.isRoute() {
+		writer = r.Routes
+	}
 	switch {
 	case fixing.Seen == nil:
-		_, err := r.Writer.Create(ctx, fixing.Wanted)
+		_, err := writer.Create(ctx, fixing.Wanted)
 		return err
 	case fixing.Wanted == nil:
-		return r.Writer.Delete(ctx, fixing.Seen, nil)
+		return writer.Delete(ctx, fixing.Seen, nil)
 	default:
-		return r.Writer.Mend(ctx, fixing.Seen, fixing.Wanted)
+		return writer.Mend(ctx, fixing.Seen, fixing.Wanted)
 	}
 }
 
 // traffic gives pods requests before it takes them from others: at no time there are fewer
 // that have them than there were or shall be.
 func (r *Reconciler) traffic(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
-	on, key := v1alpha1.ServeOn, naming.ServeLabel(service.Name)
-	opened := errors.Join(kube.AtOnce(len(plan.Open), func(i int) error { return r.Writer.Label(ctx, plan.Open[i], key, &on) })...)
-	if opened != nil {
-		return opened
+	on, serve, route := v1alpha1.ServeOn, naming.ServeLabel(service.Name), naming.RouteLabel(service.Name)
+	given := errors.Join(r.label(ctx, plan.Open, serve, &on), r.label(ctx, plan.Lead, route, &on))
+	if given != nil {
+		return given
 	}
-	return errors.Join(kube.AtOnce(len(plan.Close), func(i int) error { return r.Writer.Label(ctx, plan.Close[i], key, nil) })...)
+	return errors.Join(r.label(ctx, plan.Close, serve, nil), r.label(ctx, plan.Strand, route, nil))
+}
+
+// label gives pods a label, or takes it from them where value is nil.
+func (r *Reconciler) label(ctx context.Context, pods []*corev1.Pod, key string, value *string) error {
+	return errors.Join(kube.AtOnce(len(pods), func(i int) error { return r.Writer.Label(ctx, pods[i], key, value) })...)
 }
 
 // want says what is wanted of heads from now on.

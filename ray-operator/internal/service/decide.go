@@ -46,6 +46,7 @@ func Decide(service *v1alpha1.ClusterService, seen Seen, now time.Time) Plan {
 		p.unreadable()
 	} else {
 		p.record = seen.Record.clone()
+		p.adopt()
 		for _, guard := range []func() bool{p.going, p.invalid, p.suspended, p.serve} {
 			if guard() {
 				break
@@ -245,8 +246,17 @@ func (p *planner) opened(pod *corev1.Pod) bool {
 	return pod.Labels[naming.ServeLabel(p.service.Name)] == v1alpha1.ServeOn
 }
 
+// led tells whether a gateway may lead requests to a pod, serves whether a pod may get requests
+// by any way.
+func (p *planner) led(pod *corev1.Pod) bool {
+	return pod.Labels[naming.RouteLabel(p.service.Name)] == v1alpha1.ServeOn
+}
+
+func (p *planner) serves(pod *corev1.Pod) bool { return p.opened(pod) || p.led(pod) }
+
 // tidy sees to the objects of fixed names and to revisions that nobody needs.
 func (p *planner) tidy() {
+	p.tellGateway()
 	if p.service.DeletionTimestamp != nil {
 		return
 	}
@@ -263,6 +273,7 @@ func (p *planner) tidy() {
 		p.fix(kindPolicy, desired.ServePolicy(p.service, slices.Compact(clusters), p.ports()))
 	}
 	p.budget()
+	p.routes()
 	p.drop()
 }
 

@@ -52,6 +52,11 @@ var effects = map[string]specEdit{
 		no := false
 		u.AutoRollback = &no
 	}),
+	"upgrade.gateway.parentRef.name":        ofUpgrade(func(u *v1alpha1.Upgrade) { u.Gateway.ParentRef.Name = "other" }),
+	"upgrade.gateway.parentRef.namespace":   ofUpgrade(func(u *v1alpha1.Upgrade) { u.Gateway.ParentRef.Namespace = "other" }),
+	"upgrade.gateway.parentRef.sectionName": ofUpgrade(func(u *v1alpha1.Upgrade) { u.Gateway.ParentRef.SectionName = "http" }),
+	"upgrade.gateway.hostnames":             ofUpgrade(func(u *v1alpha1.Upgrade) { u.Gateway.Hostnames = []string{"example.com"} }),
+
 	"suspend":   func(s *v1alpha1.ClusterServiceSpec) { s.Suspend = true },
 	"managedBy": func(s *v1alpha1.ClusterServiceSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
 }
@@ -67,7 +72,7 @@ func ofUpgrade(edit func(*v1alpha1.Upgrade)) specEdit {
 // opened has something in each part that may be left out.
 func opened(s *v1alpha1.ClusterServiceSpec) {
 	s.Service = &v1alpha1.ServeService{Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}}}
-	s.Upgrade = &v1alpha1.Upgrade{Strategy: v1alpha1.UpgradeSurge}
+	s.Upgrade = &v1alpha1.Upgrade{Strategy: v1alpha1.UpgradeSurge, Gateway: &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}}}
 }
 
 // TestEveryFieldHasAnEffect walks the schema: a field without a row fails, and so does one
@@ -127,6 +132,10 @@ func done(t *testing.T, edit specEdit) []string {
 		func(*situation) {},
 		func(s *situation) { s.seen.Clusters[2].Heard = false },
 		func(s *situation) {
+			s.seen.Record.Shift.Traffic, s.seen.Record.Shift.At, s.seen.Record.Shift.Proven = 20, at(), true
+		},
+		func(s *situation) { // without a gateway, whose route is looked at more often than anything else is due
+			s.service.Spec.Upgrade.Gateway = nil
 			s.seen.Record.Shift.Traffic, s.seen.Record.Shift.At, s.seen.Record.Shift.Proven = 20, at(), true
 		},
 		func(s *situation) { s.baking(at().Add(-100 * time.Second)) },

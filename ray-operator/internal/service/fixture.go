@@ -12,7 +12,12 @@ import (
 // fix chooses what to do about an object of a fixed name; wanted is nil where there is to be
 // none.
 func (p *planner) fix(kind string, wanted client.Object) {
-	standing := p.seen.Standing[kind]
+	p.fixTo(kind, p.seen.Standing[kind], wanted, pass.Holds)
+}
+
+// fixTo chooses what to do about what stands where something is wanted; holds tells whether the
+// one is as the other.
+func (p *planner) fixTo(kind string, standing Standing, wanted client.Object, holds func(seen, wanted client.Object) bool) {
 	switch {
 	case standing.Foreign && wanted != nil:
 		conflict := reason.NameConflict.Of(kind + " " + wanted.GetName())
@@ -28,7 +33,7 @@ func (p *planner) fix(kind string, wanted client.Object) {
 	case standing.Object == nil:
 		p.Fixtures = append(p.Fixtures, Fixing{Wanted: pass.Marked(wanted)})
 	default:
-		if marked := pass.Marked(wanted); !pass.Holds(standing.Object, marked) {
+		if marked := pass.Marked(wanted); !holds(standing.Object, marked) {
 			p.Fixtures = append(p.Fixtures, Fixing{Wanted: marked, Seen: standing.Object})
 		}
 	}

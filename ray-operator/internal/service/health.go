@@ -191,7 +191,7 @@ func (p *planner) asked(cluster *Cluster, pods []*corev1.Pod) (answering, failed
 	for _, pod := range pods {
 		reply, known := cluster.Answer.Probes[p.probe(cluster, pod)]
 		switch {
-		case known && reply.OK, known && p.opened(pod) && reply.Times < failing: // one that serves is well until it is known better
+		case known && reply.OK, known && p.serves(pod) && reply.Times < failing: // one that serves is well until it is known better
 			answering++
 		case known && reply.Times >= failing:
 			if failed++; finding.Code != reason.ProxyFailing.Code {
@@ -260,16 +260,20 @@ func (p *planner) eligible(cluster *Cluster) []*corev1.Pod {
 	return open
 }
 
-// stillOpen are the pods of a cluster that have requests and are not on their way out. Where all
-// are, it is those: a proxy that drains goes on answering.
-func (p *planner) stillOpen(cluster *Cluster) []*corev1.Pod {
+// stillOpen are the pods of a cluster that have requests by some way and are not on their way
+// out. Where all are, it is those: a proxy that drains goes on answering.
+func (p *planner) stillOpen(cluster *Cluster) []*corev1.Pod { return p.still(cluster, p.serves) }
+
+// still are the pods of a cluster that have something and are not on their way out, and those that
+// are where there is no other.
+func (p *planner) still(cluster *Cluster, has func(*corev1.Pod) bool) []*corev1.Pod {
 	if cluster == nil {
 		return nil
 	}
 	var open, leaving []*corev1.Pod
 	for _, pod := range cluster.Pods {
 		switch {
-		case !p.opened(pod) || !stands(pod):
+		case !has(pod) || !stands(pod):
 		case p.mayServe(pod):
 			open = append(open, pod)
 		default:

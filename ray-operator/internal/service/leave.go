@@ -26,6 +26,7 @@ func (p *planner) going() bool {
 		return false
 	}
 	p.open(nil)
+	p.lead(nil, nil)
 	if !p.Finalizer {
 		return true
 	}
@@ -80,8 +81,9 @@ func (p *planner) askLast(cluster *Cluster) {
 // to be done.
 const prompt = 2 * time.Second
 
-// led tells whether anybody is led to a pod of a cluster.
-func (p *planner) led(cluster *Cluster) bool {
+// attended tells whether anybody is led to a pod of a cluster by the service's own address. A gateway
+// that still knows the pods has no weight for them.
+func (p *planner) attended(cluster *Cluster) bool {
 	return cluster != nil && slices.ContainsFunc(cluster.Pods, func(pod *corev1.Pod) bool { return p.opened(pod) && pod.DeletionTimestamp == nil })
 }
 
@@ -89,7 +91,7 @@ func (p *planner) led(cluster *Cluster) bool {
 // somebody still is. It is noted before it is done, and an operator may have been away in between;
 // who was led there meanwhile has all the time to end.
 func (p *planner) unled(noted int64, clusters ...*Cluster) int64 {
-	if since(noted, p.now) > prompt && slices.ContainsFunc(clusters, p.led) {
+	if since(noted, p.now) > prompt && slices.ContainsFunc(clusters, p.attended) {
 		return p.now.Unix()
 	}
 	return noted
@@ -109,7 +111,7 @@ func (p *planner) closes(cluster *Cluster, since time.Time) bool {
 		p.wakeIn(left)
 		return false
 	}
-	if p.led(cluster) { // a connection that is opened after it would be kept
+	if p.attended(cluster) { // a connection that is opened after it would be kept
 		return false
 	}
 	id := fmt.Sprintf("heliostat-close-%d", since.Unix())
@@ -190,6 +192,7 @@ func (p *planner) suspended() bool {
 		p.back(nil)
 	}
 	p.open(nil)
+	p.lead(nil, nil)
 	if record.Drained == 0 {
 		record.Drained = p.now.Unix()
 	}
@@ -244,17 +247,21 @@ func (p *planner) retire() {
 	if !p.own() {
 		return
 	}
-	p.adopt()
+	p.hold()
 	record := &p.record
 	for i := range record.Retiring {
 		retired := &record.Retiring[i]
 		cluster := p.seen.Clusters[retired.Cluster]
-		retired.At, retired.Unused = p.unled(retired.At, cluster), retired.Unused && !p.led(cluster)
+		retired.At, retired.Unused = p.unled(retired.At, cluster), retired.Unused && !p.attended(cluster)
 	}
 	p.record.Retiring = slices.DeleteFunc(record.Retiring, func(retired Retired) bool {
 		cluster := p.seen.Clusters[retired.Cluster]
 		if cluster == nil {
 			return true
+		}
+		if retired.Held {
+			p.askLast(cluster)
+			return false
 		}
 		since := time.Unix(retired.At, 0)
 		left := since.Add(p.drain()).Sub(p.now)
@@ -275,15 +282,20 @@ func (p *planner) retire() {
 	})
 }
 
-// adopt notes clusters of the service's own that nobody knows of among those that go.
+// adopt notes clusters of the service's own that nobody knows of among those that go. One that has
+// requests keeps the time for them.
 func (p *planner) adopt() {
-	if p.service.DeletionTimestamp != nil {
+	if p.service.DeletionTimestamp != nil || !p.own() {
 		return
 	}
-	for number := range p.seen.Clusters {
+	for number, cluster := range p.seen.Clusters {
 		known := number == p.record.Active.Cluster || number == p.candidateCluster() ||
 			slices.ContainsFunc(p.record.Retiring, func(r Retired) bool { return r.Cluster == number })
-		if !known {
+		switch {
+		case known:
+		case slices.ContainsFunc(cluster.Pods, p.serves):
+			p.away(number, p.now)
+		default:
 			p.away(number, time.Time{})
 		}
 	}

@@ -10,10 +10,14 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
@@ -33,6 +37,12 @@ type Seen struct {
 	Standing map[string]Standing
 	// Elders are services on the same cluster that are older.
 	Elders []*v1alpha1.ClusterService
+	// Versions are the Services of the service's versions, by their names.
+	Versions map[string]*corev1.Service
+	// RouteUnknown: the API server knows no HTTPRoutes. RouteRefused is why it does not show
+	// the service's, if it does not.
+	RouteUnknown bool
+	RouteRefused error
 	// Labelled are pods of other clusters that still get requests for the service.
 	Labelled []*corev1.Pod
 }
@@ -58,20 +68,23 @@ const (
 	kindService = "Service"
 	kindPolicy  = "NetworkPolicy"
 	kindBudget  = "PodDisruptionBudget"
+	kindRoute   = "HTTPRoute"
 )
 
 // observe reads the world; it writes nothing.
 func (r *Reconciler) observe(ctx context.Context, service *v1alpha1.ClusterService) (Seen, error) {
-	seen := Seen{Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]Standing{}}
+	seen := Seen{
+		Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]Standing{}, Versions: map[string]*corev1.Service{},
+	}
 	for _, read := range []func(context.Context, *v1alpha1.ClusterService, *Seen) error{
-		r.seeRevisions, r.seeClusters, r.seePods, r.seeStanding, r.seeElders,
+		r.seeRevisions, r.seeClusters, r.seePods, r.seeStanding, r.seeVersions, r.seeElders,
 	} {
 		if err := read(ctx, service, &seen); err != nil {
 			return seen, err
 		}
 	}
 	seen.Record, seen.RecordError = recall(service, &seen, r.Clock.Now())
-	return seen, nil
+	return seen, r.seeRoute(ctx, service, &seen)
 }
 
 func (r *Reconciler) seeRevisions(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
@@ -176,6 +189,44 @@ func (r *Reconciler) seeStanding(ctx context.Context, service *v1alpha1.ClusterS
 		default:
 			seen.Standing[kind] = Standing{Object: at.empty, Foreign: !kube.IsOwned(at.empty, service.UID)}
 		}
+	}
+	return nil
+}
+
+// seeVersions finds the Services of versions: all of the service's but the one of its name.
+func (r *Reconciler) seeVersions(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+	var list corev1.ServiceList
+	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingFields{index.Owner: string(service.UID)})
+	if err != nil {
+		return fmt.Errorf("list the Services of the service's versions: %w", err)
+	}
+	for i := range list.Items {
+		if found := &list.Items[i]; found.Name != service.Name {
+			seen.Versions[found.Name] = found
+		}
+	}
+	return nil
+}
+
+// seeRoute reads the service's HTTPRoute, where it has a gateway or had one. No cache holds it:
+// the API server may come to know the kind later, or know it no more. A right that is missing
+// keeps nothing from what else there is to do.
+func (r *Reconciler) seeRoute(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+	if gatewayOf(service) == nil && !seen.Record.Routed {
+		return nil
+	}
+	var route gatewayv1.HTTPRoute
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(service), &route)
+	switch {
+	case meta.IsNoMatchError(err), apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err):
+		seen.RouteUnknown = true
+	case apierrors.IsNotFound(err):
+	case fault.Refused(err):
+		seen.RouteRefused = err
+	case err != nil:
+		return fmt.Errorf("read HTTPRoute %s: %w", service.Name, err)
+	default:
+		seen.Standing[kindRoute] = Standing{Object: &route, Foreign: !kube.IsOwned(&route, service.UID)}
 	}
 	return nil
 }

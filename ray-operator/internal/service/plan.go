@@ -34,6 +34,9 @@ type Plan struct {
 	Discard []*v1alpha1.ComputeCluster
 	// Open are pods that get requests from now on, Close those that do not any more.
 	Open, Close []*corev1.Pod
+	// Lead are pods that a gateway may lead requests to from now on, Strand those that it may
+	// not any more.
+	Lead, Strand []*corev1.Pod
 	// Wants are what is wanted of heads, all there is.
 	Wants []Want
 
@@ -46,6 +49,10 @@ type Plan struct {
 	// Upgrading and RolledBack are findings of those conditions, Conflict and Suspended of
 	// theirs; nil where they do not hold.
 	Upgrading, RolledBack, Conflict, Suspended *reason.Finding
+	// Gateway is what became of the route, nil where no gateway is asked for; Programmed, that
+	// the gateway has taken it as it is.
+	Gateway    *reason.Finding
+	Programmed bool
 	// Active and Candidate are the versions as the status tells of them.
 	Active, Candidate *v1alpha1.ServiceVersion
 	// Ended is how an upgrade ended in this pass, empty if none did.
@@ -74,7 +81,7 @@ type Want struct {
 // Empty tells whether the plan writes nothing.
 func (p *Plan) Empty() bool {
 	return p.Keep == nil && p.Record == nil && p.Make == nil &&
-		len(p.Drop)+len(p.Fixtures)+len(p.Change)+len(p.Discard)+len(p.Open)+len(p.Close) == 0
+		len(p.Drop)+len(p.Fixtures)+len(p.Change)+len(p.Discard)+len(p.Open)+len(p.Close)+len(p.Lead)+len(p.Strand) == 0
 }
 
 // String is the plan in one line, for logs.
@@ -109,11 +116,13 @@ func (p *Plan) String() string {
 	for _, cluster := range p.Discard {
 		add("delete ComputeCluster %s", cluster.Name)
 	}
-	for _, pod := range p.Open {
-		add("open Pod %s", pod.Name)
-	}
-	for _, pod := range p.Close {
-		add("close Pod %s", pod.Name)
+	for _, change := range []struct {
+		format string
+		pods   []*corev1.Pod
+	}{{"open Pod %s", p.Open}, {"close Pod %s", p.Close}, {"lead to Pod %s", p.Lead}, {"lead no more to Pod %s", p.Strand}} {
+		for _, pod := range change.pods {
+			add(change.format, pod.Name)
+		}
 	}
 	return strings.Join(parts, ", ")
 }

@@ -224,12 +224,12 @@ func (p *planner) sized(cluster *v1alpha1.ComputeCluster, percent int) {
 	cluster.Annotations[v1alpha1.AnnotationWhole] = string(text)
 }
 
-// stands is how much of the whole capacity a side has up, in percent: what is up of what Serve was
+// measure is how much of the whole capacity a side has up, in percent: what is up of what Serve was
 // last seen to want, by how much of the whole that is. A side that is to shrink has more than it
 // is to have until its pods are gone, so that the other one does not grow before. While Serve
 // changes what it wants, its numbers may be those of before: no more counts then than the side's
 // share of the requests, in percent.
-func (p *planner) stands(side *Side, h Health, share int) int {
+func (p *planner) measure(side *Side, h Health, share int) int {
 	cluster := p.cluster(side)
 	if cluster == nil {
 		return h.Ready
@@ -340,6 +340,9 @@ func (p *planner) inquire(cluster *Cluster, config *serving.Config) {
 			break
 		}
 		want.Probes = append(want.Probes, p.probe(cluster, pod))
+	}
+	if door, there := p.entrance(cluster); there {
+		want.Probes = append(want.Probes, door)
 	}
 	if door, there := p.door(); there {
 		want.Probes = append(want.Probes, door)

@@ -30,6 +30,10 @@ type Record struct {
 	Candidate *Side `json:"candidate,omitempty"`
 	// Shift is how far the upgrade to the candidate is.
 	Shift rollout.Shift `json:"shift,omitzero"`
+	// Routing: the gateway has yet to divide requests as the last step has it.
+	Routing bool `json:"routing,omitempty"`
+	// Routed: there may be an HTTPRoute of the service's.
+	Routed bool `json:"routed,omitempty"`
 	// Began is since when something is on its way, in Unix seconds.
 	Began int64 `json:"began,omitempty"`
 	// Failed is the revision that is not tried again; Fault is why.
@@ -91,6 +95,8 @@ type Retired struct {
 	Cluster int   `json:"c"`
 	At      int64 `json:"t"`
 	Unused  bool  `json:"n,omitempty"`
+	// Held: the gateway has yet to lead no requests there any more. At counts from then.
+	Held bool `json:"w,omitempty"`
 }
 
 // Last is a change that ended.
@@ -138,6 +144,7 @@ func recall(service *v1alpha1.ClusterService, seen *Seen, now time.Time) (Record
 		return ParseRecord(text)
 	}
 	record := Record{Version: recordVersion}
+	record.Routed = meta.FindStatusCondition(service.Status.Conditions, v1alpha1.ConditionGatewayProgrammed) != nil
 	for number := range seen.Clusters {
 		record.Clusters = max(record.Clusters, number)
 	}
@@ -154,14 +161,7 @@ func recall(service *v1alpha1.ClusterService, seen *Seen, now time.Time) (Record
 		}
 	}
 	if candidate, ok := restored(told.Candidate, seen, now); ok && candidate.Cluster != active.Cluster {
-		record.Candidate = &candidate
-		record.Shift = rollout.Shift{
-			Traffic: int(told.Candidate.TrafficPercent), Active: int(told.Active.CapacityPercent), Candidate: int(told.Candidate.CapacityPercent),
-			Proven: told.Candidate.TrafficPercent > 0, Back: told.Phase == v1alpha1.PhaseRollingBack, Began: now,
-		}
-		if record.Shift.Proven {
-			record.Shift.At = now
-		}
+		record.Candidate, record.Shift = &candidate, restoredShift(told, now)
 	}
 	record.restoreFault(told, seen)
 	if last := told.LastUpgrade; last != nil {
@@ -186,6 +186,18 @@ func (s *Side) restoreRenewal(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
 	if cluster := seen.Clusters[s.Cluster]; cluster != nil && cluster.Head != nil {
 		s.Renewing = string(cluster.Head.UID)
 	}
+}
+
+// restoredShift is how far an upgrade is as the status tells of it.
+func restoredShift(told *v1alpha1.ClusterServiceStatus, now time.Time) rollout.Shift {
+	shift := rollout.Shift{
+		Traffic: int(told.Candidate.TrafficPercent), Active: int(told.Active.CapacityPercent), Candidate: int(told.Candidate.CapacityPercent),
+		Proven: told.Candidate.TrafficPercent > 0, Back: told.Phase == v1alpha1.PhaseRollingBack, Began: now,
+	}
+	if shift.Proven || shift.Back { // it has requests, or had some
+		shift.At = now
+	}
+	return shift
 }
 
 // restoreFault takes over what was taken back.

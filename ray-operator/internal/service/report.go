@@ -68,6 +68,9 @@ func (p *planner) versions(a, c int) {
 	p.Candidate = p.version(record.Candidate, p.candidate, c)
 	if a+c > 0 {
 		p.Candidate.TrafficPercent = int32(100 * c / (a + c)) //nolint:gosec // a percentage
+		if p.taken() {
+			p.Candidate.TrafficPercent = p.weight()
+		}
 		p.Active.TrafficPercent -= p.Candidate.TrafficPercent
 	}
 }
@@ -153,6 +156,8 @@ func (p *planner) shifting(a, c int) reason.Finding {
 			why = record.Fault.Text
 		}
 		return reason.UpgradeReturning.Of(p.revision(record.Active.Good).label(), why)
+	case p.candidate.Ready > 0 && shift.Proven && p.lags():
+		return reason.UpgradeRouting.Of(to, fmt.Sprintf("%d %%", shift.Traffic), p.behind())
 	case shift.Traffic == 100 && p.candidate.Ready > 0:
 		return reason.UpgradeBaking.Of(to, stamp(shift.At.Add(max(p.drain(), p.retireAfter()))))
 	case shift.Traffic == 0 && warns(p.candidate.Finding):
@@ -160,7 +165,11 @@ func (p *planner) shifting(a, c int) reason.Finding {
 	case shift.Traffic == 0:
 		return reason.UpgradePreparing.Of(to, p.nameOf(record.Candidate), waits(p.candidate.Finding))
 	default:
-		return reason.UpgradeShifting.Of(to, p.nameOf(record.Candidate), c, a+c)
+		share := fmt.Sprintf("%d of %d endpoints", c, a+c)
+		if p.taken() {
+			share = fmt.Sprintf("%d %% of the requests", p.weight())
+		}
+		return reason.UpgradeShifting.Of(to, p.nameOf(record.Candidate), share)
 	}
 }
 

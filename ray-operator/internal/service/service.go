@@ -13,6 +13,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -50,6 +51,8 @@ type Reconciler struct {
 	// Live reads past the cache.
 	Live   client.Reader
 	Writer *kube.Writer
+	// Routes writes HTTPRoutes, which no cache holds.
+	Routes *kube.Writer
 	// Heads asks live heads and proxies in the background.
 	Heads   Board
 	Events  telemetry.Recorder
@@ -81,7 +84,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := r.Clock.Now()
 	plan := Decide(&service, seen, now)
 	before := service.DeepCopy()
-	err = r.apply(ctx, &service, plan)
+	routed, err := r.apply(ctx, &service, plan)
+	routed = plan.refused(routed)
 	if before.ResourceVersion = service.ResourceVersion; err == nil {
 		r.want(before, plan)
 		for _, event := range plan.Events {
@@ -89,12 +93,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		r.Metrics.Upgraded(plan.Ended)
 	} else if !shown(err) {
-		return pass.Result(plan.Wake, err)
+		return pass.Result(plan.Wake, errors.Join(err, routed))
 	}
 	if told := r.tell(ctx, before, Status(before, seen, plan, err, now)); told != nil {
 		return pass.Result(plan.Wake, told)
 	}
-	return pass.Result(plan.Wake, err)
+	return pass.Result(plan.Wake, errors.Join(err, routed))
 }
 
 // tell writes the status if it differs in meaning from the one there is.

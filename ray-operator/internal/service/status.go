@@ -61,6 +61,11 @@ func conditions(service *v1alpha1.ClusterService, status *v1alpha1.ClusterServic
 	say.SetOr(v1alpha1.ConditionStalled, stalled, finding)
 	say.While(v1alpha1.ConditionRolledBack, plan.RolledBack)
 	say.While(v1alpha1.ConditionNameConflict, plan.Conflict)
+	if plan.Gateway != nil {
+		say.Set(v1alpha1.ConditionGatewayProgrammed, plan.Programmed, *plan.Gateway)
+	} else {
+		say.While(v1alpha1.ConditionGatewayProgrammed, nil)
+	}
 	if plan.Upgrading != nil {
 		say.Set(v1alpha1.ConditionUpgrading, true, *plan.Upgrading)
 	} else {

@@ -32,6 +32,9 @@ func (p *planner) carry() {
 		p.settle()
 	}
 	p.move()
+	if record.Candidate == nil {
+		record.Routing = false
+	}
 	p.share()
 	p.part()
 	p.provide()
@@ -68,34 +71,43 @@ func (p *planner) assumed(h Health, cluster *Cluster, proven bool) Health {
 
 // share chooses which pods get requests.
 func (p *planner) share() {
-	active, candidate := p.record.Active, p.record.Candidate
-	mine := p.fit(p.cluster(&active), p.active, active.Good != "")
-	var theirs []*corev1.Pod
-	if candidate != nil {
-		theirs = p.fit(p.cluster(candidate), p.candidate, true)
-	}
+	mine, theirs := p.fit(p.opened)
+	p.lead(p.fit(p.led))
 	a, c := rollout.Endpoints(p.record.Shift.Traffic, len(mine), len(theirs))
-	if candidate == nil {
+	if p.record.Candidate == nil {
 		a, c = len(mine), 0
 	}
 	p.open(append(p.chosen(mine, a), p.chosen(theirs, c)...))
 }
 
-// fit are those of a version's pods that answer. Where none does, those that have requests keep
+// fit are the pods of both versions that may get requests by a way; has tells which have them
+// that way.
+func (p *planner) fit(has func(*corev1.Pod) bool) (mine, theirs []*corev1.Pod) {
+	active, candidate := &p.record.Active, p.record.Candidate
+	if active.Good != "" {
+		mine = p.fitOf(p.cluster(active), p.active, has)
+	}
+	if candidate != nil {
+		theirs = p.fitOf(p.cluster(candidate), p.candidate, has)
+	}
+	return mine, theirs
+}
+
+// fitOf are those of a version's pods that answer. Where none does, those that have requests keep
 // them: to take all away helps nobody.
-func (p *planner) fit(cluster *Cluster, h Health, serves bool) []*corev1.Pod {
-	if cluster == nil || !serves {
+func (p *planner) fitOf(cluster *Cluster, h Health, has func(*corev1.Pod) bool) []*corev1.Pod {
+	if cluster == nil {
 		return nil
 	}
 	var fit []*corev1.Pod
 	for _, pod := range h.Open {
 		reply, known := cluster.Answer.Probes[p.probe(cluster, pod)]
-		if p.https() || known && reply.OK || p.opened(pod) && (!known || reply.Times < failing) {
+		if p.https() || known && reply.OK || has(pod) && (!known || reply.Times < failing) {
 			fit = append(fit, pod)
 		}
 	}
 	if len(fit) == 0 {
-		return p.stillOpen(cluster)
+		return p.still(cluster, has)
 	}
 	return fit
 }
@@ -158,8 +170,13 @@ func (p *planner) endpoints(cluster *Cluster) int {
 // door is the question to the applications through the service's own address, if it has one that
 // can be asked.
 func (p *planner) door() (serving.Probe, bool) {
-	found, there := p.seen.Standing[kindService].Object.(*corev1.Service)
-	if !there || p.https() || found.Spec.ClusterIP == "" || found.Spec.ClusterIP == corev1.ClusterIPNone || len(found.Spec.Ports) == 0 {
+	found, _ := p.seen.Standing[kindService].Object.(*corev1.Service)
+	return p.doorOf(found)
+}
+
+// doorOf is the question to the applications through a Service, nil where it is not there.
+func (p *planner) doorOf(found *corev1.Service) (serving.Probe, bool) {
+	if found == nil || p.https() || found.Spec.ClusterIP == "" || found.Spec.ClusterIP == corev1.ClusterIPNone || len(found.Spec.Ports) == 0 {
 		return serving.Probe{}, false
 	}
 	port := strconv.Itoa(int(found.Spec.Ports[0].Port))

@@ -196,9 +196,13 @@ func (p *planner) move() {
 	if candidate == nil || p.unheard(candidate) {
 		return
 	}
-	move := rollout.Advance(p.terms(), record.Shift,
-		rollout.Side{Ready: p.stands(&record.Active, p.active, 100-record.Shift.Traffic)},
-		rollout.Side{Ready: p.stands(candidate, p.candidate, record.Shift.Traffic), Failed: p.candidate.Failed}, p.now)
+	lags, active := p.acknowledge(), rollout.Side{Ready: p.measure(&record.Active, p.active, 100-record.Shift.Traffic)}
+	move := rollout.Advance(p.terms(), record.Shift, active,
+		rollout.Side{Ready: p.measure(candidate, p.candidate, record.Shift.Traffic), Failed: p.candidate.Failed}, p.now)
+	if lags {
+		move = move.Held(record.Shift, active)
+	}
+	record.Routing = (lags || move.Shift.Traffic != record.Shift.Traffic && p.taken()) && move.Shift.Traffic+record.Shift.Traffic > 0
 	p.wakeIn(move.Wake)
 	if move.Cause != "" && record.Failed == "" {
 		record.Failed, record.Fault = candidate.Revision, p.fault(move.Cause, p.candidate.Finding)

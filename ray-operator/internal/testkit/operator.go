@@ -145,7 +145,8 @@ func (o *operator) start() {
 		Runs: o.world.Jobs, Events: telemetry.Recorder{Events: o.world}, Clock: now,
 	}
 	o.world.services = &service.Reconciler{
-		Client: services, Live: live, Writer: &kube.Writer{Client: services, Live: live},
+		Client: services, Live: live,
+		Writer: &kube.Writer{Client: services, Live: live}, Routes: &kube.Writer{Client: services, Live: live},
 		Heads: board{o.world.Serving}, Events: telemetry.Recorder{Events: o.world}, Clock: now,
 	}
 }
@@ -161,7 +162,12 @@ func (o *operator) client(controller string) client.Client {
 			return o.call("list", list, func() error { return o.cacheOf(list).List(ctx, list, opts...) })
 		},
 		Create: func(ctx context.Context, below client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			return o.call("create", obj, func() error { return below.Create(own(ctx), obj, opts...) })
+			return o.call("create", obj, func() error {
+				if err := o.world.Gateway.unknown(obj); err != nil {
+					return err
+				}
+				return below.Create(own(ctx), obj, opts...)
+			})
 		},
 		Delete: func(ctx context.Context, below client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			return o.change(controller, "delete", obj, func() error { return below.Delete(own(ctx), obj, opts...) })
@@ -208,7 +214,12 @@ type liveReader struct{ operator *operator }
 
 // Get reads one object from the API server.
 func (l *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return l.operator.call("get", obj, func() error { return l.operator.world.server.Get(ctx, key, obj, opts...) })
+	return l.operator.call("get", obj, func() error {
+		if err := l.operator.world.Gateway.unknown(obj); err != nil {
+			return err
+		}
+		return l.operator.world.server.Get(ctx, key, obj, opts...)
+	})
 }
 
 // List reads a list from the API server.

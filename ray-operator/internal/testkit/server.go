@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"net"
 	"reflect"
 	"strconv"
 	"sync"
@@ -25,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
@@ -55,7 +58,7 @@ type server struct {
 var scheme = sync.OnceValue(func() *runtime.Scheme {
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, v1alpha1.AddToScheme,
+		appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, v1alpha1.AddToScheme, gatewayv1.Install,
 	} {
 		if err := add(known); err != nil {
 			panic(err)
@@ -135,7 +138,7 @@ func fill(made client.Object) {
 		fillService(made)
 	case *corev1.Service:
 		if made.Spec.ClusterIP == "" {
-			made.Spec.ClusterIP = "10.0.0.1"
+			made.Spec.ClusterIP = clusterIP(made.Name)
 		}
 	case *corev1.Secret:
 		for name, text := range made.StringData {
@@ -152,6 +155,22 @@ func fill(made client.Object) {
 			made.Spec.TerminationGracePeriodSeconds = &grace
 		}
 	}
+}
+
+// clusterIP is the address of a Service, one for each name.
+func clusterIP(name string) string {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(name)) // a hash takes everything
+	sum := hash.Sum32()
+	return fmt.Sprintf("10.%d.%d.%d", 128+sum>>16&127, sum>>8&255, sum&255)
+}
+
+// doorOf is where the first port of a Service answers.
+func doorOf(service *corev1.Service) string {
+	if len(service.Spec.Ports) == 0 {
+		return ""
+	}
+	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(service.Spec.Ports[0].Port)))
 }
 
 func fillCluster(made *v1alpha1.ComputeCluster) {

@@ -225,7 +225,7 @@ func (s *Serving) answer(head *corev1.Pod, want serving.Want) serving.Answer {
 	for _, probe := range want.Probes {
 		reply := serving.Reply{OK: s.answers(head, cluster), Times: 3}
 		if probe.Pod == "" { // through a Service, which leads to no pod before there is an endpoint
-			reply.OK = reply.OK && s.leads(cluster)
+			reply.OK = s.through(probe.Address)
 		}
 		if !reply.OK {
 			reply.Why = "status 500"
@@ -343,21 +343,6 @@ func (s *Serving) answers(head *corev1.Pod, _ string) bool {
 		old := s.world.Clock.Now().Sub(app.at) >= app.Takes
 		if (state == headclient.ApplicationRunning || old && state == headclient.ApplicationDeploying) && !app.Mute || app.former && state != headclient.ApplicationRunning {
 			return true
-		}
-	}
-	return false
-}
-
-// leads tells whether a Service leads to a pod of a cluster.
-func (s *Serving) leads(cluster string) bool {
-	for _, obj := range s.world.server.latest.held() {
-		if obj.GetLabels()[v1alpha1.LabelCluster] != cluster {
-			continue
-		}
-		for label := range obj.GetLabels() {
-			if strings.HasPrefix(label, v1alpha1.LabelServePrefix) {
-				return true
-			}
 		}
 	}
 	return false

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -179,6 +180,8 @@ func normalise(obj client.Object) {
 		normaliseJob(obj)
 	case *v1alpha1.ClusterService:
 		normaliseService(obj)
+	case *gatewayv1.HTTPRoute:
+		obj.Generation, obj.Status = 0, gatewayv1.HTTPRouteStatus{}
 	case *corev1.Pod:
 		normalisePod(obj)
 	case *corev1.Node:

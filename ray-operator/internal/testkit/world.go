@@ -49,6 +49,7 @@ type World struct {
 	Scaler  *Scaler
 	Stores  *Stores
 	Serving *Serving
+	Gateway *Gateway
 	History *History
 	// HoldGC keeps the garbage collector from its work.
 	HoldGC bool
@@ -96,6 +97,7 @@ func NewWorld(t testing.TB) *World {
 	w.Client = w.server
 	w.Kubelet = &Kubelet{Client: w.Client, Clock: w.Clock, StartDelay: 3 * time.Second, StopDelay: 2 * time.Second}
 	w.Ray, w.Jobs, w.Scaler, w.Stores, w.Serving = newRay(w), newJobs(w), newScaler(w), newStores(w), newServing(w)
+	w.Gateway = &Gateway{world: w}
 	w.operator = &operator{world: w}
 	w.operator.start()
 	return w
@@ -236,12 +238,13 @@ func (w *World) others() (changed bool, next time.Duration) {
 	spoke := w.Scaler.step()
 	served := w.Stores.step()
 	heard, third := w.Jobs.step()
-	said, fourth := w.Serving.step()
-	collected, fifth := w.collect()
-	if moved || answered || spoke || served || heard || said || collected {
+	routed, fourth := w.Gateway.step()
+	said, fifth := w.Serving.step()
+	collected, sixth := w.collect()
+	if moved || answered || spoke || served || heard || said || routed || collected {
 		return true, 0
 	}
-	return false, w.next(first, second, third, fourth, fifth, w.trouble.blindFor(w.Clock.Now()))
+	return false, w.next(first, second, third, fourth, fifth, sixth, w.trouble.blindFor(w.Clock.Now()))
 }
 
 // next is how long to let the clock go until something happens; 0 is never.

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	ownOfServices = slices.Concat(serviceRules, serveFormRules, serveRules, applicationRules, deploymentRules, scalingRules, healthRules, homeRules)
+	ownOfServices = slices.Concat(serviceRules, gatewayRules, serveFormRules, serveRules, applicationRules, deploymentRules, scalingRules, healthRules, homeRules)
 	allOfServices = slices.Concat(all, ownOfServices)
 )
 

@@ -27,12 +27,16 @@ func goodIn(good, which string) string {
 func longServiceTexts(s *serving, bad report) {
 	text(bad, specPath, "healthPath", s.spec.HealthPath, 1024)
 	text(bad, specPath, "managedBy", s.spec.ManagedBy, 63)
+	longGatewayTexts(s, bad)
 }
 
 func longServiceLists(s *serving, bad report) {
 	count(bad, frontPath, "ports", len(s.front().Ports), 2)
 	count(bad, frontPath, "labels", len(s.front().Labels), 64)
 	count(bad, frontPath, "annotations", len(s.front().Annotations), 64)
+	if g := s.gateway(); g != nil {
+		count(bad, specPath, "upgrade.gateway.hostnames", len(g.Hostnames), maxHostnames)
+	}
 }
 
 func unknownServiceWords(s *serving, bad report) {
@@ -59,4 +63,7 @@ func serviceOutOfBounds(s *serving, bad report) {
 
 func serviceDuplicates(s *serving, bad report) {
 	twice(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) string { return p.Name })
+	if g := s.gateway(); g != nil {
+		twice(bad, specPath, "upgrade.gateway.hostnames", g.Hostnames, func(name *string) string { return *name })
+	}
 }

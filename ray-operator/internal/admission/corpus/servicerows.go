@@ -20,6 +20,7 @@ var serviceRows = []offerRow{
 		upgraded(func(u *v1alpha1.Upgrade) {
 			u.Strategy, u.MaxSurgePercent, u.StepPercent, u.IntervalSeconds = "Surge", ptr(int32(50)), ptr(int32(50)), ptr(int32(0))
 			u.HealthyDeadlineSeconds, u.DrainSeconds, u.RetireAfterSeconds, u.AutoRollback = ptr(int32(10)), ptr(int32(0)), ptr(int32(86400)), ptr(false)
+			u.Gateway = &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public", Namespace: "infra", SectionName: "http"}, Hostnames: []string{"text.example.com"}}
 		}), serviceSpec(func(s *offers) { s.Suspend = true }))},
 	{Name: "a service's name of 50", Edit: serviceNamed(long(50))},
 	{Name: "a service's name of 51", Rule: "service-name", Edit: serviceNamed(long(51))},
@@ -73,6 +74,41 @@ var upgradeRows = []offerRow{
 	{Name: "the largest step", Edit: steps(ptr(int32(100)), nil)},
 	{Name: "no step", Rule: "out-of-bounds", Edit: steps(ptr(int32(0)), nil)},
 	{Name: "no time to become healthy", Rule: "out-of-bounds", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.HealthyDeadlineSeconds = ptr(int32(9)) })},
+}
+
+var gatewayRows = []offerRow{
+	{Name: "a gateway", Edit: hosted()},
+	{Name: "a listener of a gateway elsewhere", Edit: both(hosted("text.example.com", "*.example.org", "localhost"), upgraded(func(u *v1alpha1.Upgrade) {
+		u.Gateway.ParentRef.Name, u.Gateway.ParentRef.Namespace, u.Gateway.ParentRef.SectionName = "a.b", "infra", "http"
+	}))},
+	{Name: "a gateway without a name", Rule: "gateway-name", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.Name = "" })},
+	{Name: "a gateway in capitals", Rule: "gateway-name", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.Name = "Public" })},
+	{Name: "a gateway with too long a name", Rule: "long-text", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.Name = long(254) })},
+	{Name: "a gateway's namespace with a dot", Rule: "gateway-namespace", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.Namespace = "a.b" })},
+	{Name: "a gateway's namespace too long", Rule: "long-text", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.Namespace = long(64) })},
+	{Name: "a listener with a blank", Rule: "gateway-listener", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.SectionName = "a b" })},
+	{Name: "a listener with too long a name", Rule: "long-text", Edit: gated(func(g *v1alpha1.ServiceGateway) { g.ParentRef.SectionName = long(254) })},
+	{Name: "a hostname in capitals", Rule: "gateway-hostnames", Edit: hosted("Example.com")},
+	{Name: "a hostname with a port", Rule: "gateway-hostnames", Edit: hosted("example.com:80")},
+	{Name: "a wildcard within a hostname", Rule: "gateway-hostnames", Edit: hosted("a.*.com")},
+	{Name: "an empty hostname", Rule: "gateway-hostnames", Edit: hosted("")},
+	{Name: "too long a hostname", Rule: "long-text", Edit: hosted(long(254))},
+	{Name: "a hostname twice", Rule: "duplicate", Edit: hosted("a.b", "a.b")},
+	{Name: "sixteen hostnames", Edit: hosted(hostnames(16)...)},
+	{Name: "seventeen hostnames", Rule: "long-list", Edit: hosted(hostnames(17)...)},
+	{Name: "a gateway before HTTPS", Rule: "gateway-tls", Edit: both(hosted(), proxy(`"ssl_certfile":"/tls/crt","ssl_keyfile":"/tls/key"`))},
+	{Name: "a gateway on a cluster of others", Rule: "service-upgrade-where", Edit: both(hosted(), serviceSpec(func(s *offers) {
+		s.ClusterRef, s.ClusterTemplate = &v1alpha1.ClusterReference{Name: "demo"}, nil
+	}))},
+}
+
+// hostnames are so many.
+func hostnames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("host-%d.example.com", i)
+	}
+	return names
 }
 
 var healthRows = []offerRow{

@@ -34,7 +34,7 @@ func Services() Kind[*offer] {
 
 // ServiceRows are the rows about a service's own rules.
 func ServiceRows() []Row[*offer] {
-	return slices.Concat(serviceRows, healthRows, upgradeRows, ownServiceRows, serveRows, proxyRows, applicationRows, deploymentRows, numberRows, scalingRows, fullRows)
+	return slices.Concat(serviceRows, healthRows, upgradeRows, gatewayRows, ownServiceRows, serveRows, proxyRows, applicationRows, deploymentRows, numberRows, scalingRows, fullRows)
 }
 
 // GoodService runs one application on a cluster that exists, with nothing else said.
@@ -121,6 +121,19 @@ func frontPorts(ports ...v1alpha1.ServePort) change {
 
 func headTakes(requests bool) change {
 	return front(func(s *v1alpha1.ServeService) { s.HeadEndpoints = &requests })
+}
+
+// gated gives a service a gateway, with an edit of that.
+func gated(edit func(*v1alpha1.ServiceGateway)) change {
+	return upgraded(func(u *v1alpha1.Upgrade) {
+		u.Gateway = &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}}
+		edit(u.Gateway)
+	})
+}
+
+// hosted gives a service a gateway for hostnames.
+func hosted(names ...string) change {
+	return gated(func(g *v1alpha1.ServiceGateway) { g.Hostnames = names })
 }
 
 func upgraded(edit func(*v1alpha1.Upgrade)) change {

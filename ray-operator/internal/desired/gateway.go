@@ -1,0 +1,68 @@
+package desired
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// ServeVersion is the Service of the version that runs on a cluster, for a gateway that divides
+// requests between versions. It selects pods by a label that the operator gives and takes, and
+// by their cluster.
+func ServeVersion(service *v1alpha1.ClusterService, cluster string, ports Ports) *corev1.Service {
+	made := &corev1.Service{
+		ObjectMeta: OfService(service, naming.ServeVersion(cluster)),
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{
+			naming.RouteLabel(service.Name): v1alpha1.ServeOn, v1alpha1.LabelCluster: cluster,
+		}},
+	}
+	made.Spec.Ports = append(made.Spec.Ports, servePort(frontOf(service), PortHTTP, 8000, ports.HTTP))
+	return made
+}
+
+// Backend is a version's Service with its share of the requests, in percent.
+type Backend struct {
+	Service string
+	Weight  int32
+}
+
+// ServeRoute attaches a service to its gateway and divides requests between versions. All that
+// the API server would fill in is said, so that what is there can be compared with it.
+func ServeRoute(service *v1alpha1.ClusterService, gateway *v1alpha1.ServiceGateway, backends ...Backend) *gatewayv1.HTTPRoute {
+	prefix, root := gatewayv1.PathMatchPathPrefix, "/"
+	rule := gatewayv1.HTTPRouteRule{Matches: []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Type: &prefix, Value: &root}}}}
+	port := servePort(frontOf(service), PortHTTP, 8000, 0).Port
+	for _, backend := range backends {
+		group, kind := gatewayv1.Group(""), gatewayv1.Kind("Service")
+		rule.BackendRefs = append(rule.BackendRefs, gatewayv1.HTTPBackendRef{BackendRef: gatewayv1.BackendRef{
+			BackendObjectReference: gatewayv1.BackendObjectReference{Group: &group, Kind: &kind, Name: gatewayv1.ObjectName(backend.Service), Port: &port},
+			Weight:                 &backend.Weight,
+		}})
+	}
+	made := &gatewayv1.HTTPRoute{
+		ObjectMeta: OfService(service, service.Name),
+		Spec: gatewayv1.HTTPRouteSpec{
+			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{GatewayParent(service, gateway)}},
+			Rules:           []gatewayv1.HTTPRouteRule{rule},
+		},
+	}
+	for _, name := range gateway.Hostnames {
+		made.Spec.Hostnames = append(made.Spec.Hostnames, gatewayv1.Hostname(name))
+	}
+	return made
+}
+
+// GatewayParent names the gateway of a service as a route does.
+func GatewayParent(service *v1alpha1.ClusterService, gateway *v1alpha1.ServiceGateway) gatewayv1.ParentReference {
+	group, kind := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind("Gateway")
+	namespace := gatewayv1.Namespace(cmp.Or(gateway.ParentRef.Namespace, service.Namespace))
+	parent := gatewayv1.ParentReference{Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(gateway.ParentRef.Name)}
+	if section := gatewayv1.SectionName(gateway.ParentRef.SectionName); section != "" {
+		parent.SectionName = &section
+	}
+	return parent
+}

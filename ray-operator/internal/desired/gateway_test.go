@@ -1,0 +1,72 @@
+package desired_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+// TestServeVersion: HTTP alone, on the port of the service's own Service, and by both labels.
+func TestServeVersion(t *testing.T) {
+	service := testkit.Service("text")
+	service.Spec.Service = &v1alpha1.ServeService{Type: "LoadBalancer", Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}}}
+	made := desired.ServeVersion(service, "text-2-abcde", desired.Ports{HTTP: 8001, GRPC: 9001})
+	want := map[string]string{"route.heliostat.dev/text": "true", v1alpha1.LabelCluster: "text-2-abcde"}
+	if made.Name != "text-2-abcde-serve" || !maps.Equal(made.Spec.Selector, want) || made.Spec.Type != "ClusterIP" {
+		t.Errorf("%s selects %v as a %s", made.Name, made.Spec.Selector, made.Spec.Type)
+	}
+	if len(made.Spec.Ports) != 1 || made.Spec.Ports[0].Port != 80 || made.Spec.Ports[0].TargetPort.IntValue() != 8001 {
+		t.Errorf("it has the ports %+v", made.Spec.Ports)
+	}
+}
+
+// TestServeRoute: all is said that the API server would fill in otherwise, so that the route that
+// is there can be compared with it.
+func TestServeRoute(t *testing.T) {
+	gateway := &v1alpha1.ServiceGateway{
+		ParentRef: v1alpha1.GatewayReference{Name: "public", Namespace: "infra", SectionName: "http"}, Hostnames: []string{"*.example.com"},
+	}
+	made := desired.ServeRoute(testkit.Service("text"), gateway, desired.Backend{Service: "text-1-serve", Weight: 90}, desired.Backend{Service: "text-2-serve", Weight: 10})
+	text, err := yaml.Marshal(made.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `hostnames:
+- '*.example.com'
+parentRefs:
+- group: gateway.networking.k8s.io
+  kind: Gateway
+  name: public
+  namespace: infra
+  sectionName: http
+rules:
+- backendRefs:
+  - group: ""
+    kind: Service
+    name: text-1-serve
+    port: 8000
+    weight: 90
+  - group: ""
+    kind: Service
+    name: text-2-serve
+    port: 8000
+    weight: 10
+  matches:
+  - path:
+      type: PathPrefix
+      value: /
+`
+	if diff := cmp.Diff(want, string(text)); diff != "" {
+		t.Errorf("the route (- wanted, + made):\n%s", diff)
+	}
+	plain := desired.ServeRoute(testkit.Service("text"), &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}})
+	if parent := plain.Spec.ParentRefs[0]; *parent.Namespace != testkit.Namespace || parent.SectionName != nil || plain.Name != "text" {
+		t.Errorf("by default %s has the parent %+v", plain.Name, parent)
+	}
+}

@@ -1,0 +1,95 @@
+package validate
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Bounds of a service's gateway, which are those of Gateway API.
+const (
+	maxHostnames = 16
+	maxNamespace = 63
+)
+
+// The forms of names that Gateway API has: its own patterns.
+var (
+	hostnameForm  = regexp.MustCompile(`^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	subdomainForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	namespaceForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+)
+
+// gateway is that of a service, nil where it has none.
+func (s *serving) gateway() *v1alpha1.ServiceGateway { return s.upgrade().Gateway }
+
+func gatewayPath() *field.Path { return specPath.Child("upgrade", "gateway") }
+
+// gatewayRules are about the gateway that divides a service's requests.
+var gatewayRules = []Rule{
+	{
+		ID: "gateway-name", Field: "spec.upgrade.gateway.parentRef.name", By: Expression,
+		Refused: "a Gateway's name is DNS labels in lower case with dots between them", Remedy: "correct it",
+		service: func(s *serving, bad report) {
+			if g := s.gateway(); g != nil && !subdomainForm.MatchString(g.ParentRef.Name) {
+				bad.at(gatewayPath().Child("parentRef", "name"), g.ParentRef.Name)
+			}
+		},
+	},
+	{
+		ID: "gateway-namespace", Field: "spec.upgrade.gateway.parentRef.namespace", By: Expression,
+		Refused: "a namespace is a DNS label in lower case", Remedy: "correct it",
+		service: func(s *serving, bad report) {
+			if g := s.gateway(); g != nil && g.ParentRef.Namespace != "" && !namespaceForm.MatchString(g.ParentRef.Namespace) {
+				bad.at(gatewayPath().Child("parentRef", "namespace"), g.ParentRef.Namespace)
+			}
+		},
+	},
+	{
+		ID: "gateway-listener", Field: "spec.upgrade.gateway.parentRef.sectionName", By: Expression,
+		Refused: "a listener's name is DNS labels in lower case with dots between them", Remedy: "correct it",
+		service: func(s *serving, bad report) {
+			if g := s.gateway(); g != nil && g.ParentRef.SectionName != "" && !subdomainForm.MatchString(g.ParentRef.SectionName) {
+				bad.at(gatewayPath().Child("parentRef", "sectionName"), g.ParentRef.SectionName)
+			}
+		},
+	},
+	{
+		ID: "gateway-hostnames", Field: "spec.upgrade.gateway.hostnames", By: Expression,
+		Refused: "a hostname is DNS labels in lower case with dots between them, the first of which may be '*'", Remedy: "correct it",
+		service: func(s *serving, bad report) {
+			wrong := func(name string) bool { return !hostnameForm.MatchString(name) }
+			if g := s.gateway(); g != nil && slices.ContainsFunc(g.Hostnames, wrong) {
+				bad.at(gatewayPath().Child("hostnames"), fmt.Sprint(g.Hostnames))
+			}
+		},
+	},
+	{
+		ID: "gateway-tls", Field: "spec.upgrade.gateway", By: Policy,
+		Refused: "a gateway speaks HTTP to the proxies, and with ssl_certfile they speak nothing but HTTPS",
+		Remedy:  "have HTTPS end at the gateway and leave ssl_certfile out, or leave gateway out",
+		Holds:   "!object.spec.?upgrade.?gateway.hasValue() || !variables.http[0].exists(o, " + said("ssl_certfile") + ")",
+		service: func(s *serving, bad report) {
+			if s.gateway() != nil && isSaid(s.first("http"), "ssl_certfile") {
+				bad.at(gatewayPath(), nil)
+			}
+		},
+	},
+}
+
+func longGatewayTexts(s *serving, bad report) {
+	g := s.gateway()
+	if g == nil {
+		return
+	}
+	at := gatewayPath().Child("parentRef")
+	text(bad, at, "name", g.ParentRef.Name, maxText)
+	text(bad, at, "namespace", g.ParentRef.Namespace, maxNamespace)
+	text(bad, at, "sectionName", g.ParentRef.SectionName, maxText)
+	for i := range g.Hostnames {
+		text(bad, gatewayPath().Child("hostnames").Index(i), "", g.Hostnames[i], maxText)
+	}
+}
