@@ -211,7 +211,7 @@ func (u *upgrade) through(ctx context.Context, next string) live.Upgraded {
 	})
 	after := s.serves(ctx)
 	s.alone(ctx)
-	upgraded := live.Upgraded{Change: u.change.name, Round: u.round, Seconds: time.Since(begin).Seconds(), Kills: kills()}
+	upgraded := live.Upgraded{Change: u.change.name, Round: u.round, Began: begin, Seconds: time.Since(begin).Seconds(), Kills: kills()}
 	seen := count()
 	upgraded.Clusters = seen.most
 	if u.change.surges {

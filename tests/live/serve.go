@@ -83,8 +83,9 @@ type Upgraded struct {
 	Change string `json:"change"`
 	Round  int    `json:"round"`
 	Kills  int    `json:"kills"`
-	// Seconds from the edit to a service that is as it should be.
-	Seconds float64 `json:"seconds"`
+	// Began is when the edit was made, Seconds is from then to a service that is as it should be.
+	Began   time.Time `json:"began"`
+	Seconds float64   `json:"seconds"`
 	// Clusters is how many there were at most at a time.
 	Clusters int `json:"clusters"`
 	// Switch is the seconds from the second cluster's creation until the version that won had
@@ -129,9 +130,20 @@ func (u Upgraded) String() string {
 		u.Change, u.Round, u.Seconds, u.Kills, u.Clusters, u.Both, u.Switch, failed, sent)
 	for _, sort := range u.sorts() {
 		calm, during := u.Longest(sort)
-		text += fmt.Sprintf(" %s %.0f and %.0f ms", sort, calm, during)
+		text += fmt.Sprintf(" %s %.0f and %.0f ms (after %.0f s)", sort, calm, during, u.longestAt(sort).Sub(u.Began).Seconds())
 	}
 	return text
+}
+
+// longestAt is when the longest request of a sort had its answer during the change.
+func (u Upgraded) longestAt(sort load.Sort) (at time.Time) {
+	longest := -1.0
+	for _, node := range u.Loads {
+		if latency := node.During.Sorts[sort].Latency; latency.Max > longest {
+			longest, at = latency.Max, latency.MaxAt
+		}
+	}
+	return at
 }
 
 // sorts of requests that there were.

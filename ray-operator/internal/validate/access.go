@@ -198,6 +198,26 @@ var accessRules = []Rule{
 		},
 	},
 	{
+		ID: "network-nobody", Field: "spec.network.allowFrom[*].from, spec.network.allowTo[*].to", By: Schema, Says: "Required value",
+		Refused: "an entry says whom it is about", Remedy: "give from or to; an empty list is everybody",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if c.Spec.Network == nil {
+				return
+			}
+			at := field.NewPath("spec", "network")
+			for i := range c.Spec.Network.AllowFrom {
+				if c.Spec.Network.AllowFrom[i].From == nil {
+					bad.at(at.Child("allowFrom").Index(i).Child("from"), nil)
+				}
+			}
+			for i := range c.Spec.Network.AllowTo {
+				if c.Spec.Network.AllowTo[i].To == nil {
+					bad.at(at.Child("allowTo").Index(i).Child("to"), nil)
+				}
+			}
+		},
+	},
+	{
 		ID: "network-peer", Field: "spec.network.allowFrom[*].from, spec.network.allowTo[*].to", By: Expression,
 		Refused: "a peer is either an ipBlock or selectors, and not empty", Remedy: "make two peers of it, or fill it in",
 		cluster: peers(func(p *networkingv1.NetworkPolicyPeer) bool {

@@ -147,6 +147,10 @@ var accessRows = []row{
 	{Name: "an unknown port", Rule: "unknown-word", Edit: allowFrom([]v1alpha1.Port{"Agent"}, anyone)},
 	{Name: "no port", Rule: "out-of-bounds", Edit: allowFrom([]v1alpha1.Port{}, anyone)},
 	{Name: "a port twice", Rule: "duplicate", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe, v1alpha1.PortServe}, anyone)},
+	{Name: "nobody is let in", Rule: "network-nobody", Edit: func(c *cluster) {
+		c.Spec.Network = &v1alpha1.Network{AllowFrom: []v1alpha1.IngressRule{{Ports: []v1alpha1.Port{v1alpha1.PortServe}}}}
+	}},
+	{Name: "nobody to be reached", Rule: "network-nobody", Edit: func(c *cluster) { c.Spec.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{}}} }},
 	{Name: "an empty peer", Rule: "network-peer", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe}, networkingv1.NetworkPolicyPeer{})},
 	{Name: "a peer of both sorts", Rule: "network-peer", Edit: allowTo([]networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}, IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}})},
 	{Name: "a block that is none", Rule: "network-block", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe}, block("10.0.0.0"))},
