@@ -59,6 +59,16 @@ func KindOf(err error) Kind {
 	}
 }
 
+// CauseOf is what a failure says without what was asked for; of errors that are not of this package
+// all that they say.
+func CauseOf(err error) string {
+	var failure *Error
+	if errors.As(err, &failure) {
+		return failure.Err.Error()
+	}
+	return err.Error()
+}
+
 func fail(kind Kind, act string, err error) *Error { return &Error{Kind: kind, Act: act, Err: err} }
 
 func (c *Client) fail(kind Kind, act string, err error) *Error {

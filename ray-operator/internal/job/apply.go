@@ -22,6 +22,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -122,7 +123,7 @@ func (r *Reconciler) free(ctx context.Context, cluster *v1alpha1.ComputeCluster)
 	if wanted.Annotations == nil {
 		wanted.Annotations = map[string]string{}
 	}
-	wanted.Annotations[v1alpha1.AnnotationFreed] = stamp(r.Clock.Now())
+	wanted.Annotations[v1alpha1.AnnotationFreed] = pass.Stamp(r.Clock.Now())
 	return r.Writer.Edit(ctx, cluster, wanted)
 }
 
@@ -204,10 +205,4 @@ func (r *Reconciler) permit(ctx context.Context, job *v1alpha1.ClusterJob) (time
 	}
 	r.permits.give(job.UID, now.Add(permitFor))
 	return now.Add(permitFor), nil
-}
-
-// shown tells whether an error is for people: something was refused, or is in the way.
-func shown(err error) bool {
-	_, terminal := fault.Finding(err)
-	return terminal || fault.Refused(err)
 }

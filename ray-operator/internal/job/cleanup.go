@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -47,7 +48,7 @@ func (p *planner) cleanCluster(cluster *v1alpha1.ComputeCluster, end time.Time) 
 			p.letGo(cluster)
 			return
 		case rule.Action == v1alpha1.CleanupDeleteCluster:
-			until = "until " + stamp(due)
+			until = "until " + pass.Stamp(due)
 		case left <= 0 && hasWorkers(cluster):
 			p.Shrink = cluster
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -63,7 +64,7 @@ func freed(seconds int64, empty bool) func(*Seen) {
 	return func(s *Seen) {
 		s.Cluster = demo()
 		s.Cluster.Spec.Suspend = true
-		s.Cluster.Annotations = map[string]string{v1alpha1.AnnotationFreed: stamp(time.Unix(ago(seconds), 0))}
+		s.Cluster.Annotations = map[string]string{v1alpha1.AnnotationFreed: pass.Stamp(time.Unix(ago(seconds), 0))}
 		if empty {
 			s.Cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue}}
 		}

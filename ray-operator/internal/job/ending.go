@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -240,7 +241,7 @@ func (p *planner) retry(f fate) {
 	}
 	p.tell(reason.AttemptEnded.Of(number, f.Code, f.Text), "Retry")
 	p.Events[len(p.Events)-1].Warning = true
-	p.say(v1alpha1.PhaseRetrying, reason.Retrying.Of(number, f.Code, stamp(p.record.ended().Add(p.backoff()))))
+	p.say(v1alpha1.PhaseRetrying, reason.Retrying.Of(number, f.Code, pass.Stamp(p.record.ended().Add(p.backoff()))))
 }
 
 // backoff is how long to wait after the last attempt before the next.
@@ -283,6 +284,3 @@ func (p *planner) close(finding reason.Finding) {
 	p.say(phase, finding)
 	p.tell(finding, "End")
 }
-
-// stamp is a time as people read it.
-func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }

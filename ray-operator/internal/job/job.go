@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // fail ends a pass that could not do what it had decided. What the API server refused is
 // told; of all else the status is left as it was.
 func (r *Reconciler) fail(ctx context.Context, job *v1alpha1.ClusterJob, seen Seen, plan Plan, err error) (ctrl.Result, error) {
-	if shown(err) {
+	if pass.Shown(err) {
 		plan.Record, plan.Done = nil, nil
 		if _, told := r.tell(ctx, job, Status(job, seen, plan, err, r.Clock.Now()), r.Clock.Now()); told != nil {
 			return pass.Result(0, told)

@@ -179,12 +179,3 @@ func seconds(at *metav1.Time) int64 {
 	}
 	return at.Unix()
 }
-
-// moment is a time of the record as the status has it, nil for none.
-func moment(seconds int64) *metav1.Time {
-	if seconds == 0 {
-		return nil
-	}
-	at := metav1.Unix(seconds, 0)
-	return &at
-}

@@ -35,7 +35,7 @@ func Status(job *v1alpha1.ClusterJob, seen Seen, plan Plan, refused error, now t
 	}
 	status.Attempts = attempts(job, seen, plan, now)
 	status.StartTime = startOf(status.Attempts, record)
-	status.EndTime = moment(record.Outcome.At)
+	status.EndTime = pass.Moment(record.Outcome.At)
 	status.Summary = summary(job, status)
 	conditions(job, &status, plan, refused, now)
 	return status
@@ -106,7 +106,7 @@ func attempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, now time.Time) []v
 func entryOf(past Past) v1alpha1.JobAttempt {
 	return v1alpha1.JobAttempt{
 		Number: past.Number, ClusterName: past.Cluster, HeadUID: string(past.Head), Reason: past.Reason, ExitCode: past.Exit,
-		StartTime: moment(past.Start), EndTime: moment(past.End),
+		StartTime: pass.Moment(past.Start), EndTime: pass.Moment(past.End),
 	}
 }
 
@@ -114,7 +114,7 @@ func entryOf(past Past) v1alpha1.JobAttempt {
 func describe(entry *v1alpha1.JobAttempt, bound Bound) {
 	entry.ClusterName, entry.ClusterUID = bound.Cluster, string(bound.UID)
 	entry.HeadName, entry.HeadUID, entry.Session = bound.Pod, string(bound.Head), bound.Session
-	entry.SubmitTime = moment(bound.At)
+	entry.SubmitTime = pass.Moment(bound.At)
 }
 
 // attempt finds one by its number, nil if it is not told of.
@@ -128,7 +128,7 @@ func attempt(all []v1alpha1.JobAttempt, number int32) *v1alpha1.JobAttempt {
 
 func startOf(all []v1alpha1.JobAttempt, record Record) *metav1.Time {
 	if record.Ran > 0 {
-		return moment(record.Ran)
+		return pass.Moment(record.Ran)
 	}
 	if entry := attempt(all, record.Attempt); entry != nil && record.Bound.Head != "" {
 		return entry.StartTime

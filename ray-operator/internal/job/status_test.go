@@ -14,6 +14,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -82,7 +83,7 @@ func TestRefusals(t *testing.T) {
 		if !strings.Contains(ready.Message, test.want) || said(status) != test.all {
 			t.Errorf("%s: %s says %q", name, said(status), ready.Message)
 		}
-		if have := shown(test.err); have != (name != "passing") {
+		if have := pass.Shown(test.err); have != (name != "passing") {
 			t.Errorf("%s is shown: %v", name, have)
 		}
 	}

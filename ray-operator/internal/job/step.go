@@ -23,7 +23,7 @@ func (p *planner) step() bool {
 	switch leaving := p.discard(); {
 	case len(p.record.Past) > 0 && left > 0:
 		last := p.record.Past[len(p.record.Past)-1]
-		p.say(v1alpha1.PhaseRetrying, reason.Retrying.Of(last.Number, last.Reason, stamp(p.now.Add(left))))
+		p.say(v1alpha1.PhaseRetrying, reason.Retrying.Of(last.Number, last.Reason, pass.Stamp(p.now.Add(left))))
 		p.wakeIn(left)
 	case leaving:
 		p.say(p.waiting(), reason.ClusterEnding.Of(p.leaving()))
@@ -102,7 +102,7 @@ func (p *planner) unheard() reason.Finding {
 	case p.seen.Heard && answer.Failure == headclient.Unauthenticated:
 		return reason.HeadUnauthorized.Of(name, cut(answer.Err.Error()))
 	case p.silent() && pass.Ready(p.seen.Head):
-		return reason.HeadSilent.Of(name, stamp(answer.FailingSince), cut(answer.Err.Error()))
+		return reason.HeadSilent.Of(name, pass.Stamp(answer.FailingSince), cut(answer.Err.Error()))
 	}
 	if p.seen.Cluster != nil && !pass.Ready(p.seen.Head) {
 		if starting := clusterStarting(p.seen.Cluster); starting.Severity() == reason.Warning {

@@ -90,3 +90,21 @@ func (t Teller) While(kind string, finding *reason.Finding) {
 	}
 	t.Set(kind, true, *finding)
 }
+
+// Shown tells whether an error is for people: something was refused, or is in the way.
+func Shown(err error) bool {
+	_, terminal := fault.Finding(err)
+	return terminal || fault.Refused(err)
+}
+
+// Stamp is a time as people read it, in UTC.
+func Stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// Moment is a time of a record, in Unix seconds, as a status has it; nil for 0, which is none.
+func Moment(seconds int64) *metav1.Time {
+	if seconds == 0 {
+		return nil
+	}
+	at := metav1.Unix(seconds, 0)
+	return &at
+}

@@ -327,7 +327,5 @@ func words(value any) string {
 	}
 }
 
-func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
-
 // lookAgain asks for another pass though nobody tells of anything.
 func (p *planner) lookAgain() { p.wakeIn(pass.Recheck) }

@@ -11,6 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -186,7 +187,7 @@ func (p *planner) gatewayFinding() (reason.Finding, bool) {
 // refused takes what the API server would not have of the route for what is told of the gateway,
 // and gives what else there was: neither is a failure of the service.
 func (p *Plan) refused(err error) error {
-	if !shown(err) || p.Gateway == nil {
+	if !pass.Shown(err) || p.Gateway == nil {
 		return err
 	}
 	finding, terminal := fault.Finding(err)

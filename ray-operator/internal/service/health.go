@@ -85,7 +85,7 @@ func (p *planner) unanswered(cluster *Cluster) (reason.Finding, bool) {
 		p.wakeIn(left)
 		return reason.Finding{}, false
 	}
-	return reason.ServeSilent.Of(cluster.Name, stamp(answer.FailingSince), cut(answer.Err)), true
+	return reason.ServeSilent.Of(cluster.Name, pass.Stamp(answer.FailingSince), cut(answer.Err)), true
 }
 
 // judge looks at the applications and at the proxies; proven tells that all was well before.

@@ -11,6 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -42,7 +43,7 @@ func (p *planner) going() bool {
 	}
 	p.Active = p.service.Status.Active
 	if left := until.Sub(p.now); left > 0 {
-		p.say(v1alpha1.PhaseDeleting, reason.ServiceDraining.Of(stamp(until)))
+		p.say(v1alpha1.PhaseDeleting, reason.ServiceDraining.Of(pass.Stamp(until)))
 		p.provideLast()
 		p.wakeIn(left)
 		return true
@@ -204,7 +205,7 @@ func (p *planner) suspended() bool {
 		wait = 0
 	}
 	if left := time.Unix(record.Drained, 0).Add(wait).Sub(p.now); left > 0 {
-		p.halted(v1alpha1.PhaseSuspending, reason.ServiceDraining.Of(stamp(time.Unix(record.Drained, 0).Add(wait))))
+		p.halted(v1alpha1.PhaseSuspending, reason.ServiceDraining.Of(pass.Stamp(time.Unix(record.Drained, 0).Add(wait))))
 		p.provideLast()
 		p.wakeIn(left)
 		return true

@@ -251,12 +251,4 @@ func unix(at *metav1.Time) int64 {
 	return at.Unix()
 }
 
-func moment(seconds int64) *metav1.Time {
-	if seconds == 0 {
-		return nil
-	}
-	at := metav1.Unix(seconds, 0)
-	return &at
-}
-
 func since(seconds int64, now time.Time) time.Duration { return now.Sub(time.Unix(seconds, 0)) }

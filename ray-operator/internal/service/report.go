@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -140,7 +141,7 @@ func (p *planner) changing() reason.Finding {
 	active := &p.record.Active
 	name := p.revision(active.Revision).label()
 	if active.Healthy > 0 {
-		return reason.UpgradeBaking.Of(name, stamp(moment(active.Healthy+int64(p.retireAfter().Seconds())).Time))
+		return reason.UpgradeBaking.Of(name, pass.Stamp(pass.Moment(active.Healthy+int64(p.retireAfter().Seconds())).Time))
 	}
 	return reason.ConfigChanging.Of(name, p.nameOf(active), waits(p.active.Finding))
 }
@@ -159,7 +160,7 @@ func (p *planner) shifting(a, c int) reason.Finding {
 	case p.candidate.Ready > 0 && shift.Proven && p.lags():
 		return reason.UpgradeRouting.Of(to, fmt.Sprintf("%d %%", shift.Traffic), p.behind())
 	case shift.Traffic == 100 && p.candidate.Ready > 0:
-		return reason.UpgradeBaking.Of(to, stamp(shift.At.Add(max(p.drain(), p.retireAfter()))))
+		return reason.UpgradeBaking.Of(to, pass.Stamp(shift.At.Add(max(p.drain(), p.retireAfter()))))
 	case shift.Traffic == 0 && warns(p.candidate.Finding):
 		return p.candidate.Finding
 	case shift.Traffic == 0:

@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			r.Events.Record(before, event)
 		}
 		r.Metrics.Upgraded(plan.Ended)
-	} else if !shown(err) {
+	} else if !pass.Shown(err) {
 		return pass.Result(plan.Wake, errors.Join(err, routed))
 	}
 	if told := r.tell(ctx, before, Status(before, seen, plan, err, now)); told != nil {

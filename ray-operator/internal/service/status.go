@@ -42,7 +42,7 @@ func outcome(last *Last) *v1alpha1.UpgradeOutcome {
 		return nil
 	}
 	told := &v1alpha1.UpgradeOutcome{
-		From: last.From, To: last.To, Result: last.Result, StartTime: moment(last.Began), EndTime: moment(last.Ended),
+		From: last.From, To: last.To, Result: last.Result, StartTime: pass.Moment(last.Began), EndTime: pass.Moment(last.Ended),
 	}
 	if last.Fault != nil {
 		told.Reason, told.Message = last.Fault.Reason, last.Fault.Text
@@ -100,10 +100,4 @@ func refusal(plan Plan, err error) reason.Finding {
 		return diagnose.Refusal("ComputeCluster "+plan.Make.Name, err)
 	}
 	return diagnose.Refusal("a part of the service", err)
-}
-
-// shown tells whether an error is for people: something was refused, or is in the way.
-func shown(err error) bool {
-	_, terminal := fault.Finding(err)
-	return terminal || fault.Refused(err)
 }

@@ -189,15 +189,6 @@ func answers(err error) bool {
 	}
 }
 
-// cause is what a failure says without what was asked for.
-func cause(err error) string {
-	var failure *headclient.Error
-	if errors.As(err, &failure) {
-		return failure.Err.Error()
-	}
-	return err.Error()
-}
-
 // whole is an answer about a run with what is known of its head. The caller holds the lock.
 func (a *asker) whole(answer Answer) Answer {
 	answer.At, answer.Session = a.heard.At, a.heard.Session

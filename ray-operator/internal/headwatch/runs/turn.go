@@ -198,7 +198,7 @@ func (t *turn) submit(ctx context.Context) error {
 		t.run.changed, t.answer.Asked = t.answer.Submitted, time.Time{}
 	case headclient.Exists: // whose it is, its metadata tells
 	case headclient.Refused, headclient.Invalid:
-		t.run.unsure, t.answer.Refused = false, cause(err)
+		t.run.unsure, t.answer.Refused = false, headclient.CauseOf(err)
 		return nil
 	default:
 		return err

@@ -131,7 +131,7 @@ func (l *lookout) send(ctx context.Context, config *Config, document json.RawMes
 		}
 		return true, nil
 	case headclient.Refused, headclient.Invalid:
-		l.refusal = refusal{digest: config.Digest, why: cause(err), final: true}
+		l.refusal = refusal{digest: config.Digest, why: headclient.CauseOf(err), final: true}
 		return false, nil
 	default:
 		l.heard(ctx, err)

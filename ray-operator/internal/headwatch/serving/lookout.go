@@ -2,7 +2,6 @@ package serving
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -259,15 +258,6 @@ func answers(err error) bool {
 	default:
 		return false
 	}
-}
-
-// cause is what a failure says without what was asked for.
-func cause(err error) string {
-	var failure *headclient.Error
-	if errors.As(err, &failure) {
-		return failure.Err.Error()
-	}
-	return err.Error()
 }
 
 func (l *lookout) hangUp(ctx context.Context) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
 const (
@@ -46,7 +48,7 @@ func count(before Reply, failure error, now time.Time) Reply {
 		reply.Since, reply.Times = before.Since, before.Times+1
 	}
 	if failure != nil {
-		reply.Why = cause(failure)
+		reply.Why = headclient.CauseOf(failure)
 	}
 	return reply
 }
