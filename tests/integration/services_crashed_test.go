@@ -226,7 +226,7 @@ func (l *lane) back(share int32) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	version := l.version
+	version := l.serving
 	if _, err := l.edit(true); err != nil {
 		return 0, err
 	}

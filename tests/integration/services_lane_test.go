@@ -35,8 +35,9 @@ type lane struct {
 	// front is the host:port at which clients reach the service.
 	front string
 	fuse  fuse.Fuse
-	// first is the sort of change that it begins with, version that of the last edit.
-	first, version int
+	// first is the sort of change that it begins with, version that of the last edit, serving that
+	// which serves once the change has ended.
+	first, version, serving int
 
 	operators sync.Mutex
 	// operator is the last one of all that were hired.
@@ -60,7 +61,7 @@ const lag = 100 * time.Millisecond
 func newLane(t *testing.T, c *course, number int) *lane {
 	t.Helper()
 	namespace := newNamespace(t)
-	l := &lane{course: c, name: types.NamespacedName{Namespace: namespace, Name: "echo"}, first: 3 * number, version: 1}
+	l := &lane{course: c, name: types.NamespacedName{Namespace: namespace, Name: "echo"}, first: 3 * number, version: 1, serving: 1}
 	shared.heads.make(t, namespace, making{where: c.where, ready: func(one *head) {
 		c.where.begun(one, applicationOfLane, workersOfLane)
 		one.proxy.AtReply(func(request *http.Request) {
@@ -270,6 +271,7 @@ func (l *lane) run() {
 			l.t.Errorf("%s: %s, the operator killed after write %d: %v, of %d: %v", l.name, sort.name, step, killed, wrote, err)
 			return
 		}
+		l.serving = version
 		l.passed(sort.name, step, killed)
 	}
 }
