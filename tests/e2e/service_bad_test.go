@@ -282,7 +282,9 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 		told(live.ServeSickEntry, begin)
 		Expect(time.Since(begin)).To(BeNumerically("<=", live.PromisedServeBack))
 		// Nodes know of it a moment later.
-		Consistently(ctx, func(ctx context.Context) error { return has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(s.now(ctx)) }, "3s", "1s").Should(Succeed())
+		Consistently(ctx, func(ctx context.Context) error {
+			return has(v1alpha1.ConditionReady, metav1.ConditionTrue, "")(s.now(ctx))
+		}, "3s", "1s").Should(Succeed())
 		clients.phase("back")
 		s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
 		Expect(s.alone(ctx).Name).To(Equal(former))

@@ -2,8 +2,8 @@ package testkit
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -185,8 +185,11 @@ func (s *Serving) step() (changed bool, next time.Duration) {
 
 // means tells whether two answers mean the same.
 func means(a, b serving.Answer) bool {
+	before, after := a.Serving.Capacity, b.Serving.Capacity
+	same := (before == nil) == (after == nil) && (before == nil || *before == *after)
+	a.Serving.Capacity, b.Serving.Capacity = nil, nil // printed as the place where it is kept
 	a.At, b.At = time.Time{}, time.Time{}
-	return reflect.DeepEqual(a, b)
+	return same && fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b)
 }
 
 // due is how long it is until an application changes by itself.
