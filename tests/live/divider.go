@@ -48,7 +48,9 @@ func (c *Cluster) Divide(ctx context.Context, route types.NamespacedName) (*Divi
 		return nil, fmt.Errorf("start a gateway: %w", err)
 	}
 	d := &Divider{URL: "http://" + listener.Addr().String(), cluster: c, route: route}
-	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+	// Each request has a connection of its own: what becomes of kept ones is for a real gateway to show.
+	transport := &http.Transport{DisableKeepAlives: true}
+	proxy := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", endpointOf(r.In.Context()), r.In.Host
 	}}
 	d.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

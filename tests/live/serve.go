@@ -64,13 +64,16 @@ const (
 	// is taken back by who made it when it has some of the requests: A, B, and A again.
 	ChangeRollback = "rollback"
 	ChangeReturn   = "return"
+	// ChangeNothing leaves the service alone while another cluster of the same pods comes and goes:
+	// what the machine makes of that.
+	ChangeNothing = "nothing"
 	// ChangeThree is followed by a third version before it has ended.
 	ChangeThree = "three-deep"
 )
 
 // ServeChanges are all sorts of changes.
 func ServeChanges() []string {
-	return []string{ChangeConfig, ChangeCode, ChangeImage, ChangeShape, ChangeRollback, ChangeReturn, ChangeThree}
+	return []string{ChangeConfig, ChangeCode, ChangeImage, ChangeShape, ChangeRollback, ChangeReturn, ChangeThree, ChangeNothing}
 }
 
 // ServeUpgradesLabel is the label of the spec of a sort of change.
@@ -130,6 +133,9 @@ func (u Upgraded) String() string {
 		u.Change, u.Round, u.Seconds, u.Kills, u.Clusters, u.Both, u.Switch, failed, sent)
 	for _, sort := range u.sorts() {
 		calm, during := u.Longest(sort)
+		if during == 0 {
+			continue // none has had its answer
+		}
 		text += fmt.Sprintf(" %s %.0f and %.0f ms (after %.0f s)", sort, calm, during, u.longestAt(sort).Sub(u.Began).Seconds())
 	}
 	return text
