@@ -285,7 +285,7 @@ func (u *upgrade) haunt(ctx context.Context) func() int {
 		defer GinkgoRecover()
 		for u.round%2 == 1 {
 			select {
-			case <-time.After(time.Second + time.Duration(random.Int64N(int64(40*time.Second)))):
+			case <-time.After(time.Second + time.Duration(random.Int64N(int64(20*time.Second)))):
 				killOperator(context.WithoutCancel(ctx))
 				kills.Add(1)
 			case <-ctx.Done():
