@@ -158,8 +158,8 @@ func opened() *v1alpha1.ComputeCluster {
 	of.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken}
 	of.Spec.Network = &v1alpha1.Network{
 		Isolation: v1alpha1.IsolationEnabled,
-		AllowFrom: []v1alpha1.IngressRule{{Ports: []v1alpha1.Port{v1alpha1.PortServe}}},
-		AllowTo:   []v1alpha1.EgressRule{{}},
+		AllowFrom: []v1alpha1.IngressRule{{From: []networkingv1.NetworkPolicyPeer{}, Ports: []v1alpha1.Port{v1alpha1.PortServe}}},
+		AllowTo:   []v1alpha1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{}}},
 	}
 	of.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{
 		Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxUnavailable: 1},
