@@ -172,7 +172,7 @@ var serveCut = within(live.ServeCutLabel, live.ServeCutEntry, live.PromisedServe
 
 // serveInPlace shows that workers are replaced where they are without a request lost.
 var serveInPlace = within(live.ServeInPlaceLabel, live.ServeInPlaceEntry, live.PromisedServeInPlace, 1,
-	"two workers are replaced where they are, and no request fails; all is well with the new ones, and has been for 20 s, after %.0f s, %d time; a head too, and what fails is taken back with its pods")
+	"two workers are replaced where they are, and no request fails; all is well with the new ones, and has been for 10 s, after %.0f s, %d time; a head too, and what fails is taken back with its pods")
 
 // upgradesTable tells of changes of a sort.
 func upgradesTable(samples json.RawMessage) string {

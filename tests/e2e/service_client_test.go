@@ -29,7 +29,7 @@ type crowd struct {
 var (
 	allSorts = []string{"-fresh", "5", "-kept", "5", "-long", "0.2", "-stream", "0.1", "-websocket", "0.1", "-longest", "9s", "-session", "9s"}
 	// moreOfAll is for full counts.
-	moreOfAll = []string{"-fresh", "25", "-kept", "25", "-long", "0.4", "-stream", "0.2", "-websocket", "0.2"}
+	moreOfAll = []string{"-fresh", "25", "-kept", "25", "-long", "0.4", "-stream", "0.2", "-websocket", "0.2", "-longest", "15s", "-session", "15s"}
 	quick     = []string{"-fresh", "5", "-kept", "5"}
 )
 

@@ -24,12 +24,12 @@ var _ = Describe("a service behind a gateway", Label(serviceLabel), func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.RemoveGatewayAPI(ctx, root, limit)).To(Succeed()) }, NodeTimeout(limit))
 		t := serviced(ctx)
 		door := opens(ctx, t.namespace, "echo")
-		step, sorts := 30, quick
+		step, terms, sorts := 40, "intervalSeconds: 10, drainSeconds: 12, retireAfterSeconds: 5", quick
 		if *full {
-			step, sorts = 10, allSorts
+			step, terms, sorts = 10, "intervalSeconds: 15, drainSeconds: 30, retireAfterSeconds: 20", allSorts
 		}
 		s := t.applies(ctx, "echo", echoing("echo", "/")+ownCluster+fmt.Sprintf(
-			"upgrade: {stepPercent: %d, intervalSeconds: 15, drainSeconds: 30, retireAfterSeconds: 20, gateway: {parentRef: {name: public}}}\n", step))
+			"upgrade: {stepPercent: %d, %s, gateway: {parentRef: {name: public}}}\n", step, terms))
 		s.serves(ctx)
 		programmed := has(v1alpha1.ConditionGatewayProgrammed, metav1.ConditionTrue, "GatewayProgrammed")
 		s.becomes(ctx, "be behind its gateway", programmed)

@@ -45,7 +45,7 @@ const (
 	// ownCluster is the template of a service's own, and quickly how it is followed by another;
 	// hasty is that with no time for requests that take longer than allSorts has them.
 	ownCluster = "clusterTemplate: {spec: {rayVersion: " + release + ", imagePullPolicy: IfNotPresent, " + codeHead + ", " + codeWorkers + "}}\n"
-	quickly    = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 30, retireAfterSeconds: 20}\n"
+	quickly    = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 20, retireAfterSeconds: 10}\n"
 	hasty      = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 12, retireAfterSeconds: 5}\n"
 )
 

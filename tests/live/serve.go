@@ -44,7 +44,7 @@ const (
 	// each 3 s, and three answers that do not come within 2 s each tell.
 	PromisedServeCut = 15 * time.Second
 	// PromisedServeInPlace is for two workers, each of which drains for 100 s at most, and the
-	// 20 s that all has to be well.
+	// 10 s that all has to be well.
 	PromisedServeInPlace = 5 * time.Minute
 	// PromisedLatencyRatio is how much longer the longest answer takes than in the calm time
 	// before.
