@@ -73,3 +73,18 @@ func TestTheFirstDeploymentThatIsNotWellIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestOneProxyOfTwoFails: the service serves by way of the other, and says which one fails.
+func TestOneProxyOfTwoFails(t *testing.T) {
+	for failing, serving := range []bool{true, true, false} {
+		s := serves(t)
+		s.service.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+		for _, pod := range s.seen.Clusters[1].Pods[1 : 1+failing] { // the first is the head
+			s.seen.Clusters[1].answers(pod, false)
+		}
+		plan := s.decide()
+		if plan.Serving != serving || (failing > 0) != (plan.Finding.Code == "ProxyFailing") {
+			t.Errorf("%d fail: serving is %v; %s: %s", failing, plan.Serving, plan.Phase, plan.Finding.Text)
+		}
+	}
+}

@@ -49,11 +49,13 @@ func (p *planner) broken(endpoints int) (string, reason.Finding) {
 }
 
 // usable tells whether the version that has the requests is not known to be broken, or the
-// candidate takes some and is not. While a configuration is on its way to pods that run, or was
-// just taken back, the replicas of the former one count, which Serve keeps until others run.
+// candidate takes some and is not. One proxy that fails among others takes none. While a
+// configuration is on its way to pods that run, or was just taken back, the replicas of the former
+// one count, which Serve keeps until others run.
 func (p *planner) usable(candidates int) bool {
 	changing := p.reverted || p.record.Active.Revision != p.record.Active.Good
-	return !p.active.Told || !warns(p.active.Finding) || changing && p.active.Answers || candidates > 0 && p.candidate.Ready > 0
+	spared := changing || p.active.Finding.Code == reason.ProxyFailing.Code
+	return !p.active.Told || !warns(p.active.Finding) || spared && p.active.Answers || candidates > 0 && p.candidate.Ready > 0
 }
 
 // versions tells of both, with the share of the requests that so many endpoints come to.
