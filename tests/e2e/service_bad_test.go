@@ -214,6 +214,7 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 			break
 		}
 		It("keeps the one that does: "+bad.name, func(ctx SpecContext) {
+			s.edit(ctx, restored) // where a spec before has failed
 			former := s.serves(ctx).Status.Active.ClusterName
 			if bad.prepare != nil {
 				made := bad.prepare(ctx, t.namespace)
@@ -228,9 +229,10 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 			s.edit(ctx, bad.change...)
 			shown := bad.seen(watching, s, former)
 			back.Told = max(0, sighted(ctx, said, "the status to say "+bad.words).Sub(shown).Seconds())
-			taken := s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
+			s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
 			Expect(s.alone(ctx).Name).To(Equal(former))
 			back.Seconds = time.Since(begin).Seconds()
+			taken := s.now(ctx) // it was told that it is being taken back, and then how that ended
 			back.Reason, back.Message = taken.Status.LastUpgrade.Reason, taken.Status.LastUpgrade.Message
 			Expect(taken.Status.LastUpgrade.Result).To(Equal(v1alpha1.UpgradeRolledBack))
 			Expect(taken.Status.Active.ClusterName).To(Equal(former))
