@@ -273,7 +273,7 @@ func (p *planner) still(cluster *Cluster, has func(*corev1.Pod) bool) []*corev1.
 	var open, leaving []*corev1.Pod
 	for _, pod := range cluster.Pods {
 		switch {
-		case !has(pod) || !stands(pod):
+		case !has(pod) || !reachable(pod):
 		case p.mayServe(pod):
 			open = append(open, pod)
 		default:
@@ -287,14 +287,14 @@ func (p *planner) still(cluster *Cluster, has func(*corev1.Pod) bool) []*corev1.
 	return open
 }
 
-// stands tells whether a pod is there and can be reached.
-func stands(pod *corev1.Pod) bool {
+// reachable tells whether a pod is there and can be reached.
+func reachable(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && pass.Ready(pod)
 }
 
 // mayServe tells whether a pod stays and is of those that take requests.
 func (p *planner) mayServe(pod *corev1.Pod) bool {
-	if !stands(pod) || pod.Annotations[v1alpha1.AnnotationDrain] != "" {
+	if !reachable(pod) || pod.Annotations[v1alpha1.AnnotationDrain] != "" {
 		return false
 	}
 	return pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || p.headServes(pod.Labels[v1alpha1.LabelCluster])

@@ -115,12 +115,19 @@ func (p *planner) closes(cluster *Cluster, since time.Time) bool {
 	if p.attended(cluster) { // a connection that is opened after it would be kept
 		return false
 	}
+	id := p.close(cluster, since)
+	return cluster.Heard && cluster.Answer.Closed == id
+}
+
+// close has a job end the connections that clients keep to a cluster, once for each moment that it
+// is named by, and gives its name.
+func (p *planner) close(cluster *Cluster, since time.Time) string {
 	id := fmt.Sprintf("heliostat-close-%d", since.Unix())
 	if p.closing == nil {
 		p.closing = map[string]string{}
 	}
 	p.closing[cluster.Name] = id
-	return cluster.Heard && cluster.Answer.Closed == id
+	return id
 }
 
 // gone takes what the service runs away, and tells whether nothing of it is left.

@@ -235,10 +235,9 @@ func (p *planner) measure(side *Side, h Health, share int) int {
 		return h.Ready
 	}
 	ready := h.Ready
-	if deploying(h) {
-		return min(ready, max(1, share))
-	}
-	if asked := cluster.Answer.Serving.Capacity; asked != nil {
+	if asked := cluster.Answer.Serving.Capacity; deploying(h) {
+		ready = min(ready, max(1, share))
+	} else if asked != nil {
 		ready = ready * int(*asked) / 100
 	}
 	if h.Ready < 100 || p.capacity(side) >= 100 || cluster.Spec.Autoscaling != nil {

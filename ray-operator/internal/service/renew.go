@@ -2,7 +2,6 @@ package service
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -104,7 +103,7 @@ func (p *planner) part() {
 		}
 	}
 	if !latest.IsZero() {
-		p.closing = map[string]string{cluster.Name: fmt.Sprintf("heliostat-close-%d", latest.Unix())}
+		p.close(cluster, latest)
 	}
 }
 

@@ -1,0 +1,76 @@
+package service
+
+import (
+	"testing"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+)
+
+// shared is a situation in which the active version of two workers is told to have a share of its
+// capacity, and Serve was seen to want one, in percent.
+func shared(t *testing.T, capacity int, asked float64, state headclient.ApplicationState) (*planner, Health) {
+	t.Helper()
+	s := upgrades(t, nil)
+	s.seen.Record.Shift = rollout.Shift{Traffic: 50, Active: capacity, Candidate: 100, Proven: true, At: at(), Began: at()}
+	cluster := s.seen.Clusters[1]
+	cluster.Spec = *s.service.Spec.ClusterTemplate.Spec.DeepCopy()
+	cluster.Answer.Serving.Capacity = &asked
+	s.takes(&s.seen.Record.Active)
+	p := &planner{service: s.service, seen: s.seen, record: s.seen.Record, now: at()}
+	p.active = Health{Ready: 100, Applications: []v1alpha1.ApplicationStatus{{Name: "text", State: string(state)}}}
+	return p, p.active
+}
+
+// TestAShareOfTheWholeIsMeasured: more than what a version is told to have counts until its workers
+// are gone, and no more than what its requests need while Serve changes what it wants.
+func TestAShareOfTheWholeIsMeasured(t *testing.T) {
+	const running, deploying = headclient.ApplicationRunning, headclient.ApplicationDeploying
+	for name, c := range map[string]struct {
+		capacity       int
+		asked          float64
+		state          headclient.ApplicationState
+		workers, ready int
+		share, want    int
+	}{
+		"the whole":                             {100, 100, running, 2, 100, 50, 100},
+		"half":                                  {50, 50, running, 1, 100, 50, 50},
+		"half, and its workers are there":       {50, 50, running, 2, 100, 50, 51},
+		"half, which Serve has yet to want":     {50, 100, deploying, 2, 100, 50, 51},
+		"half, its workers gone before":         {50, 100, deploying, 1, 100, 50, 50},
+		"the whole, which Serve has yet to run": {100, 100, deploying, 2, 100, 50, 50},
+		"no requests, and Serve changes":        {100, 100, deploying, 2, 100, 0, 1},
+		"sick":                                  {50, 50, running, 2, 0, 50, 0},
+	} {
+		p, h := shared(t, c.capacity, c.asked, c.state)
+		h.Ready = c.ready
+		cluster := p.seen.Clusters[1]
+		cluster.Pods = cluster.Pods[:1+c.workers] // the first is the head
+		if got := p.measure(&p.record.Active, h, c.share); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestWorkersGoAfterTheirReplicas: Serve chooses on which workers it gives up replicas.
+func TestWorkersGoAfterTheirReplicas(t *testing.T) {
+	for _, c := range []struct {
+		state headclient.ApplicationState
+		taken bool
+		want  int32
+	}{{headclient.ApplicationRunning, true, 1}, {headclient.ApplicationDeploying, true, 2}, {headclient.ApplicationRunning, false, 2}} {
+		p, _ := shared(t, 50, 50, c.state)
+		if !c.taken {
+			p.record.Active.Taken = "what was asked before"
+		}
+		p.house(&p.record.Active)
+		replicas := p.seen.Clusters[1].Spec.WorkerGroups[0].Replicas
+		for _, change := range p.Change {
+			replicas = change.Wanted.Spec.WorkerGroups[0].Replicas
+		}
+		if *replicas != c.want {
+			t.Errorf("%s, taken %v: %d workers, want %d", c.state, c.taken, *replicas, c.want)
+		}
+	}
+}
