@@ -85,6 +85,9 @@ func (p *planner) unanswered(cluster *Cluster) (reason.Finding, bool) {
 		p.wakeIn(left)
 		return reason.Finding{}, false
 	}
+	if why := clusterStarting(cluster, cluster.Name); !pass.Ready(cluster.Head) && warns(why) {
+		return why, true // a pod has an address before its image is there
+	}
 	return reason.ServeSilent.Of(cluster.Name, pass.Stamp(answer.FailingSince), cut(answer.Err)), true
 }
 

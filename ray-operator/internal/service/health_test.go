@@ -1,12 +1,15 @@
 package service
 
 import (
+	"errors"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 )
 
 // TestFormerReplicasAnswer: a configuration that cannot be deployed takes nothing from those who
@@ -52,6 +55,31 @@ func TestFormerReplicasAnswer(t *testing.T) {
 		c.spoil(s, cluster)
 		if plan := s.decide(); plan.Serving != c.serving {
 			t.Errorf("%s: serving is %v; %s: %s", c.name, plan.Serving, plan.Phase, plan.Finding.Text)
+		}
+	}
+}
+
+// TestWhyAHeadIsSilent: one that does not run is the cluster's affair, which knows why; only of one
+// that should answer that it does not is the cause.
+func TestWhyAHeadIsSilent(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		ready       corev1.ConditionStatus
+		told, cause string
+	}{
+		{"its image cannot be pulled", corev1.ConditionFalse, "ImagePullFailed", "ImagePullFailed"},
+		{"it starts, and nothing is wrong yet", corev1.ConditionFalse, "HeadStarting", "ServeSilent"},
+		{"it runs, and a worker's image cannot be pulled", corev1.ConditionTrue, "ImagePullFailed", "ServeSilent"},
+	} {
+		s := upgrades(t, nil)
+		cluster := s.seen.Clusters[2]
+		cluster.Answer = serving.Answer{Failure: headclient.Unavailable, Err: errors.New("connection refused"), FailingSince: at().Add(-silentAfter)}
+		cluster.Head.Status.Conditions[0].Status = c.ready
+		cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: c.told, Message: "told", ObservedGeneration: 1}}
+		p := &planner{service: s.service, seen: s.seen, record: s.seen.Record, now: at()}
+		health := p.healthOf(cluster, s.seen.Revisions[s.seen.Record.Candidate.Revision], false, false)
+		if health.Finding.Code != c.cause || !health.Silent {
+			t.Errorf("%s: %s: %s", c.name, health.Finding.Code, health.Finding.Text)
 		}
 	}
 }
