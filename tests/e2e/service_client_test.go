@@ -29,7 +29,7 @@ type crowd struct {
 var (
 	allSorts = []string{"-fresh", "5", "-kept", "5", "-long", "0.2", "-stream", "0.1", "-websocket", "0.1", "-longest", "9s", "-session", "9s"}
 	// moreOfAll is for full counts: of two clients, the 50 requests/s that the peer was measured under.
-	moreOfAll = []string{"-fresh", "12.5", "-kept", "12.5", "-long", "0.4", "-stream", "0.2", "-websocket", "0.2", "-longest", "15s", "-session", "15s"}
+	moreOfAll = []string{"-fresh", "12.5", "-kept", "12.5", "-long", "0.4", "-stream", "0.2", "-websocket", "0.2", "-longest", "9s", "-session", "9s"}
 	quick     = []string{"-fresh", "5", "-kept", "5"}
 )
 

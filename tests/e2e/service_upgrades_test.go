@@ -142,11 +142,11 @@ var _ = Describe("a service under load", Ordered, Label(serviceLabel), func() {
 	BeforeAll(func(ctx SpecContext) {
 		t := serviced(ctx)
 		begin := time.Now()
-		pace, rates := hasty, allSorts
+		rates := allSorts
 		if *full {
-			pace, rates = quickly, moreOfAll
+			rates = moreOfAll
 		}
-		s = t.applies(ctx, "echo", echoing("echo", "/")+ownCluster+pace)
+		s = t.applies(ctx, "echo", echoing("echo", "/")+ownCluster+hasty)
 		s.serves(ctx)
 		told("service applied to Ready", begin)
 		clients = s.crowd(ctx, rates...)
@@ -198,7 +198,7 @@ func (u *upgrade) calmTime() time.Duration {
 	case u.round == 0:
 		return time.Minute
 	default:
-		return 10 * time.Second
+		return 5 * time.Second
 	}
 }
 
