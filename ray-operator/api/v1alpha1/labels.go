@@ -85,6 +85,9 @@ const (
 	// ClusterService, the same of what Serve shall read, where it is not what the cluster was
 	// made with: another value makes another pod, in which Serve starts anew.
 	AnnotationRestart = "serve.heliostat.dev/startup"
+	// AnnotationClosed says, on a pod that took requests for a ClusterService and takes none any
+	// more, since when, in RFC 3339. Written by the operator only.
+	AnnotationClosed = "serve.heliostat.dev/closed"
 	// AnnotationToken holds, on a pod, a short hash of the token that it was started with.
 	AnnotationToken = "heliostat.dev/token"
 	// AnnotationApplied holds, on an object of a fixed name, the hash of what the operator

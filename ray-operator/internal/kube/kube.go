@@ -168,13 +168,16 @@ func (w *Writer) Note(ctx context.Context, obj client.Object, key, value string)
 	return fault.Wrap(err, "annotate %s", w.describe(obj))
 }
 
-// Label sets a label of the very object that was seen, or takes it away where value is nil,
-// whatever else of it has changed since. That it is gone, or another has its name by now, is
-// success.
-func (w *Writer) Label(ctx context.Context, obj client.Object, key string, value *string) error {
-	change, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": obj.GetUID(), "labels": map[string]*string{key: value},
-	}})
+// Label sets labels and annotations of the very object that was seen, or takes those away whose
+// value is nil, whatever else of it has changed since. That it is gone, or another has its name by
+// now, is success.
+func (w *Writer) Label(ctx context.Context, obj client.Object, labels, annotations map[string]*string) error {
+	type metadata struct {
+		UID         types.UID          `json:"uid"`
+		Labels      map[string]*string `json:"labels,omitempty"`
+		Annotations map[string]*string `json:"annotations,omitempty"`
+	}
+	change, err := json.Marshal(map[string]metadata{"metadata": {obj.GetUID(), labels, annotations}})
 	if err != nil {
 		return fmt.Errorf("label %s: %w", w.describe(obj), err)
 	}

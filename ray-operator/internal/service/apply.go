@@ -19,6 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 )
 
 // apply carries a plan out. What is written first decides what may follow: a failure ends it.
@@ -140,9 +141,16 @@ func (r *Reconciler) traffic(ctx context.Context, service *v1alpha1.ClusterServi
 	return errors.Join(r.label(ctx, plan.Close, serve, nil), r.label(ctx, plan.Strand, route, nil))
 }
 
-// label gives pods a label, or takes it from them where value is nil.
+// label gives pods a label, or takes it from them where value is nil, and notes since when.
 func (r *Reconciler) label(ctx context.Context, pods []*corev1.Pod, key string, value *string) error {
-	return errors.Join(kube.AtOnce(len(pods), func(i int) error { return r.Writer.Label(ctx, pods[i], key, value) })...)
+	var closed *string
+	if value == nil {
+		now := pass.Stamp(r.Clock.Now())
+		closed = &now
+	}
+	return errors.Join(kube.AtOnce(len(pods), func(i int) error {
+		return r.Writer.Label(ctx, pods[i], map[string]*string{key: value}, map[string]*string{v1alpha1.AnnotationClosed: closed})
+	})...)
 }
 
 // want says what is wanted of heads from now on.

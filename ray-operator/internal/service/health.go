@@ -246,13 +246,9 @@ func (p *planner) eligible(cluster *Cluster) []*corev1.Pod {
 	if !cluster.Heard || answer.At.IsZero() || !answer.Serving.Running {
 		return p.stillOpen(cluster)
 	}
-	targets := map[string]bool{}
-	for _, target := range answer.Serving.Targets {
-		targets[target.Instance] = true
-	}
 	var open []*corev1.Pod
 	for _, pod := range cluster.Pods {
-		if targets[string(pod.UID)] && p.mayServe(pod) {
+		if cluster.lists(pod) && p.mayServe(pod) {
 			open = append(open, pod)
 		}
 	}
@@ -261,6 +257,11 @@ func (p *planner) eligible(cluster *Cluster) []*corev1.Pod {
 	}
 	slices.SortFunc(open, byName)
 	return open
+}
+
+// lists tells whether the head names a pod's proxy as one that takes requests.
+func (c *Cluster) lists(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(c.Answer.Serving.Targets, func(target headclient.Target) bool { return target.Instance == string(pod.UID) })
 }
 
 // stillOpen are the pods of a cluster that have requests by some way and are not on their way

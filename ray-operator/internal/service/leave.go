@@ -130,6 +130,57 @@ func (p *planner) close(cluster *Cluster, since time.Time) string {
 	return id
 }
 
+// parting is how long after a pod had the last requests the connections are closed that clients keep
+// to it: later than that is known to all nodes, and earlier than Serve ends its proxy, which is 30 s
+// after there is no replica beside it.
+const parting = 8 * time.Second
+
+// part has the connections closed that clients keep to pods that leave a cluster which stays: those of
+// workers that are replaced or given up. Each proxy of the cluster closes those that it has then, with
+// their next answer; for those that stay that costs a client one connection.
+func (p *planner) part() {
+	if !p.own() {
+		return
+	}
+	for _, side := range []*Side{&p.record.Active, p.record.Candidate} {
+		if side == nil || p.cluster(side) == nil {
+			continue
+		}
+		cluster := p.cluster(side)
+		if _, all := p.closing[cluster.Name]; all {
+			continue
+		}
+		if latest := p.parted(cluster); !latest.IsZero() {
+			p.close(cluster, latest)
+		}
+	}
+}
+
+// parted is since when the last of the pods that leave a cluster, and whose connections are to be
+// closed, has no requests; zero where there is none.
+func (p *planner) parted(cluster *Cluster) (latest time.Time) {
+	for _, pod := range cluster.Pods {
+		since, err := time.Parse(time.RFC3339, pod.Annotations[v1alpha1.AnnotationClosed])
+		if err != nil || p.serves(pod) || !reachable(pod) || !p.leaves(cluster, pod) {
+			continue
+		}
+		if left := since.Add(parting).Sub(p.now); left > 0 {
+			p.wakeIn(left)
+		} else if since.After(latest) {
+			latest = since
+		}
+	}
+	return latest
+}
+
+// leaves tells whether the proxy of a pod ends soon: the pod goes, or Serve has no more use for it.
+func (p *planner) leaves(cluster *Cluster, pod *corev1.Pod) bool {
+	if pod.Annotations[v1alpha1.AnnotationDrain] != "" {
+		return true
+	}
+	return cluster.Heard && cluster.Answer.Serving.Running && !cluster.lists(pod)
+}
+
 // gone takes what the service runs away, and tells whether nothing of it is left.
 func (p *planner) gone() bool {
 	if p.own() {

@@ -1,11 +1,15 @@
 package service
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
 
@@ -93,4 +97,57 @@ func TestKeptConnectionsAreClosedOnceNobodyIsLedThere(t *testing.T) {
 	if !closes() {
 		t.Error("they are not closed")
 	}
+}
+
+// TestPart: the connections that clients keep to a pod that leaves a cluster which stays are closed,
+// once, before its proxy ends; not those to pods that only have no requests for now.
+func TestPart(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		ago    int64
+		leaves func(*situation, *Cluster, *corev1.Pod)
+		want   string
+	}{
+		{"it is drained since a moment", 7, drains, ""},
+		{"it is drained", 8, drains, "heliostat-close-9992"},
+		{"it is drained since long", 25, drains, "heliostat-close-9975"},
+		{"Serve has no use for it", 25, unlisted, "heliostat-close-9975"},
+		{"it only has no requests for now", 25, func(*situation, *Cluster, *corev1.Pod) {}, ""},
+		{"it has requests again", 25, func(_ *situation, c *Cluster, pod *corev1.Pod) {
+			drains(nil, c, pod)
+			pod.Labels[naming.ServeLabel("text")] = v1alpha1.ServeOn
+		}, ""},
+		{"it is not ready", 25, func(_ *situation, c *Cluster, pod *corev1.Pod) {
+			drains(nil, c, pod)
+			pod.Status.Conditions = nil
+		}, ""},
+		{"Serve has not been heard", 25, func(_ *situation, c *Cluster, pod *corev1.Pod) {
+			unlisted(nil, c, pod)
+			c.Answer.Serving.Running = false
+		}, ""},
+		{"the cluster is not the service's own", 25, func(s *situation, c *Cluster, pod *corev1.Pod) {
+			drains(nil, c, pod)
+			s.service.Spec.ClusterRef, s.service.Spec.ClusterTemplate = &v1alpha1.ClusterReference{Name: c.Name}, nil
+		}, ""},
+	} {
+		s := upgrades(t, nil)
+		cluster := s.seen.Clusters[1]
+		pod := cluster.Pods[1]
+		delete(pod.Labels, naming.ServeLabel("text"))
+		pod.Annotations = map[string]string{v1alpha1.AnnotationClosed: time.Unix(now-c.ago, 0).UTC().Format(time.RFC3339)}
+		c.leaves(s, cluster, pod)
+		p := &planner{service: s.service, seen: s.seen, record: s.seen.Record, now: at()}
+		p.part()
+		if have := p.closing[cluster.Name]; have != c.want || c.ago < 8 && p.Wake != time.Duration(8-c.ago)*time.Second {
+			t.Errorf("%s: it is to close %q, want %q; it looks again after %s", c.name, have, c.want, p.Wake)
+		}
+	}
+}
+
+func drains(_ *situation, _ *Cluster, pod *corev1.Pod) {
+	pod.Annotations[v1alpha1.AnnotationDrain] = "{}"
+}
+
+func unlisted(_ *situation, cluster *Cluster, pod *corev1.Pod) {
+	cluster.Answer.Serving.Targets = slices.DeleteFunc(cluster.Answer.Serving.Targets, func(target headclient.Target) bool { return target.Instance == string(pod.UID) })
 }

@@ -1,11 +1,8 @@
 package service
 
 import (
-	"encoding/json"
 	"strings"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -78,44 +75,6 @@ func (p *planner) rolls(name string) bool {
 func recreated(cluster *v1alpha1.ComputeCluster) bool {
 	given := cluster.Spec.UpgradeStrategy
 	return given != nil && given.Type == v1alpha1.UpgradeRecreate
-}
-
-// parting is how long after a worker began to drain the connections are closed that clients keep
-// to it: later than its label is known to be gone, and earlier than its proxy ends, which is 30 s
-// after.
-const parting = 12 * time.Second
-
-// part has the connections closed that clients keep to a worker that is replaced. Each proxy of the
-// cluster closes those that it has then, with their next answer; for those that stay that costs a
-// client one connection.
-func (p *planner) part() {
-	cluster := p.cluster(&p.record.Active)
-	if cluster == nil || p.record.Active.Renewing == "" {
-		return
-	}
-	var latest time.Time
-	for _, worker := range cluster.Pods {
-		since := drainingSince(worker)
-		if left := since.Add(parting).Sub(p.now); left > 0 {
-			p.wakeIn(left)
-		} else if since.After(latest) {
-			latest = since
-		}
-	}
-	if !latest.IsZero() {
-		p.close(cluster, latest)
-	}
-}
-
-// drainingSince is since when a worker that is there is on its planned exit, zero if it is not.
-func drainingSince(worker *corev1.Pod) time.Time {
-	var exit struct {
-		Since time.Time `json:"since"`
-	}
-	if worker.DeletionTimestamp != nil || json.Unmarshal([]byte(worker.Annotations[v1alpha1.AnnotationDrain]), &exit) != nil {
-		return time.Time{}
-	}
-	return exit.Since
 }
 
 // configured is the revision whose configuration is asked of a side's head. While pods are

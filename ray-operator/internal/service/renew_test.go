@@ -3,7 +3,6 @@ package service
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -248,29 +247,6 @@ func TestRestoredInPlace(t *testing.T) {
 	want.At, want.Taken, want.Took, want.Head = have.Active.At, "", "", ""
 	if diff := cmp.Diff(want, have.Active); diff != "" {
 		t.Errorf("(- before, + restored):\n%s", diff)
-	}
-}
-
-// TestPart: the connections that clients keep to a worker that is replaced are closed, once, before
-// its proxy ends.
-func TestPart(t *testing.T) {
-	s := inPlace(t, workerImage)
-	s.goesOn(t, s.decide())
-	s.seen.Clusters[1].upToDate(false, "0 of 2 workers are up to date")
-	for _, c := range []struct {
-		ago  int64
-		want string
-	}{{11, ""}, {12, "heliostat-close-9988"}, {25, "heliostat-close-9975"}} {
-		since := time.Unix(now-c.ago, 0).UTC().Format(time.RFC3339)
-		s.seen.Clusters[1].Pods[1].Annotations = map[string]string{v1alpha1.AnnotationDrain: `{"v":1,"since":"` + since + `"}`}
-		plan := s.decide()
-		if have := plan.Wants[0].Close; have != c.want || c.want == "" && (plan.Wake <= 0 || plan.Wake > time.Second) {
-			t.Errorf("after %d s it is to close %q, want %q; it looks again after %s", c.ago, have, c.want, plan.Wake)
-		}
-	}
-	s.seen.Record.Active.Renewing = ""
-	if plan := s.decide(); plan.Wants[0].Close != "" {
-		t.Errorf("where no pods are replaced it closes %q", plan.Wants[0].Close)
 	}
 }
 
