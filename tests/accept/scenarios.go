@@ -53,7 +53,7 @@ var areas = map[string][]scenario{
 // tables make Markdown of a scenario's samples.
 var tables = map[string]func(json.RawMessage) string{
 	"start": startTable, reasons.name: reasonsTable, jobTime.name: jobTable, storeFaults.name: faultsTable,
-	live.ServeBadLabel: badTable, crashedUpgrades.name: crashedTable,
+	live.ServeBadLabel: badTable, crashedUpgrades.name: crashedTable, serveLatency.name: latencyTable,
 	live.ServeUpgradesLabel(live.ChangeConfig): upgradesTable, live.ServeUpgradesLabel(live.ChangeCode): upgradesTable,
 	live.ServeUpgradesLabel(live.ChangeImage): upgradesTable, live.ServeUpgradesLabel(live.ChangeShape): upgradesTable,
 	live.ServeUpgradesLabel(live.ChangeRollback): upgradesTable, live.ServeUpgradesLabel(live.ChangeReturn): upgradesTable,

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+	"github.com/heliostat-dev/heliostat/tests/load"
+)
+
+// serveLatency judges how long requests took in what the scenarios of all sorts of changes showed.
+var serveLatency = scenario{
+	name: "serve-latency",
+	promise: fmt.Sprintf("in changes of every sort the longest request of each sort takes at most %d times as long as the longest of the calm times before",
+		live.PromisedLatencyRatio),
+	play: func(_ context.Context, state string) (Outcome, error) {
+		var all []live.Upgraded
+		for _, change := range live.ServeChanges() {
+			told, err := upgradesKept(filepath.Join(state, live.ServeUpgradesLabel(change)+".json"))
+			if err != nil {
+				return Outcome{}, err
+			}
+			all = append(all, told...)
+		}
+		return swift(all)
+	},
+}
+
+// upgradesKept are the samples of a scenario of changes, from its state file.
+func upgradesKept(file string) ([]live.Upgraded, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read what changes showed: %w: play their scenarios first", err)
+	}
+	var before kept
+	var told []live.Upgraded
+	if err := json.Unmarshal(text, &before); err != nil {
+		return nil, fmt.Errorf("parse %s: %w", file, err)
+	}
+	if err := json.Unmarshal(before.Outcome.Samples, &told); err != nil {
+		return nil, fmt.Errorf("parse the samples of %s: %w", file, err)
+	}
+	return told, nil
+}
+
+// latency is how long the longest requests of a sort took around changes of a sort, in milliseconds.
+type latency struct {
+	Change string    `json:"change"`
+	Sort   load.Sort `json:"sort"`
+	Calm   float64   `json:"calm"`
+	During float64   `json:"during"`
+}
+
+// swift judges changes of all sorts but that which leaves the service alone: it is what the
+// machine makes of another cluster's coming and going.
+func swift(all []live.Upgraded) (Outcome, error) {
+	changes := map[string][]live.Upgraded{}
+	for _, one := range all {
+		changes[one.Change] = append(changes[one.Change], one)
+	}
+	var samples []latency
+	slow, judged := 0, 0
+	for _, change := range live.ServeChanges() {
+		told := changes[change]
+		if len(told) == 0 {
+			return Outcome{}, fmt.Errorf("no change of sort %s was made", change)
+		}
+		for _, sort := range load.Sorts() {
+			calm, during := live.Longest(told, sort)
+			samples = append(samples, latency{change, sort, calm, during})
+		}
+		if change != live.ChangeNothing {
+			judged++
+			slow += min(1, len(live.Slower(told)))
+		}
+	}
+	text, err := json.Marshal(samples)
+	return Outcome{Measured: fmt.Sprintf("in %d of %d sorts of changes it took longer", slow, judged), Kept: slow == 0, Samples: text}, err
+}
+
+// latencyTable tells of each sort of change.
+func latencyTable(samples json.RawMessage) string {
+	var all []latency
+	if err := json.Unmarshal(samples, &all); err != nil {
+		return fmt.Sprintf("parse the samples: %v\n", err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "The longest request in milliseconds, in the calm times and in the changes. In %s the service is left alone, and another cluster of its shape comes and goes.\n\n| change |",
+		live.ChangeNothing)
+	rule := "\n|---|"
+	for _, sort := range load.Sorts() {
+		fmt.Fprintf(&b, " %s |", sort)
+		rule += "---|"
+	}
+	b.WriteString(rule)
+	last := ""
+	for _, one := range all {
+		if one.Change != last {
+			fmt.Fprintf(&b, "\n| %s |", one.Change)
+			last = one.Change
+		}
+		fmt.Fprintf(&b, " %.0f, %.0f |", one.Calm, one.During)
+	}
+	b.WriteString("\n")
+	return b.String()
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+	"github.com/heliostat-dev/heliostat/tests/load"
+)
+
+// ofAllSorts are changes of all sorts, each of which takes at most so long for fresh requests.
+func ofAllSorts(longest float64) []live.Upgraded {
+	var all []live.Upgraded
+	for round, change := range live.ServeChanges() {
+		one := through(round)
+		one.Change = change
+		one.Loads[0].During.Sorts[load.Fresh] = load.Count{Sent: 1, Answered: 1, Latency: load.Latency{Max: longest}}
+		all = append(all, one)
+	}
+	return all
+}
+
+func TestLatenciesAreJudged(t *testing.T) {
+	one := ofAllSorts(100)
+	one[2].Loads[0].During.Sorts[load.Fresh] = load.Count{Sent: 1, Answered: 1, Latency: load.Latency{Max: 101}}
+	floor := ofAllSorts(100)
+	floor[len(floor)-1].Loads[0].During.Sorts[load.Fresh] = load.Count{Sent: 1, Answered: 1, Latency: load.Latency{Max: 1000}}
+	for name, c := range map[string]struct {
+		told []live.Upgraded
+		kept bool
+		says string
+	}{
+		"as promised":              {ofAllSorts(100), true, "in 0 of 7 sorts"},
+		"one is slower":            {one, false, "in 1 of 7 sorts"},
+		"all are":                  {ofAllSorts(101), false, "in 7 of 7 sorts"},
+		"only the floor is slower": {floor, true, "in 0 of 7 sorts"},
+	} {
+		if got, err := swift(c.told); err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, c.says) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if got, err := swift(ofAllSorts(100)[1:]); err == nil {
+		t.Errorf("a sort that was not played passes: %+v", got)
+	}
+	got, err := swift(floor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []string{"| image | 50, 100 | 0, 0 |", "| nothing | 50, 1000 |"} {
+		if page := latencyTable(got.Samples); !strings.Contains(page, row) {
+			t.Errorf("%q is not in %s", row, page)
+		}
+	}
+}
+
+func TestLatenciesAreThoseThatWereKept(t *testing.T) {
+	state := t.TempDir()
+	if _, err := serveLatency.play(t.Context(), state); err == nil {
+		t.Error("it judges what nobody played")
+	}
+	for _, one := range ofAllSorts(100) {
+		file := filepath.Join(state, live.ServeUpgradesLabel(one.Change)+".json")
+		if err := os.WriteFile(file, encoded(kept{"c0ffee", Outcome{Samples: encoded([]live.Upgraded{one})}}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := serveLatency.play(t.Context(), state); err != nil || !got.Kept {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
