@@ -134,20 +134,20 @@ func (r *Reconciler) fix(ctx context.Context, fixing Fixing) error {
 // that have them than there were or shall be.
 func (r *Reconciler) traffic(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
 	on, serve, route := v1alpha1.ServeOn, naming.ServeLabel(service.Name), naming.RouteLabel(service.Name)
-	given := errors.Join(r.label(ctx, plan.Open, serve, &on), r.label(ctx, plan.Lead, route, &on))
+	given := errors.Join(r.label(ctx, plan.Open, serve, &on, nil), r.label(ctx, plan.Lead, route, &on, nil))
 	if given != nil {
 		return given
 	}
-	return errors.Join(r.label(ctx, plan.Close, serve, nil), r.label(ctx, plan.Strand, route, nil))
-}
-
-// label gives pods a label, or takes it from them where value is nil, and notes since when.
-func (r *Reconciler) label(ctx context.Context, pods []*corev1.Pod, key string, value *string) error {
 	var closed *string
-	if value == nil {
+	if service.Spec.ClusterRef == nil { // on other clusters the connections are not the service's alone
 		now := pass.Stamp(r.Clock.Now())
 		closed = &now
 	}
+	return errors.Join(r.label(ctx, plan.Close, serve, nil, closed), r.label(ctx, plan.Strand, route, nil, closed))
+}
+
+// label gives pods a label, or takes it from them where value is nil, and notes since when.
+func (r *Reconciler) label(ctx context.Context, pods []*corev1.Pod, key string, value, closed *string) error {
 	return errors.Join(kube.AtOnce(len(pods), func(i int) error {
 		return r.Writer.Label(ctx, pods[i], map[string]*string{key: value}, map[string]*string{v1alpha1.AnnotationClosed: closed})
 	})...)

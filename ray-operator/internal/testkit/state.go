@@ -199,6 +199,7 @@ func normalise(obj client.Object) {
 }
 
 func normalisePod(obj *corev1.Pod) {
+	delete(obj.Annotations, v1alpha1.AnnotationClosed) // what it was for is done in the end
 	for _, unsteady := range []string{v1alpha1.AnnotationDrain, v1alpha1.AnnotationToken} {
 		if obj.Annotations[unsteady] != "" {
 			obj.Annotations[unsteady] = "some"
