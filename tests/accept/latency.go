@@ -89,8 +89,8 @@ func latencyTable(samples json.RawMessage) string {
 		return fmt.Sprintf("parse the samples: %v\n", err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "The longest request in milliseconds, in the calm times and in the changes. In %s the service is left alone, and another cluster of its shape comes and goes.\n\n| change |",
-		live.ChangeNothing)
+	fmt.Fprintf(&b, "The longest request in milliseconds, in the calm times and in the changes. In %s, a change of image, no pod may use more CPU than it asks for; "+
+		"in %s the service is left alone, and another cluster of its shape comes and goes.\n\n| change |", live.ChangeLimited, live.ChangeNothing)
 	rule := "\n|---|"
 	for _, sort := range load.Sorts() {
 		fmt.Fprintf(&b, " %s |", sort)

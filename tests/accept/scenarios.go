@@ -57,8 +57,9 @@ var tables = map[string]func(json.RawMessage) string{
 	live.ServeUpgradesLabel(live.ChangeConfig): upgradesTable, live.ServeUpgradesLabel(live.ChangeCode): upgradesTable,
 	live.ServeUpgradesLabel(live.ChangeImage): upgradesTable, live.ServeUpgradesLabel(live.ChangeShape): upgradesTable,
 	live.ServeUpgradesLabel(live.ChangeRollback): upgradesTable, live.ServeUpgradesLabel(live.ChangeReturn): upgradesTable,
-	live.ServeUpgradesLabel(live.ChangeThree): upgradesTable, live.ServeUpgradesLabel(live.ChangeNothing): upgradesTable,
-	live.StoreKillsLabel + "-redis": memoryTable, live.StoreKillsLabel + "-managed": memoryTable, live.StoreKillsLabel + "-embedded": memoryTable,
+	live.ServeUpgradesLabel(live.ChangeThree): upgradesTable, live.ServeUpgradesLabel(live.ChangeLimited): upgradesTable,
+	live.ServeUpgradesLabel(live.ChangeNothing): upgradesTable,
+	live.StoreKillsLabel + "-redis":             memoryTable, live.StoreKillsLabel + "-managed": memoryTable, live.StoreKillsLabel + "-embedded": memoryTable,
 }
 
 // kept is what is kept of a scenario between runs.

@@ -21,6 +21,9 @@ import (
 const (
 	// serveRounds is how often a service goes through each sort of change.
 	serveRounds = 20
+	// limitedRounds and floorRounds are for live.ChangeLimited and live.ChangeNothing, which are
+	// there for their latencies.
+	limitedRounds, floorRounds = 5, 10
 	// worldRequests is how many requests are sent through upgrades in the World, and
 	// worldUpgrades how many upgrades that takes there.
 	worldRequests, worldUpgrades = 200_000, 4_000
@@ -64,25 +67,37 @@ func countedRequests(output string, failed error) Outcome {
 
 // serveUpgrades shows that changes of a sort lose no request on real Ray.
 func serveUpgrades(change string) scenario {
-	label := live.ServeUpgradesLabel(change)
+	label, rounds := live.ServeUpgradesLabel(change), roundsOf(change)
 	return scenario{
 		name: label,
 		promise: fmt.Sprintf("through %d changes of sort %s, under requests of all sorts and with the operator killed at random moments, no request fails; "+
-			"two clusters live at most %.0f s longer than the switch takes", serveRounds, change, live.PromisedTwoClusters.Seconds()),
+			"two clusters live at most %.0f s longer than the switch takes", rounds, change, live.PromisedTwoClusters.Seconds()),
 		play: func(ctx context.Context, state string) (Outcome, error) {
-			return shown(ctx, state, label, serveRounds, func(ran []types.SpecReport) (Outcome, error) {
+			return shown(ctx, state, label, rounds, func(ran []types.SpecReport) (Outcome, error) {
 				told, err := entries[live.Upgraded](ran, live.ServeUpgradesEntry)
 				if err != nil {
 					return Outcome{}, err
 				}
-				return lossless(told)
+				return lossless(told, rounds)
 			})
 		},
 	}
 }
 
-// lossless judges what became of requests.
-func lossless(told []live.Upgraded) (Outcome, error) {
+// roundsOf is how often a service goes through a sort of change.
+func roundsOf(change string) int {
+	switch change {
+	case live.ChangeLimited:
+		return limitedRounds
+	case live.ChangeNothing:
+		return floorRounds
+	default:
+		return serveRounds
+	}
+}
+
+// lossless judges what became of requests in so many changes.
+func lossless(told []live.Upgraded, rounds int) (Outcome, error) {
 	if len(told) == 0 {
 		return Outcome{}, errors.New("no spec changed a service")
 	}
@@ -100,7 +115,7 @@ func lossless(told []live.Upgraded) (Outcome, error) {
 	if len(wrong) > 0 {
 		measured += "; " + strings.Join(wrong, ", ")
 	}
-	return Outcome{Measured: measured, Kept: len(wrong) == 0 && len(told) >= serveRounds, Samples: samples}, err
+	return Outcome{Measured: measured, Kept: len(wrong) == 0 && len(told) >= rounds, Samples: samples}, err
 }
 
 // serveGateway shows that a gateway divides requests as the status tells.

@@ -38,11 +38,11 @@ func TestUpgradesAreJudged(t *testing.T) {
 		{good[1:], false, "19 changes"},
 		{append(good[1:len(good):len(good)], late), false, "round 7: two clusters were alive for 70.0 s"},
 	} {
-		if got, err := lossless(c.told); err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, c.says) {
+		if got, err := lossless(c.told, serveRounds); err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, c.says) {
 			t.Errorf("%+v, %v: want %v and %q", got, err, c.kept, c.says)
 		}
 	}
-	if got, err := lossless(nil); err == nil {
+	if got, err := lossless(nil, serveRounds); err == nil {
 		t.Errorf("nothing passed for upgrades: %+v", got)
 	}
 	page := upgradesTable(encoded(good))

@@ -36,17 +36,23 @@ const (
 	// withCode mounts all versions of the code into the pods of a head or a group.
 	withCode = `template: {spec: {` + codeMounts
 	// codeMounts ends a pod's template that began with spec.
-	codeMounts = `volumes: [{name: code, configMap: {name: code, items: [` +
-		`{key: echo.py, path: a/echo.py}, {key: next.py, path: b/echo.py}, {key: dies.py, path: a/dies.py}, {key: sickens.py, path: a/sickens.py}]}}], ` +
-		`containers: [{name: ray, volumeMounts: [{name: code, mountPath: /code}]}]}}`
+	codeMounts  = codeVolumes + `containers: [{name: ray, ` + codeMount + `}]}}`
+	codeVolumes = `volumes: [{name: code, configMap: {name: code, items: [` +
+		`{key: echo.py, path: a/echo.py}, {key: next.py, path: b/echo.py}, {key: dies.py, path: a/dies.py}, {key: sickens.py, path: a/sickens.py}]}}], `
+	codeMount = `volumeMounts: [{name: code, mountPath: /code}]`
 	// codeHead and codeWorkers are a cluster for the code.
 	codeHead    = "head: {size: {cpu: 500m, memory: 2560Mi}, " + withCode + "}"
 	codeWorkers = "workerGroups: [{name: cpu, replicas: 2, size: {cpu: 500m, memory: 2Gi}, " + withCode + "}]"
 	// ownCluster is the template of a service's own, and quickly how it is followed by another;
 	// hasty is that with no time for requests that take longer than allSorts has them.
 	ownCluster = "clusterTemplate: {spec: {rayVersion: " + release + ", imagePullPolicy: IfNotPresent, " + codeHead + ", " + codeWorkers + "}}\n"
-	quickly    = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 20, retireAfterSeconds: 10}\n"
-	hasty      = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 12, retireAfterSeconds: 5}\n"
+	// limitedCluster is ownCluster, but no pod may use more CPU than it asks for; two of them are
+	// little more than two CPUs.
+	limitedCluster = "clusterTemplate: {spec: {rayVersion: " + release + ", imagePullPolicy: IfNotPresent, " +
+		"head: {template: {spec: {" + codeVolumes + "containers: [{name: ray, resources: {requests: {cpu: 300m, memory: 2560Mi}, limits: {cpu: 300m, memory: 2560Mi}}, " + codeMount + "}]}}}, " +
+		"workerGroups: [{name: cpu, replicas: 2, template: {spec: {" + codeVolumes + "containers: [{name: ray, resources: {requests: {cpu: 400m, memory: 2Gi}, limits: {cpu: 400m, memory: 2Gi}}, " + codeMount + "}]}}}]}}\n"
+	quickly = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 20, retireAfterSeconds: 10}\n"
+	hasty   = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 12, retireAfterSeconds: 5}\n"
 )
 
 // onNode is a template with the code, for a certain node.

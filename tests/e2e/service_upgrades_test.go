@@ -44,18 +44,7 @@ var changes = []change{
 		s.edit(ctx, codeOf(directory, "echo"), tells(next))
 		return next
 	}},
-	{live.ChangeImage, true, func(ctx context.Context, s *service, _, next string) string {
-		s.edit(ctx, tells(next), func(spec *v1alpha1.ClusterServiceSpec) error {
-			// Two names of one image: there is no other that nodes without a registry could have.
-			other := "docker.io/" + rayImage
-			if spec.ClusterTemplate.Spec.Image == other {
-				other = rayImage
-			}
-			spec.ClusterTemplate.Spec.Image = other
-			return nil
-		})
-		return next
-	}},
+	{live.ChangeImage, true, otherImage},
 	{live.ChangeShape, true, func(ctx context.Context, s *service, _, next string) string {
 		s.edit(ctx, tells(next), shaped, surging)
 		return next
@@ -101,6 +90,20 @@ var changes = []change{
 		s.edit(ctx, tells(next), moved(next))
 		return next
 	}},
+}
+
+// otherImage asks for the other one of two names of one image: there is no other that nodes
+// without a registry could have.
+func otherImage(ctx context.Context, s *service, _, next string) string {
+	s.edit(ctx, tells(next), func(spec *v1alpha1.ClusterServiceSpec) error {
+		other := "docker.io/" + rayImage
+		if spec.ClusterTemplate.Spec.Image == other {
+			other = rayImage
+		}
+		spec.ClusterTemplate.Spec.Image = other
+		return nil
+	})
+	return next
 }
 
 // to has the service be as it was.
@@ -160,11 +163,7 @@ var _ = Describe("a service under load", Ordered, Label(serviceLabel), func() {
 			for round := range max(2, *rounds) {
 				version++
 				u := upgrade{service: s, clients: clients, change: c, round: round}
-				upgraded := u.through(ctx, fmt.Sprint(version))
-				GinkgoWriter.Println(upgraded)
-				AddReportEntry(live.ServeUpgradesEntry, upgraded, ReportEntryVisibilityAlways)
-				_, _, said := counted(upgraded.Loads)
-				Expect(upgraded.Broken()).To(BeEmpty(), "%s: %+v", upgraded, said)
+				u.losesNone(ctx, fmt.Sprint(version))
 			}
 		}, Label(live.ServeUpgradesLabel(c.name)), SpecTimeout(time.Duration(max(2, *rounds))*2*servingTime))
 	}
@@ -179,6 +178,23 @@ var _ = Describe("a service under load", Ordered, Label(serviceLabel), func() {
 			Expect(answered).To(Equal(sent))
 		}
 	}, SpecTimeout(limit))
+})
+
+// What an upgrade itself costs requests in time shows where no pod takes CPU that it did not ask
+// for from those that answer: a machine of its own for each would be the same.
+var _ = Describe("a service with limits of CPU under load", Label(serviceLabel), func() {
+	if !*full { // pods take twice as long to start: make accept AREA=services shows it
+		return
+	}
+	It("loses no request through a change of image", func(ctx SpecContext) {
+		s := serviced(ctx).applies(ctx, "echo", echoing("echo", "/")+limitedCluster+hasty)
+		s.serves(ctx)
+		clients := s.crowd(ctx, allSorts...)
+		for round := range max(2, *rounds) {
+			u := upgrade{service: s, clients: clients, change: change{live.ChangeLimited, true, otherImage}, round: round}
+			u.losesNone(ctx, fmt.Sprint(2+round))
+		}
+	}, Label(live.ServeUpgradesLabel(live.ChangeLimited)), SpecTimeout(time.Duration(1+max(2, *rounds))*2*servingTime))
 })
 
 // upgrade is one change, one time.
@@ -200,6 +216,16 @@ func (u *upgrade) calmTime() time.Duration {
 	default:
 		return 5 * time.Second
 	}
+}
+
+// losesNone goes through the change to a version, reports it, and fails where a request did.
+func (u *upgrade) losesNone(ctx context.Context, next string) {
+	GinkgoHelper()
+	upgraded := u.through(ctx, next)
+	GinkgoWriter.Println(upgraded)
+	AddReportEntry(live.ServeUpgradesEntry, upgraded, ReportEntryVisibilityAlways)
+	_, _, said := counted(upgraded.Loads)
+	Expect(upgraded.Broken()).To(BeEmpty(), "%s: %+v", upgraded, said)
 }
 
 // through makes the change to a version, and waits until the service is as it should be.

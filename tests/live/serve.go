@@ -69,11 +69,14 @@ const (
 	ChangeNothing = "nothing"
 	// ChangeThree is followed by a third version before it has ended.
 	ChangeThree = "three-deep"
+	// ChangeLimited is ChangeImage where no pod may use more CPU than it asks for, so that starting
+	// ones take none from those that answer.
+	ChangeLimited = "limited"
 )
 
 // ServeChanges are all sorts of changes.
 func ServeChanges() []string {
-	return []string{ChangeConfig, ChangeCode, ChangeImage, ChangeShape, ChangeRollback, ChangeReturn, ChangeThree, ChangeNothing}
+	return []string{ChangeConfig, ChangeCode, ChangeImage, ChangeShape, ChangeRollback, ChangeReturn, ChangeThree, ChangeLimited, ChangeNothing}
 }
 
 // ServeUpgradesLabel is the label of the spec of a sort of change.
