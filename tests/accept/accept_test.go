@@ -5,39 +5,99 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-func TestAScenarioIsPlayedOncePerCommit(t *testing.T) {
-	played := 0
-	s := scenario{name: "s", promise: "p", play: func(context.Context, string) (Outcome, error) {
-		played++
-		return Outcome{Measured: "m", Kept: played != 2}, nil
-	}}
-	state := filepath.Join(t.TempDir(), "s.json")
-	// The second commit's promise is broken at first, so it is played again.
-	for i, step := range []struct {
-		commit string
-		played int
-	}{{"a", 1}, {"a", 1}, {"b", 2}, {"b", 3}, {"b", 3}, {"b" + changed, 4}, {"b" + changed, 5}} {
-		outcome, err := s.once(t.Context(), state, step.commit)
-		if err != nil || outcome.Scenario != "s" || outcome.Promise != "p" || played != step.played {
-			t.Errorf("step %d: %+v, %v after %d plays, want %d", i, outcome, err, played, step.played)
-		}
+func TestAnOutcomeSaysHowItCameAbout(t *testing.T) {
+	s := scenario{name: "s", promise: "p", play: func(context.Context, string) (Outcome, error) { return Outcome{Measured: "m", Kept: true}, nil }}
+	outcome, err := s.once(t.Context(), t.TempDir())
+	if err != nil || outcome.Scenario != "s" || outcome.Promise != "p" || outcome.Commit == "" || outcome.Date == "" || outcome.Machine.Cores < 1 {
+		t.Errorf("%+v, %v", outcome, err)
 	}
 	s.play = func(context.Context, string) (Outcome, error) { return Outcome{}, errors.New("no root") }
-	if _, err := s.once(t.Context(), state, "c"); err == nil {
+	if _, err := s.once(t.Context(), t.TempDir()); err == nil {
 		t.Error("what showed nothing passed for an outcome")
+	}
+}
+
+func TestAnAreaIsKeptWhenAllOfItWasPlayedWithItsCode(t *testing.T) {
+	holds := func(commit string) bool { return commit == "now" }
+	result := Result{Area: "first-light"}
+	for _, step := range []struct {
+		outcome Outcome
+		says    string
+	}{
+		{Outcome{Scenario: "start", Kept: true, Commit: "now"}, "not played with this code: up-down"},
+		{Outcome{Scenario: "up-down", Kept: true, Commit: "former"}, "not played with this code: up-down"},
+		{Outcome{Scenario: "up-down", Promise: "nothing left", Measured: "a mount", Commit: "now"}, "up-down: promised: nothing left; measured: a mount"},
+		{Outcome{Scenario: "up-down", Kept: true, Commit: "now"}, ""},
+		{Outcome{Scenario: "start", Kept: true, Commit: "now" + changed}, "not played with this code: start"},
+	} {
+		result.put(step.outcome)
+		if err := result.verdict(holds); step.says == "" && err != nil || step.says != "" && (err == nil || err.Error() != step.says) {
+			t.Errorf("after %+v: %v, want %q", step.outcome, err, step.says)
+		}
+	}
+	if names := []string{result.Outcomes[0].Scenario, result.Outcomes[1].Scenario}; !slices.Equal(names, namesOf(areas["first-light"])) {
+		t.Errorf("the outcomes are in the order %v", names)
+	}
+}
+
+// Documentation may be written after an area was played, and code may not.
+func TestOutcomesHoldForTheSameCode(t *testing.T) {
+	t.Chdir(t.TempDir())
+	git := func(arguments ...string) {
+		t.Helper()
+		base := []string{"-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"}
+		if out, err := exec.CommandContext(t.Context(), "git", append(base, arguments...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", arguments, err, out)
+		}
+	}
+	write := func(file, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git("init", "-q")
+	write("main.go", "1")
+	git("add", ".")
+	git("commit", "-qm", "1")
+	first, err := head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		file   string
+		commit bool
+		holds  bool
+	}{{"docs/results/a.json", false, true}, {"docs/a.svg", true, true}, {"README.md", true, true}, {"main.go", false, false}, {"main.go", true, false}} {
+		write(step.file, "2")
+		if step.commit {
+			git("add", ".")
+			git("commit", "-q", "--allow-empty", "-m", "2")
+		}
+		if got := holds(t.Context(), first); got != step.holds {
+			t.Errorf("after a change of %+v it holds: %t", step, got)
+		}
+		if now, err := head(t.Context()); err != nil || strings.HasSuffix(now, changed) == (step.holds || step.commit) {
+			t.Errorf("after a change of %+v it is %s, %v", step, now, err)
+		}
+	}
+	if holds(t.Context(), first+changed) || holds(t.Context(), "") || holds(t.Context(), "c0ffee") {
+		t.Error("what was shown for no commit holds")
 	}
 }
 
 func TestAResultIsWrittenAsDataAndAsPage(t *testing.T) {
 	dir := t.TempDir()
 	samples := `[{"byHand":{"listed":10,"ready":11},"operator":{"unlisted":10,"listed":10.25,"ready":11.5}}]`
-	result := Result{Area: "first-light", Commit: "abc", Machine: describeMachine(), Outcomes: []Outcome{
-		{Scenario: "start", Promise: "soon", Measured: "late", Samples: json.RawMessage(samples)},
+	result := Result{Area: "first-light", Outcomes: []Outcome{
+		{Scenario: "start", Promise: "soon", Measured: "late", Samples: json.RawMessage(samples), Commit: "abc", Date: "1999-12-31", Machine: describeMachine()},
 	}}
 	if err := result.write(dir); err != nil {
 		t.Fatal(err)
@@ -46,7 +106,7 @@ func TestAResultIsWrittenAsDataAndAsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Commit abc", "| start | soon | late | **no** |", "| 1 | 10.00 | 11.00 | 10.25 | 11.50 | 1.25 |"} {
+	for _, want := range []string{"All: commit abc, 1999-12-31, ", "Not played yet: up-down.", "| start | soon | late | **no** |", "| 1 | 10.00 | 11.00 | 10.25 | 11.50 | 1.25 |"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page has no %q:\n%s", want, page)
 		}
@@ -56,8 +116,12 @@ func TestAResultIsWrittenAsDataAndAsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var read Result
-	if err := json.Unmarshal(text, &read); err != nil || read.Machine.Cores < 1 || read.Machine.MemoryGiB < 1 || read.Machine.Kernel == "" {
+	if err := json.Unmarshal(text, &read); err != nil || len(read.Outcomes) != 1 || read.Outcomes[0].Machine.Cores < 1 || read.Outcomes[0].Machine.Kernel == "" {
 		t.Errorf("read back %+v, %v", read, err)
+	}
+	result.put(Outcome{Scenario: "up-down", Commit: "def", Date: "1999-12-31"})
+	if page := result.page(); !strings.Contains(page, "up-down: commit def, 1999-12-31, ") || !strings.Contains(page, "start: commit abc, ") {
+		t.Errorf("it does not say how each outcome came about:\n%s", page)
 	}
 	if host, _ := os.Hostname(); host != "" && strings.Contains(string(text), host) {
 		t.Errorf("the name of the machine, %s, is in the result", host)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -17,34 +15,34 @@ var serveLatency = scenario{
 	name: "serve-latency",
 	promise: fmt.Sprintf("in changes of every sort the longest request of each sort takes at most %d times as long as the longest of the calm times before",
 		live.PromisedLatencyRatio),
-	play: func(_ context.Context, state string) (Outcome, error) {
-		var all []live.Upgraded
-		for _, change := range live.ServeChanges() {
-			told, err := upgradesKept(filepath.Join(state, live.ServeUpgradesLabel(change)+".json"))
-			if err != nil {
-				return Outcome{}, err
-			}
-			all = append(all, told...)
+	play: func(ctx context.Context, _ string) (Outcome, error) {
+		shown, err := read("services")
+		if err != nil {
+			return Outcome{}, err
+		}
+		all, err := changesOf(shown, func(commit string) bool { return holds(ctx, commit) })
+		if err != nil {
+			return Outcome{}, err
 		}
 		return swift(all)
 	},
 }
 
-// upgradesKept are the samples of a scenario of changes, from its state file.
-func upgradesKept(file string) ([]live.Upgraded, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read what changes showed: %w: play their scenarios first", err)
+// changesOf are the samples of the changes of all sorts, as far as they hold.
+func changesOf(shown Result, holds func(commit string) bool) ([]live.Upgraded, error) {
+	var all []live.Upgraded
+	for _, change := range live.ServeChanges() {
+		outcome, found := shown.of(live.ServeUpgradesLabel(change))
+		if !found || !holds(outcome.Commit) {
+			continue // swift misses it
+		}
+		var told []live.Upgraded
+		if err := json.Unmarshal(outcome.Samples, &told); err != nil {
+			return nil, fmt.Errorf("parse the samples of %s: %w", outcome.Scenario, err)
+		}
+		all = append(all, told...)
 	}
-	var before kept
-	var told []live.Upgraded
-	if err := json.Unmarshal(text, &before); err != nil {
-		return nil, fmt.Errorf("parse %s: %w", file, err)
-	}
-	if err := json.Unmarshal(before.Outcome.Samples, &told); err != nil {
-		return nil, fmt.Errorf("parse the samples of %s: %w", file, err)
-	}
-	return told, nil
+	return all, nil
 }
 
 // latency is how long the longest requests of a sort took around changes of a sort, in milliseconds.
@@ -67,7 +65,7 @@ func swift(all []live.Upgraded) (Outcome, error) {
 	for _, change := range live.ServeChanges() {
 		told := changes[change]
 		if len(told) == 0 {
-			return Outcome{}, fmt.Errorf("no change of sort %s was made", change)
+			return Outcome{}, fmt.Errorf("no change of sort %s was made: play their scenarios first", change)
 		}
 		for _, sort := range load.Sorts() {
 			calm, during := live.Longest(told, sort)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -55,18 +53,22 @@ func TestLatenciesAreJudged(t *testing.T) {
 	}
 }
 
-func TestLatenciesAreThoseThatWereKept(t *testing.T) {
-	state := t.TempDir()
-	if _, err := serveLatency.play(t.Context(), state); err == nil {
-		t.Error("it judges what nobody played")
-	}
+func TestLatenciesAreThoseThatHold(t *testing.T) {
+	holds := func(commit string) bool { return commit == "now" }
+	var shown Result
 	for _, one := range ofAllSorts(100) {
-		file := filepath.Join(state, live.ServeUpgradesLabel(one.Change)+".json")
-		if err := os.WriteFile(file, encoded(kept{"c0ffee", Outcome{Samples: encoded([]live.Upgraded{one})}}), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		shown.Outcomes = append(shown.Outcomes, Outcome{Scenario: live.ServeUpgradesLabel(one.Change), Commit: "now", Samples: encoded([]live.Upgraded{one})})
 	}
-	if got, err := serveLatency.play(t.Context(), state); err != nil || !got.Kept {
-		t.Errorf("%+v, %v", got, err)
+	all, err := changesOf(shown, holds)
+	if err != nil || len(all) != len(live.ServeChanges()) {
+		t.Fatalf("%d, %v", len(all), err)
+	}
+	shown.Outcomes[0].Commit = "former"
+	if all, err := changesOf(shown, holds); err != nil || len(all) != len(live.ServeChanges())-1 {
+		t.Errorf("%d, %v", len(all), err)
+	}
+	shown.Outcomes[1].Samples = []byte("{")
+	if _, err := changesOf(shown, holds); err == nil {
+		t.Error("samples that are none pass")
 	}
 }

@@ -1,17 +1,17 @@
 // Command accept runs the scenarios of an area at full counts and writes what they
-// showed: docs/results/<area>.json with commit, machine and raw samples, and from it the
-// table docs/results/<area>.md.
+// showed: docs/results/<area>.json with commit, machine and raw samples of each, and from
+// it the page docs/results/<area>.md.
 //
 // In: -area, the repository as the working directory, root, and the programs that make
-// build makes. Out: the two files, also where a promise was not kept; the exit code tells
-// of that. What a scenario showed is kept in .state/accept until the commit changes, so
-// that a run that was stopped goes on where it was. It must never write the name of the
-// machine.
+// build makes. Out: the two files, after each scenario; the exit code tells whether all of
+// the area was shown for the code as it is, and kept. What the files say of a scenario
+// counts as long as nothing but documentation has changed since, so that an area can be
+// played in parts, and goes on where a run was stopped. It must never write the name of
+// the machine.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,7 +21,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 )
 
 func main() {
@@ -41,35 +40,35 @@ func run(ctx context.Context, area string, only []string) error {
 	if !ok {
 		return fmt.Errorf("there is no area %q; there are: %s", area, strings.Join(areaNames(), ", "))
 	}
-	commit, err := head(ctx)
+	if unknown := slices.IndexFunc(only, func(name string) bool { return !slices.Contains(namesOf(scenarios), name) }); unknown >= 0 {
+		return fmt.Errorf("there is no scenario %q; there are: %s", only[unknown], strings.Join(namesOf(scenarios), ", "))
+	}
+	state := filepath.Join(".state", "accept", area)
+	if err := os.MkdirAll(state, 0o755); err != nil {
+		return fmt.Errorf("make a directory for reports: %w", err)
+	}
+	result, err := read(area)
 	if err != nil {
 		return err
 	}
-	result := Result{Area: area, Commit: commit, Machine: describeMachine(), Date: time.Now().UTC().Format(time.DateOnly)}
-	state := filepath.Join(".state", "accept", area)
-	if err := os.MkdirAll(state, 0o755); err != nil {
-		return fmt.Errorf("keep what was shown so far: %w", err)
-	}
-	var broken []error
-	var unplayed []string
 	for _, scenario := range scenarios {
-		if len(only) > 0 && !slices.Contains(only, scenario.name) && !scenario.shown(filepath.Join(state, scenario.name+".json"), commit) {
-			unplayed = append(unplayed, scenario.name)
+		if len(only) > 0 && !slices.Contains(only, scenario.name) {
 			continue
 		}
-		outcome, err := scenario.once(ctx, filepath.Join(state, scenario.name+".json"), commit)
+		if before, found := result.of(scenario.name); found && before.Kept && holds(ctx, before.Commit) {
+			fmt.Printf("%s: shown before: %s\n", scenario.name, before.Measured)
+			continue
+		}
+		outcome, err := scenario.once(ctx, state)
 		if err != nil {
 			return fmt.Errorf("scenario %s: %w", scenario.name, err)
 		}
-		if !outcome.Kept {
-			broken = append(broken, fmt.Errorf("%s: promised: %s; measured: %s", scenario.name, outcome.Promise, outcome.Measured))
+		result.put(outcome)
+		if err := result.write(results); err != nil {
+			return err
 		}
-		result.Outcomes = append(result.Outcomes, outcome)
 	}
-	if len(unplayed) > 0 {
-		return errors.Join(append(broken, fmt.Errorf("no page is written, because these were not played for %s: %s", commit, strings.Join(unplayed, ", ")))...)
-	}
-	return errors.Join(append(broken, result.write(filepath.Join("docs", "results")))...)
+	return result.verdict(func(commit string) bool { return holds(ctx, commit) })
 }
 
 func areaNames() []string {
@@ -81,16 +80,27 @@ func areaNames() []string {
 	return names
 }
 
-// changed marks a commit whose tree was changed since.
+func namesOf(scenarios []scenario) []string {
+	names := make([]string, 0, len(scenarios))
+	for _, scenario := range scenarios {
+		names = append(names, scenario.name)
+	}
+	return names
+}
+
+// changed marks a commit whose code was changed since.
 const changed = "+changes"
 
-// head is the commit, with a mark where the tree differs from it in more than results.
+// code is what outcomes depend on: all files but documentation, as arguments of git.
+func code() []string { return []string{"--", ".", ":!docs", ":!*.md"} }
+
+// head is the commit, with a mark where the tree's code differs from it.
 func head(ctx context.Context) (string, error) {
 	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the commit: %w: run it in the repository", err)
 	}
-	changes, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ".", ":!docs/results").Output()
+	changes, err := exec.CommandContext(ctx, "git", append([]string{"status", "--porcelain"}, code()...)...).Output()
 	if err != nil {
 		return "", fmt.Errorf("look for changes since the commit: %w", err)
 	}
@@ -99,4 +109,12 @@ func head(ctx context.Context) (string, error) {
 		name += changed
 	}
 	return name, nil
+}
+
+// holds tells whether what was shown for a commit holds for the tree: its code is the same.
+func holds(ctx context.Context, commit string) bool {
+	if commit == "" || strings.HasSuffix(commit, changed) {
+		return false
+	}
+	return exec.CommandContext(ctx, "git", append([]string{"diff", "--quiet", commit}, code()...)...).Run() == nil
 }

@@ -2,20 +2,24 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 )
 
-// Result is what an area's scenarios showed on one machine.
+// results is the directory of all results, in the repository.
+var results = filepath.Join("docs", "results")
+
+// Result is what an area's scenarios showed, in their order; those that were never played are
+// not in it.
 type Result struct {
 	Area     string    `json:"area"`
-	Commit   string    `json:"commit"`
-	Date     string    `json:"date"`
-	Machine  Machine   `json:"machine"`
 	Outcomes []Outcome `json:"outcomes"`
 }
 
@@ -35,6 +39,10 @@ type Outcome struct {
 	Kept     bool   `json:"kept"`
 	// Seconds that the scenario took.
 	Seconds float64 `json:"seconds"`
+	// Commit is the code that it was played with, Date the day, Machine what it was played on.
+	Commit  string  `json:"commit"`
+	Date    string  `json:"date"`
+	Machine Machine `json:"machine"`
 	// Samples are as the scenario's test wrote them, or absent.
 	Samples json.RawMessage `json:"samples,omitempty"`
 }
@@ -55,6 +63,67 @@ func describeMachine() Machine {
 		}
 	}
 	return machine
+}
+
+// read reads what an area's scenarios have shown so far.
+func read(area string) (Result, error) {
+	result := Result{Area: area}
+	text, err := os.ReadFile(filepath.Join(results, area+".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return result, nil
+	}
+	if err != nil {
+		return result, fmt.Errorf("read what was shown before: %w", err)
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		return result, fmt.Errorf("parse what was shown before: %w", err)
+	}
+	return result, nil
+}
+
+// of is what a scenario showed, if it was played.
+func (r Result) of(scenario string) (Outcome, bool) {
+	at := slices.IndexFunc(r.Outcomes, func(o Outcome) bool { return o.Scenario == scenario })
+	if at < 0 {
+		return Outcome{}, false
+	}
+	return r.Outcomes[at], true
+}
+
+// put has an outcome take the place of the scenario's former one. Outcomes of scenarios that
+// the area has no more go.
+func (r *Result) put(outcome Outcome) {
+	var all []Outcome
+	for _, scenario := range areas[r.Area] {
+		before, found := r.of(scenario.name)
+		switch {
+		case scenario.name == outcome.Scenario:
+			all = append(all, outcome)
+		case found:
+			all = append(all, before)
+		}
+	}
+	r.Outcomes = all
+}
+
+// verdict is an error where a scenario did not keep its promise, or was not played with code for
+// which its outcome holds.
+func (r Result) verdict(holds func(commit string) bool) error {
+	var broken []error
+	var unplayed []string
+	for _, scenario := range areas[r.Area] {
+		outcome, found := r.of(scenario.name)
+		switch {
+		case !found || !holds(outcome.Commit):
+			unplayed = append(unplayed, scenario.name)
+		case !outcome.Kept:
+			broken = append(broken, fmt.Errorf("%s: promised: %s; measured: %s", scenario.name, outcome.Promise, outcome.Measured))
+		}
+	}
+	if len(unplayed) > 0 {
+		broken = append(broken, fmt.Errorf("not played with this code: %s", strings.Join(unplayed, ", ")))
+	}
+	return errors.Join(broken...)
 }
 
 // write writes the JSON file and the page.
@@ -78,8 +147,7 @@ func (r Result) write(dir string) error {
 // page is the result as Markdown.
 func (r Result) page() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Measured: %s\n\nMade by `make accept AREA=%s` from [%s.json](%s.json). Commit %s, %s, %d cores, %d GiB, Linux %s.\n",
-		r.Area, r.Area, r.Area, r.Area, r.Commit, r.Date, r.Machine.Cores, r.Machine.MemoryGiB, r.Machine.Kernel)
+	fmt.Fprintf(&b, "# Measured: %s\n\nMade by `make accept AREA=%s` from [%s.json](%s.json). %s\n", r.Area, r.Area, r.Area, r.Area, r.circumstances())
 	b.WriteString("\n| scenario | promised | measured | kept |\n|---|---|---|---|\n")
 	for _, o := range r.Outcomes {
 		kept := "yes"
@@ -94,4 +162,31 @@ func (r Result) page() string {
 		}
 	}
 	return b.String()
+}
+
+// circumstances says in a sentence each which scenarios were played when, on what and with which
+// code.
+func (r Result) circumstances() string {
+	var order []string
+	names := map[string][]string{}
+	for _, o := range r.Outcomes {
+		how := fmt.Sprintf("commit %s, %s, %d cores, %d GiB, Linux %s", o.Commit, o.Date, o.Machine.Cores, o.Machine.MemoryGiB, o.Machine.Kernel)
+		if names[how] == nil {
+			order = append(order, how)
+		}
+		names[how] = append(names[how], o.Scenario)
+	}
+	var parts []string
+	for _, how := range order {
+		part := strings.Join(names[how], ", ") + ": " + how
+		if len(order) == 1 {
+			part = "All: " + how
+		}
+		parts = append(parts, part+".")
+	}
+	unplayed := slices.DeleteFunc(namesOf(areas[r.Area]), func(name string) bool { _, found := r.of(name); return found })
+	if len(unplayed) > 0 {
+		parts = append(parts, "Not played yet: "+strings.Join(unplayed, ", ")+".")
+	}
+	return strings.Join(parts, " ")
 }

@@ -62,44 +62,20 @@ var tables = map[string]func(json.RawMessage) string{
 	live.StoreKillsLabel + "-redis":             memoryTable, live.StoreKillsLabel + "-managed": memoryTable, live.StoreKillsLabel + "-embedded": memoryTable,
 }
 
-// kept is what is kept of a scenario between runs.
-type kept struct {
-	Commit  string
-	Outcome Outcome
-}
-
-// shown tells whether the state file says what the scenario showed for the commit.
-func (s scenario) shown(state, commit string) bool {
-	var before kept
-	text, err := os.ReadFile(state)
-	return err == nil && json.Unmarshal(text, &before) == nil && before.Commit == commit && before.Outcome.Kept && !strings.HasSuffix(commit, changed)
-}
-
-// once gives what the scenario showed for the commit, from the state file where it is
-// there and the tree has no changes, and else by playing it.
-func (s scenario) once(ctx context.Context, state, commit string) (Outcome, error) {
-	var before kept
-	text, err := os.ReadFile(state)
-	switch {
-	case err == nil && json.Unmarshal(text, &before) == nil && before.Commit == commit && before.Outcome.Kept && !strings.HasSuffix(commit, changed):
-		fmt.Printf("%s: shown before: %s\n", s.name, before.Outcome.Measured)
-		return before.Outcome, nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return Outcome{}, fmt.Errorf("read what was shown before: %w", err)
+// once plays the scenario, and says when, on what and with which code.
+func (s scenario) once(ctx context.Context, state string) (Outcome, error) {
+	commit, err := head(ctx)
+	if err != nil {
+		return Outcome{}, err
 	}
 	fmt.Printf("%s: %s\n", s.name, s.promise)
 	begin := time.Now()
-	outcome, err := s.play(ctx, filepath.Dir(state))
+	outcome, err := s.play(ctx, state)
 	if err != nil {
 		return Outcome{}, err
 	}
 	outcome.Scenario, outcome.Promise, outcome.Seconds = s.name, s.promise, time.Since(begin).Round(time.Second).Seconds()
-	if text, err = json.Marshal(kept{commit, outcome}); err == nil {
-		err = os.WriteFile(state, text, 0o644)
-	}
-	if err != nil {
-		return Outcome{}, fmt.Errorf("keep what was shown: %w", err)
-	}
+	outcome.Commit, outcome.Date, outcome.Machine = commit, begin.UTC().Format(time.DateOnly), describeMachine()
 	return outcome, nil
 }
 

@@ -175,7 +175,7 @@ func (c *Cluster) Exec(ctx context.Context, pod types.NamespacedName, container 
 }
 
 // poll is how often Until looks.
-const poll = 50 * time.Millisecond
+const poll = 100 * time.Millisecond
 
 // Until waits until a look gives no error. After the limit it fails with what was
 // waited for and what the last look said.
