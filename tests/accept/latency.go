@@ -16,11 +16,15 @@ var serveLatency = scenario{
 	promise: fmt.Sprintf("in changes of every sort the longest request of each sort takes at most %d times as long as the longest of the calm times before",
 		live.PromisedLatencyRatio),
 	play: func(ctx context.Context, _ string) (Outcome, error) {
+		_, code, err := head(ctx)
+		if err != nil {
+			return Outcome{}, err
+		}
 		shown, err := read("services")
 		if err != nil {
 			return Outcome{}, err
 		}
-		all, err := changesOf(shown, func(commit string) bool { return holds(ctx, commit) })
+		all, err := changesOf(shown, code)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -28,12 +32,12 @@ var serveLatency = scenario{
 	},
 }
 
-// changesOf are the samples of the changes of all sorts, as far as they hold.
-func changesOf(shown Result, holds func(commit string) bool) ([]live.Upgraded, error) {
+// changesOf are the samples of the changes of all sorts that were made with the code.
+func changesOf(shown Result, code string) ([]live.Upgraded, error) {
 	var all []live.Upgraded
 	for _, change := range live.ServeChanges() {
 		outcome, found := shown.of(live.ServeUpgradesLabel(change))
-		if !found || !holds(outcome.Commit) {
+		if !found || outcome.Code != code {
 			continue // swift misses it
 		}
 		var told []live.Upgraded

@@ -54,21 +54,20 @@ func TestLatenciesAreJudged(t *testing.T) {
 }
 
 func TestLatenciesAreThoseThatHold(t *testing.T) {
-	holds := func(commit string) bool { return commit == "now" }
 	var shown Result
 	for _, one := range ofAllSorts(100) {
-		shown.Outcomes = append(shown.Outcomes, Outcome{Scenario: live.ServeUpgradesLabel(one.Change), Commit: "now", Samples: encoded([]live.Upgraded{one})})
+		shown.Outcomes = append(shown.Outcomes, Outcome{Scenario: live.ServeUpgradesLabel(one.Change), Code: "now", Samples: encoded([]live.Upgraded{one})})
 	}
-	all, err := changesOf(shown, holds)
+	all, err := changesOf(shown, "now")
 	if err != nil || len(all) != len(live.ServeChanges()) {
 		t.Fatalf("%d, %v", len(all), err)
 	}
-	shown.Outcomes[0].Commit = "former"
-	if all, err := changesOf(shown, holds); err != nil || len(all) != len(live.ServeChanges())-1 {
+	shown.Outcomes[0].Code = "former"
+	if all, err := changesOf(shown, "now"); err != nil || len(all) != len(live.ServeChanges())-1 {
 		t.Errorf("%d, %v", len(all), err)
 	}
 	shown.Outcomes[1].Samples = []byte("{")
-	if _, err := changesOf(shown, holds); err == nil {
+	if _, err := changesOf(shown, "now"); err == nil {
 		t.Error("samples that are none pass")
 	}
 }

@@ -5,13 +5,14 @@
 // In: -area, the repository as the working directory, root, and the programs that make
 // build makes. Out: the two files, after each scenario; the exit code tells whether all of
 // the area was shown for the code as it is, and kept. What the files say of a scenario
-// counts as long as nothing but documentation has changed since, so that an area can be
-// played in parts, and goes on where a run was stopped. It must never write the name of
-// the machine.
+// counts as long as neither its promise nor what it is about has changed since, so that an
+// area can be played in parts, and goes on where a run was stopped. It must never write the
+// name of the machine.
 package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"os"
@@ -47,6 +48,10 @@ func run(ctx context.Context, area string, only []string) error {
 	if err := os.MkdirAll(state, 0o755); err != nil {
 		return fmt.Errorf("make a directory for reports: %w", err)
 	}
+	_, code, err := head(ctx)
+	if err != nil {
+		return err
+	}
 	result, err := read(area)
 	if err != nil {
 		return err
@@ -55,7 +60,7 @@ func run(ctx context.Context, area string, only []string) error {
 		if len(only) > 0 && !slices.Contains(only, scenario.name) {
 			continue
 		}
-		if before, found := result.of(scenario.name); found && before.Kept && holds(ctx, before.Commit) {
+		if before, found := result.of(scenario.name); found && before.Kept && before.holds(scenario, code) {
 			fmt.Printf("%s: shown before: %s\n", scenario.name, before.Measured)
 			continue
 		}
@@ -68,7 +73,7 @@ func run(ctx context.Context, area string, only []string) error {
 			return err
 		}
 	}
-	return result.verdict(func(commit string) bool { return holds(ctx, commit) })
+	return result.verdict(code)
 }
 
 func areaNames() []string {
@@ -88,33 +93,31 @@ func namesOf(scenarios []scenario) []string {
 	return names
 }
 
-// changed marks a commit whose code was changed since.
+// changed marks a commit with changes since.
 const changed = "+changes"
 
-// code is what outcomes depend on: all files but documentation, as arguments of git.
-func code() []string { return []string{"--", ".", ":!docs", ":!*.md"} }
+// subject is what outcomes are of, and what it ran on: the rest of the tests may change, as long
+// as a scenario's promise stays, and so may documentation.
+var subject = []string{"--", "go.mod", "go.sum", "ray-operator", "helm-chart", "images", "examples", "tests/images", "tests/localkube", ":!*.md"}
 
-// head is the commit, with a mark where the tree's code differs from it.
-func head(ctx context.Context) (string, error) {
-	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
-	if err != nil {
-		return "", fmt.Errorf("find the commit: %w: run it in the repository", err)
+// head is the commit, with a mark where the tree differs from it in more than documentation, and
+// the SHA-256 of the subject: of its files' names, modes and contents.
+func head(ctx context.Context) (commit, code string, err error) {
+	git := func(arguments ...string) (out []byte) {
+		if err == nil {
+			out, err = exec.CommandContext(ctx, "git", arguments...).Output()
+		}
+		return out
 	}
-	changes, err := exec.CommandContext(ctx, "git", append([]string{"status", "--porcelain"}, code()...)...).Output()
+	commit = strings.TrimSpace(string(git("rev-parse", "--short=12", "HEAD")))
+	changes := git("status", "--porcelain", "--", ".", ":!docs", ":!*.md")
+	files := git(append([]string{"ls-files", "--stage"}, subject...)...)
+	unstaged := git(append([]string{"diff"}, subject...)...)
 	if err != nil {
-		return "", fmt.Errorf("look for changes since the commit: %w", err)
+		return "", "", fmt.Errorf("find the commit and what changed since: %w: run it in the repository", err)
 	}
-	name := strings.TrimSpace(string(commit))
 	if len(changes) > 0 {
-		name += changed
+		commit += changed
 	}
-	return name, nil
-}
-
-// holds tells whether what was shown for a commit holds for the tree: its code is the same.
-func holds(ctx context.Context, commit string) bool {
-	if commit == "" || strings.HasSuffix(commit, changed) {
-		return false
-	}
-	return exec.CommandContext(ctx, "git", append([]string{"diff", "--quiet", commit}, code()...)...).Run() == nil
+	return commit, fmt.Sprintf("%x", sha256.Sum256(append(files, unstaged...))), nil
 }

@@ -39,8 +39,10 @@ type Outcome struct {
 	Kept     bool   `json:"kept"`
 	// Seconds that the scenario took.
 	Seconds float64 `json:"seconds"`
-	// Commit is the code that it was played with, Date the day, Machine what it was played on.
+	// Commit is what it was played at, Code what head says of it, Date the day, Machine what it
+	// was played on.
 	Commit  string  `json:"commit"`
+	Code    string  `json:"code"`
 	Date    string  `json:"date"`
 	Machine Machine `json:"machine"`
 	// Samples are as the scenario's test wrote them, or absent.
@@ -106,15 +108,17 @@ func (r *Result) put(outcome Outcome) {
 	r.Outcomes = all
 }
 
-// verdict is an error where a scenario did not keep its promise, or was not played with code for
-// which its outcome holds.
-func (r Result) verdict(holds func(commit string) bool) error {
+// holds tells whether the outcome is what the scenario would show with the code.
+func (o Outcome) holds(s scenario, code string) bool { return o.Code == code && o.Promise == s.promise }
+
+// verdict is an error where a scenario did not keep its promise, or was not played with the code.
+func (r Result) verdict(code string) error {
 	var broken []error
 	var unplayed []string
 	for _, scenario := range areas[r.Area] {
 		outcome, found := r.of(scenario.name)
 		switch {
-		case !found || !holds(outcome.Commit):
+		case !found || !outcome.holds(scenario, code):
 			unplayed = append(unplayed, scenario.name)
 		case !outcome.Kept:
 			broken = append(broken, fmt.Errorf("%s: promised: %s; measured: %s", scenario.name, outcome.Promise, outcome.Measured))

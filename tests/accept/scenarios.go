@@ -64,7 +64,7 @@ var tables = map[string]func(json.RawMessage) string{
 
 // once plays the scenario, and says when, on what and with which code.
 func (s scenario) once(ctx context.Context, state string) (Outcome, error) {
-	commit, err := head(ctx)
+	commit, code, err := head(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -75,7 +75,7 @@ func (s scenario) once(ctx context.Context, state string) (Outcome, error) {
 		return Outcome{}, err
 	}
 	outcome.Scenario, outcome.Promise, outcome.Seconds = s.name, s.promise, time.Since(begin).Round(time.Second).Seconds()
-	outcome.Commit, outcome.Date, outcome.Machine = commit, begin.UTC().Format(time.DateOnly), describeMachine()
+	outcome.Commit, outcome.Code, outcome.Date, outcome.Machine = commit, code, begin.UTC().Format(time.DateOnly), describeMachine()
 	return outcome, nil
 }
 

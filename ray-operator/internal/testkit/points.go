@@ -5,13 +5,18 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"sync"
 )
 
 var points = flag.String("points", "sample", `which points of disturbance a Scenario is run with: "all", "sample" or "none"`)
 
 // short is up to how many points a scenario has to be run with all of them even in a
-// sample, and visits how many visits of the past there are in one.
-const short, visits = 165, 12
+// sample, and visits how many visits of the past there are in one. One scenario in sharers
+// runs a point of those that cover the same, after the first one.
+const short, visits, sharers = 60, 12, 3
+
+// covered is what was covered so far by a scenario of the program.
+var covered sync.Map
 
 // point is one way to disturb a scenario.
 type point struct {
@@ -75,14 +80,16 @@ func (s Scenario) whole(plain *World) []point {
 		}
 	}
 	for _, unseen := range classes {
-		all = append(all, point{name: fmt.Sprintf("unseen-%s-%s", unseen.kind, unseen.event), disturb: func(w *World) { w.trouble.unseen = &unseen }})
+		name := fmt.Sprintf("unseen-%s-%s", unseen.kind, unseen.event)
+		all = append(all, point{name: name, covers: name, disturb: func(w *World) { w.trouble.unseen = &unseen }})
 	}
 	return all
 }
 
 // sampled are the points to run: all of them for a short scenario or where all are asked
 // for. Of another, those that nothing else covers, and of those that cover the same, such
-// as a kind of call that goes wrong in a way, one, which differs from scenario to scenario.
+// as a kind of call that goes wrong in a way, one, which differs from scenario to scenario,
+// or none where another scenario had one.
 func (s Scenario) sampled(all []point) []point {
 	switch {
 	case *points == "none":
@@ -98,7 +105,11 @@ func (s Scenario) sampled(all []point) []point {
 	for covers, count := range same {
 		hash := fnv.New32a()
 		_, _ = hash.Write([]byte(s.Name + covers)) // a hash takes everything
-		chosen[covers] = int(hash.Sum32() % uint32(count))
+		of := uint32(count)
+		if _, before := covered.LoadOrStore(covers, true); before {
+			of *= sharers
+		}
+		chosen[covers] = int(hash.Sum32() % of)
 	}
 	var some []point
 	for _, p := range all {
