@@ -131,11 +131,31 @@ func TestAResultIsWrittenAsDataAndAsPage(t *testing.T) {
 	if err := json.Unmarshal(text, &read); err != nil || len(read.Outcomes) != 1 || read.Outcomes[0].Machine.Cores < 1 || read.Outcomes[0].Machine.Kernel == "" {
 		t.Errorf("read back %+v, %v", read, err)
 	}
-	result.put(Outcome{Scenario: "up-down", Commit: "def", Date: "1999-12-31"})
-	if page := result.page(); !strings.Contains(page, "up-down: commit def, 1999-12-31, ") || !strings.Contains(page, "start: commit abc, ") {
-		t.Errorf("it does not say how each outcome came about:\n%s", page)
-	}
 	if host, _ := os.Hostname(); host != "" && strings.Contains(string(text), host) {
 		t.Errorf("the name of the machine, %s, is in the result", host)
+	}
+}
+
+func TestAPageSaysHowEachOutcomeCameAbout(t *testing.T) {
+	result := Result{Area: "first-light"}
+	for _, name := range namesOf(areas[result.Area]) {
+		result.put(Outcome{Scenario: name, Commit: name + "s-commit", Date: "1999-12-31"})
+	}
+	for _, want := range []string{"up-down: commit up-downs-commit, 1999-12-31, ", "start: commit starts-commit, "} {
+		if page := result.page(); !strings.Contains(page, want) {
+			t.Errorf("it does not say %q:\n%s", want, page)
+		}
+	}
+}
+
+func TestScenariosAreAskedForByTheirNames(t *testing.T) {
+	for _, c := range []struct {
+		area  string
+		only  []string
+		asked int
+	}{{"first-light", nil, 2}, {"first-light", []string{"start"}, 1}, {"first-light", []string{"start", "strat"}, -1}, {"last-light", nil, -1}} {
+		if got, err := asked(c.area, c.only); (err != nil) != (c.asked < 0) || err == nil && len(got) != c.asked {
+			t.Errorf("%s %v: %d scenarios, %v", c.area, c.only, len(got), err)
+		}
 	}
 }

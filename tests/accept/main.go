@@ -37,12 +37,9 @@ func main() {
 }
 
 func run(ctx context.Context, area string, only []string) error {
-	scenarios, ok := areas[area]
-	if !ok {
-		return fmt.Errorf("there is no area %q; there are: %s", area, strings.Join(areaNames(), ", "))
-	}
-	if unknown := slices.IndexFunc(only, func(name string) bool { return !slices.Contains(namesOf(scenarios), name) }); unknown >= 0 {
-		return fmt.Errorf("there is no scenario %q; there are: %s", only[unknown], strings.Join(namesOf(scenarios), ", "))
+	scenarios, err := asked(area, only)
+	if err != nil {
+		return err
 	}
 	state := filepath.Join(".state", "accept", area)
 	if err := os.MkdirAll(state, 0o755); err != nil {
@@ -57,23 +54,31 @@ func run(ctx context.Context, area string, only []string) error {
 		return err
 	}
 	for _, scenario := range scenarios {
-		if len(only) > 0 && !slices.Contains(only, scenario.name) {
-			continue
-		}
 		if before, found := result.of(scenario.name); found && before.Kept && before.holds(scenario, code) {
 			fmt.Printf("%s: shown before: %s\n", scenario.name, before.Measured)
 			continue
 		}
-		outcome, err := scenario.once(ctx, state)
-		if err != nil {
-			return fmt.Errorf("scenario %s: %w", scenario.name, err)
-		}
-		result.put(outcome)
-		if err := result.write(results); err != nil {
+		if err := result.play(ctx, scenario, state); err != nil {
 			return err
 		}
 	}
 	return result.verdict(code)
+}
+
+// asked are those of an area's scenarios that are asked for, all if none is named.
+func asked(area string, only []string) ([]scenario, error) {
+	scenarios, ok := areas[area]
+	if !ok {
+		return nil, fmt.Errorf("there is no area %q; there are: %s", area, strings.Join(areaNames(), ", "))
+	}
+	if len(only) == 0 {
+		return scenarios, nil
+	}
+	chosen := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return !slices.Contains(only, s.name) })
+	if len(chosen) < len(only) {
+		return nil, fmt.Errorf("there are not all of the scenarios %s; there are: %s", strings.Join(only, ", "), strings.Join(namesOf(scenarios), ", "))
+	}
+	return chosen, nil
 }
 
 func areaNames() []string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,6 +91,16 @@ func (r Result) of(scenario string) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	return r.Outcomes[at], true
+}
+
+// play has a scenario shown, and writes down what it showed.
+func (r *Result) play(ctx context.Context, s scenario, state string) error {
+	outcome, err := s.once(ctx, state)
+	if err != nil {
+		return fmt.Errorf("scenario %s: %w", s.name, err)
+	}
+	r.put(outcome)
+	return r.write(results)
 }
 
 // put has an outcome take the place of the scenario's former one. Outcomes of scenarios that

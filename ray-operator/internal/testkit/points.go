@@ -11,12 +11,9 @@ import (
 var points = flag.String("points", "sample", `which points of disturbance a Scenario is run with: "all", "sample" or "none"`)
 
 // short is up to how many points a scenario has to be run with all of them even in a
-// sample, and visits how many visits of the past there are in one. One scenario in sharers
-// runs a point of those that cover the same, after the first one.
-const short, visits, sharers = 60, 12, 3
-
-// covered is what was covered so far by a scenario of the program.
-var covered sync.Map
+// sample, and visits how many visits of the past there are in one. Of scenarios that are
+// played together, the first one and one in sharers run a point of those that cover the same.
+const short, visits, sharers = 60, 12, 8
 
 // point is one way to disturb a scenario.
 type point struct {
@@ -86,11 +83,12 @@ func (s Scenario) whole(plain *World) []point {
 	return all
 }
 
-// sampled are the points to run: all of them for a short scenario or where all are asked
+// sampled are the points to run, covered being what the scenarios that it is played with have
+// covered so far: all of them for a short scenario or where all are asked
 // for. Of another, those that nothing else covers, and of those that cover the same, such
 // as a kind of call that goes wrong in a way, one, which differs from scenario to scenario,
 // or none where another scenario had one.
-func (s Scenario) sampled(all []point) []point {
+func (s Scenario) sampled(all []point, covered *sync.Map) []point {
 	switch {
 	case *points == "none":
 		return nil

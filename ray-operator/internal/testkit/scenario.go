@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -54,6 +55,7 @@ func Play(t *testing.T, scenarios ...Scenario) {
 	t.Helper()
 	debug.SetGCPercent(400) // worlds are small, many and short-lived
 	var run, known atomic.Int64
+	var covered sync.Map
 	t.Cleanup(func() { t.Logf("points of disturbance run: %d of %d", run.Load(), known.Load()) })
 	for _, scenario := range scenarios {
 		t.Run(scenario.Name, func(t *testing.T) {
@@ -64,7 +66,7 @@ func Play(t *testing.T, scenarios ...Scenario) {
 			plain.prove()
 			want, all := scenario.end(plain), scenario.pointsOf(plain)
 			known.Add(int64(len(all)))
-			for _, point := range scenario.sampled(all) {
+			for _, point := range scenario.sampled(all, &covered) {
 				t.Run(point.name, func(t *testing.T) { scenario.disturbed(t, point, want) })
 				run.Add(1)
 			}
