@@ -26,7 +26,7 @@ const (
 	limitedRounds, floorRounds = 5, 10
 	// worldRequests is how many requests are sent through upgrades in the World, and
 	// worldUpgrades how many upgrades that takes there.
-	worldRequests, worldUpgrades = 200_000, 4_000
+	worldRequests, worldUpgrades = 200_000, 4_400
 	// apiRequests are sent through apiUpgrades at least on a real API server.
 	apiRequests, apiUpgrades = 200_000, 200
 )

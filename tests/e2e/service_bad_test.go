@@ -215,7 +215,8 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 		}
 		It("keeps the one that does: "+bad.name, func(ctx SpecContext) {
 			s.edit(ctx, restored) // where a spec before has failed
-			former := s.serves(ctx).Status.Active.ClusterName
+			before := s.serves(ctx).Status
+			former := before.Active.ClusterName
 			if bad.prepare != nil {
 				made := bad.prepare(ctx, t.namespace)
 				DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.Delete(ctx, made)).To(Succeed()) }, NodeTimeout(limit))
@@ -232,7 +233,13 @@ var _ = Describe("a service whose next version cannot serve", Ordered, ContinueO
 			s.becomes(ctx, "have the version taken back", has(v1alpha1.ConditionRolledBack, metav1.ConditionTrue, ""))
 			Expect(s.alone(ctx).Name).To(Equal(former))
 			back.Seconds = time.Since(begin).Seconds()
-			taken := s.now(ctx) // it was told that it is being taken back, and then how that ended
+			// It was told that it is being taken back, and then how that ended.
+			taken := s.becomes(ctx, "tell how the change ended", func(service *v1alpha1.ClusterService) error {
+				if last := service.Status.LastUpgrade; last == nil || before.LastUpgrade != nil && last.To == before.LastUpgrade.To {
+					return errors.New("it tells of the one before")
+				}
+				return nil
+			})
 			back.Reason, back.Message = taken.Status.LastUpgrade.Reason, taken.Status.LastUpgrade.Message
 			Expect(taken.Status.LastUpgrade.Result).To(Equal(v1alpha1.UpgradeRolledBack))
 			Expect(taken.Status.Active.ClusterName).To(Equal(former))
