@@ -153,7 +153,7 @@ func TestScenariosAreAskedForByTheirNames(t *testing.T) {
 		area  string
 		only  []string
 		asked int
-	}{{"first-light", nil, 2}, {"first-light", []string{"start"}, 1}, {"first-light", []string{"start", "strat"}, -1}, {"last-light", nil, -1}} {
+	}{{"first-light", nil, 2}, {"first-light", []string{"start"}, 1}, {"first-light", []string{"start", "end"}, -1}, {"last-light", nil, -1}} {
 		if got, err := asked(c.area, c.only); (err != nil) != (c.asked < 0) || err == nil && len(got) != c.asked {
 			t.Errorf("%s %v: %d scenarios, %v", c.area, c.only, len(got), err)
 		}
