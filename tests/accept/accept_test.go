@@ -15,12 +15,31 @@ import (
 func TestAnOutcomeSaysHowItCameAbout(t *testing.T) {
 	s := scenario{name: "s", promise: "p", play: func(context.Context, string) (Outcome, error) { return Outcome{Measured: "m", Kept: true}, nil }}
 	outcome, err := s.once(t.Context(), t.TempDir())
-	if err != nil || outcome.Scenario != "s" || outcome.Promise != "p" || outcome.Commit == "" || outcome.Date == "" || outcome.Machine.Cores < 1 {
+	if err != nil || outcome.Scenario != "s" || outcome.Promise != "p" || outcome.Commit == "" || outcome.Code == "" || outcome.Date == "" || outcome.Machine.Cores < 1 {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 	s.play = func(context.Context, string) (Outcome, error) { return Outcome{}, errors.New("no root") }
 	if _, err := s.once(t.Context(), t.TempDir()); err == nil {
 		t.Error("what showed nothing passed for an outcome")
+	}
+}
+
+func TestWhatWasShownIsNotPlayedAgain(t *testing.T) {
+	s := scenario{name: "start", promise: "soon"}
+	for name, c := range map[string]struct {
+		before Outcome
+		shown  bool
+	}{
+		"kept":                  {Outcome{Scenario: "start", Promise: "soon", Kept: true, Commit: "a", Code: "now"}, true},
+		"broken":                {Outcome{Scenario: "start", Promise: "soon", Commit: "a", Code: "now"}, false},
+		"with former code":      {Outcome{Scenario: "start", Promise: "soon", Kept: true, Commit: "a", Code: "former"}, false},
+		"another promise":       {Outcome{Scenario: "start", Promise: "late", Kept: true, Commit: "a", Code: "now"}, false},
+		"changes not committed": {Outcome{Scenario: "start", Promise: "soon", Kept: true, Commit: "a" + changed, Code: "now"}, false},
+		"another scenario":      {Outcome{Scenario: "up-down", Promise: "soon", Kept: true, Commit: "a", Code: "now"}, false},
+	} {
+		if _, shown := (Result{Outcomes: []Outcome{c.before}}).shown(s, "now"); shown != c.shown {
+			t.Errorf("%s: it counts as shown: %t", name, shown)
+		}
 	}
 }
 
@@ -89,6 +108,8 @@ func TestCodeIsWhatOutcomesAreOf(t *testing.T) {
 		{"ray-operator/README.md", true, false, false},
 		{"tests/e2e/a.go", false, true, false},
 		{"tests/e2e/a.go", true, false, false},
+		{"ray-operator/main_test.go", true, false, false},
+		{"ray-operator/more.go", false, true, true},
 		{"ray-operator/main.go", false, true, true},
 		{"ray-operator/main.go", true, false, true},
 		{"tests/images/a", true, false, true},

@@ -119,8 +119,17 @@ func (r *Result) put(outcome Outcome) {
 	r.Outcomes = all
 }
 
-// holds tells whether the outcome is what the scenario would show with the code.
-func (o Outcome) holds(s scenario, code string) bool { return o.Code == code && o.Promise == s.promise }
+// shown is the outcome of a scenario that need not be played again with the code.
+func (r Result) shown(s scenario, code string) (Outcome, bool) {
+	outcome, found := r.of(s.name)
+	return outcome, found && outcome.Kept && outcome.holds(s, code)
+}
+
+// holds tells whether the outcome is what the scenario would show with the code; nobody knows that
+// of what was played with changes that were never committed.
+func (o Outcome) holds(s scenario, code string) bool {
+	return o.Code == code && o.Promise == s.promise && !strings.HasSuffix(o.Commit, changed)
+}
 
 // verdict is an error where a scenario did not keep its promise, or was not played with the code.
 func (r Result) verdict(code string) error {
