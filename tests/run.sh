@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests, layer by layer. usage: run.sh [STEP...], by default every step that "make test" has. Each step writes
-# a log of its own to .state/logs; here stands only how it ended. What a step needs is installed and built first, which
-# takes a moment when it is there.
+# a log of its own to .state/logs; here stands only when it began and how it ended. What a step needs is installed and
+# built first, which takes a moment when it is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p .state/logs/test bin
@@ -12,16 +12,16 @@ if [ -z "${HELIOSTAT_LOCKED:-}" ]; then
 fi
 LOGS=.state/logs/test
 AREA=${AREA:-}
-FAILED=()
+FAILED=$LOGS/failed # a file with their names, as two lanes write it
+: >"$FAILED"
 
-# step NAME TITLE: runs the function NAME quietly and tells how it ended.
+# step NAME: runs the function step_NAME quietly and tells how it ended.
 step() {
-  local name=$1 title=$2 log=$LOGS/$1.log began=$SECONDS code
-  printf '[%4ds] %-12s %s ... ' "$SECONDS" "$name" "$title"
+  local name=$1 log=$LOGS/$1.log began=$SECONDS code
+  printf '[%4ds] %-12s %s ...\n' "$SECONDS" "$name" "${TITLE[$name]}"
   set +e # as a condition of "if", the step would go on after an error
   case $name in
     accept | bench) # what these find is what one runs them for
-      echo
       (set -e; "step_$name") 2>&1 | tee "$log"
       code=${PIPESTATUS[0]}
       ;;
@@ -32,11 +32,11 @@ step() {
   esac
   set -e
   if [ $code = 0 ]; then
-    printf 'ok (%ds)%s\n' $((SECONDS - began)) "$(counts "$log")"
+    printf '[%4ds] %-12s ok (%ds)%s\n' "$SECONDS" "$name" $((SECONDS - began)) "$(counts "$log")"
     return
   fi
-  printf 'FAILED (%ds)%s\n' $((SECONDS - began)) "$(counts "$log")"
-  FAILED+=("$name")
+  printf '[%4ds] %-12s FAILED (%ds)%s\n' "$SECONDS" "$name" $((SECONDS - began)) "$(counts "$log")"
+  echo "$name" >>"$FAILED"
   grep -E '^\s*--- FAIL|^FAIL|\[FAIL\]|^panic:' "$log" | sort -u | head -n 20 || true
   said "$log"
   printf -- '--- the last lines of %s:\n' "$log"
@@ -171,7 +171,8 @@ nodes() {
 
 step_e2e() {
   nodes e2e
-  go test -v -count=1 -timeout 75m ./tests/e2e/...
+  # Ginkgo's own limit, an hour otherwise, ends first and tells what hung.
+  go test -v -count=1 -timeout 80m ./tests/e2e/... -ginkgo.timeout 75m
   rights_used e2e
   go test -v -count=1 -timeout 10m ./tests/bench/byhand # one round: that it can be measured at all
 }
@@ -204,12 +205,29 @@ done
 needed() { case " $* " in *" integration "* | *" localkube "* | *" e2e "* | *" accept "* | *" bench "*) ;; *) return 1 ;; esac; }
 if needed "$@"; then
   for name in deps build; do
-    step $name "${TITLE[$name]}"
-    [ ${#FAILED[@]} = 0 ] || exit 1
+    step $name
+    [ ! -s "$FAILED" ] || exit 1
   done
 fi
-for name in "$@"; do step "$name" "${TITLE[$name]}"; done
+# Two lanes: what has a Kubernetes waits nearly half of its time for pods to start, and what needs none takes what is
+# left of the processors, at the lowest priority.
+kubernetes=() code=()
+for name in "$@"; do
+  case $name in verify | lint | unit | chart) code+=("$name") ;; *) kubernetes+=("$name") ;; esac
+done
+lane() { for name in "$@"; do step "$name"; done; }
+if [ ${#kubernetes[@]} -gt 0 ] && [ ${#code[@]} -gt 0 ]; then
+  set -m # a process group of its own, which ends with this run
+  (renice -n 19 -p $BASHPID >/dev/null && lane "${code[@]}") &
+  beside=$!
+  set +m
+  trap 'kill -- -$beside 2>/dev/null || true' EXIT
+  lane "${kubernetes[@]}"
+  wait $beside
+else
+  lane "$@"
+fi
 echo
 closing "$@"
-[ ${#FAILED[@]} = 0 ] || { echo "FAILED after ${SECONDS}s: ${FAILED[*]}"; exit 1; }
+[ ! -s "$FAILED" ] || { echo "FAILED after ${SECONDS}s: $(paste -sd' ' "$FAILED")"; exit 1; }
 echo "all passed in ${SECONDS}s: $*"
