@@ -73,6 +73,13 @@ closing() {
   done
 }
 
+# slowest: the specs on real Ray that took longest: where to look when time runs out.
+slowest() {
+  echo "the slowest specs, in seconds:"
+  sed 's/\x1b\[[0-9;]*m//g' "$LOGS/e2e.log" |
+    awk 'match($0, /^• .*\[[0-9.]+ seconds\]/) { sub(/.*\[/, ""); seconds = $1; getline; print seconds, $0 }' | sort -rn | sed -n 1,12p
+}
+
 status() { bin/localkube status --name "$1" | awk -v key="$2" 'index($0, key) == 1 { print $NF }'; }
 
 # instance NAME OPTIONS...: a fresh local Kubernetes that ends with the step.
@@ -229,5 +236,6 @@ else
 fi
 echo
 closing "$@"
+case " $* " in *" e2e "*) slowest ;; esac
 [ ! -s "$FAILED" ] || { echo "FAILED after ${SECONDS}s: $(paste -sd' ' "$FAILED")"; exit 1; }
 echo "all passed in ${SECONDS}s: $*"
