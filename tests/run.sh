@@ -216,9 +216,9 @@ if needed "$@"; then
     [ ! -s "$FAILED" ] || exit 1
   done
 fi
-# Two lanes: what has a Kubernetes waits nearly half of its time for pods to start, and what needs none takes what is
-# left of the processors, at the lowest priority.
-kubernetes=() code=()
+# What needs no Kubernetes is played at the lowest priority beside the first steps that have one, which wait for it half
+# of their time. Real Ray has the machine to itself: its requests are timed.
+kubernetes=() code=() beside=
 for name in "$@"; do
   case $name in verify | lint | unit | chart) code+=("$name") ;; *) kubernetes+=("$name") ;; esac
 done
@@ -229,11 +229,14 @@ if [ ${#kubernetes[@]} -gt 0 ] && [ ${#code[@]} -gt 0 ]; then
   beside=$!
   set +m
   trap 'kill -- -$beside 2>/dev/null || true' EXIT
-  lane "${kubernetes[@]}"
-  wait $beside
 else
-  lane "$@"
+  lane "${code[@]}"
 fi
+for name in "${kubernetes[@]}"; do
+  case $name in e2e | accept | bench) wait $beside ;; esac
+  step "$name"
+done
+wait $beside
 echo
 closing "$@"
 case " $* " in *" e2e "*) slowest ;; esac
