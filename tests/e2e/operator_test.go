@@ -3,18 +3,22 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
+// deployment is the operator's; its Lease has the same name.
 var deployment = types.NamespacedName{Namespace: live.ReleaseNamespace, Name: live.ReleaseName}
 
 // operatorPods are the operator's, those on their way out included.
@@ -53,6 +57,28 @@ func killOperator(ctx context.Context) {
 	for i := range pods {
 		Expect(client.IgnoreNotFound(kubernetes.Delete(ctx, &pods[i], client.GracePeriodSeconds(0)))).To(Succeed())
 	}
+}
+
+// leads waits until an operator works: one that nobody killed has the Lease. It has to wait for that
+// of a killed one, which could not give it back, for 17 s.
+func leads(ctx context.Context) error {
+	return live.Until(ctx, limit, "an operator to lead", func(ctx context.Context) error {
+		var lease coordinationv1.Lease
+		if err := kubernetes.Get(ctx, deployment, &lease); err != nil {
+			return fmt.Errorf("read the operator's Lease: %w", err)
+		}
+		pods, err := operatorPods(ctx)
+		if err != nil {
+			return err
+		}
+		holder := ptr.Deref(lease.Spec.HolderIdentity, "nobody")
+		for i := range pods {
+			if pods[i].DeletionTimestamp == nil && strings.HasPrefix(holder, pods[i].Name+"_") {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s has the Lease", holder)
+	})
 }
 
 // successor waits until a pod is gone and there are as many workers as before.

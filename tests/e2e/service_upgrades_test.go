@@ -299,8 +299,8 @@ func (u *upgrade) holds(ctx context.Context, after *v1alpha1.ClusterService, for
 	}
 }
 
-// haunt kills the operator at random moments of every second round, until the context ends or
-// it is asked how often it did.
+// haunt kills the operator at random moments of its work, 1 to 21 s after it began to lead, in every
+// second round, until the context ends or it is asked how often it did.
 func (u *upgrade) haunt(ctx context.Context) func() int {
 	random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(u.round)))
 	ctx, stop := context.WithCancel(ctx)
@@ -310,6 +310,11 @@ func (u *upgrade) haunt(ctx context.Context) func() int {
 		defer close(done)
 		defer GinkgoRecover()
 		for u.round%2 == 1 {
+			err := leads(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			Expect(err).NotTo(HaveOccurred())
 			select {
 			case <-time.After(time.Second + time.Duration(random.Int64N(int64(20*time.Second)))):
 				killOperator(context.WithoutCancel(ctx))
