@@ -299,29 +299,36 @@ func (u *upgrade) holds(ctx context.Context, after *v1alpha1.ClusterService, for
 	}
 }
 
-// haunt kills the operator at random moments of its work, 1 to 21 s after it began to lead, in every
-// second round, until the context ends or it is asked how often it did.
+// haunt kills the operator at random moments of its work in every second round, until the context
+// ends or it is asked how often it did: the first time while the shortest change is under way, a few
+// seconds without another cluster, and then 1 to 21 s after the next one began to lead.
 func (u *upgrade) haunt(ctx context.Context) func() int {
 	random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(u.round)))
+	within := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
+	next := within(2 * time.Second)
+	if u.change.surges {
+		next = within(10 * time.Second)
+	}
 	ctx, stop := context.WithCancel(ctx)
 	var kills atomic.Int64
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer GinkgoRecover()
-		for u.round%2 == 1 {
+		for live.Haunted(u.round) {
 			err := leads(ctx)
 			if ctx.Err() != nil {
 				return
 			}
 			Expect(err).NotTo(HaveOccurred())
 			select {
-			case <-time.After(time.Second + time.Duration(random.Int64N(int64(20*time.Second)))):
+			case <-time.After(next):
 				killOperator(context.WithoutCancel(ctx))
 				kills.Add(1)
 			case <-ctx.Done():
 				return
 			}
+			next = time.Second + within(20*time.Second)
 		}
 	}()
 	return func() int {

@@ -166,6 +166,9 @@ func (u Upgraded) sorts() []load.Sort {
 	return slices.Sorted(maps.Keys(all))
 }
 
+// Haunted tells whether the operator is killed at random moments of a round of changes.
+func Haunted(round int) bool { return round%2 == 1 }
+
 // Broken says what of the promises was not kept, times apart.
 func (u Upgraded) Broken() []string {
 	var broken []string
@@ -178,6 +181,9 @@ func (u Upgraded) Broken() []string {
 	}
 	if u.Clusters > 2 {
 		broken = append(broken, "there were more than two clusters")
+	}
+	if Haunted(u.Round) && u.Kills == 0 {
+		broken = append(broken, "the operator was not killed")
 	}
 	return broken
 }

@@ -39,6 +39,8 @@ func TestAnUpgradeIsHeldToItsPromises(t *testing.T) {
 			u.Loads[1].During.Sorts[load.Fresh] = load.Count{Sent: 3, Failed: 1, Latency: load.Latency{Max: 1}}
 		}, []string{"a request failed"}, nil},
 		{func(u *Upgraded) { u.Clusters = 3 }, []string{"there were more than two clusters"}, nil},
+		{func(u *Upgraded) { u.Round = 1 }, []string{"the operator was not killed"}, nil},
+		{func(u *Upgraded) { u.Round, u.Kills = 1, 1 }, nil, nil},
 		{func(u *Upgraded) { u.Both = 100.5 }, nil, []string{"two clusters were alive for 60.5 s after the switch"}},
 	} {
 		upgraded := smooth()
