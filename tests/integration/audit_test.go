@@ -29,9 +29,24 @@ type request struct {
 }
 
 // isRefused tells whether the sender may not do this. What nobody may do, such as to make
-// something in a namespace that is going, is no lack of rights.
+// something in a namespace or of a kind that is going, is no lack of rights.
 func (r request) isRefused() bool {
-	return r.ResponseStatus.Code == http.StatusForbidden && r.ObjectRef.Resource != "" && !strings.Contains(r.ResponseStatus.Message, "it is being terminated")
+	if r.ResponseStatus.Code != http.StatusForbidden || r.ObjectRef.Resource == "" {
+		return false
+	}
+	return !strings.Contains(r.ResponseStatus.Message, "it is being terminated") && !strings.Contains(r.ResponseStatus.Message, "definition is terminating")
+}
+
+// refused tells what the sender was not let do, and why: that the chart's role lacks a right, or
+// what admission had against it.
+func refused(requests []request) []string {
+	var found []string
+	for _, r := range requests {
+		if r.isRefused() {
+			found = append(found, fmt.Sprintf("the operator may not %s: %s", r.what(), r.ResponseStatus.Message))
+		}
+	}
+	return found
 }
 
 // what names the sort of request, such as "create pods" or "patch computeclusters/status".

@@ -79,10 +79,8 @@ func (c *crew) dismiss() {
 	for _, o := range c.all {
 		o.end.Do(o.kill)
 	}
-	for _, r := range shared.audit.since(c.t, c.began, "") {
-		if r.isRefused() {
-			c.t.Errorf("the chart's role does not let the operator %s", r.what())
-		}
+	for _, why := range refused(shared.audit.since(c.t, c.began, "")) {
+		c.t.Error(why)
 	}
 }
 

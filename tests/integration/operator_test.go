@@ -45,10 +45,8 @@ func startProgram(t *testing.T, program string, flags ...string) *operator {
 		if t.Failed() {
 			t.Logf("the operator's log:\n%s", o.log.String())
 		}
-		for _, r := range shared.audit.since(t, o.began, "") {
-			if r.isRefused() {
-				t.Errorf("the chart's role does not let the operator %s", r.what())
-			}
+		for _, why := range refused(shared.audit.since(t, o.began, "")) {
+			t.Error(why)
 		}
 	})
 	return o

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,16 +19,21 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-const repository = "../.."
+const (
+	repository = "../.."
+	// unlearning is a generous limit for the API server to give up kinds: when two parts of it
+	// write to a CRD at the same moment, it looks again only after two minutes.
+	unlearning = 5 * time.Minute
+)
 
 // TestAServiceBehindAGateway: the operator runs where Gateway API is absent, and picks it up and
 // lets it go without a restart; the route is as the API server's own schema has it, is mended, and
 // goes with what asked for it. How requests are divided is shown on real Ray.
 func TestAServiceBehindAGateway(t *testing.T) {
 	t.Parallel()
-	must(t, shared.RemoveGatewayAPI(t.Context(), repository, limit)) // what a run before has left
+	must(t, shared.RemoveGatewayAPI(t.Context(), repository, unlearning)) // what a run before has left
 	t.Cleanup(func() {
-		if err := shared.RemoveGatewayAPI(context.WithoutCancel(t.Context()), repository, limit); err != nil {
+		if err := shared.RemoveGatewayAPI(context.WithoutCancel(t.Context()), repository, unlearning); err != nil {
 			t.Error(err)
 		}
 	})
@@ -141,7 +147,7 @@ func (g gated) withdrawn(t *testing.T) {
 
 // removed takes Gateway API away while there is a route, and gives it back.
 func (g gated) removed(t *testing.T) {
-	must(t, shared.RemoveGatewayAPI(t.Context(), repository, limit))
+	must(t, shared.RemoveGatewayAPI(t.Context(), repository, unlearning))
 	g.says(t, metav1.ConditionFalse, "GatewayAPIMissing")
 	must(t, shared.InstallGatewayAPI(t.Context(), repository, limit))
 	g.leads(t)
