@@ -73,11 +73,18 @@ closing() {
   done
 }
 
-# slowest: the specs on real Ray that took longest: where to look when time runs out.
+# slowest: the specs on real Ray that took longest, and the files of specs: where to look when time runs out.
 slowest() {
   echo "the slowest specs, in seconds:"
+  specs | cut -f 1,2 | sort -rn | sed -n 1,12p
+  echo "the files of specs, in seconds:"
+  specs | awk -F '\t' '{ sum[$3] += $1 } END { for (file in sum) printf "%.0f\t%s\n", sum[file], file }' | sort -rn
+}
+
+# specs: the seconds, text and file of each spec on real Ray.
+specs() {
   sed 's/\x1b\[[0-9;]*m//g' "$LOGS/e2e.log" |
-    awk 'match($0, /^• .*\[[0-9.]+ seconds\]/) { sub(/.*\[/, ""); seconds = $1; getline; print seconds, $0 }' | sort -rn | sed -n 1,12p
+    awk 'match($0, /^• .*\[[0-9.]+ seconds\]/) { sub(/.*\[/, ""); seconds = $1; getline text; getline file; sub(/.*\//, "", file); sub(/:.*/, "", file); print seconds "\t" text "\t" file }'
 }
 
 status() { bin/localkube status --name "$1" | awk -v key="$2" 'index($0, key) == 1 { print $NF }'; }
