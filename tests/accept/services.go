@@ -33,7 +33,7 @@ const (
 
 // serviceScenarios are those of services.
 func serviceScenarios() []scenario {
-	all := []scenario{storiesOf("service-world", "service", "./ray-operator/internal/service"), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveCut, serveInPlace, serveGateway}
+	all := append(serviceWorlds(), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveCut, serveInPlace, serveGateway)
 	for _, change := range live.ServeChanges() {
 		all = append(all, serveUpgrades(change))
 	}

@@ -10,20 +10,33 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // world tells every story of the cluster controller again.
-var world = storiesOf("world", "cluster", "./ray-operator/internal/cluster")
+var world = storiesOf("world", "of the cluster controller", "./ray-operator/internal/cluster")
 
-// storiesOf tells every story of a controller again at every point where something can go
-// wrong; continuous integration runs a sample.
-func storiesOf(name, controller, directory string) scenario {
+// serviceWorlds tell every story of the service controller again, in parts: each takes up to an hour
+// or two of two cores.
+func serviceWorlds() []scenario {
+	const directory, gateway, inPlace = "./ray-operator/internal/service", "Gateway", "InPlace"
+	return []scenario{
+		storiesOf("service-world", "of the service controller, but those of gateways and of pods replaced in place,", directory, "-skip="+gateway+"|"+inPlace),
+		storiesOf("service-world-gateway", "of the service controller with a gateway", directory, "-run="+gateway),
+		storiesOf("service-world-in-place", "of the service controller that replaces pods in place", directory, "-run="+inPlace),
+	}
+}
+
+// storiesOf tells every story of a package, or of those of its tests that flags of go test choose,
+// again at every point where something can go wrong; continuous integration runs a sample.
+func storiesOf(name, which, directory string, flags ...string) scenario {
 	return scenario{
 		name: name,
 		promise: "the operator failed, killed before and after each write, blind, late or set back in time, its status or record lost at each step: " +
-			"every story of the " + controller + " controller ends the same, with no rule broken on the way",
-		play: func(ctx context.Context, _ string) (Outcome, error) { return playWorld(ctx, directory) },
+			"every story " + which + " ends the same, with no rule broken on the way",
+		play: func(ctx context.Context, _ string) (Outcome, error) { return playWorld(ctx, directory, flags) },
 	}
 }
 
@@ -33,8 +46,8 @@ type stories struct {
 	Run, Known int
 }
 
-func playWorld(ctx context.Context, directory string) (Outcome, error) {
-	c := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout", "60m", directory, "-points=all")
+func playWorld(ctx context.Context, directory string, flags []string) (Outcome, error) {
+	c := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-json", "-count=1", "-timeout", "150m"}, flags, []string{directory, "-points=all"})...)
 	c.Stderr = os.Stderr
 	output, err := c.StdoutPipe()
 	if err != nil {
@@ -61,18 +74,26 @@ func playWorld(ctx context.Context, directory string) (Outcome, error) {
 
 var points = regexp.MustCompile(`points of disturbance run: (\d+) of (\d+)`)
 
-// countPoints reads what "go test -json" says: the points that each test counted, and how
-// many tests failed, with those above and below each other.
+// countPoints reads what "go test -json" says: the points that each test counted, and how many tests
+// failed, with those above and below each other. It says what these said.
 func countPoints(output io.Reader) (told []stories, failures int, err error) {
 	lines := bufio.NewScanner(output)
 	lines.Buffer(nil, 1<<20)
+	said := map[string][]string{}
 	for lines.Scan() {
 		var event struct{ Action, Test, Output string }
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			return nil, 0, fmt.Errorf("read the tests' output: %w", err)
 		}
-		if event.Action == "fail" {
+		switch event.Action {
+		case "output":
+			said[event.Test] = append(said[event.Test], event.Output)
+		case "fail":
 			failures++
+			fmt.Fprintln(os.Stderr, strings.Join(said[event.Test], ""))
+			delete(said, event.Test)
+		case "pass", "skip":
+			delete(said, event.Test)
 		}
 		if found := points.FindStringSubmatch(event.Output); found != nil {
 			run, _ := strconv.Atoi(found[1]) // the expression lets digits through only
