@@ -8,16 +8,19 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/fuse"
@@ -46,13 +49,16 @@ type lane struct {
 	done     bool
 }
 
-// Rates of each service's requests a second, and how long those take at most that ask for it:
-// less than the drain, which is a second.
+// Rates of each service's requests a second, and how long those take at most that ask for it.
 const (
 	freshRate, keptRate, longRate = 60, 60, 5
 	keptConnections               = 6
 	longestRequest                = 400 * time.Millisecond
 )
+
+// drainSeconds is more than longestRequest and the time that Kubernetes' controller of EndpointSlices
+// takes when it finds that what it knows is out of date: it tries again after a second, and then two.
+const drainSeconds = 5
 
 // lag is how long after a change of EndpointSlices connections are led by it.
 const lag = 100 * time.Millisecond
@@ -168,12 +174,12 @@ const applicationOfLane = "echo"
 
 // service is what the lane begins with.
 func (l *lane) service() *v1alpha1.ClusterService {
-	workers, now, second, half := int32(workersOfLane), int32(0), int32(1), int32(50)
+	workers, now, second, drain, half := int32(workersOfLane), int32(0), int32(1), int32(drainSeconds), int32(50)
 	return &v1alpha1.ClusterService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.name.Namespace, Name: l.name.Name},
 		Spec: v1alpha1.ClusterServiceSpec{
 			ServeConfig: replicated(l.version),
-			Upgrade:     &v1alpha1.Upgrade{StepPercent: &half, IntervalSeconds: &second, DrainSeconds: &second, RetireAfterSeconds: &now},
+			Upgrade:     &v1alpha1.Upgrade{StepPercent: &half, IntervalSeconds: &second, DrainSeconds: &drain, RetireAfterSeconds: &now},
 			ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{
 				RayVersion: "2.60.0", Image: image(l.version), WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &workers}},
 			}},
@@ -214,7 +220,7 @@ func (l *lane) set(former v1alpha1.ClusterServiceSpec) error {
 // open leads clients to the service, and those too who go by its own address in the land.
 func (l *lane) open() error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(l.t.Context()))
-	proxy, err := kubeproxy.Follow(ctx, shared.Kubernetes, l.name, kubeproxy.Options{Dial: l.where.Dial, Lag: lag})
+	proxy, err := kubeproxy.Follow(ctx, shared.Kubernetes, l.name, kubeproxy.Options{Dial: l.where.Dial, Lag: lag, Refused: l.refused})
 	if err != nil {
 		stop()
 		return err
@@ -246,6 +252,24 @@ func (l *lane) open() error {
 	}
 	proxy.Serve(inside)
 	return nil
+}
+
+// refused tells whether Kubernetes still took an endpoint for ready when that took no connection: its
+// controller of EndpointSlices may be late by seconds.
+func (l *lane) refused(endpoint string, why error) {
+	at, listed := time.Now(), "it is in no EndpointSlice any more"
+	var found discoveryv1.EndpointSliceList
+	if err := shared.List(l.t.Context(), &found, client.InNamespace(l.name.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: l.name.Name}); err != nil {
+		listed = err.Error()
+	}
+	for _, slice := range found.Items {
+		for _, one := range slice.Endpoints {
+			if host, _, _ := net.SplitHostPort(endpoint); slices.Contains(one.Addresses, host) {
+				listed = fmt.Sprintf("EndpointSlice %s has it with %v", slice.Name, one.Conditions)
+			}
+		}
+	}
+	l.t.Logf("%s: %s: %v; %s", at.Format(time.StampMilli), l.name, why, listed)
 }
 
 // load is what clients ask the service.

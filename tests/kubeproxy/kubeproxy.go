@@ -36,6 +36,9 @@ type Options struct {
 	Dial func(address string) (net.Conn, error)
 	// Lag is how long after a change it counts.
 	Lag time.Duration
+	// Refused, unless it is nil, is told of each endpoint that took no connection. The client is told
+	// after it has returned.
+	Refused func(endpoint string, why error)
 }
 
 // Proxy leads connections to a Service.
@@ -158,7 +161,12 @@ func (p *Proxy) connect() (net.Conn, error) {
 	if len(written) == 0 {
 		return nil, errors.New("find an endpoint: there is none")
 	}
-	return p.Dial(written[rand.IntN(len(written))]) //nolint:gosec // chance, not secrecy
+	address := written[rand.IntN(len(written))] //nolint:gosec // chance, not secrecy
+	endpoint, err := p.Dial(address)
+	if err != nil && p.Refused != nil {
+		p.Refused(address, err)
+	}
+	return endpoint, err
 }
 
 // pass passes on what one side says, and that it says no more. A side that is cut cuts the

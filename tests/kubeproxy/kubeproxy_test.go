@@ -27,13 +27,14 @@ type bed struct {
 	api     *fake.Clientset
 	front   string
 	servers map[string]string // by address
+	refused chan string
 }
 
 const lag = 50 * time.Millisecond
 
 func open(t *testing.T, names ...string) *bed {
 	t.Helper()
-	b := &bed{t: t, api: fake.NewClientset(), servers: map[string]string{}}
+	b := &bed{t: t, api: fake.NewClientset(), servers: map[string]string{}, refused: make(chan string, 1)}
 	for i, name := range names {
 		b.servers[net.JoinHostPort("10.0.0."+string(rune('1'+i)), "8000")] = b.server(name)
 	}
@@ -44,6 +45,12 @@ func open(t *testing.T, names ...string) *bed {
 				return nil, errors.New("nobody listens there")
 			}
 			return (&net.Dialer{}).DialContext(t.Context(), "tcp", b.servers[address])
+		},
+		Refused: func(endpoint string, why error) {
+			select {
+			case b.refused <- endpoint + ": " + why.Error():
+			default: // one is known already
+			}
 		},
 	})
 	if err != nil {
@@ -185,6 +192,9 @@ func TestAnEndpointThatRefusesIsAFailure(t *testing.T) {
 	}
 	if answers[""] == 0 || answers["a"] == 0 {
 		t.Errorf("the answers are %v, want failures among them", answers)
+	}
+	if have, want := <-b.refused, "10.0.0.2:8000: nobody listens there"; have != want {
+		t.Errorf("it tells %q, want %q", have, want)
 	}
 }
 
