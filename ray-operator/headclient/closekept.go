@@ -10,7 +10,9 @@ import (
 // closeKept is what a job runs to have proxies end the connections that clients keep: each
 // gets "Connection: close" with its next answer, so that no client finds it closed under a
 // request. Serve's proxy has no such thing of its own: seen in Ray 2.60, where it stays as long as
-// its node. The connections of uvicorn, which the proxy is made of, are found in its process.
+// its node. The connections of uvicorn, which the proxy is made of, are found in its process. HAProxy
+// is told by a reload: a new process takes what is new, and the old one, which Serve configures with
+// idle-close-on-response, answers once more on each connection that it has.
 //
 //go:embed closekept.py
 var closeKept string

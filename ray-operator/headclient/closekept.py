@@ -24,8 +24,15 @@ def close(proxy):
     return told
 
 
+def told(actor):
+    proxy = ray.get_actor(actor["name"], actor["namespace"])
+    if hasattr(proxy, "_reload_haproxy"):
+        return proxy._reload_haproxy.remote()
+    return proxy.__ray_call__.remote(close)
+
+
 ray.init(log_to_driver=False)
 proxies = [actor for actor in ray.util.list_named_actors(all_namespaces=True) if actor["name"].startswith("SERVE_PROXY_ACTOR")]
-answers = {actor["name"]: ray.get_actor(actor["name"], actor["namespace"]).__ray_call__.remote(close) for actor in proxies}
+answers = {actor["name"]: told(actor) for actor in proxies}
 for name, answer in answers.items():
     print(name, ray.get(answer, timeout=10))

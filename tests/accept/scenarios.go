@@ -58,8 +58,8 @@ var tables = map[string]func(json.RawMessage) string{
 	live.ServeUpgradesLabel(live.ChangeImage): upgradesTable, live.ServeUpgradesLabel(live.ChangeShape): upgradesTable,
 	live.ServeUpgradesLabel(live.ChangeRollback): upgradesTable, live.ServeUpgradesLabel(live.ChangeReturn): upgradesTable,
 	live.ServeUpgradesLabel(live.ChangeThree): upgradesTable, live.ServeUpgradesLabel(live.ChangeLimited): upgradesTable,
-	live.ServeUpgradesLabel(live.ChangeNothing): upgradesTable,
-	live.StoreKillsLabel + "-redis":             memoryTable, live.StoreKillsLabel + "-managed": memoryTable, live.StoreKillsLabel + "-embedded": memoryTable,
+	live.ServeUpgradesLabel(live.ChangeNothing): upgradesTable, live.ServeUpgradesLabel(live.ChangeHAProxy): upgradesTable,
+	live.StoreKillsLabel + "-redis": memoryTable, live.StoreKillsLabel + "-managed": memoryTable, live.StoreKillsLabel + "-embedded": memoryTable,
 }
 
 // once plays the scenario, and says when, on what and with which code.

@@ -24,6 +24,8 @@ const (
 	// limitedRounds and floorRounds are for live.ChangeLimited and live.ChangeNothing, which are
 	// there for their latencies.
 	limitedRounds, floorRounds = 5, 10
+	// proxyRounds are for live.ChangeHAProxy.
+	proxyRounds = 5
 	// worldRequests is how many requests are sent through upgrades in the World, and
 	// worldUpgrades how many upgrades that takes there.
 	worldRequests, worldUpgrades = 200_000, 4_400
@@ -37,7 +39,7 @@ func serviceScenarios() []scenario {
 	for _, change := range live.ServeChanges() {
 		all = append(all, serveUpgrades(change))
 	}
-	return append(all, serveLatency)
+	return append(all, serveLatency, serveUpgrades(live.ChangeHAProxy))
 }
 
 // manyUpgrades asks a service at each moment of its upgrades, without Ray.
@@ -89,6 +91,8 @@ func roundsOf(change string) int {
 	switch change {
 	case live.ChangeLimited:
 		return limitedRounds
+	case live.ChangeHAProxy:
+		return proxyRounds
 	case live.ChangeNothing:
 		return floorRounds
 	default:

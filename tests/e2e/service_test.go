@@ -66,6 +66,11 @@ func echoing(name, route string) string {
 		`deployments: [{name: Echo, num_replicas: 2, user_config: {version: "1"}}]}]}`+"\n", name, route)
 }
 
+// behindHAProxy has Serve's proxies be HAProxy.
+func behindHAProxy(serveConfig string) string {
+	return strings.Replace(serveConfig, "serveConfig: {", `serveConfig: {controller_options: {runtime_env: {env_vars: {RAY_SERVE_ENABLE_HA_PROXY: "1"}}}, `, 1)
+}
+
 // failing are two deployments that take the place of the echo.
 const failing = `import os, socket, threading, time
 from ray import serve

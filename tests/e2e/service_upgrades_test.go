@@ -183,19 +183,29 @@ var _ = Describe("a service under load", Ordered, Label(serviceLabel), func() {
 // What an upgrade itself costs requests in time shows where no pod takes CPU that it did not ask
 // for from those that answer: a machine of its own for each would be the same.
 var _ = Describe("a service with limits of CPU under load", Label(serviceLabel), func() {
-	if !*full { // pods take twice as long to start: make accept AREA=services shows it
-		return
+	if *full { // pods take twice as long to start: make accept AREA=services shows it
+		losesNoneByImages(live.ChangeLimited, echoing("echo", "/")+limitedCluster)
 	}
+})
+
+// HAProxy, which Serve can have as its proxy, ends connections in a way of its own.
+var _ = Describe("a service behind HAProxy under load", Label(serviceLabel), func() {
+	losesNoneByImages(live.ChangeHAProxy, behindHAProxy(echoing("echo", "/"))+ownCluster)
+})
+
+// losesNoneByImages is a spec in which the image of a service changes again and again.
+func losesNoneByImages(name, service string) {
+	times := max(1, *rounds)
 	It("loses no request through a change of image", func(ctx SpecContext) {
-		s := serviced(ctx).applies(ctx, "echo", echoing("echo", "/")+limitedCluster+hasty)
+		s := serviced(ctx).applies(ctx, "echo", service+hasty)
 		s.serves(ctx)
 		clients := s.crowd(ctx, allSorts...)
-		for round := range max(2, *rounds) {
-			u := upgrade{service: s, clients: clients, change: change{live.ChangeLimited, true, otherImage}, round: round}
+		for round := range times {
+			u := upgrade{service: s, clients: clients, change: change{name, true, otherImage}, round: round}
 			u.losesNone(ctx, fmt.Sprint(2+round))
 		}
-	}, Label(live.ServeUpgradesLabel(live.ChangeLimited)), SpecTimeout(time.Duration(1+max(2, *rounds))*2*servingTime))
-})
+	}, Label(live.ServeUpgradesLabel(name)), SpecTimeout(time.Duration(1+times)*2*servingTime))
+}
 
 // upgrade is one change, one time.
 type upgrade struct {

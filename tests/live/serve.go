@@ -72,9 +72,11 @@ const (
 	// ChangeLimited is ChangeImage where no pod may use more CPU than it asks for, so that starting
 	// ones take none from those that answer.
 	ChangeLimited = "limited"
+	// ChangeHAProxy is ChangeImage where Serve's proxies are HAProxy.
+	ChangeHAProxy = "haproxy"
 )
 
-// ServeChanges are all sorts of changes.
+// ServeChanges are all sorts of changes behind Serve's own proxy.
 func ServeChanges() []string {
 	return []string{ChangeConfig, ChangeCode, ChangeImage, ChangeShape, ChangeRollback, ChangeReturn, ChangeThree, ChangeLimited, ChangeNothing}
 }

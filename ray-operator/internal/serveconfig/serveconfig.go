@@ -36,6 +36,9 @@ const (
 	keyCapacity     = "target_capacity"
 )
 
+// HAProxyVariable is the environment variable that, as 1, has Serve's proxies be HAProxy.
+const HAProxyVariable = "RAY_SERVE_ENABLE_HA_PROXY"
+
 // Config is a configuration, read.
 type Config struct {
 	// Applications in the order of the configuration.
@@ -50,7 +53,7 @@ type Config struct {
 	HTTPS bool
 	// ProxyLocation is EveryNode or HeadOnly, or what else was written there.
 	ProxyLocation string
-	// HAProxy tells whether the proxies are HAProxy, which drains longer.
+	// HAProxy tells whether controller_options have the proxies be HAProxy, which drains longer.
 	HAProxy bool
 	// Options is all but the applications and target_capacity, a JSON object.
 	Options json.RawMessage
@@ -159,7 +162,7 @@ func (c *Config) controller(whole fields) error {
 		}
 	}
 	var value string
-	err := inner.into("RAY_SERVE_ENABLE_HA_PROXY", &value)
+	err := inner.into(HAProxyVariable, &value)
 	c.HAProxy = value == "1"
 	return err
 }

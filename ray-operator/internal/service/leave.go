@@ -101,14 +101,19 @@ func (p *planner) unled(noted int64, clusters ...*Cluster) int64 {
 // closeFor is how long it may take to have kept connections closed, beyond the drain.
 const closeFor = 20 * time.Second
 
+// hardStop is how long HAProxy finishes what it has begun once its connections are to be closed:
+// RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S of Serve 2.60 by default.
+const hardStop = 120 * time.Second
+
 // closes has a cluster of the service's own, which has had no requests since a moment, end the
 // connections that clients keep, in the second half of the drain: until then most have come to
-// their end. It tells whether that was done.
+// their end. In a long drain it is later, so that HAProxy cuts no request before the drain is over. It
+// tells whether that was done.
 func (p *planner) closes(cluster *Cluster, since time.Time) bool {
 	if !p.own() || cluster == nil || cluster.Head == nil {
 		return true
 	}
-	if left := since.Add(p.drain() / 2).Sub(p.now); left > 0 {
+	if left := since.Add(max(p.drain()/2, p.drain()-hardStop)).Sub(p.now); left > 0 {
 		p.wakeIn(left)
 		return false
 	}

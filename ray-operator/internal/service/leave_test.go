@@ -80,22 +80,27 @@ func TestRequestsHaveAllTheTimeThoughTheOperatorWasAway(t *testing.T) {
 func TestKeptConnectionsAreClosedOnceNobodyIsLedThere(t *testing.T) {
 	s := lost()["the candidate was taken back"](t)
 	s.seen.Record.Retiring[0].At = now
-	closes := func() bool {
-		for _, want := range Decide(s.service, s.seen, at().Add(31*time.Second)).Wants {
+	closes := func(after time.Duration) bool {
+		for _, want := range Decide(s.service, s.seen, at().Add(after)).Wants {
 			if want.Close != "" {
 				return true
 			}
 		}
 		return false
 	}
-	if closes() {
+	if closes(31 * time.Second) {
 		t.Error("they are closed while others come")
 	}
 	for _, pod := range s.seen.Clusters[2].Pods {
 		delete(pod.Labels, naming.ServeLabel("text"))
 	}
-	if !closes() {
-		t.Error("they are not closed")
+	if closes(29*time.Second) || !closes(31*time.Second) {
+		t.Error("they are not closed in the second half of the drain")
+	}
+	long := int32(600)
+	s.service.Spec.Upgrade = &v1alpha1.Upgrade{DrainSeconds: &long}
+	if closes(479*time.Second) || !closes(481*time.Second) {
+		t.Error("they are not closed in the last two minutes of a long drain")
 	}
 }
 

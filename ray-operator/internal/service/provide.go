@@ -16,6 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 )
 
 // How often heads are asked.
@@ -157,9 +158,7 @@ func (p *planner) clusterFor(side *Side) *v1alpha1.ComputeCluster {
 		},
 		Spec: template.Spec,
 	}
-	if revision.Config.HAProxy {
-		drainLonger(&cluster.Spec)
-	}
+	drainLonger(&cluster.Spec, revision.Config.HAProxy)
 	return cluster
 }
 
@@ -170,10 +169,14 @@ const (
 	proxyGrace = 180
 )
 
-// drainLonger gives workers the time that HAProxy takes, unless the user says how long.
-func drainLonger(spec *v1alpha1.ComputeClusterSpec) {
+// drainLonger gives workers the time that HAProxy takes, unless the user says how long: all of them,
+// or those whose own environment has Serve use it.
+func drainLonger(spec *v1alpha1.ComputeClusterSpec, all bool) {
 	const variable = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
 	for i := range spec.WorkerGroups {
+		if !all && !hasHAProxy(&spec.WorkerGroups[i].NodeSpec) {
+			continue
+		}
 		template, ray := unfolded(&spec.WorkerGroups[i].NodeSpec)
 		if template.Spec.TerminationGracePeriodSeconds == nil {
 			grace := int64(proxyGrace)
@@ -183,6 +186,15 @@ func drainLonger(spec *v1alpha1.ComputeClusterSpec) {
 			ray.Env = append(ray.Env, corev1.EnvVar{Name: variable, Value: proxyDrain})
 		}
 	}
+}
+
+// hasHAProxy tells whether a node's environment has Serve's proxy there be HAProxy.
+func hasHAProxy(node *v1alpha1.NodeSpec) bool {
+	return node.Template != nil && slices.ContainsFunc(node.Template.Spec.Containers, func(c corev1.Container) bool {
+		return c.Name == v1alpha1.ContainerRay && slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool {
+			return v.Name == serveconfig.HAProxyVariable && v.Value == "1"
+		})
+	})
 }
 
 // unfolded is the pod template of a node, and the container that runs Ray in it, both made where

@@ -46,12 +46,30 @@ func TestDrainLonger(t *testing.T) {
 		TerminationGracePeriodSeconds: &mine,
 		Containers:                    []corev1.Container{{Name: "other"}, {Name: "ray", Env: []corev1.EnvVar{{Name: "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", Value: "5"}}}},
 	}}
-	drainLonger(&spec)
+	drainLonger(&spec, true)
 	plain, said := spec.WorkerGroups[0].Template.Spec, spec.WorkerGroups[1].Template.Spec
 	if *plain.TerminationGracePeriodSeconds != 180 || plain.Containers[0].Name != "ray" || plain.Containers[0].Env[0].Value != "150" {
 		t.Errorf("by default: %+v", plain)
 	}
 	if *said.TerminationGracePeriodSeconds != 7 || len(said.Containers) != 2 || len(said.Containers[1].Env) != 1 {
 		t.Errorf("what the user said became %+v", said)
+	}
+}
+
+// TestDrainLongerByEnvironment: without a word of it in the configuration it is the workers whose
+// environment says HAProxy that get its time.
+func TestDrainLongerByEnvironment(t *testing.T) {
+	says := func(value string) v1alpha1.NodeSpec {
+		return v1alpha1.NodeSpec{Template: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "ray", Env: []corev1.EnvVar{{Name: "RAY_SERVE_ENABLE_HA_PROXY", Value: value}}},
+		}}}}
+	}
+	spec := v1alpha1.ComputeClusterSpec{WorkerGroups: []v1alpha1.WorkerGroup{{Name: "a", NodeSpec: says("1")}, {Name: "b", NodeSpec: says("0")}, {Name: "c"}}}
+	drainLonger(&spec, false)
+	if grace := spec.WorkerGroups[0].Template.Spec.TerminationGracePeriodSeconds; grace == nil || *grace != 180 {
+		t.Errorf("with HAProxy the grace period is %v, want 180", grace)
+	}
+	if b, c := spec.WorkerGroups[1].Template.Spec, spec.WorkerGroups[2].Template; b.TerminationGracePeriodSeconds != nil || c != nil {
+		t.Errorf("without HAProxy the templates are %+v and %+v", b, c)
 	}
 }
