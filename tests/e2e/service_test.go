@@ -66,11 +66,6 @@ func echoing(name, route string) string {
 		`deployments: [{name: Echo, num_replicas: 2, user_config: {version: "1"}}]}]}`+"\n", name, route)
 }
 
-// behindHAProxy has Serve's proxies be HAProxy.
-func behindHAProxy(serveConfig string) string {
-	return strings.Replace(serveConfig, "serveConfig: {", `serveConfig: {controller_options: {runtime_env: {env_vars: {RAY_SERVE_ENABLE_HA_PROXY: "1"}}}, `, 1)
-}
-
 // failing are two deployments that take the place of the echo.
 const failing = `import os, socket, threading, time
 from ray import serve
@@ -199,20 +194,25 @@ func (s *service) edit(ctx context.Context, changes ...func(*v1alpha1.ClusterSer
 	})).To(Succeed())
 }
 
-// application changes the only application of a serveConfig.
-func application(change func(app map[string]any)) func(*v1alpha1.ClusterServiceSpec) error {
+// configured changes a serveConfig.
+func configured(change func(config map[string]any)) func(*v1alpha1.ClusterServiceSpec) error {
 	return func(spec *v1alpha1.ClusterServiceSpec) error {
-		var config struct {
-			Applications []map[string]any `json:"applications"`
-		}
+		config := map[string]any{}
 		if err := yaml.Unmarshal(spec.ServeConfig.Raw, &config); err != nil {
 			return fmt.Errorf("read the serveConfig: %w", err)
 		}
-		change(config.Applications[0])
+		change(config)
 		raw, err := json.Marshal(config)
 		spec.ServeConfig = runtime.RawExtension{Raw: raw}
 		return err
 	}
+}
+
+// application changes the only application of a serveConfig.
+func application(change func(app map[string]any)) func(*v1alpha1.ClusterServiceSpec) error {
+	return configured(func(config map[string]any) {
+		change(config["applications"].([]any)[0].(map[string]any))
+	})
 }
 
 // tells has the same processes tell another version.

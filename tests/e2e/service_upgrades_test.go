@@ -46,7 +46,7 @@ var changes = []change{
 	}},
 	{live.ChangeImage, true, otherImage},
 	{live.ChangeShape, true, func(ctx context.Context, s *service, _, next string) string {
-		s.edit(ctx, tells(next), shaped, surging)
+		s.edit(ctx, tells(next), shaped, surging, otherProxy)
 		return next
 	}},
 	{live.ChangeRollback, true, func(ctx context.Context, s *service, now, _ string) string {
@@ -125,6 +125,34 @@ func shaped(spec *v1alpha1.ClusterServiceSpec) error {
 	return nil
 }
 
+// haProxy is the variable with which Serve's proxies are HAProxy, and throughHAProxy begins a serveConfig
+// that has them be.
+const (
+	haProxy        = "RAY_SERVE_ENABLE_HA_PROXY"
+	throughHAProxy = `controller_options: {runtime_env: {env_vars: {` + haProxy + `: "1"}}}, `
+)
+
+// otherProxy gives Serve's proxies another program: HAProxy, or their own again.
+var otherProxy = configured(func(config map[string]any) {
+	const options = "controller_options"
+	if config[options] != nil {
+		delete(config, options)
+		return
+	}
+	config[options] = map[string]any{"runtime_env": map[string]any{"env_vars": map[string]any{haProxy: "1"}}}
+})
+
+// hasItsProxies expects the workers of the service's only cluster to have the proxies that its spec asks for.
+func (s *service) hasItsProxies(ctx context.Context) {
+	GinkgoHelper()
+	workers := s.alone(ctx).workers(ctx, 2)
+	asked := strings.Contains(string(s.now(ctx).Spec.ServeConfig.Raw), haProxy)
+	for i := range workers {
+		said := exec(ctx, &workers[i], "sh", "-c", "test -e /tmp/haproxy-serve && echo HAProxy || echo Serve")
+		Expect(strings.TrimSpace(said) == "HAProxy").To(Equal(asked), "the proxy of %s is %s", workers[i].Name, said)
+	}
+}
+
 // surging gives half the room for a second cluster where there was all, and all where there was half.
 func surging(spec *v1alpha1.ClusterServiceSpec) error {
 	percent := int32(50)
@@ -190,12 +218,14 @@ var _ = Describe("a service with limits of CPU under load", Label(serviceLabel),
 
 // HAProxy, which Serve can have as its proxy, ends connections in a way of its own.
 var _ = Describe("a service behind HAProxy under load", Label(serviceLabel), func() {
-	losesNoneByImages(live.ChangeHAProxy, behindHAProxy(echoing("echo", "/"))+ownCluster)
+	if *full { // otherwise live.ChangeShape goes there and back
+		losesNoneByImages(live.ChangeHAProxy, strings.Replace(echoing("echo", "/"), "serveConfig: {", "serveConfig: {"+throughHAProxy, 1)+ownCluster)
+	}
 })
 
 // losesNoneByImages is a spec in which the image of a service changes again and again.
 func losesNoneByImages(name, service string) {
-	times := max(1, *rounds)
+	times := max(2, *rounds)
 	It("loses no request through a change of image", func(ctx SpecContext) {
 		s := serviced(ctx).applies(ctx, "echo", service+hasty)
 		s.serves(ctx)
@@ -262,7 +292,7 @@ func (u *upgrade) through(ctx context.Context, next string) live.Upgraded {
 		return ok && service.Name == s.Name && service.Status.ObservedGeneration == service.Generation && hasAll(service, former, version == was.Version)
 	})
 	after := s.serves(ctx)
-	s.alone(ctx)
+	s.hasItsProxies(ctx)
 	upgraded := live.Upgraded{Change: u.change.name, Round: u.round, Began: begin, Seconds: time.Since(begin).Seconds(), Kills: kills()}
 	seen := count()
 	upgraded.Clusters = seen.most
