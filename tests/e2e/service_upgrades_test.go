@@ -292,7 +292,7 @@ func (u *upgrade) through(ctx context.Context, next string) live.Upgraded {
 		return ok && service.Name == s.Name && service.Status.ObservedGeneration == service.Generation && hasAll(service, former, version == was.Version)
 	})
 	after := s.serves(ctx)
-	s.hasItsProxies(ctx)
+	s.alone(ctx)
 	upgraded := live.Upgraded{Change: u.change.name, Round: u.round, Began: begin, Seconds: time.Since(begin).Seconds(), Kills: kills()}
 	seen := count()
 	upgraded.Clusters = seen.most
@@ -304,6 +304,7 @@ func (u *upgrade) through(ctx context.Context, next string) live.Upgraded {
 	u.clients.phase("after " + name)
 	upgraded.Loads = u.clients.settled(ctx, "calm "+name, name)
 	u.holds(ctx, after, former, pids, version)
+	s.hasItsProxies(ctx)
 	return upgraded
 }
 
