@@ -19,12 +19,13 @@ import (
 var world = storiesOf("world", "of the cluster controller", "./ray-operator/internal/cluster")
 
 // serviceWorlds tell every story of the service controller again, in parts: each takes up to an hour
-// or two of two cores.
+// of two cores.
 func serviceWorlds() []scenario {
-	const directory, gateway, inPlace = "./ray-operator/internal/service", "Gateway", "InPlace"
+	const directory, gateway, inPlace, inTrouble = "./ray-operator/internal/service", "Gateway", "InPlace", "GatewayInTrouble|GatewayThatWasWell"
 	return []scenario{
 		storiesOf("service-world", "of the service controller, but those of gateways and of pods replaced in place,", directory, "-skip="+gateway+"|"+inPlace),
-		storiesOf("service-world-gateway", "of the service controller with a gateway", directory, "-run="+gateway),
+		storiesOf("service-world-gateway", "of the service controller with a gateway that is well", directory, "-run="+gateway, "-skip="+inTrouble),
+		storiesOf("service-world-gateway-trouble", "of the service controller with a gateway in trouble", directory, "-run="+inTrouble),
 		storiesOf("service-world-in-place", "of the service controller that replaces pods in place", directory, "-run="+inPlace),
 	}
 }
