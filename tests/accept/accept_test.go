@@ -157,6 +157,23 @@ func TestAResultIsWrittenAsDataAndAsPage(t *testing.T) {
 	}
 }
 
+func TestASampleIsALine(t *testing.T) {
+	dir := t.TempDir()
+	result := Result{Area: "none", Outcomes: []Outcome{{Samples: json.RawMessage(`[{"says":"a\n          b","waits":[1,2.5],"of":{"a":1}},{"waits":[]}]`)}}}
+	if err := result.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "none.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`{ "says": "a\n          b", "waits": [ 1, 2.5 ], "of": { "a": 1 }` + "\n", `{ "waits": []` + "\n"} {
+		if !json.Valid(text) || !strings.Contains(string(text), want) {
+			t.Errorf("the data have no %s:\n%s", want, text)
+		}
+	}
+}
+
 func TestAPageSaysHowEachOutcomeCameAbout(t *testing.T) {
 	result := Result{Area: "first-light"}
 	for _, name := range namesOf(areas[result.Area]) {

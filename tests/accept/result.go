@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -150,7 +151,11 @@ func (r Result) verdict(code string) error {
 	return errors.Join(broken...)
 }
 
-// write writes the JSON file and the page.
+// inSample is where json.MarshalIndent breaks the lines of what is within a sample; no string has
+// such an end of a line in it.
+var inSample = regexp.MustCompile(`\n {10,}`)
+
+// write writes the JSON file, a sample a line of it, and the page.
 func (r Result) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of results: %w", err)
@@ -159,6 +164,7 @@ func (r Result) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", r.Area, err)
 	}
+	text = inSample.ReplaceAll(text, []byte(" "))
 	if err := os.WriteFile(filepath.Join(dir, r.Area+".json"), append(text, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write results: %w", err)
 	}
