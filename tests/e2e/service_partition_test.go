@@ -41,10 +41,10 @@ var _ = Describe("a service with a node that is cut off", Ordered, Label(service
 		s.becomes(ctx, "have one endpoint", endpoints(1))
 		told(live.ServeCutEntry, begin)
 		Expect(time.Since(begin)).To(BeNumerically("<=", live.PromisedServeCut))
-		// What was sent until then may be given up by the clients after their time-out.
-		Consistently(ctx, func(ctx context.Context) error { return endpoints(1)(s.now(ctx)) }, "12s", "1s").Should(Succeed())
+		// Kube-proxies learn it.
+		Consistently(ctx, func(ctx context.Context) error { return endpoints(1)(s.now(ctx)) }, "2s", "1s").Should(Succeed())
 		clients.phase("without")
-		Consistently(ctx, func(ctx context.Context) error { return endpoints(1)(s.now(ctx)) }, "5s", "1s").Should(Succeed())
+		Consistently(ctx, func(ctx context.Context) error { return endpoints(1)(s.now(ctx)) }, "12s", "1s").Should(Succeed())
 		clients.phase("healing")
 		localkube(ctx, "heal", lost)
 		healed = true
@@ -53,7 +53,7 @@ var _ = Describe("a service with a node that is cut off", Ordered, Label(service
 		clients.phase("after")
 
 		sent, failed, _ := counted(clients.settled(ctx, "calm", "cut"))
-		GinkgoWriter.Printf("%d of %d requests failed that were sent before it was known and 12 s after it\n", failed, sent)
+		GinkgoWriter.Printf("%d of %d requests failed that were sent before nodes knew it\n", failed, sent)
 		Expect(failed).To(BeNumerically(">", 0), "the node was cut off")
 		for _, phase := range []string{"without", "healing"} {
 			sent, failed, said := counted(clients.settled(ctx, "calm", phase))
