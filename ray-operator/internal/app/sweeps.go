@@ -15,11 +15,12 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 )
 
 // sweeps adds what removes the keys of clusters that are gone. An operator that does not
 // know its own namespace has no notes to sweep by.
-func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) error {
+func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, atStores *turns.Turns) error {
 	if cfg.Namespace == "" {
 		ctrl.Log.Info("without --namespace no cluster can have a control store in a Redis of its user's")
 		return nil
@@ -30,6 +31,7 @@ func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) error
 		Writer:    writer(manager, measured),
 		Sweep:     controlstore.Sweep,
 		Command:   controlstore.CleanUp,
+		Turns:     atStores,
 		Metrics:   measured,
 		Clock:     clock.RealClock{},
 		Namespace: cfg.Namespace,

@@ -58,26 +58,26 @@ func CleanUp(address, username, namespace string) string {
 	if err != nil {
 		return "" // nothing was ever written there
 	}
-	return cleanUp(Server{Username: username}, at, namespace)
+	return string(cleanUp(Server{Username: username}, at, namespace))
 }
 
-func cleanUp(server Server, at place, namespace string) string {
+func cleanUp(server Server, at place, namespace string) reason.Command {
 	cli := client(server, at)
 	if server.Username != "" {
 		cli += " --user " + quoted(server.Username)
 	}
-	return "read -rsp 'Password, or nothing: ' REDISCLI_AUTH; [ -z \"$REDISCLI_AUTH\" ] || export REDISCLI_AUTH; " +
-		cli + " --scan --pattern " + quoted(pattern(namespace)) + " | xargs -r -d '\\n' -n 1 " + cli + " UNLINK"
+	return reason.Command("read -rsp 'Password, or nothing: ' REDISCLI_AUTH; [ -z \"$REDISCLI_AUTH\" ] || export REDISCLI_AUTH; " +
+		cli + " --scan --pattern " + quoted(pattern(namespace)) + " | xargs -r -d '\\n' -n 1 " + cli + " UNLINK")
 }
 
 // grant is the command that gives a server's user what Ray and the operator need. It is for
 // an administrator, so it does not name the user that lacks a right as the one to log in.
-func grant(server Server, at place, namespace string) string {
+func grant(server Server, at place, namespace string) reason.Command {
 	words := []string{client(server, at), "ACL SETUSER", quoted(user(server)), quoted("~" + pattern(namespace)), quoted("~" + dummy)}
 	for _, command := range append(rayCommands(), ownCommands()...) {
 		words = append(words, "+"+command)
 	}
-	return strings.Join(words, " ")
+	return reason.Command(strings.Join(words, " "))
 }
 
 // client is redis-cli as it reaches a server.

@@ -10,15 +10,16 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// clearing is how long the keys of an earlier session may take to remove, a million of them
-// in some seconds. What is left then is removed the next time.
-const clearing = 5 * time.Minute
-
 // Ask finds out whether a store can serve a claim, and admits it if so. To ask twice is the
 // same as to ask once. It takes ten seconds at most, unless an earlier session has left many
 // keys. Its connections are new ones, so that credentials are those that hold now.
 func Ask(ctx context.Context, server Server, claim Claim) Verdict {
-	verdict, err := ask(ctx, server, claim)
+	return usual().ask(ctx, server, claim)
+}
+
+// ask is Ask within limits.
+func (within limits) ask(ctx context.Context, server Server, claim Claim) Verdict {
+	verdict, err := within.find(ctx, server, claim)
 	if err == nil {
 		return verdict
 	}
@@ -29,14 +30,14 @@ func Ask(ctx context.Context, server Server, claim Claim) Verdict {
 	return Verdict{Finding: finding}
 }
 
-func ask(ctx context.Context, server Server, claim Claim) (Verdict, error) {
+func (within limits) find(ctx context.Context, server Server, claim Claim) (Verdict, error) {
 	if err := usable(claim.Namespace); err != nil {
 		return Verdict{}, err
 	}
-	brief, cancel := context.WithTimeout(ctx, total)
+	brief, cancel := context.WithTimeout(ctx, within.total)
 	defer cancel()
 	l, err := connect(brief, errand{
-		server: server, namespace: claim.Namespace, secrets: []string{server.Password, server.HeadPassword}, hasty: true,
+		limits: within, server: server, namespace: claim.Namespace, secrets: []string{server.Password, server.HeadPassword}, hasty: true,
 	})
 	if err != nil {
 		return Verdict{}, err
@@ -100,7 +101,7 @@ func (l *line) admit(ctx context.Context, claim Claim, m marker, next decision) 
 	}
 	want := marker{there: true, owner: claim.Owner, cluster: clean(claim.Cluster), session: claim.Session, epoch: claim.Epoch, found: found}
 	if want != m {
-		brief, cancel := context.WithTimeout(ctx, total)
+		brief, cancel := context.WithTimeout(ctx, l.total)
 		defer cancel()
 		if err := l.do(brief, "HSET", markerKey(l.namespace), "owner", string(want.owner), "cluster", want.cluster,
 			"session", want.session, "epoch", want.epoch, "found", want.found); err != nil {
@@ -121,7 +122,7 @@ func (l *line) do(ctx context.Context, words ...any) error {
 
 // own writes the owner into the marker, unless somebody else was first.
 func (l *line) own(ctx context.Context, claim Claim, m marker, seize bool) error {
-	brief, cancel := context.WithTimeout(ctx, total)
+	brief, cancel := context.WithTimeout(ctx, l.total)
 	defer cancel()
 	key := markerKey(l.namespace)
 	switch {
@@ -165,12 +166,17 @@ func (l *line) first(ctx context.Context, claim Claim) (bool, error) {
 	return won == 1, nil
 }
 
-// clear removes what an earlier session has left, all but the marker.
+// errLong is why clear ends before all is removed.
+var errLong = errors.New("the removal takes long")
+
+// clear removes what an earlier session has left, all but the marker. Its limit ends it between two commands: as a
+// deadline of the connection it could be taken for a server that does not answer.
 func (l *line) clear(ctx context.Context) error {
-	long, cancel := context.WithTimeout(ctx, clearing)
-	defer cancel()
+	long, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer time.AfterFunc(l.clearing, func() { cancel(errLong) }).Stop()
 	_, err := l.sweep(long)
-	if err != nil && errors.Is(long.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+	if err != nil && errors.Is(context.Cause(long), errLong) {
 		return problem(reason.StoreStarting.Of("what an earlier session left is being removed"))
 	}
 	return err

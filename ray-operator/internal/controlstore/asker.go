@@ -53,7 +53,12 @@ func (a *asker) ask(ctx context.Context) bool {
 	if a.server == nil && !a.read(ctx, target) {
 		return false
 	}
+	giveBack, err := a.watch.turns.Take(ctx, a.cluster.Namespace, a.server.Address)
+	if err != nil {
+		return false // the context has ended
+	}
 	verdict := a.watch.ask(ctx, *a.server, target.Claim)
+	giveBack()
 	if ctx.Err() != nil {
 		return false
 	}

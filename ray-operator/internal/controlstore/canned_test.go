@@ -48,12 +48,14 @@ func expect(t *testing.T, have Verdict, want reason.Reason, words ...string) {
 	}
 }
 
+// sentinel is a Sentinel that knows these primaries.
+func sentinel(masters string) map[string]string {
+	return map[string]string{"INFO SENTINEL": bulk("# Sentinel\r\nsentinel_masters:1\r\n"), "SENTINEL MASTERS": masters}
+}
+
 // TestCannedReplies: what a real server says only in rare states, or never.
 func TestCannedReplies(t *testing.T) {
 	t.Parallel()
-	sentinel := func(masters string) map[string]string {
-		return map[string]string{"INFO SENTINEL": bulk("# Sentinel\r\nsentinel_masters:1\r\n"), "SENTINEL MASTERS": masters}
-	}
 	for name, test := range map[string]struct {
 		canned map[string]string
 		hello  string
@@ -83,6 +85,8 @@ func TestCannedReplies(t *testing.T) {
 		"a cluster out of order":    {canned: map[string]string{"HDEL": "-CLUSTERDOWN The cluster is down\r\n"}, want: reason.StoreUnsupported, words: []string{"The cluster is down"}},
 		"moved to nowhere":          {canned: map[string]string{"HDEL": "-MOVED 1 nowhere\r\n"}, want: reason.StoreUnsupported},
 		"moved to no port":          {canned: map[string]string{"HDEL": "-MOVED 1 127.0.0.1:0\r\n"}, want: reason.StoreUnsupported, words: []string{"without a port"}},
+		"moved to a huge name":      {canned: map[string]string{"HDEL": "-MOVED 1 " + strings.Repeat("a", 300) + ":1\r\n"}, want: reason.StoreUnsupported, words: []string{"no host's"}},
+		"a primary with escapes":    {canned: sentinel(list(list(bulk("ip"), bulk("\x1b[2J\x1b[31mred"), bulk("port"), bulk("6379")))), want: reason.StoreUnsupported, words: []string{"no host's"}},
 		"no primary":                {canned: sentinel(list()), want: reason.StoreUnsupported, words: []string{"0 primaries"}},
 		"two primaries":             {canned: sentinel(list(list(), list())), want: reason.StoreUnsupported, words: []string{"2 primaries"}},
 		"a primary without port":    {canned: sentinel(list(list(bulk("ip"), bulk("127.0.0.1"), bulk("port")))), want: reason.StoreUnsupported},
@@ -218,10 +222,14 @@ func TestLongRemoval(t *testing.T) {
 	t.Parallel()
 	scan := "SCAN 0 MATCH RAYns@* COUNT 1000"
 	f := startFake(t, &fake{canned: map[string]string{scan: list(bulk("1"), list()), "SCAN 1 ": list(bulk("1"), list())}})
-	time.AfterFunc(total+total/20, func() { f.say("SCAN 1 ", list(bulk("0"), list())) })
+	within := limits{total: time.Second, clearing: time.Minute}
+	time.AfterFunc(within.total+within.total/20, func() { f.say("SCAN 1 ", list(bulk("0"), list())) })
 	c := claim()
 	c.Session, c.Epoch = 2, 2
-	expect(t, Ask(context.Background(), Server{Address: f.address}, c), reason.StoreServes)
+	expect(t, within.ask(context.Background(), Server{Address: f.address}, c), reason.StoreServes)
+	f.say("SCAN 1 ", list(bulk("1"), list()))
+	within.clearing = 100 * time.Millisecond
+	expect(t, within.ask(context.Background(), Server{Address: f.address}, c), reason.StoreStarting, "is being removed")
 }
 
 // TestWords: what goes wrong below Redis' protocol, in words that stay the same.

@@ -68,8 +68,14 @@ func (f *fake) serve(conn net.Conn) {
 		if answer == "" {
 			return // hangs up
 		}
-		if _, err := io.WriteString(conn, answer); err != nil {
-			return
+		// In pieces, so that a test can measure what the other side makes of a large answer.
+		piece := make([]byte, 4<<10)
+		for answer != "" {
+			n := copy(piece, answer)
+			if _, err := conn.Write(piece[:n]); err != nil {
+				return
+			}
+			answer = answer[n:]
 		}
 	}
 }

@@ -1,7 +1,10 @@
 package controlstore
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -10,13 +13,14 @@ import (
 
 // TestReplies: which streams come through.
 func TestReplies(t *testing.T) {
-	many := strings.Repeat(":1\r\n", maxElements)
+	many := func(n int) string { return strings.Repeat(":1\r\n", n) }
 	for stream, want := range map[string]error{
 		"": nil, "+OK\r\n": nil, "-ERR no\r\n": nil, ":1\r\n": nil, "$-1\r\n": nil, "*-1\r\n": nil, "*0\r\n": nil, "$0\r\n\r\n": nil,
-		"$3\r\na\r\n\r\n+OK\r\n": nil, "*2\r\n*0\r\n*1\r\n$1\r\na\r\n+OK\r\n": nil, "*65536\r\n" + many + "+OK\r\n": nil,
+		"$3\r\na\r\n\r\n+OK\r\n": nil, "*2\r\n*0\r\n*1\r\n$1\r\na\r\n+OK\r\n": nil, "*4095\r\n" + many(maxParts-1): nil,
 		strings.Repeat("*1\r\n", maxDepth) + ":1\r\n": nil,
-		"*65537\r\n": errHuge, strings.Repeat("*1\r\n", maxDepth+1): errHuge, "$16777217\r\n": errHuge, "+" + strings.Repeat("a", maxLine): errHuge,
-		"*2\r\n" + bulk(strings.Repeat("a", maxReply-1)) + bulk("aaaaaaaaaa"): errHuge,
+		"*4097\r\n": errHuge, "*4096\r\n" + many(maxParts): errHuge, many(maxParts + 1): errHuge,
+		strings.Repeat("*1\r\n", maxDepth+1): errHuge, "$1048577\r\n": errHuge, "+" + strings.Repeat("a", maxLine): errHuge,
+		"*2\r\n" + bulk(strings.Repeat("a", maxAnswers-1)) + bulk("aaaaaaaaaa"): errHuge,
 		"HTTP/1.1 400\r\n": errGarbage, "+OK\n": errGarbage, "\r\n": errGarbage, "$a\r\n": errGarbage, "$-2\r\n": errGarbage, "*\r\n": errGarbage,
 		"%0\r\n": errGarbage, "_\r\n": errGarbage, ">1\r\n+a\r\n": errGarbage, "*1\r\nx\r\n": errGarbage, "\x15\x03\x01": errTLS,
 	} {
@@ -43,4 +47,43 @@ func TestRepliesInPieces(t *testing.T) {
 			t.Errorf("%q: whole %v %+v, in pieces %v %+v", stream, want, whole, have, pieces)
 		}
 	})
+}
+
+// TestAnswers_AreBoundInSum: whatever a server answers, in place of whichever answer, a question costs little memory.
+func TestAnswers_AreBoundInSum(t *testing.T) {
+	// Not in parallel: it measures what the process allocates.
+	const parts = 1 << 20
+	most := uint64(0)
+	defer func() { t.Logf("%d KiB at most", most>>10) }()
+	for name, bomb := range map[string]string{
+		"numbers":            list(strings.Repeat(":1\r\n", parts)),
+		"words":              fmt.Sprintf("*%d\r\n", parts) + strings.Repeat("+\r\n", parts),
+		"empty texts":        fmt.Sprintf("*%d\r\n", parts) + strings.Repeat("$0\r\n\r\n", parts),
+		"empty lists":        strings.Repeat("*4000\r\n"+strings.Repeat("*0\r\n", 4000), parts/4000),
+		"lists":              fmt.Sprintf("*%d\r\n", parts/64) + strings.Repeat("*64\r\n"+strings.Repeat("+\r\n", 64), parts/64),
+		"deep lists":         strings.Repeat("*1\r\n", parts),
+		"a text":             bulk(strings.Repeat("x", 16<<20)),
+		"a line":             "+" + strings.Repeat("x", 16<<20) + "\r\n",
+		"many answers":       strings.Repeat(":1\r\n", parts),
+		"as many as may be":  strings.Repeat("*4095\r\n"+strings.Repeat("+\r\n", maxParts-1), 64),
+		"as large as may be": strings.Repeat(bulk(strings.Repeat("x", maxAnswers-100)), 64),
+	} {
+		for _, command := range []string{"PING", "ACL", "INFO", "HDEL", "CLUSTER", "HMGET", "SCAN", "HSCAN", "HSETNX", "UNLINK"} {
+			f := startFake(t, &fake{canned: map[string]string{command: bomb}})
+			before := allocated()
+			Ask(context.Background(), Server{Address: f.address}, claim())
+			_, _ = Sweep(context.Background(), Server{Address: f.address}, "ns", "uid-1")
+			most = max(most, allocated()-before)
+			if grown := allocated() - before; grown > 8<<20 {
+				t.Errorf("%s in answer to %s: %d KiB", name, command, grown>>10)
+			}
+		}
+	}
+}
+
+// allocated returns how many bytes this process has allocated so far.
+func allocated() uint64 {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return memory.TotalAlloc
 }

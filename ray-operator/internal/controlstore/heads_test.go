@@ -143,8 +143,15 @@ func TestHeadMayDoWhatRayDoes(t *testing.T) {
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	s := redisserver.Start(t)
-	s.Pause()
-	time.AfterFunc(slow+slow/3, s.Resume)
-	expect(t, Ask(context.Background(), at(s), claim()), reason.StoreSlow, "more than 1s")
+	ask := func() Verdict {
+		s.Pause()
+		time.AfterFunc(slow+slow/3, s.Resume)
+		return Ask(context.Background(), at(s), claim())
+	}
+	verdict := ask()
+	for tries := 5; tries > 0 && verdict.Finding.Code == reason.StoreUnreachable.Code; tries-- {
+		verdict = ask() // on a busy machine the answer may come after the limit
+	}
+	expect(t, verdict, reason.StoreSlow, "more than 1s")
 	expect(t, answer(at(s), claim()), reason.StoreServes)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -22,8 +23,6 @@ import (
 const (
 	dialing   = 2 * time.Second
 	answering = 3 * time.Second
-	// total is for all of a question but the removal of an earlier session's keys.
-	total = 10 * time.Second
 	// slow is an answer with which a head cannot start: one that took 2 s each was seen to
 	// fail, and Ray's own limits for a start leave no more.
 	slow = time.Second
@@ -32,8 +31,20 @@ const (
 	hops = 4
 )
 
+// limits are how long a question may take.
+type limits struct {
+	// total is for all of it but the removal of an earlier session's keys.
+	total time.Duration
+	// clearing is for that removal, a million keys in some seconds. What is left then is removed the next time.
+	clearing time.Duration
+}
+
+// usual returns the limits of every question but a test's.
+func usual() limits { return limits{total: 10 * time.Second, clearing: 5 * time.Minute} }
+
 // errand is what somebody wants of a server.
 type errand struct {
+	limits
 	server    Server
 	namespace string
 	// secrets must not get into any text.
@@ -329,6 +340,9 @@ func (l *line) sibling(host, port string) (place, error) {
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
 		return place{}, problem(reason.StoreUnsupported.Of(l.name(), "it leads to a server without a port"))
+	}
+	if net.ParseIP(host) == nil && len(validation.IsDNS1123Subdomain(strings.ToLower(host))) > 0 {
+		return place{}, problem(reason.StoreUnsupported.Of(l.name(), "it leads to a server whose name is no host's"))
 	}
 	return place{host: host, port: port, tls: l.place.tls}, nil
 }

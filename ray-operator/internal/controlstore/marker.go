@@ -83,7 +83,7 @@ type decision struct {
 }
 
 // judge decides about a claim. cleanUp is the command that would make room for it.
-func judge(claim Claim, m marker, cleanUp string) decision {
+func judge(claim Claim, m marker, cleanUp reason.Command) decision {
 	ours := m.owner == claim.Owner && m.damaged == ""
 	foreign := m.there && !ours
 	switch {

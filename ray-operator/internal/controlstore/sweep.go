@@ -38,7 +38,7 @@ func Sweep(ctx context.Context, server Server, namespace string, owner types.UID
 	if err := usable(namespace); err != nil {
 		return 0, err
 	}
-	l, err := connect(ctx, errand{server: server, namespace: namespace, secrets: []string{server.Password}})
+	l, err := connect(ctx, errand{limits: usual(), server: server, namespace: namespace, secrets: []string{server.Password}})
 	if err != nil {
 		return 0, err
 	}

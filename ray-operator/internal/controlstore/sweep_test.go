@@ -4,6 +4,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
+	"net"
 	"os/exec"
 	"slices"
 	"strings"
@@ -97,22 +99,19 @@ func TestNobodyBeginsWhileSwept(t *testing.T) {
 	t.Parallel()
 	s := redisserver.Start(t)
 	many(s, "ns", 30000)
-	ctx, cut := context.WithCancel(context.Background())
-	cutOff := make(chan error)
-	go func() {
-		_, err := Sweep(ctx, at(s), "ns", "uid-1")
-		cutOff <- err
-	}()
 	size := func() int64 { n, _ := s.Do("DBSIZE").(int64); return n }
-	s.Await("the sweep is under way", func() bool { n := size(); return n > 1000 && n < 25000 })
-	other := claim()
-	other.Owner = "uid-2"
-	expect(t, answer(at(s), other), reason.StoreTaken)
-	cut()
-	if err := <-cutOff; err == nil {
+	server := at(s)
+	server.Address = "redis://" + swallowAfter(t, s.HostPort(), 400_000)
+	if _, err := Sweep(context.Background(), server, "ns", "uid-1"); err == nil {
 		t.Fatal("the sweep was through before it was cut off")
 	}
 	left := size()
+	if left < 1000 || left > 25000 {
+		t.Fatalf("%d keys are left", left)
+	}
+	other := claim()
+	other.Owner = "uid-2"
+	expect(t, answer(at(s), other), reason.StoreTaken)
 	removed, err := Sweep(context.Background(), at(s), "ns", "uid-1")
 	if err != nil || int64(removed) != left-1 || size() != 0 {
 		t.Errorf("%d removed of %d: %v", removed, left, err)
@@ -183,8 +182,8 @@ func TestCommandsForHands(t *testing.T) {
 		}
 	}
 	server := Server{Username: "ray", Password: "secret", CA: []byte("x"), Certificate: []byte("x")}
-	want := `redis-cli -h h -p 1 --tls --cacert ca.crt --cert tls.crt --key tls.key ACL SETUSER ray '~RAYns@*' '~DUMMY' ` +
-		`+ping +info +del +hset +hsetnx +hget +hmget +hexists +hdel +hscan +incrby +scan +unlink`
+	want := reason.Command(`redis-cli -h h -p 1 --tls --cacert ca.crt --cert tls.crt --key tls.key ACL SETUSER ray '~RAYns@*' '~DUMMY' ` +
+		`+ping +info +del +hset +hsetnx +hget +hmget +hexists +hdel +hscan +incrby +scan +unlink`)
 	if diff := cmp.Diff(want, grant(server, place{host: "h", port: "1", tls: true}, "ns")); diff != "" {
 		t.Error(diff)
 	}
@@ -193,6 +192,37 @@ func TestCommandsForHands(t *testing.T) {
 // many fills a prefix with small keys.
 func many(s *redisserver.Server, namespace string, count int) {
 	s.Do("EVAL", "for i = 1, ARGV[1] do redis.call('SET', ARGV[2] .. i, i) end", 0, count, naming.StorePrefix(namespace))
+}
+
+// swallowAfter returns an address that leads to a server. Of each connection it passes on the first bytes
+// and swallows the others, as a network does that breaks.
+func swallowAfter(t *testing.T, server string, bytes int64) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = client.Close() }()
+				behind, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server)
+				if err != nil {
+					return
+				}
+				defer func() { _ = behind.Close() }()
+				go func() { _, _ = io.Copy(client, behind) }()
+				_, _ = io.CopyN(behind, client, bytes)
+				_, _ = io.Copy(io.Discard, client)
+			}()
+		}
+	}()
+	return listener.Addr().String()
 }
 
 // calls is how often a server did a command.
@@ -240,7 +270,7 @@ func TestOthersDoNotWait(t *testing.T) {
 		*keys, *keys, time.Since(began).Round(time.Millisecond), len(waits), longest, waits[len(waits)*99/100])
 	// The promise is 50 ms for a million keys on a machine that does nothing else. Where other
 	// tests run, what shows is how it is done.
-	if longest > time.Second {
+	if *keys >= 1_000_000 && longest > 50*time.Millisecond {
 		t.Errorf("another client waited for %s", longest)
 	}
 	if scans := calls(s, "scan"); scans < *keys/scanned/2 || calls(s, "unlink") != *keys+2 || calls(s, "keys")+calls(s, "del") != 0 {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 )
 
 // Asker asks a store; Ask is the one for real stores.
@@ -18,6 +20,7 @@ type Asker func(ctx context.Context, server Server, claim Claim) Verdict
 // because it acts on stores, of the leader's alone.
 type Watch struct {
 	ask   Asker
+	turns *turns.Turns
 	clock clock.Clock
 
 	mu      sync.Mutex
@@ -27,9 +30,9 @@ type Watch struct {
 	waiting []workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// New makes a Watch, which asks nothing until it is started.
-func New(ask Asker, clock clock.Clock) *Watch {
-	return &Watch{ask: ask, clock: clock, stores: map[types.NamespacedName]*asker{}}
+// New makes a Watch, which asks nothing until it is started. Each question takes a turn of its cluster's namespace.
+func New(ask Asker, turns *turns.Turns, clock clock.Clock) *Watch {
+	return &Watch{ask: ask, turns: turns, clock: clock, stores: map[types.NamespacedName]*asker{}}
 }
 
 // Start asks until its context ends, and returns when nothing runs any more.

@@ -3,6 +3,7 @@ package controlstore
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -46,7 +48,7 @@ func run(t *testing.T, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, answers: map[string]Verdict{}, hung: map[string]bool{}, address: "a"}
 		b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		b.Watch = New(b.answer, clock.RealClock{})
+		b.Watch = New(b.answer, turns.New(48, 8), clock.RealClock{})
 		ctx, stop := context.WithCancel(t.Context())
 		var source Source = b.Watch
 		source.Forget(demo) // of what was never wanted
@@ -341,7 +343,7 @@ func TestServerCannotBeRead(t *testing.T) {
 func TestWantBeforeAndAfterTheWatchRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, answers: map[string]Verdict{"a": serves()}, address: "a"}
-		b.Watch = New(b.answer, clock.RealClock{})
+		b.Watch = New(b.answer, turns.New(48, 8), clock.RealClock{})
 		b.Want(demo, b.target(nil))
 		b.Want(demo, b.target(func(w *Target) { w.Claim.Epoch = 2 }))
 		synctest.Wait()
@@ -370,6 +372,22 @@ func TestWantBeforeAndAfterTheWatchRuns(t *testing.T) {
 		synctest.Wait()
 		if asked, _ := b.since(); asked != 0 {
 			t.Errorf("asked %d times after it ran", asked)
+		}
+	})
+}
+
+// TestQuestionsTakeTurns: a server that hangs holds half of a namespace's share, however many clusters name it.
+func TestQuestionsTakeTurns(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.hung["a"] = true
+		for i := range 20 {
+			b.Want(types.NamespacedName{Namespace: "greedy", Name: strconv.Itoa(i)}, b.target(nil))
+		}
+		synctest.Wait()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if asked := len(b.asked); asked != 4 {
+			t.Errorf("%d questions are under way, want 4", asked)
 		}
 	})
 }

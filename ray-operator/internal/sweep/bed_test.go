@@ -25,6 +25,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 )
 
 func scheme(t *testing.T) *runtime.Scheme {
@@ -86,6 +87,7 @@ func (b *bed) begin(change ...func(*Sweeper)) {
 		b.t.Fatal(err)
 	}
 	b.sweeper = &Sweeper{
+		Turns: turns.New(48, 8),
 		Cache: b.cache, Live: counted, Nodes: b.cache, Writer: &kube.Writer{Client: counted, Live: counted},
 		Sweep: b.clean, Metrics: metrics, Clock: clock.RealClock{}, Namespace: "heliostat",
 		Command: controlstore.CleanUp,

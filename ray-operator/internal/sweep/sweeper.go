@@ -18,6 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 )
 
 // When what is done.
@@ -41,11 +42,12 @@ const (
 	writeLimit = 10 * time.Second
 )
 
-// How many tries may be under way at once, with one Redis and in all. The former keeps
-// enough of the latter for others when a Redis hangs.
+// How many tries may be under way at once, with one Redis, of one namespace, and in all. The former two keep
+// enough of the latter for others when a Redis hangs, and when it has many names.
 const (
-	atOneRedis = 4
-	atOnce     = 64
+	atOneRedis     = 4
+	ofOneNamespace = 16
+	atOnce         = 64
 )
 
 // Sweeper removes the keys of clusters that are gone. It is a runnable of
@@ -64,6 +66,8 @@ type Sweeper struct {
 	// Command is the shell command that does by hand what Sweep does. A user name is given
 	// where there is one.
 	Command func(address, username, namespace string) string
+	// Turns are shared with those who ask stores: a try takes one while it talks to a Redis.
+	Turns   *turns.Turns
 	Metrics *telemetry.Metrics
 	Clock   clock.WithTicker
 	// Namespace is where the notes are: the operator's own.
@@ -72,9 +76,12 @@ type Sweeper struct {
 	// The rest is of the goroutine that runs Start.
 	items   map[string]*item
 	results chan result
-	busy    map[string]int
+	busy    map[who]int
 	total   int
 }
+
+// who keeps tries busy: the Redis at an address, or the clusters of a namespace.
+type who struct{ address, namespace string }
 
 // item is what is known of a note, by the name of its ConfigMap.
 type item struct {
@@ -94,8 +101,9 @@ type item struct {
 
 // result is what came of a try with a note.
 type result struct {
-	name, address string
-	outcome       outcome
+	name    string
+	note    Note
+	outcome outcome
 }
 
 // NeedLeaderElection tells that only the leader sweeps.
@@ -103,7 +111,7 @@ func (s *Sweeper) NeedLeaderElection() bool { return true }
 
 // Start sweeps until its context ends, and returns when nothing is under way any more.
 func (s *Sweeper) Start(ctx context.Context) error {
-	s.items, s.busy, s.total, s.results = map[string]*item{}, map[string]int{}, 0, make(chan result)
+	s.items, s.busy, s.total, s.results = map[string]*item{}, map[who]int{}, 0, make(chan result)
 	var tries sync.WaitGroup
 	defer tries.Wait()
 	ticker := s.Clock.NewTicker(every)
@@ -203,29 +211,38 @@ func (s *Sweeper) launch(ctx context.Context, tries *sync.WaitGroup) {
 	}
 	slices.SortFunc(due, func(a, b *item) int { return a.next.Compare(b.next) })
 	for _, it := range due {
-		address := it.note.Address
-		if s.total >= atOnce || s.busy[address] >= atOneRedis {
+		redis, namespace := it.note.keepBusy()
+		if s.total >= atOnce || s.busy[redis] >= atOneRedis || s.busy[namespace] >= ofOneNamespace {
 			continue
 		}
 		s.total++
-		s.busy[address]++
+		s.busy[redis]++
+		s.busy[namespace]++
 		it.running = true
 		try := try{Sweeper: s, kept: it.kept.DeepCopy(), note: it.note, damage: it.damage, goneSince: it.goneSince, clear: it.clear}
 		tries.Go(func() {
 			outcome := try.run(ctx)
 			select {
-			case s.results <- result{name: try.kept.Name, address: address, outcome: outcome}:
+			case s.results <- result{name: try.kept.Name, note: try.note, outcome: outcome}:
 			case <-ctx.Done():
 			}
 		})
 	}
 }
 
+// keepBusy returns who is kept busy by a try with a note.
+func (n Note) keepBusy() (redis, namespace who) {
+	return who{address: n.Address}, who{namespace: n.Cluster.Namespace}
+}
+
 // settle takes the result of a try.
 func (s *Sweeper) settle(r result) {
 	s.total--
-	if s.busy[r.address]--; s.busy[r.address] == 0 {
-		delete(s.busy, r.address)
+	redis, namespace := r.note.keepBusy()
+	for _, one := range []who{redis, namespace} {
+		if s.busy[one]--; s.busy[one] == 0 {
+			delete(s.busy, one)
+		}
 	}
 	it := s.items[r.name]
 	if it == nil || !it.running {

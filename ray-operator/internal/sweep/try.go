@@ -96,6 +96,11 @@ func (t try) sweep(ctx context.Context) outcome {
 	if err != nil {
 		return outcome{state: StateFailing, clear: true, why: err.Error()}
 	}
+	giveBack, err := t.Turns.Take(ctx, t.note.Cluster.Namespace, server.Address)
+	if err != nil {
+		return outcome{state: StateFailing, clear: true, why: err.Error()}
+	}
+	defer giveBack()
 	removed, err := t.Sweep(ctx, server, t.note.Namespace, t.note.UID)
 	finding, told := fault.Finding(err)
 	switch {
