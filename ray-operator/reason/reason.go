@@ -68,13 +68,19 @@ func (r Reason) In(kind string) Reason {
 	return r
 }
 
-// Of fills the values of one case into the reason's message and then its remedy.
+// Of fills the values of one case into the reason's message and then its remedy. Values may be others' words:
+// they become printable, and so short that the text has at most 1 KiB.
 func (r Reason) Of(values ...any) Finding {
 	format := r.Message
 	if r.Remedy != "" {
 		format += ". " + r.Remedy
 	}
-	return Finding{Code: r.Code, Text: fmt.Sprintf(format, values...)}
+	for limit := longestValue; ; limit /= 2 {
+		text := fmt.Sprintf(format, shorten(values, limit)...)
+		if len(text) <= longestText || limit <= shortestValue {
+			return Finding{Code: r.Code, Text: text}
+		}
+	}
 }
 
 // About is the finding with what it is about in front: "3 of 8 workers of gpu: …".
