@@ -10,16 +10,32 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 )
 
 // TokenFrom reads a cluster's token from its Secret each time that a head is about to be
 // asked.
 func TokenFrom(live client.Reader, name types.NamespacedName) headclient.Token {
 	return func(ctx context.Context) (string, error) {
-		var secret corev1.Secret
-		if err := live.Get(ctx, name, &secret); err != nil {
-			return "", fmt.Errorf("read Secret %s: %w", name, err)
-		}
-		return string(secret.Data[v1alpha1.TokenKey]), nil
+		secret, err := readSecret(ctx, live, name)
+		return string(secret.Data[v1alpha1.TokenKey]), err
 	}
+}
+
+// TokenOwnedBy is TokenFrom of a Secret that must have an owner. It gives no token of any other.
+func TokenOwnedBy(live client.Reader, name types.NamespacedName, owner types.UID) headclient.Token {
+	return func(ctx context.Context) (string, error) {
+		secret, err := readSecret(ctx, live, name)
+		if err == nil && !kube.IsOwned(&secret, owner) {
+			return "", fmt.Errorf("read the token in Secret %s: its owner is another", name)
+		}
+		return string(secret.Data[v1alpha1.TokenKey]), err
+	}
+}
+
+func readSecret(ctx context.Context, live client.Reader, name types.NamespacedName) (secret corev1.Secret, err error) {
+	if err = live.Get(ctx, name, &secret); err != nil {
+		err = fmt.Errorf("read Secret %s: %w", name, err)
+	}
+	return secret, err
 }

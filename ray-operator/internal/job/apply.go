@@ -10,12 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
@@ -165,13 +167,7 @@ func (r *Reconciler) want(ctx context.Context, job *v1alpha1.ClusterJob, seen Se
 		},
 		ID: ask.ID, Session: ask.Session, Stop: ask.Stop, Lines: LastLines,
 	}
-	secret := naming.TokenSecret(cluster.Name) // that of one that is gone may still be there, as its head is
-	if seen.Cluster != nil {
-		secret = pod.TokenSecret(seen.Cluster)
-	}
-	if secret != "" {
-		want.At.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: job.Namespace, Name: secret})
-	}
+	want.At.Token = r.tokenOf(head, seen.Cluster)
 	if ask.Submit {
 		until, err := r.permit(ctx, job)
 		if err != nil {
@@ -184,6 +180,23 @@ func (r *Reconciler) want(ctx context.Context, job *v1alpha1.ClusterJob, seen Se
 	}
 	r.Runs.Want(name, want)
 	return nil
+}
+
+// tokenOf returns what reads the token of a head's cluster. Its Secret is never found by a name that somebody else could
+// have written: either the cluster is there and is the head's owner, or the Secret has the same owner as the head.
+func (r *Reconciler) tokenOf(head *corev1.Pod, cluster *v1alpha1.ComputeCluster) headclient.Token {
+	if cluster != nil && metav1.IsControlledBy(head, cluster) {
+		secret := pod.TokenSecret(cluster)
+		if secret == "" {
+			return nil
+		}
+		return headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: head.Namespace, Name: secret})
+	}
+	owner := metav1.GetControllerOf(head) // one that is gone, while its head still goes
+	if owner == nil {
+		return nil
+	}
+	return headwatch.TokenOwnedBy(r.Live, types.NamespacedName{Namespace: head.Namespace, Name: naming.TokenSecret(owner.Name)}, owner.UID)
 }
 
 // permit gives the time up to which the job's attempt may be submitted. Where the one given

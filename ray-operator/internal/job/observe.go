@@ -53,8 +53,8 @@ func (r *Reconciler) seeClusters(ctx context.Context, job *v1alpha1.ClusterJob, 
 	if job.Spec.ClusterRef != nil {
 		var cluster v1alpha1.ComputeCluster
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name}, &cluster)
-		if err == nil {
-			seen.Cluster = &cluster
+		if bound := seen.Record.Bound; err == nil && (bound.Head == "" || bound.UID == cluster.UID) {
+			seen.Cluster = &cluster // a record names a cluster by its UID as well: another under the name is not meant
 		}
 		return fault.Wrap(client.IgnoreNotFound(err), "read ComputeCluster %s", name)
 	}
