@@ -257,7 +257,7 @@ func (r *Reconciler) seeScaler(_ context.Context, cluster *v1alpha1.ComputeClust
 // address of the pod that is ours.
 func (r *Reconciler) steer(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) {
 	name, head := client.ObjectKeyFromObject(cluster), headOf(seen.Pods, plan.Epoch)
-	if plan.Orders == nil || head == nil || string(head.UID) != plan.Orders.Head || head.Status.PodIP == "" {
+	if plan.Orders == nil || head == nil || string(head.UID) != plan.Orders.Head || !head.hasAddress() {
 		r.Scale.Forget(name)
 		return
 	}

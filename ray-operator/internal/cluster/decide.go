@@ -22,6 +22,8 @@ import (
 const (
 	// goingRetry is how soon to look again at what is on its way out.
 	goingRetry = time.Second
+	// fillAgain is how soon the next workers are built where one pass did not build all. What was made wakes sooner.
+	fillAgain = time.Second
 	// lostGrace in seconds is for workers whose session has ended: there is nothing
 	// left that they could hand over.
 	lostGrace = int64(5)

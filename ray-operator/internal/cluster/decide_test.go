@@ -337,6 +337,30 @@ func (d decision) check(t *testing.T) {
 	}
 }
 
+// TestDecide_BuildsSomeWorkersAPass: whatever a cluster asks for, a plan stays small, and passes follow until all are made.
+func TestDecide_BuildsSomeWorkersAPass(t *testing.T) {
+	const asked, most = 1000, 256
+	of := demo()
+	*of.Spec.WorkerGroups[0].Replicas = asked - 3
+	three := int32(3)
+	of.Spec.WorkerGroups = append(of.Spec.WorkerGroups, v1alpha1.WorkerGroup{Name: "gpu", Replicas: &three})
+	seen := given(1)
+	for passes := 0; len(seen.Pods) < 1+asked; passes++ {
+		plan := decide(of, seen)
+		made := 0
+		for _, filling := range plan.Create {
+			made += len(filling.Pods)
+			for _, created := range filling.Pods {
+				at, _ := naming.ParsePlace(created.Labels)
+				seen.Pods = append(seen.Pods, running(created, at))
+			}
+		}
+		if left := 1 + asked - len(seen.Pods); made == 0 || made > most || passes > asked/most+1 || left > 0 && (plan.Wake == 0 || plan.Wake > time.Second) {
+			t.Fatalf("pass %d makes %d workers, leaves %d, and wakes after %s", passes, made, left, plan.Wake)
+		}
+	}
+}
+
 func TestDecideOnSpecs(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit func(*v1alpha1.ComputeCluster)

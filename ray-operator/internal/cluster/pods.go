@@ -43,6 +43,9 @@ func (p Pod) finished() bool {
 	return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
 }
 
+// hasAddress reports whether a pod can be reached. The address of one that has ended may be another's by now.
+func (p Pod) hasAddress() bool { return p.Status.PodIP != "" && !p.finished() }
+
 // draining tells whether a pod is on its planned exit and still at work.
 func (p Pod) draining() bool { return !p.leaving() && p.Annotations[v1alpha1.AnnotationDrain] != "" }
 

@@ -105,7 +105,7 @@ func (r *Reconciler) seeRay(_ context.Context, cluster *v1alpha1.ComputeCluster,
 // pod that is ours, and by nothing that anyone else could have written.
 func (r *Reconciler) ask(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) {
 	name, head := client.ObjectKeyFromObject(cluster), headOf(seen.Pods, plan.Epoch)
-	if plan.Ask.Every == 0 || head == nil || head.Status.PodIP == "" {
+	if plan.Ask.Every == 0 || head == nil || !head.hasAddress() {
 		r.Heads.Forget(name)
 		return
 	}

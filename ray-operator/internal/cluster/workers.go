@@ -24,6 +24,10 @@ const abandonAfter = time.Minute
 // slot, and so for the claims, of one that is on its way out.
 const vacateFor = 90 * time.Second
 
+// maxFilled is how many workers of a cluster one pass builds and sends. A pod takes some kilobytes of the operator's
+// memory, or a hundred with many variables, and others wait meanwhile. The next pass follows at once.
+const maxFilled = 256
+
 // members are a group's workers of the plan's epoch, with the slots that they take.
 type members struct {
 	group  *v1alpha1.WorkerGroup
@@ -269,6 +273,10 @@ func (p *planner) fill(m *members, slots []int) {
 	if p.Held != nil || len(slots) == 0 {
 		return
 	}
+	if room := p.room(); len(slots) > room {
+		slots = slots[:room]
+		p.wakeIn(fillAgain)
+	}
 	filling := Filling{Group: m.group.Name, Event: p.scaled(m)}
 	for _, slot := range slots {
 		claims, going := p.claims(m.group, slot)
@@ -282,6 +290,15 @@ func (p *planner) fill(m *members, slots []int) {
 	if len(filling.Pods) > 0 {
 		p.Create = append(p.Create, filling)
 	}
+}
+
+// room is how many more workers this pass builds.
+func (p *planner) room() int {
+	room := maxFilled
+	for _, filling := range p.Create {
+		room -= len(filling.Pods)
+	}
+	return room
 }
 
 // claims are those that a slot still needs; going tells that one is on its way out.

@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
+)
+
+// asked and steered count how often somebody is to talk to a head.
+type asked struct {
+	headwatch.Source
+	count int
+}
+
+func (a *asked) Want(types.NamespacedName, headwatch.Target) { a.count++ }
+func (a *asked) Forget(types.NamespacedName)                 {}
+
+type steered struct {
+	steer.Source
+	count int
+}
+
+func (s *steered) Want(types.NamespacedName, steer.Target) { s.count++ }
+func (s *steered) Forget(types.NamespacedName)             {}
+
+// TestHeadsAreAskedUntilTheyHaveEnded: the address of a pod that has ended may be another's by now.
+func TestHeadsAreAskedUntilTheyHaveEnded(t *testing.T) {
+	for phase, want := range map[corev1.PodPhase]int{
+		corev1.PodRunning: 1, corev1.PodUnknown: 1, corev1.PodFailed: 0, corev1.PodSucceeded: 0,
+	} {
+		head := Pod{At: naming.Place{Epoch: 1}, Pod: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{UID: "head", Labels: map[string]string{v1alpha1.LabelRole: v1alpha1.RoleHead}},
+			Status:     corev1.PodStatus{Phase: phase, PodIP: "10.0.0.1"},
+		}}
+		heads, scale := &asked{}, &steered{}
+		r := &Reconciler{Heads: heads, Scale: scale}
+		seen, plan := Seen{Pods: []Pod{head}}, Plan{Turn: Turn{Epoch: 1}, Ask: Ask{Every: time.Second}, Orders: &scalelink.Orders{Head: "head"}}
+		r.ask(&v1alpha1.ComputeCluster{}, seen, plan)
+		r.steer(&v1alpha1.ComputeCluster{}, seen, plan)
+		if heads.count != want || scale.count != want {
+			t.Errorf("a head that is %s: asked %d times and steered %d times, want %d", phase, heads.count, scale.count, want)
+		}
+	}
+}
