@@ -38,3 +38,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "heliostat.metricsName" -}}
 {{- printf "%s-metrics" (include "heliostat.fullname" . | trunc 55 | trimSuffix "-") }}
 {{- end }}
+
+{{/* heliostat.memoryLimit is what Go keeps its heap below: 80 % of the container's limit, which is also for stacks and
+buffers. Near it Go collects more often, instead of being killed. Empty without a limit in Ki, Mi or Gi. */}}
+{{- define "heliostat.memoryLimit" -}}
+{{- $limit := dig "limits" "memory" "" .Values.resources | toString -}}
+{{- range $unit, $kibibytes := dict "Ki" 1 "Mi" 1024 "Gi" 1048576 -}}
+{{- if hasSuffix $unit $limit -}}
+{{- printf "%dKiB" (mulf (trimSuffix $unit $limit | float64) $kibibytes 0.8 | int64) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}

@@ -57,6 +57,31 @@ func TestPodIsRestricted(t *testing.T) {
 	}
 }
 
+// TestMemoryLimit_LeavesAFifth: Go collects its garbage before the kernel kills it.
+func TestMemoryLimit_LeavesAFifth(t *testing.T) {
+	for options, want := range map[string]string{
+		"":                               "419430KiB",
+		"resources.limits.memory=1.5Gi":  "1258291KiB",
+		"resources.limits.memory=1000Ki": "800KiB",
+		"resources.limits.memory=1G":     "",
+		"resources.limits=null":          "",
+	} {
+		var flags []string
+		if options != "" {
+			flags = []string{"--set", options}
+		}
+		have := ""
+		for _, variable := range of[*appsv1.Deployment](t, flags...)[0].Spec.Template.Spec.Containers[0].Env {
+			if variable.Name == "GOMEMLIMIT" {
+				have = variable.Value
+			}
+		}
+		if have != want {
+			t.Errorf("%s: GOMEMLIMIT is %q, want %q", options, have, want)
+		}
+	}
+}
+
 func TestDeploymentPassesFlagsThatExist(t *testing.T) {
 	source, err := os.ReadFile("../../../ray-operator/cmd/operator/flags.go")
 	if err != nil {
