@@ -175,7 +175,8 @@ func TestHostileAnswers(t *testing.T) {
 			if grown := allocated() - before; grown > 128<<20 {
 				t.Errorf("it took %d MiB", grown>>20)
 			}
-			if n := int(connections.Load()); n != len(all) {
+			// One whose time is up before the server accepts makes none.
+			if n := int(connections.Load()); n > len(all) || n < len(all) && c.want != headclient.Timeout {
 				t.Errorf("%d calls made %d connections", len(all), n)
 			}
 		})

@@ -328,8 +328,12 @@ func serveToken(t testing.TB, head Head) {
 func noLog(t testing.TB, head Head) {
 	node := find(t, with(t, head), head.First).ID.String()
 	for _, log := range []headclient.Log{{Node: node, File: "serve/replica_nowhere.log"}, {Node: strings.Repeat("ab", 28), File: "raylet.out"}} {
-		if line, err := serving(t, head).LastLine(t.Context(), log); headclient.KindOf(err) != headclient.NotFound {
-			t.Errorf("%+v ends with %q, %v", log, line, err)
-		}
+		// Ray on a busy machine was seen to answer once with an empty log in place of a refusal.
+		eventually(t, head, "a refusal", func(ctx context.Context) error {
+			if line, err := serving(t, head).LastLine(ctx, log); headclient.KindOf(err) != headclient.NotFound {
+				return fmt.Errorf("%+v ends with %q, %w", log, line, err)
+			}
+			return nil
+		})
 	}
 }

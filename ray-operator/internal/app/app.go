@@ -36,6 +36,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 )
 
 // Name is the operator's name: its user agent, and the reporter of its events.
@@ -110,10 +111,11 @@ func New(cfg Config) (ctrl.Manager, error) {
 	if err := indexed(context.Background(), manager.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
-	if err := clusters(manager, cfg, measured); err != nil {
+	atStores := turns.New(storesAtOnce, storesOfNamespace)
+	if err := clusters(manager, cfg, measured, atStores); err != nil {
 		return nil, err
 	}
-	if err := sweeps(manager, cfg, measured); err != nil {
+	if err := sweeps(manager, cfg, measured, atStores); err != nil {
 		return nil, err
 	}
 	if err := jobs(manager, measured); err != nil {
@@ -165,8 +167,15 @@ func leading(manager ctrl.Manager) func() bool {
 	}
 }
 
+// How many questions and sweeps talk to control stores at once, in all and of one namespace. A question takes up to 10 s
+// where a server hangs; what it takes of memory is bounded by controlstore.
+const (
+	storesAtOnce      = 48
+	storesOfNamespace = 8
+)
+
 // clusters adds the controller of ComputeClusters.
-func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) error {
+func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, atStores *turns.Turns) error {
 	now := clock.RealClock{}
 	heads := headwatch.New(headwatch.Dial, now)
 	if err := manager.Add(heads); err != nil {
@@ -176,7 +185,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) err
 	if err := manager.Add(scalers); err != nil {
 		return fmt.Errorf("add the streams to autoscalers: %w", err)
 	}
-	stores := controlstore.New(controlstore.Ask, now)
+	stores := controlstore.New(controlstore.Ask, atStores, now)
 	if err := manager.Add(stores); err != nil {
 		return fmt.Errorf("add what asks control stores: %w", err)
 	}

@@ -93,6 +93,16 @@ func (d dice) vector(amounts ...int64) vector {
 	return v
 }
 
+// ascends reports whether a vector has each kind once, in order.
+func (v vector) ascends() bool {
+	for i := range v[:max(len(v)-1, 0)] {
+		if v[i].kind >= v[i+1].kind {
+			return false
+		}
+	}
+	return true
+}
+
 func TestVectorsAreArithmetic(t *testing.T) {
 	for seed := range rounds(t, 2000) {
 		d := seeded(seed)
@@ -118,6 +128,9 @@ func TestVectorsAreArithmetic(t *testing.T) {
 			t.Fatalf("seed %d: %v fits %d times into %v, not %d times", seed, need, fits, v, got)
 		}
 		left := v.less(need, min(fits, times))
+		if !all.ascends() || !left.ascends() {
+			t.Fatalf("seed %d: of %v and %v become %v and %v, not each kind once in order", seed, v, need, all, left)
+		}
 		for of := kind(-2); of < 4; of++ {
 			want := has(of)
 			if n, takes := need.counted()[of]; takes {

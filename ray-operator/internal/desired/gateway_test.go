@@ -69,4 +69,10 @@ rules:
 	if parent := plain.Spec.ParentRefs[0]; *parent.Namespace != testkit.Namespace || parent.SectionName != nil || plain.Name != "text" {
 		t.Errorf("by default %s has the parent %+v", plain.Name, parent)
 	}
+	other := testkit.Service("text")
+	other.Spec.Service = &v1alpha1.ServeService{Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}}}
+	moved := desired.ServeRoute(other, gateway, desired.Backend{Service: "text-1-serve", Weight: 100})
+	if port := *moved.Spec.Rules[0].BackendRefs[0].Port; port != 80 {
+		t.Errorf("the route leads to the port %d, want 80 as the service has it", port)
+	}
 }

@@ -14,6 +14,14 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
+func TestGoldenOfServices(t *testing.T) {
+	service, ports := testkit.Service("text"), desired.Ports{HTTP: 8001, GRPC: 9001}
+	testkit.Golden(t, "serve-service", desired.ServeService(service, ports))
+	testkit.Golden(t, "serve-version", desired.ServeVersion(service, "text-2-abcde", ports))
+	testkit.Golden(t, "serve-policy", desired.ServePolicy(service, []string{"text-1-fghij", "text-2-abcde"}, ports))
+	testkit.Golden(t, "serve-budget", desired.ServeBudget(service, 3))
+}
+
 // TestServeService: one port, or two where something speaks gRPC, that lead to what the
 // configuration says, and pods by the operator's label alone.
 func TestServeService(t *testing.T) {

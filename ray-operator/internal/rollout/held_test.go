@@ -41,3 +41,35 @@ func TestHeld(t *testing.T) {
 		}
 	})
 }
+
+// TestHeld_KeepsWhatALookTells looks at moves that are held back whole, the active side short of capacity or not.
+func TestHeld_KeepsWhatALookTells(t *testing.T) {
+	before, now := time.Unix(10_000, 0), time.Unix(10_010, 0)
+	from := rollout.Shift{Traffic: 10, Active: 90, Candidate: 20}
+	cases := []struct {
+		name       string
+		from, move rollout.Shift
+		want       rollout.Shift
+	}{
+		{
+			name: "it is proven and has begun now",
+			from: from, move: rollout.Shift{Traffic: 10, Active: 90, Candidate: 40, Proven: true, Began: now},
+			want: rollout.Shift{Traffic: 10, Active: 90, Candidate: 20, Proven: true, Began: now},
+		},
+		{
+			name: "it was proven and had begun before",
+			from: rollout.Shift{Traffic: 10, Active: 90, Candidate: 20, Proven: true, Began: before},
+			move: rollout.Shift{Traffic: 10, Active: 80, Candidate: 20, Began: now},
+			want: rollout.Shift{Traffic: 10, Active: 90, Candidate: 20, Proven: true, Began: before},
+		},
+		{name: "it is not proven", from: from, move: rollout.Shift{Traffic: 10, Active: 80, Candidate: 40}, want: from},
+	}
+	for _, c := range cases {
+		for _, ready := range []int{50, 90} {
+			held := rollout.Move{Shift: c.move, Verdict: rollout.Done, Wake: time.Second}.Held(c.from, rollout.Side{Ready: ready})
+			if want := (rollout.Move{Shift: c.want}); held != want {
+				t.Errorf("%s, with %d ready: %+v, want %+v", c.name, ready, held, want)
+			}
+		}
+	}
+}

@@ -122,8 +122,9 @@ func applicationOf(raw json.RawMessage) (Application, error) {
 		application.RoutePrefix, application.HasRoute = "", false
 		delete(all, "route_prefix")
 	}
-	return application, errors.Join(
+	err = errors.Join(
 		all.into("name", &application.Name), all.into("route_prefix", &application.RoutePrefix), all.into("import_path", &application.ImportPath))
+	return application, err
 }
 
 func (c *Config) http(whole fields) error {

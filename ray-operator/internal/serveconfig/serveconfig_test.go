@@ -114,9 +114,16 @@ func TestWhatHasNotTheFormIsAnError(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), place) || !strings.Contains(err.Error(), "not of the form") {
 			t.Errorf("Parse(%s) = %v, %v, want an error about %s", text, config, err, place)
 		}
-		if errors.Unwrap(err) == nil {
-			t.Errorf("Parse(%s) fails with %v, which wraps nothing", text, err)
+		if errors.Unwrap(err) == nil || strings.Contains(err.Error(), "%!") {
+			t.Errorf("Parse(%s) fails with %v, which wraps nothing or is ill-printed", text, err)
 		}
+	}
+}
+
+func TestParse_TakesFirstAndLastPort(t *testing.T) {
+	config := parsed(t, `{"http_options":{"port":1},"grpc_options":{"port":65535}}`)
+	if config.HTTPPort != 1 || config.GRPCPort != 65535 {
+		t.Errorf("the ports are %d and %d, want 1 and 65535", config.HTTPPort, config.GRPCPort)
 	}
 }
 
@@ -126,6 +133,8 @@ func TestStartup(t *testing.T) {
 		`{"applications":[{"name":"a"}],"target_capacity":5,"logging_config":{"encoding":"JSON"},"tracing_config":{}}`:             `{}`,
 		`{"proxy_location":"EveryNode","http_options":{"port":8000,"host":"0.0.0.0"},"grpc_options":{},"controller_options":null}`: `{}`,
 		`{"http_options":{"request_timeout_s":null,"root_path":""},"grpc_options":{"port":9000,"grpc_servicer_functions":[ ]}}`:    `{}`,
+		`{"http_options":{"ssl_keyfile":null,"ssl_certfile":null,"ssl_keyfile_password":null,"ssl_ca_certs":null}}`:                `{}`,
+		`{"grpc_options":{"request_timeout_s":null},"controller_options":{"runtime_env":null}}`:                                    `{}`,
 		`{"proxy_location":"HeadOnly"}`:                                                  `{"proxy_location":"HeadOnly"}`,
 		`{"http_options":{"port": 8001, "keep_alive_timeout_s": 5}}`:                     `{"http_options":{"keep_alive_timeout_s":5,"port":8001}}`,
 		`{"http_options":{"root_path":null,"unheard":{"b":1,"a":12345678901234567890}}}`: `{"http_options":{"root_path":null,"unheard":{"a":12345678901234567890,"b":1}}}`,

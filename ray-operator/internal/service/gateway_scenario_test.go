@@ -31,7 +31,6 @@ func gated(w *testkit.World, lag time.Duration, edits ...func(*v1alpha1.ClusterS
 	w.Helper()
 	w.Gateway.Lag, w.Gateway.Slices = lag, time.Second
 	own(w, append([]func(*v1alpha1.ClusterService){gate}, edits...)...)
-	w.After(time.Minute)
 	programmed(w)
 	under(w)
 	w.Gateway.Demand("text")
@@ -91,7 +90,7 @@ func TestGateway(t *testing.T) {
 		testkit.Scenario{Name: "upgrade", Run: func(w *testkit.World) {
 			gated(w, 0)
 			w.EditService("text", image("ray:new"))
-			w.After(6 * time.Minute)
+			w.After(4 * time.Minute)
 			serving(w, 2)
 			programmed(w)
 			if want := []int32{0, 20, 40, 60, 80, 100}; !subsequence(w.Gateway.Shares, want) || w.Gateway.Shares[len(w.Gateway.Shares)-1] != 100 {
@@ -101,7 +100,7 @@ func TestGateway(t *testing.T) {
 		testkit.Scenario{Name: "late", Run: func(w *testkit.World) {
 			gated(w, 30*time.Second, hasty)
 			w.EditService("text", image("ray:new"))
-			w.After(10 * time.Minute)
+			w.After(6 * time.Minute)
 			serving(w, 2)
 			programmed(w)
 			if !subsequence(w.Gateway.Shares, []int32{0, 20, 40, 60, 80, 100}) {
@@ -114,7 +113,7 @@ func TestGateway(t *testing.T) {
 			w.EditService("text", image("ray:new"))
 			w.During(100 * time.Second)
 			w.EditService("text", image(former))
-			w.After(8 * time.Minute)
+			w.After(5 * time.Minute)
 			serving(w, 1)
 			programmed(w)
 		}},
@@ -124,7 +123,7 @@ func TestGateway(t *testing.T) {
 			w.During(60 * time.Second)
 			w.Gateway.Demand("")
 			w.EditService("text", func(s *v1alpha1.ClusterService) { s.Spec.Upgrade.Gateway = nil })
-			w.After(6 * time.Minute)
+			w.After(4 * time.Minute)
 			serving(w, 2)
 			w.ExpectService("text", "Ready", "GatewayProgrammed=absent")
 			nothingLed(w)
@@ -154,7 +153,7 @@ func TestGatewayInTrouble(t *testing.T) {
 			w.ExpectService("text", "Ready", "Ready=True", "GatewayProgrammed=False GatewayAPIMissing")
 			under(w)
 			w.EditService("text", image("ray:new"))
-			w.After(5 * time.Minute)
+			w.After(3 * time.Minute)
 			serving(w, 2)
 			w.Gateway.Absent = false
 			w.After(time.Minute)
@@ -173,7 +172,7 @@ func TestGatewayInTrouble(t *testing.T) {
 			w.ExpectService("text", "Ready", "Ready=True", "GatewayProgrammed=False GatewayNotAccepted")
 			under(w)
 			w.EditService("text", image("ray:new"))
-			w.After(5 * time.Minute)
+			w.After(3 * time.Minute)
 			serving(w, 2)
 		}},
 		testkit.Scenario{Name: "not-allowed", Run: func(w *testkit.World) {
@@ -196,7 +195,7 @@ func TestGatewayInTrouble(t *testing.T) {
 			w.Gateway.Deaf = true
 			own(w, gate)
 			w.EditService("text", image("ray:new"))
-			w.After(5 * time.Minute)
+			w.After(3 * time.Minute)
 			serving(w, 2)
 			w.ExpectService("text", "Ready", "Ready=True", "GatewayProgrammed=False GatewayPending")
 		}},
@@ -208,14 +207,17 @@ func TestGatewayInTrouble(t *testing.T) {
 func TestGatewayThatWasWell(t *testing.T) {
 	testkit.Play(t,
 		testkit.Scenario{Name: "stops", Run: func(w *testkit.World) {
-			gated(w, 0)
+			gated(w, 0, func(s *v1alpha1.ClusterService) {
+				deadline := int32(60)
+				s.Spec.Upgrade.HealthyDeadlineSeconds = &deadline
+			})
 			w.EditService("text", image("ray:new"))
 			w.During(30 * time.Second)
 			w.Gateway.Deaf = true
-			w.During(5 * time.Minute)
+			w.During(80 * time.Second) // longer than a new version may take to become healthy, and than any drain
 			w.ExpectService("text", "Upgrading", "Ready=True", "Upgrading=True UpgradeRouting", "GatewayProgrammed=False GatewayPending")
 			w.Gateway.Deaf = false
-			w.After(6 * time.Minute)
+			w.After(4 * time.Minute)
 			serving(w, 2)
 			programmed(w)
 		}},

@@ -84,7 +84,8 @@ func (r *Reconciler) observe(ctx context.Context, service *v1alpha1.ClusterServi
 		}
 	}
 	seen.Record, seen.RecordError = recall(service, &seen, r.Clock.Now())
-	return seen, r.seeRoute(ctx, service, &seen)
+	err := r.seeRoute(ctx, service, &seen)
+	return seen, err
 }
 
 func (r *Reconciler) seeRevisions(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {

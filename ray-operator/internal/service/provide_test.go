@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
@@ -35,6 +36,19 @@ func TestSized(t *testing.T) {
 	cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
 	if p.sized(cluster, 25); *cluster.Spec.WorkerGroups[0].Replicas != 10 {
 		t.Error("a group is sized that an autoscaler sizes")
+	}
+}
+
+// TestWant_TakenIsOfOneHead: a head that took another's place has no configuration.
+func TestWant_TakenIsOfOneHead(t *testing.T) {
+	for head, want := range map[types.UID]bool{"the one that took it": true, "another": false} {
+		s := serves(t)
+		s.seen.Record.Active.Head = "the one that took it"
+		s.seen.Clusters[1].Head.UID, s.seen.Clusters[1].Answer.Taken = head, ""
+		wants := s.decide().Wants
+		if len(wants) != 1 || wants[0].Config == nil || wants[0].Config.Taken != want {
+			t.Errorf("head %q: %+v, want the configuration taken: %t", head, wants, want)
+		}
 	}
 }
 

@@ -1,19 +1,77 @@
 package testkit
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"hash/fnv"
+	"os"
 	"slices"
 	"sync"
+	"testing"
 )
 
-var points = flag.String("points", "sample", `which points of disturbance a Scenario is run with: "all", "sample" or "none"`)
+// pointsSetting sets the points of every package at once, where a flag would fail those that do not know it.
+const pointsSetting = "HELIOSTAT_POINTS"
 
-// short is up to how many points a scenario has to be run with all of them even in a
-// sample, and visits how many visits of the past there are in one. Of scenarios that are
-// played together, the first one and one in sharers run a point of those that cover the same.
-const short, visits, sharers = 60, 12, 8
+var points = &selection{flag: flag.String("points", "", `which points of disturbance a Scenario is run with: "all", "sample" or "none"; `+
+	`by default what `+pointsSetting+` names, and else "sample"`)}
+
+// selection selects the points of all scenarios of a process.
+type selection struct {
+	flag *string
+	// ever is what points cover that were run.
+	ever sync.Map
+}
+
+// choice is which points of disturbance a Scenario is run with.
+type choice string
+
+// What a choice may be.
+const (
+	allPoints    choice = "all"
+	samplePoints choice = "sample"
+	noPoints     choice = "none"
+)
+
+// choice returns what the flag or the environment chooses. It reads the environment while a test runs, because Go's
+// test cache takes no note of what is read before.
+func (s *selection) choice(t *testing.T) choice {
+	t.Helper()
+	of, err := parseChoice(*s.flag, os.Getenv(pointsSetting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return of
+}
+
+func parseChoice(flag, setting string) (choice, error) {
+	of := cmp.Or(choice(flag), choice(setting), samplePoints)
+	if !slices.Contains([]choice{allPoints, samplePoints, noPoints}, of) {
+		return "", fmt.Errorf("read points %q: want %q, %q or %q", of, allPoints, samplePoints, noPoints)
+	}
+	return of, nil
+}
+
+// short is up to how many points a scenario has to be run with all of them even in a sample, and visits how many
+// visits of the past there are in one. Of scenarios that are played together, the first one and one in sharers run a
+// point of those that cover the same. Where a test before has covered it, one in plays of these first ones does.
+const short, visits, sharers, plays = 30, 12, 16, 2
+
+// coverage is what points cover that were run: together in the same play, and ever in any play of the process.
+type coverage struct{ together, ever *sync.Map }
+
+// oneIn returns of how many scenarios one runs a point that covers something, and notes that it is covered now.
+func (c coverage) oneIn(covers string) uint32 {
+	_, before := c.ever.LoadOrStore(covers, true)
+	if _, together := c.together.LoadOrStore(covers, true); together {
+		return sharers
+	}
+	if before {
+		return plays
+	}
+	return 1
+}
 
 // point is one way to disturb a scenario.
 type point struct {
@@ -83,16 +141,14 @@ func (s Scenario) whole(plain *World) []point {
 	return all
 }
 
-// sampled are the points to run, covered being what the scenarios that it is played with have
-// covered so far: all of them for a short scenario or where all are asked
-// for. Of another, those that nothing else covers, and of those that cover the same, such
-// as a kind of call that goes wrong in a way, one, which differs from scenario to scenario,
-// or none where another scenario had one.
-func (s Scenario) sampled(all []point, covered *sync.Map) []point {
+// sampled are the points to run of a choice: in a sample, all of them for a short scenario. Of another, those that
+// nothing else covers, and of those that cover the same, such as a kind of call that goes wrong in a way, one, which
+// differs from scenario to scenario, or none where another scenario had one.
+func (s Scenario) sampled(of choice, all []point, covered coverage) []point {
 	switch {
-	case *points == "none":
+	case of == noPoints:
 		return nil
-	case *points == "all" || len(all) <= short:
+	case of == allPoints || len(all) <= short:
 		return all
 	}
 	same := map[string]int{}
@@ -103,11 +159,7 @@ func (s Scenario) sampled(all []point, covered *sync.Map) []point {
 	for covers, count := range same {
 		hash := fnv.New32a()
 		_, _ = hash.Write([]byte(s.Name + covers)) // a hash takes everything
-		of := uint32(count)
-		if _, before := covered.LoadOrStore(covers, true); before {
-			of *= sharers
-		}
-		chosen[covers] = int(hash.Sum32() % of)
+		chosen[covers] = int(hash.Sum32() % (uint32(count) * covered.oneIn(covers)))
 	}
 	var some []point
 	for _, p := range all {

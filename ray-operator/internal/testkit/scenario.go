@@ -50,12 +50,17 @@ func (s Scenario) end(w *World) state {
 // with a cache that is late or does not see what happens, with a new operator that sees
 // the past, and with status or record lost at each step. It must always end the same,
 // without a rule broken on the way. It logs how many points there were; of long stories
-// it runs a sample, unless the flag is -points=all.
+// it runs a sample, unless the flag is -points=all. With none, each story is told once.
 func Play(t *testing.T, scenarios ...Scenario) {
+	t.Helper()
+	play(t, points.choice(t), scenarios...)
+}
+
+func play(t *testing.T, of choice, scenarios ...Scenario) {
 	t.Helper()
 	debug.SetGCPercent(400) // worlds are small, many and short-lived
 	var run, known atomic.Int64
-	var covered sync.Map
+	covered := coverage{together: &sync.Map{}, ever: &points.ever}
 	t.Cleanup(func() { t.Logf("points of disturbance run: %d of %d", run.Load(), known.Load()) })
 	for _, scenario := range scenarios {
 		t.Run(scenario.Name, func(t *testing.T) {
@@ -66,18 +71,18 @@ func Play(t *testing.T, scenarios ...Scenario) {
 			plain.prove()
 			want, all := scenario.end(plain), scenario.pointsOf(plain)
 			known.Add(int64(len(all)))
-			for _, point := range scenario.sampled(all, &covered) {
+			for _, point := range scenario.sampled(of, all, covered) {
 				t.Run(point.name, func(t *testing.T) { scenario.disturbed(t, point, want) })
 				run.Add(1)
 			}
 			if scenario.NoPast {
 				return
 			}
-			t.Run("travel", func(t *testing.T) {
-				visited, worth := scenario.travel(t, want)
-				known.Add(worth)
-				run.Add(visited)
-			})
+			known.Add(int64(len(worthVisiting(plain.revisions))))
+			if of == noPoints {
+				return
+			}
+			t.Run("travel", func(t *testing.T) { run.Add(scenario.travel(t, of, want)) })
 		})
 	}
 }

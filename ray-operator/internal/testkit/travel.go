@@ -11,26 +11,16 @@ import (
 // travel tells the story and then starts, at revisions of a cluster, a job or a pod, an operator
 // that sees the world as it was then: all of it, or only its clusters, its jobs, or its pods.
 // What it does must do no harm, and once it sees the present, all must be as at the end
-// of the story. It gives how many such visits there were and how many there could be.
-func (s Scenario) travel(t *testing.T, want state) (visited, worth int64) {
+// of the story. It gives how many such visits there were.
+func (s Scenario) travel(t *testing.T, of choice, want state) (visited int64) {
 	t.Helper()
 	w := NewWorld(t)
 	w.trouble.forgets = s.AnyOutput
 	s.Run(w)
 	story := w.revisions[:len(w.revisions):len(w.revisions)]
-	var all []visit
-	for _, kind := range []string{"", clusterKind, jobKind, serviceKind, "Pod"} {
-		for i, event := range story {
-			if worthAVisit(event, kind) {
-				all = append(all, visit{kind, i})
-			}
-		}
-	}
+	all := worthVisiting(story)
 	step := 1
-	switch *points {
-	case "none":
-		return 0, int64(len(all))
-	case "sample":
+	if of == samplePoints {
 		step = (len(all) + visits - 1) / visits
 	}
 	for i := 0; i < len(all); i += step {
@@ -42,7 +32,20 @@ func (s Scenario) travel(t *testing.T, want state) (visited, worth int64) {
 				all[i].kind, all[i].revision, event.Type, event.Object, event.Object.GetName(), diff)
 		}
 	}
-	return visited, int64(len(all))
+	return visited
+}
+
+// worthVisiting are the visits that a story is worth.
+func worthVisiting(story []Event) []visit {
+	var all []visit
+	for _, kind := range []string{"", clusterKind, jobKind, serviceKind, "Pod"} {
+		for i, event := range story {
+			if worthAVisit(event, kind) {
+				all = append(all, visit{kind, i})
+			}
+		}
+	}
+	return all
 }
 
 // visit is a look at a kind of objects, or for "" at all, as of a revision.

@@ -116,7 +116,7 @@ func (w *World) publish(event Event) {
 
 // Eventf takes an event of the operator.
 //
-//shape:dictated k8s.io/client-go/tools/events.EventRecorder
+//nolint:revive // argument-limit: k8s.io/client-go/tools/events.EventRecorder has these
 func (w *World) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
 	if !w.operator.dead {
 		w.Told = append(w.Told, reason+": "+fmt.Sprintf(note, args...))

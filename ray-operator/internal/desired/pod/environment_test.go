@@ -62,7 +62,13 @@ func TestOwnedVariables(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"RAY_AUTH_TOKEN", "RAY_ENABLE_K8S_TOKEN_AUTH", "RAY_ENABLE_GCS_LEADER_ELECTION"} {
+	// Whether a pod is told of it or not.
+	for _, name := range []string{
+		"RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ENABLE_K8S_TOKEN_AUTH",
+		"RAY_CLOUD_INSTANCE_ID", "RAY_CLUSTER_NAME", "RAY_CLUSTER_NAMESPACE", "RAY_NODE_TYPE_NAME", "RAY_ENABLE_GCS_LEADER_ELECTION",
+		"RAY_REDIS_ADDRESS", "RAY_external_storage_namespace", "RAY_gcs_storage", "RAY_gcs_storage_path",
+		"RAY_REDIS_CA_CERT", "RAY_REDIS_CA_PATH", "RAY_REDIS_CLIENT_CERT", "RAY_REDIS_CLIENT_KEY", "RAY_REDIS_SERVER_NAME",
+	} {
 		if !pod.OwnsVariable(name) {
 			t.Errorf("%s is not owned", name)
 		}

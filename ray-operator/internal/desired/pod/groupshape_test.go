@@ -109,7 +109,9 @@ func TestGroupShapeInRaysTerms(t *testing.T) {
 func TestLabelsOfVariables(t *testing.T) {
 	group := withContainer(corev1.Container{
 		Resources: corev1.ResourceRequirements{Limits: testkit.Resources("google.com/tpu", "4")},
-		Env:       []corev1.EnvVar{{Name: "RAY_NODE_MARKET_TYPE", Value: "spot"}, {Name: "TPU_TOPOLOGY", Value: " 2X2x1 "}},
+		Env: []corev1.EnvVar{
+			{Name: "RAY_NODE_MARKET_TYPE", Value: "spot"}, {Name: "RAY_NODE_ZONE", Value: "a"}, {Name: "TPU_TOPOLOGY", Value: " 2X2x1 "},
+		},
 	})
 	cluster := testkit.Cluster("demo", group, testkit.Group("cpu", 1))
 	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{
@@ -118,7 +120,10 @@ func TestLabelsOfVariables(t *testing.T) {
 	}}
 	before := cluster.DeepCopy()
 	for i, want := range []map[string]string{
-		{"ray.io/node-group": "own", "ray.io/market-type": "spot", "ray.io/availability-region": "north", "ray.io/tpu-topology": "2x2x1"},
+		{
+			"ray.io/node-group": "own", "ray.io/market-type": "spot", "ray.io/availability-zone": "a", "ray.io/availability-region": "north",
+			"ray.io/tpu-topology": "2x2x1",
+		},
 		{"ray.io/node-group": "cpu", "ray.io/market-type": "on-demand", "ray.io/availability-region": "north"},
 	} {
 		_, labels := pod.GroupShape(cluster, &cluster.Spec.WorkerGroups[i])

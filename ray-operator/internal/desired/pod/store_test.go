@@ -199,7 +199,7 @@ func mounted(t *testing.T, head *corev1.Pod) map[string]string {
 func TestStoreEndpoint(t *testing.T) {
 	for address, want := range map[string][2]string{
 		"redis://r.example:6379": {"r.example", "6379"}, "rediss://[fd00::1]:65535": {"fd00::1", "65535"}, "redis://10.0.0.1:1": {"10.0.0.1", "1"},
-		"redis://r": {}, "r:6379": {}, "": {},
+		"redis://r": {}, "r:6379": {}, "": {}, "redis://:6379": {"", "6379"},
 	} {
 		if host, port := pod.StoreEndpoint(address); host != want[0] || port != want[1] {
 			t.Errorf("%q is host %q and port %q, want %q", address, host, port, want)

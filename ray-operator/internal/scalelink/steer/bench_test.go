@@ -174,6 +174,18 @@ func (b *bench) last() steer.Answer {
 	return answer
 }
 
+// await lets time pass until what is known of the autoscaler is so, and fails if it never is.
+func (b *bench) await(what string, limit time.Duration, so func(steer.Answer) bool) {
+	b.t.Helper()
+	const step = 50 * time.Millisecond
+	for waited := time.Duration(0); !so(b.last()); waited += step {
+		if waited >= limit {
+			b.t.Fatalf("not within %s: %s: %+v", limit, what, b.last())
+		}
+		pass(step)
+	}
+}
+
 // failed asserts how the stream failed, and that the word of before is still known.
 func (b *bench) failed(kind headclient.Kind, replicas int) steer.Answer {
 	b.t.Helper()

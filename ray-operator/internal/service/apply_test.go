@@ -1,0 +1,69 @@
+package service
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// TestTraffic_OpensBeforeItCloses: otherwise nobody would serve in between.
+func TestTraffic_OpensBeforeItCloses(t *testing.T) {
+	label := naming.ServeLabel("text")
+	former := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "former", UID: "former", Labels: map[string]string{label: v1alpha1.ServeOn},
+	}}
+	next := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "next", UID: "next"}}
+	var written []string
+	api := fake.NewClientBuilder().WithObjects(former, next).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, pod client.Object, patch client.Patch, with ...client.PatchOption) error {
+			written = append(written, pod.GetName())
+			return c.Patch(ctx, pod, patch, with...)
+		},
+	}).Build()
+	r := &Reconciler{Writer: &kube.Writer{Client: api, Live: api}, Clock: clocktesting.NewFakePassiveClock(at())}
+	if err := r.traffic(t.Context(), text(), Plan{Open: []*corev1.Pod{next}, Close: []*corev1.Pod{former}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"next", "former"}; !slices.Equal(written, want) {
+		t.Errorf("written: %v, want %v", written, want)
+	}
+}
+
+// TestSeeClusters_AreByNameAndNumber: a number alone is an annotation that a user can write.
+func TestSeeClusters_AreByNameAndNumber(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	owned := func(name string, number int) *v1alpha1.ComputeCluster {
+		return &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(name), Annotations: map[string]string{v1alpha1.AnnotationNumber: strconv.Itoa(number)},
+		}}
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).
+		WithObjects(owned(naming.ServiceCluster("text", "text-uid", 1), 1), owned("mine", 2)).
+		WithIndex(&v1alpha1.ComputeCluster{}, index.Owner, func(client.Object) []string { return []string{"text-uid"} }).Build()
+	seen := Seen{Clusters: map[int]*Cluster{}}
+	if err := (&Reconciler{Client: api}).seeClusters(t.Context(), text(), &seen); err != nil {
+		t.Fatal(err)
+	}
+	if numbers := slices.Sorted(maps.Keys(seen.Clusters)); !slices.Equal(numbers, []int{1}) {
+		t.Errorf("the service's clusters are %v, want 1 alone", numbers)
+	}
+}
