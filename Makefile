@@ -5,7 +5,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 # One set of build flags for programs, images and tests: what one compiled, the others find in Go's cache.
 export CGO_ENABLED := 0
-export GOFLAGS := $(shell go env GOFLAGS) -trimpath
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 
 PROTO_TOOLS := bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc
 TOOLS := bin/helm bin/controller-gen bin/crd-ref-docs $(PROTO_TOOLS)
@@ -30,7 +30,7 @@ generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim proto ## Write what is
 proto: $(PROTO_TOOLS) ## Write proto/gen from Ray's protocol as far as we speak it, and from our own
 	@tests/tools/proto.sh
 
-build: ## Build the operator and the programs of the tests into bin/
+build: bin/operator ## Build the operator and the programs of the tests into bin/
 	@tests/run.sh build
 
 images: bin/images ## Build the container images of the operator, Ray and Redis, without Docker
@@ -40,9 +40,20 @@ clean: ## Remove bin/ and .state/ (downloads and images stay in the user's cache
 	rm -rf bin .state
 
 ##@ Test it
-.PHONY: test deps verify lint unit chart integration localkube-test e2e accept bench bench-fleet bench-autoscale mutate
-test: ## Run the tests of every layer, those on real Ray included; installs and builds what they need
+.PHONY: check test test-one test-one-down deps verify lint unit chart integration localkube-test e2e e2e-existing accept
+.PHONY: bench bench-fleet bench-autoscale race fuzz mutate
+check: ## For each edit: unit tests, shape, lint of what changed, chart; at most 3 minutes when caches are warm
+	@tests/run.sh lint-changed unit-few chart
+
+test: ## Run the tests of every layer, those on real Ray included; installs and builds what they need; FRESH=1 skips nothing
 	@tests/run.sh
+
+test-one: ## Run one test of any layer: make test-one NAME=TestX or NAME="text of a spec" [KEEP=1: its Kubernetes stays up]
+	@tests/one.sh
+
+test-one-down: bin/localkube ## Take down what KEEP=1 left up
+	@bin/localkube down --name one-api
+	@bin/localkube down --name one-ray
 
 deps: ## Install the Debian packages that the tests need
 	@tests/run.sh deps
@@ -56,7 +67,7 @@ lint: bin/golangci-lint ## Look for mistakes with golangci-lint, in every module
 unit: ## Run the tests that need no Kubernetes (as root: some set packet filters in namespaces of their own)
 	@tests/run.sh unit
 
-chart: bin/helm ## Lint the chart and check what it renders
+chart: ## Lint the chart and check what it renders
 	@tests/run.sh chart
 
 integration: ## Run the tests on a real API server
@@ -67,6 +78,9 @@ localkube-test: ## Run the tests of the local Kubernetes: up, down, killed in be
 
 e2e: ## Run the tests on real kubelets with real Ray
 	@tests/run.sh e2e
+
+e2e-existing: ## Run those that any Kubernetes can show on one that you have: make e2e-existing KUBECONFIG=FILE
+	@KUBECONFIG="$(KUBECONFIG)" tests/run.sh e2e-existing
 
 accept: ## Run the full counts and measure the promised times: make accept AREA=first-light [SCENARIOS=up-down,start]
 	@AREA="$(AREA)" SCENARIOS="$(SCENARIOS)" tests/run.sh accept
@@ -81,33 +95,35 @@ bench-fleet: bin/localkube bin/helm ## Measure many clusters beside a floor of t
 bench-autoscale: ## Compare decisions of the autoscaler with those of Ray's own (from PyPI): make bench-autoscale [PYTHON=...] [LIMIT=5m]
 	@go run ./tests/bench/autoscale $(if $(PYTHON),-python $(PYTHON)) $(if $(LIMIT),-limit $(LIMIT))
 
-mutate: ## Change the pure packages in small ways, see which changes their tests notice: make mutate [PACKAGES=ray-operator/internal/scale]
+race: ## Run the tests of packages with goroutines with the race detector: make race [PACKAGES="ray-operator/headclient"]
+	@nice tests/tools/race.sh $(PACKAGES)
+
+fuzz: ## Fuzz each target for a while: make fuzz [FUZZTIME=30s] [PACKAGES=ray-operator/headclient]
+	@FUZZTIME="$(FUZZTIME)" nice tests/tools/fuzz.sh $(PACKAGES)
+
+mutate: ## Run mutation tests on the pure packages: make mutate [PACKAGES=ray-operator/internal/scale]
 	@nice go run ./tests/mutation $(or $(PACKAGES),-results docs/results)
 
-# Tools are built again when their module's pins change.
-$(TOOLS): tests/tools/go.mod tests/tools/go.sum
-	@mkdir -p bin
-	@go build -C tests/tools -o $(CURDIR)/$@ $(PACKAGE)
-	@touch $@
+# Programs come from the user's cache where another checkout has built them from the same content.
+CACHED := tests/tools/cached.sh
+.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/images bin/localkube bin/operator
+$(TOOLS) bin/gotestsum:
+	@$(CACHED) $(@F) tests/tools/go.mod tests/tools/go.sum -- sh -c 'go build -C tests/tools -o "$$OUT" $(PACKAGE)'
 bin/helm: PACKAGE = helm.sh/helm/v4/cmd/helm
 bin/controller-gen: PACKAGE = sigs.k8s.io/controller-tools/cmd/controller-gen
 bin/crd-ref-docs: PACKAGE = github.com/elastic/crd-ref-docs
+bin/gotestsum: PACKAGE = gotest.tools/gotestsum
 bin/buf: PACKAGE = github.com/bufbuild/buf/cmd/buf
 bin/protoc-gen-go: PACKAGE = google.golang.org/protobuf/cmd/protoc-gen-go
 bin/protoc-gen-go-grpc: PACKAGE = google.golang.org/grpc/cmd/protoc-gen-go-grpc
 
-bin/golangci-lint: tests/tools/lint/go.mod tests/tools/lint/go.sum
-	@mkdir -p bin
-	@go build -C tests/tools/lint -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	@touch $@
-
-# Our own programs: go build knows best when there is something to do.
-.PHONY: bin/crdtrim bin/images bin/localkube bin/operator
+bin/golangci-lint:
+	@$(CACHED) $(@F) tests/tools/lint -- sh -c 'go build -C tests/tools/lint -o "$$OUT" github.com/golangci/golangci-lint/v2/cmd/golangci-lint'
 bin/crdtrim:
-	@go build -C tests/tools -o $(CURDIR)/$@ ./crdtrim
+	@$(CACHED) $(@F) tests/tools/crdtrim tests/tools/go.mod tests/tools/go.sum -- sh -c 'go build -C tests/tools -o "$$OUT" ./crdtrim'
 bin/images:
-	@go build -C tests/images -o $(CURDIR)/$@ .
+	@$(CACHED) $(@F) tests/images -- sh -c 'go build -C tests/images -o "$$OUT" .'
 bin/localkube:
-	@go build -C tests/localkube -o $(CURDIR)/$@ .
+	@$(CACHED) $(@F) tests/localkube -- sh -c 'go build -C tests/localkube -o "$$OUT" .'
 bin/operator:
-	@go build -o $@ ./ray-operator/cmd/operator
+	@$(CACHED) $(@F) go.mod go.sum ray-operator proto -- sh -c 'go build -o "$$OUT" ./ray-operator/cmd/operator'

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+	"github.com/heliostat-dev/heliostat/tests/load"
 )
 
 func TestAnOutcomeSaysHowItCameAbout(t *testing.T) {
@@ -126,52 +129,79 @@ func TestCodeIsWhatOutcomesAreOf(t *testing.T) {
 	}
 }
 
-func TestAResultIsWrittenAsDataAndAsPage(t *testing.T) {
-	dir := t.TempDir()
-	samples := `[{"byHand":{"listed":10,"ready":11},"operator":{"unlisted":10,"listed":10.25,"ready":11.5}}]`
-	result := Result{Area: "first-light", Outcomes: []Outcome{
-		{Scenario: "start", Promise: "soon", Measured: "late", Samples: json.RawMessage(samples), Commit: "abc", Date: "1999-12-31", Machine: describeMachine()},
+// played is what a scenario of the area "first-light" has written into the directories of results and of state.
+func played(t *testing.T) (results, state string) {
+	t.Helper()
+	t.Chdir("../..") // in which head finds a commit
+	results, state = t.TempDir(), t.TempDir()
+	s := scenario{name: "start", promise: "soon", play: func(context.Context, string) (Outcome, error) {
+		return Outcome{
+			Measured: "late", Latencies: []live.Latency{{Sort: load.Kept, During: 7}},
+			Samples: json.RawMessage(
+				`[{"byHand":{"listed":10,"ready":11},"operator":{"unlisted":10,"listed":10.25,"ready":11.5}}]`),
+		}, nil
 	}}
-	if err := result.write(dir); err != nil {
+	result := Result{Area: "first-light"}
+	if err := result.play(t.Context(), s, state, results); err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(dir, "first-light.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"All: commit abc, 1999-12-31, ", "Not played yet: up-down.", "| start | soon | late | **no** |", "| 1 | 10.00 | 11.00 | 10.25 | 11.50 | 1.25 |"} {
-		if !strings.Contains(string(page), want) {
+	return results, state
+}
+
+func TestAResultIsWrittenAsDataAndAsPage(t *testing.T) {
+	results, _ := played(t)
+	page := contents(t, filepath.Join(results, "first-light.md"))
+	for _, want := range []string{
+		"All: commit ", "Not played yet: up-down.", "| start | soon | late | **no** |",
+		"| 1 | 10.00 | 11.00 | 10.25 | 11.50 | 1.25 |",
+	} {
+		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q:\n%s", want, page)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "first-light.json"))
-	if err != nil {
-		t.Fatal(err)
+	text := contents(t, filepath.Join(results, "first-light.json"))
+	var again Result
+	if err := json.Unmarshal([]byte(text), &again); err != nil || len(again.Outcomes) != 1 {
+		t.Fatalf("read back %+v, %v", again, err)
 	}
-	var read Result
-	if err := json.Unmarshal(text, &read); err != nil || len(read.Outcomes) != 1 || read.Outcomes[0].Machine.Cores < 1 || read.Outcomes[0].Machine.Kernel == "" {
-		t.Errorf("read back %+v, %v", read, err)
+	if again.page() != page {
+		t.Errorf("the page of what was read back is\n%s\nwant\n%s", again.page(), page)
 	}
-	if host, _ := os.Hostname(); host != "" && strings.Contains(string(text), host) {
+	if machine := again.Outcomes[0].Machine; machine.Cores < 1 || machine.Kernel == "" {
+		t.Errorf("the machine is %+v", machine)
+	}
+	if latencies := again.Outcomes[0].Latencies; len(latencies) != 1 || latencies[0].During != 7 {
+		t.Errorf("the latencies are %v", latencies)
+	}
+	if host, _ := os.Hostname(); host != "" && strings.Contains(text, host) {
 		t.Errorf("the name of the machine, %s, is in the result", host)
 	}
 }
 
-func TestASampleIsALine(t *testing.T) {
-	dir := t.TempDir()
-	result := Result{Area: "none", Outcomes: []Outcome{{Samples: json.RawMessage(`[{"says":"a\n          b","waits":[1,2.5],"of":{"a":1}},{"waits":[]}]`)}}}
-	if err := result.write(dir); err != nil {
+func TestPlay_KeepsRawSamplesInTheStateAlone(t *testing.T) {
+	results, state := played(t)
+	if text := contents(t, filepath.Join(results, "first-light.json")); strings.Contains(text, "unlisted") {
+		t.Errorf("the data have raw samples:\n%s", text)
+	}
+	var kept struct {
+		Commit, Measured string
+		Samples          []any
+	}
+	if err := json.Unmarshal([]byte(contents(t, filepath.Join(state, "start.json"))), &kept); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "none.json"))
+	if len(kept.Samples) != 1 || kept.Measured != "late" || kept.Commit == "" {
+		t.Errorf("the state keeps %+v", kept)
+	}
+}
+
+func contents(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`{ "says": "a\n          b", "waits": [ 1, 2.5 ], "of": { "a": 1 }` + "\n", `{ "waits": []` + "\n"} {
-		if !json.Valid(text) || !strings.Contains(string(text), want) {
-			t.Errorf("the data have no %s:\n%s", want, text)
-		}
-	}
+	return string(text)
 }
 
 func TestAPageSaysHowEachOutcomeCameAbout(t *testing.T) {

@@ -34,8 +34,8 @@ func playAdmission(ctx context.Context, _ string) (Outcome, error) {
 	return Outcome{Measured: found[1] + ", " + found[2] + " disagreements", Kept: failed == nil && found[2] == "0"}, nil
 }
 
-// integration runs one of the tests on a real API server, on a fresh one, with settings of
-// its environment, and gives what it printed.
+// integration runs the tests on a real API server whose names match an expression, on a fresh one, with settings of
+// their environment, and gives what they printed. They judge durations.
 func integration(ctx context.Context, test string, settings ...string) (printed string, err error) {
 	defer func() {
 		down := context.WithoutCancel(ctx) // also after an interrupt
@@ -53,7 +53,7 @@ func integration(ctx context.Context, test string, settings ...string) (printed 
 		return "", err
 	}
 	var output bytes.Buffer
-	c := exec.CommandContext(ctx, "go", "test", "-v", "-count=1", "-timeout", "120m", "-run", "^"+test+"$", "./tests/integration")
+	c := exec.CommandContext(ctx, "go", "test", "-v", "-count=1", "-timeout", "120m", "-run", "^"+test+"$", "./tests/integration", "-judge")
 	c.Env = append(append(os.Environ(), "KUBECONFIG="+strings.TrimSpace(string(kubeconfig)), "LOCALKUBE_AUDIT_LOG="+audit), settings...)
 	c.Stdout, c.Stderr = io.MultiWriter(&output, os.Stdout), os.Stderr
 	if err := c.Run(); err != nil {

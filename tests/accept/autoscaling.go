@@ -17,7 +17,7 @@ const demandRounds = 5
 // demand shows how soon a demand has its pod.
 var demand = scenario{
 	name:    "demand",
-	promise: fmt.Sprintf("a demand has its pod after %.1f s (p50) and %.1f s (p95), of 100", live.PromisedDemandHalf.Seconds(), live.PromisedDemandMost.Seconds()),
+	promise: fmt.Sprintf("a demand has its pod after %.1f s (p50) and %.1f s (p95), of 100", promisedDemandHalf.Seconds(), promisedDemandMost.Seconds()),
 	play: func(ctx context.Context, state string) (Outcome, error) {
 		return shown(ctx, state, live.DemandLabel, demandRounds, func(ran []types.SpecReport) (Outcome, error) {
 			told, err := entries[live.Demand](ran, live.DemandEntry)
@@ -28,14 +28,14 @@ var demand = scenario{
 				return Outcome{}, errors.New("no spec measured demands")
 			}
 			samples, err := json.Marshal(told[0])
-			kept := told[0].At(0.5) < live.PromisedDemandHalf.Seconds() && told[0].At(0.95) < live.PromisedDemandMost.Seconds()
+			kept := told[0].At(0.5) < promisedDemandHalf.Seconds() && told[0].At(0.95) < promisedDemandMost.Seconds()
 			return Outcome{Measured: told[0].String(), Kept: kept, Samples: samples}, err
 		})
 	},
 }
 
 // givenBack shows how soon idle workers are told to go.
-var givenBack = within(live.GivenBackLabel, live.GivenBackEntry, live.PromisedGivenBack, 10,
+var givenBack = within(live.GivenBackLabel, live.GivenBackEntry, promisedGivenBack, 10,
 	"idle workers are told to go %.0f s after the last result, with an idle limit of 5 s, %d times")
 
 // churnRounds times forty tasks are run.
@@ -63,11 +63,11 @@ var churn = scenario{
 }
 
 // apiAway shows that an autoscaled cluster stands a minute without an API server.
-var apiAway = within(live.AwayLabel, live.AwayEntry, live.PromisedBack, 1,
+var apiAway = within(live.AwayLabel, live.AwayEntry, promisedBack, 1,
 	"the API server is away for a minute: what runs is left alone, and what waits has its pods %.0f s after it is back, %d time")
 
 // anew shows that what waits is served after the head was lost.
-var anew = within(live.AnewLabel, live.AnewEntry, live.PromisedAnew, 1,
+var anew = within(live.AnewLabel, live.AnewEntry, promisedAnew, 1,
 	"the control service dies, and then the head: what is submitted afterwards has its worker and is done after %.0f s, %d time each")
 
 // quiet shows what an idle cluster's autoscaler costs.

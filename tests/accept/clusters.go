@@ -21,12 +21,29 @@ const (
 
 // timed are scenarios that show how long something takes at most.
 var timed = []scenario{
-	within(live.BusyLabel, live.BusyEntry, live.PromisedBusy, busyRounds,
+	within(live.BusyLabel, live.BusyEntry, promisedBusy, busyRounds,
 		"a cluster that is deleted while a task runs on each of its workers leaves nothing behind after %.0f s, %d times"),
-	within(live.CutOffLabel, live.CutOffEntry, live.PromisedCutOff, 1,
+	within(live.CutOffLabel, live.CutOffEntry, promisedCutOff, 1,
 		"a worker on a node that is cut off has a successor at work after %.0f s, %d time"),
-	within(live.CordonLabel, live.CordonEntry, live.PromisedCordon+live.PromisedBusy, 1,
+	within(live.CordonLabel, live.CordonEntry, live.PromisedCordon+promisedBusy, 1,
 		"a head that no eviction moves may be evicted %.0f s after its node was cordoned, %d time"),
+}
+
+// token shows what becomes of a cluster whose token changes, at each place that it can come from.
+var token = passing(live.TokenLabel, "a cluster waits for the Secret of its token, tells of another token under its pods and takes it with the next head, "+
+	"gets a new token with the next head after its token was deleted, and another one when it is made again under its name")
+
+// strategies shows how pods are replaced for an edit.
+var strategies = passing(live.StrategiesLabel, "with maxSurge 1 and maxUnavailable 0 there are never fewer workers than wanted; "+
+	"with Recreate all pods are made again at once, and the choice of it alone replaces none")
+
+// passing makes a scenario of specs with a label that pass.
+func passing(label, promise string) scenario {
+	return scenario{name: label, promise: promise, play: func(ctx context.Context, state string) (Outcome, error) {
+		return shown(ctx, state, label, 1, func(ran []types.SpecReport) (Outcome, error) {
+			return Outcome{Measured: fmt.Sprintf("%d specs played", len(ran)), Kept: len(ran) > 0}, nil
+		})
+	}}
 }
 
 // within makes a scenario of specs with a label that report seconds.
@@ -97,7 +114,7 @@ func count(rolls []live.Roll) (Outcome, error) {
 // shown runs specs in full, and gives what became of their report.
 func shown(ctx context.Context, state, label string, rounds int, read func([]types.SpecReport) (Outcome, error)) (Outcome, error) {
 	return onNodes(ctx, nil, func(kubeconfig string) (Outcome, error) {
-		ran, failed := specs(ctx, kubeconfig, state, label, "-full", fmt.Sprintf("-rounds=%d", rounds))
+		ran, failed := specs(ctx, kubeconfig, state, label, "-full", "-judge", fmt.Sprintf("-rounds=%d", rounds))
 		outcome, err := read(ran)
 		if err != nil {
 			return Outcome{}, errors.Join(failed, err)

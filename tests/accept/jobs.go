@@ -28,9 +28,10 @@ const (
 )
 
 var (
-	headLost = within(live.HeadLostLabel, live.HeadLostEntry, live.PromisedHeadLost, headLostRounds,
+	headLost = within(live.HeadLostLabel, live.HeadLostEntry, promisedHeadLost, headLostRounds,
 		"an attempt whose head is deleted ends as HeadLost after %.0f s, and the next one runs on the next head, %d times")
-	freed = within(live.FreedLabel, live.FreedEntry, live.PromisedFreed, freedRounds,
+	jobExamples = passing(live.JobExamplesLabel, "a batch on a shared cluster and a Ray Data pipeline run as the examples have them")
+	freed       = within(live.FreedLabel, live.FreedEntry, promisedFreed, freedRounds,
 		"a suspended job has no pod left of its own cluster after %.0f s, %d times")
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -24,60 +25,35 @@ var serveLatency = scenario{
 		if err != nil {
 			return Outcome{}, err
 		}
-		all, err := changesOf(shown, code)
-		if err != nil {
-			return Outcome{}, err
-		}
-		return swift(all)
+		return judgeLatencies(shown, code)
 	},
 }
 
-// changesOf are the samples of the changes of all sorts that were made with the code.
-func changesOf(shown Result, code string) ([]live.Upgraded, error) {
-	var all []live.Upgraded
-	for _, change := range live.ServeChanges() {
-		outcome, found := shown.of(live.ServeUpgradesLabel(change))
-		if !found || outcome.Code != code {
-			continue // swift misses it
-		}
-		var told []live.Upgraded
-		if err := json.Unmarshal(outcome.Samples, &told); err != nil {
-			return nil, fmt.Errorf("parse the samples of %s: %w", outcome.Scenario, err)
-		}
-		all = append(all, told...)
-	}
-	return all, nil
-}
-
-// latency is how long the longest requests of a sort took around changes of a sort, in milliseconds.
+// latency is that of requests of a sort around changes of a sort.
 type latency struct {
-	Change string    `json:"change"`
-	Sort   load.Sort `json:"sort"`
-	Calm   float64   `json:"calm"`
-	During float64   `json:"during"`
+	Change string `json:"change"`
+	live.Latency
 }
 
-// swift judges changes of all sorts but that which leaves the service alone: it is what the
-// machine makes of another cluster's coming and going.
-func swift(all []live.Upgraded) (Outcome, error) {
-	changes := map[string][]live.Upgraded{}
-	for _, one := range all {
-		changes[one.Change] = append(changes[one.Change], one)
-	}
+// judgeLatencies judges changes of all sorts that were made with the code, but that which leaves the service
+// alone: it is what the machine makes of another cluster's coming and going.
+func judgeLatencies(shown Result, code string) (Outcome, error) {
 	var samples []latency
 	slow, judged := 0, 0
 	for _, change := range live.ServeChanges() {
-		told := changes[change]
-		if len(told) == 0 {
-			return Outcome{}, fmt.Errorf("no change of sort %s was made: play their scenarios first", change)
+		label := live.ServeUpgradesLabel(change)
+		outcome, found := shown.of(label)
+		if !found || outcome.Code != code || len(outcome.Latencies) == 0 {
+			return Outcome{}, fmt.Errorf("find latencies of %s with this code: play the scenario %s first", change, label)
 		}
-		for _, sort := range load.Sorts() {
-			calm, during := live.Longest(told, sort)
-			samples = append(samples, latency{change, sort, calm, during})
+		for _, one := range outcome.Latencies {
+			samples = append(samples, latency{change, one})
 		}
 		if change != live.ChangeNothing {
 			judged++
-			slow += min(1, len(live.Slower(told)))
+			if slices.ContainsFunc(outcome.Latencies, live.Latency.IsSlow) {
+				slow++
+			}
 		}
 	}
 	text, err := json.Marshal(samples)
@@ -98,15 +74,18 @@ func latencyTable(samples json.RawMessage) string {
 		fmt.Fprintf(&b, " %s |", sort)
 		rule += "---|"
 	}
-	b.WriteString(rule)
-	last := ""
-	for _, one := range all {
-		if one.Change != last {
-			fmt.Fprintf(&b, "\n| %s |", one.Change)
-			last = one.Change
+	b.WriteString(rule + "\n")
+	for _, change := range live.ServeChanges() {
+		fmt.Fprintf(&b, "| %s |", change)
+		for _, sort := range load.Sorts() {
+			at := slices.IndexFunc(all, func(l latency) bool { return l.Change == change && l.Sort == sort })
+			if at < 0 {
+				b.WriteString("  |")
+				continue
+			}
+			fmt.Fprintf(&b, " %.0f, %.0f |", all[at].Calm, all[at].During)
 		}
-		fmt.Fprintf(&b, " %.0f, %.0f |", one.Calm, one.During)
+		b.WriteString("\n")
 	}
-	b.WriteString("\n")
 	return b.String()
 }

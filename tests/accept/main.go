@@ -1,10 +1,10 @@
 // Command accept runs the scenarios of an area at full counts and writes what they
-// showed: docs/results/<area>.json with commit, machine and raw samples of each, and from
-// it the page docs/results/<area>.md.
+// showed: docs/results/<area>.json with commit, machine and tables of each, and from
+// it the page docs/results/<area>.md. Raw samples stay in .state/accept/<area>.
 //
 // In: -area, the repository as the working directory, root, and the programs that make
-// build makes. Out: the two files, after each scenario; the exit code tells whether all of
-// the area was shown for the code as it is, and kept. What the files say of a scenario
+// build makes. Out: these files, after each scenario; the exit code tells whether all of
+// the area was shown for the code as it is, and kept. What the results say of a scenario
 // counts as long as neither its promise nor what it is about has changed since, so that an
 // area can be played in parts, and goes on where a run was stopped. It must never write the
 // name of the machine.
@@ -58,7 +58,7 @@ func run(ctx context.Context, area string, only []string) error {
 			fmt.Printf("%s: shown before: %s\n", scenario.name, before.Measured)
 			continue
 		}
-		if err := result.play(ctx, scenario, state); err != nil {
+		if err := result.play(ctx, scenario, state, results); err != nil {
 			return err
 		}
 	}

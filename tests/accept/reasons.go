@@ -5,38 +5,72 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 var reasons = scenario{
 	name: "reasons",
 	promise: fmt.Sprintf("whatever keeps a head or a worker from running, the status says why and what helps at most %.0f s after Kubernetes shows it",
-		live.PromisedTold.Seconds()),
+		promisedTold.Seconds()),
 	play: playReasons,
 }
 
+// playReasons plays the causes that need a kubelet as specs, and those for which the API server makes no pod on one of
+// its own.
 func playReasons(ctx context.Context, state string) (Outcome, error) {
-	return onNodes(ctx, []string{"--gpus", "2"}, func(kubeconfig string) (Outcome, error) {
-		ran, failed := specs(ctx, kubeconfig, state, "reasons")
-		told, err := entries[live.Told](ran, live.ToldEntry)
-		if err == nil && len(told) == 0 {
+	var told []live.Told
+	var failed error
+	if _, err := onNodes(ctx, []string{"--gpus", "2"}, func(kubeconfig string) (Outcome, error) {
+		var ran []types.SpecReport
+		ran, failed = specs(ctx, kubeconfig, state, "reasons", "-judge")
+		var err error
+		if told, err = entries[live.Told](ran, live.ToldEntry); err == nil && len(told) == 0 {
 			err = errors.New("no spec reported a time")
 		}
-		if err != nil {
-			return Outcome{}, errors.Join(failed, err)
-		}
-		samples, err := json.Marshal(told)
-		return Outcome{Measured: summarise(told, failed), Kept: failed == nil && late(told) == 0, Samples: samples}, err
-	})
+		return Outcome{}, err
+	}); err != nil {
+		return Outcome{}, errors.Join(failed, err)
+	}
+	notMade, failedToo, err := podsNotMade(ctx, state)
+	if err != nil {
+		return Outcome{}, errors.Join(failed, failedToo, err)
+	}
+	told, failed = append(told, notMade...), errors.Join(failed, failedToo)
+	samples, err := json.Marshal(told)
+	return Outcome{Measured: summarise(told, failed), Kept: failed == nil && late(told) == 0, Samples: samples}, err
+}
+
+// podsNotMade plays the causes that need no kubelet. The first error is of what failed, the second says that nothing is
+// known.
+func podsNotMade(ctx context.Context, state string) (told []live.Told, failed, err error) {
+	file, err := filepath.Abs(filepath.Join(state, "reasons-figures.json"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("name the file of figures: %w", err)
+	}
+	if err := os.RemoveAll(file); err != nil {
+		return nil, nil, fmt.Errorf("remove former figures: %w", err)
+	}
+	_, failed = integration(ctx, "TestReasons_PodsThatAreNotMade", jobs.ResultsVariable+"="+file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, failed, fmt.Errorf("read the figures: %w", err)
+	}
+	told, err = parse[live.Told](text)
+	return told, failed, err
 }
 
 // late counts those that were told later than promised.
 func late(told []live.Told) int {
 	count := 0
 	for _, t := range told {
-		if t.Seconds > live.PromisedTold.Seconds() {
+		if t.Seconds > promisedTold.Seconds() {
 			count++
 		}
 	}

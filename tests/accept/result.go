@@ -8,11 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // results is the directory of all results, in the repository.
@@ -47,8 +48,12 @@ type Outcome struct {
 	Code    string  `json:"code"`
 	Date    string  `json:"date"`
 	Machine Machine `json:"machine"`
-	// Samples are as the scenario's test wrote them, or absent.
-	Samples json.RawMessage `json:"samples,omitempty"`
+	// Table has the lines of the Markdown that tells of the samples, where the scenario has one of tables.
+	Table []string `json:"table,omitempty"`
+	// Latencies are what serveLatency judges.
+	Latencies []live.Latency `json:"latencies,omitempty"`
+	// Samples are as the scenario's test wrote them, or absent. They are kept in the area's state alone.
+	Samples json.RawMessage `json:"-"`
 }
 
 func describeMachine() Machine {
@@ -94,14 +99,33 @@ func (r Result) of(scenario string) (Outcome, bool) {
 	return r.Outcomes[at], true
 }
 
-// play has a scenario shown, and writes down what it showed.
-func (r *Result) play(ctx context.Context, s scenario, state string) error {
+// play runs a scenario, keeps its samples in a directory of state and writes the result into another one.
+func (r *Result) play(ctx context.Context, s scenario, state, dir string) error {
 	outcome, err := s.once(ctx, state)
 	if err != nil {
 		return fmt.Errorf("scenario %s: %w", s.name, err)
 	}
+	if err := outcome.keep(state); err != nil {
+		return err
+	}
 	r.put(outcome)
-	return r.write(results)
+	return r.write(dir)
+}
+
+// keep writes the outcome with its samples into the area's state.
+func (o Outcome) keep(state string) error {
+	o.Table = nil // the samples say more
+	text, err := json.MarshalIndent(struct {
+		Outcome
+		Samples json.RawMessage `json:"samples,omitempty"`
+	}{o, o.Samples}, "", "  ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(state, o.Scenario+".json"), append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the samples of %s: %w", o.Scenario, err)
+	}
+	return nil
 }
 
 // put has an outcome take the place of the scenario's former one. Outcomes of scenarios that
@@ -151,11 +175,7 @@ func (r Result) verdict(code string) error {
 	return errors.Join(broken...)
 }
 
-// inSample is where json.MarshalIndent breaks the lines of what is within a sample; no string has
-// such an end of a line in it.
-var inSample = regexp.MustCompile(`\n {10,}`)
-
-// write writes the JSON file, a sample a line of it, and the page.
+// write writes the JSON file and the page.
 func (r Result) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of results: %w", err)
@@ -164,7 +184,6 @@ func (r Result) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", r.Area, err)
 	}
-	text = inSample.ReplaceAll(text, []byte(" "))
 	if err := os.WriteFile(filepath.Join(dir, r.Area+".json"), append(text, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write results: %w", err)
 	}
@@ -187,8 +206,8 @@ func (r Result) page() string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Scenario, o.Promise, o.Measured, kept)
 	}
 	for _, o := range r.Outcomes {
-		if table := tables[o.Scenario]; table != nil && len(o.Samples) > 0 {
-			fmt.Fprintf(&b, "\n## %s\n\n%s", o.Scenario, table(o.Samples))
+		if len(o.Table) > 0 {
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n", o.Scenario, strings.Join(o.Table, "\n"))
 		}
 	}
 	return b.String()

@@ -45,9 +45,9 @@ var areas = map[string][]scenario{
 	},
 	"control-store": storeScenarios(),
 	"services":      serviceScenarios(),
-	"clusters":      append(append([]scenario{reasons, rolling}, timed...), admission, world),
+	"clusters":      append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world),
 	"autoscaling":   {demand, givenBack, churn, apiAway, anew, quiet},
-	"jobs":          {jobTime, jobCost, headLost, freed, submissions, manySubmissions},
+	"jobs":          {jobTime, jobCost, headLost, freed, jobExamples, submissions, manySubmissions},
 }
 
 // tables make Markdown of a scenario's samples.
@@ -73,6 +73,9 @@ func (s scenario) once(ctx context.Context, state string) (Outcome, error) {
 	outcome, err := s.play(ctx, state)
 	if err != nil {
 		return Outcome{}, err
+	}
+	if table := tables[s.name]; table != nil && len(outcome.Samples) > 0 {
+		outcome.Table = strings.Split(strings.TrimSuffix(table(outcome.Samples), "\n"), "\n")
 	}
 	outcome.Scenario, outcome.Promise, outcome.Seconds = s.name, s.promise, time.Since(begin).Round(time.Second).Seconds()
 	outcome.Commit, outcome.Code, outcome.Date, outcome.Machine = commit, code, begin.UTC().Format(time.DateOnly), describeMachine()

@@ -35,7 +35,8 @@ const (
 
 // serviceScenarios are those of services.
 func serviceScenarios() []scenario {
-	all := append(serviceWorlds(), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveCut, serveInPlace, serveGateway)
+	all := append(serviceWorlds(), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveCut, serveInPlace, serveGateway,
+		passing(live.ServeExamplesLabel, "each example of a service runs as it is, and answers"))
 	for _, change := range live.ServeChanges() {
 		all = append(all, serveUpgrades(change))
 	}
@@ -119,7 +120,9 @@ func lossless(told []live.Upgraded, rounds int) (Outcome, error) {
 	if len(wrong) > 0 {
 		measured += "; " + strings.Join(wrong, ", ")
 	}
-	return Outcome{Measured: measured, Kept: len(wrong) == 0 && len(told) >= rounds, Samples: samples}, err
+	return Outcome{
+		Measured: measured, Kept: len(wrong) == 0 && len(told) >= rounds, Samples: samples, Latencies: live.Latencies(told),
+	}, err
 }
 
 // serveGateway shows that a gateway divides requests as the status tells.
@@ -173,7 +176,7 @@ func takenBack(told []live.TakenBack) (Outcome, error) {
 		return Outcome{}, errors.New("no spec tried a version that cannot serve")
 	}
 	samples, err := json.Marshal(told)
-	broken := slices.DeleteFunc(slices.Clone(told), func(t live.TakenBack) bool { return !t.Broken() })
+	broken := slices.DeleteFunc(slices.Clone(told), func(t live.TakenBack) bool { return !t.Broken() && !t.Late() })
 	measured := fmt.Sprintf("%d sorts of versions, %d of them not as promised", len(told), len(broken))
 	for _, one := range broken {
 		measured += "; " + one.String()
@@ -182,15 +185,15 @@ func takenBack(told []live.TakenBack) (Outcome, error) {
 }
 
 // serveSick shows how soon a version that sickens has no requests any more.
-var serveSick = within(live.ServeSickLabel, live.ServeSickEntry, live.PromisedServeBack, 1,
+var serveSick = within(live.ServeSickLabel, live.ServeSickEntry, promisedServeBack, 1,
 	"a version that sickens when it has half of the requests has none after %.0f s, %d time")
 
 // serveCut shows how soon nobody is sent to a worker that cannot be reached.
-var serveCut = within(live.ServeCutLabel, live.ServeCutEntry, live.PromisedServeCut, 1,
+var serveCut = within(live.ServeCutLabel, live.ServeCutEntry, promisedServeCut, 1,
 	"a worker whose node is cut off gets no more requests after %.0f s, %d time, and none fails from then on")
 
 // serveInPlace shows that workers are replaced where they are without a request lost.
-var serveInPlace = within(live.ServeInPlaceLabel, live.ServeInPlaceEntry, live.PromisedServeInPlace, 1,
+var serveInPlace = within(live.ServeInPlaceLabel, live.ServeInPlaceEntry, promisedServeInPlace, 1,
 	"two workers are replaced where they are, and no request fails; all is well with the new ones, and has been for 10 s, after %.0f s, %d time; a head too, and what fails is taken back with its pods")
 
 // upgradesTable tells of changes of a sort.

@@ -147,7 +147,7 @@ var goneParts = []struct {
 }
 
 // storeLost shows how soon there is a head elsewhere when its node is lost.
-var storeLost = within(live.StoreLostLabel, live.StoreLostEntry, live.PromisedStoreLost, 1,
+var storeLost = within(live.StoreLostLabel, live.StoreLostEntry, promisedStoreLost, 1,
 	"a head whose node is lost is on another one after %.0f s, the worker with it, and no two heads write, %d time each: in a Redis of the operator's, of the user's, on a volume of both nodes")
 
 func memoryTable(samples json.RawMessage) string {

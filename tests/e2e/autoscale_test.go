@@ -10,12 +10,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// elastic is a cluster that has workers only while something needs them: CPUs, one of a
-// GPU, and a group that no machine can take, which comes first where priorities count.
+// elastic is a cluster that has workers only while something needs them: CPUs, and one of a GPU. One of its
+// specs adds a group that no machine can take, which comes first as long as it is there.
 const elastic = smallHead + `
 autoscaling: {idleTimeoutSeconds: 5}
 workerGroups:
@@ -61,7 +62,7 @@ result = ray.get([task.remote(i) for i in range(4)])`)
 		Expect(team.ready(ctx).Status.Autoscaling.Groups).To(ContainElement(HaveField("Target", BeEquivalentTo(0))))
 	}, SpecTimeout(limit))
 
-	It("takes the group with GPUs for what needs one, and no other", func(ctx SpecContext) {
+	It("takes the group with GPUs for what needs one, and no other", Label(localkubeLabel), func(ctx SpecContext) {
 		var where string
 		team.program(ctx, `
 @ray.remote(num_gpus=1)
@@ -152,6 +153,23 @@ result = sum(ray.get([task.remote() for _ in range(2)]))`, &done)
 		team.workers(ctx, 0)
 	}, SpecTimeout(limit))
 
+	It("takes the next group when the first gets no machine", func(ctx SpecContext) {
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups = append(spec.WorkerGroups, spot()) })
+		begin := time.Now()
+		var where []string
+		team.program(ctx, `
+@ray.remote(num_cpus=1)
+def task():
+    return os.environ["RAY_NODE_TYPE_NAME"]
+result = [ray.get(task.remote())]`, &where)
+		told("demand to done past a group without machines", begin)
+		Expect(where).To(Equal([]string{"cpu"}))
+		Expect(team.events(ctx)).To(ContainElement(ContainSubstring("scaled group spot 0 → 1")), "the group was tried")
+		team.workers(ctx, 0)
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups = spec.WorkerGroups[:2] })
+		team.ready(ctx)
+	}, SpecTimeout(limit))
+
 	It("keeps its size when autoscaling is turned off, until replicas is edited", func(ctx SpecContext) {
 		held := team.begin(ctx, `
 import time
@@ -174,35 +192,15 @@ result = 0`)
 	}, SpecTimeout(limit))
 })
 
-var _ = Describe("groups that come one after the other", func() {
-	It("takes the next one when the first gets no machine", func(ctx SpecContext) {
-		team := made(ctx, "fallback", smallHead+`
-autoscaling: {idleTimeoutSeconds: 5}
-workerGroups:
-- name: spot
-  minReplicas: 0
-  maxReplicas: 2
-  priority: 10
-  capacityTimeoutSeconds: 10
-  size: {cpu: 300m, memory: 1Gi}
-  template: {spec: {nodeSelector: {market: spot}}}
-- name: steady
-  minReplicas: 0
-  maxReplicas: 2
-  size: {cpu: 300m, memory: 1Gi}
-`)
-		begin := time.Now()
-		var where []string
-		team.program(ctx, `
-@ray.remote(num_cpus=1)
-def task():
-    return os.environ["RAY_NODE_TYPE_NAME"]
-result = [ray.get(task.remote())]`, &where)
-		told("demand to done past a group without machines", begin)
-		Expect(where).To(Equal([]string{"steady"}))
-		team.workers(ctx, 0)
-	}, SpecTimeout(limit))
-})
+// spot is a group that no machine can take, and that comes first.
+func spot() v1alpha1.WorkerGroup {
+	group := v1alpha1.WorkerGroup{
+		Name: "spot", MinReplicas: new(int32), MaxReplicas: ptr.To[int32](2), Priority: ptr.To[int32](10), CapacityTimeoutSeconds: ptr.To[int32](10),
+		NodeSpec: v1alpha1.NodeSpec{Size: size("300m", "1Gi")},
+	}
+	keepOff(&group.NodeSpec)
+	return group
+}
 
 // program runs a program in the head to its end.
 func (e *env) program(ctx context.Context, program string, into any) {

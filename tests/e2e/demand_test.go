@@ -17,11 +17,16 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// demands is how many tasks are submitted one after the other, each of which needs one
-// more worker; that often again in make accept.
-const demands = 20
+// demands is how many tasks are submitted one after the other, each of which needs one more worker: more
+// of them, and those again and again, in make accept, which judges how soon each has its pod.
+func demands() int {
+	if *full {
+		return 20
+	}
+	return 5
+}
 
-var _ = Describe("how soon the autoscaler acts", func() {
+var _ = Describe("how soon the autoscaler acts", Label(live.AcceptLabel), func() {
 	It("makes a pod for each demand", Label(live.DemandLabel), func(ctx SpecContext) {
 		// No machine takes these workers: what is measured is when their pods are made.
 		team := made(ctx, "quick", smallHead+fmt.Sprintf(`
@@ -32,7 +37,7 @@ workerGroups:
   maxReplicas: %d
   size: {cpu: 10m, memory: 1Gi}
   template: {spec: {nodeSelector: {example.com/machine: none}}}
-`, demands))
+`, demands()))
 		var demand live.Demand
 		for range *rounds {
 			made := team.watch(ctx, func(event apiwatch.Event, _ *corev1.Pod) bool { return event.Type == apiwatch.Added })
@@ -47,9 +52,9 @@ for i in range(%d):
     time.sleep(1.5 + random.random()) # so that no round of anybody's is met on purpose
     result.append(time.time())
     waiting.append(one.remote())
-time.sleep(5)`, demands), &asked)
+time.sleep(5)`, demands()), &asked)
 			at := made()
-			Expect(at).To(HaveLen(demands))
+			Expect(at).To(HaveLen(demands()))
 			for i := range asked {
 				demand.Seconds = append(demand.Seconds, float64(at[i].UnixNano())/1e9-asked[i])
 			}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,13 +23,28 @@ var _ = Describe("an idle cluster", Ordered, func() {
 	var notebook *env
 
 	BeforeAll(func(ctx SpecContext) {
-		notebook = made(ctx, "notebook", smallHead+"workerGroups: [{name: cpu, replicas: 1, "+smallWorker+"}]\n")
-	})
+		notebook = made(ctx, "notebook", smallHead+fmt.Sprintf("idlePolicy: {afterSeconds: %d, action: None}\n", idleSeconds)+
+			"workerGroups: [{name: cpu, replicas: 1, "+smallWorker+"}]\n")
+	}, NodeTimeout(limit))
+
+	It("is told of where the policy is only to tell, and stays as it is", func(ctx SpecContext) {
+		head := notebook.head(ctx)
+		since := notebook.suspendedFor(ctx, metav1.ConditionFalse, "IdleTold").LastTransitionTime.Sub(readySince(&head))
+		Expect(since).To(BeNumerically(">=", (idleSeconds-1)*time.Second), "times are whole seconds")
+		driver := notebook.begin(ctx, "import os, time\n"+
+			"while not os.path.exists('/tmp/noticed'): time.sleep(0.1)\nresult = 1")
+		notebook.noticed(ctx)
+		exec(ctx, &head, "touch", "/tmp/noticed")
+		var one int
+		driver.end(ctx, &one)
+		notebook.suspendedFor(ctx, metav1.ConditionFalse, "IdleTold")
+		Expect(notebook.head(ctx).UID).To(Equal(head.UID))
+		Expect(notebook.ready(ctx).Status.Epoch).To(BeEquivalentTo(1))
+	}, SpecTimeout(limit))
 
 	It("is not suspended while a driver is connected", func(ctx SpecContext) {
 		driver := notebook.begin(ctx, fmt.Sprintf("import time; time.sleep(%d); result = 1", idleSeconds+10))
-		head := notebook.head(ctx)
-		exec(ctx, &head, "sh", "-c", "until ray list jobs 2>/dev/null | grep -q RUNNING; do sleep 0.2; done")
+		notebook.noticed(ctx)
 		notebook.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
 			spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: idleSeconds, Action: v1alpha1.IdleSuspend}
 		})
@@ -59,18 +75,31 @@ var _ = Describe("an idle cluster", Ordered, func() {
 	}, SpecTimeout(limit))
 })
 
-// suspendedFor waits until the condition Suspended has a status for a reason.
-func (e *env) suspendedFor(ctx context.Context, status metav1.ConditionStatus, why string) {
+// noticed waits until the status does not say any more that the cluster is idle, as a driver is connected.
+func (e *env) noticed(ctx context.Context) {
+	GinkgoHelper()
+	eventually(ctx, "the driver to be noticed", func(ctx context.Context) error {
+		cluster, err := kubernetes.Find(ctx, e.NamespacedName)
+		if err == nil && meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended) != nil {
+			err = errors.New("the cluster still says that it is idle")
+		}
+		return err
+	})
+}
+
+// suspendedFor waits until the condition Suspended has a status for a reason, and returns it.
+func (e *env) suspendedFor(ctx context.Context, status metav1.ConditionStatus, why string) (found *metav1.Condition) {
 	GinkgoHelper()
 	eventually(ctx, fmt.Sprintf("Suspended=%s of %s for %s", status, e.Name, why), func(ctx context.Context) error {
 		cluster, err := kubernetes.Find(ctx, e.NamespacedName)
 		if err != nil {
 			return err
 		}
-		found := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
+		found = meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
 		if found == nil || found.Status != status || found.Reason != why {
 			return fmt.Errorf("it is %+v", found)
 		}
 		return nil
 	})
+	return found
 }

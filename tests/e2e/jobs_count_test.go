@@ -22,6 +22,7 @@ var _ = Describe("submissions", func() {
 		shared := &env{o.named("shared")}
 		shared.apply(ctx, aHead+"\nmaxConcurrentJobs: 3\n")
 		shared.ready(ctx)
+		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
 		begin := time.Now()
 		result := live.Submissions{}
 		for wave := range *rounds {
@@ -29,7 +30,7 @@ var _ = Describe("submissions", func() {
 			for i := range live.SubmissionsWave {
 				names = append(names, fmt.Sprintf("wave-%d-%d", wave, i))
 			}
-			result.Kills += o.wave(ctx, names)
+			result.Kills += o.wave(ctx, names, random)
 			for _, name := range names {
 				attempts, _ := o.ran(ctx, name)
 				result.Jobs++
@@ -45,23 +46,23 @@ var _ = Describe("submissions", func() {
 		AddReportEntry(live.SubmissionsEntry, result, ReportEntryVisibilityAlways)
 		Expect(result.Doubled).To(BeZero(), result.String())
 		Expect(result.Lost).To(BeZero(), result.String())
-		Expect(result.Kills).NotTo(BeZero())
-	}, Label(live.SubmissionsLabel), SpecTimeout(60*time.Minute))
+		Expect(result.Kills).To(BeNumerically(">=", *rounds), "each wave begins with the end of an operator that leads")
+	}, Label(live.SubmissionsLabel, live.AcceptLabel, localkubeLabel), SpecTimeout(60*time.Minute))
 })
 
 // wave runs jobs at once, and kills the operator whenever a random number of them have
-// written down that they ran. It gives how often that was.
-func (o *office) wave(ctx context.Context, names []string) (kills int) {
+// written down that they ran. It returns how often the one that it killed led.
+func (o *office) wave(ctx context.Context, names []string, random *rand.Rand) (kills int) {
 	GinkgoHelper()
+	Expect(leads(ctx)).To(Succeed())
 	var jobs []task
 	for _, name := range names {
 		jobs = append(jobs, o.submit(ctx, name, onShared+entrypoint(note)))
 	}
 	prefix := names[0][:strings.LastIndex(names[0], "-")]
-	for at := 0; at < len(names); at += 1 + rand.IntN(len(names)) {
+	for at := 0; at < len(names); at += 1 + random.IntN(len(names)) {
 		exec(ctx, &o.clerk, "sh", "-c", fmt.Sprintf(`until [ "$(grep -c '^%s-' /ledger/runs)" -ge %d ]; do sleep 0.05; done`, prefix, at))
-		killOperator(ctx)
-		kills++
+		kills += killOperator(ctx)
 	}
 	for _, job := range jobs {
 		job.is(ctx, v1alpha1.PhaseSucceeded)

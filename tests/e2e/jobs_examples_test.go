@@ -26,7 +26,7 @@ import (
 
 // The examples, as a user applies them.
 var _ = Describe("an example", func() {
-	It("runs a batch on a shared cluster, one job at a time", func(ctx SpecContext) {
+	It("runs a batch on a shared cluster, one job at a time", Label(live.JobExamplesLabel, live.AcceptLabel), func(ctx SpecContext) {
 		o := example(ctx, "batch", nil)
 		for name, line := range map[string]string{"count": "there are 2262 primes below 20000", "count-more": "there are 5133 primes below 50000"} {
 			Expect(last(o.job(name).is(ctx, v1alpha1.PhaseSucceeded)).LastLines).To(ContainElement(line))
@@ -38,7 +38,7 @@ var _ = Describe("an example", func() {
 		Expect(second.Status.StartTime.Before(first.Status.EndTime)).To(BeFalse())
 	}, SpecTimeout(2*limit))
 
-	It("trains on from its last checkpoint when its head is lost", func(ctx SpecContext) {
+	It("trains on from its last checkpoint when its head is lost", Label(live.JobExamplesLabel, live.AcceptLabel), func(ctx SpecContext) {
 		o := example(ctx, "training", nil)
 		job := o.job("training")
 		attempt := job.runs(ctx, 1)
@@ -53,7 +53,7 @@ var _ = Describe("an example", func() {
 		Expect(epochs(last(ended).LastLines)).To(BeNumerically("<=", 30-5), "it went on from a checkpoint")
 	}, SpecTimeout(3*limit))
 
-	It("runs a Ray Data pipeline", func(ctx SpecContext) {
+	It("runs a Ray Data pipeline", Label(live.JobExamplesLabel, live.AcceptLabel), func(ctx SpecContext) {
 		o := example(ctx, "data", nil)
 		lines := last(o.job("report").is(ctx, v1alpha1.PhaseSucceeded)).LastLines
 		for _, shop := range []string{"shop 0: ", "shop 1: ", "shop 2: "} {
@@ -62,7 +62,7 @@ var _ = Describe("an example", func() {
 		o.cleared(ctx)
 	}, SpecTimeout(2*limit))
 
-	It("has a package from pip for itself", func(ctx SpecContext) {
+	It("has a package from pip for itself", Label(localkubeLabel), func(ctx SpecContext) {
 		index := packageIndex(ctx, "tabulate", "0.9.0", "def tabulate(rows):\n    return '\\n'.join(' is '.join(map(str, row)) for row in rows)\n")
 		host, _, err := net.SplitHostPort(index)
 		Expect(err).NotTo(HaveOccurred())
@@ -91,7 +91,6 @@ func epochs(lines []string) int {
 func example(ctx context.Context, name string, change func(*unstructured.Unstructured)) *office {
 	GinkgoHelper()
 	o := &office{namespace: fresh(ctx)}
-	DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.DropJobs(ctx, o.namespace, limit)).To(Succeed()) }, NodeTimeout(limit))
 	directory := filepath.Join(root, "examples", name)
 	read := func(file string) []byte {
 		text, err := os.ReadFile(filepath.Join(directory, file))

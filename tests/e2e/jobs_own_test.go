@@ -20,7 +20,7 @@ import (
 )
 
 // Jobs that bring a cluster of their own.
-var _ = Describe("a job with a cluster of its own", func() {
+var _ = Describe("a job with a cluster of its own", Label(localkubeLabel), func() {
 	It("waits suspended while a queue edits it, runs, and leaves nothing", func(ctx SpecContext) {
 		o := opened(ctx)
 		Expect(kubernetes.Apply(ctx, o.namespace, []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: keys}\nstringData: {key: 'a secret of ours'}\n"))).To(Succeed())
@@ -109,7 +109,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 })
 
 // What becomes of a job when its head does.
-var _ = Describe("a job whose head is lost", func() {
+var _ = Describe("a job whose head is lost", Label(live.AcceptLabel, localkubeLabel), func() {
 	It("is told so soon, and is tried again on the next head", func(ctx SpecContext) {
 		o := opened(ctx)
 		// On a machine that is short of time Ray may lose heads by itself, so any number is fine.

@@ -20,7 +20,7 @@ const onShared = "clusterRef: {name: shared}\n"
 
 // Jobs on a cluster that was there before them, which has a head that takes no tasks and
 // one worker. Those that need nothing of each other run at once.
-var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, func() {
+var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(localkubeLabel), func() {
 	var o *office
 	var shared *env
 	jobs := map[string]task{}

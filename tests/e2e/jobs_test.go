@@ -47,13 +47,10 @@ type office struct {
 	clerk     corev1.Pod
 }
 
-// opened makes a fresh namespace with a ledger. Its jobs go before its clusters do.
+// opened makes a fresh namespace with a ledger.
 func opened(ctx context.Context) *office {
 	GinkgoHelper()
 	o := &office{namespace: fresh(ctx)}
-	DeferCleanup(func(ctx SpecContext) {
-		Expect(kubernetes.DropJobs(ctx, o.namespace, limit)).To(Succeed())
-	}, NodeTimeout(limit))
 	Expect(kubernetes.Apply(ctx, o.namespace, []byte(`
 apiVersion: v1
 kind: PersistentVolumeClaim

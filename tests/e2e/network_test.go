@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -121,7 +122,13 @@ var _ = Describe("who reaches whom", Ordered, func() {
 
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Head.Ingress = nil })
 		eventuallyReached(ctx, &stranger, &head)
-		Expect(client.IgnoreNotFound(kubernetes.Get(ctx, name, &ingress))).To(Succeed())
+		eventually(ctx, "the Ingress to be gone", func(ctx context.Context) error {
+			err := kubernetes.Get(ctx, name, &ingress)
+			if err == nil {
+				err = errors.New("it is there")
+			}
+			return client.IgnoreNotFound(err)
+		})
 		Expect(uids(team.pods(ctx, ""))).To(ConsistOf(head.UID, worker.UID), "none of this touches a pod")
 	}, SpecTimeout(limit))
 })

@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -48,36 +50,72 @@ func scaleOperator(ctx context.Context, replicas int32) {
 	})
 }
 
-// killOperator ends the operator's process at once, wherever it is; its Deployment makes
-// another.
-func killOperator(ctx context.Context) {
+// killOperator ends the operator's process at once, wherever it is; its Deployment makes another. It
+// returns how many operators it killed that led. A killed one cannot give its Lease back, which runs out
+// after 17 s. On a local Kubernetes the Lease is taken from it as soon as its process is gone.
+func killOperator(ctx context.Context) (led int) {
 	GinkgoHelper()
 	pods, err := operatorPods(ctx)
 	Expect(err).NotTo(HaveOccurred())
+	holder, err := leader(ctx)
+	Expect(err).NotTo(HaveOccurred())
 	for i := range pods {
+		if holds(&pods[i], holder) {
+			led++
+		}
 		Expect(client.IgnoreNotFound(kubernetes.Delete(ctx, &pods[i], client.GracePeriodSeconds(0)))).To(Succeed())
 	}
+	if os.Getenv("LOCALKUBE") == "" {
+		return led
+	}
+	for i := range pods {
+		eventually(ctx, "the process of "+pods[i].Name+" to be gone", func(context.Context) error {
+			there, err := live.HasProcess("operator", string(pods[i].UID))
+			if err == nil && there {
+				err = errors.New("it is there")
+			}
+			return err
+		})
+	}
+	holder, err = leader(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	for i := range pods {
+		if holds(&pods[i], holder) {
+			Expect(kubernetes.ExpireLease(ctx, deployment.Namespace, deployment.Name)).To(Succeed())
+		}
+	}
+	return led
 }
 
-// leads waits until an operator works: one that nobody killed has the Lease. It has to wait for that
-// of a killed one, which could not give it back, for 17 s.
+// leader is who has the operators' Lease, empty where nobody does.
+func leader(ctx context.Context) (string, error) {
+	var lease coordinationv1.Lease
+	if err := client.IgnoreNotFound(kubernetes.Get(ctx, deployment, &lease)); err != nil {
+		return "", fmt.Errorf("read the operator's Lease: %w", err)
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
+}
+
+// holds reports whether it is the operator in a pod that has the Lease.
+func holds(pod *corev1.Pod, holder string) bool { return strings.HasPrefix(holder, pod.Name+"_") }
+
+// leads waits until an operator works: one that nobody killed has the Lease.
 func leads(ctx context.Context) error {
 	return live.Until(ctx, limit, "an operator to lead", func(ctx context.Context) error {
-		var lease coordinationv1.Lease
-		if err := kubernetes.Get(ctx, deployment, &lease); err != nil {
-			return fmt.Errorf("read the operator's Lease: %w", err)
+		holder, err := leader(ctx)
+		if err != nil {
+			return err
 		}
 		pods, err := operatorPods(ctx)
 		if err != nil {
 			return err
 		}
-		holder := ptr.Deref(lease.Spec.HolderIdentity, "nobody")
 		for i := range pods {
-			if pods[i].DeletionTimestamp == nil && strings.HasPrefix(holder, pods[i].Name+"_") {
+			if pods[i].DeletionTimestamp == nil && holds(&pods[i], holder) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s has the Lease", holder)
+		return fmt.Errorf("%q has the Lease", holder)
 	})
 }
 

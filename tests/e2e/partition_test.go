@@ -22,7 +22,7 @@ const impatient = "tolerations: [{key: node.kubernetes.io/unreachable, operator:
 
 // A worker whose node is cut off from the network. The head and the operator are on the
 // other one.
-var _ = Describe("a node that is cut off", Ordered, func() {
+var _ = Describe("a node that is cut off", Ordered, Label(localkubeLabel), func() {
 	It("gives up its worker, whose successor takes another slot, and comes back empty", func(ctx SpecContext) {
 		lost := nodes(ctx)[1].Name
 		aside(ctx, lost)
@@ -71,7 +71,7 @@ workerGroups:
 		gone(ctx, &worker)
 		Expect(uids(team.pods(ctx, ""))).To(ConsistOf(head.UID, successor.UID))
 		team.listed(ctx, 2)
-	}, Label(live.CutOffLabel), SpecTimeout(3*limit))
+	}, Label(live.CutOffLabel, live.AcceptLabel), SpecTimeout(3*limit))
 })
 
 // nodes in the order of their names.
@@ -119,7 +119,7 @@ func cordon(ctx context.Context, name string, on bool) {
 func localkube(ctx context.Context, verb, node string) {
 	GinkgoHelper()
 	program, name := os.Getenv("LOCALKUBE"), os.Getenv("LOCALKUBE_NAME")
-	Expect(program).NotTo(BeEmpty(), "LOCALKUBE and LOCALKUBE_NAME say what these tests run on: run this layer by make e2e")
+	Expect(program).NotTo(BeEmpty(), noLocalkube)
 	out, err := osexec.CommandContext(ctx, program, "node", verb, node, "--name", name).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 }

@@ -20,7 +20,7 @@ import (
 
 // A cluster with every sort of fake device. It serves the contract of heads as well, which
 // takes its workers away in the end.
-var _ = Describe("a cluster with devices", Ordered, func() {
+var _ = Describe("a cluster with devices", Ordered, Label(localkubeLabel), func() {
 	var lab *env
 	var head corev1.Pod
 
@@ -70,7 +70,7 @@ result = {"Whole": ray.get(where.options(num_gpus=1, label_selector={"market": "
 	for _, c := range headtest.Cases() {
 		It("has a head of which is true: "+c.Name, func(ctx SpecContext) {
 			c.Run(GinkgoTB(), lab.subject(ctx, lab.group(ctx, "gpu")))
-		}, SpecTimeout(limit))
+		}, Label(contractLabel), SpecTimeout(limit))
 	}
 })
 

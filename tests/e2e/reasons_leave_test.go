@@ -49,7 +49,7 @@ var _ = Describe("why a worker has to leave", Label("reasons"), func() {
 				},
 			})).To(Succeed())
 		})
-	}, SpecTimeout(limit))
+	}, Label(localkubeLabel), SpecTimeout(limit))
 
 	It("is told where the eviction API sends it away", func(ctx SpecContext) {
 		c := cause{
@@ -68,7 +68,7 @@ var _ = Describe("why a worker has to leave", Label("reasons"), func() {
 	}, SpecTimeout(limit))
 })
 
-var _ = Describe("nodes with a taint", Serial, Label("reasons"), func() {
+var _ = Describe("nodes with a taint", Serial, Label("reasons", localkubeLabel), func() {
 	It("are told of with the toleration that helps", func(ctx SpecContext) {
 		c := cause{
 			name:   "all nodes have a taint",

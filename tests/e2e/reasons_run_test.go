@@ -30,7 +30,7 @@ var _ = Describe("why a pod does not go on", Label("reasons"), func() {
 })
 
 // A worker beside a head that runs, on its way to be ready and back.
-var _ = Describe("why a worker does not serve", Ordered, Label("reasons"), func() {
+var _ = Describe("why a worker does not serve", Ordered, Label("reasons", localkubeLabel), func() {
 	var staff *env
 
 	BeforeAll(func(ctx SpecContext) {

@@ -15,7 +15,7 @@ import (
 
 // Causes that scheduler and kubelets show. All are set to work at once, as a start is
 // mostly waiting, and then looked at one after another.
-var _ = Describe("why a pod does not start", Ordered, ContinueOnFailure, Label("reasons"), func() {
+var _ = Describe("why a pod does not start", Ordered, ContinueOnFailure, Label("reasons", localkubeLabel), func() {
 	at := map[string][]inspection{}
 
 	BeforeAll(func(ctx SpecContext) {

@@ -25,6 +25,13 @@ var _ = Describe("the sample", Ordered, func() {
 		demo = given(ctx, "cluster.yaml", "demo")
 	}, NodeTimeout(limit))
 
+	// Ready never comes before Ray lists the nodes, so this looks once and does not wait.
+	It("is Ready only when Ray lists all of its nodes", func(ctx SpecContext) {
+		state, err := demo.dial(ctx).State(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(aliveNodes(state.Nodes)).To(HaveLen(3))
+	}, SpecTimeout(limit))
+
 	It("runs a program that goes in through ray job submit", func(ctx SpecContext) {
 		program, err := os.ReadFile(root + "/demo/program.py")
 		Expect(err).NotTo(HaveOccurred())

@@ -27,11 +27,19 @@ type crowd struct {
 
 // Loads of a client: all sorts of requests, and those alone that are answered at once.
 var (
-	allSorts = []string{"-fresh", "5", "-kept", "5", "-long", "0.2", "-stream", "0.1", "-websocket", "0.1", "-longest", "9s", "-session", "9s"}
+	allSorts = []string{"-fresh", "5", "-kept", "5", "-long", "0.2", "-stream", "0.1", "-websocket", "0.1"}
+	// fewOfAll is what make test sends.
+	fewOfAll = []string{"-fresh", "2", "-kept", "2", "-long", "0.2", "-stream", "0.1", "-websocket", "0.1"}
 	// moreOfAll is for full counts: of two clients, the 50 requests/s that the peer was measured under.
-	moreOfAll = []string{"-fresh", "12.5", "-kept", "12.5", "-long", "0.4", "-stream", "0.2", "-websocket", "0.2", "-longest", "9s", "-session", "9s"}
+	moreOfAll = []string{"-fresh", "12.5", "-kept", "12.5", "-long", "0.4", "-stream", "0.2", "-websocket", "0.2"}
 	quick     = []string{"-fresh", "5", "-kept", "5"}
 )
+
+// clientFlags are those of a client with a load.
+func clientFlags(url string, rates []string) []string {
+	most := fmt.Sprintf("%ds", longest())
+	return append([]string{"-url", url, "-longest", most, "-session", most}, rates...)
+}
 
 // crowd begins to send requests to a service, until the specs of the container have run.
 func (s *service) crowd(ctx context.Context, rates ...string) *crowd {
@@ -54,7 +62,7 @@ func (s *service) crowdOn(ctx context.Context, networks map[string]string, rates
 		}
 	})
 	for _, node := range slices.Sorted(maps.Keys(networks)) {
-		client, err := live.StartClient(node, live.Inside(networks[node]), program, append([]string{"-url", s.address, "-host", s.Name}, rates...)...)
+		client, err := live.StartClient(node, live.Inside(networks[node]), program, append(clientFlags(s.address, rates), "-host", s.Name)...)
 		Expect(err).NotTo(HaveOccurred())
 		c.clients = append(c.clients, client)
 	}

@@ -8,12 +8,9 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/headtest"
 )
 
-// serveContractLabel is of the specs that hold the fake head's Serve against a real one.
-const serveContractLabel = "serve-contract"
-
 // A cluster on which Serve was never started: what the fake head does for the tests of services
 // is true of it as well.
-var _ = Describe("a cluster without Serve", Ordered, Label(serviceLabel, serveContractLabel), func() {
+var _ = Describe("a cluster without Serve", Ordered, Label(serviceLabel, contractLabel), func() {
 	var lab *env
 	var workers []corev1.Pod
 

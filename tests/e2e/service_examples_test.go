@@ -16,14 +16,14 @@ import (
 )
 
 // The examples, as a user applies them.
-var _ = Describe("an example of a service", Label(serviceLabel), func() {
+var _ = Describe("an example of a service", Label(serviceLabel, localkubeLabel, live.ServeExamplesLabel), func() {
 	for _, name := range []string{"echo", "text", "streaming", "composed"} {
-		if !*full && name != "composed" {
-			continue
+		var labels Labels
+		if name != "composed" {
+			labels = Label(live.AcceptLabel)
 		}
 		It("runs and answers: "+name, func(ctx SpecContext) {
 			t := &team{namespace: fresh(ctx)}
-			DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.DropServices(ctx, t.namespace, limit)).To(Succeed()) }, NodeTimeout(limit))
 			t.example(ctx, name)
 			s := t.service(ctx, name)
 			s.serves(ctx)
@@ -32,7 +32,7 @@ var _ = Describe("an example of a service", Label(serviceLabel), func() {
 				Expect(err).NotTo(HaveOccurred())
 				Expect(strings.TrimSpace(said)).To(ContainSubstring(words))
 			}
-		}, SpecTimeout(servingTime))
+		}, labels, SpecTimeout(servingTime))
 	}
 })
 

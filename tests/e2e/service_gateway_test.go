@@ -14,11 +14,12 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
+	"github.com/heliostat-dev/heliostat/tests/load"
 )
 
 // A service behind a gateway: in full counts one that others wrote, else a small one of these
 // tests.
-var _ = Describe("a service behind a gateway", Label(serviceLabel), func() {
+var _ = Describe("a service behind a gateway", Label(serviceLabel, localkubeLabel), func() {
 	It("has requests divided in exact percentages, and loses none", func(ctx SpecContext) {
 		Expect(kubernetes.InstallGatewayAPI(ctx, root, limit)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.RemoveGatewayAPI(ctx, root, limit)).To(Succeed()) }, NodeTimeout(limit))
@@ -28,9 +29,8 @@ var _ = Describe("a service behind a gateway", Label(serviceLabel), func() {
 		if *full {
 			step, terms, sorts = 10, "intervalSeconds: 15, drainSeconds: 30, retireAfterSeconds: 20", allSorts
 		}
-		s := t.applies(ctx, "echo", echoing("echo", "/")+ownCluster+fmt.Sprintf(
+		s := t.begins(ctx, "echo", echoing("echo", "/")+ownCluster+fmt.Sprintf(
 			"upgrade: {stepPercent: %d, %s, gateway: {parentRef: {name: public}}}\n", step, terms))
-		s.serves(ctx)
 		programmed := has(v1alpha1.ConditionGatewayProgrammed, metav1.ConditionTrue, "GatewayProgrammed")
 		s.becomes(ctx, "be behind its gateway", programmed)
 		through := &service{s.NamespacedName, door.url}
@@ -42,7 +42,7 @@ var _ = Describe("a service behind a gateway", Label(serviceLabel), func() {
 		begin := time.Now()
 		Expect(client.Phase("upgrade")).To(Succeed())
 		s.edit(ctx, tells("2"), shaped)
-		divided := s.measures(ctx, through, step)
+		divided := s.measures(ctx, through, client, step)
 		s.serves(ctx)
 		s.becomes(ctx, "be behind its gateway", programmed)
 		report, err := client.End()
@@ -92,7 +92,7 @@ func asksHere(ctx context.Context, url string, rates ...string) *live.Client {
 	GinkgoHelper()
 	program, err := live.BuildClient(ctx, root, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
-	client, err := live.StartClient("this machine", osexec.Command, program, append([]string{"-url", url}, rates...)...)
+	client, err := live.StartClient("this machine", osexec.Command, program, clientFlags(url, rates)...)
 	Expect(err).NotTo(HaveOccurred())
 	return client
 }
@@ -102,12 +102,13 @@ func asksHere(ctx context.Context, url string, rates ...string) *live.Client {
 const settledFor = 3 * time.Second
 
 // measures waits until the new version has had a share of the requests for a moment, and counts
-// who answers while it has that.
-func (s *service) measures(ctx context.Context, through *service, step int) live.Divided {
+// who answers while it has that. It counts those of the load, too: shares of all requests are exact.
+func (s *service) measures(ctx context.Context, through *service, client *live.Client, step int) live.Divided {
 	GinkgoHelper()
 	const asked = 100
 	var divided live.Divided
 	var since time.Time
+	var phase string
 	share := func(service *v1alpha1.ClusterService) (int, error) {
 		if candidate := service.Status.Candidate; candidate != nil && candidate.TrafficPercent > 0 {
 			return int(candidate.TrafficPercent), has(v1alpha1.ConditionGatewayProgrammed, metav1.ConditionTrue, "")(service)
@@ -126,6 +127,10 @@ func (s *service) measures(ctx context.Context, through *service, step int) live
 		if time.Since(since) < settledFor {
 			return fmt.Errorf("it is %d %% since just now", before)
 		}
+		phase = "share at " + time.Now().Format(time.StampMilli)
+		if err := client.Phase(phase); err != nil {
+			return err
+		}
 		for range asked {
 			said, err := through.ask(ctx, "/")
 			if err != nil {
@@ -135,6 +140,9 @@ func (s *service) measures(ctx context.Context, through *service, step int) live
 				divided.New++
 			}
 		}
+		if err := client.Phase("after " + phase); err != nil {
+			return err
+		}
 		after, err := share(s.now(ctx))
 		if err == nil && after != before {
 			err = fmt.Errorf("it was %d %%, and is %d %%", before, after)
@@ -142,5 +150,11 @@ func (s *service) measures(ctx context.Context, through *service, step int) live
 		return err
 	})
 	Expect(divided.Percent%step).To(Equal(0), "steps are of %d %%", step)
+	report, err := client.Report()
+	Expect(err).NotTo(HaveOccurred())
+	for _, sort := range []load.Sort{load.Fresh, load.Kept} {
+		count := phaseOf(report, phase).Sorts[sort]
+		divided.Asked, divided.New = divided.Asked+count.Answered, divided.New+count.Versions["2"]
+	}
 	return divided
 }

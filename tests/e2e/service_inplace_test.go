@@ -55,10 +55,7 @@ func (s *service) comesTo(ctx context.Context, what string, look func(*v1alpha1.
 
 // A service without room for a second cluster, under load while its workers are replaced one
 // after another, and then without while all pods are.
-var _ = Describe("a service upgraded in place", Ordered, Label(serviceLabel), func() {
-	if !*full { // it takes minutes: make accept AREA=services shows it
-		return
-	}
+var _ = Describe("a service upgraded in place", Ordered, Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
 	var s *service
 	var clients *crowd
 	var cluster *env

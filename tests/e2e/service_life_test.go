@@ -28,7 +28,7 @@ import (
 func kubectl(ctx context.Context, args ...string) *osexec.Cmd {
 	GinkgoHelper()
 	program := os.Getenv("KUBECTL")
-	Expect(program).NotTo(BeEmpty(), "KUBECTL says where kubectl is: run this layer by make e2e")
+	Expect(program).NotTo(BeEmpty(), "KUBECTL names no kubectl: run make e2e, or leave out what has the label "+localkubeLabel)
 	return osexec.CommandContext(ctx, program, args...)
 }
 
@@ -36,7 +36,7 @@ func kubectl(ctx context.Context, args ...string) *osexec.Cmd {
 const alsoGRPC = "grpc_options: {grpc_servicer_functions: [ray.serve.generated.serve_pb2_grpc.add_UserDefinedServiceServicer_to_server]}, "
 
 // A service from its first minute to its end.
-var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel), func() {
+var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, localkubeLabel), func() {
 	var t *team
 	var s *service
 
@@ -154,7 +154,7 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel), f
 	It("answers what it was asked before it is deleted, and leaves nothing", func(ctx SpecContext) {
 		answers := make(chan error, 1)
 		go func() {
-			_, err := s.ask(ctx, "/slow?s=10")
+			_, err := s.ask(ctx, fmt.Sprintf("/slow?s=%d", longest()+1))
 			answers <- err
 		}()
 		// It is under way when a later one has been answered.

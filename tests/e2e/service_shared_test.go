@@ -32,7 +32,7 @@ func (s *service) remove(ctx context.Context) {
 }
 
 // Services on a cluster that was there before them.
-var _ = Describe("services on a shared cluster", Ordered, Label(serviceLabel), func() {
+var _ = Describe("services on a shared cluster", Ordered, Label(serviceLabel, localkubeLabel), func() {
 	const onShelf = "clusterRef: {name: shelf}\n"
 	var t *team
 	var shelf *env

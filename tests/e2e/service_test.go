@@ -30,7 +30,6 @@ import (
 // room for.
 
 const (
-	serviceLabel = "service"
 	// servingTime is for a service that goes from one cluster to another.
 	servingTime = 2 * limit
 	// withCode mounts all versions of the code into the pods of a head or a group.
@@ -43,8 +42,7 @@ const (
 	// codeHead and codeWorkers are a cluster for the code.
 	codeHead    = "head: {size: {cpu: 500m, memory: 2560Mi}, " + withCode + "}"
 	codeWorkers = "workerGroups: [{name: cpu, replicas: 2, size: {cpu: 500m, memory: 2Gi}, " + withCode + "}]"
-	// ownCluster is the template of a service's own, and quickly how it is followed by another;
-	// hasty is that with no time for requests that take longer than allSorts has them.
+	// ownCluster is the template of a service's own, and quickly how it is followed by another.
 	ownCluster = "clusterTemplate: {spec: {rayVersion: " + release + ", imagePullPolicy: IfNotPresent, " + codeHead + ", " + codeWorkers + "}}\n"
 	// limitedCluster is ownCluster, but no pod may use more CPU than it asks for; two of them are
 	// little more than two CPUs.
@@ -52,8 +50,19 @@ const (
 		"head: {template: {spec: {" + codeVolumes + "containers: [{name: ray, resources: {requests: {cpu: 300m, memory: 2560Mi}, limits: {cpu: 300m, memory: 2560Mi}}, " + codeMount + "}]}}}, " +
 		"workerGroups: [{name: cpu, replicas: 2, template: {spec: {" + codeVolumes + "containers: [{name: ray, resources: {requests: {cpu: 400m, memory: 2Gi}, limits: {cpu: 400m, memory: 2Gi}}, " + codeMount + "}]}}}]}}\n"
 	quickly = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 20, retireAfterSeconds: 10}\n"
-	hasty   = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 12, retireAfterSeconds: 5}\n"
 )
+
+// longest is how many seconds a request takes at most that these specs send.
+func longest() int {
+	if *full {
+		return 9
+	}
+	return 3
+}
+
+// hasty is how a service's cluster is followed by another, with time for the longest requests: on a busy machine one of
+// 3 s can take 5.
+const hasty = "upgrade: {stepPercent: 50, intervalSeconds: 2, drainSeconds: 12, retireAfterSeconds: 5}\n"
 
 // onNode is a template with the code, for a certain node.
 func onNode(name string) string {
@@ -88,11 +97,10 @@ app = Echo.bind()
 // team is a namespace with services in it, and the code that they serve.
 type team struct{ namespace string }
 
-// serviced makes a fresh namespace with the code. Its services go before its clusters do.
+// serviced makes a fresh namespace with the code.
 func serviced(ctx context.Context) *team {
 	GinkgoHelper()
 	t := &team{namespace: fresh(ctx)}
-	DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.DropServices(ctx, t.namespace, limit)).To(Succeed()) }, NodeTimeout(limit))
 	echo, err := os.ReadFile(root + "/examples/serve/echo/echo.py")
 	Expect(err).NotTo(HaveOccurred())
 	code := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: "code"}, Data: map[string]string{
@@ -120,6 +128,14 @@ func (t *team) applies(ctx context.Context, name, spec string) *service {
 	}
 	Expect(kubernetes.Apply(ctx, t.namespace, []byte(text))).To(Succeed())
 	return t.service(ctx, name)
+}
+
+// begins makes a service with a spec in YAML, and waits until it serves.
+func (t *team) begins(ctx context.Context, name, spec string) *service {
+	GinkgoHelper()
+	s := t.applies(ctx, name, spec)
+	s.serves(ctx)
+	return s
 }
 
 // service finds one that was applied, by the address of its Service.

@@ -30,7 +30,7 @@ result = [{"Group": n["Labels"].get("ray.io/node-group", ""), "Resources": n["Re
 `
 
 // The cluster of the second sample: sizes, a GPU, options, labels and a template.
-var _ = Describe("a cluster with sizes, options and a template", Ordered, func() {
+var _ = Describe("a cluster with sizes, options and a template", Ordered, Label(localkubeLabel), func() {
 	var team *env
 	var head corev1.Pod
 	workers := map[string]corev1.Pod{}

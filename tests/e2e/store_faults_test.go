@@ -64,9 +64,7 @@ func troubled(cluster func() (*steady, *redis)) {
 		team.sound(ctx)
 	}, label, SpecTimeout(6*limit+2*awayLong))
 
-	if *full {
-		restored(cluster)
-	}
+	restored(cluster)
 
 	It("begins anew when Redis was flushed, and says so", func(ctx SpecContext) {
 		team, server := cluster()
@@ -100,7 +98,7 @@ func restored(cluster func() (*steady, *redis)) {
 		team.suspends(ctx, false)
 		Expect(team.noted(ctx)).To(Equal("kept"))
 		Expect(team.ready(ctx).Status.ControlStore.Session).To(Equal(session))
-	}, Label(live.StoreFaultsLabel), SpecTimeout(2*limit))
+	}, Label(live.StoreFaultsLabel, live.AcceptLabel), SpecTimeout(2*limit))
 }
 
 func slowed(server *redis) trouble {
@@ -300,9 +298,7 @@ func managedTroubled(cluster func() *steady) {
 		team.sound(ctx)
 	}, Label(live.StoreFaultsLabel), SpecTimeout(2*limit))
 
-	if *full {
-		volumeRestored(cluster, "appendonlydir")
-	}
+	volumeRestored(cluster, "appendonlydir")
 	retained(cluster)
 }
 
@@ -354,7 +350,7 @@ func volumeRestored(cluster func() *steady, folder string) {
 		team.notes(ctx, "later")
 		visits("rm -r " + folder + " && mv backup " + folder)
 		Expect(team.noted(ctx)).To(Equal("kept"))
-	}, Label(live.StoreFaultsLabel), SpecTimeout(4*limit))
+	}, Label(live.StoreFaultsLabel, live.AcceptLabel), SpecTimeout(4*limit))
 }
 
 // visitor is a pod of nobody's that sees the volume of a claim.

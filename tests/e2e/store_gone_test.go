@@ -19,7 +19,7 @@ import (
 
 // What becomes of the keys of clusters that are deleted: three heads in one Redis, in
 // namespaces of which one is the beginning of another.
-var _ = Describe("the keys of a cluster that is deleted", Ordered, Label(live.StoreGoneLabel), func() {
+var _ = Describe("the keys of a cluster that is deleted", Ordered, Label(storeLabel, live.StoreGoneLabel, live.AcceptLabel), func() {
 	var server *redis
 	var first, second, third *env
 

@@ -39,17 +39,13 @@ workerGroups:
 `
 
 // Heads whose node is lost: what must not happen is that two of them write.
-var _ = Describe("a head with a control store on a node that is lost", Ordered, func() {
-	if *full {
-		onLostNodes()
-	} else { // the one that waits for nobody
-		fencedOff()
-	}
+var _ = Describe("a head with a control store on a node that is lost", Ordered, Label(storeLabel, localkubeLabel), func() {
+	fencedOff() // the one that waits for nobody
+	onLostNodes()
 })
 
 func onLostNodes() {
-	fencedOff()
-	label := Label(live.StoreLostLabel)
+	label := Label(live.StoreLostLabel, live.AcceptLabel)
 
 	It("is followed by one on another node when it can hardly write any more, in a Redis of the user's", func(ctx SpecContext) {
 		server := serving(ctx, "~RAYlost@*")

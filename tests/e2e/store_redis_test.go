@@ -37,10 +37,7 @@ func serving(ctx context.Context, pattern string) *redis {
 	GinkgoHelper()
 	namespace, err := kubernetes.Namespace(ctx, "redis")
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) {
-		gone := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-		Expect(client.IgnoreNotFound(kubernetes.Delete(ctx, gone))).To(Succeed())
-	}, NodeTimeout(limit))
+	DeferCleanup(leaving.dropLast, namespace)
 	labels := map[string]string{"app": "redis"}
 	users := "user default off\nuser admin on nopass ~* &* +@all\nuser ray on >" + storePassword + " " + pattern + " ~DUMMY " + storeRights
 	few := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}

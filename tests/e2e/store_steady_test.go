@@ -61,10 +61,18 @@ func (s *steady) work(ctx context.Context) {
 	names, err := json.Marshal([]string{s.workers[0].Name, s.workers[1].Name})
 	Expect(err).NotTo(HaveOccurred())
 	exec(ctx, &s.workers[0], "sh", "-c", `rm -f /tmp/ended /tmp/steady; (setsid python3 -c "$1" >/tmp/out 2>&1 </dev/null; touch /tmp/ended) >/dev/null 2>&1 </dev/null &
-until [ -e /tmp/steady ]; do [ ! -e /tmp/ended ] || { cat /tmp/out >&2; exit 1; }; sleep 0.1; done`, "sh", driver(fmt.Sprintf(working, names)))
+until [ -e /tmp/steady ]; do [ ! -e /tmp/ended ] || { cat /tmp/out >&2; exit 1; }; sleep 0.1; done`, "sh", driver(fmt.Sprintf(working, names, steadyPause().Seconds())))
 	s.counts = map[string][2]int{}
 	s.ask(ctx)
 	s.requests = sent(ctx, s.workers)
+}
+
+// steadyPause returns the time between two tasks, and between two requests to a worker. make accept has more of both.
+func steadyPause() time.Duration {
+	if *full {
+		return 100 * time.Millisecond
+	}
+	return 400 * time.Millisecond
 }
 
 // working is a driver without end. It waits for all tasks when there is a file drain.
@@ -90,6 +98,7 @@ class Hello:
         return "hello"
 serve.start(proxy_location="EveryNode", http_options={"host": "0.0.0.0"})
 serve.run(Hello.bind(), name="hello")
+pause = %g
 @ray.remote(num_cpus=0.3, max_retries=0)
 def task(number):
     time.sleep(0.05)
@@ -100,7 +109,7 @@ while True:
     if not drain and len(waiting) < 20:
         waiting[task.remote(sent)] = sent
         sent += 1
-        time.sleep(0.1)
+        time.sleep(pause)
     for done in ray.wait(list(waiting), num_returns=1, timeout=0.1)[0] if waiting else []:
         number = waiting.pop(done)
         try:
@@ -108,7 +117,7 @@ while True:
         except Exception as error:
             lost += 1
             said = (said + [repr(error)[:500]])[:5]
-    if sent == 10 and not os.path.exists("/tmp/steady"):
+    if sent == 4 and not os.path.exists("/tmp/steady"):
         os.mknod("/tmp/steady")
     if drain and not waiting:
         with open("/tmp/counts.new", "w") as file:
@@ -264,7 +273,7 @@ func sent(ctx context.Context, workers []corev1.Pod) *requests {
 }
 
 func (r *requests) send(ctx context.Context, worker *corev1.Pod) {
-	every := time.NewTicker(100 * time.Millisecond)
+	every := time.NewTicker(steadyPause())
 	defer every.Stop()
 	for {
 		err := hello(ctx, worker)

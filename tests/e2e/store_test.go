@@ -25,7 +25,7 @@ import (
 // Heads with a control store that end and come back. What the same does to a cluster
 // without one is in sample_test.go: a new epoch with fresh workers.
 
-var _ = Describe("a cluster with its memory in a Redis of the user's", Ordered, func() {
+var _ = Describe("a cluster with its memory in a Redis of the user's", Ordered, Label(storeLabel, localkubeLabel), func() {
 	var team *steady
 	var server *redis
 
@@ -36,11 +36,12 @@ var _ = Describe("a cluster with its memory in a Redis of the user's", Ordered, 
 		team = steadily(ctx, e, "redis", server.store("kept"))
 	}, NodeTimeout(2*limit))
 
-	killed("redis", func() *steady { return team })
+	// What troubled does to it brings heads back as well.
+	killed("redis", func() *steady { return team }, live.AcceptLabel)
 	troubled(func() (*steady, *redis) { return team, server })
 })
 
-var _ = Describe("a cluster with its memory in a Redis of the operator's", Ordered, func() {
+var _ = Describe("a cluster with its memory in a Redis of the operator's", Ordered, Label(storeLabel, localkubeLabel), func() {
 	var team *steady
 
 	BeforeAll(func(ctx SpecContext) {
@@ -52,7 +53,7 @@ var _ = Describe("a cluster with its memory in a Redis of the operator's", Order
 	guarded(func() *steady { return team })
 })
 
-var _ = Describe("a cluster with its memory on a volume", Ordered, func() {
+var _ = Describe("a cluster with its memory on a volume", Ordered, Label(storeLabel, localkubeLabel), func() {
 	var team *steady
 
 	BeforeAll(func(ctx SpecContext) {
@@ -61,16 +62,14 @@ var _ = Describe("a cluster with its memory on a volume", Ordered, func() {
 	}, NodeTimeout(2*limit))
 
 	killed("embedded", func() *steady { return team })
-	if *full {
-		volumeRestored(func() *steady { return team }, "gcs")
-	}
+	volumeRestored(func() *steady { return team }, "gcs")
 })
 
 // byHandRounds is how often a head is made anew by hand, for what is compared with it.
 const byHandRounds = 5
 
-// killed is the spec of heads that end in both ways.
-func killed(store string, cluster func() *steady) {
+// killed is the spec of heads that end in both ways. It has further labels.
+func killed(store string, cluster func() *steady, labels ...string) {
 	It("has its head back with all that it knew, in its pod and in another", func(ctx SpecContext) {
 		team := cluster()
 		memory := live.Memory{Store: store}
@@ -94,7 +93,7 @@ func killed(store string, cluster func() *steady) {
 			memory.ByHand = team.byHand(ctx)
 		}
 		Expect(memory.Broken()).To(BeEmpty(), memory.String())
-	}, Label(live.StoreKillsLabel+"-"+store), SpecTimeout(limit*time.Duration(2+2**rounds)))
+	}, Label(append(labels, live.StoreKillsLabel+"-"+store)...), SpecTimeout(limit*time.Duration(2+2**rounds)))
 }
 
 // passing is a program with an actor that ends with it.

@@ -14,29 +14,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// carefully is a cluster that replaces its two workers one by one, each after its successor
-// has joined.
-const carefully = smallHead + `upgradeStrategy: {type: RollingWorkers, rolling: {maxSurge: 1, maxUnavailable: 0}}
-workerGroups:
-- name: cpu
-  replicas: 2
-  ` + smallWorker + "\n"
-
-var _ = Describe("an edit of what pods are made of", Ordered, func() {
-	var team *env
-
-	BeforeAll(func(ctx SpecContext) {
-		team = made(ctx, "careful", carefully)
-	}, NodeTimeout(limit))
-
+// edited are the specs of a cluster with two workers that replaces pods in all the ways that there are.
+func edited(cluster func() *env) {
+	labels := Label(live.StrategiesLabel, live.AcceptLabel)
 	It("with maxSurge 1 and maxUnavailable 0 never leaves fewer workers than wanted", func(ctx SpecContext) {
+		team := cluster()
 		head, before := team.head(ctx), uids(team.staying(ctx, 2))
+		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
+			spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxSurge: 1}}
+		})
+		team.upToDate(ctx)
+		team.workers(ctx, 2) // those of former specs are gone
 		count := team.count(ctx)
 		begin := time.Now()
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
-			spec.WorkerGroups[0].NodeSpec = edited(spec.WorkerGroups[0].NodeSpec, "a")
+			spec.WorkerGroups[0].NodeSpec = withEnv(spec.WorkerGroups[0].NodeSpec, "a")
 		})
 		team.upToDate(ctx)
 		told("edited to both workers replaced", begin)
@@ -49,9 +44,10 @@ var _ = Describe("an edit of what pods are made of", Ordered, func() {
 		team.have(ctx, after, "a")
 		Expect(team.head(ctx).UID).To(Equal(head.UID))
 		Expect(team.ready(ctx).Status.Epoch).To(BeEquivalentTo(1))
-	}, SpecTimeout(limit))
+	}, labels, SpecTimeout(limit))
 
 	It("with Recreate makes all pods anew at once, and the choice of it alone makes none", func(ctx SpecContext) {
+		team := cluster()
 		team.workers(ctx, 2) // those that were replaced are gone
 		before := uids(team.pods(ctx, ""))
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
@@ -62,8 +58,8 @@ var _ = Describe("an edit of what pods are made of", Ordered, func() {
 
 		begin := time.Now()
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
-			spec.Head.NodeSpec = edited(spec.Head.NodeSpec, "b")
-			spec.WorkerGroups[0].NodeSpec = edited(spec.WorkerGroups[0].NodeSpec, "b")
+			spec.Head.NodeSpec = withEnv(spec.Head.NodeSpec, "b")
+			spec.WorkerGroups[0].NodeSpec = withEnv(spec.WorkerGroups[0].NodeSpec, "b")
 		})
 		eventually(ctx, "the second epoch", func(ctx context.Context) error { return team.inEpoch(ctx, 2) })
 		team.upToDate(ctx)
@@ -74,11 +70,12 @@ var _ = Describe("an edit of what pods are made of", Ordered, func() {
 		}
 		team.have(ctx, after, "b")
 		team.listed(ctx, 3)
-	}, SpecTimeout(limit))
-})
+		team.workers(ctx, 2) // the former ones are gone
+	}, labels, SpecTimeout(limit))
+}
 
-// edited is a node's template with an environment variable of a value.
-func edited(node v1alpha1.NodeSpec, value string) v1alpha1.NodeSpec {
+// withEnv is a node's template with an environment variable of a value.
+func withEnv(node v1alpha1.NodeSpec, value string) v1alpha1.NodeSpec {
 	_, ray := template(&node)
 	ray.Env = []corev1.EnvVar{{Name: "EDITED", Value: value}}
 	return node

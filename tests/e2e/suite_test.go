@@ -24,8 +24,9 @@ import (
 const (
 	root    = "../.."
 	samples = root + "/ray-operator/config/samples/"
-	// limit is for anything that has to happen; only hanging is longer.
-	limit = 3 * time.Minute
+	// limit is for anything that has to happen; only hanging is longer. A start that waits for that of
+	// another lane is within it.
+	limit = 4 * time.Minute
 )
 
 var kubernetes *live.Cluster
@@ -40,6 +41,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	kubernetes, err = live.Open(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(live.Install(ctx, root)).To(Succeed())
+	cpu.report()
 }, NodeTimeout(limit))
 
 // env is a namespace with a cluster in it.
@@ -48,16 +50,11 @@ type env struct{ types.NamespacedName }
 // given makes a fresh namespace with the cluster of a sample, and waits until it is Ready.
 func given(ctx context.Context, sample, name string) *env {
 	GinkgoHelper()
-	namespace, err := kubernetes.Namespace(ctx, "e2e")
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) {
-		Expect(kubernetes.Drop(ctx, namespace)).To(Succeed())
-	}, NodeTimeout(limit))
-	e := &env{types.NamespacedName{Namespace: namespace, Name: name}}
+	e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: name}}
 	text, err := os.ReadFile(samples + sample)
 	Expect(err).NotTo(HaveOccurred())
 	begin := time.Now()
-	Expect(kubernetes.Apply(ctx, namespace, text)).To(Succeed())
+	Expect(kubernetes.Apply(ctx, e.Namespace, text)).To(Succeed())
 	e.ready(ctx)
 	told("apply to Ready", begin)
 	return e
@@ -178,12 +175,17 @@ func (e *env) listed(ctx context.Context, nodes int) {
 	head := e.dial(ctx)
 	eventually(ctx, fmt.Sprintf("Ray to list %d nodes", nodes), func(ctx context.Context) error {
 		state, err := head.State(ctx)
-		alive := slices.DeleteFunc(state.Nodes, func(node headclient.Node) bool { return node.State == headclient.Dead })
+		alive := aliveNodes(state.Nodes)
 		if err == nil && len(alive) != nodes {
 			err = fmt.Errorf("it lists %d", len(alive))
 		}
 		return err
 	})
+}
+
+// aliveNodes returns the nodes that Ray does not hold for dead.
+func aliveNodes(nodes []headclient.Node) []headclient.Node {
+	return slices.DeleteFunc(nodes, func(node headclient.Node) bool { return node.State == headclient.Dead })
 }
 
 // uids of pods, to tell whether they are the same ones later.

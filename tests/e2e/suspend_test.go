@@ -34,11 +34,13 @@ func suspended(cluster func() *env) {
 		before, token := team.lasting(ctx), team.token(ctx)
 		worker := team.group(ctx, "cpu")[0]
 		team.occupy(ctx, &worker)
+		hastens := team.hastens(ctx, team.workers(ctx, 3))
 		begin := time.Now()
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true })
 		team.is(ctx, v1alpha1.ConditionSuspended)
 		told("suspended while busy to no pod left", begin)
-		Expect(time.Since(begin)).To(BeNumerically("<", hastened))
+		takes(begin, hastened, "a suspension hastens its pods")
+		hastens()
 		Expect(team.pods(ctx, "")).To(BeEmpty())
 
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {

@@ -16,10 +16,11 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // The life of a cluster with a Secret of the user's, which is not there at first.
-var _ = Describe("a cluster's token", Ordered, func() {
+var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel), func() {
 	var team *env
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, StringData: map[string]string{v1alpha1.TokenKey: userToken}}
 
@@ -63,7 +64,7 @@ var _ = Describe("a cluster's token", Ordered, func() {
 		Expect(headclient.KindOf(err)).To(Equal(headclient.Unauthenticated), "the former token")
 	}, SpecTimeout(limit))
 
-	It("of the operator's own making is not made anew under a head that lives", func(ctx SpecContext) {
+	It("of the operator's own making is not replaced under a head that lives", Label(live.AcceptLabel), func(ctx SpecContext) {
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.Authentication = nil })
 		team.says(ctx, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, "PodsOutdated")
 		team.anew(ctx, 3)
@@ -83,7 +84,7 @@ var _ = Describe("a cluster's token", Ordered, func() {
 		Expect(team.alive(ctx, team.token(ctx))).To(Equal(2))
 	}, SpecTimeout(limit))
 
-	It("is another one in a cluster that is deleted and made again at once", func(ctx SpecContext) {
+	It("is another one in a cluster that is deleted and made again at once", Label(live.AcceptLabel), func(ctx SpecContext) {
 		former := team.token(ctx)
 		Expect(kubernetes.Delete(ctx, team.ready(ctx))).To(Succeed())
 		eventually(ctx, "the name to be free", func(ctx context.Context) error {

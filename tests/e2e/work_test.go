@@ -21,6 +21,36 @@ import (
 var (
 	rounds = flag.Int("rounds", 1, "how often to do what may come out one way or another")
 	full   = flag.Bool("full", false, "wait for what takes minutes")
+	judge  = flag.Bool("judge", false, "fail where something takes longer than it should, on a machine that has nothing else to do")
+)
+
+// takes fails where something took longer than it should, if durations are judged.
+func takes(begin time.Time, most time.Duration, what string) {
+	GinkgoHelper()
+	if *judge {
+		Expect(time.Since(begin)).To(BeNumerically("<", most), what)
+	}
+}
+
+// learned is after how long nodes should know what changed, and more where durations are not judged.
+func learned(should time.Duration) time.Duration {
+	if *judge {
+		return should
+	}
+	return 3 * should
+}
+
+// Labels of specs. Each lane of make test has a local Kubernetes of its own, and specs with one of the
+// first two run in the second lane.
+const (
+	serviceLabel, storeLabel = "service", "store"
+	// localkubeLabel is of what needs a local Kubernetes on this machine: nodes that can be cut off, fake
+	// devices, processes that take signals, addresses of pods and Services, shared volumes, an audit log.
+	localkubeLabel = "localkube"
+	// noLocalkube is what to do without one.
+	noLocalkube = "LOCALKUBE and LOCALKUBE_NAME name no local Kubernetes: run make e2e, or leave out what has the label " + localkubeLabel
+	// contractLabel is of what holds the fake head against a real one.
+	contractLabel = "contract"
 )
 
 // made makes a fresh namespace with a cluster of a spec in YAML, without Ray's version,

@@ -1,10 +1,9 @@
-// Package fuse ends a program right after its n-th write: the write is done, and the program
-// will never know.
+// Package fuse acts on a program in the middle of its writes. A Fuse ends it right after the n-th: the write is done,
+// and the program will never know. A Gate holds one of them back.
 //
-// In: the writes of one program, as a way to the API server that it takes sees them, and
-// whoever else hears of some; after how many of them to blow, and what happens then. Out: the
-// same requests and answers, but for the answer to the write that blows it, which waits until
-// what happens has happened.
+// In: the writes of one program, as a way to the API server that it takes meets them, and other sources of some; after
+// how many of them to blow, or which to hold, and what happens then. Out: the same requests and answers, but for the
+// write that is held, and the answer to the write that blows the fuse, which waits until what happens has happened.
 //
 // It must never count what did not come about, or what programs write while they do nothing:
 // Leases and events.
@@ -66,6 +65,14 @@ func (f *Fuse) Wrote() {
 	}
 }
 
+// Watch is what hears of the writes on a way; what is nil hears of none.
+type Watch struct {
+	// Coming is called with each write before it goes on, and may hold it.
+	Coming func(*http.Request)
+	// Wrote is called for each write that was done, before its answer goes out.
+	Wrote func()
+}
+
 // Way is a way to an API server that counts.
 type Way struct {
 	// Server is its URL, CA the certificate by which it is known, as PEM.
@@ -79,9 +86,8 @@ type Way struct {
 const longestHeader = time.Minute
 
 // Lead begins to lead those whom a listener accepts to the API server of a config, whose
-// credentials are not used: each brings its own. wrote is called for each write that was done,
-// before its answer goes out.
-func Lead(listener net.Listener, config *rest.Config, wrote func()) (*Way, error) {
+// credentials are not used: each brings its own.
+func Lead(listener net.Listener, config *rest.Config, watch Watch) (*Way, error) {
 	target, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, fmt.Errorf("read the address of the API server: %w", err)
@@ -102,23 +108,35 @@ func Lead(listener net.Listener, config *rest.Config, wrote func()) (*Way, error
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate for %s: %w", host, err)
 	}
+	w := &Way{Server: "https://" + listener.Addr().String(), CA: known}
+	w.server = &http.Server{
+		Handler: watch.over(target, transport), ReadHeaderTimeout: longestHeader,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+	}
+	w.ended.Go(func() { _ = w.server.ServeTLS(listener, "", "") }) // it ends by Close
+	return w, nil
+}
+
+// over passes requests on to a target.
+func (w Watch) over(target *url.URL, transport http.RoundTripper) http.Handler {
 	passing := &httputil.ReverseProxy{
 		Rewrite:   func(request *httputil.ProxyRequest) { request.SetURL(target) },
 		Transport: transport, FlushInterval: -1,
 		ModifyResponse: func(response *http.Response) error {
-			if isWrite(response.Request) && response.StatusCode < http.StatusMultipleChoices {
-				wrote()
+			if w.Wrote != nil && isWrite(response.Request) && response.StatusCode < http.StatusMultipleChoices {
+				w.Wrote()
 			}
 			return nil
 		},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // no answer is not another one
+		// No answer is not another one.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	w := &Way{Server: "https://" + listener.Addr().String(), CA: known}
-	w.server = &http.Server{
-		Handler: passing, ReadHeaderTimeout: longestHeader, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
-	}
-	w.ended.Go(func() { _ = w.server.ServeTLS(listener, "", "") }) // it ends by Close
-	return w, nil
+	return http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
+		if w.Coming != nil && isWrite(request) {
+			w.Coming(request)
+		}
+		passing.ServeHTTP(out, request)
+	})
 }
 
 // Close ends the way, and cuts who is on it.

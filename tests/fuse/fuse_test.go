@@ -43,6 +43,7 @@ func TestItBlowsOnceAfterSoManyWrites(t *testing.T) {
 // credentials and agents through.
 func TestItCountsWhatWasDone(t *testing.T) {
 	var seen []string
+	held := -1
 	server := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
 		seen = append(seen, request.Method+" "+request.URL.Path)
 		if request.Header.Get("Authorization") != "Bearer mine" || request.UserAgent() != "operator" {
@@ -60,8 +61,13 @@ func TestItCountsWhatWasDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var counted []int
+	gate := fuse.NewGate("PATCH pods #2")
+	gate.AtHold = func() {
+		held = len(seen)
+		gate.Release()
+	}
 	way, err := fuse.Lead(listener, &rest.Config{Host: server.URL, BearerToken: "of the test", TLSClientConfig: rest.TLSClientConfig{Insecure: true}},
-		func() { counted = append(counted, len(seen)) })
+		fuse.Watch{Coming: gate.Pass, Wrote: func() { counted = append(counted, len(seen)) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,5 +92,9 @@ func TestItCountsWhatWasDone(t *testing.T) {
 	_ = pods.Delete(ctx, "one", metav1.DeleteOptions{})
 	if len(seen) != 6 || !slices.Equal(counted, []int{1, 6}) {
 		t.Errorf("of %q it counts those at %v", seen, counted)
+	}
+	// The gate names those that come, also what the server then refuses, and holds one before the server has it.
+	if want := []string{"PATCH pods #1", "PATCH pods #2", "DELETE pods #1"}; !slices.Equal(gate.Passed(), want) || held != 2 {
+		t.Errorf("it passed %q, the held one after %d requests, want %q after 2", gate.Passed(), held, want)
 	}
 }

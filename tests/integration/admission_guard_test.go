@@ -48,6 +48,7 @@ func podWith(namespace string, labels map[string]string) *corev1.Pod {
 // TestNobodyPosesAsAPodOfACluster: the label lets a pod through the cluster's
 // NetworkPolicy, so only the operator gives it, changes it and takes it away.
 func TestNobodyPosesAsAPodOfACluster(t *testing.T) {
+	t.Parallel()
 	namespace := newNamespace(t)
 	policyInForce(t, namespace)
 	ana := tenant(t, namespace)
@@ -97,6 +98,7 @@ func guarded(err error) bool {
 // TestAClusterFromBeforeARuleCanBeLabelledAndDeleted: a rule that is newer than a cluster
 // must not keep anyone from changing what is not its spec.
 func TestAClusterFromBeforeARuleCanBeLabelledAndDeleted(t *testing.T) {
+	t.Parallel()
 	namespace := newNamespace(t)
 	old := newCluster(namespace, "old", 0)
 	old.Spec.WorkerGroups[0].RayStartParams = badOption
@@ -113,7 +115,7 @@ func TestAClusterFromBeforeARuleCanBeLabelledAndDeleted(t *testing.T) {
 	must(t, shared.Delete(t.Context(), old))
 }
 
-// beforeARule creates an object as if its kind's policy were younger.
+// beforeARule creates an object as if its kind's policy were younger: the policy spares the object's namespace meanwhile.
 func beforeARule(t *testing.T, kind string, old client.Object) {
 	t.Helper()
 	policyInForce(t, old.GetNamespace())
@@ -123,8 +125,9 @@ func beforeARule(t *testing.T, kind string, old client.Object) {
 	}}
 	must(t, shared.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
 	elsewhere := binding.DeepCopy()
-	must(t, unstructured.SetNestedStringMap(elsewhere.Object, map[string]string{"kubernetes.io/metadata.name": "nowhere"},
-		"spec", "matchResources", "namespaceSelector", "matchLabels"))
+	must(t, unstructured.SetNestedSlice(elsewhere.Object, []any{map[string]any{
+		"key": corev1.LabelMetadataName, "operator": string(metav1.LabelSelectorOpNotIn), "values": []any{old.GetNamespace()},
+	}}, "spec", "matchResources", "namespaceSelector", "matchExpressions"))
 	must(t, shared.Update(t.Context(), elsewhere))
 	must(t, live.Until(t.Context(), limit, "the policy to be off", func(ctx context.Context) error { return shared.Create(ctx, old) }))
 	binding.SetResourceVersion(elsewhere.GetResourceVersion())
@@ -135,6 +138,7 @@ func beforeARule(t *testing.T, kind string, old client.Object) {
 // TestMisspeltFieldsAreRefused: outside of templates a client that asks for strictness, as
 // kubectl does, is told of fields that are not there; numbers may stand without quotes.
 func TestMisspeltFieldsAreRefused(t *testing.T) {
+	t.Parallel()
 	namespace := newNamespace(t)
 	strictly(t, "ComputeCluster", namespace, []asked{
 		{`{"rayVersion":"2.60.0","workers":3}`, `unknown field "spec.workers"`},
@@ -185,6 +189,7 @@ func strictly(t *testing.T, kind, namespace string, all []asked) {
 // Kubernetes makes every port of a container one of the host, so that two pods of Ray never
 // come to one node.
 func TestTheSchedulerKeepsHostNetworksApart(t *testing.T) {
+	t.Parallel()
 	pod := podWith(newNamespace(t), nil)
 	pod.Spec.HostNetwork = true
 	pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "metrics", ContainerPort: 8080}}

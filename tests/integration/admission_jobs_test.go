@@ -30,6 +30,7 @@ func TestTheAPIServerAndTheRulesAgreeOnJobs(t *testing.T) {
 // TestAJobFromBeforeARuleCanBeSuspendedAndDeleted: a rule that is newer than a job must not
 // keep anyone from labelling, suspending, resuming or deleting it.
 func TestAJobFromBeforeARuleCanBeSuspendedAndDeleted(t *testing.T) {
+	t.Parallel()
 	old := newJob(newNamespace(t), "old")
 	old.Spec.ClusterTemplate.Spec.WorkerGroups[0].RayStartParams = badOption
 	beforeARule(t, "clusterjobs", old)

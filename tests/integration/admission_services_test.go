@@ -25,12 +25,14 @@ func servedIn(namespace, name string) *v1alpha1.ClusterService {
 }
 
 func TestTheAPIServerAndTheRulesAgreeOnServices(t *testing.T) {
+	t.Parallel()
 	agree(t, "services", countsOfServices)
 }
 
 // TestAServiceFromBeforeARuleCanBeSuspendedAndDeleted: a rule that is newer than a service must
 // not keep anyone from labelling, suspending, resuming or deleting it.
 func TestAServiceFromBeforeARuleCanBeSuspendedAndDeleted(t *testing.T) {
+	t.Parallel()
 	old := servedIn(newNamespace(t), "old")
 	old.Spec.ServeConfig.Raw = []byte(`{"applications":[]}`)
 	beforeARule(t, "clusterservices", old)
@@ -55,6 +57,7 @@ func TestAServiceFromBeforeARuleCanBeSuspendedAndDeleted(t *testing.T) {
 // TestARefusalNamesThePlaceInAServeConfig: the application, the deployment and the field, as in
 // the conditions of a service that got past the policy.
 func TestARefusalNamesThePlaceInAServeConfig(t *testing.T) {
+	t.Parallel()
 	namespace := newNamespace(t)
 	policyInForce(t, namespace)
 	service := servedIn(namespace, "deep")

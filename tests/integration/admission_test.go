@@ -42,7 +42,7 @@ type refusal struct {
 // HELIOSTAT_ADMISSION asks for others instead. Beside those of jobs and of services there is one
 // for each row about a cluster.
 const (
-	countsOfClusters = "-n 300 -mutations 300 -seed 1"
+	countsOfClusters = "-n 100 -mutations 100 -seed 1"
 	countsOfJobs     = "-n 100 -mutations 100 -seed 1"
 	countsOfServices = "-n 100 -mutations 100 -seed 1"
 )
@@ -71,6 +71,7 @@ func inputs(t *testing.T, what, options string) []input {
 }
 
 func TestTheAPIServerAndTheRulesAgree(t *testing.T) {
+	t.Parallel()
 	agree(t, "corpus", countsOfClusters)
 }
 

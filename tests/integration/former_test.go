@@ -90,7 +90,7 @@ func formerSpecs() []func(*v1alpha1.ComputeClusterSpec) {
 	}
 }
 
-// formerOperator builds the former operator from this repository's history.
+// formerOperator builds the former operator from this repository's history, in a place where the next run finds it.
 func formerOperator(t *testing.T) string {
 	t.Helper()
 	tree := filepath.Join(t.TempDir(), "tree")
@@ -110,7 +110,8 @@ func formerOperator(t *testing.T) string {
 			t.Errorf("remove the tree of the former operator: %v: %s", err, out)
 		}
 	})
-	program := filepath.Join(t.TempDir(), "former-operator")
+	program, err := filepath.Abs("../../.state/former-operator-" + former)
+	must(t, err)
 	run(tree, "go", "build", "-o", program, "./ray-operator/cmd/operator")
 	return program
 }

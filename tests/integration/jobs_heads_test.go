@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -230,24 +228,4 @@ func runsIn(namespace string) []fakehead.Run {
 		all = append(all, one.runs()...)
 	}
 	return all
-}
-
-// restart is what a kubelet does when Ray's container has ended: another one begins in the
-// same pod, at the same address.
-func (k *kubelet) restart(ctx context.Context, one *head) error {
-	one.fake.Restart()
-	var pod corev1.Pod
-	if err := k.Get(ctx, one.name, &pod); err != nil {
-		return fmt.Errorf("read the pod of a head: %w", err)
-	}
-	seen := pod.DeepCopy()
-	for i := range pod.Status.ContainerStatuses {
-		status := &pod.Status.ContainerStatuses[i]
-		status.RestartCount++
-		status.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			ExitCode: 1, Reason: "Error", StartedAt: status.State.Running.StartedAt, FinishedAt: metav1.Now(),
-		}}
-		status.State.Running.StartedAt = metav1.Now()
-	}
-	return k.report(ctx, &pod, seen)
 }

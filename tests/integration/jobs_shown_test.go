@@ -14,9 +14,10 @@ import (
 
 // TestWhatKubectlShowsOfJobs reads columns as people do, waits as scripts do, and describes.
 func TestWhatKubectlShowsOfJobs(t *testing.T) {
+	t.Parallel()
 	namespace := newNamespace(t)
 	headsIn(t, namespace, willing)
-	startOperator(t)
+	startOperator(t, "--watch-namespaces="+namespace)
 	cluster := create(t, namespace, 1, 0)[0]
 	soon := int32(0)
 	failing := jobOn(cluster, "failing", "work 100 1,2")

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +26,7 @@ import (
 
 // How the jobs of TestSubmissions come, and what befalls their requests.
 const (
-	submissions = 500 // unless HELIOSTAT_SUBMISSIONS gives another number
+	submissions = 150 // unless HELIOSTAT_SUBMISSIONS gives another number
 	wave        = 50
 	// open is how many jobs may be on their way before another wave comes.
 	open = 150
@@ -62,12 +60,8 @@ const patience = 5 * time.Minute
 // TestSubmissions sends jobs through a storm, and counts by effect what became of them: each
 // attempt runs once and no more, whatever is lost, late, doubled, killed, wiped or replaced.
 func TestSubmissions(t *testing.T) {
-	many := submissions
-	if text := os.Getenv("HELIOSTAT_SUBMISSIONS"); text != "" {
-		number, err := strconv.Atoi(text)
-		must(t, err)
-		many = number
-	}
+	t.Parallel()
+	many := number(t, "HELIOSTAT_SUBMISSIONS", submissions)
 	s := newStorm(t)
 	began, made := time.Now(), make(chan struct{})
 	go func() {

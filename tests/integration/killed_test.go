@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"cmp"
 	"context"
+	"flag"
 	"math/rand/v2"
 	"net/http"
 	"syscall"
@@ -16,10 +18,20 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
+var seed = flag.Uint64("seed", 0, "what random choices of the tests follow from, so that a failure can be played again; 0 draws one")
+
+// seeded returns a source of random choices that the test logs the seed of.
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	drawn := cmp.Or(*seed, rand.Uint64())
+	t.Logf("random choices: -seed %d", drawn)
+	return rand.New(rand.NewPCG(drawn, 0))
+}
+
 func TestAnOperatorKilledAtAnyMomentComesToTheSameEnd(t *testing.T) {
 	const clusters, workers, kills = 5, 2, 8
 	namespace := newNamespace(t)
-	began := shared.audit.now(t)
+	random, began := seeded(t), shared.audit.now(t)
 	create(t, namespace, 1, 0) // one cluster before the first start, the others between kills
 	for i := range kills {
 		o := startOperator(t)
@@ -27,7 +39,7 @@ func TestAnOperatorKilledAtAnyMomentComesToTheSameEnd(t *testing.T) {
 			must(t, client.IgnoreAlreadyExists(shared.Create(t.Context(), newCluster(namespace, "k"+string(rune('0'+i)), workers))))
 		}
 		// From before its caches are filled, at about 100 ms, to after all is done.
-		pause := time.Duration(rand.Int64N(int64(1500 * time.Millisecond)))
+		pause := time.Duration(random.Int64N(int64(1500 * time.Millisecond)))
 		t.Logf("kill %d after %v", i, pause)
 		after(t, pause)
 		o.stop(syscall.SIGKILL)

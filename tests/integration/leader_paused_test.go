@@ -2,86 +2,62 @@ package integration
 
 import (
 	"context"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
+	"net"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/fuse"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// door stands between one operator and the API server. It counts the operator's writes by
-// what they are, and holds one of them back.
+// door stands between one operator and the API server, and holds one of the operator's writes back.
 type door struct {
-	*httptest.Server
-	mu sync.Mutex
-	// passed are the writes so far, each as "POST pods #2".
-	passed []string
-	counts map[string]int
-	// hold is the write that is held; atHold is called when it comes, and it goes on when
-	// release is closed.
-	hold    string
-	atHold  func()
-	release chan struct{}
+	*fuse.Gate
+	// kubeconfig is the operator's, through the door.
+	kubeconfig string
 }
 
 func openDoor(t *testing.T, hold string) *door {
 	t.Helper()
-	target, err := url.Parse(shared.Config.Host)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	// The operator's token goes through; the door has no identity of its own.
-	transport, err := rest.TransportFor(&rest.Config{Host: shared.Config.Host, TLSClientConfig: rest.TLSClientConfig{
-		CAFile: shared.Config.CAFile, CAData: shared.Config.CAData,
-	}})
+	d := &door{Gate: fuse.NewGate(hold)}
+	d.kubeconfig, err = lead(t, listener, fuse.Watch{Coming: d.Pass})
 	must(t, err)
-	d := &door{counts: map[string]int{}, hold: hold, release: make(chan struct{})}
-	proxy := &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport: transport, FlushInterval: -1, // watches are streams
-	}
-	d.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.pass(r)
-		proxy.ServeHTTP(w, r)
-	}))
-	d.EnableHTTP2 = true
-	d.StartTLS() // without TLS no client would send its token
-	t.Cleanup(d.CloseClientConnections)
 	return d
 }
 
-// pass counts a write, and waits if it is the one to be held.
-func (d *door) pass(r *http.Request) {
-	what := writeOf(r)
-	if what == "" {
-		return
+// lead leads the operator to the API server by way of a listener until the test ends, and gives the kubeconfig for it.
+func lead(t *testing.T, listener net.Listener, watch fuse.Watch) (kubeconfig string, err error) {
+	way, err := fuse.Lead(listener, shared.Config, watch)
+	if err != nil {
+		return "", err
 	}
-	d.mu.Lock()
-	d.counts[what]++
-	name := fmt.Sprintf("%s #%d", what, d.counts[what])
-	d.passed = append(d.passed, name)
-	d.mu.Unlock()
-	if name == d.hold {
-		d.atHold()
-		<-d.release
+	t.Cleanup(way.Close)
+	config, err := clientcmd.LoadFromFile(shared.kubeconfig)
+	if err != nil {
+		return "", fmt.Errorf("read the operator's kubeconfig: %w", err)
 	}
+	for _, cluster := range config.Clusters {
+		cluster.Server, cluster.CertificateAuthority, cluster.CertificateAuthorityData = way.Server, "", way.CA
+	}
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		return "", fmt.Errorf("write the operator's kubeconfig: %w", err)
+	}
+	return kubeconfig, nil
 }
 
 // letThrough waits until the standby leads, and then lets the write through and its sender
@@ -89,40 +65,12 @@ func (d *door) pass(r *http.Request) {
 func (d *door) letThrough(leader, standby *operator) {
 	leader.t.Helper()
 	defer func() {
-		close(d.release)
+		d.Release()
 		if err := leader.command.Process.Signal(syscall.SIGCONT); err != nil {
 			leader.t.Errorf("let the leader go on: %v", err)
 		}
 	}()
 	standby.leads(time.Now())
-}
-
-// writeOf names a write by its method, resource and subresource; it is empty for reads, and
-// for what is not about clusters: Leases and events.
-func writeOf(r *http.Request) string {
-	_, path, namespaced := strings.Cut(r.URL.Path, "/namespaces/")
-	parts := strings.Split(path, "/") // namespace, resource, name, subresource
-	if r.Method == http.MethodGet || !namespaced || len(parts) < 2 || parts[1] == "leases" || parts[1] == "events" {
-		return ""
-	}
-	if len(parts) > 3 {
-		return r.Method + " " + parts[1] + "/" + parts[3]
-	}
-	return r.Method + " " + parts[1]
-}
-
-// kubeconfig is the operator's, through the door.
-func (d *door) kubeconfig(t *testing.T) string {
-	t.Helper()
-	config, err := clientcmd.LoadFromFile(shared.kubeconfig)
-	must(t, err)
-	for _, cluster := range config.Clusters {
-		cluster.Server, cluster.CertificateAuthority = d.URL, ""
-		cluster.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: d.Certificate().Raw})
-	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, clientcmd.WriteToFile(*config, path))
-	return path
 }
 
 // leaseIn lets the operator hold a Lease in a namespace of a test, so that several pairs
@@ -140,13 +88,10 @@ func leaseIn(t *testing.T, namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: "lease"}
 }
 
-// expire makes a Lease one that nobody holds, as if its time had run out; also where its
-// holder renews it at the same moment.
+// expire releases a Lease, as if its time had run out.
 func expire(t *testing.T, of types.NamespacedName) {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
-	nobody := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"","leaseDurationSeconds":1}}`))
-	if err := shared.Patch(t.Context(), lease, nobody); err != nil {
-		t.Errorf("take the Lease away: %v", err)
+	if err := shared.ExpireLease(t.Context(), of.Namespace, of.Name); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -190,6 +135,7 @@ func secondEpoch(t *testing.T, name types.NamespacedName) {
 // cluster's life, lets the standby go on, and then lets both the write and the former
 // leader through, which for up to 10 s believes that it leads.
 func TestALeaderPausedAtAnyWriteDoesNoHarm(t *testing.T) {
+	t.Parallel()
 	undisturbed := pausedAt(t, "nothing")
 	t.Logf("the writes of a cluster's life: %v", undisturbed)
 	points := map[string]bool{}
@@ -218,11 +164,11 @@ func pausedAt(t *testing.T, write string) []string {
 	flags := append(electing(of), "--watch-namespaces="+name.Namespace)
 	began := shared.audit.now(t)
 	d := openDoor(t, write)
-	leader := startOperator(t, append(flags, "--kubeconfig="+d.kubeconfig(t))...)
+	leader := startOperator(t, append(flags, "--kubeconfig="+d.kubeconfig)...)
 	leader.leads(time.Now())
 	standby := startOperator(t, flags...)
 	held, released := make(chan struct{}), false
-	d.atHold = func() {
+	d.AtHold = func() {
 		if err := leader.command.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Errorf("pause the leader: %v", err)
 		}
@@ -263,7 +209,5 @@ func pausedAt(t *testing.T, write string) []string {
 		places++
 	}
 	onePodPerPlace(t, began, name.Namespace, places)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.passed
+	return d.Passed()
 }

@@ -69,8 +69,9 @@ func columns(t *testing.T, name types.NamespacedName) string {
 }
 
 func TestReplicasAreFollowedUpAndDown(t *testing.T) {
+	t.Parallel()
 	namespace := newNamespace(t)
-	startOperator(t)
+	startOperator(t, "--watch-namespaces="+namespace)
 	name := create(t, namespace, 1, 1)[0]
 	first := podNames(podsOfReady(t, name))
 	for _, replicas := range []int32{4, 2, 0} {
@@ -90,8 +91,9 @@ func TestReplicasAreFollowedUpAndDown(t *testing.T) {
 }
 
 func TestLostPodsComeBack(t *testing.T) {
+	t.Parallel()
 	namespace := newNamespace(t)
-	startOperator(t)
+	startOperator(t, "--watch-namespaces="+namespace)
 	name := create(t, namespace, 1, 2)[0]
 
 	workers := podsOfReady(t, name)

@@ -21,7 +21,7 @@ var documented = regexp.MustCompile("(?m)^\\| `([a-z0-9_]+\\*?)`")
 // TestEveryMetricIsDocumented compares the names that a working operator gives with those
 // of the page, both ways.
 func TestEveryMetricIsDocumented(t *testing.T) {
-	unclaimed(t)
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/metrics.md")
 	must(t, err)
 	missing := map[string]bool{} // documented and not seen yet
@@ -30,9 +30,9 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 	rows := slices.Sorted(maps.Keys(missing))
 
-	o := startOperator(t, electing(lease)...)
-	o.leads(time.Now())
 	namespace := newNamespace(t)
+	o := startOperator(t, append(electing(leaseIn(t, namespace)), "--watch-namespaces="+namespace)...)
+	o.leads(time.Now())
 	headsIn(t, namespace, willing)
 	cluster := create(t, namespace, 1, 1)[0]
 	ready(t, cluster)
@@ -64,8 +64,10 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 
 // TestMetricsTellOfAClustersWay checks the values that a cluster's life gives.
 func TestMetricsTellOfAClustersWay(t *testing.T) {
-	o := startOperator(t)
-	name := create(t, newNamespace(t), 1, 2)[0]
+	t.Parallel()
+	namespace := newNamespace(t)
+	o := startOperator(t, "--watch-namespaces="+namespace)
+	name := create(t, namespace, 1, 2)[0]
 	ready(t, name)
 	o.quiet()
 	scaleTo(t, name, 3)

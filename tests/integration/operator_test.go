@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -75,9 +76,15 @@ func (o *operator) stop(signal syscall.Signal) {
 	})
 }
 
+// operators counts the addresses that were given to operators.
+var operators atomic.Int32
+
+// freeAddress gives an address of loopback that no other operator has. No outgoing connection takes its port meanwhile:
+// those leave from 127.0.0.1.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	number := operators.Add(1)
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.200.%d.%d:0", number/250, number%250+1))
 	if err != nil {
 		t.Fatalf("find a free port: %v", err)
 	}

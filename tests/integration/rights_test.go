@@ -16,6 +16,7 @@ import (
 // TestKubernetesOwnRolesHoldClusters asks the API server what people may do who have one of
 // its own roles in a namespace.
 func TestKubernetesOwnRolesHoldClusters(t *testing.T) {
+	t.Parallel()
 	namespace := newNamespace(t)
 	changes := []string{"create", "update", "patch", "delete", "deletecollection"}
 	for _, c := range []struct {

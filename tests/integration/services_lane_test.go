@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -90,23 +88,8 @@ func (l *lane) prepare() error {
 	if err != nil {
 		return err
 	}
-	way, err := fuse.Lead(listener, shared.Config, l.fuse.Wrote)
-	if err != nil {
-		return err
-	}
-	l.t.Cleanup(way.Close)
-	config, err := clientcmd.LoadFromFile(shared.kubeconfig)
-	if err != nil {
-		return fmt.Errorf("read the operator's kubeconfig: %w", err)
-	}
-	for _, cluster := range config.Clusters {
-		cluster.Server, cluster.CertificateAuthority, cluster.CertificateAuthorityData = way.Server, "", way.CA
-	}
-	l.kubeconfig = filepath.Join(l.t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, l.kubeconfig); err != nil {
-		return fmt.Errorf("write the operator's kubeconfig: %w", err)
-	}
-	return nil
+	l.kubeconfig, err = lead(l.t, listener, fuse.Watch{Wrote: l.fuse.Wrote})
+	return err
 }
 
 // hire starts an operator that has nothing but the land, and the way out to the API server.

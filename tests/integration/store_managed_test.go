@@ -94,7 +94,9 @@ func (m *managed) whole(t *testing.T) {
 		return err
 	})
 	for _, object := range m.objects() {
-		must(t, shared.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+		eventually(t, fmt.Sprintf("a %T of the store", object), func(ctx context.Context) error {
+			return shared.Get(ctx, client.ObjectKeyFromObject(object), object)
+		})
 		m.belongs(t, object)
 	}
 	// Nobody answers at a name that only pods can look up.

@@ -1,9 +1,6 @@
 package live
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // What happens to a cluster that scales by itself: labels of specs, and the names under
 // which they report a Churn, and seconds.
@@ -11,13 +8,6 @@ const (
 	ChurnLabel, ChurnEntry = "churn", "tasks as workers come and go"
 	AwayLabel, AwayEntry   = "api-away", "API server back to workers made"
 	AnewLabel, AnewEntry   = "head-anew", "head lost to demand served"
-
-	// PromisedBack is 17.2 s until another operator may lead after one that could not say
-	// that it still does, 10 s until a kubelet starts again what ended, and a start.
-	PromisedBack = 40 * time.Second
-	// PromisedAnew is for a head and a worker that start one after the other, about ten seconds
-	// each, and a grace that was cut short.
-	PromisedAnew = 60 * time.Second
 )
 
 // Churn is what became of tasks that nothing may run twice, and of objects, while workers

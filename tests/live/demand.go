@@ -3,7 +3,6 @@ package live
 import (
 	"fmt"
 	"slices"
-	"time"
 )
 
 // How soon the autoscaler acts: labels of specs, and the names under which they report a
@@ -11,12 +10,6 @@ import (
 const (
 	DemandLabel, DemandEntry       = "demand", "demand to pods"
 	GivenBackLabel, GivenBackEntry = "given-back", "last result to workers told to go"
-
-	// What is promised. GCS itself knows a demand after 0.1 to 0.9 s; Ray's own autoscaler
-	// took 4.2 s and 5.4 s, and 12 to 14 s with an idle limit of 5 s, on two cores.
-	PromisedDemandHalf = 800 * time.Millisecond
-	PromisedDemandMost = 1500 * time.Millisecond
-	PromisedGivenBack  = 7 * time.Second
 )
 
 // Demand is after how many seconds each of some demands had its pod, as a watch told.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -31,10 +32,30 @@ func Helm(ctx context.Context, root string, args ...string) (string, error) {
 	return string(out), nil
 }
 
+// imageVariable names the operator's image, REPOSITORY:TAG, where nodes pull it from a registry. Without
+// it the chart's default is installed, which a local Kubernetes holds already.
+const imageVariable = "HELIOSTAT_IMAGE"
+
 // Install installs or upgrades the operator by its chart, as users do, and waits until
 // it runs.
 func Install(ctx context.Context, root string, settings ...string) error {
-	_, err := Helm(ctx, root, append([]string{"upgrade", "--install", ReleaseName, root + "/helm-chart/heliostat",
-		"--namespace", ReleaseNamespace, "--create-namespace", "--wait", "--timeout", "2m", "--set", "replicas=1"}, settings...)...)
+	image, err := imageSettings(os.Getenv(imageVariable))
+	if err != nil {
+		return err
+	}
+	_, err = Helm(ctx, root, slices.Concat([]string{"upgrade", "--install", ReleaseName, root + "/helm-chart/heliostat",
+		"--namespace", ReleaseNamespace, "--create-namespace", "--wait", "--timeout", "2m", "--set", "replicas=1"}, image, settings)...)
 	return err
+}
+
+// imageSettings are the chart's settings for an image, none where it is empty. The registry may have a port.
+func imageSettings(image string) ([]string, error) {
+	if image == "" {
+		return nil, nil
+	}
+	colon := strings.LastIndex(image, ":")
+	if colon <= 0 || colon == len(image)-1 || strings.Contains(image[colon:], "/") {
+		return nil, fmt.Errorf("read %s: %q is not REPOSITORY:TAG", imageVariable, image)
+	}
+	return []string{"--set-string", "image.repository=" + image[:colon], "--set-string", "image.tag=" + image[colon+1:]}, nil
 }

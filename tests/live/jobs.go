@@ -14,14 +14,13 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// What specs of jobs report and make accept reads: labels of specs, names of entries with
-// a number of seconds, and what is promised of them.
+// What specs of jobs report and make accept reads: labels of specs, and names of entries with a
+// number of seconds.
 const (
 	HeadLostLabel, HeadLostEntry = "head-lost", "head deleted under a job to HeadLost"
 	FreedLabel, FreedEntry       = "freed", "job suspended to no pod left"
-
-	PromisedHeadLost = 30 * time.Second
-	PromisedFreed    = 10 * time.Second
+	// JobExamplesLabel is of the specs that apply examples whose parts other specs show.
+	JobExamplesLabel = "job-examples"
 )
 
 // SubmissionsLabel is the label of the spec that counts runs by their effect,

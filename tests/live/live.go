@@ -1,7 +1,7 @@
 // Package live is a running Kubernetes as tests see it: clients, namespaces, manifests
 // applied, commands run in pods, and waiting with a deadline.
 //
-// In: the kubeconfig that KUBECONFIG names, of a local Kubernetes of these tests. Out:
+// In: the kubeconfig that KUBECONFIG names, of a Kubernetes for tests. Out:
 // what was read or done, or an error that says what was waited for and what was seen
 // last. It must never sleep for a fixed time, and never use a kubeconfig that was not
 // named.

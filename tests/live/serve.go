@@ -34,18 +34,13 @@ const (
 	// ServeGatewayLabel is of the spec whose entries are Divided.
 	ServeGatewayLabel, ServeGatewayEntry = "serve-gateway", "requests through a gateway"
 
+	// ServeExamplesLabel is of the specs that apply the examples.
+	ServeExamplesLabel = "serve-examples"
+
 	// PromisedTwoClusters is for how long two clusters are alive beyond what the switch needs,
-	// PromisedServeTold until a cause that can be seen is in the status, PromisedServeBack until
-	// a version that sickens has no requests any more.
+	// PromisedServeTold until a cause that can be seen is in the status.
 	PromisedTwoClusters = time.Minute
 	PromisedServeTold   = 10 * time.Second
-	PromisedServeBack   = 10 * time.Second
-	// PromisedServeCut is until a proxy that cannot be reached gets no more requests: it is asked
-	// each 3 s, and three answers that do not come within 2 s each tell.
-	PromisedServeCut = 15 * time.Second
-	// PromisedServeInPlace is for two workers, each of which drains for 100 s at most, and the
-	// 10 s that all has to be well.
-	PromisedServeInPlace = 5 * time.Minute
 	// PromisedLatencyRatio is how much longer the longest answer takes than in the calm time
 	// before.
 	PromisedLatencyRatio = 2
@@ -198,33 +193,37 @@ func (u Upgraded) Late() []string {
 	return nil
 }
 
-// Slower says which sorts of requests took longer during changes than was promised: the longest
-// of all changes beside the longest of all calm times.
-func Slower(all []Upgraded) []string {
+// Latency is how long the longest requests of a sort took, in milliseconds.
+type Latency struct {
+	Sort   load.Sort `json:"sort"`
+	Calm   float64   `json:"calm"`
+	During float64   `json:"during"`
+}
+
+// IsSlow reports whether a request took longer in the changes than was promised.
+func (l Latency) IsSlow() bool {
+	ratio := l.During / l.Calm
+	return math.IsNaN(ratio) || ratio > PromisedLatencyRatio
+}
+
+// Latencies returns those of each sort of requests that was sent: the longest of all calm times and of all changes.
+func Latencies(all []Upgraded) []Latency {
 	sorts := map[load.Sort]bool{}
 	for _, one := range all {
 		for _, sort := range one.sorts() {
 			sorts[sort] = true
 		}
 	}
-	var slower []string
+	var latencies []Latency
 	for _, sort := range slices.Sorted(maps.Keys(sorts)) {
-		calm, during := Longest(all, sort)
-		if ratio := during / calm; math.IsNaN(ratio) || ratio > PromisedLatencyRatio {
-			slower = append(slower, fmt.Sprintf("the longest of sort %s took %.0f ms, %.0f ms in the calm times before", sort, during, calm))
+		latency := Latency{Sort: sort}
+		for _, one := range all {
+			calm, during := one.Longest(sort)
+			latency.Calm, latency.During = max(latency.Calm, calm), max(latency.During, during)
 		}
+		latencies = append(latencies, latency)
 	}
-	return slower
-}
-
-// Longest are the longest latencies of a sort in milliseconds, in all calm times and in all
-// changes; 0 where there was nothing of that sort.
-func Longest(all []Upgraded, sort load.Sort) (calm, during float64) {
-	for _, one := range all {
-		c, d := one.Longest(sort)
-		calm, during = max(calm, c), max(during, d)
-	}
-	return calm, during
+	return latencies
 }
 
 // TakenBack is how a version that cannot serve was taken back.
@@ -250,10 +249,11 @@ func (t TakenBack) String() string {
 		t.Cause, t.Told, t.Seconds, t.Failed, t.Sent, t.Same, t.Reason, t.Message)
 }
 
-// Broken tells whether a promise was not kept.
-func (t TakenBack) Broken() bool {
-	return t.Told > PromisedServeTold.Seconds() || !t.Same || t.Failed > 0 || t.Sent == 0
-}
+// Broken reports whether a promise was not kept, times apart.
+func (t TakenBack) Broken() bool { return !t.Same || t.Failed > 0 || t.Sent == 0 }
+
+// Late reports whether the status named the cause later than promised.
+func (t TakenBack) Late() bool { return t.Told > PromisedServeTold.Seconds() }
 
 // Divided is how a gateway divided requests while a service went from one version to another.
 type Divided struct {

@@ -18,7 +18,7 @@ import (
 func Networks(ctx context.Context) (map[string]string, error) {
 	program, name := os.Getenv("LOCALKUBE"), os.Getenv("LOCALKUBE_NAME")
 	if program == "" {
-		return nil, errors.New("find the nodes' networks: LOCALKUBE and LOCALKUBE_NAME say what these tests run on: run this layer by make e2e")
+		return nil, errors.New("find the nodes' networks: LOCALKUBE and LOCALKUBE_NAME name no local Kubernetes: run make e2e, or leave out what has the label localkube")
 	}
 	out, err := exec.CommandContext(ctx, program, "status", "--name", name, "-o", "json").Output()
 	if err != nil {

@@ -54,40 +54,48 @@ func TestAnUpgradeIsHeldToItsPromises(t *testing.T) {
 	}
 }
 
-func TestTheLongestRequestIsHeldToTheLongestOfCalmTimes(t *testing.T) {
+func TestLatencies_LongestOfChangesBesideCalm(t *testing.T) {
 	calm, slow, unknown := smooth(), smooth(), smooth()
 	calm.Loads[1].Calm.Sorts[load.Fresh] = load.Count{Sent: 3, Latency: load.Latency{Max: 31}}
 	slow.Loads[0].During.Sorts[load.Fresh] = load.Count{Sent: 3, Latency: load.Latency{Max: 62}}
 	unknown.Loads[0].Calm, unknown.Loads[1].Calm = load.Phase{}, load.Phase{}
 	for _, c := range []struct {
 		all  []Upgraded
-		want []string
+		want []Latency
+		slow []load.Sort
 	}{
-		{nil, nil},
-		{[]Upgraded{smooth()}, nil},
-		{[]Upgraded{slow}, []string{"the longest of sort fresh took 62 ms, 30 ms in the calm times before"}},
-		{[]Upgraded{slow, calm}, nil},
-		{[]Upgraded{unknown}, []string{"the longest of sort fresh took 60 ms, 0 ms in the calm times before", "the longest of sort long took 2 ms, 0 ms in the calm times before"}},
+		{nil, nil, nil},
+		{[]Upgraded{smooth()}, []Latency{{load.Fresh, 30, 60}, {load.Long, 2, 2}}, nil},
+		{[]Upgraded{slow}, []Latency{{load.Fresh, 30, 62}, {load.Long, 2, 2}}, []load.Sort{load.Fresh}},
+		{[]Upgraded{slow, calm}, []Latency{{load.Fresh, 31, 62}, {load.Long, 2, 2}}, nil},
+		{[]Upgraded{unknown}, []Latency{{load.Fresh, 0, 60}, {load.Long, 0, 2}}, []load.Sort{load.Fresh, load.Long}},
 	} {
-		if got := Slower(c.all); !slices.Equal(got, c.want) {
-			t.Errorf("%d changes: %q, want %q", len(c.all), got, c.want)
+		got := Latencies(c.all)
+		var slow []load.Sort
+		for _, latency := range got {
+			if latency.IsSlow() {
+				slow = append(slow, latency.Sort)
+			}
+		}
+		if !slices.Equal(got, c.want) || !slices.Equal(slow, c.slow) {
+			t.Errorf("%d changes: %v, %v of them slow; want %v, %v", len(c.all), got, slow, c.want, c.slow)
 		}
 	}
 }
 
 func TestAVersionThatIsTakenBackIsHeldToItsPromises(t *testing.T) {
 	for _, c := range []struct {
-		back   TakenBack
-		broken bool
+		back         TakenBack
+		broken, late bool
 	}{
-		{TakenBack{Told: 10, Same: true, Sent: 1}, false},
-		{TakenBack{Told: 10.1, Same: true, Sent: 1}, true},
-		{TakenBack{Same: false, Sent: 1}, true},
-		{TakenBack{Same: true, Sent: 2, Failed: 1}, true},
-		{TakenBack{Same: true}, true},
+		{TakenBack{Told: 10, Same: true, Sent: 1}, false, false},
+		{TakenBack{Told: 10.1, Same: true, Sent: 1}, false, true},
+		{TakenBack{Same: false, Sent: 1}, true, false},
+		{TakenBack{Same: true, Sent: 2, Failed: 1}, true, false},
+		{TakenBack{Same: true}, true, false},
 	} {
-		if c.back.Broken() != c.broken {
-			t.Errorf("%s: broken is %v", c.back, c.back.Broken())
+		if c.back.Broken() != c.broken || c.back.Late() != c.late {
+			t.Errorf("%s: broken is %v, late %v", c.back, c.back.Broken(), c.back.Late())
 		}
 	}
 }

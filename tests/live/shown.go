@@ -5,18 +5,22 @@ import (
 	"time"
 )
 
-// What specs on real Ray report, and make accept reads: entries with a number of seconds,
-// what is promised of them, and the labels of the specs.
+// AcceptLabel is of the specs that make accept alone plays: make test leaves them out by its filter
+// of labels. Each has another label, by which a scenario plays it.
+const AcceptLabel = "accept"
+
+// What specs on real Ray report, and make accept reads: labels of specs, and names of entries with a
+// number of seconds.
 const (
 	BusyLabel, BusyEntry     = "busy-end", "busy cluster deleted to nothing left"
 	CutOffLabel, CutOffEntry = "cut-off", "node cut off to successor Ready"
 	CordonLabel, CordonEntry = "cordon", "head's node cordoned to its budget lifted"
+	// TokenLabel is of the specs of a cluster whose token changes.
+	TokenLabel = "token"
+	// StrategiesLabel is of the specs of a cluster whose pods are replaced by each strategy.
+	StrategiesLabel = "strategies"
 
-	// PromisedBusy is for a cluster that goes as a whole. PromisedCutOff is 50 s until
-	// Kubernetes calls a silent node unreachable, 60 s that its pods put up with that, and
-	// a start. PromisedCordon is when a head may be evicted from a cordoned node.
-	PromisedBusy   = 10 * time.Second
-	PromisedCutOff = 150 * time.Second
+	// PromisedCordon is when a head may be evicted from a cordoned node.
 	PromisedCordon = 300 * time.Second
 )
 

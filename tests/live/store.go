@@ -25,9 +25,6 @@ const (
 	PromisedStoreGone = 10 * time.Second
 	PromisedAwayGone  = time.Minute
 	PromisedKeysGone  = time.Minute
-	// PromisedStoreLost is 20 s until Kubernetes takes the node for lost, 60 s that pods put
-	// up with that, 30 s that a head in a Redis of the user's is waited for, and a start.
-	PromisedStoreLost = 150 * time.Second
 	// PromisedAnewRatio is how much longer than by hand a head that was force-deleted takes to
 	// be back.
 	PromisedAnewRatio = 1.2

@@ -9,9 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PromisedTold is how long after Kubernetes shows a cause a cluster's status names it.
-const PromisedTold = 10 * time.Second
-
 // ToldEntry is the name under which specs report a Told.
 const ToldEntry = "told"
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -226,10 +227,13 @@ func TestAPortWhereNobodyListensRefuses(t *testing.T) {
 
 func TestAKeptConnectionThatIsClosedUnderARequestIsAFailureAndNotAskedAgain(t *testing.T) {
 	var asked atomic.Int64
-	service := &echo{spoil: func(w http.ResponseWriter, _ *http.Request) bool {
-		if asked.Add(1)%2 == 1 {
+	var used sync.Map // of connections, by the client's address
+	service := &echo{spoil: func(w http.ResponseWriter, r *http.Request) bool {
+		asked.Add(1)
+		if _, kept := used.LoadOrStore(r.RemoteAddr, true); !kept {
 			return false
 		}
+		used.Delete(r.RemoteAddr)
 		cutOff(w)
 		return true
 	}}

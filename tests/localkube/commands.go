@@ -87,7 +87,8 @@ func statusCommand(o *options) *cobra.Command {
 
 func printStatus(s cluster.Status) {
 	fmt.Printf("instance    %s is %s\n", s.Name, s.State)
-	fmt.Printf("kubeconfig  %s\nkubectl     %s\naudit log   %s\nlogs        %s\n", s.Kubeconfig, s.Kubectl, s.AuditLog, s.Logs)
+	fmt.Printf("kubeconfig  %s\nkubectl     %s\naudit log   %s\nlogs        %s\ncpu stat    %s\n",
+		s.Kubeconfig, s.Kubectl, s.AuditLog, s.Logs, s.CPUStat)
 	fmt.Printf("networks    nodes %s, pods %s, services %s; pods reach this host at %s\n", s.Network, s.Pods, s.Services, s.HostIP)
 	print := func(name string, m cluster.MemberStatus) {
 		fmt.Printf("%-11s %s  %s %s\n", name, m.IP, m.State, strings.Join(m.Dead, " "))

@@ -47,8 +47,8 @@ type Report struct {
 	Mutants  int    `json:"mutants"`
 	Killed   int    `json:"killed"`
 	TimedOut int    `json:"timedOut"`
-	// Seconds that the tests took with all mutants, one after the other.
-	Seconds   float64    `json:"seconds"`
+	// Seconds of CPU that the tests took with all mutants.
+	Seconds   float64    `json:"cpuSeconds"`
 	Survivors []Survivor `json:"survivors,omitempty"`
 	// stale are reasons of mutants that no longer survive.
 	stale []string
@@ -109,7 +109,7 @@ func (r Report) share() float64 {
 }
 
 func (r Report) line() string {
-	return fmt.Sprintf("%-30s %4d mutants, %4d killed, %2d timed out, %3d survived: %.1f %% in %.0f s",
+	return fmt.Sprintf("%-30s %4d mutants, %4d killed, %2d timed out, %3d survived: %.1f %% in %.0f s of CPU",
 		r.Package, r.Mutants, r.Killed, r.TimedOut, len(r.Survivors), r.share(), r.Seconds)
 }
 
@@ -159,7 +159,7 @@ func (s *Summary) page() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Measured: mutation of the pure packages\n\nMade by `make mutate` from [mutation.json](mutation.json) "+
 		"and the reasons in `tests/mutation/reasons.yaml`.\nCommit %s, %s, %d cores.\n%s", s.Commit, s.Date, s.Cores, introduction)
-	b.WriteString("\n| package | mutants | killed | timed out | survived | noticed | seconds |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("\n| package | mutants | killed | timed out | survived | noticed | CPU seconds |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range s.Packages {
 		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d | %.1f %% | %.0f |\n", r.Package, r.Mutants, r.Killed, r.TimedOut, len(r.Survivors), r.share(), r.Seconds)
 	}

@@ -6,12 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Fate is what became of a mutant.
@@ -32,7 +38,7 @@ type Outcome struct {
 	Binary  string
 	Mutants []Mutant `json:"-"`
 	Fates   map[string]Fate
-	// Seconds that the tests took with the mutants in Fates.
+	// Seconds of CPU that the tests took with the mutants in Fates.
 	Seconds float64
 }
 
@@ -42,15 +48,16 @@ type settings struct {
 	dir string
 	// again tries only what survived with whatever binary was tried last.
 	again bool
-	// shortest is the least time after which tests count as hanging.
+	// shortest is the least CPU time after which tests count as hanging.
 	shortest time.Duration
 }
 
-// Tests hang with a mutant when they take so many times what they take without one, within
-// settings.shortest and longest: the machine may be busy.
+// Tests hang with a mutant when they take patience times the CPU that they take without one, within settings.shortest
+// and longest, or sleep for longer than asleep. Wall time alone would say of a busy machine that tests hang.
 const (
 	patience = 20
 	longest  = time.Minute
+	asleep   = 10 * time.Minute
 	// memoryLimit in KiB ends a mutant that allocates for ever.
 	memoryLimit = 4 << 20
 )
@@ -75,27 +82,42 @@ func try(ctx context.Context, name string, s settings) (*Outcome, error) {
 	}
 	outcome.Mutants = mutants
 	r := runner{binary: binary, dir: l.Dir, rapid: l.usesRapid(), limit: longest}
-	began := time.Now()
-	if fate, out, err := r.run(ctx, 0); err != nil || fate != Survived {
-		return nil, fmt.Errorf("run the tests without a mutant: %s, %w\n%s", fate, err, out)
+	plain, err := r.run(ctx, 0)
+	if err != nil {
+		return nil, fmt.Errorf("run the tests without a mutant: %w", err)
 	}
-	r.limit = min(max(patience*time.Since(began), s.shortest), longest)
-	for _, m := range mutants {
-		if _, known := outcome.Fates[m.Key()]; known {
+	if plain.fate != Survived {
+		return nil, fmt.Errorf("the tests without a mutant are %s:\n%s", plain.fate, plain.out)
+	}
+	r.limit = min(max(patience*plain.cpu, s.shortest), longest)
+	return outcome, outcome.learn(ctx, r, filepath.Join(s.dir, "fates.json"))
+}
+
+// learn runs the tests against each mutant that is not yet known, one on each core, and keeps what it showed in path.
+func (o *Outcome) learn(ctx context.Context, r runner, path string) error {
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.NumCPU())
+	for _, m := range o.Mutants {
+		mu.Lock()
+		_, known := o.Fates[m.Key()]
+		mu.Unlock()
+		if known {
 			continue
 		}
-		began := time.Now()
-		fate, _, err := r.run(ctx, m.ID)
-		if err != nil {
-			return nil, err
-		}
-		outcome.Fates[m.Key()] = fate
-		outcome.Seconds += time.Since(began).Seconds()
-		if err := outcome.keep(filepath.Join(s.dir, "fates.json")); err != nil {
-			return nil, err
-		}
+		group.Go(func() error {
+			one, err := r.run(ctx, m.ID)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			o.Fates[m.Key()] = one.fate
+			o.Seconds += one.cpu.Seconds()
+			return o.keep(path)
+		})
 	}
-	return outcome, nil
+	return group.Wait()
 }
 
 // recall reads what is known of a binary, or of an earlier one what it noticed.
@@ -142,15 +164,24 @@ func (o *Outcome) keep(path string) error {
 type runner struct {
 	binary, dir string
 	rapid       bool
-	limit       time.Duration
+	// limit is how much CPU time the tests may take.
+	limit time.Duration
+}
+
+// ran is what one run showed.
+type ran struct {
+	fate Fate
+	out  string
+	cpu  time.Duration
 }
 
 // run runs the tests with one mutant, or with none for 0. Drawn tests draw the same each
 // time: a mutant must not be killed by luck.
-func (r runner) run(ctx context.Context, mutant int) (Fate, string, error) {
-	limited, cancel := context.WithTimeout(ctx, r.limit)
+func (r runner) run(ctx context.Context, mutant int) (ran, error) {
+	limited, cancel := context.WithTimeout(ctx, asleep)
 	defer cancel()
-	args := []string{"-c", "ulimit -v " + strconv.Itoa(memoryLimit) + ` && exec "$0" "$@"`, r.binary, "-test.failfast", "-test.short"}
+	limits := fmt.Sprintf(`ulimit -v %d && ulimit -t %d && exec "$0" "$@"`, memoryLimit, int(math.Ceil(r.limit.Seconds())))
+	args := []string{"-c", limits, r.binary, "-test.failfast", "-test.short"}
 	if r.rapid {
 		args = append(args, "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 	}
@@ -162,15 +193,20 @@ func (r runner) run(ctx context.Context, mutant int) (Fate, string, error) {
 	var failed *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return "", "", fmt.Errorf("stopped: %w", ctx.Err())
-	case limited.Err() != nil:
-		return TimedOut, string(out), nil
-	case err == nil:
-		return Survived, string(out), nil
-	case errors.As(err, &failed):
-		return Killed, string(out), nil
+		return ran{}, fmt.Errorf("stopped: %w", ctx.Err())
+	case err != nil && !errors.As(err, &failed):
+		return ran{}, fmt.Errorf("run the test binary: %w", err)
 	}
-	return "", "", fmt.Errorf("run the test binary: %w", err)
+	state := command.ProcessState
+	one := ran{fate: Killed, out: string(out), cpu: state.UserTime() + state.SystemTime()}
+	status, _ := state.Sys().(syscall.WaitStatus)
+	switch {
+	case limited.Err() != nil || status.Signal() == syscall.SIGKILL: // the kernel's answer to too much CPU time
+		one.fate = TimedOut
+	case err == nil:
+		one.fate = Survived
+	}
+	return one, nil
 }
 
 // flat is a package's path as the name of a directory.

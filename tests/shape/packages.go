@@ -16,12 +16,6 @@ const (
 
 func packages() []Rule {
 	return []Rule{
-		each("package-name", func(f *File) []Violation {
-			if slices.Contains([]string{"utils", "util", "common", "helpers", "types", "manager"}, f.AST.Name.Name) {
-				return []Violation{f.found(f.AST.Name, "package %s says nothing: name it after its concern", f.AST.Name.Name)}
-			}
-			return nil
-		}),
 		{Name: "package-comment", Check: comments},
 		{Name: "no-mutable-state", Check: mutable},
 	}

@@ -1,5 +1,5 @@
-// Package shape holds the code to the budgets and directions that docs/architecture.md
-// tells of: how long, how tangled, who may import and call whom.
+// Package shape checks rules of the code that no linter knows; .golangci.yml has the others: budgets, directions of
+// imports, calls that are forbidden.
 //
 // In: Go files, parsed and not type-checked, so that a look at the whole repository takes
 // a second. Out: violations, each with its place and what to do.
@@ -19,9 +19,6 @@ import (
 	"slices"
 	"strings"
 )
-
-// Module is the path of the root module; the others lie below it by their directories.
-const Module = "github.com/heliostat-dev/heliostat"
 
 // File is one hand-written Go file.
 type File struct {
@@ -43,10 +40,6 @@ func (f *File) Test() bool { return strings.HasSuffix(f.Path, "_test.go") }
 func (f *File) Product() bool {
 	return !f.Test() && !within(f.Path, "tests") && !within(f.Path, "ray-operator/internal/testkit")
 }
-
-// Command tells whether the file belongs to a program's main package, where settings and
-// clocks come in.
-func (f *File) Command() bool { return strings.Contains("/"+f.Path, "/cmd/") }
 
 // lines is how many lines a node takes.
 func (f *File) lines(node ast.Node) int {
@@ -136,7 +129,7 @@ type Rule struct {
 
 // Rules are all that hold.
 func Rules() []Rule {
-	return slices.Concat(budgets(), directions(), habits(), packages())
+	return slices.Concat(controllers(), habits(), packages())
 }
 
 // each makes a rule of a check of single files.

@@ -4,8 +4,8 @@
 // In: how many clusters and rounds, the repository as the working directory, and the
 // programs that make build makes. Each run has a fresh, real etcd, API server, controller
 // manager and scheduler; only the kubelets are stood for, by a program that says of every
-// pod that it is ready 200 ms after it was bound. Out: docs/results/fleet-<n>.json with raw
-// samples, and from it the table fleet-<n>.md. What was measured is kept in
+// pod that it is ready 200 ms after it was bound. Out: docs/results/fleet-<n>.json with the
+// figures of each run, and from it the table fleet-<n>.md. What was measured is kept in
 // .state/bench-fleet until the commit changes, so that a run that was stopped goes on. It
 // must never compare contenders that were not measured in the same manner.
 package main

@@ -1,6 +1,8 @@
 package cgroup
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 )
@@ -24,5 +26,29 @@ func TestParse(t *testing.T) {
 	}
 	if got := parse("not a mount table\n"); got.unified != "" {
 		t.Errorf("parse of nonsense = %+v", got)
+	}
+}
+
+func TestFavor_SetsTheShareOfAllInstances(t *testing.T) {
+	v1, v2 := t.TempDir(), t.TempDir()
+	files := map[string]string{filepath.Join(v1, "localkube/cpu.shares"): "8192", filepath.Join(v2, "localkube/cpu.weight"): "800"}
+	for file := range files {
+		if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (Hierarchies{unified: v2, v1: []string{v1}}).favor("/localkube/tag/pods"); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range files {
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, %v; want %s", file, got, err, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(v1, "localkube/cpu.weight")); err == nil {
+		t.Error("a file that the hierarchy does not have was made")
 	}
 }

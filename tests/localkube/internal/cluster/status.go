@@ -3,6 +3,7 @@ package cluster
 import (
 	"path/filepath"
 
+	"github.com/heliostat-dev/heliostat/tests/localkube/internal/cgroup"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/instance"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/process"
@@ -24,6 +25,7 @@ type Status struct {
 	Kubectl      string       `json:"kubectl"`
 	AuditLog     string       `json:"auditLog"`
 	Logs         string       `json:"logs"`    // directory
+	CPUStat      string       `json:"cpuStat"` // file: the CPU time of everything in the instance
 	HostIP       string       `json:"hostIP"`  // the host as pods reach it
 	Network      string       `json:"network"` // of host and nodes
 	Pods         string       `json:"pods"`
@@ -54,10 +56,15 @@ func (c *Cluster) Status() (Status, error) {
 	if err := c.existing(); err != nil {
 		return Status{}, err
 	}
+	groups, err := cgroup.Find()
+	if err != nil {
+		return Status{}, err
+	}
 	a, programs := plan.Addresses{Index: c.set.State.Index}, c.set.Programs()
 	s := Status{
 		Name: c.Instance.Name, Kubeconfig: c.Instance.Kubeconfig(), Kubectl: c.set.Kubectl(),
-		AuditLog: c.Instance.AuditLog(), Logs: c.Instance.Path("log"), HostIP: a.Host().String(),
+		AuditLog: c.Instance.AuditLog(), Logs: c.Instance.Path("log"),
+		CPUStat: groups.CPUStat(c.Instance.Names.Cgroup()), HostIP: a.Host().String(),
 		Network: a.Network().String(), Pods: a.Pods().String(), Services: a.Services().String(),
 		ControlPlane: c.member(plan.ControlPlane, a.ControlPlane().String(), programs[plan.ControlPlane]),
 		Nodes:        []NodeStatus{},

@@ -86,7 +86,8 @@ func remembered(path string) (seen, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
-	return s, errors.Join(err, json.Unmarshal(data, &s))
+	err = errors.Join(err, json.Unmarshal(data, &s))
+	return s, err
 }
 
 func sum(path string) (string, error) {

@@ -1,13 +1,13 @@
-package e2e
+package integration
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"testing"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -17,81 +17,61 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// Causes for which the API server makes no pod.
-var _ = Describe("why the API server makes no pod", Ordered, ContinueOnFailure, Label("reasons"), func() {
-	at := map[string][]inspection{}
+// refusedPod is a cause for which the API server makes no pod, made to happen on purpose.
+type refusedPod struct {
+	name string
+	// reason is what the status must give, with these words in its message.
+	reason reason.Reason
+	words  string
+	// prepare makes what has to be in the namespace first.
+	prepare func(t *testing.T, namespace string)
+	// spoil makes it happen to a head or to the workers of a group.
+	spoil func(*v1alpha1.NodeSpec)
+	// lift ends it, where the cluster then has to go on.
+	lift func(t *testing.T, namespace string)
+}
 
-	BeforeAll(func(ctx SpecContext) {
-		for i := range refusedCauses {
-			at[refusedCauses[i].name] = refusedCauses[i].inspect(ctx)
-		}
-	}, NodeTimeout(limit))
+// marked is a label by which policies and webhooks of these tests know what to refuse.
+const marked = "example.com/refuse"
 
-	for i := range refusedCauses {
-		c := &refusedCauses[i]
-		It("is told where "+c.name, func(ctx SpecContext) {
-			for _, inspection := range at[c.name] {
-				inspection.await(ctx)
-			}
-		}, SpecTimeout(limit))
-	}
-
-	It("goes on by itself when a quota is raised", func(ctx SpecContext) {
-		namespace := at[overQuota][0].namespace
-		var quota corev1.ResourceQuota
-		Expect(kubernetes.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "small"}, &quota)).To(Succeed())
-		quota.Spec.Hard[corev1.ResourceRequestsCPU] = resource.MustParse("64")
-		begin := time.Now()
-		Expect(kubernetes.Update(ctx, &quota)).To(Succeed())
-		for _, of := range []string{v1alpha1.RoleHead, v1alpha1.RoleWorker} {
-			made := types.NamespacedName{Namespace: namespace, Name: clusterName(of)}
-			eventually(ctx, "the "+of+"'s pod that the quota lets in", func(ctx context.Context) error {
-				pods, err := kubernetes.PodsOf(ctx, made, of)
-				if err == nil && len(pods) != 1 {
-					err = fmt.Errorf("there are %d", len(pods))
-				}
-				return err
-			})
-			told("quota raised to the "+of+"'s pod made", begin)
-		}
-	}, SpecTimeout(limit))
-})
-
-const (
-	overQuota = "a ResourceQuota is used up"
-	// marked is a label by which policies and webhooks of these tests know what to refuse.
-	marked = "example.com/refuse"
-)
-
-var refusedCauses = []cause{
+var refusals = []refusedPod{
 	{
-		name:   overQuota,
+		name:   "a ResourceQuota is used up",
 		reason: reason.QuotaExceeded, words: "ResourceQuota small: requests.cpu requested 1, used ",
 		prepare: makes(func(namespace string) client.Object {
 			return &corev1.ResourceQuota{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"},
-				Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("500m")}},
+				Spec: corev1.ResourceQuotaSpec{
+					Hard: corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("500m")},
+				},
 			}
 		}, nil),
 		// When the quota lets it in, it is to be kept off all nodes.
 		spoil: func(node *v1alpha1.NodeSpec) { node.Size = size("1", "1536Mi"); keepOff(node) },
+		lift:  raiseQuota,
 	},
 	{
 		name:   "a LimitRange allows less",
 		reason: reason.LimitRangeViolated, words: "maximum memory usage per Container is 2Gi, but limit is 3Gi. Change size",
 		prepare: makes(func(namespace string) client.Object {
-			most := corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}}
+			most := corev1.LimitRangeItem{
+				Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+			}
 			return &corev1.LimitRange{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{most}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"},
+				Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{most}},
 			}
 		}, nil),
 		spoil: func(node *v1alpha1.NodeSpec) { node.Size = size("10m", "3Gi") },
 	},
 	{
 		name:   "the namespace enforces a pod security level",
-		reason: reason.PodSecurityDenied, words: "pod security level restricted forbids privileged (container \"ray\" must not set securityContext.privileged=true)",
+		reason: reason.PodSecurityDenied,
+		words: "pod security level restricted forbids privileged " +
+			"(container \"ray\" must not set securityContext.privileged=true)",
 		prepare: restrict,
 		spoil: func(node *v1alpha1.NodeSpec) {
 			yes := true
@@ -105,8 +85,9 @@ var refusedCauses = []cause{
 		prepare: makes(policy, policyBinding), spoil: mark,
 	},
 	{
-		name:   "an admission webhook is down",
-		reason: reason.WebhookFailed, words: "admission webhook pods.example.com cannot be called: service \"nobody\" not found. See whether",
+		name:    "an admission webhook is down",
+		reason:  reason.WebhookFailed,
+		words:   "admission webhook pods.example.com cannot be called: service \"nobody\" not found. See whether",
 		prepare: makes(webhook, nil), spoil: mark,
 	},
 	{
@@ -127,6 +108,61 @@ var refusedCauses = []cause{
 	},
 }
 
+// refused gives a cause to a head and to a worker, and waits until the status names it everywhere.
+func (r *reasons) refused(t *testing.T, namespace string, c *refusedPod) {
+	if c.prepare != nil {
+		c.prepare(t, namespace)
+	}
+	for _, of := range []string{v1alpha1.RoleHead, v1alpha1.RoleWorker} {
+		cluster, kind := lone(namespace, of, of), v1alpha1.ConditionHeadReady
+		spoilt := &cluster.Spec.Head.NodeSpec
+		if of == v1alpha1.RoleWorker {
+			spoilt, kind = &cluster.Spec.WorkerGroups[0].NodeSpec, v1alpha1.ConditionWorkersReady
+		}
+		c.spoil(spoilt)
+		wait := sight(t, namespace, func(seen *v1alpha1.ComputeCluster) bool {
+			return seen.Name == of && c.isNamed(seen, of)
+		})
+		begin := time.Now()
+		must(t, shared.Create(t.Context(), cluster))
+		seen, at := wait(fmt.Sprintf("the status to say %s with %q, as the %s has: %s", c.reason.Code, c.words, of, c.name))
+		condition, _ := isFalse(seen, kind)
+		r.tell(t, live.Told{
+			Cause: c.name, Of: of, Reason: condition.Reason, Message: condition.Message, Seconds: at.Sub(begin).Seconds(),
+		})
+	}
+	if c.lift == nil {
+		return
+	}
+	c.lift(t, namespace)
+	for _, of := range []string{v1alpha1.RoleHead, v1alpha1.RoleWorker} {
+		podsLeft(t, types.NamespacedName{Namespace: namespace, Name: of}, of, 1)
+	}
+}
+
+// isNamed reports whether a cluster's status names the cause, everywhere it has to.
+func (c *refusedPod) isNamed(cluster *v1alpha1.ComputeCluster, of string) bool {
+	if of == v1alpha1.RoleHead {
+		return c.isIn(cluster, v1alpha1.ConditionReady) && c.isIn(cluster, v1alpha1.ConditionHeadReady)
+	}
+	groups := cluster.Status.Groups
+	return c.isIn(cluster, v1alpha1.ConditionWorkersReady) && len(groups) == 1 && groups[0].Reason == c.reason.Code
+}
+
+func (c *refusedPod) isIn(cluster *v1alpha1.ComputeCluster, kind string) bool {
+	condition, no := isFalse(cluster, kind)
+	return no && condition.Reason == c.reason.Code && strings.Contains(condition.Message, c.words)
+}
+
+// raiseQuota lets in what a quota kept out.
+func raiseQuota(t *testing.T, namespace string) {
+	t.Helper()
+	var quota corev1.ResourceQuota
+	must(t, shared.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "small"}, &quota))
+	quota.Spec.Hard[corev1.ResourceRequestsCPU] = resource.MustParse("64")
+	must(t, shared.Update(t.Context(), &quota))
+}
+
 func mark(node *v1alpha1.NodeSpec) {
 	pod, _ := template(node)
 	pod.Labels = map[string]string{marked: "yes"}
@@ -135,26 +171,22 @@ func mark(node *v1alpha1.NodeSpec) {
 // makes prepares a namespace by an object, or two, and waits until a pod that is marked
 // is refused there where the object is not one of the namespace: such rules take effect
 // only some time after they were made.
-func makes(first, second func(namespace string) client.Object) func(context.Context, string) {
-	return func(ctx context.Context, namespace string) {
-		GinkgoHelper()
+func makes(first, second func(namespace string) client.Object) func(*testing.T, string) {
+	return func(t *testing.T, namespace string) {
+		t.Helper()
 		for _, object := range []func(string) client.Object{first, second} {
 			if object == nil {
 				continue
 			}
 			made := object(namespace)
-			Expect(kubernetes.Create(ctx, made)).To(Succeed())
+			must(t, shared.Create(t.Context(), made))
 			if made.GetNamespace() != "" {
 				return
 			}
-			DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.Delete(ctx, made)).To(Succeed()) }, NodeTimeout(limit))
+			t.Cleanup(func() { must(t, shared.Delete(context.WithoutCancel(t.Context()), made)) })
 		}
-		eventually(ctx, "marked pods to be refused", func(ctx context.Context) error {
-			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "try-", Labels: map[string]string{marked: "yes"}},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: rayImage}}},
-			}
-			if err := kubernetes.Create(ctx, pod, client.DryRunAll); err == nil {
+		eventually(t, "marked pods to be refused", func(ctx context.Context) error {
+			if err := shared.Create(ctx, podWith(namespace, map[string]string{marked: "yes"}), client.DryRunAll); err == nil {
 				return errors.New("one was let in")
 			}
 			return nil
@@ -162,13 +194,13 @@ func makes(first, second func(namespace string) client.Object) func(context.Cont
 	}
 }
 
-func restrict(ctx context.Context, namespace string) {
-	GinkgoHelper()
+func restrict(t *testing.T, namespace string) {
+	t.Helper()
 	var object corev1.Namespace
-	Expect(kubernetes.Get(ctx, types.NamespacedName{Name: namespace}, &object)).To(Succeed())
+	must(t, shared.Get(t.Context(), types.NamespacedName{Name: namespace}, &object))
 	seen := object.DeepCopy()
 	object.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
-	Expect(kubernetes.Patch(ctx, &object, client.MergeFrom(seen))).To(Succeed())
+	must(t, shared.Patch(t.Context(), &object, client.MergeFrom(seen)))
 }
 
 // only selects a namespace.
@@ -215,7 +247,9 @@ func webhook(namespace string) client.Object {
 		Webhooks: []admissionv1.ValidatingWebhook{{
 			Name: "pods.example.com", NamespaceSelector: only(namespace), ObjectSelector: marker(),
 			Rules: []admissionv1.RuleWithOperations{creationOfPods}, SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
-			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: namespace, Name: "nobody"}},
+			ClientConfig: admissionv1.WebhookClientConfig{
+				Service: &admissionv1.ServiceReference{Namespace: namespace, Name: "nobody"},
+			},
 		}},
 	}
 }

@@ -1,0 +1,200 @@
+# What each step of the tests does. Sourced by run.sh, which runs the functions step_NAME, and by one.sh.
+declare -A TITLE=(
+  [deps]="Debian packages"
+  [build]="programs, tools and images (the first time 10 minutes on 2 cores, most of it linking Kubernetes)"
+  [verify]="generated files are what make generate writes"
+  [lint]="golangci-lint"
+  [lint-changed]="golangci-lint on what changed"
+  [unit]="tests of every module that need no Kubernetes"
+  [unit-few]="the same, stories at few points"
+  [chart]="the chart renders what Kubernetes accepts"
+  [integration]="a real API server"
+  [localkube]="local Kubernetes: up, down, killed in between, devices, policies"
+  [e2e-clusters]="real kubelets, real Ray: clusters, jobs, autoscaling"
+  [e2e-services]="real kubelets, real Ray: services and control stores"
+  [e2e-existing]="real Ray on the Kubernetes that KUBECONFIG names"
+  [rights]="the operator used every right that it has, and no other"
+  [accept]="full counts and promised times"
+  [bench]="against the same pods applied by hand"
+)
+
+# needs_programs STEP...: whether a step runs programs that must be built, and packages that must be there.
+needs_programs() {
+  local name
+  for name in "$@"; do
+    case $name in integration | localkube | e2e-* | accept | bench) return 0 ;; esac
+  done
+  return 1
+}
+
+# redis: what tests run Redis servers of their own with. Debian starts one for the machine, which nobody needs.
+redis() {
+  local packages=(redis-server redis-sentinel redis-tools) program
+  for program in redis-server redis-sentinel redis-cli; do
+    if ! command -v "$program" >/dev/null; then
+      [ "$(id -u)" = 0 ] || { echo "$program is missing, and installing it needs root: apt-get install ${packages[*]}"; return 1; }
+      apt-get update -q
+      RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${packages[@]}"
+      systemctl disable --now redis-server redis-sentinel 2>/dev/null || true # where there is a systemd
+      return
+    fi
+  done
+}
+
+step_deps() {
+  make bin/localkube bin/images
+  local missing
+  missing=$( (bin/localkube deps; bin/images deps) | sort -u)
+  [ "$(id -u)" = 0 ] || { echo "These tests make network namespaces, mounts and containers, so they need root: sudo make test"; return 1; }
+  bin/localkube deps --install
+  bin/images deps --install
+  redis
+}
+
+step_build() {
+  make bin/localkube bin/images
+  bin/images build ray operator redis >"$LOGS/images.list" & # most of it waits for a network, while Kubernetes links
+  local images=$!
+  bin/localkube build || { kill $images; return 1; }
+  make bin/helm bin/gotestsum
+  wait $images
+}
+
+step_verify() { make verify; }
+step_lint() { make lint; }
+
+step_lint_changed() {
+  make bin/golangci-lint
+  tests/tools/lint.sh --changed
+}
+
+# gotest STEP DIRECTORY ARGUMENTS...: go test -v in a module, which also leaves its events for tests/times. golangci-lint
+# has vet look at everything already.
+gotest() {
+  local step=$1 dir=$2 root=$PWD bad=0
+  shift 2
+  (cd "$dir" && "$root/bin/gotestsum" --format standard-verbose --hide-summary=all --jsonfile "$root/$TIMES/$step.go.part" -- -vet=off "$@") || bad=1
+  cat "$TIMES/$step.go.part" >>"$TIMES/$step.go.json"
+  rm "$TIMES/$step.go.part"
+  return $bad
+}
+
+step_unit() {
+  local step=${1:-unit} bad=0
+  redis
+  make bin/gotestsum
+  # What needs a Kubernetes has a step of its own.
+  gotest "$step" . -timeout 20m $(go list ./... | grep -vE '/tests/(integration|e2e|bench/(byhand|fleet))$') || bad=1
+  gotest "$step" . -skip '^TestASmallFleet$' ./tests/bench/fleet || bad=1 # make bench runs that one
+  gotest "$step" tests/images ./... || bad=1
+  gotest "$step" tests/tools -count=1 ./crdtrim || bad=1 # reads files that the cache does not watch
+  gotest "$step" tests/localkube $(cd tests/localkube && go list ./internal/... | grep -v /realtest) || bad=1
+  return $bad
+}
+
+# Stories are played without disturbance: what they promise is still checked at each revision.
+step_unit_few() { HELIOSTAT_POINTS=none step_unit unit-few; }
+
+step_chart() {
+  make bin/helm bin/gotestsum
+  bin/helm lint --strict helm-chart/heliostat
+  HELM=$PWD/bin/helm gotest chart tests/tools -count=1 ./chart
+}
+
+status() { bin/localkube status --name "$1" | awk -v key="$2" 'index($0, key) == 1 { print $NF }'; }
+
+# instance NAME OPTIONS...: a local Kubernetes. It is fresh and ends with the step, unless KEEP is set.
+instance() {
+  local name=$1
+  shift
+  if [ -z "${KEEP:-}" ]; then
+    trap "instance_down $name" EXIT
+    bin/localkube down --name "$name"
+  fi
+  bin/localkube up --name "$name" "$@"
+  KUBECONFIG=$(bin/localkube kubeconfig --name "$name")
+  KUBECTL=$(status "$name" kubectl)
+  LOCALKUBE_AUDIT_LOG=$(status "$name" "audit log")
+  LOCALKUBE_CPU_STAT=$(status "$name" "cpu stat")
+  LOCALKUBE=$PWD/bin/localkube LOCALKUBE_NAME=$name HELM=$PWD/bin/helm
+  export KUBECONFIG KUBECTL LOCALKUBE LOCALKUBE_NAME LOCALKUBE_AUDIT_LOG LOCALKUBE_CPU_STAT HELM
+}
+
+# instance_down NAME: takes it down, and notes how many CPU-seconds it used, for the step.
+instance_down() {
+  awk '$1 == "usage_usec" { print $2 / 1e6 }' "$LOCALKUBE_CPU_STAT" >"$TIMES/$STEP.instance" || true
+  bin/localkube down --name "$1"
+}
+
+# rights_used LAYER: keeps which of its rights the operator used in the instance of a step.
+rights_used() {
+  mkdir -p .state/rights
+  go run ./tests/rights used "$LOCALKUBE_AUDIT_LOG" >".state/rights/$1.txt"
+}
+
+step_rights() {
+  bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system |
+    go run ./tests/rights compare .state/rights/{integration,e2e-clusters,e2e-services}.txt
+}
+
+step_integration() {
+  instance itest --control-plane-only
+  # Most of these tests wait: for Leases, budgets, and an API server that gives up kinds.
+  gotest integration . -count=1 -parallel 8 -timeout 25m ./tests/integration/...
+  rights_used integration
+}
+
+step_localkube() {
+  gotest localkube tests/localkube -count=1 -p 1 -timeout 15m . ./internal/realtest
+}
+
+# nodes NAME: an instance with two nodes that hold the images of Ray, the operator and Redis.
+nodes() {
+  local name=$1 images=() tar
+  bin/images build ray operator redis >"$LOGS/$name.images"
+  while read -r tar; do images+=(--image "$tar"); done <"$LOGS/$name.images"
+  instance "$name" --nodes 2 --gpus 2 "${images[@]}"
+}
+
+# specs STEP FILTER FLAGS...: runs the specs on real Ray that a filter of labels selects. Ginkgo's own limit ends before
+# go test's and says what hung.
+specs() {
+  local step=$1 filter=$2
+  shift 2
+  go test -vet=off -v -count=1 -timeout 60m ./tests/e2e -ginkgo.timeout 55m -ginkgo.label-filter "$filter" \
+    -ginkgo.json-report "$PWD/$TIMES/$step.ginkgo.json" "$@"
+}
+
+# specs_on_nodes FILTER: runs specs on a local Kubernetes of their own.
+specs_on_nodes() {
+  local filter="!accept && ($1)" why
+  nodes "$STEP"
+  # What the fake head promises is shown on the real one again when either changed.
+  if why=$(is_unchanged contract); then
+    filter+=" && !contract"
+    echo "contract of the fake head: $why" >"$TIMES/$STEP.skipped"
+  fi
+  specs "$STEP" "$filter"
+  rights_used "$STEP"
+}
+
+step_e2e_clusters() { specs_on_nodes "!service && !store"; }
+step_e2e_services() { specs_on_nodes "service || store"; }
+
+step_e2e_existing() {
+  [ -n "${KUBECONFIG:-}" ] || { echo "Which Kubernetes? make e2e-existing KUBECONFIG=FILE"; return 1; }
+  unset LOCALKUBE LOCALKUBE_NAME
+  specs e2e-existing "!localkube && !accept"
+  echo "specs that need what only the local Kubernetes can do were left out (label localkube)" | tee "$TIMES/$STEP.skipped"
+}
+
+step_bench() {
+  nodes bench
+  go test -v -count=1 -timeout 30m ./tests/bench/byhand -rounds 5
+  go test -v -count=1 -timeout 10m -run '^TestASmallFleet$' ./tests/bench/fleet
+}
+
+step_accept() {
+  [ -n "$AREA" ] || { echo "Which area? make accept AREA=first-light"; return 1; }
+  go run ./tests/accept -area "$AREA" ${SCENARIOS:+-scenarios "$SCENARIOS"}
+}
