@@ -26,7 +26,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require sigs.k8s.io/gateway-api v1.6.3
+require (
+	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
+	sigs.k8s.io/gateway-api v1.6.3
+)
 
 require (
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect

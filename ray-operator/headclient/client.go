@@ -55,8 +55,18 @@ const idle = 15 * time.Second
 // at once.
 type Token func(context.Context) (string, error)
 
+// Connect makes a connection to host:port.
+type Connect func(ctx context.Context, address string) (net.Conn, error)
+
+// ConnectAnywhere is the Connect that refuses no address.
+func ConnectAnywhere(ctx context.Context, address string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+}
+
 // Options say how to speak to a head.
 type Options struct {
+	// Connect makes the connections; ConnectAnywhere where it is nil.
+	Connect Connect
 	// Token is nil for a cluster without authentication.
 	Token Token
 	// Timeout is each call's; DefaultTimeout where it is zero.
@@ -83,6 +93,9 @@ func Dial(address string, options Options) (*Client, error) {
 	if err := checkAddress(address); err != nil {
 		return nil, fail(Invalid, "prepare to ask the head", err)
 	}
+	if options.Connect == nil {
+		options.Connect = ConnectAnywhere
+	}
 	if options.Timeout <= 0 {
 		options.Timeout = DefaultTimeout
 	}
@@ -91,7 +104,7 @@ func Dial(address string, options Options) (*Client, error) {
 	}
 	connection, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithContextDialer(options.Connect), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{parts: options.parts()}), grpc.MaxCallRecvMsgSize(options.MaxReply)),
 		grpc.WithMaxHeaderListSize(maxHeader), grpc.WithIdleTimeout(idle),
 		grpc.WithReadBufferSize(buffer), grpc.WithWriteBufferSize(buffer),

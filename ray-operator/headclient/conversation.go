@@ -45,7 +45,10 @@ func begin(act, address string, options Options) (conversation, error) {
 	if options.Timeout <= 0 {
 		options.Timeout = DefaultTimeout
 	}
-	line := &line{}
+	if options.Connect == nil {
+		options.Connect = ConnectAnywhere
+	}
+	line := &line{connect: options.Connect}
 	// Proxy stays nil: the environment has no say in where a token goes.
 	return conversation{address: address, options: options, line: line, transport: &http.Transport{
 		DialContext: line.dial, MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1,
@@ -80,6 +83,8 @@ func (c *conversation) Session(ctx context.Context) (Session, error) {
 
 // line is the one connection of a conversation: it is dialled once.
 type line struct {
+	connect Connect
+
 	mu           sync.Mutex
 	used, closed bool
 	connection   net.Conn
@@ -87,7 +92,7 @@ type line struct {
 
 var errUsedUp = errors.New("the connection of this conversation is gone")
 
-func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (l *line) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	l.mu.Lock()
 	used := l.used || l.closed
 	l.used = true
@@ -95,7 +100,7 @@ func (l *line) dial(ctx context.Context, network, address string) (net.Conn, err
 	if used {
 		return nil, errUsedUp
 	}
-	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	connection, err := l.connect(ctx, address)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -26,8 +27,8 @@ var proxyPath = regexp.MustCompile(`^/[!-~]*$`)
 // AskProxy asks the proxy of Serve at host:port for a path, once and on a connection of its
 // own, and follows nobody elsewhere. Nil is an answer with a status below 500 that came
 // whole, or with its first 64 KiB, within 5 s. A status of 500 and more is Refused, with
-// what was said. It never sends a token: applications are not Ray's.
-func AskProxy(ctx context.Context, address, path string) error {
+// what was said. Where connect is nil, it is ConnectAnywhere. It never sends a token: applications are not Ray's.
+func AskProxy(ctx context.Context, connect Connect, address, path string) error {
 	act := "ask the proxy at " + text([]byte(address)) + " for " + text([]byte(path))
 	if err := checkAddress(address); err != nil {
 		return fail(Invalid, act, err)
@@ -39,7 +40,11 @@ func AskProxy(ctx context.Context, address, path string) error {
 	target.Scheme, target.Host = "http", address
 	limited, stop := context.WithTimeout(ctx, proxyTimeout)
 	defer stop()
+	if connect == nil {
+		connect = ConnectAnywhere
+	}
 	transport := &http.Transport{
+		DialContext:       func(ctx context.Context, _, address string) (net.Conn, error) { return connect(ctx, address) },
 		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
 		ReadBufferSize: buffer, WriteBufferSize: buffer,
 	}

@@ -26,12 +26,12 @@ func TestProxiesAreJudgedByTheirStatus(t *testing.T) {
 		{200, strings.Repeat("x", 1<<20), ""}, {500, strings.Repeat("x\n", 1<<20), headclient.Refused},
 	} {
 		address := answering(t, c.status, c.body)
-		if err := headclient.AskProxy(t.Context(), address, "/-/healthz"); headclient.KindOf(err) != c.want || err != nil && len(err.Error()) > 512 {
+		if err := headclient.AskProxy(t.Context(), nil, address, "/-/healthz"); headclient.KindOf(err) != c.want || err != nil && len(err.Error()) > 512 {
 			t.Errorf("%d %.50q: %v, want %s", c.status, c.body, err, c.want)
 		}
 	}
 	address := answering(t, 503, "No replicas are \x1b[31mavailable yet.\n")
-	err := headclient.AskProxy(t.Context(), address, "/-/healthz")
+	err := headclient.AskProxy(t.Context(), nil, address, "/-/healthz")
 	want := "ask the proxy at " + address + " for /-/healthz: Refused: status 503: No replicas are  [31mavailable yet."
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
@@ -54,7 +54,7 @@ func TestHostileProxies(t *testing.T) {
 		address, connections := raw(t, c.say)
 		before := allocated()
 		for range 2 {
-			if err := headclient.AskProxy(t.Context(), address, "/"); headclient.KindOf(err) != c.want {
+			if err := headclient.AskProxy(t.Context(), nil, address, "/"); headclient.KindOf(err) != c.want {
 				t.Errorf("%s: %v, want %s", name, err, c.want)
 			}
 		}
@@ -65,7 +65,7 @@ func TestHostileProxies(t *testing.T) {
 			t.Errorf("%s: two questions made %d connections", name, n)
 		}
 	}
-	if err := headclient.AskProxy(t.Context(), "127.0.0.1:1", "/"); headclient.KindOf(err) != headclient.Unavailable {
+	if err := headclient.AskProxy(t.Context(), nil, "127.0.0.1:1", "/"); headclient.KindOf(err) != headclient.Unavailable {
 		t.Errorf("where nobody listens: %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestQuestionsToProxiesArePlain(t *testing.T) {
 	t.Cleanup(server.Close)
 	address := server.Listener.Addr().String()
 	for _, path := range []string{"/", "/-/healthz", "/a/b?c=d&e=%20", "//other:80/x", "/@other", "/%2e%2e/x"} {
-		if err := headclient.AskProxy(t.Context(), address, path); err != nil {
+		if err := headclient.AskProxy(t.Context(), nil, address, path); err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
@@ -88,12 +88,12 @@ func TestQuestionsToProxiesArePlain(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"", "x", "http://other/", "/a b", "/a\r\nHost: other", "/ä", "/%zz", "/" + strings.Repeat("x", 1024)} {
-		if err := headclient.AskProxy(t.Context(), address, path); headclient.KindOf(err) != headclient.Invalid {
+		if err := headclient.AskProxy(t.Context(), nil, address, path); headclient.KindOf(err) != headclient.Invalid {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
 	for _, address := range []string{"", "host", ":80"} {
-		if err := headclient.AskProxy(t.Context(), address, "/"); headclient.KindOf(err) != headclient.Invalid {
+		if err := headclient.AskProxy(t.Context(), nil, address, "/"); headclient.KindOf(err) != headclient.Invalid {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
@@ -103,13 +103,13 @@ func TestCallersEndIsNotTheProxysFault(t *testing.T) {
 	address, _ := raw(t, func(w io.Writer) { drip(w, ok+"Content-Length: 100\r\n\r\n") })
 	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
-	if err := headclient.AskProxy(short, address, "/"); headclient.KindOf(err) != headclient.Timeout || !errors.Is(err, context.DeadlineExceeded) {
+	if err := headclient.AskProxy(short, nil, address, "/"); headclient.KindOf(err) != headclient.Timeout || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 	why := errors.New("the operator stops")
 	gone, leave := context.WithCancelCause(t.Context())
 	leave(why)
-	if err := headclient.AskProxy(gone, address, "/"); headclient.KindOf(err) != headclient.Unavailable || !errors.Is(err, why) {
+	if err := headclient.AskProxy(gone, nil, address, "/"); headclient.KindOf(err) != headclient.Unavailable || !errors.Is(err, why) {
 		t.Errorf("%v", err)
 	}
 }

@@ -20,7 +20,7 @@ var (
 	StoreWrongPassword = Reason{
 		"StoreWrongPassword", Warning, "The store refuses the user or the password, or takes us for another user.",
 		"the control store at %s refuses the credentials: %s",
-		"Correct the Secrets that usernameSecret and passwordSecret name; a changed Secret is read within seconds", nil,
+		"Correct the Secrets that usernameSecret and passwordSecret name; a changed Secret is read within half a minute", nil,
 	}
 	StoreNotPermitted = Reason{
 		"StoreNotPermitted", Warning, "The store's user lacks a permission.",
@@ -36,6 +36,11 @@ var (
 		"StoreNotTrusted", Warning, "The store's certificate is not trusted, or it does not take ours.",
 		"the control store at %s cannot be trusted: %s",
 		"Correct tls.caSecret, or the server's certificate and its names", nil,
+	}
+	StoreNotAllowed = Reason{
+		"StoreNotAllowed", Warning, "The store, or a server that it leads to, is at an address that the operator does not connect to.",
+		"the control store at %s is not asked: %s",
+		"Give it an address that pods can reach; an administrator lists allowed ranges in the chart's controlStore.allow", nil,
 	}
 	StoreUnsupported = Reason{
 		"StoreUnsupported", Warning, "Ray cannot work with a Redis of this kind.",
@@ -82,7 +87,13 @@ var (
 	StoreNotNoted = Reason{
 		"StoreNotNoted", Warning, "The operator cannot write down whose keys are in the Redis, and without that no head is started.",
 		"the operator cannot write down that this cluster has keys in a Redis: %s",
-		"Start the operator with --namespace set to the namespace that it runs in; the chart does", nil,
+		"Start the operator with --namespace set to the namespace that it runs in; the chart does",
+		[]Case{{"left", "Bring their Redis back, or remove the keys by hand and delete the notes; they say why: kubectl get configmap -n %s -l %s -o yaml"}},
+	}
+	StoreKeysLeft = Reason{
+		"StoreKeysLeft", Warning, "The keys of a cluster are still in a Redis a day after its namespace is gone, and the operator tries no longer.",
+		"ComputeCluster %s is gone with its namespace, and its keys are left in %s: %s",
+		"Remove them by hand: %s", nil,
 	}
 	StoreLoading = Reason{
 		"StoreLoading", Progress, "The store has just started and reads its data.",
@@ -124,9 +135,9 @@ var (
 
 func controlStore() Section {
 	return Section{"The control store", []Reason{
-		StoreTaken, StoreDataLost, StoreSecretMissing, StoreUnreachable, StoreWrongPassword, StoreNotPermitted, StoreNotTrusted,
+		StoreTaken, StoreDataLost, StoreSecretMissing, StoreUnreachable, StoreWrongPassword, StoreNotPermitted, StoreNotTrusted, StoreNotAllowed,
 		StoreUnsupported, StoreReadOnly, StoreFull, StoreSlow, StoreVolumeMissing, VolumeHeldByLostNode, StoreVolumeLost, StoreVolumeFull,
-		StoreNotNoted, OldHeadRemains, HeadWithdrawn, StoreLoading, StoreStarting, StoreVolumePending, StoreChecking, HeadRecovering, StoreServes,
+		StoreNotNoted, StoreKeysLeft, OldHeadRemains, HeadWithdrawn, StoreLoading, StoreStarting, StoreVolumePending, StoreChecking, HeadRecovering, StoreServes,
 		HeadRestarted, HeadRecovered,
 	}}
 }

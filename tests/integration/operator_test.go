@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -27,6 +28,8 @@ type operator struct {
 	log     lockedBuffer
 	began   live.Mark
 	end     sync.Once
+	// env are variables beside those of the tests.
+	env []string
 }
 
 // startOperator starts the operator; it is stopped, and must not have been refused
@@ -38,7 +41,14 @@ func startOperator(t *testing.T, flags ...string) *operator {
 
 func startProgram(t *testing.T, program string, flags ...string) *operator {
 	t.Helper()
-	o := &operator{t: t, metrics: freeAddress(t), began: shared.audit.now(t)}
+	return (&operator{t: t}).begin(program, flags...)
+}
+
+// begin starts the program. It is stopped, and must not have been refused anything, when the test ends.
+func (o *operator) begin(program string, flags ...string) *operator {
+	t := o.t
+	t.Helper()
+	o.metrics, o.began = freeAddress(t), shared.audit.now(t)
 	flags = append([]string{"--kubeconfig=" + shared.kubeconfig, "--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=0"}, flags...)
 	must(t, o.start(program, flags))
 	t.Cleanup(func() {
@@ -55,10 +65,14 @@ func startProgram(t *testing.T, program string, flags ...string) *operator {
 
 // start starts the program in a process group of its own: in that of a run in the
 // background, whose shell may end at any time, the kernel would then tell one that a test
-// has paused to go on. It ends with the tests, however these end.
+// has paused to go on. It ends with the tests, however these end. Heads and servers of tests are at loopback addresses.
 func (o *operator) start(program string, flags []string) error {
+	if program == shared.program { // a former one connects anywhere
+		flags = append(flags, "--allow-local-addresses")
+	}
 	o.command = exec.Command(program, flags...)
 	o.command.Stderr = &o.log
+	o.command.Env = append(os.Environ(), o.env...)
 	o.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := o.command.Start(); err != nil {
 		return fmt.Errorf("start the operator: %w", err)

@@ -83,6 +83,13 @@ type RedisTLS struct {
 	// KeySecret holds the key of certificateSecret.
 	// +optional
 	KeySecret *SecretKey `json:"keySecret,omitempty"`
+
+	// ServerName is the name that the server's certificate must be for. Default: the host of the address where caSecret is not given, and no name is compared where it is, because Ray compares none.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="a server name consists of lower-case letters, digits, '-' and '.'; give the name that the certificate is for"
+	// +optional
+	ServerName string `json:"serverName,omitempty"`
 }
 
 // ManagedRedis is a Redis that the operator makes for one cluster: with an append-only file on a volume, a password, a policy that lets only the cluster and the operator in.

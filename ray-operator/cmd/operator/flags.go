@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ type flags struct {
 	verbosity             int
 	namespaces, ownLabels string
 	pullPolicy            string
+	storeAddresses        string
 	elect                 bool
 	election              app.Election
 }
@@ -35,9 +37,12 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.namespaces, "watch-namespaces", "", "namespaces whose clusters are looked after, separated by commas; empty for all")
 	set.BoolVar(&f.cfg.WatchNodes, "watch-nodes", true, "watch nodes, to replace workers before their node is gone; takes rights on the whole Kubernetes cluster")
 	set.StringVar(&f.cfg.Namespace, "namespace", "", "the operator's own namespace")
+	set.StringVar(&f.cfg.Pod, "pod", "", "the name of the operator's own pod, by which it learns that it had run out of memory; empty outside of Kubernetes")
 	set.StringVar(&f.ownLabels, "operator-labels", "", "labels by which NetworkPolicies know the operator's pods, as key=value separated by commas")
 	set.StringVar(&f.cfg.Autoscaler.Image, "autoscaler-image", "", "image with the program /autoscaler, which runs beside the heads of clusters with autoscaling: the operator's own; empty for none")
 	set.StringVar(&f.pullPolicy, "autoscaler-pull-policy", "", "when that image is pulled: Always, IfNotPresent or Never; empty for Kubernetes' default")
+	set.StringVar(&f.storeAddresses, "control-store-allow", "", "the only addresses at which a user's Redis may be, as ranges like 10.0.0.0/8 separated by commas; empty for all that the operator connects to at all")
+	set.BoolVar(&f.cfg.LocalAddresses, "allow-local-addresses", false, "let heads and control stores be at loopback addresses and at those of the operator's own machine: for an operator outside of Kubernetes")
 	set.BoolVar(&f.elect, "leader-elect", false, "work only while this operator holds a Lease, so that several may run")
 	set.StringVar(&f.election.Namespace, "leader-election-namespace", "", "namespace of the Lease; by default the operator's own")
 	set.StringVar(&f.election.Name, "leader-election-name", app.Name, "name of the Lease")
@@ -75,6 +80,16 @@ func (f *flags) config() (app.Config, error) {
 	cfg.Autoscaler.PullPolicy = corev1.PullPolicy(f.pullPolicy)
 	if !slices.Contains(pullPolicies, cfg.Autoscaler.PullPolicy) {
 		return cfg, fmt.Errorf("read --autoscaler-pull-policy: %q is none: write Always, IfNotPresent or Never", f.pullPolicy)
+	}
+	for text := range strings.SplitSeq(f.storeAddresses, ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		one, err := netip.ParsePrefix(text)
+		if err != nil {
+			return cfg, fmt.Errorf("read --control-store-allow: %q is no range: write addresses like 10.0.0.0/8 or fd00::/8", text)
+		}
+		cfg.StoreAddresses = append(cfg.StoreAddresses, one.Masked())
 	}
 	if f.elect {
 		cfg.Election = &app.Election{Namespace: cmp.Or(f.election.Namespace, cfg.Namespace), Name: f.election.Name}

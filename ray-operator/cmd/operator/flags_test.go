@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"io"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -41,6 +42,10 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 		{[]string{"--autoscaler-image=o:1", "--autoscaler-pull-policy=Always"}, with(func(c *app.Config) {
 			c.Autoscaler = pod.Autoscaler{Image: "o:1", PullPolicy: "Always"}
 		})},
+		{[]string{"--control-store-allow=10.1.2.3/8, fd00::/8", "--allow-local-addresses"}, with(func(c *app.Config) {
+			c.StoreAddresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+			c.LocalAddresses = true
+		})},
 		{[]string{"--leader-elect", "--namespace=here"}, with(func(c *app.Config) {
 			c.Namespace, c.Election = "here", &app.Election{Namespace: "here", Name: app.Name}
 		})},
@@ -49,14 +54,14 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 		})},
 	} {
 		got, err := parse(t, c.args...).config()
-		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Prefix{})); err != nil || diff != "" {
 			t.Errorf("%v: %v %s", c.args, err, diff)
 		}
 	}
 }
 
 func TestBadFlagsAreRefused(t *testing.T) {
-	for _, bad := range []string{"--watch-namespaces=A", "--watch-namespaces=,", "--operator-labels=x", "--operator-labels=x=a b", "--autoscaler-pull-policy=Often"} {
+	for _, bad := range []string{"--watch-namespaces=A", "--watch-namespaces=,", "--operator-labels=x", "--operator-labels=x=a b", "--autoscaler-pull-policy=Often", "--control-store-allow=10.0.0.1"} {
 		if cfg, err := parse(t, bad).config(); err == nil {
 			t.Errorf("%s is taken as %+v", bad, cfg)
 		}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 
+	_ "golang.org/x/crypto/x509roots/fallback" // public authorities: the image has no files but the programs
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 

@@ -8,6 +8,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/egress"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
@@ -65,8 +67,14 @@ type Config struct {
 	// have, for rules that let the operator in.
 	Namespace string
 	Labels    map[string]string
+	// Pod is the name of the operator's own pod, empty outside of Kubernetes.
+	Pod string
 	// Autoscaler is what runs beside the heads of clusters with autoscaling.
 	Autoscaler pod.Autoscaler
+	// LocalAddresses lets heads and control stores be at loopback addresses and at those of the operator's own machine.
+	LocalAddresses bool
+	// StoreAddresses are the only addresses at which a user's control store may be; none is all but those that egress refuses.
+	StoreAddresses []netip.Prefix
 	// Election is how operators agree on one that works; nil is without: there is one.
 	Election *Election
 }
@@ -111,17 +119,24 @@ func New(cfg Config) (ctrl.Manager, error) {
 	if err := indexed(context.Background(), manager.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
-	atStores := turns.New(storesAtOnce, storesOfNamespace)
-	if err := clusters(manager, cfg, measured, atStores); err != nil {
+	rules, err := egress.Discover(context.Background(), cfg.REST, cfg.LocalAddresses)
+	if err != nil {
 		return nil, err
 	}
-	if err := sweeps(manager, cfg, measured, atStores); err != nil {
+	stores := storeAccess{
+		client: controlstore.Client{Connect: rules.Connect, ConnectGiven: rules.Narrowed(cfg.StoreAddresses).Connect},
+		turns:  turns.New(storesAtOnce, storesOfNamespace),
+	}
+	if err := clusters(manager, cfg, measured, rules, stores); err != nil {
 		return nil, err
 	}
-	if err := jobs(manager, measured); err != nil {
+	if err := sweeps(manager, cfg, measured, stores); err != nil {
 		return nil, err
 	}
-	return manager, services(manager, measured)
+	if err := jobs(manager, measured, rules); err != nil {
+		return nil, err
+	}
+	return manager, services(manager, measured, rules)
 }
 
 // options are those of the manager.
@@ -174,18 +189,24 @@ const (
 	storesOfNamespace = 8
 )
 
+// storeAccess is how control stores are reached, and in whose turn.
+type storeAccess struct {
+	client controlstore.Client
+	turns  *turns.Turns
+}
+
 // clusters adds the controller of ComputeClusters.
-func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, atStores *turns.Turns) error {
+func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, rules egress.Rules, access storeAccess) error {
 	now := clock.RealClock{}
-	heads := headwatch.New(headwatch.Dial, now)
+	heads := headwatch.New(headwatch.DialBy(rules.Connect), now)
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads: %w", err)
 	}
-	scalers := steer.New(now)
+	scalers := steer.New(now, rules.Connect)
 	if err := manager.Add(scalers); err != nil {
 		return fmt.Errorf("add the streams to autoscalers: %w", err)
 	}
-	stores := controlstore.New(controlstore.Ask, atStores, now)
+	stores := controlstore.New(access.client.Ask, access.turns, now)
 	if err := manager.Add(stores); err != nil {
 		return fmt.Errorf("add what asks control stores: %w", err)
 	}
@@ -220,9 +241,9 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, atS
 }
 
 // jobs adds the controller of ClusterJobs.
-func jobs(manager ctrl.Manager, measured *telemetry.Metrics) error {
+func jobs(manager ctrl.Manager, measured *telemetry.Metrics, rules egress.Rules) error {
 	now := clock.RealClock{}
-	heads := runs.New(runs.Dial, now)
+	heads := runs.New(runs.DialBy(rules.Connect), now)
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about jobs: %w", err)
 	}

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/egress"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
@@ -32,9 +32,9 @@ import (
 )
 
 // services adds the controller of ClusterServices.
-func services(manager ctrl.Manager, measured *telemetry.Metrics) error {
+func services(manager ctrl.Manager, measured *telemetry.Metrics, rules egress.Rules) error {
 	now := clock.RealClock{}
-	heads := serving.New(serving.Dial, headclient.AskProxy, now)
+	heads := serving.New(serving.DialBy(rules.Connect), serving.AskBy(rules.Connect), now)
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about Serve: %w", err)
 	}

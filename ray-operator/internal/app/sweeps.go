@@ -15,12 +15,11 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 )
 
 // sweeps adds what removes the keys of clusters that are gone. An operator that does not
 // know its own namespace has no notes to sweep by.
-func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, atStores *turns.Turns) error {
+func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, access storeAccess) error {
 	if cfg.Namespace == "" {
 		ctrl.Log.Info("without --namespace no cluster can have a control store in a Redis of its user's")
 		return nil
@@ -29,12 +28,14 @@ func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, atSto
 		Cache:     manager.GetClient(),
 		Live:      manager.GetAPIReader(),
 		Writer:    writer(manager, measured),
-		Sweep:     controlstore.Sweep,
+		Sweep:     access.client.Sweep,
 		Command:   controlstore.CleanUp,
-		Turns:     atStores,
+		Turns:     access.turns,
 		Metrics:   measured,
+		Events:    telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Clock:     clock.RealClock{},
 		Namespace: cfg.Namespace,
+		Pod:       cfg.Pod,
 	}
 	if cfg.WatchNodes {
 		sweeper.Nodes = manager.GetClient()

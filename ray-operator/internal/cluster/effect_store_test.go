@@ -27,6 +27,7 @@ var storeEffects = map[string]specEdit{
 	"controlStore.redis.tls.certificateSecret.key":  ofRedis(func(r *v1alpha1.GivenRedis) { r.TLS.CertificateSecret.Key = "a" }),
 	"controlStore.redis.tls.keySecret.name":         ofRedis(func(r *v1alpha1.GivenRedis) { r.TLS.KeySecret.Name = "a" }),
 	"controlStore.redis.tls.keySecret.key":          ofRedis(func(r *v1alpha1.GivenRedis) { r.TLS.KeySecret.Key = "a" }),
+	"controlStore.redis.tls.serverName":             ofRedis(func(r *v1alpha1.GivenRedis) { r.TLS.ServerName = "a" }),
 
 	"controlStore.managedRedis.storage":          ofManaged(func(m *v1alpha1.ManagedRedis) { m.Storage = storage() }),
 	"controlStore.managedRedis.storageClassName": ofManaged(func(m *v1alpha1.ManagedRedis) { m.StorageClassName = new("fast") }),

@@ -197,7 +197,7 @@ func (r *Reconciler) askStore(cluster *v1alpha1.ComputeCluster, seen Seen, plan 
 	if head := headOf(seen.Pods, plan.Epoch); head == nil || !head.ready() || isSet && set.Status.ReadyReplicas == 0 {
 		every = askBusy
 	}
-	r.Stores.Want(name, controlstore.Target{Claim: claimOf(cluster, record, seen.Pods), Every: every, Server: r.wayTo(cluster)})
+	r.Stores.Want(name, controlstore.Target{Claim: claimOf(cluster, record, seen.Pods), Every: every, Generation: cluster.Generation, Server: r.wayTo(cluster)})
 }
 
 // wayTo reads how a cluster's Redis is reached.

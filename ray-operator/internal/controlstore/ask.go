@@ -13,13 +13,8 @@ import (
 // Ask finds out whether a store can serve a claim, and admits it if so. To ask twice is the
 // same as to ask once. It takes ten seconds at most, unless an earlier session has left many
 // keys. Its connections are new ones, so that credentials are those that hold now.
-func Ask(ctx context.Context, server Server, claim Claim) Verdict {
-	return usual().ask(ctx, server, claim)
-}
-
-// ask is Ask within limits.
-func (within limits) ask(ctx context.Context, server Server, claim Claim) Verdict {
-	verdict, err := within.find(ctx, server, claim)
+func (c Client) Ask(ctx context.Context, server Server, claim Claim) Verdict {
+	verdict, err := c.find(ctx, server, claim)
 	if err == nil {
 		return verdict
 	}
@@ -30,15 +25,15 @@ func (within limits) ask(ctx context.Context, server Server, claim Claim) Verdic
 	return Verdict{Finding: finding}
 }
 
-func (within limits) find(ctx context.Context, server Server, claim Claim) (Verdict, error) {
+func (c Client) find(ctx context.Context, server Server, claim Claim) (Verdict, error) {
 	if err := usable(claim.Namespace); err != nil {
 		return Verdict{}, err
 	}
-	brief, cancel := context.WithTimeout(ctx, within.total)
+	task := c.errand(server, claim.Namespace)
+	task.secrets, task.hasty = append(task.secrets, server.HeadPassword), true
+	brief, cancel := context.WithTimeout(ctx, task.total)
 	defer cancel()
-	l, err := connect(brief, errand{
-		limits: within, server: server, namespace: claim.Namespace, secrets: []string{server.Password, server.HeadPassword}, hasty: true,
-	})
+	l, err := connect(brief, task)
 	if err != nil {
 		return Verdict{}, err
 	}

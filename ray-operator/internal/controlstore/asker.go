@@ -9,11 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 const (
 	// again is how often a store is asked that does not admit a head: somebody waits.
 	again = time.Second
+	// seldom is the longest pause where asking changes nothing: a person has to act.
+	seldom = 30 * time.Second
 	// reading is how long it may take to read how a store is reached.
 	reading = 10 * time.Second
 )
@@ -35,21 +38,65 @@ type asker struct {
 	server *Server
 	// unread is why it could not be read, so that it is logged once.
 	unread string
+	// said is what came of the last question, empty if nothing. vain counts those in a row to which only a person can give
+	// another answer, for the spec of this generation.
+	said       string
+	vain       int
+	generation int64
+}
+
+// lasting are findings that stay until a person acts. Whoever asks at each second then keeps a server, the API server and
+// the operator busy for nothing.
+var lasting = map[string]bool{
+	reason.StoreWrongPassword.Code: true, reason.StoreNotPermitted.Code: true, reason.StoreTaken.Code: true, reason.StoreUnsupported.Code: true,
+	reason.StoreNotAllowed.Code: true, reason.StoreNotTrusted.Code: true, reason.StoreSecretMissing.Code: true,
 }
 
 // run asks until its context ends.
 func (a *asker) run(ctx context.Context) {
 	for {
-		admitted := a.ask(ctx)
+		target := a.wanted()
+		a.said = ""
+		admitted := a.ask(ctx, target)
+		a.count(target)
 		if ctx.Err() != nil || !a.wait(ctx, admitted) {
 			return
 		}
 	}
 }
 
-// ask asks once and tells whether the claim was admitted.
-func (a *asker) ask(ctx context.Context) bool {
+// count counts what was asked in vain.
+func (a *asker) count(target Target) {
+	if !lasting[a.said] || a.generation != target.Generation {
+		a.vain = 0
+	}
+	if lasting[a.said] {
+		a.vain++
+	}
+	a.generation = target.Generation
+}
+
+// tell publishes a verdict.
+func (a *asker) tell(verdict Verdict) {
+	a.said = verdict.Finding.Code
+	a.watch.publish(a, verdict)
+}
+
+// pause returns how long to wait after a question. Where nothing was asked in vain yet somebody may wait.
+func (a *asker) pause(admitted bool, shift float64) time.Duration {
 	target := a.wanted()
+	switch {
+	case admitted:
+		return max(again, time.Duration(shift*float64(target.Every)))
+	case a.vain > 1 && a.generation == target.Generation:
+		return min(seldom, again<<min(a.vain-1, 10))
+	default:
+		return again
+	}
+}
+
+// ask asks once and tells whether the claim was admitted.
+func (a *asker) ask(ctx context.Context, target Target) bool {
 	if a.server == nil && !a.read(ctx, target) {
 		return false
 	}
@@ -65,7 +112,7 @@ func (a *asker) ask(ctx context.Context) bool {
 	if !verdict.Admitted {
 		a.server = nil
 	}
-	a.watch.publish(a, verdict)
+	a.tell(verdict)
 	return verdict.Admitted
 }
 
@@ -83,7 +130,7 @@ func (a *asker) read(ctx context.Context, target Target) bool {
 		return false
 	}
 	if finding, found := fault.Finding(err); found {
-		a.watch.publish(a, Verdict{Finding: finding})
+		a.tell(Verdict{Finding: finding})
 		return false
 	}
 	if a.unread != err.Error() {
@@ -105,11 +152,7 @@ func (a *asker) wanted() Target {
 func (a *asker) wait(ctx context.Context, admitted bool) bool {
 	asked, shift := a.watch.clock.Now(), 0.9+rand.Float64()/5
 	for {
-		pause := again
-		if admitted {
-			pause = max(again, time.Duration(shift*float64(a.wanted().Every)))
-		}
-		timer := a.watch.clock.NewTimer(pause - a.watch.clock.Since(asked))
+		timer := a.watch.clock.NewTimer(a.pause(admitted, shift) - a.watch.clock.Since(asked))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

@@ -25,9 +25,9 @@ func claim() Claim {
 
 // answer asks, and again where the machine that runs the tests was slow.
 func answer(server Server, claim Claim) Verdict {
-	verdict := Ask(context.Background(), server, claim)
+	verdict := anywhere.Ask(context.Background(), server, claim)
 	for tries := 5; tries > 0 && verdict.Finding.Code == reason.StoreSlow.Code; tries-- {
-		verdict = Ask(context.Background(), server, claim)
+		verdict = anywhere.Ask(context.Background(), server, claim)
 	}
 	return verdict
 }
@@ -120,7 +120,7 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	f := startFake(t, &fake{})
 	expect(t, answer(Server{Address: f.address, Password: "secret"}, claim()), reason.StoreServes)
-	if _, err := Sweep(context.Background(), Server{Address: f.address}, "ns", "uid-1"); err != nil {
+	if _, err := anywhere.Sweep(context.Background(), Server{Address: f.address}, "ns", "uid-1"); err != nil {
 		t.Error(err)
 	}
 	may := append(append([]string{"hello", "auth", "acl", "cluster"}, rayCommands()...), ownCommands()...)
@@ -182,7 +182,7 @@ func TestWrongAddresses(t *testing.T) {
 		if strings.Contains(have.Finding.Text, "pw") {
 			t.Error(have.Finding.Text)
 		}
-		if _, err := Sweep(context.Background(), Server{Address: address}, "ns", "uid-1"); err == nil {
+		if _, err := anywhere.Sweep(context.Background(), Server{Address: address}, "ns", "uid-1"); err == nil {
 			t.Errorf("%q was swept", address)
 		}
 		if text := CleanUp(address, "", "ns"); text != "" {
@@ -194,7 +194,7 @@ func TestWrongAddresses(t *testing.T) {
 		c := claim()
 		c.Namespace = namespace
 		expect(t, answer(Server{Address: "redis://127.0.0.1:1"}, c), reason.StoreUnsupported, "@")
-		if _, err := Sweep(context.Background(), Server{Address: "redis://127.0.0.1:1"}, namespace, "uid-1"); err == nil {
+		if _, err := anywhere.Sweep(context.Background(), Server{Address: "redis://127.0.0.1:1"}, namespace, "uid-1"); err == nil {
 			t.Errorf("%q was swept", namespace)
 		}
 	}
@@ -211,7 +211,7 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	began := time.Now()
 	time.AfterFunc(100*time.Millisecond, cancel)
-	have := Ask(ctx, Server{Address: "redis://" + listener.Addr().String()}, claim())
+	have := anywhere.Ask(ctx, Server{Address: "redis://" + listener.Addr().String()}, claim())
 	if took := time.Since(began); have.Admitted || took > 2*time.Second {
 		t.Errorf("%+v after %s", have, took)
 	}
@@ -222,14 +222,14 @@ func TestLongRemoval(t *testing.T) {
 	t.Parallel()
 	scan := "SCAN 0 MATCH RAYns@* COUNT 1000"
 	f := startFake(t, &fake{canned: map[string]string{scan: list(bulk("1"), list()), "SCAN 1 ": list(bulk("1"), list())}})
-	within := limits{total: time.Second, clearing: time.Minute}
-	time.AfterFunc(within.total+within.total/20, func() { f.say("SCAN 1 ", list(bulk("0"), list())) })
+	within := Client{limits: limits{total: time.Second, clearing: time.Minute}}
+	time.AfterFunc(within.limits.total+within.limits.total/20, func() { f.say("SCAN 1 ", list(bulk("0"), list())) })
 	c := claim()
 	c.Session, c.Epoch = 2, 2
-	expect(t, within.ask(context.Background(), Server{Address: f.address}, c), reason.StoreServes)
+	expect(t, within.Ask(context.Background(), Server{Address: f.address}, c), reason.StoreServes)
 	f.say("SCAN 1 ", list(bulk("1"), list()))
-	within.clearing = 100 * time.Millisecond
-	expect(t, within.ask(context.Background(), Server{Address: f.address}, c), reason.StoreStarting, "is being removed")
+	within.limits.clearing = 100 * time.Millisecond
+	expect(t, within.Ask(context.Background(), Server{Address: f.address}, c), reason.StoreStarting, "is being removed")
 }
 
 // TestWords: what goes wrong below Redis' protocol, in words that stay the same.
@@ -269,7 +269,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	for _, address := range []string{fine.address, cut.address, loop.address, "redis://127.0.0.1:1", "rediss://127.0.0.1:1"} {
 		answer(Server{Address: address}, claim())
-		_, _ = Sweep(context.Background(), Server{Address: address}, "ns", "uid-1")
+		_, _ = anywhere.Sweep(context.Background(), Server{Address: address}, "ns", "uid-1")
 	}
 	goleak.VerifyNone(t, before)
 }
@@ -292,10 +292,10 @@ func FuzzReplies(f *testing.F) {
 		server := startFake(t, &fake{canned: canned})
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond) // an answer that is not complete
 		defer cancel()
-		have := Ask(ctx, Server{Address: server.address}, claim())
+		have := anywhere.Ask(ctx, Server{Address: server.address}, claim())
 		if _, known := reason.Lookup(have.Finding.Code); !known || have.Finding.Text == "" || have.Lost {
 			t.Errorf("%+v", have)
 		}
-		_, _ = Sweep(ctx, Server{Address: server.address}, "ns", "uid-1")
+		_, _ = anywhere.Sweep(ctx, Server{Address: server.address}, "ns", "uid-1")
 	})
 }

@@ -23,10 +23,17 @@ import (
 type Server struct {
 	// Address is redis://HOST:PORT or rediss://HOST:PORT; the port may be a Sentinel's.
 	Address string
+	// Given tells that the address is a user's.
+	Given bool
+	// Namespace is that of Kubernetes in which a host's name without a dot is sought.
+	Namespace string
 	// Username and Password are empty where there are none.
 	Username, Password string
 	// CA, Certificate and Key are PEM, nil where there are none.
 	CA, Certificate, Key []byte
+	// ServerName is what the server's certificate must be for. Where it is empty, the host of the address counts, and
+	// only where CA is nil.
+	ServerName string
 	// HeadPassword, if not empty, asks for an ACL user of the epoch's head alone, with this
 	// password and the name that naming.StoreUser gives; heads of other epochs are cut off
 	// first. It is a part of the Server and not of the Claim because it is a secret.
@@ -68,8 +75,11 @@ type Target struct {
 	// Server reads how to reach it: anew when there is a new claim, and after each failure.
 	// An error that carries a finding (package fault) is told with its words.
 	Server func(context.Context) (Server, error)
-	// Every is how often to ask while it serves; while it does not, once a second.
+	// Every is how often to ask while it serves; while it does not, once a second, or twice a minute where the answer
+	// stays the same until a person acts.
 	Every time.Duration
+	// Generation is that of the spec that names the store. A new one is asked for within a second.
+	Generation int64
 }
 
 // Source is what a controller needs of a Watch.

@@ -24,6 +24,9 @@ type fake struct {
 	seen []string
 }
 
+// anywhere connects to any address.
+var anywhere = Client{}
+
 func startFake(t testing.TB, f *fake) *fake {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -71,8 +71,8 @@ func TestAnswers_AreBoundInSum(t *testing.T) {
 		for _, command := range []string{"PING", "ACL", "INFO", "HDEL", "CLUSTER", "HMGET", "SCAN", "HSCAN", "HSETNX", "UNLINK"} {
 			f := startFake(t, &fake{canned: map[string]string{command: bomb}})
 			before := allocated()
-			Ask(context.Background(), Server{Address: f.address}, claim())
-			_, _ = Sweep(context.Background(), Server{Address: f.address}, "ns", "uid-1")
+			anywhere.Ask(context.Background(), Server{Address: f.address}, claim())
+			_, _ = anywhere.Sweep(context.Background(), Server{Address: f.address}, "ns", "uid-1")
 			most = max(most, allocated()-before)
 			if grown := allocated() - before; grown > 8<<20 {
 				t.Errorf("%s in answer to %s: %d KiB", name, command, grown>>10)

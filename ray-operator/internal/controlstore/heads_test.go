@@ -146,7 +146,7 @@ func TestSlow(t *testing.T) {
 	ask := func() Verdict {
 		s.Pause()
 		time.AfterFunc(slow+slow/3, s.Resume)
-		return Ask(context.Background(), at(s), claim())
+		return anywhere.Ask(context.Background(), at(s), claim())
 	}
 	verdict := ask()
 	for tries := 5; tries > 0 && verdict.Finding.Code == reason.StoreUnreachable.Code; tries-- {

@@ -1,6 +1,7 @@
 package controlstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -39,12 +40,39 @@ type limits struct {
 	clearing time.Duration
 }
 
-// usual returns the limits of every question but a test's.
-func usual() limits { return limits{total: 10 * time.Second, clearing: 5 * time.Minute} }
+// usual are the limits of every question but a test's.
+var usual = limits{total: 10 * time.Second, clearing: 5 * time.Minute}
+
+// connector makes a connection to host:port.
+type connector = func(ctx context.Context, address string) (net.Conn, error)
+
+// Client asks stores and sweeps in them. Its zero value connects to any address.
+type Client struct {
+	// Connect makes a connection to a server of the operator's, ConnectGiven to one whose address a user gave, and to
+	// each that such a server leads to. Nil is by net.Dialer.
+	Connect, ConnectGiven connector
+	// limits are usual where they are zero.
+	limits limits
+}
+
+// errand returns what a client wants of a server.
+func (c Client) errand(server Server, namespace string) errand {
+	task := errand{limits: cmp.Or(c.limits, usual), connect: c.Connect, server: server, namespace: namespace, secrets: []string{server.Password}}
+	if server.Given {
+		task.connect = c.ConnectGiven
+	}
+	if task.connect == nil {
+		task.connect = func(ctx context.Context, address string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		}
+	}
+	return task
+}
 
 // errand is what somebody wants of a server.
 type errand struct {
 	limits
+	connect   connector
 	server    Server
 	namespace string
 	// secrets must not get into any text.
@@ -94,7 +122,7 @@ func connect(ctx context.Context, task errand) (*line, error) {
 // dial makes a connection and logs in.
 func dial(ctx context.Context, task errand, at place) (*line, error) {
 	l := &line{errand: task, place: at}
-	raw, err := (&net.Dialer{Timeout: dialing}).DialContext(ctx, "tcp", at.String())
+	raw, err := task.reach(ctx, at)
 	if err == nil && at.tls {
 		raw, err = l.encrypt(ctx, raw)
 	}
@@ -126,17 +154,28 @@ func dial(ctx context.Context, task errand, at place) (*line, error) {
 	return l, nil
 }
 
-// encrypt shakes hands. Like Ray, it wants a certificate by an authority that is trusted,
-// and does not compare the name: what Ray works with is not refused.
+// reach connects to a place. A name without a dot is one of the cluster's namespace, where its head seeks it.
+func (task errand) reach(ctx context.Context, at place) (net.Conn, error) {
+	if net.ParseIP(at.host) == nil && !strings.Contains(at.host, ".") && task.server.Namespace != "" {
+		at.host += "." + task.server.Namespace
+	}
+	limited, cancel := context.WithTimeout(ctx, dialing)
+	defer cancel()
+	return task.connect(limited, at.String())
+}
+
+// encrypt shakes hands. It wants a certificate by an authority that is trusted. The name is compared where that is
+// asked for, or where any public authority is trusted: each would vouch for a server of anybody's. Ray compares none.
 func (l *line) encrypt(ctx context.Context, raw net.Conn) (net.Conn, error) {
 	config, err := trust(l.server)
 	if err != nil {
 		_ = raw.Close()
 		return nil, problem(reason.StoreNotTrusted.Of(l.name(), clean(err.Error())))
 	}
-	if net.ParseIP(l.place.host) == nil {
-		config.ServerName = l.place.host // some servers choose their certificate by it
+	if name := cmp.Or(l.server.ServerName, l.place.host); net.ParseIP(name) == nil {
+		config.ServerName = name // some servers choose their certificate by it
 	}
+	config.VerifyConnection = l.verify(config.RootCAs)
 	ctx, cancel := context.WithTimeout(ctx, dialing)
 	defer cancel()
 	secure := tls.Client(raw, config)
@@ -149,11 +188,10 @@ func (l *line) encrypt(ctx context.Context, raw net.Conn) (net.Conn, error) {
 
 // trust says whom to trust, and who we are.
 func trust(server Server) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} // VerifyConnection does all but the name
-	var roots *x509.CertPool                                                      // nil are the machine's own
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} // verify does it
 	if server.CA != nil {
-		roots = x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(server.CA) {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(server.CA) {
 			return nil, errors.New("the Secret of the authority holds no certificate")
 		}
 	}
@@ -164,15 +202,31 @@ func trust(server Server) (*tls.Config, error) {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	config.VerifyConnection = func(state tls.ConnectionState) error {
+	return config, nil
+}
+
+// certifiedName returns what the server's certificate must be for, empty where any name will do.
+func (l *line) certifiedName() string {
+	if l.server.ServerName == "" && l.server.CA == nil {
+		return l.place.host
+	}
+	return l.server.ServerName
+}
+
+// verify returns what checks a server's certificate. No roots are the public ones.
+func (l *line) verify(roots *x509.CertPool) func(tls.ConnectionState) error {
+	name := l.certifiedName()
+	return func(state tls.ConnectionState) error {
 		between := x509.NewCertPool()
 		for _, certificate := range state.PeerCertificates[1:] {
 			between.AddCert(certificate)
 		}
-		_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between})
-		return err
+		certificate := state.PeerCertificates[0]
+		if _, err := certificate.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between}); err != nil || name == "" {
+			return err
+		}
+		return certificate.VerifyHostname(name)
 	}
-	return config, nil
 }
 
 // login says who we are in the words that Ray uses. They matter: a server whose user default

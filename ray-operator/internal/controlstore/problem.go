@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/egress"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -107,6 +108,9 @@ func (l *line) cut(err error) error {
 	if untrusted := distrust(err); untrusted != "" {
 		return problem(reason.StoreNotTrusted.Of(l.name(), untrusted))
 	}
+	if refused := (&egress.RefusedError{}); errors.As(err, &refused) {
+		return problem(reason.StoreNotAllowed.Of(l.name(), refused.Error()))
+	}
 	for _, broken := range []error{errGarbage, errTLS, errHuge} {
 		if errors.Is(err, broken) {
 			return problem(reason.StoreUnsupported.Of(l.name(), broken.Error()))
@@ -125,6 +129,7 @@ func (l *line) cut(err error) error {
 func distrust(err error) string {
 	var (
 		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
 		invalid   x509.CertificateInvalidError
 		record    tls.RecordHeaderError
 		operation *net.OpError
@@ -135,6 +140,8 @@ func distrust(err error) string {
 		return "it does not speak TLS, and the address begins with rediss://"
 	case errors.As(err, &authority):
 		return "its certificate is by an authority that is not trusted"
+	case errors.As(err, &host):
+		return "its certificate is for another name"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired: // its text has the time
 		return "its certificate has expired, or is not valid yet"
 	case errors.As(err, &operation) && (operation.Op == "remote error" || operation.Op == "local error"):

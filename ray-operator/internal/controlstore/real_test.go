@@ -272,7 +272,7 @@ func TestPermissions(t *testing.T) {
 		t.Fatalf("%s: %v: %s", command, err, output)
 	}
 	expect(t, answer(server, claim()), reason.StoreServes)
-	if _, err := Sweep(context.Background(), server, "ns", "uid-1"); err != nil {
+	if _, err := anywhere.Sweep(context.Background(), server, "ns", "uid-1"); err != nil {
 		t.Error(err)
 	}
 	// The rules of docs/control-store.md.
@@ -298,7 +298,7 @@ func TestReadOnlyAndFull(t *testing.T) {
 	replica.Do("REPLICAOF", "127.0.0.1", primary.Port)
 	replica.Await("it follows", func() bool { return replica.Field("master_link_status") == "up" })
 	expect(t, answer(at(replica), claim()), reason.StoreReadOnly, "READONLY")
-	if _, err := Sweep(context.Background(), at(replica), "ns", "uid-1"); err == nil || !strings.Contains(err.Error(), reason.StoreReadOnly.Code) {
+	if _, err := anywhere.Sweep(context.Background(), at(replica), "ns", "uid-1"); err == nil || !strings.Contains(err.Error(), reason.StoreReadOnly.Code) {
 		t.Errorf("a replica was swept: %v", err)
 	}
 
@@ -308,7 +308,7 @@ func TestReadOnlyAndFull(t *testing.T) {
 	full.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
 	full.Do("CONFIG", "SET", "maxmemory", "1mb")
 	expect(t, answer(at(full), claim()), reason.StoreFull, "maxmemory")
-	if removed, err := Sweep(context.Background(), at(full), "ns", "uid-1"); err != nil || removed != 8 {
+	if removed, err := anywhere.Sweep(context.Background(), at(full), "ns", "uid-1"); err != nil || removed != 8 {
 		t.Errorf("%d keys removed from a full server: %v", removed, err)
 	}
 	if diff := cmp.Diff([]string{"big"}, full.Keys()); diff != "" {
@@ -332,7 +332,7 @@ func TestComesAndGoes(t *testing.T) {
 	if again := answer(at(s), claim()); again != away {
 		t.Errorf("%+v after %+v: a status would be written each second", again, away)
 	}
-	if _, err := Sweep(context.Background(), at(s), "ns", "uid-1"); err == nil || !strings.Contains(err.Error(), reason.StoreUnreachable.Code) {
+	if _, err := anywhere.Sweep(context.Background(), at(s), "ns", "uid-1"); err == nil || !strings.Contains(err.Error(), reason.StoreUnreachable.Code) {
 		t.Errorf("a stopped server was swept: %v", err)
 	}
 	s.Restart()
@@ -350,7 +350,7 @@ func TestSentinel(t *testing.T) {
 	if diff := cmp.Diff([]string{"RAYns@heliostat"}, primary.Keys()); diff != "" {
 		t.Error(diff)
 	}
-	if removed, err := Sweep(context.Background(), at(sentinel), "ns", "uid-1"); err != nil || removed != 0 || len(primary.Keys()) != 0 {
+	if removed, err := anywhere.Sweep(context.Background(), at(sentinel), "ns", "uid-1"); err != nil || removed != 0 || len(primary.Keys()) != 0 {
 		t.Errorf("%d, %v, %v", removed, err, primary.Keys())
 	}
 	server := at(sentinel)
@@ -380,7 +380,7 @@ func TestCluster(t *testing.T) {
 	begun := claim()
 	begun.Begun = true
 	expect(t, answer(at(replica), begun), reason.StoreServes, fmt.Sprint(one.Port), fmt.Sprint(replica.Port))
-	if removed, err := Sweep(context.Background(), at(replica), "ns", "uid-1"); err != nil || removed != 8 || len(one.Keys()) != 0 {
+	if removed, err := anywhere.Sweep(context.Background(), at(replica), "ns", "uid-1"); err != nil || removed != 8 || len(one.Keys()) != 0 {
 		t.Errorf("%d, %v, %v", removed, err, one.Keys())
 	}
 

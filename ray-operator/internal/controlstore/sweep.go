@@ -34,11 +34,11 @@ const (
 // begun there. When it was cut off, the next one goes on with what is left. Its error
 // carries a finding (package fault); it takes as long as the server needs, in steps of
 // milliseconds.
-func Sweep(ctx context.Context, server Server, namespace string, owner types.UID) (int, error) {
+func (c Client) Sweep(ctx context.Context, server Server, namespace string, owner types.UID) (int, error) {
 	if err := usable(namespace); err != nil {
 		return 0, err
 	}
-	l, err := connect(ctx, errand{limits: usual(), server: server, namespace: namespace, secrets: []string{server.Password}})
+	l, err := connect(ctx, c.errand(server, namespace))
 	if err != nil {
 		return 0, err
 	}

@@ -48,7 +48,7 @@ func TestSweepSparesOthers(t *testing.T) {
 		if rapid.Bool().Draw(t, "marked") {
 			s.Do("HSET", markerKey(swept), "owner", "uid-1", "session", "1", "epoch", "1")
 		}
-		removed, err := Sweep(context.Background(), at(s), swept, "uid-1")
+		removed, err := anywhere.Sweep(context.Background(), at(s), swept, "uid-1")
 		if err != nil || removed != 8 {
 			t.Errorf("%d removed: %v", removed, err)
 		}
@@ -67,7 +67,7 @@ func TestSweepIsNotForOthers(t *testing.T) {
 	expect(t, answer(at(s), other), reason.StoreServes)
 	fill(s, "ns")
 	before := s.Keys()
-	removed, err := Sweep(context.Background(), at(s), "ns", "uid-1")
+	removed, err := anywhere.Sweep(context.Background(), at(s), "ns", "uid-1")
 	if finding, found := fault.Finding(err); !found || finding.Code != reason.StoreTaken.Code || removed != 0 {
 		t.Errorf("%d removed: %v", removed, err)
 	}
@@ -75,7 +75,7 @@ func TestSweepIsNotForOthers(t *testing.T) {
 		t.Error(diff)
 	}
 	s.Do("HSET", markerKey("ns"), "session", "damaged")
-	if removed, err := Sweep(context.Background(), at(s), "ns", "uid-1"); err == nil || removed != 0 {
+	if removed, err := anywhere.Sweep(context.Background(), at(s), "ns", "uid-1"); err == nil || removed != 0 {
 		t.Errorf("with a damaged marker of another: %d removed", removed)
 	}
 }
@@ -87,7 +87,7 @@ func TestSweepOfADamagedMarker(t *testing.T) {
 	fill(s, "ns")
 	s.Do("SET", markerKey("ns"), "damaged")
 	for _, want := range []int{8, 0} {
-		if removed, err := Sweep(context.Background(), at(s), "ns", "uid-1"); err != nil || removed != want || len(s.Keys()) != 0 {
+		if removed, err := anywhere.Sweep(context.Background(), at(s), "ns", "uid-1"); err != nil || removed != want || len(s.Keys()) != 0 {
 			t.Errorf("%d removed: %v", removed, err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestNobodyBeginsWhileSwept(t *testing.T) {
 	size := func() int64 { n, _ := s.Do("DBSIZE").(int64); return n }
 	server := at(s)
 	server.Address = "redis://" + swallowAfter(t, s.HostPort(), 400_000)
-	if _, err := Sweep(context.Background(), server, "ns", "uid-1"); err == nil {
+	if _, err := anywhere.Sweep(context.Background(), server, "ns", "uid-1"); err == nil {
 		t.Fatal("the sweep was through before it was cut off")
 	}
 	left := size()
@@ -112,7 +112,7 @@ func TestNobodyBeginsWhileSwept(t *testing.T) {
 	other := claim()
 	other.Owner = "uid-2"
 	expect(t, answer(at(s), other), reason.StoreTaken)
-	removed, err := Sweep(context.Background(), at(s), "ns", "uid-1")
+	removed, err := anywhere.Sweep(context.Background(), at(s), "ns", "uid-1")
 	if err != nil || int64(removed) != left-1 || size() != 0 {
 		t.Errorf("%d removed of %d: %v", removed, left, err)
 	}
@@ -133,7 +133,7 @@ func TestSweepErrors(t *testing.T) {
 		"not permitted":  {Server{Address: s.Address(), Username: "ray", Password: "secret"}, reason.StoreNotPermitted},
 	} {
 		fill(s, "ns")
-		_, err := Sweep(context.Background(), test.server, "ns", "uid-1")
+		_, err := anywhere.Sweep(context.Background(), test.server, "ns", "uid-1")
 		if finding, _ := fault.Finding(err); finding.Code != test.want.Code {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -247,7 +247,7 @@ func TestOthersDoNotWait(t *testing.T) {
 	removed, began := 0, time.Now()
 	go func() {
 		var err error
-		removed, err = Sweep(context.Background(), at(s), "ns", "uid-1")
+		removed, err = anywhere.Sweep(context.Background(), at(s), "ns", "uid-1")
 		done <- err
 	}()
 	var waits []time.Duration

@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 )
 
-// Asker asks a store; Ask is the one for real stores.
+// Asker asks a store; Client.Ask is the one for real stores.
 type Asker func(ctx context.Context, server Server, claim Claim) Verdict
 
 // Watch asks stores while it runs. It is a runnable of controller-runtime's manager, and
@@ -70,7 +70,7 @@ func (w *Watch) Want(cluster types.NamespacedName, target Target) {
 	defer w.mu.Unlock()
 	before := w.stores[cluster]
 	if before != nil && before.target.Claim == target.Claim {
-		news := before.target.Every != target.Every
+		news := before.target.Every != target.Every || before.target.Generation != target.Generation
 		before.target = target
 		if news {
 			select {

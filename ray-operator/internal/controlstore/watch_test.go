@@ -391,3 +391,36 @@ func TestQuestionsTakeTurns(t *testing.T) {
 		}
 	})
 }
+
+// TestAsksSeldomWhereAPersonMustAct: 1, 2, 4, 8, 16, 30 s apart, and at once for another spec.
+func TestAsksSeldomWhereAPersonMustAct(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.answers["a"] = Verdict{Finding: reason.StoreWrongPassword.Of("x", "y")}
+		b.Want(demo, b.target(nil))
+		b.pass(62 * time.Second)
+		if asked, read := b.since(); asked != 7 || read != 7 {
+			t.Errorf("asked %d times and read %d times in the first minute", asked, read)
+		}
+		b.pass(5 * time.Minute)
+		if asked, _ := b.since(); asked != 10 {
+			t.Errorf("asked %d times in five minutes", asked)
+		}
+		b.pass(2 * time.Second)
+		b.Want(demo, b.target(func(target *Target) { target.Generation = 2 }))
+		b.pass(100 * time.Millisecond)
+		if asked, _ := b.since(); asked != 1 {
+			t.Errorf("asked %d times for another spec", asked)
+		}
+		b.pass(8 * time.Second)
+		if asked, _ := b.since(); asked != 3 { // after 1, 3 and 7 s, as for the first
+			t.Errorf("asked %d times in the 8 s after that", asked)
+		}
+		b.set(func() { b.answers["a"] = away() })
+		b.pass(10 * time.Second)
+		b.since()
+		b.pass(10 * time.Second)
+		if asked, _ := b.since(); asked < 9 || asked > 11 {
+			t.Errorf("asked %d times in 10 s of a store that may come back", asked)
+		}
+	})
+}

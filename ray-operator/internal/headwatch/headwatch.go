@@ -126,13 +126,15 @@ type Head interface {
 // Dialer prepares to ask a head, and sends nothing.
 type Dialer func(address string, token headclient.Token) (Head, error)
 
-// Dial is the Dialer for real heads.
-func Dial(address string, token headclient.Token) (Head, error) {
-	client, err := headclient.Dial(address, headclient.Options{Token: token})
-	if err != nil {
-		return nil, err // not a nil client in an interface that is not nil
+// DialBy returns the Dialer for real heads, which connects by a function; nil is for any address.
+func DialBy(connect headclient.Connect) Dialer {
+	return func(address string, token headclient.Token) (Head, error) {
+		client, err := headclient.Dial(address, headclient.Options{Connect: connect, Token: token})
+		if err != nil {
+			return nil, err // not a nil client in an interface that is not nil
+		}
+		return client, nil
 	}
-	return client, nil
 }
 
 // Watch asks heads while it runs. It is a runnable of controller-runtime's manager, and

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -63,13 +64,18 @@ type bed struct {
 	live map[string]int
 	fail map[string]error
 	logs []string
+	// events holds those that were written about notes.
+	events *events.FakeRecorder
 }
+
+// team is the namespace of the clusters.
+func team() *corev1.Namespace { return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}} }
 
 // run runs a test in a bubble of time. The Sweeper is started by begin.
 func run(t *testing.T, objects []client.Object, test func(b *bed)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{t: t, redis: map[string]func(context.Context) error{}, live: map[string]int{}, fail: map[string]error{}, registry: prometheus.NewRegistry()}
-		b.api = fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...).Build()
+		b := &bed{t: t, redis: map[string]func(context.Context) error{}, live: map[string]int{}, fail: map[string]error{}, registry: prometheus.NewRegistry(), events: events.NewFakeRecorder(10)}
+		b.api = fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...).WithObjects(team()).Build()
 		b.cache = b.api
 		test(b)
 		if b.end != nil {
@@ -90,7 +96,7 @@ func (b *bed) begin(change ...func(*Sweeper)) {
 		Turns: turns.New(48, 8),
 		Cache: b.cache, Live: counted, Nodes: b.cache, Writer: &kube.Writer{Client: counted, Live: counted},
 		Sweep: b.clean, Metrics: metrics, Clock: clock.RealClock{}, Namespace: "heliostat",
-		Command: controlstore.CleanUp,
+		Command: controlstore.CleanUp, Events: telemetry.Recorder{Events: b.events},
 	}
 	for _, c := range change {
 		c(b.sweeper)

@@ -40,8 +40,8 @@ func (k *Keeper) Kept(ctx context.Context, note Note) (bool, error) {
 
 // Keep sees to it that the note is there, and as it shall be. Where it is, that costs no
 // call. No Redis may be asked, and no head may start, before Keep gave nil.
-// Errors: Terminal where the operator does not know its own namespace (StoreNotNoted), or
-// someone else's object has the name (NameConflict); Wait where the note is being deleted;
+// Errors: Terminal where the operator does not know its own namespace or too many notes of the
+// cluster's could not be swept by (StoreNotNoted), or someone else's object has the name (NameConflict); Wait where the note is being deleted;
 // else the API server's.
 func (k *Keeper) Keep(ctx context.Context, note Note) error {
 	if k.Namespace == "" {
@@ -57,6 +57,9 @@ func (k *Keeper) Keep(ctx context.Context, note Note) error {
 	case err == nil && seen.DeletionTimestamp == nil && says(&seen, note):
 		return nil
 	case apierrors.IsNotFound(err):
+		if err := k.mayAdd(ctx, note.Cluster.Namespace); err != nil {
+			return err
+		}
 		if made, err := k.Writer.CreateUnowned(ctx, wanted.DeepCopy()); made || err != nil {
 			return err
 		}
@@ -64,6 +67,31 @@ func (k *Keeper) Keep(ctx context.Context, note Note) error {
 		return fmt.Errorf("read ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
 	return k.mend(ctx, note, wanted)
+}
+
+// mostLeft is how many clusters of a namespace may be gone with their keys left in a Redis before no other is noted.
+const mostLeft = 20
+
+// mayAdd fails with StoreNotNoted while too many notes of a namespace cannot be swept by. Without that, clusters that are
+// made and deleted in a loop beside a Redis that is away would leave notes without number.
+func (k *Keeper) mayAdd(ctx context.Context, namespace string) error {
+	var list corev1.ConfigMapList
+	err := k.Writer.Client.List(ctx, &list, client.InNamespace(k.Namespace), client.HasLabels{v1alpha1.LabelNote}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list the notes about keys in a Redis: %w", err)
+	}
+	left := 0
+	for i := range list.Items {
+		state := list.Items[i].Data[keyState]
+		if list.Items[i].Data[keyNamespace] == namespace && (state == StateFailing || state == StateStuck) {
+			left++
+		}
+	}
+	if left < mostLeft {
+		return nil
+	}
+	why := fmt.Sprintf("%d clusters of namespace %s are gone, and their keys could not be removed", left, namespace)
+	return &fault.Terminal{Finding: reason.StoreNotNoted.In("left").Of(why, k.Namespace, v1alpha1.LabelNote)}
 }
 
 // mend brings the ConfigMap that has the note's name to what it shall be, if it is a note

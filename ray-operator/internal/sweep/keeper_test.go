@@ -162,6 +162,43 @@ func TestNotesThatCannotBeKept(t *testing.T) {
 	}
 }
 
+// A namespace whose clusters leave keys that nobody can remove has no more of them noted, and others are not held up.
+func TestKeeper_AddsNoNoteBesideTooManyLeft(t *testing.T) {
+	left := func(n int, state string) (all []client.Object) {
+		for i := range n {
+			kept := open(i, redis).ConfigMap("heliostat")
+			kept.Data[keyState] = state
+			all = append(all, kept)
+		}
+		return all
+	}
+	added := open(100, redis)
+	elsewhere := added
+	elsewhere.Cluster.Namespace = "other"
+	for _, c := range []struct {
+		what  string
+		there []client.Object
+		note  Note
+		code  string
+	}{
+		{"19 that fail", left(19, StateFailing), added, ""},
+		{"20 that fail", left(20, StateFailing), added, "StoreNotNoted"},
+		{"20 that are stuck", left(20, StateStuck), added, "StoreNotNoted"},
+		{"20 that are stuck, of another namespace", left(20, StateStuck), elsewhere, ""},
+		{"20 whose pods are on their way", left(20, StateWaiting), added, ""},
+		{"20 of clusters that are there", left(20, ""), added, ""},
+		{"20 that fail, and its own", append(left(20, StateFailing), added.ConfigMap("heliostat")), added, ""},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			k, _, _ := keeper(t, false, c.there...)
+			err := k.Keep(t.Context(), c.note)
+			if finding, _ := fault.Finding(err); finding.Code != c.code || c.code == "" && err != nil {
+				t.Errorf("kept: %v", err)
+			}
+		})
+	}
+}
+
 func TestNoteIsNotKeptWhenTheAPIServerIsAway(t *testing.T) {
 	cause := errors.New("the server is away")
 	refuse := func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {

@@ -34,6 +34,8 @@ type Note struct {
 	Address string
 	// Namespace is Ray's: the keys begin with RAY, the namespace and @.
 	Namespace string
+	// ServerName is what the certificate of the server must be for, empty where it was not given.
+	ServerName string
 	// Username, Password, CA, Certificate and Key are in Secrets beside the cluster; those
 	// without a name are not given.
 	Username, Password, CA, Certificate, Key v1alpha1.SecretKey
@@ -50,6 +52,7 @@ func Of(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.GivenRedis) Note {
 		note.Namespace = naming.StoreNamespace(cluster.UID)
 	}
 	if tls := redis.TLS; tls != nil {
+		note.ServerName = tls.ServerName
 		note.CA, note.Certificate, note.Key = given(tls.CASecret), given(tls.CertificateSecret), given(tls.KeySecret)
 	}
 	return note
@@ -73,6 +76,7 @@ const (
 	keyName      = "clusterName"
 	keyAddress   = "address"
 	keyRay       = "rayNamespace"
+	keyServer    = "serverName"
 )
 
 // text is a value of a note's data that must be there.
@@ -139,6 +143,9 @@ func (n Note) ConfigMap(namespace string) *corev1.ConfigMap {
 	for _, text := range n.texts() {
 		data[text.key] = *text.value
 	}
+	if n.ServerName != "" {
+		data[keyServer] = n.ServerName
+	}
 	for _, ref := range n.references() {
 		if ref.to.Name != "" {
 			data[ref.field] = ref.to.Name + "/" + ref.to.Key
@@ -169,6 +176,9 @@ func ParseNote(kept *corev1.ConfigMap) (Note, error) {
 			return Note{}, fmt.Errorf("read the note %s: its %s is %q: %s", kept.Name, text.key, value, wrong)
 		}
 		*text.value = value
+	}
+	if note.ServerName = kept.Data[keyServer]; note.ServerName != "" && wrongName(note.ServerName) != "" {
+		return Note{}, fmt.Errorf("read the note %s: its %s is %q: %s", kept.Name, keyServer, note.ServerName, wrongName(note.ServerName))
 	}
 	for _, ref := range note.references() {
 		value, there := kept.Data[ref.field]

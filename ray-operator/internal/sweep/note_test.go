@@ -18,7 +18,7 @@ import (
 func whole() Note {
 	return Note{
 		UID: "uid-1", Cluster: types.NamespacedName{Namespace: "team", Name: "demo"},
-		Address: "rediss://redis.team.svc:6379", Namespace: "a:b",
+		Address: "rediss://redis.team.svc:6379", Namespace: "a:b", ServerName: "redis.example.com",
 		Username: v1alpha1.SecretKey{Name: "redis", Key: "user"}, Password: v1alpha1.SecretKey{Name: "redis", Key: "password"},
 		CA:          v1alpha1.SecretKey{Name: "redis-tls", Key: "ca.crt"},
 		Certificate: v1alpha1.SecretKey{Name: "redis-tls", Key: "tls.crt"}, Key: v1alpha1.SecretKey{Name: "redis-tls", Key: "tls.key"},
@@ -29,7 +29,7 @@ func TestNotesAreReadable(t *testing.T) {
 	kept := whole().ConfigMap("heliostat")
 	want := map[string]string{
 		"version": "1", "uid": "uid-1", "clusterNamespace": "team", "clusterName": "demo", "address": "rediss://redis.team.svc:6379",
-		"rayNamespace": "a:b", "usernameSecret": "redis/user", "passwordSecret": "redis/password",
+		"rayNamespace": "a:b", "serverName": "redis.example.com", "usernameSecret": "redis/user", "passwordSecret": "redis/password",
 		"caSecret": "redis-tls/ca.crt", "certificateSecret": "redis-tls/tls.crt", "keySecret": "redis-tls/tls.key",
 	}
 	if diff := cmp.Diff(want, kept.Data); diff != "" {
@@ -45,7 +45,7 @@ func TestNotesOfClusters(t *testing.T) {
 	ref := func(name, key string) *v1alpha1.SecretKey { return &v1alpha1.SecretKey{Name: name, Key: key} }
 	all := Of(cluster, &v1alpha1.GivenRedis{
 		Address: "rediss://redis.team.svc:6379", Namespace: "a:b", UsernameSecret: ref("redis", "user"), PasswordSecret: ref("redis", "password"),
-		TLS: &v1alpha1.RedisTLS{CASecret: ref("redis-tls", "ca.crt"), CertificateSecret: ref("redis-tls", "tls.crt"), KeySecret: ref("redis-tls", "tls.key")},
+		TLS: &v1alpha1.RedisTLS{CASecret: ref("redis-tls", "ca.crt"), CertificateSecret: ref("redis-tls", "tls.crt"), KeySecret: ref("redis-tls", "tls.key"), ServerName: "redis.example.com"},
 	})
 	if diff := cmp.Diff(whole(), all); diff != "" {
 		t.Error(diff)
@@ -86,6 +86,7 @@ func TestDamagedNotesAreNotRead(t *testing.T) {
 		"a password in the address":  {set("address", "redis://user:secret@redis:6379"), "its address is"},
 		"no Ray namespace":           {set("rayNamespace", ""), `its rayNamespace is ""`},
 		"a pattern":                  {set("rayNamespace", "*"), `its rayNamespace is "*"`},
+		"a server name of others":    {set("serverName", "a b"), `its serverName is "a b"`},
 		"a line more":                {set("rayNamespace", "a\n"), `its rayNamespace is "a\n"`},
 		"a reference without a key":  {set("passwordSecret", "redis"), `its passwordSecret is "redis"`},
 		"a reference without a name": {set("caSecret", "/ca.crt"), `its caSecret is "/ca.crt"`},

@@ -17,7 +17,7 @@ import (
 // Errors: Terminal (StoreSecretMissing) where a Secret or a key of it is not there, else
 // the API server's.
 func (n Note) Server(ctx context.Context, secrets client.Reader) (controlstore.Server, error) {
-	server := controlstore.Server{Address: n.Address}
+	server := controlstore.Server{Address: n.Address, Given: true, Namespace: n.Cluster.Namespace, ServerName: n.ServerName}
 	read := map[string]*corev1.Secret{}
 	values := map[string][]byte{}
 	for _, ref := range n.references() {

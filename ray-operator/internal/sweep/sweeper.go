@@ -33,6 +33,10 @@ const (
 	shortest, longest = time.Second, 15 * time.Second
 	// stuckPause is the pause where an administrator has to act.
 	stuckPause = 10 * time.Minute
+	// forsakenAfter is how long a note outlives the namespace of its cluster where its keys cannot be removed.
+	forsakenAfter = 24 * time.Hour
+	// calm is how long nothing is tried after the operator ran out of memory: what a note led to may have been why.
+	calm = time.Minute
 	// tellAfter is how long pods may take to go before the note says that they are waited for.
 	tellAfter = 10 * time.Second
 	// tryLimit is how long one try may take. One that is cut off was not in vain: the keys
@@ -69,9 +73,11 @@ type Sweeper struct {
 	// Turns are shared with those who ask stores: a try takes one while it talks to a Redis.
 	Turns   *turns.Turns
 	Metrics *telemetry.Metrics
-	Clock   clock.WithTicker
-	// Namespace is where the notes are: the operator's own.
-	Namespace string
+	// Events are about notes.
+	Events telemetry.Recorder
+	Clock  clock.WithTicker
+	// Namespace is where the notes are: the operator's own. Pod is its pod there, empty outside of Kubernetes.
+	Namespace, Pod string
 
 	// The rest is of the goroutine that runs Start.
 	items   map[string]*item
@@ -114,6 +120,16 @@ func (s *Sweeper) Start(ctx context.Context) error {
 	s.items, s.busy, s.total, s.results = map[string]*item{}, map[who]int{}, 0, make(chan result)
 	var tries sync.WaitGroup
 	defer tries.Wait()
+	if s.ranOutOfMemory(ctx) {
+		log.FromContext(ctx).Info("the operator had run out of memory; keys of clusters that are gone are not removed for a while", "pause", calm)
+		timer := s.Clock.NewTimer(calm)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C():
+		}
+	}
 	ticker := s.Clock.NewTicker(every)
 	defer ticker.Stop()
 	s.look(ctx)
@@ -129,6 +145,22 @@ func (s *Sweeper) Start(ctx context.Context) error {
 			s.settle(r)
 		}
 	}
+}
+
+// ranOutOfMemory reports whether the operator's own container was killed for its memory before it started this time.
+func (s *Sweeper) ranOutOfMemory(ctx context.Context) bool {
+	if s.Pod == "" {
+		return false
+	}
+	var own corev1.Pod
+	if err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Pod}, &own); err != nil {
+		log.FromContext(ctx).Info("cannot tell why the operator's last start ended", "error", err.Error())
+		return false
+	}
+	return slices.ContainsFunc(own.Status.ContainerStatuses, func(container corev1.ContainerStatus) bool {
+		ended := container.LastTerminationState.Terminated
+		return ended != nil && ended.Reason == "OOMKilled"
+	})
 }
 
 // look brings the items up to date with the notes and clusters in the cache.

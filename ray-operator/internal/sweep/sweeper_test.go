@@ -81,7 +81,7 @@ func TestKeysGoWithinSecondsOfTheirCluster(t *testing.T) {
 		b.delete(podOf(note, "", ""))
 		b.pass(3 * time.Second)
 		want := []swept{{controlstore.Server{
-			Address: note.Address, Username: "ray", Password: "secret", CA: []byte("CA"), Certificate: []byte("CRT"), Key: []byte("KEY"),
+			Address: note.Address, Given: true, Namespace: "team", ServerName: note.ServerName, Username: "ray", Password: "secret", CA: []byte("CA"), Certificate: []byte("CRT"), Key: []byte("KEY"),
 		}, "a:b", "uid-1"}}
 		if diff := cmp.Diff(want, b.sweeps(), cmp.AllowUnexported(swept{})); diff != "" {
 			t.Error(diff)

@@ -1,8 +1,10 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -36,6 +39,8 @@ const (
 	keyWhy     = "why"
 	keySince   = "since"
 	keyCommand = "command"
+	// keyNamespaceGone is since when the cluster's namespace is gone.
+	keyNamespaceGone = "namespaceGone"
 )
 
 // anyUser stands in a command for the name of an ACL user: it is in a Secret, which may be
@@ -49,6 +54,8 @@ type outcome struct {
 	why string
 	// clear tells that neither the cluster nor a pod of it is there.
 	clear bool
+	// namespaceGone is since when the cluster's namespace is gone, empty while it is there or that is not known.
+	namespaceGone string
 }
 
 // try is one try to sweep by a note. It reads of its Sweeper what does not change.
@@ -66,7 +73,7 @@ func (t try) run(ctx context.Context) outcome {
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("cluster", t.note.Cluster, "clusterUID", t.note.UID, "note", t.kept.Name))
 	limited, stop := context.WithTimeout(ctx, tryLimit)
 	defer stop()
-	result := t.sweep(limited)
+	result := t.forsake(limited, t.sweep(limited))
 	if result.why == "" || ctx.Err() != nil {
 		return result
 	}
@@ -106,6 +113,8 @@ func (t try) sweep(ctx context.Context) outcome {
 	switch {
 	case told && finding.Code == reason.StoreTaken.Code: // whoever began there did so after our keys were gone
 		log.FromContext(ctx).Info("nothing to remove: the namespace in the Redis is another's by now", "address", t.note.Address, "rayNamespace", t.note.Namespace)
+	case told && slices.Contains(hopeless, finding.Code):
+		return outcome{state: StateStuck, clear: true, why: finding.Text}
 	case told:
 		return outcome{state: StateFailing, clear: true, why: finding.Text}
 	case err != nil:
@@ -114,6 +123,41 @@ func (t try) sweep(ctx context.Context) outcome {
 		log.FromContext(ctx).Info("removed the keys of a ComputeCluster that is gone", "address", t.note.Address, "rayNamespace", t.note.Namespace, "keys", removed)
 	}
 	return t.done(ctx)
+}
+
+// hopeless are findings of servers that do not get better by themselves. To ask them often would let them keep the
+// operator busy.
+var hopeless = []string{reason.StoreUnsupported.Code, reason.StoreNotAllowed.Code}
+
+// forsake returns the outcome of a try, or what becomes of a note that nobody can help any more: a day after its
+// cluster's namespace it goes, and an event says what is left. Whether the namespace is there is asked where keys could
+// not be removed for a while.
+func (t try) forsake(ctx context.Context, result outcome) outcome {
+	lately := t.kept.Data[keyState] == StateFailing && !isOlder(t.kept.Data[keySince], stuckPause, t.Clock.Now())
+	if t.damage != nil || result.state != StateStuck && (result.state != StateFailing || lately || t.kept.Data[keyState] == "") {
+		return result
+	}
+	var namespace corev1.Namespace
+	if err := t.Live.Get(ctx, client.ObjectKey{Name: t.note.Cluster.Namespace}, &namespace); !apierrors.IsNotFound(err) {
+		return result
+	}
+	result.namespaceGone = cmp.Or(t.kept.Data[keyNamespaceGone], t.Clock.Now().UTC().Format(time.RFC3339))
+	if !isOlder(result.namespaceGone, forsakenAfter, t.Clock.Now()) {
+		return result
+	}
+	ended := t.done(ctx)
+	if ended.state == stateDone {
+		t.Events.Record(t.kept, telemetry.Event{
+			Finding: reason.StoreKeysLeft.Of(t.note.Cluster.String(), t.note.Address, result.why, reason.Command(t.command())), Action: "Forsake", Warning: true,
+		})
+	}
+	return ended
+}
+
+// isOlder reports whether a time as notes hold it is at least so long ago. A time that cannot be read is not.
+func isOlder(text string, age time.Duration, now time.Time) bool {
+	at, err := time.Parse(time.RFC3339, text)
+	return err == nil && now.Sub(at) >= age
 }
 
 // done removes the note.
@@ -211,15 +255,20 @@ func (t try) mayWrite(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return true, nil
 }
 
+// command returns the shell command that does by hand what a try does.
+func (t try) command() string {
+	user := ""
+	if t.note.Username.Name != "" {
+		user = anyUser
+	}
+	return t.Command(t.note.Address, user, t.note.Namespace)
+}
+
 // tell writes an outcome into the note, if it is not there yet.
 func (t try) tell(ctx context.Context, result outcome) error {
-	data := map[string]string{keyState: result.state, keyWhy: result.why}
+	data := map[string]string{keyState: result.state, keyWhy: result.why, keyNamespaceGone: result.namespaceGone}
 	if t.damage == nil {
-		user := ""
-		if t.note.Username.Name != "" {
-			user = anyUser
-		}
-		data[keyCommand] = t.Command(t.note.Address, user, t.note.Namespace)
+		data[keyCommand] = t.command()
 	}
 	same := true
 	for key, value := range data {
@@ -238,6 +287,9 @@ func (t try) tell(ctx context.Context, result outcome) error {
 	}
 	for key, value := range data {
 		changed.Data[key] = value
+		if value == "" {
+			delete(changed.Data, key)
+		}
 	}
 	return t.Writer.Edit(ctx, t.kept, changed)
 }

@@ -128,6 +128,7 @@ var changes = map[string]string{
 	"replicas": "3", "watchNamespaces": `["a"]`, "watchNodes": "false", "rbac.aggregate": "false",
 	"metrics.enabled": "false", "metrics.serviceMonitor.enabled": "true", "metrics.serviceMonitor.labels": `{"a":"b"}`,
 	"metrics.serviceMonitor.interval": "15s", "networkPolicy.enabled": "false", "networkPolicy.metricsFrom": `[{"podSelector":{}}]`,
+	"controlStore.allow":   `["10.0.0.0/8"]`,
 	"networkPolicy.egress": `[{"to":[{"ipBlock":{"cidr":"10.0.0.1/32"}}]}]`,
 	"tolerations":          `[{"key":"a"}]`, "affinity": `{"nodeAffinity":{}}`, "priorityClassName": "high",
 }
@@ -173,7 +174,7 @@ func set(name, value string) []string {
 
 // leaves are the paths of values; a group of settings has more than one of them.
 func leaves(prefix string, values map[string]any) []string {
-	groups := []string{"image", "crds", "admission", "serviceAccount", "rbac", "operator", "metrics", "metrics.serviceMonitor", "networkPolicy"}
+	groups := []string{"image", "crds", "admission", "serviceAccount", "rbac", "operator", "controlStore", "metrics", "metrics.serviceMonitor", "networkPolicy"}
 	var paths []string
 	for name, value := range values {
 		if below, ok := value.(map[string]any); ok && slices.Contains(groups, prefix+name) {

@@ -81,15 +81,19 @@ func (form *intentV1) access(spec *v1alpha1.ComputeClusterSpec) {
 	}
 }
 
-// store takes what concerns a head with a control store. A tls that says nothing is none.
+// store takes what concerns a head with a control store. A tls that says nothing is none. The name of the server is the
+// operator's to compare.
 func (form *intentV1) store(given *v1alpha1.ControlStore) {
 	form.Store = &storeIntent{Redis: given.Redis, Managed: given.ManagedRedis != nil, Embedded: given.Embedded != nil}
 	if given.Embedded != nil {
 		form.Store.Claim = given.Embedded.ExistingClaim
 	}
-	if redis := given.Redis; redis != nil && redis.TLS != nil && *redis.TLS == (v1alpha1.RedisTLS{}) {
-		plain := *redis
-		plain.TLS = nil
+	if redis := given.Redis; redis != nil && redis.TLS != nil {
+		plain, tls := *redis, *redis.TLS
+		tls.ServerName = ""
+		if plain.TLS = &tls; tls == (v1alpha1.RedisTLS{}) {
+			plain.TLS = nil
+		}
 		form.Store.Redis = &plain
 	}
 }

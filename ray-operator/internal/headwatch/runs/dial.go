@@ -7,14 +7,16 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
-// Dial is the Dialer for real heads.
-func Dial(at Place) (Head, error) {
-	options := headclient.Options{Token: at.Token}
-	jobs, err := headclient.DialJobs(at.Jobs, options)
-	if err != nil {
-		return nil, err // not a nil client in an interface that is not nil
+// DialBy returns the Dialer for real heads, which connects by a function; nil is for any address.
+func DialBy(connect headclient.Connect) Dialer {
+	return func(at Place) (Head, error) {
+		options := headclient.Options{Connect: connect, Token: at.Token}
+		jobs, err := headclient.DialJobs(at.Jobs, options)
+		if err != nil {
+			return nil, err // not a nil client in an interface that is not nil
+		}
+		return conversation{Jobs: jobs, gcs: at.GCS, options: options}, nil
 	}
-	return conversation{Jobs: jobs, gcs: at.GCS, options: options}, nil
 }
 
 // conversation is one with a real head.

@@ -142,5 +142,5 @@ type Head interface {
 type Dialer func(at Place) (Head, error)
 
 // Asker asks a proxy. It fails where it does not answer in time, or with a status of 500 and
-// more; headclient.AskProxy is one.
+// more; AskBy gives the one for real proxies.
 type Asker func(ctx context.Context, address, path string) error

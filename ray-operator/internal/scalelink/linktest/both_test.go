@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/listen"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
@@ -80,7 +81,7 @@ func TestBothEnds(t *testing.T) {
 	sidecar := listen.New(listen.Options{Head: "head", Token: func() (string, error) { return "secret", nil }})
 	at := listener(t, "127.0.0.1:0")
 	start(t, func(ctx context.Context) error { return sidecar.Serve(ctx, at) })
-	link := steer.New(clock.RealClock{})
+	link := steer.New(clock.RealClock{}, headclient.ConnectAnywhere)
 	start(t, link.Start)
 
 	link.Want(cluster, steer.Target{

@@ -41,7 +41,7 @@ type bench struct {
 func run(t *testing.T, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, listeners: map[string]*bufconn.Listener{}}
-		b.Link = steer.NewLink(clock.RealClock{}, b.dial)
+		b.Link = steer.New(clock.RealClock{}, b.dial)
 		b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		if err := b.Changes().Start(t.Context(), b.queue); err != nil {
 			t.Fatal(err)

@@ -88,23 +88,17 @@ type Link struct {
 }
 
 // New makes a Link, which connects to nobody until it is started.
-func New(clock clock.Clock) *Link { return newLink(clock, dial) }
-
-func newLink(clock clock.Clock, dial wire.Dialer) *Link {
+func New(clock clock.Clock, connect wire.Dialer) *Link {
 	slowly := func(ctx context.Context, address string) (net.Conn, error) {
 		limited, stop := context.WithTimeout(ctx, wire.Greeting)
 		defer stop()
-		connection, err := dial(limited, address)
+		connection, err := connect(limited, address)
 		if err != nil {
 			return nil, err
 		}
 		return throttle(connection), nil
 	}
 	return &Link{clock: clock, caller: wire.NewCaller(slowly), lines: map[types.NamespacedName]*line{}}
-}
-
-func dial(ctx context.Context, address string) (net.Conn, error) {
-	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 }
 
 // Start keeps streams until its context ends, and returns when nothing runs any more.

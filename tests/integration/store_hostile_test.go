@@ -1,0 +1,100 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
+	"github.com/heliostat-dev/heliostat/tests/redisserver"
+)
+
+// TestStoresThatLeadElsewhere: the operator sends nothing to an address of a node's cloud, wherever it has it from, and
+// with public authorities wants a certificate for the address.
+func TestStoresThatLeadElsewhere(t *testing.T) {
+	t.Parallel()
+	authority := redisserver.NewAuthority(t)
+	roots := filepath.Join(t.TempDir(), "roots.crt")
+	must(t, os.WriteFile(roots, authority.Certificate, 0o600))
+	secure := redisserver.StartTLS(t, authority)
+	namespace := newNamespace(t)
+	(&bed{t: t}).cleansUp(namespace)
+	trusting := &operator{t: t, env: []string{"SSL_CERT_FILE=" + roots}}
+	trusting.begin(shared.program, "--namespace="+live.ReleaseNamespace, "--watch-namespaces="+namespace)
+	for name, c := range map[string]struct {
+		redis v1alpha1.GivenRedis
+		want  string
+	}{
+		"metadata":       {v1alpha1.GivenRedis{Address: "redis://169.254.169.254:80"}, "StoreNotAllowed: the control store at 169.254.169.254:80 is not asked"},
+		"another-name":   {v1alpha1.GivenRedis{Address: secure.Address()}, "StoreNotTrusted: the control store at " + secure.HostPort() + " cannot be trusted: its certificate is for another name"},
+		"the-given-name": {v1alpha1.GivenRedis{Address: secure.Address(), TLS: &v1alpha1.RedisTLS{ServerName: "redis.test"}}, "StoreServes"},
+		"a-sentinel":     {v1alpha1.GivenRedis{Address: "redis://" + leadingTo(t, "169.254.169.254", "80")}, "StoreNotAllowed: the control store at 169.254.169.254:80, to which"},
+	} {
+		cluster := newCluster(namespace, name, 0)
+		cluster.Spec.ControlStore = &v1alpha1.ControlStore{Redis: &c.redis}
+		must(t, shared.Create(t.Context(), cluster))
+		must(t, live.Until(t.Context(), limit, "the store of "+name+" to be told of", func(ctx context.Context) error {
+			var now v1alpha1.ComputeCluster
+			if err := shared.Get(ctx, client.ObjectKeyFromObject(cluster), &now); err != nil {
+				return err
+			}
+			told := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionControlStoreReady)
+			if told == nil || !strings.HasPrefix(told.Reason+": "+told.Message, c.want) {
+				return fmt.Errorf("it says %+v, want %q", told, c.want)
+			}
+			return nil
+		}))
+	}
+}
+
+// leadingTo is a Sentinel, as far as one is asked for its primary.
+func leadingTo(t *testing.T, host, port string) string {
+	t.Helper()
+	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	answers := []struct{ asked, answer string }{
+		{"WHOAMI", bulk("default")},
+		{"SENTINEL\r\n$7\r\nMASTERS", "*1\r\n*4\r\n" + bulk("ip") + bulk(host) + bulk("port") + bulk(port)},
+		{"SENTINEL", bulk("# Sentinel\r\nsentinel_masters:1\r\n")},
+		{"SERVER", bulk("redis_version:7.0.0\r\n")},
+		{"HELLO", "-ERR unknown command\r\n"},
+		{"PING", "+PONG\r\n"},
+	}
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer connection.Close()
+				buffer := make([]byte, 4096)
+				for {
+					n, err := connection.Read(buffer)
+					if err != nil {
+						return
+					}
+					for command := range strings.SplitSeq(strings.ToUpper(string(buffer[:n])), "*") {
+						for _, a := range answers {
+							if strings.Contains(command, a.asked) {
+								_, _ = connection.Write([]byte(a.answer))
+								break
+							}
+						}
+					}
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
