@@ -169,7 +169,7 @@ func validation(rule validate.Rule, path string) admissionv1.Validation {
 
 // Tables is the page of the documentation that lists all rules.
 func Tables() string {
-	return preface + table(validate.Rules()) + ofJobs + table(validate.JobRules()) + ofServices + table(validate.ServiceRules())
+	return preface + table(validate.Rules()) + ofJobs + table(validate.JobRules()) + ofServices + table(validate.ServiceRules()) + RightsTable()
 }
 
 func table(rules []validate.Rule) string {
@@ -202,8 +202,8 @@ Another policy keeps others from making pods look like those of a cluster, whose
 who may update ` + "`computeclusters/finalizers`" + `, as the operator may, makes a pod with the label ` + "`heliostat.dev/cluster`" + ` or
 changes labels and annotations of that prefix on one. The annotation ` + "`heliostat.dev/retire`" + ` is free.
 
-Whoever may create ComputeClusters, ClusterJobs or ClusterServices in a namespace is trusted like one who may create pods there: a template
-can name any service account, Secret and volume of the namespace.
+Three more policies ask for [rights](#rights-that-a-spec-needs): whoever may create ComputeClusters, ClusterJobs or ClusterServices in a
+namespace gains nothing by that which they could not use directly.
 
 ## ComputeCluster
 

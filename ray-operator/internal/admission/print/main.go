@@ -15,9 +15,11 @@ import (
 	"io"
 	"iter"
 	"os"
+	"strings"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
 )
 
 func main() {
@@ -33,7 +35,7 @@ func main() {
 	}
 }
 
-var errWhat = errors.New("there are computeclusters, clusterjobs, clusterservices, tables, corpus, jobs and services")
+var errWhat = errors.New("there are computeclusters, clusterjobs, clusterservices, rights-pods, rights-objects, rights-doors, tables, corpus, jobs, services and rights")
 
 func run(out io.Writer, what string, options corpus.Options) error {
 	switch what {
@@ -43,12 +45,16 @@ func run(out io.Writer, what string, options corpus.Options) error {
 		return printed(out)(admission.JobPolicy())
 	case "clusterservices":
 		return printed(out)(admission.ServicePolicy())
+	case "rights-pods", "rights-objects", "rights-doors":
+		return printed(out)(admission.RightsPolicy(rights.Family(strings.TrimPrefix(what, "rights-"))))
 	case "tables":
 		return printed(out)([]byte(admission.Tables()), nil)
 	case "corpus":
 		return lines(out, corpus.Clusters().Inputs(options))
 	case "jobs":
 		return lines(out, corpus.Jobs().Inputs(options))
+	case "rights":
+		return lines(out, corpus.Rights(options))
 	case "services":
 		return lines(out, corpus.Services().Inputs(options))
 	}
@@ -66,7 +72,7 @@ func printed(out io.Writer) func(text []byte, err error) error {
 	}
 }
 
-func lines(out io.Writer, inputs iter.Seq2[corpus.Input, error]) error {
+func lines[T any](out io.Writer, inputs iter.Seq2[T, error]) error {
 	line := json.NewEncoder(out)
 	for input, err := range inputs {
 		if err != nil {

@@ -1,0 +1,148 @@
+package admission
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
+)
+
+// Variables of the policies that ask for rights. They look at all three kinds.
+const (
+	ofAnyKind   = "request.resource.resource == 'computeclusters' ? object.spec : object.spec.?clusterTemplate.?spec.orValue({})"
+	pathOfKind  = "request.resource.resource == 'computeclusters' ? 'spec' : 'spec.clusterTemplate.spec'"
+	rightsNodes = `([{'path': dyn(variables.path + '.head'), 'spec': dyn(variables.cluster.?head.orValue({}))}] +
+variables.cluster.?workerGroups.orValue([]).transformList(i, g, {
+  'path': dyn(variables.path + '.workerGroups[' + string(i) + ']'), 'spec': dyn(g)})).map(p, {
+  'path': p.path, 'spec': p.spec,
+  'pod': dyn(p.spec.?template.?spec.orValue({})),
+  'containers': dyn(p.spec.?template.?spec.?containers.orValue([]) + p.spec.?template.?spec.?initContainers.orValue([]))})`
+	mayCreatePods = "authorizer.group('').resource('pods').namespace(request.namespace).check('create').allowed()"
+	byOperator    = "authorizer.group('heliostat.dev').resource('computeclusters').subresource('finalizers').namespace(request.namespace).check('update').allowed()"
+)
+
+// RightsPolicy is the specification of the ValidatingAdmissionPolicy that asks for the rights of a family, as YAML. It
+// looks at a spec that is new or changed in more than its suspension, and not at what the operator writes: the rights of
+// who wrote a job or a service were asked for when they did.
+func RightsPolicy(family rights.Family) ([]byte, error) {
+	fail, equivalent := admissionv1.Fail, admissionv1.Equivalent
+	spec := admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: &fail,
+		MatchConstraints: &admissionv1.MatchResources{
+			MatchPolicy: &equivalent,
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+				Rule: admissionv1.Rule{
+					APIGroups: []string{"heliostat.dev"}, APIVersions: []string{"v1alpha1"}, Resources: []string{"computeclusters", "clusterjobs", "clusterservices"},
+				},
+			}}},
+		},
+		MatchConditions: []admissionv1.MatchCondition{
+			{Name: "the-spec-is-new", Expression: "oldObject == null || object.spec" + butSuspend + " != oldObject.spec" + butSuspend},
+			{Name: "by-somebody-else", Expression: "!" + byOperator},
+		},
+		Variables: []admissionv1.Variable{
+			{Name: "path", Expression: pathOfKind},
+			{Name: "cluster", Expression: ofAnyKind},
+			{Name: "nodes", Expression: rightsNodes},
+			{Name: "mayPods", Expression: mayCreatePods},
+		},
+	}
+	needs := rights.Needs()
+	for i := range needs {
+		if needs[i].Family == family {
+			demand(&spec, &needs[i])
+		}
+	}
+	text, err := yaml.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("print the policy of the rights to %s: %w", family, err)
+	}
+	return text, nil
+}
+
+// demand adds the variables and validations of a need.
+func demand(spec *admissionv1.ValidatingAdmissionPolicySpec, need *rights.Need) {
+	name := "of_" + strings.ReplaceAll(need.ID, "-", "_")
+	entries := "(" + need.Entries + ").join(',').split(',').filter(e, e.contains(' ') && !e.endsWith(' '))"
+	but := ""
+	if need.OrPods {
+		but = "variables.mayPods || "
+	}
+	if !need.IsNamed {
+		spec.Variables = append(spec.Variables, admissionv1.Variable{Name: name, Expression: entries})
+		spec.Validations = append(spec.Validations, refusal(
+			but+"size(variables."+name+") == 0 || "+check(need, ""), "variables."+name+"[0].split(' ')[0] + "+strconv.Quote(": "+need.Text(""))))
+		return
+	}
+	spec.Variables = append(spec.Variables, admissionv1.Variable{Name: "all_" + name, Expression: entries}, admissionv1.Variable{
+		Name:       name,
+		Expression: fmt.Sprintf("variables.all_%[1]s.transformList(i, e, variables.all_%[1]s.map(o, o.split(' ')[1]).indexOf(e.split(' ')[1]) == i, e)", name),
+	})
+	const placeholder = "THE-NAME"
+	text := strings.ReplaceAll(strconv.Quote(": "+need.Text(placeholder)), placeholder, `" + %[1]s.split(' ')[1] + "`)
+	for i := range need.Most {
+		entry := fmt.Sprintf("variables.%s[%d]", name, i)
+		spec.Validations = append(spec.Validations, refusal(
+			fmt.Sprintf("%ssize(variables.%s) <= %d || %s", but, name, i, check(need, entry+".split(' ')[1]")), entry+".split(' ')[0] + "+fmt.Sprintf(text, entry)))
+	}
+	spec.Validations = append(spec.Validations, refusal(
+		fmt.Sprintf("%ssize(variables.%s) <= %d", but, name, need.Most), strconv.Quote("spec: "+need.MostText())))
+}
+
+func refusal(holds, message string) admissionv1.Validation {
+	forbidden := metav1.StatusReasonForbidden
+	return admissionv1.Validation{Expression: holds, MessageExpression: message, Reason: &forbidden}
+}
+
+// check is an expression for whether who writes has the right.
+func check(need *rights.Need, name string) string {
+	words := fmt.Sprintf("authorizer.group('%s').resource('%s')", need.Group, need.Resource)
+	if need.Subresource != "" {
+		words += ".subresource('" + need.Subresource + "')"
+	}
+	if !need.IsClusterWide {
+		words += ".namespace(request.namespace)"
+	}
+	if name != "" {
+		words += ".name(" + name + ")"
+	}
+	return words + ".check('" + need.Verb + "').allowed()"
+}
+
+// RightsTable is the part of the page of rules that lists what a spec needs.
+func RightsTable() string {
+	var rows strings.Builder
+	rows.WriteString(ofRights)
+	for _, need := range rights.Needs() {
+		right := need.Verb + " " + need.Resource
+		if need.Subresource != "" {
+			right += "/" + need.Subresource
+		}
+		if need.IsNamed {
+			right += "/NAME"
+		}
+		pods := "no"
+		if need.OrPods {
+			pods = "yes"
+		}
+		fmt.Fprintf(&rows, "| %s | %s | %s |\n", need.Fields, right, pods)
+	}
+	return rows.String()
+}
+
+const ofRights = `
+## Rights that a spec needs
+
+Whoever creates one of the three kinds, or changes more of its spec than ` + "`suspend`" + `, needs a right for what the spec names or
+opens. Where a pod could do the same, the right to create pods in the namespace is enough. The operator itself is not asked:
+the rights of who wrote a job or a service were asked for then. Reasons and alternatives: [tenants](../design/tenancy.md).
+
+| fields | right | or create pods |
+|---|---|---|
+`

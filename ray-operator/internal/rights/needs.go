@@ -1,0 +1,406 @@
+package rights
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Expressions speak of variables.path, where the spec of the cluster lies, of variables.cluster, that spec, empty where
+// there is none, and of variables.nodes: the head and the groups, each n with n.path, n.spec, n.pod and n.containers,
+// which are those of the pod with its init containers. Their results are joined with commas: no name has one.
+
+// perNode is an expression for the entries of all nodes.
+func perNode(entries string) string { return "variables.nodes.map(n, (" + entries + ").join(','))" }
+
+// perContainer is an expression for the entries of all containers of a node.
+func perContainer(entries string) string {
+	return "n.containers.map(c, (" + entries + ").join(','))"
+}
+
+// environmentEntries is an expression for what variables name, by the keys of what holds the name.
+func environmentEntries(key, all string) string {
+	of := func(path, holder string) string {
+		return fmt.Sprintf("%[2]s.?env.orValue([]).map(e, %[1]s + '.env ' + e.?valueFrom.?%[3]s.?name.orValue('')) + "+
+			"%[2]s.?envFrom.orValue([]).map(e, %[1]s + '.envFrom ' + e.?%[4]s.?name.orValue(''))", path, holder, key, all)
+	}
+	return "object.spec.?env.orValue([]).map(e, 'spec.env ' + e.?valueFrom.?" + key + ".?name.orValue('')) + " +
+		of("variables.path + '.podDefaults'", "variables.cluster.?podDefaults") + " + " +
+		perNode(perContainer(of("n.path + '.template.spec.containers[*]'", "c")))
+}
+
+// Expressions for what volumes name, and for the service account of a node's pods, of which they have a token or a
+// certificate.
+const (
+	ofVolumes  = "n.pod.?volumes.orValue([]).map(v, n.path + '.template.spec.volumes ' + %s)"
+	ofSources  = "n.pod.?volumes.orValue([]).map(v, v.?projected.?sources.orValue([]).map(s, n.path + '.template.spec.volumes ' + s.?%s.?name.orValue('')).join(','))"
+	ofAccounts = "(n.pod.?serviceAccountName.orValue('') != '' ? n.pod.serviceAccountName : n.pod.?serviceAccount.orValue('') != '' ? n.pod.serviceAccount : " +
+		"variables.cluster.?podDefaults.?serviceAccountName.orValue('') != '' ? variables.cluster.podDefaults.serviceAccountName : 'default')"
+)
+
+// when is an expression for one entry where something is so.
+func when(holds, field string) string {
+	return "(" + holds + " ? [" + field + " + ' -'] : [])"
+}
+
+var needs = slices.Concat(podNeeds, objectNeeds, doorNeeds)
+
+var podNeeds = []Need{
+	{
+		ID: "account", Family: Pods, Verb: "use", Resource: "serviceaccounts", IsNamed: true, OrPods: true, Most: 8,
+		Fields: "`serviceAccountName` other than `default`; `automountServiceAccountToken: true` and a projected token, for any",
+		Entries: "[variables.path + '.podDefaults.serviceAccountName ' + variables.cluster.?podDefaults.?serviceAccountName.orValue('')].filter(e, !e.endsWith(' default')) + " +
+			perNode("[n.path + '.template.spec.serviceAccountName ' + n.pod.?serviceAccountName.orValue(''), n.path + '.template.spec.serviceAccount ' + n.pod.?serviceAccount.orValue('')]"+
+				".filter(e, !e.endsWith(' default')) + "+
+				"(n.pod.?automountServiceAccountToken.orValue(false) ? [n.path + '.template.spec.automountServiceAccountToken ' + "+ofAccounts+"] : []) + "+
+				"(n.pod.?volumes.orValue([]).exists(v, v.?projected.?sources.orValue([]).exists(s, has(s.serviceAccountToken) || has(s.podCertificate))) ? [n.path + '.template.spec.volumes ' + "+ofAccounts+"] : [])"),
+		find: findAccounts,
+	},
+	{
+		ID: "priority-class", Family: Pods, Verb: "use", Group: "scheduling.k8s.io", Resource: "priorityclasses", IsClusterWide: true, IsNamed: true, OrPods: true, Most: 4,
+		Fields: "`priorityClassName`",
+		Entries: "[variables.path + '.podDefaults.priorityClassName ' + variables.cluster.?podDefaults.?priorityClassName.orValue('')] + " +
+			perNode("[n.path + '.template.spec.priorityClassName ' + n.pod.?priorityClassName.orValue('')]"),
+		find: func(o *object, found func(field, name string)) {
+			found(o.path+".podDefaults.priorityClassName", o.defaults().PriorityClassName)
+			for _, n := range o.nodes() {
+				found(n.template("priorityClassName"), n.pod.PriorityClassName)
+			}
+		},
+	},
+	{
+		ID: "runtime-class", Family: Pods, Verb: "use", Group: "node.k8s.io", Resource: "runtimeclasses", IsClusterWide: true, IsNamed: true, OrPods: true, Most: 4,
+		Fields: "`runtimeClassName`", Entries: perNode("[n.path + '.template.spec.runtimeClassName ' + n.pod.?runtimeClassName.orValue('')]"),
+		find: func(o *object, found func(field, name string)) {
+			for _, n := range o.nodes() {
+				if n.pod.RuntimeClassName != nil {
+					found(n.template("runtimeClassName"), *n.pod.RuntimeClassName)
+				}
+			}
+		},
+	},
+	{
+		ID: "host", Family: Pods, Verb: "create", Resource: "pods", OrPods: true,
+		Fields:  "what Pod Security's restricted level forbids: namespaces, ports and volumes of the node or of drivers, privileges, capabilities, root, sysctls; probes of other hosts",
+		Refused: "a pod with access to its node, with privileges, with volumes of drivers or with probes of other hosts is for those who may create pods",
+		Entries: perNode(when(hostExpression, "n.path + '.template.spec'")),
+		find: func(o *object, found func(field, name string)) {
+			for _, n := range o.nodes() {
+				if isHosted(n.pod) || slices.ContainsFunc(n.containers(), func(c corev1.Container) bool { return isPrivileged(&c) || asksElsewhere(&c) }) ||
+					slices.ContainsFunc(n.pod.Volumes, func(v corev1.Volume) bool { return !isPlain(&v.VolumeSource) }) {
+					found(n.path+".template.spec", "")
+				}
+			}
+		},
+	},
+	{
+		ID: "node", Family: Pods, Verb: "create", Resource: "pods", OrPods: true,
+		Fields:  "a selector or an affinity of certain nodes or of control planes; a toleration of control planes or of everything",
+		Refused: "a pod on a certain node, or on one of a control plane, is for those who may create pods",
+		Entries: when(specialKey("variables.cluster.?podDefaults.?nodeSelector.orValue({})")+" || "+tolerated("variables.cluster.?podDefaults.?tolerations.orValue([])"), "variables.path + '.podDefaults'") +
+			" + " + perNode(when(specialKey("n.pod.?nodeSelector.orValue({})")+" || "+tolerated("n.pod.?tolerations.orValue([])")+" || "+chosen, "n.path + '.template.spec'")),
+		find: func(o *object, found func(field, name string)) {
+			special := func(selector map[string]string, tolerations []corev1.Toleration) bool {
+				for key := range selector {
+					if isSpecialNode(key) {
+						return true
+					}
+				}
+				return slices.ContainsFunc(tolerations, toleratesAll)
+			}
+			if d := o.defaults(); special(d.NodeSelector, d.Tolerations) {
+				found(o.path+".podDefaults", "")
+			}
+			for _, n := range o.nodes() {
+				if special(n.pod.NodeSelector, n.pod.Tolerations) || choosesNode(n.pod.Affinity) {
+					found(n.path+".template.spec", "")
+				}
+			}
+		},
+	},
+}
+
+func findAccounts(o *object, found func(field, name string)) {
+	named := func(field, name string) {
+		if name != defaultAccount {
+			found(field, name)
+		}
+	}
+	named(o.path+".podDefaults.serviceAccountName", o.defaults().ServiceAccountName)
+	for _, n := range o.nodes() {
+		named(n.template("serviceAccountName"), n.pod.ServiceAccountName)
+		named(n.template("serviceAccount"), n.pod.DeprecatedServiceAccount)
+		if is(n.pod.AutomountServiceAccountToken) {
+			found(n.template("automountServiceAccountToken"), o.account(&n))
+		}
+		if slices.ContainsFunc(n.pod.Volumes, func(v corev1.Volume) bool {
+			return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil || s.PodCertificate != nil })
+		}) {
+			found(n.template("volumes"), o.account(&n))
+		}
+	}
+}
+
+// hostExpression is the counterpart of isHosted, isPrivileged, asksElsewhere and isPlain.
+var hostExpression = strings.Join([]string{
+	"n.pod.?hostNetwork.orValue(false)", "n.pod.?hostPID.orValue(false)", "n.pod.?hostIPC.orValue(false)",
+	"size(n.pod.?securityContext.?sysctls.orValue([])) > 0", weak("n.pod.?securityContext"),
+	"n.containers.exists(c, c.?ports.orValue([]).exists(p, p.?hostPort.orValue(0) != 0))",
+	"n.containers.exists(c, " + strings.Join([]string{
+		"c.?securityContext.?privileged.orValue(false)", "c.?securityContext.?allowPrivilegeEscalation.orValue(false)",
+		"size(c.?securityContext.?capabilities.?add.orValue([])) > 0", "c.?securityContext.?procMount.hasValue()", weak("c.?securityContext"),
+	}, " || ") + ")",
+	"n.containers.exists(c, [c.?livenessProbe, c.?readinessProbe, c.?startupProbe, c.?lifecycle.?postStart, c.?lifecycle.?preStop].exists(p, " +
+		"p.?httpGet.?host.orValue('') != '' || p.?tcpSocket.?host.orValue('') != ''))",
+	"n.pod.?volumes.orValue([]).exists(v, v.exists(k, !(k in ['" + strings.Join(plainVolumes, "', '") + "'])))",
+}, " || ")
+
+// weak is an expression for what the security contexts of pods and containers have in common.
+func weak(context string) string {
+	return strings.ReplaceAll("S.?runAsUser.orValue(1) == 0 || !S.?runAsNonRoot.orValue(true) || S.?seLinuxOptions.hasValue() || S.?windowsOptions.hasValue() || "+
+		"S.?seccompProfile.?type.orValue('') == 'Unconfined' || S.?appArmorProfile.?type.orValue('') == 'Unconfined'", "S", context)
+}
+
+// specialKey, tolerated and chosen are the counterparts of isSpecialNode, toleratesAll and choosesNode.
+func specialKey(labels string) string {
+	return "(" + labels + ").exists(k, k == '" + corev1.LabelHostname + "' || k.startsWith('" + controlPlane + "'))"
+}
+
+func tolerated(list string) string {
+	return "(" + list + ").exists(t, t.?key.orValue('') == '' && t.?operator.orValue('') == 'Exists' || t.?key.orValue('').startsWith('" + controlPlane + "'))"
+}
+
+var chosen = "(n.pod.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms.orValue([]) + " +
+	"n.pod.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.preference))" +
+	".exists(t, size(t.?matchFields.orValue([])) > 0 || t.?matchExpressions.orValue([]).exists(e, e.key == '" + corev1.LabelHostname + "' || e.key.startsWith('" + controlPlane + "')))"
+
+var objectNeeds = []Need{
+	{
+		ID: "secret", Family: Objects, Verb: "get", Resource: "secrets", IsNamed: true, OrPods: true, Most: 9,
+		Fields: "a Secret in variables, `envFrom`, volumes, projections, `imagePullSecrets`",
+		Entries: environmentEntries("secretKeyRef", "secretRef") +
+			" + variables.cluster.?podDefaults.?imagePullSecrets.orValue([]).map(s, variables.path + '.podDefaults.imagePullSecrets ' + s.?name.orValue('')) + " +
+			perNode("n.pod.?imagePullSecrets.orValue([]).map(s, n.path + '.template.spec.imagePullSecrets ' + s.?name.orValue('')) + "+
+				fmt.Sprintf(ofVolumes, "v.?secret.?secretName.orValue('')")+" + "+fmt.Sprintf(ofSources, "secret")),
+		find: func(o *object, found func(field, name string)) {
+			o.environment(secretOf, found)
+			for _, ref := range o.defaults().ImagePullSecrets {
+				found(o.path+".podDefaults.imagePullSecrets", ref.Name)
+			}
+			for _, n := range o.nodes() {
+				for _, ref := range n.pod.ImagePullSecrets {
+					found(n.template("imagePullSecrets"), ref.Name)
+				}
+			}
+			o.volumes(func(path string, v *corev1.Volume) {
+				if v.Secret != nil {
+					found(path, v.Secret.SecretName)
+				}
+				eachSource(v, func(s *corev1.VolumeProjection) {
+					if s.Secret != nil {
+						found(path, s.Secret.Name)
+					}
+				})
+			})
+		},
+	},
+	{
+		ID: "config-map", Family: Objects, Verb: "get", Resource: "configmaps", IsNamed: true, OrPods: true, Most: 6,
+		Fields: "a ConfigMap in variables, `envFrom`, volumes, projections",
+		Entries: environmentEntries("configMapKeyRef", "configMapRef") + " + " +
+			perNode(fmt.Sprintf(ofVolumes, "v.?configMap.?name.orValue('')")+" + "+fmt.Sprintf(ofSources, "configMap")),
+		find: func(o *object, found func(field, name string)) {
+			o.environment(configMapOf, found)
+			o.volumes(func(path string, v *corev1.Volume) {
+				if v.ConfigMap != nil {
+					found(path, v.ConfigMap.Name)
+				}
+				eachSource(v, func(s *corev1.VolumeProjection) {
+					if s.ConfigMap != nil {
+						found(path, s.ConfigMap.Name)
+					}
+				})
+			})
+		},
+	},
+	{
+		ID: "claim", Family: Objects, Verb: "use", Resource: "persistentvolumeclaims", IsNamed: true, OrPods: true, Most: 5,
+		Fields: "a PersistentVolumeClaim in volumes; `controlStore.embedded.existingClaim`",
+		Entries: "[variables.path + '.controlStore.embedded.existingClaim ' + variables.cluster.?controlStore.?embedded.?existingClaim.orValue('')] + " +
+			perNode(fmt.Sprintf(ofVolumes, "v.?persistentVolumeClaim.?claimName.orValue('')")),
+		find: func(o *object, found func(field, name string)) {
+			if store := o.cluster.ControlStore; store != nil && store.Embedded != nil {
+				found(o.path+".controlStore.embedded.existingClaim", store.Embedded.ExistingClaim)
+			}
+			o.volumes(func(path string, v *corev1.Volume) {
+				if v.PersistentVolumeClaim != nil {
+					found(path, v.PersistentVolumeClaim.ClaimName)
+				}
+			})
+		},
+	},
+	{
+		ID: "resource-claim", Family: Objects, Verb: "use", Group: "resource.k8s.io", Resource: "resourceclaims", IsNamed: true, OrPods: true, Most: 2,
+		Fields:  "`resourceClaims[*].resourceClaimName`",
+		Entries: perNode("n.pod.?resourceClaims.orValue([]).map(r, n.path + '.template.spec.resourceClaims ' + r.?resourceClaimName.orValue(''))"),
+		find:    resourceClaims(func(claim *corev1.PodResourceClaim) *string { return claim.ResourceClaimName }),
+	},
+	{
+		ID: "resource-claim-template", Family: Objects, Verb: "use", Group: "resource.k8s.io", Resource: "resourceclaimtemplates", IsNamed: true, OrPods: true, Most: 2,
+		Fields:  "`resourceClaims[*].resourceClaimTemplateName`",
+		Entries: perNode("n.pod.?resourceClaims.orValue([]).map(r, n.path + '.template.spec.resourceClaims ' + r.?resourceClaimTemplateName.orValue(''))"),
+		find:    resourceClaims(func(claim *corev1.PodResourceClaim) *string { return claim.ResourceClaimTemplateName }),
+	},
+	{
+		ID: "data", Family: Objects, Verb: "create", Resource: "persistentvolumeclaims", OrPods: true,
+		Fields:  "`volumeName`, `dataSource` or `dataSourceRef` of a claim that is made for a worker or a pod",
+		Refused: "a claim that takes over a volume or a copy of data is for those who may make it themselves",
+		Entries: perNode(when("(n.spec.?volumeClaimTemplates.orValue([]) + n.pod.?volumes.orValue([]).map(v, v.?ephemeral.?volumeClaimTemplate.orValue({})))"+
+			".exists(t, t.?spec.?volumeName.orValue('') != '' || t.?spec.?dataSource.hasValue() || t.?spec.?dataSourceRef.hasValue())", "n.path")),
+		find: func(o *object, found func(field, name string)) {
+			for _, n := range o.nodes() {
+				takes := n.group != nil && slices.ContainsFunc(n.group.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return takesOver(&c.Spec) })
+				takes = takes || slices.ContainsFunc(n.pod.Volumes, func(v corev1.Volume) bool {
+					return v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil && takesOver(&v.Ephemeral.VolumeClaimTemplate.Spec)
+				})
+				if takes {
+					found(n.path, "")
+				}
+			}
+		},
+	},
+}
+
+func eachSource(v *corev1.Volume, visit func(*corev1.VolumeProjection)) {
+	if v.Projected != nil {
+		for i := range v.Projected.Sources {
+			visit(&v.Projected.Sources[i])
+		}
+	}
+}
+
+func resourceClaims(name func(*corev1.PodResourceClaim) *string) func(*object, func(field, name string)) {
+	return func(o *object, found func(field, name string)) {
+		for _, n := range o.nodes() {
+			for i := range n.pod.ResourceClaims {
+				if given := name(&n.pod.ResourceClaims[i]); given != nil {
+					found(n.template("resourceClaims"), *given)
+				}
+			}
+		}
+	}
+}
+
+var doorNeeds = []Need{
+	{
+		ID: "own-secret", Family: Doors, Verb: "get", Resource: "secrets", IsNamed: true, Most: 6,
+		Fields: "a Secret of `controlStore.redis` and `authentication.secretName`, which the operator reads itself",
+		Entries: "['usernameSecret', 'passwordSecret'].map(k, variables.path + '.controlStore.redis.' + k + ' ' + variables.cluster.?controlStore.?redis[?k].?name.orValue('')) + " +
+			"['caSecret', 'certificateSecret', 'keySecret'].map(k, variables.path + '.controlStore.redis.tls.' + k + ' ' + variables.cluster.?controlStore.?redis.?tls[?k].?name.orValue('')) + " +
+			"[variables.path + '.authentication.secretName ' + variables.cluster.?authentication.?secretName.orValue('')]",
+		find: func(o *object, found func(field, name string)) {
+			read := func(field string, key *v1alpha1.SecretKey) {
+				if key != nil {
+					found(o.path+"."+field, key.Name)
+				}
+			}
+			if store := o.cluster.ControlStore; store != nil && store.Redis != nil {
+				read("controlStore.redis.usernameSecret", store.Redis.UsernameSecret)
+				read("controlStore.redis.passwordSecret", store.Redis.PasswordSecret)
+				if tls := store.Redis.TLS; tls != nil {
+					read("controlStore.redis.tls.caSecret", tls.CASecret)
+					read("controlStore.redis.tls.certificateSecret", tls.CertificateSecret)
+					read("controlStore.redis.tls.keySecret", tls.KeySecret)
+				}
+			}
+			if a := o.cluster.Authentication; a != nil {
+				found(o.path+".authentication.secretName", a.SecretName)
+			}
+		},
+	},
+	{
+		ID: "ingress", Family: Doors, Verb: "create", Group: "networking.k8s.io", Resource: "ingresses",
+		Fields: "`head.ingress`", Entries: when("variables.cluster.?head.?ingress.hasValue()", "variables.path + '.head.ingress'"),
+		find: func(o *object, found func(field, name string)) {
+			if o.cluster.Head.Ingress != nil {
+				found(o.path+".head.ingress", "")
+			}
+		},
+	},
+	{
+		ID: "service", Family: Doors, Verb: "create", Resource: "services", Fields: "`head.service.type` and `service.type` other than ClusterIP",
+		Entries: when("variables.cluster.?head.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "variables.path + '.head.service.type'") + " + " +
+			when("object.spec.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "'spec.service.type'"),
+		find: func(o *object, found func(field, name string)) {
+			if s := o.cluster.Head.Service; s != nil && isOpen(s.Type) {
+				found(o.path+".head.service.type", "")
+			}
+			if o.service != nil && o.service.Service != nil && isOpen(o.service.Service.Type) {
+				found("spec.service.type", "")
+			}
+		},
+	},
+	{
+		ID: "route", Family: Doors, Verb: "create", Group: "gateway.networking.k8s.io", Resource: "httproutes",
+		Fields: "`upgrade.gateway`, with its hostnames", Entries: when("object.spec.?upgrade.?gateway.hasValue()", "'spec.upgrade.gateway'"),
+		find: func(o *object, found func(field, name string)) {
+			if o.service != nil && o.service.Upgrade != nil && o.service.Upgrade.Gateway != nil {
+				found("spec.upgrade.gateway", "")
+			}
+		},
+	},
+	{
+		ID: "cluster", Family: Doors, Verb: "use", Group: "heliostat.dev", Resource: "computeclusters", IsNamed: true, Most: 1,
+		Fields: "`clusterRef`", Entries: "['spec.clusterRef ' + object.spec.?clusterRef.?name.orValue('')]",
+		find: func(o *object, found func(field, name string)) {
+			if o.ref != nil {
+				found("spec.clusterRef", o.ref.Name)
+			}
+		},
+	},
+	{
+		ID: "open", Family: Doors, Verb: "update", Group: "heliostat.dev", Resource: "computeclusters", Subresource: "open",
+		Fields: "`authentication.mode: Disabled`, `network.isolation: Disabled`, an `allowFrom` of everybody, a Service of type LoadBalancer or NodePort, " +
+			"an Ingress without TLS",
+		Refused: "what protects the cluster, or keeps it within the Kubernetes cluster, is switched off",
+		Entries: when("variables.cluster.?authentication.?mode.orValue('') == 'Disabled'", "variables.path + '.authentication.mode'") + " + " +
+			when("variables.cluster.?network.?isolation.orValue('') == 'Disabled'", "variables.path + '.network.isolation'") + " + " +
+			when("variables.cluster.?network.?allowFrom.orValue([]).exists(r, size(r.from) == 0 || r.from.exists(p, "+everybody+"))", "variables.path + '.network.allowFrom'") + " + " +
+			when("variables.cluster.?head.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "variables.path + '.head.service.type'") + " + " +
+			when("variables.cluster.?head.?ingress.hasValue() && variables.cluster.?head.?ingress.?tlsSecretName.orValue('') == ''", "variables.path + '.head.ingress'") + " + " +
+			when("object.spec.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "'spec.service.type'"),
+		find: findOpen,
+	},
+}
+
+// everybody is the counterpart of isEverybody.
+var everybody = fmt.Sprintf("has(p.ipBlock) ? !isCIDR(p.ipBlock.cidr) || cidr(p.ipBlock.cidr).prefixLength() < %d : "+
+	"has(p.namespaceSelector) && size(p.namespaceSelector.?matchLabels.orValue({})) + size(p.namespaceSelector.?matchExpressions.orValue([])) == 0", widest)
+
+func isOpen(kind corev1.ServiceType) bool {
+	return kind != "" && kind != corev1.ServiceTypeClusterIP
+}
+
+func findOpen(o *object, found func(field, name string)) {
+	open := func(field string, is bool) {
+		if is {
+			found(o.path+"."+field, "")
+		}
+	}
+	open("authentication.mode", o.cluster.Authentication != nil && o.cluster.Authentication.Mode == v1alpha1.AuthenticationDisabled)
+	if n := o.cluster.Network; n != nil {
+		open("network.isolation", n.Isolation == v1alpha1.IsolationDisabled)
+		open("network.allowFrom", slices.ContainsFunc(n.AllowFrom, func(rule v1alpha1.IngressRule) bool {
+			return len(rule.From) == 0 || slices.ContainsFunc(rule.From, isEverybody)
+		}))
+	}
+	open("head.service.type", o.cluster.Head.Service != nil && isOpen(o.cluster.Head.Service.Type))
+	open("head.ingress", o.cluster.Head.Ingress != nil && o.cluster.Head.Ingress.TLSSecretName == "")
+	if o.service != nil && o.service.Service != nil && isOpen(o.service.Service.Type) {
+		found("spec.service.type", "")
+	}
+}

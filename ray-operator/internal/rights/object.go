@@ -1,0 +1,233 @@
+package rights
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// object is one of the three kinds, as the needs look at it.
+type object struct {
+	// path is where the spec of the cluster lies, and cluster that spec, empty where there is none.
+	path    string
+	cluster *v1alpha1.ComputeClusterSpec
+	ref     *v1alpha1.ClusterReference
+	// env is a job's. service is nil for other kinds.
+	env     []corev1.EnvVar
+	service *v1alpha1.ClusterServiceSpec
+}
+
+// node is the head or a worker group.
+type node struct {
+	path  string
+	pod   *corev1.PodSpec
+	group *v1alpha1.WorkerGroup
+}
+
+// template returns the path of the pod's specification.
+func (n *node) template(child string) string { return n.path + ".template.spec." + child }
+
+func (o *object) nodes() []node {
+	all := []node{{path: o.path + ".head", pod: podOf(o.cluster.Head.Template)}}
+	for i := range o.cluster.WorkerGroups {
+		group := &o.cluster.WorkerGroups[i]
+		all = append(all, node{path: fmt.Sprintf("%s.workerGroups[%d]", o.path, i), pod: podOf(group.Template), group: group})
+	}
+	return all
+}
+
+func podOf(template *corev1.PodTemplateSpec) *corev1.PodSpec {
+	if template == nil {
+		return &corev1.PodSpec{}
+	}
+	return &template.Spec
+}
+
+func (o *object) defaults() *v1alpha1.PodDefaults {
+	if o.cluster.PodDefaults == nil {
+		return &v1alpha1.PodDefaults{}
+	}
+	return o.cluster.PodDefaults
+}
+
+func (n *node) containers() []corev1.Container {
+	return slices.Concat(n.pod.Containers, n.pod.InitContainers)
+}
+
+func is(value *bool) bool { return value != nil && *value }
+
+// account returns the service account of a node's pods.
+func (o *object) account(n *node) string {
+	for _, name := range []string{n.pod.ServiceAccountName, n.pod.DeprecatedServiceAccount, o.defaults().ServiceAccountName} {
+		if name != "" {
+			return name
+		}
+	}
+	return defaultAccount
+}
+
+const defaultAccount = "default"
+
+// environment visits what variables of pods name: as Secrets, or as ConfigMaps.
+func (o *object) environment(named func(env *corev1.EnvVarSource, from *corev1.EnvFromSource) string, found func(field, name string)) {
+	visit := func(path string, env []corev1.EnvVar, from []corev1.EnvFromSource) {
+		for i := range env {
+			if env[i].ValueFrom != nil {
+				found(path+".env", named(env[i].ValueFrom, nil))
+			}
+		}
+		for i := range from {
+			found(path+".envFrom", named(nil, &from[i]))
+		}
+	}
+	visit("spec", o.env, nil)
+	visit(o.path+".podDefaults", o.defaults().Env, o.defaults().EnvFrom)
+	for _, n := range o.nodes() {
+		for _, container := range n.containers() {
+			visit(n.template("containers[*]"), container.Env, container.EnvFrom)
+		}
+	}
+}
+
+// volumes visits the volumes of all pods.
+func (o *object) volumes(visit func(path string, volume *corev1.Volume)) {
+	for _, n := range o.nodes() {
+		for i := range n.pod.Volumes {
+			visit(n.template("volumes"), &n.pod.Volumes[i])
+		}
+	}
+}
+
+func secretOf(env *corev1.EnvVarSource, from *corev1.EnvFromSource) string {
+	switch {
+	case env != nil && env.SecretKeyRef != nil:
+		return env.SecretKeyRef.Name
+	case from != nil && from.SecretRef != nil:
+		return from.SecretRef.Name
+	}
+	return ""
+}
+
+func configMapOf(env *corev1.EnvVarSource, from *corev1.EnvFromSource) string {
+	switch {
+	case env != nil && env.ConfigMapKeyRef != nil:
+		return env.ConfigMapKeyRef.Name
+	case from != nil && from.ConfigMapRef != nil:
+		return from.ConfigMapRef.Name
+	}
+	return ""
+}
+
+// plainVolumes are the volumes that give a pod nothing but what it names or makes. Others are drivers, which may mount
+// anything, and the node's own paths.
+var plainVolumes = []string{"name", "configMap", "secret", "projected", "downwardAPI", "emptyDir", "persistentVolumeClaim", "ephemeral", "image"}
+
+func isPlain(v *corev1.VolumeSource) bool {
+	return v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil || v.EmptyDir != nil || v.PersistentVolumeClaim != nil ||
+		v.Ephemeral != nil || v.Image != nil || *v == (corev1.VolumeSource{})
+}
+
+// takesOver reports whether a claim that is made is of a volume or of data that is there already.
+func takesOver(spec *corev1.PersistentVolumeClaimSpec) bool {
+	return spec.VolumeName != "" || spec.DataSource != nil || spec.DataSourceRef != nil
+}
+
+// isPrivileged reports what of a container's settings the operator's defaults do not allow.
+func isPrivileged(container *corev1.Container) bool {
+	if slices.ContainsFunc(container.Ports, func(port corev1.ContainerPort) bool { return port.HostPort != 0 }) {
+		return true
+	}
+	s := container.SecurityContext
+	if s == nil {
+		return false
+	}
+	return is(s.Privileged) || is(s.AllowPrivilegeEscalation) || s.Capabilities != nil && len(s.Capabilities.Add) > 0 || s.ProcMount != nil ||
+		isWeak(s.RunAsUser, s.RunAsNonRoot, s.SeccompProfile, s.AppArmorProfile) || s.SELinuxOptions != nil || s.WindowsOptions != nil
+}
+
+// isWeak reports what containers and pods may say alike that the operator's defaults do not allow.
+func isWeak(user *int64, nonRoot *bool, seccomp *corev1.SeccompProfile, appArmor *corev1.AppArmorProfile) bool {
+	return user != nil && *user == 0 || nonRoot != nil && !*nonRoot || seccomp != nil && seccomp.Type == corev1.SeccompProfileTypeUnconfined ||
+		appArmor != nil && appArmor.Type == corev1.AppArmorProfileTypeUnconfined
+}
+
+// isHosted reports what of a pod's settings the operator's defaults do not allow.
+func isHosted(pod *corev1.PodSpec) bool {
+	if pod.HostNetwork || pod.HostPID || pod.HostIPC {
+		return true
+	}
+	s := pod.SecurityContext
+	if s == nil {
+		return false
+	}
+	return len(s.Sysctls) > 0 || isWeak(s.RunAsUser, s.RunAsNonRoot, s.SeccompProfile, s.AppArmorProfile) || s.SELinuxOptions != nil || s.WindowsOptions != nil
+}
+
+// asksElsewhere reports whether a probe or a hook of a container makes the kubelet ask another host.
+func asksElsewhere(container *corev1.Container) bool {
+	handlers := []*corev1.ProbeHandler{}
+	for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe, container.StartupProbe} {
+		if probe != nil {
+			handlers = append(handlers, &probe.ProbeHandler)
+		}
+	}
+	if slices.ContainsFunc(handlers, func(h *corev1.ProbeHandler) bool {
+		return h.HTTPGet != nil && h.HTTPGet.Host != "" || h.TCPSocket != nil && h.TCPSocket.Host != ""
+	}) {
+		return true
+	}
+	if container.Lifecycle == nil {
+		return false
+	}
+	return slices.ContainsFunc([]*corev1.LifecycleHandler{container.Lifecycle.PostStart, container.Lifecycle.PreStop}, func(h *corev1.LifecycleHandler) bool {
+		return h != nil && (h.HTTPGet != nil && h.HTTPGet.Host != "" || h.TCPSocket != nil && h.TCPSocket.Host != "")
+	})
+}
+
+// controlPlane begins the keys of the labels and taints of nodes that run Kubernetes itself.
+const controlPlane = "node-role.kubernetes.io/"
+
+func isSpecialNode(key string) bool {
+	return key == corev1.LabelHostname || strings.HasPrefix(key, controlPlane)
+}
+
+// toleratesAll reports whether a toleration is of nodes that run Kubernetes itself, or of whatever keeps pods away.
+func toleratesAll(t corev1.Toleration) bool {
+	return t.Key == "" && t.Operator == corev1.TolerationOpExists || strings.HasPrefix(t.Key, controlPlane)
+}
+
+// choosesNode reports whether terms of an affinity name nodes, or those that run Kubernetes itself.
+func choosesNode(affinity *corev1.Affinity) bool {
+	if affinity == nil || affinity.NodeAffinity == nil {
+		return false
+	}
+	var terms []corev1.NodeSelectorTerm
+	if required := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+		terms = required.NodeSelectorTerms
+	}
+	for i := range affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+		terms = append(slices.Clone(terms), affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference)
+	}
+	return slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool {
+		return len(term.MatchFields) > 0 || slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return isSpecialNode(e.Key) })
+	})
+}
+
+// widest is the shortest prefix of an ipBlock that does not count as everybody, of either family.
+const widest = 8
+
+// isEverybody reports whether a peer is more than some clients: all pods of the Kubernetes cluster, or a wide block.
+func isEverybody(peer networkingv1.NetworkPolicyPeer) bool {
+	if peer.IPBlock != nil {
+		block, err := netip.ParsePrefix(peer.IPBlock.CIDR)
+		return err != nil || block.Bits() < widest
+	}
+	all := peer.NamespaceSelector
+	return all != nil && len(all.MatchLabels)+len(all.MatchExpressions) == 0
+}

@@ -1,0 +1,219 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// countsOfRights is how many mixtures are sent, by somebody with some of the rights; HELIOSTAT_RIGHTS asks for others.
+const countsOfRights = "-n 60 -seed 1"
+
+// claimedObject is what print gives of rights: an object, and the rights that it needs.
+type claimedObject struct {
+	Name     string          `json:"name"`
+	Resource string          `json:"resource"`
+	Object   json.RawMessage `json:"object"`
+	Demands  []claimedRight  `json:"demands"`
+}
+
+type claimedRight struct {
+	Need        string `json:"need"`
+	Verb        string `json:"verb"`
+	Group       string `json:"group"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource"`
+	ClusterWide bool   `json:"clusterWide"`
+	OrPods      bool   `json:"orPods"`
+	Name        string `json:"name"`
+	Says        string `json:"says"`
+}
+
+// mostNames is how many names of a need may be checked, as package rights has it.
+var mostNames = map[string]int{"account": 8, "priority-class": 4, "runtime-class": 4, "secret": 9, "config-map": 6, "claim": 5}
+
+func claimedRights(t *testing.T) []claimedObject {
+	t.Helper()
+	options := countsOfRights
+	if full := os.Getenv("HELIOSTAT_RIGHTS"); full != "" {
+		options = full
+	}
+	args := append(append([]string{"run", "../../ray-operator/internal/admission/print"}, strings.Fields(options)...), "rights")
+	command := exec.CommandContext(t.Context(), "go", args...)
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	must(t, err)
+	var all []claimedObject
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		var one claimedObject
+		must(t, json.Unmarshal(lines.Bytes(), &one))
+		all = append(all, one)
+	}
+	return all
+}
+
+// as gives a client for a user with rules in a namespace.
+func as(t *testing.T, namespace, user string, rules ...rbacv1.PolicyRule) client.Client {
+	t.Helper()
+	must(t, shared.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Rules: rules}))
+	bind(t, namespace, user, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user})
+	return impersonated(t, user)
+}
+
+func bind(t *testing.T, namespace, user string, role rbacv1.RoleRef) {
+	t.Helper()
+	must(t, shared.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user + "-" + role.Name}, RoleRef: role,
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}))
+}
+
+func impersonated(t *testing.T, user string) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(shared.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	made, err := client.New(config, client.Options{Scheme: shared.Scheme()})
+	must(t, err)
+	return made
+}
+
+var writesKinds = rbacv1.PolicyRule{
+	APIGroups: []string{"heliostat.dev"}, Resources: []string{"computeclusters", "clusterjobs", "clusterservices"}, Verbs: []string{"create", "get", "update"},
+}
+
+// someRights are those of somebody who has a part of each sort.
+var someRights = []rbacv1.PolicyRule{
+	writesKinds,
+	{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"reader"}, Verbs: []string{"use"}},
+	{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"s", "s0", "s1", "ca", "tls"}, Verbs: []string{"get"}},
+	{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
+	{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses"}, Verbs: []string{"create"}},
+	{APIGroups: []string{"heliostat.dev"}, Resources: []string{"computeclusters"}, ResourceNames: []string{"theirs"}, Verbs: []string{"use"}},
+}
+
+// TestRights_AreThoseOfWhoWrites: each field that names or opens something is refused or taken as the API server itself
+// says of the user's rights, for a tenant, somebody with some rights, an editor and an administrator.
+func TestRights_AreThoseOfWhoWrites(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	policyInForce(t, namespace)
+	users := map[string]client.Client{
+		"tenant": as(t, namespace, "tenant", writesKinds), "partner": as(t, namespace, "partner", someRights...),
+		"editor": impersonated(t, "editor"), "administrator": impersonated(t, "administrator"),
+	}
+	bind(t, namespace, "editor", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"})
+	bind(t, namespace, "administrator", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"})
+	all := claimedRights(t)
+	for user, client := range users {
+		must(t, live.Until(t.Context(), limit, "the rights of "+user+" to be in force", func(ctx context.Context) error {
+			return sendAs(ctx, client, namespace, &all[0])
+		}))
+	}
+	known := &answers{namespace: namespace, of: map[string]bool{}}
+	var group errgroup.Group
+	group.SetLimit(4)
+	disagreed := make(chan string, len(all)*len(users))
+	refused := 0
+	for user, client := range users {
+		for i := range all {
+			want, err := known.refusal(t.Context(), user, &all[i])
+			must(t, err)
+			if want != "" {
+				refused++
+			}
+			group.Go(func() error {
+				err := sendAs(t.Context(), client, namespace, &all[i])
+				if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+					disagreed <- fmt.Sprintf("%s, %s%s: the API server says %v, the rights %q", user, all[i].Name, all[i].Resource, err, want)
+				}
+				if err != nil && !apierrors.IsForbidden(err) {
+					return err
+				}
+				return nil
+			})
+		}
+	}
+	must(t, group.Wait())
+	close(disagreed)
+	for one := range disagreed {
+		t.Error(one)
+	}
+	t.Logf("%d decisions, %d of them refusals, %d questions", len(all)*len(users), refused, len(known.of))
+}
+
+func sendAs(ctx context.Context, user client.Client, namespace string, one *claimedObject) error {
+	var object unstructured.Unstructured
+	if err := json.Unmarshal(one.Object, &object.Object); err != nil {
+		return err
+	}
+	object.SetNamespace(namespace)
+	return user.Create(ctx, &object, client.DryRunAll)
+}
+
+// answers are what the API server said of users' rights.
+type answers struct {
+	namespace string
+	of        map[string]bool
+}
+
+// refusal is what must be in the answer to a user, empty where the object must be taken: of the first right that is lacking.
+func (a *answers) refusal(ctx context.Context, user string, one *claimedObject) (string, error) {
+	pods, err := a.may(ctx, user, claimedRight{Verb: "create", Resource: "pods"})
+	if err != nil {
+		return "", err
+	}
+	counts, tooMany := map[string]int{}, ""
+	for _, need := range one.Demands {
+		if counts[need.Need]++; need.OrPods && pods {
+			continue
+		}
+		if most := mostNames[need.Need]; most > 0 && counts[need.Need] > most {
+			tooMany = "more than"
+			continue
+		}
+		may, err := a.may(ctx, user, need)
+		if err != nil {
+			return "", err
+		}
+		if !may { // of several the API server tells of any policy's first
+			return "you may n", nil
+		}
+	}
+	return tooMany, nil
+}
+
+func (a *answers) may(ctx context.Context, user string, need claimedRight) (bool, error) {
+	attributes := &authorizationv1.ResourceAttributes{
+		Namespace: a.namespace, Verb: need.Verb, Group: need.Group, Resource: need.Resource, Subresource: need.Subresource, Name: need.Name,
+	}
+	if need.ClusterWide {
+		attributes.Namespace = ""
+	}
+	key := fmt.Sprint(user, *attributes)
+	if known, is := a.of[key]; is {
+		return known, nil
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: []string{"system:authenticated"}, ResourceAttributes: attributes}}
+	if err := shared.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("ask whether %s may %s %s: %w", user, need.Verb, need.Resource, err)
+	}
+	a.of[key] = review.Status.Allowed
+	return review.Status.Allowed, nil
+}
