@@ -219,7 +219,7 @@ func (s *saidDeployment) read(name, token string) (Deployment, error) {
 		if !named(one.ID) || !named(one.State) {
 			return Deployment{}, errors.New("a replica has no ID or state")
 		}
-		if serves(one.State) {
+		if slices.Contains(serving, one.State) {
 			deployment.Running++
 		}
 		deployment.Replicas = append(deployment.Replicas, Replica{ID: one.ID, State: one.State, Instance: instance(one.Instance), Log: one.log()})
@@ -239,9 +239,9 @@ func instance(said *string) string {
 	return ""
 }
 
-// serves tells whether a replica in a state gets requests: one that has to leave its node
-// does until another is there.
-func serves(state string) bool { return state == "RUNNING" || state == "PENDING_MIGRATION" }
+// serving are the states of replicas that get requests. One that has to leave its node does until another is there. One
+// that a controller finds when it comes back, or whose health it doubts, does until the controller knows better.
+var serving = []string{"RUNNING", "PENDING_MIGRATION", "RECOVERING"}
 
 // log is where a replica writes. Ray gives the path below the log directory with a '/'
 // before it, and would take it back for that of a file elsewhere.

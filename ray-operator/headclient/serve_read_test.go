@@ -29,7 +29,8 @@ const details60 = `{"controller_info": {"node_id": "b8e2ad48d7f453fac3166b107a42
 						{"replica_id": "r1", "state": "RUNNING", "pid": 7, "start_time_s": 1795286135.2, "actor_name": "SERVE_REPLICA::text#Model#r1",
 							"node_id": "b8e2ad48d7f453fac3166b107a42c6e7b044b9d103f05ccb05e0f907", "node_ip": "10.0.0.1", "node_instance_id": "head-uid",
 							"actor_id": "a0", "worker_id": "b0", "log_file_path": "/serve/replica_text_Model_r1.log"},
-						{"replica_id": "r3", "state": "PENDING_MIGRATION", "start_time_s": 1795286135.2, "node_instance_id": null, "log_file_path": null}],
+						{"replica_id": "r3", "state": "PENDING_MIGRATION", "start_time_s": 1795286135.2, "node_instance_id": null, "log_file_path": null},
+						{"replica_id": "r4", "state": "RECOVERING", "start_time_s": 1795286135.2, "node_instance_id": null, "log_file_path": null}],
 					"recent_dead_replicas": [
 						{"replica_id": "r8", "state": "STOPPED", "start_time_s": 1.0, "node_id": "b8e2ad48d7f453fac3166b107a42c6e7b044b9d103f05ccb05e0f907", "log_file_path": "/serve/replica_text_Model_r8.log"},
 						{"replica_id": "r9", "state": "STOPPED", "start_time_s": 1.0, "node_id": "b8e2ad48d7f453fac3166b107a42c6e7b044b9d103f05ccb05e0f907", "log_file_path": "/serve/replica_text_Model_r9.log"}]}}},
@@ -62,10 +63,10 @@ func TestServingIsRead(t *testing.T) {
 				DeployedAt: time.UnixMilli(1795286134500),
 				Deployments: []Deployment{
 					{
-						Name: "Model", State: "UNHEALTHY", Trigger: "HEALTH_CHECK_FAILED", Message: "A replica's\nhealth check failed.", Wanted: 3, Running: 2,
+						Name: "Model", State: "UNHEALTHY", Trigger: "HEALTH_CHECK_FAILED", Message: "A replica's\nhealth check failed.", Wanted: 3, Running: 3,
 						Replicas: []Replica{
 							{ID: "r1", State: "RUNNING", Instance: "head-uid", Log: Log{Node: node, File: "serve/replica_text_Model_r1.log"}},
-							{ID: "r2", State: "STARTING"}, {ID: "r3", State: "PENDING_MIGRATION"},
+							{ID: "r2", State: "STARTING"}, {ID: "r3", State: "PENDING_MIGRATION"}, {ID: "r4", State: "RECOVERING"},
 						},
 						Failed: Log{Node: node, File: "serve/replica_text_Model_r9.log"},
 					},

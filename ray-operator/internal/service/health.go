@@ -62,13 +62,20 @@ func (p *planner) healthOf(cluster *Cluster, revision Revision, taken, proven bo
 		return h
 	}
 	h.Finding, h.Silent = p.unanswered(cluster)
-	if cluster.Heard && !cluster.Answer.At.IsZero() && taken {
+	if cluster.Heard && !cluster.Answer.At.IsZero() && taken && !(proven && p.lacksController(cluster, h.Open)) {
 		h.Told = true
 		p.judge(&h, cluster, revision, proven)
 	} else if h.Finding.Code == "" {
 		h.Finding = starting(cluster, p.clusterName(cluster))
 	}
 	return h
+}
+
+// lacksController tells whether Serve answers requests without its controller, which may have ended and comes back. Ray
+// says nothing of applications then, and of those that were well that is no news.
+func (p *planner) lacksController(cluster *Cluster, open []*corev1.Pod) bool {
+	answering, _, _ := p.asked(cluster, open)
+	return !cluster.Answer.Serving.Running && answering > 0
 }
 
 // unanswered says what is the matter with a head that does not answer, if that is to be told, and

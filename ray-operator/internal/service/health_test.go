@@ -10,6 +10,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
 
 // TestFormerReplicasAnswer: a configuration that cannot be deployed takes nothing from those who
@@ -113,6 +114,35 @@ func TestOneProxyOfTwoFails(t *testing.T) {
 		plan := s.decide()
 		if plan.Serving != serving || (failing > 0) != (plan.Finding.Code == "ProxyFailing") {
 			t.Errorf("%d fail: serving is %v; %s: %s", failing, plan.Serving, plan.Phase, plan.Finding.Text)
+		}
+	}
+}
+
+// TestVersionWithoutAControllerIsNotTakenBack: Serve's controller may end and come back, which Ray tells as a Serve that
+// was never started. While the proxies answer, a version that was well goes on.
+func TestVersionWithoutAControllerIsNotTakenBack(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		answers, proven bool
+		back            bool
+	}{
+		{"its proxies answer", true, true, false},
+		{"its proxies answer, and it was not well yet", true, false, false},
+		{"its proxies do not answer either", false, true, true},
+	} {
+		s := upgrades(t, nil)
+		s.seen.Record.Shift.Proven, s.seen.Record.Shift.Traffic = c.proven, 20
+		cluster := s.seen.Clusters[2]
+		cluster.Answer.Serving.Running, cluster.Answer.Serving.Applications = false, nil
+		cluster.Answer.Serving.Targets = nil
+		for _, pod := range cluster.Pods {
+			if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWorker {
+				pod.Labels[naming.ServeLabel("text")] = v1alpha1.ServeOn
+			}
+			cluster.answers(pod, c.answers)
+		}
+		if plan := s.decide(); (plan.Record.Failed != "") != c.back || plan.Record.Shift.Back != c.back {
+			t.Errorf("%s: taken back is %v (%s)", c.name, plan.Record.Shift.Back, plan.Record.Failed)
 		}
 	}
 }
