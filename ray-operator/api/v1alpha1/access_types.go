@@ -19,7 +19,7 @@ type PodDefaults struct {
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 	// Labels of the pods.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the pods.
@@ -62,7 +62,7 @@ type HeadServiceSpec struct {
 	Type corev1.ServiceType `json:"type,omitempty"`
 	// Labels of the Service.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the Service, such as those that load balancers read.

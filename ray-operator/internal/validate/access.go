@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -180,6 +181,18 @@ var accessRules = []Rule{
 		},
 	},
 	{
+		ID: "open-public", Field: "spec.authentication.mode", By: Policy,
+		Refused: "without authentication whoever reaches the cluster runs code in it, so it must have no public address",
+		Remedy:  "set authentication.mode to Token; or make head.service a ClusterIP, and give allowFrom no empty from and no ipBlock wider than /8",
+		Holds: "variables.cluster.?authentication.?mode.orValue('') != 'Disabled' || (variables.cluster.?head.?service.?type.orValue('ClusterIP') == 'ClusterIP' && " +
+			"variables.cluster.?network.?allowFrom.orValue([]).all(r, size(r.from) > 0 && r.from.all(p, !has(p.ipBlock) || !isCIDR(p.ipBlock.cidr) || cidr(p.ipBlock.cidr).prefixLength() >= 8)))",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if c.Spec.Authentication != nil && c.Spec.Authentication.Mode == v1alpha1.AuthenticationDisabled && isPublic(c) {
+				bad.at(field.NewPath("spec", "authentication", "mode"), c.Spec.Authentication.Mode)
+			}
+		},
+	},
+	{
 		ID: "secret-unused", Field: "spec.authentication.secretName", By: Expression,
 		Refused: "secretName has no meaning with mode Disabled", Remedy: "leave one of the two out",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
@@ -247,6 +260,25 @@ var accessRules = []Rule{
 			}
 		},
 	},
+}
+
+// widestBlock is the shortest prefix of an ipBlock that is not taken for the Internet.
+const widestBlock = 8
+
+// isPublic reports whether a cluster's ports may be reached from outside of the Kubernetes cluster.
+func isPublic(c *v1alpha1.ComputeCluster) bool {
+	if s := c.Spec.Head.Service; s != nil && s.Type != "" && s.Type != corev1.ServiceTypeClusterIP {
+		return true
+	}
+	return c.Spec.Network != nil && slices.ContainsFunc(c.Spec.Network.AllowFrom, func(rule v1alpha1.IngressRule) bool {
+		return len(rule.From) == 0 || slices.ContainsFunc(rule.From, func(p networkingv1.NetworkPolicyPeer) bool {
+			if p.IPBlock == nil {
+				return false
+			}
+			block, err := netip.ParsePrefix(p.IPBlock.CIDR)
+			return err == nil && block.Bits() < widestBlock
+		})
+	})
 }
 
 func isOwnVariable(e *corev1.EnvVar) bool { return slices.Contains(ownVariables, e.Name) }

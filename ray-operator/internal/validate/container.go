@@ -5,11 +5,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 )
 
@@ -63,6 +65,15 @@ var mounts = []*regexp.Regexp{
 	regexp.MustCompile(`^/+dev/+shm/*$`), regexp.MustCompile(`^/+var/+run/+secrets/+heliostat[.]dev(/.*)?$`),
 }
 
+// textOf returns how many characters the values of variables have.
+func textOf(variables []corev1.EnvVar) int {
+	all := 0
+	for i := range variables {
+		all += utf8.RuneCountInString(variables[i].Value)
+	}
+	return all
+}
+
 // containerRules are about the containers of a template. In their expressions n.ray is the
 // Ray container, empty where there is none, n.containers and n.inits are the lists,
 // n.running those that run beside each other, and n.needs the resources of all.
@@ -82,6 +93,36 @@ var containerRules = []Rule{
 		Refused: "the operator sets " + strings.Join(ownVariables, ", "), Remedy: "leave them out",
 		Holds: "n.ray.?env.orValue([]).all(e, !(e.name in " + list(ownVariables) + "))",
 		inner: inRay(func(n *node, bad report) { each(bad, n.rayPath, "env", n.ray.Env, isOwnVariable) }),
+	},
+	{
+		ID: "many-variables", Field: "NODE.template.spec", By: Policy,
+		Refused: fmt.Sprintf("a container has more than %d variables", mostContainerVariables), Remedy: "put them into a ConfigMap, and name that in envFrom",
+		Holds: fmt.Sprintf("(n.containers + n.inits).all(c, size(c.?env.orValue([])) <= %d)", mostContainerVariables),
+		inner: func(n *node, bad report) {
+			n.containers(func(path *field.Path, c *corev1.Container) {
+				count(bad, path, "env", len(c.Env), mostContainerVariables)
+			})
+		},
+	},
+	{
+		ID: "long-variables", Field: "NODE.template.spec", By: Policy,
+		Refused: fmt.Sprintf("the values of all variables have more than %d characters", mostVariableText), Remedy: "put them into a ConfigMap, and name that in envFrom",
+		Holds: fmt.Sprintf("(n.containers + n.inits).map(c, c.?env.orValue([]).map(e, size(e.?value.orValue(''))).sum()).sum() <= %d", mostVariableText),
+		inner: func(n *node, bad report) {
+			all := 0
+			n.containers(func(_ *field.Path, c *corev1.Container) { all += textOf(c.Env) })
+			count(bad, n.path, "template.spec", all, mostVariableText)
+		},
+	},
+	{
+		ID: "long-defaults", Field: "spec.podDefaults.env", By: Policy,
+		Refused: fmt.Sprintf("the values of all variables have more than %d characters", mostVariableText), Remedy: "put them into a ConfigMap, and name that in envFrom",
+		Holds: fmt.Sprintf("variables.cluster.?podDefaults.?env.orValue([]).map(e, size(e.?value.orValue(''))).sum() <= %d", mostVariableText),
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if d := c.Spec.PodDefaults; d != nil {
+				count(bad, field.NewPath("spec", "podDefaults"), "env", textOf(d.Env), mostVariableText)
+			}
+		},
 	},
 	{
 		ID: "ray-port-name", Field: "NODE.template.spec.containers[ray].ports", By: Policy,

@@ -157,6 +157,9 @@ func storeTexts(c *v1alpha1.ComputeCluster, bad report) {
 	if r := storeOf(c).Redis; r != nil {
 		text(bad, storePath, "redis.address", r.Address, 300)
 		text(bad, storePath, "redis.namespace", r.Namespace, 128)
+		if r.TLS != nil {
+			text(bad, storePath, "redis.tls.serverName", r.TLS.ServerName, maxText)
+		}
 	}
 	for _, k := range secretKeys(c) {
 		text(bad, k.path, "name", k.key.Name, maxText)
@@ -285,6 +288,15 @@ var redisRules = []Rule{
 		cluster: stored("redis.tls", redisStore(func(r *v1alpha1.GivenRedis) bool {
 			return r.TLS != nil && (r.TLS.CertificateSecret == nil) != (r.TLS.KeySecret == nil)
 		})),
+	},
+	{
+		ID: "store-server-name", Field: "spec.controlStore.redis.tls.serverName", By: Expression,
+		Refused: "a server name consists of lower-case letters, digits, '-' and '.'", Remedy: "give the name that the certificate is for",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if r := storeOf(c).Redis; r != nil && r.TLS != nil && r.TLS.ServerName != "" && !isObjectName(r.TLS.ServerName) {
+				bad.at(storePath.Child("redis", "tls", "serverName"), r.TLS.ServerName)
+			}
+		},
 	},
 	{
 		ID: "store-secret", Field: "spec.controlStore.redis.usernameSecret.name, spec.controlStore.redis.passwordSecret.name, spec.controlStore.redis.tls.*.name", By: Expression,

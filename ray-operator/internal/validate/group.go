@@ -74,6 +74,20 @@ var groupRules = []Rule{
 		},
 	},
 	{
+		ID: "too-many-workers", Field: "spec.workerGroups", By: Expression,
+		Refused: "the workers of all groups together must not be above 10000", Remedy: "lower replicas or make two clusters",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			all := int64(0)
+			for i := range c.Spec.WorkerGroups {
+				group := &c.Spec.WorkerGroups[i]
+				all += int64(given(group.Replicas, 1)) * hosts(group)
+			}
+			if all > maxReplicas && c.Spec.Autoscaling == nil {
+				bad.at(field.NewPath("spec", "workerGroups"), all)
+			}
+		},
+	},
+	{
 		ID: "hosts-fixed", Field: "GROUP.hostsPerReplica", By: Expression,
 		Refused: "hostsPerReplica cannot be changed", Remedy: "add a group of another name and remove this one",
 		change: func(before, after *v1alpha1.ComputeCluster, bad report) {

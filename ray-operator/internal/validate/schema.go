@@ -22,6 +22,10 @@ const (
 	maxImage    = 1024
 
 	mostVariables = 256
+
+	// Of the containers of a template: every pod holds them, and the operator builds many pods at once.
+	mostContainerVariables = 512
+	mostVariableText       = 256 << 10
 )
 
 // text reports a text that is longer than its field allows.

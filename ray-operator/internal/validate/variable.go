@@ -118,7 +118,7 @@ var variableRules = []Rule{
 		Refused: "the prefix heliostat.dev is the operator's own, and job_submission_id is Ray's", Remedy: chooseOther,
 		job: func(r *run, bad report) {
 			keys(bad, specPath, "metadata", r.spec.Metadata, func(key string) bool {
-				return strings.HasPrefix(key, prefixOurs) || key == "job_submission_id"
+				return isOwnAnnotation(key) || key == "job_submission_id"
 			})
 		},
 	},

@@ -39,6 +39,7 @@ func onTLS(changes ...func(*redis)) edit {
 			UsernameSecret: secretKey("redis", "user"), PasswordSecret: secretKey("redis", "password"),
 			TLS: &v1alpha1.RedisTLS{
 				CASecret: secretKey("ca", "ca.crt"), CertificateSecret: secretKey("tls", "tls.crt"), KeySecret: secretKey("tls", "tls.key"),
+				ServerName: "redis.example.com",
 			},
 		}
 	})...)
@@ -212,6 +213,9 @@ var givenStoreRows = []row{
 	{Name: "a user of a bad Secret", Rule: "store-secret", Edit: onTLS(func(r *redis) { r.UsernameSecret.Name = "-" })},
 	{Name: "an authority of a bad key", Rule: "store-secret-key", Edit: onTLS(func(r *redis) { r.TLS.CASecret.Key = "a b" })},
 	{Name: "TLS without rediss", Rule: "store-tls", Edit: onTLS(func(r *redis) { r.Address = "redis://redis:6379" })},
+	{Name: "a server name with a space", Rule: "store-server-name", Edit: onTLS(func(r *redis) { r.TLS.ServerName = "a b" })},
+	{Name: "a server name with a capital letter", Rule: "store-server-name", Edit: onTLS(func(r *redis) { r.TLS.ServerName = "Redis.example.com" })},
+	{Name: "a server name too long", Rule: "long-text", Edit: onTLS(func(r *redis) { r.TLS.ServerName = long(254) })},
 	{Name: "rediss alone", Edit: address("rediss://redis:6379")},
 	{Name: "an authority alone", Edit: onTLS(func(r *redis) { r.TLS = &v1alpha1.RedisTLS{CASecret: secretKey("ca", "ca.crt")} })},
 	{Name: "a certificate without its key", Rule: "store-certificate", Edit: onTLS(func(r *redis) { r.TLS.KeySecret = nil })},

@@ -1,6 +1,9 @@
 package corpus
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -32,6 +35,15 @@ func resources(pairs ...string) corev1.ResourceList {
 		list[corev1.ResourceName(name)] = quantity
 	}
 	return list
+}
+
+// longVariables makes variables with values of a length.
+func longVariables(n, length int) []corev1.EnvVar {
+	all := make([]corev1.EnvVar, n)
+	for i := range all {
+		all[i] = corev1.EnvVar{Name: fmt.Sprint("V", i), Value: strings.Repeat("x", length)}
+	}
+	return all
 }
 
 // spec edits the spec, and inGroup its first group.

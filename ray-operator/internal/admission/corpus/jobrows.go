@@ -1,7 +1,6 @@
 package corpus
 
 import (
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -126,18 +125,10 @@ var runtimeEnvRows = []jobRow{
 	{Name: "a variable too large", Rule: "runtime-env-size", Edit: env(corev1.EnvVar{Name: "A", Value: long(65536)})},
 }
 
-func manyVariables(n int) []corev1.EnvVar {
-	all := make([]corev1.EnvVar, n)
-	for i := range all {
-		all[i] = corev1.EnvVar{Name: fmt.Sprint("V", i), Value: "1"}
-	}
-	return all
-}
-
 var variableRows = []jobRow{
 	{Name: "variables of a job", Edit: env(corev1.EnvVar{Name: "A", Value: "1"}, corev1.EnvVar{Name: "RAY_DEDUP_LOGS", Value: "0"})},
-	{Name: "256 variables", Edit: env(manyVariables(256)...)},
-	{Name: "257 variables", Rule: "long-list", Edit: env(manyVariables(257)...)},
+	{Name: "256 variables", Edit: env(longVariables(256, 1)...)},
+	{Name: "257 variables", Rule: "long-list", Edit: env(longVariables(257, 1)...)},
 	{Name: "a job's variable twice", Rule: "duplicate", Edit: env(corev1.EnvVar{Name: "A"}, corev1.EnvVar{Name: "A"})},
 	{Name: "a variable without a name", Rule: "variable-name", Edit: env(corev1.EnvVar{Value: "1"})},
 	{Name: "a variable's name", Rule: "variable-name", Edit: env(corev1.EnvVar{Name: "A=B"})},
@@ -169,10 +160,10 @@ var variableRows = []jobRow{
 		d.Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
 	})), env(corev1.EnvVar{Name: "A", Value: "2"}))},
 	{Name: "as many variables of pods as may be", Edit: both(ofCluster(defaults(func(d *v1alpha1.PodDefaults) {
-		d.Env = manyVariables(255)
+		d.Env = longVariables(255, 1)
 	})), env(fromSecret("TOKEN"), corev1.EnvVar{Name: "A"}))},
 	{Name: "too many variables of pods", Rule: "variable-room", Edit: both(ofCluster(defaults(func(d *v1alpha1.PodDefaults) {
-		d.Env = manyVariables(255)
+		d.Env = longVariables(255, 1)
 	})), env(fromSecret("TOKEN"), fromSecret("OTHER")))},
 	{Name: "metadata", Edit: jobMetadata("job_name", "train")},
 	{Name: "metadata of ours", Rule: "metadata-own", Edit: jobMetadata("heliostat.dev/payload", "x")},

@@ -74,7 +74,7 @@ var changeRows = []jobRow{
 	{Name: "a runtime environment added", Rule: "job-fixed", Before: nothing, Edit: runtimeEnv(`{}`)},
 	{Name: "a runtime environment changed", Rule: "job-fixed", Before: runtimeEnv(`{"pip":["a"]}`), Edit: runtimeEnv(`{"pip":["b"]}`)},
 	{Name: "a runtime environment in another order", Before: runtimeEnv(`{"a":1,"b":2}`), Edit: runtimeEnv(`{"b":2,"a":1}`)},
-	{Name: "another variable", Rule: "job-fixed", Before: nothing, Edit: env(manyVariables(1)...)},
+	{Name: "another variable", Rule: "job-fixed", Before: nothing, Edit: env(longVariables(1, 1)...)},
 	{Name: "other resources", Rule: "job-fixed", Before: takes("CPU", "1"), Edit: takes("CPU", "2")},
 	{Name: "another selector", Rule: "job-fixed", Before: selects("a", "b"), Edit: selects("a", "c")},
 	{Name: "other metadata", Rule: "job-fixed", Before: nothing, Edit: jobMetadata("a", "b")},

@@ -126,6 +126,12 @@ var containerRows = []row{
 	{Name: "arguments", Rule: "ray-command", Edit: inRay(func(c *container) { c.Args = []string{"-c"} })},
 	{Name: "a variable of ray's container", Edit: inRay(func(c *container) { c.Env = []corev1.EnvVar{{Name: "RAY_USAGE_STATS_ENABLED", Value: "1"}} })},
 	{Name: "a sidecar's RAY_ADDRESS", Edit: inSide(func(c *container) { c.Env = []corev1.EnvVar{{Name: "RAY_ADDRESS"}} })},
+	{Name: "many variables", Edit: inRay(func(c *container) { c.Env = longVariables(512, 10) })},
+	{Name: "too many variables", Rule: "many-variables", Edit: inRay(func(c *container) { c.Env = longVariables(513, 0) })},
+	{Name: "long variables", Edit: inRay(func(c *container) { c.Env = longVariables(4, 64<<10) })},
+	{Name: "too long variables", Rule: "long-variables", Edit: inRay(func(c *container) { c.Env = longVariables(4, 64<<10+1) })},
+	{Name: "long default variables", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Env = longVariables(4, 64<<10) })},
+	{Name: "too long default variables", Rule: "long-defaults", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Env = longVariables(4, 64<<10+1) })},
 	{Name: "a variable of ours in ray", Rule: "ray-variable", Edit: inRay(func(c *container) { c.Env = []corev1.EnvVar{{Name: "A"}, {Name: "RAY_ADDRESS"}} })},
 	{Name: "a variable of ray twice", Rule: "duplicate", Edit: inRay(func(c *container) { c.Env = []corev1.EnvVar{{Name: "A"}, {Name: "A"}} })},
 	{Name: "ray's ports", Edit: inRay(func(c *container) {

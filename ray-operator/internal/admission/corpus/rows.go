@@ -85,6 +85,7 @@ var clusterRows = []row{
 var (
 	some     = map[string]string{"team": "a", "example.com/owner": "a_b.c"}
 	ours     = map[string]string{"heliostat.dev/slot": "1"}
+	leads    = map[string]string{"serve.heliostat.dev/echo": "true"}
 	theirs   = map[string]string{"app.kubernetes.io/name": "ray"}
 	badKey   = map[string]string{"a b": "a"}
 	badValue = map[string]string{"a": "a b"}
@@ -99,6 +100,7 @@ func policyPort(port intstr.IntOrString, end *int32) networkingv1.NetworkPolicyP
 var accessRows = []row{
 	{Name: "labels of pods", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels, d.Annotations, d.NodeSelector = some, some, some })},
 	{Name: "a label of ours", Rule: "own-label", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = ours })},
+	{Name: "a label by which requests are led", Rule: "own-label", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = leads })},
 	{Name: "a label that we set", Rule: "own-label", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Labels = theirs })},
 	{Name: "a label of ours on the Service", Rule: "own-label", Edit: service(func(s *v1alpha1.HeadServiceSpec) { s.Labels = ours })},
 	{Name: "an annotation of ours", Rule: "own-annotation", Edit: defaults(func(d *v1alpha1.PodDefaults) { d.Annotations = ours })},
@@ -130,6 +132,12 @@ var accessRows = []row{
 	{Name: "an ingress", Edit: ingress(func(g *v1alpha1.IngressSpec) {
 		g.Host, g.Path, g.ClassName, g.TLSSecretName = "*.example.com", "/ray", "nginx", "tls"
 	})},
+	{Name: "no authentication for some of the Kubernetes cluster", Edit: both(authentication(v1alpha1.AuthenticationDisabled, ""), allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, block("10.0.0.0/8"), anyone))},
+	{Name: "no authentication and a load balancer", Rule: "open-public", Edit: both(authentication(v1alpha1.AuthenticationDisabled, ""),
+		service(func(s *v1alpha1.HeadServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer }))},
+	{Name: "no authentication and everybody", Rule: "open-public", Edit: both(authentication(v1alpha1.AuthenticationDisabled, ""), allowFrom([]v1alpha1.Port{v1alpha1.PortGCS}))},
+	{Name: "no authentication and a wide block", Rule: "open-public", Edit: both(authentication(v1alpha1.AuthenticationDisabled, ""),
+		allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, block("0.0.0.0/0")))},
 	{Name: "an ingress at an address", Rule: "ingress-host", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Host = "10.0.0.1" })},
 	{Name: "an ingress without a host", Rule: "ingress-host", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Host = "" })},
 	{Name: "an ingress in capitals", Rule: "ingress-host", Edit: ingress(func(g *v1alpha1.IngressSpec) { g.Host = "Ray.example.com" })},
@@ -179,7 +187,7 @@ var groupRows = []row{
 	{Name: "no workers", Edit: replicas(ptr(int32(0)), ptr(int32(0)), ptr(int32(0)))},
 	{Name: "replicas within their bounds", Edit: replicas(ptr(int32(1)), ptr(int32(2)), ptr(int32(3)))},
 	{Name: "fewer than none", Rule: "out-of-bounds", Edit: replicas(nil, ptr(int32(-1)), nil)},
-	{Name: "the most workers", Edit: replicas(nil, ptr(int32(10000)), nil)},
+	{Name: "the most workers", Edit: replicas(nil, ptr(int32(9999)), nil)},
 	{Name: "too many workers", Rule: "out-of-bounds", Edit: replicas(nil, ptr(int32(2147483647)), nil)},
 	{Name: "bounds upside down", Rule: "min-above-max", Edit: replicas(ptr(int32(3)), ptr(int32(3)), ptr(int32(2)))},
 	{Name: "below the least", Rule: "replicas-below-min", Edit: replicas(ptr(int32(2)), ptr(int32(1)), nil)},
@@ -187,6 +195,7 @@ var groupRows = []row{
 	{Name: "hosts", Edit: hosts(1024)},
 	{Name: "too many hosts", Rule: "out-of-bounds", Edit: hosts(1025)},
 	{Name: "too many hosts in all", Rule: "too-many-hosts", Edit: both(hosts(2), replicas(nil, ptr(int32(5001)), nil))},
+	{Name: "too many workers in all", Rule: "too-many-workers", Edit: replicas(nil, ptr(int32(10000)), nil)},
 	{Name: "hosts kept", Before: hosts(1), Edit: hosts(0)},
 	{Name: "hosts changed", Rule: "hosts-fixed", Before: hosts(2), Edit: hosts(4)},
 	{Name: "hosts taken away", Rule: "hosts-fixed", Before: hosts(2), Edit: hosts(0)},
