@@ -79,7 +79,7 @@ note() {
 
 # failures STEP: which of its tests failed, and what failing specs said.
 failures() {
-  sed 's/\x1b\[[0-9;]*m//g' "$LOGS/$1.log" | cut -c1-300 | awk '
+  sed 's/\x1b\[[0-9;]*m//g' "$LOGS/$1.log" | cut -c1-1000 | awk '
     /^ *--- FAIL|^FAIL|^ *\[FAIL\]|^panic:/ && !seen[$0]++ { print; next }
     /^  \[FAILED\] / && !/\[FAILED\] in \[/ { rest = 5 }
     rest-- > 0' | head -n 40

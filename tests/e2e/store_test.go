@@ -41,7 +41,7 @@ var _ = Describe("a cluster with its memory in a Redis of the user's", Ordered, 
 	troubled(func() (*steady, *redis) { return team, server })
 })
 
-var _ = Describe("a cluster with its memory in a Redis of the operator's", Ordered, Label(storeLabel, localkubeLabel), func() {
+var _ = Describe("a cluster with its memory in a Redis of the operator's", Ordered, Label(storeLabel, "managed-store", localkubeLabel), func() {
 	var team *steady
 
 	BeforeAll(func(ctx SpecContext) {

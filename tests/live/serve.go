@@ -333,16 +333,23 @@ func SaysOfService(service *v1alpha1.ClusterService) string {
 	return text
 }
 
-// UntilServing waits until a service is as its spec asks, with nothing under way, and gives it.
+// UntilServing waits until a service is as its spec asks, with nothing under way, and gives it. It fails at once where
+// that was taken back, as it is not tried again.
 func (c *Cluster) UntilServing(ctx context.Context, name types.NamespacedName, limit time.Duration) (*v1alpha1.ClusterService, error) {
 	var service *v1alpha1.ClusterService
+	var back error
 	err := Until(ctx, limit, "ClusterService "+name.String()+" to serve", func(ctx context.Context) (err error) {
 		if service, err = c.FindService(ctx, name); err != nil {
 			return err
 		}
+		rolled := meta.FindStatusCondition(service.Status.Conditions, v1alpha1.ConditionRolledBack)
+		if rolled != nil && rolled.Status == metav1.ConditionTrue && rolled.ObservedGeneration == service.Generation {
+			back = IsServing(service)
+			return nil
+		}
 		return IsServing(service)
 	})
-	return service, err
+	return service, errors.Join(err, back)
 }
 
 // EditService changes the spec of a service, as kubectl edit does. It fails where the change
