@@ -37,6 +37,8 @@ type Health struct {
 	// Told: the head said what its applications do, since it took what is asked of it. Silent:
 	// it has not answered for so long that what it said before counts no more.
 	Told, Silent bool
+	// Assumed: nothing is known of it, and it was well before. Ready is then what its proxies make likely.
+	Assumed bool
 	// Asked: a proxy has answered, or not often enough. Answers: one does, and no deployment that
 	// Serve tells of is without a replica, whatever becomes of what was deployed last.
 	Asked, Answers bool
@@ -116,6 +118,7 @@ func (p *planner) judge(h *Health, cluster *Cluster, revision Revision, proven b
 		h.Answers = h.Answers && running(cluster.Answer.Serving.Applications[name]) > 0
 	}
 	switch {
+	case answering+failed == 0 && proven: // nobody was asked yet: no data is not zero
 	case answering == 0: // what one of several does not answer goes through the others
 		ready = 0
 	case !proven:

@@ -239,15 +239,15 @@ func (p *planner) sized(cluster *v1alpha1.ComputeCluster, percent int) {
 // measure is how much of the whole capacity a side has up, in percent: what is up of what Serve was
 // last seen to want, by how much of the whole that is. A side that is to shrink has more than it
 // is to have until its pods are gone, so that the other one does not grow before. While Serve
-// changes what it wants, its numbers may be those of before: no more counts then than the side's
-// share of the requests, in percent.
+// changes what it wants, its numbers may be those of before, and while its head says nothing there
+// are none: no more counts then than the side's share of the requests, in percent.
 func (p *planner) measure(side *Side, h Health, share int) int {
 	cluster := p.cluster(side)
 	if cluster == nil {
 		return h.Ready
 	}
 	ready := h.Ready
-	if asked := cluster.Answer.Serving.Capacity; deploying(h) {
+	if asked := cluster.Answer.Serving.Capacity; deploying(h) || h.Assumed {
 		ready = min(ready, max(1, share))
 	} else if asked != nil {
 		ready = ready * int(*asked) / 100

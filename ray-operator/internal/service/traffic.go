@@ -64,7 +64,7 @@ func (p *planner) assumed(h Health, cluster *Cluster, proven bool) Health {
 		return h
 	}
 	if answering, failed, _ := p.asked(cluster, h.Open); answering > 0 || failed == 0 {
-		h.Ready = 100
+		h.Ready, h.Assumed = 100, true
 	}
 	return h
 }

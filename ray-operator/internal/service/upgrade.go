@@ -230,7 +230,7 @@ func (p *planner) unheard(candidate *Side) bool {
 	if !p.record.Shift.Proven || cluster == nil || cluster.Head == nil || p.candidate.Failed || p.candidate.Silent {
 		return false
 	}
-	return p.candidate.Ready == 0 && (!p.candidate.Told || !p.candidate.Asked && !warns(p.candidate.Finding))
+	return p.candidate.Assumed || p.candidate.Ready == 0 && (!p.candidate.Told || !p.candidate.Asked && !warns(p.candidate.Finding))
 }
 
 // fault is why a version is taken back.

@@ -2,7 +2,12 @@ package service
 
 import (
 	"testing"
+	"time"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -21,3 +26,52 @@ func TestFault_OfALateVersionIsItsTime(t *testing.T) {
 		}
 	}
 }
+
+// TestUpgradeWaitsForWhatANewOperatorHasYetToHear: an operator that has just started knows nothing of one version, and of
+// the other what its head says and nothing of its proxies. Neither is a reason to move requests.
+func TestUpgradeWaitsForWhatANewOperatorHasYetToHear(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		active, candidate func(*Cluster)
+	}{
+		{"of neither version", unheardOf, unheardOf},
+		{"of the candidate, and of the active one's proxies", unasked, unheardOf},
+		{"of the proxies of both", unasked, unasked},
+	} {
+		s := upgrades(t, func(spec *v1alpha1.ClusterServiceSpec) {
+			spec.Upgrade = &v1alpha1.Upgrade{MaxSurgePercent: number(50), StepPercent: number(50), IntervalSeconds: number(1)}
+		})
+		shift := &s.seen.Record.Shift
+		shift.Traffic, shift.Active, shift.Candidate, shift.Proven = 50, 50, 50, true
+		shift.At = at().Add(-time.Minute)
+		half := 50.0
+		for i, cluster := range s.seen.Clusters {
+			cluster.Answer.Serving.Capacity = &half
+			one := cluster.Answer.Serving.Applications["text"]
+			one.Deployments = []headclient.Deployment{{Name: "D", Wanted: 1, Running: 1}}
+			cluster.Answer.Serving.Applications["text"] = one
+			cluster.Pods = cluster.Pods[:2] // the head and a worker
+			cluster.Pods[1].Labels[naming.ServeLabel("text")] = v1alpha1.ServeOn
+			cluster.Spec.WorkerGroups[0].Replicas = number(1)
+			cluster.Annotations[v1alpha1.AnnotationWhole] = `{"cpu":2}`
+			if i == 1 {
+				c.active(cluster)
+			} else {
+				c.candidate(cluster)
+			}
+		}
+		s.takes(&s.seen.Record.Active)
+		s.takes(s.seen.Record.Candidate)
+		for range 5 {
+			if plan := s.decide(); plan.Record != nil {
+				s.seen.Record = *plan.Record
+			}
+			if after := s.seen.Record.Shift; after.Traffic != 50 || after.Back || s.seen.Record.Failed != "" {
+				t.Errorf("%s: %+v", c.name, after)
+			}
+		}
+	}
+}
+
+func unheardOf(c *Cluster) { c.Heard, c.Answer = false, serving.Answer{} }
+func unasked(c *Cluster)   { c.Answer.Probes = nil }
