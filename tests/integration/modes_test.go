@@ -61,13 +61,13 @@ func newInstallation(t *testing.T, name string, values ...string) installation {
 }
 
 // flagsOf are those that the Deployment gives to the operator, with the account's token,
-// and without the metrics' address, which the test chooses.
+// and without the metrics' address, which the test chooses, and the name of a pod, which there is not.
 func (i installation) flagsOf(t *testing.T, object *unstructured.Unstructured) []string {
 	t.Helper()
 	var deployment appsv1.Deployment
 	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &deployment))
 	flags := slices.DeleteFunc(deployment.Spec.Template.Spec.Containers[0].Args, func(flag string) bool {
-		return strings.HasPrefix(flag, "--metrics-bind-address=")
+		return strings.HasPrefix(flag, "--metrics-bind-address=") || strings.HasPrefix(flag, "--pod=")
 	})
 	return flags
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // reference is the CPU time of one turn of work on the machine that set tests/budget.yaml: the
-// median of ten calibrations of a machine with 2 cores that did nothing else.
+// median of three calibrations of a machine with 2 cores that did nothing else.
 const reference = 500 * time.Millisecond
 
 // measureSlowness returns how much CPU time this machine needs for a fixed piece of work, as a

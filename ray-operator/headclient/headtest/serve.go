@@ -115,8 +115,9 @@ func serves(t testing.TB, head Head, what string, wanted func(headclient.Serving
 	var said headclient.Serving
 	eventually(t, head, what, func(ctx context.Context) (err error) {
 		if said, err = conversation.Serving(ctx); err == nil {
-			err = wanted(said)
+			return wanted(said)
 		}
+		conversation = serving(t, head) // one whose answer came too late has ended
 		return err
 	})
 	return said
@@ -194,7 +195,10 @@ func deployed(t testing.TB, head Head) {
 	conversation := serving(t, head)
 	eventually(t, head, "the first line of its log", func(ctx context.Context) error {
 		line, err := conversation.LastLine(ctx, replica.Log)
-		if err == nil && line == "" {
+		switch {
+		case err != nil:
+			conversation = serving(t, head)
+		case line == "":
 			err = errors.New("there is none")
 		}
 		return err
