@@ -58,6 +58,14 @@ type Token func(context.Context) (string, error)
 // Connect makes a connection to host:port.
 type Connect func(ctx context.Context, address string) (net.Conn, error)
 
+// orAnywhere returns the Connect, or ConnectAnywhere where there is none.
+func (c Connect) orAnywhere() Connect {
+	if c == nil {
+		return ConnectAnywhere
+	}
+	return c
+}
+
 // ConnectAnywhere is the Connect that refuses no address.
 func ConnectAnywhere(ctx context.Context, address string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
@@ -93,9 +101,6 @@ func Dial(address string, options Options) (*Client, error) {
 	if err := checkAddress(address); err != nil {
 		return nil, fail(Invalid, "prepare to ask the head", err)
 	}
-	if options.Connect == nil {
-		options.Connect = ConnectAnywhere
-	}
 	if options.Timeout <= 0 {
 		options.Timeout = DefaultTimeout
 	}
@@ -104,7 +109,7 @@ func Dial(address string, options Options) (*Client, error) {
 	}
 	connection, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(options.Connect), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithContextDialer(options.Connect.orAnywhere()), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{parts: options.parts()}), grpc.MaxCallRecvMsgSize(options.MaxReply)),
 		grpc.WithMaxHeaderListSize(maxHeader), grpc.WithIdleTimeout(idle),
 		grpc.WithReadBufferSize(buffer), grpc.WithWriteBufferSize(buffer),

@@ -45,10 +45,7 @@ func begin(act, address string, options Options) (conversation, error) {
 	if options.Timeout <= 0 {
 		options.Timeout = DefaultTimeout
 	}
-	if options.Connect == nil {
-		options.Connect = ConnectAnywhere
-	}
-	line := &line{connect: options.Connect}
+	line := &line{connect: options.Connect.orAnywhere()}
 	// Proxy stays nil: the environment has no say in where a token goes.
 	return conversation{address: address, options: options, line: line, transport: &http.Transport{
 		DialContext: line.dial, MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1,

@@ -40,11 +40,10 @@ func AskProxy(ctx context.Context, connect Connect, address, path string) error 
 	target.Scheme, target.Host = "http", address
 	limited, stop := context.WithTimeout(ctx, proxyTimeout)
 	defer stop()
-	if connect == nil {
-		connect = ConnectAnywhere
-	}
 	transport := &http.Transport{
-		DialContext:       func(ctx context.Context, _, address string) (net.Conn, error) { return connect(ctx, address) },
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			return connect.orAnywhere()(ctx, address)
+		},
 		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
 		ReadBufferSize: buffer, WriteBufferSize: buffer,
 	}

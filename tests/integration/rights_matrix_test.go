@@ -42,12 +42,10 @@ type claimedRight struct {
 	Subresource string `json:"subresource"`
 	ClusterWide bool   `json:"clusterWide"`
 	OrPods      bool   `json:"orPods"`
+	Most        int    `json:"most"`
 	Name        string `json:"name"`
 	Says        string `json:"says"`
 }
-
-// mostNames is how many names of a need may be checked, as package rights has it.
-var mostNames = map[string]int{"account": 8, "priority-class": 4, "runtime-class": 4, "secret": 9, "config-map": 6, "claim": 5}
 
 func claimedRights(t *testing.T) []claimedObject {
 	t.Helper()
@@ -184,7 +182,7 @@ func (a *answers) refusal(ctx context.Context, user string, one *claimedObject) 
 		if counts[need.Need]++; need.OrPods && pods {
 			continue
 		}
-		if most := mostNames[need.Need]; most > 0 && counts[need.Need] > most {
+		if need.Most > 0 && counts[need.Need] > need.Most {
 			tooMany = "more than"
 			continue
 		}

@@ -102,18 +102,12 @@ const (
 )
 
 func policy(of kind) ([]byte, error) {
-	fail, equivalent := admissionv1.Fail, admissionv1.Equivalent
+	fail := admissionv1.Fail
 	head, worker := validate.RayPorts()
 	spec := admissionv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy: &fail,
-		MatchConstraints: &admissionv1.MatchResources{
-			MatchPolicy: &equivalent,
-			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{"heliostat.dev"}, APIVersions: []string{"v1alpha1"}, Resources: []string{of.resource}},
-			}}},
-		},
-		MatchConditions: []admissionv1.MatchCondition{{Name: "the-spec-is-new", Expression: of.isNew}},
+		FailurePolicy:    &fail,
+		MatchConstraints: writesOf(of.resource),
+		MatchConditions:  []admissionv1.MatchCondition{{Name: "the-spec-is-new", Expression: of.isNew}},
 		Variables: append([]admissionv1.Variable{
 			{Name: "cluster", Expression: of.cluster},
 			{Name: "places", Expression: fmt.Sprintf(places, of.path)},
@@ -135,6 +129,18 @@ func policy(of kind) ([]byte, error) {
 		return nil, fmt.Errorf("print the policy of %s: %w", of.resource, err)
 	}
 	return text, nil
+}
+
+// writesOf is what creates and changes objects of our kinds.
+func writesOf(resources ...string) *admissionv1.MatchResources {
+	equivalent := admissionv1.Equivalent
+	return &admissionv1.MatchResources{
+		MatchPolicy: &equivalent,
+		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+			Rule:       admissionv1.Rule{APIGroups: []string{"heliostat.dev"}, APIVersions: []string{"v1alpha1"}, Resources: resources},
+		}}},
+	}
 }
 
 func numbers(ports []int32) string {

@@ -30,18 +30,10 @@ variables.cluster.?workerGroups.orValue([]).transformList(i, g, {
 // looks at a spec that is new or changed in more than its suspension, and not at what the operator writes: the rights of
 // who wrote a job or a service were asked for when they did.
 func RightsPolicy(family rights.Family) ([]byte, error) {
-	fail, equivalent := admissionv1.Fail, admissionv1.Equivalent
+	fail := admissionv1.Fail
 	spec := admissionv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy: &fail,
-		MatchConstraints: &admissionv1.MatchResources{
-			MatchPolicy: &equivalent,
-			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-				Rule: admissionv1.Rule{
-					APIGroups: []string{"heliostat.dev"}, APIVersions: []string{"v1alpha1"}, Resources: []string{"computeclusters", "clusterjobs", "clusterservices"},
-				},
-			}}},
-		},
+		FailurePolicy:    &fail,
+		MatchConstraints: writesOf("computeclusters", "clusterjobs", "clusterservices"),
 		MatchConditions: []admissionv1.MatchCondition{
 			{Name: "the-spec-is-new", Expression: "oldObject == null || object.spec" + butSuspend + " != oldObject.spec" + butSuspend},
 			{Name: "by-somebody-else", Expression: "!" + byOperator},

@@ -222,7 +222,8 @@ func TestLongRemoval(t *testing.T) {
 	t.Parallel()
 	scan := "SCAN 0 MATCH RAYns@* COUNT 1000"
 	f := startFake(t, &fake{canned: map[string]string{scan: list(bulk("1"), list()), "SCAN 1 ": list(bulk("1"), list())}})
-	within := Client{limits: limits{total: time.Second, clearing: time.Minute}}
+	within := anywhere
+	within.limits = limits{total: time.Second, clearing: time.Minute}
 	time.AfterFunc(within.limits.total+within.limits.total/20, func() { f.say("SCAN 1 ", list(bulk("0"), list())) })
 	c := claim()
 	c.Session, c.Epoch = 2, 2

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
 // fake is a server that gives canned replies where a test has some, and otherwise those of
@@ -25,7 +27,7 @@ type fake struct {
 }
 
 // anywhere connects to any address.
-var anywhere = Client{}
+var anywhere = Client{Connect: headclient.ConnectAnywhere, ConnectGiven: headclient.ConnectAnywhere}
 
 func startFake(t testing.TB, f *fake) *fake {
 	t.Helper()

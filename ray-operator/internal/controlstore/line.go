@@ -46,10 +46,10 @@ var usual = limits{total: 10 * time.Second, clearing: 5 * time.Minute}
 // connector makes a connection to host:port.
 type connector = func(ctx context.Context, address string) (net.Conn, error)
 
-// Client asks stores and sweeps in them. Its zero value connects to any address.
+// Client asks stores and sweeps in them.
 type Client struct {
 	// Connect makes a connection to a server of the operator's, ConnectGiven to one whose address a user gave, and to
-	// each that such a server leads to. Nil is by net.Dialer.
+	// each that such a server leads to.
 	Connect, ConnectGiven connector
 	// limits are usual where they are zero.
 	limits limits
@@ -60,11 +60,6 @@ func (c Client) errand(server Server, namespace string) errand {
 	task := errand{limits: cmp.Or(c.limits, usual), connect: c.Connect, server: server, namespace: namespace, secrets: []string{server.Password}}
 	if server.Given {
 		task.connect = c.ConnectGiven
-	}
-	if task.connect == nil {
-		task.connect = func(ctx context.Context, address string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-		}
 	}
 	return task
 }

@@ -196,16 +196,7 @@ var objectNeeds = []Need{
 					found(n.template("imagePullSecrets"), ref.Name)
 				}
 			}
-			o.volumes(func(path string, v *corev1.Volume) {
-				if v.Secret != nil {
-					found(path, v.Secret.SecretName)
-				}
-				eachSource(v, func(s *corev1.VolumeProjection) {
-					if s.Secret != nil {
-						found(path, s.Secret.Name)
-					}
-				})
-			})
+			o.volumes(func(path string, v *corev1.Volume) { namedIn(v, path, secretIn, secretProjected, found) })
 		},
 	},
 	{
@@ -215,16 +206,7 @@ var objectNeeds = []Need{
 			perNode(fmt.Sprintf(ofVolumes, "v.?configMap.?name.orValue('')")+" + "+fmt.Sprintf(ofSources, "configMap")),
 		find: func(o *object, found func(field, name string)) {
 			o.environment(configMapOf, found)
-			o.volumes(func(path string, v *corev1.Volume) {
-				if v.ConfigMap != nil {
-					found(path, v.ConfigMap.Name)
-				}
-				eachSource(v, func(s *corev1.VolumeProjection) {
-					if s.ConfigMap != nil {
-						found(path, s.ConfigMap.Name)
-					}
-				})
-			})
+			o.volumes(func(path string, v *corev1.Volume) { namedIn(v, path, configMapIn, configMapProjected, found) })
 		},
 	},
 	{
@@ -275,12 +257,42 @@ var objectNeeds = []Need{
 	},
 }
 
-func eachSource(v *corev1.Volume, visit func(*corev1.VolumeProjection)) {
+// namedIn finds what a volume names by itself and in its projections.
+func namedIn(v *corev1.Volume, path string, alone func(*corev1.Volume) string, projected func(*corev1.VolumeProjection) string, found func(field, name string)) {
+	found(path, alone(v))
 	if v.Projected != nil {
 		for i := range v.Projected.Sources {
-			visit(&v.Projected.Sources[i])
+			found(path, projected(&v.Projected.Sources[i]))
 		}
 	}
+}
+
+func secretIn(v *corev1.Volume) string {
+	if v.Secret == nil {
+		return ""
+	}
+	return v.Secret.SecretName
+}
+
+func secretProjected(s *corev1.VolumeProjection) string {
+	if s.Secret == nil {
+		return ""
+	}
+	return s.Secret.Name
+}
+
+func configMapIn(v *corev1.Volume) string {
+	if v.ConfigMap == nil {
+		return ""
+	}
+	return v.ConfigMap.Name
+}
+
+func configMapProjected(s *corev1.VolumeProjection) string {
+	if s.ConfigMap == nil {
+		return ""
+	}
+	return s.ConfigMap.Name
 }
 
 func resourceClaims(name func(*corev1.PodResourceClaim) *string) func(*object, func(field, name string)) {

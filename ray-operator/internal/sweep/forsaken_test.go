@@ -19,6 +19,17 @@ func garbled(context.Context) error {
 	return &fault.Terminal{Finding: reason.StoreUnsupported.Of(redis, "its answers are not those of Redis")}
 }
 
+// changing is no Redis once, and twice does not answer, again and again.
+func changing() func(context.Context) error {
+	times := 0
+	return func(ctx context.Context) error {
+		if times++; times%3 == 1 {
+			return garbled(ctx)
+		}
+		return away(ctx)
+	}
+}
+
 func TestSweeper_ForsakesNotesADayAfterTheirNamespace(t *testing.T) {
 	note := open(1, redis)
 	for what, c := range map[string]struct {
@@ -28,6 +39,7 @@ func TestSweeper_ForsakesNotesADayAfterTheirNamespace(t *testing.T) {
 	}{
 		"nobody answers":              {answer: away, goes: true},
 		"a server that is no Redis":   {answer: garbled, goes: true},
+		"a server that changes often": {answer: changing(), goes: true},
 		"the namespace is made again": {answer: garbled, returns: true},
 	} {
 		t.Run(what, func(t *testing.T) {

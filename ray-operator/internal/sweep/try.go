@@ -54,7 +54,7 @@ type outcome struct {
 	why string
 	// clear tells that neither the cluster nor a pod of it is there.
 	clear bool
-	// namespaceGone is since when the cluster's namespace is gone, empty while it is there or that is not known.
+	// namespaceGone is since when the cluster's namespace is gone, as far as that was asked; empty while it is there.
 	namespaceGone string
 }
 
@@ -135,10 +135,15 @@ var hopeless = []string{reason.StoreUnsupported.Code, reason.StoreNotAllowed.Cod
 func (t try) forsake(ctx context.Context, result outcome) outcome {
 	lately := t.kept.Data[keyState] == StateFailing && !isOlder(t.kept.Data[keySince], stuckPause, t.Clock.Now())
 	if t.damage != nil || result.state != StateStuck && (result.state != StateFailing || lately || t.kept.Data[keyState] == "") {
+		result.namespaceGone = t.kept.Data[keyNamespaceGone]
 		return result
 	}
 	var namespace corev1.Namespace
-	if err := t.Live.Get(ctx, client.ObjectKey{Name: t.note.Cluster.Namespace}, &namespace); !apierrors.IsNotFound(err) {
+	switch err := t.Live.Get(ctx, client.ObjectKey{Name: t.note.Cluster.Namespace}, &namespace); {
+	case err == nil:
+		return result
+	case !apierrors.IsNotFound(err):
+		result.namespaceGone = t.kept.Data[keyNamespaceGone]
 		return result
 	}
 	result.namespaceGone = cmp.Or(t.kept.Data[keyNamespaceGone], t.Clock.Now().UTC().Format(time.RFC3339))

@@ -33,6 +33,7 @@ type RightsDemand struct {
 	Subresource string `json:"subresource,omitempty"`
 	ClusterWide bool   `json:"clusterWide,omitempty"`
 	OrPods      bool   `json:"orPods,omitempty"`
+	Most        int    `json:"most,omitempty"`
 	Name        string `json:"name,omitempty"`
 	Says        string `json:"says"`
 }
@@ -300,7 +301,7 @@ func rightsInput(resource string, rows []RightsRow) (input RightsInput, is bool,
 	for _, d := range demands {
 		input.Demands = append(input.Demands, RightsDemand{
 			Need: d.Need.ID, Verb: d.Need.Verb, Group: d.Need.Group, Resource: d.Need.Resource, Subresource: d.Need.Subresource,
-			ClusterWide: d.Need.IsClusterWide, OrPods: d.Need.OrPods, Name: d.Name, Says: d.Text(),
+			ClusterWide: d.Need.IsClusterWide, OrPods: d.Need.OrPods, Most: d.Need.Most, Name: d.Name, Says: d.Text(),
 		})
 	}
 	input.Object, err = json.Marshal(object)
