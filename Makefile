@@ -7,8 +7,9 @@ MAKEFLAGS += --no-print-directory
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 
-PROTO_TOOLS := bin/buf bin/protoc-gen-go bin/protoc-gen-go-grpc
-TOOLS := bin/helm bin/controller-gen bin/crd-ref-docs $(PROTO_TOOLS)
+PROTO_PLUGINS := bin/protoc-gen-go bin/protoc-gen-go-grpc
+PROTO_TOOLS := bin/protogen $(PROTO_PLUGINS)
+TOOLS := bin/helm bin/controller-gen bin/crd-ref-docs $(PROTO_PLUGINS)
 GO_MODULES := . tests/images tests/localkube tests/tools
 
 ##@ See it work
@@ -23,7 +24,7 @@ demo-down: ## Take everything down that "make demo" brought up
 	@demo/demo.sh down
 
 ##@ Change it
-.PHONY: generate proto build images clean
+.PHONY: generate proto build images sbom clean
 generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim proto ## Write what is generated: deepcopy, CRD, chart's copy, reference; Ray's protocol
 	@tests/tools/generate.sh
 
@@ -36,14 +37,17 @@ build: bin/operator ## Build the operator and the programs of the tests into bin
 images: bin/images ## Build the container images of the operator, Ray and Redis, without Docker
 	@bin/images build all
 
+sbom: bin/images ## Write a bill of materials of each image, in SPDX, to .state/sbom
+	@bin/images sbom all --out .state/sbom
+
 clean: ## Remove bin/ and .state/ (downloads and images stay in the user's cache directory)
 	rm -rf bin .state
 
 ##@ Test it
-.PHONY: check test test-one test-one-down deps verify lint unit chart integration localkube-test e2e e2e-existing accept
-.PHONY: bench bench-fleet bench-autoscale race fuzz mutate
-check: ## For each edit: unit tests, shape, lint of what changed, chart; at most 3 minutes when caches are warm
-	@tests/run.sh lint-changed unit-few chart
+.PHONY: check test test-one test-one-down deps verify scan lint unit chart integration localkube-test e2e e2e-existing accept
+.PHONY: bench bench-fleet bench-autoscale race vuln fuzz mutate
+check: ## For each edit: unit tests, shape, lint of what changed, chart, scan; at most 3 minutes when caches are warm
+	@tests/run.sh lint-changed unit-few chart scan
 
 test: ## Run the tests of every layer, those on real Ray included; installs and builds what they need; FRESH=1 skips nothing
 	@tests/run.sh
@@ -60,6 +64,9 @@ deps: ## Install the Debian packages that the tests need
 
 verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim $(PROTO_TOOLS) ## Fail if anything generated differs from what "make generate" would write
 	@tests/tools/verify.sh
+
+scan: bin/helm ## Look with checkov at the chart and the Dockerfiles
+	@tests/run.sh scan
 
 lint: bin/golangci-lint ## Look for mistakes with golangci-lint, in every module
 	@tests/tools/lint.sh
@@ -98,6 +105,9 @@ bench-autoscale: ## Compare decisions of the autoscaler with those of Ray's own 
 race: ## Run the tests of packages with goroutines with the race detector: make race [PACKAGES="ray-operator/headclient"]
 	@nice tests/tools/race.sh $(PACKAGES)
 
+vuln: ## Look for known vulnerabilities with govulncheck: make vuln [GOVULNDB=file:///...], needs vuln.go.dev or a copy
+	@GOVULNDB="$(GOVULNDB)" tests/tools/vuln.sh $(GO_MODULES)
+
 fuzz: ## Fuzz each target for a while: make fuzz [FUZZTIME=30s] [PACKAGES=ray-operator/headclient]
 	@FUZZTIME="$(FUZZTIME)" nice tests/tools/fuzz.sh $(PACKAGES)
 
@@ -106,21 +116,20 @@ mutate: ## Run mutation tests on the pure packages: make mutate [PACKAGES=ray-op
 
 # Programs come from the user's cache where another checkout has built them from the same content.
 CACHED := tests/tools/cached.sh
-.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/images bin/localkube bin/operator
+.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/images bin/localkube bin/operator
 $(TOOLS) bin/gotestsum:
 	@$(CACHED) $(@F) tests/tools/go.mod tests/tools/go.sum -- sh -c 'go build -C tests/tools -o "$$OUT" $(PACKAGE)'
 bin/helm: PACKAGE = helm.sh/helm/v4/cmd/helm
 bin/controller-gen: PACKAGE = sigs.k8s.io/controller-tools/cmd/controller-gen
 bin/crd-ref-docs: PACKAGE = github.com/elastic/crd-ref-docs
 bin/gotestsum: PACKAGE = gotest.tools/gotestsum
-bin/buf: PACKAGE = github.com/bufbuild/buf/cmd/buf
 bin/protoc-gen-go: PACKAGE = google.golang.org/protobuf/cmd/protoc-gen-go
 bin/protoc-gen-go-grpc: PACKAGE = google.golang.org/grpc/cmd/protoc-gen-go-grpc
 
 bin/golangci-lint:
 	@$(CACHED) $(@F) tests/tools/lint -- sh -c 'go build -C tests/tools/lint -o "$$OUT" github.com/golangci/golangci-lint/v2/cmd/golangci-lint'
-bin/crdtrim:
-	@$(CACHED) $(@F) tests/tools/crdtrim tests/tools/go.mod tests/tools/go.sum -- sh -c 'go build -C tests/tools -o "$$OUT" ./crdtrim'
+bin/crdtrim bin/protogen:
+	@$(CACHED) $(@F) tests/tools/$(@F) tests/tools/go.mod tests/tools/go.sum -- sh -c 'go build -C tests/tools -o "$$OUT" ./$(@F)'
 bin/images:
 	@$(CACHED) $(@F) tests/images -- sh -c 'go build -C tests/images -o "$$OUT" .'
 bin/localkube:

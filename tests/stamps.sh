@@ -6,6 +6,8 @@ STAMPS=${XDG_CACHE_HOME:-$HOME/.cache}/heliostat/stamps
 declare -A INPUTS=(
   [verify]="ray-operator proto helm-chart/heliostat/files docs/reference tests/tools go.mod go.sum :!*_test.go"
   [lint]="*.go *go.mod *go.sum .golangci.yml tests/tools"
+  [chart]="helm-chart ray-operator/cmd ray-operator/config ray-operator/api docs/security.md tests/tools"
+  [scan]="helm-chart images .checkov.yaml tests/tools/scan.sh"
   [localkube]="tests/localkube"
   [contract]="ray-operator/headclient images/ray tests/images tests/e2e/*contract* proto go.mod"
 )

@@ -4,6 +4,7 @@ declare -A TITLE=(
   [build]="programs, tools and images (the first time 10 minutes on 2 cores, most of it linking Kubernetes)"
   [verify]="generated files are what make generate writes"
   [lint]="golangci-lint"
+  [scan]="checkov: the chart and the Dockerfiles"
   [lint-changed]="golangci-lint on what changed"
   [unit]="tests of every module that need no Kubernetes"
   [unit-few]="the same, stories at few points"
@@ -63,6 +64,11 @@ step_build() {
 step_verify() { make verify; }
 step_lint() { make lint; }
 
+step_scan() {
+  make bin/helm
+  tests/tools/scan.sh
+}
+
 step_lint_changed() {
   make bin/golangci-lint
   tests/tools/lint.sh --changed
@@ -87,7 +93,7 @@ step_unit() {
   gotest "$step" . -timeout 20m $(go list ./... | grep -vE '/tests/(integration|e2e|bench/(byhand|fleet))$') || bad=1
   gotest "$step" . -skip '^TestASmallFleet$' ./tests/bench/fleet || bad=1 # make bench runs that one
   gotest "$step" tests/images ./... || bad=1
-  gotest "$step" tests/tools -count=1 ./crdtrim || bad=1 # reads files that the cache does not watch
+  gotest "$step" tests/tools -count=1 ./crdtrim ./protogen || bad=1 # crdtrim reads files that the cache does not watch
   gotest "$step" tests/localkube $(cd tests/localkube && go list ./internal/... | grep -v /realtest) || bad=1
   return $bad
 }

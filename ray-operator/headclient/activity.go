@@ -36,12 +36,14 @@ const maxActors = 10_000
 func (c *Client) Activity(ctx context.Context) (Activity, error) {
 	var activity Activity
 	yes := true
-	jobs, err := call(ctx, c, "list the drivers of the head", c.jobs.GetAllJobInfo,
+	jobs, done, err := call(ctx, c, "list the drivers of the head", c.jobs.GetAllJobInfo,
 		&rpc.GetAllJobInfoRequest{SkipSubmissionJobInfoField: &yes, SkipIsRunningTasksField: &yes})
 	if err != nil {
 		return Activity{}, err
 	}
-	if err := activity.addJobs(jobs); err != nil {
+	err = activity.addJobs(jobs)
+	done()
+	if err != nil {
 		return Activity{}, c.fail(Protocol, "list the drivers of the head", err)
 	}
 	// By state, because GCS also keeps up to 100,000 dead ones. A job whose environment is
@@ -50,12 +52,13 @@ func (c *Client) Activity(ctx context.Context) (Activity, error) {
 		rpc.ActorTableData_ALIVE, rpc.ActorTableData_PENDING_CREATION, rpc.ActorTableData_RESTARTING,
 	} {
 		limit := int64(maxActors)
-		actors, err := call(ctx, c, "list the actors of the head", c.actors.GetAllActorInfo,
+		actors, done, err := call(ctx, c, "list the actors of the head", c.actors.GetAllActorInfo,
 			&rpc.GetAllActorInfoRequest{Limit: &limit, Filters: &rpc.GetAllActorInfoRequest_Filters{State: &state}})
 		if err != nil {
 			return Activity{}, err
 		}
 		activity.addActors(actors)
+		done()
 	}
 	return activity, nil
 }

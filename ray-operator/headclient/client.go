@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc"
 	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc/autoscaler"
@@ -77,10 +78,14 @@ type Options struct {
 	Connect Connect
 	// Token is nil for a cluster without authentication.
 	Token Token
+	// Trust is nil for a cluster without encryption.
+	Trust Trust
 	// Timeout is each call's; DefaultTimeout where it is zero.
 	Timeout time.Duration
 	// MaxReply is how many bytes a reply of GCS may have; DefaultMaxReply where it is zero.
 	MaxReply int
+	// Memory is what this client shares with others to read large answers; nil is no limit.
+	Memory *Memory
 }
 
 // Client speaks to one head. It may be used by many goroutines.
@@ -109,8 +114,8 @@ func Dial(address string, options Options) (*Client, error) {
 	}
 	connection, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(options.Connect.orAnywhere()), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{parts: options.parts()}), grpc.MaxCallRecvMsgSize(options.MaxReply)),
+		grpc.WithContextDialer(options.Connect.orAnywhere().Over(options.Trust)), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(options.MaxReply)),
 		grpc.WithMaxHeaderListSize(maxHeader), grpc.WithIdleTimeout(idle),
 		grpc.WithReadBufferSize(buffer), grpc.WithWriteBufferSize(buffer),
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -148,10 +153,11 @@ func (c *Client) Close() error {
 // Alive asks whether GCS answers, and gives its Ray's version. It is the cheapest call.
 func (c *Client) Alive(ctx context.Context) (version string, err error) {
 	const act = "ask whether the head lives"
-	reply, err := call(ctx, c, act, c.nodes.CheckAlive, &rpc.CheckAliveRequest{})
+	reply, done, err := call(ctx, c, act, c.nodes.CheckAlive, &rpc.CheckAliveRequest{})
 	if err != nil {
 		return "", err
 	}
+	defer done()
 	switch {
 	case reply.IsLeader != nil && !reply.GetIsLeader():
 		return "", c.fail(Refused, act, errors.New("it does not lead the cluster"))
@@ -165,36 +171,85 @@ func (c *Client) Alive(ctx context.Context) (version string, err error) {
 const notFound = 17
 
 // call makes one call, once, within the timeout, and sorts what can go wrong. The replies
-// of some of Ray's services carry a status of their own.
+// of some of Ray's services carry a status of their own. The caller calls done, which is
+// never nil, when it has read the reply.
 func call[Request, Reply any](ctx context.Context, c *Client, act string,
 	method func(context.Context, Request, ...grpc.CallOption) (Reply, error), request Request,
-) (Reply, error) {
+) (reply Reply, done func(), err error) {
 	var none Reply
+	nothing := func() {}
 	authorized, err := c.authorize(ctx)
 	if err != nil {
-		return none, c.fail(Unauthenticated, act, err)
+		return none, nothing, c.fail(Unauthenticated, act, err)
 	}
 	limited, stop := context.WithTimeout(authorized, c.options.Timeout)
 	defer stop()
-	var trailer metadata.MD
-	reply, err := method(limited, request, grpc.Trailer(&trailer))
-	switch {
-	case err != nil && ctx.Err() != nil: // the caller's own end
-		return none, c.fail(kindOf(status.Code(err)), act, context.Cause(ctx))
-	case err != nil && outlived(ctx, limited, err):
-		return none, c.fail(Timeout, act, context.DeadlineExceeded)
-	case err != nil:
-		return none, c.fail(kindOf(status.Code(err)), act, explain(err, trailer))
+	x := &exchange{act: act, outer: ctx, ctx: limited, memory: c.options.Memory}
+	reply, err = method(limited, request, grpc.Trailer(&x.trailer), grpc.ForceCodec(codec{parts: c.options.parts(), of: x}))
+	if err == nil {
+		err = x.decode()
 	}
-	if within, ok := any(reply).(interface{ GetStatus() *rpc.GcsStatus }); ok && within.GetStatus().GetCode() != 0 {
+	if err = c.sort(x, reply, err); err != nil {
+		x.done()
+		return none, nothing, err
+	}
+	return reply, x.done, nil
+}
+
+// exchange is one call under way.
+type exchange struct {
+	act string
+	// outer is the caller's context, ctx what is left of it for this call.
+	outer, ctx context.Context //nolint:containedctx // gRPC hands a codec none
+	trailer    metadata.MD
+	// message is what the bytes of data are to be read into, which have so many parts.
+	message proto.Message
+	data    []byte
+	parts   int
+	// memory is shared with others; giveBack gives back what was taken of it, full says why there was none.
+	memory   *Memory
+	giveBack func()
+	full     error
+}
+
+// decode reads the answer once it is there as a whole: a head that stalls holds nothing of what others need.
+func (x *exchange) decode() error {
+	if x.giveBack, x.full = x.memory.take(x.ctx, int64(x.parts)*partMemory+int64(len(x.data))); x.full != nil {
+		return x.full
+	}
+	err := unmarshal(x.data, x.message)
+	x.data = nil
+	return err
+}
+
+// done gives back what was taken.
+func (x *exchange) done() {
+	if x.giveBack != nil {
+		x.giveBack()
+	}
+}
+
+// sort tells what went wrong with a call, nil if nothing did.
+func (c *Client) sort(x *exchange, reply any, err error) error {
+	switch {
+	case err != nil && x.outer.Err() != nil: // the caller's own end
+		return c.fail(kindOf(status.Code(err)), x.act, context.Cause(x.outer))
+	case x.full != nil:
+		return c.fail(Timeout, x.act, x.full)
+	case err != nil && outlived(x.outer, x.ctx, err):
+		return c.fail(Timeout, x.act, context.DeadlineExceeded)
+	case err != nil:
+		return c.fail(kindOf(status.Code(err)), x.act, explain(err, x.trailer))
+	}
+	if within, ok := reply.(interface{ GetStatus() *rpc.GcsStatus }); ok && within.GetStatus().GetCode() != 0 {
 		kind := Refused
 		if within.GetStatus().GetCode() == notFound {
 			kind = NotFound
 		}
-		return none, c.fail(kind, act, fmt.Errorf("status %d: %s",
+		return c.fail(kind, x.act, fmt.Errorf("status %d: %s",
 			within.GetStatus().GetCode(), text(within.GetStatus().GetMessage())))
 	}
-	return reply, nil
+	return nil
 }
 
 // outlived tells whether a call ended because the caller's time did. The head knows that time

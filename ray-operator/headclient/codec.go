@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc/autoscaler"
 )
 
 // maxParts is how many messages, entries of maps and elements of lists a reply may hold.
@@ -18,12 +22,10 @@ const maxParts = 200_000
 // 512 MiB, enough for 10,000 nodes and as many shapes, gangs and bundles as Ray tells of.
 func (o Options) parts() int { return max(maxParts, o.MaxReply/128) }
 
-// codec is Protocol Buffers, with a look at a message before memory is given to it.
+// codec is Protocol Buffers for one call, with a look at a message before memory is given to it.
 type codec struct {
 	parts int
-	// whole keeps fields that we have no use for, for what is sent back as it came. Else
-	// they are dropped.
-	whole bool
+	of    *exchange
 }
 
 var (
@@ -40,16 +42,31 @@ func (codec) Marshal(v any) ([]byte, error) {
 	return proto.Marshal(message)
 }
 
-// Unmarshal reads a message, if it is of a bearable size.
+// Unmarshal looks at a message, and reads it if it is of a bearable size: at once, or where it is of a call when that has
+// ended.
 func (c codec) Unmarshal(data []byte, v any) error {
 	message, ok := v.(proto.Message)
 	if !ok {
 		return fmt.Errorf("unmarshal %T: %w", v, errNotMessage)
 	}
-	if _, err := parts(data, message.ProtoReflect().Descriptor(), c.parts); err != nil {
+	count, err := parts(data, message.ProtoReflect().Descriptor(), c.parts)
+	if err != nil {
 		return err
 	}
-	return proto.UnmarshalOptions{DiscardUnknown: !c.whole}.Unmarshal(data, message)
+	if c.of == nil {
+		return unmarshal(data, message)
+	}
+	c.of.message, c.of.data, c.of.parts = message, data, count
+	return nil
+}
+
+// unmarshal reads a message. Fields that we have no use for are kept of what is sent back as it came, and dropped else.
+func unmarshal(data []byte, message proto.Message) error {
+	_, isSentBack := message.(*autoscaler.GetClusterResourceStateReply)
+	if err := (proto.UnmarshalOptions{DiscardUnknown: !isSentBack}).Unmarshal(data, message); err != nil {
+		return status.Error(codes.Internal, "it is not a message of Protocol Buffers: "+err.Error())
+	}
+	return nil
 }
 
 // Name is the content subtype that every server of gRPC knows.

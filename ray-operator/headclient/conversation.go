@@ -45,7 +45,7 @@ func begin(act, address string, options Options) (conversation, error) {
 	if options.Timeout <= 0 {
 		options.Timeout = DefaultTimeout
 	}
-	line := &line{connect: options.Connect.orAnywhere()}
+	line := &line{connect: options.Connect.orAnywhere().Over(options.Trust)}
 	// Proxy stays nil: the environment has no say in where a token goes.
 	return conversation{address: address, options: options, line: line, transport: &http.Transport{
 		DialContext: line.dial, MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1,

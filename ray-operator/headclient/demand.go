@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc"
@@ -114,15 +113,12 @@ const (
 // same queue as the start of actors; GCS itself hears of new demand once a second.
 func (c *Client) Demand(ctx context.Context) (Demand, error) {
 	const act = "ask the head for its demand"
-	ask := func(ctx context.Context, request *autoscaler.GetClusterResourceStateRequest, options ...grpc.CallOption) (*autoscaler.GetClusterResourceStateReply, error) {
-		options = append(options, grpc.ForceCodec(codec{parts: c.options.parts(), whole: true}))
-		return c.autoscaler.GetClusterResourceState(ctx, request, options...)
-	}
 	// The request stays empty: 0 is the only state version that never kills GCS.
-	reply, err := call(ctx, c, act, ask, &autoscaler.GetClusterResourceStateRequest{})
+	reply, done, err := call(ctx, c, act, c.autoscaler.GetClusterResourceState, &autoscaler.GetClusterResourceStateRequest{})
 	if err != nil {
 		return Demand{}, err
 	}
+	defer done()
 	demand, err := readDemand(reply.GetClusterResourceState())
 	if err != nil {
 		return Demand{}, c.fail(Protocol, act, err)

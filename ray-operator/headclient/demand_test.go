@@ -225,7 +225,7 @@ func TestWhatNeverFitsIsEchoed(t *testing.T) {
 		t.Fatal(err)
 	}
 	reply := &autoscaler.GetClusterResourceStateReply{}
-	if err := (codec{parts: maxParts, whole: true}).Unmarshal(wire, reply); err != nil {
+	if err := (codec{parts: maxParts}).Unmarshal(wire, reply); err != nil {
 		t.Fatal(err)
 	}
 	demand, err := readDemand(reply.GetClusterResourceState())
@@ -269,7 +269,7 @@ func FuzzDemand(f *testing.F) {
 		})})
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		reply := &autoscaler.GetClusterResourceStateReply{}
-		if (codec{parts: maxParts, whole: true}).Unmarshal(wire, reply) != nil {
+		if (codec{parts: maxParts}).Unmarshal(wire, reply) != nil {
 			return
 		}
 		demand, err := readDemand(reply.GetClusterResourceState())
@@ -354,7 +354,7 @@ func BenchmarkDemand(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		reply := &autoscaler.GetClusterResourceStateReply{}
-		if err := (codec{parts: maxParts, whole: true}).Unmarshal(wire, reply); err != nil {
+		if err := (codec{parts: maxParts}).Unmarshal(wire, reply); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := readDemand(reply.GetClusterResourceState()); err != nil {

@@ -60,10 +60,11 @@ func (c *Client) Drain(ctx context.Context, wish Drain) (Verdict, error) {
 			return Verdict{}, c.fail(Invalid, act, fmt.Errorf("the deadline %s is before 1970", wish.Deadline))
 		}
 	}
-	reply, err := call(ctx, c, act, c.autoscaler.DrainNode, request)
+	reply, done, err := call(ctx, c, act, c.autoscaler.DrainNode, request)
 	if err != nil {
 		return Verdict{}, err
 	}
+	defer done()
 	return Verdict{Accepted: reply.GetIsAccepted(), Why: text(reply.GetRejectionReasonMessage())}, nil
 }
 
@@ -82,11 +83,12 @@ func (c *Client) Resize(ctx context.Context, node NodeID, resources map[string]f
 	if _, err := readResources(resources); err != nil {
 		return nil, c.fail(Invalid, act, err)
 	}
-	reply, err := call(ctx, c, act, c.autoscaler.ResizeRayletResourceInstances,
+	reply, done, err := call(ctx, c, act, c.autoscaler.ResizeRayletResourceInstances,
 		&autoscaler.ResizeRayletResourceInstancesRequest{NodeId: node[:], Resources: resources})
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	total, err := readResources(reply.GetTotalResources())
 	if err != nil {
 		return nil, c.fail(Protocol, act, err)

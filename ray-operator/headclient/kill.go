@@ -22,7 +22,7 @@ func (c *Client) KillSubmission(ctx context.Context, id string) (bool, error) {
 	if !jobID.MatchString(id) {
 		return false, c.fail(Invalid, act, errJobID)
 	}
-	found, err := call(ctx, c, act, c.actors.GetNamedActorInfo,
+	found, done, err := call(ctx, c, act, c.actors.GetNamedActorInfo,
 		&rpc.GetNamedActorInfoRequest{Name: supervisor + id, RayNamespace: supervisors})
 	if KindOf(err) == NotFound {
 		return false, nil
@@ -31,11 +31,13 @@ func (c *Client) KillSubmission(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	actor := found.GetActorTableData()
+	done()
 	if string(actor.GetName()) != supervisor+id || len(actor.GetActorId()) != 16 {
 		return false, c.fail(Protocol, act, errors.New("it knows an actor of another name, or without an ID"))
 	}
-	_, err = call(ctx, c, act, c.actors.KillActorViaGcs,
+	_, killed, err := call(ctx, c, act, c.actors.KillActorViaGcs,
 		&rpc.KillActorViaGcsRequest{ActorId: actor.GetActorId(), ForceKill: true, NoRestart: true})
+	killed()
 	if KindOf(err) == NotFound {
 		return false, nil
 	}

@@ -113,10 +113,11 @@ type State struct {
 func (c *Client) State(ctx context.Context) (State, error) {
 	const act = "list the nodes of the head"
 	// The request stays empty: 0 is the only state version that never kills GCS.
-	reply, err := call(ctx, c, act, c.survey, &autoscaler.GetClusterResourceStateRequest{})
+	reply, done, err := call(ctx, c, act, c.survey, &autoscaler.GetClusterResourceStateRequest{})
 	if err != nil {
 		return State{}, err
 	}
+	defer done()
 	state, err := readState(reply.GetClusterResourceState())
 	if err != nil {
 		return State{}, c.fail(Protocol, act, err)
@@ -134,10 +135,11 @@ func (c *Client) survey(ctx context.Context, request *autoscaler.GetClusterResou
 func (c *Client) Deaths(ctx context.Context) (map[NodeID]Death, error) {
 	const act = "list the dead nodes of the head"
 	dead := rpc.GcsNodeInfo_DEAD
-	reply, err := call(ctx, c, act, c.nodes.GetAllNodeInfo, &rpc.GetAllNodeInfoRequest{StateFilter: &dead})
+	reply, done, err := call(ctx, c, act, c.nodes.GetAllNodeInfo, &rpc.GetAllNodeInfoRequest{StateFilter: &dead})
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	deaths, err := readDeaths(reply)
 	if err != nil {
 		return nil, c.fail(Protocol, act, err)

@@ -61,7 +61,8 @@ func (c *Client) Report(ctx context.Context, report Report) error {
 		return c.fail(Invalid, act, err)
 	}
 	state.AutoscalerStateVersion = c.surpass(report.At.UnixNano())
-	_, err = call(ctx, c, act, c.autoscaler.ReportAutoscalingState, &autoscaler.ReportAutoscalingStateRequest{AutoscalingState: state})
+	_, done, err := call(ctx, c, act, c.autoscaler.ReportAutoscalingState, &autoscaler.ReportAutoscalingStateRequest{AutoscalingState: state})
+	done()
 	return err
 }
 
@@ -178,7 +179,8 @@ func (c *Client) Configure(ctx context.Context, shapes []Shape) error {
 		}
 		config.NodeGroupConfigs = append(config.NodeGroupConfigs, group)
 	}
-	_, err := call(ctx, c, act, c.autoscaler.ReportClusterConfig, &autoscaler.ReportClusterConfigRequest{ClusterConfig: config})
+	_, done, err := call(ctx, c, act, c.autoscaler.ReportClusterConfig, &autoscaler.ReportClusterConfigRequest{ClusterConfig: config})
+	done()
 	return err
 }
 
@@ -208,6 +210,7 @@ func (c *Client) Announce(ctx context.Context, address string) error {
 	if err := checkAddress(address); err != nil {
 		return c.fail(Invalid, act, err)
 	}
-	_, err := call(ctx, c, act, c.store.InternalKVPut, &rpc.InternalKVPutRequest{Key: []byte(metricsKey), Value: []byte(address), Overwrite: true})
+	_, done, err := call(ctx, c, act, c.store.InternalKVPut, &rpc.InternalKVPutRequest{Key: []byte(metricsKey), Value: []byte(address), Overwrite: true})
+	done()
 	return err
 }

@@ -55,6 +55,13 @@ func (s *Serve) Serving(ctx context.Context) (Serving, error) {
 	if err != nil {
 		return Serving{}, err
 	}
+	limited, stop := context.WithTimeout(ctx, s.options.Timeout)
+	defer stop()
+	giveBack, err := s.options.Memory.take(limited, int64(jsonParts(answer.body))*partMemory+int64(len(answer.body)))
+	if err != nil {
+		return Serving{}, s.fail(Timeout, act, err)
+	}
+	defer giveBack()
 	serving, err := readServing(answer.body, answer.token)
 	if err != nil {
 		return Serving{}, s.fail(Protocol, act, err)

@@ -17,6 +17,11 @@ var (
 		"the annotation heliostat.dev/record cannot be read: %s",
 		"Remove the annotation; it is restored from the status. Running pods are left as they are", nil,
 	}
+	CAMissing = Reason{
+		"CAMissing", Warning, "The Secret with the cluster's certificate authority was deleted while pods, or a managed Redis, have certificates of it.",
+		"Secret %s with the cluster's certificate authority is gone, so no new pod could join those that run",
+		"Restore the Secret, or suspend the cluster and resume it to start with a new one", nil,
+	}
 	TokenMissing = Reason{
 		"TokenMissing", Warning, "The Secret that the operator made for the token was deleted while the head lives.",
 		"Secret %s with the cluster's token is gone, so no new pod could join the running head",
@@ -51,7 +56,7 @@ var (
 
 func obstacles() Section {
 	return Section{"What keeps a cluster from being as it should", []Reason{
-		InvalidSpec, RecordDamaged, NameConflict, TokenSecretInvalid, TokenMissing, Terminating,
+		InvalidSpec, RecordDamaged, NameConflict, TokenSecretInvalid, TokenMissing, CAMissing, Terminating,
 		TokenChanged, HeadOutdated, PodsOutdated,
 	}}
 }

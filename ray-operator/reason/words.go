@@ -24,8 +24,6 @@ func shorten(values []any, limit int) []any {
 	short := make([]any, len(values))
 	for i, value := range values {
 		switch value := value.(type) {
-		case nil:
-			short[i] = value
 		case Command:
 			short[i] = clean(string(value), min(longestCommand, 3*limit))
 		case error:
@@ -47,10 +45,7 @@ func clean(text string, limit int) string {
 	const ellipsis = "…"
 	whole := len(text) <= limit
 	if !whole {
-		text = text[:limit-len(ellipsis)]
-		for len(text) > 0 && !utf8.RuneStart(text[len(text)-1]) {
-			text = text[:len(text)-1]
-		}
+		text = text[:limit-len(ellipsis)] // of a character that is cut in two blanks remain, which are trimmed
 	}
 	text = strings.Map(func(char rune) rune {
 		if !unicode.IsPrint(char) || char == utf8.RuneError {

@@ -1,6 +1,7 @@
 package reason_test
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -65,5 +66,32 @@ func TestOf_KeepsWhatFits(t *testing.T) {
 	}
 	if text := reason.NameConflict.Of(name + name).Text; !strings.HasPrefix(text, strings.Repeat("n", 200)) || !strings.Contains(text, "… exists") {
 		t.Errorf("%s", text)
+	}
+}
+
+// TestOf_CutsByBytes: of what is longer than allowed the beginning is kept, with a mark that has three bytes.
+func TestOf_CutsByBytes(t *testing.T) {
+	of := func(n int) string { return strings.Repeat("x", n) }
+	for name, test := range map[string]struct {
+		message string
+		values  []any
+		want    string
+	}{
+		"keeps a value of 512":                   {"%s", []any{of(512)}, of(512)},
+		"cuts a value of 513":                    {"%s", []any{of(513)}, of(509) + "…"},
+		"keeps a command of 600":                 {"%s", []any{reason.Command(of(600))}, of(600)},
+		"cuts a command of 601":                  {"%s", []any{reason.Command(of(601))}, of(597) + "…"},
+		"keeps a text of 1024":                   {"%s%s", []any{of(512), of(512)}, of(1024)},
+		"halves the values of a text of 1025":    {"%s%s.", []any{of(512), of(512)}, of(253) + "…" + of(253) + "…."},
+		"keeps 64 of a value in any text":        {of(1024) + "%s", []any{of(512)}, of(1024+61) + "…"},
+		"keeps 192 of a command in any text":     {of(1024) + "%s", []any{reason.Command(of(600))}, of(1024+189) + "…"},
+		"keeps the last character":               {"%s", []any{of(507) + "ä" + of(9)}, of(507) + "ä…"},
+		"keeps no half of a character":           {"%s", []any{of(508) + "ä" + of(9)}, of(508) + "…"},
+		"cuts what can say itself":               {"%s", []any{bytes.NewBufferString(of(513))}, of(509) + "…"},
+		"has a blank for each that never prints": {"%s", []any{"a\nb\xffc\ufffdd"}, "a b c d"},
+	} {
+		if have := (reason.Reason{Code: "A", Message: test.message}).Of(test.values...).Text; have != test.want {
+			t.Errorf("%s: it has %d bytes: %s", name, len(have), have)
+		}
 	}
 }

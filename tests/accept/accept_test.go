@@ -66,12 +66,27 @@ func TestAnAreaIsKeptWhenAllOfItWasPlayedWithItsCode(t *testing.T) {
 			step.outcome.Promise = promised[step.outcome.Scenario]
 		}
 		result.put(step.outcome)
-		if err := result.verdict("now"); step.says == "" && err != nil || step.says != "" && (err == nil || err.Error() != step.says) {
+		if err := result.verdict(areas[result.Area], "now"); step.says == "" && err != nil || step.says != "" && (err == nil || err.Error() != step.says) {
 			t.Errorf("after %+v: %v, want %q", step.outcome, err, step.says)
 		}
 	}
 	if names := []string{result.Outcomes[0].Scenario, result.Outcomes[1].Scenario}; !slices.Equal(names, namesOf(areas[result.Area])) {
 		t.Errorf("the outcomes are in the order %v", names)
+	}
+}
+
+func TestScenariosThatAreAsked_AreJudgedAlone(t *testing.T) {
+	result := Result{Area: "first-light"}
+	upDown := areas[result.Area][slices.Index(namesOf(areas[result.Area]), "up-down")]
+	result.put(Outcome{Scenario: upDown.name, Promise: upDown.promise, Kept: true, Code: "now"})
+	for name, want := range map[string]string{"up-down": "", "start": "not played with this code: start"} {
+		chosen, err := asked(result.Area, []string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := result.verdict(chosen, "now"); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("of %s alone: %v, want %q", name, err, want)
+		}
 	}
 }
 

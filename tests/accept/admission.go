@@ -3,13 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 )
 
 // admission sends many generated clusters to a real API server and compares its answer with
@@ -48,7 +52,7 @@ func integration(ctx context.Context, test string, settings ...string) (printed 
 	if err != nil {
 		return "", fmt.Errorf("find the kubeconfig: %w", err)
 	}
-	audit, err := auditLog(ctx)
+	audit, err := statusOf(ctx, auditLog)
 	if err != nil {
 		return "", err
 	}
@@ -62,16 +66,39 @@ func integration(ctx context.Context, test string, settings ...string) (printed 
 	return output.String(), nil
 }
 
-// auditLog is where the instance's API server writes what it was asked.
-func auditLog(ctx context.Context) (string, error) {
+// measured runs a test on a real API server that writes figures, and gives these. The first error is of what failed
+// meanwhile; the second says that there are no figures.
+func measured(ctx context.Context, state, test string, settings ...string) (figures json.RawMessage, failed, err error) {
+	file, err := filepath.Abs(filepath.Join(state, test+"-figures.json"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("name the file of figures: %w", err)
+	}
+	if err := os.RemoveAll(file); err != nil {
+		return nil, nil, fmt.Errorf("remove former figures: %w", err)
+	}
+	_, failed = integration(ctx, test, append(settings, jobs.ResultsVariable+"="+file)...)
+	if figures, err = os.ReadFile(file); err != nil {
+		return nil, failed, errors.Join(failed, fmt.Errorf("read the figures: %w", err))
+	}
+	return figures, failed, nil
+}
+
+// Keys of localkube's status.
+const (
+	auditLog = "audit log"
+	kubectl  = "kubectl"
+)
+
+// statusOf returns what localkube says of the instance under a key, such as "audit log".
+func statusOf(ctx context.Context, key string) (string, error) {
 	status, err := exec.CommandContext(ctx, "bin/localkube", "status", "--name", instance()).Output()
 	if err != nil {
-		return "", fmt.Errorf("find the audit log: %w", err)
+		return "", fmt.Errorf("ask localkube for its status: %w", err)
 	}
 	for line := range strings.Lines(string(status)) {
-		if path, ok := strings.CutPrefix(line, "audit log"); ok {
-			return strings.TrimSpace(path), nil
+		if value, ok := strings.CutPrefix(line, key); ok {
+			return strings.TrimSpace(value), nil
 		}
 	}
-	return "", errors.New("find the audit log: localkube status does not name it")
+	return "", fmt.Errorf("find the %s: localkube status does not name it", key)
 }

@@ -5,11 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
-	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -20,20 +16,12 @@ var crashedUpgrades = scenario{
 	promise: fmt.Sprintf("%d requests through %d upgrades of all sorts on a real API server, with fake heads; the operator is killed after each of its writes in turn: none lost",
 		apiRequests, apiUpgrades),
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		file, err := filepath.Abs(filepath.Join(state, "service-api-samples.json"))
-		if err != nil {
-			return Outcome{}, fmt.Errorf("name the file of samples: %w", err)
-		}
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return Outcome{}, fmt.Errorf("remove former samples: %w", err)
-		}
-		_, failed := integration(ctx, "TestUpgradesWhileTheOperatorIsKilled", jobs.ResultsVariable+"="+file,
+		samples, failed, err := measured(ctx, state, "TestUpgradesWhileTheOperatorIsKilled",
 			fmt.Sprintf("HELIOSTAT_UPGRADES=%d", apiUpgrades), fmt.Sprintf("HELIOSTAT_REQUESTS=%d", apiRequests))
-		text, err := os.ReadFile(file)
 		if err != nil {
-			return Outcome{}, errors.Join(failed, fmt.Errorf("read the samples: %w", err))
+			return Outcome{}, err
 		}
-		return crashed(text, failed)
+		return crashed(samples, failed)
 	},
 }
 

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 )
@@ -21,15 +19,9 @@ var jobCost = scenario{
 	promise: fmt.Sprintf("a job takes at most %.0f API calls and %.0f ms of the operator's CPU through its whole life, events apart; beside %d clusters "+
 		"whose job API hangs, a reconcile and a submission take at most %.2f times as long", jobs.PromisedCalls, jobs.PromisedCPUMs, costlyJobs, jobs.Unchanged),
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		file, err := filepath.Abs(filepath.Join(state, "job-cost-figures.json"))
+		text, failed, err := measured(ctx, state, "TestAJobCostsLittle", fmt.Sprintf("%s=%d", jobs.CostVariable, costlyJobs))
 		if err != nil {
-			return Outcome{}, fmt.Errorf("name the file of figures: %w", err)
-		}
-		_, failed := integration(ctx, "TestAJobCostsLittle",
-			jobs.ResultsVariable+"="+file, fmt.Sprintf("%s=%d", jobs.CostVariable, costlyJobs))
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return Outcome{}, errors.Join(failed, fmt.Errorf("read the figures: %w", err))
+			return Outcome{}, err
 		}
 		var costs jobs.Costs
 		if err := json.Unmarshal(text, &costs); err != nil {

@@ -62,7 +62,7 @@ func run(ctx context.Context, area string, only []string) error {
 			return err
 		}
 	}
-	return result.verdict(code)
+	return result.verdict(scenarios, code)
 }
 
 // asked are those of an area's scenarios that are asked for, all if none is named.

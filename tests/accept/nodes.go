@@ -58,6 +58,13 @@ func specs(ctx context.Context, kubeconfig, state, label string, flags ...string
 	}
 	args := []string{"test", "-v", "-count=1", "-timeout", "60m", "./tests/e2e", "-ginkgo.label-filter=" + label, "-ginkgo.json-report=" + file}
 	environment := []string{"KUBECONFIG=" + kubeconfig, "LOCALKUBE=" + filepath.Join(root, "bin", "localkube"), "LOCALKUBE_NAME=" + instance()}
+	for variable, key := range map[string]string{"KUBECTL": kubectl, "LOCALKUBE_AUDIT_LOG": auditLog} {
+		value, err := statusOf(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		environment = append(environment, variable+"="+value)
+	}
 	failed := command(ctx, environment, "go", append(args, flags...)...)
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -5,13 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -50,17 +47,9 @@ func playReasons(ctx context.Context, state string) (Outcome, error) {
 // podsNotMade plays the causes that need no kubelet. The first error is of what failed, the second says that nothing is
 // known.
 func podsNotMade(ctx context.Context, state string) (told []live.Told, failed, err error) {
-	file, err := filepath.Abs(filepath.Join(state, "reasons-figures.json"))
+	text, failed, err := measured(ctx, state, "TestReasons_PodsThatAreNotMade")
 	if err != nil {
-		return nil, nil, fmt.Errorf("name the file of figures: %w", err)
-	}
-	if err := os.RemoveAll(file); err != nil {
-		return nil, nil, fmt.Errorf("remove former figures: %w", err)
-	}
-	_, failed = integration(ctx, "TestReasons_PodsThatAreNotMade", jobs.ResultsVariable+"="+file)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, failed, fmt.Errorf("read the figures: %w", err)
+		return nil, failed, err
 	}
 	told, err = parse[live.Told](text)
 	return told, failed, err

@@ -156,11 +156,11 @@ func (o Outcome) holds(s scenario, code string) bool {
 	return o.Code == code && o.Promise == s.promise && !strings.HasSuffix(o.Commit, changed)
 }
 
-// verdict is an error where a scenario did not keep its promise, or was not played with the code.
-func (r Result) verdict(code string) error {
+// verdict is an error where one of some scenarios did not keep its promise, or was not played with the code.
+func (r Result) verdict(scenarios []scenario, code string) error {
 	var broken []error
 	var unplayed []string
-	for _, scenario := range areas[r.Area] {
+	for _, scenario := range scenarios {
 		outcome, found := r.of(scenario.name)
 		switch {
 		case !found || !outcome.holds(scenario, code):

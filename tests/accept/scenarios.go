@@ -44,6 +44,8 @@ var areas = map[string][]scenario{
 		},
 	},
 	"control-store": storeScenarios(),
+	"encryption":    {storeKills("sealed"), encryptionCost},
+	"tenancy":       {hostileTenants},
 	"services":      serviceScenarios(),
 	"clusters":      append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world),
 	"autoscaling":   {demand, givenBack, churn, apiAway, anew, quiet},
@@ -60,6 +62,7 @@ var tables = map[string]func(json.RawMessage) string{
 	live.ServeUpgradesLabel(live.ChangeThree): upgradesTable, live.ServeUpgradesLabel(live.ChangeLimited): upgradesTable,
 	live.ServeUpgradesLabel(live.ChangeNothing): upgradesTable, live.ServeUpgradesLabel(live.ChangeHAProxy): upgradesTable,
 	live.StoreKillsLabel + "-redis": memoryTable, live.StoreKillsLabel + "-managed": memoryTable, live.StoreKillsLabel + "-embedded": memoryTable,
+	live.StoreKillsLabel + "-sealed": memoryTable,
 }
 
 // once plays the scenario, and says when, on what and with which code.

@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -24,17 +21,9 @@ var storeSweeps = scenario{
 		"after %.0f s, and their keys %.0f s after it is back; as many without their Secret or with their namespace are not held up, and each is recorded; no key of others goes",
 		sweptClusters, live.PromisedCreated.Seconds(), live.PromisedStoreGone.Seconds(), live.PromisedAwayGone.Seconds(), live.PromisedKeysGone.Seconds()),
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		file, err := filepath.Abs(filepath.Join(state, "store-sweeps-figures.json"))
+		text, failed, err := measured(ctx, state, "TestStoresGo", fmt.Sprintf("HELIOSTAT_STORES=%d", sweptClusters))
 		if err != nil {
-			return Outcome{}, fmt.Errorf("name the file of figures: %w", err)
-		}
-		if err := os.RemoveAll(file); err != nil {
-			return Outcome{}, fmt.Errorf("remove former figures: %w", err)
-		}
-		_, failed := integration(ctx, "TestStoresGo", fmt.Sprintf("HELIOSTAT_STORES=%d", sweptClusters), jobs.ResultsVariable+"="+file)
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return Outcome{}, errors.Join(failed, fmt.Errorf("read the figures: %w", err))
+			return Outcome{}, err
 		}
 		return sweptAway(text, failed)
 	},
@@ -50,12 +39,16 @@ func sweptAway(figures json.RawMessage, failed error) (Outcome, error) {
 	if sweeps.Clusters < sweptClusters {
 		broken = append(broken, "too few clusters")
 	}
+	return judged(sweeps.String(), broken, failed, figures), nil
+}
+
+// judged is the outcome of figures of which a list says what is broken, and of a test that failed or did not.
+func judged(figures string, broken []string, failed error, samples json.RawMessage) Outcome {
 	if failed != nil {
 		broken = append(broken, failed.Error())
 	}
-	measured := sweeps.String()
 	if len(broken) > 0 {
-		measured += "; " + strings.Join(broken, ", ")
+		figures += "; " + strings.Join(broken, ", ")
 	}
-	return Outcome{Measured: measured, Kept: len(broken) == 0, Samples: figures}, nil
+	return Outcome{Measured: figures, Kept: len(broken) == 0, Samples: samples}
 }

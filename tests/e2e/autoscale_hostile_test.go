@@ -26,7 +26,7 @@ func hostile(clusters func() (team, neighbour *env)) {
 		head := team.head(ctx)
 		restarts := head.Status.InitContainerStatuses[0].RestartCount
 		team.nowhere(ctx)
-		intruder := team.begin(ctx, fmt.Sprintf(intruder, team.token(ctx), claim(&head.UID), orders(ctx, team, neighbour)))
+		intruder := team.begin(ctx, fmt.Sprintf(intruder, claim(&head.UID), orders(ctx, team, neighbour)))
 		team.workers(ctx, 3)
 		team.bounded(ctx, 0, intruder)
 		var heard int
@@ -145,9 +145,10 @@ func lies(ctx context.Context, team, neighbour *env) string {
 // intruder asks Ray for what nobody has, then follows the autoscaler and gives it orders
 // whenever it can, and in the end floods its port. The result is how often it was obeyed.
 const intruder = `
-import grpc, threading, time
+import grpc, hmac, threading, time
 from ray.autoscaler.sdk import request_resources
-token, claim, orders = %q, bytes.fromhex(%q), bytes.fromhex(%q)
+claim, orders = bytes.fromhex(%q), bytes.fromhex(%q)
+token = open("/var/run/secrets/heliostat.dev/token/auth_token").read()
 until = time.time() + 10
 def flood():
     time.sleep(6)
@@ -172,14 +173,17 @@ aside = [threading.Thread(target=one) for one in (flood, flood, demand)]
 for one in aside:
     one.start()
 time.sleep(2)
-service, metadata, plain = "/heliostat.scalelink.v1.ScaleService/", [("authorization", "Bearer " + token)], lambda data: data
+service, plain = "/heliostat.scalelink.v1.ScaleService/", lambda data: data
 result = 0
 while time.time() < until:
     with grpc.insecure_channel("127.0.0.1:6380", options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
         try:
-            words = channel.unary_stream(service + "Follow", plain, plain)(claim, metadata=metadata, timeout=1)
+            nonce = channel.unary_unary(service + "Challenge", plain, plain)(b"", timeout=1)[2:]
+            head = claim[2:] # behind the field's tag and length
+            proof = hmac.digest(token.encode(), b"heliostat.scalelink.v1.Follow\0" + nonce + head, "sha256")
+            words = channel.unary_stream(service + "Follow", plain, plain)(claim + b"\x12\x20" + proof, timeout=1)
             words.initial_metadata()
-            channel.unary_unary(service + "Order", plain, plain)(orders, metadata=metadata, timeout=1)
+            channel.unary_unary(service + "Order", plain, plain)(orders, timeout=1)
             result += 1
             for word in words:
                 pass
@@ -199,6 +203,8 @@ class Impostor(grpc.GenericRpcHandler):
     def service(self, call):
         if call.method.endswith("/Follow"):
             return grpc.unary_stream_rpc_method_handler(self.follow)
+        if call.method.endswith("/Challenge"):
+            return grpc.unary_unary_rpc_method_handler(lambda request, context: b"\x0a\x20" + bytes(32))
         return grpc.unary_unary_rpc_method_handler(lambda request, context: b"")
     def follow(self, request, context):
         followed.append(request)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -104,9 +105,27 @@ func (d *departures) untilGone(ctx context.Context) error {
 	return errors.Join(err, d.failed)
 }
 
+// leastSecrets is how many of the operator's secrets a whole suite sees at least.
+const leastSecrets = 10
+
 var _ = AfterSuite(func(ctx SpecContext) {
 	begin := time.Now()
 	Expect(leaving.untilGone(ctx)).To(Succeed())
 	told("the last specs to no namespace left", begin)
+	if canaries == nil {
+		return // the suite did not begin
+	}
+	for _, end := range canaries.Ends() {
+		AddReportEntry("an operator ended by itself", end)
+		Expect(end).NotTo(Or(ContainSubstring("OOMKilled"), ContainSubstring("exit code 2,")), "a panic ends with 2")
+	}
+	leaks, secrets, looked, err := canaries.Leaks(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	GinkgoWriter.Printf("%d secrets were sought in%s\n", secrets, looked)
+	// One spec, or one scenario of make accept, has few of them.
+	if suite, _ := GinkgoConfiguration(); len(suite.FocusStrings) == 0 && strings.Contains(suite.LabelFilter, "!"+live.AcceptLabel) {
+		Expect(secrets).To(BeNumerically(">=", leastSecrets), "secrets to look for")
+	}
+	Expect(leaks).To(BeEmpty(), "secrets of the operator's are where others read them")
 	cpu.report()
 }, NodeTimeout(3*limit))

@@ -64,6 +64,10 @@ func (t *team) example(ctx context.Context, name string) {
 				map[string]any{"name": "PIP_TRUSTED_HOST", "value": host},
 			}, "spec", "clusterTemplate", "spec", "podDefaults", "env")).To(Succeed())
 		}
+		if object.GetKind() == "ClusterService" {
+			peer := map[string]any{"ipBlock": map[string]any{"cidr": outside(ctx)}}
+			Expect(unstructured.SetNestedSlice(object.Object, []any{peer}, "spec", "service", "allowFrom")).To(Succeed())
+		}
 		Expect(kubernetes.ApplyObject(ctx, object)).To(Succeed())
 	}
 }

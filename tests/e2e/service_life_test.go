@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,6 +66,19 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 		Expect(ready.Status.URL).To(Equal(fmt.Sprintf("http://plain.%s.svc:8000", t.namespace)))
 		Expect(ready.Status.Summary).To(Equal(v1alpha1.ServiceSummary{Version: "1", Traffic: "100%", Applications: "1/1"}))
 	}, SpecTimeout(servingTime))
+
+	It("lets in pods of its namespace, and of another once allowFrom names it", func(ctx SpecContext) {
+		neighbour, stranger := bystander(ctx, t.namespace), bystander(ctx, fresh(ctx))
+		worker := s.alone(ctx).workers(ctx, 2)[0]
+		Expect(reached(ctx, &neighbour, &worker)).To(ContainElement("Serve"))
+		Expect(reached(ctx, &stranger, &worker)).To(BeEmpty())
+		s.edit(ctx, func(spec *v1alpha1.ClusterServiceSpec) error {
+			there := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: stranger.Namespace}}
+			spec.Service.AllowFrom = append(spec.Service.AllowFrom, networkingv1.NetworkPolicyPeer{NamespaceSelector: there})
+			return nil
+		})
+		eventuallyReached(ctx, &stranger, &worker, "Serve")
+	}, SpecTimeout(limit))
 
 	It("speaks gRPC on another port of the same address", func(ctx SpecContext) {
 		host, _, err := net.SplitHostPort(strings.TrimPrefix(s.address, "http://"))

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -75,14 +74,6 @@ var _ = Describe("services on a shared cluster", Ordered, Label(serviceLabel, lo
 		left.remove(ctx)
 		late.serves(ctx)
 		Expect(late.processes(ctx, "/left/")).To(HaveLen(2))
-		Expect(right.processes(ctx, "/right/")).To(Equal(theirs))
-		late.remove(ctx)
-		eventually(ctx, "the route to be gone", func(ctx context.Context) error {
-			if _, err := right.ask(ctx, "/left/"); err == nil {
-				return errors.New("it answers")
-			}
-			return nil
-		})
 		Expect(right.serves(ctx).Status.Active.Applications).To(HaveLen(1))
 		Expect(right.processes(ctx, "/right/")).To(Equal(theirs))
 		Expect(shelf.ready(ctx).Status.Epoch).To(Equal(epoch), "the cluster stays")

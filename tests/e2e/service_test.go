@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -119,10 +120,22 @@ type service struct {
 	address string
 }
 
-// applies makes a service with a spec in YAML, and waits until it has an address.
+// outside returns the block of the nodes' addresses and of this machine's: clients of these tests send from there, and no
+// pod does.
+func outside(ctx context.Context) string {
+	GinkgoHelper()
+	address, err := netip.ParseAddr(nodes(ctx)[0].Status.Addresses[0].Address)
+	Expect(err).NotTo(HaveOccurred())
+	block, err := address.Prefix(24)
+	Expect(err).NotTo(HaveOccurred())
+	return block.String()
+}
+
+// applies makes a service with a spec in YAML that this machine reaches, and waits until it has an address.
 func (t *team) applies(ctx context.Context, name, spec string) *service {
 	GinkgoHelper()
 	text := fmt.Sprintf("apiVersion: heliostat.dev/v1alpha1\nkind: ClusterService\nmetadata: {name: %s}\nspec:\n", name)
+	spec += fmt.Sprintf("service: {allowFrom: [{ipBlock: {cidr: %s}}]}\n", outside(ctx))
 	for line := range strings.Lines(spec) {
 		text += "  " + line
 	}

@@ -272,9 +272,8 @@ func (e *env) suspends(ctx context.Context, on bool) {
 	Expect(e.pods(ctx, "")).To(BeEmpty())
 }
 
-// managedTroubled are the specs of a Redis of the operator's whose pod ends, that is restored,
-// and whose volume is kept.
-func managedTroubled(cluster func() *steady) {
+// redisLost is the spec of a Redis of the operator's whose pod ends.
+func redisLost(cluster func() *steady, labels ...string) {
 	It("has its head back when the pod of the Redis was lost", func(ctx SpecContext) {
 		team := cluster()
 		server := managed(ctx, team.env)
@@ -296,14 +295,11 @@ func managedTroubled(cluster func() *steady) {
 		})
 		team.says(ctx, v1alpha1.ConditionControlStoreReady, metav1.ConditionTrue, reason.StoreServes.Code)
 		team.sound(ctx)
-	}, Label(live.StoreFaultsLabel), SpecTimeout(2*limit))
-
-	volumeRestored(cluster, "appendonlydir")
-	retained(cluster)
+	}, Label(labels...), SpecTimeout(2*limit))
 }
 
 // retained is the spec of a claim that outlives its cluster.
-func retained(cluster func() *steady) {
+func retained(cluster func() *steady, labels ...string) {
 	It("leaves what is to be retained to a later cluster of its name", func(ctx SpecContext) {
 		team := cluster()
 		team.notes(ctx, "retained")
@@ -330,12 +326,12 @@ func retained(cluster func() *steady) {
 		Expect(kubernetes.Get(ctx, name, &claim)).To(Succeed())
 		Expect(claim.UID).To(Equal(uid))
 		Expect(kubernetes.Delete(ctx, &claim)).To(Succeed()) // it goes when nobody uses it
-	}, Label(live.StoreFaultsLabel), SpecTimeout(2*limit))
+	}, Label(labels...), SpecTimeout(2*limit))
 }
 
 // volumeRestored is the spec of a volume of which a folder is copied and restored while
 // nobody uses it.
-func volumeRestored(cluster func() *steady, folder string) {
+func volumeRestored(cluster func() *steady, folder string, labels ...string) {
 	It("has after a restore of its volume what was in the backup", func(ctx SpecContext) {
 		team := cluster()
 		visits := func(command string) {
@@ -350,7 +346,7 @@ func volumeRestored(cluster func() *steady, folder string) {
 		team.notes(ctx, "later")
 		visits("rm -r " + folder + " && mv backup " + folder)
 		Expect(team.noted(ctx)).To(Equal("kept"))
-	}, Label(live.StoreFaultsLabel, live.AcceptLabel), SpecTimeout(4*limit))
+	}, Label(append(labels, live.AcceptLabel)...), SpecTimeout(4*limit))
 }
 
 // visitor is a pod of nobody's that sees the volume of a claim.
@@ -379,7 +375,7 @@ func visitor(ctx context.Context, namespace, claim string) corev1.Pod {
 }
 
 // guarded are the specs of who reaches a Redis of the operator's.
-func guarded(cluster func() *steady) {
+func guarded(cluster func() *steady, labels ...string) {
 	It("lets nobody but its head and the operator into it, and tells its passwords to nobody", func(ctx SpecContext) {
 		team := cluster()
 		stranger, server, head := bystander(ctx, team.Namespace), managed(ctx, team.env), team.head(ctx)
@@ -388,7 +384,7 @@ func guarded(cluster func() *steady) {
 		}
 		var secret corev1.Secret
 		Expect(kubernetes.Get(ctx, types.NamespacedName{Namespace: team.Namespace, Name: team.Name + "-redis"}, &secret)).To(Succeed())
-		Expect(secret.Data).To(HaveLen(2))
+		Expect(secret.Data).To(HaveLen(3))
 		for _, list := range []client.ObjectList{&corev1.PodList{}, &v1alpha1.ComputeClusterList{}, &corev1.EventList{}, &corev1.ConfigMapList{}} {
 			Expect(kubernetes.List(ctx, list, client.InNamespace(team.Namespace))).To(Succeed())
 			text, err := json.Marshal(list)
@@ -398,7 +394,5 @@ func guarded(cluster func() *steady) {
 				Expect(strings.Contains(string(text), string(password))).To(BeFalse(), "the password %s stands in a %T", name, list)
 			}
 		}
-	}, Label(live.StoreFaultsLabel), SpecTimeout(limit))
-
-	managedTroubled(cluster)
+	}, Label(labels...), SpecTimeout(limit))
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,7 +31,9 @@ type steady struct {
 	requests *requests
 	counts   map[string][2]int // process and count of each actor, by its worker
 	asked    int
-	heads    []string // Ray's IDs of the heads that were alive when the actors were last asked
+	// encryption is what its heads are asked with, nil in clear text.
+	encryption *tls.Config
+	heads      []string // Ray's IDs of the heads that were alive when the actors were last asked
 }
 
 // memoryOf is a cluster whose workers have room for the work. Whoever measures asks from
@@ -47,7 +50,7 @@ workerGroups:
 func steadily(ctx context.Context, e *env, store, spec string) *steady {
 	GinkgoHelper()
 	begin := time.Now()
-	e.apply(ctx, memoryOf+spec)
+	e.apply(ctx, spec)
 	e.ready(ctx)
 	told("apply to Ready", begin)
 	s := &steady{env: e, store: store, workers: e.staying(ctx, 2)}

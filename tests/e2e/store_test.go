@@ -33,7 +33,7 @@ var _ = Describe("a cluster with its memory in a Redis of the user's", Ordered, 
 		server = serving(ctx, "~RAYkept@*")
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "kept"}}
 		credentials(ctx, e.Namespace)
-		team = steadily(ctx, e, "redis", server.store("kept"))
+		team = steadily(ctx, e, "redis", memoryOf+server.store("kept"))
 	}, NodeTimeout(2*limit))
 
 	// What troubled does to it brings heads back as well.
@@ -41,16 +41,19 @@ var _ = Describe("a cluster with its memory in a Redis of the user's", Ordered, 
 	troubled(func() (*steady, *redis) { return team, server })
 })
 
-var _ = Describe("a cluster with its memory in a Redis of the operator's", Ordered, Label(storeLabel, "managed-store", localkubeLabel), func() {
+var _ = Describe("a cluster with its memory in a Redis of the operator's", Ordered, Label(storeLabel, "managed-store", live.AcceptLabel, localkubeLabel), func() {
 	var team *steady
 
 	BeforeAll(func(ctx SpecContext) {
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "managed"}}
-		team = steadily(ctx, e, "managed", "controlStore: {managedRedis: {storage: 100Mi}}\n")
+		team = steadily(ctx, e, "managed", memoryOf+"controlStore: {managedRedis: {storage: 100Mi}}\n")
 	}, NodeTimeout(2*limit))
 
 	killed("managed", func() *steady { return team })
-	guarded(func() *steady { return team })
+	guarded(func() *steady { return team }, live.StoreFaultsLabel)
+	redisLost(func() *steady { return team }, live.StoreFaultsLabel)
+	volumeRestored(func() *steady { return team }, "appendonlydir", live.StoreFaultsLabel)
+	retained(func() *steady { return team }, live.StoreFaultsLabel)
 })
 
 var _ = Describe("a cluster with its memory on a volume", Ordered, Label(storeLabel, localkubeLabel), func() {
@@ -58,11 +61,11 @@ var _ = Describe("a cluster with its memory on a volume", Ordered, Label(storeLa
 
 	BeforeAll(func(ctx SpecContext) {
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "embedded"}}
-		team = steadily(ctx, e, "embedded", "controlStore: {embedded: {storage: 100Mi}}\n")
+		team = steadily(ctx, e, "embedded", memoryOf+"controlStore: {embedded: {storage: 100Mi}}\n")
 	}, NodeTimeout(2*limit))
 
 	killed("embedded", func() *steady { return team })
-	volumeRestored(func() *steady { return team }, "gcs")
+	volumeRestored(func() *steady { return team }, "gcs", live.StoreFaultsLabel)
 })
 
 // byHandRounds is how often a head is made anew by hand, for what is compared with it.
@@ -258,7 +261,7 @@ func (s *steady) lists(ctx context.Context, head *corev1.Pod, token string) erro
 	if err != nil {
 		return err
 	}
-	asked, err := live.DialGCS(address, token)
+	asked, err := live.DialGCS(address, token, s.encryption)
 	if err != nil {
 		return err
 	}

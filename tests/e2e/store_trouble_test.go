@@ -69,5 +69,8 @@ func managed(ctx context.Context, e *env) *redis {
 	r := &redis{container: "redis", login: []string{"--user", "operator", "--pass", string(secret.Data["operator"]), "--no-auth-warning"}}
 	name.Name += "-0"
 	Expect(kubernetes.Get(ctx, name, &r.pod)).To(Succeed())
+	if len(r.pod.Spec.InitContainers) > 0 { // it takes TLS alone
+		r.login = append(r.login, "--tls", "--cacert", certificates+"ca.crt", "--sni", e.Name+"-redis."+e.Namespace+".svc")
+	}
 	return r
 }

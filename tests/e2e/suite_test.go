@@ -31,6 +31,9 @@ const (
 
 var kubernetes *live.Cluster
 
+// canaries are the operator's secrets, and what is said while the specs run.
+var canaries *live.Canaries
+
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "real Ray on a real Kubernetes")
@@ -41,6 +44,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	kubernetes, err = live.Open(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(live.Install(ctx, root)).To(Succeed())
+	canaries = kubernetes.Canaries(context.WithoutCancel(ctx))
 	cpu.report()
 }, NodeTimeout(limit))
 
@@ -205,6 +209,8 @@ var _ = JustAfterEach(func(ctx SpecContext) {
 
 // report prints what helps to find the cause of a failure.
 func report(ctx context.Context) {
+	const lines = 15
+	GinkgoWriter.Print(live.ControlPlaneTrouble(lines))
 	var clusters v1alpha1.ComputeClusterList
 	var pods corev1.PodList
 	if err := kubernetes.List(ctx, &clusters); err != nil {
@@ -223,5 +229,11 @@ func report(ctx context.Context) {
 		tail := int64(40)
 		log, err := kubernetes.Kubernetes.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: &tail}).DoRaw(ctx)
 		GinkgoWriter.Printf("%s\n%v\n", log, err)
+		if !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 }) {
+			continue
+		}
+		former := &corev1.PodLogOptions{TailLines: &tail, Previous: true}
+		log, err = kubernetes.Kubernetes.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, former).DoRaw(ctx)
+		GinkgoWriter.Printf("before it was started again:\n%s\n%v\n", log, err)
 	}
 }

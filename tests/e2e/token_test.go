@@ -27,7 +27,14 @@ var _ = Describe("a cluster's token", Ordered, Label(live.TokenLabel), func() {
 	BeforeAll(func(ctx SpecContext) {
 		team = &env{types.NamespacedName{Namespace: fresh(ctx), Name: "team"}}
 		secret.Namespace = team.Namespace
-		team.apply(ctx, smallHead+"authentication: {secretName: mine}\nworkerGroups:\n- name: cpu\n  "+smallWorker)
+		// Variables that undo the spec come unseen, from a ConfigMap.
+		undo := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: team.Namespace, Name: "undo"}, Data: map[string]string{
+			"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "another", "RAY_ENABLE_K8S_TOKEN_AUTH": "1",
+			"RAY_gcs_storage": "nowhere",
+		}}
+		Expect(kubernetes.Create(ctx, undo)).To(Succeed())
+		team.apply(ctx, smallHead+"authentication: {secretName: mine}\npodDefaults: {envFrom: [{configMapRef: {name: undo}}]}\n"+
+			"workerGroups:\n- name: cpu\n  "+smallWorker)
 	}, NodeTimeout(limit))
 
 	It("is waited for where its Secret is not there", func(ctx SpecContext) {

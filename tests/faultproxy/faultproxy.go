@@ -99,7 +99,7 @@ func Listen(address, server string, seed uint64) (*Proxy, error) {
 	}
 	p := &Proxy{
 		listener: listener, server: server, counts: map[Fault]int{},
-		random: rand.New(rand.NewPCG(seed, seed)), //nolint:gosec // faults need no secrecy
+		random: rand.New(rand.NewPCG(seed, seed)),
 	}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	p.open.Go(p.accept)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/tests/images/internal/deb"
 	"github.com/heliostat-dev/heliostat/tests/images/internal/recipe"
+	"github.com/heliostat-dev/heliostat/tests/images/internal/sbom"
 	"github.com/heliostat-dev/heliostat/tests/images/internal/store"
 )
 
@@ -36,7 +37,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(buildCommand(), depsCommand())
+	root.AddCommand(buildCommand(), depsCommand(), sbomCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "images:", err)
 		os.Exit(1)
@@ -79,6 +80,52 @@ func buildCommand() *cobra.Command {
 	command.Flags().StringVar(&out, "out", "", "directory of the archives (default ${XDG_CACHE_HOME:-~/.cache}/heliostat/images)")
 	command.Flags().StringVar(&repository, "repo", "", "the repository's root (default: the nearest directory above this one that has images/ray)")
 	return command
+}
+
+func sbomCommand() *cobra.Command {
+	var repository, archives, out string
+	command := &cobra.Command{
+		Use:       "sbom {ray|redis|operator|all}...",
+		Short:     "Write bills of materials of images, in SPDX, and build what is missing",
+		ValidArgs: append([]string{"all"}, names...),
+		Args:      cobra.MatchAll(cobra.MinimumNArgs(1), cobra.OnlyValidArgs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			where, err := locate(repository, archives)
+			if err != nil {
+				return err
+			}
+			where.step = func(name, step string) { fmt.Fprintf(os.Stderr, "image %s: %s\n", name, step) }
+			paths, err := where.build(cmd.Context(), chosen(args))
+			if err != nil {
+				return err
+			}
+			for i, name := range chosen(args) {
+				path := filepath.Join(out, name+".spdx.json")
+				if err := writeBill(name, paths[i], path); err != nil {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), path)
+			}
+			return nil
+		},
+	}
+	command.Flags().StringVar(&out, "out", ".", "directory of the documents, which is made if it is not there")
+	command.Flags().StringVar(&archives, "archives", "", "directory of the archives (default ${XDG_CACHE_HOME:-~/.cache}/heliostat/images)")
+	command.Flags().StringVar(&repository, "repo", "", "the repository's root (default: the nearest directory above this one that has images/ray)")
+	return command
+}
+
+// writeBill writes the bill of materials of an image to a file.
+func writeBill(name, archive, path string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("make the directory of documents: %w", err)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write the document of image %s: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return sbom.Write(name, archive, file)
 }
 
 func depsCommand() *cobra.Command {

@@ -7,10 +7,13 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -194,4 +197,62 @@ func TestGuards_HoldTheOperatorToClusters(t *testing.T) {
 		one.check(t)
 	}
 	must(t, shared.Delete(t.Context(), service))
+}
+
+// TestStolenToken_DoesWhatTheDocsSay holds the last part of docs/security.md against tokens of both modes; what
+// admission refuses them is above.
+func TestStolenToken_DoesWhatTheDocsSay(t *testing.T) {
+	t.Parallel()
+	watched := newNamespace(t)
+	i := newInstallation(t, "stolen", "--set", "watchNamespaces={"+watched+"}", "--set", "watchNodes=false")
+	everywhere, narrow := thief(t, shared.kubeconfig), thief(t, i.kubeconfig(t))
+	secret := func(namespace string) *corev1.Secret {
+		one := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "s-"}}
+		must(t, shared.Create(t.Context(), one))
+		t.Cleanup(func() { must(t, client.IgnoreNotFound(shared.Delete(context.WithoutCancel(t.Context()), one))) })
+		return one
+	}
+	theirs, system := secret(watched), secret(metav1.NamespaceSystem)
+	read := func(by client.Client, what *corev1.Secret) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return by.Get(ctx, client.ObjectKeyFromObject(what), &corev1.Secret{})
+		}
+	}
+	pod := podWith(watched, nil)
+	must(t, shared.Create(t.Context(), pod))
+	debug := pod.DeepCopy()
+	debug.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "d", Image: "none"}}}
+	for _, one := range []attempt{
+		{"with all namespaces, a Secret by its name", read(everywhere, theirs), ""},
+		{"with all namespaces, a Secret of kube-system by its name", read(everywhere, system), ""},
+		{"with watchNamespaces, a Secret by its name", read(narrow, theirs), ""},
+		{"with watchNamespaces, a Secret of kube-system", read(narrow, system), `cannot get resource "secrets"`},
+		{"a list of Secrets", func(ctx context.Context) error { return everywhere.List(ctx, &corev1.SecretList{}) }, `cannot list resource "secrets"`},
+		{"a list of Secrets of a namespace", func(ctx context.Context) error {
+			return narrow.List(ctx, &corev1.SecretList{}, client.InNamespace(watched))
+		}, `cannot list resource "secrets"`},
+		{"a Role", func(ctx context.Context) error {
+			return everywhere.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: watched, Name: "r"}}, client.DryRunAll)
+		}, `cannot create resource "roles"`},
+		{"a token of an account", func(ctx context.Context) error {
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: watched, Name: "default"}}
+			return everywhere.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
+		}, `cannot create resource "serviceaccounts/token"`},
+		{"a container in a pod that runs", func(ctx context.Context) error {
+			return everywhere.SubResource("ephemeralcontainers").Update(ctx, debug)
+		}, `cannot update resource "pods/ephemeralcontainers"`},
+	} {
+		one.check(t)
+	}
+	must(t, shared.Delete(t.Context(), pod))
+}
+
+// thief has nothing but the token in a kubeconfig.
+func thief(t *testing.T, kubeconfig string) client.Client {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	must(t, err)
+	as, err := client.New(config, client.Options{Scheme: shared.Scheme()})
+	must(t, err)
+	return as
 }

@@ -36,6 +36,8 @@ type making struct {
 	ready func(*head)
 	// where is the land that all pods of the namespace are in, nil for heads on loopback.
 	where *land
+	// raw puts something else than a fake head behind a pod, and gives its address; nil for fake heads.
+	raw func(*corev1.Pod) (string, error)
 }
 
 // head is a head pod's: its GCS listens at the pod's address, and its job API does behind a
@@ -123,6 +125,19 @@ func (h *heads) land(namespace string) *land {
 	return h.made[namespace].where
 }
 
+// raw is what the pods of a namespace have behind them instead of fake heads, nil where they have these.
+func (h *heads) raw(namespace string) func(*corev1.Pod) (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.made[namespace].raw
+}
+
+// next is an address of loopback that no other head has. Its caller holds the lock.
+func (h *heads) next() string {
+	h.number++
+	return fmt.Sprintf("127.%d.%d.%d", 64+h.number/62500, h.number/250%250+1, h.number%250+1)
+}
+
 // leading gives the head of a cluster that lives, nil where there is none.
 func (h *heads) leading(cluster types.NamespacedName) *head {
 	for _, one := range slices.Backward(h.of(cluster.Namespace)) {
@@ -172,8 +187,7 @@ func (h *heads) listen(one *head, where *land) (err error) {
 		})
 	}
 	for {
-		h.number++
-		one.address = fmt.Sprintf("127.%d.%d.%d", 64+h.number/62500, h.number/250%250+1, h.number%250+1)
+		one.address = h.next()
 		one.fake, err = fakehead.StartAt(clock.RealClock{}, one.address+":6379", "127.0.0.1:0")
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue

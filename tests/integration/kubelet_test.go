@@ -47,6 +47,9 @@ func (k *kubelet) end(pod *corev1.Pod) {
 // address makes the head of a pod that has one, or what is in a worker of a land, and gives the
 // pod's address, if there is something behind it.
 func (k *kubelet) address(ctx context.Context, pod *corev1.Pod) (string, error) {
+	if raw := k.heads.raw(pod.Namespace); raw != nil {
+		return raw(pod)
+	}
 	if !k.heads.has(pod) {
 		if where := k.heads.land(pod.Namespace); where != nil {
 			return where.begin(pod), nil

@@ -78,6 +78,12 @@ func (i installation) account() string { return "system:serviceaccount:" + i.nam
 // login adds the flag for a kubeconfig with the account's token.
 func (i installation) login(t *testing.T) []string {
 	t.Helper()
+	return append(slices.Clone(i.flags), "--kubeconfig="+i.kubeconfig(t))
+}
+
+// kubeconfig writes one with the account's token, and gives its path.
+func (i installation) kubeconfig(t *testing.T) string {
+	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: i.name}}
 	request := &authenticationv1.TokenRequest{}
 	must(t, shared.SubResource("token").Create(t.Context(), account, request))
@@ -88,7 +94,7 @@ func (i installation) login(t *testing.T) []string {
 	config.CurrentContext = "local"
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, clientcmd.WriteToFile(*config, path))
-	return append(slices.Clone(i.flags), "--kubeconfig="+path)
+	return path
 }
 
 func TestOnlyWatchedNamespacesAreTouched(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/hostile"
 	"github.com/heliostat-dev/heliostat/tests/live"
 	"github.com/heliostat-dev/heliostat/tests/redisserver"
 )
@@ -36,7 +37,7 @@ func TestStoresThatLeadElsewhere(t *testing.T) {
 		"metadata":       {v1alpha1.GivenRedis{Address: "redis://169.254.169.254:80"}, "StoreNotAllowed: the control store at 169.254.169.254:80 is not asked"},
 		"another-name":   {v1alpha1.GivenRedis{Address: secure.Address()}, "StoreNotTrusted: the control store at " + secure.HostPort() + " cannot be trusted: its certificate is for another name"},
 		"the-given-name": {v1alpha1.GivenRedis{Address: secure.Address(), TLS: &v1alpha1.RedisTLS{ServerName: "redis.test"}}, "StoreServes"},
-		"a-sentinel":     {v1alpha1.GivenRedis{Address: "redis://" + leadingTo(t, "169.254.169.254", "80")}, "StoreNotAllowed: the control store at 169.254.169.254:80, to which"},
+		"a-sentinel":     {v1alpha1.GivenRedis{Address: "redis://" + opposing(t, []hostile.Manner{hostile.Leading("169.254.169.254:80")}, 0).Address()}, "StoreNotAllowed: the control store at 169.254.169.254:80, to which"},
 	} {
 		cluster := newCluster(namespace, name, 0)
 		cluster.Spec.ControlStore = &v1alpha1.ControlStore{Redis: &c.redis}
@@ -55,46 +56,12 @@ func TestStoresThatLeadElsewhere(t *testing.T) {
 	}
 }
 
-// leadingTo is a Sentinel, as far as one is asked for its primary.
-func leadingTo(t *testing.T, host, port string) string {
+// opposing listens at a free address of loopback, and answers each connection in the next of some hostile manners.
+func opposing(t *testing.T, manners []hostile.Manner, first int) *hostile.Server {
 	t.Helper()
-	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	answers := []struct{ asked, answer string }{
-		{"WHOAMI", bulk("default")},
-		{"SENTINEL\r\n$7\r\nMASTERS", "*1\r\n*4\r\n" + bulk("ip") + bulk(host) + bulk("port") + bulk(port)},
-		{"SENTINEL", bulk("# Sentinel\r\nsentinel_masters:1\r\n")},
-		{"SERVER", bulk("redis_version:7.0.0\r\n")},
-		{"HELLO", "-ERR unknown command\r\n"},
-		{"PING", "+PONG\r\n"},
-	}
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer connection.Close()
-				buffer := make([]byte, 4096)
-				for {
-					n, err := connection.Read(buffer)
-					if err != nil {
-						return
-					}
-					for command := range strings.SplitSeq(strings.ToUpper(string(buffer[:n])), "*") {
-						for _, a := range answers {
-							if strings.Contains(command, a.asked) {
-								_, _ = connection.Write([]byte(a.answer))
-								break
-							}
-						}
-					}
-				}
-			}()
-		}
-	}()
-	return listener.Addr().String()
+	server := hostile.Serve(listener, manners, first)
+	t.Cleanup(func() { _ = server.Close() })
+	return server
 }

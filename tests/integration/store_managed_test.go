@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,12 +28,14 @@ import (
 func TestStoreThatIsManaged(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
-	m := managed{operator: startOperator(t, "--namespace="+live.ReleaseNamespace, "--watch-namespaces="+namespace, "--operator-labels=app=operator")}
+	m := managed{flags: []string{"--namespace=" + live.ReleaseNamespace, "--watch-namespaces=" + namespace, "--operator-labels=app=operator"}}
+	m.operator = startOperator(t, m.flags...)
 	m.NamespacedName = m.make(t, namespace, "kept")
 	t.Run("is made whole", m.whole)
 	t.Run("takes nothing more", m.quiet)
 	t.Run("follows the image", m.image)
 	t.Run("is mended", m.mended)
+	t.Run("gets TLS when it is resumed", m.resumed)
 	t.Run("goes, and a retained volume stays", m.goes)
 }
 
@@ -39,6 +43,7 @@ func TestStoreThatIsManaged(t *testing.T) {
 type managed struct {
 	types.NamespacedName
 	operator *operator
+	flags    []string
 	uid      types.UID
 }
 
@@ -225,4 +230,41 @@ func (m *managed) goes(t *testing.T) {
 		t.Errorf("the retained claim is %s, %+v", claim.Status.Phase, err)
 	}
 	must(t, shared.Delete(t.Context(), claim))
+}
+
+// resumed: an operator that has programs for pods comes after one that had none. A set that runs stays as it is, and gets TLS
+// where its cluster is suspended and resumed.
+func (m *managed) resumed(t *testing.T) {
+	m.operator.stop(syscall.SIGTERM)
+	before := m.set(t)
+	m.operator = startOperator(m.operator.t, append(m.flags, "--autoscaler-image=none")...)
+	m.operator.quiet()
+	if now := m.set(t); now.Generation != before.Generation || encrypts(now) {
+		t.Errorf("a set that ran without TLS is now %+v", now.Spec.Template.Spec)
+	}
+	suspend := func(yes bool) {
+		t.Helper()
+		must(t, shared.Edit(t.Context(), m.NamespacedName, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = yes }))
+		eventually(t, fmt.Sprintf("the set to follow suspend %t", yes), func(context.Context) error {
+			if set := m.set(t); (*set.Spec.Replicas == 0) != yes {
+				return fmt.Errorf("it has %d replicas", *set.Spec.Replicas)
+			}
+			return nil
+		})
+	}
+	suspend(true)
+	suspend(false)
+	if !encrypts(m.set(t)) {
+		t.Error("the set has no TLS")
+	}
+	authority := types.NamespacedName{Namespace: m.Namespace, Name: m.Name + "-ca"}
+	eventually(t, "the authority", func(ctx context.Context) error { return shared.Get(ctx, authority, &corev1.Secret{}) })
+	m.operator.quiet()
+	s := storied{member: member{NamespacedName: m.NamespacedName}}
+	s.tells(t, "False StoreUnreachable")
+}
+
+// encrypts reports whether the Redis of a set listens with TLS.
+func encrypts(set *appsv1.StatefulSet) bool {
+	return slices.Contains(set.Spec.Template.Spec.Containers[0].Args, "--tls-port") && len(set.Spec.Template.Spec.InitContainers) == 1
 }

@@ -161,7 +161,7 @@ func (p *Proxy) connect() (net.Conn, error) {
 	if len(written) == 0 {
 		return nil, errors.New("find an endpoint: there is none")
 	}
-	address := written[rand.IntN(len(written))] //nolint:gosec // chance, not secrecy
+	address := written[rand.IntN(len(written))]
 	endpoint, err := p.Dial(address)
 	if err != nil && p.Refused != nil {
 		p.Refused(address, err)

@@ -2,12 +2,14 @@ package live
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -24,11 +26,16 @@ type GCS struct {
 
 // DialGCS prepares to ask the head at an address, with its token, or without one where
 // it is empty. Nothing is sent yet, so it works before the head listens. It tries to
-// connect every 50 ms: gRPC's own back-off would add up to seconds to what is measured.
-func DialGCS(ip, token string) (*GCS, error) {
+// connect every 50 ms: gRPC's own back-off would add up to seconds to what is measured. A cluster with encryption needs
+// TLS, another one nil.
+func DialGCS(ip, token string, encryption *tls.Config) (*GCS, error) {
+	transport := insecure.NewCredentials()
+	if encryption != nil {
+		transport = credentials.NewTLS(encryption)
+	}
 	every := backoff.Config{BaseDelay: poll, Multiplier: 1, MaxDelay: poll}
 	connection, err := grpc.NewClient(fmt.Sprintf("passthrough:///%s:%d", ip, gcsPort),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
+		grpc.WithTransportCredentials(transport), grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{})),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: every, MinConnectTimeout: time.Second}))
 	if err != nil {

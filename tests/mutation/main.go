@@ -37,7 +37,7 @@ func purePackages() []string {
 	const internal = "ray-operator/internal/"
 	return []string{
 		internal + "rollout", internal + "scale", internal + "autoscale", internal + "serveconfig", internal + "naming",
-		internal + "desired", internal + "desired/pod", internal + "diagnose", internal + "validate", "ray-operator/reason",
+		internal + "desired", internal + "desired/pod", internal + "rights", internal + "diagnose", internal + "validate", "ray-operator/reason",
 	}
 }
 

@@ -70,11 +70,12 @@ func TestReferenceHasEveryField(t *testing.T) {
 	}
 }
 
-// ofCondition are the fields of two of Kubernetes' own types, which the reference links
-// to: conditions, and the ports of network policies.
+// ofCondition are the fields of three of Kubernetes' own types, which the reference links
+// to: conditions, and the peers and ports of network policies.
 var ofCondition = map[string]bool{
 	"lastTransitionTime": true, "message": true, "observedGeneration": true, "reason": true, "status": true, "type": true,
-	"endPort": true, "protocol": true,
+	"endPort": true, "protocol": true, "ipBlock": true, "cidr": true, "except": true, "podSelector": true, "namespaceSelector": true,
+	"matchLabels": true, "matchExpressions": true, "key": true, "operator": true, "values": true,
 }
 
 // TestOwnedOptionsAreRefusedAtAdmission holds the Go rules and the schema's together.

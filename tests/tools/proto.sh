@@ -3,5 +3,6 @@
 # usage: proto.sh [DIRECTORY], by default the repository itself.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-mkdir -p "${1:-.}/proto"
-PATH=$PWD/bin:$PATH bin/buf generate proto --template proto/buf.gen.yaml --output "${1:-.}/proto"
+out=${1:-.}/proto/gen
+mkdir -p "$out"
+bin/protogen proto "$out" bin/protoc-gen-go bin/protoc-gen-go-grpc

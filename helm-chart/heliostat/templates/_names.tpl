@@ -49,3 +49,7 @@ buffers. Near it Go collects more often, instead of being killed. Empty without 
 {{- end -}}
 {{- end -}}
 {{- end }}
+
+{{- define "heliostat.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
+{{- end }}

@@ -152,9 +152,22 @@ const (
 	IsolationDisabled = "Disabled"
 )
 
+// What pods reach of the cloud's metadata.
+const (
+	CloudMetadataEnabled  = "Enabled"
+	CloudMetadataDisabled = "Disabled"
+)
+
+// Encryption between the pods of a cluster.
+const (
+	EncryptionDisabled = "Disabled"
+	EncryptionRequired = "Required"
+)
+
 // Network says who reaches the cluster's pods, and what they reach.
 //
-// +kubebuilder:validation:XValidation:rule="self.isolation != 'Disabled' || (!has(self.allowFrom) && !has(self.allowTo))",message="allowFrom and allowTo have no meaning with isolation Disabled; leave one of the two out"
+// +kubebuilder:validation:XValidation:rule="self.isolation != 'Disabled' || (!has(self.allowFrom) && !has(self.allowTo) && self.cloudMetadata != 'Enabled')",message="allowFrom, allowTo and cloudMetadata Enabled have no meaning with isolation Disabled; leave one of the two out"
+// +kubebuilder:validation:XValidation:rule="self.encryption != 'Required' || self.isolation != 'Disabled'",message="with encryption isolation must be Enabled, because Ray's agents take the token in clear text; leave isolation out"
 type Network struct {
 	// Isolation Enabled keeps a NetworkPolicy around the cluster's pods. Disabled lets everyone in the Kubernetes cluster reach every port of them.
 	// +kubebuilder:validation:Enum=Enabled;Disabled
@@ -166,11 +179,21 @@ type Network struct {
 	// +listType=atomic
 	// +optional
 	AllowFrom []IngressRule `json:"allowFrom,omitempty"`
-	// AllowTo, if given, is all that the pods may reach, beside the cluster itself and DNS. Default: everything.
+	// AllowTo, if given, is all that the pods may reach, beside the cluster itself, DNS and its control store. Default: everything but the cloud's metadata addresses.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	AllowTo []EgressRule `json:"allowTo,omitempty"`
+	// CloudMetadata Enabled lets the pods reach the cloud's metadata addresses, where code gets the credentials of its node. Disabled does not, unless allowTo names them.
+	// +kubebuilder:validation:Enum=Enabled;Disabled
+	// +kubebuilder:default=Disabled
+	// +optional
+	CloudMetadata string `json:"cloudMetadata,omitempty"`
+	// Encryption Required has Ray's processes and the operator speak TLS with certificates of this cluster, and nothing else. It cannot be changed.
+	// +kubebuilder:validation:Enum=Disabled;Required
+	// +kubebuilder:default=Disabled
+	// +optional
+	Encryption string `json:"encryption,omitempty"`
 }
 
 // Port is a port of Ray by name.

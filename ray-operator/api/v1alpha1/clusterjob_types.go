@@ -411,7 +411,7 @@ type JobAttempt struct {
 	// +listType=atomic
 	// +optional
 	LastLines []string `json:"lastLines,omitempty"`
-	// LogState says what lastLines hold: Complete, Truncated or Lost.
+	// LogState says what lastLines hold: Complete, Truncated or Lost. It is absent while they are read.
 	// +optional
 	LogState LogState `json:"logState,omitempty"`
 }

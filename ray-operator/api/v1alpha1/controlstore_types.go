@@ -92,7 +92,7 @@ type RedisTLS struct {
 	ServerName string `json:"serverName,omitempty"`
 }
 
-// ManagedRedis is a Redis that the operator makes for one cluster: with an append-only file on a volume, a password, a policy that lets only the cluster and the operator in.
+// ManagedRedis is a Redis that the operator makes for one cluster: with an append-only file on a volume, TLS, a password, a policy that lets only the cluster and the operator in.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName) && has(self.storage) == has(oldSelf.storage) && (!has(self.storage) || quantity(string(self.storage)).compareTo(quantity(string(oldSelf.storage))) == 0)",message="the volume of a control store cannot be changed; make a new cluster, or enlarge its PersistentVolumeClaim itself"
 type ManagedRedis struct {
@@ -108,7 +108,7 @@ type ManagedRedis struct {
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// Image of Redis 7 or later.
+	// Image of Redis 7 or later, with TLS.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:default="redis:7"
 	// +optional

@@ -89,7 +89,9 @@ const (
 	// more, since when, in RFC 3339. Written by the operator only.
 	AnnotationClosed = "serve.heliostat.dev/closed"
 	// AnnotationToken holds, on a pod, a short hash of the token that it was started with.
-	AnnotationToken = "heliostat.dev/token"
+	AnnotationToken = "heliostat.dev/token" //nolint:gosec // the name of an annotation
+	// AnnotationEncryption has, on a pod, the value Required where it speaks TLS. No template can set it.
+	AnnotationEncryption = "heliostat.dev/encryption"
 	// AnnotationApplied holds, on an object of a fixed name, the hash of what the operator
 	// last applied to it.
 	AnnotationApplied = "heliostat.dev/applied"
@@ -102,11 +104,18 @@ const ManagedByOperator = "heliostat.dev/operator"
 // named as Ray's own tools expect it.
 const TokenKey = "auth_token"
 
+// Keys of the Secret of a cluster's certificate authority, PEM each.
+const (
+	AuthorityCertificateKey = "ca.crt"
+	AuthorityKeyKey         = "ca.key"
+)
+
 // Keys of the Secret of a managed control store: the passwords of the operator's user and of
-// the heads'.
+// the heads', and the SHA-256 of the first in hexadecimal, which Redis takes in its place.
 const (
 	StoreOperatorKey = "operator"
 	StoreHeadKey     = "head"
+	StoreDigestKey   = "operator-sha256"
 )
 
 // StoreOperatorUser is the operator's own user in a managed control store.
@@ -118,6 +127,13 @@ const ContainerRay = "ray"
 // ContainerAutoscaler is the name of the container that runs beside Ray in the head's pod of
 // a cluster with autoscaling.
 const ContainerAutoscaler = "autoscaler"
+
+// Names of the containers that clusters with encryption have beside Ray: the init container that makes a pod's certificate,
+// and the one that takes HTTPS for the dashboard of a head.
+const (
+	ContainerCertificates = "certificates"
+	ContainerEncryption   = "encryption"
+)
 
 // FinalizerStop keeps a ClusterJob that runs on a cluster that is not its own until its
 // run was stopped, or could not be for a stated time.

@@ -5,20 +5,19 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sidecar"
 )
 
 // flags are what the process is told.
 type flags struct {
-	cfg       sidecar.Config
-	tokenFile string
-	verbosity int
+	cfg                     sidecar.Config
+	tokenFile, certificates string
+	verbosity               int
 }
 
 func define(set *flag.FlagSet) *flags {
@@ -28,6 +27,7 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.cfg.Metrics, "metrics-listen", ":44217", "host:port of /metrics and /healthz")
 	set.StringVar(&f.cfg.Head, "head", "", "UID of the pod that this runs in: orders for another are refused; empty takes any")
 	set.StringVar(&f.tokenFile, "token-file", "", "file with the cluster's token, read anew each time; empty for a cluster without one")
+	set.StringVar(&f.certificates, "certificates", "", "directory with ca.crt, tls.crt and tls.key; empty for a cluster without encryption")
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log: 0 for changes, 1 for more")
 	return f
 }
@@ -48,14 +48,18 @@ func (f *flags) config() (sidecar.Config, error) {
 	if f.tokenFile != "" {
 		cfg.Token = func() (string, error) { return token(f.tokenFile) }
 	}
-	return cfg, nil
+	var err error
+	if f.certificates != "" {
+		cfg.Client, cfg.Server, err = pki.ReadFiles(f.certificates)
+	}
+	return cfg, err
 }
 
 var errNoToken = errors.New("it holds no token")
 
 // token reads a token as Ray does: the first line, without the space around it.
 func token(path string) (string, error) {
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // the path is a flag of the operator's
 	if err != nil {
 		return "", fmt.Errorf("read the token: %w", err)
 	}
@@ -64,17 +68,4 @@ func token(path string) (string, error) {
 		return "", fmt.Errorf("read the token from %s: %w", path, errNoToken)
 	}
 	return line, nil
-}
-
-// softLimit is the memory up to which Go need not hurry: three quarters of what the
-// container may use, which the kernel tells as text, or else of 64 MiB.
-func softLimit(limit []byte, err error) int64 {
-	most, parsed := strconv.ParseInt(strings.TrimSpace(string(limit)), 10, 64)
-	switch {
-	case err == nil && strings.TrimSpace(string(limit)) == "max":
-		return math.MaxInt64
-	case err != nil || parsed != nil || most <= 0:
-		most = 64 << 20
-	}
-	return most / 4 * 3
 }

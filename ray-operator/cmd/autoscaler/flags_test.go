@@ -5,12 +5,13 @@ import (
 	"flag"
 	"io"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki/pkitest"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sidecar"
 )
 
@@ -74,14 +75,13 @@ func TestTokenIsReadAnew(t *testing.T) {
 	}
 }
 
-func TestSoftLimitFollowsTheContainers(t *testing.T) {
-	const usual = 48 << 20
-	for text, want := range map[string]int64{"134217728\n": 96 << 20, "max\n": math.MaxInt64, "none": usual, "-1": usual, "": usual} {
-		if got := softLimit([]byte(text), nil); got != want {
-			t.Errorf("of %q %d", text, got)
-		}
+func TestCertificates_AreRead(t *testing.T) {
+	now := time.Now()
+	cfg, err := parse(t, "--certificates="+pkitest.Directory(t, pkitest.New(t, now), now)).config()
+	if err != nil || cfg.Client == nil || cfg.Server == nil {
+		t.Errorf("%+v, %v", cfg, err)
 	}
-	if got := softLimit(nil, os.ErrNotExist); got != usual {
-		t.Errorf("of no file %d", got)
+	if _, err := parse(t, "--certificates="+t.TempDir()).config(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without files: %v", err)
 	}
 }

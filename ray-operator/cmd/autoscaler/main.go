@@ -1,6 +1,6 @@
 // Command autoscaler runs beside a cluster's head until it is told to end.
 //
-// In: flags, and the file with the cluster's token. Out: what internal/sidecar does, and a
+// In: flags, and the files with the cluster's token and the pod's certificate. Out: what internal/sidecar does, and a
 // log to standard error.
 //
 // It only turns flags into a sidecar.Config: nothing is decided here. It must never hold a
@@ -14,11 +14,11 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"k8s.io/utils/clock"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/memory"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sidecar"
 )
 
@@ -38,9 +38,7 @@ func run(f *flags) error {
 	}
 	cfg.Clock = clock.RealClock{}
 	cfg.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: f.level()}))
-	// What the container has left over is not used up before Go collects its garbage.
-	debug.SetMemoryLimit(softLimit(os.ReadFile("/sys/fs/cgroup/memory.max")))
-	debug.SetGCPercent(50)
+	memory.Fit()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	if err := sidecar.Run(ctx, cfg); err != nil {

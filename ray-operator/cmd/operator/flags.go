@@ -39,7 +39,7 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.cfg.Namespace, "namespace", "", "the operator's own namespace")
 	set.StringVar(&f.cfg.Pod, "pod", "", "the name of the operator's own pod, by which it learns that it had run out of memory; empty outside of Kubernetes")
 	set.StringVar(&f.ownLabels, "operator-labels", "", "labels by which NetworkPolicies know the operator's pods, as key=value separated by commas")
-	set.StringVar(&f.cfg.Autoscaler.Image, "autoscaler-image", "", "image with the program /autoscaler, which runs beside the heads of clusters with autoscaling: the operator's own; empty for none")
+	set.StringVar(&f.cfg.Image.Image, "autoscaler-image", "", "image with the programs /autoscaler and /encryption, which run in pods of clusters with autoscaling, encryption or a managed Redis: the operator's own; empty for none")
 	set.StringVar(&f.pullPolicy, "autoscaler-pull-policy", "", "when that image is pulled: Always, IfNotPresent or Never; empty for Kubernetes' default")
 	set.StringVar(&f.storeAddresses, "control-store-allow", "", "the only addresses at which a user's Redis may be, as ranges like 10.0.0.0/8 separated by commas; empty for all that the operator connects to at all")
 	set.BoolVar(&f.cfg.LocalAddresses, "allow-local-addresses", false, "let heads and control stores be at loopback addresses and at those of the operator's own machine: for an operator outside of Kubernetes")
@@ -77,8 +77,8 @@ func (f *flags) config() (app.Config, error) {
 		return cfg, fmt.Errorf("read --operator-labels: %w: write key=value,key=value", err)
 	}
 	cfg.Labels = own
-	cfg.Autoscaler.PullPolicy = corev1.PullPolicy(f.pullPolicy)
-	if !slices.Contains(pullPolicies, cfg.Autoscaler.PullPolicy) {
+	cfg.Image.PullPolicy = corev1.PullPolicy(f.pullPolicy)
+	if !slices.Contains(pullPolicies, cfg.Image.PullPolicy) {
 		return cfg, fmt.Errorf("read --autoscaler-pull-policy: %q is none: write Always, IfNotPresent or Never", f.pullPolicy)
 	}
 	for text := range strings.SplitSeq(f.storeAddresses, ",") {

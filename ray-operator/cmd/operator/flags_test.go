@@ -40,7 +40,7 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 		{[]string{"--watch-namespaces=a, b,a", "--watch-nodes=false"}, with(func(c *app.Config) { c.Namespaces, c.WatchNodes = []string{"a", "b"}, false })},
 		{[]string{"--operator-labels=x=1,y=2"}, with(func(c *app.Config) { c.Labels = map[string]string{"x": "1", "y": "2"} })},
 		{[]string{"--autoscaler-image=o:1", "--autoscaler-pull-policy=Always"}, with(func(c *app.Config) {
-			c.Autoscaler = pod.Autoscaler{Image: "o:1", PullPolicy: "Always"}
+			c.Image = pod.OperatorImage{Image: "o:1", PullPolicy: "Always"}
 		})},
 		{[]string{"--control-store-allow=10.1.2.3/8, fd00::/8", "--allow-local-addresses"}, with(func(c *app.Config) {
 			c.StoreAddresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}

@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
@@ -37,6 +37,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/wire"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 )
@@ -69,8 +70,8 @@ type Config struct {
 	Labels    map[string]string
 	// Pod is the name of the operator's own pod, empty outside of Kubernetes.
 	Pod string
-	// Autoscaler is what runs beside the heads of clusters with autoscaling.
-	Autoscaler pod.Autoscaler
+	// Image is that of the operator's programs in pods of clusters.
+	Image pod.OperatorImage
 	// LocalAddresses lets heads and control stores be at loopback addresses and at those of the operator's own machine.
 	LocalAddresses bool
 	// StoreAddresses are the only addresses at which a user's control store may be; none is all but those that egress refuses.
@@ -127,16 +128,17 @@ func New(cfg Config) (ctrl.Manager, error) {
 		client: controlstore.Client{Connect: rules.Connect, ConnectGiven: rules.Narrowed(cfg.StoreAddresses).Connect},
 		turns:  turns.New(storesAtOnce, storesOfNamespace),
 	}
-	if err := clusters(manager, cfg, measured, rules, stores); err != nil {
+	heads := headclient.Options{Connect: rules.Connect, Memory: headclient.NewMemory(answersAtOnce)}
+	if err := clusters(manager, cfg, measured, heads, stores); err != nil {
 		return nil, err
 	}
 	if err := sweeps(manager, cfg, measured, stores); err != nil {
 		return nil, err
 	}
-	if err := jobs(manager, measured, rules); err != nil {
+	if err := jobs(manager, measured, heads); err != nil {
 		return nil, err
 	}
-	return manager, services(manager, measured, rules)
+	return manager, services(manager, cfg, measured, heads)
 }
 
 // options are those of the manager.
@@ -189,20 +191,28 @@ const (
 	storesOfNamespace = 8
 )
 
+// answersAtOnce is how many bytes large answers of heads may take together: an eighth of what the chart gives the operator.
+const answersAtOnce = 64 << 20
+
 // storeAccess is how control stores are reached, and in whose turn.
 type storeAccess struct {
 	client controlstore.Client
 	turns  *turns.Turns
 }
 
+// site is what clusters and services are told of the installation.
+func site(cfg Config) desired.Site {
+	return desired.Site{OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, Image: cfg.Image}
+}
+
 // clusters adds the controller of ComputeClusters.
-func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, rules egress.Rules, access storeAccess) error {
+func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options, access storeAccess) error {
 	now := clock.RealClock{}
-	heads := headwatch.New(headwatch.DialBy(rules.Connect), now)
+	heads := headwatch.New(headwatch.DialBy(dial), now)
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads: %w", err)
 	}
-	scalers := steer.New(now, rules.Connect)
+	scalers := steer.New(now, wire.Dialer(dial.Connect))
 	if err := manager.Add(scalers); err != nil {
 		return fmt.Errorf("add the streams to autoscalers: %w", err)
 	}
@@ -221,29 +231,23 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, rul
 		Events:     telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics:    measured,
 		Clock:      now,
-		Site:       desired.Site{OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, Autoscaler: cfg.Autoscaler},
+		Site:       site(cfg),
 		WatchNodes: cfg.WatchNodes,
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").
 		For(&v1alpha1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone)))
-	for _, kind := range children() {
-		build.Watches(kind, wakesItsCluster(), builder.WithPredicates(whatTells(kind)))
-	}
-	build.Watches(&v1alpha1.ClusterJob{}, clusterOfJob(), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	build.WatchesRawSource(heads.Changes()).WatchesRawSource(scalers.Changes()).WatchesRawSource(stores.Changes())
-	if cfg.WatchNodes {
-		build.Watches(&corev1.Node{}, wakesClustersOn(manager.GetClient()), builder.WithPredicates(whatNodesTell()))
-	}
-	if err := build.Complete(reconciler); err != nil {
+	from := sources{manager.GetCache(), manager.GetClient()}
+	woken := from.ofClusters(cfg.WatchNodes, heads.Changes(), scalers.Changes(), stores.Changes())
+	if err := complete(build, woken, reconciler); err != nil {
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)
 	}
 	return nil
 }
 
 // jobs adds the controller of ClusterJobs.
-func jobs(manager ctrl.Manager, measured *telemetry.Metrics, rules egress.Rules) error {
+func jobs(manager ctrl.Manager, measured *telemetry.Metrics, dial headclient.Options) error {
 	now := clock.RealClock{}
-	heads := runs.New(runs.DialBy(rules.Connect), now)
+	heads := runs.New(runs.DialBy(dial), now)
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about jobs: %w", err)
 	}
@@ -256,15 +260,9 @@ func jobs(manager ctrl.Manager, measured *telemetry.Metrics, rules egress.Rules)
 		Metrics: measured,
 		Clock:   now,
 	}
-	wakes := waker{manager.GetClient(), now}
-	err := ctrl.NewControllerManagedBy(manager).Named("clusterjob").
-		For(&v1alpha1.ClusterJob{}).
-		Watches(&v1alpha1.ClusterJob{}, wakes.nextInLine()).
-		Watches(&v1alpha1.ComputeCluster{}, wakes.jobsOfCluster()).
-		Watches(&corev1.Pod{}, wakes.jobsOfHead(), builder.WithPredicates(whatHeadsTell())).
-		WatchesRawSource(heads.Changes()).
-		Complete(reconciler)
-	if err != nil {
+	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").For(&v1alpha1.ClusterJob{})
+	woken := sources{manager.GetCache(), manager.GetClient()}.ofJobs(now, heads.Changes())
+	if err := complete(build, woken, reconciler); err != nil {
 		return fmt.Errorf("add the controller of ClusterJobs: %w", err)
 	}
 	return nil

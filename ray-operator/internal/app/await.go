@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
 const (
@@ -21,9 +25,9 @@ const (
 	awaitAnswer = 5 * time.Second
 )
 
-// Await waits until the API server answers. Meanwhile whoever asks for the process's health is
-// told that it lives: ended, it would come back later and later, after an API server that has
-// been back for long. It fails if its context ends, or health cannot be served.
+// Await waits until the API server answers and serves our kinds, which an installation makes beside the operator.
+// Meanwhile probes hear that the process lives: ended, it would come back later and later, after an API server that
+// has been back for long. It fails if its context ends, or health cannot be served.
 func Await(ctx context.Context, cfg Config) error {
 	known := rest.CopyConfig(cfg.REST)
 	known.Timeout = awaitAnswer
@@ -38,8 +42,8 @@ func Await(ctx context.Context, cfg Config) error {
 	defer end()
 	told := false
 	err = wait.PollUntilContextCancel(ctx, awaitPause, true, func(context.Context) (bool, error) {
-		_, err := api.ServerVersion()
-		if !away(err) {
+		err := awaited(api)
+		if err == nil {
 			return true, nil
 		}
 		if !told {
@@ -50,6 +54,30 @@ func Await(ctx context.Context, cfg Config) error {
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the API server: %w", err)
+	}
+	return nil
+}
+
+// awaited returns what is yet to come: an answer, or one of our kinds.
+func awaited(api discovery.DiscoveryInterface) error {
+	if _, err := api.ServerVersion(); err != nil {
+		if away(err) {
+			return err
+		}
+		return nil
+	}
+	version := v1alpha1.GroupVersion.String()
+	served, err := api.ServerResourcesForGroupVersion(version)
+	switch {
+	case away(err) || apierrors.IsNotFound(err):
+		return err
+	case err != nil:
+		return nil
+	}
+	for _, kind := range []string{"ComputeCluster", "ClusterJob", "ClusterService"} {
+		if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind }) {
+			return fmt.Errorf("find kind %s of %s: the CRDs of the chart are not all there", kind, version)
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,8 +43,12 @@ func TestAwaitOutlastsAnAPIServerThatIsAway(t *testing.T) {
 		defer func() { _ = response.Body.Close() }()
 		return response.StatusCode
 	}
-	var calls, alive, ready atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	var calls, looks, alive, ready atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/apis/") {
+			serveKinds(w, looks.Add(1))
+			return
+		}
 		if calls.Add(1) == 1 {
 			alive.Store(int64(probe("/healthz")))
 			ready.Store(int64(probe("/readyz")))
@@ -56,12 +61,23 @@ func TestAwaitOutlastsAnAPIServerThatIsAway(t *testing.T) {
 	if err := Await(ctx, Config{REST: &rest.Config{Host: server.URL}, HealthAddress: health}); err != nil {
 		t.Fatal(err)
 	}
-	if calls.Load() != 2 || alive.Load() != http.StatusOK || ready.Load() != http.StatusServiceUnavailable {
-		t.Errorf("%d calls, health %d, readiness %d", calls.Load(), alive.Load(), ready.Load())
+	if calls.Load() != 4 || looks.Load() != 3 || alive.Load() != http.StatusOK || ready.Load() != http.StatusServiceUnavailable {
+		t.Errorf("%d calls, %d looks for kinds, health %d, readiness %d", calls.Load(), looks.Load(), alive.Load(), ready.Load())
 	}
 	if code := probe("/healthz"); code != 0 {
 		t.Errorf("its port is still taken: %d", code)
 	}
+}
+
+// serveKinds answers as an API server does while CRDs are made: none of them, some, and all.
+func serveKinds(w http.ResponseWriter, look int64) {
+	kinds := map[int64]string{2: `{"kind":"ClusterJob"}`, 3: `{"kind":"ClusterJob"},{"kind":"ClusterService"},{"kind":"ComputeCluster"}`}[look]
+	if kinds == "" {
+		http.NotFound(w, nil)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"heliostat.dev/v1alpha1","resources":[` + kinds + `]}`))
 }
 
 // TestAwaitDoesNotWaitForWhatDoesNotMendItself: a server that refuses is one that answers.

@@ -5,25 +5,20 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/egress"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
@@ -32,9 +27,9 @@ import (
 )
 
 // services adds the controller of ClusterServices.
-func services(manager ctrl.Manager, measured *telemetry.Metrics, rules egress.Rules) error {
+func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options) error {
 	now := clock.RealClock{}
-	heads := serving.New(serving.DialBy(rules.Connect), serving.AskBy(rules.Connect), now)
+	heads := serving.New(serving.DialBy(dial), serving.AskBy(dial.Connect), now)
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about Serve: %w", err)
 	}
@@ -52,26 +47,11 @@ func services(manager ctrl.Manager, measured *telemetry.Metrics, rules egress.Ru
 		Events:  telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics: measured,
 		Clock:   now,
+		Site:    site(cfg),
 	}
-	users := users{manager.GetClient()}
-	build := ctrl.NewControllerManagedBy(manager).Named("clusterservice").
-		For(&v1alpha1.ClusterService{}).
-		Watches(&v1alpha1.ClusterService{}, users.beside(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.ComputeCluster{}, users.ofCluster()).
-		Watches(&corev1.Pod{}, users.ofPod()).
-		WatchesRawSource(heads.Changes(func(cluster types.NamespacedName) []reconcile.Request {
-			var woken []reconcile.Request
-			for _, name := range board.Services(cluster) {
-				woken = append(woken, reconcile.Request{NamespacedName: name})
-			}
-			return woken
-		}))
-	for _, kind := range []client.Object{
-		&corev1.Service{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &appsv1.ControllerRevision{},
-	} {
-		build.Watches(kind, wakesItsService(), builder.WithPredicates(whatTells(kind)))
-	}
-	if err := build.Complete(reconciler); err != nil {
+	build := ctrl.NewControllerManagedBy(manager).Named("clusterservice").For(&v1alpha1.ClusterService{})
+	woken := sources{manager.GetCache(), manager.GetClient()}.ofServices(heads.Changes(board.Services))
+	if err := complete(build, woken, reconciler); err != nil {
 		return fmt.Errorf("add the controller of ClusterServices: %w", err)
 	}
 	return nil

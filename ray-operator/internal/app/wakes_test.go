@@ -27,6 +27,7 @@ type shelf struct {
 	cluster  *v1alpha1.ComputeCluster
 	jobs     []v1alpha1.ClusterJob
 	services []v1alpha1.ClusterService
+	pods     []corev1.Pod
 }
 
 func (s shelf) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -40,10 +41,14 @@ func (s shelf) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 
 func (s shelf) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	switch list := into.(type) {
+	case *v1alpha1.ComputeClusterList:
+		list.Items = []v1alpha1.ComputeCluster{*s.cluster}
 	case *v1alpha1.ClusterJobList:
 		list.Items = s.jobs
 	case *v1alpha1.ClusterServiceList:
 		list.Items = s.services
+	case *corev1.PodList:
+		list.Items = s.pods
 	}
 	return nil
 }

@@ -55,8 +55,11 @@ func caches(cfg Config) (cache.Options, error) {
 	}
 	for _, kind := range children() {
 		mine := cache.ByObject{Label: labels.NewSelector().Add(*labelled)}
-		if _, ok := kind.(*corev1.Pod); ok {
+		switch kind.(type) {
+		case *corev1.Pod:
 			mine.Transform = trimPod
+		case *networkingv1.NetworkPolicy: // others' too, as they limit what a cluster reaches
+			mine = cache.ByObject{Transform: trimPolicy}
 		}
 		options.ByObject[kind] = mine
 	}
@@ -117,6 +120,48 @@ func trimContainers(all []corev1.Container) []corev1.Container {
 		})
 	}
 	return kept
+}
+
+// trimPolicy keeps of others' policies what they are about, and not what they say.
+func trimPolicy(obj any) (any, error) {
+	policy, ok := obj.(*networkingv1.NetworkPolicy)
+	if !ok {
+		return obj, nil // a marker of a deletion that was missed
+	}
+	policy.ManagedFields = nil
+	if policy.Labels[v1alpha1.LabelCluster] == "" && policy.Labels[v1alpha1.LabelService] == "" {
+		policy.Annotations = nil
+		policy.Spec.Ingress, policy.Spec.Egress = nil, nil
+	}
+	return policy, nil
+}
+
+// wakesClustersBeside wakes the clusters of a policy's namespace.
+func wakesClustersBeside(clusters client.Reader) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, policy client.Object) []reconcile.Request {
+		var list v1alpha1.ComputeClusterList
+		if err := clusters.List(ctx, &list, client.InNamespace(policy.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+			log.FromContext(ctx).Error(err, "cannot tell which clusters are beside a NetworkPolicy", "policy", client.ObjectKeyFromObject(policy))
+		}
+		var requests []reconcile.Request
+		for i := range list.Items {
+			requests = append(requests, request(list.Items[i].Namespace, list.Items[i].Name))
+		}
+		return requests
+	})
+}
+
+// whatPoliciesTell lets through that somebody's policy limits what all pods of its namespace reach, or does not any more.
+func whatPoliciesTell() predicate.Funcs {
+	rules := func(object client.Object) bool {
+		policy, is := object.(*networkingv1.NetworkPolicy)
+		return is && cluster.RulesEgress(policy)
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return rules(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return rules(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return rules(e.ObjectOld) != rules(e.ObjectNew) },
+	}
 }
 
 // trimNode keeps of a node what tells whether it stays: a large cluster's nodes are most

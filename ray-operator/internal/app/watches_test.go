@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -46,6 +47,56 @@ func TestOfNodesOnlyWhatTellsWhetherTheyStayIsKept(t *testing.T) {
 	marker := toolscache.DeletedFinalStateUnknown{Key: "n"}
 	if same, err := trimNode(marker); err != nil || same != any(marker) {
 		t.Errorf("a marker became %v, %v", same, err)
+	}
+}
+
+// policy is somebody's that closes egress for all pods.
+func policy(edits ...func(*networkingv1.NetworkPolicy)) *networkingv1.NetworkPolicy {
+	made := &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "closed"},
+		Spec: networkingv1.NetworkPolicySpec{
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
+			Egress:      []networkingv1.NetworkPolicyEgressRule{{}}, Ingress: []networkingv1.NetworkPolicyIngressRule{{}},
+		},
+	}
+	for _, edit := range edits {
+		edit(made)
+	}
+	return made
+}
+
+func TestTrimPolicy_KeepsRulesOfOursAlone(t *testing.T) {
+	ours := policy(func(p *networkingv1.NetworkPolicy) { p.Labels = map[string]string{v1alpha1.LabelCluster: "demo"} })
+	for rules, given := range map[int]*networkingv1.NetworkPolicy{0: policy(), 1: ours} {
+		kept, err := trimPolicy(given)
+		have, is := kept.(*networkingv1.NetworkPolicy)
+		if err != nil || !is || len(have.Spec.Egress) != rules || len(have.Spec.Ingress) != rules || len(have.Spec.PolicyTypes) != 1 {
+			t.Errorf("kept is %+v, %v, want %d rules", kept, err, rules)
+		}
+	}
+	marker := toolscache.DeletedFinalStateUnknown{Key: "n"}
+	if same, err := trimPolicy(marker); err != nil || same != any(marker) {
+		t.Errorf("a marker became %v, %v", same, err)
+	}
+}
+
+func TestPolicies_WakeWhenTheyRuleEgress(t *testing.T) {
+	told, ingress := whatPoliciesTell(), policy(func(p *networkingv1.NetworkPolicy) {
+		p.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+	})
+	for what, have := range map[string]bool{
+		"made":    told.Create(event.CreateEvent{Object: policy()}),
+		"deleted": told.Delete(event.DeleteEvent{Object: policy()}),
+		"begins":  told.Update(event.UpdateEvent{ObjectOld: ingress, ObjectNew: policy()}),
+		"ends":    told.Update(event.UpdateEvent{ObjectOld: policy(), ObjectNew: ingress}),
+	} {
+		if !have {
+			t.Errorf("%s: nobody is woken", what)
+		}
+	}
+	if told.Create(event.CreateEvent{Object: ingress}) || told.Delete(event.DeleteEvent{Object: ingress}) ||
+		told.Update(event.UpdateEvent{ObjectOld: policy(), ObjectNew: policy()}) {
+		t.Error("a policy that changes nothing wakes clusters")
 	}
 }
 
@@ -95,18 +146,22 @@ func TestCachesHoldWhatIsOurs(t *testing.T) {
 	if len(all.DefaultNamespaces) > 0 || *all.SyncPeriod != time.Hour {
 		t.Errorf("all namespaces are limited to %v, looked at every %v", all.DefaultNamespaces, all.SyncPeriod)
 	}
-	nodes := 0
+	whole := 0
 	for kind, by := range all.ByObject {
-		if _, ok := kind.(*corev1.Node); ok {
-			nodes++
+		switch kind.(type) {
+		case *corev1.Node, *networkingv1.NetworkPolicy: // others' too, without what nobody reads
+			whole++
+			if by.Label != nil || by.Transform == nil {
+				t.Errorf("of %T those are held that %v, whole: %v", kind, by.Label, by.Transform == nil)
+			}
 			continue
 		}
 		if by.Label == nil || by.Label.String() != ownLabel(kind) {
 			t.Errorf("of %T all are held that %v", kind, by.Label)
 		}
 	}
-	if nodes != 1 || len(all.ByObject) != 2+len(children()) {
-		t.Errorf("%d kinds, %d of them nodes", len(all.ByObject), nodes)
+	if whole != 2 || len(all.ByObject) != 2+len(children()) {
+		t.Errorf("%d kinds, %d of them others' too", len(all.ByObject), whole)
 	}
 	some, err := caches(Config{Namespaces: []string{"a", "b"}})
 	if err != nil || len(some.DefaultNamespaces) != 2 {

@@ -35,7 +35,7 @@ func (w *world) bound() {
 		over = w.shorten(size, over, func(at int) int64 { return max(w.groups[at].least, size[at]-w.groups[at].resting()) })
 		over = w.shorten(size, over, func(at int) int64 { return w.groups[at].least })
 		over = w.shorten(size, over, func(int) int64 { return 0 })
-		w.room = max(0, -over)
+		w.room = -over // below 0 where more are over than can go
 	}
 	for at, g := range w.groups {
 		g.alive = min(g.live, size[at])
@@ -56,7 +56,7 @@ func (w *world) shorten(size []int64, over int64, to func(at int) int64) int64 {
 	})
 	for _, at := range order {
 		if hosts := w.groups[at].hosts; over > 0 {
-			fewer := min((over+hosts-1)/hosts, max(0, size[at]-to(at)))
+			fewer := min((over+hosts-1)/hosts, size[at]-to(at))
 			size[at] -= fewer
 			over -= fewer * hosts
 		}
@@ -115,10 +115,10 @@ func longestIdle(replicas []*replica) []*replica {
 	})
 }
 
-// rested tells a replica that was idle for long enough on all of its nodes. Pods of it that
-// are still on their way must have been so for as long.
+// rested tells a replica that was idle for long enough on all of its nodes; one without nodes
+// is not idle. Pods of it that are still on their way must have been so for as long.
 func (r *replica) rested(g *group) bool {
-	if r.nodes == 0 || r.idle <= 0 || r.idle < g.IdleTimeout {
+	if r.idle <= 0 || r.idle < g.IdleTimeout {
 		return false
 	}
 	return r.nodes == len(r.hosts) || r.age >= max(g.IdleTimeout, patience)

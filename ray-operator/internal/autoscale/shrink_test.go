@@ -230,10 +230,29 @@ func TestPace(t *testing.T) {
 			[]string{"a 2 2 × {CPU: 4}, 2 × {CPU: 3}; at most 3 on their way", "b 1 2 × {CPU: 4}; at most 3 on their way"},
 		},
 		{"all that the minimum asks for", Input{Groups: a(between(7, 1000)), Pace: Conservative}, []string{"a 7 minimum of 7"}},
-		{"a replica is never parted", Input{Groups: []Group{slice()}, Demand: tasks(8, Resources{"TPU": 4}), Pace: Conservative}, []string{"slice 1 8 × {TPU: 4}; at most 1 on their way"}},
 		{
 			"a gang comes bit by bit when the pace is less than it is", Input{Groups: a(), Pace: Conservative, Nodes: joined, Gangs: []Gang{spread("p", 5, cpus(1))}},
 			[]string{"a 6 5 × {CPU: 1}; at most 3 on their way"},
+		},
+	})
+}
+
+func TestPace_CountsTheHostsOfReplicas(t *testing.T) {
+	checkRules(t, []example{
+		{
+			"a replica is never parted",
+			Input{Groups: []Group{slice()}, Demand: tasks(8, Resources{"TPU": 4}), Pace: Conservative},
+			[]string{"slice 1 8 × {TPU: 4}; at most 1 on their way"},
+		},
+		{
+			"a replica takes the place of all its hosts", Input{
+				Groups: []Group{slice(), kindOf("a", cpus(9))}, Pace: Conservative,
+				Nodes: []Node{
+					node("old", 0, nil, nil), node("old", 1, nil, nil), node("old", 2, nil, nil), node("old", 3, nil, nil),
+				},
+				Demand: append(tasks(4, Resources{"TPU": 4}), tasks(3, cpus(9))...),
+			},
+			[]string{"slice 1 4 × {TPU: 4}", "a 0 3 × {CPU: 9}; at most 4 on their way"},
 		},
 	})
 }

@@ -72,7 +72,7 @@ func (v *verdicts) reasons(at int, replicas int64) []string {
 func (v *verdicts) limits(at int) []string {
 	g := v.groups[at]
 	switch {
-	case v.blocked[at] && !v.crowded(at) || g.alive < g.live && g.alive == g.most:
+	case v.blocked[at] && !v.tighter(at) || g.alive < g.live && g.alive == g.most:
 		return []string{fmt.Sprintf("maximum of %d", g.Max)}
 	case v.blocked[at] || g.alive < g.live:
 		return []string{fmt.Sprintf("maximum of %d workers of the cluster", v.in.MaxNodes)}

@@ -189,6 +189,9 @@ func (v *verdicts) whys(units []*unit, of *gang) []string {
 		if reason == "" && of != nil && !enough(v.main.work) {
 			v.blocked[at] = true
 			reason = fmt.Sprintf("group %s has no room for all of it up to its maximum of %d", g.Name, g.Max)
+			if v.tighter(at) {
+				reason = fmt.Sprintf("the cluster has no room for all of it up to its maximum of %d workers", v.in.MaxNodes)
+			}
 		}
 		if reason != "" && !slices.Contains(all, reason) {
 			all = append(all, reason)
@@ -218,6 +221,12 @@ func (v *verdicts) keeps(at int, g *group) string {
 // crowded tells that the cluster has no room for one more replica of a group that is not full.
 func (v *verdicts) crowded(at int) bool {
 	return v.main.room-v.main.fresh < v.groups[at].hosts && !v.full(at)
+}
+
+// tighter reports whether the cluster's maximum leaves a group room for fewer replicas than its own does.
+func (v *verdicts) tighter(at int) bool {
+	g := v.groups[at]
+	return (v.main.room-v.main.fresh)/g.hosts < g.most-g.alive-v.fresh[at]
 }
 
 // full tells that a group has as many replicas as it may have.

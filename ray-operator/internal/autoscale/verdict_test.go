@@ -131,3 +131,53 @@ func TestWhatAReplicaCanNeverHold(t *testing.T) {
 		},
 	})
 }
+
+// Of the group's maximum and the cluster's, the one is named that leaves less room.
+func TestVerdicts_NameTheTighterMaximum(t *testing.T) {
+	a := func(most int) []Group { return []Group{kindOf("a", cpus(4), between(0, most))} }
+	busy := []Node{node("a", 0, nil, cpus(4)), node("a", 1, nil, cpus(4))}
+	kept := func(n string) string {
+		return "kept " + n + " × {CPU: 1}: placement group p: group a has no room for all of it up to its maximum of "
+	}
+	cluster := ": placement group p: the cluster has no room for all of it up to its maximum of "
+	checkRules(t, []example{
+		{
+			"the cluster's", Input{Groups: a(10), MaxNodes: 1, Gangs: []Gang{spread("p", 2, cpus(1))}},
+			[]string{"a 0 maximum of 1 workers of the cluster", "kept 2 × {CPU: 1}" + cluster + "1 workers"},
+		},
+		{
+			"the group's", Input{Groups: a(1), MaxNodes: 5, Gangs: []Gang{spread("p", 2, cpus(1))}},
+			[]string{"a 0 maximum of 1", kept("2") + "1"},
+		},
+		{
+			"the group's where both are the same", Input{Groups: a(2), MaxNodes: 2, Gangs: []Gang{spread("p", 3, cpus(1))}},
+			[]string{"a 0 maximum of 2", kept("3") + "2"},
+		},
+		{
+			"the group's, after existing and new workers",
+			Input{
+				Groups: a(5), MaxNodes: 5, Nodes: busy, Demand: tasks(1, cpus(4)), Gangs: []Gang{spread("p", 4, cpus(1))},
+			},
+			[]string{"a 3 1 × {CPU: 4}; maximum of 5", kept("4") + "5"},
+		},
+		{
+			"the cluster's, after new workers",
+			Input{Groups: a(10), MaxNodes: 5, Demand: tasks(3, cpus(4)), Gangs: []Gang{spread("p", 6, cpus(1))}},
+			[]string{"a 3 3 × {CPU: 4}; maximum of 5 workers of the cluster", "kept 6 × {CPU: 1}" + cluster + "5 workers"},
+		},
+		{
+			"the cluster's where it ends within a replica",
+			Input{Groups: []Group{slice(between(0, 2))}, MaxNodes: 7, Gangs: []Gang{pack("p", 5, Resources{"TPU": 4})}},
+			[]string{"slice 0 maximum of 7 workers of the cluster", "kept 5 × {TPU: 4}" + cluster + "7 workers"},
+		},
+		{
+			"the group's where its replicas fit in", Input{
+				Groups: []Group{slice(between(0, 2))}, MaxNodes: 8, Gangs: []Gang{pack("p", 9, Resources{"TPU": 4})},
+			},
+			[]string{
+				"slice 0 maximum of 2",
+				"kept 9 × {TPU: 4}: placement group p: group slice has no room for all of it up to its maximum of 2",
+			},
+		},
+	})
+}

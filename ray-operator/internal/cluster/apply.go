@@ -116,6 +116,9 @@ func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeClust
 			return err
 		})
 	}
+	if plan.Authority {
+		acts = append(acts, func() error { return r.makeAuthority(ctx, cluster) })
+	}
 	if plan.Volume != nil {
 		acts = append(acts, func() error { return r.makeVolume(ctx, plan.Volume) })
 	}

@@ -263,6 +263,7 @@ func (r *Reconciler) steer(cluster *v1alpha1.ComputeCluster, seen Seen, plan Pla
 	}
 	target := steer.Target{
 		Head: head.UID, Address: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortScale)), Orders: *plan.Orders,
+		Trust: headwatch.TrustOf(r.Live, head.Pod),
 	}
 	if secret := pod.TokenSecret(cluster); secret != "" {
 		target.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: cluster.Namespace, Name: secret})

@@ -55,6 +55,7 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 	if p.Store == nil {
 		p.Store = p.standpoint()
 	}
+	p.EncryptsStore = p.encryptsStore()
 	return p.Plan
 }
 
@@ -126,6 +127,7 @@ func (p *planner) build() {
 	}
 	p.fix()
 	p.token()
+	p.authority()
 	p.keepStore()
 	p.makeHead()
 	p.workers()
@@ -138,10 +140,16 @@ func (p *planner) stall() *reason.Finding {
 	switch {
 	case len(errs) > 0:
 		finding = reason.InvalidSpec.Of(errs.ToAggregate().Error())
+	case pod.EncryptionRequired(p.cluster) && p.site.Image.Image == "":
+		finding = reason.InvalidSpec.Of("network.encryption needs programs of the operator's image, and the operator was started without --autoscaler-image")
+	case p.encryptsStore() && p.site.Image.Image == "":
+		finding = reason.InvalidSpec.Of("the managed Redis speaks TLS, for which it needs a program of the operator's image, and the operator was started without --autoscaler-image")
 	case p.seen.RecordError != nil:
 		finding = reason.RecordDamaged.Of(p.seen.RecordError.Error())
 	case p.seen.Token.Presence == Foreign:
 		finding = reason.NameConflict.Of("Secret " + naming.TokenSecret(p.cluster.Name))
+	case p.seen.Authority == Foreign:
+		finding = reason.NameConflict.Of("Secret " + naming.AuthoritySecret(p.cluster.Name))
 	default:
 		return p.blocked()
 	}
@@ -206,7 +214,7 @@ func (p *planner) beginEpoch(event telemetry.Event) {
 	if !p.stored() || p.forgotten() != nil {
 		p.Session = p.Epoch
 	}
-	record := Record{Version: recordVersion, Scaled: p.Scaled}.taking(p.Turn)
+	record := Record{Version: recordVersion}.taking(p.Turn)
 	if p.Session < p.Epoch {
 		record.Volume = p.seen.Record.Volume
 	}

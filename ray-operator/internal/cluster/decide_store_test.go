@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,34 @@ func TestFullVolume(t *testing.T) {
 		seen.Store.Volume = cluster.Volume{Name: "demo-store", Presence: cluster.Ours, Phase: corev1.ClaimBound}
 		if have := decide(of, seen).Store.Finding.Code; have != want {
 			t.Errorf("%q is told as %s, want %s", words, have, want)
+		}
+	}
+}
+
+// TestStandpoint_SaysWhyThePodOfARedisWaits: where that is for a person to mend.
+func TestStandpoint_SaysWhyThePodOfARedisWaits(t *testing.T) {
+	waits := func(why string) *corev1.Pod {
+		return &corev1.Pod{
+			Spec: corev1.PodSpec{NodeName: "a", InitContainers: []corev1.Container{{Name: "certificates", Image: "private"}}, Containers: []corev1.Container{{Name: "redis"}}},
+			Status: corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: "redis"}}, InitContainerStatuses: []corev1.ContainerStatus{{
+				Name: "certificates", Image: "private", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: why}},
+			}}},
+		}
+	}
+	of := demo()
+	of.Spec.ControlStore = managedRedis()
+	for name, c := range map[string]struct {
+		pod        *corev1.Pod
+		code, text string
+	}{
+		"an image cannot be pulled": {waits("ImagePullBackOff"), reason.ImagePullFailed.Code, "pod demo-redis-0: "},
+		"it begins":                 {waits("PodInitializing"), reason.StoreStarting.Code, "pod demo-redis-0 is not ready yet"},
+		"nobody has made it":        {nil, reason.StoreStarting.Code, "pod demo-redis-0 is not ready yet"},
+	} {
+		seen := given(1, func(s *cluster.Seen) { s.Pods, s.Record.HeadUID = nil, "" })
+		seen.Store.Pod = c.pod
+		if store := decide(of, seen).Store; store == nil || store.Finding.Code != c.code || !strings.Contains(store.Finding.Text, c.text) {
+			t.Errorf("%s: the store says %+v, want %s: %s", name, store, c.code, c.text)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func given(epoch int64, edits ...func(*cluster.Seen)) cluster.Seen {
 	head := pod.Head(of, epoch)
 	seen := cluster.Seen{
 		Record:   cluster.Record{Version: 1, Epoch: epoch, HeadUID: types.UID(head.Name)},
-		Fixtures: fixtures(of, epoch), Token: cluster.Token{Presence: cluster.Ours},
+		Fixtures: fixtures(of, epoch), Token: cluster.Token{Presence: cluster.Ours}, Authority: cluster.Ours,
 		Pods: []cluster.Pod{running(head, naming.Place{Epoch: epoch})},
 	}
 	for slot := range 2 {
@@ -45,7 +46,7 @@ func given(epoch int64, edits ...func(*cluster.Seen)) cluster.Seen {
 
 // decide is a pass over a cluster.
 func decide(of *v1alpha1.ComputeCluster, seen cluster.Seen) cluster.Plan {
-	return cluster.Decide(of, seen, desired.Site{Autoscaler: pod.Autoscaler{Image: "heliostat"}}, now)
+	return cluster.Decide(of, seen, desired.Site{Image: pod.OperatorImage{Image: "heliostat"}}, now)
 }
 
 // fixtures are the objects of fixed names as the operator makes them.
@@ -390,5 +391,18 @@ func TestDecideKeepsItsHandsOff(t *testing.T) {
 	first := gist(decide(of, seen))
 	if second := gist(decide(of, seen)); first != second {
 		t.Errorf("%q, then %q", first, second)
+	}
+}
+
+// TestDecide_KeepsSizesForANewHead: groups that were scaled do not fall back when the head is lost.
+func TestDecide_KeepsSizesForANewHead(t *testing.T) {
+	of := demo()
+	held := map[string]cluster.Held{"cpu": {*of.Spec.WorkerGroups[0].Replicas, 3}}
+	plan := decide(of, given(1, without(0), func(s *cluster.Seen) { s.Record.Scaled = held }))
+	if plan.Record == nil || plan.Record.Epoch != 2 || !maps.EqualFunc(plan.Record.Scaled, held, slices.Equal[cluster.Held]) {
+		t.Errorf("the new epoch's record is %+v, want the sizes %v", plan.Record, held)
+	}
+	if have := gist(plan); !strings.Contains(have, "+cpu2@2") {
+		t.Errorf("%s, want three workers", have)
 	}
 }

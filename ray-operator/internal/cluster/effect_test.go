@@ -108,6 +108,10 @@ var effects = map[string]specEdit{
 	"network.allowTo.ports": func(s *v1alpha1.ComputeClusterSpec) {
 		s.Network.AllowTo[0].Ports = []networkingv1.NetworkPolicyPort{{}}
 	},
+	"network.cloudMetadata": func(s *v1alpha1.ComputeClusterSpec) {
+		s.Network.CloudMetadata = v1alpha1.CloudMetadataEnabled
+	},
+	"network.encryption": func(s *v1alpha1.ComputeClusterSpec) { s.Network.Encryption = v1alpha1.EncryptionRequired },
 
 	"upgradeStrategy.type":                   strategy(v1alpha1.UpgradeRecreate, nil),
 	"upgradeStrategy.rolling.maxUnavailable": strategy(v1alpha1.UpgradeRollingWorkers, &v1alpha1.Rolling{MaxUnavailable: 2}),

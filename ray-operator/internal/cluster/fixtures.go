@@ -40,7 +40,7 @@ const budgetKind = "PodDisruptionBudget"
 var fixtures = []fixture{
 	{
 		kind: "NetworkPolicy", name: naming.NetworkPolicy, empty: func() client.Object { return &networkingv1.NetworkPolicy{} },
-		wanted: func(p *planner) client.Object { return orNothing(desired.NetworkPolicy(p.cluster, p.site)) },
+		wanted: func(p *planner) client.Object { return orNothing(p.networkPolicy()) },
 	},
 	{
 		kind: "Service", name: naming.HeadService, empty: func() client.Object { return &corev1.Service{} },
@@ -110,6 +110,7 @@ func (p *planner) fix() {
 			}
 		}
 	}
+	p.StoreSecret = slices.ContainsFunc(p.Fixtures, func(f Fixing) bool { return f.Kind == storeSetKind && f.Act == Make })
 }
 
 // optional tells whether a cluster works without the fixture of a kind.
@@ -130,6 +131,12 @@ func runs(seen, wanted client.Object) bool {
 // free to be copied then.
 func (p *planner) storeSet() client.Object {
 	set := desired.StoreSet(p.cluster)
+	if set != nil && p.encryptsStore() {
+		desired.EncryptStore(set, p.cluster, p.site)
+	}
+	if seen, is := p.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet); is && set != nil {
+		desired.KeepPassword(set, seen)
+	}
 	if set != nil && p.Suspended {
 		set.Spec.Replicas = new(int32)
 	}

@@ -42,8 +42,9 @@ type Seen struct {
 	Pods []Pod
 	// Fixtures are the objects of fixed names, by their kind.
 	Fixtures map[string]Standing
-	// Token is the Secret with the cluster's token.
-	Token Token
+	// Token is the Secret with the cluster's token, Authority that with its certificate authority.
+	Token     Token
+	Authority Presence
 	// Store is what is known of the control store.
 	Store StoreSeen
 	// Claims are the claims of workers' slots, by name.
@@ -57,6 +58,8 @@ type Seen struct {
 	// Wanted names a ClusterJob that refers to the cluster and has not ended, where that
 	// matters to its idle policy.
 	Wanted string
+	// EgressRuled tells that a policy of somebody else's limits what all pods of the namespace reach.
+	EgressRuled bool
 	// Events are those of pods whose containers could not be made so far, by pod UID.
 	Events map[types.UID][]corev1.Event
 	// Record is valid when RecordError is nil.
@@ -74,7 +77,7 @@ func (s Seen) going() bool {
 			return true
 		}
 	}
-	return s.Token.Presence == Going
+	return s.Token.Presence == Going || s.Authority == Going
 }
 
 // claimsOf are the claims of a group by slot, in the order of slots and names.
@@ -103,7 +106,7 @@ type Node struct {
 
 // observe reads the world; it writes nothing.
 func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeCluster) (Seen, error) {
-	seen := Seen{Token: Token{Presence: Ours}} // until it matters and is looked at
+	seen := Seen{Token: Token{Presence: Ours}, Authority: Ours} // until it matters and is looked at
 	pods, err := r.ownedPods(ctx, cluster.Namespace, cluster.UID)
 	if err != nil {
 		return seen, err
@@ -119,7 +122,7 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 	_, recorded := cluster.Annotations[v1alpha1.AnnotationRecord]
 	seen.RecordMissing = !recorded
 	for _, look := range []func(context.Context, *v1alpha1.ComputeCluster, *Seen) error{
-		r.confirmHead, r.seeFixtures, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeScaler, r.seeStore, r.seeJobs,
+		r.confirmHead, r.seeFixtures, r.seePolicies, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeScaler, r.seeStore, r.seeJobs,
 	} {
 		if err := look(ctx, cluster, &seen); err != nil {
 			return seen, err

@@ -24,10 +24,11 @@ type Plan struct {
 	Began *telemetry.Event
 	// Turn is what the plan works for.
 	Turn
-	// Token asks for the token's Secret to be made, StoreSecret for that of a managed
-	// control store, Volume for a store's claim, and Note for the note about a cluster's keys in
+	// Token asks for the token's Secret to be made, Authority for that of the certificate
+	// authority, StoreSecret for that of a managed control store, Volume for a store's claim, and Note for the note about a cluster's keys in
 	// a Redis. Fixtures are what to do about the other objects of fixed names.
 	Token       bool
+	Authority   bool
 	StoreSecret bool
 	Volume      *corev1.PersistentVolumeClaim
 	Note        bool
@@ -36,10 +37,11 @@ type Plan struct {
 	Head *corev1.Pod
 	// NoteHead asks to record the head's UID once it is known.
 	NoteHead bool
-	// Store is what is known of the control store, nil without one. ForgetStore tells that
-	// nothing is to be asked of it now.
-	Store       *Standpoint
-	ForgetStore bool
+	// Store is what is known of the control store, nil without one. ForgetStore reports that
+	// the operator must not ask it now, EncryptsStore that it is a managed Redis with TLS.
+	Store         *Standpoint
+	ForgetStore   bool
+	EncryptsStore bool
 	// Create holds the workers to create, by group, and Claims what they claim.
 	Create []Filling
 	// Exits holds the workers whose planned exit begins, Delete the pods to delete, and
@@ -131,7 +133,7 @@ type Removal struct {
 
 // Empty tells whether the plan writes nothing.
 func (p Plan) Empty() bool {
-	return p.Record == nil && !p.Token && !p.StoreSecret && p.Volume == nil && !p.Note && len(p.Fixtures) == 0 && p.Head == nil && !p.NoteHead && p.End == nil &&
+	return p.Record == nil && !p.Token && !p.Authority && !p.StoreSecret && p.Volume == nil && !p.Note && len(p.Fixtures) == 0 && p.Head == nil && !p.NoteHead && p.End == nil &&
 		len(p.Create)+len(p.Exits)+len(p.Delete)+len(p.Release)+len(p.Resize)+len(p.Adopt) == 0
 }
 
@@ -153,6 +155,7 @@ func (p Plan) String() string {
 		parts = append(parts, "record "+p.Record.String())
 	}
 	say(p.Token, "create Secret")
+	say(p.Authority, "create the authority's Secret")
 	say(p.StoreSecret, "create the store's Secret")
 	say(p.Volume != nil, "create the store's claim")
 	say(p.Note, "note the store's keys")

@@ -111,7 +111,7 @@ func (r *Reconciler) ask(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan)
 	}
 	target := headwatch.Target{
 		Head: head.UID, Address: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortGCS)),
-		Every: plan.Ask.Every, Activity: plan.Ask.Use,
+		Every: plan.Ask.Every, Activity: plan.Ask.Use, Trust: headwatch.TrustOf(r.Live, head.Pod),
 	}
 	if secret := pod.TokenSecret(cluster); secret != "" {
 		target.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: cluster.Namespace, Name: secret})

@@ -105,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return result(plan, outcome, told)
 }
 
-// decide looks at the token's Secret where the plan depends on it, and only there.
+// decide looks at the Secrets of token and authority where the plan depends on them, and only there.
 func (r *Reconciler) decide(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen, now time.Time) (Plan, error) {
 	own := ownSecret(cluster) != ""
 	fresh := seen.RecordMissing && len(seen.Pods) == 0 && !own
@@ -113,11 +113,16 @@ func (r *Reconciler) decide(ctx context.Context, cluster *v1alpha1.ComputeCluste
 		seen.Token = Token{} // nothing was made yet; if the Secret was, making it tells
 	}
 	plan := Decide(cluster, *seen, r.Site, now)
-	if fresh || !plan.Makes() && !own {
-		return plan, nil
+	token, authority := !fresh && (plan.Makes() || own), needsAuthority(cluster, *seen, plan)
+	var err error
+	if token || authority && !fresh {
+		err = r.seeToken(ctx, cluster, seen)
 	}
-	if err := r.seeToken(ctx, cluster, seen); err != nil {
-		return Plan{}, err
+	if authority {
+		err = errors.Join(err, r.seeAuthority(ctx, cluster, seen))
+	}
+	if !token && !authority || err != nil {
+		return plan, err
 	}
 	return Decide(cluster, *seen, r.Site, now), nil
 }

@@ -28,7 +28,7 @@ func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outc
 		Epoch:              t.epoch(),
 		ServiceName:        naming.HeadService(cluster.Name),
 		TokenSecretName:    pod.TokenSecret(cluster),
-		DashboardURL:       fmt.Sprintf("http://%s.%s.svc:%d", naming.HeadService(cluster.Name), cluster.Namespace, pod.PortDashboard),
+		DashboardURL:       pod.DashboardURL(cluster),
 		Conditions:         cluster.DeepCopy().Status.Conditions,
 	}
 	t.say = pass.Teller{Conditions: &t.status.Conditions, Generation: cluster.Generation, Now: now}

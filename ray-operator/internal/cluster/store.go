@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -122,9 +121,14 @@ func (p *planner) storeStarting() (reason.Finding, bool) {
 		return reason.StoreVolumeLost.Of(volume.Name), true
 	case there && volume.Phase == corev1.ClaimPending:
 		return reason.StoreVolumePending.Of(volume.Name, volume.Name), true
-	default:
-		return reason.StoreStarting.Of("pod " + naming.Store(p.cluster.Name) + "-0 is not ready yet"), true
 	}
+	name := "pod " + naming.StorePod(p.cluster.Name)
+	if p.seen.Store.Pod != nil {
+		if finding, found := diagnose.Pod(p.seen.Store.Pod, nil, p.now); found && finding.Severity() == reason.Warning {
+			return finding.About(name), true
+		}
+	}
+	return reason.StoreStarting.Of(name + " is not ready yet"), true
 }
 
 func (p *planner) volumeStandpoint() *Standpoint {
@@ -232,7 +236,10 @@ func (p *planner) makeHead() {
 		p.wakeIn(storeLook)
 		return
 	}
-	p.Head, p.NoteHead = p.site.Autoscaler.Beside(pod.Head(p.cluster, p.Epoch), p.cluster), true
+	p.Head, p.NoteHead = p.site.Image.Complete(pod.Head(p.cluster, p.Epoch), p.cluster), true
+	if p.encryptsStore() {
+		pod.EncryptStore(p.Head, p.cluster)
+	}
 }
 
 // note has it written down that the cluster has keys in a Redis of its user's, before that
@@ -332,5 +339,4 @@ func (p *planner) keepStore() {
 	case volume.claim != nil && len(wanted.OwnerReferences) == 0 && len(volume.claim.OwnerReferences) > 0: // to be retained from now on
 		p.Fixtures = append(p.Fixtures, Fixing{Act: Mend, Kind: "PersistentVolumeClaim", Wanted: wanted, Seen: volume.claim})
 	}
-	p.StoreSecret = isManaged(p.cluster) && slices.ContainsFunc(p.Fixtures, func(f Fixing) bool { return f.Kind == storeSetKind && f.Act == Make })
 }

@@ -1,10 +1,18 @@
 package cluster_test
 
 import (
+	"errors"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 // TestNoteIsKeptBeforeARedisIsAsked: as soon as a cluster has no head, for whatever reason
@@ -38,8 +46,44 @@ func TestNoteIsKeptBeforeARedisIsAsked(t *testing.T) {
 	}
 }
 
+// TestReconciler_AsksNoRedisBeforeItsNoteIsKept: the world's rules fail where a Redis is asked without a note.
+func TestReconciler_AsksNoRedisBeforeItsNoteIsKept(t *testing.T) {
+	w := testkit.NewWorld(t)
+	w.Refuse(func(obj client.Object) error {
+		if _, isNote := obj.(*corev1.ConfigMap); isNote {
+			return apierrors.NewForbidden(corev1.Resource("configmaps"), obj.GetName(), errors.New("no quota"))
+		}
+		return nil
+	})
+	of := demo()
+	of.Spec.ControlStore = givenRedis()
+	w.Create(of)
+	w.SettleRefused()
+	w.Refuse(nil)
+	w.After(time.Minute)
+	w.Expect("demo", ready, serves)
+}
+
 func noToken(s *cluster.Seen) { s.Token = cluster.Token{Presence: cluster.Absent} }
 
 func tokenOfTheirs(s *v1alpha1.ComputeClusterSpec) {
 	s.Authentication = &v1alpha1.Authentication{SecretName: "mine"}
+}
+
+// TestStoreSecret_IsMadeWithItsSet: also for a cluster that is suspended from its start.
+func TestStoreSecret_IsMadeWithItsSet(t *testing.T) {
+	of := demo()
+	of.Spec.ControlStore = managedRedis()
+	fresh := cluster.Seen{RecordMissing: true, Token: cluster.Token{Presence: cluster.Absent}}
+	for _, suspend := range []bool{false, true} {
+		of.Spec.Suspend = suspend
+		if plan := decide(of, fresh); !plan.StoreSecret {
+			t.Errorf("suspended %t: the Secret is not made: %s", suspend, plan)
+		}
+		seen := fresh
+		seen.Fixtures = map[string]cluster.Standing{"StatefulSet of the store": {Presence: cluster.Ours, Object: desired.StoreSet(of)}}
+		if plan := decide(of, seen); plan.StoreSecret {
+			t.Errorf("suspended %t: the Secret is made beside a set that is there: %s", suspend, plan)
+		}
+	}
 }

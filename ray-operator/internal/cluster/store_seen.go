@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,6 +34,8 @@ type StoreSeen struct {
 	Noted bool
 	// Volume is the claim of a store that has one.
 	Volume Volume
+	// Pod is that of a managed Redis which is not ready, nil where there is none.
+	Pod *corev1.Pod
 }
 
 // Volume is what is known of a store's claim.
@@ -79,7 +82,25 @@ func (r *Reconciler) seeStore(ctx context.Context, cluster *v1alpha1.ComputeClus
 	if pod.StoreClaim(cluster) == "" {
 		return nil
 	}
-	return r.seeVolume(ctx, cluster, seen)
+	return errors.Join(r.seeVolume(ctx, cluster, seen), r.seeStorePod(ctx, cluster, seen))
+}
+
+// seeStorePod looks at the pod of a managed Redis that is not ready. The cache has pods of Ray alone.
+func (r *Reconciler) seeStorePod(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+	set, isThere := seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
+	if !isThere || set.Status.ReadyReplicas > 0 || set.Status.Replicas == 0 {
+		return nil
+	}
+	name := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.StorePod(cluster.Name)}
+	var found corev1.Pod
+	switch err := r.Live.Get(ctx, name, &found); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("read pod %s: %w", name, err)
+	case metav1.IsControlledBy(&found, set):
+		seen.Store.Pod = &found
+	}
+	return nil
 }
 
 // claimOf is what a cluster wants of a Redis for a record's turn.
@@ -197,17 +218,17 @@ func (r *Reconciler) askStore(cluster *v1alpha1.ComputeCluster, seen Seen, plan 
 	if head := headOf(seen.Pods, plan.Epoch); head == nil || !head.ready() || isSet && set.Status.ReadyReplicas == 0 {
 		every = askBusy
 	}
-	r.Stores.Want(name, controlstore.Target{Claim: claimOf(cluster, record, seen.Pods), Every: every, Generation: cluster.Generation, Server: r.wayTo(cluster)})
+	r.Stores.Want(name, controlstore.Target{Claim: claimOf(cluster, record, seen.Pods), Every: every, Generation: cluster.Generation, Server: r.wayTo(cluster, plan.EncryptsStore)})
 }
 
-// wayTo reads how a cluster's Redis is reached.
-func (r *Reconciler) wayTo(cluster *v1alpha1.ComputeCluster) func(context.Context) (controlstore.Server, error) {
+// wayTo reads how a cluster's Redis is reached, with TLS where it is a managed one that encrypts.
+func (r *Reconciler) wayTo(cluster *v1alpha1.ComputeCluster, encrypts bool) func(context.Context) (controlstore.Server, error) {
 	if given := cluster.Spec.ControlStore.Redis; given != nil {
 		note := sweep.Of(cluster, given)
 		return func(ctx context.Context) (controlstore.Server, error) { return note.Server(ctx, r.Live) }
 	}
 	secret := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.Store(cluster.Name)}
-	owner, address := cluster.UID, pod.StoreAddress(cluster)
+	owner := cluster.UID
 	return func(ctx context.Context) (controlstore.Server, error) {
 		var kept corev1.Secret
 		if err := r.Live.Get(ctx, secret, &kept); client.IgnoreNotFound(err) != nil {
@@ -216,10 +237,16 @@ func (r *Reconciler) wayTo(cluster *v1alpha1.ComputeCluster) func(context.Contex
 		if !kube.IsOwned(&kept, owner) {
 			return controlstore.Server{}, &fault.Terminal{Finding: reason.StoreSecretMissing.In("managed").Of("Secret "+secret.Name+" is not there", secret.Name)}
 		}
-		return controlstore.Server{
-			Address: address, Username: v1alpha1.StoreOperatorUser, Password: string(kept.Data[v1alpha1.StoreOperatorKey]),
+		server := controlstore.Server{
+			Address: pod.ManagedStoreAddress(cluster, encrypts), Username: v1alpha1.StoreOperatorUser, Password: string(kept.Data[v1alpha1.StoreOperatorKey]),
 			HeadPassword: string(kept.Data[v1alpha1.StoreHeadKey]),
-		}, nil
+		}
+		if !encrypts {
+			return server, nil
+		}
+		var err error
+		server.CA, server.ServerName, err = r.trustStore(ctx, cluster)
+		return server, err
 	}
 }
 

@@ -20,7 +20,7 @@ func (p *planner) suspend() bool {
 	p.Suspended = true
 	if wanted != p.seen.Record.Suspended {
 		record := p.seen.Record
-		record.Suspended, record.Scaled = wanted, p.Scaled
+		record.Suspended = wanted
 		p.Record = &record
 	}
 	if wanted.Cause == suspendedIdle && p.Record != nil {

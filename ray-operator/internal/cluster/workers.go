@@ -285,7 +285,7 @@ func (p *planner) fill(m *members, slots []int) {
 			continue
 		}
 		filling.Claims = append(filling.Claims, claims...)
-		filling.Pods = append(filling.Pods, pod.Worker(p.cluster, m.group, slot, p.Session))
+		filling.Pods = append(filling.Pods, p.site.Image.Complete(pod.Worker(p.cluster, m.group, slot, p.Session), p.cluster))
 	}
 	if len(filling.Pods) > 0 {
 		p.Create = append(p.Create, filling)

@@ -49,7 +49,7 @@ type asker struct {
 // the operator busy for nothing.
 var lasting = map[string]bool{
 	reason.StoreWrongPassword.Code: true, reason.StoreNotPermitted.Code: true, reason.StoreTaken.Code: true, reason.StoreUnsupported.Code: true,
-	reason.StoreNotAllowed.Code: true, reason.StoreNotTrusted.Code: true, reason.StoreSecretMissing.Code: true,
+	reason.StoreNotAllowed.Code: true, reason.StoreNotTrusted.Code: true, reason.StoreSecretMissing.Code: true, reason.CAMissing.Code: true,
 }
 
 // run asks until its context ends.

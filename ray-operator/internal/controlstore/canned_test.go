@@ -300,3 +300,22 @@ func FuzzReplies(f *testing.F) {
 		_, _ = anywhere.Sweep(ctx, Server{Address: server.address}, "ns", "uid-1")
 	})
 }
+
+// TestSweep_SparesKeysOfOthers: also where a server answers with more than was asked for.
+func TestSweep_SparesKeysOfOthers(t *testing.T) {
+	t.Parallel()
+	keys := list(bulk("RAYns@mine"), bulk("RAYns2@theirs"), bulk("RAY"))
+	f := startFake(t, &fake{canned: map[string]string{"SCAN 0 MATCH RAYns@* COUNT 1000": list(bulk("0"), keys)}})
+	if _, err := anywhere.Sweep(t.Context(), Server{Address: f.address}, "ns", "uid-1"); err != nil {
+		t.Fatal(err)
+	}
+	var gone []string
+	for _, command := range f.commands() {
+		if key, is := strings.CutPrefix(command, "UNLINK "); is {
+			gone = append(gone, key)
+		}
+	}
+	if want := []string{"RAYns@mine", markerKey("ns")}; !slices.Equal(gone, want) {
+		t.Errorf("removed were %v, want %v", gone, want)
+	}
+}

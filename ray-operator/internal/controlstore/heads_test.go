@@ -81,6 +81,14 @@ func TestFormerHeadIsCutOff(t *testing.T) {
 	}
 }
 
+// TestFormer_IsEveryOtherHead: Redis lists its users by name, and names order head-9 after head-10.
+func TestFormer_IsEveryOtherHead(t *testing.T) {
+	users := redis.NewCmdResult([]any{"default", "head-10", "head-11", "head-9", "head-office"}, nil)
+	if diff := cmp.Diff([]any{"head-11", "head-9"}, former(users, "head-10")); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestHeadsUserIsMadeAgain: after a restart of Redis, which forgets its users, or for another
 // password.
 func TestHeadsUserIsMadeAgain(t *testing.T) {

@@ -424,3 +424,15 @@ func TestAsksSeldomWhereAPersonMustAct(t *testing.T) {
 		}
 	})
 }
+
+// TestAsker_AsksSeldomForAnAuthorityThatIsMissing: a person has to restore it.
+func TestAsker_AsksSeldomForAnAuthorityThatIsMissing(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.answers["a"] = Verdict{Finding: reason.CAMissing.Of("demo-ca")}
+		b.Want(demo, b.target(nil))
+		b.pass(62 * time.Second)
+		if asked, _ := b.since(); asked != 7 {
+			t.Errorf("asked %d times in the first minute", asked)
+		}
+	})
+}

@@ -43,7 +43,11 @@ func HeadService(cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Service 
 	}
 	dress(&service.ObjectMeta, wanted.Labels, wanted.Annotations)
 	for _, port := range pod.HeadPorts() {
-		service.Spec.Ports = append(service.Spec.Ports, servicePort(port.Name, port.ContainerPort, port.ContainerPort))
+		made := servicePort(port.Name, port.ContainerPort, port.ContainerPort)
+		if pod.EncryptionRequired(cluster) && port.ContainerPort == pod.PortDashboard {
+			made.TargetPort, made.AppProtocol = intstr.FromInt32(pod.PortDashboardTLS), new("https")
+		}
+		service.Spec.Ports = append(service.Spec.Ports, made)
 	}
 	for _, port := range wanted.Ports {
 		service.Spec.Ports = append(service.Spec.Ports, servicePort(port.Name, port.Port, targetOf(port)))
@@ -153,6 +157,15 @@ func TokenSecret(cluster *v1alpha1.ComputeCluster, token string) *corev1.Secret 
 		ObjectMeta: owned(cluster, naming.TokenSecret(cluster.Name)),
 		Type:       corev1.SecretTypeOpaque,
 		StringData: map[string]string{v1alpha1.TokenKey: token},
+	}
+}
+
+// AuthoritySecret holds the certificate authority of a cluster with encryption or a managed Redis, PEM each.
+func AuthoritySecret(cluster *v1alpha1.ComputeCluster, certificate, key []byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: owned(cluster, naming.AuthoritySecret(cluster.Name)),
+		Type:       corev1.SecretTypeOpaque,
+		Data:       map[string][]byte{v1alpha1.AuthorityCertificateKey: certificate, v1alpha1.AuthorityKeyKey: key},
 	}
 }
 

@@ -20,8 +20,8 @@ type Site struct {
 	OperatorNamespace string
 	// OperatorLabels select the operator's pods there, ProxyLabels the proxy's.
 	OperatorLabels, ProxyLabels map[string]string
-	// Autoscaler is what runs beside the heads of clusters with autoscaling.
-	Autoscaler pod.Autoscaler
+	// Image is that of the operator's programs in pods of clusters.
+	Image pod.OperatorImage
 }
 
 // portNumbers are the ports of Ray that rules call by name. ServeGRPC is the default of
@@ -38,8 +38,9 @@ var portNumbers = map[v1alpha1.Port]int32{
 // NetworkPolicy says who reaches the cluster's pods: themselves on every port, the
 // operator and the proxy on Dashboard and GCS, the operator alone on the autoscaler's port,
 // the same namespace on Dashboard, Client, Metrics and the further ports of the head's
-// Service, everybody on the Dashboard that an Ingress opens, and whom allowFrom lets in. With allowTo it also says what the pods
-// reach: the cluster itself, DNS wherever it is, its control store, and that. It is nil
+// Service, everybody on the Dashboard that an Ingress opens, and whom allowFrom lets in. The
+// pods reach the cluster itself, DNS wherever it is, and everything but the cloud's metadata.
+// With allowTo they reach that and their control store in place of everything. It is nil
 // where the spec switches isolation off.
 func NetworkPolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.NetworkPolicy {
 	network := v1alpha1.Network{}
@@ -57,15 +58,15 @@ func NetworkPolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.Ne
 			Ingress:     ingressRules(cluster, site, network.AllowFrom),
 		},
 	}
-	if network.AllowTo != nil {
+	if network.AllowTo != nil || network.CloudMetadata != v1alpha1.CloudMetadataEnabled {
 		policy.Spec.PolicyTypes = append(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
-		policy.Spec.Egress = egressRules(cluster, network.AllowTo)
+		policy.Spec.Egress = egressRules(cluster, &network)
 	}
 	return policy
 }
 
 func ingressRules(cluster *v1alpha1.ComputeCluster, site Site, allowed []v1alpha1.IngressRule) []networkingv1.NetworkPolicyIngressRule {
-	rules := []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{itself(cluster)}}}
+	rules := []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{itself(cluster)}, Ports: among(cluster)}}
 	named := func(names ...v1alpha1.Port) []networkingv1.NetworkPolicyPort { return named(cluster, names) }
 	// A rule without peers would let everybody in.
 	if peers := sitePeers(site, site.OperatorLabels, site.ProxyLabels); len(peers) > 0 {
@@ -96,18 +97,56 @@ func ingressRules(cluster *v1alpha1.ComputeCluster, site Site, allowed []v1alpha
 	return rules
 }
 
-func egressRules(cluster *v1alpha1.ComputeCluster, allowed []v1alpha1.EgressRule) []networkingv1.NetworkPolicyEgressRule {
+// egressRules returns what the pods reach where that is limited.
+func egressRules(cluster *v1alpha1.ComputeCluster, network *v1alpha1.Network) []networkingv1.NetworkPolicyEgressRule {
 	rules := []networkingv1.NetworkPolicyEgressRule{
 		{To: []networkingv1.NetworkPolicyPeer{itself(cluster)}},
 		// To anywhere: a node-local cache of DNS has an address that no selector meets.
 		{Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53)}},
 	}
+	if network.AllowTo == nil {
+		return append(rules, networkingv1.NetworkPolicyEgressRule{To: allButMetadata()})
+	}
 	rules = append(rules, toStore(cluster)...)
-	for i := range allowed {
-		rule := allowed[i].DeepCopy()
+	for i := range network.AllowTo {
+		rule := network.AllowTo[i].DeepCopy()
 		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: rule.To, Ports: rule.Ports})
 	}
+	if network.CloudMetadata == v1alpha1.CloudMetadataEnabled {
+		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: metadata()})
+	}
 	return rules
+}
+
+// addresses returns all addresses, by family, except those at which clouds give a node's
+// credentials: AWS, Azure, Google, Oracle, OpenStack and Alibaba, and for IPv6 AWS and Google.
+// The address of EKS Pod Identity, 169.254.170.23, is not among them: it gives a pod its own.
+func addresses() []networkingv1.IPBlock {
+	return []networkingv1.IPBlock{
+		{CIDR: "0.0.0.0/0", Except: []string{"169.254.169.0/24", "100.100.100.200/32"}},
+		{CIDR: "::/0", Except: []string{"fd00:ec2::254/128", "fd20:ce::254/128"}},
+	}
+}
+
+// allButMetadata returns peers that are everything but the cloud's metadata. Pods are peers of
+// their own, because some network plugins do not count them among addresses.
+func allButMetadata() []networkingv1.NetworkPolicyPeer {
+	peers := []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}
+	for _, block := range addresses() {
+		peers = append(peers, networkingv1.NetworkPolicyPeer{IPBlock: &block})
+	}
+	return peers
+}
+
+// metadata returns peers that are the cloud's metadata and nothing else.
+func metadata() []networkingv1.NetworkPolicyPeer {
+	var peers []networkingv1.NetworkPolicyPeer
+	for _, block := range addresses() {
+		for _, excepted := range block.Except {
+			peers = append(peers, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: excepted}})
+		}
+	}
+	return peers
 }
 
 // itself selects the cluster's own pods, in its own namespace.
@@ -124,11 +163,16 @@ func sitePeers(site Site, who ...map[string]string) []networkingv1.NetworkPolicy
 			continue
 		}
 		peers = append(peers, networkingv1.NetworkPolicyPeer{
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: site.OperatorNamespace}},
+			NamespaceSelector: namespaceSelector(site.OperatorNamespace),
 			PodSelector:       &metav1.LabelSelector{MatchLabels: maps.Clone(labels)},
 		})
 	}
 	return peers
+}
+
+// namespaceSelector selects a namespace by the label that every one has.
+func namespaceSelector(name string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: name}}
 }
 
 // named are the ports of the given names, each once. With autoscaling the autoscaler's
@@ -139,10 +183,30 @@ func named(cluster *v1alpha1.ComputeCluster, names []v1alpha1.Port) []networking
 		if slices.Contains(names[:i], name) {
 			continue
 		}
-		ports = append(ports, port(corev1.ProtocolTCP, portNumbers[name]))
+		number := portNumbers[name]
+		if name == v1alpha1.PortDashboard && pod.EncryptionRequired(cluster) {
+			number = pod.PortDashboardTLS
+		}
+		ports = append(ports, port(corev1.ProtocolTCP, number))
 		if name == v1alpha1.PortMetrics && cluster.Spec.Autoscaling != nil {
 			ports = append(ports, port(corev1.ProtocolTCP, pod.PortScaleMetrics))
 		}
+	}
+	return ports
+}
+
+// among are the ports on which the pods of a cluster reach each other; nil is all of them. With encryption the agents are
+// left out, which take the token in clear text.
+func among(cluster *v1alpha1.ComputeCluster) []networkingv1.NetworkPolicyPort {
+	if !pod.EncryptionRequired(cluster) {
+		return nil
+	}
+	const last = 65535
+	ports := []networkingv1.NetworkPolicyPort{
+		port(corev1.ProtocolTCP, 1), port(corev1.ProtocolTCP, pod.PortAgent+1), port(corev1.ProtocolUDP, 1), port(corev1.ProtocolSCTP, 1),
+	}
+	for i, end := range []int32{pod.PortAgent - 1, last, last, last} {
+		ports[i].EndPort = new(end)
 	}
 	return ports
 }

@@ -1,6 +1,7 @@
 package desired_test
 
 import (
+	"net/netip"
 	"reflect"
 	"slices"
 	"testing"
@@ -211,8 +212,8 @@ func TestNoIsolation(t *testing.T) {
 	}
 }
 
-// TestEgress: free unless allowTo is given, were it empty; then the cluster itself, DNS,
-// and what it says.
+// TestEgress: free where metadata is and allowTo is not given, were it empty; then the
+// cluster itself, DNS, and what it says.
 func TestEgress(t *testing.T) {
 	for name, test := range map[string]struct {
 		allowTo []v1alpha1.EgressRule
@@ -223,6 +224,9 @@ func TestEgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := testkit.Cluster("demo")
 			cluster.Spec.Network = &v1alpha1.Network{AllowTo: test.allowTo}
+			if test.rules == 0 {
+				cluster.Spec.Network.CloudMetadata = v1alpha1.CloudMetadataEnabled
+			}
 			have := desired.NetworkPolicy(cluster, site).Spec
 			types := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
 			if test.rules > 0 {
@@ -252,6 +256,83 @@ func checkEgress(t *testing.T, have networkingv1.NetworkPolicySpec, allowTo []v1
 	for i, rule := range allowTo {
 		if !reflect.DeepEqual(have.Egress[i+2], networkingv1.NetworkPolicyEgressRule{To: rule.To, Ports: rule.Ports}) {
 			t.Errorf("%+v, want %+v", have.Egress[i+2], rule)
+		}
+	}
+}
+
+// goes reports whether a policy lets the cluster's pods go to a port of an address, which is
+// no pod's.
+func goes(policy *networkingv1.NetworkPolicy, to string, number int32) bool {
+	address := netip.MustParseAddr(to)
+	holds := func(block string) bool { return netip.MustParsePrefix(block).Contains(address) }
+	limited := slices.Contains(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+	return !limited || slices.ContainsFunc(policy.Spec.Egress, func(rule networkingv1.NetworkPolicyEgressRule) bool {
+		peer := len(rule.To) == 0 || slices.ContainsFunc(rule.To, func(p networkingv1.NetworkPolicyPeer) bool {
+			return p.IPBlock != nil && holds(p.IPBlock.CIDR) && !slices.ContainsFunc(p.IPBlock.Except, holds)
+		})
+		return peer && (len(rule.Ports) == 0 || slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool {
+			return p.Port.IntVal == number
+		}))
+	})
+}
+
+// TestNetworkPolicy_HoldsPodsFromMetadata: whatever else the pods reach, the cloud's metadata
+// is for the field alone to open, and for an allowTo that names it.
+func TestNetworkPolicy_HoldsPodsFromMetadata(t *testing.T) {
+	metadata := []string{"169.254.169.254", "169.254.169.252", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"}
+	others := []string{
+		"8.8.8.8", "10.1.0.7", "169.254.170.23", "169.254.168.254", "100.100.100.201", "2001:db8::1", "fd00:ec2::23",
+	}
+	enabled, block := v1alpha1.CloudMetadataEnabled, func(cidr string) []v1alpha1.EgressRule {
+		return []v1alpha1.EgressRule{{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: cidr}}}}}
+	}
+	atPort80 := &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: "redis://r.example:80"}}
+	none, inTen := []v1alpha1.EgressRule{}, block("10.0.0.0/8")
+	for name, test := range map[string]struct {
+		network            *v1alpha1.Network
+		store              *v1alpha1.ControlStore
+		toMetadata, beyond []string
+	}{
+		"nothing said":             {nil, nil, nil, others},
+		"isolation":                {&v1alpha1.Network{Isolation: v1alpha1.IsolationEnabled}, nil, nil, others},
+		"disabled":                 {&v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataDisabled}, nil, nil, others},
+		"enabled":                  {&v1alpha1.Network{CloudMetadata: enabled}, nil, metadata, others},
+		"nothing allowed":          {&v1alpha1.Network{AllowTo: none}, nil, nil, nil},
+		"a block":                  {&v1alpha1.Network{AllowTo: inTen}, nil, nil, others[1:2]},
+		"a block and enabled":      {&v1alpha1.Network{AllowTo: inTen, CloudMetadata: enabled}, nil, metadata, others[1:2]},
+		"an address of metadata":   {&v1alpha1.Network{AllowTo: block("169.254.169.254/32")}, nil, metadata[:1], nil},
+		"a store, and no allowTo":  {nil, atPort80, nil, others},
+		"a store at their port":    {&v1alpha1.Network{AllowTo: none}, atPort80, nil, others},
+		"such a store and enabled": {&v1alpha1.Network{AllowTo: none, CloudMetadata: enabled}, atPort80, metadata, others},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := testkit.Cluster("demo")
+			cluster.Spec.Network, cluster.Spec.ControlStore = test.network, test.store
+			policy := desired.NetworkPolicy(cluster, site)
+			for _, address := range slices.Concat(metadata, others) {
+				want := slices.Contains(test.toMetadata, address) || slices.Contains(test.beyond, address)
+				if have := goes(policy, address, 80); have != want {
+					t.Errorf("reaches %s: %v, want %v", address, have, want)
+				}
+				if !goes(policy, address, 53) {
+					t.Errorf("reaches no DNS at %s", address)
+				}
+			}
+		})
+	}
+}
+
+// TestNetworkPolicy_LetsPodsReachAllPods: some network plugins do not count pods among the
+// addresses of blocks.
+func TestNetworkPolicy_LetsPodsReachAllPods(t *testing.T) {
+	policy := desired.NetworkPolicy(testkit.Cluster("demo"), site)
+	for name, to := range places {
+		if !slices.ContainsFunc(policy.Spec.Egress, func(rule networkingv1.NetworkPolicyEgressRule) bool {
+			return len(rule.Ports) == 0 && slices.ContainsFunc(rule.To, func(p networkingv1.NetworkPolicyPeer) bool {
+				return admits(t, p, to)
+			})
+		}) {
+			t.Errorf("does not reach %s", name)
 		}
 	}
 }

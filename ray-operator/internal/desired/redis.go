@@ -1,6 +1,9 @@
 package desired
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,9 +24,8 @@ const (
 	redisUser  = 999
 	redisData  = "/data"
 	redisGrace = 30
-	// variableOperatorPassword is the kubelet's to put into the start command, which nobody but Redis
-	// sees: no job code runs in its pod.
-	variableOperatorPassword = "OPERATOR_PASSWORD"
+	// variableOperatorDigest is the kubelet's to put into the start command, which every process of the node can read.
+	variableOperatorDigest = "OPERATOR_DIGEST"
 )
 
 // Default size of a managed Redis. What Ray remembers of a small cluster is a few MiB.
@@ -35,10 +37,14 @@ var (
 // StoreSecret holds the passwords of a managed Redis: the operator's, and that of the heads,
 // whose user changes with each epoch.
 func StoreSecret(cluster *v1alpha1.ComputeCluster, operatorPassword, headPassword string) *corev1.Secret {
+	digest := sha256.Sum256([]byte(operatorPassword))
 	return &corev1.Secret{
 		ObjectMeta: ofStore(cluster, naming.Store(cluster.Name)),
 		Type:       corev1.SecretTypeOpaque,
-		StringData: map[string]string{v1alpha1.StoreOperatorKey: operatorPassword, v1alpha1.StoreHeadKey: headPassword},
+		StringData: map[string]string{
+			v1alpha1.StoreOperatorKey: operatorPassword, v1alpha1.StoreHeadKey: headPassword,
+			v1alpha1.StoreDigestKey: hex.EncodeToString(digest[:]),
+		},
 	}
 }
 
@@ -111,6 +117,29 @@ func redisPod(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.ManagedRedis) co
 	}
 }
 
+// optionTLS is by which a Redis with TLS is known.
+const optionTLS = "--tls-port"
+
+// EncryptsStore reports whether the Redis of a set listens with TLS.
+func EncryptsStore(set *appsv1.StatefulSet) bool {
+	return slices.ContainsFunc(set.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return slices.Contains(c.Args, optionTLS) })
+}
+
+// EncryptStore has the Redis of a set that StoreSet built listen with TLS alone. Whoever asks has to know a password, and
+// needs no certificate.
+func EncryptStore(set *appsv1.StatefulSet, cluster *v1alpha1.ComputeCluster, site Site) {
+	spec := &set.Spec.Template.Spec
+	spec.Volumes = append(spec.Volumes, pod.CertificateVolumes(cluster)...)
+	redis := &spec.Containers[0]
+	spec.InitContainers = []corev1.Container{site.Image.Certificates(redis.SecurityContext, pod.StoreHost(cluster))}
+	redis.VolumeMounts = append(redis.VolumeMounts, pod.CertificatesMount())
+	redis.Args = append([]string{
+		"--port", "0", optionTLS, strconv.Itoa(pod.PortStore), "--tls-auth-clients", "no",
+		"--tls-cert-file", pod.PathCertificates + "/tls.crt", "--tls-key-file", pod.PathCertificates + "/tls.key",
+		"--tls-ca-cert-file", pod.PathCertificates + "/ca.crt",
+	}, redis.Args...)
+}
+
 // placement is what of podDefaults is about where pods run and how they get there. Labels,
 // annotations, variables and the service account are for pods of Ray: a label may put them
 // into a queue, an account may give them rights.
@@ -134,8 +163,8 @@ func redisContainer(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.ManagedRed
 		Name: "redis", Image: redis.Image,
 		Command: []string{"redis-server"}, // itself: an image's entrypoint may do more, and as root
 		Args:    redisArguments(size.Memory().Value()),
-		Env: []corev1.EnvVar{{Name: variableOperatorPassword, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: naming.Store(cluster.Name)}, Key: v1alpha1.StoreOperatorKey,
+		Env: []corev1.EnvVar{{Name: variableOperatorDigest, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: naming.Store(cluster.Name)}, Key: v1alpha1.StoreDigestKey,
 		}}}},
 		Ports:                    []corev1.ContainerPort{{Name: "redis", ContainerPort: pod.PortStore, Protocol: corev1.ProtocolTCP}},
 		Resources:                corev1.ResourceRequirements{Requests: size, Limits: corev1.ResourceList{corev1.ResourceMemory: size.Memory().DeepCopy()}},
@@ -173,7 +202,26 @@ func redisArguments(memory int64) []string {
 		"--dir", redisData, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
 		"--maxmemory", strconv.FormatInt(memory/4*3, 10), "--maxmemory-policy", "noeviction",
 		"--user", "default", "off",
-		"--user", v1alpha1.StoreOperatorUser, "on", ">$(" + variableOperatorPassword + ")", "~*", "&*", "+@all",
+		"--user", v1alpha1.StoreOperatorUser, "on", "#$(" + variableOperatorDigest + ")", "~*", "&*", "+@all",
+	}
+}
+
+// formerVariable is the password itself, which operators before put into the start command.
+const formerVariable = "OPERATOR_PASSWORD"
+
+// KeepPassword has a set go on as it was made where it was by a former operator, whose Secret
+// has no digest.
+func KeepPassword(set, seen *appsv1.StatefulSet) {
+	former := seen.Spec.Template.Spec.Containers
+	if len(former) == 0 || len(former[0].Env) == 0 || former[0].Env[0].Name != formerVariable {
+		return
+	}
+	redis := &set.Spec.Template.Spec.Containers[0]
+	redis.Env = former[0].DeepCopy().Env
+	for i, argument := range redis.Args {
+		if argument == "#$("+variableOperatorDigest+")" {
+			redis.Args[i] = ">$(" + formerVariable + ")"
+		}
 	}
 }
 

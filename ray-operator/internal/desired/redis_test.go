@@ -3,6 +3,7 @@ package desired_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,7 +56,7 @@ func TestImageOfRedis(t *testing.T) {
 }
 
 // TestRedisMeetsItsService: the address that heads get leads through the Service to the
-// container, and the password is that of the Secret.
+// container, which takes the digest of the Secret's password.
 func TestRedisMeetsItsService(t *testing.T) {
 	cluster := managed()
 	service, container := desired.StoreService(cluster), redis(t, cluster)
@@ -66,7 +67,8 @@ func TestRedisMeetsItsService(t *testing.T) {
 		t.Errorf("the Service leads to %d, Redis listens on %d", target, container.Ports[0].ContainerPort)
 	}
 	from, secret := container.Env[0].ValueFrom.SecretKeyRef, desired.StoreSecret(cluster, "pass", "other")
-	if from.Name != secret.Name || secret.StringData[from.Key] != "pass" || !slices.Contains(container.Args, ">$("+container.Env[0].Name+")") {
+	digest := "d74ff0ee8da3b9806b18c877dbf29bbde50b5bd8e4dad7a3a725000feb82e8f1" // printf pass | sha256sum
+	if from.Name != secret.Name || secret.StringData[from.Key] != digest || !slices.Contains(container.Args, "#$("+container.Env[0].Name+")") {
 		t.Errorf("Redis takes %s of %s as %s", from.Key, from.Name, container.Env[0].Name)
 	}
 	if set := desired.StoreSet(cluster); set.Spec.ServiceName != service.Name || set.Spec.Template.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != desired.StoreClaim(cluster).Name {
@@ -191,5 +193,34 @@ func TestRedisNeedsNoReadyPod(t *testing.T) {
 	}
 	if !metav1.IsControlledBy(set, managed()) {
 		t.Error("the StatefulSet is not owned")
+	}
+}
+
+// TestKeepPassword_OfAFormerOperatorsSet: its Secret has no digest, and nobody can add one.
+func TestKeepPassword_OfAFormerOperatorsSet(t *testing.T) {
+	seen := desired.StoreSet(managed())
+	set := desired.StoreSet(managed())
+	if desired.KeepPassword(set, seen); !reflect.DeepEqual(set, seen) {
+		t.Error("a set of this operator's is changed")
+	}
+	redis := &seen.Spec.Template.Spec.Containers[0]
+	redis.Env[0].Name, redis.Env[0].ValueFrom.SecretKeyRef.Key = "OPERATOR_PASSWORD", v1alpha1.StoreOperatorKey
+	desired.KeepPassword(set, seen)
+	kept := set.Spec.Template.Spec.Containers[0]
+	if !slices.Contains(kept.Args, ">$(OPERATOR_PASSWORD)") || strings.Contains(strings.Join(kept.Args, " "), "#$") || !reflect.DeepEqual(kept.Env, redis.Env) {
+		t.Errorf("it starts with %v and %+v", kept.Args, kept.Env)
+	}
+}
+
+func TestKeepPassword_LeavesSetsWithoutVariables(t *testing.T) {
+	for name, containers := range map[string][]corev1.Container{
+		"stays the same beside a set without containers":           nil,
+		"stays the same beside a set whose Redis has no variables": {{Name: "redis"}},
+	} {
+		seen, set := desired.StoreSet(managed()), desired.StoreSet(managed())
+		seen.Spec.Template.Spec.Containers = containers
+		if desired.KeepPassword(set, seen); !reflect.DeepEqual(set, desired.StoreSet(managed())) {
+			t.Errorf("%s: it starts with %v", name, set.Spec.Template.Spec.Containers[0].Args)
+		}
 	}
 }

@@ -76,9 +76,10 @@ func ServeSelector(service *v1alpha1.ClusterService) map[string]string {
 	return map[string]string{naming.ServeLabel(service.Name): v1alpha1.ServeOn}
 }
 
-// ServePolicy lets everybody reach the proxies that take requests for a service: policies add
-// up, and the cluster's own lets nobody in there.
-func ServePolicy(service *v1alpha1.ClusterService, clusters []string, ports Ports) *networkingv1.NetworkPolicy {
+// ServePolicy says who reaches the proxies of a service: pods of its own namespace and of its Gateway's, the operator and
+// the proxy, and allowFrom. Where its Service is for the outside and allowFrom names nobody, it is everybody. Policies add
+// up, and that of a cluster lets nobody in there.
+func ServePolicy(service *v1alpha1.ClusterService, site Site, clusters []string, ports Ports) *networkingv1.NetworkPolicy {
 	open := []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, ports.HTTP)}
 	if ports.GRPC != 0 {
 		open = append(open, port(corev1.ProtocolTCP, ports.GRPC))
@@ -92,15 +93,34 @@ func ServePolicy(service *v1alpha1.ClusterService, clusters []string, ports Port
 				{Key: v1alpha1.LabelCluster, Operator: metav1.LabelSelectorOpIn, Values: clusters},
 			}},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: open}},
+			Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: serveClients(service, site), Ports: open}},
 		},
 	}
+}
+
+// serveClients returns the peers that reach a service; none of them is everybody.
+func serveClients(service *v1alpha1.ClusterService, site Site) []networkingv1.NetworkPolicyPeer {
+	front := frontOf(service)
+	if front.Type != "" && front.Type != corev1.ServiceTypeClusterIP && len(front.AllowFrom) == 0 {
+		return nil
+	}
+	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
+	if upgrade := service.Spec.Upgrade; upgrade != nil && upgrade.Gateway != nil {
+		if there := upgrade.Gateway.ParentRef.Namespace; there != "" && there != service.Namespace {
+			peers = append(peers, networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceSelector(there)})
+		}
+	}
+	peers = append(peers, sitePeers(site, site.OperatorLabels, site.ProxyLabels)...)
+	for i := range front.AllowFrom {
+		peers = append(peers, *front.AllowFrom[i].DeepCopy())
+	}
+	return peers
 }
 
 // ServeBudget lets one pod at a time of those that take requests be evicted; of a single one
 // none, until there is another. pods is how many there are.
 func ServeBudget(service *v1alpha1.ClusterService, pods int) *policyv1.PodDisruptionBudget {
-	least, unready := intstr.FromInt32(int32(max(1, pods-1))), policyv1.AlwaysAllow //nolint:gosec // there are never so many pods
+	least, unready := intstr.FromInt32(int32(max(1, pods-1))), policyv1.AlwaysAllow
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: OfService(service, service.Name),
 		Spec: policyv1.PodDisruptionBudgetSpec{

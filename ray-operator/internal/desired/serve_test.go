@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +20,7 @@ func TestGoldenOfServices(t *testing.T) {
 	service, ports := testkit.Service("text"), desired.Ports{HTTP: 8001, GRPC: 9001}
 	testkit.Golden(t, "serve-service", desired.ServeService(service, ports))
 	testkit.Golden(t, "serve-version", desired.ServeVersion(service, "text-2-abcde", ports))
-	testkit.Golden(t, "serve-policy", desired.ServePolicy(service, []string{"text-1-fghij", "text-2-abcde"}, ports))
+	testkit.Golden(t, "serve-policy", desired.ServePolicy(service, site, []string{"text-1-fghij", "text-2-abcde"}, ports))
 	testkit.Golden(t, "serve-budget", desired.ServeBudget(service, 3))
 }
 
@@ -61,15 +63,14 @@ func TestServeURL(t *testing.T) {
 	}
 }
 
-// TestServePolicy lets everybody reach the proxies of the service's clusters, and nothing else.
-func TestServePolicy(t *testing.T) {
-	policy := desired.ServePolicy(testkit.Service("text"), []string{"a", "b"}, desired.Ports{HTTP: 8000, GRPC: 9000})
-	if len(policy.Spec.Ingress) != 1 || len(policy.Spec.Ingress[0].From) != 0 {
-		t.Fatalf("it lets in %+v", policy.Spec.Ingress)
-	}
+// TestServePolicy_OpensTheServePorts of the service's clusters, and nothing else.
+func TestServePolicy_OpensTheServePorts(t *testing.T) {
+	policy := desired.ServePolicy(testkit.Service("text"), site, []string{"a", "b"}, desired.Ports{HTTP: 8000, GRPC: 9000})
 	var ports []int
-	for _, port := range policy.Spec.Ingress[0].Ports {
-		ports = append(ports, port.Port.IntValue())
+	for _, rule := range policy.Spec.Ingress {
+		for _, port := range rule.Ports {
+			ports = append(ports, port.Port.IntValue())
+		}
 	}
 	if diff := cmp.Diff([]int{8000, 9000}, ports); diff != "" {
 		t.Error(diff)
@@ -78,8 +79,62 @@ func TestServePolicy(t *testing.T) {
 	if len(selects) != 1 || selects[0].Key != v1alpha1.LabelCluster || cmp.Diff([]string{"a", "b"}, selects[0].Values) != "" {
 		t.Errorf("it is for %+v", selects)
 	}
-	if one := desired.ServePolicy(testkit.Service("text"), []string{"a"}, desired.Ports{HTTP: 8000}); len(one.Spec.Ingress[0].Ports) != 1 {
+	if one := desired.ServePolicy(testkit.Service("text"), site, []string{"a"}, desired.Ports{HTTP: 8000}); len(one.Spec.Ingress[0].Ports) != 1 {
 		t.Errorf("without gRPC it opens %+v", one.Spec.Ingress[0].Ports)
+	}
+}
+
+func TestServePolicy_LetsInWhomTheSpecNames(t *testing.T) {
+	system := desired.Site{
+		OperatorNamespace: "system", OperatorLabels: map[string]string{"app": "operator"}, ProxyLabels: map[string]string{"app": "proxy"},
+	}
+	selector := metav1.FormatLabelSelector
+	describe := func(peer networkingv1.NetworkPolicyPeer) string {
+		if peer.IPBlock != nil {
+			return peer.IPBlock.CIDR
+		}
+		text := "own namespace"
+		if peer.NamespaceSelector != nil {
+			text = selector(peer.NamespaceSelector)
+		}
+		return text + " " + selector(peer.PodSelector)
+	}
+	const own, operator, proxy = "own namespace <none>", "kubernetes.io/metadata.name=system app=operator", "kubernetes.io/metadata.name=system app=proxy"
+	block := networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}
+	for name, test := range map[string]struct {
+		front   *v1alpha1.ServeService
+		gateway string
+		// want is empty where everybody reaches it.
+		want []string
+	}{
+		"its namespace, the operator and the proxy": {want: []string{own, operator, proxy}},
+		"the namespace of its gateway":              {gateway: "edge", want: []string{own, "kubernetes.io/metadata.name=edge <none>", operator, proxy}},
+		"its own namespace once":                    {gateway: testkit.Namespace, want: []string{own, operator, proxy}},
+		"whom allowFrom names":                      {front: &v1alpha1.ServeService{AllowFrom: []networkingv1.NetworkPolicyPeer{block}}, want: []string{own, operator, proxy, "10.0.0.0/8"}},
+		"everybody by a load balancer":              {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer}},
+		"everybody by ports of nodes":               {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeNodePort}},
+		"nobody more by a type for the inside":      {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeClusterIP}, want: []string{own, operator, proxy}},
+		"some by a load balancer": {
+			front: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer, AllowFrom: []networkingv1.NetworkPolicyPeer{block}},
+			want:  []string{own, operator, proxy, "10.0.0.0/8"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := testkit.OwnService("text")
+			service.Spec.Service = test.front
+			if test.gateway != "" {
+				service.Spec.Upgrade = &v1alpha1.Upgrade{Gateway: &v1alpha1.ServiceGateway{
+					ParentRef: v1alpha1.GatewayReference{Name: "public", Namespace: test.gateway},
+				}}
+			}
+			var have []string
+			for _, peer := range desired.ServePolicy(service, system, []string{"a"}, desired.Ports{HTTP: 8000}).Spec.Ingress[0].From {
+				have = append(have, describe(peer))
+			}
+			if diff := cmp.Diff(test.want, have); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -80,8 +80,8 @@ func StorePolicy(cluster *v1alpha1.ComputeCluster, site Site) *networkingv1.Netw
 }
 
 // toStore lets a cluster whose reach is limited go to its store. No policy can name the host
-// of one that is given, so its port is open to anywhere. Servers that a Sentinel leads to,
-// on other ports, are for allowTo to name.
+// of one that is given, so its port is open to everything but the cloud's metadata. Servers
+// that a Sentinel leads to, on other ports, are for allowTo to name.
 func toStore(cluster *v1alpha1.ComputeCluster) []networkingv1.NetworkPolicyEgressRule {
 	given := cluster.Spec.ControlStore
 	switch {
@@ -97,6 +97,7 @@ func toStore(cluster *v1alpha1.ComputeCluster) []networkingv1.NetworkPolicyEgres
 			return nil
 		}
 		return []networkingv1.NetworkPolicyEgressRule{{
+			To:    allButMetadata(),
 			Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, int32(number))},
 		}}
 	default:

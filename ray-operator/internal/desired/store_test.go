@@ -141,7 +141,9 @@ func TestStoreIsOwnedAndLabelled(t *testing.T) {
 		}
 	}
 	secret := desired.StoreSecret(cluster, "a", "b")
-	if want := map[string]string{v1alpha1.StoreOperatorKey: "a", v1alpha1.StoreHeadKey: "b"}; !reflect.DeepEqual(secret.StringData, want) {
+	digest := "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" // printf a | sha256sum
+	want := map[string]string{v1alpha1.StoreOperatorKey: "a", v1alpha1.StoreHeadKey: "b", v1alpha1.StoreDigestKey: digest}
+	if !reflect.DeepEqual(secret.StringData, want) {
 		t.Errorf("the Secret holds %v", secret.StringData)
 	}
 }
@@ -225,6 +227,7 @@ func TestReachToTheStore(t *testing.T) {
 	to := func(address string) *v1alpha1.ControlStore {
 		return &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{Address: address}}
 	}
+	anywhere := desired.NetworkPolicy(testkit.Cluster("demo"), site).Spec.Egress[2].To
 	ports := func(number int32) []networkingv1.NetworkPolicyPort {
 		return []networkingv1.NetworkPolicyPort{tcp(number)}
 	}
@@ -238,8 +241,12 @@ func TestReachToTheStore(t *testing.T) {
 		"managed": {&v1alpha1.ControlStore{ManagedRedis: &v1alpha1.ManagedRedis{}}, []networkingv1.NetworkPolicyEgressRule{
 			{To: []networkingv1.NetworkPolicyPeer{redis}, Ports: ports(6379)},
 		}},
-		"redis":        {to("redis://r.example:6390"), []networkingv1.NetworkPolicyEgressRule{{Ports: ports(6390)}}},
-		"an address":   {to("rediss://[fd00::1]:65535"), []networkingv1.NetworkPolicyEgressRule{{Ports: ports(65535)}}},
+		"redis": {to("redis://r.example:6390"), []networkingv1.NetworkPolicyEgressRule{
+			{To: anywhere, Ports: ports(6390)},
+		}},
+		"an address": {to("rediss://[fd00::1]:65535"), []networkingv1.NetworkPolicyEgressRule{
+			{To: anywhere, Ports: ports(65535)},
+		}},
 		"no port":      {to("redis://r.example"), nil},
 		"no such port": {to("redis://r.example:65536"), nil},
 		"no address":   {to("redis://"), nil},
@@ -252,8 +259,8 @@ func TestReachToTheStore(t *testing.T) {
 			t.Errorf("%s (- want):\n%s", name, diff)
 		}
 		cluster.Spec.Network = nil
-		if rules := desired.NetworkPolicy(cluster, site).Spec.Egress; rules != nil {
-			t.Errorf("%s: without allowTo the reach is limited to %v", name, rules)
+		if rules := desired.NetworkPolicy(cluster, site).Spec.Egress; len(rules) != 3 {
+			t.Errorf("%s: without allowTo the store needs no rule: %v", name, rules)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func resolve(ctx context.Context, hostPort string) []netip.AddrPort {
 	}
 	all := make([]netip.AddrPort, len(addresses))
 	for i, address := range addresses {
-		all[i] = netip.AddrPortFrom(plain(address), uint16(number)) //nolint:gosec // a port
+		all[i] = netip.AddrPortFrom(plain(address), uint16(number))
 	}
 	return all
 }

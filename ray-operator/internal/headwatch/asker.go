@@ -244,7 +244,7 @@ func (a *asker) connect(target Target) error {
 	if target.Token != nil { // an asker is asked for one always or never
 		token = func(ctx context.Context) (string, error) { return a.wanted().Token(ctx) }
 	}
-	head, err := a.watch.dial(target.Address, token)
+	head, err := a.watch.dial(target.Address, token, target.Trust)
 	if err == nil {
 		a.head = head
 	}

@@ -48,7 +48,7 @@ func TestOverGRPC(t *testing.T) {
 	finish := fake.Occupy(fake.Join(fakehead.Member{Instance: "busy", Type: "cpu"}))
 	leave := fake.Connect("user")
 
-	watch := headwatch.New(headwatch.DialBy(nil), clock.RealClock{})
+	watch := headwatch.New(headwatch.DialBy(headclient.Options{}), clock.RealClock{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- watch.Start(ctx) }()

@@ -45,6 +45,8 @@ type Target struct {
 	Address string
 	// Token is nil for a cluster without authentication.
 	Token headclient.Token
+	// Trust is nil for a cluster without encryption.
+	Trust headclient.Trust
 	// Every is how often the head is asked; never more often than once a second, which is
 	// how often Ray itself gathers what it answers with.
 	Every time.Duration
@@ -124,12 +126,14 @@ type Head interface {
 }
 
 // Dialer prepares to ask a head, and sends nothing.
-type Dialer func(address string, token headclient.Token) (Head, error)
+type Dialer func(address string, token headclient.Token, trust headclient.Trust) (Head, error)
 
-// DialBy returns the Dialer for real heads, which connects by a function; nil is for any address.
-func DialBy(connect headclient.Connect) Dialer {
-	return func(address string, token headclient.Token) (Head, error) {
-		client, err := headclient.Dial(address, headclient.Options{Connect: connect, Token: token})
+// DialBy returns the Dialer for real heads, which speaks to them by these options and the token of each.
+func DialBy(options headclient.Options) Dialer {
+	return func(address string, token headclient.Token, trust headclient.Trust) (Head, error) {
+		options := options
+		options.Token, options.Trust = token, trust
+		client, err := headclient.Dial(address, options)
 		if err != nil {
 			return nil, err // not a nil client in an interface that is not nil
 		}
@@ -244,7 +248,7 @@ func (w *Watch) launch(a *asker) {
 
 // who is the part of a target that says whom to ask.
 func (t Target) who() Target {
-	return Target{Head: t.Head, Address: t.Address, Token: t.Token}
+	return Target{Head: t.Head, Address: t.Address, Token: t.Token, Trust: t.Trust}
 }
 
 // same tells whether two targets want the same of the same head. Tokens are functions that

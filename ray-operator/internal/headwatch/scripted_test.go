@@ -131,7 +131,7 @@ type bench struct {
 func run(t *testing.T, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, heads: map[string]*scripted{}}
-		b.Watch = New(func(address string, token headclient.Token) (Head, error) {
+		b.Watch = New(func(address string, token headclient.Token, _ headclient.Trust) (Head, error) {
 			head := b.heads[address]
 			if head == nil {
 				return nil, &headclient.Error{Kind: headclient.Unavailable, Act: "dial", Err: context.Canceled}

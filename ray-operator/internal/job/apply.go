@@ -162,12 +162,12 @@ func (r *Reconciler) want(ctx context.Context, job *v1alpha1.ClusterJob, seen Se
 	want := runs.Want{
 		At: runs.Place{
 			Cluster: cluster, Head: head.UID,
-			Jobs: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortDashboard)),
+			Jobs: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(int(pod.DashboardPort(head)))),
 			GCS:  net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortGCS)),
 		},
 		ID: ask.ID, Session: ask.Session, Stop: ask.Stop, Lines: LastLines,
 	}
-	want.At.Token = r.tokenOf(head, seen.Cluster)
+	want.At.Token, want.At.Trust = r.tokenOf(head, seen.Cluster), headwatch.TrustOf(r.Live, head)
 	if ask.Submit {
 		until, err := r.permit(ctx, job)
 		if err != nil {

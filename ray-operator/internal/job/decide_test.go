@@ -161,6 +161,20 @@ func TestGuards(t *testing.T) {
 	})
 }
 
+// TestGuards_LookAtWhatWas: an end that was, and a first attempt.
+func TestGuards_LookAtWhatWas(t *testing.T) {
+	running := says(headclient.JobRunning)
+	hold(t, map[string]guarded{
+		"finished, and invalid by now": {
+			train(toldOf(1), func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(bound(outcome)), "Failed EntrypointFailed",
+		},
+		"too long, counted from the first attempt": {
+			train(func(j *v1alpha1.ClusterJob) { j.Spec.ActiveDeadlineSeconds = number(60) }),
+			seen(bound(func(r *Record) { r.Attempt, r.Ran = 2, ago(61) }), running), "Running Stopping record(2 own 1 bound \"session_1\" ending \"DeadlineExceeded\" outcome \"\") ask stop",
+		},
+	})
+}
+
 // TestSteps: what a job does that nothing keeps from its own way.
 func TestSteps(t *testing.T) {
 	running := says(headclient.JobRunning)
@@ -183,8 +197,12 @@ func TestSteps(t *testing.T) {
 		"bound":         {train(), seen(bound()), "Submitting Submitting ask submit"},
 		"bound, silent": {train(), seen(bound(), silent(31)), "Submitting HeadSilent ask submit"},
 		"taken":         {train(), seen(bound(), says(headclient.JobPending)), "Submitting JobPending ask"},
-		"runs":          {train(), seen(bound(), running), "Running JobRunning ask"},
-		"unknown word":  {train(), seen(bound(), says("HIBERNATING")), "Running JobRunning ask"},
+		"taken, not heard of yet": {
+			train(), seen(bound(), func(s *Seen) { s.Answer.Submitted = now }), "Submitting Submitting ask",
+		},
+		"ran, not heard of by a new operator": {train(runsSince(10)), seen(bound()), "Running JobRunning ask"},
+		"runs":                                {train(), seen(bound(), running), "Running JobRunning ask"},
+		"unknown word":                        {train(), seen(bound(), says("HIBERNATING")), "Running JobRunning ask"},
 	})
 }
 

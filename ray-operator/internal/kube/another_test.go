@@ -2,10 +2,13 @@ package kube_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,6 +65,51 @@ func TestStatusOfOneThatChanged(t *testing.T) {
 	}
 	if there := w.Cluster("demo"); there.Status.Phase != "" {
 		t.Errorf("it was written: %q", there.Status.Phase)
+	}
+}
+
+// TestStatus_IsShortenedWhenRefused: who reads it is told something, and the next pass does not hang on it.
+func TestStatus_IsShortenedWhenRefused(t *testing.T) {
+	w, _, of := started(t)
+	below, is := w.Client.(client.WithWatch)
+	if !is {
+		t.Fatal("the world's client cannot watch")
+	}
+	refusals := 0
+	strict := interceptor.NewClient(below, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, o ...client.SubResourcePatchOption) error {
+			written, err := patch.Data(obj)
+			if err == nil && len(written) > 20_000 {
+				refusals++
+				err = apierrors.NewInvalid(schema.GroupKind{Kind: "ComputeCluster"}, obj.GetName(), nil)
+			}
+			if err != nil {
+				return err
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, o...)
+		},
+	})
+	writer := &kube.Writer{Client: strict, Live: w.Client}
+	wanted := of.DeepCopy()
+	wanted.Status.Phase = v1alpha1.PhaseReady
+	long := strings.Repeat("ü", 20_000)
+	for i := range 100 {
+		wanted.Status.Conditions = append(wanted.Status.Conditions, metav1.Condition{Type: fmt.Sprint("C", i), Status: metav1.ConditionTrue, Reason: "R", Message: long})
+	}
+	if err := writer.Status(w.Ctx, of, wanted); err != nil || refusals != 1 {
+		t.Fatalf("%v after %d refusals", err, refusals)
+	}
+	there := w.Cluster("demo").Status
+	if there.Phase != v1alpha1.PhaseReady || len(there.Conditions) != 32 || there.Conditions[1].Message != strings.Repeat("ü", 128) {
+		t.Errorf("written was %q with %d conditions, one %.300q", there.Phase, len(there.Conditions), there.Conditions[1].Message)
+	}
+	refuse := interceptor.NewClient(below, interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "ComputeCluster"}, "demo", nil)
+		},
+	})
+	if err := (&kube.Writer{Client: refuse, Live: w.Client}).Status(w.Ctx, of, wanted); !apierrors.IsInvalid(err) {
+		t.Errorf("refused twice: %v", err)
 	}
 }
 

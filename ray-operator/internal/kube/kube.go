@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 )
@@ -262,11 +263,23 @@ func (w *Writer) Edit(ctx context.Context, seen, wanted client.Object) error {
 // Status writes the difference between the status that was seen and the one that is
 // wanted. If the object has changed since it was seen, it fails with a conflict and nothing
 // is written: a UID would not do, which the API server does not compare here. That the
-// object is gone is success.
+// object is gone is success. A status that the API server refuses is logged, and written
+// with shorter texts.
 func (w *Writer) Status(ctx context.Context, seen, wanted client.Object) error {
-	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
-	err := w.Client.Status().Patch(ctx, wanted, patch, client.FieldOwner(FieldOwner))
+	err := w.patchStatus(ctx, seen, wanted)
+	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
+		log.FromContext(ctx).Error(err, "the API server refused a status; it is written with shorter texts", "object", w.describe(seen))
+		var shorter client.Object
+		if shorter, err = shortened(wanted); err == nil {
+			err = w.patchStatus(ctx, seen, shorter)
+		}
+	}
 	return fault.Wrap(client.IgnoreNotFound(err), "write the status of %s", w.describe(seen))
+}
+
+func (w *Writer) patchStatus(ctx context.Context, seen, wanted client.Object) error {
+	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
+	return w.Client.Status().Patch(ctx, wanted, patch, client.FieldOwner(FieldOwner))
 }
 
 // IsOwned tells whether the object's controller is the one with the UID.

@@ -21,11 +21,13 @@ func TestNamesOfOthers_AreKept(t *testing.T) {
 		naming.RouteLabel("text"):                        "route.heliostat.dev/text",
 		naming.ServeLabel("text"):                        "serve.heliostat.dev/text",
 		naming.Store("demo"):                             "demo-redis",
+		naming.StorePod("demo"):                          "demo-redis-0",
 		naming.StoreClaim("demo"):                        "demo-store",
 		naming.StoreNote("6b0c"):                         "heliostat-store-6b0c",
 		naming.StoreNamespace("6b0d"):                    "6b0d",
 		naming.StorePrefix(naming.StoreNamespace("6b0")): "RAY6b0@",
 		naming.StoreUser(12):                             "head-12",
+		naming.AuthoritySecret("demo"):                   "demo-ca",
 	} {
 		if have != want {
 			t.Errorf("%s, want %s", have, want)

@@ -102,7 +102,7 @@ func ServiceCluster(service string, uid types.UID, number int) string {
 // ServiceRevision is the name of what remembers a version of a service, by what it holds.
 func ServiceRevision(service, revision string) string { return service + "-" + revision }
 
-// ServePolicy is the name of the policy that lets everybody reach a service's proxies.
+// ServePolicy is the name of the policy that says who reaches a service's proxies.
 func ServePolicy(service string) string { return service + "-serve" }
 
 // ServeVersion is the name of the Service of the version that runs on a cluster.
@@ -137,6 +137,9 @@ func HeadService(cluster string) string { return cluster + "-head" }
 
 // TokenSecret is the name of the Secret that holds a cluster's token.
 func TokenSecret(cluster string) string { return cluster + "-token" }
+
+// AuthoritySecret returns the name of the Secret that holds a cluster's certificate authority.
+func AuthoritySecret(cluster string) string { return cluster + "-ca" }
 
 // NetworkPolicy is the name of the policy around a cluster's pods.
 func NetworkPolicy(cluster string) string { return cluster + "-network" }

@@ -12,6 +12,9 @@ import (
 // StatefulSet, Service, Secret, NetworkPolicy.
 func Store(cluster string) string { return cluster + "-redis" }
 
+// StorePod is the name of a managed Redis' only pod, as a StatefulSet gives it.
+func StorePod(cluster string) string { return Store(cluster) + "-0" }
+
 // StoreClaim is the name of the claim of a store that has a volume.
 func StoreClaim(cluster string) string { return cluster + "-store" }
 

@@ -377,17 +377,45 @@ var doorNeeds = []Need{
 	{
 		ID: "open", Family: Doors, Verb: "update", Group: "heliostat.dev", Resource: "computeclusters", Subresource: "open",
 		Fields: "`authentication.mode: Disabled`, `network.isolation: Disabled`, an `allowFrom` of everybody, a Service of type LoadBalancer or NodePort, " +
-			"an Ingress without TLS",
+			"an Ingress without TLS, a `service.allowFrom` of everybody",
 		Refused: "what protects the cluster, or keeps it within the Kubernetes cluster, is switched off",
 		Entries: when("variables.cluster.?authentication.?mode.orValue('') == 'Disabled'", "variables.path + '.authentication.mode'") + " + " +
 			when("variables.cluster.?network.?isolation.orValue('') == 'Disabled'", "variables.path + '.network.isolation'") + " + " +
 			when("variables.cluster.?network.?allowFrom.orValue([]).exists(r, size(r.from) == 0 || r.from.exists(p, "+everybody+"))", "variables.path + '.network.allowFrom'") + " + " +
 			when("variables.cluster.?head.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "variables.path + '.head.service.type'") + " + " +
 			when("variables.cluster.?head.?ingress.hasValue() && variables.cluster.?head.?ingress.?tlsSecretName.orValue('') == ''", "variables.path + '.head.ingress'") + " + " +
-			when("object.spec.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "'spec.service.type'"),
+			when("object.spec.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "'spec.service.type'") + " + " +
+			when("object.spec.?service.?allowFrom.orValue([]).exists(p, "+everybody+")", "'spec.service.allowFrom'"),
 		find: findOpen,
 	},
+	{
+		ID: "metadata", Family: Doors, Verb: "update", Group: "heliostat.dev", Resource: "computeclusters",
+		Subresource: "open", OrPods: true,
+		Fields: "`network.cloudMetadata: Enabled`, and an `allowTo` that reaches a metadata address of a cloud: " +
+			"an empty `to`, or an ipBlock that holds such an address and does not except it",
+		Refused: "pods that reach the cloud's metadata addresses get the credentials of their node",
+		Entries: when("variables.cluster.?network.?cloudMetadata.orValue('') == 'Enabled'",
+			"variables.path + '.network.cloudMetadata'") + " + " +
+			when("variables.cluster.?network.?allowTo.orValue([])"+
+				".exists(r, size(r.to) == 0 || r.to.exists(p, "+givesMetadata+"))", "variables.path + '.network.allowTo'"),
+		find: func(o *object, found func(field, name string)) {
+			n := o.cluster.Network
+			if n != nil && n.CloudMetadata == v1alpha1.CloudMetadataEnabled {
+				found(o.path+".network.cloudMetadata", "")
+			}
+			if n != nil && slices.ContainsFunc(n.AllowTo, func(rule v1alpha1.EgressRule) bool {
+				return len(rule.To) == 0 || slices.ContainsFunc(rule.To, hasMetadata)
+			}) {
+				found(o.path+".network.allowTo", "")
+			}
+		},
+	},
 }
+
+// givesMetadata is the counterpart of hasMetadata.
+var givesMetadata = "has(p.ipBlock) && (!isCIDR(p.ipBlock.cidr) || ['" + strings.Join(metadata, "', '") +
+	"'].exists(m, cidr(p.ipBlock.cidr).containsIP(m) && " +
+	"!p.ipBlock.?except.orValue([]).exists(e, isCIDR(e) && cidr(e).containsIP(m))))"
 
 // everybody is the counterpart of isEverybody.
 var everybody = fmt.Sprintf("has(p.ipBlock) ? !isCIDR(p.ipBlock.cidr) || cidr(p.ipBlock.cidr).prefixLength() < %d : "+
@@ -412,7 +440,13 @@ func findOpen(o *object, found func(field, name string)) {
 	}
 	open("head.service.type", o.cluster.Head.Service != nil && isOpen(o.cluster.Head.Service.Type))
 	open("head.ingress", o.cluster.Head.Ingress != nil && o.cluster.Head.Ingress.TLSSecretName == "")
-	if o.service != nil && o.service.Service != nil && isOpen(o.service.Service.Type) {
+	if o.service == nil || o.service.Service == nil {
+		return
+	}
+	if isOpen(o.service.Service.Type) {
 		found("spec.service.type", "")
+	}
+	if slices.ContainsFunc(o.service.Service.AllowFrom, isEverybody) {
+		found("spec.service.allowFrom", "")
 	}
 }

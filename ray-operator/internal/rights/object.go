@@ -128,9 +128,12 @@ func configMapOf(env *corev1.EnvVarSource, from *corev1.EnvFromSource) string {
 // anything, and the node's own paths.
 var plainVolumes = []string{"name", "configMap", "secret", "projected", "downwardAPI", "emptyDir", "persistentVolumeClaim", "ephemeral", "image"}
 
+// isPlain reports whether a volume has no source but those. One of a driver beside them counts, as in the expression.
 func isPlain(v *corev1.VolumeSource) bool {
-	return v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil || v.EmptyDir != nil || v.PersistentVolumeClaim != nil ||
-		v.Ephemeral != nil || v.Image != nil || *v == (corev1.VolumeSource{})
+	other := *v
+	other.ConfigMap, other.Secret, other.Projected, other.DownwardAPI = nil, nil, nil, nil
+	other.EmptyDir, other.PersistentVolumeClaim, other.Ephemeral, other.Image = nil, nil, nil, nil
+	return other == (corev1.VolumeSource{})
 }
 
 // takesOver reports whether a claim that is made is of a volume or of data that is there already.
@@ -221,6 +224,29 @@ func choosesNode(affinity *corev1.Affinity) bool {
 
 // widest is the shortest prefix of an ipBlock that does not count as everybody, of either family.
 const widest = 8
+
+// metadata are addresses at which clouds give the credentials of a node or a pod. The policy holds
+// back the whole of 169.254.169.0/24, in which no others are known.
+var metadata = []string{"169.254.169.254", "169.254.169.252", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"}
+
+// hasMetadata reports whether a peer is a block that holds an address of the cloud's metadata. Selectors hold none:
+// they are about pods.
+func hasMetadata(peer networkingv1.NetworkPolicyPeer) bool {
+	if peer.IPBlock == nil {
+		return false
+	}
+	if _, err := netip.ParsePrefix(peer.IPBlock.CIDR); err != nil {
+		return true
+	}
+	return slices.ContainsFunc(metadata, func(text string) bool {
+		address := netip.MustParseAddr(text)
+		holds := func(cidr string) bool {
+			block, err := netip.ParsePrefix(cidr)
+			return err == nil && block.Contains(address)
+		}
+		return holds(peer.IPBlock.CIDR) && !slices.ContainsFunc(peer.IPBlock.Except, holds)
+	})
+}
 
 // isEverybody reports whether a peer is more than some clients: all pods of the Kubernetes cluster, or a wide block.
 func isEverybody(peer networkingv1.NetworkPolicyPeer) bool {

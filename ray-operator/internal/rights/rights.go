@@ -9,7 +9,6 @@ package rights
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -49,7 +48,7 @@ type Need struct {
 	Most int
 	// Fields lists those that need it, for the documentation.
 	Fields string
-	// Refused says what must not be without the right; %s is the name. Empty: it names the right.
+	// Refused says what must not be without the right. Empty: the text names the right alone.
 	Refused string
 	// Entries is an expression for a list of "FIELD NAME", where NAME is - for needs without names.
 	Entries string
@@ -72,9 +71,6 @@ func (n *Need) right(name string) string {
 // Text returns the words of a refusal behind the field. The name may be an expression's placeholder.
 func (n *Need) Text(name string) string {
 	refused := n.Refused
-	if strings.Contains(refused, "%s") {
-		refused = fmt.Sprintf(refused, name)
-	}
 	if refused != "" {
 		refused += ", and "
 	}

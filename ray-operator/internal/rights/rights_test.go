@@ -7,8 +7,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
 )
 
@@ -82,6 +85,36 @@ func TestMissing_IsWhatTheUserLacks(t *testing.T) {
 		if !slices.Equal(have, c.want) {
 			t.Errorf("%s: %v, want %v", name, have, c.want)
 		}
+	}
+}
+
+// Each block that the policy of a cluster excepts needs the right, and what the policy lets through needs none.
+func TestDemands_AreForWhatThePolicyHoldsBack(t *testing.T) {
+	t.Parallel()
+	of := func(peers []networkingv1.NetworkPolicyPeer) []rights.Demand {
+		cluster := &v1alpha1.ComputeCluster{}
+		cluster.Spec.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{To: peers}}}
+		return rights.OfCluster(cluster)
+	}
+	policy := desired.NetworkPolicy(&v1alpha1.ComputeCluster{}, desired.Site{})
+	everything := policy.Spec.Egress[len(policy.Spec.Egress)-1].To
+	if demands := of(everything); len(demands) > 0 {
+		t.Errorf("%s: it is what each cluster reaches", demands[0].Text())
+	}
+	excepted := 0
+	for _, peer := range everything {
+		if peer.IPBlock == nil {
+			continue
+		}
+		for _, block := range peer.IPBlock.Except {
+			excepted++
+			if len(of([]networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: block}}})) != 1 {
+				t.Errorf("%s needs no right", block)
+			}
+		}
+	}
+	if excepted != 4 {
+		t.Errorf("%d blocks are excepted, want 4", excepted)
 	}
 }
 

@@ -162,6 +162,7 @@ func (r *Reconciler) want(service *v1alpha1.ClusterService, plan Plan) {
 		if secret := pod.TokenSecret(want.Cluster.ComputeCluster); secret != "" {
 			want.At.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: service.Namespace, Name: secret})
 		}
+		want.At.Trust = headwatch.TrustOf(r.Live, want.Cluster.Head)
 		r.Heads.Want(cluster, name, want.Want)
 		kept = append(kept, cluster)
 	}

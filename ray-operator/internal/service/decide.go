@@ -1,7 +1,6 @@
 package service
 
 import (
-	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -23,6 +22,7 @@ type planner struct {
 	Plan
 	service *v1alpha1.ClusterService
 	seen    Seen
+	site    desired.Site
 	now     time.Time
 	record  Record
 	// target is what the spec asks for.
@@ -38,8 +38,8 @@ type planner struct {
 }
 
 // Decide chooses what to do about a service: a pure, total function of what was seen.
-func Decide(service *v1alpha1.ClusterService, seen Seen, now time.Time) Plan {
-	p := &planner{service: service, seen: seen, now: now}
+func Decide(service *v1alpha1.ClusterService, seen Seen, site desired.Site, now time.Time) Plan {
+	p := &planner{service: service, seen: seen, site: site, now: now}
 	had := slices.Contains(service.Finalizers, v1alpha1.FinalizerServe)
 	p.Finalizer = had
 	if seen.RecordError != nil {
@@ -261,20 +261,33 @@ func (p *planner) tidy() {
 		return
 	}
 	p.fix(kindService, desired.ServeService(p.service, p.ports()))
-	var clusters []string
-	for _, number := range slices.Sorted(maps.Keys(p.seen.Clusters)) {
-		clusters = append(clusters, p.seen.Clusters[number].Name)
-	}
-	if p.Make != nil {
-		clusters = append(clusters, p.Make.Name)
-		slices.Sort(clusters)
-	}
-	if len(clusters) > 0 {
-		p.fix(kindPolicy, desired.ServePolicy(p.service, slices.Compact(clusters), p.ports()))
+	if clusters := p.isolated(); len(clusters) > 0 {
+		p.fix(kindPolicy, desired.ServePolicy(p.service, p.site, clusters, p.ports()))
+	} else if len(p.seen.Clusters) > 0 {
+		p.fix(kindPolicy, nil)
 	}
 	p.budget()
 	p.routes()
 	p.drop()
+}
+
+// isolated returns the names of the clusters that a policy keeps to themselves. A policy about another one would close
+// what its spec leaves open.
+func (p *planner) isolated() []string {
+	var names []string
+	add := func(cluster *v1alpha1.ComputeCluster) {
+		if network := cluster.Spec.Network; network == nil || network.Isolation != v1alpha1.IsolationDisabled {
+			names = append(names, cluster.Name)
+		}
+	}
+	for _, cluster := range p.seen.Clusters {
+		add(cluster.ComputeCluster)
+	}
+	if p.Make != nil {
+		add(p.Make)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // revisions is how many revisions are kept that nothing runs of.

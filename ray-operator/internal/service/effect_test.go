@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -36,6 +37,9 @@ var effects = map[string]specEdit{
 	"service.ports.port":   ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Port = 81 }),
 	"service.labels":       ofService(func(s *v1alpha1.ServeService) { s.Labels = map[string]string{"a": "b"} }),
 	"service.annotations":  ofService(func(s *v1alpha1.ServeService) { s.Annotations = map[string]string{"a": "b"} }),
+	"service.allowFrom": ofService(func(s *v1alpha1.ServeService) {
+		s.AllowFrom = []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}
+	}),
 	"service.headEndpoints": ofService(func(s *v1alpha1.ServeService) {
 		yes := true
 		s.HeadEndpoints = &yes
@@ -123,7 +127,7 @@ func done(t *testing.T, edit specEdit) []string {
 	edit(&plain.Spec)
 	all := []string{
 		fmt.Sprint(validate.Service(plain)), fmt.Sprint(IsManaged(plain)), printed(t, desired.ServeService(plain, desired.Ports{HTTP: 8000, GRPC: 9000})),
-		printed(t, Decide(plain, Seen{Record: Record{Version: recordVersion}}, at())),
+		printed(t, Decide(plain, Seen{Record: Record{Version: recordVersion}}, desired.Site{}, at())),
 	}
 	if plain.Spec.ClusterTemplate == nil {
 		return all

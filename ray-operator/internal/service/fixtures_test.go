@@ -13,6 +13,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
@@ -147,4 +148,4 @@ func upgrades(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec)) *situation 
 	return s
 }
 
-func (s *situation) decide() Plan { return Decide(s.service, s.seen, at()) }
+func (s *situation) decide() Plan { return Decide(s.service, s.seen, desired.Site{}, at()) }

@@ -3,6 +3,7 @@ package service
 import (
 	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,6 +144,28 @@ func TestVersionWithoutAControllerIsNotTakenBack(t *testing.T) {
 		}
 		if plan := s.decide(); (plan.Record.Failed != "") != c.back || plan.Record.Shift.Back != c.back {
 			t.Errorf("%s: taken back is %v (%s)", c.name, plan.Record.Shift.Back, plan.Record.Failed)
+		}
+	}
+}
+
+// TestAssumed_KeepsRequestsOfASilentHead: no data is not zero while the proxies answer.
+func TestAssumed_KeepsRequestsOfASilentHead(t *testing.T) {
+	for name, hush := range map[string]func(*Cluster){
+		"not heard of yet": func(c *Cluster) { c.Heard, c.Answer.At = false, time.Time{} },
+		"silent": func(c *Cluster) {
+			c.Answer.Failure, c.Answer.Err, c.Answer.FailingSince = headclient.Unavailable, errors.New("connection refused"), at().Add(-time.Hour)
+		},
+	} {
+		s := serves(t)
+		hush(s.seen.Clusters[1])
+		plan := s.decide()
+		if len(plan.Close) > 0 || plan.Active == nil || plan.Active.ReadyEndpoints != 2 {
+			t.Errorf("%s: %s; active %+v", name, &plan, plan.Active)
+		}
+		p := &planner{service: s.service, seen: s.seen, now: at(), record: s.seen.Record}
+		p.carry()
+		if !p.active.Assumed || p.active.Ready != 100 {
+			t.Errorf("%s: assumed %v, ready %d %%", name, p.active.Assumed, p.active.Ready)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
 
@@ -68,7 +69,7 @@ func TestRequestsHaveAllTheTimeThoughTheOperatorWasAway(t *testing.T) {
 		}
 		s.seen.Record = first.Record.clone()
 		for wait, over := range map[time.Duration]bool{time.Second: false, 59 * time.Second: false, 61*time.Second + closeFor: true} {
-			later := Decide(s.service, s.seen, at().Add(wait))
+			later := Decide(s.service, s.seen, desired.Site{}, at().Add(wait))
 			if freed := len(later.Change) > 0; freed != over {
 				t.Errorf("%s: %s later: %s", name, wait, &later)
 			}
@@ -81,7 +82,7 @@ func TestKeptConnectionsAreClosedOnceNobodyIsLedThere(t *testing.T) {
 	s := lost()["the candidate was taken back"](t)
 	s.seen.Record.Retiring[0].At = now
 	closes := func(after time.Duration) bool {
-		for _, want := range Decide(s.service, s.seen, at().Add(after)).Wants {
+		for _, want := range Decide(s.service, s.seen, desired.Site{}, at().Add(after)).Wants {
 			if want.Close != "" {
 				return true
 			}

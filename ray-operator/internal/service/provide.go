@@ -299,7 +299,7 @@ func wholeOf(cluster *v1alpha1.ComputeCluster) map[string]int32 {
 }
 
 // some is how many of a group's replicas a share of its capacity comes to.
-func some(replicas int32, percent int) int32 { return (replicas*int32(percent) + 99) / 100 } //nolint:gosec // a percentage
+func some(replicas int32, percent int) int32 { return (replicas*int32(percent) + 99) / 100 }
 
 // digest names what is asked of a side's Serve.
 func (p *planner) digest(side *Side) string {
@@ -340,7 +340,7 @@ func (p *planner) want(side *Side) {
 // inquire adds what is wanted of a cluster's head.
 func (p *planner) inquire(cluster *Cluster, config *serving.Config) {
 	want := Want{Cluster: cluster, Want: serving.Want{
-		At:     serving.Place{Head: cluster.Head.UID, Address: address(cluster.Head, pod.PortDashboard)},
+		At:     serving.Place{Head: cluster.Head.UID, Address: address(cluster.Head, pod.DashboardPort(cluster.Head))},
 		Config: config, Close: p.closing[cluster.Name], Every: whileSteady,
 	}}
 	if p.record.Candidate != nil || p.record.Active.Revision != p.record.Active.Good || p.record.Active.Renewing != "" || config != nil && !config.Taken {

@@ -70,7 +70,7 @@ func (p *planner) versions(a, c int) {
 	}
 	p.Candidate = p.version(record.Candidate, p.candidate, c)
 	if a+c > 0 {
-		p.Candidate.TrafficPercent = int32(100 * c / (a + c)) //nolint:gosec // a percentage
+		p.Candidate.TrafficPercent = int32(100 * c / (a + c))
 		if p.taken() {
 			p.Candidate.TrafficPercent = p.weight()
 		}
@@ -106,8 +106,8 @@ func (p *planner) version(side *Side, h Health, endpoints int) *v1alpha1.Service
 		good = p.revision(side.Good).label()
 	}
 	return &v1alpha1.ServiceVersion{
-		ClusterName: p.nameOf(side), Revision: p.revision(side.Revision).label(), GoodRevision: good, CapacityPercent: int32(p.capacity(side)), //nolint:gosec // a percentage
-		ReadyEndpoints: int32(endpoints), Healthy: h.Well, Applications: h.Applications, //nolint:gosec // there are never so many pods
+		ClusterName: p.nameOf(side), Revision: p.revision(side.Revision).label(), GoodRevision: good, CapacityPercent: int32(p.capacity(side)),
+		ReadyEndpoints: int32(endpoints), Healthy: h.Well, Applications: h.Applications,
 	}
 }
 

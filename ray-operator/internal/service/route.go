@@ -56,7 +56,7 @@ func (p *planner) weight() int32 {
 	case theirs && !mine:
 		return 100
 	default:
-		return int32(traffic) //nolint:gosec // a percentage
+		return int32(traffic)
 	}
 }
 

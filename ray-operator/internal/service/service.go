@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
@@ -58,6 +59,8 @@ type Reconciler struct {
 	Events  telemetry.Recorder
 	Metrics *telemetry.Metrics
 	Clock   clock.PassiveClock
+	// Site is what the installation knows of itself.
+	Site desired.Site
 }
 
 // IsManaged tells whether a service is this operator's to look after.
@@ -82,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	now := r.Clock.Now()
-	plan := Decide(&service, seen, now)
+	plan := Decide(&service, seen, r.Site, now)
 	before := service.DeepCopy()
 	routed, err := r.apply(ctx, &service, plan)
 	routed = plan.refused(routed)

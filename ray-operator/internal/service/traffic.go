@@ -77,7 +77,13 @@ func (p *planner) share() {
 	if p.record.Candidate == nil {
 		a, c = len(mine), 0
 	}
-	p.open(append(p.chosen(mine, a), p.chosen(theirs, c)...))
+	chosen := append(p.chosen(mine, a), p.chosen(theirs, c)...)
+	if len(chosen) == 0 {
+		// On the way back an operator that was just started has asked none of the active version's pods, and none of them
+		// has requests: those that have them keep them until one is known to answer.
+		return
+	}
+	p.open(chosen)
 }
 
 // fit are the pods of both versions that may get requests by a way; has tells which have them

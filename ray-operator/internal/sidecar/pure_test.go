@@ -179,6 +179,23 @@ func TestSettling(t *testing.T) {
 	is("nobody listens", false, other)
 }
 
+// TestSettling_BeginsAgainAfterAFailure: however long the former answers went on.
+func TestSettling_BeginsAgainAfterAFailure(t *testing.T) {
+	ready := []scalelink.Pod{ordered("a", scalelink.Ready, 0), ordered("b", scalelink.Ready, 0)}
+	a, b := node(1, "a", headclient.Idle, time.Hour), node(2, "b", headclient.Idle, time.Hour)
+	r := &rounds{Memory: NewMemory()}
+	r.see(seen(0, ready, a, b))
+	if !r.see(seen(time.Hour, ready, a)).MayShrink {
+		t.Error("without a failure, one that is missing later counts")
+	}
+	r.Failed()
+	for after, want := range []bool{false, false, true} {
+		if got := r.see(seen(time.Hour+time.Duration(1+30*after)*time.Second, ready, a)).MayShrink; got != want {
+			t.Errorf("%d s after the first answer may shrink %t, want %t", 30*after, got, want)
+		}
+	}
+}
+
 // TestCapacityDoubles: each time that a group gets nothing it is passed over for twice as
 // long, at most ten minutes, and after a success from the beginning.
 func TestCapacityDoubles(t *testing.T) {

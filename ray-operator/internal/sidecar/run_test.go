@@ -36,6 +36,16 @@ func run(t *testing.T) process {
 
 func runOn(t *testing.T, listen, metrics string, log io.Writer) process {
 	t.Helper()
+	head := guarded(t)
+	return runWith(t, head, Config{
+		GCS: head.Address(), Listen: listen, Metrics: metrics, Clock: clock.RealClock{}, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Token: func() (string, error) { return secret, nil },
+	})
+}
+
+// guarded is a head that wants the token.
+func guarded(t *testing.T) *fakehead.Head {
+	t.Helper()
 	head, err := fakehead.Start(clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
@@ -43,15 +53,15 @@ func runOn(t *testing.T, listen, metrics string, log io.Writer) process {
 	t.Cleanup(head.Close)
 	head.SetToken(secret)
 	head.Join(fakehead.Member{Instance: "the head's", Head: true})
-	p := process{head: head, listen: listen, metrics: metrics}
+	return head
+}
+
+func runWith(t *testing.T, head *fakehead.Head, cfg Config) process {
+	t.Helper()
+	p := process{head: head, listen: cfg.Listen, metrics: cfg.Metrics}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- Run(ctx, Config{
-			GCS: head.Address(), Listen: p.listen, Metrics: p.metrics, Clock: clock.RealClock{}, Log: slog.New(slog.NewTextHandler(log, nil)),
-			Token: func() (string, error) { return secret, nil },
-		})
-	}()
+	go func() { ended <- Run(ctx, cfg) }()
 	p.end = func() error {
 		stop()
 		return <-ended
@@ -178,7 +188,7 @@ func TestPortsTaken(t *testing.T) {
 		leave := occupy(t, ports[i])
 		said, log := io.Pipe()
 		p := runOn(t, ports[0], ports[1], log)
-		if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || !strings.Contains(line, "somebody else has the port") {
+		if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || !strings.Contains(line, "Somebody else has the port") {
 			t.Errorf("it said %q, %v", line, err)
 		}
 		go func() { _, _ = io.Copy(io.Discard, said) }()

@@ -11,6 +11,7 @@ package sidecar
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,7 +19,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
-	"syscall"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -26,6 +26,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/port"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/listen"
 )
 
@@ -38,8 +39,11 @@ type Config struct {
 	Head string
 	// Token gives the cluster's token anew each time; nil is none.
 	Token func() (string, error)
-	Log   *slog.Logger
-	Clock clock.Clock
+	// Client is what the connection to GCS is encrypted with, Server the one that the operator makes; nil are those of
+	// a cluster without encryption.
+	Client, Server *tls.Config
+	Log            *slog.Logger
+	Clock          clock.Clock
 }
 
 // Limits of the port for metrics, which the code of users can reach.
@@ -51,16 +55,17 @@ const (
 
 // Run listens to the operator and makes rounds until its context ends.
 func Run(ctx context.Context, cfg Config) error {
-	stream, err := cfg.open(ctx, cfg.Listen)
+	stream, err := port.Open(ctx, cfg.Listen, cfg.Clock, cfg.Log)
 	if err != nil {
 		return fmt.Errorf("listen for the operator: %w", err)
 	}
-	web, err := cfg.open(ctx, cfg.Metrics)
+	web, err := port.Open(ctx, cfg.Metrics, cfg.Clock, cfg.Log)
 	if err != nil {
 		_ = stream.Close() // the failure is another
 		return fmt.Errorf("listen for who reads metrics: %w", err)
 	}
-	link, metrics := listen.New(listen.Options{Token: cfg.Token, Head: cfg.Head}), NewMetrics(cfg.Clock)
+	link := listen.New(listen.Options{Token: cfg.Token, Head: cfg.Head, TLS: cfg.Server})
+	metrics := NewMetrics(cfg.Clock)
 	loop := Loop{Dial: cfg.dial, Link: link, Clock: cfg.Clock, Log: cfg.Log, Metrics: metrics, Address: reachable(web.Addr())}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return link.Serve(ctx, stream) })
@@ -72,35 +77,13 @@ func Run(ctx context.Context, cfg Config) error {
 	return group.Wait()
 }
 
-// again is how often a port is tried that somebody else has: while this process was away, the
-// code of users could take it. Were it to end, the kubelet would wait for longer each time
-// before it starts it again, and for minutes in the end.
-const again = 500 * time.Millisecond
-
-// open listens at an address, as soon as nobody else does.
-func (cfg Config) open(ctx context.Context, address string) (net.Listener, error) {
-	for tries := 0; ; tries++ {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			return listener, err
-		}
-		if tries == 0 {
-			cfg.Log.Error("somebody else has the port; it is tried again until it is free", "address", address)
-		}
-		timer := cfg.Clock.NewTimer(again)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, err
-		case <-timer.C():
-		}
-	}
-}
-
 func (cfg Config) dial() (Head, error) {
 	options := headclient.Options{MaxReply: headclient.RayMaxReply}
 	if cfg.Token != nil {
 		options.Token = func(context.Context) (string, error) { return cfg.Token() }
+	}
+	if cfg.Client != nil {
+		options.Trust = trust{cfg.Client}
 	}
 	head, err := headclient.Dial(cfg.GCS, options)
 	if err != nil {
@@ -108,6 +91,12 @@ func (cfg Config) dial() (Head, error) {
 	}
 	return head, nil
 }
+
+// trust is a headclient.Trust that is the same for each connection.
+type trust struct{ config *tls.Config }
+
+// Config returns what the connection is encrypted with.
+func (t trust) Config(context.Context) (*tls.Config, error) { return t.config, nil }
 
 // serve serves HTTP until its context ends.
 func serve(ctx context.Context, on net.Listener, handler http.Handler) error {

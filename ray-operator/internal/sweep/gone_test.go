@@ -144,3 +144,25 @@ func TestPodThatTheCacheLacks(t *testing.T) {
 		}
 	})
 }
+
+// TestSweeper_WaitsForPodsThatAreBeingStopped: until its grace is over, a head writes on.
+func TestSweeper_WaitsForPodsThatAreBeingStopped(t *testing.T) {
+	note := open(1, redis)
+	stopping := podOf(note, note.UID, "n1")
+	stopping.Finalizers = []string{"example.com/grace"}
+	run(t, []client.Object{note.ConfigMap("heliostat"), stopping}, func(b *bed) {
+		b.delete(stopping)
+		b.begin()
+		b.pass(time.Minute)
+		if len(b.sweeps()) > 0 {
+			t.Error("swept beside a pod that is being stopped")
+		}
+		ended := stopping.DeepCopy()
+		ended.Finalizers = nil
+		if err := b.api.Patch(t.Context(), ended, client.MergeFrom(stopping)); err != nil {
+			t.Fatal(err)
+		}
+		b.pass(longest + time.Second)
+		b.nothingLeft(1)
+	})
+}

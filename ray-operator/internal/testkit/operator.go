@@ -129,16 +129,16 @@ func kindCalled(obj any) string {
 // start builds the operator as its composition root does.
 func (o *operator) start() {
 	live, now := &liveReader{operator: o}, o.world.Clock
+	site := desired.Site{
+		OperatorNamespace: "heliostat", OperatorLabels: map[string]string{"app": "operator"}, ProxyLabels: map[string]string{"app": "proxy"},
+		Image: pod.OperatorImage{Image: "heliostat"},
+	}
 	clusters, jobs, services := o.client(clusterKind), o.client(jobKind), o.client(serviceKind)
 	o.world.clusters = &cluster.Reconciler{
 		Client: clusters, Live: live, Writer: &kube.Writer{Client: clusters, Live: live},
 		Heads: o.world.Ray, Scale: o.world.Scaler, Stores: o.world.Stores,
 		Notes:  &sweep.Keeper{Writer: &kube.Writer{Client: clusters, Live: live}, Live: live, Namespace: "heliostat"},
-		Events: telemetry.Recorder{Events: o.world}, Clock: now, WatchNodes: true,
-		Site: desired.Site{
-			OperatorNamespace: "heliostat", OperatorLabels: map[string]string{"app": "operator"}, ProxyLabels: map[string]string{"app": "proxy"},
-			Autoscaler: pod.Autoscaler{Image: "heliostat"},
-		},
+		Events: telemetry.Recorder{Events: o.world}, Clock: now, WatchNodes: true, Site: site,
 	}
 	o.world.jobs = &job.Reconciler{
 		Client: jobs, Live: live, Writer: &kube.Writer{Client: jobs, Live: live},
@@ -147,7 +147,7 @@ func (o *operator) start() {
 	o.world.services = &service.Reconciler{
 		Client: services, Live: live,
 		Writer: &kube.Writer{Client: services, Live: live}, Routes: &kube.Writer{Client: services, Live: live},
-		Heads: board{o.world.Serving}, Events: telemetry.Recorder{Events: o.world}, Clock: now,
+		Heads: board{o.world.Serving}, Events: telemetry.Recorder{Events: o.world}, Clock: now, Site: site,
 	}
 }
 

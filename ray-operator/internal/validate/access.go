@@ -203,9 +203,14 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "network-unused", Field: "spec.network", By: Expression,
-		Refused: "allowFrom and allowTo have no meaning with isolation Disabled", Remedy: "leave one of the two out",
+		Refused: "allowFrom, allowTo and cloudMetadata Enabled have no meaning with isolation Disabled",
+		Remedy:  "leave one of the two out",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
-			if n := c.Spec.Network; n != nil && n.Isolation == v1alpha1.IsolationDisabled && len(n.AllowFrom)+len(n.AllowTo) > 0 {
+			n := c.Spec.Network
+			if n == nil || n.Isolation != v1alpha1.IsolationDisabled {
+				return
+			}
+			if len(n.AllowFrom)+len(n.AllowTo) > 0 || n.CloudMetadata == v1alpha1.CloudMetadataEnabled {
 				bad.at(field.NewPath("spec", "network"), nil)
 			}
 		},
@@ -233,17 +238,11 @@ var accessRules = []Rule{
 	{
 		ID: "network-peer", Field: "spec.network.allowFrom[*].from, spec.network.allowTo[*].to", By: Expression,
 		Refused: "a peer is either an ipBlock or selectors, and not empty", Remedy: "make two peers of it, or fill it in",
-		cluster: peers(func(p *networkingv1.NetworkPolicyPeer) bool {
-			return (p.IPBlock != nil) == (p.PodSelector != nil || p.NamespaceSelector != nil)
-		}),
+		cluster: peers(isNoPeer),
 	},
 	{
 		ID: "network-block", Field: "spec.network.allowFrom[*].from[*].ipBlock, spec.network.allowTo[*].to[*].ipBlock", By: Policy,
-		Refused: "an ipBlock's cidr and except must be blocks in canonical form", Remedy: "give them such as 10.0.0.0/8 or 2001:db8::/32",
-		Holds: peerExpression("!has(p.ipBlock) || ([p.ipBlock.cidr] + p.ipBlock.?except.orValue([])).all(b, isCIDR(b) && string(cidr(b).masked()) == b)"),
-		cluster: peers(func(p *networkingv1.NetworkPolicyPeer) bool {
-			return p.IPBlock != nil && (badBlock(p.IPBlock.CIDR) || slices.ContainsFunc(p.IPBlock.Except, badBlock))
-		}),
+		Refused: badBlocks, Remedy: giveBlocks, Holds: peerExpression(goodBlocks), cluster: peers(hasBadBlock),
 	},
 	{
 		ID: "network-port", Field: "spec.network.allowTo[*].ports", By: Policy,
@@ -331,6 +330,21 @@ func peers(wrong func(*networkingv1.NetworkPolicyPeer) bool) func(*v1alpha1.Comp
 func peerExpression(holds string) string {
 	return "variables.cluster.?network.?allowFrom.orValue([]).all(r, r.from.all(p, " + holds + ")) && " +
 		"variables.cluster.?network.?allowTo.orValue([]).all(r, r.to.all(p, " + holds + "))"
+}
+
+// Words and the expression of the rules about blocks of addresses.
+const (
+	badBlocks  = "an ipBlock's cidr and except must be blocks in canonical form"
+	giveBlocks = "give them such as 10.0.0.0/8 or 2001:db8::/32"
+	goodBlocks = "!has(p.ipBlock) || ([p.ipBlock.cidr] + p.ipBlock.?except.orValue([])).all(b, isCIDR(b) && string(cidr(b).masked()) == b)"
+)
+
+func isNoPeer(p *networkingv1.NetworkPolicyPeer) bool {
+	return (p.IPBlock != nil) == (p.PodSelector != nil || p.NamespaceSelector != nil)
+}
+
+func hasBadBlock(p *networkingv1.NetworkPolicyPeer) bool {
+	return p.IPBlock != nil && (badBlock(p.IPBlock.CIDR) || slices.ContainsFunc(p.IPBlock.Except, badBlock))
 }
 
 func badBlock(block string) bool { return len(validation.IsValidCIDR(field.NewPath(""), block)) > 0 }

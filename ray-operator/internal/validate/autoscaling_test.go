@@ -25,7 +25,7 @@ func TestRulesKnowTheAutoscaler(t *testing.T) {
 	if errs := validate.Cluster(scaled); len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	head := pod.Autoscaler{Image: "operator"}.Beside(pod.Head(scaled, 1), scaled)
+	head := pod.OperatorImage{Image: "operator"}.Complete(pod.Head(scaled, 1), scaled)
 	container := head.Spec.InitContainers[slices.IndexFunc(head.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerAutoscaler })]
 	taken := []*corev1.PodTemplateSpec{testkit.Template(corev1.Container{Name: "ray"}, corev1.Container{Name: container.Name, Image: "mine"})}
 	for _, port := range container.Ports {
@@ -42,6 +42,25 @@ func TestRulesKnowTheAutoscaler(t *testing.T) {
 			if errs := validate.Cluster(cluster); len(errs) > 0 {
 				t.Errorf("%d of a worker's template is refused: %v", i, errs)
 			}
+		}
+	}
+}
+
+func TestAutoscaling_BoundsPods(t *testing.T) {
+	for name, test := range map[string]struct {
+		most  *int32
+		hosts int32
+		want  string
+	}{
+		"takes 10000 pods":               {new(int32(5000)), 2, ""},
+		"refuses 10001 pods":             {new(int32(137)), 73, "spec.workerGroups[0].maxReplicas"},
+		"counts nothing without a bound": {nil, 10001, ""},
+	} {
+		cluster := corpus.Good()
+		cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+		cluster.Spec.WorkerGroups[0].MaxReplicas, cluster.Spec.WorkerGroups[0].HostsPerReplica = test.most, test.hosts
+		if have := places(t, cluster, "autoscaling-hosts"); have != test.want {
+			t.Errorf("%s: refused at %q, want %q", name, have, test.want)
 		}
 	}
 }

@@ -51,6 +51,8 @@ func fillIn(spec *v1alpha1.ComputeClusterSpec) {
 	}
 	if spec.Network != nil {
 		byDefault(&spec.Network.Isolation, v1alpha1.IsolationEnabled)
+		byDefault(&spec.Network.CloudMetadata, v1alpha1.CloudMetadataDisabled)
+		byDefault(&spec.Network.Encryption, v1alpha1.EncryptionDisabled)
 	}
 	if spec.UpgradeStrategy != nil {
 		byDefault(&spec.UpgradeStrategy.Type, v1alpha1.UpgradeOnDelete)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -41,7 +42,7 @@ var claimRules = []Rule{
 	},
 	{
 		ID: "claim-volume", Field: "GROUP.volumeClaimTemplates[*].metadata.name", By: Policy,
-		Refused: "a volume of the template or of the operator (ray-shm, ray-token) has the claim's name", Remedy: "rename the claim",
+		Refused: "a volume of the template or of the operator (" + strings.Join(ownVolumes, ", ") + ") has the claim's name", Remedy: "rename the claim",
 		Holds: "n.claims.all(c, !(c.?metadata.?name.orValue('') in n.volumes) && !(c.?metadata.?name.orValue('') in " + list(ownVolumes) + "))",
 		group: claims(func(n *node, c *corev1.PersistentVolumeClaim) bool {
 			taken := slices.ContainsFunc(n.pod.Volumes, func(v corev1.Volume) bool { return v.Name == c.Name })

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
@@ -20,13 +21,19 @@ import (
 // places are the fields at which a cluster breaks a rule, joined by blanks.
 func places(t *testing.T, cluster *v1alpha1.ComputeCluster, id string) string {
 	t.Helper()
-	at := slices.IndexFunc(validate.Rules(), func(r validate.Rule) bool { return r.ID == id })
+	return placesOf(t, validate.Rules(), validate.Cluster(cluster), id)
+}
+
+// placesOf are the fields of the errors that are those of one of the rules, joined by blanks.
+func placesOf(t *testing.T, rules []validate.Rule, errs field.ErrorList, id string) string {
+	t.Helper()
+	at := slices.IndexFunc(rules, func(r validate.Rule) bool { return r.ID == id })
 	if at < 0 {
 		t.Fatalf("there is no rule %s", id)
 	}
 	var all []string
-	for _, err := range validate.Cluster(cluster) {
-		if err.Detail == validate.Rules()[at].Text() {
+	for _, err := range errs {
+		if err.Detail == rules[at].Text() {
 			all = append(all, err.Field)
 		}
 	}
@@ -171,6 +178,9 @@ var inTemplates = map[string]struct {
 	"a device with a request below its limit": {"container-device", "containers[0].resources", func(p *corev1.PodSpec) {
 		p.Containers[0].Resources = corev1.ResourceRequirements{Requests: testkit.Resources("a.b/c", "1"), Limits: testkit.Resources("a.b/c", "2")}
 	}},
+	"as much text as variables may have": {"long-variables", "", func(p *corev1.PodSpec) {
+		p.Containers[0].Env, p.InitContainers[0].Env = textOf(256<<10-1), textOf(1)
+	}},
 	"a device of none without a limit": {"container-device", "containers[0].resources", func(p *corev1.PodSpec) {
 		p.Containers[0].Resources.Requests = testkit.Resources("a.b/c", "0")
 	}},
@@ -188,6 +198,11 @@ func TestInTemplates(t *testing.T) {
 			t.Errorf("%s breaks %s at %q, want %q", name, test.rule, have, want)
 		}
 	}
+}
+
+// textOf is a variable whose value has so many characters.
+func textOf(characters int) []corev1.EnvVar {
+	return []corev1.EnvVar{{Name: "TEXT", Value: strings.Repeat("ä", characters)}}
 }
 
 func claimed(edit func(c *corev1.PersistentVolumeClaim)) func(*v1alpha1.ComputeCluster) {
@@ -220,6 +235,7 @@ func logical(name, quantity string) func(*v1alpha1.ComputeCluster) {
 
 const (
 	firstClaim = "spec.workerGroups[0].volumeClaimTemplates[0]"
+	firstHosts = "spec.workerGroups[0].hostsPerReplica"
 	firstPort  = "spec.network.allowTo[0].ports[0]"
 )
 
@@ -262,17 +278,38 @@ var outside = map[string]struct {
 	"a template's owner and finalizer": {"template-metadata", "spec.head.template.metadata", func(c *v1alpha1.ComputeCluster) {
 		c.Spec.Head.Template = &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"a"}, OwnerReferences: []metav1.OwnerReference{{}}}}
 	}},
-	"as many pods as may be": {"too-many-hosts", "", many(5000, 2)},
-	"two pods more":          {"too-many-hosts", "spec.workerGroups[0].hostsPerReplica", many(5001, 2)},
-	"one pod more":           {"too-many-hosts", "spec.workerGroups[0].hostsPerReplica", many(137, 73)},
-	"half a byte for Ray":    {"resource-whole", "", logical("memory", "500m")},
-	"half of something":      {"resource-whole", "spec.head.rayResources[half]", logical("half", "500m")},
-	"none of something":      {"resource-whole", "", logical("none", "0")},
-	"less than none":         {"resource-whole", "", logical("less", "-500m")},
-	"nothing of memory":      {"size-memory", "", func(c *v1alpha1.ComputeCluster) { c.Spec.Head.Size = testkit.Resources("memory", "0") }},
+	"as many pods as may be, of one replica": {"too-many-hosts", "", one(10000)},
+	"one pod more, of one replica":           {"too-many-hosts", firstHosts, one(10001)},
+	"as many workers as may be":              {"too-many-workers", "", workers(9999)},
+	"one worker more":                        {"too-many-workers", "spec.workerGroups", workers(10000)},
+	"as many pods as may be":                 {"too-many-hosts", "", many(5000, 2)},
+	"two pods more":                          {"too-many-hosts", firstHosts, many(5001, 2)},
+	"one pod more":                           {"too-many-hosts", firstHosts, many(137, 73)},
+	"half a byte for Ray":                    {"resource-whole", "", logical("memory", "500m")},
+	"none in thousandths, as in CEL":         {"resource-whole", "spec.head.rayResources[none]", logical("none", "0m")},
+	"half of something":                      {"resource-whole", "spec.head.rayResources[half]", logical("half", "500m")},
+	"none of something":                      {"resource-whole", "", logical("none", "0")},
+	"less than none":                         {"resource-whole", "", logical("less", "-500m")},
+	"nothing of memory":                      {"size-memory", "", func(c *v1alpha1.ComputeCluster) { c.Spec.Head.Size = testkit.Resources("memory", "0") }},
 	"a byte less than is least": {"size-memory", "spec.head.size[memory]", func(c *v1alpha1.ComputeCluster) {
 		c.Spec.Head.Size = testkit.Resources("memory", "805306367")
 	}},
+	"a character too much": {"long-variables", "spec.workerGroups[0].template.spec", func(c *v1alpha1.ComputeCluster) {
+		c.Spec.WorkerGroups[0].Template = testkit.Template(corev1.Container{Name: "ray", Env: textOf(256<<10 + 1)})
+	}},
+	"as much text as defaults may have": {"long-defaults", "", func(c *v1alpha1.ComputeCluster) {
+		c.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: textOf(256 << 10)}
+	}},
+	"a character more than defaults may have": {"long-defaults", "spec.podDefaults.env", func(c *v1alpha1.ComputeCluster) {
+		c.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: textOf(256<<10 + 1)}
+	}},
+	"a name that ends as one of the operator's":   {"option-system-config", "", systemConfig("my_gcs_storage")},
+	"a name that begins as one of the operator's": {"option-system-config", "", systemConfig("gcs_storage_size")},
+	"a Service of the cluster's own": {"open-public", "", open(func(c *v1alpha1.ComputeCluster) {
+		c.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Type: corev1.ServiceTypeClusterIP}
+	})},
+	"the widest block that is no Internet": {"open-public", "", open(letIn("10.0.0.0/8"))},
+	"a wider block":                        {"open-public", "spec.authentication.mode", open(letIn("10.0.0.0/7"))},
 	"neither missing nor beyond": {"rolling-none", "spec.upgradeStrategy.rolling", func(c *v1alpha1.ComputeCluster) {
 		c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{}}
 	}},
@@ -287,6 +324,42 @@ var outside = map[string]struct {
 func many(replicas, hosts int32) func(*v1alpha1.ComputeCluster) {
 	return func(c *v1alpha1.ComputeCluster) {
 		c.Spec.WorkerGroups[0].Replicas, c.Spec.WorkerGroups[0].HostsPerReplica = &replicas, hosts
+	}
+}
+
+// one is a group whose replicas are not said, and so one, of many hosts.
+func one(hosts int32) func(*v1alpha1.ComputeCluster) {
+	return func(c *v1alpha1.ComputeCluster) {
+		c.Spec.WorkerGroups[0].Replicas, c.Spec.WorkerGroups[0].HostsPerReplica = nil, hosts
+	}
+}
+
+// workers are so many replicas beside a group whose replicas are not said.
+func workers(replicas int32) func(*v1alpha1.ComputeCluster) {
+	return func(c *v1alpha1.ComputeCluster) {
+		c.Spec.WorkerGroups[0].Replicas, c.Spec.WorkerGroups[1].Replicas = &replicas, nil
+	}
+}
+
+func systemConfig(name string) func(*v1alpha1.ComputeCluster) {
+	return func(c *v1alpha1.ComputeCluster) {
+		c.Spec.Head.RayStartParams = map[string]string{"system-config": `{"` + name + `":1}`}
+	}
+}
+
+// open is the edit on a cluster without authentication.
+func open(edit func(*v1alpha1.ComputeCluster)) func(*v1alpha1.ComputeCluster) {
+	return func(c *v1alpha1.ComputeCluster) {
+		c.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled}
+		edit(c)
+	}
+}
+
+func letIn(block string) func(*v1alpha1.ComputeCluster) {
+	return func(c *v1alpha1.ComputeCluster) {
+		peer := networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: block}}
+		rule := v1alpha1.IngressRule{From: []networkingv1.NetworkPolicyPeer{peer}}
+		c.Spec.Network = &v1alpha1.Network{AllowFrom: []v1alpha1.IngressRule{rule}}
 	}
 }
 

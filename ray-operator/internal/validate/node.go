@@ -74,6 +74,17 @@ const optionOwned = "option-owned"
 // bareParams are the options of "ray start" that take no value.
 var bareParams = []string{"no-redirect-output", "enable-object-reconstruction", "ray-debugger-external", "enable-resource-isolation"}
 
+// ownedConfig are names of Ray's own configuration that undo what a field of the spec promises.
+var ownedConfig = []string{
+	"AUTH_MODE", "ENABLE_K8S_TOKEN_AUTH", "USE_TLS", "TLS_SERVER_CERT", "TLS_SERVER_KEY", "TLS_CA_CERT",
+	"external_storage_namespace", "gcs_storage", "gcs_storage_path", "enable_autoscaler_v2",
+}
+
+// setsOwned reports whether a system-config, which is JSON, may set one of them.
+func setsOwned(config string) bool {
+	return strings.Contains(config, `\`) || slices.ContainsFunc(ownedConfig, func(name string) bool { return strings.Contains(config, `"`+name+`"`) })
+}
+
 var startName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
 func options(rule string) func(*node, report) {
@@ -171,6 +182,18 @@ var nodeRules = []Rule{
 		node: func(n *node, bad report) {
 			keys(bad, n.path, "rayStartParams", n.spec.RayStartParams, func(key string) bool {
 				return slices.Contains(bareParams, key) && n.spec.RayStartParams[key] != ""
+			})
+		},
+	},
+	{
+		ID: "option-system-config", Field: "NODE.rayStartParams[system-config]", By: Policy,
+		Refused: "the operator sets " + strings.Join(ownedConfig, ", ") + ", and a name with an escape could be one of them",
+		Remedy:  "use authentication, controlStore and autoscaling, and write names without a backslash",
+		Holds: "[n.spec.?rayStartParams[?'system-config'].orValue('')].all(v, !v.contains('\\\\') && " +
+			list(ownedConfig) + ".all(k, !v.contains('\"' + k + '\"')))",
+		node: func(n *node, bad report) {
+			keys(bad, n.path, "rayStartParams", n.spec.RayStartParams, func(key string) bool {
+				return key == "system-config" && setsOwned(n.spec.RayStartParams[key])
 			})
 		},
 	},

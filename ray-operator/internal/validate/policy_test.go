@@ -3,9 +3,11 @@ package validate_test
 import (
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
@@ -20,7 +22,18 @@ func TestTheChartAsksWhatTheRulesSay(t *testing.T) {
 	chartAsks(t, "clusterservices", append(validate.Rules(), validate.ServiceRules()...))
 }
 
-func chartAsks(t *testing.T, kind string, rules []validate.Rule) {
+func TestTheChartHasTheVariablesOfServices(t *testing.T) {
+	var have []validate.Variable
+	for _, variable := range policyOf(t, "clusterservices").Variables[3:] { // after those of clusters
+		have = append(have, validate.Variable{Name: variable.Name, Expression: variable.Expression})
+	}
+	if diff := cmp.Diff(have, validate.ServiceVariables()); diff != "" {
+		t.Errorf("the chart has other variables (- chart):\n%s", diff)
+	}
+}
+
+// policyOf is the chart's policy of a kind.
+func policyOf(t *testing.T, kind string) *admissionv1.ValidatingAdmissionPolicySpec {
 	t.Helper()
 	text, err := os.ReadFile("../../../helm-chart/heliostat/files/admission/" + kind + ".yaml")
 	if err != nil {
@@ -30,7 +43,12 @@ func chartAsks(t *testing.T, kind string, rules []validate.Rule) {
 	if err := yaml.Unmarshal(text, &policy); err != nil {
 		t.Fatal(err)
 	}
-	asked := 0
+	return &policy
+}
+
+func chartAsks(t *testing.T, kind string, rules []validate.Rule) {
+	t.Helper()
+	policy, asked := policyOf(t, kind), 0
 	for _, rule := range rules {
 		if !slices.Contains([]validate.Layer{validate.Schema, validate.Expression, validate.Policy}, rule.By) {
 			t.Errorf("the rule %s is nobody's: %q", rule.ID, rule.By)
@@ -39,7 +57,7 @@ func chartAsks(t *testing.T, kind string, rules []validate.Rule) {
 			continue
 		}
 		asked++
-		if !slices.ContainsFunc(policy.Validations, func(v admissionv1.Validation) bool { return asks(v.Expression, rule) }) {
+		if !slices.ContainsFunc(policy.Validations, func(v admissionv1.Validation) bool { return asks(&v, rule) }) {
 			t.Errorf("the chart's policy of %s does not ask %s: %s", kind, rule.ID, rule.Holds)
 		}
 	}
@@ -48,10 +66,14 @@ func chartAsks(t *testing.T, kind string, rules []validate.Rule) {
 	}
 }
 
-// asks tells whether an expression is a rule's: as it stands, or of each node.
-func asks(expression string, rule validate.Rule) bool {
+// asks reports whether a validation is a rule's: as it stands, with the place that the rule names, or of each node.
+func asks(v *admissionv1.Validation, rule validate.Rule) bool {
 	if strings.HasPrefix(rule.Field, "NODE") || strings.HasPrefix(rule.Field, "GROUP") {
-		return expression == "variables.nodes.all(n, "+rule.Holds+")"
+		return v.Expression == "variables.nodes.all(n, "+rule.Holds+")"
 	}
-	return expression == rule.Holds
+	place := ""
+	if rule.At != "" {
+		place = rule.At + " + " + strconv.Quote(": "+rule.Text())
+	}
+	return v.Expression == rule.Holds && v.MessageExpression == place
 }

@@ -149,6 +149,9 @@ func unknownWords(c *v1alpha1.ComputeCluster, bad report) {
 	storeWords(c, bad)
 	if n := c.Spec.Network; n != nil {
 		word(bad, spec, "network.isolation", n.Isolation, v1alpha1.IsolationEnabled, v1alpha1.IsolationDisabled)
+		word(bad, spec, "network.cloudMetadata", n.CloudMetadata,
+			v1alpha1.CloudMetadataEnabled, v1alpha1.CloudMetadataDisabled)
+		word(bad, spec, "network.encryption", n.Encryption, v1alpha1.EncryptionDisabled, v1alpha1.EncryptionRequired)
 		for i := range n.AllowFrom {
 			each(bad, spec.Child("network", "allowFrom").Index(i), "ports", n.AllowFrom[i].Ports, isUnknownPort)
 		}

@@ -234,6 +234,17 @@ var serviceRules = []Rule{
 		},
 	},
 	{
+		ID: "service-peer", Field: "spec.service.allowFrom", By: Expression,
+		Refused: "a peer is either an ipBlock or selectors, and not empty", Remedy: "make two peers of it, or fill it in",
+		service: func(s *serving, bad report) { each(bad, frontPath, "allowFrom", s.front().AllowFrom, isNoPeer) },
+	},
+	{
+		ID: "service-block", Field: "spec.service.allowFrom[*].ipBlock", By: Policy,
+		Refused: badBlocks, Remedy: giveBlocks,
+		Holds:   "object.spec.?service.?allowFrom.orValue([]).all(p, " + goodBlocks + ")",
+		service: func(s *serving, bad report) { each(bad, frontPath, "allowFrom", s.front().AllowFrom, hasBadBlock) },
+	},
+	{
 		ID: "service-grpc", Field: "spec.service.ports", By: Policy,
 		Refused: "the proxies speak no gRPC", Remedy: "set grpc_options.grpc_servicer_functions in serveConfig, or leave the port out",
 		Holds: "object.spec.?service.?ports.orValue([]).all(p, p.name != 'grpc' || " + speaksGRPC + ")",

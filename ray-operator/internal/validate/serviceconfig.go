@@ -42,8 +42,8 @@ func isThere(of map[string]any, key string) bool { return of[key] != nil }
 
 func there(key string) string { return fmt.Sprintf("o.of.?%s.orValue(dyn(null)) != null", key) }
 
-// portsOfRay are those of a pod that no proxy can have, beside 8000, which is Serve's.
-var portsOfRay = []int32{pod.PortGCS, pod.PortDashboard, pod.PortClient, pod.PortMetrics, agentPort}
+// portsOfRay are those of a pod that no proxy can have, Ray's and the autoscaler's, beside 8000, which is Serve's.
+var portsOfRay = []int32{pod.PortGCS, pod.PortDashboard, pod.PortDashboardTLS, pod.PortClient, pod.PortMetrics, agentPort, pod.PortScale, pod.PortScaleMetrics}
 
 // portList writes them, with another separator before the last one.
 func portList(last string) string {

@@ -72,7 +72,7 @@ func (s *serving) takeApart() {
 		for _, outer := range s.parts[where.within] {
 			if value, there := outer.of[where.key]; there {
 				of, _ := value.(map[string]any)
-				s.parts[where.kind] = append(s.parts[where.kind], part{path: outer.path.Child(where.key), of: of, application: outer.application})
+				s.parts[where.kind] = append(s.parts[where.kind], part{path: outer.path.Child(where.key), of: of})
 			}
 		}
 	}

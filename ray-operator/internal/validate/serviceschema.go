@@ -32,6 +32,7 @@ func longServiceTexts(s *serving, bad report) {
 
 func longServiceLists(s *serving, bad report) {
 	count(bad, frontPath, "ports", len(s.front().Ports), 2)
+	count(bad, frontPath, "allowFrom", len(s.front().AllowFrom), 32)
 	count(bad, frontPath, "labels", len(s.front().Labels), 64)
 	count(bad, frontPath, "annotations", len(s.front().Annotations), 64)
 	if g := s.gateway(); g != nil {

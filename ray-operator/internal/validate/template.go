@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -84,7 +85,7 @@ var templateRules = []Rule{
 	},
 	{
 		ID: "template-volume", Field: "NODE.template.spec.volumes", By: Policy,
-		Refused: "the operator adds the volumes ray-shm and ray-token", Remedy: "choose another name",
+		Refused: "the operator adds the volumes " + strings.Join(ownVolumes, ", "), Remedy: "choose another name",
 		Holds: "!n.volumes.exists(v, v in " + list(ownVolumes) + ")",
 		inner: func(n *node, bad report) {
 			each(bad, n.podPath(), "volumes", n.pod.Volumes, func(v *corev1.Volume) bool { return slices.Contains(ownVolumes, v.Name) })

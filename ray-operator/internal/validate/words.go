@@ -42,6 +42,7 @@ func badAnnotation(key string) bool { return !isLabelKey(strings.ToLower(key)) }
 var ownVariables = []string{
 	"RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_CLOUD_INSTANCE_ID", "RAY_CLUSTER_NAME",
 	"RAY_CLUSTER_NAMESPACE", "RAY_ENABLE_GCS_LEADER_ELECTION", "RAY_ENABLE_K8S_TOKEN_AUTH", "RAY_NODE_TYPE_NAME",
+	"RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT",
 }
 
 // storeVariables are the variables that say where the head keeps its memory. Without a
@@ -52,7 +53,7 @@ var storeVariables = []string{
 }
 
 // ownVolumes are the names of the operator's volumes.
-var ownVolumes = []string{pod.VolumeShared, pod.VolumeToken}
+var ownVolumes = []string{pod.VolumeShared, pod.VolumeToken, pod.VolumeAuthority, pod.VolumeCertificates}
 
 // list writes words as a list of an expression.
 func list(words []string) string { return "['" + strings.Join(words, "', '") + "']" }

@@ -234,7 +234,7 @@ func (b *bench) dial(ctx context.Context) (*live.GCS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return live.DialGCS(head.Status.PodIP, token)
+	return live.DialGCS(head.Status.PodIP, token, nil)
 }
 
 func (b *bench) token(ctx context.Context) (string, error) {

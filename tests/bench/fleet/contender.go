@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,8 +69,10 @@ func readChart(ctx context.Context, root string) (chart, error) {
 			return c, fmt.Errorf("read the chart's Deployment: %w", err)
 		}
 		container := deployment.Spec.Template.Spec.Containers[0]
-		c.args = container.Args
-		if c.env, err = literal(container.Env); err != nil {
+		// The operator is in no pod here, so nothing says which is its own.
+		c.args = slices.DeleteFunc(container.Args, func(arg string) bool { return arg == "--pod=$("+podName+")" })
+		variables := slices.DeleteFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == podName })
+		if c.env, err = literal(variables); err != nil {
 			return c, err
 		}
 	}
@@ -78,6 +81,9 @@ func readChart(ctx context.Context, root string) (chart, error) {
 	}
 	return c, nil
 }
+
+// podName is the variable by which the chart tells the operator the name of its pod.
+const podName = "POD_NAME"
 
 // literal gives the variables in the form that programs take them.
 func literal(variables []corev1.EnvVar) ([]string, error) {

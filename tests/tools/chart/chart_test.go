@@ -121,6 +121,7 @@ func TestDefinitionsAreTheGenerated(t *testing.T) {
 // changes give every value another one that must show in what is rendered.
 var changes = map[string]string{
 	"image.repository": "example.com/operator", "image.tag": "v9", "image.pullPolicy": "Always",
+	"image.digest":     "sha256:" + strings.Repeat("0", 64),
 	"imagePullSecrets": `[{"name":"pull"}]`, "nameOverride": "other", "fullnameOverride": "whole",
 	"crds.install": "false", "admission.enabled": "false", "serviceAccount.create": "false", "serviceAccount.name": "someone",
 	"serviceAccount.annotations": `{"a":"b"}`, "operator.workers": "3", "operator.resync": "1h30m", "operator.verbosity": "1",
@@ -200,7 +201,7 @@ func TestReadmeTellsOfEveryValue(t *testing.T) {
 
 func TestBadValuesAreRefused(t *testing.T) {
 	for _, bad := range []string{
-		"imagge.tag=x", "image.tagg=x", "operator.workers=0", "operator.resync=often", "image.pullPolicy=Sometimes",
+		"imagge.tag=x", "image.tagg=x", "image.digest=latest", "operator.workers=0", "operator.resync=often", "image.pullPolicy=Sometimes",
 		"crds.install=maybe", "serviceAccount.create=false", "replicas=0", "watchNodes=often", "watchNamespaces={A}",
 		"metrics.serviceMonitor.interval=soon", "networkPolicy.egress=all",
 	} {

@@ -72,7 +72,7 @@ func TestOthersReachProbesAndMetricsAlone(t *testing.T) {
 		}
 		return numbers
 	}
-	if heads := reached(limited.Egress[1]); !slices.Equal(heads, []int{6379, 8265, 6380}) {
+	if heads := reached(limited.Egress[1]); !slices.Equal(heads, []int{6379, 8265, 8266, 6380}) {
 		t.Errorf("of heads the operator reaches the ports %v, want GCS, dashboard and autoscaler", heads)
 	}
 	if stores := reached(limited.Egress[2]); !slices.Equal(stores, []int{6379, 26379}) || len(limited.Egress[2].To) > 0 {

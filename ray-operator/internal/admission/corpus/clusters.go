@@ -17,7 +17,7 @@ type row = Row[*v1alpha1.ComputeCluster]
 // Clusters are ComputeClusters, with one row or more for each side of each of their rules.
 func Clusters() Kind[*v1alpha1.ComputeCluster] {
 	return Kind[*v1alpha1.ComputeCluster]{
-		Good: Good, Rows: slices.Concat(clusterRows, accessRows, groupRows, autoscalingRows, controlStoreRows, claimRows, nodeRows, templateRows, containerRows),
+		Good: Good, Rows: slices.Concat(clusterRows, accessRows, groupRows, autoscalingRows, encryptionRows, controlStoreRows, claimRows, nodeRows, templateRows, containerRows),
 		created: validate.Cluster, changed: validate.Update, read: read[v1alpha1.ComputeCluster], pods: podsOf,
 	}
 }
@@ -45,7 +45,7 @@ const somePods = 3
 // podsOf are the head, and one worker of each of the first groups.
 func podsOf(cluster *v1alpha1.ComputeCluster) []*corev1.Pod {
 	cluster.UID = "11111111-1111-1111-1111-111111111111" // an owner needs one
-	pods := []*corev1.Pod{pod.Autoscaler{Image: "operator"}.Beside(pod.Head(cluster, 1), cluster)}
+	pods := []*corev1.Pod{pod.OperatorImage{Image: "operator"}.Complete(pod.Head(cluster, 1), cluster)}
 	for i := range cluster.Spec.WorkerGroups[:min(somePods, len(cluster.Spec.WorkerGroups))] {
 		pods = append(pods, pod.Worker(cluster, &cluster.Spec.WorkerGroups[i], 0, 1))
 	}

@@ -124,6 +124,10 @@ func allowTo(peers []networkingv1.NetworkPolicyPeer, ports ...networkingv1.Netwo
 	}
 }
 
+func cloudMetadata(c *cluster) {
+	c.Spec.Network = &v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataEnabled}
+}
+
 func block(cidr string, except ...string) networkingv1.NetworkPolicyPeer {
 	return networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr, Except: except}}
 }

@@ -210,6 +210,25 @@ var doorRightsRows = []RightsRow{
 	{Name: "a wide block", Need: "open", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, block("0.0.0.0/0"))},
 	{Name: "a block", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, block("10.0.0.0/8"))},
 	{Name: "pods of the namespace", Cluster: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard}, anyone)},
+	{Name: "the cloud's metadata", Need: "metadata", Cluster: cloudMetadata},
+	{Name: "no metadata", Cluster: func(c *cluster) {
+		c.Spec.Network = &v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataDisabled}
+	}},
+	{Name: "everything to be reached", Need: "metadata", Cluster: allowTo(nil)},
+	{Name: "all addresses", Need: "metadata", Cluster: allowTo(peersOf(block("0.0.0.0/0")))},
+	{Name: "all addresses but one of metadata", Need: "metadata",
+		Cluster: allowTo(peersOf(anyone, block("0.0.0.0/0", "10.0.0.0/8", "169.254.169.254/32")))},
+	{Name: "all addresses but metadata",
+		Cluster: allowTo(peersOf(block("0.0.0.0/0", "169.254.0.0/16", "100.100.100.200/32")))},
+	{Name: "the address of metadata", Need: "metadata", Cluster: allowTo(peersOf(block("169.254.169.254/32")))},
+	{Name: "a half of all addresses", Need: "metadata",
+		Cluster: allowTo(peersOf(block("10.0.0.0/8"), block("128.0.0.0/1")))},
+	{Name: "another cloud's address", Need: "metadata", Cluster: allowTo(peersOf(block("100.64.0.0/10")))},
+	{Name: "all addresses of IPv6", Need: "metadata", Cluster: allowTo(peersOf(block("::/0", "fd00:ec2::254/128")))},
+	{Name: "all of IPv6 but metadata", Cluster: allowTo(peersOf(block("::/0", "fd00::/8")))},
+	{Name: "a block to be reached", Cluster: allowTo(peersOf(block("10.0.0.0/8"), block("2001:db8::/32")))},
+	{Name: "all pods to be reached",
+		Cluster: allowTo(peersOf(networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}))},
 	{Name: "somebody's cluster", Need: "cluster", Job: onCluster("theirs"), Service: serviceSpec(func(s *offers) {
 		s.ClusterRef, s.ClusterTemplate = &v1alpha1.ClusterReference{Name: "theirs"}, nil
 	})},
@@ -219,7 +238,18 @@ var doorRightsRows = []RightsRow{
 	{Name: "a service's load balancer", Need: "open", Service: serviceSpec(func(s *offers) {
 		s.Service = &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer}
 	})},
+	{Name: "a service for everybody", Need: "open", Service: serviceSpec(func(s *offers) {
+		s.Service = &v1alpha1.ServeService{AllowFrom: []networkingv1.NetworkPolicyPeer{block("0.0.0.0/0")}}
+	})},
+	{Name: "a service for every namespace", Need: "open", Service: serviceSpec(func(s *offers) {
+		s.Service = &v1alpha1.ServeService{AllowFrom: []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}}
+	})},
+	{Name: "a service for a block", Service: serviceSpec(func(s *offers) {
+		s.Service = &v1alpha1.ServeService{AllowFrom: []networkingv1.NetworkPolicyPeer{block("10.0.0.0/8"), anyone}}
+	})},
 }
+
+func peersOf(peers ...networkingv1.NetworkPolicyPeer) []networkingv1.NetworkPolicyPeer { return peers }
 
 func secretVolumes(n int) edit {
 	all := make([]edit, n)

@@ -152,6 +152,14 @@ var accessRows = []row{
 	{Name: "peers", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe}, anyone, block("10.0.0.0/8", "10.1.0.0/16"), block("2001:db8::/32"))},
 	{Name: "everybody", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortDashboard})},
 	{Name: "peers for nothing", Rule: "network-unused", Edit: both(allowFrom([]v1alpha1.Port{v1alpha1.PortServe}, anyone), func(c *cluster) { c.Spec.Network.Isolation = v1alpha1.IsolationDisabled })},
+	{Name: "metadata for nothing", Rule: "network-unused", Edit: both(cloudMetadata, func(c *cluster) {
+		c.Spec.Network.Isolation = v1alpha1.IsolationDisabled
+	})},
+	{Name: "neither metadata nor isolation", Edit: func(c *cluster) {
+		c.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
+		c.Spec.Network.CloudMetadata = v1alpha1.CloudMetadataDisabled
+	}},
+	{Name: "metadata", Edit: cloudMetadata},
 	{Name: "an unknown port", Rule: "unknown-word", Edit: allowFrom([]v1alpha1.Port{"Agent"}, anyone)},
 	{Name: "no port", Rule: "out-of-bounds", Edit: allowFrom([]v1alpha1.Port{}, anyone)},
 	{Name: "a port twice", Rule: "duplicate", Edit: allowFrom([]v1alpha1.Port{v1alpha1.PortServe, v1alpha1.PortServe}, anyone)},

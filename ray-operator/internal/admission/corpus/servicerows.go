@@ -2,7 +2,9 @@ package corpus
 
 import (
 	"fmt"
+	"slices"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -47,6 +49,10 @@ var serviceRows = []offerRow{
 	{Name: "an annotation of ours on a Service", Rule: "service-metadata", Edit: front(func(s *v1alpha1.ServeService) { s.Annotations = ours })},
 	{Name: "a label's value on a Service", Rule: "service-labels", Edit: front(func(s *v1alpha1.ServeService) { s.Labels = badValue })},
 	{Name: "an annotation's key on a Service", Rule: "service-annotations", Edit: front(func(s *v1alpha1.ServeService) { s.Annotations = badKey })},
+	{Name: "peers of a service", Edit: frontPeers(anyone, block("10.0.0.0/8", "10.1.0.0/16"))},
+	{Name: "an empty peer of a service", Rule: "service-peer", Edit: frontPeers(networkingv1.NetworkPolicyPeer{})},
+	{Name: "a block for a service that is none", Rule: "service-block", Edit: frontPeers(block("10.0.0.1/8"))},
+	{Name: "too many peers of a service", Rule: "long-list", Edit: frontPeers(slices.Repeat([]networkingv1.NetworkPolicyPeer{anyone}, 33)...)},
 	{Name: "two ports alike", Rule: "service-port-twice", Edit: both(serve(withGRPC), frontPorts(v1alpha1.ServePort{Name: "http", Port: 80}, v1alpha1.ServePort{Name: "grpc", Port: 80}))},
 	{Name: "two ports of one name", Rule: "duplicate", Edit: frontPorts(v1alpha1.ServePort{Name: "http", Port: 80}, v1alpha1.ServePort{Name: "http", Port: 81})},
 	{Name: "a port of another name", Rule: "unknown-word", Edit: frontPorts(v1alpha1.ServePort{Name: "https", Port: 443})},

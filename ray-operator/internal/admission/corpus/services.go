@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -113,6 +114,10 @@ func front(edit func(*v1alpha1.ServeService)) change {
 		}
 		edit(s.Service)
 	})
+}
+
+func frontPeers(peers ...networkingv1.NetworkPolicyPeer) change {
+	return front(func(s *v1alpha1.ServeService) { s.AllowFrom = peers })
 }
 
 func frontPorts(ports ...v1alpha1.ServePort) change {

@@ -14,7 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
-var operatorImage = pod.Autoscaler{Image: "example.com/heliostat:1", PullPolicy: corev1.PullIfNotPresent}
+var operatorImage = pod.OperatorImage{Image: "example.com/heliostat:1", PullPolicy: corev1.PullIfNotPresent}
 
 // autoscaled is a cluster with autoscaling, and what the edits make of it.
 func autoscaled(edits ...func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluster {
@@ -29,7 +29,7 @@ func autoscaled(edits ...func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluste
 // scaledHead is the head's pod of a cluster with autoscaling, and the autoscaler in it.
 func scaledHead(t *testing.T, cluster *v1alpha1.ComputeCluster) (*corev1.Pod, *corev1.Container) {
 	t.Helper()
-	head := operatorImage.Beside(pod.Head(cluster, 1), cluster)
+	head := operatorImage.Complete(pod.Head(cluster, 1), cluster)
 	if !pod.HasAutoscaler(head) || head.Spec.InitContainers[0].Name != v1alpha1.ContainerAutoscaler {
 		t.Fatalf("the first of %d init containers is not the autoscaler", len(head.Spec.InitContainers))
 	}
@@ -46,14 +46,14 @@ func TestGoldenOfAutoscaling(t *testing.T) {
 func TestTheAutoscalerIsAskedFor(t *testing.T) {
 	plain, scaled := testkit.Cluster("demo", testkit.Group("cpu", 1)), autoscaled()
 	for name, head := range map[string]*corev1.Pod{
-		"without autoscaling": operatorImage.Beside(pod.Head(plain, 1), plain), "without an image": pod.Autoscaler{}.Beside(pod.Head(scaled, 1), scaled),
+		"without autoscaling": operatorImage.Complete(pod.Head(plain, 1), plain), "without an image": pod.OperatorImage{}.Complete(pod.Head(scaled, 1), scaled),
 		"a worker": pod.Worker(scaled, &scaled.Spec.WorkerGroups[0], 0, 1),
 	} {
 		if pod.HasAutoscaler(head) || len(head.Spec.InitContainers) > 0 {
 			t.Errorf("%s: an autoscaler", name)
 		}
 	}
-	if was, is := pod.Head(plain, 1), operatorImage.Beside(pod.Head(plain, 1), plain); !reflect.DeepEqual(was, is) {
+	if was, is := pod.Head(plain, 1), operatorImage.Complete(pod.Head(plain, 1), plain); !reflect.DeepEqual(was, is) {
 		t.Error("a head without autoscaling is not what it was")
 	}
 }

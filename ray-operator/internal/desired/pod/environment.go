@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ const HeadGroup = "headgroup"
 var ownedVariables = []string{
 	"RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_CLOUD_INSTANCE_ID", "RAY_CLUSTER_NAME",
 	"RAY_CLUSTER_NAMESPACE", "RAY_ENABLE_GCS_LEADER_ELECTION", "RAY_ENABLE_K8S_TOKEN_AUTH", "RAY_NODE_TYPE_NAME",
+	"RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT",
 	// Where the head keeps its memory: what the spec's controlStore says, or nowhere.
 	"RAY_REDIS_ADDRESS", "RAY_external_storage_namespace", "RAY_gcs_storage", "RAY_gcs_storage_path",
 	"RAY_REDIS_CA_CERT", "RAY_REDIS_CA_PATH", "RAY_REDIS_CLIENT_CERT", "RAY_REDIS_CLIENT_KEY", "RAY_REDIS_SERVER_NAME",
@@ -40,6 +42,24 @@ func environment(d *draft) {
 	d.offer("RAY_DASHBOARD_ENABLE_K8S_DISK_USAGE", "1")
 	d.offer("RAY_USAGE_STATS_ENABLED", "0") // nothing leaves the cluster unless the user says so
 	topology(d)
+}
+
+// unset is what Ray takes for a variable of ours that is not given. RAY_REDIS_ADDRESS has no such value: Ray takes an empty
+// one for an address.
+var unset = map[string]string{
+	"RAY_AUTH_TOKEN": "", "RAY_ENABLE_K8S_TOKEN_AUTH": "0", "RAY_ENABLE_GCS_LEADER_ELECTION": "0", "RAY_gcs_storage": "memory",
+	"RAY_USE_TLS": "0",
+}
+
+// shield sets the variables that are the operator's where others come from a Secret or a ConfigMap, which nobody sees
+// before the pod starts: what stands in env wins over envFrom.
+func shield(d *draft) {
+	if len(d.ray.EnvFrom) == 0 {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(unset)) {
+		d.offer(name, unset[name])
+	}
 }
 
 // topology gives Ray the node's zone and region, of which it makes labels of its own.

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
@@ -68,6 +69,7 @@ func TestOwnedVariables(t *testing.T) {
 		"RAY_CLOUD_INSTANCE_ID", "RAY_CLUSTER_NAME", "RAY_CLUSTER_NAMESPACE", "RAY_NODE_TYPE_NAME", "RAY_ENABLE_GCS_LEADER_ELECTION",
 		"RAY_REDIS_ADDRESS", "RAY_external_storage_namespace", "RAY_gcs_storage", "RAY_gcs_storage_path",
 		"RAY_REDIS_CA_CERT", "RAY_REDIS_CA_PATH", "RAY_REDIS_CLIENT_CERT", "RAY_REDIS_CLIENT_KEY", "RAY_REDIS_SERVER_NAME",
+		"RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT",
 	} {
 		if !pod.OwnsVariable(name) {
 			t.Errorf("%s is not owned", name)
@@ -141,5 +143,30 @@ func TestPorts(t *testing.T) {
 	}
 	if !slices.Equal(have, []int32{8000, 8080}) {
 		t.Errorf("a worker has the ports %v", have)
+	}
+}
+
+// TestShield_KeepsOurVariablesFromEnvFrom: nobody sees what a Secret or a ConfigMap brings before the pod starts.
+func TestShield_KeepsOurVariablesFromEnvFrom(t *testing.T) {
+	cluster := testkit.Cluster("demo")
+	values := func() map[string]string {
+		values := map[string]string{}
+		for _, variable := range pod.Head(cluster, 1).Spec.Containers[0].Env {
+			values[variable.Name] = variable.Value
+		}
+		return values
+	}
+	if _, is := values()["RAY_gcs_storage"]; is {
+		t.Error("a pod without envFrom says more than it must")
+	}
+	from := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "mine"}}}
+	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{EnvFrom: []corev1.EnvFromSource{from}}
+	have := values()
+	for name, want := range map[string]string{
+		"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "", "RAY_ENABLE_K8S_TOKEN_AUTH": "0", "RAY_gcs_storage": "memory",
+	} {
+		if value, is := have[name]; !is || value != want {
+			t.Errorf("%s is %q, %v, want %q", name, value, is, want)
+		}
 	}
 }

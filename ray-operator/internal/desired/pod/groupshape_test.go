@@ -113,7 +113,8 @@ func TestLabelsOfVariables(t *testing.T) {
 			{Name: "RAY_NODE_MARKET_TYPE", Value: "spot"}, {Name: "RAY_NODE_ZONE", Value: "a"}, {Name: "TPU_TOPOLOGY", Value: " 2X2x1 "},
 		},
 	})
-	cluster := testkit.Cluster("demo", group, testkit.Group("cpu", 1))
+	chip := testkit.Sized(testkit.Group("chip", 1), "google.com/tpu", "1")
+	cluster := testkit.Cluster("demo", group, testkit.Group("cpu", 1), chip)
 	cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{
 		{Name: "RAY_NODE_MARKET_TYPE", Value: "on-demand"}, {Name: "RAY_NODE_REGION", Value: "north"}, {Name: "RAY_NODE_ZONE", Value: "$(OTHER)"},
 		{Name: "TPU_TOPOLOGY", Value: "4x4"},
@@ -125,6 +126,10 @@ func TestLabelsOfVariables(t *testing.T) {
 			"ray.io/tpu-topology": "2x2x1",
 		},
 		{"ray.io/node-group": "cpu", "ray.io/market-type": "on-demand", "ray.io/availability-region": "north"},
+		{
+			"ray.io/node-group": "chip", "ray.io/market-type": "on-demand", "ray.io/availability-region": "north",
+			"ray.io/tpu-topology": "4x4",
+		},
 	} {
 		_, labels := pod.GroupShape(cluster, &cluster.Spec.WorkerGroups[i])
 		if diff := cmp.Diff(want, labels); diff != "" {

@@ -22,6 +22,7 @@ type intentV1 struct {
 	PodDefaults     *v1alpha1.PodDefaults                       `json:",omitempty"`
 	Unauthenticated bool                                        `json:",omitempty"`
 	TokenSecret     string                                      `json:",omitempty"`
+	Encrypted       bool                                        `json:",omitempty"`
 	HostsPerReplica int                                         `json:",omitempty"` // when above 1
 	Claims          map[string]corev1.PersistentVolumeClaimSpec `json:",omitempty"` // by the template's name
 	Autoscaler      *autoscalerIntent                           `json:",omitempty"` // of heads
@@ -48,6 +49,7 @@ func Intent(cluster *v1alpha1.ComputeCluster, group string) string {
 	spec := &cluster.Spec
 	form := intentV1{RayVersion: spec.RayVersion, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Node: spec.Head.NodeSpec}
 	form.access(spec)
+	form.Encrypted = EncryptionRequired(cluster)
 	if group == "" && spec.Autoscaling != nil {
 		form.Autoscaler = &autoscalerIntent{Size: spec.Autoscaling.Size}
 	}

@@ -36,7 +36,7 @@ func (d *draft) isHead() bool { return d.group == nil }
 // command, which tells Ray of them.
 var steps = []func(*draft){
 	defaults, base, tolerations, security, lastWords, sizes, storage, claims, ports,
-	environment, hosts, slice, authentication, store, startCommand, probes,
+	environment, hosts, slice, authentication, encryption, store, shield, startCommand, probes,
 }
 
 // Head builds the head pod of an epoch.

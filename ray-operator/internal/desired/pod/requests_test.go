@@ -36,7 +36,7 @@ func asBuilt(t *testing.T, name string, cluster *v1alpha1.ComputeCluster) {
 	for _, of := range []struct {
 		group string
 		built *corev1.Pod
-	}{{"", operatorImage.Beside(pod.Head(cluster, 1), cluster)}, {cluster.Spec.WorkerGroups[0].Name, worker(cluster)}} {
+	}{{"", operatorImage.Complete(pod.Head(cluster, 1), cluster)}, {cluster.Spec.WorkerGroups[0].Name, worker(cluster)}} {
 		want := resourcehelper.PodRequests(of.built, resourcehelper.PodResourcesOptions{})
 		if diff := cmp.Diff(want, pod.Requests(cluster, of.group)); diff != "" {
 			t.Errorf("%s, group %q (- built, + requests):\n%s", name, of.group, diff)

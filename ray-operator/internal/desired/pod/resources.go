@@ -2,6 +2,7 @@ package pod
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,10 +57,8 @@ func outline(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) *dra
 // what a built pod asks for, without the cost of building it.
 func Requests(cluster *v1alpha1.ComputeCluster, group string) corev1.ResourceList {
 	d := outline(cluster, FindGroup(cluster, group))
-	if d.isHead() && cluster.Spec.Autoscaling != nil {
-		first := corev1.Container{Resources: autoscalerResources(cluster), RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}
-		d.pod.Spec.InitContainers = append([]corev1.Container{first}, d.pod.Spec.InitContainers...)
-	}
+	ours := OperatorImage{Image: "any"}.containers(cluster, d.isHead(), nil)
+	d.pod.Spec.InitContainers = slices.Concat(ours, d.pod.Spec.InitContainers)
 	return resourcehelper.PodRequests(d.pod, resourcehelper.PodResourcesOptions{})
 }
 

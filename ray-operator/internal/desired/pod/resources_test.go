@@ -199,6 +199,28 @@ func TestHeadTakesNoTasks(t *testing.T) {
 	}
 }
 
+// TestHead_SaysThatItTakesNoTasks also where Ray would find out by itself what there is.
+func TestHead_SaysThatItTakesNoTasks(t *testing.T) {
+	cluster := testkit.Cluster("demo", testkit.Group("g", 1))
+	cluster.Spec.Head.Template = testkit.Template(corev1.Container{Name: "ray", Resources: corev1.ResourceRequirements{
+		Limits: testkit.Resources("memory", "4Gi"), Claims: []corev1.ResourceClaim{{Name: "gpus"}},
+	}})
+	head := pod.Head(cluster, 1)
+	if cpus, gpus := argument(t, head, "num-cpus"), argument(t, head, "num-gpus"); cpus != "0" || gpus != "0" {
+		t.Errorf("%q CPUs and %q GPUs, want 0 of both", cpus, gpus)
+	}
+}
+
+func TestRayResources_OfRaysOwnAreWhole(t *testing.T) {
+	for name, option := range map[string]string{"CPU": "num-cpus", "GPU": "num-gpus", "memory": "memory"} {
+		group := testkit.Group("g", 1)
+		group.RayResources = map[string]resource.Quantity{name: resource.MustParse("1500m")}
+		if have := argument(t, worker(testkit.Cluster("demo", group)), option); have != "2" {
+			t.Errorf("of 1500m of %s Ray is told %s, want 2", name, have)
+		}
+	}
+}
+
 // TestMemoryOfEverySize: Ray takes /dev/shm only where all of the object store fits
 // into it, and refuses an object store below 75 MiB; and what it counts on is never more
 // than the container has.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 )
 
@@ -20,7 +21,7 @@ const (
 	PortClient    = 10001
 	PortMetrics   = 8080
 	PortServe     = 8000
-	portAgent     = 52365
+	PortAgent     = 52365
 )
 
 // HeadPorts are the named ports of a head, in the order in which its Service lists them.
@@ -46,6 +47,9 @@ func PortNumber(name string) (bool, int32) {
 
 func ports(d *draft) {
 	wanted := HeadPorts()
+	if EncryptionRequired(d.cluster) { // another container has the way to the dashboard
+		wanted = slices.DeleteFunc(wanted, func(p corev1.ContainerPort) bool { return p.ContainerPort == PortDashboard })
+	}
 	if !d.isHead() {
 		wanted = slices.DeleteFunc(wanted, func(p corev1.ContainerPort) bool { return p.Name != "metrics" && p.Name != "serve" })
 	}
@@ -61,7 +65,12 @@ func ports(d *draft) {
 
 // headAddress is where workers find the head: the Service of the cluster.
 func headAddress(d *draft) string {
-	return fmt.Sprintf("%s.%s.svc:%d", naming.HeadService(d.cluster.Name), d.cluster.Namespace, PortGCS)
+	return fmt.Sprintf("%s:%d", headHost(d.cluster), PortGCS)
+}
+
+// headHost is the name of the head's Service, from every namespace.
+func headHost(cluster *v1alpha1.ComputeCluster) string {
+	return naming.HeadService(cluster.Name) + "." + cluster.Namespace + ".svc"
 }
 
 // startCommand runs "ray start" itself, without a shell between, so that nothing of
@@ -69,13 +78,16 @@ func headAddress(d *draft) string {
 func startCommand(d *draft) {
 	options := map[string]string{
 		"block":                       "",
-		"dashboard-agent-listen-port": fmt.Sprint(portAgent),
+		"dashboard-agent-listen-port": fmt.Sprint(PortAgent),
 		"metrics-export-port":         fmt.Sprint(PortMetrics),
 	}
 	if d.isHead() {
 		options["head"] = ""
 		options["port"] = fmt.Sprint(PortGCS)
 		options["dashboard-host"] = "0.0.0.0"
+		if EncryptionRequired(d.cluster) {
+			options["dashboard-host"] = "127.0.0.1"
+		}
 		options["dashboard-port"] = fmt.Sprint(PortDashboard)
 		options["ray-client-server-port"] = fmt.Sprint(PortClient)
 		options["no-monitor"] = "" // Ray's own autoscaler has nothing to scale here
@@ -128,15 +140,23 @@ func literal(argument string) string { return strings.ReplaceAll(argument, "$(",
 // answers. Liveness is lenient: the endpoints give the control service 100 ms, which a
 // busy head misses now and then.
 func probes(d *draft) {
-	raylet := probe("/api/local_raylet_healthz", portAgent)
+	raylet := probe("/api/local_raylet_healthz", PortAgent)
 	answer := raylet
-	if d.isHead() {
+	switch {
+	case d.isHead() && EncryptionRequired(d.cluster):
+		answer = probe("/api/gcs_healthz", PortDashboardTLS)
+		answer.HTTPGet.Scheme = corev1.URISchemeHTTPS
+	case d.isHead():
 		answer = probe("/api/gcs_healthz", PortDashboard)
 	}
 	// An hour: a worker may wait for its head as long as that is being scheduled.
 	fillPointer(&d.ray.StartupProbe, timed(raylet, 1, 3600))
+	living := answer
+	if EncryptionRequired(d.cluster) { // connections that fill the port for HTTPS must not end the head
+		living = raylet
+	}
 	fillPointer(&d.ray.ReadinessProbe, timed(answer, 5, 3))
-	fillPointer(&d.ray.LivenessProbe, timed(answer, 10, 12))
+	fillPointer(&d.ray.LivenessProbe, timed(living, 10, 12))
 }
 
 func probe(path string, port int) corev1.ProbeHandler {

@@ -16,7 +16,7 @@ const (
 	VolumeShared = "ray-shm"
 	VolumeToken  = "ray-token"
 	PathShared   = "/dev/shm"
-	PathToken    = "/var/run/secrets/heliostat.dev/token"
+	PathToken    = "/var/run/secrets/heliostat.dev/token" //nolint:gosec // a path
 
 	pathTokenFile = PathToken + "/" + v1alpha1.TokenKey
 )

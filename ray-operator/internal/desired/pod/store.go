@@ -34,11 +34,14 @@ const (
 	storeGroup = 1000
 )
 
+// variableStoreAddress tells Ray where its Redis is.
+const variableStoreAddress = "RAY_REDIS_ADDRESS"
+
 // Variables that the kubelet puts into the start command. Ray takes user and password of a
 // Redis from there alone.
 const (
 	variableStoreUser     = "RAY_STORE_USERNAME"
-	variableStorePassword = "RAY_STORE_PASSWORD"
+	variableStorePassword = "RAY_STORE_PASSWORD" //nolint:gosec // the name of a variable
 )
 
 // StoreNamespace is Ray's namespace in the cluster's Redis, empty where there is none.
@@ -57,18 +60,33 @@ func StoreNamespace(cluster *v1alpha1.ComputeCluster) string {
 	}
 }
 
-// StoreAddress is that of the cluster's Redis, with its scheme; empty where there is none.
+// StoreAddress is that of the cluster's Redis, with its scheme; empty where there is none. A managed Redis may speak TLS
+// also where the cluster's pods do not: EncryptStore.
 func StoreAddress(cluster *v1alpha1.ComputeCluster) string {
 	switch given := cluster.Spec.ControlStore; {
 	case given == nil:
 		return ""
 	case given.ManagedRedis != nil:
-		return fmt.Sprintf("redis://%s.%s.svc:%d", naming.Store(cluster.Name), cluster.Namespace, PortStore)
+		return ManagedStoreAddress(cluster, EncryptionRequired(cluster))
 	case given.Redis != nil:
 		return given.Redis.Address
 	default:
 		return ""
 	}
+}
+
+// ManagedStoreAddress is that of a managed Redis, with or without TLS.
+func ManagedStoreAddress(cluster *v1alpha1.ComputeCluster, encrypted bool) string {
+	scheme := "redis"
+	if encrypted {
+		scheme = "rediss"
+	}
+	return fmt.Sprintf("%s://%s:%d", scheme, StoreHost(cluster), PortStore)
+}
+
+// StoreHost is the name under which a managed Redis is found, and which its certificate is for.
+func StoreHost(cluster *v1alpha1.ComputeCluster) string {
+	return naming.Store(cluster.Name) + "." + cluster.Namespace + ".svc"
 }
 
 // StoreEndpoint are host and port of a Redis' address, without the brackets of an IPv6
@@ -121,6 +139,10 @@ func store(d *draft) {
 		d.redis()
 		d.options["redis-username"] = naming.StoreUser(d.at.Epoch)
 		d.fromSecret("redis-password", variableStorePassword, &v1alpha1.SecretKey{Name: naming.Store(d.cluster.Name), Key: v1alpha1.StoreHeadKey})
+		if EncryptionRequired(d.cluster) {
+			d.set("RAY_REDIS_CA_CERT", PathCertificates+"/ca.crt")
+			d.set("RAY_REDIS_SERVER_NAME", StoreHost(d.cluster))
+		}
 	case given.Embedded != nil:
 		d.embedded()
 	}
@@ -128,7 +150,7 @@ func store(d *draft) {
 
 // redis tells Ray where its Redis is, and which keys are its own.
 func (d *draft) redis() {
-	d.set("RAY_REDIS_ADDRESS", StoreAddress(d.cluster))
+	d.set(variableStoreAddress, StoreAddress(d.cluster))
 	d.set("RAY_external_storage_namespace", StoreNamespace(d.cluster))
 }
 
@@ -196,8 +218,7 @@ func (d *draft) embedded() {
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: StoreClaim(d.cluster)},
 	}})
 	d.ray.VolumeMounts = append(d.ray.VolumeMounts, corev1.VolumeMount{Name: VolumeStore, MountPath: PathStore})
-	fillPointer(&d.pod.Spec.SecurityContext, corev1.PodSecurityContext{})
-	if security := d.pod.Spec.SecurityContext; security.FSGroup == nil {
+	if security := d.pod.Spec.SecurityContext; security.FSGroup == nil { // the step security has filled it in
 		security.FSGroup = new(int64(storeGroup))
 		fillPointer(&security.FSGroupChangePolicy, corev1.FSGroupChangeOnRootMismatch)
 	}

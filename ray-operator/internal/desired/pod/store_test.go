@@ -174,6 +174,10 @@ func TestTrust(t *testing.T) {
 			if len(have) != len(test.files) {
 				t.Errorf("mounted are %v", have)
 			}
+			isTLS := func(v corev1.Volume) bool { return v.Name == pod.VolumeStoreTLS }
+			if there := slices.ContainsFunc(head.Spec.Volumes, isTLS); there != (len(test.files) > 0) {
+				t.Errorf("the volume of certificates is there: %v, with %d files", there, len(test.files))
+			}
 		})
 	}
 }
@@ -282,6 +286,7 @@ func TestStoreIntents(t *testing.T) {
 		"password":       {"redis", func(s *v1alpha1.ControlStore) { s.Redis.PasswordSecret.Key = "other" }, true},
 		"authority":      {"redis", func(s *v1alpha1.ControlStore) { s.Redis.TLS.CASecret = nil }, true},
 		"certificate":    {"redis", func(s *v1alpha1.ControlStore) { s.Redis.TLS.CertificateSecret.Key = "x" }, true},
+		"server's name":  {"redis", func(s *v1alpha1.ControlStore) { s.Redis.TLS.ServerName = "r.example" }, false},
 		"another kind":   {"managed", func(s *v1alpha1.ControlStore) { *s = stores()["embedded"] }, true},
 		"existing claim": {"embedded", func(s *v1alpha1.ControlStore) { s.Embedded.ExistingClaim = "mine" }, true},
 		"all of a managed one": {"managed", func(s *v1alpha1.ControlStore) {

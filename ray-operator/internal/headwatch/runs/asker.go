@@ -109,7 +109,8 @@ func (a *asker) next() (*run, time.Time) {
 func (a *asker) converse(ctx context.Context, anew bool) error {
 	if a.head == nil {
 		head, err := a.watch.dial(Place{
-			Cluster: a.key.cluster, Head: a.key.head, Jobs: a.key.jobs, GCS: a.key.gcs, Token: remembered(a.watch.tokenOf(a)),
+			Cluster: a.key.cluster, Head: a.key.head, Jobs: a.key.jobs, GCS: a.key.gcs, Trust: a.key.trust,
+			Token: remembered(a.watch.tokenOf(a)),
 		})
 		if err != nil {
 			return err

@@ -48,6 +48,8 @@ type Place struct {
 	Jobs, GCS string
 	// Token is nil for a cluster without authentication.
 	Token headclient.Token
+	// Trust is nil for a cluster without encryption.
+	Trust headclient.Trust
 }
 
 // Want is what is wanted of one job.

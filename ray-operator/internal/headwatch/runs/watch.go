@@ -47,10 +47,11 @@ type key struct {
 	head      types.UID
 	jobs, gcs string
 	token     bool
+	trust     headclient.Trust
 }
 
 func (p Place) key() key {
-	return key{cluster: p.Cluster, head: p.Head, jobs: p.Jobs, gcs: p.GCS, token: p.Token != nil}
+	return key{cluster: p.Cluster, head: p.Head, jobs: p.Jobs, gcs: p.GCS, token: p.Token != nil, trust: p.Trust}
 }
 
 // run is one run of a job. Its first fields are guarded by the Watch's lock, the others are

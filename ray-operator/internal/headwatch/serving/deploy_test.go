@@ -93,14 +93,15 @@ func TestEmptyAnswerProvesNothing(t *testing.T) {
 				head := b.head("a:1")
 				head.faults[serving] = c.faults
 				b.Want(cluster, wanted(c.config))
-				for len(head.times) < c.reads {
-					if len(head.puts) > 0 {
-						t.Fatalf("deployed after %d reads", len(head.times))
+				reads, puts := head.asked()
+				for ; reads < c.reads; reads, puts = head.asked() {
+					if puts > 0 {
+						t.Fatalf("deployed after %d reads", reads)
 					}
 					b.pass(50 * time.Millisecond)
 				}
-				if len(head.puts) != 1 {
-					t.Errorf("not deployed after %d reads", len(head.times))
+				if puts != 1 {
+					t.Errorf("not deployed after %d reads", reads)
 				}
 			})
 		})
@@ -113,7 +114,7 @@ func TestEmptyAnswersAreCountedAnew(t *testing.T) {
 		head := b.head("a:1")
 		head.faults[serving] = []fault{{}, {}, {}, {}, {blind: true}, {blind: true}} // the fourth is after it
 		b.Want(cluster, wanted(config("d1", "a")))
-		for len(head.puts) == 0 {
+		for _, puts := head.asked(); puts == 0; _, puts = head.asked() {
 			b.pass(50 * time.Millisecond)
 		}
 		head.add(application("theirs", string(ask("theirs"))))

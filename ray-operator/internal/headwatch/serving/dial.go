@@ -6,10 +6,12 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
-// DialBy returns the Dialer for real heads, which connects by a function; nil is for any address.
-func DialBy(connect headclient.Connect) Dialer {
+// DialBy returns the Dialer for real heads, which speaks to them by these options and the token of each.
+func DialBy(options headclient.Options) Dialer {
 	return func(at Place) (Head, error) {
-		head, err := headclient.DialServe(at.Address, headclient.Options{Connect: connect, Token: at.Token})
+		options := options
+		options.Token, options.Trust = at.Token, at.Trust
+		head, err := headclient.DialServe(at.Address, options)
 		if err != nil {
 			return nil, err // not a nil client in an interface that is not nil
 		}

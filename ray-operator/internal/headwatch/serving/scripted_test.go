@@ -279,6 +279,13 @@ func (s *scripted) replace(name string) {
 	})
 }
 
+// asked is how often the head was read and deployed to.
+func (s *scripted) asked() (reads, puts int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.times), len(s.puts)
+}
+
 // counts are how many calls of each sort came since they were last asked for.
 func (s *scripted) counts() map[verb]int {
 	counts := map[verb]int{}
@@ -390,8 +397,8 @@ func (b *bench) start() {
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	queue, watch := b.queue, b.Watch
 	ctx, stop := context.WithCancel(b.t.Context())
-	services := func(of types.NamespacedName) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: service(of.Name + "-a")}, {NamespacedName: service(of.Name + "-b")}}
+	services := func(of types.NamespacedName) []types.NamespacedName {
+		return []types.NamespacedName{service(of.Name + "-a"), service(of.Name + "-b")}
 	}
 	if err := b.Changes(services).Start(ctx, queue); err != nil {
 		b.t.Fatal(err)

@@ -30,7 +30,7 @@ type Watch struct {
 // waiting is a controller that wants to be woken.
 type waiting struct {
 	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
-	services func(cluster types.NamespacedName) []reconcile.Request
+	services func(cluster types.NamespacedName) []types.NamespacedName
 }
 
 // New makes a Watch, which asks nothing until it is started.
@@ -57,7 +57,7 @@ func (w *Watch) Start(ctx context.Context) error {
 // Changes wakes the reconciles of a controller of services: a source for its builder's
 // WatchesRawSource. The function says which services a cluster has; it is called without
 // any lock, from the goroutine of that cluster.
-func (w *Watch) Changes(services func(cluster types.NamespacedName) []reconcile.Request) source.Source {
+func (w *Watch) Changes(services func(cluster types.NamespacedName) []types.NamespacedName) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -151,7 +151,7 @@ func (w *Watch) publish(l *lookout, answer Answer) {
 	}
 	for _, controller := range woken {
 		for _, service := range controller.services(l.cluster) {
-			controller.queue.Add(service)
+			controller.queue.Add(reconcile.Request{NamespacedName: service})
 		}
 	}
 }

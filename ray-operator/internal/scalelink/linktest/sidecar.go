@@ -10,6 +10,8 @@ package linktest
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"sync"
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	pb "github.com/heliostat-dev/heliostat/proto/gen/heliostat/scalelink/v1"
@@ -50,6 +53,7 @@ type Sidecar struct {
 	mood    Mood
 	token   string
 	word    wire.Frame
+	nonces  map[string][]byte // by the address of the connection
 	live    map[*heard]bool
 	streams int
 	given   int
@@ -79,7 +83,7 @@ func StartSidecarAt(address string) (*Sidecar, error) {
 
 // ServeSidecar makes one that serves on a listener, and closes it in the end.
 func ServeSidecar(listener net.Listener) *Sidecar {
-	s := &Sidecar{address: listener.Addr().String(), live: map[*heard]bool{}}
+	s := &Sidecar{address: listener.Addr().String(), live: map[*heard]bool{}, nonces: map[string][]byte{}}
 	s.server = grpc.NewServer(append(wire.ServerOptions(), grpc.MaxSendMsgSize(1<<30))...)
 	pb.RegisterScaleServiceServer(s.server, s)
 	s.ended.Go(func() { _ = s.server.Serve(listener) }) // it ends by Close, or the test hears nothing
@@ -95,7 +99,7 @@ func (s *Sidecar) Close() {
 	s.ended.Wait()
 }
 
-// SetToken changes the token that streams must bear, empty for none. Those that are there
+// SetToken changes the token that streams must prove, empty for none. Those that are there
 // stay.
 func (s *Sidecar) SetToken(token string) {
 	s.mu.Lock()
@@ -170,10 +174,26 @@ func (s *Sidecar) count(of func() int) int {
 	return of()
 }
 
+// Challenge gives a nonce.
+func (s *Sidecar) Challenge(ctx context.Context, _ *pb.Hello) (*pb.Nonce, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	nonce := make([]byte, wire.NonceSize)
+	_, _ = rand.Read(nonce) // it never fails
+	s.nonces[caller(ctx)] = nonce
+	return &pb.Nonce{Nonce: nonce}, nil
+}
+
+// caller is the address of the connection of a call.
+func caller(ctx context.Context) string {
+	from, _ := peer.FromContext(ctx)
+	return from.Addr.String()
+}
+
 // Follow is one stream.
-func (s *Sidecar) Follow(_ *pb.Claim, stream grpc.ServerStreamingServer[pb.Word]) error {
+func (s *Sidecar) Follow(claim *pb.Claim, stream grpc.ServerStreamingServer[pb.Word]) error {
 	h := &heard{ServerStreamingServer: stream, cut: make(chan error, 1), news: make(chan wire.Frame), gone: make(chan struct{})}
-	word, mood, err := s.take(h)
+	word, mood, err := s.take(h, claim)
 	if err != nil {
 		return err
 	}
@@ -221,14 +241,14 @@ func (s *Sidecar) Order(ctx context.Context, message *pb.Orders) (*pb.Ordered, e
 }
 
 // take begins a stream as the mood is.
-func (s *Sidecar) take(h *heard) (word wire.Frame, mood Mood, err error) {
+func (s *Sidecar) take(h *heard, claim *pb.Claim) (word wire.Frame, mood Mood, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.mood == Away:
 		return nil, s.mood, status.Error(codes.Unavailable, "it is away")
-	case s.token != "" && wire.Presented(h.Context()) != s.token:
-		return nil, s.mood, status.Error(codes.Unauthenticated, "the token "+wire.Presented(h.Context())+" is not the cluster's")
+	case s.token != "" && !hmac.Equal(claim.GetProof(), wire.Prove(s.token, s.nonces[caller(h.Context())], claim.GetHead())):
+		return nil, s.mood, status.Error(codes.Unauthenticated, "this proves another token than the cluster's")
 	}
 	s.streams++
 	s.live[h] = true

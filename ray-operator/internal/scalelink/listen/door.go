@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"crypto/sha256"
 	"errors"
 	"net"
 	"net/netip"
@@ -11,12 +12,12 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/wire"
 )
 
-// What a connection may do before it has shown the token.
+// What a connection may do before it has proved that it knows the token.
 const (
-	// A connection has patience to show it, in introduction bytes: a token of the longest
-	// kind, with all that HTTP/2 says around it.
+	// A connection has patience to prove it, in introduction bytes: two small calls, with all
+	// that HTTP/2 says around them.
 	patience     = wire.Greeting
-	introduction = 64 << 10
+	introduction = 16 << 10
 	// As many connections may wait; when there is one more, the one that waits for the
 	// longest goes. Each costs about 100 KiB.
 	waiting = 32
@@ -25,7 +26,7 @@ const (
 	period    = time.Second
 )
 
-var errTalkative = errors.New("it sent too much before it showed the token")
+var errTalkative = errors.New("it sent too much before it proved the token")
 
 // door is a listener that lets strangers in only for a moment.
 type door struct {
@@ -33,8 +34,8 @@ type door struct {
 
 	mu sync.Mutex
 	// recent counts the connections of a source in the last period; the machine itself is
-	// one source, because it has millions of addresses. strangers are those that have not
-	// shown the token, the earliest first.
+	// one source, because it has millions of addresses. strangers are those that have
+	// proved no token, the earliest first.
 	recent    map[netip.Addr]int
 	strangers []*visitor
 }
@@ -96,6 +97,10 @@ type visitor struct {
 	closed   bool
 	read     int
 	patience *time.Timer
+
+	// The server's lock guards these: what the next proof is of, and the digest of the token that was proved.
+	nonce  []byte
+	proved [sha256.Size]byte
 }
 
 // address is a visitor's, by which it is found again.
@@ -130,7 +135,7 @@ func (v *visitor) wait() (goes *visitor) {
 	return goes
 }
 
-// stay makes a visitor one that has shown the token.
+// stay makes a visitor one that has proved the token.
 func (v *visitor) stay() {
 	v.door.mu.Lock()
 	defer v.door.mu.Unlock()

@@ -5,15 +5,17 @@
 // nobody listens any more.
 //
 // The code of the cluster's users can reach the port. It must never obey who does not know
-// the token, give more than a few MiB to who has not shown it, let them hold up the
+// the token, give more than a few MiB to who has not proved that, let them hold up the
 // operator's stream, or block who decides.
 package listen
 
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -38,6 +40,9 @@ type Options struct {
 	// Head is the UID of the pod that this runs in: orders about another are refused. Empty
 	// takes any.
 	Head string
+	// TLS is what each connection is encrypted with, and lets in who has a certificate of the cluster; nil is a
+	// cluster without encryption.
+	TLS *tls.Config
 }
 
 // Server listens to one operator at a time: who comes last takes the place of the one
@@ -75,7 +80,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := grpc.NewServer(wire.ServerOptions()...)
 	pb.RegisterScaleServiceServer(server, s)
 	defer context.AfterFunc(ctx, server.Stop)()
-	err := server.Serve(newDoor(listener))
+	var encrypted net.Listener = newDoor(listener) // which counts what strangers send to shake hands, too
+	if s.options.TLS != nil {
+		encrypted = tls.NewListener(encrypted, s.options.TLS)
+	}
+	err := server.Serve(encrypted)
 	server.Stop() // when the context ended, it is what waits for the streams
 	s.talking.Wait()
 	if ctx.Err() != nil {
@@ -115,13 +124,14 @@ func (s *Server) Say(word scalelink.Word) error {
 
 // Follow is one operator's stream.
 func (s *Server) Follow(claim *pb.Claim, stream grpc.ServerStreamingServer[pb.Word]) error {
-	if err := s.admit(wire.Presented(stream.Context())); err != nil {
+	visitor := visitorOf(stream.Context())
+	if err := s.admit(visitor, claim); err != nil {
 		return err
 	}
 	if s.options.Head != "" && claim.GetHead() != s.options.Head {
 		return status.Error(codes.FailedPrecondition, "this is another head's autoscaler")
 	}
-	t := &talk{ServerStreamingServer: stream, visitor: visitorOf(stream.Context()), over: make(chan struct{}), news: make(chan struct{}, 1)}
+	t := &talk{ServerStreamingServer: stream, visitor: visitor, over: make(chan struct{}), news: make(chan struct{}, 1)}
 	t.visitor.stay()
 	defer t.visitor.leave()
 	s.take(t)
@@ -141,7 +151,8 @@ func (s *Server) Follow(claim *pb.Claim, stream grpc.ServerStreamingServer[pb.Wo
 
 // Order takes orders, from the operator that follows.
 func (s *Server) Order(ctx context.Context, message *pb.Orders) (*pb.Ordered, error) {
-	if err := s.admit(wire.Presented(ctx)); err != nil {
+	visitor := visitorOf(ctx)
+	if err := s.recall(visitor); err != nil {
 		return nil, err
 	}
 	orders, err := wire.ToOrders(message)
@@ -153,28 +164,64 @@ func (s *Server) Order(ctx context.Context, message *pb.Orders) (*pb.Ordered, er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.live == nil || s.live.visitor != visitorOf(ctx) {
+	if s.live == nil || s.live.visitor != visitor {
 		return nil, status.Error(codes.Aborted, "who gives orders does not follow")
 	}
 	s.obey(orders, true)
 	return &pb.Ordered{}, nil
 }
 
-// admit tells whether who presents a token is the operator. It takes as long for one wrong
-// token as for another.
-func (s *Server) admit(presented string) error {
+// Challenge gives the visitor another nonce.
+func (s *Server) Challenge(ctx context.Context, _ *pb.Hello) (*pb.Nonce, error) {
+	nonce := make([]byte, wire.NonceSize)
+	_, _ = rand.Read(nonce) // it never fails
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	visitorOf(ctx).nonce = nonce
+	return &pb.Nonce{Nonce: nonce}, nil
+}
+
+// admit checks that a visitor which claims a head knows the cluster's token, and remembers by which.
+func (s *Server) admit(visitor *visitor, claim *pb.Claim) error {
+	token, err := s.token()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	nonce := visitor.nonce
+	visitor.nonce = nil // a proof counts once
+	if token != "" && (nonce == nil || !hmac.Equal(claim.GetProof(), wire.Prove(token, nonce, claim.GetHead()))) {
+		return status.Error(codes.Unauthenticated, "this proves another token than the cluster's")
+	}
+	visitor.proved = sha256.Sum256([]byte(token))
+	return nil
+}
+
+// recall checks that the token which a visitor has proved is still the cluster's.
+func (s *Server) recall(visitor *visitor) error {
+	token, err := s.token()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if visitor.proved != sha256.Sum256([]byte(token)) {
+		return status.Error(codes.Unauthenticated, "the cluster's token was not proved here")
+	}
+	return nil
+}
+
+// token returns the cluster's token, empty for a cluster without authentication.
+func (s *Server) token() (string, error) {
 	if s.options.Token == nil {
-		return nil
+		return "", nil
 	}
 	token, err := s.options.Token()
 	if err != nil || token == "" {
-		return status.Error(codes.Unavailable, "the autoscaler cannot read the cluster's token")
+		return "", status.Error(codes.Unavailable, "the autoscaler cannot read the cluster's token")
 	}
-	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(presented))
-	if subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
-		return status.Error(codes.Unauthenticated, "this is not the cluster's token")
-	}
-	return nil
+	return token, nil
 }
 
 // take makes a stream the one that is listened to, and tells it the word.

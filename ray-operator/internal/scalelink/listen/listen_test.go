@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -9,12 +10,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	pb "github.com/heliostat-dev/heliostat/proto/gen/heliostat/scalelink/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/linktest"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/wire"
 )
 
 // bench is a serving Server in a bubble of time.
@@ -208,6 +213,59 @@ func TestAnotherOperator(t *testing.T) {
 		b.has(2)
 		if second.Err() != nil {
 			t.Error("a calm hour ends the stream", second.Err())
+		}
+	})
+}
+
+// TestProof_CountsOnceOnItsConnection: who has seen a proof on its way has nothing of it.
+func TestProof_CountsOnceOnItsConnection(t *testing.T) {
+	run(t, Options{Head: "head", Token: func() (string, error) { return "secret", nil }}, func(t *testing.T, b *bench) {
+		meet := func() pb.ScaleServiceClient {
+			connection, err := grpc.NewClient("passthrough:///a:1", grpc.WithTransportCredentials(insecure.NewCredentials()),
+				grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return b.listener.DialContext(ctx) }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = connection.Close() })
+			return pb.NewScaleServiceClient(connection)
+		}
+		ask := func(who pb.ScaleServiceClient) []byte {
+			nonce, err := who.Challenge(t.Context(), &pb.Hello{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return nonce.GetNonce()
+		}
+		follow := func(who pb.ScaleServiceClient, proof []byte) error {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			stream, err := who.Follow(ctx, &pb.Claim{Head: "head", Proof: proof})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			synctest.Wait()
+			return err
+		}
+		if err := b.Say(scalelink.Word{Head: "head"}); err != nil {
+			t.Fatal(err)
+		}
+		first, second := meet(), meet()
+		proof := wire.Prove("secret", ask(first), "head")
+		ask(second)
+		if err := follow(second, proof); status.Code(err) != codes.Unauthenticated {
+			t.Errorf("on another connection: %v", err)
+		}
+		if err := follow(first, proof); err != nil {
+			t.Errorf("on its own: %v", err)
+		}
+		if err := follow(first, proof); status.Code(err) != codes.Unauthenticated {
+			t.Errorf("a second time: %v", err)
+		}
+		if err := follow(meet(), wire.Prove("secret", nil, "head")); status.Code(err) != codes.Unauthenticated {
+			t.Errorf("without a challenge: %v", err)
+		}
+		if bytes.Equal(ask(first), ask(first)) {
+			t.Error("a nonce comes twice")
 		}
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/heliostat-dev/heliostat/proto/gen/heliostat/scalelink/v1"
@@ -174,10 +176,10 @@ func TestToken(t *testing.T) {
 		}
 		b.Want(cluster, wanted)
 		pass(time.Second)
-		shown("wrong-secret") // which the scripted autoscaler repeats
-		current.set("not\nto be sent", nil)
+		shown("wrong-secret")
+		current.set("", nil)
 		pass(5 * time.Second)
-		shown("to be sent")
+		shown("an empty one is no token")
 		current.set("half a token", errors.New("the Secret is gone"))
 		pass(6 * time.Second)
 		shown("half a token")
@@ -190,6 +192,12 @@ func TestToken(t *testing.T) {
 		pass(time.Minute)
 		if reads := current.set("right-secret", nil); reads != before {
 			t.Errorf("the token was read %d times while the stream was there", reads-before)
+		}
+		sidecar.Behave(linktest.Away)
+		sidecar.Cut(status.Error(codes.Unavailable, "right-secret is known beside the head"))
+		pass(time.Second / 2)
+		if answer := b.last(); answer.Connected || answer.Err == nil || strings.Contains(answer.Err.Error(), "right-secret") {
+			t.Errorf("the token is in the error: %+v", answer)
 		}
 	})
 }

@@ -66,7 +66,8 @@ func newLine(link *Link, cluster types.NamespacedName, target Target) *line {
 // leadsTo tells whether a target is the autoscaler at the end of this line. Tokens are
 // functions that are asked anew each time: only whether there is one can be compared.
 func (l *line) leadsTo(target Target) bool {
-	return l.target.Head == target.Head && l.target.Address == target.Address && (l.target.Token == nil) == (target.Token == nil)
+	return l.target.Head == target.Head && l.target.Address == target.Address && l.target.Trust == target.Trust &&
+		(l.target.Token == nil) == (target.Token == nil)
 }
 
 // run keeps a stream until its context ends.
@@ -115,7 +116,7 @@ func (l *line) converse(ctx context.Context) error {
 	if err != nil {
 		return &headclient.Error{Kind: headclient.Unauthenticated, Act: act, Err: err}
 	}
-	kind, err := l.follow(ctx, target.Address, &stream{head: target.Head, token: token, end: end})
+	kind, err := l.follow(ctx, target, &stream{head: target.Head, token: token, end: end})
 	if cause := context.Cause(ctx); cause != nil { // what was seen is only that we hung up
 		kind, err = kindOf(cause), cause
 	}
@@ -133,14 +134,17 @@ func read(ctx context.Context, token headclient.Token) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the token: %w", err)
 	}
-	return text, wire.Sendable(text)
+	if text == "" {
+		return "", errors.New("read the token: it is empty")
+	}
+	return text, nil
 }
 
 // follow opens a stream and publishes what comes on it, until it breaks.
-func (l *line) follow(ctx context.Context, address string, s *stream) (headclient.Kind, error) {
+func (l *line) follow(ctx context.Context, target Target, s *stream) (headclient.Kind, error) {
 	silent := time.AfterFunc(2*wire.Greeting, func() { s.end(errSilent) })
 	defer silent.Stop()
-	opened, err := l.link.caller.Follow(ctx, address, string(s.head), s.token)
+	opened, err := l.link.callerOf(target).Follow(ctx, target.Address, string(s.head), s.token)
 	if err != nil {
 		return s.explain(err)
 	}
@@ -282,7 +286,7 @@ func (s *stream) explain(err error) (headclient.Kind, error) {
 }
 
 // hide makes an error of what an autoscaler said, or what was found in it, without the
-// token: it was told it.
+// token, which the code beside it knows.
 func (s *stream) hide(said string) error {
 	if s.token != "" {
 		said = strings.ReplaceAll(said, s.token, "[token]")

@@ -52,6 +52,8 @@ type Target struct {
 	Address string
 	// Token is read for each stream; nil for a cluster without authentication.
 	Token headclient.Token
+	// Trust is nil for a cluster without encryption.
+	Trust headclient.Trust
 	// Orders are sent with Head as their head. It is not kept: who calls may change it.
 	Orders scalelink.Orders
 }
@@ -77,7 +79,9 @@ type Answer struct {
 // controller-runtime's manager, and because an autoscaler obeys whoever came last, of the
 // leader's alone.
 type Link struct {
-	clock  clock.Clock
+	clock   clock.Clock
+	connect headclient.Connect
+	// caller speaks to the autoscalers of clusters without encryption.
 	caller *wire.Caller
 
 	mu      sync.Mutex
@@ -89,7 +93,15 @@ type Link struct {
 
 // New makes a Link, which connects to nobody until it is started.
 func New(clock clock.Clock, connect wire.Dialer) *Link {
-	slowly := func(ctx context.Context, address string) (net.Conn, error) {
+	link := &Link{clock: clock, connect: headclient.Connect(connect), lines: map[types.NamespacedName]*line{}}
+	link.caller = link.newCaller(nil)
+	return link
+}
+
+// newCaller returns one that encrypts as the Trust says, reads slowly, and waits for nobody who does not answer.
+func (l *Link) newCaller(trust headclient.Trust) *wire.Caller {
+	connect := l.connect.Over(trust)
+	return wire.NewCaller(func(ctx context.Context, address string) (net.Conn, error) {
 		limited, stop := context.WithTimeout(ctx, wire.Greeting)
 		defer stop()
 		connection, err := connect(limited, address)
@@ -97,8 +109,15 @@ func New(clock clock.Clock, connect wire.Dialer) *Link {
 			return nil, err
 		}
 		return throttle(connection), nil
+	})
+}
+
+// callerOf returns the one for a target.
+func (l *Link) callerOf(target Target) *wire.Caller {
+	if target.Trust == nil {
+		return l.caller
 	}
-	return &Link{clock: clock, caller: wire.NewCaller(slowly), lines: map[types.NamespacedName]*line{}}
+	return l.newCaller(target.Trust)
 }
 
 // Start keeps streams until its context ends, and returns when nothing runs any more.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -54,45 +53,83 @@ func NewCaller(dial Dialer) *Caller {
 // Stream is one on which an autoscaler is followed. One goroutine may order while another
 // receives.
 type Stream struct {
-	connection     *http.ClientConn
-	address, token string
-	words          *http.Response
+	connection *http.ClientConn
+	address    string
+	words      *http.Response
 }
 
-// Follow makes a stream to the autoscaler at host:port beside a head, with a token if it is
-// not empty, and returns when the autoscaler has accepted it, or with a status. The stream
-// lives at most as long as the context.
+// Follow makes a stream to the autoscaler at host:port beside a head, and proves that it knows the token if that is not
+// empty. It returns when the autoscaler has accepted the stream, or with a status. The stream lives at most as long as the
+// context.
 func (c *Caller) Follow(ctx context.Context, address, head, token string) (*Stream, error) {
-	claim, err := proto.Marshal(&pb.Claim{Head: head})
-	if err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
-	}
 	connection, err := c.transport.NewClientConn(ctx, "http", address)
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
-	s := &Stream{connection: connection, address: address, token: token}
-	if s.words, err = s.call(ctx, pb.ScaleService_Follow_FullMethodName, claim); err != nil { //nolint:bodyclose // Close does
+	s := &Stream{connection: connection, address: address}
+	if err := s.claim(ctx, head, token); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
+// claim begins to follow.
+func (s *Stream) claim(ctx context.Context, head, token string) error {
+	message := &pb.Claim{Head: head}
+	if token != "" {
+		nonce, err := s.challenge(ctx)
+		if err != nil {
+			return err
+		}
+		message.Proof = Prove(token, nonce, head)
+	}
+	claim, err := proto.Marshal(message)
+	if err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	s.words, err = s.call(ctx, pb.ScaleService_Follow_FullMethodName, claim) //nolint:bodyclose // Close does
+	return err
+}
+
+// challenge returns the nonce to prove the token by.
+func (s *Stream) challenge(ctx context.Context) ([]byte, error) {
+	answer, err := s.ask(ctx, pb.ScaleService_Challenge_FullMethodName, nil)
+	if err != nil {
+		return nil, err
+	}
+	var message pb.Nonce
+	if err := proto.Unmarshal(answer, &message); err != nil || len(message.GetNonce()) != NonceSize {
+		return nil, status.Error(codes.Internal, "it answers a challenge with no nonce")
+	}
+	return message.GetNonce(), nil
+}
+
 // Order gives orders, and returns when the autoscaler has taken them, or with a status.
 func (s *Stream) Order(ctx context.Context, orders Frame) error {
-	response, err := s.call(ctx, pb.ScaleService_Order_FullMethodName, orders)
+	_, err := s.ask(ctx, pb.ScaleService_Order_FullMethodName, orders)
+	return err
+}
+
+// ask makes a call that is answered with one small message, and returns that.
+func (s *Stream) ask(ctx context.Context, method string, message []byte) (Frame, error) {
+	response, err := s.call(ctx, method, message)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }() // what was not read is not wanted
-	if _, err := io.Copy(io.Discard, io.LimitReader(response.Body, maxHeader)); err != nil {
-		return status.Error(codes.Unavailable, err.Error())
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxHeader))
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
 	}
 	if err := ended(response.Trailer); !errors.Is(err, io.EOF) {
-		return err
+		return nil, err
 	}
-	return nil
+	answer, err := readFrame(bytes.NewReader(body), maxHeader)
+	if errors.Is(err, io.EOF) {
+		return nil, status.Error(codes.Internal, "it answers without a message")
+	}
+	return answer, err
 }
 
 // call makes a call with one message, and returns when the answer has begun and is no
@@ -105,9 +142,6 @@ func (s *Stream) call(ctx context.Context, method string, message []byte) (*http
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	request.Header = http.Header{"Content-Type": {contentType}, "Te": {"trailers"}, "User-Agent": {"heliostat"}}
-	if s.token != "" {
-		request.Header.Set(authorization, scheme+s.token)
-	}
 	response, err := s.connection.RoundTrip(request)
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
@@ -128,21 +162,30 @@ func (s *Stream) call(ctx context.Context, method string, message []byte) (*http
 // Receive waits for a word. Its failure is a status, or io.EOF for an orderly end. Memory is
 // given to a word as it comes, not as it says to be long.
 func (s *Stream) Receive() (Frame, error) {
-	var prefix [prefixLength]byte
-	if n, err := io.ReadFull(s.words.Body, prefix[:]); errors.Is(err, io.EOF) && n == 0 {
+	word, err := readFrame(s.words.Body, MaxWord)
+	if errors.Is(err, io.EOF) {
 		return nil, ended(s.words.Trailer)
+	}
+	return word, err
+}
+
+// readFrame reads a message of at most so many bytes. It fails with io.EOF where there is none, else with a status.
+func readFrame(from io.Reader, most uint32) (Frame, error) {
+	var prefix [prefixLength]byte
+	if n, err := io.ReadFull(from, prefix[:]); errors.Is(err, io.EOF) && n == 0 {
+		return nil, io.EOF
 	} else if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
 	length := binary.BigEndian.Uint32(prefix[1:])
-	if prefix[0] != 0 || length > MaxWord {
-		return nil, status.Error(codes.ResourceExhausted, fmt.Sprintf("a word of %d bytes, compressed: %v; at most %d fit, as they are", length, prefix[0] != 0, MaxWord))
+	if prefix[0] != 0 || length > most {
+		return nil, status.Errorf(codes.ResourceExhausted, "a message of %d bytes, compressed: %v; at most %d fit, as they are", length, prefix[0] != 0, most)
 	}
-	var word bytes.Buffer
-	if _, err := io.CopyN(&word, s.words.Body, int64(length)); err != nil {
+	var message bytes.Buffer
+	if _, err := io.CopyN(&message, from, int64(length)); err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
-	return word.Bytes(), nil
+	return message.Bytes(), nil
 }
 
 // Close ends the stream and its connection.

@@ -1,14 +1,12 @@
 package wire
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -34,14 +32,9 @@ const (
 	streams = 2
 	// buffer is in bytes, of an autoscaler's connections.
 	buffer = 4 << 10
-	// maxHeader is in bytes: a token, and what gRPC says itself.
+	// maxHeader is in bytes: what gRPC says itself.
 	maxHeader = 16 << 10
-	// MaxToken is in bytes.
-	MaxToken = 8 << 10
 )
-
-// authorization is the name of the header with the token, scheme what stands before it.
-const authorization, scheme = "authorization", "Bearer "
 
 // Frame is a message on the wire.
 type Frame []byte
@@ -75,28 +68,6 @@ func (codec) Unmarshal(data []byte, v any) error {
 
 // Name is the content subtype that every server of gRPC knows.
 func (codec) Name() string { return "proto" }
-
-// Sendable checks that a token can be sent. The error does not show it.
-func Sendable(token string) error {
-	for _, b := range []byte(token) {
-		if b <= ' ' || b > '~' {
-			return errors.New("the token has characters other than visible ASCII")
-		}
-	}
-	if token == "" || len(token) > MaxToken {
-		return fmt.Errorf("the token has %d bytes, not within 1 and %d", len(token), MaxToken)
-	}
-	return nil
-}
-
-// Presented is the token of a call that came in, empty without one.
-func Presented(ctx context.Context) string {
-	values := metadata.ValueFromIncomingContext(ctx, authorization)
-	if len(values) != 1 || len(values[0]) < len(scheme) || values[0][:len(scheme)] != scheme {
-		return ""
-	}
-	return values[0][len(scheme):]
-}
 
 // ServerOptions are those of an autoscaler's server.
 func ServerOptions() []grpc.ServerOption {

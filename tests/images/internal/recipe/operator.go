@@ -22,7 +22,10 @@ import (
 type Programs map[string]string
 
 // operatorPrograms are the programs of the operator's image.
-var operatorPrograms = Programs{"operator": "./ray-operator/cmd/operator", "autoscaler": "./ray-operator/cmd/autoscaler"}
+var operatorPrograms = Programs{
+	"operator": "./ray-operator/cmd/operator", "autoscaler": "./ray-operator/cmd/autoscaler",
+	"encryption": "./ray-operator/cmd/encryption",
+}
 
 // operatorConfig runs the operator as nobody in particular: no file of any image belongs to that user.
 var operatorConfig = v1.Config{User: "65532:65532", Entrypoint: []string{"/operator"}}

@@ -181,18 +181,102 @@ func (LeaveReason) EnumDescriptor() ([]byte, []int) {
 	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{2}
 }
 
+type Hello struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Hello) Reset() {
+	*x = Hello{}
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hello) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hello) ProtoMessage() {}
+
+func (x *Hello) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hello.ProtoReflect.Descriptor instead.
+func (*Hello) Descriptor() ([]byte, []int) {
+	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{0}
+}
+
+type Nonce struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 32 random bytes.
+	Nonce         []byte `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Nonce) Reset() {
+	*x = Nonce{}
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Nonce) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Nonce) ProtoMessage() {}
+
+func (x *Nonce) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Nonce.ProtoReflect.Descriptor instead.
+func (*Nonce) Descriptor() ([]byte, []int) {
+	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Nonce) GetNonce() []byte {
+	if x != nil {
+		return x.Nonce
+	}
+	return nil
+}
+
 // Claim says whose autoscaler is to be followed.
 type Claim struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The UID of the head's pod.
-	Head          string `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
+	Head string `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
+	// HMAC-SHA256 with the token as its key, of "heliostat.scalelink.v1.Follow", a zero byte, the connection's nonce, and the
+	// head's UID. Empty without a token.
+	Proof         []byte `protobuf:"bytes,2,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[0]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -204,7 +288,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[0]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -217,7 +301,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{0}
+	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Claim) GetHead() string {
@@ -225,6 +309,13 @@ func (x *Claim) GetHead() string {
 		return x.Head
 	}
 	return ""
+}
+
+func (x *Claim) GetProof() []byte {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
 }
 
 type Ordered struct {
@@ -235,7 +326,7 @@ type Ordered struct {
 
 func (x *Ordered) Reset() {
 	*x = Ordered{}
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[1]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -247,7 +338,7 @@ func (x *Ordered) String() string {
 func (*Ordered) ProtoMessage() {}
 
 func (x *Ordered) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[1]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -260,7 +351,7 @@ func (x *Ordered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ordered.ProtoReflect.Descriptor instead.
 func (*Ordered) Descriptor() ([]byte, []int) {
-	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{1}
+	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{3}
 }
 
 // Orders are what the autoscaler works with, at most 16 MiB.
@@ -279,7 +370,7 @@ type Orders struct {
 
 func (x *Orders) Reset() {
 	*x = Orders{}
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[2]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -291,7 +382,7 @@ func (x *Orders) String() string {
 func (*Orders) ProtoMessage() {}
 
 func (x *Orders) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[2]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -304,7 +395,7 @@ func (x *Orders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Orders.ProtoReflect.Descriptor instead.
 func (*Orders) Descriptor() ([]byte, []int) {
-	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{2}
+	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Orders) GetHead() string {
@@ -366,7 +457,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[3]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -378,7 +469,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[3]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -391,7 +482,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{3}
+	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Group) GetName() string {
@@ -482,7 +573,7 @@ type Pod struct {
 
 func (x *Pod) Reset() {
 	*x = Pod{}
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[4]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -494,7 +585,7 @@ func (x *Pod) String() string {
 func (*Pod) ProtoMessage() {}
 
 func (x *Pod) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[4]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -507,7 +598,7 @@ func (x *Pod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pod.ProtoReflect.Descriptor instead.
 func (*Pod) Descriptor() ([]byte, []int) {
-	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{4}
+	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Pod) GetUid() string {
@@ -575,7 +666,7 @@ type Word struct {
 
 func (x *Word) Reset() {
 	*x = Word{}
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[5]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -587,7 +678,7 @@ func (x *Word) String() string {
 func (*Word) ProtoMessage() {}
 
 func (x *Word) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[5]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -600,7 +691,7 @@ func (x *Word) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Word.ProtoReflect.Descriptor instead.
 func (*Word) Descriptor() ([]byte, []int) {
-	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{5}
+	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Word) GetHead() string {
@@ -650,7 +741,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[6]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +753,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[6]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +766,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{6}
+	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Target) GetGroup() string {
@@ -714,7 +805,7 @@ type Leaver struct {
 
 func (x *Leaver) Reset() {
 	*x = Leaver{}
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[7]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -726,7 +817,7 @@ func (x *Leaver) String() string {
 func (*Leaver) ProtoMessage() {}
 
 func (x *Leaver) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[7]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -739,7 +830,7 @@ func (x *Leaver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leaver.ProtoReflect.Descriptor instead.
 func (*Leaver) Descriptor() ([]byte, []int) {
-	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{7}
+	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Leaver) GetPod() string {
@@ -782,7 +873,7 @@ type Infeasible struct {
 
 func (x *Infeasible) Reset() {
 	*x = Infeasible{}
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[8]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -794,7 +885,7 @@ func (x *Infeasible) String() string {
 func (*Infeasible) ProtoMessage() {}
 
 func (x *Infeasible) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[8]
+	mi := &file_heliostat_scalelink_v1_scalelink_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -807,7 +898,7 @@ func (x *Infeasible) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Infeasible.ProtoReflect.Descriptor instead.
 func (*Infeasible) Descriptor() ([]byte, []int) {
-	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{8}
+	return file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Infeasible) GetShape() string {
@@ -835,9 +926,13 @@ var File_heliostat_scalelink_v1_scalelink_proto protoreflect.FileDescriptor
 
 const file_heliostat_scalelink_v1_scalelink_proto_rawDesc = "" +
 	"\n" +
-	"&heliostat/scalelink/v1/scalelink.proto\x12\x16heliostat.scalelink.v1\"\x1b\n" +
+	"&heliostat/scalelink/v1/scalelink.proto\x12\x16heliostat.scalelink.v1\"\a\n" +
+	"\x05Hello\"\x1d\n" +
+	"\x05Nonce\x12\x14\n" +
+	"\x05nonce\x18\x01 \x01(\fR\x05nonce\"1\n" +
 	"\x05Claim\x12\x12\n" +
-	"\x04head\x18\x01 \x01(\tR\x04head\"\t\n" +
+	"\x04head\x18\x01 \x01(\tR\x04head\x12\x14\n" +
+	"\x05proof\x18\x02 \x01(\fR\x05proof\"\t\n" +
 	"\aOrdered\"\xd3\x01\n" +
 	"\x06Orders\x12\x12\n" +
 	"\x04head\x18\x01 \x01(\tR\x04head\x12\x1b\n" +
@@ -903,8 +998,9 @@ const file_heliostat_scalelink_v1_scalelink_proto_rawDesc = "" +
 	"\vLeaveReason\x12\x19\n" +
 	"\x15LEAVE_REASON_UNNEEDED\x10\x00\x12\x15\n" +
 	"\x11LEAVE_REASON_IDLE\x10\x01\x12\x1c\n" +
-	"\x18LEAVE_REASON_NO_CAPACITY\x10\x022\xa1\x01\n" +
-	"\fScaleService\x12G\n" +
+	"\x18LEAVE_REASON_NO_CAPACITY\x10\x022\xec\x01\n" +
+	"\fScaleService\x12I\n" +
+	"\tChallenge\x12\x1d.heliostat.scalelink.v1.Hello\x1a\x1d.heliostat.scalelink.v1.Nonce\x12G\n" +
 	"\x06Follow\x12\x1d.heliostat.scalelink.v1.Claim\x1a\x1c.heliostat.scalelink.v1.Word0\x01\x12H\n" +
 	"\x05Order\x12\x1e.heliostat.scalelink.v1.Orders\x1a\x1f.heliostat.scalelink.v1.OrderedBQZOgithub.com/heliostat-dev/heliostat/proto/gen/heliostat/scalelink/v1;scalelinkv1b\x06proto3"
 
@@ -921,40 +1017,44 @@ func file_heliostat_scalelink_v1_scalelink_proto_rawDescGZIP() []byte {
 }
 
 var file_heliostat_scalelink_v1_scalelink_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_heliostat_scalelink_v1_scalelink_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_heliostat_scalelink_v1_scalelink_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_heliostat_scalelink_v1_scalelink_proto_goTypes = []any{
 	(Pace)(0),          // 0: heliostat.scalelink.v1.Pace
 	(Stage)(0),         // 1: heliostat.scalelink.v1.Stage
 	(LeaveReason)(0),   // 2: heliostat.scalelink.v1.LeaveReason
-	(*Claim)(nil),      // 3: heliostat.scalelink.v1.Claim
-	(*Ordered)(nil),    // 4: heliostat.scalelink.v1.Ordered
-	(*Orders)(nil),     // 5: heliostat.scalelink.v1.Orders
-	(*Group)(nil),      // 6: heliostat.scalelink.v1.Group
-	(*Pod)(nil),        // 7: heliostat.scalelink.v1.Pod
-	(*Word)(nil),       // 8: heliostat.scalelink.v1.Word
-	(*Target)(nil),     // 9: heliostat.scalelink.v1.Target
-	(*Leaver)(nil),     // 10: heliostat.scalelink.v1.Leaver
-	(*Infeasible)(nil), // 11: heliostat.scalelink.v1.Infeasible
-	nil,                // 12: heliostat.scalelink.v1.Group.ResourcesEntry
-	nil,                // 13: heliostat.scalelink.v1.Group.LabelsEntry
+	(*Hello)(nil),      // 3: heliostat.scalelink.v1.Hello
+	(*Nonce)(nil),      // 4: heliostat.scalelink.v1.Nonce
+	(*Claim)(nil),      // 5: heliostat.scalelink.v1.Claim
+	(*Ordered)(nil),    // 6: heliostat.scalelink.v1.Ordered
+	(*Orders)(nil),     // 7: heliostat.scalelink.v1.Orders
+	(*Group)(nil),      // 8: heliostat.scalelink.v1.Group
+	(*Pod)(nil),        // 9: heliostat.scalelink.v1.Pod
+	(*Word)(nil),       // 10: heliostat.scalelink.v1.Word
+	(*Target)(nil),     // 11: heliostat.scalelink.v1.Target
+	(*Leaver)(nil),     // 12: heliostat.scalelink.v1.Leaver
+	(*Infeasible)(nil), // 13: heliostat.scalelink.v1.Infeasible
+	nil,                // 14: heliostat.scalelink.v1.Group.ResourcesEntry
+	nil,                // 15: heliostat.scalelink.v1.Group.LabelsEntry
 }
 var file_heliostat_scalelink_v1_scalelink_proto_depIdxs = []int32{
 	0,  // 0: heliostat.scalelink.v1.Orders.pace:type_name -> heliostat.scalelink.v1.Pace
-	6,  // 1: heliostat.scalelink.v1.Orders.groups:type_name -> heliostat.scalelink.v1.Group
-	7,  // 2: heliostat.scalelink.v1.Orders.pods:type_name -> heliostat.scalelink.v1.Pod
-	12, // 3: heliostat.scalelink.v1.Group.resources:type_name -> heliostat.scalelink.v1.Group.ResourcesEntry
-	13, // 4: heliostat.scalelink.v1.Group.labels:type_name -> heliostat.scalelink.v1.Group.LabelsEntry
+	8,  // 1: heliostat.scalelink.v1.Orders.groups:type_name -> heliostat.scalelink.v1.Group
+	9,  // 2: heliostat.scalelink.v1.Orders.pods:type_name -> heliostat.scalelink.v1.Pod
+	14, // 3: heliostat.scalelink.v1.Group.resources:type_name -> heliostat.scalelink.v1.Group.ResourcesEntry
+	15, // 4: heliostat.scalelink.v1.Group.labels:type_name -> heliostat.scalelink.v1.Group.LabelsEntry
 	1,  // 5: heliostat.scalelink.v1.Pod.stage:type_name -> heliostat.scalelink.v1.Stage
-	9,  // 6: heliostat.scalelink.v1.Word.targets:type_name -> heliostat.scalelink.v1.Target
-	10, // 7: heliostat.scalelink.v1.Word.leaving:type_name -> heliostat.scalelink.v1.Leaver
-	11, // 8: heliostat.scalelink.v1.Word.never:type_name -> heliostat.scalelink.v1.Infeasible
+	11, // 6: heliostat.scalelink.v1.Word.targets:type_name -> heliostat.scalelink.v1.Target
+	12, // 7: heliostat.scalelink.v1.Word.leaving:type_name -> heliostat.scalelink.v1.Leaver
+	13, // 8: heliostat.scalelink.v1.Word.never:type_name -> heliostat.scalelink.v1.Infeasible
 	2,  // 9: heliostat.scalelink.v1.Leaver.reason:type_name -> heliostat.scalelink.v1.LeaveReason
-	3,  // 10: heliostat.scalelink.v1.ScaleService.Follow:input_type -> heliostat.scalelink.v1.Claim
-	5,  // 11: heliostat.scalelink.v1.ScaleService.Order:input_type -> heliostat.scalelink.v1.Orders
-	8,  // 12: heliostat.scalelink.v1.ScaleService.Follow:output_type -> heliostat.scalelink.v1.Word
-	4,  // 13: heliostat.scalelink.v1.ScaleService.Order:output_type -> heliostat.scalelink.v1.Ordered
-	12, // [12:14] is the sub-list for method output_type
-	10, // [10:12] is the sub-list for method input_type
+	3,  // 10: heliostat.scalelink.v1.ScaleService.Challenge:input_type -> heliostat.scalelink.v1.Hello
+	5,  // 11: heliostat.scalelink.v1.ScaleService.Follow:input_type -> heliostat.scalelink.v1.Claim
+	7,  // 12: heliostat.scalelink.v1.ScaleService.Order:input_type -> heliostat.scalelink.v1.Orders
+	4,  // 13: heliostat.scalelink.v1.ScaleService.Challenge:output_type -> heliostat.scalelink.v1.Nonce
+	10, // 14: heliostat.scalelink.v1.ScaleService.Follow:output_type -> heliostat.scalelink.v1.Word
+	6,  // 15: heliostat.scalelink.v1.ScaleService.Order:output_type -> heliostat.scalelink.v1.Ordered
+	13, // [13:16] is the sub-list for method output_type
+	10, // [10:13] is the sub-list for method input_type
 	10, // [10:10] is the sub-list for extension type_name
 	10, // [10:10] is the sub-list for extension extendee
 	0,  // [0:10] is the sub-list for field type_name
@@ -971,7 +1071,7 @@ func file_heliostat_scalelink_v1_scalelink_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heliostat_scalelink_v1_scalelink_proto_rawDesc), len(file_heliostat_scalelink_v1_scalelink_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,25 +27,29 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ScaleService_Follow_FullMethodName = "/heliostat.scalelink.v1.ScaleService/Follow"
-	ScaleService_Order_FullMethodName  = "/heliostat.scalelink.v1.ScaleService/Order"
+	ScaleService_Challenge_FullMethodName = "/heliostat.scalelink.v1.ScaleService/Challenge"
+	ScaleService_Follow_FullMethodName    = "/heliostat.scalelink.v1.ScaleService/Follow"
+	ScaleService_Order_FullMethodName     = "/heliostat.scalelink.v1.ScaleService/Order"
 )
 
 // ScaleServiceClient is the client API for ScaleService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ScaleService is the autoscaler's. Each call bears the cluster's token, if it has one, as
-// "authorization: Bearer <token>"; with a wrong one it ends with UNAUTHENTICATED.
+// ScaleService is the autoscaler's. Where the cluster has a token, the caller proves that it knows the token and never
+// sends it: on a connection of plain text it would be anybody's.
 //
 // Words are one call and orders are many, instead of one call for both, because a call whose
 // request goes on costs who makes it 16 KiB of memory for as long as it lasts.
 type ScaleServiceClient interface {
+	// Challenge gives a nonce of this connection, for one proof.
+	Challenge(ctx context.Context, in *Hello, opts ...grpc.CallOption) (*Nonce, error)
 	// Follow makes the caller the operator that the autoscaler works for: who followed before
-	// hears ABORTED. A header is sent at once. It is FAILED_PRECONDITION to claim another head.
+	// hears ABORTED. A header is sent at once. It is FAILED_PRECONDITION to claim another head, and UNAUTHENTICATED to claim
+	// one without its proof.
 	Follow(ctx context.Context, in *Claim, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Word], error)
 	// Order gives orders, on the connection of the operator that follows; from another it is
-	// ABORTED.
+	// ABORTED, and after a change of the token UNAUTHENTICATED.
 	Order(ctx context.Context, in *Orders, opts ...grpc.CallOption) (*Ordered, error)
 }
 
@@ -55,6 +59,16 @@ type scaleServiceClient struct {
 
 func NewScaleServiceClient(cc grpc.ClientConnInterface) ScaleServiceClient {
 	return &scaleServiceClient{cc}
+}
+
+func (c *scaleServiceClient) Challenge(ctx context.Context, in *Hello, opts ...grpc.CallOption) (*Nonce, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Nonce)
+	err := c.cc.Invoke(ctx, ScaleService_Challenge_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *scaleServiceClient) Follow(ctx context.Context, in *Claim, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Word], error) {
@@ -90,17 +104,20 @@ func (c *scaleServiceClient) Order(ctx context.Context, in *Orders, opts ...grpc
 // All implementations must embed UnimplementedScaleServiceServer
 // for forward compatibility.
 //
-// ScaleService is the autoscaler's. Each call bears the cluster's token, if it has one, as
-// "authorization: Bearer <token>"; with a wrong one it ends with UNAUTHENTICATED.
+// ScaleService is the autoscaler's. Where the cluster has a token, the caller proves that it knows the token and never
+// sends it: on a connection of plain text it would be anybody's.
 //
 // Words are one call and orders are many, instead of one call for both, because a call whose
 // request goes on costs who makes it 16 KiB of memory for as long as it lasts.
 type ScaleServiceServer interface {
+	// Challenge gives a nonce of this connection, for one proof.
+	Challenge(context.Context, *Hello) (*Nonce, error)
 	// Follow makes the caller the operator that the autoscaler works for: who followed before
-	// hears ABORTED. A header is sent at once. It is FAILED_PRECONDITION to claim another head.
+	// hears ABORTED. A header is sent at once. It is FAILED_PRECONDITION to claim another head, and UNAUTHENTICATED to claim
+	// one without its proof.
 	Follow(*Claim, grpc.ServerStreamingServer[Word]) error
 	// Order gives orders, on the connection of the operator that follows; from another it is
-	// ABORTED.
+	// ABORTED, and after a change of the token UNAUTHENTICATED.
 	Order(context.Context, *Orders) (*Ordered, error)
 	mustEmbedUnimplementedScaleServiceServer()
 }
@@ -112,6 +129,9 @@ type ScaleServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedScaleServiceServer struct{}
 
+func (UnimplementedScaleServiceServer) Challenge(context.Context, *Hello) (*Nonce, error) {
+	return nil, status.Error(codes.Unimplemented, "method Challenge not implemented")
+}
 func (UnimplementedScaleServiceServer) Follow(*Claim, grpc.ServerStreamingServer[Word]) error {
 	return status.Error(codes.Unimplemented, "method Follow not implemented")
 }
@@ -137,6 +157,24 @@ func RegisterScaleServiceServer(s grpc.ServiceRegistrar, srv ScaleServiceServer)
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&ScaleService_ServiceDesc, srv)
+}
+
+func _ScaleService_Challenge_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Hello)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ScaleServiceServer).Challenge(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ScaleService_Challenge_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ScaleServiceServer).Challenge(ctx, req.(*Hello))
+	}
+	return interceptor(ctx, in, info, handler)
 }
 
 func _ScaleService_Follow_Handler(srv interface{}, stream grpc.ServerStream) error {
@@ -175,6 +213,10 @@ var ScaleService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "heliostat.scalelink.v1.ScaleService",
 	HandlerType: (*ScaleServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Challenge",
+			Handler:    _ScaleService_Challenge_Handler,
+		},
 		{
 			MethodName: "Order",
 			Handler:    _ScaleService_Order_Handler,

@@ -1,0 +1,83 @@
+package app
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// sources lists what wakes controllers, beside changes of their own kind.
+//
+// The lists are values and not calls of a builder, so that a test can start them on a queue without an API server.
+type sources struct {
+	cache  cache.Cache
+	reader client.Reader
+}
+
+// changes returns a source of the changes of a kind.
+func (s sources) changes(kind client.Object, wakes handler.EventHandler, told ...predicate.Predicate) source.Source {
+	return source.Kind(s.cache, kind, wakes, told...)
+}
+
+// ofClusters returns what wakes ComputeClusters: nodes only where they may be watched.
+func (s sources) ofClusters(watchNodes bool, heads, scalers, stores source.Source) []source.Source {
+	all := []source.Source{
+		heads, scalers, stores,
+		s.changes(&v1alpha1.ClusterJob{}, clusterOfJob(), predicate.GenerationChangedPredicate{}),
+		s.changes(&networkingv1.NetworkPolicy{}, wakesClustersBeside(s.reader), whatPoliciesTell()),
+	}
+	for _, kind := range children() {
+		all = append(all, s.changes(kind, wakesItsCluster(), whatTells(kind)))
+	}
+	if watchNodes {
+		all = append(all, s.changes(&corev1.Node{}, wakesClustersOn(s.reader), whatNodesTell()))
+	}
+	return all
+}
+
+// ofJobs returns what wakes ClusterJobs.
+func (s sources) ofJobs(now clock.PassiveClock, heads source.Source) []source.Source {
+	wakes := waker{s.reader, now}
+	return []source.Source{
+		heads,
+		s.changes(&v1alpha1.ClusterJob{}, wakes.nextInLine()),
+		s.changes(&v1alpha1.ComputeCluster{}, wakes.jobsOfCluster()),
+		s.changes(&corev1.Pod{}, wakes.jobsOfHead(), whatHeadsTell()),
+	}
+}
+
+// ofServices returns what wakes ClusterServices.
+func (s sources) ofServices(heads source.Source) []source.Source {
+	users := users{s.reader}
+	all := []source.Source{
+		heads,
+		s.changes(&v1alpha1.ClusterService{}, users.beside(), predicate.GenerationChangedPredicate{}),
+		s.changes(&v1alpha1.ComputeCluster{}, users.ofCluster()),
+		s.changes(&corev1.Pod{}, users.ofPod()),
+	}
+	for _, kind := range []client.Object{
+		&corev1.Service{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &appsv1.ControllerRevision{},
+	} {
+		all = append(all, s.changes(kind, wakesItsService(), whatTells(kind)))
+	}
+	return all
+}
+
+// complete adds a controller that is woken by what its builder has, and by sources.
+func complete(build *builder.Builder, woken []source.Source, reconciler reconcile.Reconciler) error {
+	for _, one := range woken {
+		build.WatchesRawSource(one)
+	}
+	return build.Complete(reconciler)
+}

@@ -1,0 +1,194 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// informers returns a cache whose changes a test makes.
+func informers(t *testing.T) *informertest.FakeInformers {
+	t.Helper()
+	known, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &informertest.FakeInformers{Scheme: known}
+}
+
+// answers returns a source that wakes what has its name as soon as it is started.
+func answers(name string) source.Source {
+	return source.Func(func(_ context.Context, into queue) error {
+		into.Add(request("n", name))
+		return nil
+	})
+}
+
+// silent returns a source that wakes nobody.
+func silent() source.Source { return source.Func(func(context.Context, queue) error { return nil }) }
+
+// start starts sources on a queue, one after the other.
+func start(ctx context.Context, t *testing.T, all []source.Source, into queue) {
+	t.Helper()
+	for _, one := range all {
+		if err := one.Start(ctx, into); err != nil {
+			t.Fatal(err)
+		}
+		if kind, is := one.(source.SyncingSource); is {
+			if err := kind.WaitForSync(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestSources_WakeByAnswers(t *testing.T) {
+	from, now := sources{informers(t), shelf{}}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	for name, test := range map[string]struct {
+		of   []source.Source
+		want []string
+	}{
+		"clusters wake by heads, autoscalers and stores": {
+			from.ofClusters(true, answers("heads"), answers("scalers"), answers("stores")),
+			[]string{"heads", "scalers", "stores"},
+		},
+		"jobs wake by heads":     {from.ofJobs(now, answers("heads")), []string{"heads"}},
+		"services wake by heads": {from.ofServices(answers("heads")), []string{"heads"}},
+	} {
+		got := woken(t, func(ctx context.Context, into queue) { start(ctx, t, test.of, into) })
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: they wake by %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// ownedBy returns objects of kinds that one owner controls.
+func ownedBy(kind, name string, objects ...client.Object) []client.Object {
+	yes := true
+	for _, one := range objects {
+		one.SetNamespace("n")
+		one.SetOwnerReferences([]metav1.OwnerReference{{Kind: kind, Name: name, Controller: &yes}})
+	}
+	return objects
+}
+
+// happening is something that a cache tells of an object, and whom of one controller it wakes.
+type happening struct {
+	name string
+	of   func(sources) []source.Source
+	tell func(*controllertest.FakeInformer, client.Object)
+	what client.Object
+	want []string
+}
+
+func comes(to *controllertest.FakeInformer, obj client.Object) { to.Add(obj) }
+func goes(to *controllertest.FakeInformer, obj client.Object)  { to.Delete(obj) }
+
+// cordons tells that a node takes no more pods.
+func cordons(to *controllertest.FakeInformer, obj client.Object) {
+	to.Update(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: obj.GetName()}}, obj)
+}
+
+func TestSources_WakeByObjects(t *testing.T) {
+	clusters := func(s sources) []source.Source { return s.ofClusters(true, silent(), silent(), silent()) }
+	blind := func(s sources) []source.Source { return s.ofClusters(false, silent(), silent(), silent()) }
+	jobs := func(s sources) []source.Source {
+		return s.ofJobs(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), silent())
+	}
+	services := func(s sources) []source.Source { return s.ofServices(silent()) }
+	runs, waits, serves := jobOn("runs", "head"), jobOn("waits", ""), serviceOn("serves")
+	worker := corev1.Pod{}
+	ownedBy("ComputeCluster", "demo", &worker)
+	head := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "n", Name: "h",
+		Labels: map[string]string{v1alpha1.LabelCluster: "demo", v1alpha1.LabelRole: v1alpha1.RoleHead},
+	}}
+	shelf := shelf{
+		cluster: clusterNamed("demo"), jobs: []v1alpha1.ClusterJob{waits}, services: []v1alpha1.ClusterService{serves},
+		pods: []corev1.Pod{worker},
+	}
+	all := []happening{
+		{"a job wakes its cluster", clusters, comes, &runs, []string{"demo"}},
+		{"a policy for all pods wakes the clusters beside it", clusters, comes, policy(), []string{"demo"}},
+		{"a node that is cordoned wakes the clusters on it", clusters, cordons, node(), []string{"demo"}},
+		{"a node that may not be watched wakes none", blind, cordons, node(), nil},
+		{"a job that goes wakes the next in line", jobs, goes, &runs, []string{"waits"}},
+		{"a cluster wakes its jobs", jobs, comes, shelf.cluster, []string{"waits"}},
+		{"a head wakes its jobs", jobs, comes, head, []string{"waits"}},
+		{"a service wakes those beside it", services, comes, &serves, []string{"serves"}},
+		{"a cluster wakes its services", services, comes, shelf.cluster, []string{"serves"}},
+		{"a pod wakes its services", services, comes, head, []string{"serves"}},
+	}
+	for _, child := range ownedBy("ComputeCluster", "demo", children()...) {
+		all = append(all, happening{"what it owns wakes a cluster", clusters, comes, child, []string{"demo"}})
+	}
+	for _, child := range ownedBy("ClusterService", "its-service",
+		&corev1.Service{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &appsv1.ControllerRevision{}) {
+		all = append(all, happening{"what it owns wakes a service", services, comes, child, []string{"its-service"}})
+	}
+	for _, one := range all {
+		cached := informers(t)
+		got := woken(t, func(ctx context.Context, into queue) {
+			start(ctx, t, one.of(sources{cached, shelf}), into)
+			informer, err := cached.FakeInformerFor(ctx, one.what)
+			if err != nil {
+				t.Fatal(err)
+			}
+			one.tell(informer, one.what)
+		})
+		if !slices.Equal(got, one.want) {
+			t.Errorf("%s: %T wakes %v, want %v", one.name, one.what, got, one.want)
+		}
+	}
+}
+
+// TestComplete_HandsSourcesToTheController: the request of a source reaches the reconciler.
+func TestComplete_HandsSourcesToTheController(t *testing.T) {
+	cached := informers(t)
+	manager, err := ctrl.NewManager(&rest.Config{}, ctrl.Options{
+		Scheme: cached.Scheme, Metrics: server.Options{BindAddress: "0"},
+		NewCache: func(*rest.Config, cache.Options) (cache.Cache, error) { return cached, nil },
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return meta.NewDefaultRESTMapper(nil), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var reached []string
+	reconciler := reconcile.Func(func(_ context.Context, request reconcile.Request) (reconcile.Result, error) {
+		reached = append(reached, request.Name)
+		cancel()
+		return reconcile.Result{}, nil
+	})
+	build := ctrl.NewControllerManagedBy(manager).Named("sources").For(&v1alpha1.ClusterJob{})
+	if err := complete(build, []source.Source{answers("heads")}, reconciler); err != nil {
+		t.Fatal(err)
+	}
+	if err := manager.Start(ctx); err != nil || !slices.Equal(reached, []string{"heads"}) {
+		t.Errorf("reconciled %v, %v", reached, err)
+	}
+}

@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// encryptsStore reports whether a managed Redis speaks TLS. One that was made by a former operator goes on in clear text
+// until its cluster is suspended, as does a head that was made with it.
+func (p *planner) encryptsStore() bool {
+	set, isThere := p.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
+	isAsleep := isThere && set.Spec.Replicas != nil && *set.Spec.Replicas == 0
+	switch {
+	case !isManaged(p.cluster):
+		return false
+	case pod.EncryptionRequired(p.cluster):
+		return true
+	case isThere && (!isAsleep || desired.EncryptsStore(set)):
+		return desired.EncryptsStore(set)
+	case p.head != nil: // somebody has deleted the set
+		return pod.EncryptsStore(p.head.Pod)
+	default:
+		return p.site.Image.Image != ""
+	}
+}
+
+// needsAuthority reports whether a plan depends on the Secret of the certificate authority: where pods are made that have
+// it, and as long as something waits, which may be for it.
+func needsAuthority(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) bool {
+	encrypts := pod.EncryptionRequired(cluster)
+	switch {
+	case !encrypts && !plan.EncryptsStore, plan.Stalled != nil:
+		return false
+	case len(seen.Pods) == 0, plan.Held != nil, plan.EncryptsStore && !seen.redisRuns():
+		return true
+	default:
+		return plan.Head != nil || encrypts && plan.Makes()
+	}
+}
+
+// seeAuthority looks at the Secret of the certificate authority, past the cache, as seeToken does.
+func (r *Reconciler) seeAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) (err error) {
+	seen.Authority, err = r.readAuthority(ctx, cluster, &corev1.Secret{})
+	return err
+}
+
+func (r *Reconciler) readAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster, into *corev1.Secret) (Presence, error) {
+	name := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.AuthoritySecret(cluster.Name)}
+	found, err := presence(r.Live.Get(ctx, name, into), into, cluster)
+	if err != nil {
+		err = fmt.Errorf("read Secret %s: %w", name, err)
+	}
+	return found, err
+}
+
+// authority has the Secret of the certificate authority made before the first pod. Pods that live have certificates of the
+// one that is gone, and could not speak with those of another: none is made then.
+func (p *planner) authority() {
+	switch {
+	case !pod.EncryptionRequired(p.cluster) && !p.encryptsStore(), p.seen.Authority == Ours:
+	case p.head != nil && hasCertificate(*p.head), p.stored() && slices.ContainsFunc(p.seen.Pods, hasCertificate), p.seen.redisRuns():
+		missing := reason.CAMissing.Of(naming.AuthoritySecret(p.cluster.Name))
+		p.Held = &missing
+		p.wakeIn(pass.Recheck)
+	default:
+		p.Authority = true
+	}
+}
+
+// hasCertificate reports whether a pod has a certificate of its cluster's authority, or trusts this for its Redis.
+func hasCertificate(of Pod) bool {
+	return pod.IsEncrypted(of.Pod) || of.isHead() && pod.EncryptsStore(of.Pod)
+}
+
+// redisRuns reports whether a managed Redis answers, with a certificate of the authority that there was.
+func (s Seen) redisRuns() bool {
+	set, is := s.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
+	return is && set.Status.ReadyReplicas > 0 && desired.EncryptsStore(set)
+}
+
+// makeAuthority makes a certificate authority and its Secret; one that is there stays.
+func (r *Reconciler) makeAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+	made, err := pki.New(cluster.Name, r.Clock.Now())
+	if err != nil {
+		return fmt.Errorf("make the certificate authority of %s: %w", cluster.Name, err)
+	}
+	certificate, key, err := made.Encode()
+	if err != nil {
+		return fmt.Errorf("write the certificate authority of %s: %w", cluster.Name, err)
+	}
+	_, err = r.Writer.Create(ctx, desired.AuthoritySecret(cluster, certificate, key), client.DisableReadYourWritesConsistency)
+	return err
+}
+
+// trustStore returns the certificate by which a managed Redis with TLS is known, and the name that it must be for.
+func (r *Reconciler) trustStore(ctx context.Context, cluster *v1alpha1.ComputeCluster) (certificate []byte, host string, err error) {
+	var secret corev1.Secret
+	found, err := r.readAuthority(ctx, cluster, &secret)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case found != Ours:
+		return nil, "", &fault.Terminal{Finding: reason.CAMissing.Of(naming.AuthoritySecret(cluster.Name))}
+	}
+	certificate = secret.Data[v1alpha1.AuthorityCertificateKey]
+	if _, err := pki.Read(certificate, secret.Data[v1alpha1.AuthorityKeyKey]); err != nil { // without one, all public authorities would count
+		return nil, "", fmt.Errorf("read Secret %s: %w", naming.AuthoritySecret(cluster.Name), err)
+	}
+	return certificate, pod.StoreHost(cluster), nil
+}

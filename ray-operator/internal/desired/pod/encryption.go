@@ -1,0 +1,163 @@
+package pod
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+)
+
+// Volumes of a pod with encryption: the cluster's certificate authority, for the init container that makes the pod's own
+// certificate, and that certificate, where the other containers see it.
+const (
+	VolumeAuthority    = "ray-ca"
+	VolumeCertificates = "ray-certificates"
+	PathCertificates   = "/var/run/secrets/heliostat.dev/certificates"
+
+	pathAuthority = "/var/run/secrets/heliostat.dev/ca"
+)
+
+// PortDashboardTLS is where a head with encryption takes HTTPS for its dashboard.
+const PortDashboardTLS = 8266
+
+// variablePodIPs is the variable that gives the addresses which a pod's certificate is for.
+const variablePodIPs = "POD_IPS"
+
+// Sizes of the containers that encryption adds. Making a certificate takes a moment; each connection to the dashboard
+// takes some 50 KiB.
+var (
+	certificatesSize = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
+	encryptionSize   = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+)
+
+// EncryptionRequired reports whether the pods of a cluster speak TLS with each other.
+func EncryptionRequired(cluster *v1alpha1.ComputeCluster) bool {
+	return cluster.Spec.Network != nil && cluster.Spec.Network.Encryption == v1alpha1.EncryptionRequired
+}
+
+// IsEncrypted reports whether a pod was made with encryption.
+func IsEncrypted(made *corev1.Pod) bool {
+	return made.Annotations[v1alpha1.AnnotationEncryption] == v1alpha1.EncryptionRequired
+}
+
+// DashboardPort returns the port on which others reach the dashboard of a head.
+func DashboardPort(head *corev1.Pod) int32 {
+	if IsEncrypted(head) {
+		return PortDashboardTLS
+	}
+	return PortDashboard
+}
+
+// DashboardURL returns where a cluster's dashboard answers, inside the Kubernetes cluster.
+func DashboardURL(cluster *v1alpha1.ComputeCluster) string {
+	scheme := "http"
+	if EncryptionRequired(cluster) {
+		scheme = "https"
+	}
+	return fmt.Sprintf("%s://%s:%d", scheme, headHost(cluster), PortDashboard)
+}
+
+// encryption has Ray speak TLS and nothing else. OperatorImage.Complete adds the container that makes the certificate.
+func encryption(d *draft) {
+	if !EncryptionRequired(d.cluster) {
+		return
+	}
+	d.pod.Annotations[v1alpha1.AnnotationEncryption] = v1alpha1.EncryptionRequired
+	d.set("RAY_USE_TLS", "1")
+	d.set("RAY_TLS_SERVER_CERT", PathCertificates+"/tls.crt")
+	d.set("RAY_TLS_SERVER_KEY", PathCertificates+"/tls.key")
+	d.set("RAY_TLS_CA_CERT", PathCertificates+"/ca.crt")
+	if !d.isHead() { // in clear text the dashboard is on the head alone
+		d.offer("RAY_API_SERVER_ADDRESS", DashboardURL(d.cluster))
+	}
+	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, CertificateVolumes(d.cluster)...)
+	d.ray.VolumeMounts = append(d.ray.VolumeMounts, CertificatesMount())
+}
+
+// CertificateVolumes returns the volumes that a pod with a certificate of its own needs.
+func CertificateVolumes(cluster *v1alpha1.ComputeCluster) []corev1.Volume {
+	readable, most := int32(0o444), resource.MustParse("1Mi") // only the init container mounts the authority
+	return []corev1.Volume{
+		{Name: VolumeAuthority, VolumeSource: corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: naming.AuthoritySecret(cluster.Name), DefaultMode: &readable},
+		}},
+		{Name: VolumeCertificates, VolumeSource: corev1.VolumeSource{
+			EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &most},
+		}},
+	}
+}
+
+// CertificatesMount returns where a container sees its pod's certificate.
+func CertificatesMount() corev1.VolumeMount {
+	return corev1.VolumeMount{Name: VolumeCertificates, MountPath: PathCertificates, ReadOnly: true}
+}
+
+// Certificates returns the init container that makes a certificate for a pod's addresses and for names.
+func (o OperatorImage) Certificates(security *corev1.SecurityContext, names ...string) corev1.Container {
+	container := o.container(v1alpha1.ContainerCertificates, certificatesSize, security)
+	container.Command = []string{"/encryption", "certify"}
+	container.Args = []string{"--authority=" + pathAuthority, "--out=" + PathCertificates}
+	if len(names) > 0 {
+		container.Args = append(container.Args, "--names="+strings.Join(names, ","))
+	}
+	container.Env = []corev1.EnvVar{fromPod(variablePodIPs, "status.podIPs")}
+	container.VolumeMounts = []corev1.VolumeMount{
+		{Name: VolumeAuthority, MountPath: pathAuthority, ReadOnly: true},
+		{Name: VolumeCertificates, MountPath: PathCertificates},
+	}
+	return container
+}
+
+// front returns the container that takes HTTPS for the dashboard, which has no TLS of its own.
+func (o OperatorImage) front(security *corev1.SecurityContext) corev1.Container {
+	container := o.container(v1alpha1.ContainerEncryption, encryptionSize, security)
+	container.Command = []string{"/encryption", "front"}
+	container.Args = []string{
+		fmt.Sprintf("--listen=:%d", PortDashboardTLS), fmt.Sprintf("--to=127.0.0.1:%d", PortDashboard), "--certificates=" + PathCertificates,
+	}
+	container.Ports = []corev1.ContainerPort{{Name: "dashboard-tls", ContainerPort: PortDashboardTLS, Protocol: corev1.ProtocolTCP}}
+	container.VolumeMounts = []corev1.VolumeMount{CertificatesMount()}
+	container.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	return container
+}
+
+// namesOfHead are those under which a head is found.
+func namesOfHead(cluster *v1alpha1.ComputeCluster) []string {
+	service := naming.HeadService(cluster.Name)
+	return []string{service, service + "." + cluster.Namespace, headHost(cluster)}
+}
+
+// EncryptStore has a head that Head built speak TLS with its managed Redis, also where Ray's processes speak none with each
+// other, and returns the head. Of the cluster's authority it sees the certificate alone.
+func EncryptStore(head *corev1.Pod, cluster *v1alpha1.ComputeCluster) *corev1.Pod {
+	if EncryptionRequired(cluster) {
+		return head
+	}
+	ray, readable := rayContainer(&head.Spec), int32(0o444) // the image's user is not known
+	for i := range ray.Env {
+		if ray.Env[i].Name == variableStoreAddress {
+			ray.Env[i].Value = ManagedStoreAddress(cluster, true)
+		}
+	}
+	ray.Env = append(ray.Env,
+		corev1.EnvVar{Name: "RAY_REDIS_CA_CERT", Value: PathStoreTLS + "/ca.crt"}, corev1.EnvVar{Name: "RAY_REDIS_SERVER_NAME", Value: StoreHost(cluster)})
+	ray.VolumeMounts = append(ray.VolumeMounts, corev1.VolumeMount{Name: VolumeStoreTLS, MountPath: PathStoreTLS, ReadOnly: true})
+	head.Spec.Volumes = append(head.Spec.Volumes, corev1.Volume{Name: VolumeStoreTLS, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: naming.AuthoritySecret(cluster.Name), DefaultMode: &readable,
+		Items: []corev1.KeyToPath{{Key: v1alpha1.AuthorityCertificateKey, Path: "ca.crt"}},
+	}}})
+	return head
+}
+
+// EncryptsStore reports whether a head speaks TLS with its Redis.
+func EncryptsStore(head *corev1.Pod) bool {
+	ray := Ray(head)
+	return ray != nil && slices.ContainsFunc(ray.Env, func(variable corev1.EnvVar) bool {
+		return variable.Name == variableStoreAddress && strings.HasPrefix(variable.Value, "rediss:")
+	})
+}

@@ -1,0 +1,121 @@
+package rights_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
+)
+
+// written returns demands as "NEED FIELD NAME", with "; " between them.
+func written(demands []rights.Demand) string {
+	all := make([]string, len(demands))
+	for i, d := range demands {
+		all[i] = strings.TrimSpace(fmt.Sprint(d.Need.ID, " ", d.Field, " ", d.Name))
+	}
+	return strings.Join(all, "; ")
+}
+
+// ofSpec returns what a cluster needs. A job and a service that make such a cluster must need the same of its fields.
+func ofSpec(t *testing.T, spec *v1alpha1.ComputeClusterSpec) string {
+	t.Helper()
+	cluster := written(rights.OfCluster(&v1alpha1.ComputeCluster{Spec: *spec}))
+	template := &v1alpha1.ClusterTemplate{Spec: *spec}
+	want := strings.ReplaceAll(cluster, " spec.", " spec.clusterTemplate.spec.")
+	job := &v1alpha1.ClusterJob{Spec: v1alpha1.ClusterJobSpec{ClusterTemplate: template}}
+	if have := written(rights.OfJob(job)); have != want {
+		t.Errorf("a job needs %q of its cluster, want %q", have, want)
+	}
+	service := &v1alpha1.ClusterService{Spec: v1alpha1.ClusterServiceSpec{ClusterTemplate: template}}
+	if have := written(rights.OfService(service)); have != want {
+		t.Errorf("a service needs %q of its cluster, want %q", have, want)
+	}
+	return cluster
+}
+
+// podNeeds checks what a pod template needs, in the head and in a group. In what is wanted, NODE stands for the path of
+// either, and POD for that of the pod's spec.
+func podNeeds(t *testing.T, edit func(*pod), want string) {
+	t.Helper()
+	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		Containers:     []corev1.Container{{Name: v1alpha1.ContainerRay}, {Name: "side"}},
+		InitContainers: []corev1.Container{{Name: "init"}},
+	}}
+	edit(&template.Spec)
+	for path, spec := range map[string]*v1alpha1.ComputeClusterSpec{
+		"spec.head":            {Head: v1alpha1.HeadSpec{NodeSpec: v1alpha1.NodeSpec{Template: template}}},
+		"spec.workerGroups[1]": {WorkerGroups: []v1alpha1.WorkerGroup{{}, {NodeSpec: v1alpha1.NodeSpec{Template: template}}}},
+	} {
+		want := strings.NewReplacer("POD", path+".template.spec", "NODE", path).Replace(want)
+		if have := ofSpec(t, spec); have != want {
+			t.Errorf("needs %q, want %q", have, want)
+		}
+	}
+}
+
+// containerNeeds does the same for a container, wherever it is in the pod.
+func containerNeeds(t *testing.T, edit func(*container), want string) {
+	t.Helper()
+	for _, at := range []func(*pod) *container{
+		func(p *pod) *container { return &p.Containers[0] },
+		func(p *pod) *container { return &p.Containers[1] },
+		func(p *pod) *container { return &p.InitContainers[0] },
+	} {
+		podNeeds(t, func(p *pod) { edit(at(p)) }, want)
+	}
+}
+
+// Specs are as empty as Go can make them: nothing in them is named, and nothing is opened.
+func TestDemands_AreNoneOfEmptySpecs(t *testing.T) {
+	t.Parallel()
+	empty := map[string][]rights.Demand{
+		"a cluster": rights.OfCluster(&v1alpha1.ComputeCluster{}),
+		"a job":     rights.OfJob(&v1alpha1.ClusterJob{}),
+		"a service": rights.OfService(&v1alpha1.ClusterService{}),
+		"a service with a Service": rights.OfService(&v1alpha1.ClusterService{Spec: v1alpha1.ClusterServiceSpec{
+			Service: &v1alpha1.ServeService{}, Upgrade: &v1alpha1.Upgrade{}, ClusterRef: &v1alpha1.ClusterReference{},
+		}}),
+	}
+	for name, have := range empty {
+		if len(have) > 0 {
+			t.Errorf("%s needs %s", name, written(have))
+		}
+	}
+	podNeeds(t, func(*pod) {}, "")
+	filled := &v1alpha1.ComputeClusterSpec{
+		PodDefaults: &v1alpha1.PodDefaults{}, Authentication: &v1alpha1.Authentication{}, Network: &v1alpha1.Network{},
+		ControlStore: &v1alpha1.ControlStore{},
+		Head:         v1alpha1.HeadSpec{Service: &v1alpha1.HeadServiceSpec{}},
+		WorkerGroups: []v1alpha1.WorkerGroup{{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{}}}},
+	}
+	if have := ofSpec(t, filled); have != "" {
+		t.Errorf("a cluster of empty parts needs %s", have)
+	}
+}
+
+// One name is asked for once, at the field that has it first. A need without names is asked for once.
+func TestDemands_NameEachObjectOnce(t *testing.T) {
+	t.Parallel()
+	podNeeds(t, func(p *pod) {
+		p.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "a"}, {Name: "b"}, {Name: "a"}}
+		p.Volumes = []corev1.Volume{
+			{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "b"}}},
+			{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "c"}}},
+			{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("a")}}},
+		}
+	}, "secret POD.imagePullSecrets a; secret POD.imagePullSecrets b; secret POD.volumes c; config-map POD.volumes a")
+	hosts := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{HostNetwork: true}}
+	spec := &v1alpha1.ComputeClusterSpec{WorkerGroups: make([]v1alpha1.WorkerGroup, 2)}
+	for i := range spec.WorkerGroups {
+		spec.WorkerGroups[i].Template = hosts
+	}
+	if have, want := ofSpec(t, spec), "host spec.workerGroups[0].template.spec"; have != want {
+		t.Errorf("two groups need %q, want %q", have, want)
+	}
+}
+
+func named(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }

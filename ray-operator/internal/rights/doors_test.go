@@ -1,0 +1,237 @@
+package rights_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
+)
+
+type (
+	peer     = networkingv1.NetworkPolicyPeer
+	selector = metav1.LabelSelector
+)
+
+func block(cidr string, except ...string) peer {
+	return peer{IPBlock: &networkingv1.IPBlock{CIDR: cidr, Except: except}}
+}
+
+// doors are clusters by what they open, with what they need.
+var doors = map[string]struct {
+	spec v1alpha1.ComputeClusterSpec
+	want string
+}{
+	"no authentication": {v1alpha1.ComputeClusterSpec{
+		Authentication: &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationDisabled},
+	}, "open spec.authentication.mode"},
+	"authentication": {v1alpha1.ComputeClusterSpec{
+		Authentication: &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken},
+	}, ""},
+	"no isolation": {v1alpha1.ComputeClusterSpec{
+		Network: &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled},
+	}, "open spec.network.isolation"},
+	"isolation": {v1alpha1.ComputeClusterSpec{Network: &v1alpha1.Network{Isolation: v1alpha1.IsolationEnabled}}, ""},
+	"metadata": {v1alpha1.ComputeClusterSpec{
+		Network: &v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataEnabled},
+	}, "metadata spec.network.cloudMetadata"},
+	"no metadata": {v1alpha1.ComputeClusterSpec{
+		Network: &v1alpha1.Network{CloudMetadata: v1alpha1.CloudMetadataDisabled},
+	}, ""},
+	"a load balancer": {
+		ofHead(corev1.ServiceTypeLoadBalancer), "service spec.head.service.type; open spec.head.service.type",
+	},
+	"a node port": {
+		ofHead(corev1.ServiceTypeNodePort), "service spec.head.service.type; open spec.head.service.type",
+	},
+	"a Service": {ofHead(corev1.ServiceTypeClusterIP), ""},
+	"an Ingress": {v1alpha1.ComputeClusterSpec{
+		Head: v1alpha1.HeadSpec{Ingress: &v1alpha1.IngressSpec{}},
+	}, "ingress spec.head.ingress; open spec.head.ingress"},
+	"an Ingress with TLS": {v1alpha1.ComputeClusterSpec{
+		Head: v1alpha1.HeadSpec{Ingress: &v1alpha1.IngressSpec{TLSSecretName: "tls"}},
+	}, "ingress spec.head.ingress"},
+}
+
+func ofHead(kind corev1.ServiceType) v1alpha1.ComputeClusterSpec {
+	return v1alpha1.ComputeClusterSpec{Head: v1alpha1.HeadSpec{Service: &v1alpha1.HeadServiceSpec{Type: kind}}}
+}
+
+func TestDemands_AreForWhatOpensClusters(t *testing.T) {
+	t.Parallel()
+	for name, c := range doors {
+		t.Run(name, func(t *testing.T) {
+			if have := ofSpec(t, &c.spec); have != c.want {
+				t.Errorf("needs %q, want %q", have, c.want)
+			}
+		})
+	}
+}
+
+// everybodies are peers, and whether they are everybody.
+var everybodies = map[string]struct {
+	peer peer
+	is   bool
+}{
+	"all of IPv4":            {block("0.0.0.0/0"), true},
+	"all of IPv6":            {block("::/0"), true},
+	"a wide block":           {block("10.0.0.0/7"), true},
+	"a wide block but some":  {block("10.0.0.0/7", "10.0.0.0/8"), true},
+	"a block":                {block("10.0.0.0/8"), false},
+	"what is no block":       {block("everything"), true},
+	"all namespaces":         {peer{NamespaceSelector: &selector{}}, true},
+	"pods of all namespaces": {peer{NamespaceSelector: &selector{}, PodSelector: &selector{MatchLabels: some}}, true},
+	"namespaces by a label":  {peer{NamespaceSelector: &selector{MatchLabels: some}}, false},
+	"namespaces by a rule":   {peer{NamespaceSelector: &selector{MatchExpressions: rule}}, false},
+	"namespaces by both":     {peer{NamespaceSelector: &selector{MatchLabels: some, MatchExpressions: rule}}, false},
+	"all pods beside it":     {peer{PodSelector: &selector{}}, false},
+}
+
+var (
+	some = map[string]string{"team": "a"}
+	rule = []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpExists}}
+)
+
+// Everybody may be the only peer or one of some, of the first rule or of another.
+func TestDemands_AreForEverybody(t *testing.T) {
+	t.Parallel()
+	one := peer{PodSelector: &selector{MatchLabels: some}}
+	for name, c := range everybodies {
+		t.Run(name, func(t *testing.T) {
+			inCluster, inService := "", ""
+			if c.is {
+				inCluster, inService = "open spec.network.allowFrom", "open spec.service.allowFrom"
+			}
+			for _, rules := range [][]v1alpha1.IngressRule{
+				{{From: []peer{c.peer}}}, {{From: []peer{one, c.peer}}}, {{From: []peer{one}}, {From: []peer{c.peer, one}}},
+			} {
+				spec := &v1alpha1.ComputeClusterSpec{Network: &v1alpha1.Network{AllowFrom: rules}}
+				if have := ofSpec(t, spec); have != inCluster {
+					t.Errorf("a cluster needs %q, want %q", have, inCluster)
+				}
+			}
+			service := &v1alpha1.ServeService{AllowFrom: []peer{one, c.peer}}
+			if have := ofService(v1alpha1.ClusterServiceSpec{Service: service}); have != inService {
+				t.Errorf("a service needs %q, want %q", have, inService)
+			}
+		})
+	}
+	open := []v1alpha1.IngressRule{{From: []peer{one}}, {}}
+	want := "open spec.network.allowFrom"
+	if have := ofSpec(t, &v1alpha1.ComputeClusterSpec{Network: &v1alpha1.Network{AllowFrom: open}}); have != want {
+		t.Errorf("a rule without peers needs %q, want %q", have, want)
+	}
+}
+
+// ways are peers to be reached, and whether an address of the cloud's metadata is among them.
+var ways = map[string]struct {
+	peer peer
+	is   bool
+}{
+	"the address of most clouds":   {block("169.254.169.254/32"), true},
+	"another address of it":        {block("169.254.169.252/32"), true},
+	"the address between them":     {block("169.254.169.253/32"), false},
+	"Alibaba's address":            {block("100.100.100.200/32"), true},
+	"Amazon's address of IPv6":     {block("fd00:ec2::254/128"), true},
+	"Google's address of IPv6":     {block("fd20:ce::254/128"), true},
+	"all of IPv4":                  {block("0.0.0.0/0"), true},
+	"all of IPv6":                  {block("::/0"), true},
+	"all but one of them":          {block("0.0.0.0/0", "169.254.169.254/32"), true},
+	"all but the two of one block": {block("0.0.0.0/0", "169.254.169.0/24"), true},
+	"all but all of them":          {block("0.0.0.0/0", "10.0.0.0/8", "169.254.169.0/24", "100.100.100.200/32"), false},
+	"all but what is no block":     {block("169.254.0.0/16", "169.254.169.254"), true},
+	"all of IPv6 but one":          {block("::/0", "fd00:ec2::254/128"), true},
+	"all of IPv6 but private ones": {block("::/0", "fc00::/7"), false},
+	"a network":                    {block("10.0.0.0/8"), false},
+	"a network of IPv6":            {block("2001:db8::/32"), false},
+	"what is no block":             {block("everything"), true},
+	"all namespaces":               {peer{NamespaceSelector: &selector{}}, false},
+	"all pods beside it":           {peer{PodSelector: &selector{}}, false},
+}
+
+func TestDemands_AreForWaysToMetadata(t *testing.T) {
+	t.Parallel()
+	one := block("10.0.0.0/8")
+	reached := func(t *testing.T, want string, rules ...v1alpha1.EgressRule) {
+		t.Helper()
+		if have := ofSpec(t, &v1alpha1.ComputeClusterSpec{Network: &v1alpha1.Network{AllowTo: rules}}); have != want {
+			t.Errorf("%+v needs %q, want %q", rules, have, want)
+		}
+	}
+	const needed = "metadata spec.network.allowTo"
+	for name, c := range ways {
+		t.Run(name, func(t *testing.T) {
+			want := ""
+			if c.is {
+				want = needed
+			}
+			reached(t, want, v1alpha1.EgressRule{To: []peer{c.peer}})
+			reached(t, want, v1alpha1.EgressRule{To: []peer{one, c.peer}})
+			reached(t, want, v1alpha1.EgressRule{To: []peer{one}}, v1alpha1.EgressRule{To: []peer{c.peer, one}})
+		})
+	}
+	reached(t, needed, v1alpha1.EgressRule{})
+	reached(t, needed, v1alpha1.EgressRule{To: []peer{one}}, v1alpha1.EgressRule{To: []peer{}})
+	reached(t, "")
+}
+
+func ofService(spec v1alpha1.ClusterServiceSpec) string {
+	return written(rights.OfService(&v1alpha1.ClusterService{Spec: spec}))
+}
+
+// services are by what they open or use, with what they need.
+var services = map[string]struct {
+	spec v1alpha1.ClusterServiceSpec
+	want string
+}{
+	"a load balancer": {v1alpha1.ClusterServiceSpec{
+		Service: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer},
+	}, "service spec.service.type; open spec.service.type"},
+	"a node port": {v1alpha1.ClusterServiceSpec{
+		Service: &v1alpha1.ServeService{Type: corev1.ServiceTypeNodePort},
+	}, "service spec.service.type; open spec.service.type"},
+	"a Service": {v1alpha1.ClusterServiceSpec{Service: &v1alpha1.ServeService{Type: corev1.ServiceTypeClusterIP}}, ""},
+	"a gateway": {v1alpha1.ClusterServiceSpec{
+		Upgrade: &v1alpha1.Upgrade{Gateway: &v1alpha1.ServiceGateway{}},
+	}, "route spec.upgrade.gateway"},
+	"a strategy": {v1alpha1.ClusterServiceSpec{Upgrade: &v1alpha1.Upgrade{Strategy: v1alpha1.UpgradeInPlace}}, ""},
+	"a cluster": {v1alpha1.ClusterServiceSpec{
+		ClusterRef: &v1alpha1.ClusterReference{Name: "theirs"},
+	}, "cluster spec.clusterRef theirs"},
+	"doors of both": {v1alpha1.ClusterServiceSpec{
+		Service:         &v1alpha1.ServeService{Type: corev1.ServiceTypeNodePort},
+		ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: ofHead(corev1.ServiceTypeNodePort)},
+	}, "service spec.clusterTemplate.spec.head.service.type; open spec.clusterTemplate.spec.head.service.type"},
+}
+
+func TestDemands_AreForDoorsOfServices(t *testing.T) {
+	t.Parallel()
+	for name, c := range services {
+		t.Run(name, func(t *testing.T) {
+			if have := ofService(c.spec); have != c.want {
+				t.Errorf("needs %q, want %q", have, c.want)
+			}
+		})
+	}
+}
+
+// A job uses a cluster by the same right, and its variables are asked about with those of its own cluster.
+func TestDemands_OfJobsAreForTheirCluster(t *testing.T) {
+	t.Parallel()
+	for want, spec := range map[string]v1alpha1.ClusterJobSpec{
+		"cluster spec.clusterRef theirs": {ClusterRef: &v1alpha1.ClusterReference{Name: "theirs"}},
+		"secret spec.env s; secret spec.clusterTemplate.spec.podDefaults.imagePullSecrets p": {
+			Env: []corev1.EnvVar{{ValueFrom: secretKey("s")}},
+			ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{PodDefaults: &v1alpha1.PodDefaults{
+				ImagePullSecrets: []corev1.LocalObjectReference{named("p"), named("s")},
+			}}},
+		},
+	} {
+		if have := written(rights.OfJob(&v1alpha1.ClusterJob{Spec: spec})); have != want {
+			t.Errorf("a job needs %q, want %q", have, want)
+		}
+	}
+}

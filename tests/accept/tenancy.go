@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// Full counts beside hostile tenants.
+const (
+	besideHonest  = 100
+	besideObjects = 20
+	besideSeconds = 600
+)
+
+// hostileTenants shows that one operator serves honest tenants beside hostile ones.
+var hostileTenants = scenario{
+	name: "hostile-tenants",
+	promise: fmt.Sprintf("beside %d objects each with a hostile Redis, a hostile Sentinel and a hostile head, all at once for %d s, the operator goes on with at most %.0f %% of the chart's memory, "+
+		"and the p99 of %d honest clusters is at most %.1f × that of a calm time", besideObjects, besideSeconds, 100*live.PromisedMemory, besideHonest, live.PromisedBeside),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		text, failed, err := measured(ctx, state, "TestHostileTenants_StopNobody", fmt.Sprintf("HELIOSTAT_HONEST=%d", besideHonest),
+			fmt.Sprintf("HELIOSTAT_HOSTILE=%d", besideObjects), fmt.Sprintf("HELIOSTAT_HOSTILE_SECONDS=%d", besideSeconds))
+		if err != nil {
+			return Outcome{}, err
+		}
+		return besideHostile(text, failed)
+	},
+}
+
+// besideHostile judges what the test measured.
+func besideHostile(figures json.RawMessage, failed error) (Outcome, error) {
+	var tenants live.Tenants
+	if err := json.Unmarshal(figures, &tenants); err != nil {
+		return Outcome{}, errors.Join(failed, fmt.Errorf("parse the figures: %w", err))
+	}
+	broken := tenants.Broken()
+	if tenants.Honest < besideHonest || tenants.Objects < besideObjects || tenants.Seconds < besideSeconds {
+		broken = append(broken, "too few or too short")
+	}
+	return judged(tenants.String(), broken, failed, figures), nil
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+func TestHostileTenants_AreJudged(t *testing.T) {
+	good := live.Tenants{
+		Honest: besideHonest, Objects: besideObjects, Seconds: besideSeconds, Calm: live.Reactions{Edits: 9, P99: 10}, Beside: live.Reactions{Edits: 9, P99: 15},
+		Memory: 100, MemoryLimit: 512, Asked: map[string]int64{live.HostileRedis: 1, live.HostileSentinel: 1, live.HostileGCS: 1, live.HostileAutoscaler: 1, live.HostileAPI: 1},
+	}
+	short, late := good, good
+	short.Seconds = 10
+	late.Beside.P99 = 16
+	for name, c := range map[string]struct {
+		told   live.Tenants
+		failed error
+		kept   bool
+		says   string
+	}{
+		"all kept":    {good, nil, true, "memory 100 MiB of 512"},
+		"too short":   {short, nil, false, "too few or too short"},
+		"late":        {late, nil, false, "honest clusters waited"},
+		"test failed": {good, errors.New("exit status 1"), false, "exit status 1"},
+	} {
+		if got, err := besideHostile(encoded(c.told), c.failed); err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, c.says) {
+			t.Errorf("%s: %+v, %v: want %v and %q", name, got, err, c.kept, c.says)
+		}
+	}
+	if got, err := besideHostile(json.RawMessage("no JSON"), nil); err == nil {
+		t.Errorf("what is no JSON passed for figures: %+v", got)
+	}
+}
