@@ -33,6 +33,16 @@ def told(actor):
 
 ray.init(log_to_driver=False)
 proxies = [actor for actor in ray.util.list_named_actors(all_namespaces=True) if actor["name"].startswith("SERVE_PROXY_ACTOR")]
-answers = {actor["name"]: told(actor) for actor in proxies}
+answers, lost = {}, []
+for actor in proxies:
+    try:
+        answers[actor["name"]] = told(actor)
+    except ValueError as why:  # it has ended meanwhile
+        lost.append(str(why))
 for name, answer in answers.items():
-    print(name, ray.get(answer, timeout=10))
+    try:
+        print(name, ray.get(answer, timeout=10))
+    except ray.exceptions.RayError as why:
+        lost.append(f"{name}: {why}")
+if lost:
+    raise SystemExit("\n".join(lost))

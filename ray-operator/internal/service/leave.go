@@ -101,6 +101,10 @@ func (p *planner) unled(noted int64, clusters ...*Cluster) int64 {
 // closeFor is how long it may take to have kept connections closed, beyond the drain.
 const closeFor = 20 * time.Second
 
+// lastAnswers is how long a cluster stays at least once its connections are to be closed, but no longer than half the
+// drain: each is closed with its next answer, and one that has not had it breaks under a request when the pods go.
+const lastAnswers = 10 * time.Second
+
 // hardStop is how long HAProxy finishes what it has begun once its connections are to be closed:
 // RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S of Serve 2.60 by default.
 const hardStop = 120 * time.Second
@@ -108,20 +112,27 @@ const hardStop = 120 * time.Second
 // closes has a cluster of the service's own, which has had no requests since a moment, end the
 // connections that clients keep, in the second half of the drain: until then most have come to
 // their end. In a long drain it is later, so that HAProxy cuts no request before the drain is over. It
-// tells whether that was done.
-func (p *planner) closes(cluster *Cluster, since time.Time) bool {
+// returns until when the cluster must stay for it.
+func (p *planner) closes(cluster *Cluster, since time.Time) time.Time {
+	drained := since.Add(p.drain())
 	if !p.own() || cluster == nil || cluster.Head == nil {
-		return true
+		return drained
 	}
 	if left := since.Add(max(p.drain()/2, p.drain()-hardStop)).Sub(p.now); left > 0 {
 		p.wakeIn(left)
-		return false
+		return drained.Add(closeFor)
 	}
 	if p.attended(cluster) { // a connection that is opened after it would be kept
-		return false
+		return drained.Add(closeFor)
 	}
 	id := p.close(cluster, since)
-	return cluster.Heard && cluster.Answer.Closed == id
+	if !cluster.Heard || cluster.Answer.Closed != id {
+		return drained.Add(closeFor)
+	}
+	if answered := cluster.Answer.ClosedAt.Add(min(p.drain()/2, lastAnswers)); answered.After(drained) {
+		return answered
+	}
+	return drained
 }
 
 // close has a job end the connections that clients keep to a cluster, once for each moment that it
@@ -328,13 +339,13 @@ func (p *planner) retire() {
 			return false
 		}
 		since := time.Unix(retired.At, 0)
-		left := since.Add(p.drain()).Sub(p.now)
-		if !retired.Unused && !p.closes(cluster, since) {
-			left += closeFor
+		var left time.Duration
+		if !retired.Unused {
+			left = p.closes(cluster, since).Sub(p.now)
 		}
 		switch {
 		case cluster.DeletionTimestamp != nil:
-		case left > 0 && !retired.Unused:
+		case left > 0:
 			p.wakeIn(left)
 			p.askLast(cluster)
 		case len(cluster.Pods) > 0:

@@ -105,6 +105,37 @@ func TestKeptConnectionsAreClosedOnceNobodyIsLedThere(t *testing.T) {
 	}
 }
 
+// TestRetire_LeavesTimeForLastAnswers: a connection is closed with its next answer, also where the job that has it so was
+// done after the drain.
+func TestRetire_LeavesTimeForLastAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		drain, closed int32 // in seconds, from when the cluster had its last requests
+		stays         int32
+	}{
+		"done in the drain":           {60, 35, 60},
+		"done at the end of it":       {60, 58, 68},
+		"done after it":               {60, 75, 85},
+		"done after a short one":      {12, 20, 26},
+		"done after a very short one": {1, 3, 4}, // half a second, and looked at each second
+	} {
+		s := lost()["the candidate was taken back"](t)
+		s.service.Spec.Upgrade = &v1alpha1.Upgrade{DrainSeconds: &c.drain}
+		s.seen.Record.Retiring[0].At = now
+		cluster := s.seen.Clusters[2]
+		for _, pod := range cluster.Pods {
+			delete(pod.Labels, naming.ServeLabel("text"))
+		}
+		cluster.Answer.Closed, cluster.Answer.ClosedAt = "heliostat-close-10000", at().Add(time.Duration(c.closed)*time.Second)
+		goes := c.closed
+		for len(Decide(s.service, s.seen, desired.Site{}, at().Add(time.Duration(goes)*time.Second)).Change) == 0 && goes < 200 {
+			goes++
+		}
+		if goes != c.stays {
+			t.Errorf("%s: the cluster goes after %d s, want %d", name, goes, c.stays)
+		}
+	}
+}
+
 // TestPart: the connections that clients keep to a pod that leaves a cluster which stays are closed,
 // once, before its proxy ends; not those to pods that only have no requests for now.
 func TestPart(t *testing.T) {

@@ -18,10 +18,14 @@ func TestKeptConnectionsAreClosedOnce(t *testing.T) {
 		want.Close, want.Every = "c1", 10*time.Second
 		b.Want(cluster, want)
 		b.pass(20 * time.Second)
-		if answer, _ := b.Last(cluster, "head"); answer.Closed != "c1" || answer.Failure != "" {
-			t.Errorf("closed %q, failure %q", answer.Closed, answer.Failure)
+		answer, _ := b.Last(cluster, "head")
+		if answer.Closed != "c1" || answer.Failure != "" || answer.ClosedAt.IsZero() {
+			t.Errorf("closed %q at %s, failure %q", answer.Closed, answer.ClosedAt, answer.Failure)
 		}
 		b.pass(time.Minute)
+		if later, _ := b.Last(cluster, "head"); later.ClosedAt != answer.ClosedAt {
+			t.Errorf("closed at %s, and then at %s", answer.ClosedAt, later.ClosedAt)
+		}
 		head.set(func(s *scripted) {
 			if !slices.Equal(s.closes, []string{"c1", "c1"}) {
 				t.Errorf("asked for %q", s.closes)

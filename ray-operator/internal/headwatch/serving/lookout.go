@@ -169,7 +169,7 @@ func (l *lookout) closeKept(ctx context.Context, id string, answer *Answer) {
 		log.FromContext(ctx).Info("cannot close kept connections", "cluster", l.cluster, "why", err.Error())
 		l.heard(ctx, err)
 	} else if done {
-		answer.Closed = id
+		answer.Closed, answer.ClosedAt = id, l.watch.clock.Now()
 	}
 }
 

@@ -103,8 +103,9 @@ type Answer struct {
 	Taken string
 	// Refused is why the head would not take the digest RefusedDigest, in its words.
 	Refused, RefusedDigest string
-	// Closed is the Close that was done, or has failed for good.
-	Closed string
+	// Closed is the Close that was done, or has failed for good, and ClosedAt when that was heard.
+	Closed   string
+	ClosedAt time.Time
 	// Probes are the answers of proxies, by what was asked.
 	Probes map[Probe]Reply
 	// LastLines are, by application, the last line of the log of the replica that failed last,
