@@ -53,6 +53,7 @@ func FuzzScheduler(f *testing.F) {
 	seeds := []string{
 		"0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {gpu: a100}. preemption: 0/3 nodes are available: 3 x.",
 		`0/3 nodes are available: persistentvolumeclaim "data" not found. not found`, "0/9999999 nodes are available: 9999999 x, y, 1 ",
+		"0/0 nodes are available: 0 , 0 00",
 	}
 	fuzz(f, seeds, func(message string) (*corev1.Pod, []corev1.Event) { return pending(message), nil })
 }

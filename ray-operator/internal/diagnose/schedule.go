@@ -97,7 +97,7 @@ func verdictOf(message string, asked corev1.ResourceList) reason.Finding {
 	}
 	causes, _, _ := strings.Cut(form[2], ". ")
 	causes = strings.TrimSuffix(causes, ".")
-	if countForm.FindString(causes) == "" {
+	if first, _, _ := strings.Cut(causes, ", "); countForm.FindString(first) == "" {
 		return ofAll(form[1], causes)
 	}
 	found := parseShortfalls(causes, asked)
