@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
@@ -210,9 +211,38 @@ func TestStoreTrouble(t *testing.T) {
 			w.Expect("demo", ready, serves)
 			sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
 		}, AnyEpoch: true},
+		testkit.Scenario{Name: "image-of-a-managed-one-is-missing", Run: managedWithoutImage, AnyEpoch: true},
 		testkit.Scenario{Name: "volume-replaced", Run: volumeReplaced, KeepRecord: true, NoPast: true},
 		testkit.Scenario{Name: "scaled-down-without-a-head", Run: scaledDownWithoutHead, AnyEpoch: true},
 	)
+}
+
+// managedWithoutImage: the status says why the pod of a managed Redis waits. That pod is in no cache.
+func managedWithoutImage(w *testkit.World) {
+	w.Stores.Down = unreachable()
+	w.Kubelet.Idle = func(pod *corev1.Pod) bool { return pod.Name == "demo-redis-0" }
+	of := testkit.Cluster("demo", testkit.Group("cpu", 1))
+	of.Spec.ControlStore = managedRedis()
+	w.Create(of)
+	w.Settle()
+	w.Expect("demo", "ControlStoreReady=False StoreStarting")
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "demo-redis", Namespace: testkit.Namespace}}
+	w.Read(set)
+	waits := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "demo-redis-0", Namespace: testkit.Namespace}}
+	w.Must(controllerutil.SetControllerReference(set, waits, w.Client.Scheme()))
+	waits.Spec = corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "redis", Image: "private"}}}
+	w.Create(waits)
+	waits.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "redis", Image: "private", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}},
+	}}}
+	w.Must(w.Client.Status().Update(w.Ctx, waits))
+	set.Status.Replicas = 1
+	w.Must(w.Client.Status().Update(w.Ctx, set))
+	w.After(10 * time.Second)
+	w.Expect("demo", "ControlStoreReady=False ImagePullFailed")
+	w.Stores.Down = nil
+	w.Settle()
+	w.Expect("demo", ready, serves)
 }
 
 // awayAndBack: a head that ended because its Redis is away goes, and comes back with it.
