@@ -236,7 +236,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").
 		For(&v1alpha1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone)))
-	from := sources{manager.GetCache(), manager.GetClient()}
+	from := sources{manager.GetCache(), manager.GetCache()}
 	woken := from.ofClusters(cfg.WatchNodes, heads.Changes(), scalers.Changes(), stores.Changes())
 	if err := complete(build, woken, reconciler); err != nil {
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)
@@ -261,7 +261,7 @@ func jobs(manager ctrl.Manager, measured *telemetry.Metrics, dial headclient.Opt
 		Clock:   now,
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").For(&v1alpha1.ClusterJob{})
-	woken := sources{manager.GetCache(), manager.GetClient()}.ofJobs(now, heads.Changes())
+	woken := sources{manager.GetCache(), manager.GetCache()}.ofJobs(now, heads.Changes())
 	if err := complete(build, woken, reconciler); err != nil {
 		return fmt.Errorf("add the controller of ClusterJobs: %w", err)
 	}

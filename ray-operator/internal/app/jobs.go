@@ -69,7 +69,7 @@ func (w waker) jobsOfHead() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, pod client.Object) []reconcile.Request {
 		name := types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[v1alpha1.LabelCluster]}
 		var cluster v1alpha1.ComputeCluster
-		if err := w.jobs.Get(ctx, name, &cluster); client.IgnoreNotFound(err) != nil {
+		if err := w.jobs.Get(ctx, name, &cluster, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			log.FromContext(ctx).Error(err, "cannot tell whose head a pod is", "pod", client.ObjectKeyFromObject(pod))
 		}
 		return w.using(ctx, name.Namespace, name.Name, cluster.OwnerReferences)

@@ -50,7 +50,7 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 		Site:    site(cfg),
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterservice").For(&v1alpha1.ClusterService{})
-	woken := sources{manager.GetCache(), manager.GetClient()}.ofServices(heads.Changes(board.Services))
+	woken := sources{manager.GetCache(), manager.GetCache()}.ofServices(heads.Changes(board.Services))
 	if err := complete(build, woken, reconciler); err != nil {
 		return fmt.Errorf("add the controller of ClusterServices: %w", err)
 	}
@@ -125,7 +125,7 @@ func (u users) ofPod() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, pod client.Object) []reconcile.Request {
 		name := types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[v1alpha1.LabelCluster]}
 		var cluster v1alpha1.ComputeCluster
-		if err := u.reader.Get(ctx, name, &cluster); client.IgnoreNotFound(err) != nil {
+		if err := u.reader.Get(ctx, name, &cluster, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			log.FromContext(ctx).Error(err, "cannot tell whose pod it is", "pod", client.ObjectKeyFromObject(pod))
 		}
 		return u.of(ctx, name.Namespace, name.Name, cluster.OwnerReferences)

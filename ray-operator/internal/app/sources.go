@@ -20,6 +20,9 @@ import (
 // sources lists what wakes controllers, beside changes of their own kind.
 //
 // The lists are values and not calls of a builder, so that a test can start them on a queue without an API server.
+//
+// The reader finds whom to wake, and is the cache itself too. The manager's client would wait at each event for what
+// the operator is writing, of which an event of its own tells later.
 type sources struct {
 	cache  cache.Cache
 	reader client.Reader
