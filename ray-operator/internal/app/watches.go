@@ -155,7 +155,7 @@ func wakesClustersBeside(clusters client.Reader) handler.EventHandler {
 func whatPoliciesTell() predicate.Funcs {
 	rules := func(object client.Object) bool {
 		policy, is := object.(*networkingv1.NetworkPolicy)
-		return is && cluster.RulesEgress(policy)
+		return is && index.RulesEgress(policy)
 	}
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return rules(e.Object) },
@@ -236,7 +236,7 @@ func readyChanged() predicate.Funcs {
 }
 
 func clusterOf(obj client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOf(obj)
+	owner := metav1.GetControllerOfNoCopy(obj)
 	if owner == nil || owner.Kind != "ComputeCluster" {
 		return nil
 	}

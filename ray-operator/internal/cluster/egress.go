@@ -3,25 +3,14 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 )
-
-// RulesEgress reports whether a NetworkPolicy is somebody else's and limits what all pods of its namespace reach.
-func RulesEgress(policy *networkingv1.NetworkPolicy) bool {
-	if owner := metav1.GetControllerOf(policy); owner != nil && strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
-		return false
-	}
-	all := len(policy.Spec.PodSelector.MatchLabels)+len(policy.Spec.PodSelector.MatchExpressions) == 0
-	return all && slices.Contains(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
-}
 
 // seePolicies finds a policy that rules egress, where it matters.
 func (r *Reconciler) seePolicies(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
@@ -29,12 +18,11 @@ func (r *Reconciler) seePolicies(ctx context.Context, cluster *v1alpha1.ComputeC
 		return nil
 	}
 	var policies networkingv1.NetworkPolicyList
-	if err := r.Client.List(ctx, &policies, client.InNamespace(cluster.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	ruling := client.MatchingFields{index.Egress: index.EgressRuled}
+	if err := r.Client.List(ctx, &policies, client.InNamespace(cluster.Namespace), ruling, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the network policies beside ComputeCluster %s: %w", cluster.Name, err)
 	}
-	for i := range policies.Items {
-		seen.EgressRuled = seen.EgressRuled || RulesEgress(&policies.Items[i])
-	}
+	seen.EgressRuled = len(policies.Items) > 0
 	return nil
 }
 

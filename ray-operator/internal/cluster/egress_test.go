@@ -5,33 +5,10 @@ import (
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
-
-func TestRulesEgress_IsOfEveryPodAndSomebodyElse(t *testing.T) {
-	both := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}
-	some := metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	ours := desired.NetworkPolicy(testkit.Cluster("demo"), desired.Site{})
-	ours.Spec.PodSelector = metav1.LabelSelector{}
-	for name, test := range map[string]struct {
-		policy *networkingv1.NetworkPolicy
-		want   bool
-	}{
-		"egress of all pods":  {&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PolicyTypes: both}}, true},
-		"egress of some pods": {&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PolicyTypes: both, PodSelector: some}}, false},
-		"ingress alone":       {&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PolicyTypes: both[:1]}}, false},
-		"one of a cluster":    {ours, false},
-	} {
-		if have := cluster.RulesEgress(test.policy); have != test.want {
-			t.Errorf("%s: %v", name, have)
-		}
-	}
-}
 
 // TestNetworkPolicy_LeavesEgressToTheNamespace: what an administrator closes for all pods stays closed.
 func TestNetworkPolicy_LeavesEgressToTheNamespace(t *testing.T) {

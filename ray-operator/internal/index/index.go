@@ -7,8 +7,12 @@
 package index
 
 import (
+	"slices"
+	"strings"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,11 +20,15 @@ import (
 )
 
 // Owner finds objects by the UID of their controller, Node pods by the name of their
-// node, and Cluster ClusterJobs and ClusterServices by the name of the cluster that they refer to.
+// node, and Cluster ClusterJobs and ClusterServices by the name of the cluster that they refer to. Egress finds under
+// EgressRuled the NetworkPolicies of which RulesEgress is true.
 const (
 	Owner   = "metadata.controller.uid"
 	Node    = "spec.nodeName"
 	Cluster = "spec.clusterRef.name"
+	Egress  = "spec.egress"
+
+	EgressRuled = "ruled"
 )
 
 // Field is one index of one kind.
@@ -40,11 +48,12 @@ func Fields() []Field {
 		{&corev1.Service{}, Owner, ownerUID},
 		{&v1alpha1.ClusterJob{}, Cluster, clusterOf},
 		{&v1alpha1.ClusterService{}, Cluster, clusterOf},
+		{&networkingv1.NetworkPolicy{}, Egress, egressOf},
 	}
 }
 
 func ownerUID(obj client.Object) []string {
-	if owner := metav1.GetControllerOf(obj); owner != nil {
+	if owner := metav1.GetControllerOfNoCopy(obj); owner != nil {
 		return []string{string(owner.UID)}
 	}
 	return nil
@@ -69,4 +78,21 @@ func clusterOf(obj client.Object) []string {
 		return nil
 	}
 	return []string{ref.Name}
+}
+
+func egressOf(obj client.Object) []string {
+	if policy, ok := obj.(*networkingv1.NetworkPolicy); ok && RulesEgress(policy) {
+		return []string{EgressRuled}
+	}
+	return nil
+}
+
+// RulesEgress reports whether a NetworkPolicy is somebody else's and limits what all pods of its namespace reach.
+func RulesEgress(policy *networkingv1.NetworkPolicy) bool {
+	owner := metav1.GetControllerOfNoCopy(policy)
+	if owner != nil && strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+		return false
+	}
+	all := len(policy.Spec.PodSelector.MatchLabels)+len(policy.Spec.PodSelector.MatchExpressions) == 0
+	return all && slices.Contains(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
 }

@@ -7,11 +7,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
 func TestFields(t *testing.T) {
@@ -26,8 +29,10 @@ func TestFields(t *testing.T) {
 		&v1alpha1.ClusterService{Spec: v1alpha1.ClusterServiceSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "shared"}}},
 		&v1alpha1.ClusterService{},
 		&appsv1.ControllerRevision{ObjectMeta: owned},
+		&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}}},
+		&networkingv1.NetworkPolicy{},
 	}
-	want := []string{"u", "n1", "", "", "u", "demo", "", "shared", "", "u"}
+	want := []string{"u", "n1", "", "", "u", "demo", "", "shared", "", "u", "ruled", ""}
 	var got []string
 	for _, obj := range objects {
 		for _, field := range index.Fields() {
@@ -38,6 +43,26 @@ func TestFields(t *testing.T) {
 	}
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("indexed by %q, want %q", got, want)
+	}
+}
+
+func TestRulesEgress_IsOfEveryPodAndSomebodyElse(t *testing.T) {
+	both := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}
+	some := metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	ours := desired.NetworkPolicy(testkit.Cluster("demo"), desired.Site{})
+	ours.Spec.PodSelector = metav1.LabelSelector{}
+	for name, test := range map[string]struct {
+		policy *networkingv1.NetworkPolicy
+		want   bool
+	}{
+		"egress of all pods":  {&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PolicyTypes: both}}, true},
+		"egress of some pods": {&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PolicyTypes: both, PodSelector: some}}, false},
+		"ingress alone":       {&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PolicyTypes: both[:1]}}, false},
+		"one of a cluster":    {ours, false},
+	} {
+		if have := index.RulesEgress(test.policy); have != test.want {
+			t.Errorf("%s: %v", name, have)
+		}
 	}
 }
 
