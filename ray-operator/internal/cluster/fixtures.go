@@ -86,7 +86,8 @@ func orNothing[T any, P interface {
 // Standing is what stands under the name of a fixture.
 type Standing struct {
 	Presence Presence
-	Object   client.Object
+	// Object is the cache's own, not to be changed.
+	Object client.Object
 }
 
 // fix chooses what to do about every fixture.

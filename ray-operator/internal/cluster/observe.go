@@ -157,7 +157,7 @@ func (r *Reconciler) seeFixtures(ctx context.Context, cluster *v1alpha1.ComputeC
 	for i := range fixtures {
 		f := &fixtures[i]
 		obj, key := f.empty(), types.NamespacedName{Namespace: cluster.Namespace, Name: f.name(cluster.Name)}
-		found, err := presence(r.Client.Get(ctx, key, obj), obj, cluster)
+		found, err := presence(r.Client.Get(ctx, key, obj, client.UnsafeDisableDeepCopy), obj, cluster)
 		if err != nil {
 			return fmt.Errorf("read %s %s: %w", f.kind, key, err)
 		}
@@ -194,7 +194,7 @@ func (r *Reconciler) seeNodes(ctx context.Context, _ *v1alpha1.ComputeCluster, s
 			continue
 		}
 		var node corev1.Node
-		if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &node); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read node %s: %w", name, err)
 		} else if err == nil {
 			seen.Nodes[name] = nodeOf(&node)

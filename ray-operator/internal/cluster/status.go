@@ -29,7 +29,7 @@ func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outc
 		ServiceName:        naming.HeadService(cluster.Name),
 		TokenSecretName:    pod.TokenSecret(cluster),
 		DashboardURL:       pod.DashboardURL(cluster),
-		Conditions:         cluster.DeepCopy().Status.Conditions,
+		Conditions:         slices.Clone(cluster.Status.Conditions),
 	}
 	t.say = pass.Teller{Conditions: &t.status.Conditions, Generation: cluster.Generation, Now: now}
 	if t.head = headOf(t.pods, t.status.Epoch); t.head != nil {

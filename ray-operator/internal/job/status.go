@@ -25,7 +25,7 @@ func Status(job *v1alpha1.ClusterJob, seen Seen, plan Plan, refused error, now t
 	record := recordAfter(seen, plan)
 	status := v1alpha1.ClusterJobStatus{
 		ObservedGeneration: job.Generation, Phase: plan.Phase, Attempt: current(record), ClusterName: nameOfCluster(job, seen, record),
-		Conditions: job.DeepCopy().Status.Conditions,
+		Conditions: slices.Clone(job.Status.Conditions),
 	}
 	if job.Spec.ClusterTemplate != nil {
 		status.OwnCluster = record.Own

@@ -284,14 +284,14 @@ func (w *Writer) patchStatus(ctx context.Context, seen, wanted client.Object) er
 
 // IsOwned tells whether the object's controller is the one with the UID.
 func IsOwned(obj metav1.Object, owner types.UID) bool {
-	ref := metav1.GetControllerOf(obj)
+	ref := metav1.GetControllerOfNoCopy(obj)
 	return ref != nil && ref.UID == owner
 }
 
 // IsPredecessors tells whether the object's controller has the owner's kind and name but
 // another UID: that owner was deleted, and the garbage collector has yet to come by.
 func IsPredecessors(obj metav1.Object, owner metav1.OwnerReference) bool {
-	ref := metav1.GetControllerOf(obj)
+	ref := metav1.GetControllerOfNoCopy(obj)
 	return ref != nil && ref.UID != owner.UID && ref.Kind == owner.Kind && ref.Name == owner.Name && ref.APIVersion == owner.APIVersion
 }
 

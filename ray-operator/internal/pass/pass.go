@@ -7,6 +7,7 @@
 package pass
 
 import (
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,7 +86,7 @@ func (t Teller) SetOr(kind string, holds bool, finding reason.Finding) {
 // While has a condition, true with the finding, as long as there is one.
 func (t Teller) While(kind string, finding *reason.Finding) {
 	if finding == nil {
-		meta.RemoveStatusCondition(t.Conditions, kind)
+		*t.Conditions = slices.DeleteFunc(*t.Conditions, func(c metav1.Condition) bool { return c.Type == kind })
 		return
 	}
 	t.Set(kind, true, *finding)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,7 +24,7 @@ func Status(service *v1alpha1.ClusterService, seen Seen, plan Plan, refused erro
 	}
 	status := v1alpha1.ClusterServiceStatus{
 		ObservedGeneration: service.Generation, Phase: plan.Phase, Active: plan.Active, Candidate: plan.Candidate,
-		Summary: summaryOf(plan.Active, plan.Candidate), Conditions: service.DeepCopy().Status.Conditions, LastUpgrade: outcome(record.Last),
+		Summary: summaryOf(plan.Active, plan.Candidate), Conditions: slices.Clone(service.Status.Conditions), LastUpgrade: outcome(record.Last),
 	}
 	if target, err := revisionOf(service); err == nil {
 		status.URL = desired.ServeURL(service, target.Config.HTTPS)

@@ -163,10 +163,16 @@ func (v *view) take(event Event) Event {
 }
 
 // Get reads one object.
-func (v *view) Get(_ context.Context, name client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+func (v *view) Get(_ context.Context, name client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	found := v.find(key{kindOf(obj), name})
 	if found == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: kindOf(obj)}, name.Name)
+	}
+	var options client.GetOptions
+	options.ApplyOptions(opts)
+	if unsafe := options.UnsafeDisableDeepCopy; unsafe != nil && *unsafe {
+		share(obj, found)
+		return nil
 	}
 	set(obj, found)
 	if v.holds != nil { // unlike a client, a cache tells the kind
@@ -259,8 +265,11 @@ func indexed(obj client.Object) fields.Set {
 }
 
 // set copies what from holds into to; both are pointers to the same type.
-func set(to, from client.Object) {
-	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(copied(from)).Elem())
+func set(to, from client.Object) { share(to, copied(from)) }
+
+// share lets to hold what from holds, as a cache does that is asked for no copy.
+func share(to, from client.Object) {
+	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem())
 }
 
 func copied(obj client.Object) client.Object {
