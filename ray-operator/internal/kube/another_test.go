@@ -68,6 +68,24 @@ func TestStatusOfOneThatChanged(t *testing.T) {
 	}
 }
 
+// TestStatus_IsReplaced: what is wanted no more goes, and nothing is written for an object that nobody has read.
+func TestStatus_IsReplaced(t *testing.T) {
+	w, writer, of := started(t)
+	for _, phase := range []string{v1alpha1.PhaseReady, ""} {
+		wanted := of.DeepCopy()
+		wanted.Status.Phase = phase
+		if err := writer.Status(w.Ctx, of, wanted); err != nil || w.Cluster("demo").Status.Phase != phase {
+			t.Errorf("phase %q: %v, %q", phase, err, w.Cluster("demo").Status.Phase)
+		}
+		of = w.Cluster("demo")
+	}
+	unread, wanted := of.DeepCopy(), of.DeepCopy()
+	unread.ResourceVersion, wanted.Status.Phase = "", v1alpha1.PhaseReady
+	if err := writer.Status(w.Ctx, unread, wanted); err == nil || w.Cluster("demo").Status.Phase != "" {
+		t.Errorf("an object that was not read: %v", err)
+	}
+}
+
 // TestStatus_IsShortenedWhenRefused: who reads it is told something, and the next pass does not hang on it.
 func TestStatus_IsShortenedWhenRefused(t *testing.T) {
 	w, _, of := started(t)

@@ -260,8 +260,7 @@ func (w *Writer) Edit(ctx context.Context, seen, wanted client.Object) error {
 	return fault.Wrap(w.Client.Patch(ctx, wanted, patch, client.FieldOwner(FieldOwner)), "edit %s", w.describe(seen))
 }
 
-// Status writes the difference between the status that was seen and the one that is
-// wanted. If the object has changed since it was seen, it fails with a conflict and nothing
+// Status writes the status that is wanted in place of the one that was seen. If the object has changed since it was seen, it fails with a conflict and nothing
 // is written: a UID would not do, which the API server does not compare here. That the
 // object is gone is success. A status that the API server refuses is logged, and written
 // with shorter texts.
@@ -277,9 +276,33 @@ func (w *Writer) Status(ctx context.Context, seen, wanted client.Object) error {
 	return fault.Wrap(client.IgnoreNotFound(err), "write the status of %s", w.describe(seen))
 }
 
+// patchStatus replaces the status as a whole: to find what of it differs costs more than to send it.
 func (w *Writer) patchStatus(ctx context.Context, seen, wanted client.Object) error {
-	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
-	return w.Client.Status().Patch(ctx, wanted, patch, client.FieldOwner(FieldOwner))
+	if seen.GetResourceVersion() == "" { // the API server would compare it with nothing
+		return errors.New("the object was not read from the API server")
+	}
+	text, err := json.Marshal(wanted)
+	if err != nil {
+		return fmt.Errorf("print the status: %w", err)
+	}
+	var whole struct {
+		Status json.RawMessage `json:"status"`
+	}
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return fmt.Errorf("print the status: %w", err)
+	}
+	type change struct {
+		Operation string `json:"op"`
+		Path      string `json:"path"`
+		Value     any    `json:"value"`
+	}
+	patch, err := json.Marshal([]change{
+		{"replace", "/metadata/resourceVersion", seen.GetResourceVersion()}, {"add", "/status", whole.Status},
+	})
+	if err != nil {
+		return fmt.Errorf("print the status: %w", err)
+	}
+	return w.Client.Status().Patch(ctx, wanted, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
 }
 
 // IsOwned tells whether the object's controller is the one with the UID.

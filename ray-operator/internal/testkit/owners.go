@@ -156,6 +156,7 @@ func (s *server) upgrade(ctx context.Context, obj client.Object, patch client.Pa
 	})
 }
 
+// patched changes an object by a JSON patch.
 func patched(after, obj client.Object, patch client.Patch) error {
 	data, err := patch.Data(obj)
 	if err != nil {
@@ -172,6 +173,7 @@ func patched(after, obj client.Object, patch client.Patch) error {
 	if text, err = changes.Apply(text); err != nil {
 		return err
 	}
+	reflect.ValueOf(after).Elem().SetZero() // what the patch has removed stays away
 	return json.Unmarshal(text, after)
 }
 

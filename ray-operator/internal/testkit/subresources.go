@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -48,9 +49,13 @@ func (r *subresource) Update(ctx context.Context, obj client.Object, _ ...client
 	return r.server.changeField(ctx, obj, r.field, func(client.Object) (client.Object, error) { return copied(obj), nil })
 }
 
-// Patch merges a patch into the field.
+// Patch changes the field by a patch.
 func (r *subresource) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	return r.server.changeField(ctx, obj, r.field, func(there client.Object) (client.Object, error) {
+		if patch.Type() == types.JSONPatchType {
+			after := copied(there)
+			return after, patched(after, obj, patch)
+		}
 		return merged(there, obj, patch)
 	})
 }
