@@ -374,6 +374,9 @@ const (
 type JobAttempt struct {
 	// Number of the attempt, from 1.
 	Number int32 `json:"number"`
+	// SubmissionID is its name in Ray, as "ray job logs" takes it.
+	// +optional
+	SubmissionID string `json:"submissionID,omitempty"`
 	// ClusterName is the ComputeCluster that it runs on.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`

@@ -90,17 +90,20 @@ func attempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, now time.Time) []v
 		}
 		all = append(all, entry)
 	}
-	if record.Bound.Head == "" {
-		return all
+	if record.Bound.Head != "" {
+		entry := v1alpha1.JobAttempt{Number: record.Attempt, Reason: record.Ending}
+		describe(&entry, record.Bound)
+		p := planner{job: job, seen: seen, record: record, now: now}
+		if started := p.started(); !started.IsZero() {
+			at := metav1.Unix(started.Unix(), 0)
+			entry.StartTime = &at
+		}
+		all = append(all, entry)
 	}
-	entry := v1alpha1.JobAttempt{Number: record.Attempt, Reason: record.Ending}
-	describe(&entry, record.Bound)
-	p := planner{job: job, seen: seen, record: record, now: now}
-	if started := p.started(); !started.IsZero() {
-		at := metav1.Unix(started.Unix(), 0)
-		entry.StartTime = &at
+	for i := range all {
+		all[i].SubmissionID = naming.Submission(job.Name, job.UID, all[i].Number)
 	}
-	return append(all, entry)
+	return all
 }
 
 func entryOf(past Past) v1alpha1.JobAttempt {

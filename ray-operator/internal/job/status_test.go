@@ -130,8 +130,9 @@ func TestAttempts(t *testing.T) {
 	job := train(func(j *v1alpha1.ClusterJob) { j.Status.Attempts = []v1alpha1.JobAttempt{former} })
 	status := Status(job, Seen{Record: record}, Plan{Done: done}, nil, now)
 	submit := metav1.Unix(ago(60), 0)
+	former.SubmissionID, done.SubmissionID = "train-1-jor5trgstrgwz", "train-2-udsnkdz6nre4e"
 	want := []v1alpha1.JobAttempt{former, *done, {
-		Number: 3, ClusterName: "demo", ClusterUID: "demo-uid", HeadName: "demo-head", HeadUID: "head-uid", Session: "session_2", SubmitTime: &submit,
+		Number: 3, SubmissionID: status.SubmissionID, ClusterName: "demo", ClusterUID: "demo-uid", HeadName: "demo-head", HeadUID: "head-uid", Session: "session_2", SubmitTime: &submit,
 	}}
 	if diff := gocmp.Diff(want, status.Attempts); diff != "" {
 		t.Errorf("attempts (- wanted, + told):\n%s", diff)
