@@ -135,9 +135,13 @@ const (
 	ContainerEncryption   = "encryption"
 )
 
-// FinalizerStop keeps a ClusterJob that runs on a cluster that is not its own until its
-// run was stopped, or could not be for a stated time.
-const FinalizerStop = "heliostat.dev/stop"
+// FinalizerRun keeps a ClusterJob that runs on a cluster that is not its own until its
+// run was stopped, or could not be for a stated time. FinalizerFormerRun is what former
+// operators gave it as a name: it is honoured and removed, and never added.
+const (
+	FinalizerRun       = "heliostat.dev/run"
+	FinalizerFormerRun = "heliostat.dev/stop"
+)
 
 // FinalizerServe keeps a ClusterService until the requests that it has were answered, and its
 // applications were taken from a cluster that is not its own, or could not be for a stated time.

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -97,11 +96,7 @@ func (r *Reconciler) record(ctx context.Context, job *v1alpha1.ClusterJob, plan 
 		wanted.Annotations = map[string]string{}
 	}
 	wanted.Annotations[v1alpha1.AnnotationRecord] = plan.Record.String()
-	if plan.Finalizer {
-		controllerutil.AddFinalizer(wanted, v1alpha1.FinalizerStop)
-	} else {
-		controllerutil.RemoveFinalizer(wanted, v1alpha1.FinalizerStop)
-	}
+	keep(wanted, plan.Finalizer)
 	began := r.Clock.Now()
 	if err := r.Writer.Edit(ctx, job, wanted); err != nil {
 		if plan.Enter > 0 {

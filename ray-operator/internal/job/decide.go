@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -64,7 +63,7 @@ var guards = []func(*planner) bool{
 // Decide says what to do about a job and what to tell of it. It is pure and total.
 func Decide(job *v1alpha1.ClusterJob, seen Seen, now time.Time) Plan {
 	p := planner{job: job, seen: seen, now: now, record: seen.Record}
-	p.Finalizer = controllerutil.ContainsFinalizer(job, v1alpha1.FinalizerStop)
+	p.Finalizer = isKept(job)
 	had := p.Finalizer
 	for _, guard := range guards {
 		if guard(&p) {

@@ -55,7 +55,7 @@ func decide(job *v1alpha1.ClusterJob, seen Seen) Plan {
 func deleted(seconds int64) edit {
 	return func(job *v1alpha1.ClusterJob) {
 		at := metav1.Unix(ago(seconds), 0)
-		job.DeletionTimestamp, job.Finalizers = &at, []string{v1alpha1.FinalizerStop}
+		job.DeletionTimestamp, job.Finalizers = &at, []string{v1alpha1.FinalizerRun}
 	}
 }
 
