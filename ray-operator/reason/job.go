@@ -173,10 +173,14 @@ func jobProgress() Section {
 var (
 	JobSucceeded = Reason{"JobSucceeded", Fine, "The driver's process ended with exit code 0.", "the job succeeded with attempt %d", "", nil}
 	JobSuspended = Reason{"JobSuspended", Fine, "The job is suspended.", "suspended by spec.suspend", "Set it to false to start the next attempt", nil}
+	Stopped      = Reason{
+		"Stopped", Fine, "The job was stopped by its annotation heliostat.dev/stop.",
+		"stopped by the annotation heliostat.dev/stop", "Make a new ClusterJob to run it again", nil,
+	}
 	JobSubmitted = Reason{"JobSubmitted", Fine, "An attempt was submitted.", "attempt %d was submitted to ComputeCluster %s as %s", "", nil}
 	AttemptEnded = Reason{"AttemptEnded", Fine, "An attempt ended and another follows.", "attempt %d ended (%s): %s", "", nil}
 )
 
 func jobStates() Section {
-	return Section{"States and events of jobs", []Reason{JobSucceeded, JobSuspended, JobSubmitted, AttemptEnded}}
+	return Section{"States and events of jobs", []Reason{JobSucceeded, JobSuspended, Stopped, JobSubmitted, AttemptEnded}}
 }

@@ -12,7 +12,7 @@ import (
 // for the people who wrote them.
 const (
 	fine = "AllReady HeadReady WorkersReady PodsUpToDate Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed " +
-		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended JobSubmitted AttemptEnded " +
+		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended Stopped JobSubmitted AttemptEnded " +
 		"StoreServes HeadRestarted HeadRecovered " +
 		"ServiceServes ServiceSuspended GatewayProgrammed UpgradeBegan UpgradeDone UpgradeWithdrawn"
 
@@ -44,7 +44,7 @@ func TestSeverities(t *testing.T) {
 const helpless = "HeadUnready HeadLost WorkerFailed DeletedIdle NodeLost Evicted"
 
 // advised are reasons that need nothing and still say what one could do.
-const advised = "IdleSoon SuspendedBySpec SuspendedIdle GroupSuspended SizesHeld JobSuspended StoreVolumePending ServiceSuspended GatewayPending"
+const advised = "IdleSoon SuspendedBySpec SuspendedIdle GroupSuspended SizesHeld JobSuspended Stopped StoreVolumePending ServiceSuspended GatewayPending"
 
 // TestRemedies: who is warned is told what helps, and who is not is left in peace.
 func TestRemedies(t *testing.T) {

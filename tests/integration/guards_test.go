@@ -122,11 +122,7 @@ func TestGuards_RecordsAreTheOperatorsOwn(t *testing.T) {
 	suspended.Spec.Suspend = true
 	suspended.Annotations = map[string]string{v1alpha1.AnnotationRecord: "{}", v1alpha1.AnnotationResume: "a"}
 	must(t, shared.Create(t.Context(), suspended)) // as the operator leaves it
-	patch := func(text string) func(context.Context) error {
-		return func(ctx context.Context) error {
-			return ana.Patch(ctx, suspended.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(text)), client.DryRunAll)
-		}
-	}
+	patch := func(text string) func(context.Context) error { return patches(ana, suspended, text) }
 	for _, one := range []attempt{
 		{"a job with a record", func(ctx context.Context) error { return ana.Create(ctx, with(record, nil), client.DryRunAll) }, words},
 		{"a job with a label of ours", func(ctx context.Context) error {
@@ -142,6 +138,54 @@ func TestGuards_RecordsAreTheOperatorsOwn(t *testing.T) {
 		one.check(t)
 	}
 	must(t, ana.Delete(t.Context(), suspended))
+}
+
+// patches is a change of an object that is not kept.
+func patches(by client.Client, object client.Object, text string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		copied, _ := object.DeepCopyObject().(client.Object) // the copy of an object is one
+		return by.Patch(ctx, copied, client.RawPatch("application/merge-patch+json", []byte(text)), client.DryRunAll)
+	}
+}
+
+// TestGuards_StopIsFreeOnJobs: who may patch a job stops it, with a word that cannot be mistaken.
+func TestGuards_StopIsFreeOnJobs(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	policyInForce(t, namespace)
+	ana := tenant(t, namespace)
+	const words = "the annotation heliostat.dev/stop is of ClusterJobs"
+	job, cluster := newJob(namespace, "stops"), newCluster(namespace, "stays", 0)
+	job.Spec.Suspend, cluster.Spec.Suspend = true, true
+	must(t, shared.Create(t.Context(), cluster))
+	must(t, shared.Create(t.Context(), job))
+	to := func(value string) string {
+		return fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, v1alpha1.AnnotationStop, value)
+	}
+	must(t, live.Until(t.Context(), limit, "ana's rights and the guards to be in force", func(ctx context.Context) error {
+		if err := patches(ana, job, to(`"true"`))(ctx); err != nil {
+			return err
+		}
+		if err := patches(ana, job, to(`"now"`))(ctx); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("another value is answered with %w", err)
+		}
+		return nil
+	}))
+	bad := newJob(namespace, "bad")
+	bad.Annotations = map[string]string{v1alpha1.AnnotationStop: "yes"}
+	for _, one := range []attempt{
+		{"true", patches(ana, job, to(`"true"`)), ""},
+		{"false", patches(ana, job, to(`"false"`)), ""},
+		{"removed", patches(ana, job, to(`null`)), ""},
+		{"another value", patches(ana, job, to(`"now"`)), words},
+		{"nothing", patches(ana, job, to(`""`)), words},
+		{"a new job with another value", func(ctx context.Context) error { return ana.Create(ctx, bad, client.DryRunAll) }, words},
+		{"a cluster", patches(ana, cluster, to(`"true"`)), words},
+	} {
+		one.check(t)
+	}
+	must(t, ana.Delete(t.Context(), job))
+	must(t, ana.Delete(t.Context(), cluster))
 }
 
 // TestGuards_HoldTheOperatorToClusters: the operator's token writes objects of clusters and nothing else.

@@ -66,6 +66,9 @@ const (
 	// AnnotationResume wakes, on a ComputeCluster that its idle policy suspended, the
 	// cluster each time that its value changes; any text will do, such as the time.
 	AnnotationResume = "heliostat.dev/resume"
+	// AnnotationStop with the value StopOn stops a ClusterJob, for good. Whoever may edit the
+	// job may set it.
+	AnnotationStop = "heliostat.dev/stop"
 	// AnnotationKept says, on a ComputeCluster that a ClusterJob made for itself and keeps
 	// after its end, who keeps it and until when.
 	AnnotationKept = "heliostat.dev/kept"
@@ -96,6 +99,9 @@ const (
 	// last applied to it.
 	AnnotationApplied = "heliostat.dev/applied"
 )
+
+// StopOn is the value of AnnotationStop that asks for the stop.
+const StopOn = "true"
 
 // ManagedByOperator is the value of managedBy that lets this operator work.
 const ManagedByOperator = "heliostat.dev/operator"

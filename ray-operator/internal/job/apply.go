@@ -207,7 +207,7 @@ func (r *Reconciler) permit(ctx context.Context, job *v1alpha1.ClusterJob) (time
 		return time.Time{}, fmt.Errorf("read ClusterJob %s past the cache: %w", job.Name, err)
 	}
 	same := there.UID == job.UID && there.Annotations[v1alpha1.AnnotationRecord] == job.Annotations[v1alpha1.AnnotationRecord] &&
-		there.Spec.Suspend == job.Spec.Suspend && there.DeletionTimestamp == nil
+		there.Spec.Suspend == job.Spec.Suspend && isStopAsked(&there) == isStopAsked(job) && there.DeletionTimestamp == nil
 	if !same {
 		return time.Time{}, &fault.Wait{For: "the cache to know what became of ClusterJob " + job.Name}
 	}

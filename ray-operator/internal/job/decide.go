@@ -56,8 +56,8 @@ type planner struct {
 
 // guards are asked in turn until one has decided.
 var guards = []func(*planner) bool{
-	(*planner).unreadable, (*planner).going, (*planner).finished, (*planner).invalid, (*planner).ending, (*planner).judged,
-	(*planner).settle, (*planner).suspend, (*planner).late, (*planner).step,
+	(*planner).unreadable, (*planner).going, (*planner).finished, (*planner).ending, (*planner).judged, (*planner).stop,
+	(*planner).invalid, (*planner).settle, (*planner).suspend, (*planner).late, (*planner).step,
 }
 
 // Decide says what to do about a job and what to tell of it. It is pure and total.

@@ -47,7 +47,7 @@ func gist(p Plan) string {
 // decide is a pass over a job whose record stands written as it was seen.
 func decide(job *v1alpha1.ClusterJob, seen Seen) Plan {
 	if seen.RecordError == nil {
-		job.Annotations = map[string]string{v1alpha1.AnnotationRecord: seen.Record.String()}
+		note(v1alpha1.AnnotationRecord, seen.Record.String())(job)
 	}
 	return Decide(job, seen, now)
 }

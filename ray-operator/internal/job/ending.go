@@ -63,7 +63,7 @@ func (p *planner) stopping() {
 	}
 	if p.own() {
 		p.record.Own++ // it goes, with all that may still run there
-	} else if abandoned := p.abandon(); !p.suspending() {
+	} else if abandoned := p.abandon(); !p.suspending() || p.stops() {
 		f.Finding = abandoned
 	}
 	p.follow(f)
@@ -158,14 +158,19 @@ func (p *planner) leaving() string {
 
 // follow ends the bound attempt as its fate is, and decides what follows.
 func (p *planner) follow(f fate) {
+	stops := p.stops()
 	p.lose(f)
 	p.finish(f)
 	kind := class(f.Code)
+	suspended := kind == neutral && f.Code != reason.StopAbandoned.Code
+	again := (kind == failure || kind == loss) && p.again(kind, f)
 	switch {
-	case kind == neutral && f.Code != reason.StopAbandoned.Code: // suspended
+	case stops && (suspended || again || kind == loss):
+		p.close(reason.Stopped.Of())
+	case suspended:
 		p.record.Attempt++
 		p.say(v1alpha1.PhaseSuspending, f.Finding)
-	case (kind == failure || kind == loss) && p.again(kind, f):
+	case again:
 		p.retry(f)
 	default:
 		p.close(f.Finding)
@@ -276,7 +281,7 @@ func (p *planner) close(finding reason.Finding) {
 	switch finding.Code {
 	case reason.JobSucceeded.Code:
 		phase = v1alpha1.PhaseSucceeded
-	case reason.StoppedInRay.Code:
+	case reason.Stopped.Code, reason.StoppedInRay.Code:
 		phase = v1alpha1.PhaseStopped
 	}
 	p.record.Outcome = Outcome{Phase: phase, Reason: finding.Code, Text: finding.Text, At: p.now.Unix()}

@@ -36,7 +36,7 @@ func class(code string) kind {
 		return failure
 	case reason.HeadLost.Code, reason.ClusterGone.Code, reason.DriverLost.Code, reason.DriverNotStarted.Code, reason.RunGone.Code:
 		return loss
-	case reason.SubmissionRefused.Code, reason.SubmissionForeign.Code, reason.StoppedInRay.Code,
+	case reason.SubmissionRefused.Code, reason.SubmissionForeign.Code, reason.StoppedInRay.Code, reason.Stopped.Code,
 		reason.DeadlineExceeded.Code, reason.StartDeadlineExceeded.Code:
 		return final
 	default:
@@ -237,6 +237,8 @@ func cut(text string) string {
 func (p *planner) endedBy() reason.Finding {
 	spec := &p.job.Spec
 	switch p.record.Ending {
+	case reason.Stopped.Code:
+		return reason.Stopped.Of()
 	case reason.StartDeadlineExceeded.Code:
 		return reason.StartDeadlineExceeded.Of(value(spec.StartDeadlineSeconds), "Ray did not run it")
 	case reason.DeadlineExceeded.Code:

@@ -33,6 +33,16 @@ func train(edits ...edit) *v1alpha1.ClusterJob {
 	return job
 }
 
+// note annotates a job.
+func note(key, value string) edit {
+	return func(job *v1alpha1.ClusterJob) {
+		if job.Annotations == nil {
+			job.Annotations = map[string]string{}
+		}
+		job.Annotations[key] = value
+	}
+}
+
 // own gives a job a cluster of its own.
 func own(job *v1alpha1.ClusterJob) {
 	job.Spec.ClusterRef = nil

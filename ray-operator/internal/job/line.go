@@ -71,7 +71,10 @@ func Holds(job *v1alpha1.ClusterJob) bool {
 // waits tells whether a job stands in the line for its cluster now.
 func waits(job *v1alpha1.ClusterJob, now time.Time) bool {
 	record, err := recall(job)
-	if err != nil || record.Bound.Head != "" || record.Outcome.Phase != "" || job.Spec.Suspend || job.DeletionTimestamp != nil || !IsManaged(job) {
+	if err != nil || record.Bound.Head != "" || record.Outcome.Phase != "" {
+		return false
+	}
+	if job.Spec.Suspend || isStopAsked(job) || job.DeletionTimestamp != nil || !IsManaged(job) {
 		return false
 	}
 	p := planner{job: job, record: record}

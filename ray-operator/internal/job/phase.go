@@ -18,6 +18,9 @@ var ends = []string{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.Phas
 // over tells whether a phase is an end.
 func over(phase string) bool { return slices.Contains(ends, phase) }
 
+// byAnnotation is when a job becomes Stopped through its ClusterJob.
+const byAnnotation = "its annotation " + v1alpha1.AnnotationStop + " asked for it"
+
 // Moves are all changes of phase. Where a phase is short, a status may skip it: what is
 // reachable over phases that nobody was told of is a move too.
 func Moves() []Move {
@@ -38,8 +41,13 @@ func Moves() []Move {
 		{v1alpha1.PhaseSubmitting, v1alpha1.PhaseSucceeded, "it was too short to be seen running"},
 		{v1alpha1.PhasePending, v1alpha1.PhaseFailed, "startDeadlineSeconds is over"},
 		{v1alpha1.PhaseProvisioning, v1alpha1.PhaseFailed, "startDeadlineSeconds is over"},
-		{v1alpha1.PhaseRunning, v1alpha1.PhaseStopped, "someone stopped it in Ray"},
-		{v1alpha1.PhaseSubmitting, v1alpha1.PhaseStopped, "someone stopped it in Ray"},
+		{v1alpha1.PhasePending, v1alpha1.PhaseStopped, byAnnotation},
+		{v1alpha1.PhaseProvisioning, v1alpha1.PhaseStopped, byAnnotation},
+		{v1alpha1.PhaseSubmitting, v1alpha1.PhaseStopped, byAnnotation + ", or someone stopped it in Ray"},
+		{v1alpha1.PhaseRunning, v1alpha1.PhaseStopped, byAnnotation + ", or someone stopped it in Ray"},
+		{v1alpha1.PhaseRetrying, v1alpha1.PhaseStopped, byAnnotation},
+		{v1alpha1.PhaseSuspending, v1alpha1.PhaseStopped, byAnnotation},
+		{v1alpha1.PhaseSuspended, v1alpha1.PhaseStopped, byAnnotation},
 		{v1alpha1.PhaseRetrying, v1alpha1.PhasePending, "the back-off is over; clusterRef"},
 		{v1alpha1.PhaseRetrying, v1alpha1.PhaseProvisioning, "the back-off is over; clusterTemplate"},
 		{v1alpha1.PhaseRetrying, v1alpha1.PhaseSubmitting, "the back-off is over, and the head answers"},

@@ -15,6 +15,10 @@ type (
 
 func jobManaged(by string) jobEdit { return jobSpec(func(s *jobs) { s.ManagedBy = by }) }
 
+func stops(value string) jobEdit {
+	return func(j *job) { j.Annotations = map[string]string{v1alpha1.AnnotationStop: value} }
+}
+
 var jobRows = []jobRow{
 	{Name: "a good job", Edit: func(*job) {}},
 	{Name: "a good job of its own cluster", Edit: ownCluster},
@@ -28,6 +32,9 @@ var jobRows = []jobRow{
 			s.Retry.Limit, s.Retry.Scope, s.Retry.InfrastructureLimit, s.Retry.AttemptDeadlineSeconds = 3, "Cluster", ptr(int32(9)), ptr(int32(1))
 		}),
 	)},
+	{Name: "a job that is not to run", Edit: stops("true")},
+	{Name: "a job that is not to stop", Edit: stops("false")},
+	{Name: "a job stopped while it runs", Before: func(*job) {}, Edit: stops("true")},
 	{Name: "a job's name of 63", Edit: jobNamed(long(63))},
 	{Name: "a job's name of 64", Rule: "job-name", Edit: jobNamed(long(64))},
 	{Name: "a job's name with a digit first", Rule: "job-name", Edit: jobNamed("1a")},
