@@ -31,6 +31,7 @@ var (
 	headLost = within(live.HeadLostLabel, live.HeadLostEntry, promisedHeadLost, headLostRounds,
 		"an attempt whose head is deleted ends as HeadLost after %.0f s, and the next one runs on the next head, %d times")
 	jobExamples = passing(live.JobExamplesLabel, "a batch on a shared cluster and a Ray Data pipeline run as the examples have them")
+	jobStop     = passing(live.StopLabel, "a job that its annotation stops in any phase ends as Stopped, with its cluster, and does not come back")
 	freed       = within(live.FreedLabel, live.FreedEntry, promisedFreed, freedRounds,
 		"a suspended job has no pod left of its own cluster after %.0f s, %d times")
 )

@@ -49,7 +49,7 @@ var areas = map[string][]scenario{
 	"services":      serviceScenarios(),
 	"clusters":      append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world),
 	"autoscaling":   {demand, givenBack, churn, apiAway, anew, quiet},
-	"jobs":          {jobTime, jobCost, headLost, freed, jobExamples, submissions, manySubmissions},
+	"jobs":          {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
 }
 
 // tables make Markdown of a scenario's samples.

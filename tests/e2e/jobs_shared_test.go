@@ -110,6 +110,27 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 		Expect(attempts).To(BeEmpty())
 	}, SpecTimeout(limit))
 
+	It("are stopped by their annotation, while Ray has no room for them and while they run", func(ctx SpecContext) {
+		jobs["endless"] = o.submit(ctx, "endless", onShared+"retry: {limit: 3, backoffSeconds: 0}\n"+entrypoint(beat))
+		jobs["endless"].is(ctx, v1alpha1.PhaseRunning)
+		o.beating(ctx, "endless")
+		jobs["crowded"].says(ctx, reason.JobPending.Code)
+		for name, ran := range map[string][]string{"crowded": nil, "endless": {"1"}} {
+			begin := time.Now()
+			jobs[name].stop(ctx)
+			job := jobs[name].is(ctx, v1alpha1.PhaseStopped)
+			told(name+" job annotated to Stopped", begin)
+			Expect(reasonOf(job)).To(Equal(reason.Stopped.Code), live.SaysOf(job))
+			Expect(job.Status.Attempts).To(HaveLen(1))
+			Expect(last(job).SubmissionID).To(Equal(job.Status.SubmissionID))
+			Expect(last(job).Reason).To(Equal(reason.Stopped.Code))
+			Expect(shared.inRay(ctx, job).Status.Over()).To(BeTrue())
+			o.silent(ctx, name)
+			attempts, _ := o.ran(ctx, name)
+			Expect(attempts).To(Equal(ran))
+		}
+	}, SpecTimeout(limit))
+
 	It("are left alone where another looks after them", func(ctx SpecContext) {
 		job := jobs["foreign"].now(ctx)
 		Expect(job.Annotations).NotTo(HaveKey(v1alpha1.AnnotationRecord))
@@ -153,6 +174,7 @@ var together = map[string]string{
 	"third":     "retry: {limit: 3, backoffSeconds: 0}\n" + entrypoint(note+"[ $HELIOSTAT_JOB_ATTEMPT = 3 ]"),
 	"resources": "entrypointResources: {CPU: 500m}\n" + entrypoint(note),
 	"labels":    "entrypointLabelSelector: {market: spot}\n" + entrypoint(note),
+	"crowded":   "retry: {limit: 3, backoffSeconds: 0}\nentrypointResources: {CPU: 64}\n" + entrypoint(beat),
 	"active":    "activeDeadlineSeconds: 3\n" + entrypoint(beat),
 	"attempt":   "retry: {attemptDeadlineSeconds: 3}\n" + entrypoint(beat),
 	"late":      "entrypointResources: {nothing: 1}\n" + entrypoint(note),

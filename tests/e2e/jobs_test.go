@@ -192,6 +192,13 @@ func (t task) suspend(ctx context.Context, on bool) {
 	t.edit(ctx, func(spec *v1alpha1.ClusterJobSpec) { spec.Suspend = on })
 }
 
+// stop annotates the job, as a user does who has no access to its head.
+func (t task) stop(ctx context.Context) {
+	GinkgoHelper()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationStop, v1alpha1.StopOn))
+	Expect(kubernetes.Patch(ctx, t.now(ctx), patch)).To(Succeed())
+}
+
 // remove deletes the job and waits until it is gone.
 func (t task) remove(ctx context.Context) {
 	GinkgoHelper()

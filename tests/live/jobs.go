@@ -21,6 +21,8 @@ const (
 	FreedLabel, FreedEntry       = "freed", "job suspended to no pod left"
 	// JobExamplesLabel is of the specs that apply examples whose parts other specs show.
 	JobExamplesLabel = "job-examples"
+	// StopLabel is of the specs that stop jobs by their annotation.
+	StopLabel = "job-stop"
 )
 
 // SubmissionsLabel is the label of the spec that counts runs by their effect,
