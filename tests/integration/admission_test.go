@@ -34,6 +34,7 @@ type input struct {
 }
 
 type refusal struct {
+	Rule  string `json:"rule"`
 	Field string `json:"field"`
 	Says  string `json:"says"`
 }

@@ -136,7 +136,7 @@ func (p *planner) build() {
 // stall finds what keeps the whole cluster from being worked on.
 func (p *planner) stall() *reason.Finding {
 	var finding reason.Finding
-	errs := validate.Cluster(p.cluster)
+	errs := validate.Cluster(p.cluster).ErrorList()
 	switch {
 	case len(errs) > 0:
 		finding = reason.InvalidSpec.Of(errs.ToAggregate().Error())

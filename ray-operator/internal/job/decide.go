@@ -148,7 +148,7 @@ func (p *planner) going() bool {
 }
 
 func (p *planner) invalid() bool {
-	errs := validate.Job(p.job)
+	errs := validate.Job(p.job).ErrorList()
 	if len(errs) == 0 || p.bound() {
 		return false // what is under way was valid when it was bound
 	}

@@ -81,7 +81,7 @@ func (p *planner) unreadable() {
 
 // invalid looks at the spec. What serves is looked after in any case.
 func (p *planner) invalid() bool {
-	errs := validate.Service(p.service)
+	errs := validate.Service(p.service).ErrorList()
 	if len(errs) == 0 {
 		var err error
 		if p.target, err = revisionOf(p.service); err == nil {

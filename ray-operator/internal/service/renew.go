@@ -36,7 +36,7 @@ func (p *planner) unfit() string {
 	side.Revision, side.Pods = p.target.ID, p.target.Pods
 	wanted := cluster.DeepCopy()
 	wanted.Spec = p.clusterFor(&side).Spec
-	if errs := validate.Update(cluster.ComputeCluster, wanted); len(errs) > 0 {
+	if errs := validate.Update(cluster.ComputeCluster, wanted).ErrorList(); len(errs) > 0 {
 		return cut(errs.ToAggregate())
 	}
 	if wanted.Spec.ControlStore != nil && cluster.Annotations[v1alpha1.AnnotationStartup] != startupOf(p.target) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -177,21 +176,21 @@ func (b bound) with(t *testing.T, object any) []byte {
 // TestBoundsAreThoseOfTheSchema: a value on a bound is good, one beyond it is refused at its
 // field, for every bound that the CRDs have outside of Kubernetes' own types.
 func TestBoundsAreThoseOfTheSchema(t *testing.T) {
-	asSchema(t, "computeclusters", 120, func(b bound) field.ErrorList {
+	asSchema(t, "computeclusters", 120, func(b bound) validate.Findings {
 		var cluster v1alpha1.ComputeCluster
 		if err := json.Unmarshal(b.with(t, corpus.Good()), &cluster); err != nil {
 			t.Fatalf("%v: %v", b.path, err)
 		}
 		return validate.Cluster(&cluster)
 	})
-	asSchema(t, "clusterjobs", 190, func(b bound) field.ErrorList {
+	asSchema(t, "clusterjobs", 190, func(b bound) validate.Findings {
 		var job v1alpha1.ClusterJob
 		if err := json.Unmarshal(b.with(t, corpus.GoodJob()), &job); err != nil {
 			t.Fatalf("%v: %v", b.path, err)
 		}
 		return validate.Job(&job)
 	})
-	asSchema(t, "clusterservices", 170, func(b bound) field.ErrorList {
+	asSchema(t, "clusterservices", 170, func(b bound) validate.Findings {
 		var service v1alpha1.ClusterService
 		if err := json.Unmarshal(b.with(t, corpus.GoodService()), &service); err != nil {
 			t.Fatalf("%v: %v", b.path, err)
@@ -201,19 +200,15 @@ func TestBoundsAreThoseOfTheSchema(t *testing.T) {
 }
 
 // asSchema asks about both sides of each bound of a kind, of which there are so many at least.
-func asSchema(t *testing.T, kind string, least int, ask func(bound) field.ErrorList) {
+func asSchema(t *testing.T, kind string, least int, ask func(bound) validate.Findings) {
 	t.Helper()
-	said := map[string]string{}
-	for _, rule := range validate.Rules() {
-		said[rule.ID] = rule.Text()
-	}
 	spec := specOf(t, kind)
 	all := bounds(&spec, []string{"spec"})
 	for _, b := range all {
 		at := strings.ReplaceAll(strings.Join(b.path, "."), ".0", "[0]")
 		refused := false
-		for _, err := range ask(b) {
-			refused = refused || err.Field == at && err.Detail == said[b.rule]
+		for _, finding := range ask(b) {
+			refused = refused || finding.Path == at && finding.Rule == b.rule
 		}
 		if refused == b.good {
 			t.Errorf("%s = %.40s: refused is %v, want %v", at, fmt.Sprint(b.value), refused, !b.good)

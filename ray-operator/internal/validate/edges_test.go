@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
@@ -24,17 +23,16 @@ func places(t *testing.T, cluster *v1alpha1.ComputeCluster, id string) string {
 	return placesOf(t, validate.Rules(), validate.Cluster(cluster), id)
 }
 
-// placesOf are the fields of the errors that are those of one of the rules, joined by blanks.
-func placesOf(t *testing.T, rules []validate.Rule, errs field.ErrorList, id string) string {
+// placesOf are the paths of the findings that are those of one of the rules, joined by blanks.
+func placesOf(t *testing.T, rules []validate.Rule, found validate.Findings, id string) string {
 	t.Helper()
-	at := slices.IndexFunc(rules, func(r validate.Rule) bool { return r.ID == id })
-	if at < 0 {
+	if !slices.ContainsFunc(rules, func(r validate.Rule) bool { return r.ID == id }) {
 		t.Fatalf("there is no rule %s", id)
 	}
 	var all []string
-	for _, err := range errs {
-		if err.Detail == rules[at].Text() {
-			all = append(all, err.Field)
+	for _, finding := range found {
+		if finding.Rule == id {
+			all = append(all, finding.Path)
 		}
 	}
 	return strings.Join(all, " ")
@@ -381,7 +379,7 @@ func TestANewGroupHasAnyHosts(t *testing.T) {
 		t.Errorf("a new group of 4 hosts is refused: %v", errs)
 	}
 	after.Spec.WorkerGroups[2].HostsPerReplica = 4
-	if errs := validate.Update(before, after); len(errs) != 1 || errs[0].Field != "spec.workerGroups[2].hostsPerReplica" {
+	if errs := validate.Update(before, after); len(errs) != 1 || errs[0].Path != "spec.workerGroups[2].hostsPerReplica" {
 		t.Errorf("other hosts for a group that was there: %v", errs)
 	}
 }

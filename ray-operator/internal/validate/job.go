@@ -19,28 +19,28 @@ var (
 // describes, and of which some are asked of the rest of a job too.
 func JobRules() []Rule { return slices.Clone(ownOfJobs) }
 
-// Job gives all that is wrong with a job. The cluster of its own is refused where the
+// Job returns all that is wrong with a job. The cluster of its own is refused where the
 // ComputeCluster would be, with the same words.
-func Job(job *v1alpha1.ClusterJob) field.ErrorList {
-	var errs field.ErrorList
+func Job(job *v1alpha1.ClusterJob) Findings {
+	var found Findings
 	r := runOf(job)
 	for i := range allOfJobs {
-		bad := report{rule: &allOfJobs[i], errs: &errs}
+		bad := report{rule: &allOfJobs[i], found: &found}
 		if bad.rule.job != nil {
 			bad.rule.job(r, bad)
 		}
 		bad.rule.askHome(&r.home, bad)
 	}
-	return errs
+	return found
 }
 
-// JobUpdate gives all that is wrong with a change of a job: what is wrong with its new
+// JobUpdate returns all that is wrong with a change of a job: what is wrong with its new
 // state, and what cannot be changed. What the API server fills in counts as given.
-func JobUpdate(before, after *v1alpha1.ClusterJob) field.ErrorList {
-	errs := Job(after)
+func JobUpdate(before, after *v1alpha1.ClusterJob) Findings {
+	found := Job(after)
 	was, is := runOf(before), runOf(after)
 	for i := range allOfJobs {
-		bad := report{rule: &allOfJobs[i], errs: &errs}
+		bad := report{rule: &allOfJobs[i], found: &found}
 		if bad.rule.jobChange != nil {
 			bad.rule.jobChange(was, is, bad)
 		}
@@ -49,7 +49,7 @@ func JobUpdate(before, after *v1alpha1.ClusterJob) field.ErrorList {
 			bad.rule.change(was.cluster, is.cluster, bad)
 		}
 	}
-	return errs
+	return found
 }
 
 // run is a job with what most of its rules ask of it at hand.

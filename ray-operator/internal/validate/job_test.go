@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
@@ -26,7 +24,7 @@ func withTemplate(cluster *v1alpha1.ComputeCluster) *v1alpha1.ClusterJob {
 // TestATemplateIsRefusedAsTheClusterWouldBe: every row about a cluster gives a job the same
 // refusals below clusterTemplate, but for the name, and for what no job's cluster may say.
 func TestATemplateIsRefusedAsTheClusterWouldBe(t *testing.T) {
-	kind, moved := corpus.Clusters(), 0
+	kind, ofJobs, moved := corpus.Clusters(), only(validate.JobRules(), validate.Rules()), 0
 	for _, row := range kind.Rows {
 		before, after := kind.Good(), kind.Good()
 		if row.Before != nil {
@@ -38,13 +36,9 @@ func TestATemplateIsRefusedAsTheClusterWouldBe(t *testing.T) {
 		if row.Before != nil {
 			have = validate.JobUpdate(withTemplate(before), withTemplate(after))
 		}
-		have = slices.DeleteFunc(have, func(err *field.Error) bool { return ofJobsAlone[err.Detail] })
-		want := slices.DeleteFunc(kind.Judge(row), func(err *field.Error) bool { return err.Field == "metadata.name" })
-		for _, err := range want {
-			err.Field = "spec.clusterTemplate." + err.Field
-			moved++
-		}
-		if !slices.EqualFunc(have, want, func(a, b *field.Error) bool { return a.Error() == b.Error() }) {
+		have = slices.DeleteFunc(have, func(f validate.Finding) bool { return ofJobs[f.Rule] })
+		want := belowTemplate(kind.Judge(row))
+		if moved += len(want); !slices.Equal(have, want) {
 			t.Errorf("%s gives a job %v, want %v", row.Name, have, want)
 		}
 	}
@@ -53,16 +47,14 @@ func TestATemplateIsRefusedAsTheClusterWouldBe(t *testing.T) {
 	}
 }
 
-var ofJobsAlone = func() map[string]bool {
-	texts := map[string]bool{}
-	for _, rule := range validate.JobRules() {
-		texts[rule.Text()] = true
+// belowTemplate are the findings of a cluster as they are of one in a template, whose name is made by the operator.
+func belowTemplate(found validate.Findings) validate.Findings {
+	found = slices.DeleteFunc(found, func(f validate.Finding) bool { return f.Path == "metadata.name" })
+	for i := range found {
+		found[i].Path = "spec.clusterTemplate." + found[i].Path
 	}
-	for _, rule := range validate.Rules() {
-		delete(texts, rule.Text())
-	}
-	return texts
-}()
+	return found
+}
 
 // TestWhatARunIsMadeOf: each field of a job's spec either stays as it is while the job runs,
 // or is named here.
@@ -109,9 +101,9 @@ func TestWhatTheAPIServerFillsInIsNoChange(t *testing.T) {
 		read(t, parent.with(t, job), &without)
 		read(t, d.with(t, &without), &with)
 		for _, pair := range [][2]*v1alpha1.ClusterJob{{&without, &with}, {&with, &without}} {
-			for _, err := range validate.JobUpdate(pair[0], pair[1]) {
-				if err.Field == "spec.clusterTemplate" {
-					t.Errorf("%v = %v is a change: %v", d.path, d.value, err)
+			for _, finding := range validate.JobUpdate(pair[0], pair[1]) {
+				if finding.Path == "spec.clusterTemplate" {
+					t.Errorf("%v = %v is a change: %v", d.path, d.value, finding)
 				}
 			}
 		}

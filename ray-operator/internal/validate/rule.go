@@ -25,7 +25,7 @@ const (
 
 // Rule is one thing that is refused.
 type Rule struct {
-	// ID names the rule in tests.
+	// ID names the rule for programs, in kebab-case. It never changes.
 	ID string
 	// Field is the path of what is refused. NODE stands for the head or a worker group,
 	// GROUP for a worker group.
@@ -59,7 +59,7 @@ type Rule struct {
 }
 
 // Text is what the refusal says behind the path of the field.
-func (r *Rule) Text() string { return r.Refused + "; " + r.Remedy }
+func (r *Rule) Text() string { return refusal(r.Refused, r.Remedy) }
 
 // askCluster finds the broken places of a cluster and its nodes.
 func (r *Rule) askCluster(cluster *v1alpha1.ComputeCluster, nodes []node, bad report) {
@@ -97,19 +97,17 @@ func (r *Rule) askNode(n *node, bad report) {
 
 // report takes what a rule finds.
 type report struct {
-	rule *Rule
-	errs *field.ErrorList
+	rule  *Rule
+	found *Findings
 	// above is what comes before the paths of a cluster that is part of another object.
 	above string
 }
 
 // at takes a broken place and the value there, or nil where a value would not help.
 func (r report) at(path *field.Path, value any) {
-	kind := field.ErrorTypeInvalid
-	if value == nil {
-		kind, value = field.ErrorTypeForbidden, ""
-	}
-	*r.errs = append(*r.errs, &field.Error{Type: kind, Field: r.above + path.String(), BadValue: value, Detail: r.rule.Text()})
+	*r.found = append(*r.found, Finding{
+		Rule: r.rule.ID, Path: r.above + path.String(), Value: value, Refused: r.rule.Refused, Remedy: r.rule.Remedy,
+	})
 }
 
 // below is the path of a child of a path, with dots between the names of what lies in

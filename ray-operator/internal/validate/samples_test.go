@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -33,7 +32,7 @@ func TestSamplesAreGood(t *testing.T) {
 }
 
 // wrongWith is what the rules say of a manifest, if it is of a kind of ours.
-func wrongWith(t *testing.T, manifest string) field.ErrorList {
+func wrongWith(t *testing.T, manifest string) validate.Findings {
 	t.Helper()
 	strictly := func(object any) {
 		if err := yaml.UnmarshalStrict([]byte(manifest), object); err != nil {

@@ -20,33 +20,33 @@ var (
 // describes, and of which some are asked of the rest of a service too.
 func ServiceRules() []Rule { return slices.Clone(ownOfServices) }
 
-// Service gives all that is wrong with a service. The cluster of its own is refused where the
+// Service returns all that is wrong with a service. The cluster of its own is refused where the
 // ComputeCluster would be, with the same words.
-func Service(service *v1alpha1.ClusterService) field.ErrorList {
-	var errs field.ErrorList
+func Service(service *v1alpha1.ClusterService) Findings {
+	var found Findings
 	s := servingOf(service)
 	for i := range allOfServices {
-		bad := report{rule: &allOfServices[i], errs: &errs}
+		bad := report{rule: &allOfServices[i], found: &found}
 		if bad.rule.service != nil {
 			bad.rule.service(s, bad)
 		}
 		bad.rule.askHome(&s.home, bad)
 	}
-	return errs
+	return found
 }
 
-// ServiceChange gives all that is wrong with a change of a service: what is wrong with its new
+// ServiceChange returns all that is wrong with a change of a service: what is wrong with its new
 // state, and what cannot be changed. What cannot be changed of a cluster can be of a template:
 // another cluster is made of it. What the API server fills in counts as given.
-func ServiceChange(before, after *v1alpha1.ClusterService) field.ErrorList {
-	errs := Service(after)
+func ServiceChange(before, after *v1alpha1.ClusterService) Findings {
+	found := Service(after)
 	was, is := servingOf(before), servingOf(after)
 	for i := range allOfServices {
 		if allOfServices[i].serviceChange != nil {
-			allOfServices[i].serviceChange(was, is, report{rule: &allOfServices[i], errs: &errs})
+			allOfServices[i].serviceChange(was, is, report{rule: &allOfServices[i], found: &found})
 		}
 	}
-	return errs
+	return found
 }
 
 // serving is a service with what most of its rules ask of it at hand.

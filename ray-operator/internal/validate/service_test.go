@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
@@ -21,16 +19,16 @@ func onTemplate(cluster *v1alpha1.ComputeCluster) *v1alpha1.ClusterService {
 	return service
 }
 
-// only are the texts of rules that are not among others.
+// only are the IDs of rules that are not among others.
 func only(rules, others []validate.Rule) map[string]bool {
-	texts := map[string]bool{}
+	ids := map[string]bool{}
 	for _, rule := range rules {
-		texts[rule.Text()] = true
+		ids[rule.ID] = true
 	}
 	for _, rule := range others {
-		delete(texts, rule.Text())
+		delete(ids, rule.ID)
 	}
-	return texts
+	return ids
 }
 
 // TestATemplateOfAServiceIsRefusedAsTheClusterWouldBe: every row about a cluster gives a service
@@ -45,13 +43,10 @@ func TestATemplateOfAServiceIsRefusedAsTheClusterWouldBe(t *testing.T) {
 			row.Before(after)
 		}
 		row.Edit(after)
-		have := slices.DeleteFunc(validate.ServiceChange(onTemplate(before), onTemplate(after)), func(err *field.Error) bool { return ofServices[err.Detail] })
-		want := slices.DeleteFunc(validate.Cluster(after), func(err *field.Error) bool { return err.Field == "metadata.name" })
-		for _, err := range want {
-			err.Field = "spec.clusterTemplate." + err.Field
-			moved++
-		}
-		if !slices.EqualFunc(have, want, func(a, b *field.Error) bool { return a.Error() == b.Error() }) {
+		have := validate.ServiceChange(onTemplate(before), onTemplate(after))
+		have = slices.DeleteFunc(have, func(f validate.Finding) bool { return ofServices[f.Rule] })
+		want := belowTemplate(validate.Cluster(after))
+		if moved += len(want); !slices.Equal(have, want) {
 			t.Errorf("%s gives a service %v, want %v", row.Name, have, want)
 		}
 	}
@@ -67,7 +62,8 @@ func TestWhatIsGoodCanBeRead(t *testing.T) {
 	for _, row := range corpus.ServiceRows() {
 		service := corpus.GoodService()
 		row.Edit(service)
-		if slices.ContainsFunc(validate.Service(service), func(err *field.Error) bool { return strings.HasPrefix(err.Field, "spec.serveConfig") }) {
+		inConfig := func(f validate.Finding) bool { return strings.HasPrefix(f.Path, "spec.serveConfig") }
+		if slices.ContainsFunc(validate.Service(service), inConfig) {
 			continue
 		}
 		good++
@@ -95,8 +91,8 @@ func TestPlacesInAConfiguration(t *testing.T) {
 	service := corpus.GoodService()
 	service.Spec.ServeConfig.Raw = []byte(deep)
 	found := map[string]bool{}
-	for _, err := range validate.Service(service) {
-		found[err.Field] = true
+	for _, finding := range validate.Service(service) {
+		found[finding.Path] = true
 	}
 	if have := slices.Sorted(maps.Keys(found)); !slices.Equal(have, want) {
 		t.Errorf("wrong is\n%s\nwant\n%s", strings.Join(have, "\n"), strings.Join(want, "\n"))
@@ -113,14 +109,12 @@ var routes = []struct {
 }
 
 func TestHealthPathsAndRoutes(t *testing.T) {
-	at := slices.IndexFunc(validate.ServiceRules(), func(r validate.Rule) bool { return r.ID == "health-route" })
-	text := validate.ServiceRules()[at].Text()
 	for _, test := range routes {
 		service := corpus.GoodService()
 		service.Spec.HealthPath = test.path
 		service.Spec.ServeConfig.Raw = []byte(`{"applications":[{"name":"a","import_path":"a:b","route_prefix":` + test.route + `}]}`)
-		refused := slices.ContainsFunc(validate.Service(service), func(err *field.Error) bool { return err.Detail == text })
-		if refused == test.answers {
+		isRoute := func(f validate.Finding) bool { return f.Rule == "health-route" }
+		if refused := slices.ContainsFunc(validate.Service(service), isRoute); refused == test.answers {
 			t.Errorf("%s with the route %s: refused is %v", test.path, test.route, refused)
 		}
 	}

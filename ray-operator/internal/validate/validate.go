@@ -1,7 +1,7 @@
 // Package validate says what is wrong with a spec, field by field, with the remedy.
 //
-// In: a ComputeCluster, a ClusterJob or a ClusterService, or two states of one. Out: field errors, none for a good one.
-// Every error is that of a rule, and the rules are one list: what is refused, what helps,
+// In: a ComputeCluster, a ClusterJob or a ClusterService, or two states of one. Out: findings, none for a good one.
+// Every finding is that of a rule, and the rules are one list: what is refused, what helps,
 // and who refuses it in the API server (the schema, a rule of the schema, or the chart's
 // admission policy). The policy and the documentation are generated from that list.
 //
@@ -24,26 +24,26 @@ var all = slices.Concat(clusterRules, accessRules, groupRules, autoscalingRules,
 // Rules are all rules about a cluster, in the order of the fields that they are about.
 func Rules() []Rule { return slices.Clone(all) }
 
-// Cluster gives all that is wrong with a cluster, in the order of the rules.
-func Cluster(cluster *v1alpha1.ComputeCluster) field.ErrorList {
-	var errs field.ErrorList
+// Cluster returns all that is wrong with a cluster, in the order of the rules.
+func Cluster(cluster *v1alpha1.ComputeCluster) Findings {
+	var found Findings
 	nodes := nodesOf(cluster)
 	for i := range all {
-		all[i].askCluster(cluster, nodes, report{rule: &all[i], errs: &errs})
+		all[i].askCluster(cluster, nodes, report{rule: &all[i], found: &found})
 	}
-	return errs
+	return found
 }
 
-// Update gives all that is wrong with a change of a cluster: what is wrong with its
+// Update returns all that is wrong with a change of a cluster: what is wrong with its
 // new state, and what cannot be changed.
-func Update(before, after *v1alpha1.ComputeCluster) field.ErrorList {
-	errs := Cluster(after)
+func Update(before, after *v1alpha1.ComputeCluster) Findings {
+	found := Cluster(after)
 	for i := range all {
 		if all[i].change != nil {
-			all[i].change(before, after, report{rule: &all[i], errs: &errs})
+			all[i].change(before, after, report{rule: &all[i], found: &found})
 		}
 	}
-	return errs
+	return found
 }
 
 // node is the head or a group, with what most rules ask of it at hand.

@@ -16,7 +16,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
 )
@@ -41,6 +40,8 @@ type Input struct {
 
 // Refusal is one thing that is wrong.
 type Refusal struct {
+	// Rule is the ID of the rule that is broken.
+	Rule  string `json:"rule"`
 	Field string `json:"field"`
 	// Says is a part of what the API server must answer if it names this one.
 	Says string `json:"says"`
@@ -61,16 +62,16 @@ type Kind[T interface{ DeepCopy() T }] struct {
 	Good func() T
 	Rows []Row[T]
 
-	created func(T) field.ErrorList
-	changed func(before, after T) field.ErrorList
+	created func(T) validate.Findings
+	changed func(before, after T) validate.Findings
 	// read gives an object as its JSON describes it.
 	read func(text []byte) (T, error)
 	// pods are some that the operator makes of a good one.
 	pods func(T) []*corev1.Pod
 }
 
-// Judge says what the rules say of a row.
-func (k Kind[T]) Judge(row Row[T]) field.ErrorList {
+// Judge returns what the rules say of a row.
+func (k Kind[T]) Judge(row Row[T]) validate.Findings {
 	object := k.Good()
 	if row.Before == nil {
 		row.Edit(object)
@@ -170,16 +171,16 @@ func (k Kind[T]) withPods(in Input, object T) Input {
 	return in
 }
 
-func refusals(errs field.ErrorList) []Refusal {
+func refusals(found validate.Findings) []Refusal {
 	words := map[string]string{}
 	for _, rule := range slices.Concat(validate.Rules(), validate.JobRules(), validate.ServiceRules()) {
-		if words[rule.Text()] = rule.Text(); rule.By == validate.Schema {
-			words[rule.Text()] = rule.Says
+		if words[rule.ID] = rule.Text(); rule.By == validate.Schema {
+			words[rule.ID] = rule.Says
 		}
 	}
 	var all []Refusal
-	for _, err := range errs {
-		all = append(all, Refusal{Field: err.Field, Says: words[err.Detail]})
+	for _, finding := range found {
+		all = append(all, Refusal{Rule: finding.Rule, Field: finding.Path, Says: words[finding.Rule]})
 	}
 	return all
 }

@@ -2,10 +2,14 @@ package corpus_test
 
 import (
 	"iter"
+	"os"
 	"reflect"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
 )
 
 // kinds are the inputs of each kind, with the number of its rows.
@@ -60,6 +64,48 @@ func TestInputsAreGoodAndBad(t *testing.T) {
 			if n := good[mixtures]; n < 20 || n > 280 {
 				t.Errorf("%s: %d of 300 are good (mixtures: %v), want 20 to 280", name, n, mixtures)
 			}
+		}
+	}
+}
+
+var kebab = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+
+// TestRules_HaveAnIDAPageAndAnInput: programs lean on the ID of a rule. It is one rule's alone, the reference names
+// it, and there is an input that the rule refuses.
+func TestRules_HaveAnIDAPageAndAnInput(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/reference/validation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuses := map[string]bool{}
+	for _, kind := range kinds {
+		for _, input := range collect(t, kind.inputs(corpus.Options{})) {
+			for _, refusal := range input.Refusals {
+				refuses[refusal.Rule] = true
+			}
+		}
+	}
+	seen := map[string]string{}
+	for _, rules := range [][]validate.Rule{validate.Rules(), validate.JobRules(), validate.ServiceRules()} {
+		ofList := map[string]bool{}
+		for _, rule := range rules {
+			// Jobs and services share rules about where they run: the same words of the same field.
+			what := rule.Field + ": " + rule.Text()
+			if former, ok := seen[rule.ID]; ofList[rule.ID] || ok && former != what || !kebab.MatchString(rule.ID) {
+				t.Errorf("the ID %q is not kebab-case, or not of one rule alone", rule.ID)
+			}
+			seen[rule.ID], ofList[rule.ID] = what, true
+			if !strings.Contains(string(page), "| `"+rule.ID+"` | ") {
+				t.Errorf("the reference lacks the rule %s; run make generate", rule.ID)
+			}
+			if !refuses[rule.ID] {
+				t.Errorf("the rule %s refuses no input of the corpus", rule.ID)
+			}
+		}
+	}
+	for id := range refuses {
+		if _, ok := seen[id]; !ok {
+			t.Errorf("inputs break the rule %q, which is not there", id)
 		}
 	}
 }
