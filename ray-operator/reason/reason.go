@@ -3,7 +3,7 @@
 //
 // In: the values that a message names. Out: the code, for programs, and a text for
 // people that ends with what helps. Operator, servers and CLI share it, so that
-// the same cause reads the same everywhere.
+// the same cause reads the same everywhere, and can take the remedy off a text again.
 //
 // It is pure, and it never looks at the cluster to find a cause: who finds it
 // fills in the values. A value must not change with every second: a status is
@@ -69,17 +69,24 @@ func (r Reason) In(kind string) Reason {
 }
 
 // Of fills the values of one case into the reason's message and then its remedy. Values may be others' words:
-// they become printable, and so short that the text has at most 1 KiB.
+// they become printable, and so short that the text has at most 1 KiB. Where a sentence of theirs begins like a
+// remedy of the reason, they lose the ends of their sentences, so that Split finds the true remedy.
 func (r Reason) Of(values ...any) Finding {
 	format := r.Message
 	if r.Remedy != "" {
-		format += ". " + r.Remedy
+		format += seam + r.Remedy
 	}
 	for limit := longestValue; ; limit /= 2 {
-		text := fmt.Sprintf(format, shorten(values, limit)...)
-		if len(text) <= longestText || limit <= shortestValue {
-			return Finding{Code: r.Code, Text: text}
+		short := shorten(values, limit)
+		text := fmt.Sprintf(format, short...)
+		if len(text) > longestText && limit > shortestValue {
+			continue
 		}
+		if forms[r.Code].begins(text) > forms[r.Code].begins(format) {
+			runOn(short)
+			text = fmt.Sprintf(format, short...)
+		}
+		return Finding{Code: r.Code, Text: text}
 	}
 }
 

@@ -74,7 +74,7 @@ func isReason(value ast.Expr) bool {
 }
 
 // TestFormats: messages and remedies hold nothing but %s and %d, and no
-// text ends with a dot: a remedy may follow.
+// text ends with a dot: a remedy may follow, which begins with a word.
 func TestFormats(t *testing.T) {
 	for _, entry := range reason.Catalogue() {
 		texts := []string{entry.Message, entry.Remedy}
@@ -85,6 +85,11 @@ func TestFormats(t *testing.T) {
 			}
 			kinds[c.Kind] = true
 			texts = append(texts, c.Remedy)
+		}
+		for _, remedy := range texts[1:] {
+			if strings.HasPrefix(remedy, "%") {
+				t.Errorf("%s: the remedy %q begins with a value", entry.Code, remedy)
+			}
 		}
 		for _, text := range texts {
 			if rest := strings.NewReplacer("%s", "", "%d", "").Replace(text); strings.Contains(rest, "%") {
