@@ -89,6 +89,7 @@ type job struct {
 	message string
 	failure string
 	code    *int32
+	emptied bool // somebody has emptied its output
 }
 
 // Runs are all starts of jobs, also those of former sessions.
@@ -237,10 +238,9 @@ func (j *job) finish(now time.Time) {
 		j.end(headclient.JobSucceeded, natural, "Job finished successfully.", "")
 		return
 	}
-	lines := j.log()
 	j.end(headclient.JobFailed, natural, fmt.Sprintf(
-		"Job entrypoint command failed with exit code %d, last available logs (truncated to 20,000 chars):\n%s\n",
-		j.process.ExitCode, strings.Join(lines[max(0, len(lines)-10):], "\n")), "JOB_ENTRYPOINT_COMMAND_ERROR")
+		"Job entrypoint command failed with exit code %d, last available logs (truncated to 20,000 chars):\n%s",
+		j.process.ExitCode, lastLines(j.output(natural), 10)), "JOB_ENTRYPOINT_COMMAND_ERROR")
 }
 
 func (j *job) end(status headclient.JobStatus, at time.Time, message, failure string) {
@@ -252,17 +252,6 @@ func latest(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// log is the driver's output, with lines of Ray's own in it. The second is written once the
-// process has begun, so that a short one's own may be before it.
-func (j *job) log() []string {
-	lines := []string{j.at.UTC().Format("2006-01-02 15:04:05,000") + "\tINFO job_manager.py:581 -- Runtime env is setting up."}
-	banner := "Running entrypoint for job " + j.ID + ": " + j.Entrypoint
-	if j.process.Takes == 0 && !j.process.Hangs {
-		return append(append(lines, j.process.Lines...), banner)
-	}
-	return append(append(lines, banner), j.process.Lines...)
 }
 
 // notFound is the code that replies of GCS have for what is not there.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Process is what a run does.
@@ -17,7 +18,13 @@ type Process struct {
 	ExitCode int32
 	// Lines are its output, all of it at its begin.
 	Lines []string
+
+	// prints are what an entrypoint writes, each part at its time.
+	prints []print
 }
+
+// print writes a text once the process has come so far.
+func (p *Process) print(text string) { p.prints = append(p.prints, print{p.Takes, text}) }
 
 // run is what becomes of a run on a node.
 func (h *Head) run(run Run, instance string) Process {
@@ -31,7 +38,8 @@ func (h *Head) run(run Run, instance string) Process {
 
 // obey reads an entrypoint as a list of commands with semicolons between them, of which it
 // knows "echo TEXT" with variables of the runtime environment and RAY_CLOUD_INSTANCE_ID,
-// "seq N", "sleep SECONDS", "hang" and "exit CODE". Anything else takes a second and succeeds.
+// "printf 'TEXT'" with escapes, "seq N", "sleep SECONDS", "hang" and "exit CODE". Anything else
+// takes a second and succeeds.
 func obey(run Run, instance string) Process {
 	var env struct {
 		Variables map[string]string `json:"env_vars"`
@@ -49,11 +57,11 @@ func obey(run Run, instance string) Process {
 		number, _ := strconv.Atoi(rest) // none is zero, as for a shell
 		switch name {
 		case "echo":
-			process.Lines = append(process.Lines, spoken(rest, variable))
+			process.print(spoken(rest, variable) + "\n")
+		case "printf":
+			process.print(unescape(strings.Trim(rest, "'")))
 		case "seq":
-			for i := range number {
-				process.Lines = append(process.Lines, strconv.Itoa(i+1))
-			}
+			process.print(count(number))
 		case "sleep":
 			process.Takes += time.Duration(number) * time.Second
 		case "hang":
@@ -75,6 +83,33 @@ func spoken(word string, variable func(string) string) string {
 		return strings.TrimSuffix(inner, "'")
 	}
 	return os.Expand(strings.Trim(word, `"`), variable)
+}
+
+// unescape is what printf makes of a text: octal escapes have three digits here.
+func unescape(text string) string {
+	var said []byte
+	for text != "" {
+		char, multibyte, rest, err := strconv.UnquoteChar(text, 0)
+		switch {
+		case err != nil:
+			return string(said) + text
+		case multibyte:
+			said = utf8.AppendRune(said, char)
+		default:
+			said = append(said, byte(char))
+		}
+		text = rest
+	}
+	return string(said)
+}
+
+// count is the numbers from 1, a line for each.
+func count(to int) string {
+	var said []byte
+	for i := range to {
+		said = append(strconv.AppendInt(said, int64(i+1), 10), '\n')
+	}
+	return string(said)
 }
 
 // unfit tells why a runtime environment cannot be had, and Ray's word for it; both are

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -292,35 +291,4 @@ func (w *web) forget(j *job) reply {
 	}
 	delete(w.head.job.known, j.ID)
 	return reply{http.StatusOK, map[string]bool{"deleted": true}}
-}
-
-// logs is the whole output.
-func (w *web) logs(j *job) reply {
-	if j.node == nil {
-		return reply{http.StatusOK, map[string]string{"logs": ""}}
-	}
-	return reply{http.StatusOK, map[string]string{"logs": strings.Join(j.log(), "\n") + "\n"}}
-}
-
-// file is the end of a file of a node, of which only the output of jobs and the logs of
-// replicas are known.
-func (w *web) file(request *http.Request) reply {
-	lines, err := strconv.Atoi(request.FormValue("lines"))
-	for _, j := range w.head.job.known {
-		if j.node == nil || j.node.String() != request.FormValue("node_id") || "job-driver-"+j.ID+".log" != request.FormValue("filename") {
-			continue
-		}
-		log := j.log()
-		if err == nil && lines >= 0 {
-			log = log[max(0, len(log)-lines):]
-		}
-		return reply{http.StatusOK, strings.Join(log, "\n") + "\n"}
-	}
-	if missing := w.agentOf(request.FormValue("node_id")); missing != "" {
-		return reply{http.StatusInternalServerError, missing}
-	}
-	if said, found := w.replicaLog(request); found {
-		return reply{http.StatusOK, said}
-	}
-	return reply{http.StatusInternalServerError, "A file is not found at: /tmp/ray/session_latest/logs/" + request.FormValue("filename")}
 }

@@ -1,0 +1,126 @@
+package fakehead
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// print is a part of a run's output, and how long after its begin it is written.
+type print struct {
+	after time.Duration
+	text  string
+}
+
+// Output is what the file holds that a job's driver writes to; false where there is none.
+func (h *Head) Output(id string) (string, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settleJobs()
+	found, known := h.job.known[id]
+	if !known || found.node == nil {
+		return "", false
+	}
+	return found.output(h.clock.Now()), true
+}
+
+// EmptyOutput empties the file that a job's driver writes to, for good.
+func (h *Head) EmptyOutput(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if found, known := h.job.known[id]; known {
+		found.emptied = true
+	}
+}
+
+// output is what a driver has written, with lines of Ray's own in it. The second is written
+// once the process has begun, so that what a short one writes may be before it.
+func (j *job) output(now time.Time) string {
+	if j.emptied {
+		return ""
+	}
+	var said strings.Builder
+	said.WriteString(j.at.UTC().Format("2006-01-02 15:04:05,000") + "\tINFO job_manager.py:581 -- Runtime env is setting up.\n")
+	banner := "Running entrypoint for job " + j.ID + ": " + j.Entrypoint + "\n"
+	isShort := j.process.Takes == 0 && !j.process.Hangs
+	if !isShort {
+		said.WriteString(banner)
+	}
+	for _, line := range j.process.Lines {
+		said.WriteString(line + "\n")
+	}
+	if !j.ended.IsZero() && j.ended.Before(now) {
+		now = j.ended
+	}
+	for _, part := range j.process.prints {
+		if !j.began.Add(part.after).After(now) {
+			said.WriteString(part.text)
+		}
+	}
+	if isShort {
+		said.WriteString(banner)
+	}
+	return said.String()
+}
+
+// lastLines are the last lines of a text; what has no end of a line counts as one.
+func lastLines(text string, count int) string {
+	at := len(text)
+	for range count {
+		if at == 0 {
+			return text
+		}
+		at = strings.LastIndexByte(text[:at-1], '\n') + 1
+	}
+	return text[at:]
+}
+
+// logs is the whole output as a text. Ray reads it as UTF-8, and takes each carriage return
+// for an end of a line.
+func (w *web) logs(j *job) reply {
+	if j.node == nil {
+		return reply{http.StatusOK, map[string]string{"logs": ""}}
+	}
+	said := j.output(w.head.clock.Now())
+	if !utf8.ValidString(said) {
+		return traceback(http.StatusInternalServerError, "UnicodeDecodeError: 'utf-8' codec can't decode byte")
+	}
+	return reply{http.StatusOK, map[string]string{"logs": strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(said)}}
+}
+
+// usualLines is how many lines Ray gives of a file where nobody says how many.
+const usualLines = 1000
+
+// file is the end of a file of a node, of which only the output of jobs and the logs of
+// replicas are known.
+func (w *web) file(request *http.Request) reply {
+	for _, j := range w.head.job.known {
+		if j.node == nil || j.node.String() != request.FormValue("node_id") || "job-driver-"+j.ID+".log" != request.FormValue("filename") {
+			continue
+		}
+		if missing := w.agentOf(request.FormValue("node_id")); missing != "" {
+			return reply{http.StatusInternalServerError, missing}
+		}
+		said, lines := j.output(w.head.clock.Now()), usualLines
+		if asked := request.FormValue("lines"); asked != "" {
+			var err error
+			if lines, err = strconv.Atoi(asked); err != nil {
+				return reply{http.StatusInternalServerError, fmt.Sprintf("invalid literal for int() with base 10: '%s'", asked)}
+			}
+		}
+		if lines >= 0 {
+			said = lastLines(said, lines)
+		}
+		return reply{http.StatusOK, said}
+	}
+	if missing := w.agentOf(request.FormValue("node_id")); missing != "" {
+		return reply{http.StatusInternalServerError, missing}
+	}
+	if said, found := w.replicaLog(request); found {
+		return reply{http.StatusOK, said}
+	}
+	return reply{http.StatusInternalServerError, "A file is not found at: /tmp/ray/session_latest/logs/" + request.FormValue("filename")}
+}
