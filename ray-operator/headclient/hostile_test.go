@@ -69,6 +69,9 @@ func TestAnswersAreSorted(t *testing.T) {
 			if name == "Forget" && c.status == 200 && c.body == "{}" {
 				want = headclient.Refused // it says that nothing was deleted
 			}
+			if name == "List" && c.status == 200 && c.body == "[]" {
+				continue // there are none
+			}
 			if headclient.KindOf(err) != want || len(err.Error()) > 512 {
 				t.Errorf("%s, answered with %d %q: %v, want %s", name, c.status, c.body, err, want)
 			}

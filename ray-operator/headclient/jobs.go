@@ -194,43 +194,51 @@ func readSession(body []byte) (Session, error) {
 	return Session{Name: said.Name, Version: said.Version}, nil
 }
 
-// readJob reads what a head says of a job. What Ray says in words of its own stays so.
+// saidJob is what a head says of a job. What Ray says in words of its own stays so.
+type saidJob struct {
+	ID         string            `json:"submission_id"`
+	Status     string            `json:"status"`
+	Entrypoint string            `json:"entrypoint"`
+	Message    string            `json:"message"`
+	ErrorType  string            `json:"error_type"`
+	Start      int64             `json:"start_time"`
+	End        int64             `json:"end_time"`
+	Metadata   map[string]string `json:"metadata"`
+	ExitCode   *int32            `json:"driver_exit_code"`
+	Node       string            `json:"driver_node_id"`
+}
+
+// readJob reads what a head says of the one job that it was asked for.
 func readJob(body []byte, id, token string) (Job, NodeID, error) {
-	var said struct {
-		ID         string            `json:"submission_id"`
-		Status     string            `json:"status"`
-		Entrypoint string            `json:"entrypoint"`
-		Message    string            `json:"message"`
-		ErrorType  string            `json:"error_type"`
-		Start      int64             `json:"start_time"`
-		End        int64             `json:"end_time"`
-		Metadata   map[string]string `json:"metadata"`
-		ExitCode   *int32            `json:"driver_exit_code"`
-		Node       string            `json:"driver_node_id"`
-	}
+	var said saidJob
 	if err := decode(body, &said); err != nil {
 		return Job{}, NodeID{}, err
 	}
-	switch {
-	case said.ID != id:
+	if said.ID != id {
 		return Job{}, NodeID{}, errors.New("it tells of another job")
-	case said.Status == "" || len(said.Status) > maxName || said.Status != clean(said.Status):
+	}
+	return said.read(token)
+}
+
+// read gives the job, and the node of its driver.
+func (s *saidJob) read(token string) (Job, NodeID, error) {
+	if s.Status == "" || len(s.Status) > maxName || s.Status != clean(s.Status) {
 		return Job{}, NodeID{}, errors.New("its status is none")
 	}
 	job := Job{
-		ID: id, Status: JobStatus(said.Status), Entrypoint: said.Entrypoint, Metadata: said.Metadata,
-		Message: ending(said.Message, token), ErrorType: text([]byte(hide(said.ErrorType, token))), ExitCode: said.ExitCode,
+		ID: s.ID, Status: JobStatus(s.Status), Entrypoint: s.Entrypoint, Metadata: s.Metadata,
+		Message: ending(s.Message, token), ErrorType: text([]byte(hide(s.ErrorType, token))), ExitCode: s.ExitCode,
 	}
 	var err error
-	if job.Start, err = moment(said.Start); err != nil {
+	if job.Start, err = moment(s.Start); err != nil {
 		return Job{}, NodeID{}, fmt.Errorf("when it began: %w", err)
 	}
-	if job.End, err = moment(said.End); err != nil {
+	if job.End, err = moment(s.End); err != nil {
 		return Job{}, NodeID{}, fmt.Errorf("when it ended: %w", err)
 	}
 	var node NodeID
-	if said.Node != "" {
-		if node, err = ParseNodeID(said.Node); err != nil {
+	if s.Node != "" {
+		if node, err = ParseNodeID(s.Node); err != nil {
 			return Job{}, NodeID{}, errors.New("the node of its driver is none")
 		}
 	}

@@ -41,6 +41,7 @@ func asks(t *testing.T, address string, options headclient.Options) map[string]f
 			return jobs().Submit(ctx, headclient.Submission{ID: "another", Entrypoint: "hang"})
 		},
 		"Job":    func(ctx context.Context) error { _, err := jobs().Job(ctx, "known"); return err },
+		"List":   func(ctx context.Context) error { _, err := jobs().List(ctx); return err },
 		"Tail":   func(ctx context.Context) error { _, err := jobs().Tail(ctx, "known", 20); return err },
 		"Stop":   func(ctx context.Context) error { _, err := jobs().Stop(ctx, "known"); return err },
 		"Forget": func(ctx context.Context) error { return jobs().Forget(ctx, "known") },

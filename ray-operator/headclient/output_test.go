@@ -301,6 +301,24 @@ func FuzzJob(f *testing.F) {
 	})
 }
 
+// FuzzList holds lists of jobs to what is held of each.
+func FuzzList(f *testing.F) {
+	f.Add([]byte("[" + details + "]"))
+	f.Add([]byte(`[` + details + `, {"type": "DRIVER", "submission_id": null, "status": "RUNNING"}]`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		jobs, err := readJobs(body, "")
+		if err != nil && jobs != nil {
+			t.Errorf("%q fails, and has %d jobs", body, len(jobs))
+		}
+		for i, job := range jobs {
+			if !jobID.MatchString(job.ID) || job.Status == "" || i > 0 && job.Start.Before(jobs[i-1].Start) {
+				t.Errorf("%q is read as %+v", body, job)
+			}
+			checkText(t, string(job.Status), maxName)
+		}
+	})
+}
+
 func FuzzSession(f *testing.F) {
 	f.Add([]byte(`{"version": "4", "ray_version": "2.60.0", "ray_commit": "b7f4", "session_name": "session_2026-11-21_18-35-06_130358_349"}`))
 	f.Add([]byte(`{"ray_version": "2.60.0", "session_name": "a", "session_name": "b"}`))

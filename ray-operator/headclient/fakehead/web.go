@@ -41,7 +41,8 @@ func newWeb(h *Head, listener net.Listener) *web {
 	for pattern, answer := range map[string]func(*http.Request) reply{
 		"GET /api/version":         w.version,
 		"POST /api/jobs/{$}":       w.submit,
-		"GET /api/jobs/{id}":       w.about(w.details),
+		"GET /api/jobs/{$}":        w.list,
+		"GET /api/jobs/{id}":       w.about(w.tell),
 		"POST /api/jobs/{id}/stop": w.about(w.commanded(w.stop)),
 		"DELETE /api/jobs/{id}":    w.about(w.commanded(w.forget)),
 		"GET /api/jobs/{id}/logs":  w.about(w.logs),
@@ -233,25 +234,27 @@ func (w *web) submit(request *http.Request) reply {
 }
 
 // details are what Ray tells of a job, in its order.
-func (w *web) details(j *job) reply {
-	said := struct {
-		Type       string               `json:"type"`
-		JobID      *string              `json:"job_id"`
-		ID         string               `json:"submission_id"`
-		Driver     *string              `json:"driver_info"`
-		Status     headclient.JobStatus `json:"status"`
-		Entrypoint string               `json:"entrypoint"`
-		Message    string               `json:"message"`
-		ErrorType  *string              `json:"error_type"`
-		Start      int64                `json:"start_time"`
-		End        *int64               `json:"end_time"`
-		Metadata   map[string]string    `json:"metadata"`
-		RuntimeEnv json.RawMessage      `json:"runtime_env"`
-		Agent      *string              `json:"driver_agent_http_address"`
-		Node       *string              `json:"driver_node_id"`
-		ExitCode   *int32               `json:"driver_exit_code"`
-	}{
-		Type: "SUBMISSION", ID: j.ID, Status: j.status, Entrypoint: j.Entrypoint, Message: j.message,
+type details struct {
+	Type       string               `json:"type"`
+	JobID      *string              `json:"job_id"`
+	ID         *string              `json:"submission_id"`
+	Driver     *string              `json:"driver_info"`
+	Status     headclient.JobStatus `json:"status"`
+	Entrypoint string               `json:"entrypoint"`
+	Message    string               `json:"message"`
+	ErrorType  *string              `json:"error_type"`
+	Start      int64                `json:"start_time"`
+	End        *int64               `json:"end_time"`
+	Metadata   map[string]string    `json:"metadata"`
+	RuntimeEnv json.RawMessage      `json:"runtime_env"`
+	Agent      *string              `json:"driver_agent_http_address"`
+	Node       *string              `json:"driver_node_id"`
+	ExitCode   *int32               `json:"driver_exit_code"`
+}
+
+func (j *job) details() details {
+	said := details{
+		Type: "SUBMISSION", ID: &j.ID, Status: j.status, Entrypoint: j.Entrypoint, Message: j.message,
 		Start: j.at.UnixMilli(), Metadata: j.Metadata, RuntimeEnv: j.RuntimeEnv, ExitCode: j.code,
 	}
 	if j.status == headclient.JobPending {
@@ -271,7 +274,27 @@ func (w *web) details(j *job) reply {
 		agent, node := "http://127.0.0.1:52365", j.node.String()
 		said.Agent, said.Node = &agent, &node
 	}
-	return reply{http.StatusOK, said}
+	return said
+}
+
+// tell is what Ray tells of a job that it was asked for.
+func (w *web) tell(j *job) reply { return reply{http.StatusOK, j.details()} }
+
+// list is what Ray tells of all jobs: those that were submitted, and then drivers that came by
+// themselves.
+func (w *web) list(*http.Request) reply {
+	listed := []details{}
+	for _, one := range w.head.job.known {
+		listed = append(listed, one.details())
+	}
+	for i, driver := range w.head.jobs {
+		id, status := fmt.Sprintf("%08x", i+1), headclient.JobRunning
+		if driver.GetIsDead() {
+			status = headclient.JobSucceeded
+		}
+		listed = append(listed, details{Type: "DRIVER", JobID: &id, Status: status, End: new(int64)})
+	}
+	return reply{http.StatusOK, listed}
 }
 
 // stop tells the process of a job to end. For one that waits it answers the same, and

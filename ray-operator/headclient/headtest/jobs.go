@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,7 @@ func jobCases() []Case {
 		{"the job API knows its token", jobToken},
 		{"a long output has an end", long},
 		{"an entrypoint is kept byte for byte", verbatim},
+		{"its jobs are listed, and drivers of themselves are not", jobsListed},
 	}
 }
 
@@ -347,6 +349,7 @@ func jobToken(t testing.TB, head Head) {
 		jobs := converseWith(t, head, token)
 		all := calls(t, jobs, "contract-token")
 		_, all["Session"] = jobs.Session(t.Context())
+		_, all["List"] = jobs.List(t.Context())
 		all["Submit"] = jobs.Submit(t.Context(), headclient.Submission{ID: "contract-token", Entrypoint: "exit 0"})
 		for call, err := range all {
 			if headclient.KindOf(err) != headclient.Unauthenticated || strings.Contains(err.Error(), head.Token) {
@@ -374,5 +377,34 @@ func verbatim(t testing.TB, head Head) {
 	}
 	if job := over(t, head, id); job.Entrypoint != entrypoint {
 		t.Errorf("it is %q", job.Entrypoint)
+	}
+}
+
+func jobsListed(t testing.TB, head Head) {
+	defer started(t, head.Connect)()
+	jobs := converse(t, head)
+	first := submit(t, jobs, headclient.Submission{Entrypoint: "echo first", Metadata: map[string]string{"owner": "Zoë"}})
+	over(t, head, first)
+	second := submit(t, jobs, headclient.Submission{Entrypoint: "exit 3"})
+	over(t, head, second)
+	all, err := jobs.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, job := range all {
+		if job.ID == "" {
+			t.Errorf("a driver is listed as %+v", job)
+		}
+		if job.ID != first && job.ID != second {
+			continue
+		}
+		order = append(order, job.ID)
+		if alone, err := jobs.Job(t.Context(), job.ID); err != nil || !reflect.DeepEqual(alone, job) {
+			t.Errorf("it is listed as %+v, and alone %+v, %v", job, alone, err)
+		}
+	}
+	if !slices.Equal(order, []string{first, second}) {
+		t.Errorf("%q are listed, want %q and then %q", order, first, second)
 	}
 }
