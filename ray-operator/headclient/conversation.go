@@ -137,6 +137,9 @@ type question struct {
 	judge func(status int, said string) (Kind, string)
 	// patience is how many timeouts the answer may take; 0 is one.
 	patience int
+	// flows: the answer is passed on as it comes, for as long as it comes; each part of it may
+	// take one timeout, and what it is passed on to may take its time.
+	flows bool
 }
 
 // answer is what came back, and the token that was sent, which is in nothing that we show.
@@ -149,7 +152,7 @@ type answer struct {
 
 // ask sends one request, once, within the timeout, and sorts what can go wrong.
 func (c *conversation) ask(ctx context.Context, q question) (answer, error) {
-	limited, stop := context.WithTimeout(ctx, time.Duration(max(1, q.patience))*c.options.Timeout)
+	limited, part, stop := q.within(ctx, c.options.Timeout)
 	defer stop()
 	token, err := c.options.token(limited)
 	if err != nil {
@@ -160,15 +163,21 @@ func (c *conversation) ask(ctx context.Context, q question) (answer, error) {
 		return answer{}, c.sort(ctx, q.act, err)
 	}
 	defer func() { _ = response.Body.Close() }()
+	if coding := response.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return answer{}, c.fail(Protocol, q.act, errors.New("the answer is compressed, which nobody asked for"))
+	}
+	if q.flows && response.StatusCode == http.StatusOK {
+		if response.ContentLength < 0 && len(response.TransferEncoding) == 0 {
+			return answer{}, c.fail(Protocol, q.act, errors.New("the answer does not say where it ends"))
+		}
+		response.Body = flow{response.Body, part, c.options.Timeout}
+	}
 	reply, err := q.read(response)
 	if err != nil {
 		return answer{}, c.sort(ctx, q.act, err)
 	}
 	reply.token = token
-	coding := response.Header.Get("Content-Encoding")
 	switch {
-	case coding != "" && coding != "identity":
-		return answer{}, c.fail(Protocol, q.act, errors.New("the answer is compressed, which nobody asked for"))
 	case reply.cut && q.into == nil:
 		return answer{}, c.fail(Protocol, q.act, fmt.Errorf("the answer has more than %d bytes", cmp.Or(q.limit, maxAnswer)))
 	case response.StatusCode != http.StatusOK:
@@ -179,6 +188,30 @@ func (c *conversation) ask(ctx context.Context, q question) (answer, error) {
 		return answer{}, c.fail(kind, q.act, fmt.Errorf("status %d: %s", response.StatusCode, words))
 	}
 	return reply, nil
+}
+
+// within bounds how long an answer may take: the whole of it, or each part where it flows.
+func (q question) within(ctx context.Context, timeout time.Duration) (limited context.Context, part *time.Timer, stop func()) {
+	if !q.flows {
+		limited, stop = context.WithTimeout(ctx, time.Duration(max(1, q.patience))*timeout)
+		return limited, nil, stop
+	}
+	limited, cancel := context.WithCancelCause(ctx)
+	part = time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
+	return limited, part, func() { part.Stop(); cancel(nil) }
+}
+
+// flow is the body of an answer that flows. Its timer runs while a part is waited for.
+type flow struct {
+	io.ReadCloser
+	part    *time.Timer
+	timeout time.Duration
+}
+
+func (f flow) Read(part []byte) (int, error) {
+	f.part.Reset(f.timeout)
+	defer f.part.Stop()
+	return f.ReadCloser.Read(part)
 }
 
 // read reads the body of an answer up to the limit, and looks whether that was all.

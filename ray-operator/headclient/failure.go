@@ -21,6 +21,9 @@ const (
 	Refused Kind = "Refused"
 	// NotFound: the head says that it knows no such job or actor.
 	NotFound Kind = "NotFound"
+	// Gone: the head knows the job, and its output, or the place in it that was asked for, is
+	// not there.
+	Gone Kind = "Gone"
 	// Exists: the head has a job of that ID.
 	Exists Kind = "Exists"
 	// Unsupported: this Ray does not know the call.

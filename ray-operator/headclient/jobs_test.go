@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"net"
 	"strings"
@@ -42,6 +43,8 @@ func asks(t *testing.T, address string, options headclient.Options) map[string]f
 		},
 		"Job":    func(ctx context.Context) error { _, err := jobs().Job(ctx, "known"); return err },
 		"List":   func(ctx context.Context) error { _, err := jobs().List(ctx); return err },
+		"Log":    func(ctx context.Context) error { _, err := jobs().Log(ctx, "known", 0, io.Discard); return err },
+		"Follow": func(ctx context.Context) error { _, err := jobs().Follow(ctx, "known", 0, io.Discard); return err },
 		"Tail":   func(ctx context.Context) error { _, err := jobs().Tail(ctx, "known", 20); return err },
 		"Stop":   func(ctx context.Context) error { _, err := jobs().Stop(ctx, "known"); return err },
 		"Forget": func(ctx context.Context) error { return jobs().Forget(ctx, "known") },
@@ -167,10 +170,12 @@ func TestBadIDsAreNotAskedFor(t *testing.T) {
 	_, job := jobs.Job(t.Context(), "../version")
 	_, stop := jobs.Stop(t.Context(), "a b")
 	_, tail := jobs.Tail(t.Context(), "a?b", 20)
+	_, log := jobs.Log(t.Context(), "", 0, io.Discard)
+	_, follow := jobs.Follow(t.Context(), "a/b", 0, io.Discard)
 	_, few := jobs.Tail(t.Context(), "a", 0)
 	_, many := jobs.Tail(t.Context(), "a", 1001)
 	_, kill := dial(t, head.Address(), headclient.Options{}).KillSubmission(t.Context(), "")
-	for i, err := range []error{job, stop, tail, few, many, kill, jobs.Forget(t.Context(), "")} {
+	for i, err := range []error{job, stop, tail, log, follow, few, many, kill, jobs.Forget(t.Context(), "")} {
 		if headclient.KindOf(err) != headclient.Invalid {
 			t.Errorf("call %d: %v", i, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -21,7 +22,7 @@ import (
 const node = "b8e2ad48d7f453fac3166b107a42c6e7b044b9d103f05ccb05e0f907"
 
 // logging is a job API with one job; file and logs answer where its output is asked for.
-func logging(t *testing.T, file, logs http.HandlerFunc) *headclient.Jobs {
+func logging(t *testing.T, file, logs http.HandlerFunc, timeout ...time.Duration) *headclient.Jobs {
 	t.Helper()
 	routes := http.NewServeMux()
 	routes.HandleFunc("GET /api/jobs/known", func(out http.ResponseWriter, _ *http.Request) {
@@ -34,9 +35,11 @@ func logging(t *testing.T, file, logs http.HandlerFunc) *headclient.Jobs {
 	routes.HandleFunc("GET /api/jobs/known/logs", logs)
 	server := httptest.NewServer(routes)
 	t.Cleanup(server.Close)
-	return converse(t, server.Listener.Addr().String(), headclient.Options{
-		Token: func(context.Context) (string, error) { return "secret-token", nil },
-	})
+	options := headclient.Options{Token: func(context.Context) (string, error) { return "secret-token", nil }}
+	if len(timeout) > 0 {
+		options.Timeout = timeout[0]
+	}
+	return converse(t, server.Listener.Addr().String(), options)
 }
 
 func text(status int, body string) http.HandlerFunc {

@@ -84,6 +84,7 @@ func (e *env) group(ctx context.Context, name string) []corev1.Pod {
 func (e *env) subject(ctx context.Context, workers []corev1.Pod) headtest.Head {
 	GinkgoHelper()
 	head := e.head(ctx)
+	output := func(job string) string { return "/tmp/ray/session_latest/logs/job-driver-" + job + ".log" }
 	run := func(program string) {
 		GinkgoHelper()
 		exec(ctx, &head, "python3", "-c", driver("result = None\n"+program))
@@ -96,6 +97,13 @@ func (e *env) subject(ctx context.Context, workers []corev1.Pod) headtest.Head {
 			// The first character in brackets, so that what looks is not found.
 			look := fmt.Sprintf("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o '[%s]%s' | wc -l", text[:1], text[1:])
 			return strconv.Atoi(strings.TrimSpace(exec(ctx, &head, "sh", "-c", look)))
+		},
+		Output: func(job string) ([]byte, error) {
+			return []byte(exec(ctx, &head, "cat", output(job))), nil
+		},
+		Empty: func(job string) error {
+			exec(ctx, &head, "truncate", "--size=0", output(job))
+			return nil
 		},
 		Occupy: func() (func(), error) {
 			task := e.occupy(ctx, &workers[1])

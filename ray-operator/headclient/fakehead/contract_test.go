@@ -1,6 +1,7 @@
 package fakehead_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -37,8 +38,16 @@ func TestContract(t *testing.T) {
 		Submit:    func() (func(), error) { return started(fake.Submit("job-1")) },
 		Want:      func(wish headtest.Wish) (func(), error) { return started(want(fake, wish)) },
 		Processes: func(text string) (int, error) { return fake.Processes(text), nil },
-		Now:       time.Now,
-		Within:    5 * time.Second,
+		Output: func(job string) ([]byte, error) {
+			said, known := fake.Output(job)
+			if !known {
+				return nil, errors.New("it has no output")
+			}
+			return []byte(said), nil
+		},
+		Empty:  func(job string) error { fake.EmptyOutput(job); return nil },
+		Now:    time.Now,
+		Within: 5 * time.Second,
 	}
 	for _, c := range slices.Concat(headtest.ServeCases(), headtest.Cases()) {
 		t.Run(c.Name, func(t *testing.T) { c.Run(t, head) })

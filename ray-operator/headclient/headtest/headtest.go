@@ -40,6 +40,10 @@ type Head struct {
 	Want func(Wish) (end func(), err error)
 	// Processes is how many processes of the head's node have a text in their command line.
 	Processes func(text string) (int, error)
+	// Output is what the file holds, on the head, that the driver of a job writes to.
+	Output func(job string) ([]byte, error)
+	// Empty empties that file.
+	Empty func(job string) error
 	// Now is the time.
 	Now func() time.Time
 	// Within is how long a change may take to show.
@@ -54,7 +58,7 @@ type Case struct {
 
 // Cases are all, in the order in which they must run on one head.
 func Cases() []Case {
-	return slices.Concat(quiet(), demandCases(), jobCases(), leaving())
+	return slices.Concat(quiet(), demandCases(), jobCases(), logCases(), leaving())
 }
 
 // quiet are cases that leave a head as it was.

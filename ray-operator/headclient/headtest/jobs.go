@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -180,7 +181,9 @@ func calls(t testing.TB, jobs *headclient.Jobs, id string) map[string]error {
 	_, job := jobs.Job(t.Context(), id)
 	_, stop := jobs.Stop(t.Context(), id)
 	_, tail := jobs.Tail(t.Context(), id, 20)
-	return map[string]error{"Job": job, "Stop": stop, "Tail": tail, "Forget": jobs.Forget(t.Context(), id)}
+	_, log := jobs.Log(t.Context(), id, 0, io.Discard)
+	_, follow := jobs.Follow(t.Context(), id, 0, io.Discard)
+	return map[string]error{"Job": job, "Stop": stop, "Tail": tail, "Log": log, "Follow": follow, "Forget": jobs.Forget(t.Context(), id)}
 }
 
 // gone waits until no process of the head has a text in its command line.

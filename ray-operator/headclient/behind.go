@@ -1,0 +1,35 @@
+package headclient
+
+import "io"
+
+// behind is a writer of what comes behind an offset.
+type behind struct {
+	into io.Writer
+	// skip is how many bytes are still before the offset, passed how many were passed on.
+	skip, passed int64
+	// failure is what the writer behind it failed with.
+	failure error
+}
+
+// Write drops what is before the offset, and passes the rest on.
+func (b *behind) Write(part []byte) (int, error) {
+	drop := min(b.skip, int64(len(part)))
+	b.skip -= drop
+	if int(drop) == len(part) {
+		return len(part), nil
+	}
+	n, err := b.into.Write(part[drop:])
+	if b.passed += int64(n); err == nil && n < len(part)-int(drop) {
+		err = io.ErrShortWrite
+	}
+	b.failure = err
+	return int(drop) + n, err
+}
+
+// end reports whether the offset was reached.
+func (b *behind) end(j *Jobs, act string) error {
+	if b.skip > 0 {
+		return j.fail(Gone, act, errShort)
+	}
+	return nil
+}
