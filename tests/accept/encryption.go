@@ -10,8 +10,26 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// costRounds is how often each cluster is measured.
-const costRounds = 5
+// Full counts of clusters with encryption.
+const (
+	// costRounds is how often each cluster is measured.
+	costRounds = 5
+	// encryptedRounds is how often a service has another cluster with another certificate authority, and how often a head
+	// ends with each store but the managed Redis, with which it ends storeRounds times.
+	encryptedRounds = 5
+)
+
+// encryptionScenarios are those of clusters with encryption.
+func encryptionScenarios() []scenario {
+	return []scenario{
+		storeKills("sealed", storeRounds), storeKills("sealed-embedded", encryptedRounds), storeKills("sealed-redis", encryptedRounds),
+		serveUpgrades(live.ChangeEncrypted, "the pods of each cluster encrypt, with certificates of an authority that the one before did not have"),
+		passing(live.EncryptionRenewedLabel, "with each store a cluster whose certificate authority is deleted says so once a pod is to be made, loses nothing and goes on once it is restored; "+
+			"after a suspension without it there is another one, and the head has its memory"),
+		passing(live.EncryptionScalingLabel, "tasks that wait have a worker each, by an autoscaler that hears the operator and asks the head by TLS alone"),
+		encryptionCost,
+	}
+}
 
 // encryptionCost compares a cluster with encryption with one without it.
 var encryptionCost = scenario{

@@ -44,7 +44,7 @@ var areas = map[string][]scenario{
 		},
 	},
 	"control-store": storeScenarios(),
-	"encryption":    {storeKills("sealed"), encryptionCost},
+	"encryption":    encryptionScenarios(),
 	"tenancy":       {hostileTenants},
 	"services":      serviceScenarios(),
 	"clusters":      append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world),
@@ -62,7 +62,8 @@ var tables = map[string]func(json.RawMessage) string{
 	live.ServeUpgradesLabel(live.ChangeThree): upgradesTable, live.ServeUpgradesLabel(live.ChangeLimited): upgradesTable,
 	live.ServeUpgradesLabel(live.ChangeNothing): upgradesTable, live.ServeUpgradesLabel(live.ChangeHAProxy): upgradesTable,
 	live.StoreKillsLabel + "-redis": memoryTable, live.StoreKillsLabel + "-managed": memoryTable, live.StoreKillsLabel + "-embedded": memoryTable,
-	live.StoreKillsLabel + "-sealed": memoryTable,
+	live.StoreKillsLabel + "-sealed": memoryTable, live.StoreKillsLabel + "-sealed-embedded": memoryTable, live.StoreKillsLabel + "-sealed-redis": memoryTable,
+	live.ServeUpgradesLabel(live.ChangeEncrypted): upgradesTable,
 }
 
 // once plays the scenario, and says when, on what and with which code.

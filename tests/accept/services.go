@@ -68,13 +68,13 @@ func countedRequests(output string, failed error) Outcome {
 	return Outcome{Measured: found[0], Kept: failed == nil && requests >= worldRequests}
 }
 
-// serveUpgrades shows that changes of a sort lose no request on real Ray.
-func serveUpgrades(change string) scenario {
+// serveUpgrades shows that changes of a sort lose no request on real Ray. The specs also show what is promised beside that.
+func serveUpgrades(change string, also ...string) scenario {
 	label, rounds := live.ServeUpgradesLabel(change), roundsOf(change)
 	return scenario{
 		name: label,
-		promise: fmt.Sprintf("through %d changes of sort %s, under requests of all sorts and with the operator killed at random moments, no request fails; "+
-			"two clusters live at most %.0f s longer than the switch takes", rounds, change, live.PromisedTwoClusters.Seconds()),
+		promise: strings.Join(append([]string{fmt.Sprintf("through %d changes of sort %s, under requests of all sorts and with the operator killed at random moments, no request fails; "+
+			"two clusters live at most %.0f s longer than the switch takes", rounds, change, live.PromisedTwoClusters.Seconds())}, also...), "; "),
 		play: func(ctx context.Context, state string) (Outcome, error) {
 			return shown(ctx, state, label, rounds, func(ran []types.SpecReport) (Outcome, error) {
 				told, err := entries[live.Upgraded](ran, live.ServeUpgradesEntry)
@@ -94,6 +94,8 @@ func roundsOf(change string) int {
 		return limitedRounds
 	case live.ChangeHAProxy:
 		return proxyRounds
+	case live.ChangeEncrypted:
+		return encryptedRounds
 	case live.ChangeNothing:
 		return floorRounds
 	default:

@@ -22,33 +22,33 @@ const storeRounds = 20
 func storeScenarios() []scenario {
 	var all []scenario
 	for _, store := range []string{"redis", "managed", "embedded"} {
-		all = append(all, storeKills(store))
+		all = append(all, storeKills(store, storeRounds))
 	}
 	return append(all, storeGone, storeSweeps, storeLost, storeFaults)
 }
 
 // storeKills shows that heads come back with all that they knew.
-func storeKills(store string) scenario {
+func storeKills(store string, rounds int) scenario {
 	label := live.StoreKillsLabel + "-" + store
 	return scenario{
 		name: label,
 		promise: fmt.Sprintf("under a running workload the head's container is killed %d times and its pod deleted %[1]d times: no worker pod restarted, "+
 			"no actor another, no task lost, no request failed, each recovery recorded; another pod after %.0f s at most, and back after at most %.1f times as long as by hand",
-			storeRounds, live.PromisedCreated.Seconds(), live.PromisedAnewRatio),
+			rounds, live.PromisedCreated.Seconds(), live.PromisedAnewRatio),
 		play: func(ctx context.Context, state string) (Outcome, error) {
-			return shown(ctx, state, label, storeRounds, func(ran []types.SpecReport) (Outcome, error) {
+			return shown(ctx, state, label, rounds, func(ran []types.SpecReport) (Outcome, error) {
 				told, err := entries[live.Memory](ran, live.StoreKillsEntry)
 				if err != nil {
 					return Outcome{}, err
 				}
-				return remembered(told)
+				return remembered(told, rounds)
 			})
 		},
 	}
 }
 
-// remembered judges what became of a cluster's work.
-func remembered(told []live.Memory) (Outcome, error) {
+// remembered judges what became of a cluster's work in so many rounds.
+func remembered(told []live.Memory, rounds int) (Outcome, error) {
 	if len(told) != 1 {
 		return Outcome{}, fmt.Errorf("one spec should have ended heads, %d did", len(told))
 	}
@@ -60,7 +60,7 @@ func remembered(told []live.Memory) (Outcome, error) {
 	if len(wrong) > 0 {
 		measured += "; " + strings.Join(wrong, ", ")
 	}
-	return Outcome{Measured: measured, Kept: len(wrong) == 0 && len(memory.Recoveries) >= 2*storeRounds, Samples: samples}, err
+	return Outcome{Measured: measured, Kept: len(wrong) == 0 && len(memory.Recoveries) >= 2*rounds, Samples: samples}, err
 }
 
 func listed(r live.Recovery) float64   { return r.Listed }

@@ -33,11 +33,11 @@ func TestWhatHeadsRememberIsJudged(t *testing.T) {
 	} {
 		memory := survived()
 		c.spoil(&memory)
-		if got, err := remembered([]live.Memory{memory}); err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, c.says) {
+		if got, err := remembered([]live.Memory{memory}, storeRounds); err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, c.says) {
 			t.Errorf("%+v, %v: want %v and %q", got, err, c.kept, c.says)
 		}
 	}
-	if got, err := remembered(nil); err == nil {
+	if got, err := remembered(nil, storeRounds); err == nil {
 		t.Errorf("nothing passed for a count: %+v", got)
 	}
 }

@@ -41,25 +41,7 @@ var _ = Describe("a cluster that scales by itself", Ordered, func() {
 	}, SpecTimeout(limit))
 
 	It("has workers while tasks wait, and none when they are done", func(ctx SpecContext) {
-		begin := time.Now()
-		burst := team.begin(ctx, `
-import time
-@ray.remote(num_cpus=1, max_retries=0)
-def task(i):
-    time.sleep(3)
-    return i
-result = ray.get([task.remote(i) for i in range(4)])`)
-		team.workers(ctx, 4)
-		told("demand to four pods", begin)
-		var done []int
-		burst.end(ctx, &done)
-		Expect(done).To(Equal([]int{0, 1, 2, 3}))
-		told("demand to done", begin)
-		begin = time.Now()
-		team.workers(ctx, 0)
-		told("done to no worker", begin)
-		Expect(team.events(ctx)).To(ContainElement(ContainSubstring("scaled group cpu 0 → 4: 4 × {CPU: 1}")))
-		Expect(team.ready(ctx).Status.Autoscaling.Groups).To(ContainElement(HaveField("Target", BeEquivalentTo(0))))
+		team.bursts(ctx)
 	}, SpecTimeout(limit))
 
 	It("takes the group with GPUs for what needs one, and no other", Label(localkubeLabel), func(ctx SpecContext) {
@@ -191,6 +173,30 @@ result = 0`)
 		team.workers(ctx, 0)
 	}, SpecTimeout(limit))
 })
+
+// bursts has four tasks wait for as many workers of the group cpu, and the workers go when they are done.
+func (e *env) bursts(ctx context.Context) {
+	GinkgoHelper()
+	begin := time.Now()
+	burst := e.begin(ctx, `
+import time
+@ray.remote(num_cpus=1, max_retries=0)
+def task(i):
+    time.sleep(3)
+    return i
+result = ray.get([task.remote(i) for i in range(4)])`)
+	e.workers(ctx, 4)
+	told("demand to four pods", begin)
+	var done []int
+	burst.end(ctx, &done)
+	Expect(done).To(Equal([]int{0, 1, 2, 3}))
+	told("demand to done", begin)
+	begin = time.Now()
+	e.workers(ctx, 0)
+	told("done to no worker", begin)
+	Expect(e.events(ctx)).To(ContainElement(ContainSubstring("scaled group cpu 0 → 4: 4 × {CPU: 1}")))
+	Expect(e.ready(ctx).Status.Autoscaling.Groups).To(ContainElement(HaveField("Target", BeEquivalentTo(0))))
+}
 
 // spot is a group that no machine can take, and that comes first.
 func spot() v1alpha1.WorkerGroup {

@@ -50,8 +50,7 @@ var _ = Describe("a cluster with encryption", Ordered, Label(storeLabel, "manage
 		e.apply(ctx, encryptedOf+store)
 		seekSecrets(ctx, e, captured)
 		team = steadily(ctx, e, "sealed", encryptedOf+store)
-		pool, own := certificatesOf(ctx, &team.workers[0])
-		team.encryption = &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{own}}
+		team.encryption = certificatesOf(ctx, &team.workers[0])
 	}, NodeTimeout(2*limit))
 
 	It("says no token, no password and no argument in clear text", func(ctx SpecContext) {
@@ -114,6 +113,7 @@ assert said == %q[::-1] and size == 100000 * %d`, second.Name, inTask, inObject,
 	killed("sealed", func() *steady { return team })
 	guarded(func() *steady { return team })
 	redisLost(func() *steady { return team })
+	renewed(func() *steady { return team }, live.AcceptLabel)
 	retained(func() *steady { return team })
 })
 
@@ -141,15 +141,15 @@ type trusting struct{ config *tls.Config }
 
 func (t trusting) Config(context.Context) (*tls.Config, error) { return t.config, nil }
 
-// certificatesOf reads what a pod with encryption trusts, and its own certificate.
-func certificatesOf(ctx context.Context, pod *corev1.Pod) (*x509.CertPool, tls.Certificate) {
+// certificatesOf returns what a pod with encryption connects to others with: what it trusts, and its own certificate.
+func certificatesOf(ctx context.Context, pod *corev1.Pod) *tls.Config {
 	GinkgoHelper()
 	read := func(name string) []byte { return []byte(exec(ctx, pod, "cat", certificates+name)) }
 	pool := x509.NewCertPool()
 	Expect(pool.AppendCertsFromPEM(read("ca.crt"))).To(BeTrue())
 	own, err := tls.X509KeyPair(read("tls.crt"), read("tls.key"))
 	Expect(err).NotTo(HaveOccurred())
-	return pool, own
+	return &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{own}}
 }
 
 func reversed(text string) string {

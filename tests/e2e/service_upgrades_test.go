@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -230,6 +231,11 @@ var _ = Describe("a service behind HAProxy under load", Label(serviceLabel, loca
 	losesNoneByImages(live.ChangeHAProxy, strings.Replace(echoing("echo", "/"), "serveConfig: {", "serveConfig: {"+throughHAProxy, 1)+ownCluster)
 })
 
+// The way from one certificate authority to another: a service whose clusters encrypt gets one with each of them.
+var _ = Describe("a service with encryption under load", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
+	losesNoneByImages(live.ChangeEncrypted, echoing("echo", "/")+strings.Replace(ownCluster, "spec: {", "spec: {network: {encryption: Required}, ", 1))
+})
+
 // losesNoneByImages is a spec in which the image of a service changes again and again.
 func losesNoneByImages(name, service string) {
 	It("loses no request through a change of image", func(ctx SpecContext) {
@@ -237,7 +243,10 @@ func losesNoneByImages(name, service string) {
 		clients := s.crowd(ctx, allSorts...)
 		for round := range *rounds {
 			u := upgrade{service: s, clients: clients, change: change{name: name, surges: true, make: otherImage}, round: round}
+			former := s.alone(ctx).authority(ctx).Data[v1alpha1.AuthorityCertificateKey]
 			u.losesNone(ctx, fmt.Sprint(2+round))
+			now := s.alone(ctx).authority(ctx).Data[v1alpha1.AuthorityCertificateKey]
+			Expect(bytes.Equal(former, now)).To(Equal(name != live.ChangeEncrypted), "the certificate authority")
 		}
 	}, Label(live.ServeUpgradesLabel(name)), SpecTimeout(time.Duration(1+*rounds)*2*servingTime))
 }

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/tests/redisserver"
 )
 
 const (
@@ -30,16 +32,32 @@ type redis struct {
 	// container that it runs in, and what redis-cli is told so that it may do everything.
 	container string
 	login     []string
+	// authority of its certificate where it speaks TLS alone, else nil.
+	authority *redisserver.Authority
 }
 
 // serving makes a Redis whose user is let to keys of a pattern, and waits until it answers.
 func serving(ctx context.Context, pattern string) *redis {
+	GinkgoHelper()
+	return servingBy(ctx, pattern, nil)
+}
+
+// servingBy is serving, by TLS where there is an authority for it.
+func servingBy(ctx context.Context, pattern string, authority *redisserver.Authority) *redis {
 	GinkgoHelper()
 	namespace, err := kubernetes.Namespace(ctx, "redis")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(leaving.dropLast, namespace)
 	labels := map[string]string{"app": "redis"}
 	users := "user default off\nuser admin on nopass ~* &* +@all\nuser ray on >" + storePassword + " " + pattern + " ~DUMMY " + storeRights
+	variables := []corev1.EnvVar{{Name: "USERS", Value: users}}
+	login := []string{"--user", "admin", "--pass", "any", "--no-auth-warning"}
+	if authority != nil {
+		certificate, key := authority.Issue("redis." + namespace + ".svc")
+		variables = append(variables, corev1.EnvVar{Name: "CERTIFICATE", Value: string(certificate)}, corev1.EnvVar{Name: "KEY", Value: string(key)},
+			corev1.EnvVar{Name: "LISTEN", Value: fmt.Sprintf("--port 0 --tls-port %d --tls-auth-clients no --tls-cert-file /data/tls.crt --tls-key-file /data/tls.key", redisPort)})
+		login = append(login, "--tls", "--insecure")
+	}
 	few := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis", Labels: labels},
@@ -47,7 +65,7 @@ func serving(ctx context.Context, pattern string) *redis {
 			TerminationGracePeriodSeconds: new(int64),
 			NodeSelector:                  map[string]string{corev1.LabelHostname: nodes(ctx)[0].Name}, // others may be lost
 			Containers: []corev1.Container{{
-				Name: "redis", Image: redisImage, Command: []string{"sh", "-c", runs}, Env: []corev1.EnvVar{{Name: "USERS", Value: users}},
+				Name: "redis", Image: redisImage, Command: []string{"sh", "-c", runs}, Env: variables,
 				Resources: corev1.ResourceRequirements{Requests: few},
 			}},
 		},
@@ -58,7 +76,7 @@ func serving(ctx context.Context, pattern string) *redis {
 	}
 	Expect(kubernetes.Create(ctx, &pod)).To(Succeed())
 	Expect(kubernetes.Create(ctx, service)).To(Succeed())
-	r := &redis{pod: pod, container: "redis", login: []string{"--user", "admin", "--pass", "any", "--no-auth-warning"}}
+	r := &redis{pod: pod, container: "redis", login: login, authority: authority}
 	r.answers(ctx)
 	return r
 }
@@ -66,19 +84,25 @@ func serving(ctx context.Context, pattern string) *redis {
 // runs is a Redis that is started again as long as there is no file off. What it has in
 // memory is written when it is told to end, and read when it starts.
 const runs = `printf '%s\n' "$USERS" >/data/users.acl
+printf '%s\n' "$CERTIFICATE" >/data/tls.crt
+printf '%s\n' "$KEY" >/data/tls.key
 while :; do
-  [ -e /data/off ] || redis-server --dir /data --aclfile /data/users.acl --save '' --appendonly no --maxmemory-policy noeviction
+  [ -e /data/off ] || redis-server --dir /data --aclfile /data/users.acl --save '' --appendonly no --maxmemory-policy noeviction $LISTEN
   sleep 0.05
 done`
 
 // address is where clusters find it.
 func (r *redis) address() string {
-	return fmt.Sprintf("redis://redis.%s.svc:%d", r.pod.Namespace, redisPort)
+	scheme := "redis"
+	if r.authority != nil {
+		scheme = "rediss"
+	}
+	return fmt.Sprintf("%s://redis.%s.svc:%d", scheme, r.pod.Namespace, redisPort)
 }
 
 // store is it as a control store with a namespace of Ray's.
 func (r *redis) store(namespace string) string {
-	return fmt.Sprintf(`
+	text := fmt.Sprintf(`
 controlStore:
   redis:
     address: %s
@@ -86,6 +110,19 @@ controlStore:
     usernameSecret: {name: store, key: username}
     passwordSecret: {name: store, key: password}
 `, r.address(), namespace)
+	if r.authority != nil {
+		text += "    tls: {caSecret: {name: trusted, key: ca.crt}}\n"
+	}
+	return text
+}
+
+// trusted makes the Secret by which a cluster with the store knows it.
+func (r *redis) trusted(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "trusted"}, Data: map[string][]byte{"ca.crt": r.authority.Certificate},
+	}
+	Expect(kubernetes.Create(ctx, secret)).To(Succeed())
 }
 
 // credentials makes the Secret that a cluster with the store needs.

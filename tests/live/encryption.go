@@ -8,6 +8,10 @@ import (
 // EncryptionCostLabel is of the spec that measures what encryption costs, and EncryptionCostEntry of what it tells.
 const EncryptionCostLabel, EncryptionCostEntry = "encryption-cost", "cost of encryption"
 
+// EncryptionRenewedLabel is of the specs of a certificate authority that goes or is renewed, EncryptionScalingLabel of the
+// one whose autoscaler is told of demand by TLS.
+const EncryptionRenewedLabel, EncryptionScalingLabel = "encryption-renewed", "encryption-scaling"
+
 // Least shares of the speed without encryption that are promised.
 const (
 	PromisedTasks   = 0.5

@@ -69,6 +69,8 @@ const (
 	ChangeLimited = "limited"
 	// ChangeHAProxy is ChangeImage where Serve's proxies are HAProxy.
 	ChangeHAProxy = "haproxy"
+	// ChangeEncrypted is ChangeImage where the pods of each cluster encrypt what they say, by an authority of its own.
+	ChangeEncrypted = "encrypted"
 )
 
 // ServeChanges are all sorts of changes behind Serve's own proxy.
