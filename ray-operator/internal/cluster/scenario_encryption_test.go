@@ -69,13 +69,20 @@ func authorityMade(w *testkit.World) {
 func authorityRemoved(w *testkit.World) {
 	w.Create(encrypted(1))
 	w.Settle()
-	before := testkit.UIDs(w.Pods("demo"))
+	before, lost := testkit.UIDs(w.Pods("demo")), authorityOf(w)
 	removeAuthority(w)
 	w.Scale("demo", 2)
 	w.Settle()
 	w.Expect("demo", "Ready=False CAMissing", "Stalled=False", "HeadReady=True")
 	if !slices.Equal(before, testkit.UIDs(w.Pods("demo"))) {
 		w.Fatalf("a missing authority touched running pods")
+	}
+	lost.UID, lost.ResourceVersion = "", ""
+	w.Create(lost)
+	w.Settle()
+	w.Expect("demo", ready)
+	if now := testkit.UIDs(w.Pods("demo")); len(now) != 3 {
+		w.Fatalf("with the authority restored the pods are %v, after %v", now, before)
 	}
 }
 
