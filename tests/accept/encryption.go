@@ -22,7 +22,9 @@ const (
 // encryptionScenarios are those of clusters with encryption.
 func encryptionScenarios() []scenario {
 	return []scenario{
-		storeKills("sealed", storeRounds), storeKills("sealed-embedded", encryptedRounds), storeKills("sealed-redis", encryptedRounds),
+		storeKills("sealed", storeRounds),
+		storeKills("sealed-embedded", encryptedRounds, "with encryption and the memory on a volume, "),
+		storeKills("sealed-redis", encryptedRounds, "with encryption and the memory in a Redis of the user's that speaks TLS alone, "),
 		serveUpgrades(live.ChangeEncrypted, "the pods of each cluster encrypt, with certificates of an authority that the one before did not have"),
 		passing(live.EncryptionRenewedLabel, "with each store a cluster whose certificate authority is deleted says so once a pod is to be made, loses nothing and goes on once it is restored; "+
 			"after a suspension without it there is another one, and the head has its memory"),

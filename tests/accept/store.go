@@ -27,12 +27,13 @@ func storeScenarios() []scenario {
 	return append(all, storeGone, storeSweeps, storeLost, storeFaults)
 }
 
-// storeKills shows that heads come back with all that they knew.
-func storeKills(store string, rounds int) scenario {
+// storeKills shows that heads come back with all that they knew. The promise begins with what clusters it is of, where the
+// store does not say it.
+func storeKills(store string, rounds int, of ...string) scenario {
 	label := live.StoreKillsLabel + "-" + store
 	return scenario{
 		name: label,
-		promise: fmt.Sprintf("under a running workload the head's container is killed %d times and its pod deleted %[1]d times: no worker pod restarted, "+
+		promise: strings.Join(of, "") + fmt.Sprintf("under a running workload the head's container is killed %d times and its pod deleted %[1]d times: no worker pod restarted, "+
 			"no actor another, no task lost, no request failed, each recovery recorded; another pod after %.0f s at most, and back after at most %.1f times as long as by hand",
 			rounds, live.PromisedCreated.Seconds(), live.PromisedAnewRatio),
 		play: func(ctx context.Context, state string) (Outcome, error) {
