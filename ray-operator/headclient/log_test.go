@@ -48,7 +48,7 @@ func TestLog_AsksTheDriversNodeForAll(t *testing.T) {
 
 func TestLog_ThatCannotBeHad(t *testing.T) {
 	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
+	t.Cleanup(tick.Stop) // after the server, whose handlers may wait for it
 	for name, c := range map[string]struct {
 		file http.HandlerFunc
 		want headclient.Kind
@@ -159,7 +159,7 @@ func TestLog_IsNeverHeld(t *testing.T) {
 func TestLog_MayTakeLongerThanATimeout(t *testing.T) {
 	const timeout = 400 * time.Millisecond
 	tick := time.NewTicker(timeout / 4)
-	defer tick.Stop()
+	t.Cleanup(tick.Stop) // after the server, whose handlers may wait for it
 	jobs := logging(t, func(out http.ResponseWriter, _ *http.Request) {
 		for range 8 {
 			<-tick.C
