@@ -240,6 +240,7 @@ func managedWithoutImage(w *testkit.World) {
 	w.Must(w.Client.Status().Update(w.Ctx, set))
 	w.After(10 * time.Second)
 	w.Expect("demo", "ControlStoreReady=False ImagePullFailed")
+	w.Delete(waits) // whose owner has another UID in each play
 	w.Stores.Down = nil
 	w.Settle()
 	w.Expect("demo", ready, serves)
