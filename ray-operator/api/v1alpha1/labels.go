@@ -66,8 +66,8 @@ const (
 	// AnnotationResume wakes, on a ComputeCluster that its idle policy suspended, the
 	// cluster each time that its value changes; any text will do, such as the time.
 	AnnotationResume = "heliostat.dev/resume"
-	// AnnotationStop with the value StopOn stops a ClusterJob, for good. Whoever may edit the
-	// job may set it.
+	// AnnotationStop, with the value StopOn, stops a ClusterJob for good. Any client that may
+	// edit the job may set it.
 	AnnotationStop = "heliostat.dev/stop"
 	// AnnotationKept says, on a ComputeCluster that a ClusterJob made for itself and keeps
 	// after its end, who keeps it and until when.
