@@ -137,8 +137,8 @@ type question struct {
 	judge func(status int, said string) (Kind, string)
 	// patience is how many timeouts the answer may take; 0 is one.
 	patience int
-	// flows: the answer is passed on as it comes, for as long as it comes; each part of it may
-	// take one timeout, and what it is passed on to may take its time.
+	// flows: the answer is passed on as it comes, for as long as it comes; the patience is for
+	// its begin, each part of it may take one timeout, and what it is passed on to its time.
 	flows bool
 }
 
@@ -190,14 +190,16 @@ func (c *conversation) ask(ctx context.Context, q question) (answer, error) {
 	return reply, nil
 }
 
-// within bounds how long an answer may take: the whole of it, or each part where it flows.
+// within bounds how long an answer may take: the whole of it, or its begin and each part where
+// it flows.
 func (q question) within(ctx context.Context, timeout time.Duration) (limited context.Context, part *time.Timer, stop func()) {
+	whole := time.Duration(max(1, q.patience)) * timeout
 	if !q.flows {
-		limited, stop = context.WithTimeout(ctx, time.Duration(max(1, q.patience))*timeout)
+		limited, stop = context.WithTimeout(ctx, whole)
 		return limited, nil, stop
 	}
 	limited, cancel := context.WithCancelCause(ctx)
-	part = time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
+	part = time.AfterFunc(whole, func() { cancel(context.DeadlineExceeded) })
 	return limited, part, func() { part.Stop(); cancel(nil) }
 }
 

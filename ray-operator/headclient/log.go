@@ -24,6 +24,9 @@ const logTime = 600
 // dropped here. Only a part is held at a time, however large the log is; one that never ends
 // is ended by the context or by the writer. Meanwhile other calls of this conversation wait.
 //
+// Ray 2.52 gives a cluster with a token the output as a text only: a carriage return is an end
+// of a line there, and an output that is no UTF-8 is Unsupported.
+//
 // Before the driver began there is no output. Gone tells that the output went with its node,
 // that its file was deleted, or that it ends before the offset. What the writer fails with is
 // wrapped and is no *Error; the conversation is then used up.
@@ -78,10 +81,41 @@ func (j *Jobs) output(ctx context.Context, act string, job Job, node NodeID, out
 		return fmt.Errorf("pass on the output of job %s: %w", job.ID, out.failure)
 	case why != nil:
 		return j.fail(kind, act, why)
+	case strings.Contains(said, "StatusCode.UNAUTHENTICATED"):
+		return j.text(ctx, act, job, out)
 	case strings.Contains(said, "Server got itself in trouble") && j.isEmpty(ctx, job):
 		return out.end(j, act)
 	case err != nil:
 		return err
+	}
+	return out.end(j, act)
+}
+
+// textPatience is how many timeouts the text of an output may take to begin: Ray reads all of
+// it first, 20 MB in 0.8 s.
+const textPatience = 12
+
+// text passes an output on as Ray 2.52 gives it, whose dashboard does not tell the agents of
+// nodes its own token when it asks them for a file.
+func (j *Jobs) text(ctx context.Context, act string, job Job, out *behind) error {
+	said := &quoted{into: out, isExact: true}
+	_, err := j.ask(ctx, question{
+		act: act, method: http.MethodGet, path: "/api/jobs/" + job.ID + "/logs", into: said, limit: math.MaxInt64, flows: true,
+		patience: textPatience,
+		judge: func(status int, words string) (Kind, string) {
+			if strings.Contains(words, "UnicodeDecodeError") {
+				return Unsupported, "it is no UTF-8, and this Ray gives texts alone"
+			}
+			return judge(status, words)
+		},
+	})
+	switch {
+	case out.failure != nil:
+		return fmt.Errorf("pass on the output of job %s: %w", job.ID, out.failure)
+	case err != nil:
+		return err
+	case said.quotes != 4: // of a name and a text
+		return j.fail(Protocol, act, errors.New("the answer is not the JSON that Ray gives"))
 	}
 	return out.end(j, act)
 }

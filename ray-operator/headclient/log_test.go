@@ -117,6 +117,42 @@ func TestLog_OfAnEmptyFile(t *testing.T) {
 	}
 }
 
+// TestLog_OfRay252WithAToken: its dashboard knows no token when it asks a node for a file.
+func TestLog_OfRay252WithAToken(t *testing.T) {
+	file := text(500, "<AioRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAUTHENTICATED\n\tdetails = \"Invalid or missing authentication token\"\n>")
+	for name, c := range map[string]struct {
+		logs http.HandlerFunc
+		want headclient.Kind
+		said string
+	}{
+		"a text":           {text(200, `{"logs": "secret-token \u00fc\ud83c\udf1e\b\"\n"}`), "", "secret-token ü🌞\b\"\n"},
+		"nothing":          {text(200, `{"logs": ""}`), "", ""},
+		"no text":          {text(500, traceback("UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 7: invalid start byte")), headclient.Unsupported, ""},
+		"its node is gone": {text(500, traceback("aiohttp.client_exceptions.ClientConnectorError: Cannot connect to host 10.0.0.7:52365")), headclient.Unavailable, ""},
+		"half of it":       {text(200, `{"logs": "some\n`), headclient.Protocol, "some\n"},
+		"another JSON":     {text(200, `{"logs": null}`), headclient.Protocol, ""},
+	} {
+		var said bytes.Buffer
+		n, err := logging(t, file, c.logs).Log(t.Context(), "known", 0, &said)
+		if headclient.KindOf(err) != c.want || said.String() != c.said || n != int64(said.Len()) {
+			t.Errorf("%s: %q, %d, %v, want %s", name, said.String(), n, err, c.want)
+		}
+	}
+	jobs := logging(t, file, text(200, `{"logs": "one\ntwo\n"}`))
+	for offset, want := range map[int64]string{4: "two\n", 8: ""} {
+		var said bytes.Buffer
+		if _, err := jobs.Log(t.Context(), "known", offset, &said); err != nil || said.String() != want {
+			t.Errorf("from %d: %q, %v", offset, said.String(), err)
+		}
+	}
+	if _, err := jobs.Log(t.Context(), "known", 9, io.Discard); headclient.KindOf(err) != headclient.Gone {
+		t.Errorf("from 9: %v", err)
+	}
+	if _, err := jobs.Log(t.Context(), "known", 0, &slow{}); !errors.Is(err, errEnough) {
+		t.Errorf("by a writer that has enough: %v", err)
+	}
+}
+
 // slow is a writer that takes its time once, and takes only so many bytes.
 type slow struct {
 	said  int

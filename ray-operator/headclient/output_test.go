@@ -144,9 +144,11 @@ func TestMessagesKeepTheirEnd(t *testing.T) {
 }
 
 // unquoted is what is passed on of an object that comes in parts of some size.
-func unquoted(object string, size int) string {
+func unquoted(object string, size int) string { return unquotedBy(&quoted{}, object, size) }
+
+func unquotedBy(q *quoted, object string, size int) string {
 	var text strings.Builder
-	q := &quoted{into: &text}
+	q.into = &text
 	for part := range slices.Chunk([]byte(object), size) {
 		_, _ = q.Write(part)
 	}
@@ -204,6 +206,7 @@ func checkText(t *testing.T, line string, limit int) {
 // FuzzLogs holds the reading of JSON in parts to the reading of JSON.
 func FuzzLogs(f *testing.F) {
 	f.Add("a\nb\"\\ü🌞", byte(1))
+	f.Add("\b\f\x00\x1b[31m\r\n", byte(2))
 	f.Fuzz(func(t *testing.T, text string, size byte) {
 		object, err := json.Marshal(map[string]string{"logs": text})
 		if err != nil {
@@ -216,6 +219,9 @@ func FuzzLogs(f *testing.F) {
 		want := strings.NewReplacer("\b", " ", "\f", " ").Replace(back["logs"])
 		if got := unquoted(string(object), int(size)+1); got != want {
 			t.Errorf("%s says %q, want %q", object, got, want)
+		}
+		if got := unquotedBy(&quoted{isExact: true}, string(object), int(size)+1); got != back["logs"] {
+			t.Errorf("%s says exactly %q, want %q", object, got, back["logs"])
 		}
 		unquoted(text, int(size)+1) // nor does anything else panic
 	})

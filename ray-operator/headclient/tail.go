@@ -69,6 +69,8 @@ func announced(job Job) [][]byte {
 // What is no such object gives nothing or nonsense, and never an error: it is for people.
 type quoted struct {
 	into io.Writer
+	// isExact: nothing is made fit to be shown.
+	isExact bool
 	// quotes is how many were seen: the text is behind the third.
 	quotes int
 	// escape is what was read of an escape sequence, with its backslash; high is the first
@@ -113,7 +115,9 @@ func (q *quoted) unescape(text []byte) []byte {
 	case 't':
 		char = '\t'
 	case 'b', 'f':
-		char = ' '
+		if char = map[rune]rune{'b': '\b', 'f': '\f'}[char]; !q.isExact {
+			char = ' '
+		}
 	case 'u':
 		if len(q.escape) < len(`\u0000`) {
 			return text
