@@ -5,14 +5,16 @@ import "io"
 // behind is a writer of what comes behind an offset.
 type behind struct {
 	into io.Writer
-	// skip is how many bytes are still before the offset, passed how many were passed on.
-	skip, passed int64
+	// skip is how many bytes are still before the offset, passed how many were passed on, seen
+	// how many came.
+	skip, passed, seen int64
 	// failure is what the writer behind it failed with.
 	failure error
 }
 
 // Write drops what is before the offset, and passes the rest on.
 func (b *behind) Write(part []byte) (int, error) {
+	b.seen += int64(len(part))
 	drop := min(b.skip, int64(len(part)))
 	b.skip -= drop
 	if int(drop) == len(part) {
@@ -24,12 +26,4 @@ func (b *behind) Write(part []byte) (int, error) {
 	}
 	b.failure = err
 	return int(drop) + n, err
-}
-
-// end reports whether the offset was reached.
-func (b *behind) end(j *Jobs, act string) error {
-	if b.skip > 0 {
-		return j.fail(Gone, act, errShort)
-	}
-	return nil
 }

@@ -23,10 +23,10 @@ func FuzzBehind(f *testing.F) {
 		want := said[min(int(offset), len(said)):]
 		isFull := len(want) > int(room)
 		want = want[:min(len(want), int(room))]
-		if !bytes.Equal(into.Bytes(), want) || out.passed != int64(len(want)) || isFull != errors.Is(err, io.ErrShortWrite) || !errors.Is(out.failure, err) {
+		if !bytes.Equal(into.Bytes(), want) || out.passed != int64(len(want)) || err == nil && out.seen != int64(len(said)) || isFull != errors.Is(err, io.ErrShortWrite) || !errors.Is(out.failure, err) {
 			t.Errorf("%q is passed on, said to be %d, want %q: %v", into.Bytes(), out.passed, want, err)
 		}
-		if isShort := out.end(&Jobs{}, "") != nil; isShort != (len(said) < int(offset)) {
+		if isShort := (&Jobs{}).end(driver{}, out) != nil; isShort != (len(said) < int(offset)) {
 			t.Errorf("of %d bytes from %d: short %t", len(said), offset, isShort)
 		}
 	})

@@ -46,7 +46,7 @@ func (j *Jobs) Follow(ctx context.Context, id string, offset int64, into io.Writ
 		}
 		last = job
 		out := &behind{into: into, skip: offset}
-		err = j.output(ctx, act, job, node, out)
+		err = j.output(ctx, driver{act, id, node}, out)
 		offset += out.passed
 		switch {
 		case isAwaited(err, job):

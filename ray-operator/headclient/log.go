@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -40,7 +41,7 @@ func (j *Jobs) Log(ctx context.Context, id string, offset int64, into io.Writer)
 		return 0, err
 	}
 	out := &behind{into: into, skip: offset}
-	if err = j.output(ctx, act, job, node, out); errors.Is(err, errNoFile) && !job.Status.Over() && offset == 0 {
+	if err = j.output(ctx, driver{act, id, node}, out); errors.Is(err, errNoFile) && !job.Status.Over() && offset == 0 {
 		err = nil // a driver's node is told before its log is made
 	}
 	return out.passed, err
@@ -56,16 +57,25 @@ var (
 	errAnother  = errors.New("it is of another job, which has the same ID")
 )
 
-// output passes the output of a job's driver on, from the driver's node.
-func (j *Jobs) output(ctx context.Context, act string, job Job, node NodeID, out *behind) error {
-	if node == (NodeID{}) {
-		return out.end(j, act)
+// driver is whose output is read, what for, and where it ran; nowhere before it began.
+type driver struct {
+	act, id string
+	node    NodeID
+}
+
+// file is what Ray calls the file with its output.
+func (d driver) file() string { return "job-driver-" + d.id + ".log" }
+
+// output passes the output of a driver on, from its node.
+func (j *Jobs) output(ctx context.Context, d driver, out *behind) error {
+	if d.node == (NodeID{}) {
+		return j.end(d, out)
 	}
 	var said string
 	_, err := j.ask(ctx, question{
-		act: act, method: http.MethodGet, path: "/api/v0/logs/file", into: out, limit: math.MaxInt64, flows: true,
+		act: d.act, method: http.MethodGet, path: "/api/v0/logs/file", into: out, limit: math.MaxInt64, flows: true,
 		query: url.Values{
-			"node_id": {node.String()}, "filename": {"job-driver-" + job.ID + ".log"},
+			"node_id": {d.node.String()}, "filename": {d.file()},
 			"lines": {"-1"}, "timeout": {strconv.Itoa(logTime)},
 		},
 		judge: func(status int, words string) (Kind, string) {
@@ -78,17 +88,54 @@ func (j *Jobs) output(ctx context.Context, act string, job Job, node NodeID, out
 	kind, why := lost(said)
 	switch {
 	case out.failure != nil:
-		return fmt.Errorf("pass on the output of job %s: %w", job.ID, out.failure)
+		return fmt.Errorf("pass on the output of job %s: %w", d.id, out.failure)
 	case why != nil:
-		return j.fail(kind, act, why)
+		return j.fail(kind, d.act, why)
 	case strings.Contains(said, "StatusCode.UNAUTHENTICATED"):
-		return j.text(ctx, act, job, out)
-	case strings.Contains(said, "Server got itself in trouble") && j.isEmpty(ctx, job):
-		return out.end(j, act)
-	case err != nil:
+		err = j.text(ctx, d, out)
+	case strings.Contains(said, "Server got itself in trouble"):
+		err = nil // what Ray 2.52 says of an empty file
+	}
+	if err == nil && out.seen == 0 {
+		err = j.find(ctx, d)
+	}
+	if err != nil {
 		return err
 	}
-	return out.end(j, act)
+	return j.end(d, out)
+}
+
+// end reports whether an output reached to the offset.
+func (j *Jobs) end(d driver, out *behind) error {
+	if out.skip > 0 {
+		return j.fail(Gone, d.act, errShort)
+	}
+	return nil
+}
+
+// find reports whether the file of an output is there. A file that is not is now and then
+// given as if it were empty.
+func (j *Jobs) find(ctx context.Context, d driver) error {
+	answer, err := j.ask(ctx, question{
+		act: d.act, method: http.MethodGet, path: "/api/v0/logs", query: url.Values{"node_id": {d.node.String()}, "glob": {d.file()}},
+	})
+	if err != nil {
+		return err
+	}
+	var said struct {
+		Data struct {
+			Files map[string][]string `json:"result"`
+		} `json:"data"`
+	}
+	if err := decode(answer.body, &said); err != nil || said.Data.Files == nil {
+		return j.fail(Protocol, d.act, errors.New("the answer is not the JSON that Ray gives"))
+	}
+	for _, files := range said.Data.Files {
+		if slices.Contains(files, d.file()) {
+			return nil
+		}
+	}
+	return j.fail(Gone, d.act, errNoFile)
 }
 
 // textPatience is how many timeouts the text of an output may take to begin: Ray reads all of
@@ -97,10 +144,10 @@ const textPatience = 12
 
 // text passes an output on as Ray 2.52 gives it, whose dashboard does not tell the agents of
 // nodes its own token when it asks them for a file.
-func (j *Jobs) text(ctx context.Context, act string, job Job, out *behind) error {
+func (j *Jobs) text(ctx context.Context, d driver, out *behind) error {
 	said := &quoted{into: out, isExact: true}
 	_, err := j.ask(ctx, question{
-		act: act, method: http.MethodGet, path: "/api/jobs/" + job.ID + "/logs", into: said, limit: math.MaxInt64, flows: true,
+		act: d.act, method: http.MethodGet, path: "/api/jobs/" + d.id + "/logs", into: said, limit: math.MaxInt64, flows: true,
 		patience: textPatience,
 		judge: func(status int, words string) (Kind, string) {
 			if strings.Contains(words, "UnicodeDecodeError") {
@@ -111,13 +158,13 @@ func (j *Jobs) text(ctx context.Context, act string, job Job, out *behind) error
 	})
 	switch {
 	case out.failure != nil:
-		return fmt.Errorf("pass on the output of job %s: %w", job.ID, out.failure)
+		return fmt.Errorf("pass on the output of job %s: %w", d.id, out.failure)
 	case err != nil:
 		return err
 	case said.quotes != 4: // of a name and a text
-		return j.fail(Protocol, act, errors.New("the answer is not the JSON that Ray gives"))
+		return j.fail(Protocol, d.act, errors.New("the answer is not the JSON that Ray gives"))
 	}
-	return out.end(j, act)
+	return nil
 }
 
 // lost sorts what Ray says of a log that it cannot give; nil is anything else.
@@ -138,16 +185,4 @@ func lost(said string) (Kind, error) {
 		}
 	}
 	return "", nil
-}
-
-// isEmpty asks for a log in another way. Ray 2.52 breaks on an empty file.
-func (j *Jobs) isEmpty(ctx context.Context, job Job) bool {
-	answer, err := j.ask(ctx, question{act: "look for an output", method: http.MethodGet, path: "/api/jobs/" + job.ID + "/logs"})
-	if err != nil {
-		return false
-	}
-	var reply struct {
-		Logs *string `json:"logs"`
-	}
-	return decode(answer.body, &reply) == nil && reply.Logs != nil && *reply.Logs == ""
 }

@@ -32,6 +32,7 @@ func logging(t *testing.T, file, logs http.HandlerFunc, timeout ...time.Duration
 		_, _ = io.WriteString(out, `{"submission_id": "new", "status": "PENDING", "entrypoint": "x", "driver_node_id": null}`)
 	})
 	routes.HandleFunc("GET /api/v0/logs/file", file)
+	routes.HandleFunc("GET /api/v0/logs", files("job-driver-known.log"))
 	routes.HandleFunc("GET /api/jobs/known/logs", logs)
 	server := httptest.NewServer(routes)
 	t.Cleanup(server.Close)
@@ -40,6 +41,12 @@ func logging(t *testing.T, file, logs http.HandlerFunc, timeout ...time.Duration
 		options.Timeout = timeout[0]
 	}
 	return converse(t, server.Listener.Addr().String(), options)
+}
+
+// files are those of the node.
+func files(names ...string) http.HandlerFunc {
+	listed, _ := json.Marshal(names)
+	return text(http.StatusOK, `{"result": true, "msg": "", "data": {"result": {"internal": `+string(listed)+`}}}`)
 }
 
 func text(status int, body string) http.HandlerFunc {

@@ -105,6 +105,10 @@ func (e *env) subject(ctx context.Context, workers []corev1.Pod) headtest.Head {
 			exec(ctx, &head, "truncate", "--size=0", output(job))
 			return nil
 		},
+		Remove: func(job string) error {
+			exec(ctx, &head, "rm", output(job))
+			return nil
+		},
 		Occupy: func() (func(), error) {
 			task := e.occupy(ctx, &workers[1])
 			return func() { Expect(task.release(ctx)).To(Equal(workers[1].Name)) }, nil

@@ -46,6 +46,7 @@ func TestContract(t *testing.T) {
 			return []byte(said), nil
 		},
 		Empty:  func(job string) error { fake.EmptyOutput(job); return nil },
+		Remove: func(job string) error { fake.RemoveOutput(job); return nil },
 		Now:    time.Now,
 		Within: 5 * time.Second,
 	}

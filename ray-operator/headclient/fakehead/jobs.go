@@ -89,7 +89,8 @@ type job struct {
 	message string
 	failure string
 	code    *int32
-	emptied bool // somebody has emptied its output
+	// Somebody has emptied its output, or removed it.
+	emptied, removed bool
 }
 
 // Runs are all starts of jobs, also those of former sessions.

@@ -21,7 +21,7 @@ func (h *Head) Output(id string) (string, bool) {
 	defer h.mu.Unlock()
 	h.settleJobs()
 	found, known := h.job.known[id]
-	if !known || found.node == nil {
+	if !known || !found.hasFile() {
 		return "", false
 	}
 	return found.output(h.clock.Now()), true
@@ -33,6 +33,15 @@ func (h *Head) EmptyOutput(id string) {
 	defer h.mu.Unlock()
 	if found, known := h.job.known[id]; known {
 		found.emptied = true
+	}
+}
+
+// RemoveOutput removes the file that a job's driver writes to.
+func (h *Head) RemoveOutput(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if found, known := h.job.known[id]; known {
+		found.removed = true
 	}
 }
 
@@ -91,6 +100,23 @@ func (w *web) logs(j *job) reply {
 	return reply{http.StatusOK, map[string]string{"logs": strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(said)}}
 }
 
+// hasFile reports whether the file is there that a driver writes to.
+func (j *job) hasFile() bool { return j.node != nil && !j.removed }
+
+// files are those of a node that have a name, of which only the outputs of jobs are known.
+func (w *web) files(request *http.Request) reply {
+	if missing := w.agentOf(request.FormValue("node_id")); missing != "" {
+		return reply{http.StatusInternalServerError, missing}
+	}
+	found := map[string][]string{}
+	for _, j := range w.head.job.known {
+		if name := "job-driver-" + j.ID + ".log"; j.hasFile() && j.node.String() == request.FormValue("node_id") && name == request.FormValue("glob") {
+			found["internal"] = []string{name}
+		}
+	}
+	return reply{http.StatusOK, map[string]any{"result": true, "msg": "", "data": map[string]any{"result": found}}}
+}
+
 // usualLines is how many lines Ray gives of a file where nobody says how many.
 const usualLines = 1000
 
@@ -98,7 +124,7 @@ const usualLines = 1000
 // replicas are known.
 func (w *web) file(request *http.Request) reply {
 	for _, j := range w.head.job.known {
-		if j.node == nil || j.node.String() != request.FormValue("node_id") || "job-driver-"+j.ID+".log" != request.FormValue("filename") {
+		if !j.hasFile() || j.node.String() != request.FormValue("node_id") || "job-driver-"+j.ID+".log" != request.FormValue("filename") {
 			continue
 		}
 		if missing := w.agentOf(request.FormValue("node_id")); missing != "" {

@@ -46,6 +46,7 @@ func newWeb(h *Head, listener net.Listener) *web {
 		"POST /api/jobs/{id}/stop": w.about(w.commanded(w.stop)),
 		"DELETE /api/jobs/{id}":    w.about(w.commanded(w.forget)),
 		"GET /api/jobs/{id}/logs":  w.about(w.logs),
+		"GET /api/v0/logs":         w.files,
 		"GET /api/v0/logs/file":    w.file,
 
 		"GET /api/serve/applications/{$}":    w.applications,

@@ -42,8 +42,8 @@ type Head struct {
 	Processes func(text string) (int, error)
 	// Output is what the file holds, on the head, that the driver of a job writes to.
 	Output func(job string) ([]byte, error)
-	// Empty empties that file.
-	Empty func(job string) error
+	// Empty empties that file, and Remove removes it.
+	Empty, Remove func(job string) error
 	// Now is the time.
 	Now func() time.Time
 	// Within is how long a change may take to show.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -14,8 +15,8 @@ import (
 func logCases() []Case {
 	return []Case{
 		{"an output of text is its file, from any offset", plain},
-		{"an output of any bytes is its file, from any offset", bytewise},
-		{"an output of nothing has Ray's lines alone, or is emptied", nothing},
+		{"an output of any bytes is its file, where Ray gives bytes", bytewise},
+		{"an output of nothing has Ray's lines alone, or is emptied, or removed", nothing},
 		{"a job that waits has no output, and is followed to its end", waitsSilently},
 		{"a large output is its file", large},
 		{"an output that grows is followed, and again from where it was left", grows},
@@ -47,9 +48,22 @@ func plain(t testing.TB, head Head) {
 	isItsFile(t, head, `printf 'one\ngrün 漢字 🌞\n\n\t\033[31mred\033[0m "x" no end'`, "one\ngrün 漢字 🌞\n\n\t\x1b[31mred\x1b[0m \"x\" no end")
 }
 
-// bytewise is not so of Ray 2.52, whose dashboard gives texts alone to who has a token.
 func bytewise(t testing.TB, head Head) {
-	isItsFile(t, head, `printf 'one\rtwo\r\nthree\n\377\376\000 \303\n\n\tno end'`, "one\rtwo\r\nthree\n\377\376\000 \303\n\n\tno end")
+	const entrypoint = `printf 'one\rtwo\r\nthree\n\377\376\000 \303\n\n\tno end'`
+	if !strings.HasPrefix(head.Version, "2.52.") {
+		isItsFile(t, head, entrypoint, "one\rtwo\r\nthree\n\377\376\000 \303\n\n\tno end")
+		return
+	}
+	// Its dashboard gives texts alone to who has a token.
+	jobs := converse(t, head)
+	id := submit(t, jobs, headclient.Submission{Entrypoint: entrypoint})
+	over(t, head, id)
+	if n, err := jobs.Log(t.Context(), id, 0, io.Discard); n != 0 || headclient.KindOf(err) != headclient.Unsupported {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if _, err := jobs.Follow(t.Context(), id, 0, io.Discard); headclient.KindOf(err) != headclient.Unsupported {
+		t.Errorf("followed: %v", err)
+	}
 }
 
 // isItsFile runs a job that prints something, and reads its output from here and there.
@@ -101,6 +115,10 @@ func nothing(t testing.TB, head Head) {
 		t.Errorf("emptied it is %q", got)
 	}
 	beyond(t, jobs, id, 1)
+	if err := head.Remove(id); err != nil {
+		t.Fatal(err)
+	}
+	beyond(t, jobs, id, 0)
 }
 
 func waitsSilently(t testing.TB, head Head) {
