@@ -150,7 +150,7 @@ func (t task) is(ctx context.Context, phase string) *v1alpha1.ClusterJob {
 	Expect(err).NotTo(HaveOccurred())
 	// An operator that was replaced between both writes of an end says it, and reads the lines again.
 	eventually(ctx, "the last lines of "+t.Name, func(ctx context.Context) error {
-		if job.Status.EndTime == nil || last(job).LogState != "" {
+		if job.Status.EndTime == nil || len(job.Status.Attempts) == 0 || last(job).LogState != "" {
 			return nil
 		}
 		if job, err = kubernetes.FindJob(ctx, t.NamespacedName); err != nil {
