@@ -1,0 +1,157 @@
+// Package app puts the server together: listeners, TLS, and what happens to every request before and after it is
+// handed on.
+//
+// In: a Config, filled from flags by cmd/server. Out: a server that runs until its context ends, an audit line for each
+// request that changes something, metrics and health on ports of their own.
+//
+// It must never write a token, a body or a query into a log, or answer a request without a token but by 401.
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
+)
+
+// Config is what can be set about the server.
+type Config struct {
+	// Address is host:port on which callers are served, always with TLS.
+	Address string
+	// CertFile and KeyFile have the server's certificate. They are read again when they change.
+	CertFile, KeyFile string
+	// APIServer is the https address of the API server, and CAFile the certificate of its authority.
+	APIServer, CAFile string
+	// MetricsAddress and HealthAddress are host:port to listen on; "0" turns off.
+	MetricsAddress, HealthAddress string
+	// Log gets audit lines, and what goes wrong.
+	Log *slog.Logger
+	// Clock is what time is read from.
+	Clock clock.WithTicker
+}
+
+// How long callers may take, and what they may send.
+const (
+	headerWithin = 10 * time.Second
+	idleWithin   = 2 * time.Minute
+	// probeAfter is when a quiet connection is asked whether somebody is there.
+	probeAfter = 15 * time.Second
+	// maxHeader is how many bytes of headers are read. What has more than MaxHeader, and fewer than that, gets a Status.
+	maxHeader = 2 * MaxHeader
+	// maxAtOnce is how many requests one connection may have under way.
+	maxAtOnce = 250
+	// endWithin is how long answers may go on after the server was told to end.
+	endWithin = 20 * time.Second
+)
+
+// Run serves until the context ends.
+func Run(ctx context.Context, cfg Config) error {
+	kubernetes, err := access.New(cfg.APIServer, cfg.CAFile, cfg.Clock)
+	if err != nil {
+		return fmt.Errorf("find the API server: %w", err)
+	}
+	certificate, err := certwatcher.New(cfg.CertFile, cfg.KeyFile)
+	if err != nil {
+		return fmt.Errorf("read the server's certificate: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // also where not all could be started
+	group, ctx := errgroup.WithContext(ctx)
+	proxy := passthrough.New(ctx, kubernetes, cfg.Clock, cfg.Log)
+	registry := newRegistry()
+	measured, err := newMetrics(registry, proxy.Streams)
+	if err != nil {
+		return err
+	}
+	settings := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.GetCertificate, ClientAuth: tls.NoClientCert}
+	group.Go(func() error { return certificate.Start(ctx) })
+	for _, one := range []struct {
+		address string
+		handler http.Handler
+		tls     *tls.Config
+	}{
+		{cfg.Address, &front{kubernetes: kubernetes, proxy: proxy, metrics: measured, log: cfg.Log, clock: cfg.Clock}, settings},
+		{cfg.MetricsAddress, metricsOf(registry), nil},
+		{cfg.HealthAddress, health(), nil},
+	} {
+		if one.address == "0" {
+			continue
+		}
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", one.address)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		group.Go(func() error { return serve(ctx, listener, newServer(one.handler, one.tls, cfg.Log)) })
+	}
+	cfg.Log.Info("Serving", "address", cfg.Address, "apiServer", cfg.APIServer)
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+func newServer(handler http.Handler, settings *tls.Config, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		TLSConfig:         settings,
+		ReadHeaderTimeout: headerWithin,
+		IdleTimeout:       idleWithin,
+		MaxHeaderBytes:    maxHeader,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxAtOnce, SendPingTimeout: probeAfter, PingTimeout: probeAfter},
+		// Handshakes that fail are anybody's.
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// serve serves on a listener until the context ends, and then what is under way for a while.
+func serve(ctx context.Context, listener net.Listener, server *http.Server) error {
+	ended := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+		defer cancel()
+		err := server.Shutdown(late)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = server.Close()
+		}
+		ended <- err
+	}()
+	var err error
+	if server.TLSConfig != nil {
+		err = server.ServeTLS(listener, "", "")
+	} else {
+		err = server.Serve(listener)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+	}
+	return <-ended
+}
+
+// health says that the server is there. Where the API server is away it still answers, and says so.
+func health() http.Handler {
+	mux := http.NewServeMux()
+	fine := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) } // who asks and goes needs no answer
+	mux.HandleFunc("GET /healthz", fine)
+	mux.HandleFunc("GET /readyz", fine)
+	return mux
+}
+
+func metricsOf(registry *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return mux
+}

@@ -1,0 +1,184 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+	"k8s.io/utils/clock"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
+)
+
+// MaxHeader is how many bytes the first line and the headers of a request may have together.
+const MaxHeader = 32 << 10
+
+// gone is the code of a request whose caller did not wait for the answer, as proxies count it.
+const gone = 499
+
+// nameWithin is how long an audit line waits for the name of who did it.
+const nameWithin = 4 * time.Second
+
+const requestID = "X-Request-Id"
+
+// wellFormed is a request ID of a caller that is taken.
+var wellFormed = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// front is what every request of a caller meets.
+type front struct {
+	kubernetes *access.Kubernetes
+	proxy      *passthrough.Proxy
+	metrics    *metrics
+	log        *slog.Logger
+	clock      clock.PassiveClock
+}
+
+// ServeHTTP implements http.Handler.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := f.clock.Now()
+	id := idOf(r.Header)
+	out := &answer{ResponseWriter: w, id: id}
+	request, token, refusal := read(r)
+	r.Header.Set(requestID, id)
+	var owner <-chan string
+	if refusal == nil && request.IsChange() {
+		owner = f.ownerOf(r.Context(), token)
+	}
+	defer func() { // also where an answer that was begun is broken off
+		took := f.clock.Since(began)
+		code := out.codeFor(r.Context())
+		f.metrics.answered(request, code, took)
+		if owner != nil {
+			f.audit(r, out, request, entry{id: id, code: code, took: took, owner: owner})
+		}
+	}()
+	if refusal != nil {
+		refusal.Write(out)
+		return
+	}
+	f.proxy.Serve(out, r, request, token)
+}
+
+// read returns what a request asks for and whose it is, or why it is not served.
+func read(r *http.Request) (passthrough.Request, access.Token, *passthrough.Refusal) {
+	none := passthrough.Request{Route: passthrough.RouteNone}
+	if sizeOf(r) > MaxHeader {
+		return none, access.Token{}, &passthrough.Refusal{Code: http.StatusRequestHeaderFieldsTooLarge,
+			Message: "the headers of the request have more than 32 KiB: send fewer"}
+	}
+	if r.Header["Upgrade"] != nil || httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") || r.Method == http.MethodConnect {
+		return none, access.Token{}, &passthrough.Refusal{Code: http.StatusBadRequest,
+			Message: "the request asks for another protocol, and none is served: leave out the header Upgrade"}
+	}
+	token, err := access.ParseToken(r.Header)
+	if err != nil {
+		return none, token, &passthrough.Refusal{Code: http.StatusUnauthorized, Message: err.Error()}
+	}
+	request, refusal := passthrough.Read(r)
+	return request, token, refusal
+}
+
+// sizeOf returns how many bytes the first line and the headers of a request have, as HTTP/1.1 writes them.
+func sizeOf(r *http.Request) int {
+	size := len(r.Method) + len(r.RequestURI) + len(r.Proto) + len("Host") + len(r.Host) + 8
+	for name, values := range r.Header {
+		for _, value := range values {
+			size += len(name) + len(value) + len(": \r\n")
+		}
+	}
+	return size
+}
+
+// idOf returns the caller's ID of a request, or a new one.
+func idOf(header http.Header) string {
+	if given := header.Values(requestID); len(given) == 1 && wellFormed.MatchString(given[0]) {
+		return given[0]
+	}
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return hex.EncodeToString(random[:])
+}
+
+// ownerOf asks for the name of a token's owner while the request is on its way. It is unknown where the API server does
+// not say it.
+func (f *front) ownerOf(ctx context.Context, token access.Token) <-chan string {
+	owner := make(chan string, 1)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nameWithin)
+	go func() {
+		defer cancel()
+		name, err := f.kubernetes.Name(ctx, token)
+		switch {
+		case errors.Is(err, access.ErrUnauthorized):
+			name = "unauthenticated"
+		case err != nil:
+			f.log.Error("Cannot learn who a caller is", "error", err)
+			name = "unknown"
+		}
+		owner <- name
+	}()
+	return owner
+}
+
+// entry is what an audit line says of a request beside what it asked for.
+type entry struct {
+	id    string
+	code  int
+	took  time.Duration
+	owner <-chan string
+}
+
+// audit writes a line about a request that changes something: who, what, and how it was answered. The ID of the API server's
+// own audit log leads to all that is known there, such as a name that was made for an object.
+func (f *front) audit(r *http.Request, out *answer, request passthrough.Request, of entry) {
+	from, _, _ := net.SplitHostPort(r.RemoteAddr) // Go's own text
+	resource := request.Resource
+	if request.Subresource != "" {
+		resource += "/" + request.Subresource
+	}
+	f.log.Info("Audit", "requestID", of.id, "user", <-of.owner, "from", from, "verb", request.Verb, "resource", resource,
+		"namespace", request.Namespace, "name", request.Name, "dryRun", strings.Contains(r.URL.RawQuery, "dryRun="),
+		"code", of.code, "milliseconds", of.took.Milliseconds(), "auditID", out.Header().Get("Audit-Id"))
+}
+
+// answer notes the code of an answer, and puts the request's ID into it. Answers before the last one are not passed on.
+type answer struct {
+	http.ResponseWriter
+	id   string
+	code int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(code int) {
+	if code < http.StatusOK || a.code != 0 {
+		return
+	}
+	a.code = code
+	a.Header().Set(requestID, a.id)
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(body []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.ResponseWriter.Write(body)
+}
+
+// Unwrap lets http.ResponseController find what is below.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// codeFor returns the code of the answer for metrics and logs.
+func (a *answer) codeFor(ctx context.Context) int {
+	if a.code == 0 || a.code == http.StatusServiceUnavailable && ctx.Err() != nil {
+		return gone
+	}
+	return a.code
+}

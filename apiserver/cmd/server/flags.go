@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/heliostat-dev/heliostat/apiserver/app"
+)
+
+// flags are those that need more than to be put into a Config.
+type flags struct {
+	cfg       app.Config
+	verbosity int
+	rest      func() []string
+}
+
+// authority is where a pod finds the certificate of the API server's authority, if the chart mounts it.
+const authority = "/etc/heliostat/api-server/ca.crt"
+
+func define(set *flag.FlagSet) *flags {
+	f := &flags{rest: set.Args}
+	set.StringVar(&f.cfg.Address, "bind-address", ":8443", "host:port on which callers are served, with TLS")
+	set.StringVar(&f.cfg.CertFile, "tls-cert-file", "", "file with the server's certificate; read again when it changes")
+	set.StringVar(&f.cfg.KeyFile, "tls-private-key-file", "", "file with the key of that certificate; read again when it changes")
+	set.StringVar(&f.cfg.APIServer, "api-server", "", "https address of the API server; in a pod that which Kubernetes gives")
+	set.StringVar(&f.cfg.CAFile, "api-server-ca-file", authority, "file with the certificate of the API server's authority; read for each connection")
+	set.StringVar(&f.cfg.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics endpoint, or 0 for none")
+	set.StringVar(&f.cfg.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
+	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log: 0 for changes, 1 for more")
+	return f
+}
+
+func (f *flags) level() slog.Level {
+	if f.verbosity > 0 {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
+
+// config checks what was given. In a pod, Kubernetes says at which host and port its API server is.
+func (f *flags) config(host, port string) (app.Config, error) {
+	cfg := f.cfg
+	if rest := f.rest(); len(rest) > 0 {
+		return cfg, fmt.Errorf("read flags: %q is none", rest[0])
+	}
+	if cfg.APIServer == "" && host != "" {
+		cfg.APIServer = "https://" + net.JoinHostPort(host, port)
+	}
+	if cfg.APIServer == "" {
+		return cfg, errors.New("read --api-server: it is empty, and Kubernetes says nothing: give the https address of the API server")
+	}
+	for _, given := range []struct{ flag, file string }{
+		{"--tls-cert-file", cfg.CertFile}, {"--tls-private-key-file", cfg.KeyFile}, {"--api-server-ca-file", cfg.CAFile},
+	} {
+		if given.file == "" {
+			return cfg, fmt.Errorf("read %s: it is empty: give a file", given.flag)
+		}
+	}
+	for _, given := range []struct{ flag, address string }{
+		{"--bind-address", cfg.Address}, {"--metrics-bind-address", cfg.MetricsAddress}, {"--health-probe-bind-address", cfg.HealthAddress},
+	} {
+		if _, _, err := net.SplitHostPort(given.address); err != nil && (given.address != "0" || given.flag == "--bind-address") {
+			return cfg, fmt.Errorf("read %s: %q is not host:port", given.flag, given.address)
+		}
+	}
+	return cfg, nil
+}

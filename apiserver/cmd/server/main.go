@@ -1,0 +1,45 @@
+// Command server serves the kinds of heliostat.dev to portals and scripts, as their callers.
+//
+// In: flags, and files with certificates; in a pod also the variables by which Kubernetes says where its API server is.
+// Out: answers over HTTPS, a log to standard error, metrics and health over HTTP.
+//
+// It only turns flags into an app.Config: nothing is decided here. It must never read a credential of Kubernetes.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/heliostat-dev/heliostat/apiserver/app"
+)
+
+func main() {
+	flags := define(flag.CommandLine)
+	flag.Parse()
+	if err := run(flags); err != nil {
+		fmt.Fprintln(os.Stderr, "server:", err)
+		os.Exit(1)
+	}
+}
+
+func run(flags *flags) error {
+	cfg, err := flags.config(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
+	if err != nil {
+		return err
+	}
+	log := slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: flags.level()})
+	ctrl.SetLogger(logr.FromSlogHandler(log)) // for what reads the certificate again
+	cfg.Log, cfg.Clock = slog.New(log), clock.RealClock{}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	return app.Run(ctx, cfg)
+}

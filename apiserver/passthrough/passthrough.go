@@ -1,0 +1,170 @@
+// Package passthrough hands requests for the kinds of heliostat.dev on to the API server, as their caller.
+//
+// In: a request, and the token that its caller sent. Out: the API server's answer as it comes, or a refusal in the form
+// of Kubernetes, which its clients understand. What may pass is one table; whether the caller may do it, the API server
+// says.
+//
+// It must never send a request twice, hand on a header that is not in its list, keep an answer back, or read a body. A
+// watch ends when its caller's right does.
+package passthrough
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+)
+
+// MaxBody is how many bytes the body of a request may have.
+const MaxBody = 4 << 20
+
+// answerWithin is how long one request may take that is no watch. The API server itself takes at most a minute.
+const answerWithin = 75 * time.Second
+
+// passed are the headers of requests that get through, with that of the token, which is written anew. Any other could be
+// one by which an API server learns who a user is.
+var passed = []string{
+	"Accept", "Accept-Encoding", "Cache-Control", "Content-Encoding", "Content-Type", "If-Match", "If-None-Match",
+	"Kubectl-Command", "Kubectl-Session", "Traceparent", "Tracestate", "User-Agent", "X-Request-Id",
+}
+
+// Proxy hands requests on. It may be used by many goroutines.
+type Proxy struct {
+	// ending is over when watches must end.
+	ending     context.Context
+	kubernetes *access.Kubernetes
+	// streams are watches, requests all else.
+	streams, requests *places
+	clock             clock.WithTicker
+	reverse           *httputil.ReverseProxy
+}
+
+// New returns a proxy to an API server. Watches end with the context, as those do that the API server ends.
+func New(ctx context.Context, kubernetes *access.Kubernetes, clock clock.WithTicker, log *slog.Logger) *Proxy {
+	p := &Proxy{ending: ctx, kubernetes: kubernetes, streams: newStreams(), requests: newRequests(), clock: clock}
+	p.reverse = &httputil.ReverseProxy{
+		Rewrite:        p.rewrite,
+		Transport:      kubernetes.Transport(),
+		FlushInterval:  -1, // at once
+		ModifyResponse: guardAnswer,
+		ErrorHandler:   refuseFailed,
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	return p
+}
+
+// Streams returns how many watches are open.
+func (p *Proxy) Streams() int { return p.streams.count() }
+
+// passing is one request on its way.
+type passing struct {
+	request Request
+	token   access.Token
+	control *http.ResponseController
+}
+
+type passingKey struct{}
+
+func passingOf(ctx context.Context) *passing {
+	one, _ := ctx.Value(passingKey{}).(*passing)
+	return one
+}
+
+// Serve hands a request on that was read by Read, for the owner of a token.
+func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, request Request, token access.Token) {
+	if r.ContentLength > MaxBody {
+		tooLarge().Write(w)
+		return
+	}
+	kind, serve := p.requests, p.serve
+	if request.IsStream {
+		kind, serve = p.streams, p.serveStream
+	}
+	giveBack, refusal := kind.take(token.Key())
+	if refusal != nil {
+		refusal.Write(w)
+		return
+	}
+	defer giveBack()
+	one := &passing{request: request, token: token, control: http.NewResponseController(w)}
+	// A connection that is kept would have the deadlines of the request before.
+	defer func() { _ = one.control.SetWriteDeadline(time.Time{}) }()
+	serve(w, r, one)
+}
+
+// serve hands on what has an end of its own.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, one *passing) {
+	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), passingKey{}, one), answerWithin)
+	defer cancel()
+	until := p.clock.Now().Add(answerWithin + leaveWithin)
+	_, _ = one.control.SetReadDeadline(until), one.control.SetWriteDeadline(until) // every server's connections have them
+	r = r.WithContext(ctx)
+	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+	p.reverse.ServeHTTP(w, r)
+}
+
+// serveStream hands on a watch.
+func (p *Proxy) serveStream(w http.ResponseWriter, r *http.Request, one *passing) {
+	ctx, end := context.WithCancelCause(context.WithValue(r.Context(), passingKey{}, one))
+	defer context.AfterFunc(p.ending, func() { end(errServerEnds) })()
+	confirmed := make(chan struct{})
+	go func() {
+		defer close(confirmed)
+		p.confirm(ctx, one, end)
+	}()
+	defer func() {
+		end(errAnswered)
+		<-confirmed // what it does with the connection is for this answer alone
+	}()
+	p.reverse.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// rewrite makes the request that the API server gets.
+func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
+	one := passingOf(r.In.Context())
+	r.SetURL(p.kubernetes.Address())
+	r.Out.URL.RawQuery = one.request.query
+	header := http.Header{}
+	for _, name := range passed {
+		if values := r.Out.Header.Values(name); len(values) > 0 {
+			header[name] = slices.Clone(values)
+		}
+	}
+	one.token.Authorize(header)
+	r.Out.Header, r.Out.Trailer = header, nil
+	if r.In.Method == http.MethodGet || one.request.IsStream {
+		r.Out.Body, r.Out.ContentLength, r.Out.TransferEncoding = nil, 0, nil
+	}
+}
+
+// refuseFailed answers a request that got no answer.
+func refuseFailed(w http.ResponseWriter, r *http.Request, err error) {
+	refusalOf(r.Context(), err).Write(w)
+}
+
+func refusalOf(ctx context.Context, err error) *Refusal {
+	var large *http.MaxBytesError
+	var ended *Refusal
+	switch {
+	case errors.As(context.Cause(ctx), &ended):
+		return ended
+	case errors.As(err, &large):
+		return tooLarge()
+	case errors.Is(err, access.ErrUnreached):
+		return refuse(http.StatusServiceUnavailable, "the API server cannot be reached, and nothing was done: try again")
+	case errors.Is(err, context.DeadlineExceeded):
+		return refuse(http.StatusGatewayTimeout, "the API server gave no answer in time, and a change may have been made: look before you try again")
+	}
+	return refuse(http.StatusServiceUnavailable, "the API server's answer was lost, and a change may have been made: look before you try again")
+}
+
+func tooLarge() *Refusal {
+	return refuse(http.StatusRequestEntityTooLarge, "the body of the request has more than 4 MiB: send less")
+}
