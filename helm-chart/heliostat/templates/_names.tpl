@@ -29,6 +29,10 @@ app.kubernetes.io/component: operator
 
 {{- define "heliostat.labels" -}}
 {{ include "heliostat.selector" . }}
+{{ include "heliostat.release" . }}
+{{- end }}
+
+{{- define "heliostat.release" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: heliostat
 app.kubernetes.io/managed-by: {{ .Release.Service }}
@@ -40,9 +44,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 
 {{/* heliostat.memoryLimit is what Go keeps its heap below: 80 % of the container's limit, which is also for stacks and
-buffers. Near it Go collects more often, instead of being killed. Empty without a limit in Ki, Mi or Gi. */}}
+buffers. Near it Go collects more often, instead of being killed. It takes resources. Empty without a limit in Ki, Mi or Gi. */}}
 {{- define "heliostat.memoryLimit" -}}
-{{- $limit := dig "limits" "memory" "" .Values.resources | toString -}}
+{{- $limit := dig "limits" "memory" "" . | toString -}}
 {{- range $unit, $kibibytes := dict "Ki" 1 "Mi" 1024 "Gi" 1048576 -}}
 {{- if hasSuffix $unit $limit -}}
 {{- printf "%dKiB" (mulf (trimSuffix $unit $limit | float64) $kibibytes 0.8 | int64) -}}
@@ -52,4 +56,24 @@ buffers. Near it Go collects more often, instead of being killed. Empty without 
 
 {{- define "heliostat.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
+{{- end }}
+
+{{- define "heliostat.serverName" -}}
+{{- printf "%s-server" (include "heliostat.fullname" . | trunc 56 | trimSuffix "-") }}
+{{- end }}
+
+{{- define "heliostat.serverSelector" -}}
+app.kubernetes.io/name: {{ include "heliostat.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: server
+{{- end }}
+
+{{- define "heliostat.serverLabels" -}}
+{{ include "heliostat.serverSelector" . }}
+{{ include "heliostat.release" . }}
+{{- end }}
+
+{{/* heliostat.serverSecret is the name of the Secret with the server's certificate. */}}
+{{- define "heliostat.serverSecret" -}}
+{{- default (printf "%s-tls" (include "heliostat.serverName" .)) .Values.server.tls.secretName }}
 {{- end }}
