@@ -24,7 +24,7 @@ type Programs map[string]string
 // operatorPrograms are the programs of the operator's image.
 var operatorPrograms = Programs{
 	"operator": "./ray-operator/cmd/operator", "autoscaler": "./ray-operator/cmd/autoscaler",
-	"encryption": "./ray-operator/cmd/encryption",
+	"encryption": "./ray-operator/cmd/encryption", "server": "./apiserver/cmd/server",
 }
 
 // operatorConfig runs the operator as nobody in particular: no file of any image belongs to that user.
