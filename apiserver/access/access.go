@@ -40,7 +40,7 @@ var (
 type Kubernetes struct {
 	address   *url.URL
 	transport http.RoundTripper
-	names     *names
+	names     *recent[string]
 }
 
 // New returns the API server at an https address, whose certificate is of an authority in caFile. That file is read for
@@ -57,20 +57,20 @@ func New(address, caFile string, now clock.PassiveClock) (*Kubernetes, error) {
 	if _, err := authorities(caFile); err != nil {
 		return nil, err
 	}
-	return &Kubernetes{address: parsed, transport: newTransport(caFile), names: newNames(now)}, nil
+	return &Kubernetes{address: parsed, transport: newLanes(caFile, now), names: newRecent[string](now, keepName, maxNames)}, nil
 }
 
 // Address returns where the API server is.
 func (k *Kubernetes) Address() *url.URL { return k.address }
 
-// Transport returns what carries requests to the API server. It adds no credential.
+// Transport returns what carries requests to the API server. It adds no credential: each request must have a token.
 func (k *Kubernetes) Transport() http.RoundTripper { return k.transport }
 
 // client returns the settings of a client that acts for a token's owner. It follows no redirect, as the token would go
 // along.
 func (k *Kubernetes) client(token Token) (*rest.Config, *http.Client) {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &rest.Config{Host: k.address.String(), UserAgent: agent, QPS: -1},
+	return &rest.Config{Host: k.address.String(), QPS: -1},
 		&http.Client{Transport: bearer{token: token, to: k.transport}, CheckRedirect: stay}
 }
 
@@ -110,7 +110,7 @@ func (k *Kubernetes) Name(ctx context.Context, token Token) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("ask who a caller is: %w", err)
 	}
-	k.names.keep(token.Key(), review.Status.UserInfo.Username)
+	k.names.put(token.Key(), review.Status.UserInfo.Username)
 	return review.Status.UserInfo.Username, nil
 }
 

@@ -100,6 +100,11 @@ func TestName_IsRememberedForAShortWhile(t *testing.T) {
 	ask("a", "alice", 1)
 	ask("b", "", 2)
 	ask("b", "", 3) // a refusal is not remembered
+	for _, one := range server.All() {
+		if one.Header.Get("User-Agent") != "heliostat-server" {
+			t.Errorf("the API server was asked by %v", one.Header)
+		}
+	}
 	server.Withdraw("a")
 	now.SetTime(now.Now().Add(time.Second))
 	ask("a", "", 4)

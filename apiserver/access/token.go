@@ -77,5 +77,6 @@ type bearer struct {
 func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	b.token.Authorize(request.Header)
+	request.Header.Set("User-Agent", agent)
 	return b.to.RoundTrip(request)
 }

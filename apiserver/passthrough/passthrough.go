@@ -4,13 +4,16 @@
 // of Kubernetes, which its clients understand. What may pass is one table; whether the caller may do it, the API server
 // says.
 //
-// It must never send a request twice, hand on a header that is not in its list, keep an answer back, or read a body. A
-// watch ends when its caller's right does.
+// It must never send a request twice that may have been carried out, hand on a header that is not in its list, keep an
+// answer back, or look into a body. A watch ends when its caller's right does.
 package passthrough
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
@@ -22,8 +25,13 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 )
 
-// MaxBody is how many bytes the body of a request may have.
-const MaxBody = 4 << 20
+const (
+	// MaxBody is how many bytes the body of a request may have.
+	MaxBody = 4 << 20
+	// maxKept is up to which size a body is kept until there is an answer. An API server that ends a connection says which
+	// requests it has not looked at, and those are sent again; one whose body is gone cannot be.
+	maxKept = 64 << 10
+)
 
 // answerWithin is how long one request may take that is no watch. The API server itself takes at most a minute.
 const answerWithin = 75 * time.Second
@@ -107,7 +115,25 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, one *passing) {
 	_, _ = one.control.SetReadDeadline(until), one.control.SetWriteDeadline(until) // every server's connections have them
 	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+	if err := keepBody(r); err != nil {
+		refuse(http.StatusBadRequest, "the body of the request ends before its length: send all of it").Write(w)
+		return
+	}
 	p.reverse.ServeHTTP(w, r)
+}
+
+// keepBody reads a body that is small and of known length, so that it can be sent again.
+func keepBody(r *http.Request) error {
+	if r.ContentLength <= 0 || r.ContentLength > maxKept {
+		return nil
+	}
+	text := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(r.Body, text); err != nil {
+		return fmt.Errorf("read a body: %w", err)
+	}
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+	r.Body = io.NopCloser(bytes.NewReader(text))
+	return nil
 }
 
 // serveStream hands on a watch.

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -217,5 +218,38 @@ func TestServe_SendsNothingTwice(t *testing.T) {
 		if seen := len(b.upstream.Seen()); seen != i+1 {
 			t.Errorf("%s came %d times", method, seen-i)
 		}
+	}
+}
+
+// TestServe_IsNotHeldUpByGarbage: the API server ends connections on which it refuses tokens, and honest callers must not
+// notice. What it has not looked at is sent again, and nothing else.
+func TestServe_IsNotHeldUpByGarbage(t *testing.T) {
+	b := newBed(t, echo)
+	var group sync.WaitGroup
+	send := func(token, text string, want int) {
+		group.Go(func() {
+			for range 20 {
+				answer := b.send(t, http.MethodPost, clusters, strings.NewReader(text), "Authorization", "Bearer "+token)
+				if answer.StatusCode != want {
+					t.Errorf("%s with %d bytes is answered by %d, want %d: %v", token, len(text), answer.StatusCode, want, refusalIn(t, answer).Message)
+				}
+			}
+		})
+	}
+	b.send(t, http.MethodGet, clusters, nil) // from here on the token is known to be good
+	for range 5 {
+		send("garbage", "{}", http.StatusUnauthorized)
+		send("alice-token", "{}", http.StatusAccepted)
+		send("alice-token", strings.Repeat("x", 100<<10), http.StatusAccepted)
+	}
+	group.Wait()
+	honest := 0
+	for _, one := range b.upstream.Seen() {
+		if one.Method == http.MethodPost && one.Header.Get("Authorization") == "Bearer alice-token" {
+			honest++
+		}
+	}
+	if honest != 200 {
+		t.Errorf("200 requests came %d times", honest)
 	}
 }

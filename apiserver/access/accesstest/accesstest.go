@@ -152,6 +152,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func fail(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 	w.Header().Set("Content-Type", "application/json")
+	if code == http.StatusUnauthorized {
+		w.Header().Set("Connection", "close") // as an API server does, which ends the connection of all that share it
+	}
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(&metav1.Status{ // who asks and goes needs no answer
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason,
