@@ -154,7 +154,7 @@ func TestServer_IsReachedByWhomTheValuesName(t *testing.T) {
 	if len(limited.Ingress[0].From) != 1 || len(limited.Egress) != 1 || len(limited.PolicyTypes) != 2 {
 		t.Errorf("limited it is %+v", limited)
 	}
-	if found := of[*policyv1.PodDisruptionBudget](t, append(serving, "--set", "server.replicas=1")...); len(found) != 1 {
+	if found := of[*policyv1.PodDisruptionBudget](t, append(slices.Clone(serving), "--set", "server.replicas=1")...); len(found) != 1 {
 		t.Errorf("with one server there are %d budgets, want the operator's", len(found))
 	}
 }
@@ -180,7 +180,7 @@ func TestServer_HasACertificateForItsNames(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	given := append(serving, "--set", "server.tls.secretName=theirs")
+	given := append(slices.Clone(serving), "--set", "server.tls.secretName=theirs")
 	if made := of[*corev1.Secret](t, given...); len(made) > 0 {
 		t.Errorf("beside a given Secret there is %s", made[0].Name)
 	}
