@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -137,7 +136,8 @@ type entry struct {
 }
 
 // audit writes a line about a request that changes something: who, what, and how it was answered. The ID of the API server's
-// own audit log leads to all that is known there, such as a name that was made for an object.
+// own audit log leads to all that is known there, such as a name that was made for an object. Whether it is a dry run is
+// not said: a deletion's body may take back what its query says.
 func (f *front) audit(r *http.Request, out *answer, request passthrough.Request, of entry) {
 	from, _, _ := net.SplitHostPort(r.RemoteAddr) // Go's own text
 	resource := request.Resource
@@ -145,8 +145,7 @@ func (f *front) audit(r *http.Request, out *answer, request passthrough.Request,
 		resource += "/" + request.Subresource
 	}
 	f.log.Info("Audit", "requestID", of.id, "user", <-of.owner, "from", from, "verb", request.Verb, "resource", resource,
-		"namespace", request.Namespace, "name", request.Name, "dryRun", strings.Contains(r.URL.RawQuery, "dryRun="),
-		"code", of.code, "milliseconds", of.took.Milliseconds(), "auditID", out.Header().Get("Audit-Id"))
+		"namespace", request.Namespace, "name", request.Name, "code", of.code, "milliseconds", of.took.Milliseconds(), "auditID", out.Header().Get("Audit-Id"))
 }
 
 // answer notes the code of an answer, and puts the request's ID into it. Answers before the last one are not passed on.
