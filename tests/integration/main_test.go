@@ -27,10 +27,10 @@ import (
 type suite struct {
 	*live.Cluster
 	audit auditLog
-	// program is the operator's; kubeconfig has its account's token.
-	program, kubeconfig string
-	kubelet             *kubelet
-	heads               heads
+	// program is the operator's, and server the one for portals; kubeconfig has the operator's account's token.
+	program, server, kubeconfig string
+	kubelet                     *kubelet
+	heads                       heads
 }
 
 var shared suite
@@ -90,14 +90,19 @@ func (s *suite) setUp(ctx context.Context, dir string) (err error) {
 	return err
 }
 
-// build builds the operator where make does, so that it is linked again only when something has changed.
+// build builds the programs where make does, so that they are linked again only when something has changed.
 func (s *suite) build(ctx context.Context) (err error) {
-	if s.program, err = filepath.Abs("../../bin/operator"); err != nil {
-		return fmt.Errorf("name the operator's program: %w", err)
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", s.program, "../../ray-operator/cmd/operator")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the operator: %w: %s", err, out)
+	for _, one := range []struct {
+		path         *string
+		name, source string
+	}{{&s.program, "operator", "ray-operator/cmd/operator"}, {&s.server, "server", "apiserver/cmd/server"}} {
+		if *one.path, err = filepath.Abs("../../bin/" + one.name); err != nil {
+			return fmt.Errorf("name the program %s: %w", one.name, err)
+		}
+		build := exec.CommandContext(ctx, "go", "build", "-o", *one.path, "../../"+one.source)
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("build the program %s: %w: %s", one.name, err, out)
+		}
 	}
 	return nil
 }

@@ -1,0 +1,369 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// serverLimit is for a watch whose right is gone: 30 s are promised, and the API server keeps what it knows of a token.
+const serverLimit = 45 * time.Second
+
+// portal is a running server, and the API server beside it.
+type portal struct {
+	end
+	direct end
+	dir    string
+	// metrics is the address of its metrics.
+	metrics string
+	log     lockedBuffer
+}
+
+// serverSecret returns what the chart makes for a server.
+func serverSecret(t *testing.T, options ...string) *corev1.Secret {
+	t.Helper()
+	out, err := live.Helm(t.Context(), "../..", append([]string{
+		"template", "h", "../../helm-chart/heliostat", "--set", "server.enabled=true", "--show-only", "templates/server-tls.yaml",
+	}, options...)...)
+	must(t, err)
+	secret := &corev1.Secret{}
+	must(t, yaml.UnmarshalStrict([]byte(out), secret))
+	return secret
+}
+
+// startServer starts the server, with a certificate of the chart. It ends with the test.
+func startServer(t *testing.T) *portal {
+	t.Helper()
+	p := &portal{dir: t.TempDir(), metrics: freeAddress(t)}
+	address := freeAddress(t)
+	host, _, _ := strings.Cut(address, ":")
+	p.url = "https://" + address
+	secret := serverSecret(t, "--set", "server.tls.hosts={"+host+"}")
+	files := map[string][]byte{"tls.crt": secret.Data["tls.crt"], "tls.key": secret.Data["tls.key"], "ca.crt": secret.Data["ca.crt"], "api-server.crt": authorityOf(t)}
+	for name, text := range files {
+		must(t, os.WriteFile(filepath.Join(p.dir, name), text, 0o600))
+	}
+	command := exec.Command(shared.server, "--bind-address="+address, "--metrics-bind-address="+p.metrics, "--health-probe-bind-address=0", "--api-server="+shared.Config.Host,
+		"--tls-cert-file="+filepath.Join(p.dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(p.dir, "tls.key"), "--api-server-ca-file="+filepath.Join(p.dir, "api-server.crt"))
+	command.Stderr = &p.log
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	must(t, command.Start())
+	t.Cleanup(func() {
+		if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Errorf("stop the server: %v: it had ended by itself", err)
+		}
+		_ = command.Wait() // how it ends by a signal is not judged
+		if t.Failed() {
+			t.Logf("the server's log:\n%s", p.log.String())
+		}
+	})
+	p.client, p.direct = trusting(files["ca.crt"]), end{shared.Config.Host, trusting(files["api-server.crt"])}
+	eventually(t, "the server to answer", func(ctx context.Context) error {
+		_, err := p.asks(ctx, "", mixture{method: http.MethodGet, path: "/version"})
+		return err
+	})
+	return p
+}
+
+func authorityOf(t *testing.T) []byte {
+	t.Helper()
+	config := rest.CopyConfig(shared.Config)
+	must(t, rest.LoadTLSFiles(config))
+	return config.CAData
+}
+
+func trusting(authority []byte) *http.Client {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
+}
+
+// end is where requests go: the server, or the API server itself.
+type end struct {
+	url    string
+	client *http.Client
+}
+
+// answer is what came, whole.
+type answer struct {
+	code int
+	text []byte
+}
+
+// asks sends a request with a token.
+func (e end) asks(ctx context.Context, token string, m mixture) (answer, error) {
+	request, err := http.NewRequestWithContext(ctx, m.method, e.url+m.path, bytes.NewReader(m.body))
+	if err != nil {
+		return answer{}, err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	if request.Header.Set("Content-Type", "application/json"); m.method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	came, err := e.client.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = came.Body.Close() }()
+	text, err := io.ReadAll(came.Body)
+	return answer{came.StatusCode, text}, err
+}
+
+// reads sends a GET, which must be answered by 200.
+func (e end) reads(ctx context.Context, token, path string) ([]byte, error) {
+	came, err := e.asks(ctx, token, mixture{method: http.MethodGet, path: path})
+	if err == nil && came.code != http.StatusOK {
+		err = fmt.Errorf("read %s: %d: %s", path, came.code, came.text)
+	}
+	return came.text, err
+}
+
+// hasStreams reports by nil that the server has so many watches open.
+func (p *portal) hasStreams(ctx context.Context, want int) error {
+	text, err := end{"http://" + p.metrics, http.DefaultClient}.reads(ctx, "", "/metrics")
+	if err == nil && !bytes.Contains(text, fmt.Appendf(nil, "\nheliostat_server_streams %d\n", want)) {
+		err = fmt.Errorf("it has not %d", want)
+	}
+	return err
+}
+
+// account makes a service account with a role of Kubernetes' own in a namespace, unless that is empty, and returns a token.
+func account(t *testing.T, namespace, name, role string) string {
+	t.Helper()
+	made := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	must(t, shared.Create(t.Context(), made))
+	if role != "" {
+		must(t, shared.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: name}},
+		}))
+	}
+	request := &authenticationv1.TokenRequest{}
+	must(t, shared.SubResource("token").Create(t.Context(), made, request))
+	return request.Status.Token
+}
+
+// kubectlCommand is kubectl at the server, with a token and nothing else of ours.
+func (p *portal) kubectlCommand(ctx context.Context, token, namespace string, args ...string) *exec.Cmd {
+	args = append([]string{"--kubeconfig=/dev/null", "--cache-dir=" + filepath.Join(p.dir, "cache"), "--server=" + p.url,
+		"--certificate-authority=" + filepath.Join(p.dir, "ca.crt"), "--token=" + token, "--namespace=" + namespace}, args...)
+	return exec.CommandContext(ctx, os.Getenv("KUBECTL"), args...)
+}
+
+// TestServer_ServesKubectl as the API server does, for what is served, and says so of anything else.
+func TestServer_ServesKubectl(t *testing.T) {
+	t.Parallel()
+	p, namespace := startServer(t), newNamespace(t)
+	token := account(t, namespace, "editor", "edit")
+	eventually(t, "the role to be in force", func(ctx context.Context) error {
+		return p.kubectlCommand(ctx, token, namespace, "auth", "can-i", "create", "clusterjobs").Run()
+	})
+	manifest := filepath.Join(p.dir, "cluster.yaml")
+	must(t, os.WriteFile(manifest, sample(t), 0o600))
+
+	next := p.watches(t, token, namespace)
+	run := func(want string, args ...string) string {
+		t.Helper()
+		text, err := p.kubectlCommand(t.Context(), token, namespace, args...).CombinedOutput()
+		if (err == nil) != !strings.HasPrefix(want, "refused: ") || !strings.Contains(string(text), strings.TrimPrefix(want, "refused: ")) {
+			t.Errorf("kubectl %s: %v, want %q:\n%s", strings.Join(args, " "), err, want, text)
+		}
+		return string(text)
+	}
+	run("demo serverside-applied (server dry run)", "apply", "--server-side", "--dry-run=server", "-f", manifest)
+	run("demo created", "apply", "-f", manifest)
+	next("EVENT") // the head of the table comes with the first event
+	next("ADDED      demo")
+	run("demo serverside-applied", "apply", "--server-side", "--force-conflicts", "-f", manifest)
+	run("demo patched", "patch", "cc/demo", "--type=merge", "-p", `{"metadata":{"labels":{"a":"b"}}}`)
+	next("MODIFIED   demo")
+	run("demo", "get", "heliostat", "-l", "a=b", "-o", "name")
+	run("READY", "get", "cc", "-o", "wide")
+	run("Worker Groups", "describe", "cc", "demo")
+	run("computeclusters", "api-resources", "--api-group=heliostat.dev")
+	run("workerGroups", "explain", "cc.spec")
+	run("system:serviceaccount:"+namespace+":editor", "auth", "whoami")
+	run("computeclusters.heliostat.dev", "auth", "can-i", "--list")
+	run("Server Version", "version")
+	run("refused: unknown field", "apply", "--dry-run=server", "-f", misspelt(t, p.dir))
+	run("refused: this server serves the kinds of heliostat.dev", "get", "secrets")
+	run("refused: this server serves the kinds of heliostat.dev", "get", "pods")
+	run("deleted", "delete", "cc/demo", "--wait=true", "--timeout=60s")
+	next("DELETED    demo")
+	lines := p.log.String()
+	for _, want := range []string{`"verb":"create"`, `"verb":"patch"`, `"verb":"delete"`, `"user":"system:serviceaccount:` + namespace + `:editor"`, `"name":"demo"`} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("no audit line has %s:\n%s", want, lines)
+		}
+	}
+	if strings.Contains(lines, token) || strings.Contains(lines, strings.Split(token, ".")[2]) {
+		t.Error("the token is in the log")
+	}
+}
+
+// watches starts kubectl get cc --watch, and returns what waits until it shows a line that begins with something.
+func (p *portal) watches(t *testing.T, token, namespace string) func(want string) {
+	t.Helper()
+	watching := p.kubectlCommand(t.Context(), token, namespace, "get", "cc", "--watch", "--output-watch-events")
+	out, err := watching.StdoutPipe()
+	must(t, err)
+	must(t, watching.Start())
+	t.Cleanup(func() {
+		_ = watching.Process.Kill()
+		_ = watching.Wait() // it was killed
+	})
+	shown := bufio.NewReader(out)
+	return func(want string) {
+		t.Helper()
+		for line := ""; !strings.HasPrefix(line, want); {
+			var err error
+			if line, err = shown.ReadString('\n'); err != nil {
+				t.Fatalf("the watch shows no %q: %v", want, err)
+			}
+		}
+	}
+}
+
+// misspelt writes a cluster with a field that there is not.
+func misspelt(t *testing.T, dir string) string {
+	t.Helper()
+	file := filepath.Join(dir, "misspelt.yaml")
+	must(t, os.WriteFile(file, append(bytes.TrimSpace(sample(t)), []byte("\n  rayVersionn: x\n")...), 0o600))
+	return file
+}
+
+// TestServer_ConfinesEvents to those about our kinds, whatever a caller selects.
+func TestServer_ConfinesEvents(t *testing.T) {
+	t.Parallel()
+	p, namespace := startServer(t), newNamespace(t)
+	token := account(t, namespace, "viewer", "view")
+	for kind, version := range map[string]string{"Pod": "v1", "ComputeCluster": "heliostat.dev/v1alpha1"} {
+		must(t, shared.Create(t.Context(), &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: strings.ToLower(kind)},
+			InvolvedObject: corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: "x"}, Reason: "Test", Message: "m", Type: "Normal",
+		}))
+	}
+	names := func(path string) []string {
+		var list struct {
+			Items []metav1.PartialObjectMetadata
+		}
+		eventually(t, "the right to "+path, func(ctx context.Context) error {
+			text, err := p.reads(ctx, token, path)
+			if err == nil {
+				err = json.Unmarshal(text, &list)
+			}
+			return err
+		})
+		var found []string
+		for _, item := range list.Items {
+			found = append(found, item.Name)
+		}
+		return found
+	}
+	for _, group := range []struct{ path, field string }{{"/api/v1", "involvedObject"}, {"/apis/events.k8s.io/v1", "regarding"}} {
+		path := group.path + "/namespaces/" + namespace + "/events"
+		if got := names(path); !slices.Equal(got, []string{"computecluster"}) {
+			t.Errorf("%s has %v", path, got)
+		}
+		if got := names(path + "?fieldSelector=" + group.field + ".kind%3DPod"); len(got) > 0 {
+			t.Errorf("%s of pods has %v", path, got)
+		}
+		if got := names(path + "?fieldSelector=metadata.name%3Dcomputecluster"); len(got) != 1 {
+			t.Errorf("%s of one name has %v", path, got)
+		}
+	}
+	text, err := p.kubectlCommand(t.Context(), token, namespace, "get", "events").CombinedOutput()
+	if err != nil || !strings.Contains(string(text), "computecluster/x") || strings.Contains(string(text), "pod/x") {
+		t.Errorf("kubectl get events: %v\n%s", err, text)
+	}
+}
+
+// TestServer_EndsAWatchWithItsRight where its binding or its account is taken away, and leaves another one be.
+func TestServer_EndsAWatchWithItsRight(t *testing.T) {
+	t.Parallel()
+	p, namespace := startServer(t), newNamespace(t)
+	path := "/apis/heliostat.dev/v1alpha1/namespaces/" + namespace + "/computeclusters?watch=true"
+	ended := map[string]chan string{}
+	for _, name := range []string{"bound", "deleted", "left"} {
+		token, end := account(t, namespace, name, "view"), make(chan string, 1)
+		ended[name] = end
+		eventually(t, "the right of "+name, func(ctx context.Context) error {
+			_, err := p.reads(ctx, token, strings.TrimSuffix(path, "?watch=true"))
+			return err
+		})
+		go func() {
+			text, err := p.reads(t.Context(), token, path)
+			end <- fmt.Sprint(string(text), err)
+		}()
+	}
+	eventually(t, "all watches to be open", func(context.Context) error { return p.hasStreams(t.Context(), len(ended)) })
+	at := metav1.ObjectMeta{Namespace: namespace}
+	at.Name = "bound"
+	must(t, shared.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: at}))
+	at.Name = "deleted"
+	must(t, shared.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: at}))
+	for name, want := range map[string]string{"bound": `"code":403`, "deleted": `"code":401`} {
+		select {
+		case text := <-ended[name]:
+			if !strings.HasPrefix(text, `{"object":`) || !strings.Contains(text, want) || !strings.Contains(text, `"type":"ERROR"`) || !strings.HasSuffix(text, "<nil>") {
+				t.Errorf("the watch of %s ends with %s", name, text)
+			}
+		case <-time.After(serverLimit):
+			t.Errorf("the watch of %s does not end", name)
+		}
+	}
+	select {
+	case text := <-ended["left"]:
+		t.Errorf("a watch whose right is there ends with %s", text)
+	default:
+	}
+}
+
+// TestServer_KeepsTheCertificateOfTheChart at upgrades, unless other hosts are asked for.
+func TestServer_KeepsTheCertificateOfTheChart(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	options := []string{"--namespace", namespace, "--dry-run=server", "--set", "crds.install=false,admission.enabled=false"}
+	first := serverSecret(t, options...)
+	first.Annotations["meta.helm.sh/release-name"], first.Annotations["meta.helm.sh/release-namespace"] = "h", namespace
+	must(t, shared.Create(t.Context(), first.DeepCopy()))
+	for name, c := range map[string]struct {
+		options []string
+		kept    bool
+	}{
+		"an upgrade": {nil, true}, "another value": {[]string{"--set", "server.replicas=3"}, true}, "another host": {[]string{"--set", "server.tls.hosts={a}"}, false},
+	} {
+		again := serverSecret(t, append(slices.Clone(options), c.options...)...)
+		for key := range first.Data {
+			if bytes.Equal(again.Data[key], first.Data[key]) != c.kept {
+				t.Errorf("%s: %s is kept: %t, want %t", name, key, !c.kept, c.kept)
+			}
+		}
+	}
+}
