@@ -132,7 +132,7 @@ func TestMay_IsTheAnswerOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestClients_FollowNoRedirect: whoever is led to would get the token.
+// TestClients_FollowNoRedirect: the server that it leads to would get the token.
 func TestClients_FollowNoRedirect(t *testing.T) {
 	thief := accesstest.Start(t, "a", "thief", nil)
 	server := accesstest.Start(t, "none", "nobody", nil)

@@ -14,7 +14,7 @@ const (
 )
 
 // lanes carries requests of tokens that the API server has accepted apart from all others. The API server ends a
-// connection on which it refuses a token, and whoever shares it has to connect again: garbage would hold up everybody.
+// connection on which it refuses a token, and all who share it have to connect again: garbage would hold up every caller.
 type lanes struct {
 	accepted, others http.RoundTripper
 	tokens           *recent[struct{}]

@@ -36,7 +36,7 @@ const (
 // answerWithin is how long one request may take that is no watch. The API server itself takes at most a minute.
 const answerWithin = 75 * time.Second
 
-// passed are the headers of requests that get through, with that of the token, which is written anew. Any other could be
+// passed are the headers of requests that get through, with that of the token, which is written again. Any other could be
 // one by which an API server learns who a user is.
 var passed = []string{
 	"Accept", "Accept-Encoding", "Cache-Control", "Content-Encoding", "Content-Type", "If-Match", "If-None-Match",

@@ -260,10 +260,10 @@ func (w *Writer) Edit(ctx context.Context, seen, wanted client.Object) error {
 	return fault.Wrap(w.Client.Patch(ctx, wanted, patch, client.FieldOwner(FieldOwner)), "edit %s", w.describe(seen))
 }
 
-// Status writes the status that is wanted in place of the one that was seen. If the object has changed since it was seen, it fails with a conflict and nothing
-// is written: a UID would not do, which the API server does not compare here. That the
-// object is gone is success. A status that the API server refuses is logged, and written
-// with shorter texts.
+// Status writes the status that is wanted in place of the one that was seen. If the object
+// has changed since it was seen, it fails with a conflict and nothing is written: a UID would
+// not do, which the API server does not compare here. That the object is gone is success. A
+// status that the API server refuses is logged, and written with shorter texts.
 func (w *Writer) Status(ctx context.Context, seen, wanted client.Object) error {
 	err := w.patchStatus(ctx, seen, wanted)
 	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {

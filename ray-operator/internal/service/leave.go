@@ -118,21 +118,18 @@ func (p *planner) closes(cluster *Cluster, since time.Time) time.Time {
 	if !p.own() || cluster == nil || cluster.Head == nil {
 		return drained
 	}
-	if left := since.Add(max(p.drain()/2, p.drain()-hardStop)).Sub(p.now); left > 0 {
+	left := since.Add(max(p.drain()/2, p.drain()-hardStop)).Sub(p.now)
+	switch {
+	case left > 0:
 		p.wakeIn(left)
-		return drained.Add(closeFor)
+	case p.attended(cluster): // a connection that is opened after it would be kept
+	case p.close(cluster, since) == cluster.Answer.Closed && cluster.Heard:
+		if answered := cluster.Answer.ClosedAt.Add(min(p.drain()/2, lastAnswers)); answered.After(drained) {
+			return answered
+		}
+		return drained
 	}
-	if p.attended(cluster) { // a connection that is opened after it would be kept
-		return drained.Add(closeFor)
-	}
-	id := p.close(cluster, since)
-	if !cluster.Heard || cluster.Answer.Closed != id {
-		return drained.Add(closeFor)
-	}
-	if answered := cluster.Answer.ClosedAt.Add(min(p.drain()/2, lastAnswers)); answered.After(drained) {
-		return answered
-	}
-	return drained
+	return drained.Add(closeFor)
 }
 
 // close has a job end the connections that clients keep to a cluster, once for each moment that it
