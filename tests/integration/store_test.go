@@ -170,7 +170,13 @@ func (s *storied) memoryLost(t *testing.T) {
 // settleAgain writes what heads of new sessions would write.
 func (s *storied) settleAgain(t *testing.T) {
 	t.Helper()
-	ready(t, s.neighbour.NamespacedName)
+	// The neighbour's session is over too, and with it goes what is written before the operator saw that.
+	eventually(t, "the neighbour to be ready in another session", func(context.Context) error {
+		if cluster := ready(t, s.neighbour.NamespacedName); cluster.Status.Epoch < 2 {
+			return fmt.Errorf("it is in epoch %d", cluster.Status.Epoch)
+		}
+		return nil
+	})
 	s.write(s.ray)
 	s.write(s.neighbour.ray)
 }
