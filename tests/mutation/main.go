@@ -36,8 +36,8 @@ const (
 func purePackages() []string {
 	const internal = "ray-operator/internal/"
 	return []string{
-		internal + "rollout", internal + "scale", internal + "autoscale", internal + "serveconfig", internal + "naming",
-		internal + "desired", internal + "desired/pod", internal + "rights", internal + "diagnose", internal + "validate", "ray-operator/reason",
+		internal + "rollout", internal + "scale", internal + "autoscale", internal + "serveconfig", "ray-operator/naming",
+		internal + "desired", internal + "desired/pod", internal + "rights", internal + "diagnose", "ray-operator/validate", "ray-operator/reason",
 	}
 }
 

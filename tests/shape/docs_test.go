@@ -80,7 +80,7 @@ var ofCondition = map[string]bool{
 
 // TestOwnedOptionsAreRefusedAtAdmission holds the Go rules and the schema's together.
 func TestOwnedOptionsAreRefusedAtAdmission(t *testing.T) {
-	const source = "ray-operator/internal/validate/node.go"
+	const source = "ray-operator/validate/node.go"
 	file, err := Parse(source, read(t, source))
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // TestPoliciesHoldEveryRuleOfTheirLayer: each once, with its words, in the order of the

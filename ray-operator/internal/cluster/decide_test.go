@@ -16,8 +16,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -10,9 +10,9 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // asked and steered count how often somebody is to talk to a head.

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 func clientKey(name string) types.NamespacedName {

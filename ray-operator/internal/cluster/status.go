@@ -11,8 +11,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 

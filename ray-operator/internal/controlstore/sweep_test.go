@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/redisserver"
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 func redis(t *testing.T, cluster *v1alpha1.ComputeCluster) *corev1.Container {

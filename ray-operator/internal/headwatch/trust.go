@@ -15,8 +15,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // authority is the certificate authority of a head's cluster: in the Secret of that name whose owner is the head's.

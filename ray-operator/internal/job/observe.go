@@ -12,8 +12,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // observe reads the world; it writes nothing.

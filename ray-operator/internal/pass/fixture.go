@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Marked notes on an object what it was made from.

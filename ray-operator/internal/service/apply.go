@@ -18,8 +18,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // apply carries a plan out. What is written first decides what may follow: a failure ends it.

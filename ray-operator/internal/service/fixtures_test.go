@@ -15,8 +15,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // now is the time of all decisions, in Unix seconds.

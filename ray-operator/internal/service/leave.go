@@ -10,9 +10,9 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 

@@ -21,8 +21,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Seen is what there is of a service.

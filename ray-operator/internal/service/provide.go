@@ -15,8 +15,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // How often heads are asked.

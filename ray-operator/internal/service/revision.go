@@ -13,8 +13,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Revision is a version of a service: what Serve is asked for, and which pods it needs.

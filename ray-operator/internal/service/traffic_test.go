@@ -6,8 +6,8 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // TestShare_NeverTakesTheLastRequests: on the way back, an operator that was just started has asked no pod of the active

@@ -13,7 +13,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // History is told of every revision and checks what must hold at each of them, not only

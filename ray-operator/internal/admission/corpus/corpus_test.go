@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // kinds are the inputs of each kind, with the number of its rows.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // LabelGPUDomain is Ray's label for hosts whose GPUs share one NVLink fabric. Its

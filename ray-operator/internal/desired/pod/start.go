@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Ports of a Ray node, as Ray itself sets them by default. The metrics port is random

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Volumes of a head with a control store, and where its Ray container sees them: the

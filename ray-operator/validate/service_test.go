@@ -9,7 +9,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // onTemplate is the good service with a cluster of its own, which is this one.

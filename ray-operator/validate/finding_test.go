@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // TestFindings_SayEachPartApart: the rule, the place, the value where it helps, what is wrong, and what helps.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // TestWhereNamesAreCut: up to 63 characters a name stands whole with a short hash; one more,

@@ -3,7 +3,7 @@ package naming_test
 import (
 	"testing"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 func TestTokenHash(t *testing.T) {

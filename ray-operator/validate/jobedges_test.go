@@ -11,7 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 func rulesOfJobs() []validate.Rule { return slices.Concat(validate.Rules(), validate.JobRules()) }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // TestNamesOfOthers_AreKept looks at jobs, services and stores: another name would be another object of an upgrade.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // schema is what a CRD says of a field, as far as it has bounds.
@@ -222,7 +222,7 @@ func asSchema(t *testing.T, kind string, least int, ask func(bound) validate.Fin
 // specOf is what the CRD of a kind says of its spec.
 func specOf(t *testing.T, kind string) schema {
 	t.Helper()
-	text, err := os.ReadFile("../../config/crd/heliostat.dev_" + kind + ".yaml")
+	text, err := os.ReadFile("../config/crd/heliostat.dev_" + kind + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

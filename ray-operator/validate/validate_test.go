@@ -19,7 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/admission/corpus"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 func TestRowsOfClusters(t *testing.T) {
@@ -160,7 +160,7 @@ var ofChanges = []string{"managed-by-fixed", "hosts-fixed", "store-fixed", "stor
 
 func schemaSays(t *testing.T, kind string, rules []validate.Rule) {
 	t.Helper()
-	text, err := os.ReadFile("../../config/crd/heliostat.dev_" + kind + ".yaml")
+	text, err := os.ReadFile("../config/crd/heliostat.dev_" + kind + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // TestTheChartAsksWhatTheRulesSay: each expression of a rule stands in the chart's policies,
@@ -35,7 +35,7 @@ func TestTheChartHasTheVariablesOfServices(t *testing.T) {
 // policyOf is the chart's policy of a kind.
 func policyOf(t *testing.T, kind string) *admissionv1.ValidatingAdmissionPolicySpec {
 	t.Helper()
-	text, err := os.ReadFile("../../../helm-chart/heliostat/files/admission/" + kind + ".yaml")
+	text, err := os.ReadFile("../../helm-chart/heliostat/files/admission/" + kind + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

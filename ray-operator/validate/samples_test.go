@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/validate"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // TestSamplesAreGood: the rules find nothing wrong with what people copy.
 func TestSamplesAreGood(t *testing.T) {
-	files, err := filepath.Glob("../../config/samples/*.yaml")
+	files, err := filepath.Glob("../config/samples/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("find the samples: %v", err)
 	}

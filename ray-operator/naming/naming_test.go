@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // pod is all that a pod's name follows from.
