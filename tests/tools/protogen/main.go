@@ -18,8 +18,10 @@ import (
 
 	"github.com/bufbuild/protocompile"
 	"github.com/bufbuild/protocompile/protoutil"
+	_ "google.golang.org/genproto/googleapis/api/annotations" // google/api/annotations.proto, for its importers
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/pluginpb"
 )
@@ -68,7 +70,10 @@ func compile(ctx context.Context, source string) (*pluginpb.CodeGeneratorRequest
 		return nil, err
 	}
 	compiler := protocompile.Compiler{
-		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{source}}),
+		Resolver: protocompile.WithStandardImports(protocompile.CompositeResolver{
+			&protocompile.SourceResolver{ImportPaths: []string{source}},
+			protocompile.ResolverFunc(findLinked),
+		}),
 		SourceInfoMode: protocompile.SourceInfoStandard, // has the comments
 	}
 	files, err := compiler.Compile(ctx, request.FileToGenerate...)
@@ -79,6 +84,13 @@ func compile(ctx context.Context, source string) (*pluginpb.CodeGeneratorRequest
 		request.ProtoFile = appendFile(request.ProtoFile, file)
 	}
 	return request, nil
+}
+
+// findLinked returns a protocol that this program is linked with. So protocols of others come from Go modules, which are
+// pinned.
+func findLinked(name string) (protocompile.SearchResult, error) {
+	file, err := protoregistry.GlobalFiles.FindFileByPath(name)
+	return protocompile.SearchResult{Desc: file}, err
 }
 
 type protoFiles = []*descriptorpb.FileDescriptorProto
