@@ -518,7 +518,7 @@ type Line struct {
 	// owner is who created the object, from its label or annotation.
 	Owner string `protobuf:"bytes,14,opt,name=owner,proto3" json:"owner,omitempty"`
 	// gpus is how many GPUs its pods request.
-	Gpus int64 `protobuf:"varint,15,opt,name=gpus,proto3" json:"gpus,omitempty"`
+	Gpus int32 `protobuf:"varint,15,opt,name=gpus,proto3" json:"gpus,omitempty"`
 	// idle_since is since when a cluster has had no work.
 	IdleSince *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=idle_since,json=idleSince,proto3" json:"idle_since,omitempty"`
 	// cluster is the cluster of a job or a service.
@@ -661,7 +661,7 @@ func (x *Line) GetOwner() string {
 	return ""
 }
 
-func (x *Line) GetGpus() int64 {
+func (x *Line) GetGpus() int32 {
 	if x != nil {
 		return x.Gpus
 	}
@@ -3040,6 +3040,159 @@ func (x *Submission) GetMetadata() map[string]string {
 	return nil
 }
 
+// Problem is why a call failed. In gRPC it is a detail of the status; in REST it is the body, as application/problem+json,
+// beside "type", "title", "status" and "requestId".
+type Problem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// reason is a code of the catalogue.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Detail string `protobuf:"bytes,2,opt,name=detail,proto3" json:"detail,omitempty"`
+	// remedy is what helps, in the imperative.
+	Remedy string `protobuf:"bytes,3,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	// errors has all that is wrong with what was sent.
+	Errors []*FieldError `protobuf:"bytes,4,rep,name=errors,proto3" json:"errors,omitempty"`
+	// retry_after_seconds is after how long the same call may succeed; 0 where it will not by itself.
+	RetryAfterSeconds int32 `protobuf:"varint,5,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *Problem) Reset() {
+	*x = Problem{}
+	mi := &file_heliostat_v1_portal_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Problem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Problem) ProtoMessage() {}
+
+func (x *Problem) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_portal_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Problem.ProtoReflect.Descriptor instead.
+func (*Problem) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *Problem) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Problem) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *Problem) GetRemedy() string {
+	if x != nil {
+		return x.Remedy
+	}
+	return ""
+}
+
+func (x *Problem) GetErrors() []*FieldError {
+	if x != nil {
+		return x.Errors
+	}
+	return nil
+}
+
+func (x *Problem) GetRetryAfterSeconds() int32 {
+	if x != nil {
+		return x.RetryAfterSeconds
+	}
+	return 0
+}
+
+// FieldError is one thing that is wrong with what was sent.
+type FieldError struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// field is a path such as "object.spec.workerGroups[0].name".
+	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	// rule is the ID of a rule of the reference, where it is one.
+	Rule          string `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
+	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	Remedy        string `protobuf:"bytes,4,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FieldError) Reset() {
+	*x = FieldError{}
+	mi := &file_heliostat_v1_portal_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FieldError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FieldError) ProtoMessage() {}
+
+func (x *FieldError) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_portal_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FieldError.ProtoReflect.Descriptor instead.
+func (*FieldError) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *FieldError) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *FieldError) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *FieldError) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *FieldError) GetRemedy() string {
+	if x != nil {
+		return x.Remedy
+	}
+	return ""
+}
+
 var File_heliostat_v1_portal_proto protoreflect.FileDescriptor
 
 const file_heliostat_v1_portal_proto_rawDesc = "" +
@@ -3095,7 +3248,7 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x05since\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x124\n" +
 	"\acreated\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x14\n" +
 	"\x05owner\x18\x0e \x01(\tR\x05owner\x12\x12\n" +
-	"\x04gpus\x18\x0f \x01(\x03R\x04gpus\x129\n" +
+	"\x04gpus\x18\x0f \x01(\x05R\x04gpus\x129\n" +
 	"\n" +
 	"idle_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\tidleSince\x12\x18\n" +
 	"\acluster\x18\x11 \x01(\tR\acluster\x12\x18\n" +
@@ -3300,7 +3453,19 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
 	"\n" +
-	"_exit_code2\xd7\x12\n" +
+	"_exit_code\"\xb3\x01\n" +
+	"\aProblem\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail\x12\x16\n" +
+	"\x06remedy\x18\x03 \x01(\tR\x06remedy\x120\n" +
+	"\x06errors\x18\x04 \x03(\v2\x18.heliostat.v1.FieldErrorR\x06errors\x12.\n" +
+	"\x13retry_after_seconds\x18\x05 \x01(\x05R\x11retryAfterSeconds\"h\n" +
+	"\n" +
+	"FieldError\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12\x12\n" +
+	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12\x16\n" +
+	"\x06remedy\x18\x04 \x01(\tR\x06remedy2\xd7\x12\n" +
 	"\x06Portal\x12P\n" +
 	"\x05GetMe\x12\x1a.heliostat.v1.GetMeRequest\x1a\x1b.heliostat.v1.GetMeResponse\"\x0e\x82\xd3\xe4\x93\x02\b\x12\x06/v1/me\x12s\n" +
 	"\x0eListNamespaces\x12#.heliostat.v1.ListNamespacesRequest\x1a$.heliostat.v1.ListNamespacesResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/namespaces\x12g\n" +
@@ -3336,7 +3501,7 @@ func file_heliostat_v1_portal_proto_rawDescGZIP() []byte {
 	return file_heliostat_v1_portal_proto_rawDescData
 }
 
-var file_heliostat_v1_portal_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_heliostat_v1_portal_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_heliostat_v1_portal_proto_goTypes = []any{
 	(*GetMeRequest)(nil),             // 0: heliostat.v1.GetMeRequest
 	(*GetMeResponse)(nil),            // 1: heliostat.v1.GetMeResponse
@@ -3379,92 +3544,95 @@ var file_heliostat_v1_portal_proto_goTypes = []any{
 	(*CreateSubmissionRequest)(nil),  // 38: heliostat.v1.CreateSubmissionRequest
 	(*StopSubmissionRequest)(nil),    // 39: heliostat.v1.StopSubmissionRequest
 	(*Submission)(nil),               // 40: heliostat.v1.Submission
-	nil,                              // 41: heliostat.v1.Line.LabelsEntry
-	nil,                              // 42: heliostat.v1.CreateSubmissionRequest.MetadataEntry
-	nil,                              // 43: heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
-	nil,                              // 44: heliostat.v1.Submission.MetadataEntry
-	(*timestamppb.Timestamp)(nil),    // 45: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),          // 46: google.protobuf.Struct
+	(*Problem)(nil),                  // 41: heliostat.v1.Problem
+	(*FieldError)(nil),               // 42: heliostat.v1.FieldError
+	nil,                              // 43: heliostat.v1.Line.LabelsEntry
+	nil,                              // 44: heliostat.v1.CreateSubmissionRequest.MetadataEntry
+	nil,                              // 45: heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
+	nil,                              // 46: heliostat.v1.Submission.MetadataEntry
+	(*timestamppb.Timestamp)(nil),    // 47: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),          // 48: google.protobuf.Struct
 }
 var file_heliostat_v1_portal_proto_depIdxs = []int32{
 	4,  // 0: heliostat.v1.ListNamespacesResponse.namespaces:type_name -> heliostat.v1.Namespace
 	5,  // 1: heliostat.v1.Namespace.permissions:type_name -> heliostat.v1.Permission
 	8,  // 2: heliostat.v1.ListObjectsResponse.lines:type_name -> heliostat.v1.Line
-	41, // 3: heliostat.v1.Line.labels:type_name -> heliostat.v1.Line.LabelsEntry
-	45, // 4: heliostat.v1.Line.since:type_name -> google.protobuf.Timestamp
-	45, // 5: heliostat.v1.Line.created:type_name -> google.protobuf.Timestamp
-	45, // 6: heliostat.v1.Line.idle_since:type_name -> google.protobuf.Timestamp
+	43, // 3: heliostat.v1.Line.labels:type_name -> heliostat.v1.Line.LabelsEntry
+	47, // 4: heliostat.v1.Line.since:type_name -> google.protobuf.Timestamp
+	47, // 5: heliostat.v1.Line.created:type_name -> google.protobuf.Timestamp
+	47, // 6: heliostat.v1.Line.idle_since:type_name -> google.protobuf.Timestamp
 	9,  // 7: heliostat.v1.Line.traffic:type_name -> heliostat.v1.Traffic
 	8,  // 8: heliostat.v1.Change.line:type_name -> heliostat.v1.Line
 	8,  // 9: heliostat.v1.GetObjectResponse.line:type_name -> heliostat.v1.Line
-	46, // 10: heliostat.v1.GetObjectResponse.object:type_name -> google.protobuf.Struct
+	48, // 10: heliostat.v1.GetObjectResponse.object:type_name -> google.protobuf.Struct
 	14, // 11: heliostat.v1.GetObjectResponse.pods:type_name -> heliostat.v1.Pod
 	15, // 12: heliostat.v1.GetObjectResponse.events:type_name -> heliostat.v1.Event
 	16, // 13: heliostat.v1.GetObjectResponse.phases:type_name -> heliostat.v1.Phase
 	17, // 14: heliostat.v1.GetObjectResponse.why:type_name -> heliostat.v1.Cause
-	45, // 15: heliostat.v1.Pod.created:type_name -> google.protobuf.Timestamp
-	45, // 16: heliostat.v1.Event.time:type_name -> google.protobuf.Timestamp
-	45, // 17: heliostat.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	45, // 18: heliostat.v1.Phase.until:type_name -> google.protobuf.Timestamp
-	45, // 19: heliostat.v1.Cause.since:type_name -> google.protobuf.Timestamp
-	46, // 20: heliostat.v1.CreateObjectRequest.object:type_name -> google.protobuf.Struct
-	46, // 21: heliostat.v1.CreateObjectRequest.options:type_name -> google.protobuf.Struct
-	46, // 22: heliostat.v1.CreateObjectResponse.object:type_name -> google.protobuf.Struct
-	46, // 23: heliostat.v1.ActionResponse.object:type_name -> google.protobuf.Struct
+	47, // 15: heliostat.v1.Pod.created:type_name -> google.protobuf.Timestamp
+	47, // 16: heliostat.v1.Event.time:type_name -> google.protobuf.Timestamp
+	47, // 17: heliostat.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	47, // 18: heliostat.v1.Phase.until:type_name -> google.protobuf.Timestamp
+	47, // 19: heliostat.v1.Cause.since:type_name -> google.protobuf.Timestamp
+	48, // 20: heliostat.v1.CreateObjectRequest.object:type_name -> google.protobuf.Struct
+	48, // 21: heliostat.v1.CreateObjectRequest.options:type_name -> google.protobuf.Struct
+	48, // 22: heliostat.v1.CreateObjectResponse.object:type_name -> google.protobuf.Struct
+	48, // 23: heliostat.v1.ActionResponse.object:type_name -> google.protobuf.Struct
 	29, // 24: heliostat.v1.ListPresetsResponse.presets:type_name -> heliostat.v1.Preset
-	46, // 25: heliostat.v1.Preset.schema:type_name -> google.protobuf.Struct
+	48, // 25: heliostat.v1.Preset.schema:type_name -> google.protobuf.Struct
 	33, // 26: heliostat.v1.LogEvent.notice:type_name -> heliostat.v1.LogNotice
 	34, // 27: heliostat.v1.LogEvent.end:type_name -> heliostat.v1.LogEnd
 	40, // 28: heliostat.v1.ListSubmissionsResponse.submissions:type_name -> heliostat.v1.Submission
-	46, // 29: heliostat.v1.CreateSubmissionRequest.runtime_env:type_name -> google.protobuf.Struct
-	42, // 30: heliostat.v1.CreateSubmissionRequest.metadata:type_name -> heliostat.v1.CreateSubmissionRequest.MetadataEntry
-	43, // 31: heliostat.v1.CreateSubmissionRequest.entrypoint_resources:type_name -> heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
-	45, // 32: heliostat.v1.Submission.started:type_name -> google.protobuf.Timestamp
-	45, // 33: heliostat.v1.Submission.ended:type_name -> google.protobuf.Timestamp
-	44, // 34: heliostat.v1.Submission.metadata:type_name -> heliostat.v1.Submission.MetadataEntry
-	0,  // 35: heliostat.v1.Portal.GetMe:input_type -> heliostat.v1.GetMeRequest
-	2,  // 36: heliostat.v1.Portal.ListNamespaces:input_type -> heliostat.v1.ListNamespacesRequest
-	6,  // 37: heliostat.v1.Portal.ListObjects:input_type -> heliostat.v1.ListObjectsRequest
-	10, // 38: heliostat.v1.Portal.WatchObjects:input_type -> heliostat.v1.WatchObjectsRequest
-	12, // 39: heliostat.v1.Portal.GetObject:input_type -> heliostat.v1.GetObjectRequest
-	18, // 40: heliostat.v1.Portal.CreateObject:input_type -> heliostat.v1.CreateObjectRequest
-	20, // 41: heliostat.v1.Portal.SuspendObject:input_type -> heliostat.v1.SuspendObjectRequest
-	21, // 42: heliostat.v1.Portal.ResumeObject:input_type -> heliostat.v1.ResumeObjectRequest
-	22, // 43: heliostat.v1.Portal.ScaleObject:input_type -> heliostat.v1.ScaleObjectRequest
-	23, // 44: heliostat.v1.Portal.StopObject:input_type -> heliostat.v1.StopObjectRequest
-	24, // 45: heliostat.v1.Portal.RetryObject:input_type -> heliostat.v1.RetryObjectRequest
-	25, // 46: heliostat.v1.Portal.UndoObject:input_type -> heliostat.v1.UndoObjectRequest
-	27, // 47: heliostat.v1.Portal.ListPresets:input_type -> heliostat.v1.ListPresetsRequest
-	30, // 48: heliostat.v1.Portal.ReadLog:input_type -> heliostat.v1.ReadLogRequest
-	35, // 49: heliostat.v1.Portal.ListSubmissions:input_type -> heliostat.v1.ListSubmissionsRequest
-	37, // 50: heliostat.v1.Portal.GetSubmission:input_type -> heliostat.v1.GetSubmissionRequest
-	38, // 51: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
-	39, // 52: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
-	31, // 53: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
-	1,  // 54: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
-	3,  // 55: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
-	7,  // 56: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
-	11, // 57: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
-	13, // 58: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
-	19, // 59: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
-	26, // 60: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
-	26, // 61: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
-	26, // 62: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
-	26, // 63: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
-	26, // 64: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
-	26, // 65: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
-	28, // 66: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
-	32, // 67: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
-	36, // 68: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
-	40, // 69: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
-	40, // 70: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
-	40, // 71: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
-	32, // 72: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
-	54, // [54:73] is the sub-list for method output_type
-	35, // [35:54] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	48, // 29: heliostat.v1.CreateSubmissionRequest.runtime_env:type_name -> google.protobuf.Struct
+	44, // 30: heliostat.v1.CreateSubmissionRequest.metadata:type_name -> heliostat.v1.CreateSubmissionRequest.MetadataEntry
+	45, // 31: heliostat.v1.CreateSubmissionRequest.entrypoint_resources:type_name -> heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
+	47, // 32: heliostat.v1.Submission.started:type_name -> google.protobuf.Timestamp
+	47, // 33: heliostat.v1.Submission.ended:type_name -> google.protobuf.Timestamp
+	46, // 34: heliostat.v1.Submission.metadata:type_name -> heliostat.v1.Submission.MetadataEntry
+	42, // 35: heliostat.v1.Problem.errors:type_name -> heliostat.v1.FieldError
+	0,  // 36: heliostat.v1.Portal.GetMe:input_type -> heliostat.v1.GetMeRequest
+	2,  // 37: heliostat.v1.Portal.ListNamespaces:input_type -> heliostat.v1.ListNamespacesRequest
+	6,  // 38: heliostat.v1.Portal.ListObjects:input_type -> heliostat.v1.ListObjectsRequest
+	10, // 39: heliostat.v1.Portal.WatchObjects:input_type -> heliostat.v1.WatchObjectsRequest
+	12, // 40: heliostat.v1.Portal.GetObject:input_type -> heliostat.v1.GetObjectRequest
+	18, // 41: heliostat.v1.Portal.CreateObject:input_type -> heliostat.v1.CreateObjectRequest
+	20, // 42: heliostat.v1.Portal.SuspendObject:input_type -> heliostat.v1.SuspendObjectRequest
+	21, // 43: heliostat.v1.Portal.ResumeObject:input_type -> heliostat.v1.ResumeObjectRequest
+	22, // 44: heliostat.v1.Portal.ScaleObject:input_type -> heliostat.v1.ScaleObjectRequest
+	23, // 45: heliostat.v1.Portal.StopObject:input_type -> heliostat.v1.StopObjectRequest
+	24, // 46: heliostat.v1.Portal.RetryObject:input_type -> heliostat.v1.RetryObjectRequest
+	25, // 47: heliostat.v1.Portal.UndoObject:input_type -> heliostat.v1.UndoObjectRequest
+	27, // 48: heliostat.v1.Portal.ListPresets:input_type -> heliostat.v1.ListPresetsRequest
+	30, // 49: heliostat.v1.Portal.ReadLog:input_type -> heliostat.v1.ReadLogRequest
+	35, // 50: heliostat.v1.Portal.ListSubmissions:input_type -> heliostat.v1.ListSubmissionsRequest
+	37, // 51: heliostat.v1.Portal.GetSubmission:input_type -> heliostat.v1.GetSubmissionRequest
+	38, // 52: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
+	39, // 53: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
+	31, // 54: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
+	1,  // 55: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
+	3,  // 56: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
+	7,  // 57: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
+	11, // 58: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
+	13, // 59: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
+	19, // 60: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
+	26, // 61: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
+	26, // 62: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
+	26, // 63: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
+	26, // 64: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
+	26, // 65: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
+	26, // 66: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
+	28, // 67: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
+	32, // 68: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
+	36, // 69: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
+	40, // 70: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
+	40, // 71: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
+	40, // 72: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
+	32, // 73: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
+	55, // [55:74] is the sub-list for method output_type
+	36, // [36:55] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_heliostat_v1_portal_proto_init() }
@@ -3485,7 +3653,7 @@ func file_heliostat_v1_portal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heliostat_v1_portal_proto_rawDesc), len(file_heliostat_v1_portal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   45,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
