@@ -1,0 +1,127 @@
+package phases
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/apiserver/explain"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// wayOfJob is that of the current attempt, or of the last one. A job with a cluster of its own is queued until that is
+// made. One on a cluster that others use stands in line once the cluster is there.
+func wayOfJob(job *v1alpha1.ClusterJob, in explain.Input) way {
+	w := begin(&job.ObjectMeta, job.Status.Conditions, job.Status.Phase)
+	attempt, former := attemptsOf(job)
+	w.began = latest(w.began, resumed(job.Status.Conditions), ending(former))
+	cluster := clusterOf(in, job.Namespace, job.Status.ClusterName)
+	answered, hasHead := headSince(cluster, w.began)
+	var made, submitted, started time.Time
+	if cluster != nil {
+		made = latest(w.began, cluster.CreationTimestamp.Time)
+	}
+	if attempt != nil {
+		submitted, started = timeOf(attempt.SubmitTime), timeOf(attempt.StartTime)
+	}
+	w.steps = []step{{name: Queued, until: made}, {name: Cluster, until: submitted}}
+	if job.Spec.ClusterRef != nil {
+		w.steps = []step{{name: Cluster, until: answered}, {name: Queued, until: submitted}}
+	}
+	w.steps = append(w.steps, step{name: Submitted, until: started}, step{name: Running})
+
+	at := position(job)
+	if w.isOver = isOver(job); w.isOver {
+		w.over, w.isSuspended, at = timeOf(job.Status.EndTime), false, reached(job, attempt, hasHead)
+		w.steps = w.steps[:at+1]
+		w.steps[at].isDone, w.steps[at].until = true, w.over
+		w.steps[at].hasFailed = job.Status.Phase == v1alpha1.PhaseFailed
+	}
+	for i := range at {
+		w.steps[i].isDone = true
+	}
+	return w
+}
+
+// attemptsOf are the attempt that the way is of, nil where there is none yet, and the one before it.
+func attemptsOf(job *v1alpha1.ClusterJob) (attempt, former *v1alpha1.JobAttempt) {
+	all := job.Status.Attempts
+	if len(all) == 0 {
+		return nil, nil
+	}
+	last := &all[len(all)-1]
+	isAt := isOver(job) || job.Status.Phase == v1alpha1.PhaseRunning || job.Status.Phase == v1alpha1.PhaseSubmitting
+	if last.EndTime != nil && !isAt { // the next one is waited for
+		return nil, last
+	}
+	if len(all) > 1 {
+		former = &all[len(all)-2]
+	}
+	return last, former
+}
+
+func ending(attempt *v1alpha1.JobAttempt) time.Time {
+	if attempt == nil {
+		return time.Time{}
+	}
+	return timeOf(attempt.EndTime)
+}
+
+func timeOf(at *metav1.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return at.Time
+}
+
+func isOver(job *v1alpha1.ClusterJob) bool {
+	switch job.Status.Phase {
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseStopped:
+		return true
+	}
+	return false
+}
+
+// position is the place of the step that a job is at.
+func position(job *v1alpha1.ClusterJob) int {
+	inLine := explain.Headline(job).Code == reason.InLine.Code
+	name := Queued
+	switch job.Status.Phase {
+	case v1alpha1.PhaseRunning:
+		name = Running
+	case v1alpha1.PhaseSubmitting:
+		name = Submitted
+	case v1alpha1.PhaseProvisioning:
+		name = Cluster
+	case v1alpha1.PhaseRetrying:
+	default:
+		if job.Spec.ClusterRef != nil && !inLine {
+			name = Cluster
+		}
+	}
+	return slices.Index(names(job), name)
+}
+
+// names are those of the steps of a job.
+func names(job *v1alpha1.ClusterJob) []string {
+	if job.Spec.ClusterRef != nil {
+		return []string{Cluster, Queued, Submitted, Running}
+	}
+	return []string{Queued, Cluster, Submitted, Running}
+}
+
+// reached is the place of the step that a job was at when it came to its end.
+func reached(job *v1alpha1.ClusterJob, attempt *v1alpha1.JobAttempt, hasHead bool) int {
+	name := Queued
+	switch {
+	case job.Status.Phase == v1alpha1.PhaseSucceeded, attempt != nil && attempt.StartTime != nil:
+		name = Running
+	case attempt != nil && attempt.SubmitTime != nil:
+		name = Submitted
+	case job.Spec.ClusterRef != nil && !hasHead, job.Spec.ClusterRef == nil && job.Status.OwnCluster > 0:
+		name = Cluster
+	}
+	return slices.Index(names(job), name)
+}

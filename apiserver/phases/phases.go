@@ -1,0 +1,97 @@
+// Package phases says how far an object of ours is on its way, step by step.
+//
+// In: a cluster, a job or a service as the API server has it, the clusters that it uses, their pods, and the time. Out:
+// the steps in the order in which they come, each with its state and its times, and what the current one waits for.
+//
+// It is pure and total. It never fails or panics, whatever half of an object it is given. At most one step is current,
+// and times never go back. A time that Kubernetes does not keep is left out, and never guessed.
+package phases
+
+import (
+	"time"
+
+	"github.com/heliostat-dev/heliostat/apiserver/explain"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// States of a phase.
+const (
+	Done    = "Done"
+	Current = "Current"
+	Failed  = "Failed"
+	Pending = "Pending"
+)
+
+// Names of phases. Those of a cluster, but the first, are conditions of pods and of the cluster.
+const (
+	Suspended = "Suspended"
+	Deleting  = "Deleting"
+	Ready     = "Ready"
+
+	Accepted      = "Accepted"
+	HeadScheduled = "HeadScheduled"
+	HeadReady     = "HeadReady"
+	WorkersReady  = "WorkersReady"
+
+	Queued    = "Queued"
+	Cluster   = "Cluster"
+	Submitted = "Submitted"
+	Running   = "Running"
+	Ended     = "Ended"
+
+	Deployed = "Deployed"
+	Healthy  = "Healthy"
+	Traffic  = "Traffic"
+)
+
+// Phase is a step of an object's way.
+type Phase struct {
+	Name string
+	// State is Done, Current, Failed or Pending.
+	State string
+	// Since and Until are when it began and ended; zero where it has not, or nobody knows.
+	Since, Until time.Time
+	// WaitsFor is what a current phase waits for, and of a failed one why it failed.
+	WaitsFor string
+}
+
+// Of returns the phases of an object, in order. Of an object that is none of ours there are none.
+func Of(in explain.Input) []Phase {
+	var w way
+	switch object := in.Object.(type) {
+	case *v1alpha1.ComputeCluster:
+		if object == nil {
+			return nil
+		}
+		w = wayOfCluster(object, in)
+	case *v1alpha1.ClusterJob:
+		if object == nil {
+			return nil
+		}
+		w = wayOfJob(object, in)
+	case *v1alpha1.ClusterService:
+		if object == nil {
+			return nil
+		}
+		w = wayOfService(object, in)
+	default:
+		return nil
+	}
+	return w.phases(in)
+}
+
+// waitsFor is what the object waits for: the first link of the explanation that is furthest from the object.
+func waitsFor(in explain.Input) string {
+	depth := map[string]int{explain.KindCluster: 1, explain.KindPod: 2}
+	var deepest explain.Cause
+	chain := explain.Explain(in)
+	for i, cause := range chain {
+		if i == 0 || depth[cause.Kind] > depth[deepest.Kind] {
+			deepest = cause
+		}
+	}
+	if len(chain) > 0 && (deepest.Kind != chain[0].Kind || deepest.Name != chain[0].Name) {
+		return deepest.Kind + " " + deepest.Name + ": " + deepest.Message
+	}
+	return deepest.Message
+}
