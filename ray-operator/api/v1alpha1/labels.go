@@ -23,6 +23,8 @@ const (
 	// LabelNote is, on a ConfigMap beside the operator, the UID of the ComputeCluster whose
 	// keys in a Redis it remembers.
 	LabelNote = "heliostat.dev/store-note"
+	// LabelPreset, with any value, is on a ConfigMap that holds a preset for the server.
+	LabelPreset = "heliostat.dev/preset"
 	// LabelJob is, on a ComputeCluster that was made for a ClusterJob, the job's name.
 	LabelJob = "heliostat.dev/job"
 	// LabelService is, on what was made for a ClusterService, the service's name.
