@@ -252,7 +252,8 @@ func (r *reading) explained(end End, isOver bool) End {
 	if attempt == nil || attempt.Reason == "" || end.Outcome != Stopped {
 		return end
 	}
-	end.Code, end.Message, end.Remedy = attempt.Reason, "the attempt was stopped", ""
+	end.Outcome, end.Code = outcomeOf(attempt.Reason, nil), attempt.Reason
+	end.Message, end.Remedy = "the attempt was stopped", ""
 	if attempt.Message != "" {
 		end.Message, end.Remedy = reason.Split(attempt.Reason, attempt.Message)
 	}

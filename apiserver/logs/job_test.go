@@ -197,9 +197,12 @@ func TestReadJob_LosesItsHead(t *testing.T) {
 
 // TestReadJob_SaysWhyItWasStopped: Ray knows only that it was.
 func TestReadJob_SaysWhyItWasStopped(t *testing.T) {
-	for code, message := range map[string]string{
-		"Stopped":          "stopped by the annotation heliostat.dev/stop. Make a new ClusterJob to run it again",
-		"DeadlineExceeded": "",
+	for code, c := range map[string]struct {
+		message string
+		want    Outcome
+	}{
+		"Stopped":          {"stopped by the annotation heliostat.dev/stop. Make a new ClusterJob to run it again", Stopped},
+		"DeadlineExceeded": {"", Failed},
 	} {
 		t.Run(code, func(t *testing.T) {
 			run(t, func(t *testing.T, b *bed) {
@@ -209,12 +212,12 @@ func TestReadJob_SaysWhyItWasStopped(t *testing.T) {
 				r := b.job(t.Context(), 0, Options{Follow: true})
 				pass(2 * time.Second)
 				attempt := b.attempt("train-1")
-				attempt.Reason, attempt.Message = code, message
+				attempt.Reason, attempt.Message = code, c.message
 				b.putAttempts(attempt)
 				if _, err := b.heads.StopSubmission(t.Context(), b.on, "train-1"); err != nil {
 					t.Fatal(err)
 				}
-				if end := r.ends(t, Stopped, code); (end.Remedy != "") != (message != "") || r.text() != b.file("train-1") {
+				if end := r.ends(t, c.want, code); (end.Remedy != "") != (c.message != "") || r.text() != b.file("train-1") {
 					t.Errorf("it ends with %+v", end)
 				}
 			})
@@ -261,4 +264,82 @@ func TestReadJob_GoesOnInAnotherServer(t *testing.T) {
 			t.Errorf("of %d bytes there are %d", len(b.file("train-1")), whole.Len())
 		}
 	})
+}
+
+// TestReadJob_ThatRayDoesNotKnow: it was not submitted yet, or is lost.
+func TestReadJob_ThatRayDoesNotKnow(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		b.putAttempts(b.attempt("train-1"))
+		b.job(t.Context(), 0, Options{}).ends(t, Pending, "Submitting")
+		attempt := b.attempt("train-1")
+		at := metav1.Now()
+		attempt.StartTime = &at
+		b.putAttempts(attempt)
+		pass(2 * time.Second) // what was said of it is forgotten
+		b.job(t.Context(), 0, Options{}).ends(t, Broken, "OutputGone")
+		r := b.job(t.Context(), 0, Options{Follow: true})
+		pass(5 * time.Second)
+		if r.codes() != "RunGone" {
+			t.Errorf("the notices are %q", r.codes())
+		}
+		attempt = over(attempt, "RunGone", nil)
+		attempt.LogState = v1alpha1.LogLost
+		b.putAttempts(attempt)
+		r.ends(t, Failed, "RunGone")
+	})
+}
+
+// TestReadJob_WhoseClusterIsSuspended: the operator says what becomes of the attempt.
+func TestReadJob_WhoseClusterIsSuspended(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		b.submit("train-1", "echo one; hang")
+		b.putAttempts(b.attempt("train-1"))
+		pass(2 * time.Second)
+		r := b.job(t.Context(), 0, Options{Follow: true})
+		pass(2 * time.Second)
+		b.PutCluster("demo", func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true })
+		b.RemovePod(headstest.Head(b.cluster, 1, "").Name)
+		b.network.Lead(firstIP+":8265", nil)
+		b.network.Break()
+		pass(time.Minute)
+		if !strings.HasSuffix(r.codes(), "SuspendedBySpec") {
+			t.Errorf("the notices are %q", r.codes())
+		}
+		b.putAttempts(over(b.attempt("train-1"), "HeadLost", nil))
+		r.ends(t, Failed, "HeadLost")
+	})
+}
+
+// TestReadJob_WhoseAttemptIsForgotten: the status tells of the last ones only.
+func TestReadJob_WhoseAttemptIsForgotten(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		b.putAttempts(b.attempt("train-1"))
+		r := b.job(t.Context(), 0, Options{Follow: true})
+		pass(5 * time.Second)
+		other := b.attempt("train-2")
+		other.Number = 2
+		b.putAttempts(other)
+		r.ends(t, Broken, "OutputGone")
+	})
+}
+
+func TestOutcomeOf_SortsReasons(t *testing.T) {
+	for _, c := range []struct {
+		code string
+		exit *int32
+		want Outcome
+	}{
+		{"JobSucceeded", nil, Succeeded},
+		{"", exit(0), Succeeded},
+		{"EntrypointFailed", exit(1), Failed},
+		{"HeadLost", nil, Failed},
+		{"DeadlineExceeded", nil, Failed},
+		{"Stopped", nil, Stopped},
+		{"StoppedInRay", nil, Stopped},
+		{"JobSuspended", nil, Stopped},
+	} {
+		if got := outcomeOf(c.code, c.exit); got != c.want {
+			t.Errorf("%s is %s, want %s", c.code, got, c.want)
+		}
+	}
 }

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
@@ -317,4 +320,67 @@ func TestReadSubmission_EndsWithTheServer(t *testing.T) {
 		b.submission(t.Context(), "a", Options{}).ends(t, Broken, "OutputNotKept")
 		b.logs = New(b.logs.settings)
 	})
+}
+
+func TestReadSubmission_WithoutADisk(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		b.submit("a", "echo first")
+		pass(2 * time.Second)
+		settings := b.logs.settings
+		settings.Directory = filepath.Join(settings.Directory, "none")
+		whole := b.logs
+		b.logs = New(settings)
+		end := b.submission(t.Context(), "a", Options{Follow: true}).ends(t, Broken, "OutputNotKept")
+		if !strings.Contains(end.Message, "make a file for outputs") {
+			t.Errorf("it says %q", end.Message)
+		}
+		if err := b.logs.Close(); err != nil {
+			t.Error(err)
+		}
+		b.logs = whole
+	})
+}
+
+func TestReadSubmission_WithoutTheAPIServer(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		b.submit("a", "echo first; sleep 30; echo last")
+		pass(2 * time.Second)
+		r := b.submission(t.Context(), "a", Options{Follow: true})
+		pass(2 * time.Second)
+		down := errors.New("the API server is away")
+		b.Fail(down)
+		pass(5 * time.Second)
+		if r.codes() != "" {
+			t.Errorf("who reads is told %q", r.codes()) // its connection is there
+		}
+		b.network.Break()
+		pass(5 * time.Second)
+		if r.codes() != "HeadSilent" {
+			t.Errorf("who has to connect is told %q", r.codes())
+		}
+		now := b.submission(t.Context(), "a", Options{})
+		if <-now.done; !errors.Is(now.err, down) {
+			t.Errorf("who does not follow gets %v", now.err)
+		}
+		b.Fail(nil)
+		if r.ends(t, Succeeded, "JobSucceeded"); r.text() != b.file("a") {
+			t.Errorf("it is %q", r.text())
+		}
+	})
+}
+
+func TestRemember_ForgetsWhatIsOver(t *testing.T) {
+	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))
+	l := New(Settings{Clock: now, Directory: t.TempDir()})
+	failed := errors.New("failed")
+	for i := range mostFailures {
+		l.remember(key{id: fmt.Sprint(i)}, failed)
+	}
+	now.Step(failureHolds)
+	if l.remember(key{id: "last"}, failed); len(l.failed) != 1 {
+		t.Errorf("%d are remembered", len(l.failed))
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
 }
