@@ -46,7 +46,7 @@ func TestReread_GrowsWithTheLog(t *testing.T) {
 	for bytes, want := range map[int64]time.Duration{
 		0: 0, 1 << 20: time.Second / 8, 8 << 20: time.Second, 100 << 20: 12500 * time.Millisecond, 1 << 40: longestPause, 1 << 62: longestPause,
 	} {
-		if got := reread(bytes); got != want {
+		if got := Reread(bytes); got != want {
 			t.Errorf("%d bytes: %s, want %s", bytes, got, want)
 		}
 	}

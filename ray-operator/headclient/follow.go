@@ -30,37 +30,75 @@ const (
 // is a failure once the job is over; one that became shorter, or is of another job by now, is
 // Gone at once.
 func (j *Jobs) Follow(ctx context.Context, id string, offset int64, into io.Writer) (Job, error) {
-	act := "follow the output of job " + text([]byte(id))
-	if offset < 0 {
-		return Job{}, j.fail(Invalid, act, errNegative)
-	}
+	at := Place{ID: id, Offset: offset}
 	var last Job
 	isLast := false
 	for pause := firstPause; ; {
-		job, node, err := j.job(ctx, id)
-		if err != nil {
+		look, err := j.Look(ctx, at, into)
+		if look.Job.ID != "" {
+			last = look.Job
+		}
+		at.Start, at.Offset = last.Start, at.Offset+look.Passed
+		if err != nil || look.Awaits == nil && (isLast || !look.MayGrow) {
 			return last, err
 		}
-		if last.ID != "" && !last.Start.Equal(job.Start) {
-			return last, j.fail(Gone, act, errAnother)
-		}
-		last = job
-		out := &behind{into: into, skip: offset}
-		err = j.output(ctx, driver{act, id, node}, out)
-		offset += out.passed
-		switch {
-		case isAwaited(err, job):
-		case err != nil, isLast, job.Status.Over() && !hasEpilogue(job, node):
-			return job, err // it was over before the log was read
-		}
-		isLast = job.Status.Over()
-		if pause = min(2*pause, lastPause); out.passed > 0 {
+		isLast = last.Status.Over()
+		if pause = min(2*pause, lastPause); look.Passed > 0 {
 			pause = firstPause
 		}
-		if err := rest(ctx, max(pause, reread(offset))); err != nil {
-			return job, j.sort(ctx, act, err)
+		if err := rest(ctx, max(pause, Reread(at.Offset))); err != nil {
+			return last, j.sort(ctx, "follow the output of job "+text([]byte(id)), err)
 		}
 	}
+}
+
+// Place is a place in the output of a job.
+type Place struct {
+	// ID is the submission's.
+	ID string
+	// Start is when Ray took the job, as Ray tells it; zero is of any job of that ID.
+	Start time.Time
+	// Offset is in bytes.
+	Offset int64
+}
+
+// Look is what one look at an output found.
+type Look struct {
+	// Job is as it was before its output was read. It has no ID where the head did not tell of it, or tells of another.
+	Job Job
+	// Passed is how many bytes were passed on.
+	Passed int64
+	// MayGrow: a further look may find more. The job was not over, or Ray may still write why it failed.
+	MayGrow bool
+	// Awaits is why there was no output, where there may be one later; nil where there was, or needs to be none.
+	Awaits error
+}
+
+// Look passes on what there is of an output behind a place, as Log does, and tells how the job was before that: after a
+// look at a job that was over nothing comes, unless it MayGrow. Who follows an output looks again, from the place that
+// this one came to.
+//
+// An output that is not there, or whose node does not answer, is no failure while the job is not over: it Awaits then. An
+// output that is of another job by now is Gone.
+func (j *Jobs) Look(ctx context.Context, at Place, into io.Writer) (Look, error) {
+	act := "follow the output of job " + text([]byte(at.ID))
+	if at.Offset < 0 {
+		return Look{}, j.fail(Invalid, act, errNegative)
+	}
+	job, node, err := j.job(ctx, at.ID)
+	if err != nil {
+		return Look{}, err
+	}
+	if !at.Start.IsZero() && !at.Start.Equal(job.Start) {
+		return Look{}, j.fail(Gone, act, errAnother)
+	}
+	out := &behind{into: into, skip: at.Offset}
+	err = j.output(ctx, driver{act, at.ID, node}, out)
+	look := Look{Job: job, Passed: out.passed, MayGrow: !job.Status.Over() || hasEpilogue(job, node)}
+	if isAwaited(err, job) {
+		look.Awaits, err = err, nil
+	}
+	return look, err
 }
 
 // hasEpilogue reports whether Ray may write why a job failed behind its output, which it does
@@ -75,8 +113,8 @@ func isAwaited(err error, job Job) bool {
 	return (errors.Is(err, errNoFile) || errors.Is(err, errNoNode) || errors.Is(err, errSilent)) && !job.Status.Over()
 }
 
-// reread is how long a head is spared that has sent so many bytes again.
-func reread(bytes int64) time.Duration {
+// Reread returns how long a head is spared that has sent so many bytes: the next look makes it send them again.
+func Reread(bytes int64) time.Duration {
 	return time.Duration(min(bytes, int64(longestPause/time.Second)*rereadRate)) * time.Second / rereadRate
 }
 

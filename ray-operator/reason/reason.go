@@ -135,6 +135,7 @@ func Sections() []Section {
 	return []Section{
 		obstacles(), refusals(), pods(), passing(), states(), events(), autoscaling(), controlStore(),
 		jobObstacles(), jobEnds(), jobProgress(), jobStates(), serviceObstacles(), serviceProgress(), serviceStates(),
+		outputs(),
 	}
 }
 

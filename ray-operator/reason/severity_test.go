@@ -22,7 +22,8 @@ const (
 		"Stopping Retrying InLine ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending JobRunning Collecting " +
 		"StoreLoading StoreStarting StoreVolumePending StoreChecking HeadRecovering " +
 		"ServiceLeaving ServiceDraining UpgradeReturning ServeClusterStarting UpgradeWaiting UpgradePreparing ServeDeploying ServeProving " +
-		"UpgradeRouting UpgradeShifting UpgradeBaking UpgradeRecreating UpgradeInPlace ConfigChanging GatewayPending"
+		"UpgradeRouting UpgradeShifting UpgradeBaking UpgradeRecreating UpgradeInPlace ConfigChanging GatewayPending " +
+		"TailShort"
 )
 
 func TestSeverities(t *testing.T) {

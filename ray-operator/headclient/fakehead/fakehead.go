@@ -103,7 +103,12 @@ func StartAt(clock clock.Clock, gcs, jobAPI string) (*Head, error) {
 		_ = listener.Close()
 		return nil, fmt.Errorf("listen for the job API of a fake head: %w", err)
 	}
-	h := &Head{clock: clock, address: listener.Addr().String(), turned: make(chan struct{}), calls: map[string]int{}}
+	return StartOn(clock, listener, second), nil
+}
+
+// StartOn makes a head whose GCS and whose job API listen where the caller does, without a token and without nodes.
+func StartOn(clock clock.Clock, gcs, jobAPI net.Listener) *Head {
+	h := &Head{clock: clock, address: gcs.Addr().String(), turned: make(chan struct{}), calls: map[string]int{}}
 	h.job = jobs{known: map[string]*job{}, startDelay: StartDelay, session: h.begin()}
 	h.serve = newServing()
 	h.server = grpc.NewServer(grpc.UnaryInterceptor(h.meet))
@@ -112,10 +117,10 @@ func StartAt(clock clock.Clock, gcs, jobAPI string) (*Head, error) {
 	rpc.RegisterJobInfoGcsServiceServer(h.server, h)
 	rpc.RegisterActorInfoGcsServiceServer(h.server, h)
 	rpc.RegisterInternalKVGcsServiceServer(h.server, h)
-	h.web = newWeb(h, second)
-	h.ended.Go(func() { _ = h.server.Serve(listener) }) // it ends by Close, or the test sees no answer
-	h.ended.Go(func() { _ = h.web.server.Serve(second) })
-	return h, nil
+	h.web = newWeb(h, jobAPI)
+	h.ended.Go(func() { _ = h.server.Serve(gcs) }) // it ends by Close, or the test sees no answer
+	h.ended.Go(func() { _ = h.web.server.Serve(jobAPI) })
+	return h
 }
 
 // Close stops the head and waits until nothing of it runs.
