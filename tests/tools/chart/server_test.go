@@ -39,7 +39,7 @@ func serverOf[T metav1.Object](t *testing.T, options ...string) T {
 }
 
 func TestServer_IsThereWhereItIsEnabled(t *testing.T) {
-	if text := render(t); strings.Contains(text, "component: server") {
+	if text := render(t); strings.Contains(text, "component: server") || strings.Contains(text, "--server-labels") {
 		t.Error("there is something of the server though nobody asked for it")
 	}
 }
@@ -114,6 +114,15 @@ func TestServer_IsFoundByItsSelectors(t *testing.T) {
 		if one.Name != deployment.Name && labels.SelectorFromSet(one.Spec.Selector.MatchLabels).Matches(labels.Set(pod.Labels)) {
 			t.Errorf("%s selects the server's pods", one.Name)
 		}
+	}
+	told := ""
+	for _, arg := range operator[0].Spec.Template.Spec.Containers[0].Args {
+		if text, is := strings.CutPrefix(arg, "--server-labels="); is {
+			told = text
+		}
+	}
+	if set, err := labels.ConvertSelectorToLabelsMap(told); err != nil || !labels.Equals(set, deployment.Spec.Selector.MatchLabels) {
+		t.Errorf("the operator is told of pods with %q, %v, want %v", told, err, deployment.Spec.Selector.MatchLabels)
 	}
 	if port := service.Spec.Ports[0]; port.Port != 443 || port.TargetPort.StrVal != pod.Spec.Containers[0].Ports[0].Name {
 		t.Errorf("the Service leads to %v of %v", port, pod.Spec.Containers[0].Ports)
