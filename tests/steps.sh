@@ -14,7 +14,7 @@ declare -A TITLE=(
   [e2e-clusters]="real kubelets, real Ray: clusters, jobs, autoscaling"
   [e2e-services]="real kubelets, real Ray: services and control stores"
   [e2e-existing]="real Ray on the Kubernetes that KUBECONFIG names"
-  [rights]="the operator used every right that it has, and no other"
+  [rights]="the operator and the server used every right that they have, and no other"
   [accept]="full counts and promised times"
   [bench]="against the same pods applied by hand"
 )
@@ -132,15 +132,17 @@ instance_down() {
   bin/localkube down --name "$1"
 }
 
-# rights_used LAYER: keeps which of its rights the operator used in the instance of a step.
+# rights_used NAME [ACCOUNT]: keeps which of its rights the operator, or another account of ours, used in the instance of a step.
 rights_used() {
   mkdir -p .state/rights
-  go run ./tests/rights used "$LOCALKUBE_AUDIT_LOG" >".state/rights/$1.txt"
+  go run ./tests/rights used "heliostat-system/${2:-heliostat}" "$LOCALKUBE_AUDIT_LOG" >".state/rights/$1.txt"
 }
 
 step_rights() {
   bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system |
-    go run ./tests/rights compare .state/rights/{integration,e2e-clusters,e2e-services}.txt
+    go run ./tests/rights compare heliostat-system/heliostat .state/rights/{integration,e2e-clusters,e2e-services}.txt
+  bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system --values tests/integration/testdata/server.yaml |
+    go run ./tests/rights compare heliostat-system/heliostat-server .state/rights/integration-server.txt
 }
 
 step_integration() {
@@ -148,6 +150,7 @@ step_integration() {
   # Most of these tests wait: for Leases, budgets, and an API server that gives up kinds.
   gotest integration . -count=1 -parallel 8 -timeout 25m ./tests/integration/...
   rights_used integration
+  rights_used integration-server heliostat-server
 }
 
 step_localkube() {

@@ -1,52 +1,131 @@
-// Package access reads who a caller is, and acts for callers.
+// Package access learns who a caller is, and acts for callers.
 //
-// In: headers of requests, and where the API server is. Out: the caller's token, a transport to the API server that
-// holds no credential, and what the API server says of a token: whom it is of, and what they may do.
+// In: requests of callers, who is believed to be whom, and where the API server is. Out: callers; a transport and clients
+// that act for one caller each; what Kubernetes says that a caller may do.
 //
-// No other package of the server makes clients of Kubernetes. Each is made of the caller's own token, for one question.
-// It must never use a credential of its own, remember that somebody is refused, or put a token into a text.
+// By default the caller's own token goes along, and the API server judges it. With Impersonate the server's own credential
+// goes along with the caller's name. No other package of the server makes clients of Kubernetes that act for a caller.
+// It must never act for somebody whom it has not identified, let a caller name another identity, remember an error, or put
+// a token into a text.
 package access
 
 import (
-	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )
 
-// agent is the server's name in requests that are its own: reviews with a caller's token.
+// agent is the server's name in requests that are its own, reviews among them.
 const agent = "heliostat-server"
 
-// Errors of a review.
-var (
-	// ErrUnauthorized is that the API server does not accept the token.
-	ErrUnauthorized = errors.New("the API server does not accept the token, or no longer")
-	// ErrForbidden is that the token's owner may not do what was asked about.
-	ErrForbidden = errors.New("the token's owner has no right to it, or no longer")
-)
-
-// Kubernetes is the API server, asked with tokens of callers. It may be used by many goroutines.
-type Kubernetes struct {
-	address   *url.URL
-	transport http.RoundTripper
-	names     *recent[string]
+// Options are what New needs.
+type Options struct {
+	// Address is the https address of the API server, whose certificate is of an authority in CAFile. That file is read for
+	// each connection, as authorities are replaced.
+	Address, CAFile string
+	// TokenFile has the token of the server's own account. It is read again each minute.
+	TokenFile string
+	// Identity says who is believed to be whom.
+	Identity Identity
+	// Scheme has the kinds that clients of callers read and write.
+	Scheme *runtime.Scheme
+	Clock  clock.PassiveClock
 }
 
-// New returns the API server at an https address, whose certificate is of an authority in caFile. That file is read for
-// each connection, as authorities are replaced.
-func New(address, caFile string, now clock.PassiveClock) (*Kubernetes, error) {
-	parsed, err := url.Parse(address)
+// Kubernetes is the API server, asked for callers. It may be used by many goroutines.
+type Kubernetes struct {
+	address *url.URL
+	clock   clock.PassiveClock
+	scheme  *runtime.Scheme
+	mapper  meta.RESTMapper
+	// lanes carries tokens of callers, account the server's own.
+	lanes   *lanes
+	account *account
+
+	identity Identity
+	issuers  map[string]*issuer
+	proxy    *frontProxy
+	// reviews are asked as the server itself.
+	tokens authenticationclient.TokenReviewInterface
+	rights authorizationclient.SubjectAccessReviewInterface
+
+	callers   *recent[*Caller]
+	refused   *recent[error]
+	decisions *recent[error]
+}
+
+// Bounds of what is remembered.
+const (
+	maxCallers   = 10_000
+	maxRefused   = 10_000
+	maxDecisions = 50_000
+	maxProxies   = 100
+)
+
+// New returns the API server.
+func New(o Options) (*Kubernetes, error) {
+	address, err := readAddress(o.Address)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := authorities(o.CAFile); err != nil {
+		return nil, err
+	}
+	own, err := newAccount(o.TokenFile, o.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	k := &Kubernetes{
+		address: address, clock: o.Clock, scheme: o.Scheme, mapper: newMapper(o.Scheme), lanes: newLanes(o.CAFile, o.Clock), account: own,
+		identity: o.Identity, issuers: map[string]*issuer{},
+		callers: newRecent[*Caller](o.Clock, maxCallers), refused: newRecent[error](o.Clock, maxRefused),
+		decisions: newRecent[error](o.Clock, maxDecisions),
+	}
+	if err := k.believe(o.Identity); err != nil {
+		return nil, err
+	}
+	config, carrier := k.settings(own)
+	authentication, err := authenticationclient.NewForConfigAndClient(config, carrier)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the server: %w", err)
+	}
+	authorization, err := authorizationclient.NewForConfigAndClient(config, carrier)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the server: %w", err)
+	}
+	k.tokens, k.rights = authentication.TokenReviews(), authorization.SubjectAccessReviews()
+	return k, nil
+}
+
+// believe makes what tells whom to believe.
+func (k *Kubernetes) believe(identity Identity) error {
+	for _, one := range identity.Issuers {
+		made, err := newIssuer(one, k.clock)
+		if err != nil {
+			return fmt.Errorf("read the issuer %s: %w", one.URL, err)
+		}
+		k.issuers[one.URL] = made
+	}
+	if identity.FrontProxy == nil {
+		return nil
+	}
+	made, err := newFrontProxy(*identity.FrontProxy, k.clock)
+	if err != nil {
+		return fmt.Errorf("read the front proxy: %w", err)
+	}
+	k.proxy = made
+	return nil
+}
+
+func readAddress(text string) (*url.URL, error) {
+	parsed, err := url.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("read the address of the API server: %w", err)
 	}
@@ -54,69 +133,23 @@ func New(address, caFile string, now clock.PassiveClock) (*Kubernetes, error) {
 		return nil, fmt.Errorf("read the address of the API server: %q is not https://HOST:PORT", parsed.Redacted())
 	}
 	parsed.Path = ""
-	if _, err := authorities(caFile); err != nil {
-		return nil, err
-	}
-	return &Kubernetes{address: parsed, transport: newLanes(caFile, now), names: newRecent[string](now, keepName, maxNames)}, nil
+	return parsed, nil
 }
 
 // Address returns where the API server is.
 func (k *Kubernetes) Address() *url.URL { return k.address }
 
-// Transport returns what carries requests to the API server. It adds no credential: each request must have a token.
-func (k *Kubernetes) Transport() http.RoundTripper { return k.transport }
-
-// client returns the settings of a client that acts for a token's owner. It follows no redirect, as the token would go
-// along.
-func (k *Kubernetes) client(token Token) (*rest.Config, *http.Client) {
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &rest.Config{Host: k.address.String(), QPS: -1},
-		&http.Client{Transport: bearer{token: token, to: k.transport}, CheckRedirect: stay}
+// ConfigureTLS has a listener ask for the certificate by which a front proxy is known. Nobody needs to have one.
+func (k *Kubernetes) ConfigureTLS(settings *tls.Config) {
+	if k.proxy != nil {
+		settings.ClientAuth, settings.ClientCAs = tls.RequestClientCert, k.proxy.authority
+	}
 }
 
-// May asks whether a token's owner may do something. It returns nil, ErrForbidden, ErrUnauthorized, or why nobody
-// answered.
-func (k *Kubernetes) May(ctx context.Context, token Token, what authorizationv1.ResourceAttributes) error {
-	client, err := authorizationclient.NewForConfigAndClient(k.client(token))
-	if err != nil {
-		return fmt.Errorf("make a client of a caller: %w", err)
-	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
-	review, err = client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-	switch {
-	case apierrors.IsUnauthorized(err):
-		return ErrUnauthorized
-	case err != nil:
-		return fmt.Errorf("ask what a caller may do: %w", err)
-	case !review.Status.Allowed:
-		return ErrForbidden
-	}
-	return nil
-}
-
-// Name asks for the name of a token's owner. It remembers names for a short while, and errors never.
-func (k *Kubernetes) Name(ctx context.Context, token Token) (string, error) {
-	if name, is := k.names.find(token.Key()); is {
-		return name, nil
-	}
-	client, err := authenticationclient.NewForConfigAndClient(k.client(token))
-	if err != nil {
-		return "", fmt.Errorf("make a client of a caller: %w", err)
-	}
-	review, err := client.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	switch {
-	case apierrors.IsUnauthorized(err):
-		return "", ErrUnauthorized
-	case err != nil:
-		return "", fmt.Errorf("ask who a caller is: %w", err)
-	}
-	k.names.put(token.Key(), review.Status.UserInfo.Username)
-	return review.Status.UserInfo.Username, nil
-}
-
-// Bounds of what is remembered.
-const (
-	// keepName is for how long a name is believed: a token that is withdrawn is named for as long.
-	keepName = 10 * time.Second
-	maxNames = 1000
+// Errors of a review.
+var (
+	// ErrUnauthorized is that a caller is not believed, or no longer.
+	ErrUnauthorized = errors.New("the API server does not accept the token, or no longer: get another one")
+	// ErrForbidden is that the caller may not do what was asked about.
+	ErrForbidden = errors.New("the token's owner has no right to it, or no longer")
 )

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
@@ -29,6 +28,30 @@ func token(t *testing.T, text string) access.Token {
 		t.Fatal(err)
 	}
 	return parsed
+}
+
+func newKubernetes(t *testing.T, options access.Options) *access.Kubernetes {
+	t.Helper()
+	kubernetes, err := access.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubernetes
+}
+
+// from returns a request with a token.
+func from(text string) *http.Request {
+	return &http.Request{Header: http.Header{"Authorization": {"Bearer " + text}}}
+}
+
+// nameOf returns the name of a token's owner.
+func nameOf(t *testing.T, kubernetes *access.Kubernetes, text string) (string, error) {
+	t.Helper()
+	caller, err := kubernetes.CallerOf(t.Context(), from(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubernetes.Name(t.Context(), caller)
 }
 
 func TestParseToken_TakesOneBearerTokenAlone(t *testing.T) {
@@ -84,60 +107,12 @@ func TestToken_IsInNoText(t *testing.T) {
 	}
 }
 
-func TestName_IsRememberedForAShortWhile(t *testing.T) {
-	server := accesstest.Start(t, "a", "alice", nil)
-	now := clocktesting.NewFakePassiveClock(time.Now())
-	kubernetes := server.Kubernetes(t, now)
-	ask := func(text, want string, reviews int) {
-		t.Helper()
-		name, err := kubernetes.Name(t.Context(), token(t, text))
-		if name != want || (want == "") != errors.Is(err, access.ErrUnauthorized) || server.Reviews() != reviews {
-			t.Errorf("%s is %q, %v after %d reviews, want %q after %d", text, name, err, server.Reviews(), want, reviews)
-		}
-	}
-	ask("a", "alice", 1)
-	now.SetTime(now.Now().Add(9 * time.Second))
-	ask("a", "alice", 1)
-	ask("b", "", 2)
-	ask("b", "", 3) // a refusal is not remembered
-	for _, one := range server.All() {
-		if one.Header.Get("User-Agent") != "heliostat-server" {
-			t.Errorf("the API server was asked by %v", one.Header)
-		}
-	}
-	server.Withdraw("a")
-	now.SetTime(now.Now().Add(time.Second))
-	ask("a", "", 4)
-}
-
-func TestMay_IsTheAnswerOfTheAPIServer(t *testing.T) {
-	server := accesstest.Start(t, "a", "alice", nil)
-	kubernetes := server.Kubernetes(t, clocktesting.NewFakePassiveClock(time.Now()))
-	may := func(text string) error {
-		return kubernetes.May(t.Context(), token(t, text), authorizationv1.ResourceAttributes{Verb: "watch", Resource: "computeclusters"})
-	}
-	if err := may("a"); err != nil {
-		t.Error(err)
-	}
-	if err := may("b"); !errors.Is(err, access.ErrUnauthorized) {
-		t.Errorf("an unknown token: %v", err)
-	}
-	server.Deny("a")
-	if err := may("a"); !errors.Is(err, access.ErrForbidden) {
-		t.Errorf("no right: %v", err)
-	}
-	server.Break(true)
-	if err := may("a"); err == nil || errors.Is(err, access.ErrForbidden) || errors.Is(err, access.ErrUnauthorized) {
-		t.Errorf("a server that fails: %v", err)
-	}
-}
-
 // TestClients_FollowNoRedirect: the server that it leads to would get the token.
 func TestClients_FollowNoRedirect(t *testing.T) {
 	thief := accesstest.Start(t, "a", "thief", nil)
 	server := accesstest.Start(t, "none", "nobody", nil)
 	server.Config.Handler = http.RedirectHandler(thief.URL+"/", http.StatusTemporaryRedirect)
-	if name, err := server.Kubernetes(t, clocktesting.NewFakePassiveClock(time.Now())).Name(t.Context(), token(t, "a")); err == nil || thief.Reviews()+len(thief.Seen()) > 0 {
+	if name, err := nameOf(t, server.Kubernetes(t, clocktesting.NewFakePassiveClock(time.Now())), "a"); err == nil || thief.Reviews()+len(thief.Seen()) > 0 {
 		t.Errorf("the name is %q, %v, and %d requests were led away", name, err, thief.Reviews()+len(thief.Seen()))
 	}
 }
@@ -154,16 +129,15 @@ func TestTransport_ReadsTheAuthorityForEachConnection(t *testing.T) {
 		}
 	}
 	write(right)
-	kubernetes, err := access.New(server.URL, other, clocktesting.NewFakePassiveClock(time.Now()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := server.Options(clocktesting.NewFakePassiveClock(time.Now()))
+	options.CAFile = other
+	kubernetes := newKubernetes(t, options)
 	write([]byte("not yet"))
-	if _, err := kubernetes.Name(t.Context(), token(t, "a")); !errors.Is(err, access.ErrUnreached) {
+	if _, err := nameOf(t, kubernetes, "a"); !errors.Is(err, access.ErrUnreached) {
 		t.Errorf("without an authority: %v", err)
 	}
 	write(right)
-	if name, err := kubernetes.Name(t.Context(), token(t, "a")); name != "alice" {
+	if name, err := nameOf(t, kubernetes, "a"); name != "alice" {
 		t.Errorf("with it: %q, %v", name, err)
 	}
 }
@@ -181,24 +155,37 @@ func TestTransport_SaysThatNothingWasSent(t *testing.T) {
 	}
 	closed.Close()
 	for name, at := range map[string]string{"silent": silent.Addr().String(), "closed": closed.Addr().String()} {
-		kubernetes, err := access.New("https://"+at, server.CAFile, clocktesting.NewFakePassiveClock(time.Now()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := kubernetes.Name(t.Context(), token(t, "a")); !errors.Is(err, access.ErrUnreached) {
+		options := server.Options(clocktesting.NewFakePassiveClock(time.Now()))
+		options.Address = "https://" + at
+		kubernetes := newKubernetes(t, options)
+		if _, err := nameOf(t, kubernetes, "a"); !errors.Is(err, access.ErrUnreached) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-func TestNew_RefusesBadAddresses(t *testing.T) {
+func TestNew_RefusesWhatCannotServe(t *testing.T) {
 	server := accesstest.Start(t, "a", "alice", nil)
+	now := clocktesting.NewFakePassiveClock(time.Now())
 	for _, bad := range []string{"", "http://a", "a:443", "https://", "https://u:p@a", "https://a/path", "https://a?q", "://"} {
-		if _, err := access.New(bad, server.CAFile, clocktesting.NewFakePassiveClock(time.Now())); err == nil {
+		options := server.Options(now)
+		options.Address = bad
+		if _, err := access.New(options); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}
-	if _, err := access.New(server.URL, server.CAFile+"x", nil); err == nil {
-		t.Error("a file that is not there is taken")
+	for name, change := range map[string]func(*access.Options){
+		"no authority": func(o *access.Options) { o.CAFile += "x" },
+		"no account":   func(o *access.Options) { o.TokenFile += "x" },
+	} {
+		options := server.Options(now)
+		if change(&options); newFails(options) == nil {
+			t.Errorf("%s is fine", name)
+		}
 	}
+}
+
+func newFails(options access.Options) error {
+	_, err := access.New(options)
+	return err
 }

@@ -21,7 +21,7 @@ type lanes struct {
 }
 
 func newLanes(caFile string, now clock.PassiveClock) *lanes {
-	return &lanes{accepted: newTransport(caFile), others: newTransport(caFile), tokens: newRecent[struct{}](now, keepAccepted, maxAccepted)}
+	return &lanes{accepted: newTransport(caFile), others: newTransport(caFile), tokens: newRecent[struct{}](now, maxAccepted)}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -41,7 +41,7 @@ func (l *lanes) RoundTrip(request *http.Request) (*http.Response, error) {
 	case answer.StatusCode == http.StatusUnauthorized:
 		l.tokens.forget(token.Key())
 	default:
-		l.tokens.put(token.Key(), struct{}{})
+		l.tokens.put(token.Key(), struct{}{}, keepAccepted)
 	}
 	return answer, nil
 }

@@ -1,22 +1,17 @@
 package access
 
 import (
-	"maps"
-	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 )
 
-// recent remembers something about tokens for a while.
+// recent remembers something by keys for a while. Where there are too many, those go that were not asked for lately: they
+// are only learned again.
 type recent[V any] struct {
-	now clock.PassiveClock
-	// keep is for how long, and most for how many tokens at once.
-	keep time.Duration
-	most int
-
-	mutex sync.Mutex
-	by    map[Key]remembered[V]
+	now  clock.PassiveClock
+	kept *lru.Cache
 }
 
 type remembered[V any] struct {
@@ -24,33 +19,22 @@ type remembered[V any] struct {
 	until time.Time
 }
 
-func newRecent[V any](now clock.PassiveClock, keep time.Duration, most int) *recent[V] {
-	return &recent[V]{now: now, keep: keep, most: most, by: map[Key]remembered[V]{}}
+func newRecent[V any](now clock.PassiveClock, most int) *recent[V] {
+	return &recent[V]{now: now, kept: lru.New(most)}
 }
 
-func (r *recent[V]) find(key Key) (V, bool) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	one, is := r.by[key]
-	return one.value, is && r.now.Now().Before(one.until)
-}
-
-// put remembers a value. Where there are too many, those that are over go, and else all: they are only learned again.
-func (r *recent[V]) put(key Key, value V) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	now := r.now.Now()
-	if _, is := r.by[key]; !is && len(r.by) >= r.most {
-		maps.DeleteFunc(r.by, func(_ Key, one remembered[V]) bool { return !now.Before(one.until) })
-		if len(r.by) >= r.most {
-			clear(r.by)
-		}
+func (r *recent[V]) find(key string) (V, bool) {
+	found, _ := r.kept.Get(key)
+	one, is := found.(remembered[V])
+	if !is || !r.now.Now().Before(one.until) {
+		var none V
+		return none, false
 	}
-	r.by[key] = remembered[V]{value: value, until: now.Add(r.keep)}
+	return one.value, true
 }
 
-func (r *recent[V]) forget(key Key) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	delete(r.by, key)
+func (r *recent[V]) put(key string, value V, keep time.Duration) {
+	r.kept.Add(key, remembered[V]{value: value, until: r.now.Now().Add(keep)})
 }
+
+func (r *recent[V]) forget(key string) { r.kept.Remove(key) }

@@ -2,18 +2,11 @@ package access
 
 import (
 	"crypto/sha256"
-	"errors"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
-)
-
-// Errors of requests whose caller did not say who they are. Their texts are for the caller, and hold nothing of what was
-// sent.
-var (
-	ErrNoToken  = errors.New("the request has no bearer token: send the header Authorization: Bearer TOKEN")
-	ErrBadToken = errors.New("the header Authorization holds no bearer token: send it once, as Bearer TOKEN")
 )
 
 const (
@@ -25,9 +18,6 @@ const (
 
 // Token is the credential of a caller. What is printed of it, in any form, is the same for all.
 type Token struct{ text string }
-
-// Key is what remembers a token without being one.
-type Key [sha256.Size]byte
 
 // ParseToken returns the bearer token of a request.
 func ParseToken(header http.Header) (Token, error) {
@@ -56,7 +46,10 @@ func isToken(text string) bool {
 }
 
 // Key returns the token's hash.
-func (t Token) Key() Key { return sha256.Sum256([]byte(t.text)) }
+func (t Token) Key() string {
+	sum := sha256.Sum256([]byte(t.text))
+	return hex.EncodeToString(sum[:])
+}
 
 // Authorize puts the token into the headers of a request to the API server, in place of any other.
 func (t Token) Authorize(header http.Header) { header.Set(authorization, "Bearer "+t.text) }
@@ -66,17 +59,3 @@ func (Token) Format(out fmt.State, _ rune) { _, _ = out.Write([]byte("[a token]"
 
 // LogValue keeps the token out of logs.
 func (Token) LogValue() slog.Value { return slog.StringValue("[a token]") }
-
-// bearer sends requests as the owner of a token.
-type bearer struct {
-	token Token
-	to    http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	b.token.Authorize(request.Header)
-	request.Header.Set("User-Agent", agent)
-	return b.to.RoundTrip(request)
-}

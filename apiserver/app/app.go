@@ -20,11 +20,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
 // Config is what can be set about the server.
@@ -33,8 +38,16 @@ type Config struct {
 	Address string
 	// CertFile and KeyFile have the server's certificate. They are read again when they change.
 	CertFile, KeyFile string
+	// GRPCAddress is host:port on which callers are served by gRPC, always with TLS; "0" turns off.
+	GRPCAddress string
 	// APIServer is the https address of the API server, and CAFile the certificate of its authority.
 	APIServer, CAFile string
+	// TokenFile has the token of the server's own account, and Namespace is where the server runs.
+	TokenFile, Namespace string
+	// Namespaces are those whose objects the server reads by itself; none is all.
+	Namespaces []string
+	// Identity says who is believed to be whom.
+	Identity access.Identity
 	// MetricsAddress and HealthAddress are host:port to listen on; "0" turns off.
 	MetricsAddress, HealthAddress string
 	// Log gets audit lines, and what goes wrong.
@@ -59,7 +72,13 @@ const (
 
 // Run serves until the context ends.
 func Run(ctx context.Context, cfg Config) error {
-	kubernetes, err := access.New(cfg.APIServer, cfg.CAFile, cfg.Clock)
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	kubernetes, err := access.New(access.Options{
+		Address: cfg.APIServer, CAFile: cfg.CAFile, TokenFile: cfg.TokenFile, Identity: cfg.Identity, Scheme: scheme, Clock: cfg.Clock,
+	})
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
 	}
@@ -77,6 +96,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.GetCertificate, ClientAuth: tls.NoClientCert}
+	kubernetes.ConfigureTLS(settings)
 	group.Go(func() error { return certificate.Start(ctx) })
 	for _, one := range []struct {
 		address string
@@ -96,11 +116,20 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 		group.Go(func() error { return serve(ctx, listener, newServer(one.handler, one.tls, cfg.Log)) })
 	}
-	cfg.Log.Info("Serving", "address", cfg.Address, "apiServer", cfg.APIServer)
+	cfg.Log.Info("Serving", "address", cfg.Address, "apiServer", cfg.APIServer, "identity", cfg.Identity.Mode)
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
+}
+
+// newScheme returns the kinds that the server reads and writes.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), eventsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("build the scheme: %w", err)
+	}
+	return scheme, nil
 }
 
 func newServer(handler http.Handler, settings *tls.Config, log *slog.Logger) *http.Server {

@@ -79,7 +79,7 @@ func run(t *testing.T, rest http.HandlerFunc) *running {
 	s := &running{dir: t.TempDir(), ended: make(chan error, 1)}
 	certify(t, s.dir, "first")
 	s.Config = Config{
-		Address: freeAddress(t), MetricsAddress: freeAddress(t), HealthAddress: freeAddress(t), APIServer: upstream.URL, CAFile: upstream.CAFile,
+		Address: freeAddress(t), MetricsAddress: freeAddress(t), HealthAddress: freeAddress(t), APIServer: upstream.URL, CAFile: upstream.CAFile, TokenFile: upstream.TokenFile,
 		CertFile: filepath.Join(s.dir, "tls.crt"), KeyFile: filepath.Join(s.dir, "tls.key"), Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{},
 	}
 	ctx, end := context.WithCancel(t.Context())
@@ -241,6 +241,7 @@ func TestRun_RefusesWhatCannotServe(t *testing.T) {
 		"an address that is taken": func(*Config) {},
 		"no certificate":           func(c *Config) { c.CertFile += "x" },
 		"no authority":             func(c *Config) { c.CAFile += "x" },
+		"no account":               func(c *Config) { c.TokenFile += "x" },
 		"an address that is none":  func(c *Config) { c.APIServer = "http://a" },
 	} {
 		cfg := s.Config

@@ -24,8 +24,11 @@ const MaxHeader = 32 << 10
 // gone is the code of a request whose caller did not wait for the answer, as proxies count it.
 const gone = 499
 
-// nameWithin is how long an audit line waits for the name of who did it.
-const nameWithin = 4 * time.Second
+// How long an audit line waits for the name of who did it, and a request for who it is of.
+const (
+	nameWithin     = 4 * time.Second
+	identifyWithin = 4 * time.Second
+)
 
 const requestID = "X-Request-Id"
 
@@ -46,11 +49,11 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := f.clock.Now()
 	id := idOf(r.Header)
 	out := &answer{ResponseWriter: w, id: id}
-	request, token, refusal := read(r)
+	request, caller, refusal := f.read(r)
 	r.Header.Set(requestID, id)
 	var owner <-chan string
 	if refusal == nil && request.IsChange() {
-		owner = f.ownerOf(r.Context(), token)
+		owner = f.ownerOf(r.Context(), caller)
 	}
 	defer func() { // also where an answer that was begun is broken off
 		took := f.clock.Since(began)
@@ -64,26 +67,33 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refusal.Write(out)
 		return
 	}
-	f.proxy.Serve(out, r, request, token)
+	f.proxy.Serve(out, r, request, caller)
 }
 
 // read returns what a request asks for and whose it is, or why it is not served.
-func read(r *http.Request) (passthrough.Request, access.Token, *passthrough.Refusal) {
+func (f *front) read(r *http.Request) (passthrough.Request, *access.Caller, *passthrough.Refusal) {
 	none := passthrough.Request{Route: passthrough.RouteNone}
 	if sizeOf(r) > MaxHeader {
-		return none, access.Token{}, &passthrough.Refusal{Code: http.StatusRequestHeaderFieldsTooLarge,
+		return none, nil, &passthrough.Refusal{Code: http.StatusRequestHeaderFieldsTooLarge,
 			Message: "the headers of the request have more than 32 KiB: send fewer"}
 	}
 	if r.Header["Upgrade"] != nil || httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") || r.Method == http.MethodConnect {
-		return none, access.Token{}, &passthrough.Refusal{Code: http.StatusBadRequest,
+		return none, nil, &passthrough.Refusal{Code: http.StatusBadRequest,
 			Message: "the request asks for another protocol, and none is served: leave out the header Upgrade"}
 	}
-	token, err := access.ParseToken(r.Header)
-	if err != nil {
-		return none, token, &passthrough.Refusal{Code: http.StatusUnauthorized, Message: err.Error()}
+	ctx, cancel := context.WithTimeout(r.Context(), identifyWithin)
+	defer cancel()
+	caller, err := f.kubernetes.CallerOf(ctx, r)
+	switch {
+	case errors.Is(err, access.ErrUnauthorized):
+		return none, nil, &passthrough.Refusal{Code: http.StatusUnauthorized, Message: err.Error()}
+	case err != nil:
+		f.log.Error("Cannot learn who a caller is", "error", err)
+		return none, nil, &passthrough.Refusal{Code: http.StatusServiceUnavailable, RetryAfter: 1,
+			Message: "nobody could be asked who the caller is, and nothing was done: try again"}
 	}
 	request, refusal := passthrough.Read(r)
-	return request, token, refusal
+	return request, caller, refusal
 }
 
 // sizeOf returns how many bytes the first line and the headers of a request have, as HTTP/1.1 writes them.
@@ -107,14 +117,13 @@ func idOf(header http.Header) string {
 	return hex.EncodeToString(random[:])
 }
 
-// ownerOf asks for the name of a token's owner while the request is on its way. It is unknown where the API server does
-// not say it.
-func (f *front) ownerOf(ctx context.Context, token access.Token) <-chan string {
+// ownerOf asks for the name of a caller while the request is on its way. It is unknown where nobody says it.
+func (f *front) ownerOf(ctx context.Context, caller *access.Caller) <-chan string {
 	owner := make(chan string, 1)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nameWithin)
 	go func() {
 		defer cancel()
-		name, err := f.kubernetes.Name(ctx, token)
+		name, err := f.kubernetes.Name(ctx, caller)
 		switch {
 		case errors.Is(err, access.ErrUnauthorized):
 			name = "unauthenticated"

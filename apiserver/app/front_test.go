@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
 )
@@ -52,9 +53,20 @@ type bed struct {
 
 func newBed(t *testing.T, rest http.HandlerFunc) *bed {
 	t.Helper()
+	return newBedOf(t, rest, access.Identity{Mode: access.PassThrough})
+}
+
+// newBedOf has its callers identified in some way.
+func newBedOf(t *testing.T, rest http.HandlerFunc, identity access.Identity) *bed {
+	t.Helper()
 	b := &bed{upstream: accesstest.Start(t, "alice-token", "alice", rest), registry: newRegistry(), log: &lines{}}
 	log := slog.New(slog.NewJSONHandler(b.log, nil))
-	kubernetes := b.upstream.Kubernetes(t, clock.RealClock{})
+	options := b.upstream.Options(clock.RealClock{})
+	options.Identity = identity
+	kubernetes, err := access.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, end := context.WithCancel(t.Context())
 	proxy := passthrough.New(ctx, kubernetes, clock.RealClock{}, log)
 	measured, err := newMetrics(b.registry, proxy.Streams)

@@ -1,6 +1,6 @@
 // Package passthrough hands requests for the kinds of heliostat.dev on to the API server, as their caller.
 //
-// In: a request, and the token that its caller sent. Out: the API server's answer as it comes, or a refusal in the form
+// In: a request, and its caller. Out: the API server's answer as it comes, or a refusal in the form
 // of Kubernetes, which its clients understand. What may pass is one table; whether the caller may do it, the API server
 // says.
 //
@@ -36,8 +36,8 @@ const (
 // answerWithin is how long one request may take that is no watch. The API server itself takes at most a minute.
 const answerWithin = 75 * time.Second
 
-// passed are the headers of requests that get through, with that of the token, which is written again. Any other could be
-// one by which an API server learns who a user is.
+// passed are the headers of requests that get through. Any other could be one by which an API server learns who a user is;
+// access says that of each request.
 var passed = []string{
 	"Accept", "Accept-Encoding", "Cache-Control", "Content-Encoding", "Content-Type", "If-Match", "If-None-Match",
 	"Kubectl-Command", "Kubectl-Session", "Traceparent", "Tracestate", "User-Agent", "X-Request-Id",
@@ -59,7 +59,7 @@ func New(ctx context.Context, kubernetes *access.Kubernetes, clock clock.WithTic
 	p := &Proxy{ending: ctx, kubernetes: kubernetes, streams: newStreams(), requests: newRequests(), clock: clock}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
-		Transport:      kubernetes.Transport(),
+		Transport:      callersOwn{kubernetes},
 		FlushInterval:  -1, // at once
 		ModifyResponse: guardAnswer,
 		ErrorHandler:   refuseFailed,
@@ -74,7 +74,7 @@ func (p *Proxy) Streams() int { return p.streams.count() }
 // passing is one request on its way.
 type passing struct {
 	request Request
-	token   access.Token
+	caller  *access.Caller
 	control *http.ResponseController
 }
 
@@ -85,8 +85,16 @@ func passingOf(ctx context.Context) *passing {
 	return one
 }
 
-// Serve hands a request on that was read by Read, for the owner of a token.
-func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, request Request, token access.Token) {
+// callersOwn sends each request as its caller.
+type callersOwn struct{ kubernetes *access.Kubernetes }
+
+// RoundTrip implements http.RoundTripper.
+func (c callersOwn) RoundTrip(request *http.Request) (*http.Response, error) {
+	return c.kubernetes.Transport(passingOf(request.Context()).caller).RoundTrip(request)
+}
+
+// Serve hands a request on that was read by Read, for its caller.
+func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, request Request, caller *access.Caller) {
 	if r.ContentLength > MaxBody {
 		tooLarge().Write(w)
 		return
@@ -95,13 +103,13 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, request Request, t
 	if request.IsStream {
 		kind, serve = p.streams, p.serveStream
 	}
-	giveBack, refusal := kind.take(token.Key())
+	giveBack, refusal := kind.take(caller.Key())
 	if refusal != nil {
 		refusal.Write(w)
 		return
 	}
 	defer giveBack()
-	one := &passing{request: request, token: token, control: http.NewResponseController(w)}
+	one := &passing{request: request, caller: caller, control: http.NewResponseController(w)}
 	// A connection that is kept would have the deadlines of the request before.
 	defer func() { _ = one.control.SetWriteDeadline(time.Time{}) }()
 	serve(w, r, one)
@@ -163,7 +171,6 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 			header[name] = slices.Clone(values)
 		}
 	}
-	one.token.Authorize(header)
 	r.Out.Header, r.Out.Trailer = header, nil
 	if r.In.Method == http.MethodGet || one.request.IsStream {
 		r.Out.Body, r.Out.ContentLength, r.Out.TransferEncoding = nil, 0, nil
@@ -185,6 +192,10 @@ func refusalOf(ctx context.Context, err error) *Refusal {
 		return tooLarge()
 	case errors.Is(err, access.ErrUnreached):
 		return refuse(http.StatusServiceUnavailable, "the API server cannot be reached, and nothing was done: try again")
+	case errors.Is(err, access.ErrUnauthorized):
+		return refuse(http.StatusUnauthorized, err.Error())
+	case errors.Is(err, access.ErrAccount):
+		return refuse(http.StatusServiceUnavailable, "the API server does not accept the server's own account, and nothing was done: tell who runs the server")
 	case errors.Is(err, context.DeadlineExceeded):
 		return refuse(http.StatusGatewayTimeout, "the API server gave no answer in time, and a change may have been made: look before you try again")
 	}

@@ -46,13 +46,13 @@ func (b *bed) open(t *testing.T, kubernetes *access.Kubernetes) {
 	ctx, end := context.WithCancel(t.Context())
 	b.end, b.proxy = end, passthrough.New(ctx, kubernetes, b.clock, slog.New(slog.DiscardHandler))
 	b.front = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, err := access.ParseToken(r.Header)
+		caller, err := kubernetes.CallerOf(r.Context(), r)
 		request, refusal := passthrough.Read(r)
 		if err != nil || refusal != nil {
 			t.Errorf("%s %s is not handed on: %v, %v", r.Method, r.URL, err, refusal)
 			return
 		}
-		b.proxy.Serve(w, r, request, token)
+		b.proxy.Serve(w, r, request, caller)
 	}))
 	b.front.EnableHTTP2 = true
 	b.front.StartTLS()
@@ -190,7 +190,9 @@ func TestServe_SaysWithin5sThatTheAPIServerIsAway(t *testing.T) {
 	}
 	defer silent.Close()
 	b := newBed(t, echo)
-	kubernetes, err := access.New("https://"+silent.Addr().String(), b.upstream.CAFile, b.clock)
+	options := b.upstream.Options(b.clock)
+	options.Address = "https://" + silent.Addr().String()
+	kubernetes, err := access.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}

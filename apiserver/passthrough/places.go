@@ -3,8 +3,6 @@ package passthrough
 import (
 	"net/http"
 	"sync"
-
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 )
 
 // Bounds of what goes on at once. A watch takes about 80 KiB, so all of them fit into what the chart gives a server.
@@ -22,19 +20,19 @@ type places struct {
 	full, fullOfAll *Refusal
 
 	mutex sync.Mutex
-	by    map[access.Key]int
+	by    map[string]int
 	taken int
 }
 
 func newStreams() *places {
-	return &places{each: MaxStreamsEach, all: MaxStreams, by: map[access.Key]int{},
+	return &places{each: MaxStreamsEach, all: MaxStreams, by: map[string]int{},
 		full:      later(5, "the caller has 100 watches open, and no more fit: end some, or watch all namespaces at once"),
 		fullOfAll: later(5, "the server has as many watches open as it can: try again"),
 	}
 }
 
 func newRequests() *places {
-	return &places{each: maxEach, all: maxRequests, by: map[access.Key]int{},
+	return &places{each: maxEach, all: maxRequests, by: map[string]int{},
 		full:      later(1, "the caller has 100 requests under way, and no more fit: send fewer at once"),
 		fullOfAll: later(1, "the server has as many requests under way as it can: try again"),
 	}
@@ -45,7 +43,7 @@ func later(seconds int, message string) *Refusal {
 }
 
 // take takes a place until it is given back, or refuses it.
-func (p *places) take(key access.Key) (giveBack func(), refusal *Refusal) {
+func (p *places) take(key string) (giveBack func(), refusal *Refusal) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.by[key] >= p.each {
@@ -59,7 +57,7 @@ func (p *places) take(key access.Key) (giveBack func(), refusal *Refusal) {
 	return func() { p.giveBack(key) }, nil
 }
 
-func (p *places) giveBack(key access.Key) {
+func (p *places) giveBack(key string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.taken--

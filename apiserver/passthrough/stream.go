@@ -42,7 +42,7 @@ func (p *Proxy) confirm(ctx context.Context, one *passing, end context.CancelCau
 			return
 		case <-ticker.C():
 		}
-		err := p.ask(ctx, one.token, one.request.attributes())
+		err := p.ask(ctx, one.caller, one.request.attributes())
 		if err != nil {
 			unanswered++
 		} else {
@@ -56,17 +56,17 @@ func (p *Proxy) confirm(ctx context.Context, one *passing, end context.CancelCau
 	}
 }
 
-func (p *Proxy) ask(ctx context.Context, token access.Token, what authorizationv1.ResourceAttributes) error {
+func (p *Proxy) ask(ctx context.Context, caller *access.Caller, what authorizationv1.ResourceAttributes) error {
 	ctx, cancel := context.WithTimeout(ctx, confirmWithin)
 	defer cancel()
-	return p.kubernetes.May(ctx, token, what)
+	return p.kubernetes.Confirm(ctx, caller, what)
 }
 
 // ends returns why a watch must end after an answer, and nil where it goes on.
 func ends(err error, unanswered int) *Refusal {
 	switch {
 	case errors.Is(err, access.ErrUnauthorized):
-		return refuse(http.StatusUnauthorized, "the watch ends: "+access.ErrUnauthorized.Error()+": watch again with another token")
+		return refuse(http.StatusUnauthorized, "the watch ends: "+err.Error())
 	case errors.Is(err, access.ErrForbidden):
 		return refuse(http.StatusForbidden, "the watch ends: "+access.ErrForbidden.Error()+": ask for the right")
 	case unanswered >= maxUnanswered:

@@ -21,10 +21,12 @@ const agent = "heliostat-operator"
 
 // request is what the log says of one.
 type request struct {
-	User      struct{ Username string } `json:"user"`
-	UserAgent string                    `json:"userAgent"`
-	Verb      string                    `json:"verb"`
-	ObjectRef struct {
+	User struct{ Username string } `json:"user"`
+	// ImpersonatedUser is whom the user acted as.
+	ImpersonatedUser struct{ Username string } `json:"impersonatedUser"`
+	UserAgent        string                    `json:"userAgent"`
+	Verb             string                    `json:"verb"`
+	ObjectRef        struct {
 		Resource, Subresource, Namespace, Name string
 	} `json:"objectRef"`
 	ResponseStatus struct {

@@ -109,7 +109,8 @@ func (s *suite) build(ctx context.Context) (err error) {
 
 // install applies what the chart renders, all but the Deployment.
 func (s *suite) install(ctx context.Context) error {
-	out, err := live.Helm(ctx, "../..", "template", live.ReleaseName, "../../helm-chart/heliostat", "--namespace", live.ReleaseNamespace)
+	out, err := live.Helm(ctx, "../..", "template", live.ReleaseName, "../../helm-chart/heliostat", "--namespace", live.ReleaseNamespace,
+		"--values", "testdata/server.yaml")
 	if err != nil {
 		return err
 	}
@@ -133,21 +134,30 @@ func (s *suite) install(ctx context.Context) error {
 
 // writeKubeconfig gives the operator its own account's token and nothing of ours.
 func (s *suite) writeKubeconfig(ctx context.Context) error {
-	hours := int64(2 * 60 * 60)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: live.ReleaseNamespace, Name: live.ReleaseName}}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}
-	if err := s.SubResource("token").Create(ctx, account, request); err != nil {
-		return fmt.Errorf("ask for a token of the operator's account: %w", err)
+	token, err := s.tokenOf(ctx, live.ReleaseNamespace, live.ReleaseName)
+	if err != nil {
+		return err
 	}
 	config := clientcmdapi.NewConfig()
 	config.Clusters["local"] = clusterOf(s.Config)
-	config.AuthInfos["operator"] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
+	config.AuthInfos["operator"] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts["local"] = &clientcmdapi.Context{Cluster: "local", AuthInfo: "operator"}
 	config.CurrentContext = "local"
 	if err := clientcmd.WriteToFile(*config, s.kubeconfig); err != nil {
 		return fmt.Errorf("write the operator's kubeconfig: %w", err)
 	}
 	return nil
+}
+
+// tokenOf returns a token of an account, for some audiences, or for the API server.
+func (s *suite) tokenOf(ctx context.Context, namespace, name string, audiences ...string) (string, error) {
+	hours := int64(2 * 60 * 60)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours, Audiences: audiences}}
+	if err := s.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("ask for a token of the account %s of %s: %w", name, namespace, err)
+	}
+	return request.Status.Token, nil
 }
 
 func clusterOf(config *rest.Config) *clientcmdapi.Cluster {

@@ -54,20 +54,24 @@ func serverSecret(t *testing.T, options ...string) *corev1.Secret {
 	return secret
 }
 
-// startServer starts the server, with a certificate of the chart. It ends with the test.
-func startServer(t *testing.T) *portal {
+// startServer starts the server, with a certificate and the account of the chart. It ends with the test.
+func startServer(t *testing.T, flags ...string) *portal {
 	t.Helper()
 	p := &portal{dir: t.TempDir(), metrics: freeAddress(t)}
 	address := freeAddress(t)
 	host, _, _ := strings.Cut(address, ":")
 	p.url = "https://" + address
 	secret := serverSecret(t, "--set", "server.tls.hosts={"+host+"}")
-	files := map[string][]byte{"tls.crt": secret.Data["tls.crt"], "tls.key": secret.Data["tls.key"], "ca.crt": secret.Data["ca.crt"], "api-server.crt": authorityOf(t)}
+	own, err := shared.tokenOf(t.Context(), live.ReleaseNamespace, live.ReleaseName+"-server")
+	must(t, err)
+	files := map[string][]byte{"tls.crt": secret.Data["tls.crt"], "tls.key": secret.Data["tls.key"], "ca.crt": secret.Data["ca.crt"], "api-server.crt": authorityOf(t), "token": []byte(own)}
 	for name, text := range files {
 		must(t, os.WriteFile(filepath.Join(p.dir, name), text, 0o600))
 	}
-	command := exec.Command(shared.server, "--bind-address="+address, "--metrics-bind-address="+p.metrics, "--health-probe-bind-address=0", "--api-server="+shared.Config.Host,
-		"--tls-cert-file="+filepath.Join(p.dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(p.dir, "tls.key"), "--api-server-ca-file="+filepath.Join(p.dir, "api-server.crt"))
+	command := exec.Command(shared.server, append([]string{"--bind-address=" + address, "--grpc-address=0", "--metrics-bind-address=" + p.metrics, "--health-probe-bind-address=0",
+		"--api-server=" + shared.Config.Host, "--namespace=" + live.ReleaseNamespace, "--account-token-file=" + filepath.Join(p.dir, "token"),
+		"--tls-cert-file=" + filepath.Join(p.dir, "tls.crt"), "--tls-private-key-file=" + filepath.Join(p.dir, "tls.key"), "--api-server-ca-file=" + filepath.Join(p.dir, "api-server.crt")},
+		flags...)...)
 	command.Stderr = &p.log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	must(t, command.Start())

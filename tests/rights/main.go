@@ -1,12 +1,12 @@
-// Command rights compares what the operator may do with what it does.
+// Command rights compares what an account of ours may do with what it does.
 //
-// In: audit logs of the API servers that tests ran on, and the chart as helm renders it.
-// Out: the rights that were used, to be kept when the server is gone; then every right
+// In: an account as NAMESPACE/NAME, audit logs of the API servers that tests ran on, and the chart as helm renders it.
+// Out: the rights that were used, to be kept when the API server is gone; then every right
 // that is used and not granted, or granted and never used. It only reads, and must see
 // the logs of a whole run: a part of it does not need all that the whole needs.
 //
-//	rights used AUDIT_LOG > NOTES
-//	helm template heliostat CHART --namespace heliostat-system | rights compare NOTES...
+//	rights used ACCOUNT AUDIT_LOG > NOTES
+//	helm template heliostat CHART --namespace heliostat-system | rights compare ACCOUNT NOTES...
 package main
 
 import (
@@ -15,12 +15,6 @@ import (
 	"io"
 	"os"
 	"strings"
-)
-
-// The account of the operator that tests install.
-const (
-	account = "heliostat-system/heliostat"
-	user    = "system:serviceaccount:heliostat-system:heliostat"
 )
 
 func main() {
@@ -32,17 +26,18 @@ func main() {
 
 func run(args []string, in io.Reader, out io.Writer) error {
 	switch {
-	case len(args) == 2 && args[0] == "used":
-		return note(args[1], out)
-	case len(args) > 1 && args[0] == "compare":
-		return judge(args[1:], in, out)
+	case len(args) == 3 && args[0] == "used":
+		return note(args[1], args[2], out)
+	case len(args) > 2 && args[0] == "compare":
+		return judge(args[1], args[2:], in, out)
 	default:
-		return errors.New("usage: rights used AUDIT_LOG | rights compare NOTES... < MANIFESTS")
+		return errors.New("usage: rights used ACCOUNT AUDIT_LOG | rights compare ACCOUNT NOTES... < MANIFESTS")
 	}
 }
 
-// note prints the rights that an audit log shows.
-func note(path string, out io.Writer) error {
+// note prints the rights of an account that an audit log shows.
+func note(account, path string, out io.Writer) error {
+	user := userOf(account)
 	log, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("open the audit log: %w", err)
@@ -59,8 +54,8 @@ func note(path string, out io.Writer) error {
 	return err
 }
 
-// judge compares notes with manifests.
-func judge(paths []string, in io.Reader, out io.Writer) error {
+// judge compares notes about an account with manifests.
+func judge(account string, paths []string, in io.Reader, out io.Writer) error {
 	manifests, err := io.ReadAll(in)
 	if err != nil {
 		return fmt.Errorf("read the manifests: %w", err)
@@ -81,7 +76,7 @@ func judge(paths []string, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	if problems := compare(may, did); len(problems) > 0 {
+	if problems := compare(may, did, unasked[account]); len(problems) > 0 {
 		return fmt.Errorf("%d rights differ:\n%s", len(problems), strings.Join(problems, "\n"))
 	}
 	_, err = fmt.Fprintf(out, "%d rights are granted, and all that are used: %s\n", len(may), strings.Join(did.sorted(), ", "))

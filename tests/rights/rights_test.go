@@ -42,11 +42,11 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [list]}]
 `
 
 func TestUsedAndGranted(t *testing.T) {
-	did, err := used(strings.NewReader(log), user)
+	did, err := used(strings.NewReader(log), userOf(operator))
 	if want := []string{"core pods list", "heliostat.dev computeclusters/status patch"}; err != nil || !slices.Equal(did.sorted(), want) {
 		t.Errorf("used %v, %v, want %v", did.sorted(), err, want)
 	}
-	may, err := granted(manifests, account)
+	may, err := granted(manifests, operator)
 	want := []string{
 		"core pods list", "heliostat.dev clusterjobs/finalizers update", "heliostat.dev clusterservices/finalizers update",
 		"heliostat.dev computeclusters/finalizers update",
@@ -55,13 +55,13 @@ func TestUsedAndGranted(t *testing.T) {
 	if err != nil || !slices.Equal(may.sorted(), want) {
 		t.Errorf("granted %v, %v, want %v", may.sorted(), err, want)
 	}
-	if problems := compare(may, did); len(problems) > 0 {
+	if problems := compare(may, did, unasked[operator]); len(problems) > 0 {
 		t.Errorf("what is the same differs: %v", problems)
 	}
 	for _, bad := range []struct{ manifests, says string }{
 		{"kind: [", "read a manifest"}, {"kind: Role", "no role is bound"}, {strings.Replace(manifests, "name: heliostat}\nrules", "name: x}\nrules", 1), "not among the manifests"},
 	} {
-		if _, err := granted(bad.manifests, account); err == nil || !strings.Contains(err.Error(), bad.says) {
+		if _, err := granted(bad.manifests, operator); err == nil || !strings.Contains(err.Error(), bad.says) {
 			t.Errorf("the error is %v, want %q", err, bad.says)
 		}
 	}
@@ -85,7 +85,7 @@ func TestDifferencesAreTold(t *testing.T) {
 		{rights{ofJobs: true}, rights{}, "listed as never used, but not granted either: heliostat.dev computeclusters/finalizers update"},
 	} {
 		c.granted[ofJobs], c.granted[ofServices] = true, true
-		if got := strings.Join(compare(c.granted, c.used), "\n"); got != c.want {
+		if got := strings.Join(compare(c.granted, c.used, unasked[operator]), "\n"); got != c.want {
 			t.Errorf("granted %v, used %v: %q, want %q", c.granted.sorted(), c.used.sorted(), got, c.want)
 		}
 	}
@@ -98,22 +98,35 @@ func TestNotesAreKeptAndCompared(t *testing.T) {
 		t.Fatal(err)
 	}
 	var kept, told strings.Builder
-	if err := run([]string{"used", path}, nil, &kept); err != nil {
+	if err := run([]string{"used", operator, path}, nil, &kept); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(notes, []byte(kept.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := run([]string{"compare", notes}, strings.NewReader(manifests), &told); err != nil || !strings.Contains(told.String(), "5 rights are granted") {
+	if err := run([]string{"compare", operator, notes}, strings.NewReader(manifests), &told); err != nil || !strings.Contains(told.String(), "5 rights are granted") {
 		t.Errorf("compared: %v, %s", err, told.String())
 	}
 	more := manifests + "---\nkind: ClusterRole\nmetadata: {name: heliostat}\nrules: [{apiGroups: [\"\"], resources: [secrets], verbs: [list]}]\n"
-	if err := run([]string{"compare", notes}, strings.NewReader(more), &told); err == nil || !strings.Contains(err.Error(), "granted, but never used: core secrets list") {
+	if err := run([]string{"compare", operator, notes}, strings.NewReader(more), &told); err == nil || !strings.Contains(err.Error(), "granted, but never used: core secrets list") {
 		t.Errorf("a right too many is not told: %v", err)
 	}
-	for _, args := range [][]string{{}, {"used"}, {"used", dir + "/none"}, {"compare"}, {"compare", path}} {
+	for _, args := range [][]string{{}, {"used"}, {"used", operator}, {"used", operator, dir + "/none"}, {"used", server, path}, {"compare"}, {"compare", operator}, {"compare", operator, path}} {
 		if err := run(args, strings.NewReader(manifests), &told); err == nil {
 			t.Errorf("%v is no error", args)
 		}
+	}
+}
+
+// TestUsed_KnowsImpersonation: what is done as somebody else takes other rights than what is done as oneself.
+func TestUsed_KnowsImpersonation(t *testing.T) {
+	const text = `{"verb":"list","user":{"username":"system:serviceaccount:heliostat-system:heliostat-server"},"objectRef":{"resource":"pods"}}
+{"verb":"list","user":{"username":"system:serviceaccount:heliostat-system:heliostat-server"},"impersonatedUser":{"username":"ana"},"objectRef":{"resource":"events"}}
+{"verb":"get","user":{"username":"system:serviceaccount:heliostat-system:heliostat-server"},"impersonatedUser":{"username":"system:serviceaccount:a:b"},"objectRef":{"apiGroup":"heliostat.dev","resource":"clusterjobs"}}
+`
+	did, err := used(strings.NewReader(text), userOf(server))
+	want := []string{"core events impersonate-on:user-info:list", "core pods list", "heliostat.dev clusterjobs impersonate-on:serviceaccount:get"}
+	if err != nil || !slices.Equal(did.sorted(), want) {
+		t.Errorf("used %v, %v, want %v", did.sorted(), err, want)
 	}
 }

@@ -1,13 +1,15 @@
-// Package accesstest stands in for an API server, as far as tests of the server need one.
+// Package accesstest stands in for an API server, and for an issuer of tokens, as far as tests of the server need them.
 //
-// In: tokens with the names of their owners, and what it answers beside reviews. Out: an address with TLS, the file
-// with its authority, and every request that came, with its headers.
+// In: tokens with the names of their owners, and what it answers beside reviews. Out: an address with TLS, files with its
+// authority and with the token of the server's own account, and every request that came, with its headers. That account
+// may impersonate anybody.
 //
 // It must never run outside of tests, and knows no rights but those that a test takes away.
 package accesstest
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -23,6 +25,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
@@ -30,9 +34,28 @@ import (
 
 // Paths of the reviews that it answers.
 const (
-	whoPath = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-	mayPath = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+	whoPath    = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+	mayPath    = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+	tokenPath  = "/apis/authentication.k8s.io/v1/tokenreviews"
+	rightsPath = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 )
+
+// Audience is that of the tokens which Review makes known.
+const Audience = "heliostat"
+
+// Account returns the token of the server's own account.
+func Account() string {
+	return JWT(map[string]any{"iss": "https://kubernetes", "aud": []string{"https://kubernetes"}})
+}
+
+// JWT returns a token that claims something, and that nobody has signed.
+func JWT(claims map[string]any) string {
+	text, err := json.Marshal(claims)
+	if err != nil {
+		panic(err) // claims are texts, numbers and lists
+	}
+	return "e30." + base64.RawURLEncoding.EncodeToString(text) + ".c2lnbmF0dXJl"
+}
 
 // Seen is a request that came.
 type Seen struct {
@@ -44,11 +67,13 @@ type Seen struct {
 // Server is the stand-in.
 type Server struct {
 	*httptest.Server
-	CAFile string
+	CAFile, TokenFile string
 
-	rest   http.HandlerFunc
-	mutex  sync.Mutex
-	owners map[string]string
+	rest  http.HandlerFunc
+	mutex sync.Mutex
+	// owners are those of tokens, audienced those of tokens for the server's own audience.
+	owners, audienced map[string]string
+	// denied are tokens, and names of users.
 	denied map[string]bool
 	broken bool
 	seen   []Seen
@@ -58,26 +83,46 @@ type Server struct {
 // its token was looked at.
 func Start(t testing.TB, token, owner string, rest http.HandlerFunc) *Server {
 	t.Helper()
-	s := &Server{rest: rest, owners: map[string]string{token: owner}, denied: map[string]bool{}, CAFile: filepath.Join(t.TempDir(), "ca.crt")}
+	dir := t.TempDir()
+	s := &Server{
+		rest: rest, owners: map[string]string{token: owner, Account(): "the-server"}, audienced: map[string]string{}, denied: map[string]bool{},
+		CAFile: filepath.Join(dir, "ca.crt"), TokenFile: filepath.Join(dir, "token"),
+	}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	if err := os.WriteFile(s.CAFile, text, 0o600); err != nil {
-		t.Fatal(err)
+	for file, text := range map[string][]byte{s.CAFile: text, s.TokenFile: []byte(Account())} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return s
+}
+
+// Options returns what the product is told of the server, for the mode PassThrough.
+func (s *Server) Options(now clock.PassiveClock) access.Options {
+	return access.Options{
+		Address: s.URL, CAFile: s.CAFile, TokenFile: s.TokenFile, Clock: now, Scheme: scheme.Scheme, Identity: access.Identity{Mode: access.PassThrough},
+	}
 }
 
 // Kubernetes returns the server as the product knows it.
 func (s *Server) Kubernetes(t testing.TB, now clock.PassiveClock) *access.Kubernetes {
 	t.Helper()
-	kubernetes, err := access.New(s.URL, s.CAFile, now)
+	kubernetes, err := access.New(s.Options(now))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return kubernetes
+}
+
+// Review makes a token known as one for the server's own audience.
+func (s *Server) Review(token, owner string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.audienced[token] = owner
 }
 
 // Withdraw makes a token unknown.
@@ -85,13 +130,14 @@ func (s *Server) Withdraw(token string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	delete(s.owners, token)
+	delete(s.audienced, token)
 }
 
-// Deny takes all rights of a token's owner away.
-func (s *Server) Deny(token string) {
+// Deny takes all rights away, of the owner of a token or of a user by name.
+func (s *Server) Deny(tokenOrName string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.denied[token] = true
+	s.denied[tokenOrName] = true
 }
 
 // Break makes the server fail at reviews, or heals it.
@@ -110,7 +156,8 @@ func (s *Server) All() []Seen {
 
 // Seen returns the requests that came and are no reviews.
 func (s *Server) Seen() []Seen {
-	return slices.DeleteFunc(s.All(), func(one Seen) bool { return one.Path == whoPath || one.Path == mayPath })
+	reviews := []string{whoPath, mayPath, tokenPath, rightsPath}
+	return slices.DeleteFunc(s.All(), func(one Seen) bool { return slices.Contains(reviews, one.Path) })
 }
 
 // Reviews returns how many reviews came.
@@ -123,12 +170,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mutex.Lock()
 	s.seen = append(s.seen, Seen{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Header: r.Header.Clone(), Body: string(body)})
 	owner, known := s.owners[token]
-	denied, broken := s.denied[token], s.broken
+	if as := r.Header.Get("Impersonate-User"); as != "" && token == Account() {
+		owner = as
+	}
+	denied, broken := s.denied[token] || s.denied[owner], s.broken
 	s.mutex.Unlock()
 	switch {
 	case err != nil:
 		return
-	case broken && r.URL.Path == mayPath:
+	case broken && (r.URL.Path == mayPath || r.URL.Path == rightsPath || r.URL.Path == tokenPath):
 		fail(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
 	case !known:
 		fail(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
@@ -142,12 +192,56 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 			Status:   authorizationv1.SubjectAccessReviewStatus{Allowed: !denied},
 		})
+	case r.URL.Path == tokenPath && token == Account():
+		s.reviewToken(w, body)
+	case r.URL.Path == rightsPath && token == Account():
+		s.reviewRights(w, body)
 	case denied:
 		fail(w, http.StatusForbidden, metav1.StatusReasonForbidden)
 	default:
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.rest(w, r)
 	}
+}
+
+// Decode reads an object as a client sends it, in any form that Kubernetes knows.
+func Decode(body []byte, into runtime.Object) error {
+	_, kind, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, into)
+	if err == nil {
+		into.GetObjectKind().SetGroupVersionKind(*kind) // what it is answered with says so as well
+	}
+	return err
+}
+
+// reviewToken says whose a token is.
+func (s *Server) reviewToken(w http.ResponseWriter, body []byte) {
+	review := &authenticationv1.TokenReview{}
+	if Decode(body, review) != nil || len(review.Spec.Audiences) != 1 {
+		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		return
+	}
+	s.mutex.Lock()
+	owner, known := s.audienced[review.Spec.Token]
+	s.mutex.Unlock()
+	if known && review.Spec.Audiences[0] == Audience {
+		review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: review.Spec.Audiences, User: authenticationv1.UserInfo{
+			Username: owner, UID: "the-uid", Groups: []string{"the-groups"}, Extra: map[string]authenticationv1.ExtraValue{"the": {"extra"}},
+		}}
+	}
+	say(w, review)
+}
+
+// reviewRights says what a user may do.
+func (s *Server) reviewRights(w http.ResponseWriter, body []byte) {
+	review := &authorizationv1.SubjectAccessReview{}
+	if Decode(body, review) != nil {
+		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		return
+	}
+	s.mutex.Lock()
+	review.Status.Allowed = !s.denied[review.Spec.User]
+	s.mutex.Unlock()
+	say(w, review)
 }
 
 func fail(w http.ResponseWriter, code int, reason metav1.StatusReason) {

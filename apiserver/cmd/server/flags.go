@@ -6,27 +6,41 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/app"
 )
 
 // flags are those that need more than to be put into a Config.
 type flags struct {
-	cfg       app.Config
-	verbosity int
-	rest      func() []string
+	cfg                  app.Config
+	namespaces, identity string
+	verbosity            int
+	rest                 func() []string
 }
 
-// authority is where a pod finds the certificate of the API server's authority, if the chart mounts it.
-const authority = "/etc/heliostat/api-server/ca.crt"
+// Where a pod finds what the chart and Kubernetes mount.
+const (
+	authority = "/etc/heliostat/api-server/ca.crt"
+	token     = "/var/run/secrets/kubernetes.io/serviceaccount/token" //nolint:gosec // G101: a path
+)
 
 func define(set *flag.FlagSet) *flags {
 	f := &flags{rest: set.Args}
 	set.StringVar(&f.cfg.Address, "bind-address", ":8443", "host:port on which callers are served, with TLS")
+	set.StringVar(&f.cfg.GRPCAddress, "grpc-address", ":9443", "host:port on which callers are served by gRPC, with TLS, or 0 for none")
 	set.StringVar(&f.cfg.CertFile, "tls-cert-file", "", "file with the server's certificate; read again when it changes")
 	set.StringVar(&f.cfg.KeyFile, "tls-private-key-file", "", "file with the key of that certificate; read again when it changes")
 	set.StringVar(&f.cfg.APIServer, "api-server", "", "https address of the API server; in a pod that which Kubernetes gives")
 	set.StringVar(&f.cfg.CAFile, "api-server-ca-file", authority, "file with the certificate of the API server's authority; read for each connection")
+	set.StringVar(&f.cfg.TokenFile, "account-token-file", token, "file with the token of the server's own account; read again each minute")
+	set.StringVar(&f.identity, "identity-file", "", "file that says who is believed to be whom; empty to let the API server judge callers' tokens")
+	set.StringVar(&f.cfg.Namespace, "namespace", "", "the server's own namespace, whose presets are for all users")
+	set.StringVar(&f.namespaces, "watch-namespaces", "", "namespaces whose objects the server reads, separated by commas; empty for all")
 	set.StringVar(&f.cfg.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics endpoint, or 0 for none")
 	set.StringVar(&f.cfg.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log: 0 for changes, 1 for more")
@@ -54,17 +68,42 @@ func (f *flags) config(host, port string) (app.Config, error) {
 	}
 	for _, given := range []struct{ flag, file string }{
 		{"--tls-cert-file", cfg.CertFile}, {"--tls-private-key-file", cfg.KeyFile}, {"--api-server-ca-file", cfg.CAFile},
+		{"--account-token-file", cfg.TokenFile},
 	} {
 		if given.file == "" {
 			return cfg, fmt.Errorf("read %s: it is empty: give a file", given.flag)
 		}
 	}
 	for _, given := range []struct{ flag, address string }{
-		{"--bind-address", cfg.Address}, {"--metrics-bind-address", cfg.MetricsAddress}, {"--health-probe-bind-address", cfg.HealthAddress},
+		{"--bind-address", cfg.Address}, {"--grpc-address", cfg.GRPCAddress},
+		{"--metrics-bind-address", cfg.MetricsAddress}, {"--health-probe-bind-address", cfg.HealthAddress},
 	} {
 		if _, _, err := net.SplitHostPort(given.address); err != nil && (given.address != "0" || given.flag == "--bind-address") {
 			return cfg, fmt.Errorf("read %s: %q is not host:port", given.flag, given.address)
 		}
 	}
-	return cfg, nil
+	var err error
+	if cfg.Namespaces, err = readNamespaces(f.namespaces); err != nil {
+		return cfg, err
+	}
+	cfg.Identity, err = access.ReadIdentity(f.identity)
+	return cfg, err
+}
+
+// readNamespaces returns each namespace of a list once.
+func readNamespaces(list string) ([]string, error) {
+	var all []string
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name == "" || slices.Contains(all, name) {
+			continue
+		}
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return nil, fmt.Errorf("read --watch-namespaces: %q is no name of a namespace: %s", name, strings.Join(problems, "; "))
+		}
+		all = append(all, name)
+	}
+	if list != "" && len(all) == 0 {
+		return nil, fmt.Errorf("read --watch-namespaces: %q names none; leave the flag out to watch all", list)
+	}
+	return all, nil
 }

@@ -3,7 +3,7 @@
 // In: flags, and files with certificates; in a pod also the variables by which Kubernetes says where its API server is.
 // Out: answers over HTTPS, a log to standard error, metrics and health over HTTP.
 //
-// It only turns flags into an app.Config: nothing is decided here. It must never read a credential of Kubernetes.
+// It only turns flags into an app.Config: nothing is decided here. It must never open a file with a credential.
 package main
 
 import (

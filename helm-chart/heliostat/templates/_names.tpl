@@ -73,6 +73,27 @@ app.kubernetes.io/component: server
 {{ include "heliostat.release" . }}
 {{- end }}
 
+{{- define "heliostat.serverMetricsName" -}}
+{{- printf "%s-server-metrics" (include "heliostat.fullname" . | trunc 48 | trimSuffix "-") }}
+{{- end }}
+
+{{/* heliostat.serverIdentity is the file that says who is believed to be whom. */}}
+{{- define "heliostat.serverIdentity" -}}
+{{- $identity := .Values.server.identity }}
+mode: {{ $identity.mode }}
+{{- with $identity.issuers }}
+issuers:
+{{ toYaml . }}
+{{- end }}
+{{- with $identity.audience }}
+audience: {{ . | quote }}
+{{- end }}
+{{- with $identity.frontProxy }}
+frontProxy:
+{{ toYaml . | indent 2 }}
+{{- end }}
+{{- end }}
+
 {{/* heliostat.serverSecret is the name of the Secret with the server's certificate. */}}
 {{- define "heliostat.serverSecret" -}}
 {{- default (printf "%s-tls" (include "heliostat.serverName" .)) .Values.server.tls.secretName }}

@@ -19,13 +19,14 @@ import (
 
 // flags are those that need more than to be put into a Config.
 type flags struct {
-	cfg                   app.Config
-	verbosity             int
-	namespaces, ownLabels string
-	pullPolicy            string
-	storeAddresses        string
-	elect                 bool
-	election              app.Election
+	cfg                 app.Config
+	verbosity           int
+	namespaces          string
+	ownLabels, ofServer string
+	pullPolicy          string
+	storeAddresses      string
+	elect               bool
+	election            app.Election
 }
 
 func define(set *flag.FlagSet) *flags {
@@ -39,6 +40,7 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.cfg.Namespace, "namespace", "", "the operator's own namespace")
 	set.StringVar(&f.cfg.Pod, "pod", "", "the name of the operator's own pod, by which it learns that it had run out of memory; empty outside of Kubernetes")
 	set.StringVar(&f.ownLabels, "operator-labels", "", "labels by which NetworkPolicies know the operator's pods, as key=value separated by commas")
+	set.StringVar(&f.ofServer, "server-labels", "", "labels by which NetworkPolicies know the pods of the server for portals, which reaches the dashboards of heads, as key=value separated by commas; empty for none")
 	set.StringVar(&f.cfg.Image.Image, "autoscaler-image", "", "image with the programs /autoscaler and /encryption, which run in pods of clusters with autoscaling, encryption or a managed Redis: the operator's own; empty for none")
 	set.StringVar(&f.pullPolicy, "autoscaler-pull-policy", "", "when that image is pulled: Always, IfNotPresent or Never; empty for Kubernetes' default")
 	set.StringVar(&f.storeAddresses, "control-store-allow", "", "the only addresses at which a user's Redis may be, as ranges like 10.0.0.0/8 separated by commas; empty for all that the operator connects to at all")
@@ -76,7 +78,11 @@ func (f *flags) config() (app.Config, error) {
 	if err != nil {
 		return cfg, fmt.Errorf("read --operator-labels: %w: write key=value,key=value", err)
 	}
-	cfg.Labels = own
+	server, err := labels.ConvertSelectorToLabelsMap(f.ofServer)
+	if err != nil {
+		return cfg, fmt.Errorf("read --server-labels: %w: write key=value,key=value", err)
+	}
+	cfg.Labels, cfg.ServerLabels = own, server
 	cfg.Image.PullPolicy = corev1.PullPolicy(f.pullPolicy)
 	if !slices.Contains(pullPolicies, cfg.Image.PullPolicy) {
 		return cfg, fmt.Errorf("read --autoscaler-pull-policy: %q is none: write Always, IfNotPresent or Never", f.pullPolicy)

@@ -39,6 +39,7 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 		{nil, defaults},
 		{[]string{"--watch-namespaces=a, b,a", "--watch-nodes=false"}, with(func(c *app.Config) { c.Namespaces, c.WatchNodes = []string{"a", "b"}, false })},
 		{[]string{"--operator-labels=x=1,y=2"}, with(func(c *app.Config) { c.Labels = map[string]string{"x": "1", "y": "2"} })},
+		{[]string{"--server-labels=x=1,y=2"}, with(func(c *app.Config) { c.ServerLabels = map[string]string{"x": "1", "y": "2"} })},
 		{[]string{"--autoscaler-image=o:1", "--autoscaler-pull-policy=Always"}, with(func(c *app.Config) {
 			c.Image = pod.OperatorImage{Image: "o:1", PullPolicy: "Always"}
 		})},
@@ -61,7 +62,7 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 }
 
 func TestBadFlagsAreRefused(t *testing.T) {
-	for _, bad := range []string{"--watch-namespaces=A", "--watch-namespaces=,", "--operator-labels=x", "--operator-labels=x=a b", "--autoscaler-pull-policy=Often", "--control-store-allow=10.0.0.1"} {
+	for _, bad := range []string{"--watch-namespaces=A", "--watch-namespaces=,", "--operator-labels=x", "--operator-labels=x=a b", "--server-labels=x", "--server-labels=x=a b", "--autoscaler-pull-policy=Often", "--control-store-allow=10.0.0.1"} {
 		if cfg, err := parse(t, bad).config(); err == nil {
 			t.Errorf("%s is taken as %+v", bad, cfg)
 		}

@@ -68,6 +68,8 @@ type Config struct {
 	// have, for rules that let the operator in.
 	Namespace string
 	Labels    map[string]string
+	// ServerLabels are those of the pods of the server for portals, in the same namespace; none lets no server in.
+	ServerLabels map[string]string
 	// Pod is the name of the operator's own pod, empty outside of Kubernetes.
 	Pod string
 	// Image is that of the operator's programs in pods of clusters.
@@ -202,7 +204,7 @@ type storeAccess struct {
 
 // site is what clusters and services are told of the installation.
 func site(cfg Config) desired.Site {
-	return desired.Site{OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, Image: cfg.Image}
+	return desired.Site{OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, ServerLabels: cfg.ServerLabels, Image: cfg.Image}
 }
 
 // clusters adds the controller of ComputeClusters.

@@ -186,6 +186,33 @@ func TestResync(t *testing.T) {
 	}
 }
 
+// TestServerLabels_CostOneWritePerCluster: an operator that is told of a server for portals lets it in to the clusters that
+// are there, and nothing else of them changes.
+func TestServerLabels_CostOneWritePerCluster(t *testing.T) {
+	w := testkit.NewWorld(t)
+	w.ServerLabels = nil
+	w.Return()
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		started(w, name, testkit.Group("cpu", 2))
+	}
+	for _, told := range []map[string]string{{"app": "server"}, nil} {
+		_, count := w.Writes(0)
+		w.ServerLabels = told
+		w.Return()
+		w.Settle()
+		writes, _ := w.Writes(count)
+		slices.Sort(writes)
+		want := []string{"apply NetworkPolicy a-network", "apply NetworkPolicy b-network", "apply NetworkPolicy c-network"}
+		if told != nil { // the first time that a policy changes, its fields are taken over by the one who applies
+			want = append(want, "patch NetworkPolicy a-network", "patch NetworkPolicy b-network", "patch NetworkPolicy c-network")
+		}
+		if !slices.Equal(writes, want) {
+			t.Errorf("labels %v cost the writes %q, want %q", told, writes, want)
+		}
+	}
+}
+
 // TestWritesOfOneCluster holds the writes that a cluster costs from nothing to Ready.
 func TestWritesOfOneCluster(t *testing.T) {
 	w := testkit.NewWorld(t)

@@ -20,7 +20,7 @@ import (
 var site = desired.Site{
 	OperatorNamespace: "heliostat-system",
 	OperatorLabels:    map[string]string{"app.kubernetes.io/name": "heliostat", "app.kubernetes.io/component": "operator"},
-	ProxyLabels:       map[string]string{"app.kubernetes.io/name": "heliostat", "app.kubernetes.io/component": "dashboard-proxy"},
+	ServerLabels:      map[string]string{"app.kubernetes.io/name": "heliostat", "app.kubernetes.io/component": "server"},
 }
 
 // open is a cluster that says everything about how it is reached.
@@ -122,7 +122,7 @@ func TestBuildIsAFunction(t *testing.T) {
 	if !reflect.DeepEqual(cluster, before) {
 		t.Error("building an object shares memory with the spec")
 	}
-	if len(site.OperatorLabels) != 2 || len(site.ProxyLabels) != 2 {
+	if len(site.OperatorLabels) != 2 || len(site.ServerLabels) != 2 {
 		t.Error("the site was changed")
 	}
 }

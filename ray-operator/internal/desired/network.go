@@ -16,10 +16,10 @@ import (
 
 // Site is what an installation knows of itself. A part that is empty is not let in.
 type Site struct {
-	// OperatorNamespace is where the operator and the dashboard proxy run.
+	// OperatorNamespace is where the operator and the server for portals run.
 	OperatorNamespace string
-	// OperatorLabels select the operator's pods there, ProxyLabels the proxy's.
-	OperatorLabels, ProxyLabels map[string]string
+	// OperatorLabels select the operator's pods there, ServerLabels the server's.
+	OperatorLabels, ServerLabels map[string]string
 	// Image is that of the operator's programs in pods of clusters.
 	Image pod.OperatorImage
 }
@@ -35,8 +35,8 @@ var portNumbers = map[v1alpha1.Port]int32{
 	v1alpha1.PortMetrics:   pod.PortMetrics,
 }
 
-// NetworkPolicy says who reaches the cluster's pods: themselves on every port, the
-// operator and the proxy on Dashboard and GCS, the operator alone on the autoscaler's port,
+// NetworkPolicy says who reaches the cluster's pods: themselves on every port, the operator
+// on Dashboard, GCS and the autoscaler's port, the server for portals on Dashboard alone,
 // the same namespace on Dashboard, Client, Metrics and the further ports of the head's
 // Service, everybody on the Dashboard that an Ingress opens, and whom allowFrom lets in. The
 // pods reach the cluster itself, DNS wherever it is, and everything but the cloud's metadata.
@@ -69,8 +69,11 @@ func ingressRules(cluster *v1alpha1.ComputeCluster, site Site, allowed []v1alpha
 	rules := []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{itself(cluster)}, Ports: among(cluster)}}
 	named := func(names ...v1alpha1.Port) []networkingv1.NetworkPolicyPort { return named(cluster, names) }
 	// A rule without peers would let everybody in.
-	if peers := sitePeers(site, site.OperatorLabels, site.ProxyLabels); len(peers) > 0 {
+	if peers := sitePeers(site, site.OperatorLabels); len(peers) > 0 {
 		rules = append(rules, networkingv1.NetworkPolicyIngressRule{From: peers, Ports: named(v1alpha1.PortDashboard, v1alpha1.PortGCS)})
+	}
+	if peers := sitePeers(site, site.ServerLabels); len(peers) > 0 {
+		rules = append(rules, networkingv1.NetworkPolicyIngressRule{From: peers, Ports: named(v1alpha1.PortDashboard)})
 	}
 	if peers := sitePeers(site, site.OperatorLabels); len(peers) > 0 && cluster.Spec.Autoscaling != nil {
 		rules = append(rules, networkingv1.NetworkPolicyIngressRule{

@@ -38,9 +38,10 @@ var places = map[string]place{
 	"namesake":         {"elsewhere", naming.ClusterLabels("demo")},
 	"stranger":         {"elsewhere", map[string]string{"app": "notebook"}},
 	"operator":         {"heliostat-system", site.OperatorLabels},
-	"proxy":            {"heliostat-system", site.ProxyLabels},
+	"server":           {"heliostat-system", site.ServerLabels},
 	"beside them":      {"heliostat-system", map[string]string{"app.kubernetes.io/name": "prometheus"}},
 	"passed off as it": {"elsewhere", site.OperatorLabels},
+	"its namesake":     {"elsewhere", site.ServerLabels},
 }
 
 // probed are the ports of Ray, some of the user's, and the autoscaler's.
@@ -97,20 +98,20 @@ var reachRows = map[string]struct {
 	"egress": {edit: func(s *v1alpha1.ComputeClusterSpec) {
 		s.Network = &v1alpha1.Network{AllowTo: []v1alpha1.EgressRule{{}}}
 	}},
-	"no site": {site: &desired.Site{}, none: []string{"operator", "proxy"}},
+	"no site": {site: &desired.Site{}, none: []string{"operator", "server"}},
 	"no namespace": {
-		site: &desired.Site{OperatorLabels: site.OperatorLabels, ProxyLabels: site.ProxyLabels}, none: []string{"operator", "proxy"},
+		site: &desired.Site{OperatorLabels: site.OperatorLabels, ServerLabels: site.ServerLabels}, none: []string{"operator", "server"},
 	},
-	"no proxy":   {site: &desired.Site{OperatorNamespace: "heliostat-system", OperatorLabels: site.OperatorLabels}, none: []string{"proxy"}},
-	"only proxy": {site: &desired.Site{OperatorNamespace: "heliostat-system", ProxyLabels: site.ProxyLabels}, none: []string{"operator"}},
-	"anyone":     {edit: allow(nil, v1alpha1.PortServe, v1alpha1.PortServeGRPC), more: everybody(8000, 9000)},
+	"no server":   {site: &desired.Site{OperatorNamespace: "heliostat-system", OperatorLabels: site.OperatorLabels}, none: []string{"server"}},
+	"only server": {site: &desired.Site{OperatorNamespace: "heliostat-system", ServerLabels: site.ServerLabels}, none: []string{"operator"}},
+	"anyone":      {edit: allow(nil, v1alpha1.PortServe, v1alpha1.PortServeGRPC), more: everybody(8000, 9000)},
 	"anyone, to every port": {
 		edit: allow(nil, v1alpha1.PortDashboard, v1alpha1.PortClient, v1alpha1.PortServe, v1alpha1.PortServeGRPC, v1alpha1.PortGCS, v1alpha1.PortMetrics),
 		more: everybody(8265, 10001, 8000, 9000, 6379, 8080),
 	},
 	"one namespace": {
 		edit: allow(map[string]string{"kubernetes.io/metadata.name": "elsewhere"}, v1alpha1.PortClient),
-		more: map[string][]int32{"stranger": {10001}, "namesake": {10001}, "passed off as it": {10001}},
+		more: map[string][]int32{"stranger": {10001}, "namesake": {10001}, "passed off as it": {10001}, "its namesake": {10001}},
 	},
 	"further ports of the Service": {
 		edit: func(s *v1alpha1.ComputeClusterSpec) {
@@ -121,9 +122,9 @@ var reachRows = map[string]struct {
 	"autoscaling": {
 		edit: scaled, more: map[string][]int32{"operator": {6380}, "neighbour": {44217}, "longer name": {44217}},
 	},
-	"autoscaling without a site": {edit: scaled, site: &desired.Site{}, none: []string{"operator", "proxy"}, more: map[string][]int32{"neighbour": {44217}, "longer name": {44217}}},
-	"autoscaling with a proxy alone": {
-		edit: scaled, site: &desired.Site{OperatorNamespace: "heliostat-system", ProxyLabels: site.ProxyLabels}, none: []string{"operator"},
+	"autoscaling without a site": {edit: scaled, site: &desired.Site{}, none: []string{"operator", "server"}, more: map[string][]int32{"neighbour": {44217}, "longer name": {44217}}},
+	"autoscaling with a server alone": {
+		edit: scaled, site: &desired.Site{OperatorNamespace: "heliostat-system", ServerLabels: site.ServerLabels}, none: []string{"operator"},
 		more: map[string][]int32{"neighbour": {44217}, "longer name": {44217}},
 	},
 	"autoscaling and anyone, to every port": {
@@ -145,7 +146,7 @@ var reachRows = map[string]struct {
 func TestReach(t *testing.T) {
 	neighbour := []int32{8265, 10001, 8080}
 	byDefault := map[string][]int32{
-		"itself": probed, "operator": {6379, 8265}, "proxy": {6379, 8265}, "neighbour": neighbour, "longer name": neighbour,
+		"itself": probed, "operator": {6379, 8265}, "server": {8265}, "neighbour": neighbour, "longer name": neighbour,
 	}
 	for name, test := range reachRows {
 		t.Run(name, func(t *testing.T) {

@@ -76,8 +76,8 @@ func ServeSelector(service *v1alpha1.ClusterService) map[string]string {
 	return map[string]string{naming.ServeLabel(service.Name): v1alpha1.ServeOn}
 }
 
-// ServePolicy says who reaches the proxies of a service: pods of its own namespace and of its Gateway's, the operator and
-// the proxy, and allowFrom. Where its Service is for the outside and allowFrom names nobody, it is everybody. Policies add
+// ServePolicy says who reaches the proxies of a service: pods of its own namespace and of its Gateway's, the operator,
+// and allowFrom. Where its Service is for the outside and allowFrom names nobody, it is everybody. Policies add
 // up, and that of a cluster lets nobody in there.
 func ServePolicy(service *v1alpha1.ClusterService, site Site, clusters []string, ports Ports) *networkingv1.NetworkPolicy {
 	open := []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, ports.HTTP)}
@@ -110,7 +110,7 @@ func serveClients(service *v1alpha1.ClusterService, site Site) []networkingv1.Ne
 			peers = append(peers, networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceSelector(there)})
 		}
 	}
-	peers = append(peers, sitePeers(site, site.OperatorLabels, site.ProxyLabels)...)
+	peers = append(peers, sitePeers(site, site.OperatorLabels)...)
 	for i := range front.AllowFrom {
 		peers = append(peers, *front.AllowFrom[i].DeepCopy())
 	}

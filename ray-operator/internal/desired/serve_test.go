@@ -86,7 +86,7 @@ func TestServePolicy_OpensTheServePorts(t *testing.T) {
 
 func TestServePolicy_LetsInWhomTheSpecNames(t *testing.T) {
 	system := desired.Site{
-		OperatorNamespace: "system", OperatorLabels: map[string]string{"app": "operator"}, ProxyLabels: map[string]string{"app": "proxy"},
+		OperatorNamespace: "system", OperatorLabels: map[string]string{"app": "operator"}, ServerLabels: map[string]string{"app": "server"},
 	}
 	selector := metav1.FormatLabelSelector
 	describe := func(peer networkingv1.NetworkPolicyPeer) string {
@@ -99,7 +99,7 @@ func TestServePolicy_LetsInWhomTheSpecNames(t *testing.T) {
 		}
 		return text + " " + selector(peer.PodSelector)
 	}
-	const own, operator, proxy = "own namespace <none>", "kubernetes.io/metadata.name=system app=operator", "kubernetes.io/metadata.name=system app=proxy"
+	const own, operator = "own namespace <none>", "kubernetes.io/metadata.name=system app=operator"
 	block := networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}
 	for name, test := range map[string]struct {
 		front   *v1alpha1.ServeService
@@ -107,16 +107,16 @@ func TestServePolicy_LetsInWhomTheSpecNames(t *testing.T) {
 		// want is empty where everybody reaches it.
 		want []string
 	}{
-		"its namespace, the operator and the proxy": {want: []string{own, operator, proxy}},
-		"the namespace of its gateway":              {gateway: "edge", want: []string{own, "kubernetes.io/metadata.name=edge <none>", operator, proxy}},
-		"its own namespace once":                    {gateway: testkit.Namespace, want: []string{own, operator, proxy}},
-		"whom allowFrom names":                      {front: &v1alpha1.ServeService{AllowFrom: []networkingv1.NetworkPolicyPeer{block}}, want: []string{own, operator, proxy, "10.0.0.0/8"}},
-		"everybody by a load balancer":              {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer}},
-		"everybody by ports of nodes":               {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeNodePort}},
-		"nobody more by a type for the inside":      {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeClusterIP}, want: []string{own, operator, proxy}},
+		"its namespace and the operator":       {want: []string{own, operator}},
+		"the namespace of its gateway":         {gateway: "edge", want: []string{own, "kubernetes.io/metadata.name=edge <none>", operator}},
+		"its own namespace once":               {gateway: testkit.Namespace, want: []string{own, operator}},
+		"whom allowFrom names":                 {front: &v1alpha1.ServeService{AllowFrom: []networkingv1.NetworkPolicyPeer{block}}, want: []string{own, operator, "10.0.0.0/8"}},
+		"everybody by a load balancer":         {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer}},
+		"everybody by ports of nodes":          {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeNodePort}},
+		"nobody more by a type for the inside": {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeClusterIP}, want: []string{own, operator}},
 		"some by a load balancer": {
 			front: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer, AllowFrom: []networkingv1.NetworkPolicyPeer{block}},
-			want:  []string{own, operator, proxy, "10.0.0.0/8"},
+			want:  []string{own, operator, "10.0.0.0/8"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -130,7 +130,7 @@ func kindCalled(obj any) string {
 func (o *operator) start() {
 	live, now := &liveReader{operator: o}, o.world.Clock
 	site := desired.Site{
-		OperatorNamespace: "heliostat", OperatorLabels: map[string]string{"app": "operator"}, ProxyLabels: map[string]string{"app": "proxy"},
+		OperatorNamespace: "heliostat", OperatorLabels: map[string]string{"app": "operator"}, ServerLabels: o.world.ServerLabels,
 		Image: pod.OperatorImage{Image: "heliostat"},
 	}
 	clusters, jobs, services := o.client(clusterKind), o.client(jobKind), o.client(serviceKind)

@@ -55,6 +55,8 @@ type World struct {
 	HoldGC bool
 	// Away: there is no operator. Return brings one.
 	Away bool
+	// ServerLabels are those of the server for portals, as an operator is told when it starts.
+	ServerLabels map[string]string
 	// Told are the events that were recorded, as "Reason: text".
 	Told []string
 
@@ -90,7 +92,7 @@ func NewWorld(t testing.TB) *World {
 	t.Helper()
 	w := &World{
 		TB: t, Clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), History: NewHistory(),
-		due: map[request]time.Time{}, view: newView(labelled),
+		due: map[request]time.Time{}, view: newView(labelled), ServerLabels: map[string]string{"app": "server"},
 	}
 	w.Ctx = log.IntoContext(t.Context(), funcr.New(func(_, args string) { w.logs = append(w.logs, args) }, funcr.Options{}))
 	w.server = newServer(w.Clock, w.publish)

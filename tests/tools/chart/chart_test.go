@@ -133,6 +133,9 @@ var changes = map[string]string{
 	"networkPolicy.egress": `[{"to":[{"ipBlock":{"cidr":"10.0.0.1/32"}}]}]`,
 	"server.enabled":       "true", "server.replicas": "3", "server.tls.secretName": "theirs", "server.tls.hosts": `["a.example.com"]`,
 	"server.service.type": "LoadBalancer", "server.service.annotations": `{"a":"b"}`, "server.allowFrom": `[{"podSelector":{}}]`,
+	"server.identity.mode": "Impersonate", "server.identity.audience": "heliostat", "server.identity.impersonation": "Constrained",
+	"server.identity.issuers":    `[{"url":"https://sso.example.com","audience":"a","prefix":"sso:"}]`,
+	"server.identity.frontProxy": `{"certificateAuthority":"PEM","names":["a"]}`, "server.grpc.enabled": "false",
 	"server.verbosity": "1", "server.resources": `{"requests":{"cpu":"1"}}`,
 	"tolerations": `[{"key":"a"}]`, "affinity": `{"nodeAffinity":{}}`, "priorityClassName": "high",
 }
@@ -149,15 +152,20 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 	if want, got := slices.Sorted(maps.Keys(changes)), slices.Sorted(slices.Values(leaves("", values))); !slices.Equal(got, want) {
 		t.Fatalf("values.yaml has %v,\nthis test knows %v", got, want)
 	}
+	unchanged := map[string]string{} // most have the same
 	for name, value := range changes {
 		with := needs[name]
 		if strings.HasPrefix(name, "server.") && name != "server.enabled" {
-			with = serving
+			with = append(slices.Clone(serving), with...)
 			if !strings.HasPrefix(name, "server.tls.") {
-				with = append(slices.Clone(serving), "--set", "server.tls.secretName=given") // a key takes long to make
+				with = append(with, "--set", "server.tls.secretName=given") // a key takes long to make
 			}
 		}
-		before, after := render(t, with...), render(t, append(set(name, value), with...)...)
+		key := strings.Join(with, " ")
+		if unchanged[key] == "" {
+			unchanged[key] = render(t, with...)
+		}
+		before, after := unchanged[key], render(t, append(append(set(name, value), with...), beside[name]...)...)
 		if made.ReplaceAllString(after, "") == made.ReplaceAllString(before, "") {
 			t.Errorf("%s=%s has no effect", name, value)
 		}
@@ -175,7 +183,14 @@ var needs = map[string][]string{
 	"serviceAccount.create":           {"--set", "serviceAccount.name=theirs"},
 	"metrics.serviceMonitor.labels":   {"--set", "metrics.serviceMonitor.enabled=true"},
 	"metrics.serviceMonitor.interval": {"--set", "metrics.serviceMonitor.enabled=true"},
+	"server.identity.issuers":         {"--set", "server.identity.mode=Impersonate,server.identity.audience=a"},
+	"server.identity.frontProxy":      {"--set", "server.identity.mode=Impersonate,server.identity.audience=a"},
+	"server.identity.audience":        {"--set", "server.identity.mode=Impersonate,server.identity.audience=a"},
+	"server.identity.impersonation":   {"--set", "server.identity.mode=Impersonate,server.identity.audience=a", "--kube-version", "1.35.0"},
 }
+
+// beside are values that must be changed with another one.
+var beside = map[string][]string{"server.identity.mode": {"--set", "server.identity.audience=a"}}
 
 // set gives the option that sets a value: as text, unless it is something else in JSON.
 func set(name, value string) []string {
@@ -187,7 +202,8 @@ func set(name, value string) []string {
 
 // leaves are the paths of values; a group of settings has more than one of them.
 func leaves(prefix string, values map[string]any) []string {
-	groups := []string{"image", "crds", "admission", "serviceAccount", "rbac", "operator", "controlStore", "metrics", "metrics.serviceMonitor", "networkPolicy", "server", "server.tls", "server.service"}
+	groups := []string{"image", "crds", "admission", "serviceAccount", "rbac", "operator", "controlStore", "metrics", "metrics.serviceMonitor", "networkPolicy", "server", "server.tls", "server.service",
+		"server.identity", "server.grpc"}
 	var paths []string
 	for name, value := range values {
 		if below, ok := value.(map[string]any); ok && slices.Contains(groups, prefix+name) {
@@ -217,6 +233,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"crds.install=maybe", "serviceAccount.create=false", "replicas=0", "watchNodes=often", "watchNamespaces={A}",
 		"metrics.serviceMonitor.interval=soon", "networkPolicy.egress=all",
 		"server.enable=true", "server.replicas=0", "server.tls.secretName=A", "server.tls.hosts={a b}", "server.service.type=ExternalName",
+		"server.identity.mode=Nobody", "server.identity.impersonation=Some", "server.grpc.enabled=often",
 	} {
 		if text, err := Render("--set", bad); err == nil {
 			t.Errorf("%s is accepted and gives %d bytes", bad, len(text))

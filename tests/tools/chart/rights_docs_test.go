@@ -39,6 +39,11 @@ func documentedRights(t *testing.T) []string {
 	}
 	_, section, _ := strings.Cut(string(page), "\n## What the operator may do\n")
 	section, _, _ = strings.Cut(section, "\n## ")
+	return tableLines(section)
+}
+
+// tableLines returns the rows of tables of rights, one line for each resource.
+func tableLines(section string) []string {
 	var lines []string
 	for line := range strings.Lines(section) {
 		cells := strings.Split(strings.Trim(line, "| \n"), " | ")

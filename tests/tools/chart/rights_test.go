@@ -140,6 +140,14 @@ func TestPeoplesRolesAreAggregated(t *testing.T) {
 			if got := strings.Join(role.Rules[0].Verbs, " "); role.Name != "test-heliostat-"+to || got != verbs {
 				t.Errorf("%s, added to %s, gives %s", role.Name, to, got)
 			}
+			for _, want := range map[string][]string{
+				"view": {"heliostat.dev clusterjobs/log get"},
+				"edit": {"heliostat.dev computeclusters/proxy get", "heliostat.dev clusterservices/proxy patch", "heliostat.dev computeclusters use"},
+			}[to] {
+				if have := rightsText(role.Rules); !slices.Contains(have, want) {
+					t.Errorf("%s has no right to %s: %v", role.Name, want, have)
+				}
+			}
 			for _, rule := range role.Rules {
 				if !slices.Equal(rule.APIGroups, []string{"heliostat.dev"}) {
 					t.Errorf("%s gives rights on others' kinds: %v", role.Name, rule)

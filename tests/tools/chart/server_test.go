@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -23,12 +22,12 @@ import (
 // serving installs the server.
 var serving = []string{"--set", "server.enabled=true"}
 
-// serverOf returns the server's object of a type.
+// serverOf returns the server's object of a type, but for what is of its metrics.
 func serverOf[T metav1.Object](t *testing.T, options ...string) T {
 	t.Helper()
 	var found []T
 	for _, one := range of[T](t, append(options, serving...)...) {
-		if one.GetLabels()["app.kubernetes.io/component"] == "server" {
+		if one.GetLabels()["app.kubernetes.io/component"] == "server" && !strings.HasSuffix(one.GetName(), "-metrics") {
 			found = append(found, one)
 		}
 	}
@@ -39,36 +38,8 @@ func serverOf[T metav1.Object](t *testing.T, options ...string) T {
 }
 
 func TestServer_IsThereWhereItIsEnabled(t *testing.T) {
-	if text := render(t); strings.Contains(text, "component: server") {
+	if text := render(t); strings.Contains(text, "component: server") || strings.Contains(text, "--server-labels") {
 		t.Error("there is something of the server though nobody asked for it")
-	}
-}
-
-// TestServer_HasNoRightAndNoToken: what its pods hold opens nothing.
-func TestServer_HasNoRightAndNoToken(t *testing.T) {
-	account, pod := serverOf[*corev1.ServiceAccount](t), serverOf[*appsv1.Deployment](t).Spec.Template.Spec
-	if pod.ServiceAccountName != account.Name || *pod.AutomountServiceAccountToken || *account.AutomountServiceAccountToken {
-		t.Errorf("the pod runs as %s with a token: %v, %v", pod.ServiceAccountName, *pod.AutomountServiceAccountToken, *account.AutomountServiceAccountToken)
-	}
-	for _, volume := range pod.Volumes {
-		if volume.Projected != nil || volume.HostPath != nil {
-			t.Errorf("the pod mounts %v", volume)
-		}
-	}
-	var subjects []rbacv1.Subject
-	for _, binding := range of[*rbacv1.RoleBinding](t, serving...) {
-		subjects = append(subjects, binding.Subjects...)
-	}
-	for _, binding := range of[*rbacv1.ClusterRoleBinding](t, serving...) {
-		subjects = append(subjects, binding.Subjects...)
-	}
-	if len(subjects) == 0 {
-		t.Fatal("no role is bound at all")
-	}
-	for _, subject := range subjects {
-		if subject.Name != "test-heliostat" {
-			t.Errorf("a role is bound to %v", subject)
-		}
 	}
 }
 
@@ -115,8 +86,23 @@ func TestServer_IsFoundByItsSelectors(t *testing.T) {
 			t.Errorf("%s selects the server's pods", one.Name)
 		}
 	}
-	if port := service.Spec.Ports[0]; port.Port != 443 || port.TargetPort.StrVal != pod.Spec.Containers[0].Ports[0].Name {
-		t.Errorf("the Service leads to %v of %v", port, pod.Spec.Containers[0].Ports)
+	told := ""
+	for _, arg := range operator[0].Spec.Template.Spec.Containers[0].Args {
+		if text, is := strings.CutPrefix(arg, "--server-labels="); is {
+			told = text
+		}
+	}
+	if set, err := labels.ConvertSelectorToLabelsMap(told); err != nil || !labels.Equals(set, deployment.Spec.Selector.MatchLabels) {
+		t.Errorf("the operator is told of pods with %q, %v, want %v", told, err, deployment.Spec.Selector.MatchLabels)
+	}
+	open := pod.Spec.Containers[0].Ports
+	for at, number := range []int32{443, 9443} {
+		if port := service.Spec.Ports[at]; port.Port != number || port.TargetPort.StrVal != open[at].Name {
+			t.Errorf("the Service leads to %v of %v", port, open)
+		}
+	}
+	if open[0].ContainerPort != 8443 || open[1].ContainerPort != 9443 {
+		t.Errorf("the open ports are %v", open)
 	}
 }
 
@@ -125,9 +111,14 @@ func TestServer_PassesFlagsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	container := serverOf[*appsv1.Deployment](t).Spec.Template.Spec.Containers[0]
+	container := serverOf[*appsv1.Deployment](t, append(slices.Clone(impersonating), "--set", "watchNamespaces={a,b}")...).Spec.Template.Spec.Containers[0]
 	if !slices.Equal(container.Command, []string{"/server"}) {
 		t.Errorf("it starts %v", container.Command)
+	}
+	for _, want := range []string{"--watch-namespaces=a,b", "--namespace=there", "--identity-file=/etc/heliostat/identity/identity.yaml", "--grpc-address=:9443"} {
+		if !slices.Contains(container.Args, want) {
+			t.Errorf("it is not told %s: %v", want, container.Args)
+		}
 	}
 	for _, arg := range container.Args {
 		name := regexp.MustCompile(`^--([a-z0-9-]+)=`).FindStringSubmatch(arg)
@@ -144,15 +135,28 @@ func TestServer_IsReachedByWhomTheValuesName(t *testing.T) {
 	policy := serverOf[*networkingv1.NetworkPolicy](t).Spec
 	var open []int
 	for _, rule := range policy.Ingress {
-		open = append(open, rule.Ports[0].Port.IntValue())
+		for _, port := range rule.Ports {
+			open = append(open, port.Port.IntValue())
+		}
 	}
-	if !slices.Equal(open, []int{8443, 8081, 8080}) || len(policy.PolicyTypes) != 1 {
+	if !slices.Equal(open, []int{8443, 9443, 8081, 8080}) || len(policy.PolicyTypes) != 1 {
 		t.Errorf("the open ports are %v, the policy is about %v", open, policy.PolicyTypes)
 	}
 	limited := serverOf[*networkingv1.NetworkPolicy](t, "--set-json", `server.allowFrom=[{"podSelector":{}}]`,
 		"--set-json", `networkPolicy.egress=[{"to":[{"ipBlock":{"cidr":"10.0.0.1/32"}}]}]`).Spec
-	if len(limited.Ingress[0].From) != 1 || len(limited.Egress) != 1 || len(limited.PolicyTypes) != 2 {
-		t.Errorf("limited it is %+v", limited)
+	if len(limited.Ingress[0].From) != 1 || len(limited.Egress) != 2 || len(limited.PolicyTypes) != 2 {
+		t.Fatalf("limited it is %+v", limited)
+	}
+	heads := limited.Egress[0]
+	if heads.To[0].PodSelector.MatchLabels["heliostat.dev/role"] != "head" || heads.To[0].NamespaceSelector == nil || len(heads.Ports) != 2 ||
+		heads.Ports[0].Port.IntValue() != 8265 || heads.Ports[1].Port.IntValue() != 8266 {
+		t.Errorf("it reaches heads by %+v", heads)
+	}
+	if named := serverOf[*networkingv1.NetworkPolicy](t, append(slices.Clone(impersonating), "--set-json", `networkPolicy.egress=[{}]`)...).Spec.Egress; len(named) != 3 || named[0].Ports[0].Port.IntValue() != 53 {
+		t.Errorf("with issuers it reaches %+v, and DNS must be among it", named)
+	}
+	if plain := serverOf[*networkingv1.NetworkPolicy](t, "--set", "server.grpc.enabled=false").Spec.Ingress[0].Ports; len(plain) != 1 {
+		t.Errorf("without gRPC the open ports are %v", plain)
 	}
 	if found := of[*policyv1.PodDisruptionBudget](t, append(slices.Clone(serving), "--set", "server.replicas=1")...); len(found) != 1 {
 		t.Errorf("with one server there are %d budgets, want the operator's", len(found))
@@ -186,5 +190,30 @@ func TestServer_HasACertificateForItsNames(t *testing.T) {
 	}
 	if volume := serverOf[*appsv1.Deployment](t, given...).Spec.Template.Spec.Volumes[0]; volume.Secret.SecretName != "theirs" {
 		t.Errorf("the pod mounts %v", volume.Secret)
+	}
+}
+
+// TestServer_IsMeasured: a Service and a ServiceMonitor find the servers and not the operators.
+func TestServer_IsMeasured(t *testing.T) {
+	options := append(slices.Clone(serving), "--set", "metrics.serviceMonitor.enabled=true")
+	pod := serverOf[*appsv1.Deployment](t).Spec.Template
+	found := 0
+	for _, service := range of[*corev1.Service](t, options...) {
+		if service.Name != "test-heliostat-server-metrics" {
+			continue
+		}
+		found++
+		port := service.Spec.Ports[0]
+		if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) || port.Port != 8080 || port.TargetPort.StrVal != "metrics" {
+			t.Errorf("the Service is %+v", service.Spec)
+		}
+		for _, monitor := range of[*ServiceMonitor](t, options...) {
+			if labels.SelectorFromSet(monitor.Spec.Selector.MatchLabels).Matches(labels.Set(service.Labels)) != (monitor.Name == "test-heliostat-server") {
+				t.Errorf("%s selects %v, the Service has %v", monitor.Name, monitor.Spec.Selector, service.Labels)
+			}
+		}
+	}
+	if found != 1 || len(of[*ServiceMonitor](t, options...)) != 2 {
+		t.Errorf("%d Services and %d ServiceMonitors", found, len(of[*ServiceMonitor](t, options...)))
 	}
 }

@@ -1,0 +1,126 @@
+package accesstest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+)
+
+// Issuer stands in for a provider of OpenID Connect.
+type Issuer struct {
+	*httptest.Server
+
+	mutex  sync.Mutex
+	key    *ecdsa.PrivateKey
+	keyID  int
+	broken bool
+	asked  int
+}
+
+// StartIssuer starts an issuer that ends with the test.
+func StartIssuer(t testing.TB) *Issuer {
+	t.Helper()
+	i := &Issuer{}
+	i.Renew(t)
+	i.Server = httptest.NewTLSServer(i)
+	t.Cleanup(i.Close)
+	return i
+}
+
+// Authority returns the certificate that the issuer shows, in PEM.
+func (i *Issuer) Authority() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw}))
+}
+
+// Renew replaces the issuer's key.
+func (i *Issuer) Renew(t testing.TB) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.key, i.keyID = key, i.keyID+1
+}
+
+// Break makes the issuer fail at everything, or heals it.
+func (i *Issuer) Break(broken bool) {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.broken = broken
+}
+
+// Asked returns how many requests came.
+func (i *Issuer) Asked() int {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	return i.asked
+}
+
+// Token returns a token with some claims beside the issuer's own, which may be replaced.
+func (i *Issuer) Token(t testing.TB, claims map[string]any) string {
+	t.Helper()
+	all := map[string]any{"iss": i.URL}
+	maps.Copy(all, claims)
+	body, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	head := fmt.Appendf(nil, `{"alg":"ES256","typ":"JWT","kid":"%d"}`, i.keyID)
+	text := encode(head) + "." + encode(body)
+	sum := sha256.Sum256([]byte(text))
+	r, s, err := ecdsa.Sign(rand.Reader, i.key, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature := make([]byte, 64)
+	r.FillBytes(signature[:32])
+	s.FillBytes(signature[32:])
+	return text + "." + encode(signature)
+}
+
+func encode(text []byte) string { return base64.RawURLEncoding.EncodeToString(text) }
+
+// ServeHTTP implements http.Handler.
+func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.mutex.Lock()
+	i.asked++
+	broken, key, keyID := i.broken, i.key, i.keyID
+	i.mutex.Unlock()
+	if broken {
+		http.Error(w, "broken", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	var answer any
+	switch r.URL.Path {
+	case "/.well-known/openid-configuration":
+		answer = map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "id_token_signing_alg_values_supported": []string{"ES256", "none", "HS256"}}
+	case "/keys":
+		point, err := key.PublicKey.Bytes()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		answer = map[string]any{"keys": []any{map[string]any{
+			"kty": "EC", "use": "sig", "alg": "ES256", "crv": "P-256", "kid": fmt.Sprint(keyID), "x": encode(point[1:33]), "y": encode(point[33:]),
+		}}}
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(answer) // who asks and goes needs no answer
+}
