@@ -35,49 +35,70 @@ func group(name string, finding reason.Finding) v1alpha1.GroupStatus {
 	return v1alpha1.GroupStatus{Name: name, Reason: finding.Code, Message: finding.Text}
 }
 
+// managed is a cluster without a status that a controller manages.
+func managed(by string) *v1alpha1.ComputeCluster {
+	cluster := clusterOf("demo")
+	cluster.Spec.ManagedBy = by
+	return cluster
+}
+
+// headlines are objects with what their status says first, and since when.
+var headlines = map[string]struct {
+	object runtime.Object
+	want   string
+	since  time.Time
+}{
+	"a status of the schema's": {
+		clusterOf("demo", metav1.Condition{
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: explain.CodePending, Message: schemaText,
+		}), "Pending: Waiting for the operator (If this stays, check that the Heliostat operator runs)", born,
+	},
+	"no status": {
+		jobOf("demo"), "Pending: Waiting for the operator (If this stays, check that the Heliostat operator runs)", born,
+	},
+	"no status, of another controller": {
+		managed("kueue.x-k8s.io/multikueue"), "Pending: Waiting for kueue.x-k8s.io/multikueue, which manages it (If this stays, check that its controller runs)", born,
+	},
+	"a code of another controller": {
+		clusterOf("demo", unready(reason.Finding{Code: "Unheard", Text: "a. B"})), "Unheard: a. B ()", born.Add(time.Minute),
+	},
+	"Stalled where Ready is not there": {
+		clusterOf("demo", condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, crash, 2)),
+		"CrashLoop: container ray ended with exit code 1 (See its log: kubectl logs --previous)", born.Add(2 * time.Minute),
+	},
+	"Reconciling where it is there alone": {
+		clusterOf("demo", condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, crash, 2)),
+		"CrashLoop: container ray ended with exit code 1 (See its log: kubectl logs --previous)", born.Add(2 * time.Minute),
+	},
+	"not before it was made": {
+		clusterOf("demo", condition(v1alpha1.ConditionReady, metav1.ConditionFalse, crash, -9)),
+		"CrashLoop: container ray ended with exit code 1 (See its log: kubectl logs --previous)", born,
+	},
+	"words of others beside the schema's code": {
+		clusterOf("demo", unready(reason.Finding{Code: explain.CodePending, Text: "a"})), "Pending: a ()", born.Add(time.Minute),
+	},
+	"no status, of this operator by name": {
+		managed(v1alpha1.ManagedByOperator), "Pending: Waiting for the operator (If this stays, check that the Heliostat operator runs)", born,
+	},
+	"not a condition that does not hold": {
+		clusterOf("demo", condition(v1alpha1.ConditionStalled, metav1.ConditionFalse, crash, 2)),
+		"Pending: Waiting for the operator (If this stays, check that the Heliostat operator runs)", born,
+	},
+	"since the youngest condition that says so": {
+		clusterOf("demo", unready(crash), condition(v1alpha1.ConditionWorkersReady, metav1.ConditionFalse, crash, 7),
+			condition(v1alpha1.ConditionHeadReady, metav1.ConditionFalse, noRoom, 9)),
+		"CrashLoop: container ray ended with exit code 1 (See its log: kubectl logs --previous)", born.Add(7 * time.Minute),
+	},
+	"nothing for a pod":           {&corev1.Pod{}, ":  ()", time.Time{}},
+	"nothing for nothing":         {nil, ":  ()", time.Time{}},
+	"nothing for a nil cluster":   {(*v1alpha1.ComputeCluster)(nil), ":  ()", time.Time{}},
+	"nothing for a nil job":       {(*v1alpha1.ClusterJob)(nil), ":  ()", time.Time{}},
+	"nothing for a nil service":   {(*v1alpha1.ClusterService)(nil), ":  ()", time.Time{}},
+	"no time where there is none": {clusterOf("demo", metav1.Condition{Type: "Ready", Reason: "A"}), "A:  ()", time.Time{}},
+}
+
 func TestHeadline(t *testing.T) {
-	foreign := clusterOf("demo")
-	foreign.Spec.ManagedBy = "kueue.x-k8s.io/multikueue"
-	never := clusterOf("demo", metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: explain.CodePending, Message: schemaText,
-	})
-	for name, test := range map[string]struct {
-		object runtime.Object
-		want   string
-		since  time.Time
-	}{
-		"a status of the schema's": {
-			never, "Pending: Waiting for the operator (If this stays, check that the Heliostat operator runs)", born,
-		},
-		"no status": {
-			jobOf("demo"), "Pending: Waiting for the operator (If this stays, check that the Heliostat operator runs)", born,
-		},
-		"no status, of another controller": {
-			foreign, "Pending: Waiting for kueue.x-k8s.io/multikueue, which manages it (If this stays, check that its controller runs)", born,
-		},
-		"a code of another controller": {
-			clusterOf("demo", unready(reason.Finding{Code: "Unheard", Text: "a. B"})), "Unheard: a. B ()", born.Add(time.Minute),
-		},
-		"Stalled where Ready is not there": {
-			clusterOf("demo", condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, crash, 2)),
-			"CrashLoop: container ray ended with exit code 1 (See its log: kubectl logs --previous)", born.Add(2 * time.Minute),
-		},
-		"not a condition that does not hold": {
-			clusterOf("demo", condition(v1alpha1.ConditionStalled, metav1.ConditionFalse, crash, 2)),
-			"Pending: Waiting for the operator (If this stays, check that the Heliostat operator runs)", born,
-		},
-		"since the youngest condition that says so": {
-			clusterOf("demo", unready(crash), condition(v1alpha1.ConditionWorkersReady, metav1.ConditionFalse, crash, 7),
-				condition(v1alpha1.ConditionHeadReady, metav1.ConditionFalse, noRoom, 9)),
-			"CrashLoop: container ray ended with exit code 1 (See its log: kubectl logs --previous)", born.Add(7 * time.Minute),
-		},
-		"nothing for a pod":           {&corev1.Pod{}, ":  ()", time.Time{}},
-		"nothing for nothing":         {nil, ":  ()", time.Time{}},
-		"nothing for a nil cluster":   {(*v1alpha1.ComputeCluster)(nil), ":  ()", time.Time{}},
-		"nothing for a nil job":       {(*v1alpha1.ClusterJob)(nil), ":  ()", time.Time{}},
-		"nothing for a nil service":   {(*v1alpha1.ClusterService)(nil), ":  ()", time.Time{}},
-		"no time where there is none": {clusterOf("demo", metav1.Condition{Type: "Ready", Reason: "A"}), "A:  ()", time.Time{}},
-	} {
+	for name, test := range headlines {
 		t.Run(name, func(t *testing.T) {
 			have := explain.Headline(test.object)
 			if text := fmt.Sprintf("%s: %s (%s)", have.Code, have.Message, have.Remedy); text != test.want || !have.Since.Equal(test.since) {

@@ -44,7 +44,7 @@ func wayOfCluster(cluster *v1alpha1.ComputeCluster, in explain.Input) way {
 // headOf is the cluster's head pod: the one that the status names, or else the newest.
 func headOf(cluster *v1alpha1.ComputeCluster, pods []*corev1.Pod) *corev1.Pod {
 	var newest *corev1.Pod
-	best := int64(-1)
+	var best int64
 	for _, pod := range pods {
 		if !isHeadOf(cluster, pod) {
 			continue
@@ -53,7 +53,7 @@ func headOf(cluster *v1alpha1.ComputeCluster, pods []*corev1.Pod) *corev1.Pod {
 			return pod
 		}
 		epoch, _ := strconv.ParseInt(pod.Labels[v1alpha1.LabelEpoch], 10, 64) // 0 without one
-		if epoch > best || epoch == best && pod.Name < newest.Name {
+		if newest == nil || epoch > best || epoch == best && pod.Name < newest.Name {
 			newest, best = pod, epoch
 		}
 	}

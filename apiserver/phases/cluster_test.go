@@ -23,6 +23,13 @@ func but[T any](object T, change func(T)) T {
 	return object
 }
 
+// numbered is a head of an epoch, made after so many minutes.
+func numbered(epoch, name string, minutes int) *corev1.Pod {
+	return but(headOf(""), func(p *corev1.Pod) {
+		p.Name, p.Labels[v1alpha1.LabelEpoch], p.CreationTimestamp = name, epoch, at(minutes)
+	})
+}
+
 // clusterPhases are clusters with their pods, and how far they are.
 var clusterPhases = map[string]struct {
 	cluster *v1alpha1.ComputeCluster
@@ -74,6 +81,36 @@ var clusterPhases = map[string]struct {
 	},
 	"a lost head since the cluster is not ready": {
 		but(clusterOf(since(v1alpha1.ConditionReady, false, 20)), func(c *v1alpha1.ComputeCluster) { c.Status.Epoch = 2 }), nil, "Accepted Current 20-? (because), HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
+	},
+	"the first head lost since it was made": {
+		but(clusterOf(since(v1alpha1.ConditionReady, false, 20)), func(c *v1alpha1.ComputeCluster) { c.Status.Epoch = 1 }), nil,
+		"Accepted Current 0-? (because), HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
+	},
+	"a later head of which nothing is known": {
+		but(clusterOf(ready), func(c *v1alpha1.ComputeCluster) { c.Status.Epoch = 2 }), nil,
+		"Accepted Done ?-?, HeadScheduled Done ?-?, HeadReady Done ?-?, WorkersReady Done ?-?, Ready Done 8-?",
+	},
+	"the head that the status names": {
+		but(clusterOf(headStarts), func(c *v1alpha1.ComputeCluster) { c.Status.Head = &v1alpha1.HeadStatus{UID: "named"} }),
+		[]*corev1.Pod{
+			numbered("9", "a", 30), but(numbered("1", "b", 2), func(p *corev1.Pod) { p.UID = "named" }),
+		},
+		"Accepted Done 0-2, HeadScheduled Current 2-? (Pod a: is being scheduled), HeadReady Pending, WorkersReady Pending, Ready Pending",
+	},
+	"the newest head": {
+		clusterOf(headStarts), []*corev1.Pod{numbered("9", "c", 20), numbered("10", "b", 30), numbered("10", "a", 40), numbered("2", "d", 10)},
+		"Accepted Done 0-40, HeadScheduled Current 40-? (Pod a: is being scheduled), HeadReady Pending, WorkersReady Pending, Ready Pending",
+	},
+	"a head of an epoch that is none": {
+		clusterOf(headStarts), []*corev1.Pod{numbered("-1", "a", 20)},
+		"Accepted Done 0-20, HeadScheduled Current 20-? (Pod a: is being scheduled), HeadReady Pending, WorkersReady Pending, Ready Pending",
+	},
+	"no pod of others": {
+		clusterOf(waiting(reason.HeadMissing.Of())), []*corev1.Pod{
+			but(headOf(""), func(p *corev1.Pod) { p.Namespace = "other" }), but(readyHead(), func(p *corev1.Pod) { p.Labels = nil }),
+			but(headOf(""), func(p *corev1.Pod) { p.OwnerReferences[0].UID = "x" }), but(headOf(""), func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }),
+			but(headOf(""), func(p *corev1.Pod) { p.OwnerReferences[0].Controller = new(false) }),
+		}, "Accepted Current 0-? (there is no head pod yet), HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"suspended": {
 		clusterOf(since(v1alpha1.ConditionSuspended, true, 30), waiting(reason.SuspendedBySpec.Of())), nil,

@@ -74,6 +74,33 @@ var jobPhases = map[string]struct {
 		jobOf(v1alpha1.PhaseRunning, true, attempt(1, 7, 8, 9), attempt(2, 12, 13, 0)), shared,
 		"Cluster Done 9-9, Queued Done 9-12, Submitted Done 12-13, Running Current 13-? (" + words + ")",
 	},
+	"its output is collected": {
+		jobOf(v1alpha1.PhaseRunning, true, attempt(1, 7, 8, 9)), shared,
+		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-8, Running Current 8-? (" + words + ")",
+	},
+	"ended before it ran": {
+		jobOf(v1alpha1.PhaseSubmitting, true, attempt(1, 7, 0, 9)), shared,
+		"Cluster Done 0-6, Queued Done 6-7, Submitted Current 7-? (" + words + "), Running Pending",
+	},
+	"is retried where others run": {
+		jobOf(v1alpha1.PhaseRetrying, true, attempt(1, 7, 8, 9)), shared,
+		"Cluster Done 9-9, Queued Current 9-? (" + words + "), Submitted Pending, Running Pending",
+	},
+	"failed before its cluster was made": {
+		but(ended(v1alpha1.PhaseFailed, false), func(job *v1alpha1.ClusterJob) { job.Status.OwnCluster = 0 }), nil,
+		"Queued Failed 0-20 (" + words + "), Ended Done 20-?",
+	},
+	"failed in line": {
+		ended(v1alpha1.PhaseFailed, true), shared, "Cluster Done 0-6, Queued Failed 6-20 (" + words + "), Ended Done 20-?",
+	},
+	"succeeded before anybody saw it run": {
+		ended(v1alpha1.PhaseSucceeded, true, attempt(1, 7, 0, 20)), shared,
+		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-?, Running Done ?-20, Ended Done 20-?",
+	},
+	"waits for what its cluster waits for": {
+		jobOf(v1alpha1.PhaseProvisioning, false), clusterOf(waiting(reason.HeadMissing.Of())),
+		"Queued Done 0-0, Cluster Current 0-? (ComputeCluster demo: there is no head pod yet), Submitted Pending, Running Pending",
+	},
 	"waits for its second attempt": {
 		jobOf(v1alpha1.PhaseRetrying, false, attempt(1, 7, 8, 9)), own,
 		"Queued Current 9-? (" + words + "), Cluster Pending, Submitted Pending, Running Pending",

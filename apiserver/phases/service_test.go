@@ -53,6 +53,22 @@ var servicePhases = map[string]struct {
 		serviceOf(version(true, 0, 0, "RUNNING"), nil, not),
 		"Cluster Done 0-6, Deployed Done 6-?, Healthy Done ?-?, Traffic Current ?-? (because), Ready Pending",
 	},
+	"serves, and an application failed since": {
+		serviceOf(version(false, 100, 2, "RUNNING", "DEPLOY_FAILED"), nil, serves),
+		"Cluster Done 0-6, Deployed Done 6-?, Healthy Done ?-?, Traffic Done ?-?, Ready Done 9-?",
+	},
+	"waits since it was resumed": {
+		serviceOf(nil, nil, not, since(v1alpha1.ConditionSuspended, false, 10)),
+		"Cluster Current 10-? (because), Deployed Pending, Healthy Pending, Traffic Pending, Ready Pending",
+	},
+	"another version has nearly all requests": {
+		serviceOf(former, version(true, 99, 2, "RUNNING"), serves, upgrading),
+		"Cluster Done 4-6, Deployed Done 6-?, Healthy Done ?-?, Traffic Current ?-? (because), Ready Pending",
+	},
+	"one pod takes requests": {
+		serviceOf(version(true, 100, 1, "RUNNING"), nil, not),
+		"Cluster Done 0-6, Deployed Done 6-?, Healthy Done ?-?, Traffic Done ?-?, Ready Current ?-? (because)",
+	},
 	"serves": {
 		serviceOf(version(true, 100, 2, "RUNNING"), nil, serves),
 		"Cluster Done 0-6, Deployed Done 6-?, Healthy Done ?-?, Traffic Done ?-?, Ready Done 9-?",

@@ -113,8 +113,11 @@ func words(broken jsonschema.ErrorKind) (rule, refused, remedy string) {
 	case *kind.MinLength, *kind.MaxLength, *kind.MinItems, *kind.MaxItems:
 		return length(k)
 	default:
-		keyword := strings.Join(broken.KeywordPath(), ".")
-		return ruleSchema, "breaks a rule of the preset: " + shown(keyword), "See the schema of the preset"
+		refused = "breaks a rule of the preset"
+		if keyword := broken.KeywordPath(); len(keyword) > 0 {
+			refused += ": " + shown(strings.Join(keyword, "."))
+		}
+		return ruleSchema, refused, "See the schema of the preset"
 	}
 }
 

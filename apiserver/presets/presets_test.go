@@ -348,11 +348,20 @@ var broken = map[string]struct {
 	"no object":         {withSchema(`{"type": "string"}`), `schema.json: its type is not "object"`},
 	"no JSON Schema":    {withSchema(`{"type": "object", "properties": {"a": {"type": "text", "default": ""}}}`), "schema.json: it is no JSON Schema: at '/properties/a/type'"},
 	"another version":   {withSchema(`{"$schema": "https://example.com/mine", "type": "object"}`), "schema.json: $schema is of another version; leave it out"},
-	"a reference":       {withSchema(`{"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}`), "schema.json: it has the keyword $ref; write out"},
-	"an identity":       {withSchema(`{"$id": "https://example.com/", "type": "object"}`), "schema.json: it has the keyword $id; write out"},
-	"no properties":     {withSchema(`{"type": "object", "properties": []}`), "schema.json: properties is no object"},
-	"no schema of one":  {withSchema(`{"type": "object", "properties": {"a": true}}`), "schema.json: the schema of option a is no object; give it a type"},
-	"a name for no ${}": {withSchema(`{"type": "object", "properties": {"a b": {}}}`), `schema.json: option "a b" has a name that ${} does not take`},
+	"an anchor":         {withSchema(`{"type": "object", "not": {"not": [{"$anchor": "x"}]}}`), "schema.json: it has the keyword $anchor; write out"},
+	"another reference": {withSchema(`{"type": "object", "$dynamicRef": "#x"}`), "schema.json: it has the keyword $dynamicRef; write out"},
+	"a former reference": {
+		withSchema(`{"type": "object", "$recursiveRef": "#"}`), "schema.json: it has the keyword $recursiveRef; write out",
+	},
+	"another anchor":         {withSchema(`{"type": "object", "$dynamicAnchor": "x"}`), "schema.json: it has the keyword $dynamicAnchor; write out"},
+	"a former anchor":        {withSchema(`{"type": "object", "$recursiveAnchor": true}`), "schema.json: it has the keyword $recursiveAnchor; write out"},
+	"a vocabulary":           {withSchema(`{"type": "object", "$vocabulary": {}}`), "schema.json: it has the keyword $vocabulary; write out"},
+	"a version that is none": {withSchema(`{"$schema": 7, "type": "object"}`), "schema.json: $schema is of another version"},
+	"a reference":            {withSchema(`{"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}`), "schema.json: it has the keyword $ref; write out"},
+	"an identity":            {withSchema(`{"$id": "https://example.com/", "type": "object"}`), "schema.json: it has the keyword $id; write out"},
+	"no properties":          {withSchema(`{"type": "object", "properties": []}`), "schema.json: properties is no object"},
+	"no schema of one":       {withSchema(`{"type": "object", "properties": {"a": true}}`), "schema.json: the schema of option a is no object; give it a type"},
+	"a name for no ${}":      {withSchema(`{"type": "object", "properties": {"a b": {}}}`), `schema.json: option "a b" has a name that ${} does not take`},
 	"neither default nor required": {
 		withSchema(`{"type": "object", "properties": {"a": {}}}`),
 		"schema.json: option a has no default and is not required; give it a default, or list it in required",
@@ -427,6 +436,9 @@ func TestParse_Broken(t *testing.T) {
 func TestParse_Takes(t *testing.T) {
 	none := `{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}`
 	for name, data := range map[string]map[string]string{
+		"the latest draft":           {presets.KeySchema: `{"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"}`, presets.KeyManifest: head},
+		"a former draft":             {presets.KeySchema: `{"$schema": "http://json-schema.org/draft-07/schema", "type": "object"}`, presets.KeyManifest: head},
+		"a name to be made":          {presets.KeySchema: bare, presets.KeyManifest: head + "metadata: {generateName: x-}"},
 		"a document with a border":   {presets.KeySchema: none, presets.KeyManifest: "%YAML 1.1\n# x\n---\n" + head + "...\n# y\n"},
 		"a preset without options":   {presets.KeySchema: none, presets.KeyManifest: head},
 		"an option that is named id": {presets.KeySchema: `{"type": "object", "required": ["id"], "properties": {"id": {}}}`, presets.KeyManifest: head + "metadata: {name: \"${id}\"}"},
@@ -437,47 +449,16 @@ func TestParse_Takes(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := presets.Parse(nil); !errors.Is(err, presets.ErrBroken) {
+	if preset, err := presets.Parse(nil); !errors.Is(err, presets.ErrBroken) || preset.Error != err.Error() || preset.Error == "" {
 		t.Errorf("nothing was taken: %v", err)
 	}
-}
-
-// TestList: a preset of the namespace counts before that of the release, and a broken one is not hidden.
-func TestList(t *testing.T) {
-	plain := sourceOf("team", "plain", nil)
-	plain.Labels = nil
-	sources := []*corev1.ConfigMap{
-		sourceOf("team", "b", map[string]string{presets.KeyTitle: "own"}), sourceOf("release", "b", map[string]string{presets.KeyTitle: "for all"}),
-		sourceOf("release", "a", map[string]string{presets.KeySchema: "{"}), sourceOf("other", "c", nil), plain, nil,
+	binary := sourceOf("team", "p", nil)
+	binary.BinaryData = map[string][]byte{presets.KeyTitle: {0}}
+	if _, err := presets.Parse(binary); err == nil || err.Error() != "title is in binaryData; put it into data" {
+		t.Errorf("binary data: %v", err)
 	}
-	for name, test := range map[string]struct {
-		namespace, release string
-		want               []string
-	}{
-		"of both namespaces":       {"team", "release", []string{"release/a broken", "team/b own"}},
-		"of the release's alone":   {"elsewhere", "release", []string{"release/a broken", "release/b for all"}},
-		"in the release's itself":  {"release", "release", []string{"release/a broken", "release/b for all"}},
-		"where no release is told": {"team", "", []string{"team/b own"}},
-		"none":                     {"", "", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var have []string
-			for _, preset := range presets.List(sources, test.namespace, test.release) {
-				title := preset.Title
-				if preset.Error != "" {
-					title = "broken"
-				}
-				have = append(have, preset.Namespace+"/"+preset.Name+" "+title)
-				if found, ok := presets.Find(sources, test.namespace, test.release, preset.Name); !ok || found.Namespace != preset.Namespace {
-					t.Errorf("%s is not found", preset.Name)
-				}
-			}
-			if diff := cmp.Diff(test.want, have); diff != "" {
-				t.Error(diff)
-			}
-			if _, ok := presets.Find(sources, test.namespace, test.release, "plain"); ok {
-				t.Error("a ConfigMap without the label is found")
-			}
-		})
+	told := sourceOf("team", "p", map[string]string{presets.KeyDescription: " words\n"})
+	if preset := parse(t, told); preset.Description != "words" || preset.Title != "Training" {
+		t.Errorf("its words are gone: %+v", preset)
 	}
 }
