@@ -214,7 +214,7 @@ func (t *teller) total() {
 	}
 	var gpus resource.Quantity
 	for name, quantity := range sum {
-		if pod.IsGPU(name) {
+		if v1alpha1.IsGPU(name) {
 			gpus.Add(quantity)
 		}
 	}

@@ -5,13 +5,15 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
 const resourceGPU, resourceTPU = "GPU", "TPU"
 
-// accelerators are the devices that Ray knows, by the names that their vendors'
+// accelerators are the devices beside GPUs that Ray knows, by the names that their vendors'
 // device plugins give them, and the resource as which Ray's tasks ask for them. A part
-// of a device counts as one: a MIG slice, a time share, a partition, a virtual NPU.
+// of a device counts as one, as of a GPU: a partition, a virtual NPU.
 //
 // Not here: aws.amazon.com/neuron, because Ray counts cores, of which a Neuron device
 // has 2 to 8; Ray finds out by itself.
@@ -19,10 +21,6 @@ var accelerators = []struct {
 	device   *regexp.Regexp
 	resource string
 }{
-	{regexp.MustCompile(`^nvidia\.com/(gpu(\.shared)?|mig-.+)$`), resourceGPU},
-	{regexp.MustCompile(`^amd\.com/(gpu|[a-z]+_nps[0-9]+)$`), resourceGPU},
-	{regexp.MustCompile(`^gpu\.intel\.com/(i915|xe)$`), resourceGPU},
-	{regexp.MustCompile(`^metax-tech\.com/gpu$`), resourceGPU},
 	{regexp.MustCompile(`^google\.com/tpu$`), resourceTPU},
 	{regexp.MustCompile(`^aws\.amazon\.com/neuroncore$`), "neuron_cores"},
 	{regexp.MustCompile(`^habana\.ai/gaudi$`), "HPU"},
@@ -35,6 +33,9 @@ var accelerators = []struct {
 // Accelerator is the resource as which Ray counts a Kubernetes device, or empty for
 // one that it does not know.
 func Accelerator(name corev1.ResourceName) string {
+	if v1alpha1.IsGPU(name) {
+		return resourceGPU
+	}
 	for _, known := range accelerators {
 		if known.device.MatchString(string(name)) {
 			return known.resource
@@ -42,10 +43,6 @@ func Accelerator(name corev1.ResourceName) string {
 	}
 	return ""
 }
-
-// IsGPU tells whether a Kubernetes resource is one that Ray counts as GPU: whole,
-// time-shared (.shared) and MIG devices alike.
-func IsGPU(name corev1.ResourceName) bool { return Accelerator(name) == resourceGPU }
 
 // devices counts what Ray is told of a container's devices: each kind as a resource of
 // its own Kubernetes name, so that a task can ask for a MIG slice of a certain size or

@@ -110,7 +110,7 @@ func TestAccelerators(t *testing.T) {
 		if have := pod.Accelerator(name); have != want {
 			t.Errorf("%s counts as %q, want %q", name, have, want)
 		}
-		if have := pod.IsGPU(name); have != (want == "GPU") {
+		if have := v1alpha1.IsGPU(name); have != (want == "GPU") {
 			t.Errorf("IsGPU(%s) is %v", name, have)
 		}
 	}

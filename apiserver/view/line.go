@@ -1,0 +1,187 @@
+package view
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/apiserver/explain"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Line is one object in a list, as message Line of the API. It follows from the object, which its UID and resourceVersion
+// name, and from GPUs: two lines with these three the same are the same.
+type Line struct {
+	Key
+	UID             string
+	ResourceVersion string
+	Labels          map[string]string
+	Phase           string
+	// Ready is "True", "False" or "Unknown".
+	Ready                 string
+	Code, Message, Remedy string
+	// Since is when the code began, and zero where that is not known.
+	Since, Created time.Time
+	// Owner is what the annotation heliostat.dev/owner says, or else the label of that name. Any client that may edit the
+	// object may set either: it is what an object says of itself, and no proof.
+	Owner string
+	// GPUs is how many GPUs the pods of the object's own clusters request. Pods that have ended count no more, and those of
+	// a cluster that others may use count for that cluster alone. An object without pods has none: what it would take is in
+	// the cluster's status.resources.
+	GPUs int64
+	// IdleSince is since when nobody uses a cluster, where its idle policy asks.
+	IdleSince time.Time
+	Cluster   string
+	Attempt   int32
+	Version   string
+	Traffic   []Traffic
+}
+
+// Traffic is the share of a service's requests that a version gets.
+type Traffic struct {
+	Version string
+	Percent int32
+}
+
+// Same reports whether two lines say the same.
+func (l *Line) Same(other *Line) bool {
+	if l == nil || other == nil {
+		return l == other
+	}
+	return l.UID == other.UID && l.ResourceVersion == other.ResourceVersion && l.GPUs == other.GPUs && l.Key == other.Key
+}
+
+// with returns the line with GPUs.
+func (l *Line) with(gpus int64) *Line {
+	if l.GPUs == gpus {
+		return l
+	}
+	line := *l
+	line.GPUs = gpus
+	return &line
+}
+
+// Proto returns the line as the API has it.
+func (l *Line) Proto() *heliostatv1.Line {
+	message := &heliostatv1.Line{
+		Kind: l.Kind, Namespace: l.Namespace, Name: l.Name, Uid: l.UID, ResourceVersion: l.ResourceVersion, Labels: maps.Clone(l.Labels),
+		Phase: l.Phase, Ready: l.Ready, Code: l.Code, Message: l.Message, Remedy: l.Remedy, Since: stamp(l.Since), Created: stamp(l.Created),
+		Owner: l.Owner, Gpus: int32(l.GPUs), IdleSince: stamp(l.IdleSince), Cluster: l.Cluster, Attempt: l.Attempt, Version: l.Version,
+	}
+	for _, part := range l.Traffic {
+		message.Traffic = append(message.Traffic, &heliostatv1.Traffic{Version: part.Version, Percent: part.Percent})
+	}
+	return message
+}
+
+func stamp(at time.Time) *timestamppb.Timestamp {
+	if at.IsZero() {
+		return nil
+	}
+	return timestamppb.New(at)
+}
+
+// lineOf returns the line of an object without GPUs.
+func lineOf(kind string, object Object) *Line {
+	line := &Line{
+		Key: Key{kind, object.GetNamespace(), object.GetName()}, UID: string(object.GetUID()), ResourceVersion: object.GetResourceVersion(),
+		Labels: object.GetLabels(), Created: object.GetCreationTimestamp().UTC(), Owner: ownerOf(object), Ready: explain.Ready(object),
+	}
+	cause := explain.Headline(object)
+	line.Code, line.Message, line.Remedy, line.Since = cause.Code, cause.Message, cause.Remedy, cause.Since.UTC()
+	switch one := object.(type) {
+	case *v1alpha1.ComputeCluster:
+		line.Phase, line.IdleSince = one.Status.Phase, idleSince(one.Status.Conditions)
+	case *v1alpha1.ClusterJob:
+		line.Phase, line.Attempt = one.Status.Phase, one.Status.Attempt
+		if line.Cluster = one.Status.ClusterName; line.Cluster == "" {
+			line.Cluster = refersTo(one)
+		}
+	case *v1alpha1.ClusterService:
+		line.Phase, line.Cluster = one.Status.Phase, refersTo(one)
+		if active := one.Status.Active; active != nil {
+			line.Cluster, line.Version = active.ClusterName, active.Revision
+		}
+		for _, version := range []*v1alpha1.ServiceVersion{one.Status.Active, one.Status.Candidate} {
+			if version != nil {
+				line.Traffic = append(line.Traffic, Traffic{version.Revision, version.TrafficPercent})
+			}
+		}
+	}
+	return line
+}
+
+func ownerOf(object Object) string {
+	if owner := object.GetAnnotations()[v1alpha1.AnnotationOwner]; owner != "" {
+		return owner
+	}
+	return object.GetLabels()[v1alpha1.LabelOwner]
+}
+
+// refersTo returns the name of the cluster that a job or a service refers to.
+func refersTo(object Object) string {
+	var ref *v1alpha1.ClusterReference
+	switch one := object.(type) {
+	case *v1alpha1.ClusterJob:
+		ref = one.Spec.ClusterRef
+	case *v1alpha1.ClusterService:
+		ref = one.Spec.ClusterRef
+	}
+	if ref == nil {
+		return ""
+	}
+	return ref.Name
+}
+
+// idle are the reasons whose texts say since when a cluster is idle.
+var idle = []string{reason.IdleSoon.Code, reason.IdleTold.Code, reason.SuspendedIdle.Code}
+
+// idleSince reads since when a cluster is idle from the text of its condition: the status has it nowhere else.
+func idleSince(conditions []metav1.Condition) time.Time {
+	condition := meta.FindStatusCondition(conditions, v1alpha1.ConditionSuspended)
+	if condition == nil || !slices.Contains(idle, condition.Reason) {
+		return time.Time{}
+	}
+	_, text, _ := strings.Cut(condition.Message, "idle since ")
+	text, _, _ = strings.Cut(text, ";")
+	text, _, _ = strings.Cut(text, ". ")
+	since, err := time.Parse(time.RFC3339, text)
+	if err != nil { // its record was lost
+		return time.Time{}
+	}
+	return since
+}
+
+// clusterOf returns the UID of the cluster that owns a pod.
+func clusterOf(pod *corev1.Pod) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "ComputeCluster" {
+		return owner.UID
+	}
+	return ""
+}
+
+// gpusOf returns how many GPUs a pod's containers request, and none for a pod that has ended. Kubernetes makes a device's
+// request of its limit, so one of the two may be missing only before that.
+func gpusOf(pod *corev1.Pod) int64 {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return 0
+	}
+	sum := int64(0)
+	for i := range pod.Spec.Containers {
+		for name, quantity := range pod.Spec.Containers[i].Resources.Requests {
+			if v1alpha1.IsGPU(name) {
+				sum += quantity.Value()
+			}
+		}
+	}
+	return sum
+}
