@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 )
 
 const (
@@ -48,28 +49,34 @@ type Proxy struct {
 	// ending is over when watches must end.
 	ending     context.Context
 	kubernetes *access.Kubernetes
-	// streams are watches, requests all else.
-	streams, requests *places
+	// streams are places of watches, requests those of all else.
+	streams, requests *places.Places
 	clock             clock.WithTicker
 	reverse           *httputil.ReverseProxy
 }
 
+// Needs is what a proxy is made of.
+type Needs struct {
+	Kubernetes *access.Kubernetes
+	// Streams are places of watches, and Requests those of all else. Others may use them too.
+	Streams, Requests *places.Places
+	Clock             clock.WithTicker
+	Log               *slog.Logger
+}
+
 // New returns a proxy to an API server. Watches end with the context, as those do that the API server ends.
-func New(ctx context.Context, kubernetes *access.Kubernetes, clock clock.WithTicker, log *slog.Logger) *Proxy {
-	p := &Proxy{ending: ctx, kubernetes: kubernetes, streams: newStreams(), requests: newRequests(), clock: clock}
+func New(ctx context.Context, needs Needs) *Proxy {
+	p := &Proxy{ending: ctx, kubernetes: needs.Kubernetes, streams: needs.Streams, requests: needs.Requests, clock: needs.Clock}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
-		Transport:      callersOwn{kubernetes},
+		Transport:      callersOwn{needs.Kubernetes},
 		FlushInterval:  -1, // at once
 		ModifyResponse: guardAnswer,
 		ErrorHandler:   refuseFailed,
-		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog:       slog.NewLogLogger(needs.Log.Handler(), slog.LevelDebug),
 	}
 	return p
 }
-
-// Streams returns how many watches are open.
-func (p *Proxy) Streams() int { return p.streams.count() }
 
 // passing is one request on its way.
 type passing struct {
@@ -103,9 +110,9 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, request Request, c
 	if request.IsStream {
 		kind, serve = p.streams, p.serveStream
 	}
-	giveBack, refusal := kind.take(caller.Key())
-	if refusal != nil {
-		refusal.Write(w)
+	giveBack, err := kind.Take(caller.Key())
+	if err != nil {
+		full(err, request.IsStream).Write(w)
 		return
 	}
 	defer giveBack()

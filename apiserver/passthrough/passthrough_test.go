@@ -21,6 +21,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 )
 
 const clusters = "/apis/heliostat.dev/v1alpha1/namespaces/n/computeclusters"
@@ -30,6 +31,7 @@ type bed struct {
 	upstream *accesstest.Server
 	front    *httptest.Server
 	proxy    *passthrough.Proxy
+	streams  *places.Places
 	clock    *clocktesting.FakeClock
 	end      context.CancelFunc
 }
@@ -44,7 +46,9 @@ func newBed(t *testing.T, rest http.HandlerFunc) *bed {
 func (b *bed) open(t *testing.T, kubernetes *access.Kubernetes) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
-	b.end, b.proxy = end, passthrough.New(ctx, kubernetes, b.clock, slog.New(slog.DiscardHandler))
+	b.end, b.streams = end, places.NewStreams()
+	b.proxy = passthrough.New(ctx, passthrough.Needs{
+		Kubernetes: kubernetes, Streams: b.streams, Requests: places.NewRequests(), Clock: b.clock, Log: slog.New(slog.DiscardHandler)})
 	b.front = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := kubernetes.CallerOf(r.Context(), r)
 		request, refusal := passthrough.Read(r)

@@ -2,10 +2,13 @@ package passthrough
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 )
 
 // Refusal is an answer of the server's own. It is an error, so that it can be why a context ends.
@@ -30,6 +33,18 @@ var reasons = map[int]metav1.StatusReason{
 }
 
 func refuse(code int, message string) *Refusal { return &Refusal{Code: code, Message: message} }
+
+// full returns why there is no place for a request.
+func full(err error, isStream bool) *Refusal {
+	seconds, remedy := 1, "send fewer at once"
+	if isStream {
+		seconds, remedy = 5, "end some, or watch all namespaces at once"
+	}
+	if errors.Is(err, places.ErrServerFull) {
+		remedy = "try again"
+	}
+	return &Refusal{Code: http.StatusTooManyRequests, RetryAfter: seconds, Message: err.Error() + ": " + remedy}
+}
 
 // Error implements error.
 func (r *Refusal) Error() string { return r.Message }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 )
 
 // watched is a stand-in's watch: it writes what it is told, and ends with the request.
@@ -21,7 +21,7 @@ type watched struct {
 }
 
 func newWatched(form string) *watched {
-	return &watched{form: form, lines: make(chan string), ended: make(chan struct{}, passthrough.MaxStreamsEach+10)}
+	return &watched{form: form, lines: make(chan string), ended: make(chan struct{}, places.MaxStreamsEach+10)}
 }
 
 func (o *watched) serve(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +113,7 @@ func TestWatch_EndsWithItsRight(t *testing.T) {
 				t.Errorf("it ends with %q, %v", rest, err)
 			}
 			<-o.ended
-			wait(t, "free place", func() bool { return b.proxy.Streams() == 0 })
+			wait(t, "free place", func() bool { return b.streams.Count() == 0 })
 		})
 	}
 }
@@ -176,7 +176,7 @@ func TestWatch_IsOneOfSoManyOfACaller(t *testing.T) {
 	o := newWatched("application/json")
 	b := newBed(t, o.serve)
 	var first *reply
-	for range passthrough.MaxStreamsEach {
+	for range places.MaxStreamsEach {
 		first = b.send(t, http.MethodGet, clusters+"?watch=true", nil)
 	}
 	answer := b.send(t, http.MethodGet, clusters+"?watch=true", nil)
@@ -188,7 +188,7 @@ func TestWatch_IsOneOfSoManyOfACaller(t *testing.T) {
 	}
 	_ = first.Body.Close() // the caller leaves
 	<-o.ended
-	wait(t, "free place", func() bool { return b.proxy.Streams() < passthrough.MaxStreamsEach })
+	wait(t, "free place", func() bool { return b.streams.Count() < places.MaxStreamsEach })
 	if again := b.send(t, http.MethodGet, clusters+"?watch=true", nil); again.StatusCode != http.StatusOK {
 		t.Errorf("after one has ended: %s", fmt.Sprint(again.StatusCode))
 	}
@@ -211,5 +211,5 @@ func TestWatch_EndsForACallerThatDoesNotRead(t *testing.T) {
 	b.upstream.Deny("alice-token")
 	round(t, b)
 	<-o.ended
-	wait(t, "free place", func() bool { return b.proxy.Streams() == 0 })
+	wait(t, "free place", func() bool { return b.streams.Count() == 0 })
 }
