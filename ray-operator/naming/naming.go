@@ -132,6 +132,26 @@ func Submission(job string, uid types.UID, attempt int32) string {
 	return fmt.Sprintf("%s-%d-%s", job, attempt, hash("submission", string(uid), job, strconv.Itoa(int(attempt)))[:longHash])
 }
 
+// Retry is the name of a job that runs again what a job that has ended ran: <first>-<hash>, where the first job of them
+// is cut where it is too long. The hash covers the UID of the job that has ended.
+func Retry(first string, uid types.UID) string {
+	return cut(first, MaxCluster-1-longHash) + "-" + hash("retry", string(uid))[:longHash]
+}
+
+// Request is the name of an object that was created without one: <prefix>-<hash>. The hash covers who asked for it and
+// by which key, so that asking twice is asking once.
+func Request(prefix, caller, namespace, key string) string {
+	return cut(prefix, MaxCluster-1-longHash) + "-" + hash("request", caller, namespace, key)[:longHash]
+}
+
+// cut is the beginning of a name, of at most so many characters, without a '-' at its end.
+func cut(name string, most int) string {
+	if len(name) > most {
+		name = name[:most]
+	}
+	return strings.TrimRight(name, "-.")
+}
+
 // HeadService is the name of the Service in front of a cluster's head.
 func HeadService(cluster string) string { return cluster + "-head" }
 

@@ -76,6 +76,11 @@ const (
 	// AnnotationStop, with the value StopOn, stops a ClusterJob for good. Any client that may
 	// edit the job may set it.
 	AnnotationStop = "heliostat.dev/stop"
+	// AnnotationRetryOf names, on a ClusterJob that the server for portals created from one that had ended, the first job of
+	// them.
+	AnnotationRetryOf = "heliostat.dev/retry-of"
+	// AnnotationRequest holds, on an object that was created with an Idempotency-Key, a hash of what was asked for.
+	AnnotationRequest = "heliostat.dev/request"
 	// AnnotationKept says, on a ComputeCluster that a ClusterJob made for itself and keeps
 	// after its end, who keeps it and until when.
 	AnnotationKept = "heliostat.dev/kept"
