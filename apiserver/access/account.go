@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 )
 
@@ -49,10 +48,4 @@ func (a *account) claims() claims {
 	}
 	said, _ := readClaims(Token{text: strings.TrimSpace(string(text))})
 	return said
-}
-
-// Account returns settings for clients of the server itself. They read what many callers ask about, and what a caller gets
-// of it must be asked about by May.
-func (k *Kubernetes) Account() *rest.Config {
-	return &rest.Config{Host: k.address.String(), Transport: k.account, UserAgent: agent, QPS: -1, WarningHandler: rest.NoWarnings{}}
 }

@@ -389,7 +389,7 @@ func TestClient_ActsForItsCaller(t *testing.T) {
 
 func TestAccount_ActsForNobody(t *testing.T) {
 	i := newImpersonating(t, nil)
-	made, err := client.New(i.Account(), client.Options{})
+	made, err := i.Own()
 	if err != nil {
 		t.Fatal(err)
 	}

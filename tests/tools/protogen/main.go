@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"strings"
 
 	"github.com/bufbuild/protocompile"
 	"github.com/bufbuild/protocompile/protoutil"
@@ -28,7 +29,7 @@ import (
 
 func main() {
 	if len(os.Args) < 4 {
-		fmt.Fprintln(os.Stderr, "usage: protogen SOURCE OUT PLUGIN...")
+		fmt.Fprintln(os.Stderr, "usage: protogen SOURCE OUT PLUGIN[:PARAMETER]...")
 		os.Exit(2)
 	}
 	if err := generate(context.Background(), os.Args[1], os.Args[2], os.Args[3:]); err != nil {
@@ -37,14 +38,20 @@ func main() {
 	}
 }
 
-// generate runs the plugins on all protocols in source, and writes what they answer into out.
+// generate runs the plugins on all protocols in source, and writes what they answer into out. A plugin without a parameter
+// lays its files out as the protocols are.
 func generate(ctx context.Context, source, out string, plugins []string) error {
 	request, err := compile(ctx, source)
 	if err != nil {
 		return fmt.Errorf("compile protocols in %s: %w", source, err)
 	}
 	for _, plugin := range plugins {
-		response, err := run(ctx, plugin, request)
+		program, parameter, isGiven := strings.Cut(plugin, ":")
+		request.Parameter = proto.String("paths=source_relative")
+		if isGiven {
+			request.Parameter = proto.String(parameter)
+		}
+		response, err := run(ctx, program, request)
 		if err == nil {
 			err = write(out, response)
 		}
@@ -59,7 +66,7 @@ func generate(ctx context.Context, source, out string, plugins []string) error {
 //
 // It names no version of a compiler, so generated code does not depend on one.
 func compile(ctx context.Context, source string) (*pluginpb.CodeGeneratorRequest, error) {
-	request := &pluginpb.CodeGeneratorRequest{Parameter: proto.String("paths=source_relative")}
+	request := &pluginpb.CodeGeneratorRequest{}
 	err := fs.WalkDir(os.DirFS(source), ".", func(name string, _ fs.DirEntry, err error) error {
 		if path.Ext(name) == ".proto" {
 			request.FileToGenerate = append(request.FileToGenerate, name)

@@ -989,7 +989,9 @@ type GetObjectResponse struct {
 	Events []*Event               `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
 	Phases []*Phase               `protobuf:"bytes,5,rep,name=phases,proto3" json:"phases,omitempty"`
 	// why leads from the object down to the pod that it waits for.
-	Why           []*Cause `protobuf:"bytes,6,rep,name=why,proto3" json:"why,omitempty"`
+	Why []*Cause `protobuf:"bytes,6,rep,name=why,proto3" json:"why,omitempty"`
+	// hidden names what is left out because the caller cannot list it: "pods", "events".
+	Hidden        []string `protobuf:"bytes,7,rep,name=hidden,proto3" json:"hidden,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1062,6 +1064,13 @@ func (x *GetObjectResponse) GetPhases() []*Phase {
 func (x *GetObjectResponse) GetWhy() []*Cause {
 	if x != nil {
 		return x.Why
+	}
+	return nil
+}
+
+func (x *GetObjectResponse) GetHidden() []string {
+	if x != nil {
+		return x.Hidden
 	}
 	return nil
 }
@@ -2519,8 +2528,8 @@ func (x *LogNotice) GetMessage() string {
 // LogEnd says why no more output comes.
 type LogEnd struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// outcome is "Succeeded", "Failed" or "Stopped" for a job that is over, "Running" where the caller did not follow, and
-	// "Broken" where the output could not be read to its end.
+	// outcome is "Succeeded", "Failed" or "Stopped" for a job that is over, "Pending" or "Running" where the caller did not
+	// follow, and "Broken" where the output could not be read to its end.
 	Outcome string `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// exit_code is there where the driver ended by itself.
 	ExitCode      *int32 `protobuf:"varint,2,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
@@ -2936,13 +2945,15 @@ type Submission struct {
 	Id         string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Entrypoint string                 `protobuf:"bytes,2,opt,name=entrypoint,proto3" json:"entrypoint,omitempty"`
 	// status is Ray's: PENDING, RUNNING, STOPPED, SUCCEEDED or FAILED.
-	Status        string                 `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
-	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
-	ErrorType     string                 `protobuf:"bytes,5,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
-	Started       *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=started,proto3" json:"started,omitempty"`
-	Ended         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ended,proto3" json:"ended,omitempty"`
-	ExitCode      *int32                 `protobuf:"varint,8,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
-	Metadata      map[string]string      `protobuf:"bytes,9,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Status    string                 `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
+	Message   string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	ErrorType string                 `protobuf:"bytes,5,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
+	Started   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=started,proto3" json:"started,omitempty"`
+	Ended     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ended,proto3" json:"ended,omitempty"`
+	ExitCode  *int32                 `protobuf:"varint,8,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
+	Metadata  map[string]string      `protobuf:"bytes,9,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// note says what will become of a job that was asked to stop.
+	Note          string `protobuf:"bytes,10,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3038,6 +3049,13 @@ func (x *Submission) GetMetadata() map[string]string {
 		return x.Metadata
 	}
 	return nil
+}
+
+func (x *Submission) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
 }
 
 // Problem is why a call failed. In gRPC it is a detail of the status; in REST it is the body, as application/problem+json,
@@ -3279,14 +3297,15 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x10GetObjectRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\x94\x02\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xac\x02\n" +
 	"\x11GetObjectResponse\x12&\n" +
 	"\x04line\x18\x01 \x01(\v2\x12.heliostat.v1.LineR\x04line\x12/\n" +
 	"\x06object\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x06object\x12%\n" +
 	"\x04pods\x18\x03 \x03(\v2\x11.heliostat.v1.PodR\x04pods\x12+\n" +
 	"\x06events\x18\x04 \x03(\v2\x13.heliostat.v1.EventR\x06events\x12+\n" +
 	"\x06phases\x18\x05 \x03(\v2\x13.heliostat.v1.PhaseR\x06phases\x12%\n" +
-	"\x03why\x18\x06 \x03(\v2\x13.heliostat.v1.CauseR\x03why\"\xd5\x01\n" +
+	"\x03why\x18\x06 \x03(\v2\x13.heliostat.v1.CauseR\x03why\x12\x16\n" +
+	"\x06hidden\x18\a \x03(\tR\x06hidden\"\xd5\x01\n" +
 	"\x03Pod\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x14\n" +
@@ -3434,7 +3453,7 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x15StopSubmissionRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02id\x18\x03 \x01(\tR\x02id\"\xa6\x03\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\"\xba\x03\n" +
 	"\n" +
 	"Submission\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
@@ -3448,7 +3467,9 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\astarted\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
 	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12 \n" +
 	"\texit_code\x18\b \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12B\n" +
-	"\bmetadata\x18\t \x03(\v2&.heliostat.v1.Submission.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\t \x03(\v2&.heliostat.v1.Submission.MetadataEntryR\bmetadata\x12\x12\n" +
+	"\x04note\x18\n" +
+	" \x01(\tR\x04note\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +

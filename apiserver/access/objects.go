@@ -1,0 +1,218 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// maxListed is how many events, presets or namespaces are read at once.
+const maxListed = 1000
+
+// dynamic returns a client of a caller for objects as JSON has them, so that no field is lost. What the API server warns of
+// goes to warned.
+func (k *Kubernetes) dynamic(c *Caller, warned *warnings) (dynamic.Interface, error) {
+	config, carrier := k.settings(k.Transport(c))
+	if warned != nil {
+		config.WarningHandler = warned
+	}
+	made, err := dynamic.NewForConfigAndClient(config, carrier)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of a caller: %w", err)
+	}
+	return made, nil
+}
+
+// warnings keeps what the API server warns of.
+type warnings struct {
+	mutex sync.Mutex
+	texts []string
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _ string, text string) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+// objects returns a client of a caller for a resource of heliostat.dev.
+func (k *Kubernetes) objects(c *Caller, of ObjectName, warned *warnings) (dynamic.ResourceInterface, error) {
+	made, err := k.dynamic(c, warned)
+	if err != nil {
+		return nil, err
+	}
+	return made.Resource(v1alpha1.GroupVersion.WithResource(of.Resource)).Namespace(of.Namespace), nil
+}
+
+// Find returns an object of heliostat.dev as it is now, read as a caller.
+func (k *Kubernetes) Find(ctx context.Context, c *Caller, of ObjectName) (map[string]any, error) {
+	client, err := k.objects(c, of, nil)
+	if err != nil {
+		return nil, err
+	}
+	found, err := client.Get(ctx, of.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return found.Object, nil
+}
+
+// Patch changes an object of heliostat.dev as a caller, and returns it.
+func (k *Kubernetes) Patch(ctx context.Context, c *Caller, of ObjectName, kind types.PatchType, patch []byte) (map[string]any, error) {
+	client, err := k.objects(c, of, nil)
+	if err != nil {
+		return nil, err
+	}
+	found, err := client.Patch(ctx, of.Name, kind, patch, metav1.PatchOptions{FieldManager: agent, FieldValidation: metav1.FieldValidationStrict})
+	if err != nil {
+		return nil, err
+	}
+	return found.Object, nil
+}
+
+// ObjectName names an object of heliostat.dev.
+type ObjectName struct{ Resource, Namespace, Name string }
+
+// Create creates an object of heliostat.dev as a caller, and returns it with what the API server warns of. A dry run creates
+// nothing.
+func (k *Kubernetes) Create(ctx context.Context, c *Caller, of ObjectName, object map[string]any, isDry bool) (map[string]any, []string, error) {
+	warned := &warnings{}
+	client, err := k.objects(c, of, warned)
+	if err != nil {
+		return nil, nil, err
+	}
+	options := metav1.CreateOptions{FieldManager: agent, FieldValidation: metav1.FieldValidationStrict}
+	if isDry {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	created, err := client.Create(ctx, &unstructured.Unstructured{Object: object}, options)
+	if err != nil {
+		return nil, warned.texts, err
+	}
+	return created.Object, warned.texts, nil
+}
+
+// Namespaces returns the names of all namespaces, read as a caller.
+func (k *Kubernetes) Namespaces(ctx context.Context, c *Caller) ([]string, error) {
+	found, err := k.list(ctx, c, corev1.SchemeGroupVersion.WithResource("namespaces"), "", metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(found))
+	for i := range found {
+		names = append(names, found[i].GetName())
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Presets returns the ConfigMaps of a namespace that are labelled as presets, read as a caller.
+func (k *Kubernetes) Presets(ctx context.Context, c *Caller, namespace string) ([]*corev1.ConfigMap, error) {
+	found, err := k.list(ctx, c, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, metav1.ListOptions{LabelSelector: v1alpha1.LabelPreset})
+	if err != nil {
+		return nil, err
+	}
+	return convert[corev1.ConfigMap](found)
+}
+
+// Events returns the events about an object, read as a caller.
+func (k *Kubernetes) Events(ctx context.Context, c *Caller, namespace string, about types.UID) ([]*eventsv1.Event, error) {
+	found, err := k.list(ctx, c, eventsv1.SchemeGroupVersion.WithResource("events"), namespace,
+		metav1.ListOptions{FieldSelector: "regarding.uid=" + string(about)})
+	if err != nil {
+		return nil, err
+	}
+	return convert[eventsv1.Event](found)
+}
+
+// list reads objects as a caller, up to a bound.
+func (k *Kubernetes) list(ctx context.Context, c *Caller, of schema.GroupVersionResource, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
+	made, err := k.dynamic(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	options.Limit = maxListed
+	list, err := made.Resource(of).Namespace(namespace).List(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// convert returns objects in Go's form.
+func convert[T any](all []unstructured.Unstructured) ([]*T, error) {
+	converted := make([]*T, 0, len(all))
+	for i := range all {
+		one := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(all[i].Object, one); err != nil {
+			return nil, fmt.Errorf("read %s: %w", all[i].GetName(), err)
+		}
+		converted = append(converted, one)
+	}
+	return converted, nil
+}
+
+// ReleasePresets returns the presets of the server's own namespace, which are for everybody. They are read as the server.
+func (k *Kubernetes) ReleasePresets(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error) {
+	found, err := k.listOwn(ctx, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, v1alpha1.LabelPreset)
+	if err != nil {
+		return nil, fmt.Errorf("list presets of the server: %w", err)
+	}
+	return convert[corev1.ConfigMap](found)
+}
+
+// Revisions returns the versions that are kept of a service, by its UID. They are read as the server: whether the caller may
+// read the service was asked before.
+func (k *Kubernetes) Revisions(ctx context.Context, namespace, service string, uid types.UID) ([]*appsv1.ControllerRevision, error) {
+	found, err := k.listOwn(ctx, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), namespace, v1alpha1.LabelService+"="+service)
+	if err != nil {
+		return nil, fmt.Errorf("list versions of service %s: %w", service, err)
+	}
+	revisions, err := convert[appsv1.ControllerRevision](found)
+	return slices.DeleteFunc(revisions, func(one *appsv1.ControllerRevision) bool {
+		owner := metav1.GetControllerOfNoCopy(one)
+		return owner == nil || owner.UID != uid
+	}), err
+}
+
+// listOwn reads objects as the server itself, up to a bound.
+func (k *Kubernetes) listOwn(ctx context.Context, of schema.GroupVersionResource, namespace, labels string) ([]unstructured.Unstructured, error) {
+	config, carrier := k.settings(k.account)
+	made, err := dynamic.NewForConfigAndClient(config, carrier)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the server: %w", err)
+	}
+	list, err := made.Resource(of).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels, Limit: maxListed})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// Reader reads as the server's own account, without a cache. What a caller gets of it must be asked about by May.
+type Reader = client.WithWatch
+
+// Own returns what reads as the server's own account.
+func (k *Kubernetes) Own() (Reader, error) {
+	config, carrier := k.settings(k.account)
+	made, err := client.NewWithWatch(config, client.Options{HTTPClient: carrier, Scheme: k.scheme, Mapper: k.mapper})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the server: %w", err)
+	}
+	return made, nil
+}

@@ -1,0 +1,154 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/verbs"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// target is what calls about one object have in common.
+type target interface {
+	GetNamespace() string
+	GetKind() string
+	GetName() string
+}
+
+// permit returns nil where the caller may do all that a call about an object needs.
+func (p *portal) permit(ctx context.Context, call string, on target) error {
+	if err := checkPath(map[string]string{"namespace": on.GetNamespace(), "kind": on.GetKind(), "name": on.GetName()}); err != nil {
+		return err
+	}
+	for _, needed := range permissions[call] {
+		resource, subresource, _ := strings.Cut(needed.Resource, "/")
+		if resource == "" {
+			resource = view.Resource(on.GetKind())
+		}
+		if err := p.may(ctx, needed.Verb, resource, subresource, on.GetNamespace(), on.GetName()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// act does a verb: it reads the object as the caller, decides, and writes as the caller.
+func (p *portal) act(ctx context.Context, call string, on target, decide func(verbs.Object) (verbs.Change, error)) (*heliostatv1.ActionResponse, error) {
+	if err := p.permit(ctx, call, on); err != nil {
+		return nil, err
+	}
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	of := access.ObjectName{Resource: view.Resource(on.GetKind()), Namespace: on.GetNamespace(), Name: on.GetName()}
+	found, err := p.Access.Find(ctx, caller, of)
+	if err != nil {
+		return nil, fmt.Errorf("find %s %s: %w", on.GetKind(), on.GetName(), err)
+	}
+	object, err := typed(found)
+	if err != nil {
+		return nil, err
+	}
+	change, err := decide(object)
+	if err != nil {
+		return nil, err
+	}
+	isChanged := !change.IsNothing()
+	switch {
+	case change.Patch != nil:
+		found, err = p.Access.Patch(ctx, caller, of, change.Type, change.Patch)
+	case change.New != nil:
+		found, isChanged, err = p.createOnce(ctx, change.New)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("change %s %s: %w", on.GetKind(), on.GetName(), err)
+	}
+	answer, err := toStruct(found)
+	return &heliostatv1.ActionResponse{Object: answer, IsChanged: isChanged}, err
+}
+
+// createOnce creates an object, or finds the one that a former call created.
+func (p *portal) createOnce(ctx context.Context, object verbs.Object) (map[string]any, bool, error) {
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	fields, err := toFields(object)
+	if err != nil {
+		return nil, false, err
+	}
+	delete(fields, "status")
+	of := access.ObjectName{Resource: resourceOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
+	created, _, err := p.Access.Create(ctx, caller, of, fields, false)
+	if !apierrors.IsAlreadyExists(err) {
+		return created, err == nil, err
+	}
+	created, err = p.Access.Find(ctx, caller, of)
+	return created, false, err
+}
+
+// SuspendObject implements the protocol.
+func (p *portal) SuspendObject(ctx context.Context, r *heliostatv1.SuspendObjectRequest) (*heliostatv1.ActionResponse, error) {
+	return p.act(ctx, "SuspendObject", r, verbs.Suspend)
+}
+
+// ResumeObject implements the protocol.
+func (p *portal) ResumeObject(ctx context.Context, r *heliostatv1.ResumeObjectRequest) (*heliostatv1.ActionResponse, error) {
+	return p.act(ctx, "ResumeObject", r, func(object verbs.Object) (verbs.Change, error) {
+		return verbs.Resume(object, p.Clock.Now())
+	})
+}
+
+// ScaleObject implements the protocol.
+func (p *portal) ScaleObject(ctx context.Context, r *heliostatv1.ScaleObjectRequest) (*heliostatv1.ActionResponse, error) {
+	return p.act(ctx, "ScaleObject", r, func(object verbs.Object) (verbs.Change, error) {
+		return verbs.Scale(object, r.GetGroup(), r.GetReplicas())
+	})
+}
+
+// StopObject implements the protocol.
+func (p *portal) StopObject(ctx context.Context, r *heliostatv1.StopObjectRequest) (*heliostatv1.ActionResponse, error) {
+	return p.act(ctx, "StopObject", r, verbs.Stop)
+}
+
+// RetryObject implements the protocol.
+func (p *portal) RetryObject(ctx context.Context, r *heliostatv1.RetryObjectRequest) (*heliostatv1.ActionResponse, error) {
+	return p.act(ctx, "RetryObject", r, verbs.Retry)
+}
+
+// UndoObject implements the protocol.
+func (p *portal) UndoObject(ctx context.Context, r *heliostatv1.UndoObjectRequest) (*heliostatv1.ActionResponse, error) {
+	return p.act(ctx, "UndoObject", r, func(object verbs.Object) (verbs.Change, error) {
+		kept, err := p.Access.Revisions(ctx, object.GetNamespace(), object.GetName(), object.GetUID())
+		if err != nil {
+			return verbs.Change{}, fmt.Errorf("list versions of service %s: %w", object.GetName(), err)
+		}
+		return verbs.Undo(object, kept, r.GetVersion())
+	})
+}
+
+// kindOf returns the kind of an object, as paths name it.
+func kindOf(object verbs.Object) string {
+	switch object.(type) {
+	case *v1alpha1.ComputeCluster:
+		return view.Clusters
+	case *v1alpha1.ClusterJob:
+		return view.Jobs
+	}
+	return view.Services
+}
+
+func resourceOf(object verbs.Object) string { return view.Resource(kindOf(object)) }
+
+// notServed returns that a kind is not served.
+func notServed(field, kind string, known []string) error {
+	return problem.Bad(field, fmt.Sprintf("%.80q is not served", kind), suggest(kind, known))
+}

@@ -1,0 +1,200 @@
+package rest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/feed"
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
+	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
+	"github.com/heliostat-dev/heliostat/apiserver/logs"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// kubernetes stands in for package access: it has objects and rights, and notes what is written.
+type kubernetes struct {
+	// may has what the caller may do, as "verb resource/subresource namespace"; "*" is everything.
+	may     []string
+	objects map[access.ObjectName]map[string]any
+	presets map[string][]*corev1.ConfigMap
+	kept    []*appsv1.ControllerRevision
+	refuses error
+	// written are patches and creates that were carried out.
+	written []string
+}
+
+func (k *kubernetes) Identify(context.Context, *http.Request) (*access.Caller, error) {
+	return &access.Caller{}, nil
+}
+
+func (k *kubernetes) May(_ context.Context, _ *access.Caller, what authorizationv1.ResourceAttributes) error {
+	resource := what.Resource
+	if what.Subresource != "" {
+		resource += "/" + what.Subresource
+	}
+	right := strings.TrimSpace(what.Verb + " " + resource + " " + what.Namespace)
+	if slices.Contains(k.may, "*") || slices.Contains(k.may, right) {
+		return nil
+	}
+	return access.ErrForbidden
+}
+
+func (k *kubernetes) Confirm(ctx context.Context, c *access.Caller, what authorizationv1.ResourceAttributes) error {
+	return k.May(ctx, c, what)
+}
+
+func (k *kubernetes) Find(_ context.Context, _ *access.Caller, of access.ObjectName) (map[string]any, error) {
+	if found, is := k.objects[of]; is {
+		return found, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Group: "heliostat.dev", Resource: of.Resource}, of.Name)
+}
+
+func (k *kubernetes) Patch(ctx context.Context, c *access.Caller, of access.ObjectName, _ types.PatchType, patch []byte) (map[string]any, error) {
+	k.written = append(k.written, of.Name+" "+string(patch))
+	return k.Find(ctx, c, of)
+}
+
+func (k *kubernetes) Create(_ context.Context, _ *access.Caller, of access.ObjectName, object map[string]any, isDry bool) (map[string]any, []string, error) {
+	if k.refuses != nil {
+		return nil, nil, k.refuses
+	}
+	if _, is := k.objects[of]; is {
+		return nil, nil, apierrors.NewAlreadyExists(schema.GroupResource{Group: "heliostat.dev", Resource: of.Resource}, of.Name)
+	}
+	if !isDry {
+		k.objects[of] = maps.Clone(object)
+		k.written = append(k.written, "create "+of.Resource)
+	}
+	return object, []string{"a warning"}, nil
+}
+
+func (k *kubernetes) Namespaces(context.Context, *access.Caller) ([]string, error) {
+	return nil, access.ErrForbidden
+}
+
+func (k *kubernetes) Events(context.Context, *access.Caller, string, types.UID) ([]*eventsv1.Event, error) {
+	return []*eventsv1.Event{
+		{Reason: "Old", DeprecatedLastTimestamp: metav1.NewTime(time.Unix(1, 0)), DeprecatedCount: 3},
+		{Reason: "New", EventTime: metav1.NewMicroTime(time.Unix(2, 0))},
+	}, nil
+}
+
+func (k *kubernetes) Presets(_ context.Context, _ *access.Caller, namespace string) ([]*corev1.ConfigMap, error) {
+	return k.presets[namespace], nil
+}
+
+func (k *kubernetes) ReleasePresets(_ context.Context, namespace string) ([]*corev1.ConfigMap, error) {
+	return k.presets[namespace], nil
+}
+
+func (k *kubernetes) Revisions(context.Context, string, string, types.UID) ([]*appsv1.ControllerRevision, error) {
+	return k.kept, nil
+}
+
+// bed is an API with two clusters and a job in two namespaces.
+type bed struct {
+	*kubernetes
+	api  *API
+	view *view.View
+}
+
+func newBed(t *testing.T, may ...string) *bed {
+	t.Helper()
+	b := &bed{kubernetes: &kubernetes{may: may, objects: map[access.ObjectName]map[string]any{}, presets: map[string][]*corev1.ConfigMap{}}, view: view.New()}
+	now := clock.RealClock{}
+	site := headstest.New()
+	clusters := heads.New(heads.Settings{Clusters: site, Reader: site, Random: rand.Reader})
+	output := logs.New(logs.Settings{Heads: clusters, Jobs: site, Clock: now, Directory: t.TempDir()})
+	t.Cleanup(func() { _ = output.Close() })
+	var err error
+	b.api, err = New(Needs{
+		Access: b, View: b.view, Feed: feed.New(b.view, now), Heads: clusters, Logs: output, Namespace: "release",
+		Log: slog.New(slog.DiscardHandler), Clock: now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.put(t, view.Clusters, cluster("team-a", "demo"), cluster("team-b", "other"))
+	b.put(t, view.Jobs, &v1alpha1.ClusterJob{ObjectMeta: meta("team-a", "train")})
+	b.put(t, view.Services)
+	b.put(t, view.Pods)
+	return b
+}
+
+func meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "5"}
+}
+
+func cluster(namespace, name string) *v1alpha1.ComputeCluster {
+	one := int32(1)
+	c := &v1alpha1.ComputeCluster{ObjectMeta: meta(namespace, name)}
+	c.Spec.WorkerGroups = []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &one}}
+	return c
+}
+
+// put gives the view all objects of a kind, and those of clusters to Kubernetes too.
+func (b *bed) put(t *testing.T, kind string, all ...view.Object) {
+	t.Helper()
+	list := make([]any, 0, len(all))
+	for _, one := range all {
+		list = append(list, one)
+		fields, err := toFields(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.objects[access.ObjectName{Resource: view.Resource(kind), Namespace: one.GetNamespace(), Name: one.GetName()}] = fields
+	}
+	if err := b.view.Store(kind, "").Replace(list, "5"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// send sends a request, and returns the code of the answer and its JSON.
+func (b *bed) send(t *testing.T, method, path, body string, headers ...string) (int, map[string]any) {
+	t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body)).WithContext(t.Context())
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	if request, err := b.api.Read(r); err != nil {
+		b.api.Refuse(w, err)
+	} else {
+		b.api.Serve(w, r, request, &access.Caller{})
+	}
+	text, err := io.ReadAll(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := map[string]any{}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		t.Fatalf("%s %s is answered with %d and %q", method, path, w.Code, text)
+	}
+	return w.Code, answer
+}

@@ -1,0 +1,315 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
+)
+
+const (
+	// MaxBody is how many bytes the body of a request may have, and MaxDepth how deep its values may lie.
+	MaxBody  = 4 << 20
+	MaxDepth = 64
+)
+
+// Forms of what stands in a path.
+var (
+	namespaceForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	nameForm      = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+	idForm        = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._]{0,252}$`)
+)
+
+// checkPath returns what is wrong with the values of a path.
+func checkPath(values map[string]string) error {
+	forms := map[string]struct {
+		form   *regexp.Regexp
+		remedy string
+	}{
+		"namespace": {namespaceForm, "give up to 63 lower-case letters, digits and '-'"},
+		"name":      {nameForm, "give up to 253 lower-case letters, digits, '-' and '.'"},
+		"id":        {idForm, "give up to 253 letters, digits, '.', '_' and '-'"},
+	}
+	for _, name := range []string{"namespace", "name", "id"} {
+		value, is := values[name]
+		if is && !forms[name].form.MatchString(value) {
+			return problem.Bad(name, fmt.Sprintf("%.80q cannot be one", value), forms[name].remedy)
+		}
+	}
+	if kind, is := values["kind"]; is && !slices.Contains(view.Kinds(), kind) {
+		return problem.New(http.StatusNotFound, "NotFound", fmt.Sprintf("the kind %.80q is not served", kind), suggest(kind, view.Kinds()))
+	}
+	return nil
+}
+
+// checkQuery returns what is wrong with the query of a request for a route.
+func checkQuery(route *Route, raw string) error {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return problem.Bad("query", "cannot be parsed", "escape it as URLs are")
+	}
+	known := map[string]protoreflect.FieldDescriptor{}
+	if route.Method == http.MethodGet {
+		inPath := route.variables()
+		for i := range route.input.Fields().Len() {
+			field := route.input.Fields().Get(i)
+			if !slices.Contains(inPath, string(field.Name())) {
+				known[field.JSONName()] = field
+			}
+		}
+	}
+	for name, values := range query {
+		field, is := known[name]
+		if !is {
+			return problem.Bad("query."+name, "is no parameter of this path", suggest(name, keys(known)))
+		}
+		if len(values) > 1 && !field.IsList() {
+			return problem.Bad("query."+name, "is given more than once", "give it once")
+		}
+		for _, value := range values {
+			if err := checkText(field, value); err != nil {
+				return problem.Bad("query."+name, err.Error(), "correct it")
+			}
+		}
+	}
+	return nil
+}
+
+// checkText returns why a text is no value of a field.
+func checkText(field protoreflect.FieldDescriptor, value string) error {
+	var err error
+	switch field.Kind() {
+	case protoreflect.BoolKind:
+		if value != "true" && value != "false" {
+			err = fmt.Errorf("must be true or false, and is %.80q", value)
+		}
+	case protoreflect.Int32Kind:
+		_, err = strconv.ParseInt(value, 10, 32)
+	case protoreflect.Int64Kind:
+		_, err = strconv.ParseInt(value, 10, 64)
+	}
+	var number *strconv.NumError
+	if errors.As(err, &number) {
+		err = fmt.Errorf("must be a whole number, and is %.80q", value)
+	}
+	return err
+}
+
+// readBody returns the body of a request for a route, checked: "{}" where there is none.
+func readBody(route *Route, w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, problem.New(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "the body of the request has more than 4 MiB", "send less")
+	case err != nil:
+		return nil, problem.Bad("body", "ends before its length", "send all of it")
+	case len(bytes.TrimSpace(text)) == 0:
+		return []byte("{}"), nil
+	}
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return nil, problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "the body of the request is not declared as JSON",
+			"send it as Content-Type: application/json")
+	}
+	if err := checkDepth(text); err != nil {
+		return nil, err
+	}
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return nil, problem.Bad("body", "is broken JSON: "+err.Error(), "send one JSON object")
+	}
+	if decoder.More() {
+		return nil, problem.Bad("body", "has more than one JSON value", "send one JSON object")
+	}
+	return text, checkMessage(route.input, "", value, route.variables())
+}
+
+// checkDepth returns whether values of a JSON text lie too deep. It recurses not at all, whatever the text.
+func checkDepth(text []byte) error {
+	depth, inString, escaped := 0, false, false
+	for _, b := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case inString && b == '\\':
+			escaped = true
+		case b == '"':
+			inString = !inString
+		case inString:
+		case b == '{' || b == '[':
+			if depth++; depth > MaxDepth {
+				return problem.Bad("body", fmt.Sprintf("has values deeper than %d", MaxDepth), "send a flatter one")
+			}
+		case b == '}' || b == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+// checkMessage returns where a JSON value is no message of the protocol, with its path.
+func checkMessage(message protoreflect.MessageDescriptor, path string, value any, inPath []string) error {
+	object, is := value.(map[string]any)
+	if !is {
+		return problem.Bad(at(path, ""), "must be an object", "send a JSON object")
+	}
+	if message.FullName() == "google.protobuf.Struct" {
+		return nil
+	}
+	for name, inner := range object {
+		field := message.Fields().ByJSONName(name)
+		if field == nil || slices.Contains(inPath, string(field.Name())) {
+			return problem.Bad(at(path, name), "is no field here", suggest(name, namesOf(message, inPath)))
+		}
+		if err := checkField(field, at(path, name), inner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func at(path, name string) string {
+	switch {
+	case path == "" && name == "":
+		return "body"
+	case path == "":
+		return name
+	case name == "":
+		return path
+	}
+	return path + "." + name
+}
+
+func checkField(field protoreflect.FieldDescriptor, path string, value any) error {
+	switch {
+	case value == nil:
+		return nil
+	case field.IsMap():
+		object, is := value.(map[string]any)
+		if !is {
+			return problem.Bad(path, "must be an object", "send a JSON object")
+		}
+		for name, inner := range object {
+			if err := checkValue(field.MapValue(), at(path, name), inner); err != nil {
+				return err
+			}
+		}
+		return nil
+	case field.IsList():
+		list, is := value.([]any)
+		if !is {
+			return problem.Bad(path, "must be a list", "send a JSON array")
+		}
+		for i, inner := range list {
+			if err := checkValue(field, fmt.Sprintf("%s[%d]", path, i), inner); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return checkValue(field, path, value)
+}
+
+func checkValue(field protoreflect.FieldDescriptor, path string, value any) error {
+	number, isNumber := value.(json.Number)
+	_, isText := value.(string)
+	_, isBool := value.(bool)
+	switch field.Kind() {
+	case protoreflect.MessageKind:
+		return checkMessage(field.Message(), path, value, nil)
+	case protoreflect.StringKind:
+		if !isText {
+			return problem.Bad(path, "must be a text", "put it into quotes")
+		}
+	case protoreflect.BoolKind:
+		if !isBool {
+			return problem.Bad(path, "must be true or false", "give one of them, without quotes")
+		}
+	case protoreflect.DoubleKind:
+		if !isNumber {
+			return problem.Bad(path, "must be a number", "give one, without quotes")
+		}
+	case protoreflect.Int32Kind, protoreflect.Int64Kind:
+		whole, err := strconv.ParseInt(number.String(), 10, 64)
+		if !isNumber || err != nil || field.Kind() == protoreflect.Int32Kind && (whole > math.MaxInt32 || whole < math.MinInt32) {
+			return problem.Bad(path, "must be a whole number", "give one, without quotes")
+		}
+	}
+	return nil
+}
+
+// namesOf are the JSON names of a message's fields but those that are in the path.
+func namesOf(message protoreflect.MessageDescriptor, inPath []string) []string {
+	var names []string
+	for i := range message.Fields().Len() {
+		if field := message.Fields().Get(i); !slices.Contains(inPath, string(field.Name())) {
+			names = append(names, field.JSONName())
+		}
+	}
+	return names
+}
+
+func keys[V any](all map[string]V) []string {
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// suggest returns a remedy with the known name that is nearest to another one.
+func suggest(name string, known []string) string {
+	if len(known) == 0 {
+		return "leave it out"
+	}
+	nearest, least := "", math.MaxInt
+	for _, one := range known {
+		if d := distance(strings.ToLower(name), strings.ToLower(one)); d < least {
+			nearest, least = one, d
+		}
+	}
+	if least <= max(2, len(nearest)/3) {
+		return fmt.Sprintf("write %q", nearest)
+	}
+	return "give one of " + strings.Join(known, ", ")
+}
+
+// distance is how many letters have to be put in, left out or replaced to make one name of another. Only the first 64
+// letters count.
+func distance(a, b string) int {
+	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+			before = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

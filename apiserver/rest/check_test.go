@@ -1,0 +1,164 @@
+package rest
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+)
+
+// routeOf returns the route of a call.
+func routeOf(t *testing.T, call string) *Route {
+	t.Helper()
+	routes := Routes()
+	for i := range routes {
+		if routes[i].Call == call {
+			return &routes[i]
+		}
+	}
+	t.Fatalf("there is no call %s", call)
+	return nil
+}
+
+// answered returns what a refusal says: its code, field and remedy; "" for none.
+func answered(t *testing.T, err error) string {
+	t.Helper()
+	if err == nil {
+		return ""
+	}
+	var p *problem.Problem
+	if !errors.As(err, &p) || p.Remedy == "" || p.Detail == "" {
+		t.Fatalf("%v is no problem with a remedy", err)
+	}
+	field := p.Reason
+	if len(p.Errors) > 0 {
+		field = p.Errors[0].Field
+	}
+	return http.StatusText(p.Code) + ", " + field + ": " + p.Remedy
+}
+
+func TestCheckQuery_RefusesWhatIsNotKnown(t *testing.T) {
+	for name, c := range map[string]struct{ call, query, want string }{
+		"none":                         {"ListObjects", "", ""},
+		"lists may be repeated":        {"ListObjects", "kinds=jobs&kinds=clusters&limit=5", ""},
+		"a misspelt parameter":         {"ListObjects", "phase=Ready", `Bad Request, query.phase: write "phases"`},
+		"a name of the protocol":       {"ListSubmissions", "page_size=3", "Bad Request, query.page_size: leave it out"},
+		"a value of the path":          {"GetObject", "name=b", "Bad Request, query.name: leave it out"},
+		"a parameter twice":            {"ListObjects", "limit=5&limit=6", "Bad Request, query.limit: give it once"},
+		"a text for a number":          {"ListObjects", "limit=many", "Bad Request, query.limit: correct it"},
+		"a number that is too large":   {"ListObjects", "limit=4294967296", "Bad Request, query.limit: correct it"},
+		"a word for a flag":            {"ReadLog", "follow=yes", "Bad Request, query.follow: correct it"},
+		"a broken escape":              {"ListObjects", "text=%zz", "Bad Request, query: escape it as URLs are"},
+		"a change takes no parameters": {"CreateObject", "dryRun=true", "Bad Request, query.dryRun: leave it out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := answered(t, checkQuery(routeOf(t, c.call), c.query)); got != c.want {
+				t.Errorf("it is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestReadBody_RefusesWhatIsNoMessage(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70)
+	for name, c := range map[string]struct{ call, body, want string }{
+		"nothing":                    {"SuspendObject", "", ""},
+		"an object as it likes":      {"CreateObject", `{"object":{"any":{"thing":[1,null]}},"dryRun":true}`, ""},
+		"numbers":                    {"CreateSubmission", `{"entrypoint":"x","entrypointNumCpus":0.5,"entrypointMemory":1000000000000,"metadata":{"a":"b"}}`, ""},
+		"a misspelt field":           {"ScaleObject", `{"replica":3}`, `Bad Request, replica: write "replicas"`},
+		"a field of the path":        {"ScaleObject", `{"namespace":"b"}`, "Bad Request, namespace: give one of group, replicas"},
+		"a text for a number":        {"ScaleObject", `{"replicas":"3"}`, "Bad Request, replicas: give one, without quotes"},
+		"half a worker":              {"ScaleObject", `{"replicas":1.5}`, "Bad Request, replicas: give one, without quotes"},
+		"a number that is too large": {"ScaleObject", `{"replicas":4294967296}`, "Bad Request, replicas: give one, without quotes"},
+		"a number for a text":        {"CreateObject", `{"preset":3}`, "Bad Request, preset: put it into quotes"},
+		"a text for a flag":          {"CreateObject", `{"dryRun":"true"}`, "Bad Request, dryRun: give one of them, without quotes"},
+		"a list for an object":       {"CreateObject", `{"object":[]}`, "Bad Request, object: send a JSON object"},
+		"a number in a map of texts": {"CreateSubmission", `{"metadata":{"a":1}}`, "Bad Request, metadata.a: put it into quotes"},
+		"a list":                     {"CreateObject", `[]`, "Bad Request, body: send a JSON object"},
+		"broken JSON":                {"CreateObject", `{"object":`, "Bad Request, body: send one JSON object"},
+		"two values":                 {"CreateObject", `{} {}`, "Bad Request, body: send one JSON object"},
+		"values that lie deep":       {"CreateObject", deep, "Bad Request, body: send a flatter one"},
+		"braces in a text":           {"CreateObject", `{"preset":"` + strings.Repeat("{", 70) + `\""}`, ""},
+		"more than 4 MiB":            {"CreateObject", `{"preset":"` + strings.Repeat("a", MaxBody) + `"}`, "Request Entity Too Large, RequestEntityTooLarge: send less"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(c.body))
+			r.Header.Set("Content-Type", "application/json; charset=utf-8")
+			_, err := readBody(routeOf(t, c.call), httptest.NewRecorder(), r)
+			if got := answered(t, err); got != c.want {
+				t.Errorf("it is %q, want %q", got, c.want)
+			}
+		})
+	}
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("replicas: 3"))
+	r.Header.Set("Content-Type", "application/yaml")
+	if _, err := readBody(routeOf(t, "ScaleObject"), httptest.NewRecorder(), r); !strings.HasPrefix(answered(t, err), "Unsupported Media Type") {
+		t.Errorf("YAML is %v", err)
+	}
+}
+
+// FuzzReadBody reads any body for any call: it must not panic, and what is taken must be JSON for grpc-gateway.
+func FuzzReadBody(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"object":{"kind":"ClusterJob"}}`, `{"replicas":3}`, `{"metadata":{"a":"b"}}`, `[`, "\x00", `{"a":"\ud800"}`} {
+		f.Add(uint8(0), []byte(seed))
+	}
+	routes := Routes()
+	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
+		route := &routes[int(which)%len(routes)]
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(string(body)))
+		r.Header.Set("Content-Type", "application/json")
+		text, err := readBody(route, httptest.NewRecorder(), r)
+		if err != nil {
+			answered(t, err)
+			return
+		}
+		if len(text) == 0 {
+			t.Error("a body that was taken is empty")
+		}
+	})
+}
+
+func TestFind_TakesTheRouteThatSpellsOutMost(t *testing.T) {
+	for name, c := range map[string]struct{ method, path, want string }{
+		"a list":                    {"GET", "/v1/objects", "ListObjects"},
+		"its watch":                 {"GET", "/v1/objects/watch", "WatchObjects"},
+		"one object":                {"GET", "/v1/namespaces/a/clusters/b", "GetObject"},
+		"presets are no kind":       {"GET", "/v1/namespaces/a/presets", "ListPresets"},
+		"a verb":                    {"POST", "/v1/namespaces/a/jobs/b:stop", "StopObject"},
+		"submissions":               {"GET", "/v1/namespaces/a/clusters/b/submissions", "ListSubmissions"},
+		"the stop of one":           {"POST", "/v1/namespaces/a/clusters/b/submissions/c:stop", "StopSubmission"},
+		"an output":                 {"GET", "/v1/namespaces/a/jobs/b/log", "ReadLog"},
+		"a method it has not":       {"DELETE", "/v1/namespaces/a/clusters/b", "[GET]"},
+		"a verb that is not there":  {"POST", "/v1/namespaces/a/jobs/b:start", "[]"},
+		"a namespace that is empty": {"GET", "/v1/namespaces//clusters/b", "[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parts, verb := split(c.path)
+			route, others := find(Routes(), c.method, parts, verb)
+			got := "[" + strings.Join(others, " ") + "]"
+			if route != nil {
+				got = route.Call
+			}
+			if got != c.want {
+				t.Errorf("it is %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRoutes_HaveAPathAndAPermission(t *testing.T) {
+	for _, route := range Routes() {
+		if !strings.HasPrefix(route.Path, "/v1/") {
+			t.Errorf("the call %s has the path %q", route.Call, route.Path)
+		}
+		if _, is := permissions[route.Call]; !is {
+			t.Errorf("the call %s has no row in permissions", route.Call)
+		}
+	}
+	if len(permissions) != len(Routes()) {
+		t.Errorf("there are %d rows in permissions for %d calls", len(permissions), len(Routes()))
+	}
+}

@@ -1,0 +1,249 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/verbs"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+)
+
+// kubernetesKinds are the kinds as manifests name them.
+var kubernetesKinds = []string{"ClusterJob", "ClusterService", "ComputeCluster"}
+
+// maxKey is how many characters an idempotency key may have.
+const maxKey = 128
+
+type idempotencyKey struct{}
+
+// withKey puts the header Idempotency-Key of a request into its context.
+func withKey(ctx context.Context, header http.Header) (context.Context, error) {
+	given := header.Values("Idempotency-Key")
+	switch {
+	case len(given) == 0:
+		return ctx, nil
+	case len(given) > 1:
+		return ctx, problem.Bad("header Idempotency-Key", "is given more than once", "give it once")
+	}
+	return context.WithValue(ctx, idempotencyKey{}, given[0]), nil
+}
+
+// keyOf returns the idempotency key of a call.
+func keyOf(ctx context.Context, r *heliostatv1.CreateObjectRequest) (string, error) {
+	key := r.GetIdempotencyKey()
+	if header, is := ctx.Value(idempotencyKey{}).(string); is {
+		if key != "" && key != header {
+			return "", problem.Bad("idempotencyKey", "differs from the header Idempotency-Key", "give one of them")
+		}
+		key = header
+	}
+	if len(key) > maxKey {
+		return "", problem.Bad("idempotencyKey", fmt.Sprintf("has more than %d characters", maxKey), "shorten it")
+	}
+	return key, nil
+}
+
+// CreateObject implements the protocol.
+func (p *portal) CreateObject(ctx context.Context, r *heliostatv1.CreateObjectRequest) (*heliostatv1.CreateObjectResponse, error) {
+	if err := checkPath(map[string]string{"namespace": r.GetNamespace()}); err != nil {
+		return nil, err
+	}
+	key, err := keyOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	above, fields, err := p.manifestOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	object, err := readManifest(above, fields, r.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	resource := resourceOf(object)
+	if err := p.may(ctx, "create", resource, "", r.GetNamespace(), ""); err != nil {
+		return nil, err
+	}
+	if err := nameObject(ctx, object, fields, key, r); err != nil {
+		return nil, err
+	}
+	if findings := findingsOf(object); len(findings) > 0 {
+		return nil, problem.OfFindings(above, findings)
+	}
+	return p.create(ctx, access.ObjectName{Resource: resource, Namespace: r.GetNamespace(), Name: object.GetName()}, fields, key, r.GetDryRun())
+}
+
+// create creates an object as the caller. With a key it finds the object that a former call with that key created.
+func (p *portal) create(ctx context.Context, of access.ObjectName, fields map[string]any, key string, isDry bool) (*heliostatv1.CreateObjectResponse, error) {
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	created, warnings, err := p.Access.Create(ctx, caller, of, fields, isDry)
+	isCreated := err == nil && !isDry
+	if apierrors.IsAlreadyExists(err) && key != "" {
+		var former error
+		if created, former = p.Access.Find(ctx, caller, of); former != nil {
+			return nil, fmt.Errorf("find what exists: %w", former)
+		}
+		if annotationOf(created) != annotationOf(fields) {
+			return nil, problem.New(http.StatusConflict, "AlreadyExists", fmt.Sprintf("%s %s exists, and is not of this request", of.Resource, of.Name),
+				"use another key or another name")
+		}
+		err = nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create a %s: %w", of.Resource, err)
+	}
+	answer, err := toStruct(created)
+	return &heliostatv1.CreateObjectResponse{Object: answer, IsCreated: isCreated, Warnings: warnings}, err
+}
+
+// annotationOf returns the hash of the request that an object was created by.
+func annotationOf(fields map[string]any) string {
+	metadata, _ := fields["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	hash, _ := annotations[v1alpha1.AnnotationRequest].(string)
+	return hash
+}
+
+// manifestOf returns the manifest of a request, given or made from a preset, and what paths in it begin with.
+func (p *portal) manifestOf(ctx context.Context, r *heliostatv1.CreateObjectRequest) (above string, fields map[string]any, err error) {
+	switch {
+	case r.GetObject() == nil && r.GetPreset() == "":
+		return "", nil, problem.Bad("object", "is missing", "give an object, or a preset with its options")
+	case r.GetObject() != nil && r.GetPreset() != "":
+		return "", nil, problem.Bad("preset", "cannot be given beside an object", "give one of them")
+	case r.GetObject() != nil && r.GetOptions() != nil:
+		return "", nil, problem.Bad("options", "belong to a preset", "give a preset, or leave the options out")
+	case r.GetPreset() != "":
+		fields, err = p.applyPreset(ctx, r)
+		return "manifest", fields, err
+	}
+	return "object", r.GetObject().AsMap(), nil
+}
+
+// readManifest returns the object of a manifest, and puts the namespace into it. It refuses fields that the kind does not
+// have.
+func readManifest(above string, fields map[string]any, namespace string) (verbs.Object, error) {
+	kind, _ := fields["kind"].(string)
+	object := newObject(kind)
+	if object == nil {
+		return nil, notServed(above+".kind", kind, kubernetesKinds)
+	}
+	if version := fields["apiVersion"]; version != v1alpha1.GroupVersion.String() {
+		return nil, problem.Bad(above+".apiVersion", fmt.Sprintf("%.80v is not served", version), "give "+v1alpha1.GroupVersion.String())
+	}
+	metadata, is := fields["metadata"].(map[string]any)
+	if !is && fields["metadata"] != nil {
+		return nil, problem.Bad(above+".metadata", "must be an object", "send a JSON object")
+	}
+	if metadata == nil {
+		metadata = map[string]any{}
+		fields["metadata"] = metadata
+	}
+	if given, is := metadata["namespace"]; is && given != namespace {
+		return nil, problem.Bad(above+".metadata.namespace", fmt.Sprintf("%.80v is not that of the path", given), "leave it out, or use the other path")
+	}
+	metadata["namespace"] = namespace
+	delete(fields, "status")
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return nil, problem.Bad(above, "cannot be written as JSON", "correct it")
+	}
+	strict, err := kjson.UnmarshalStrict(text, object)
+	if err != nil {
+		return nil, problem.Bad(above, "has a wrong type: "+err.Error(), "correct it")
+	}
+	return object, unknownFields(above, object, strict)
+}
+
+// nameObject gives an object without a name one that is derived from caller and key, and notes what was asked for.
+func nameObject(ctx context.Context, object verbs.Object, fields map[string]any, key string, r *heliostatv1.CreateObjectRequest) error {
+	metadata, _ := fields["metadata"].(map[string]any) // readManifest puts it there
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return err
+	}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations = maps.Clone(annotations); annotations == nil {
+		annotations = map[string]any{}
+	}
+	metadata["annotations"] = annotations
+	if _, is := annotations[v1alpha1.AnnotationOwner]; !is {
+		annotations[v1alpha1.AnnotationOwner] = caller.User().Username
+	}
+	if key == "" {
+		if object.GetName() == "" && object.GetGenerateName() == "" {
+			return problem.Bad("object.metadata.name", "is missing", "give one, or a header Idempotency-Key by which one is made")
+		}
+		return nil
+	}
+	asked, err := naming.ObjectHash([]any{r.GetObject().AsMap(), r.GetPreset(), r.GetOptions().AsMap()})
+	if err != nil {
+		return fmt.Errorf("name a request: %w", err)
+	}
+	if object.GetName() == "" {
+		prefix := object.GetGenerateName()
+		if prefix == "" {
+			prefix = r.GetPreset()
+		}
+		if prefix == "" {
+			prefix = kindOf(object)
+		}
+		object.SetName(naming.Request(prefix, caller.User().Username, r.GetNamespace(), key))
+		metadata["name"] = object.GetName()
+		delete(metadata, "generateName")
+		object.SetGenerateName("")
+	}
+	annotations[v1alpha1.AnnotationRequest] = asked
+	return nil
+}
+
+// findingsOf returns all that rules refuse of an object.
+func findingsOf(object verbs.Object) validate.Findings {
+	switch object := object.(type) {
+	case *v1alpha1.ComputeCluster:
+		return validate.Cluster(object)
+	case *v1alpha1.ClusterJob:
+		return validate.Job(object)
+	case *v1alpha1.ClusterService:
+		return validate.Service(object)
+	}
+	return nil
+}
+
+// unknownFields returns the fields of a manifest that its kind does not have, each with the known name that is nearest.
+func unknownFields(above string, object verbs.Object, strict []error) error {
+	var found *problem.Problem
+	for _, one := range strict {
+		path, is := unknownField(one)
+		if !is {
+			return problem.Bad(above, one.Error(), "correct it")
+		}
+		bad := problem.Bad(above+"."+path, "is no field", suggest(lastOf(path), fieldsBeside(object, path)))
+		if found == nil {
+			found = bad
+			continue
+		}
+		found.Errors = append(found.Errors, bad.Errors...)
+	}
+	if found == nil {
+		return nil
+	}
+	slices.SortFunc(found.Errors, func(a, b problem.FieldError) int { return bytes.Compare([]byte(a.Field), []byte(b.Field)) })
+	return found
+}

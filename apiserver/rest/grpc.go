@@ -1,0 +1,160 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+)
+
+// Around is what happens to every call of gRPC before and after it is answered. REST has it in package app.
+type Around func(ctx context.Context, call Call, answer func(ctx context.Context) error) error
+
+// Call is a call of gRPC.
+type Call struct {
+	// Request is what it asks for, as REST has it. Of a stream, what it is about is not known before.
+	Request Request
+	// Header is the call's metadata as HTTP has it.
+	Header http.Header
+	// Caller is who the call is of.
+	Caller *access.Caller
+}
+
+// How long a connection of gRPC lasts: so clients spread over new replicas.
+const (
+	quietFor  = 15 * time.Second
+	answerFor = 15 * time.Second
+)
+
+// NewGRPC returns a server of the same calls by gRPC.
+func (a *API) NewGRPC(settings credentials.TransportCredentials, around Around) *grpc.Server {
+	g := &calls{api: a, around: around}
+	server := grpc.NewServer(
+		grpc.Creds(settings),
+		grpc.MaxRecvMsgSize(MaxBody),
+		grpc.MaxConcurrentStreams(250),
+		grpc.MaxHeaderListSize(32<<10),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietFor, Timeout: answerFor}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: quietFor / 3, PermitWithoutStream: true}),
+		grpc.UnaryInterceptor(g.unary),
+		grpc.StreamInterceptor(g.stream),
+	)
+	heliostatv1.RegisterPortalServer(server, a.portal)
+	return server
+}
+
+// errPanic is what a call that panicked says: no more than its ID.
+var errPanic = errors.New("the call panicked")
+
+// calls answers calls of gRPC.
+type calls struct {
+	api    *API
+	around Around
+}
+
+func (g *calls) unary(ctx context.Context, message any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
+	err = g.serve(ctx, info.FullMethod, message, func(ctx context.Context) error {
+		var err error
+		answer, err = next(ctx, message)
+		return err
+	})
+	return answer, err
+}
+
+func (g *calls) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	return g.serve(stream.Context(), info.FullMethod, nil, func(ctx context.Context) error {
+		return next(server, &callersStream{ServerStream: stream, ctx: ctx})
+	})
+}
+
+// callersStream is a stream whose context has its caller.
+type callersStream struct {
+	grpc.ServerStream
+	ctx context.Context //nolint:containedctx // grpc's interface returns one
+}
+
+// Context implements grpc.ServerStream.
+func (s *callersStream) Context() context.Context { return s.ctx }
+
+// serve identifies the caller of a call and has it answered. A call that panics fails alone.
+func (g *calls) serve(ctx context.Context, method string, message any, answer func(context.Context) error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			g.api.log.Error("A call of gRPC panicked", "call", method, "cause", cause, "stack", string(debug.Stack()))
+			err = problem.Of(errPanic)
+		}
+		if err != nil {
+			err = g.api.statusOf(method, err)
+		}
+	}()
+	call := Call{Request: g.api.requestOf(method, message), Header: headerOf(ctx)}
+	if call.Caller, err = g.api.portal.Access.Identify(ctx, requestOf(ctx, call.Header)); err != nil {
+		return err
+	}
+	return g.around(withCaller(ctx, call.Caller), call, answer)
+}
+
+// requestOf returns what a call asks for.
+func (a *API) requestOf(method string, message any) Request {
+	request := Request{route: &Route{Call: method}}
+	for i := range a.routes {
+		if strings.HasSuffix(method, "/"+a.routes[i].Call) {
+			request.route = &a.routes[i]
+		}
+	}
+	if one, is := message.(interface{ GetNamespace() string }); is {
+		request.Namespace = one.GetNamespace()
+	}
+	if one, is := message.(interface{ GetKind() string }); is {
+		request.Kind = one.GetKind()
+	}
+	if one, is := message.(interface{ GetName() string }); is {
+		request.Name = one.GetName()
+	}
+	return request
+}
+
+// statusOf returns an error as the status of a call.
+func (a *API) statusOf(method string, err error) error {
+	p := problem.Of(err)
+	if p.Code >= http.StatusInternalServerError {
+		a.log.Error("A call of gRPC failed", "call", method, "error", err)
+	}
+	return p.GRPCStatus().Err()
+}
+
+// headerOf returns the metadata of a call as HTTP has it.
+func headerOf(ctx context.Context) http.Header {
+	header := http.Header{}
+	sent, _ := metadata.FromIncomingContext(ctx)
+	for name, values := range sent {
+		for _, value := range values {
+			header.Add(name, value)
+		}
+	}
+	return header
+}
+
+// requestOf returns a call as a request of HTTP: with its header, and the certificate that its connection showed.
+func requestOf(ctx context.Context, header http.Header) *http.Request {
+	r := &http.Request{Method: http.MethodPost, URL: &url.URL{Path: "/"}, Header: header}
+	if from, is := peer.FromContext(ctx); is {
+		if shown, is := from.AuthInfo.(credentials.TLSInfo); is {
+			r.TLS = &shown.State
+		}
+	}
+	return r
+}

@@ -1,0 +1,52 @@
+package rest
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/feed"
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
+	"github.com/heliostat-dev/heliostat/apiserver/logs"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
+)
+
+// Needs is what the API is made of.
+type Needs struct {
+	Access Access
+	View   *view.View
+	Feed   *feed.Feed
+	Heads  *heads.Heads
+	Logs   *logs.Logs
+	// Namespace is the server's own: its presets are for everybody.
+	Namespace string
+	Log       *slog.Logger
+	Clock     clock.WithTicker
+}
+
+// Access is Kubernetes, asked and changed as callers. Package access implements it.
+type Access interface {
+	Identify(ctx context.Context, r *http.Request) (*access.Caller, error)
+	May(ctx context.Context, caller *access.Caller, what authorizationv1.ResourceAttributes) error
+	Confirm(ctx context.Context, caller *access.Caller, what authorizationv1.ResourceAttributes) error
+
+	Find(ctx context.Context, caller *access.Caller, of access.ObjectName) (map[string]any, error)
+	Patch(ctx context.Context, caller *access.Caller, of access.ObjectName, kind types.PatchType, patch []byte) (map[string]any, error)
+	Create(ctx context.Context, caller *access.Caller, of access.ObjectName, object map[string]any, isDry bool) (map[string]any, []string, error)
+
+	Namespaces(ctx context.Context, caller *access.Caller) ([]string, error)
+	Events(ctx context.Context, caller *access.Caller, namespace string, about types.UID) ([]*eventsv1.Event, error)
+	Presets(ctx context.Context, caller *access.Caller, namespace string) ([]*corev1.ConfigMap, error)
+
+	// What follows is read as the server itself.
+	ReleasePresets(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error)
+	Revisions(ctx context.Context, namespace, service string, uid types.UID) ([]*appsv1.ControllerRevision, error)
+}

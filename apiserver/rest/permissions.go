@@ -1,0 +1,65 @@
+package rest
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Permission is a right on resources of heliostat.dev that a call needs.
+type Permission struct {
+	// Verb is Kubernetes'.
+	Verb string
+	// Resource is a plural, with its subresource; "" is that of the object's kind.
+	Resource string
+}
+
+// permissions are what each call needs, beside who the caller is. Lists need a verb where they list.
+var permissions = map[string][]Permission{
+	"GetMe":             {},
+	"ListNamespaces":    {},
+	"ListPresets":       {},
+	"ListObjects":       {{Verb: "list"}},
+	"WatchObjects":      {{Verb: "watch"}},
+	"GetObject":         {{Verb: "get"}},
+	"CreateObject":      {{Verb: "create"}},
+	"SuspendObject":     {{Verb: "get"}, {Verb: "patch"}},
+	"ResumeObject":      {{Verb: "get"}, {Verb: "patch"}},
+	"ScaleObject":       {{Verb: "get"}, {Verb: "patch"}},
+	"StopObject":        {{Verb: "get"}, {Verb: "patch"}},
+	"UndoObject":        {{Verb: "get"}, {Verb: "patch"}},
+	"RetryObject":       {{Verb: "get"}, {Verb: "create"}},
+	"ReadLog":           {{"get", "clusterjobs/log"}},
+	"ListSubmissions":   {{"get", "computeclusters/proxy"}},
+	"GetSubmission":     {{"get", "computeclusters/proxy"}},
+	"ReadSubmissionLog": {{"get", "computeclusters/proxy"}},
+	"CreateSubmission":  {{"create", "computeclusters/proxy"}},
+	"StopSubmission":    {{"create", "computeclusters/proxy"}},
+}
+
+// Permissions returns what a call needs.
+func Permissions(call string) []Permission { return permissions[call] }
+
+// Codes returns the HTTP codes by which a route answers, beside those that every route has: 400, 401, 429, 500, 503 and 504.
+func Codes(route Route) []int {
+	codes := []int{http.StatusOK}
+	if route.Call == "CreateObject" {
+		codes = append(codes, http.StatusCreated)
+	}
+	if len(permissions[route.Call]) > 0 {
+		codes = append(codes, http.StatusForbidden)
+	}
+	if strings.Contains(route.Path, "{name}") {
+		codes = append(codes, http.StatusNotFound)
+	}
+	isAboutHead := strings.Contains(route.Path, "/submissions")
+	if route.Method == http.MethodPost || isAboutHead {
+		codes = append(codes, http.StatusConflict)
+	}
+	if route.Method == http.MethodPost {
+		codes = append(codes, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	if route.Method == http.MethodPost && !isAboutHead {
+		codes = append(codes, http.StatusUnprocessableEntity)
+	}
+	return codes
+}

@@ -1,0 +1,58 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// portal implements the calls of the protocol.
+type portal struct {
+	heliostatv1.UnimplementedPortalServer
+	Needs
+}
+
+type callerKey struct{}
+
+func withCaller(ctx context.Context, caller *access.Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller)
+}
+
+// callerOf returns who a call is of. Each call has one: REST and gRPC put it there before anything else.
+func callerOf(ctx context.Context) (*access.Caller, error) {
+	caller, is := ctx.Value(callerKey{}).(*access.Caller)
+	if !is {
+		return nil, problem.New(http.StatusUnauthorized, "Unauthorized", "the call has no caller", "send a bearer token")
+	}
+	return caller, nil
+}
+
+// may returns nil where the caller may do a verb on a resource of heliostat.dev in a namespace; all of them where that is
+// empty.
+func (p *portal) may(ctx context.Context, verb, resource, subresource, namespace, name string) error {
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.Access.May(ctx, caller, authorizationv1.ResourceAttributes{
+		Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: resource, Subresource: subresource,
+		Verb: verb, Namespace: namespace, Name: name,
+	})
+	if subresource != "" {
+		resource += "/" + subresource
+	}
+	if isForbidden(err) {
+		return problem.Forbidden(caller.User().Username, verb, resource, namespace)
+	}
+	if err != nil {
+		return fmt.Errorf("ask whether the caller may %s %s: %w", verb, resource, err)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/apiserver/presets"
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+)
+
+// ListPresets implements the protocol.
+func (p *portal) ListPresets(ctx context.Context, r *heliostatv1.ListPresetsRequest) (*heliostatv1.ListPresetsResponse, error) {
+	if err := checkPath(map[string]string{"namespace": r.GetNamespace()}); err != nil {
+		return nil, err
+	}
+	maps, err := p.presetMaps(ctx, r.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	answer := &heliostatv1.ListPresetsResponse{}
+	for _, one := range presets.List(maps, r.GetNamespace(), p.Namespace) {
+		preset := &heliostatv1.Preset{Name: one.Name, Namespace: one.Namespace, Title: one.Title, Description: one.Description, Error: one.Error}
+		if one.Schema != nil {
+			if preset.Schema, err = structpb.NewStruct(one.Schema); err != nil {
+				return nil, fmt.Errorf("write the schema of preset %s: %w", one.Name, err)
+			}
+		}
+		answer.Presets = append(answer.Presets, preset)
+	}
+	return answer, nil
+}
+
+// presetMaps returns the ConfigMaps of the presets that can be used in a namespace. Those of the namespace itself are read as
+// the caller, who may have no right to them: then there are none.
+func (p *portal) presetMaps(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error) {
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	maps, err := p.Access.ReleasePresets(ctx, p.Namespace)
+	if err != nil || namespace == p.Namespace {
+		return maps, err
+	}
+	own, err := p.Access.Presets(ctx, caller, namespace)
+	if err != nil && !isForbidden(err) {
+		return nil, fmt.Errorf("list presets of namespace %s: %w", namespace, err)
+	}
+	return append(own, maps...), nil
+}
+
+// applyPreset returns the manifest that a preset makes of a request's options.
+func (p *portal) applyPreset(ctx context.Context, r *heliostatv1.CreateObjectRequest) (map[string]any, error) {
+	maps, err := p.presetMaps(ctx, r.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	preset, is := presets.Find(maps, r.GetNamespace(), p.Namespace, r.GetPreset())
+	if !is {
+		var names []string
+		for _, one := range presets.List(maps, r.GetNamespace(), p.Namespace) {
+			names = append(names, one.Name)
+		}
+		return nil, problem.Bad("preset", fmt.Sprintf("%.80q is not there", r.GetPreset()), suggest(r.GetPreset(), names))
+	}
+	if preset.Error != "" {
+		return nil, problem.New(http.StatusConflict, "PresetBroken", fmt.Sprintf("preset %s/%s cannot be used: %s", preset.Namespace, preset.Name, preset.Error),
+			"ask whoever made it to correct it")
+	}
+	object, findings, err := preset.Apply(r.GetOptions().AsMap())
+	if err != nil {
+		return nil, fmt.Errorf("apply preset %s: %w", preset.Name, err)
+	}
+	if len(findings) == 0 {
+		return object, nil
+	}
+	refused := problem.New(http.StatusUnprocessableEntity, "Invalid", "the preset refuses the options", findings[0].Remedy)
+	for _, one := range findings {
+		refused.Errors = append(refused.Errors, problem.FieldError{Field: one.Field, Rule: one.Rule, Message: one.Message, Remedy: one.Remedy})
+	}
+	return nil, refused
+}

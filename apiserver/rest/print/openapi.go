@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/rest"
+)
+
+// node is a part of an OpenAPI document.
+type node = map[string]any
+
+const (
+	schemas     = "#/components/schemas/"
+	problemName = "Problem"
+	objectName  = "KubernetesObject"
+)
+
+// writeOpenAPI writes the document of the API: what a plugin of protoc makes of the protocol, with what that cannot know:
+// errors, routes whose answers go on, and the schemas of the kinds.
+func writeOpenAPI(out io.Writer, made io.Reader, crds []string) error {
+	document := node{}
+	if err := json.NewDecoder(made).Decode(&document); err != nil {
+		return fmt.Errorf("read what protoc made: %w", err)
+	}
+	document["info"] = node{
+		"title": "Heliostat's server for portals", "version": "v1",
+		"description": "Verbs, lines and streams for ComputeClusters, ClusterJobs and ClusterServices. docs/portals.md says how to use it.",
+	}
+	document["security"] = []any{node{"bearer": []any{}}}
+	components := child(document, "components")
+	components["securitySchemes"] = node{"bearer": node{"type": "http", "scheme": "bearer"}}
+	all := child(components, "schemas")
+	delete(all, "google.rpc.Status")
+	all[problemName] = problemSchema()
+	kinds, err := addKinds(all, crds)
+	if err != nil {
+		return err
+	}
+	all[objectName] = node{"description": "An object of Kubernetes, as JSON.", "anyOf": kinds}
+	paths := child(document, "paths")
+	for _, route := range rest.Routes() {
+		operation := child(child(paths, route.Path), strings.ToLower(route.Method))
+		if route.IsStream {
+			maps.Copy(operation, streamOperation(route))
+		}
+		finish(operation, route)
+	}
+	named(document)
+	text, err := json.MarshalIndent(document, "", " ")
+	if err != nil {
+		return fmt.Errorf("write the document: %w", err)
+	}
+	_, err = out.Write(append(text, '\n'))
+	return err
+}
+
+// child returns an object in another one, and makes it where it is not there.
+func child(of node, name string) node {
+	found, is := of[name].(node)
+	if !is {
+		found = node{}
+		of[name] = found
+	}
+	return found
+}
+
+func problemSchema() node {
+	text := node{"type": "string"}
+	return node{
+		"type": "object", "description": "Why a call failed, as RFC 9457 has it.", "required": []any{"type", "title", "status", "reason", "detail"},
+		"properties": node{
+			"type": text, "title": text, "status": node{"type": "integer"}, "detail": text, "requestId": text,
+			"reason": node{"type": "string", "description": "A code of the catalogue, or Kubernetes' word for the sort of failure."},
+			"remedy": node{"type": "string", "description": "What helps, in the imperative."},
+			"errors": node{"type": "array", "items": node{
+				"type": "object", "required": []any{"field", "message"}, "properties": node{"field": text, "rule": text, "message": text, "remedy": text},
+			}},
+		},
+	}
+}
+
+// addKinds adds the schema of each CRD's version, and returns references to them.
+func addKinds(all node, crds []string) ([]any, error) {
+	var kinds []any
+	for _, file := range crds {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read a CRD: %w", err)
+		}
+		var crd struct {
+			Spec struct {
+				Names    struct{ Kind string }
+				Versions []struct {
+					Name   string
+					Schema struct{ OpenAPIV3Schema node }
+				}
+			}
+		}
+		if err := yaml.Unmarshal(text, &crd); err != nil {
+			return nil, fmt.Errorf("read CRD %s: %w", file, err)
+		}
+		for _, version := range crd.Spec.Versions {
+			name := "dev.heliostat." + version.Name + "." + crd.Spec.Names.Kind
+			all[name] = version.Schema.OpenAPIV3Schema
+			kinds = append(kinds, node{"$ref": schemas + name})
+		}
+	}
+	return kinds, nil
+}
+
+// streamOperation returns the operation of a route whose answer goes on.
+func streamOperation(route rest.Route) node {
+	var parameters []any
+	for _, one := range rest.Parameters(route) {
+		schema := node{"type": one.Type}
+		if one.IsList {
+			schema = node{"type": "array", "items": schema}
+		}
+		parameter := node{"name": one.Name, "in": "query", "schema": schema}
+		if one.IsInPath {
+			parameter["in"], parameter["required"] = "path", true
+		}
+		parameters = append(parameters, parameter)
+	}
+	content := node{"text/event-stream": node{"schema": node{"type": "string"}}}
+	if strings.HasSuffix(route.Path, "/log") {
+		content["text/plain"] = node{"schema": node{"type": "string"}}
+	}
+	return node{
+		"tags": []any{"Portal"}, "operationId": "Portal_" + route.Call, "parameters": parameters,
+		"responses": node{"200": node{"description": "The answer goes on until its last event.", "content": content}},
+	}
+}
+
+// finish gives an operation its errors, and what else the protocol does not say.
+func finish(operation node, route rest.Route) {
+	responses := child(operation, "responses")
+	responses["default"] = node{
+		"description": "Why the call failed.",
+		"content":     node{problem.ContentType: node{"schema": node{"$ref": schemas + problemName}}},
+	}
+	for _, code := range rest.Codes(route) {
+		if code == 201 {
+			responses["201"] = responses["200"]
+		}
+	}
+	if body, is := operation["requestBody"].(node); is && !rest.NeedsBody(route) {
+		body["required"] = false
+	}
+}
+
+// named gives a name to what the protocol has as any object.
+func named(document node) {
+	all := child(child(document, "components"), "schemas")
+	for _, name := range []string{"heliostat.v1.ActionResponse", "heliostat.v1.CreateObjectResponse", "heliostat.v1.GetObjectResponse"} {
+		child(child(all, name), "properties")["object"] = node{"$ref": schemas + objectName}
+	}
+}
+
+// openCRDs returns the files of CRDs in a directory, in order.
+func openCRDs(directory string) ([]string, error) {
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return nil, fmt.Errorf("find the CRDs: %w", err)
+	}
+	var files []string
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), ".yaml") {
+			files = append(files, directory+"/"+entry.Name())
+		}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// printOpenAPI writes the document from files.
+func printOpenAPI(out io.Writer, made, directory string) error {
+	text, err := os.ReadFile(made)
+	if err != nil {
+		return fmt.Errorf("read what protoc made: %w", err)
+	}
+	crds, err := openCRDs(directory)
+	if err != nil {
+		return err
+	}
+	return writeOpenAPI(out, bytes.NewReader(text), crds)
+}

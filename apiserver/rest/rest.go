@@ -1,0 +1,173 @@
+// Package rest answers the API below /v1, as REST and as gRPC.
+//
+// In: requests of callers, what the server's cache knows, and the packages that explain, watch and read output. Out: the
+// answers of proto/heliostat/v1, and a Problem where there is none. REST and gRPC are the same functions.
+//
+// It must never answer from the cache or a head before the API server has said that the caller may read that, write but as
+// the caller, or let the text of an unknown error out.
+package rest
+
+import (
+	"context"
+	_ "embed" // the document
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+)
+
+// DocumentPath is where the OpenAPI document is.
+const DocumentPath = "/openapi/v1.json"
+
+//go:embed openapi.json
+var document []byte
+
+// documentRoute is that of the document, which the protocol does not declare.
+var documentRoute = Route{Method: http.MethodGet, Path: DocumentPath, Call: "OpenAPI"}
+
+// API answers requests below /v1. It may be used by many goroutines.
+type API struct {
+	portal  *portal
+	routes  []Route
+	gateway *runtime.ServeMux
+	log     *slog.Logger
+}
+
+// New returns the API over what it needs.
+func New(needs Needs) (*API, error) {
+	api := &API{portal: &portal{Needs: needs}, routes: Routes(), log: needs.Log}
+	api.gateway = runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, &runtime.JSONPb{
+			// A list that is empty is there all the same: a client that counts need not ask whether it is.
+			MarshalOptions:   protojson.MarshalOptions{EmitDefaultValues: true},
+			UnmarshalOptions: protojson.UnmarshalOptions{},
+		}),
+		runtime.WithErrorHandler(api.answerProblem),
+		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
+		runtime.WithDisableHTTPMethodOverride(),
+		runtime.WithDisablePathLengthFallback(),
+		runtime.WithForwardResponseOption(setCode),
+	)
+	if err := heliostatv1.RegisterPortalHandlerServer(context.Background(), api.gateway, api.portal); err != nil {
+		return nil, fmt.Errorf("register routes: %w", err)
+	}
+	return api, nil
+}
+
+// Request is what a request below /v1 asks for, read and checked as far as it can be without its body.
+type Request struct {
+	route *Route
+	// Namespace, Kind and Name are what the path names.
+	Namespace, Kind, Name string
+	id                    string
+}
+
+// Label names the route in metrics and logs: the call, such as "ListObjects".
+func (r Request) Label() string { return r.route.Call }
+
+// IsChange reports whether the request changes something.
+func (r Request) IsChange() bool { return r.route.Method != http.MethodGet }
+
+// IsStream reports whether the answer goes on.
+func (r Request) IsStream() bool { return r.route.IsStream }
+
+// Read returns what a request asks for, or why it is not served.
+func (a *API) Read(r *http.Request) (Request, error) {
+	raw := r.URL.EscapedPath()
+	if strings.Contains(raw, "%") || strings.Contains(raw, "//") || strings.Contains(raw, "/../") || strings.Contains(raw, "/./") {
+		return Request{}, problem.Bad("path", "has an escape, '//', '/./' or '/../'", "send it plain")
+	}
+	if raw == DocumentPath && r.Method == http.MethodGet {
+		return Request{route: &documentRoute}, nil
+	}
+	parts, verb := split(raw)
+	route, others := find(a.routes, r.Method, parts, verb)
+	if route == nil && len(others) > 0 {
+		return Request{}, problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "the path has no method "+r.Method,
+			"use "+strings.Join(others, " or "))
+	}
+	if route == nil {
+		return Request{}, problem.New(http.StatusNotFound, "NotFound", "the path is not served", "see the paths in docs/reference/rest.md")
+	}
+	values := route.values(parts)
+	if err := checkPath(values); err != nil {
+		return Request{}, err
+	}
+	if err := checkQuery(route, r.URL.RawQuery); err != nil {
+		return Request{}, err
+	}
+	request := Request{route: route, Namespace: values["namespace"], Kind: values["kind"], Name: values["name"], id: values["id"]}
+	if _, is := values["id"]; is || strings.HasSuffix(route.Path, "/submissions") {
+		request.Kind = view.Clusters
+	}
+	return request, nil
+}
+
+// Serve answers a request that was read by Read, for its caller.
+func (a *API) Serve(w http.ResponseWriter, r *http.Request, request Request, caller *access.Caller) {
+	ctx := withCaller(r.Context(), caller)
+	if request.route == &documentRoute {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(document) // a caller who is gone needs no answer
+		return
+	}
+	if request.route.IsStream {
+		if err := a.serveStream(w, r.WithContext(ctx), request); err != nil {
+			a.Refuse(w, err)
+		}
+		return
+	}
+	if request.IsChange() {
+		text, err := readBody(request.route, w, r)
+		if err != nil {
+			a.Refuse(w, err)
+			return
+		}
+		if ctx, err = withKey(ctx, r.Header); err != nil {
+			a.Refuse(w, err)
+			return
+		}
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(string(text))), int64(len(text))
+		r.Header.Set("Content-Type", "application/json")
+	}
+	a.gateway.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// Refuse answers why a request failed.
+func (a *API) Refuse(w http.ResponseWriter, err error) {
+	p := problem.Of(err)
+	if p.Code >= http.StatusInternalServerError {
+		a.log.Error("A request below /v1 failed", "error", err, "requestID", w.Header().Get("X-Request-Id"))
+	}
+	p.Write(w, w.Header().Get("X-Request-Id"))
+}
+
+// answerProblem is grpc-gateway's way to answer that a call failed.
+func (a *API) answerProblem(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
+	var known *problem.Problem
+	if said, is := status.FromError(err); is && !errors.As(err, &known) && said.Code() == codes.InvalidArgument {
+		err = problem.Bad("request", "cannot be read", "correct it as docs/reference/rest.md says")
+	}
+	a.Refuse(w, err)
+}
+
+// setCode sets the code of an answer that is no plain 200.
+func setCode(_ context.Context, w http.ResponseWriter, message proto.Message) error {
+	if created, is := message.(*heliostatv1.CreateObjectResponse); is && created.GetIsCreated() {
+		w.WriteHeader(http.StatusCreated)
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package rest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	aCluster = `{"apiVersion":"heliostat.dev/v1alpha1","kind":"ComputeCluster","metadata":{"name":"new"},"spec":{"rayVersion":"2.60.0"}}`
+	unnamed  = `{"apiVersion":"heliostat.dev/v1alpha1","kind":"ComputeCluster","spec":{"rayVersion":"2.60.0"}}`
+)
+
+// TestRoutes_AreRefusedWithoutTheirPermission has a row for each call: what it answers to a caller without rights, and to one
+// who may do everything.
+func TestRoutes_AreRefusedWithoutTheirPermission(t *testing.T) {
+	rows := map[string]struct {
+		path, body         string
+		without, withAll   int
+		changes, isPartial bool
+	}{
+		"GetMe":             {path: "/v1/me", without: 200, withAll: 200},
+		"ListNamespaces":    {path: "/v1/namespaces", without: 200, withAll: 200, isPartial: true},
+		"ListObjects":       {path: "/v1/objects", without: 200, withAll: 200, isPartial: true},
+		"ListPresets":       {path: "/v1/namespaces/team-a/presets", without: 200, withAll: 200},
+		"GetObject":         {path: "/v1/namespaces/team-a/clusters/demo", without: 403, withAll: 200},
+		"CreateObject":      {path: "/v1/namespaces/team-a/objects", body: `{"object":` + aCluster + `}`, without: 403, withAll: 201, changes: true},
+		"SuspendObject":     {path: "/v1/namespaces/team-a/clusters/demo:suspend", without: 403, withAll: 200, changes: true},
+		"ResumeObject":      {path: "/v1/namespaces/team-a/clusters/demo:resume", without: 403, withAll: 200},
+		"ScaleObject":       {path: "/v1/namespaces/team-a/clusters/demo:scale", body: `{"replicas":3}`, without: 403, withAll: 200, changes: true},
+		"StopObject":        {path: "/v1/namespaces/team-a/jobs/train:stop", without: 403, withAll: 200, changes: true},
+		"RetryObject":       {path: "/v1/namespaces/team-a/jobs/train:retry", without: 403, withAll: 409},
+		"UndoObject":        {path: "/v1/namespaces/team-a/jobs/train:undo", without: 403, withAll: 400},
+		"WatchObjects":      {path: "/v1/objects/watch", without: 403},
+		"ReadLog":           {path: "/v1/namespaces/team-a/jobs/train/log", without: 403, withAll: 404},
+		"ReadSubmissionLog": {path: "/v1/namespaces/team-a/clusters/demo/submissions/s/log", without: 403, withAll: 404},
+		"ListSubmissions":   {path: "/v1/namespaces/team-a/clusters/demo/submissions", without: 403, withAll: 404},
+		"GetSubmission":     {path: "/v1/namespaces/team-a/clusters/demo/submissions/s", without: 403, withAll: 404},
+		"CreateSubmission":  {path: "/v1/namespaces/team-a/clusters/demo/submissions", body: `{"entrypoint":"x"}`, without: 403, withAll: 404},
+		"StopSubmission":    {path: "/v1/namespaces/team-a/clusters/demo/submissions/s:stop", without: 403, withAll: 404},
+	}
+	for _, route := range Routes() {
+		row, is := rows[route.Call]
+		if !is {
+			t.Errorf("the call %s has no row", route.Call)
+			continue
+		}
+		t.Run(route.Call, func(t *testing.T) {
+			poor := newBed(t)
+			code, answer := poor.send(t, route.Method, row.path, row.body)
+			if code != row.without || len(poor.written) > 0 {
+				t.Errorf("without rights it is %d, want %d: %v; written is %q", code, row.without, answer, poor.written)
+			}
+			if row.isPartial && fmt.Sprint(answer) != fmt.Sprint(map[string]any{"lines": []any{}, "continue": "", "cursor": answer["cursor"]}) &&
+				fmt.Sprint(answer) != "map[namespaces:[]]" {
+				t.Errorf("without rights it shows %v", answer)
+			}
+			if row.without == 403 {
+				missing := strings.Replace(row.path, "demo", "missing", 1)
+				if again, other := poor.send(t, route.Method, missing, row.body); again != 403 || other["detail"] != answer["detail"] {
+					t.Errorf("of what is not there it says %v, else %v", other, answer)
+				}
+			}
+			if row.withAll == 0 {
+				return
+			}
+			rich := newBed(t, "*")
+			code, answer = rich.send(t, route.Method, row.path, row.body)
+			if code != row.withAll || len(rich.written) > 0 != row.changes {
+				t.Errorf("with all rights it is %d, want %d: %v; written is %q", code, row.withAll, answer, rich.written)
+			}
+			if declared := Codes(route); !slices.Contains(declared, code) && code != http.StatusBadRequest {
+				t.Errorf("it answers %d, and declares %v", code, declared)
+			}
+		})
+	}
+}
+
+func TestListObjects_ShowsWhatMayBeListed(t *testing.T) {
+	b := newBed(t, "list computeclusters team-a")
+	code, answer := b.send(t, "GET", "/v1/objects", "")
+	if lines, is := answer["lines"].([]any); code != 200 || !is || len(lines) != 1 || lines[0].(map[string]any)["name"] != "demo" {
+		t.Errorf("the caller is shown %v", answer)
+	}
+	if code, answer := b.send(t, "GET", "/v1/objects?namespaces=team-b", ""); code != 403 || !strings.Contains(fmt.Sprint(answer["detail"]), "team-b") {
+		t.Errorf("of a namespace that is named and hidden it says %d, %v", code, answer)
+	}
+	if code, answer := b.send(t, "GET", "/v1/objects?kinds=pods&sort=x&limit=501", ""); code != 400 || len(answer["errors"].([]any)) != 3 {
+		t.Errorf("three mistakes are %d, %v", code, answer)
+	}
+}
+
+func TestGetObject_HidesWhatMayNotBeListed(t *testing.T) {
+	code, answer := newBed(t, "get computeclusters team-a").send(t, "GET", "/v1/namespaces/team-a/clusters/demo", "")
+	if code != 200 || fmt.Sprint(answer["hidden"]) != "[pods]" || answer["object"].(map[string]any)["kind"] != "ComputeCluster" {
+		t.Errorf("it is %d, %v", code, answer)
+	}
+	events, _ := answer["events"].([]any)
+	if len(events) != 2 || events[0].(map[string]any)["reason"] != "New" || events[1].(map[string]any)["count"] != 3.0 {
+		t.Errorf("the events are %v", events)
+	}
+	if why, phases := answer["why"].([]any), answer["phases"].([]any); len(why) == 0 || len(phases) == 0 {
+		t.Errorf("why is %v, and the phases are %v", why, phases)
+	}
+	if code, _ := newBed(t, "*").send(t, "GET", "/v1/namespaces/team-a/clusters/none", ""); code != 404 {
+		t.Errorf("what is not there is %d", code)
+	}
+}
+
+func TestListNamespaces_SaysWhatCanBeDone(t *testing.T) {
+	b := newBed(t, "list computeclusters team-a", "create clusterjobs team-a", "get clusterjobs/log team-a", "get computeclusters team-b")
+	_, answer := b.send(t, "GET", "/v1/namespaces", "")
+	want := map[string]any{"namespaces": []any{map[string]any{"name": "team-a", "permissions": []any{
+		map[string]any{"resource": "clusterjobs", "verbs": []any{"create"}}, map[string]any{"resource": "clusterjobs/log", "verbs": []any{"get"}},
+		map[string]any{"resource": "computeclusters", "verbs": []any{"list"}},
+	}}}}
+	if diff := cmp.Diff(want, answer); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCreateObject_IsCarriedOutOnce(t *testing.T) {
+	b := newBed(t, "*")
+	send := func(body string, headers ...string) (int, string) {
+		code, answer := b.send(t, "POST", "/v1/namespaces/team-a/objects", body, headers...)
+		object, _ := answer["object"].(map[string]any)
+		metadata, _ := object["metadata"].(map[string]any)
+		return code, fmt.Sprint(metadata["name"])
+	}
+	code, name := send(`{"object":`+unnamed+`}`, "Idempotency-Key", "k")
+	if again, same := send(`{"object":`+unnamed+`}`, "Idempotency-Key", "k"); code != 201 || again != 200 || same != name || !strings.HasPrefix(name, "clusters-") {
+		t.Errorf("the first call is %d and makes %s, the second is %d and finds %s", code, name, again, same)
+	}
+	if code, _ := send(`{"object":`+strings.Replace(unnamed, "2.60", "2.59", 1)+`}`, "Idempotency-Key", "k"); code != 409 {
+		t.Errorf("another body with the same key is %d", code)
+	}
+	if code, another := send(`{"object":`+unnamed+`}`, "Idempotency-Key", "l"); code != 201 || another == name {
+		t.Errorf("another key is %d and makes %s", code, another)
+	}
+	if code, _ := send(`{"object":` + unnamed + `}`); code != 400 {
+		t.Errorf("no name and no key is %d", code)
+	}
+	if code, _ := send(`{"object":` + aCluster + `,"dryRun":true}`); code != 200 || len(b.written) != 2 {
+		t.Errorf("a dry run is %d, and written is %q", code, b.written)
+	}
+	if code, _ := send(`{"object":`+unnamed+`}`, "Idempotency-Key", strings.Repeat("k", 129)); code != 400 {
+		t.Errorf("a long key is %d", code)
+	}
+}
+
+func TestCreateObject_HasAllErrorsAtOnce(t *testing.T) {
+	b := newBed(t, "*")
+	body := strings.Replace(aCluster, `"rayVersion":"2.60.0"`, `"rayVersion":"1.0","workerGroups":[{"name":"A"},{"name":"A"}]`, 1)
+	code, answer := b.send(t, "POST", "/v1/namespaces/team-a/objects", `{"object":`+body+`,"dryRun":true}`)
+	errors, _ := answer["errors"].([]any)
+	if code != 422 || len(errors) < 3 {
+		t.Fatalf("it is %d, %v", code, answer)
+	}
+	for _, one := range errors {
+		found := one.(map[string]any)
+		if !strings.HasPrefix(fmt.Sprint(found["field"]), "object.") || found["rule"] == nil || found["remedy"] == nil {
+			t.Errorf("an error is %v", found)
+		}
+	}
+	b.refuses = apierrors.NewForbidden(schema.GroupResource{Resource: "computeclusters"}, "new", fmt.Errorf("quota"))
+	if code, answer := b.send(t, "POST", "/v1/namespaces/team-a/objects", `{"object":`+aCluster+`}`); code != 403 || !strings.Contains(fmt.Sprint(answer["detail"]), "quota") {
+		t.Errorf("what the API server refuses is %d, %v", code, answer)
+	}
+	for name, body := range map[string]string{
+		"nothing": `{}`, "both": `{"object":` + aCluster + `,"preset":"p"}`, "options without a preset": `{"object":` + aCluster + `,"options":{}}`,
+		"a preset that is not there": `{"preset":"p"}`,
+	} {
+		if code, answer := b.send(t, "POST", "/v1/namespaces/team-a/objects", body); code != 400 || answer["remedy"] == nil {
+			t.Errorf("%s: it is %d, %v", name, code, answer)
+		}
+	}
+}
+
+func TestRead_RefusesPathsThatAreNotPlain(t *testing.T) {
+	b := newBed(t, "*")
+	for path, want := range map[string]int{
+		"/v1/namespaces/a%2fb/clusters/c": 400, "/v1//objects": 400, "/v1/namespaces/../objects": 400, "/v1/namespaces/A/clusters/c": 400,
+		"/v1/namespaces/a/pods/c": 404, "/v1/none": 404, "/v1/objects?kindz=jobs": 400,
+	} {
+		if code, answer := b.send(t, "GET", path, ""); code != want || answer["remedy"] == nil {
+			t.Errorf("%s is %d, want %d: %v", path, code, want, answer)
+		}
+	}
+	if code, answer := b.send(t, "DELETE", "/v1/namespaces/a/clusters/c", ""); code != 405 || answer["remedy"] != "use GET" {
+		t.Errorf("a method that the path has not is %d, %v", code, answer)
+	}
+	if code, answer := b.send(t, "GET", DocumentPath, ""); code != 200 || answer["openapi"] == nil {
+		t.Errorf("the document is %d", code)
+	}
+}

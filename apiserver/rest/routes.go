@@ -1,0 +1,155 @@
+package rest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+)
+
+// Route is a path of the API with a method, and the call that answers it.
+type Route struct {
+	// Method is HTTP's, and Path a pattern such as /v1/namespaces/{namespace}/presets.
+	Method, Path string
+	// Call is the name of the call in the protocol.
+	Call string
+	// IsStream reports whether the answer goes on until it is over, as text or as server-sent events.
+	IsStream bool
+
+	input protoreflect.MessageDescriptor
+	parts []string
+	verb  string
+}
+
+// streams are the routes that grpc-gateway has no form for.
+var streams = map[string]string{
+	"WatchObjects":      "/v1/objects/watch",
+	"ReadLog":           "/v1/namespaces/{namespace}/jobs/{name}/log",
+	"ReadSubmissionLog": "/v1/namespaces/{namespace}/clusters/{name}/submissions/{id}/log",
+}
+
+// Routes returns all routes, as the protocol declares them.
+func Routes() []Route {
+	var routes []Route
+	calls := heliostatv1.File_heliostat_v1_portal_proto.Services().ByName("Portal").Methods()
+	for i := range calls.Len() {
+		call := calls.Get(i)
+		name := string(call.Name())
+		route := Route{Method: http.MethodGet, Path: streams[name], Call: name, IsStream: call.IsStreamingServer(), input: call.Input()}
+		if rule, is := proto.GetExtension(call.Options(), annotations.E_Http).(*annotations.HttpRule); is && rule != nil {
+			if route.Path = rule.GetGet(); route.Path == "" {
+				route.Method, route.Path = http.MethodPost, rule.GetPost()
+			}
+		}
+		route.parts, route.verb = split(route.Path)
+		routes = append(routes, route)
+	}
+	return routes
+}
+
+// split returns the parts of a path, and the verb that is behind the last one.
+func split(path string) (parts []string, verb string) {
+	parts = strings.Split(strings.TrimPrefix(path, "/"), "/")
+	last := len(parts) - 1
+	parts[last], verb, _ = strings.Cut(parts[last], ":")
+	return parts, verb
+}
+
+// matches reports whether a path, split, is one of the route's, and how many of its parts the route spells out.
+func (r *Route) matches(parts []string, verb string) (spelled int, is bool) {
+	if len(parts) != len(r.parts) || verb != r.verb {
+		return 0, false
+	}
+	for i, part := range r.parts {
+		switch {
+		case part == parts[i]:
+			spelled++
+		case !isVariable(part) || parts[i] == "":
+			return 0, false
+		}
+	}
+	return spelled, true
+}
+
+func isVariable(part string) bool { return strings.HasPrefix(part, "{") }
+
+// variables are the fields of the request that are in the path.
+func (r *Route) variables() []string {
+	var names []string
+	for _, part := range r.parts {
+		if isVariable(part) {
+			names = append(names, strings.Trim(part, "{}"))
+		}
+	}
+	return names
+}
+
+// values returns what stands in a path for the route's variables.
+func (r *Route) values(parts []string) map[string]string {
+	values := map[string]string{}
+	for i, part := range r.parts {
+		if isVariable(part) {
+			values[strings.Trim(part, "{}")] = parts[i]
+		}
+	}
+	return values
+}
+
+// find returns the route of a request: of several the one that spells out the most. Where the path has routes of other
+// methods alone, they are returned.
+func find(routes []Route, method string, parts []string, verb string) (route *Route, others []string) {
+	best := -1
+	for i := range routes {
+		spelled, is := routes[i].matches(parts, verb)
+		switch {
+		case !is:
+		case routes[i].Method != method:
+			if !slices.Contains(others, routes[i].Method) {
+				others = append(others, routes[i].Method)
+			}
+		case spelled > best:
+			best, route = spelled, &routes[i]
+		}
+	}
+	return route, others
+}
+
+// Parameter is a field of a request that stands in the path or the query.
+type Parameter struct {
+	Name string
+	// Type is that of JSON Schema.
+	Type             string
+	IsList, IsInPath bool
+}
+
+// Parameters returns the parameters of a route with the method GET, those of the path first.
+func Parameters(route Route) []Parameter {
+	var inPath, inQuery []Parameter
+	for i := range route.input.Fields().Len() {
+		field := route.input.Fields().Get(i)
+		one := Parameter{Name: field.JSONName(), Type: "string", IsList: field.IsList()}
+		switch field.Kind() {
+		case protoreflect.BoolKind:
+			one.Type = "boolean"
+		case protoreflect.Int32Kind, protoreflect.Int64Kind:
+			one.Type = "integer"
+		}
+		if slices.Contains(route.variables(), string(field.Name())) {
+			one.IsInPath = true
+			inPath = append(inPath, one)
+			continue
+		}
+		inQuery = append(inQuery, one)
+	}
+	return append(inPath, inQuery...)
+}
+
+// NeedsBody reports whether a route makes no sense without a body.
+func NeedsBody(route Route) bool {
+	return route.Call == "CreateObject" || route.Call == "CreateSubmission" || route.Call == "ScaleObject"
+}

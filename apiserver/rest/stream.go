@@ -1,0 +1,161 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+const (
+	eventStreamType = "text/event-stream"
+	// aliveEach is how often a stream says that it is there, so that no proxy between ends it.
+	aliveEach = 15 * time.Second
+	// confirmEach is how often a stream's right is asked about, and confirmWithin for how long each time. Three that go
+	// unanswered end it: 3 × 8 s and 4 s are less than the 30 s that are promised.
+	confirmEach   = 8 * time.Second
+	confirmWithin = 4 * time.Second
+	maxUnanswered = 3
+	// leaveWithin is how long the last words of a stream may take.
+	leaveWithin = 5 * time.Second
+)
+
+// serveStream answers a request whose answer goes on.
+func (a *API) serveStream(w http.ResponseWriter, r *http.Request, request Request) error {
+	if request.route.Call == "WatchObjects" {
+		return a.serveWatch(w, r)
+	}
+	asked, err := logQuery(r, request)
+	if err != nil {
+		return err
+	}
+	return a.serveLog(w, r, asked)
+}
+
+// whilePermitted returns a context that ends, with a Problem as its cause, when its caller may not do a call any more.
+func (p *portal) whilePermitted(ctx context.Context, call string, on place) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := p.Clock.NewTicker(confirmEach)
+		defer ticker.Stop()
+		for unanswered := 0; ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C():
+			}
+			switch err := p.confirm(ctx, call, on); {
+			case err == nil:
+				unanswered = 0
+			case errors.Is(err, access.ErrUnauthorized) || errors.Is(err, access.ErrForbidden):
+				cancel(problem.Of(err))
+				return
+			default:
+				if unanswered++; unanswered == maxUnanswered {
+					cancel(problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
+						"the right to this could not be checked for 24 s", "connect again from the last event"))
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil); <-done }
+}
+
+// confirm asks whether the caller may still do a call, whatever is remembered.
+func (p *portal) confirm(ctx context.Context, call string, on place) error {
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, confirmWithin)
+	defer cancel()
+	for _, needed := range permissions[call] {
+		resource, subresource, _ := strings.Cut(needed.Resource, "/")
+		err := p.Access.Confirm(ctx, caller, authorizationv1.ResourceAttributes{
+			Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: resource, Subresource: subresource,
+			Verb: needed.Verb, Namespace: on.GetNamespace(), Name: on.GetName(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// comment is what a stream says where it has nothing to say.
+var comment = []byte(": \n\n")
+
+// eventStream writes server-sent events.
+type eventStream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	clock   clock.WithTicker
+
+	mutex sync.Mutex
+	begun bool
+}
+
+func newEventStream(w http.ResponseWriter, clock clock.WithTicker) *eventStream {
+	return &eventStream{w: w, control: http.NewResponseController(w), clock: clock}
+}
+
+func (s *eventStream) hasBegun() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.begun
+}
+
+// send writes an event, or a comment.
+func (s *eventStream) send(text []byte) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if !s.begun {
+		header := s.w.Header()
+		header.Set("Content-Type", eventStreamType)
+		header.Set("Cache-Control", "no-store")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Accel-Buffering", "no") // nginx hands events on at once
+		s.w.WriteHeader(http.StatusOK)
+		s.begun = true
+	}
+	if _, err := s.w.Write(text); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// keepAlive writes a comment now and then until the function that it returns is called. When the context ends, a caller who
+// does not read holds the stream for a short while only.
+func (s *eventStream) keepAlive(ctx context.Context) func() {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { _ = s.control.SetWriteDeadline(s.clock.Now().Add(leaveWithin)) })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := s.clock.NewTicker(aliveEach)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C():
+				if s.send(comment) != nil {
+					return // the next event fails too
+				}
+			}
+		}
+	}()
+	return func() { stop(); cancel(); <-done }
+}

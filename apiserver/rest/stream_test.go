@@ -1,0 +1,165 @@
+package rest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+)
+
+// serve serves a bed by HTTP until the test ends.
+func (b *bed) serve(t *testing.T) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request, err := b.api.Read(r)
+		if err != nil {
+			b.api.Refuse(w, err)
+			return
+		}
+		b.api.Serve(w, r, request, &access.Caller{})
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// get asks for a path, and returns the answer, which ends with the test.
+func get(t *testing.T, server *httptest.Server, path string, headers ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	return answer
+}
+
+// readEvents reads server-sent events up to one of a type. It returns their types and names, and the last ID.
+func readEvents(t *testing.T, body io.Reader, last string) (all []string, id string) {
+	t.Helper()
+	lines := bufio.NewScanner(body)
+	kind := ""
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			id = value
+		case "event":
+			kind = value
+		case "data":
+			if _, name, is := strings.Cut(strings.ReplaceAll(value, `" :`, `":`), `"name":`); is {
+				kind += " " + strings.Split(name, `"`)[1]
+			}
+			all = append(all, kind)
+			if strings.HasPrefix(kind, last) {
+				return all, id
+			}
+		}
+	}
+	t.Fatalf("the stream ends after %q: %v", all, lines.Err())
+	return nil, ""
+}
+
+func TestWatch_SendsTheStateAndGoesOn(t *testing.T) {
+	b := newBed(t, "*")
+	server := b.serve(t)
+	answer := get(t, server, "/v1/objects/watch?kinds=clusters")
+	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != 200 || kind != eventStreamType {
+		t.Fatalf("the watch is answered with %d and %s", answer.StatusCode, kind)
+	}
+	all, id := readEvents(t, answer.Body, "ready")
+	if diff := cmp.Diff([]string{"sync", "put demo", "put other", "ready"}, all); diff != "" {
+		t.Error(diff)
+	}
+	again := get(t, server, "/v1/objects/watch?kinds=clusters", "Last-Event-ID", id)
+	if err := b.view.Store("clusters", "").Replace([]any{cluster("team-a", "demo")}, "9"); err != nil {
+		t.Fatal(err)
+	}
+	go b.api.portal.Feed.Run(t.Context())
+	if all, _ := readEvents(t, again.Body, "del"); len(all) != 1 || all[0] != "del other" {
+		t.Errorf("a watch that goes on begins with %q", all)
+	}
+}
+
+// dial serves a bed by gRPC until the test ends.
+func (b *bed) dial(t *testing.T, around Around) heliostatv1.PortalClient {
+	t.Helper()
+	listener := bufconn.Listen(1 << 20)
+	server := b.api.NewGRPC(insecure.NewCredentials(), around)
+	go func() { _ = server.Serve(listener) }() // ends with Stop
+	connection, err := grpc.NewClient("passthrough:///bed", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return listener.Dial() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = connection.Close()
+		server.Stop()
+	})
+	return heliostatv1.NewPortalClient(connection)
+}
+
+func TestGRPC_AnswersAsREST(t *testing.T) {
+	b := newBed(t, "list computeclusters team-a", "watch computeclusters", "get computeclusters team-a")
+	var seen []string
+	client := b.dial(t, func(ctx context.Context, call Call, answer func(context.Context) error) error {
+		seen = append(seen, fmt.Sprint(call.Request.Label(), " ", call.Request.Namespace, "/", call.Request.Kind, "/", call.Request.Name))
+		return answer(ctx)
+	})
+	list, err := client.ListObjects(t.Context(), &heliostatv1.ListObjectsRequest{})
+	if err != nil || len(list.GetLines()) != 1 || list.GetLines()[0].GetName() != "demo" {
+		t.Errorf("the list is %v (%v)", list, err)
+	}
+	_, err = client.GetObject(t.Context(), &heliostatv1.GetObjectRequest{Namespace: "team-b", Kind: "clusters", Name: "x"})
+	said, _ := status.FromError(err)
+	if said.Code() != codes.PermissionDenied || len(said.Details()) != 1 {
+		t.Fatalf("without a right it says %v", err)
+	}
+	if why, is := said.Details()[0].(*heliostatv1.Problem); !is || why.GetReason() != "Forbidden" || why.GetRemedy() == "" {
+		t.Errorf("the detail is %v", said.Details()[0])
+	}
+	if _, err := client.GetObject(t.Context(), &heliostatv1.GetObjectRequest{Namespace: "../a", Kind: "clusters", Name: "x"}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a namespace that is none is %v", err)
+	}
+	watch, err := client.WatchObjects(t.Context(), &heliostatv1.WatchObjectsRequest{Kinds: []string{"clusters"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"sync ", "put demo", "put other", "ready "} {
+		change, err := watch.Recv()
+		if got := change.GetType() + " " + change.GetLine().GetName(); err != nil || got != want {
+			t.Errorf("the watch says %q (%v), want %q", got, err, want)
+		}
+	}
+	if want := "ListObjects // GetObject team-b/clusters/x GetObject ../a/clusters/x WatchObjects //"; strings.Join(seen, " ") != want {
+		t.Errorf("around the calls is %q, want %q", strings.Join(seen, " "), want)
+	}
+}
+
+func TestGRPC_FailsAloneWhereACallPanics(t *testing.T) {
+	client := newBed(t, "*").dial(t, func(context.Context, Call, func(context.Context) error) error { panic("secret") })
+	if _, err := client.GetMe(t.Context(), &heliostatv1.GetMeRequest{}); status.Code(err) != codes.Internal || strings.Contains(err.Error(), "secret") {
+		t.Errorf("the call is %v", err)
+	}
+}

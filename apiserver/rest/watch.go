@@ -1,0 +1,110 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"google.golang.org/grpc"
+
+	"github.com/heliostat-dev/heliostat/apiserver/feed"
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+)
+
+// WatchObjects implements the protocol.
+func (p *portal) WatchObjects(r *heliostatv1.WatchObjectsRequest, stream grpc.ServerStreamingServer[heliostatv1.Change]) error {
+	watch, err := p.watch(stream.Context(), r)
+	if err != nil {
+		return err
+	}
+	defer watch.Close()
+	for {
+		event, err := watch.Next(stream.Context())
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(event.Proto()); err != nil {
+			return err
+		}
+		if event.Type == feed.Bye {
+			return nil
+		}
+	}
+}
+
+// watch begins a watch of a caller. It confirms the caller's rights each time, whatever is remembered.
+func (p *portal) watch(ctx context.Context, r *heliostatv1.WatchObjectsRequest) (*feed.Watch, error) {
+	may := func(ctx context.Context, kind, namespace string) error {
+		return p.may(ctx, "watch", view.Resource(kind), "", namespace, "")
+	}
+	watch, err := p.Feed.Watch(ctx, feed.Request{Query: queryOf(r), Since: r.GetSince(), May: may})
+	switch {
+	case isForbidden(err):
+		return nil, p.refuseAll(ctx, "watch", r)
+	case err != nil:
+		return nil, ofView(err)
+	}
+	return watch, nil
+}
+
+// ofView returns why lines cannot be had as a problem. Other errors stay.
+func ofView(err error) error {
+	var findings view.Findings
+	switch {
+	case errors.Is(err, feed.ErrUnready):
+		return problem.New(http.StatusServiceUnavailable, "ServiceUnavailable", "the server has not read all objects yet", "try again").Later(aliveEach / 3)
+	case errors.As(err, &findings) && len(findings) > 0:
+		bad := problem.Bad(findings[0].Field, findings[0].Message, findings[0].Remedy)
+		bad.Detail, bad.Errors = findings[0].Message, nil
+		for _, one := range findings {
+			bad.Errors = append(bad.Errors, problem.FieldError{Field: one.Field, Message: one.Message, Remedy: one.Remedy})
+		}
+		return bad
+	}
+	return err
+}
+
+// serveWatch answers a request for changes with server-sent events.
+func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) error {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return problem.Bad("query", "cannot be parsed", "escape it as URLs are")
+	}
+	asked := &heliostatv1.WatchObjectsRequest{
+		Kinds: query["kinds"], Namespaces: query["namespaces"], Labels: query.Get("labels"), Phases: query["phases"], Codes: query["codes"],
+		Text: query.Get("text"), Since: query.Get("since"),
+	}
+	// A browser that connects again sends the ID of the last event, whatever the URL says.
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		asked.Since = last
+	}
+	watch, err := a.portal.watch(r.Context(), asked)
+	if err != nil {
+		return err
+	}
+	defer watch.Close()
+	out := newEventStream(w, a.portal.Clock)
+	defer out.keepAlive(r.Context())()
+	// A watch that goes on may have nothing to say for long, and its caller waits for the headers.
+	if out.send(comment) != nil {
+		return nil
+	}
+	for {
+		event, err := watch.Next(r.Context())
+		if err != nil {
+			return nil // the caller is gone
+		}
+		if err := out.send(frameOf(event)); err != nil || event.Type == feed.Bye {
+			return nil
+		}
+	}
+}
+
+// frameOf returns a change as server-sent events have it. Its JSON is in one line.
+func frameOf(event feed.Event) []byte {
+	return fmt.Appendf(nil, "id: %s\nevent: %s\ndata: %s\n\n", event.ID, event.Type, event.Encoded())
+}
