@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/credentials"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -29,6 +30,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
+	"github.com/heliostat-dev/heliostat/apiserver/places"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
@@ -89,23 +91,24 @@ func Run(ctx context.Context, cfg Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // also where not all could be started
 	group, ctx := errgroup.WithContext(ctx)
-	proxy := passthrough.New(ctx, kubernetes, cfg.Clock, cfg.Log)
 	registry := newRegistry()
-	measured, err := newMetrics(registry, proxy.Streams)
+	front, portal, err := newFront(ctx, cfg, kubernetes, registry)
 	if err != nil {
 		return err
 	}
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.GetCertificate, ClientAuth: tls.NoClientCert}
 	kubernetes.ConfigureTLS(settings)
 	group.Go(func() error { return certificate.Start(ctx) })
+	group.Go(func() error { return portal.run(ctx) })
+	calls := portal.api.NewGRPC(credentials.NewTLS(settings.Clone()), front.aroundCall())
 	for _, one := range []struct {
 		address string
-		handler http.Handler
-		tls     *tls.Config
+		serve   func(ctx context.Context, listener net.Listener) error
 	}{
-		{cfg.Address, &front{kubernetes: kubernetes, proxy: proxy, metrics: measured, log: cfg.Log, clock: cfg.Clock}, settings},
-		{cfg.MetricsAddress, metricsOf(registry), nil},
-		{cfg.HealthAddress, health(), nil},
+		{cfg.Address, serving(newServer(front, settings, cfg.Log))},
+		{cfg.GRPCAddress, func(ctx context.Context, listener net.Listener) error { return serveGRPC(ctx, listener, calls) }},
+		{cfg.MetricsAddress, serving(newServer(metricsOf(registry), nil, cfg.Log))},
+		{cfg.HealthAddress, serving(newServer(health(portal.view.IsSynced), nil, cfg.Log))},
 	} {
 		if one.address == "0" {
 			continue
@@ -114,13 +117,38 @@ func Run(ctx context.Context, cfg Config) error {
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
-		group.Go(func() error { return serve(ctx, listener, newServer(one.handler, one.tls, cfg.Log)) })
+		group.Go(func() error { return one.serve(ctx, listener) })
 	}
 	cfg.Log.Info("Serving", "address", cfg.Address, "apiServer", cfg.APIServer, "identity", cfg.Identity.Mode)
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
+}
+
+// newFront returns what every request meets, and the half of the server that has to be run.
+func newFront(ctx context.Context, cfg Config, kubernetes *access.Kubernetes, registry prometheus.Registerer) (*front, *portal, error) {
+	streams, requests := places.NewStreams(), places.NewRequests()
+	measured, err := newMetrics(registry, streams.Count)
+	if err != nil {
+		return nil, nil, err
+	}
+	portal, err := newPortal(cfg, kubernetes)
+	if err != nil {
+		return nil, nil, err
+	}
+	proxy := passthrough.New(ctx, passthrough.Needs{
+		Kubernetes: kubernetes, Streams: streams, Requests: requests, Clock: cfg.Clock, Log: cfg.Log})
+	return &front{
+		kubernetes: kubernetes, objects: objects{kubernetes, proxy},
+		verbs:   verbs{kubernetes: kubernetes, api: portal.api, streams: streams, requests: requests, clock: cfg.Clock},
+		metrics: measured, log: cfg.Log, clock: cfg.Clock,
+	}, portal, nil
+}
+
+// serving returns what serves a listener by HTTP.
+func serving(server *http.Server) func(ctx context.Context, listener net.Listener) error {
+	return func(ctx context.Context, listener net.Listener) error { return serve(ctx, listener, server) }
 }
 
 // newScheme returns the kinds that the server reads and writes.
@@ -170,12 +198,18 @@ func serve(ctx context.Context, listener net.Listener, server *http.Server) erro
 	return <-ended
 }
 
-// health says that the server is there. Where the API server is away it still answers, and says so.
-func health() http.Handler {
+// health says that the server is there, and that it is ready when it has read everything once. Where the API server goes away
+// later it still answers, and says so.
+func health(isReady func() bool) http.Handler {
 	mux := http.NewServeMux()
-	fine := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) } // who asks and goes needs no answer
-	mux.HandleFunc("GET /healthz", fine)
-	mux.HandleFunc("GET /readyz", fine)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }) // who asks and goes needs no answer
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !isReady() {
+			http.Error(w, "the server has not read all objects yet", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
 	return mux
 }
 

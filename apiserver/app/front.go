@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/rest"
 )
 
 // MaxHeader is how many bytes the first line and the headers of a request may have together.
@@ -35,13 +38,36 @@ const requestID = "X-Request-Id"
 // wellFormed is a request ID of a caller that is taken.
 var wellFormed = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// front is what every request of a caller meets.
+// front is what every request of a caller meets, by HTTP and by gRPC.
 type front struct {
 	kubernetes *access.Kubernetes
-	proxy      *passthrough.Proxy
-	metrics    *metrics
-	log        *slog.Logger
-	clock      clock.PassiveClock
+	// objects are Kubernetes' own paths, and verbs those of the API below /v1.
+	objects objects
+	verbs   verbs
+	metrics *metrics
+	log     *slog.Logger
+	clock   clock.PassiveClock
+}
+
+// request is what a request asks for, whichever half of the server answers it.
+type request struct {
+	// route names it in metrics.
+	route string
+	// verb, resource, namespace and name are Kubernetes' words, for audit lines.
+	verb, resource, namespace, name string
+	isChange, isStream              bool
+	// serve answers it.
+	serve func(w http.ResponseWriter, r *http.Request, caller *access.Caller)
+}
+
+// half is one half of the server.
+type half interface {
+	// read returns what a request asks for, or why it is not served.
+	read(r *http.Request) (request, error)
+	// identify returns whose a request is.
+	identify(ctx context.Context, r *http.Request) (*access.Caller, error)
+	// refuse answers why a request is not served, in the form of this half.
+	refuse(w http.ResponseWriter, err error)
 }
 
 // ServeHTTP implements http.Handler.
@@ -49,51 +75,67 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := f.clock.Now()
 	id := idOf(r.Header)
 	out := &answer{ResponseWriter: w, id: id}
-	request, caller, refusal := f.read(r)
+	out.Header().Set(requestID, id)
+	half := f.halfOf(r)
+	asked, caller, err := f.read(half, r)
 	r.Header.Set(requestID, id)
 	var owner <-chan string
-	if refusal == nil && request.IsChange() {
+	if err == nil && asked.isChange {
 		owner = f.ownerOf(r.Context(), caller)
 	}
 	defer func() { // also where an answer that was begun is broken off
 		took := f.clock.Since(began)
 		code := out.codeFor(r.Context())
-		f.metrics.answered(request, code, took)
+		f.metrics.answered(asked, code, took)
 		if owner != nil {
-			f.audit(r, out, request, entry{id: id, code: code, took: took, owner: owner})
+			from, _, _ := net.SplitHostPort(r.RemoteAddr) // Go's own text
+			f.audit(asked, entry{id: id, from: from, code: code, took: took, owner: owner, auditID: out.Header().Get("Audit-Id")})
 		}
 	}()
-	if refusal != nil {
-		refusal.Write(out)
+	if err != nil {
+		half.refuse(out, err)
 		return
 	}
-	f.proxy.Serve(out, r, request, caller)
+	asked.serve(out, r, caller)
+}
+
+// halfOf returns who answers a request.
+func (f *front) halfOf(r *http.Request) half {
+	if strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == rest.DocumentPath {
+		return f.verbs
+	}
+	return f.objects
 }
 
 // read returns what a request asks for and whose it is, or why it is not served.
-func (f *front) read(r *http.Request) (passthrough.Request, *access.Caller, *passthrough.Refusal) {
-	none := passthrough.Request{Route: passthrough.RouteNone}
+func (f *front) read(half half, r *http.Request) (request, *access.Caller, error) {
+	none := request{route: passthrough.RouteNone}
 	if sizeOf(r) > MaxHeader {
-		return none, nil, &passthrough.Refusal{Code: http.StatusRequestHeaderFieldsTooLarge,
-			Message: "the headers of the request have more than 32 KiB: send fewer"}
+		return none, nil, problem.New(http.StatusRequestHeaderFieldsTooLarge, "RequestHeaderFieldsTooLarge",
+			"the headers of the request have more than 32 KiB", "send fewer")
 	}
 	if r.Header["Upgrade"] != nil || httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") || r.Method == http.MethodConnect {
-		return none, nil, &passthrough.Refusal{Code: http.StatusBadRequest,
-			Message: "the request asks for another protocol, and none is served: leave out the header Upgrade"}
+		return none, nil, problem.New(http.StatusBadRequest, "BadRequest",
+			"the request asks for another protocol, and none is served", "leave out the header Upgrade")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), identifyWithin)
 	defer cancel()
-	caller, err := f.kubernetes.CallerOf(ctx, r)
-	switch {
-	case errors.Is(err, access.ErrUnauthorized):
-		return none, nil, &passthrough.Refusal{Code: http.StatusUnauthorized, Message: err.Error()}
-	case err != nil:
-		f.log.Error("Cannot learn who a caller is", "error", err)
-		return none, nil, &passthrough.Refusal{Code: http.StatusServiceUnavailable, RetryAfter: 1,
-			Message: "nobody could be asked who the caller is, and nothing was done: try again"}
+	caller, err := half.identify(ctx, r)
+	if err != nil {
+		return none, nil, f.unidentified(err)
 	}
-	request, refusal := passthrough.Read(r)
-	return request, caller, refusal
+	asked, err := half.read(r)
+	return asked, caller, err
+}
+
+// unidentified returns why a request has no caller.
+func (f *front) unidentified(err error) error {
+	if errors.Is(err, access.ErrUnauthorized) {
+		return err
+	}
+	f.log.Error("Cannot learn who a caller is", "error", err)
+	return problem.New(http.StatusServiceUnavailable, "ServiceUnavailable", "nobody could be asked who the caller is, and nothing was done",
+		"try again").Later(time.Second)
 }
 
 // sizeOf returns how many bytes the first line and the headers of a request have, as HTTP/1.1 writes them.
@@ -138,23 +180,19 @@ func (f *front) ownerOf(ctx context.Context, caller *access.Caller) <-chan strin
 
 // entry is what an audit line says of a request beside what it asked for.
 type entry struct {
-	id    string
-	code  int
-	took  time.Duration
-	owner <-chan string
+	id, from string
+	code     int
+	took     time.Duration
+	owner    <-chan string
+	auditID  string
 }
 
 // audit writes a line about a request that changes something: who, what, and how it was answered. The ID of the API server's
 // own audit log leads to all that is known there, such as a name that was made for an object. Whether it is a dry run is
 // not said: a deletion's body may take back what its query says.
-func (f *front) audit(r *http.Request, out *answer, request passthrough.Request, of entry) {
-	from, _, _ := net.SplitHostPort(r.RemoteAddr) // Go's own text
-	resource := request.Resource
-	if request.Subresource != "" {
-		resource += "/" + request.Subresource
-	}
-	f.log.Info("Audit", "requestID", of.id, "user", <-of.owner, "from", from, "verb", request.Verb, "resource", resource,
-		"namespace", request.Namespace, "name", request.Name, "code", of.code, "milliseconds", of.took.Milliseconds(), "auditID", out.Header().Get("Audit-Id"))
+func (f *front) audit(asked request, of entry) {
+	f.log.Info("Audit", "requestID", of.id, "user", <-of.owner, "from", of.from, "verb", asked.verb, "resource", asked.resource,
+		"namespace", asked.namespace, "name", asked.name, "code", of.code, "milliseconds", of.took.Milliseconds(), "auditID", of.auditID)
 }
 
 // answer notes the code of an answer, and puts the request's ID into it. Answers before the last one are not passed on.

@@ -21,7 +21,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
-	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
 )
 
 const at = "/apis/heliostat.dev/v1alpha1/namespaces/n/computeclusters"
@@ -68,13 +67,12 @@ func newBedOf(t *testing.T, rest http.HandlerFunc, identity access.Identity) *be
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(t.Context())
-	proxy := passthrough.New(ctx, kubernetes, clock.RealClock{}, log)
-	measured, err := newMetrics(b.registry, proxy.Streams)
+	front, _, err := newFront(ctx, Config{Log: log, Clock: clock.RealClock{}}, kubernetes, b.registry)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.server = httptest.NewUnstartedServer(nil)
-	b.server.Config = newServer(&front{kubernetes: kubernetes, proxy: proxy, metrics: measured, log: log, clock: clock.RealClock{}}, nil, log)
+	b.server.Config = newServer(front, nil, log)
 	b.server.EnableHTTP2 = true
 	b.server.StartTLS()
 	t.Cleanup(func() {

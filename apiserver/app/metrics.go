@@ -7,8 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-
-	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
 )
 
 // newRegistry returns a registry with what Go tells of the process.
@@ -48,9 +46,9 @@ func newMetrics(registry prometheus.Registerer, streams func() int) (*metrics, e
 	return m, nil
 }
 
-func (m *metrics) answered(request passthrough.Request, code int, took time.Duration) {
-	m.requests.WithLabelValues(request.Route, strconv.Itoa(code)).Inc()
-	if !request.IsStream {
-		m.durations.WithLabelValues(request.Route).Observe(took.Seconds())
+func (m *metrics) answered(asked request, code int, took time.Duration) {
+	m.requests.WithLabelValues(asked.route, strconv.Itoa(code)).Inc()
+	if !asked.isStream {
+		m.durations.WithLabelValues(asked.route).Observe(took.Seconds())
 	}
 }

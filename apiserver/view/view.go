@@ -426,3 +426,31 @@ func parseVersion(text string) (uint64, error) {
 	}
 	return rv, nil
 }
+
+// PodsOwnedBy returns the pods of a cluster by its UID.
+func (v *View) PodsOwnedBy(uid types.UID) []*corev1.Pod {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	set := v.pods[uid]
+	if set == nil {
+		return nil
+	}
+	found := make([]*corev1.Pod, 0, len(set.byName))
+	for _, one := range set.byName {
+		found = append(found, one.pod)
+	}
+	return found
+}
+
+// Places returns the kinds and namespaces that hold objects.
+func (v *View) Places() []Place { return v.places() }
+
+// Namespaces returns the namespaces that hold objects, in order.
+func (v *View) Namespaces() []string {
+	var names []string
+	for _, place := range v.Places() {
+		names = append(names, place.Namespace)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

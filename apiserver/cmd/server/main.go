@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -39,6 +40,7 @@ func run(flags *flags) error {
 	log := slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: flags.level()})
 	ctrl.SetLogger(logr.FromSlogHandler(log)) // for what reads the certificate again
 	cfg.Log, cfg.Clock = slog.New(log), clock.RealClock{}
+	klog.SetSlogLogger(cfg.Log) // for what reads objects
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	return app.Run(ctx, cfg)

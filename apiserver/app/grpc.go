@@ -1,0 +1,69 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/rest"
+)
+
+// aroundCall does to a call of gRPC what ServeHTTP does to a request.
+func (f *front) aroundCall() rest.Around {
+	return func(ctx context.Context, call rest.Call, answer func(context.Context) error) error {
+		began := f.clock.Now()
+		id := idOf(call.Header)
+		asked := f.verbs.requestOf(call.Request)
+		_ = grpc.SetHeader(ctx, metadata.Pairs("x-request-id", id)) // fails where an answer has begun, and none has
+		giveBack, err := f.verbs.take(asked.isStream, call.Caller)
+		if err == nil {
+			defer giveBack()
+			err = answer(ctx)
+		}
+		took := f.clock.Since(began)
+		code := 200
+		if err != nil {
+			code = problem.Of(err).Code
+		}
+		f.metrics.answered(asked, code, took)
+		if asked.isChange {
+			owner := make(chan string, 1)
+			owner <- call.Caller.User().Username
+			f.audit(asked, entry{id: id, from: addressOf(ctx), code: code, took: took, owner: owner})
+		}
+		return err
+	}
+}
+
+// addressOf returns the address of a call's caller.
+func addressOf(ctx context.Context) string {
+	from, is := peer.FromContext(ctx)
+	if !is {
+		return ""
+	}
+	host, _, _ := net.SplitHostPort(from.Addr.String()) // Go's own text
+	return host
+}
+
+// serveGRPC serves calls on a listener until the context ends, and then what is under way for a while.
+func serveGRPC(ctx context.Context, listener net.Listener, server *grpc.Server) error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		<-ctx.Done()
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+		defer cancel()
+		defer context.AfterFunc(late, server.Stop)()
+		server.GracefulStop()
+	}()
+	if err := server.Serve(listener); err != nil {
+		return fmt.Errorf("serve gRPC on %s: %w", listener.Addr(), err)
+	}
+	<-ended
+	return nil
+}

@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/feed"
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
+	"github.com/heliostat-dev/heliostat/apiserver/logs"
+	"github.com/heliostat-dev/heliostat/apiserver/rest"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// answersAtOnce is how many bytes of large answers of heads are read at once, all together.
+const answersAtOnce = 64 << 20
+
+// portal is the half of the server below /v1, and what it reads.
+type portal struct {
+	api    *rest.API
+	own    access.Reader
+	view   *view.View
+	feed   *feed.Feed
+	output *logs.Logs
+}
+
+func newPortal(cfg Config, kubernetes *access.Kubernetes) (*portal, error) {
+	own, err := kubernetes.Own()
+	if err != nil {
+		return nil, err
+	}
+	p := &portal{own: own, view: view.New(cfg.Namespaces...)}
+	p.feed = feed.New(p.view, cfg.Clock)
+	clusters := heads.New(heads.Settings{
+		Clusters: found{p.view}, Reader: reader{p.view, own}, Options: headclient.Options{Memory: headclient.NewMemory(answersAtOnce)}, Random: rand.Reader,
+	})
+	p.output = logs.New(logs.Settings{Heads: clusters, Jobs: found{p.view}, Clock: cfg.Clock, Directory: os.TempDir()})
+	p.api, err = rest.New(rest.Needs{
+		Access: kubernetes, View: p.view, Feed: p.feed, Heads: clusters, Logs: p.output, Namespace: cfg.Namespace, Log: cfg.Log, Clock: cfg.Clock,
+	})
+	return p, err
+}
+
+// run reads objects and publishes changes until the context ends.
+func (p *portal) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.view.Run(ctx, p.own) })
+	group.Go(func() error {
+		p.feed.Run(ctx)
+		return nil
+	})
+	err := group.Wait()
+	if ended := p.output.Close(); err == nil && ended != nil {
+		err = fmt.Errorf("end what is read: %w", ended)
+	}
+	return err
+}
+
+// found finds objects by name in the view.
+type found struct{ view *view.View }
+
+// FindCluster implements heads.Clusters.
+func (f found) FindCluster(namespace, name string) (*v1alpha1.ComputeCluster, bool) {
+	object, _, _ := f.view.Find(view.Key{Kind: view.Clusters, Namespace: namespace, Name: name})
+	cluster, is := object.(*v1alpha1.ComputeCluster)
+	return cluster, is
+}
+
+// FindJob implements logs.Jobs.
+func (f found) FindJob(namespace, name string) (*v1alpha1.ClusterJob, bool) {
+	object, _, _ := f.view.Find(view.Key{Kind: view.Jobs, Namespace: namespace, Name: name})
+	job, is := object.(*v1alpha1.ClusterJob)
+	return job, is
+}
+
+// reader reads what a head is found by: pods from the view, and as they are now.
+type reader struct {
+	view *view.View
+	own  access.Reader
+}
+
+// HeadPods implements heads.Reader.
+func (r reader) HeadPods(_ string, owner types.UID) []*corev1.Pod {
+	var all []*corev1.Pod
+	for _, pod := range r.view.PodsOwnedBy(owner) {
+		if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead {
+			all = append(all, pod)
+		}
+	}
+	return all
+}
+
+// Pod implements heads.Reader.
+func (r reader) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	return pod, r.own.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, pod)
+}
+
+// Secret implements heads.Reader.
+func (r reader) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	return secret, r.own.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret)
+}
