@@ -1,0 +1,259 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// speaker is a caller of the API below /v1.
+type speaker struct {
+	*portal
+	token string
+}
+
+// says sends a request, and returns the code of the answer and its JSON.
+func (s speaker) says(ctx context.Context, method, path, body string, headers ...string) (int, map[string]any, error) {
+	r, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	if s.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	came, err := s.client.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = came.Body.Close() }()
+	text, err := io.ReadAll(came.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	answer := map[string]any{}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return came.StatusCode, nil, fmt.Errorf("read %q: %w", text, err)
+	}
+	return came.StatusCode, answer, nil
+}
+
+// must sends a request that must be answered with a code.
+func (s speaker) must(t *testing.T, code int, method, path, body string, headers ...string) map[string]any {
+	t.Helper()
+	came, answer, err := s.says(t.Context(), method, path, body, headers...)
+	if err != nil || came != code {
+		t.Fatalf("%s %s is %d, want %d: %v, %v", method, path, came, code, answer, err)
+	}
+	return answer
+}
+
+// portalCluster returns the body of a create of a cluster.
+func portalCluster(t *testing.T, more string) string {
+	t.Helper()
+	var fields map[string]any
+	must(t, json.Unmarshal([]byte(`{"apiVersion":"heliostat.dev/v1alpha1","kind":"ComputeCluster","metadata":{"name":"demo"},
+		"spec":{"rayVersion":"2.60.0","workerGroups":[{"name":"cpu","replicas":1}]}}`), &fields))
+	body := map[string]any{"object": fields}
+	must(t, json.Unmarshal([]byte(more), &body))
+	text, err := json.Marshal(body)
+	must(t, err)
+	return string(text)
+}
+
+// TestServer_ServesThePortal from the first look to the end of a cluster, with the permissions of Kubernetes' own roles.
+func TestServer_ServesThePortal(t *testing.T) {
+	t.Parallel()
+	p, namespace := startServer(t), newNamespace(t)
+	editor, viewer := speaker{p, account(t, namespace, "editor", "edit")}, speaker{p, account(t, namespace, "viewer", "view")}
+	nobody := speaker{p, account(t, namespace, "nobody", "")}
+	here := "/v1/namespaces/" + namespace
+	eventually(t, "the roles to be in force", func(ctx context.Context) error {
+		for _, one := range []speaker{editor, viewer} {
+			if code, answer, err := one.says(ctx, "GET", "/v1/objects?namespaces="+namespace, ""); err != nil || code != 200 {
+				return fmt.Errorf("%d, %v, %w", code, answer, err)
+			}
+		}
+		return nil
+	})
+	if me := editor.must(t, 200, "GET", "/v1/me", ""); me["name"] != "system:serviceaccount:"+namespace+":editor" || me["method"] != "Token" {
+		t.Errorf("the caller is %v", me)
+	}
+
+	// A dry run has all errors, and a mistake the nearest name.
+	bad := editor.must(t, 422, "POST", here+"/objects", portalCluster(t, `{"dryRun":true,"object":{"apiVersion":"heliostat.dev/v1alpha1",
+		"kind":"ComputeCluster","metadata":{"name":"demo"},"spec":{"rayVersion":"1.0","workerGroups":[{"name":"a"},{"name":"a"}]}}}`))
+	if errors, _ := bad["errors"].([]any); len(errors) < 2 {
+		t.Errorf("the dry run says %v", bad)
+	}
+	unknown := editor.must(t, 400, "POST", here+"/objects", portalCluster(t, `{"object":{"apiVersion":"heliostat.dev/v1alpha1",
+		"kind":"ComputeCluster","metadata":{"name":"demo"},"spec":{"rayVersionn":"2.60.0"}}}`))
+	if unknown["remedy"] != `write "rayVersion"` {
+		t.Errorf("a misspelt field is %v", unknown)
+	}
+	if code, _, err := viewer.says(t.Context(), "POST", here+"/objects", portalCluster(t, `{}`)); err != nil || code != 403 {
+		t.Errorf("a viewer's create is %d, %v", code, err)
+	}
+
+	next := editor.watches(t, "/v1/objects/watch?namespaces="+namespace)
+	next("ready", "")
+	first := editor.must(t, 201, "POST", here+"/objects", portalCluster(t, `{}`), "Idempotency-Key", "k")
+	again := editor.must(t, 200, "POST", here+"/objects", portalCluster(t, `{}`), "Idempotency-Key", "k")
+	if uid := uidOf(first); uid == "" || uid != uidOf(again) {
+		t.Errorf("the same call again makes %v", again)
+	}
+	editor.must(t, 409, "POST", here+"/objects", portalCluster(t, `{}`))
+	next("put", "demo")
+	list := viewer.must(t, 200, "GET", "/v1/objects?kinds=clusters&namespaces="+namespace, "")
+	if lines, _ := list["lines"].([]any); len(lines) != 1 {
+		t.Errorf("the list is %v", list)
+	}
+	seen := viewer.must(t, 200, "GET", here+"/clusters/demo", "")
+	if why, _ := seen["why"].([]any); len(why) == 0 || seen["line"].(map[string]any)["code"] != why[0].(map[string]any)["code"] {
+		t.Errorf("why is %v", seen["why"])
+	}
+	for _, action := range []struct {
+		verb, body string
+		isChanged  bool
+	}{{"scale", `{"replicas":3}`, true}, {"scale", `{"replicas":3}`, false}, {"suspend", "", true}, {"suspend", "", false}, {"resume", "", true}, {"resume", "", false}} {
+		if did := editor.must(t, 200, "POST", here+"/clusters/demo:"+action.verb, action.body); did["isChanged"] != action.isChanged {
+			t.Errorf("%s %s has changed: %v", action.verb, action.body, did["isChanged"])
+		}
+		if code, answer, err := viewer.says(t.Context(), "POST", here+"/clusters/demo:"+action.verb, action.body); err != nil || code != 403 {
+			t.Errorf("a viewer's %s is %d, %v, %v", action.verb, code, answer, err)
+		}
+	}
+
+	// Whoever has no right learns nothing, not even what is there.
+	was, other := nobody.must(t, 403, "GET", here+"/clusters/demo", ""), nobody.must(t, 403, "GET", here+"/clusters/none", "")
+	if was["detail"] != other["detail"] {
+		t.Errorf("what is there is refused by %v, what is not by %v", was, other)
+	}
+	if all := nobody.must(t, 200, "GET", "/v1/objects", ""); len(all["lines"].([]any)) > 0 {
+		t.Errorf("nobody is shown %v", all)
+	}
+	for name, token := range map[string]string{"no": "", "a garbage": "garbage", "an expired": expired(t)} {
+		if refused := (speaker{p, token}).must(t, 401, "GET", "/v1/me", ""); refused["reason"] != "Unauthorized" || refused["remedy"] == nil {
+			t.Errorf("%s token is refused by %v", name, refused)
+		}
+	}
+	must(t, shared.Delete(t.Context(), clusterNamed(namespace, "demo")))
+	next("del", "demo")
+	if lines := p.log.String(); !strings.Contains(lines, `"verb":"scale"`) || strings.Contains(lines, editor.token) {
+		t.Errorf("the audit lines are\n%s", lines)
+	}
+}
+
+func uidOf(answer map[string]any) string {
+	object, _ := answer["object"].(map[string]any)
+	metadata, _ := object["metadata"].(map[string]any)
+	return fmt.Sprint(metadata["uid"])
+}
+
+// expired returns a token that nobody has signed, and that says of itself that its time is over.
+func expired(t *testing.T) string {
+	t.Helper()
+	return "e30.eyJpc3MiOiJ4IiwiZXhwIjoxfQ.c2ln" // {"iss":"x","exp":1}
+}
+
+// watches begins a watch, and returns what waits for an event of a type about a name.
+func (s speaker) watches(t *testing.T, path string) func(kind, name string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+	must(t, err)
+	r.Header.Set("Authorization", "Bearer "+s.token)
+	came, err := s.client.Do(r)
+	must(t, err)
+	t.Cleanup(func() { _ = came.Body.Close() })
+	lines := bufio.NewReader(came.Body)
+	return func(kind, name string) {
+		t.Helper()
+		for is := false; ; {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				t.Fatalf("the watch shows no %s of %s: %v", kind, name, err)
+			}
+			if bytes.HasPrefix(line, []byte("event: ")) {
+				is = string(line) == "event: "+kind+"\n"
+			}
+			if is && bytes.HasPrefix(line, []byte("data: ")) && bytes.Contains(line, []byte(`"`+name)) {
+				return
+			}
+		}
+	}
+}
+
+// TestServer_MakesObjectsOfPresets that an administrator has made beside the server, and in a user's namespace.
+func TestServer_MakesObjectsOfPresets(t *testing.T) {
+	t.Parallel()
+	p, namespace := startServer(t), newNamespace(t)
+	editor := speaker{p, account(t, namespace, "editor", "edit")}
+	here := "/v1/namespaces/" + namespace
+	must(t, shared.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "notebook", Labels: map[string]string{"heliostat.dev/preset": ""}},
+		Data: map[string]string{
+			"title": "A notebook's cluster",
+			"schema.json": `{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"workers":{"type":"integer","minimum":0,"maximum":4,"default":1}}}`,
+			"manifest.yaml": `{apiVersion: heliostat.dev/v1alpha1, kind: ComputeCluster, metadata: {name: "${name}"},
+				spec: {rayVersion: 2.60.0, workerGroups: [{name: cpu, replicas: "${workers}"}]}}`,
+		},
+	}))
+	eventually(t, "the preset", func(ctx context.Context) error {
+		code, answer, err := editor.says(ctx, "GET", here+"/presets", "")
+		if err == nil && (code != 200 || !strings.Contains(fmt.Sprint(answer), "A notebook's cluster")) {
+			err = fmt.Errorf("%d, %v", code, answer)
+		}
+		return err
+	})
+	refused := editor.must(t, 422, "POST", here+"/objects", `{"preset":"notebook","options":{"name":"anna","workers":5},"dryRun":true}`)
+	if errors, _ := refused["errors"].([]any); len(errors) != 1 || !strings.Contains(fmt.Sprint(errors), "workers") {
+		t.Errorf("an option out of its bounds is %v", refused)
+	}
+	made := editor.must(t, 201, "POST", here+"/objects", `{"preset":"notebook","options":{"name":"anna","workers":2}}`)
+	if text := fmt.Sprint(made["object"]); !strings.Contains(text, "replicas:2") || !strings.Contains(text, "name:anna") {
+		t.Errorf("the preset makes %s", text)
+	}
+}
+
+// TestServer_EndsAPortalsWatchWithItsRight with a bye that says why.
+func TestServer_EndsAPortalsWatchWithItsRight(t *testing.T) {
+	t.Parallel()
+	p, namespace := startServer(t), newNamespace(t)
+	viewer := speaker{p, account(t, namespace, "viewer", "view")}
+	eventually(t, "the role to be in force", func(ctx context.Context) error {
+		code, _, err := viewer.says(ctx, "GET", "/v1/objects?namespaces="+namespace, "")
+		if err == nil && code != 200 {
+			err = fmt.Errorf("it is %d", code)
+		}
+		return err
+	})
+	next := viewer.watches(t, "/v1/objects/watch?namespaces="+namespace)
+	next("ready", "")
+	must(t, shared.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "viewer"}}))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		next("bye", "")
+	}()
+	select {
+	case <-ended:
+	case <-time.After(serverLimit):
+		t.Error("the watch does not end")
+	}
+}
