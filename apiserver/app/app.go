@@ -48,6 +48,8 @@ type Config struct {
 	TokenFile, Namespace string
 	// Namespaces are those whose objects the server reads by itself; none is all.
 	Namespaces []string
+	// OutputDirectory is where outputs of jobs are kept while they are read.
+	OutputDirectory string
 	// Identity says who is believed to be whom.
 	Identity access.Identity
 	// MetricsAddress and HealthAddress are host:port to listen on; "0" turns off.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +41,7 @@ func newPortal(cfg Config, kubernetes *access.Kubernetes) (*portal, error) {
 	clusters := heads.New(heads.Settings{
 		Clusters: found{p.view}, Reader: reader{p.view, own}, Options: headclient.Options{Memory: headclient.NewMemory(answersAtOnce)}, Random: rand.Reader,
 	})
-	p.output = logs.New(logs.Settings{Heads: clusters, Jobs: found{p.view}, Clock: cfg.Clock, Directory: os.TempDir()})
+	p.output = logs.New(logs.Settings{Heads: clusters, Jobs: found{p.view}, Clock: cfg.Clock, Directory: cfg.OutputDirectory})
 	p.api, err = rest.New(rest.Needs{
 		Access: kubernetes, View: p.view, Feed: p.feed, Heads: clusters, Logs: p.output, Namespace: cfg.Namespace, Log: cfg.Log, Clock: cfg.Clock,
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
 
@@ -41,6 +42,7 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.identity, "identity-file", "", "file that says who is believed to be whom; empty to let the API server judge callers' tokens")
 	set.StringVar(&f.cfg.Namespace, "namespace", "", "the server's own namespace, whose presets are for all users")
 	set.StringVar(&f.namespaces, "watch-namespaces", "", "namespaces whose objects the server reads, separated by commas; empty for all")
+	set.StringVar(&f.cfg.OutputDirectory, "output-directory", os.TempDir(), "directory in which outputs of jobs are kept while they are read, up to 1 GiB")
 	set.StringVar(&f.cfg.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics endpoint, or 0 for none")
 	set.StringVar(&f.cfg.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log: 0 for changes, 1 for more")

@@ -30,7 +30,7 @@ const files = "--tls-cert-file=c --tls-private-key-file=k"
 func TestFlags_BecomeAConfig(t *testing.T) {
 	inPod := app.Config{
 		Address: ":8443", GRPCAddress: ":9443", CertFile: "c", KeyFile: "k", APIServer: "https://[fd00::1]:443", CAFile: authority, TokenFile: token,
-		MetricsAddress: ":8080", HealthAddress: ":8081", Identity: access.Identity{Mode: access.PassThrough},
+		MetricsAddress: ":8080", HealthAddress: ":8081", OutputDirectory: os.TempDir(), Identity: access.Identity{Mode: access.PassThrough},
 	}
 	outside := inPod
 	outside.APIServer, outside.CAFile, outside.TokenFile, outside.MetricsAddress, outside.GRPCAddress = "https://a:6443", "ca", "t", "0", "0"
