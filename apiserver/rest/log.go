@@ -98,7 +98,7 @@ func (a *API) serveLog(w http.ResponseWriter, r *http.Request, asked logRequest)
 		return a.serveLogEvents(w, r, asked)
 	}
 	out := &logText{w: w, control: http.NewResponseController(w)}
-	defer context.AfterFunc(r.Context(), func() { _ = out.control.SetWriteDeadline(a.portal.Clock.Now()) })()
+	defer leave(r.Context(), out.control, a.portal.Clock)()
 	if err := a.portal.readLog(r.Context(), asked, out.take); err != nil && !out.hasBegun {
 		return err
 	} else if err != nil || out.isBroken {

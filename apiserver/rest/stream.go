@@ -136,11 +136,24 @@ func (s *eventStream) send(text []byte) error {
 	return s.control.Flush()
 }
 
+// leave ends writes a short while after a context has ended, so that a caller who does not read holds nothing. The function
+// that it returns must be called before the handler returns: what it does is for this answer alone.
+func leave(ctx context.Context, control *http.ResponseController, now clock.PassiveClock) func() {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		<-ctx.Done()
+		_ = control.SetWriteDeadline(now.Now().Add(leaveWithin)) // every server's connections have one
+	}()
+	return func() { cancel(); <-done }
+}
+
 // keepAlive writes a comment now and then until the function that it returns is called. When the context ends, a caller who
 // does not read holds the stream for a short while only.
 func (s *eventStream) keepAlive(ctx context.Context) func() {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { _ = s.control.SetWriteDeadline(s.clock.Now().Add(leaveWithin)) })
+	stop := leave(ctx, s.control, s.clock)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -157,5 +170,5 @@ func (s *eventStream) keepAlive(ctx context.Context) func() {
 			}
 		}
 	}()
-	return func() { stop(); cancel(); <-done }
+	return func() { cancel(); stop(); <-done }
 }

@@ -31,7 +31,7 @@ type Line struct {
 	Code, Message, Remedy string
 	// Since is when the code began, and zero where that is not known.
 	Since, Created time.Time
-	// Owner is what the annotation heliostat.dev/owner says, or else the label of that name. Any client that may edit the
+	// Owner is what the annotation heliostat.dev/owner says. Any client that may edit the
 	// object may set either: it is what an object says of itself, and no proof.
 	Owner string
 	// GPUs is how many GPUs the pods of the object's own clusters request. Pods that have ended count no more, and those of
@@ -120,12 +120,7 @@ func lineOf(kind string, object Object) *Line {
 	return line
 }
 
-func ownerOf(object Object) string {
-	if owner := object.GetAnnotations()[v1alpha1.AnnotationOwner]; owner != "" {
-		return owner
-	}
-	return object.GetLabels()[v1alpha1.LabelOwner]
-}
+func ownerOf(object Object) string { return object.GetAnnotations()[v1alpha1.AnnotationOwner] }
 
 // refersTo returns the name of the cluster that a job or a service refers to.
 func refersTo(object Object) string {

@@ -22,7 +22,7 @@ import (
 
 func TestLine_SaysWhatTheStatusSays(t *testing.T) {
 	idle := cluster("a", "idle", 7)
-	idle.Labels, idle.Annotations = map[string]string{"heliostat.dev/owner": "label"}, map[string]string{"heliostat.dev/owner": "ana@example.com"}
+	idle.Labels, idle.Annotations = map[string]string{"team": "a"}, map[string]string{"heliostat.dev/owner": "ana@example.com"}
 	idle.Status.Conditions = append(conditions(metav1.ConditionFalse, reason.HeadStarting.Of("h"), began.Add(time.Hour)), metav1.Condition{
 		Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionFalse, Reason: reason.IdleSoon.Code,
 		Message: reason.IdleSoon.Of("2026-11-26T11:00:00Z", "suspended", "2026-11-26T13:00:00Z").Text,

@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
 // speaker is a caller of the API below /v1.
@@ -153,7 +155,7 @@ func TestServer_ServesThePortal(t *testing.T) {
 			t.Errorf("%s token is refused by %v", name, refused)
 		}
 	}
-	must(t, shared.Delete(t.Context(), clusterNamed(namespace, "demo")))
+	must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}}))
 	next("del", "demo")
 	if lines := p.log.String(); !strings.Contains(lines, `"verb":"scale"`) || strings.Contains(lines, editor.token) {
 		t.Errorf("the audit lines are\n%s", lines)
@@ -208,7 +210,7 @@ func TestServer_MakesObjectsOfPresets(t *testing.T) {
 	must(t, shared.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "notebook", Labels: map[string]string{"heliostat.dev/preset": ""}},
 		Data: map[string]string{
-			"title": "A notebook's cluster",
+			"title":       "A notebook's cluster",
 			"schema.json": `{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"workers":{"type":"integer","minimum":0,"maximum":4,"default":1}}}`,
 			"manifest.yaml": `{apiVersion: heliostat.dev/v1alpha1, kind: ComputeCluster, metadata: {name: "${name}"},
 				spec: {rayVersion: 2.60.0, workerGroups: [{name: cpu, replicas: "${workers}"}]}}`,

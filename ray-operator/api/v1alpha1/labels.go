@@ -29,9 +29,6 @@ const (
 	LabelJob = "heliostat.dev/job"
 	// LabelService is, on what was made for a ClusterService, the service's name.
 	LabelService = "heliostat.dev/service"
-	// LabelOwner names, on an object of the three kinds, who created it, where that fits into a label. It is what an object
-	// says of itself: any client that may edit it may set it.
-	LabelOwner = "heliostat.dev/owner"
 	// LabelServePrefix, with a ClusterService's name after it, is on pods whose proxy takes
 	// requests for that service; the value is ServeOn. The service's Service selects it.
 	LabelServePrefix = "serve.heliostat.dev/"
@@ -71,7 +68,8 @@ const (
 	// AnnotationResume wakes, on a ComputeCluster that its idle policy suspended, the
 	// cluster each time that its value changes; any text will do, such as the time.
 	AnnotationResume = "heliostat.dev/resume"
-	// AnnotationOwner names who created an object, as LabelOwner, and counts before that.
+	// AnnotationOwner names, on an object of the three kinds, who created it. It is what an object says of itself: any client
+	// that may edit it may set it.
 	AnnotationOwner = "heliostat.dev/owner"
 	// AnnotationStop, with the value StopOn, stops a ClusterJob for good. Any client that may
 	// edit the job may set it.
