@@ -286,9 +286,18 @@ func TestMay_EndsWithTheCredential(t *testing.T) {
 	if err := i.Confirm(t.Context(), ana, watching); !errors.Is(err, access.ErrExpired) {
 		t.Errorf("a token that has expired: %v", err)
 	}
-	if _, err := i.Transport(ana).RoundTrip(request(t, i.upstream.URL)); !errors.Is(err, access.ErrExpired) {
+	if err := fails(i.Transport(ana), request(t, i.upstream.URL)); !errors.Is(err, access.ErrExpired) {
 		t.Errorf("a request with it: %v", err)
 	}
+}
+
+// fails returns why a request has no answer.
+func fails(transport http.RoundTripper, request *http.Request) error {
+	answer, err := transport.RoundTrip(request)
+	if err == nil {
+		_ = answer.Body.Close()
+	}
+	return err
 }
 
 func request(t *testing.T, url string) *http.Request {
@@ -354,8 +363,8 @@ func TestTransport_BlamesNoCallerForTheServersAccount(t *testing.T) {
 	i := newImpersonating(t, nil)
 	ana := callerOf(t, i.Kubernetes, i.token(t, nil))
 	i.upstream.Withdraw(accesstest.Account())
-	if answer, err := i.Transport(ana).RoundTrip(request(t, i.upstream.URL)); !errors.Is(err, access.ErrAccount) {
-		t.Errorf("%v, %v", answer, err)
+	if err := fails(i.Transport(ana), request(t, i.upstream.URL)); !errors.Is(err, access.ErrAccount) {
+		t.Error(err)
 	}
 	if err := i.Confirm(t.Context(), ana, watching); !errors.Is(err, access.ErrAccount) || errors.Is(err, access.ErrUnauthorized) {
 		t.Errorf("a review: %v", err)

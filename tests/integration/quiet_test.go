@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -57,6 +58,30 @@ func TestThreeResyncsOfTwentyClustersWriteNothing(t *testing.T) {
 	second.stop(syscall.SIGTERM)
 	if made := budgetsApart(writes(shared.audit.since(t, before, namespace))); len(made) > 0 {
 		t.Errorf("a restart and three resyncs over %d clusters wrote: %s", clusters, tally(made))
+	}
+}
+
+// TestServerLabels_CostOneWritePerCluster: an operator that is told of a server for portals rewrites the policy of each
+// cluster that is there once, and writes nothing else.
+func TestServerLabels_CostOneWritePerCluster(t *testing.T) {
+	const clusters = 5
+	namespace := newNamespace(t)
+	told := []string{"--namespace=" + live.ReleaseNamespace, "--operator-labels=app=operator"}
+	first := startOperator(t, told...)
+	for _, name := range create(t, namespace, clusters, 1) {
+		ready(t, name)
+	}
+	first.quiet()
+	first.stop(syscall.SIGTERM)
+
+	before := shared.audit.now(t)
+	second := startOperator(t, append(told, "--server-labels=app=server")...)
+	second.quiet()
+	second.stop(syscall.SIGTERM)
+	made := budgetsApart(writes(shared.audit.since(t, before, namespace)))
+	policies := slices.DeleteFunc(slices.Clone(made), func(r request) bool { return r.what() != "patch networkpolicies" })
+	if len(policies) != clusters || len(made) != clusters {
+		t.Errorf("%d clusters cost the writes %s, want one of each one's policy", clusters, tally(made))
 	}
 }
 

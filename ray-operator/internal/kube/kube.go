@@ -115,41 +115,49 @@ func (w *Writer) Mend(ctx context.Context, seen, wanted client.Object) error {
 	case err != nil:
 		return fmt.Errorf("read %s: %w", w.describe(seen), err)
 	}
-	// What was created by POST is owned by an update, of which an apply takes nothing away.
-	upgrade, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldOwner), FieldOwner)
-	if err != nil {
-		return fmt.Errorf("take over the fields of %s: %w", w.describe(seen), err)
-	}
-	if upgrade != nil {
-		patch := client.RawPatch(types.JSONPatchType, upgrade)
-		if err := w.Client.Patch(ctx, live, patch, client.FieldOwner(FieldOwner)); err != nil {
-			return fault.Wrap(err, "take over the fields of %s", w.describe(seen))
-		}
-	}
-	config, err := w.configuration(wanted, seen.GetUID())
+	config, fields, err := w.configuration(wanted, seen.GetUID())
 	if err != nil {
 		return err
+	}
+	// What was created by POST is owned by an update, of which an apply takes nothing away.
+	if leavesOut(live.GetManagedFields(), fields) {
+		if err := w.takeOver(ctx, live); err != nil {
+			return err
+		}
 	}
 	err = w.Client.Apply(ctx, config, client.FieldOwner(FieldOwner), client.ForceOwnership)
 	return fault.Wrap(err, "mend %s", w.describe(seen))
 }
 
-// configuration is an object as server-side apply takes it, bound to a UID.
-func (w *Writer) configuration(obj client.Object, uid types.UID) (runtime.ApplyConfiguration, error) {
+// takeOver makes what an update of ours owns the apply's.
+func (w *Writer) takeOver(ctx context.Context, live client.Object) error {
+	upgrade, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldOwner), FieldOwner)
+	if err != nil {
+		return fmt.Errorf("take over the fields of %s: %w", w.describe(live), err)
+	}
+	if upgrade == nil {
+		return nil
+	}
+	err = w.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, upgrade), client.FieldOwner(FieldOwner))
+	return fault.Wrap(err, "take over the fields of %s", w.describe(live))
+}
+
+// configuration is an object as server-side apply takes it, bound to a UID, and its fields.
+func (w *Writer) configuration(obj client.Object, uid types.UID) (runtime.ApplyConfiguration, map[string]any, error) {
 	gvk, err := apiutil.GVKForObject(obj, w.Client.Scheme())
 	if err != nil {
-		return nil, fmt.Errorf("find the kind of %T: %w", obj, err)
+		return nil, nil, fmt.Errorf("find the kind of %T: %w", obj, err)
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
-		return nil, fmt.Errorf("convert %s: %w", w.describe(obj), err)
+		return nil, nil, fmt.Errorf("convert %s: %w", w.describe(obj), err)
 	}
 	delete(fields, "status")
 	config := &unstructured.Unstructured{Object: fields}
 	config.SetGroupVersionKind(gvk)
 	config.SetUID(uid)
 	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
-	return client.ApplyConfigurationFromUnstructured(config), nil
+	return client.ApplyConfigurationFromUnstructured(config), fields, nil
 }
 
 // Note sets an annotation of the very object that was seen, whatever else of it has
