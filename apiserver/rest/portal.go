@@ -34,6 +34,14 @@ func callerOf(ctx context.Context) (*access.Caller, error) {
 	return caller, nil
 }
 
+// attributes returns what a verb on a resource of heliostat.dev is to a review.
+func attributes(verb, resource, subresource, namespace, name string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{
+		Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: resource, Subresource: subresource,
+		Verb: verb, Namespace: namespace, Name: name,
+	}
+}
+
 // may returns nil where the caller may do a verb on a resource of heliostat.dev in a namespace; all of them where that is
 // empty.
 func (p *portal) may(ctx context.Context, verb, resource, subresource, namespace, name string) error {
@@ -41,10 +49,7 @@ func (p *portal) may(ctx context.Context, verb, resource, subresource, namespace
 	if err != nil {
 		return err
 	}
-	err = p.Access.May(ctx, caller, authorizationv1.ResourceAttributes{
-		Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: resource, Subresource: subresource,
-		Verb: verb, Namespace: namespace, Name: name,
-	})
+	err = p.Access.May(ctx, caller, attributes(verb, resource, subresource, namespace, name))
 	if subresource != "" {
 		resource += "/" + subresource
 	}

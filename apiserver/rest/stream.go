@@ -8,12 +8,10 @@ import (
 	"sync"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
 const (
@@ -83,10 +81,7 @@ func (p *portal) confirm(ctx context.Context, call string, on place) error {
 	defer cancel()
 	for _, needed := range permissions[call] {
 		resource, subresource, _ := strings.Cut(needed.Resource, "/")
-		err := p.Access.Confirm(ctx, caller, authorizationv1.ResourceAttributes{
-			Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: resource, Subresource: subresource,
-			Verb: needed.Verb, Namespace: on.GetNamespace(), Name: on.GetName(),
-		})
+		err := p.Access.Confirm(ctx, caller, attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName()))
 		if err != nil {
 			return err
 		}

@@ -36,10 +36,14 @@ func (p *portal) WatchObjects(r *heliostatv1.WatchObjectsRequest, stream grpc.Se
 	}
 }
 
-// watch begins a watch of a caller. It confirms the caller's rights each time, whatever is remembered.
+// watch begins a watch of a caller. The feed asks for the caller's rights again and again.
 func (p *portal) watch(ctx context.Context, r *heliostatv1.WatchObjectsRequest) (*feed.Watch, error) {
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return nil, err
+	}
 	may := func(ctx context.Context, kind, namespace string) error {
-		return p.may(ctx, "watch", view.Resource(kind), "", namespace, "")
+		return p.Access.May(ctx, caller, attributes("watch", view.Resource(kind), "", namespace, ""))
 	}
 	watch, err := p.Feed.Watch(ctx, feed.Request{Query: queryOf(r), Since: r.GetSince(), May: may})
 	switch {
