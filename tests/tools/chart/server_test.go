@@ -63,11 +63,11 @@ func TestServer_PodIsRestricted(t *testing.T) {
 
 func TestServer_IsFoundByItsSelectors(t *testing.T) {
 	options := []string{"--set", "nameOverride=other"}
-	deployment, service := serverOf[*appsv1.Deployment](t, options...), serverOf[*corev1.Service](t, options...)
+	deployment := serverOf[*appsv1.Deployment](t, options...)
 	pod := deployment.Spec.Template
 	operator := of[*appsv1.Deployment](t, append(options, serving...)...)
 	for who, selector := range map[string]labels.Set{
-		"Deployment": deployment.Spec.Selector.MatchLabels, "Service": service.Spec.Selector,
+		"Deployment": deployment.Spec.Selector.MatchLabels, "Service": serverOf[*corev1.Service](t, options...).Spec.Selector,
 		"NetworkPolicy":       serverOf[*networkingv1.NetworkPolicy](t, options...).Spec.PodSelector.MatchLabels,
 		"PodDisruptionBudget": serverOf[*policyv1.PodDisruptionBudget](t, options...).Spec.Selector.MatchLabels,
 		"affinity":            pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm.LabelSelector.MatchLabels,
@@ -86,8 +86,14 @@ func TestServer_IsFoundByItsSelectors(t *testing.T) {
 			t.Errorf("%s selects the server's pods", one.Name)
 		}
 	}
+}
+
+// TestServer_IsKnownToTheOperator by the labels of its pods, which open the dashboards of heads.
+func TestServer_IsKnownToTheOperator(t *testing.T) {
+	options := []string{"--set", "nameOverride=other"}
+	deployment := serverOf[*appsv1.Deployment](t, options...)
 	told := ""
-	for _, arg := range operator[0].Spec.Template.Spec.Containers[0].Args {
+	for _, arg := range of[*appsv1.Deployment](t, append(options, serving...)...)[0].Spec.Template.Spec.Containers[0].Args {
 		if text, is := strings.CutPrefix(arg, "--server-labels="); is {
 			told = text
 		}
@@ -95,7 +101,10 @@ func TestServer_IsFoundByItsSelectors(t *testing.T) {
 	if set, err := labels.ConvertSelectorToLabelsMap(told); err != nil || !labels.Equals(set, deployment.Spec.Selector.MatchLabels) {
 		t.Errorf("the operator is told of pods with %q, %v, want %v", told, err, deployment.Spec.Selector.MatchLabels)
 	}
-	open := pod.Spec.Containers[0].Ports
+}
+
+func TestServer_IsServedOnItsPorts(t *testing.T) {
+	service, open := serverOf[*corev1.Service](t), serverOf[*appsv1.Deployment](t).Spec.Template.Spec.Containers[0].Ports
 	for at, number := range []int32{443, 9443} {
 		if port := service.Spec.Ports[at]; port.Port != number || port.TargetPort.StrVal != open[at].Name {
 			t.Errorf("the Service leads to %v of %v", port, open)
@@ -142,6 +151,16 @@ func TestServer_IsReachedByWhomTheValuesName(t *testing.T) {
 	if !slices.Equal(open, []int{8443, 9443, 8081, 8080}) || len(policy.PolicyTypes) != 1 {
 		t.Errorf("the open ports are %v, the policy is about %v", open, policy.PolicyTypes)
 	}
+	if plain := serverOf[*networkingv1.NetworkPolicy](t, "--set", "server.grpc.enabled=false").Spec.Ingress[0].Ports; len(plain) != 1 {
+		t.Errorf("without gRPC the open ports are %v", plain)
+	}
+	if found := of[*policyv1.PodDisruptionBudget](t, append(slices.Clone(serving), "--set", "server.replicas=1")...); len(found) != 1 {
+		t.Errorf("with one server there are %d budgets, want the operator's", len(found))
+	}
+}
+
+// TestServer_ReachesWhatTheValuesName, and the dashboards of heads.
+func TestServer_ReachesWhatTheValuesName(t *testing.T) {
 	limited := serverOf[*networkingv1.NetworkPolicy](t, "--set-json", `server.allowFrom=[{"podSelector":{}}]`,
 		"--set-json", `networkPolicy.egress=[{"to":[{"ipBlock":{"cidr":"10.0.0.1/32"}}]}]`).Spec
 	if len(limited.Ingress[0].From) != 1 || len(limited.Egress) != 2 || len(limited.PolicyTypes) != 2 {
@@ -154,12 +173,6 @@ func TestServer_IsReachedByWhomTheValuesName(t *testing.T) {
 	}
 	if named := serverOf[*networkingv1.NetworkPolicy](t, append(slices.Clone(impersonating), "--set-json", `networkPolicy.egress=[{}]`)...).Spec.Egress; len(named) != 3 || named[0].Ports[0].Port.IntValue() != 53 {
 		t.Errorf("with issuers it reaches %+v, and DNS must be among it", named)
-	}
-	if plain := serverOf[*networkingv1.NetworkPolicy](t, "--set", "server.grpc.enabled=false").Spec.Ingress[0].Ports; len(plain) != 1 {
-		t.Errorf("without gRPC the open ports are %v", plain)
-	}
-	if found := of[*policyv1.PodDisruptionBudget](t, append(slices.Clone(serving), "--set", "server.replicas=1")...); len(found) != 1 {
-		t.Errorf("with one server there are %d budgets, want the operator's", len(found))
 	}
 }
 
