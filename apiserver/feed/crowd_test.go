@@ -76,7 +76,8 @@ func TestWatch_IsSmall(t *testing.T) {
 	runtime.KeepAlive(server)
 }
 
-// BenchmarkFeed_Crowd is a window of twenty changes for a thousand watchers: at 100 changes per second, a fifth of a second.
+// BenchmarkFeed_Crowd is a window of twenty changes for a thousand watchers: at 100 changes per second, a fifth of a
+// second.
 func BenchmarkFeed_Crowd(b *testing.B) {
 	world, server, watches := crowd(b, 5000, 1000)
 	phase := 0

@@ -1,14 +1,14 @@
 // Package feed is the streams of changes: for each watcher the lines that it asked for, and then each change of one.
 //
-// In: the lines of a view, and what may be seen by whom, asked again and again. Out: events, each encoded once however many
-// watchers get it. Changes of one object within a window of 200 ms arrive as one. A watcher is a cursor into a ring that
-// all share: it has no queue, and one that lags behind the ring gets the full state again.
+// In: the lines of a view, and what may be seen by whom, asked again and again. Out: events, each encoded once
+// however many watchers get it. Changes of one object within a window of 200 ms arrive as one. A watcher is a cursor
+// into a ring that all share: it has no queue, and one that lags behind the ring gets the full state again.
 //
-// What is guaranteed: a watcher that applies its events in their order has the same lines as the view whenever all events
-// so far were read. No put repeats what a watcher has, and no del is of what it does not have. This holds across servers:
-// the ID of an event says up to which resourceVersion each kind was read, not what one process counted. A server goes on
-// from an ID if its memory reaches back so far and it has seen as much, for which it waits 2 s. Else it sends a new sync
-// that says why.
+// What is guaranteed: a watcher that applies its events in their order has the same lines as the view whenever all
+// events so far were read. No put repeats what a watcher has, and no del is of what it does not have. This holds
+// across servers: the ID of an event says up to which resourceVersion each kind was read, not what one process
+// counted. A server goes on from an ID if its memory reaches back so far and it has seen as much, for which it waits
+// 2 s. Else it sends a new sync that says why.
 //
 // It must never send a line without a right to it that was confirmed within the last 30 s.
 package feed
@@ -94,7 +94,8 @@ type Feed struct {
 // New returns a feed of a view, which takes changes from no other place. Run publishes.
 func New(of *view.View, with clock.WithTicker) *Feed {
 	return &Feed{
-		view: of, clock: with, first: 1, keep: keptChanges, items: map[view.Key]*item{}, counts: map[view.Place]int{}, woken: make(chan struct{}),
+		view: of, clock: with, first: 1, keep: keptChanges,
+		items: map[view.Key]*item{}, counts: map[view.Place]int{}, woken: make(chan struct{}),
 	}
 }
 

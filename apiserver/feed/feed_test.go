@@ -207,7 +207,8 @@ func TestWatch_GoesOnElsewhere(t *testing.T) {
 	})
 }
 
-// TestWatch_WaitsForAnotherServersPosition: no longer than until the server is there, and if nothing but that has happened.
+// TestWatch_WaitsForAnotherServersPosition: no longer than until the server is there, and if nothing but that has
+// happened.
 func TestWatch_WaitsForAnotherServersPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		world, server := begun(t, "a")

@@ -169,8 +169,8 @@ func count(t *testing.T) uint64 {
 	return number
 }
 
-// TestWatch_EveryHistoryEndsRight: whatever changes, is cut and goes on elsewhere, each watcher has at last what the store
-// has. Nothing that it was told repeats what it had, and nothing was taken that it had not.
+// TestWatch_EveryHistoryEndsRight: whatever changes, is cut and goes on elsewhere, each watcher has at last what the
+// store has. Nothing that it was told repeats what it had, and nothing was taken that it had not.
 func TestWatch_EveryHistoryEndsRight(t *testing.T) {
 	begun, resumed := 0, 0
 	for seed := range count(t) {

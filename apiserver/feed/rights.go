@@ -19,8 +19,9 @@ const (
 	confirmEach   = 8 * time.Second
 	confirmWithin = 4 * time.Second
 	maxUnanswered = 3
-	// unsureAfter is after how long without a confirmation nothing is sent. A caller that does not read makes no rounds.
-	unsureAfter = 28 * time.Second
+	// unsureAfter is after how long without a confirmation nothing is sent: a caller that does not read makes no rounds.
+	// A confirmation may be of what access remembers for 10 s.
+	unsureAfter = 18 * time.Second
 	// wholeEach is each how many rounds everything is asked again, and not only what the caller may see.
 	wholeEach = 8
 	// askedAtOnce is how many questions of one watcher are on their way.
@@ -29,6 +30,9 @@ const (
 
 // errUnanswered is that not all rights could be asked for.
 var errUnanswered = errors.New("ask for the caller's rights: nobody answered")
+
+// mayFunc is a Request's May.
+type mayFunc func(ctx context.Context, kind, namespace string) error
 
 // answer is what a round found out. What nobody answered is in no verdict.
 type answer struct {
@@ -44,7 +48,7 @@ type answer struct {
 // rights asks what one caller may see.
 type rights struct {
 	filter *view.Filter
-	may    func(ctx context.Context, kind, namespace string) error
+	may    mayFunc
 	clock  clock.PassiveClock
 	ctx    context.Context //nolint:containedctx // questions are asked beside the stream that they are of, and end with it
 	stop   context.CancelFunc
@@ -57,7 +61,7 @@ type rights struct {
 	confirmed  time.Time
 }
 
-func newRights(ctx context.Context, filter *view.Filter, may func(ctx context.Context, kind, namespace string) error, now clock.PassiveClock) *rights {
+func newRights(ctx context.Context, filter *view.Filter, may mayFunc, now clock.PassiveClock) *rights {
 	r := &rights{filter: filter, may: may, clock: now, answers: make(chan answer, 1)}
 	r.ctx, r.stop = context.WithCancel(ctx)
 	return r
@@ -112,8 +116,8 @@ func (r *rights) askFresh(reach *view.Reach) {
 	}()
 }
 
-// survey asks for what the caller may see, and if it is whole for all that the caller might. Namespaces are asked about one by
-// one only where the right is not to all of them.
+// survey asks for what the caller may see, and if it is whole for all that the caller might. Namespaces are asked
+// about one by one only where the right is not to all of them.
 func (r *rights) survey(reach *view.Reach, open []view.Place, isWhole bool) answer {
 	began := r.clock.Now()
 	had := func(place view.Place) bool {

@@ -101,7 +101,7 @@ func TestWatch_ConfirmsWhileBusy(t *testing.T) {
 		isGone.Store(true)
 		for began := time.Now(); ; <-time.After(time.Second) {
 			event, err := one.Next(t.Context())
-			if err != nil || time.Since(began) > 20*time.Second {
+			if err != nil || time.Since(began) > 15*time.Second {
 				t.Fatalf("after %v comes %+v, %v", time.Since(began), event, err)
 			}
 			if event.Type == Bye {
@@ -176,7 +176,8 @@ func TestWatch_EndsWhenNobodyConfirms(t *testing.T) {
 	})
 }
 
-// TestWatch_WaitsForConfirmation: a caller that did not read for long gets nothing before its rights are confirmed again.
+// TestWatch_WaitsForConfirmation: a caller that did not read for long gets nothing before its rights are confirmed
+// again.
 func TestWatch_WaitsForConfirmation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		world, server := begun(t, "a")

@@ -88,8 +88,8 @@ func (w *Watch) restart() (Event, bool) {
 	return event, true
 }
 
-// jump goes over to what is published now. Places that were opened since rights were asked for may not have been asked about.
-// Those in the reach stay in it where the watcher has lines of them. The feed is locked.
+// jump goes over to what is published now. Places that were opened since rights were asked for may not have been
+// asked about. Those in the reach stay in it where the watcher has lines of them. The feed is locked.
 func (w *Watch) jump(hasLines bool) {
 	f := w.feed
 	for _, next := range f.ring[max(w.seen+1, f.first)-f.first:] {
@@ -190,8 +190,8 @@ func (w *Watch) take() bool {
 	return true
 }
 
-// follow goes along with places that have lines or have none any more, where the caller did not name any. The right to a
-// place that had no lines was not asked for meanwhile.
+// follow goes along with places that have lines or have none any more, where the caller did not name any. The right
+// to a place that had no lines was not asked for meanwhile.
 func (w *Watch) follow(next *batch) {
 	for _, place := range next.opened {
 		w.open(place)
@@ -302,8 +302,8 @@ func (w *Watch) goOn() {
 // errScope is that a mark is of something else that can be seen.
 var errScope = errors.New("it is of another query, or the caller's rights have changed")
 
-// way returns the changes that lead from a mark to what is published now: first to the position of the mark, where it is in
-// the middle of a batch, and then on.
+// way returns the changes that lead from a mark to what is published now: first to the position of the mark, where it
+// is in the middle of a batch, and then on.
 func (w *Watch) way(from *view.Mark) ([]*run, error) {
 	f := w.feed
 	f.mu.RLock()

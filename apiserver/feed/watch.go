@@ -54,8 +54,9 @@ type Watch struct {
 	isOver  bool
 }
 
-// Watch begins a stream. It asks for the caller's rights first, and fails with what May returns where there is none at all,
-// with view.Findings for a query or an ID that cannot be read, and with ErrUnready. The stream must be closed.
+// Watch begins a stream. It asks for the caller's rights first, and fails with what May returns where there is none
+// at all, with view.Findings for a query or an ID that cannot be read, and with ErrUnready. The stream must be
+// closed.
 func (f *Feed) Watch(ctx context.Context, request Request) (*Watch, error) {
 	filter, err := view.NewFilter(request.Query)
 	if err != nil {

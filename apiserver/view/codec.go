@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// maxToken is how long the text of a mark or a cursor may be. With fifty watched namespaces a mark has about 1500 characters.
+// maxToken is how long the text of a mark or a cursor may be. With fifty watched namespaces a mark has about 1500
+// characters.
 const maxToken = 8 << 10
 
 // errToken is that a text is none that a server made.

@@ -18,8 +18,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// Line is one object in a list, as message Line of the API. It follows from the object, which its UID and resourceVersion
-// name, and from GPUs: two lines with these three the same are the same.
+// Line is one object in a list, as message Line of the API. It follows from the object, which its UID and
+// resourceVersion name, and from GPUs: two lines with these three the same are the same.
 type Line struct {
 	Key
 	UID             string
@@ -31,12 +31,12 @@ type Line struct {
 	Code, Message, Remedy string
 	// Since is when the code began, and zero where that is not known.
 	Since, Created time.Time
-	// Owner is what the annotation heliostat.dev/owner says. Any client that may edit the
-	// object may set either: it is what an object says of itself, and no proof.
+	// Owner is what the annotation heliostat.dev/owner says. Any client that may edit the object may set it: it is what
+	// an object says of itself, and no proof.
 	Owner string
-	// GPUs is how many GPUs the pods of the object's own clusters request. Pods that have ended count no more, and those of
-	// a cluster that others may use count for that cluster alone. An object without pods has none: what it would take is in
-	// the cluster's status.resources.
+	// GPUs is how many GPUs the pods of the object's own clusters request. Pods that have ended count no more, and
+	// those of a cluster that others may use count for that cluster alone. An object without pods has none: what it
+	// would take is in the cluster's status.resources.
 	GPUs int64
 	// IdleSince is since when nobody uses a cluster, where its idle policy asks.
 	IdleSince time.Time
@@ -73,9 +73,10 @@ func (l *Line) with(gpus int64) *Line {
 // Proto returns the line as the API has it.
 func (l *Line) Proto() *heliostatv1.Line {
 	message := &heliostatv1.Line{
-		Kind: l.Kind, Namespace: l.Namespace, Name: l.Name, Uid: l.UID, ResourceVersion: l.ResourceVersion, Labels: maps.Clone(l.Labels),
-		Phase: l.Phase, Ready: l.Ready, Code: l.Code, Message: l.Message, Remedy: l.Remedy, Since: stamp(l.Since), Created: stamp(l.Created),
-		Owner: l.Owner, Gpus: int32(l.GPUs), IdleSince: stamp(l.IdleSince), Cluster: l.Cluster, Attempt: l.Attempt, Version: l.Version,
+		Kind: l.Kind, Namespace: l.Namespace, Name: l.Name, Uid: l.UID, ResourceVersion: l.ResourceVersion,
+		Labels: maps.Clone(l.Labels), Owner: l.Owner, Created: stamp(l.Created),
+		Phase: l.Phase, Ready: l.Ready, Code: l.Code, Message: l.Message, Remedy: l.Remedy, Since: stamp(l.Since),
+		Gpus: int32(l.GPUs), IdleSince: stamp(l.IdleSince), Cluster: l.Cluster, Attempt: l.Attempt, Version: l.Version,
 	}
 	for _, part := range l.Traffic {
 		message.Traffic = append(message.Traffic, &heliostatv1.Traffic{Version: part.Version, Percent: part.Percent})
@@ -93,8 +94,9 @@ func stamp(at time.Time) *timestamppb.Timestamp {
 // lineOf returns the line of an object without GPUs.
 func lineOf(kind string, object Object) *Line {
 	line := &Line{
-		Key: Key{kind, object.GetNamespace(), object.GetName()}, UID: string(object.GetUID()), ResourceVersion: object.GetResourceVersion(),
-		Labels: object.GetLabels(), Created: object.GetCreationTimestamp().UTC(), Owner: ownerOf(object), Ready: explain.Ready(object),
+		Key: Key{kind, object.GetNamespace(), object.GetName()}, UID: string(object.GetUID()),
+		ResourceVersion: object.GetResourceVersion(), Labels: object.GetLabels(), Owner: ownerOf(object),
+		Created: object.GetCreationTimestamp().UTC(), Ready: explain.Ready(object),
 	}
 	cause := explain.Headline(object)
 	line.Code, line.Message, line.Remedy, line.Since = cause.Code, cause.Message, cause.Remedy, cause.Since.UTC()
@@ -164,8 +166,8 @@ func clusterOf(pod *corev1.Pod) types.UID {
 	return ""
 }
 
-// gpusOf returns how many GPUs a pod's containers request, and none for a pod that has ended. Kubernetes makes a device's
-// request of its limit, so one of the two may be missing only before that.
+// gpusOf returns how many GPUs a pod's containers request, and none for a pod that has ended. Kubernetes makes a
+// device's request of its limit, so one of the two may be missing only before that.
 func gpusOf(pod *corev1.Pod) int64 {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return 0

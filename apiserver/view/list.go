@@ -48,8 +48,8 @@ type Page struct {
 	Cursor string
 }
 
-// spot is where a line stands in an order. An object that comes back under its name stands where the former one stood, if
-// what is sorted by is the same, so that no page shows it a second time.
+// spot is where a line stands in an order. An object that comes back under its name stands where the former one
+// stood, if what is sorted by is the same, so that no page shows it a second time.
 type spot struct {
 	text   string
 	number int64
@@ -88,7 +88,8 @@ func readQuery(q Query) (*search, error) {
 	if at := slices.IndexFunc(orders, func(one order) bool { return one.name == name }); at >= 0 {
 		s.order, s.isReverse = orders[at], isReverse
 	} else if q.Sort != "" {
-		all.add("sort", fmt.Sprintf("lines cannot be sorted by %q", cut(name)), suggest(name, Sorts())+`, with "-" before it for the reverse order`)
+		all.add("sort", fmt.Sprintf("lines cannot be sorted by %q", cut(name)),
+			suggest(name, Sorts())+`, with "-" before it for the reverse order`)
 	}
 	if s.limit == 0 {
 		s.limit = defaultLimit
@@ -130,7 +131,8 @@ func (s *search) readCursor(text string, all *Findings) {
 		s.at = r.position()
 	}
 	if r.end() != nil || !isOurs {
-		all.add("continue", "continue is none that this server makes", "give it as the page before has it, or leave it out to begin again")
+		all.add("continue", "continue is none that this server makes",
+			"give it as the page before has it, or leave it out to begin again")
 	}
 }
 
@@ -141,9 +143,10 @@ func (s *search) spotOf(l *Line) spot {
 
 // List returns a page of the lines that a query is about and that its caller may see. It fails with Findings.
 //
-// While objects change, no line is in two pages of a query, and none is missing that was there and matched throughout.
-// Where lines are sorted by what can change, they stand where they stood at the first page, and say what they say now. For
-// this the view goes back in time: a page that is asked for too late fails with a finding that says so.
+// While objects change, no line is in two pages of a query, and none is missing that was there and matched
+// throughout. Where lines are sorted by what can change, they stand where they stood at the first page, and say what
+// they say now. For this the view goes back in time: a page that is asked for too late fails with a finding that says
+// so.
 func (v *View) List(ctx context.Context, q Query) (Page, error) {
 	s, err := readQuery(q)
 	if err != nil {
@@ -162,7 +165,8 @@ func (v *View) List(ctx context.Context, q Query) (Page, error) {
 	if err != nil {
 		return Page{}, late(err)
 	}
-	page := Page{Cursor: JoinMark(v.Place(Mark{At: v.at}), reach.Scope(s.filter, func(place Place) bool { return v.counts[place] > 0 }))}
+	scope := reach.Scope(s.filter, func(place Place) bool { return v.counts[place] > 0 })
+	page := Page{Cursor: JoinMark(v.Place(Mark{At: v.at}), scope)}
 	found := v.search(s, reach, u)
 	if len(found) > s.limit {
 		found = found[:s.limit]
@@ -218,8 +222,8 @@ func (v *View) search(s *search, reach *Reach, u *undone) []match {
 	return found
 }
 
-// reachOf asks what a caller may see of what a filter is about. Namespaces are asked about one by one only where the right
-// is not to all of them.
+// reachOf asks what a caller may see of what a filter is about. Namespaces are asked about one by one only where the
+// right is not to all of them.
 func (v *View) reachOf(f *Filter, may func(kind, namespace string) bool) *Reach {
 	reach := &Reach{}
 	for _, place := range f.Asked() {

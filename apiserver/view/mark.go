@@ -12,9 +12,9 @@ const markVersion = 1
 // noMark is the text of a mark from which nothing can go on.
 const noMark = "0"
 
-// Mark says what somebody has: all lines as they were at At. Where Last is given, only those up to Last are as at At, and
-// those behind it as at Before: a mark in the middle of a batch of changes. Any server that reads the same namespaces
-// understands it.
+// Mark says what somebody has: all lines as they were at At. Where Last is given, only those up to Last are as at At,
+// and those behind it as at Before: a mark in the middle of a batch of changes. Any server that reads the same
+// namespaces understands it.
 type Mark struct {
 	At     Position
 	Before Position

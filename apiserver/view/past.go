@@ -90,7 +90,10 @@ func (v *View) undo(to Position) (*undone, error) {
 	if !v.at.Covers(to) {
 		return nil, ErrAhead
 	}
-	u := &undone{versions: map[Key]*version{}, gpus: map[types.UID]int64{}, owned: map[types.UID][]*version{}, owners: map[types.UID]bool{}}
+	u := &undone{
+		versions: map[Key]*version{}, gpus: map[types.UID]int64{},
+		owned: map[types.UID][]*version{}, owners: map[types.UID]bool{},
+	}
 	for s := range to {
 		if to[s] < v.past[s].floor {
 			return nil, ErrGone
@@ -184,8 +187,8 @@ func (v *View) touched(u *undone) map[Key]bool {
 	return keys
 }
 
-// Since returns the lines that were touched since a position, as they were there: nil for those that did not exist. Some may
-// be now what they were then, but were not in between. It fails with ErrGone, ErrAhead or ErrForeign.
+// Since returns the lines that were touched since a position, as they were there: nil for those that did not exist.
+// Some may be now what they were then, but were not in between. It fails with ErrGone, ErrAhead or ErrForeign.
 //
 // Sources are undone one by one, so the position may be one that this view was never at: another replica reads the same
 // sources, and may be further with one and behind with another.

@@ -18,8 +18,8 @@ type deed struct {
 	isGone bool
 }
 
-// deeds returns a random history of clusters that belong to jobs, and of their pods, by source. Each has a resourceVersion
-// of its own above 100.
+// deeds returns a random history of clusters that belong to jobs, and of their pods, by source. Each has a
+// resourceVersion of its own above 100.
 func deeds(random *rand.Rand, count int) map[string][]deed {
 	bySource := map[string][]deed{}
 	for i := range count {
@@ -49,7 +49,8 @@ func lines(t *testing.T, v *view.View) map[view.Key]view.Line {
 	return found
 }
 
-// TestSince_IsWhatAnotherViewHad: two views read the same sources in different orders, and one knows what the other had.
+// TestSince_IsWhatAnotherViewHad: two views read the same sources in different orders, and one knows what the other
+// had.
 func TestSince_IsWhatAnotherViewHad(t *testing.T) {
 	for seed := range uint64(150) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -99,9 +99,11 @@ func filterOf(q Query) (*Filter, Findings) {
 	}{{"kinds", q.Kinds}, {"namespaces", q.Namespaces}, {"phases", q.Phases}, {"codes", q.Codes}} {
 		switch {
 		case len(names.given) > maxNames:
-			all.add(names.field, fmt.Sprintf("%s has %d entries", names.field, len(names.given)), fmt.Sprintf("give at most %d", maxNames))
+			all.add(names.field, fmt.Sprintf("%s has %d entries", names.field, len(names.given)),
+				fmt.Sprintf("give at most %d", maxNames))
 		case slices.ContainsFunc(names.given, func(name string) bool { return name == "" || len(name) > maxName }):
-			all.add(names.field, names.field+" has an entry that is empty or too long", fmt.Sprintf("give 1 to %d characters each", maxName))
+			all.add(names.field, names.field+" has an entry that is empty or too long",
+				fmt.Sprintf("give 1 to %d characters each", maxName))
 		}
 	}
 	if len(q.Namespaces) > 0 {

@@ -22,13 +22,15 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// Store takes in what one source says, in its order. It implements cache.ReflectorStore and cache.ReflectorBookmarkStore.
+// Store takes in what one source says, in its order. It implements cache.ReflectorStore and
+// cache.ReflectorBookmarkStore.
 type Store struct {
 	view   *View
 	source int
 }
 
-// Store returns what takes in a kind of a namespace, which is empty where all are read, and nil where the view does not read it.
+// Store returns what takes in a kind of a namespace, which is empty where all are read, and nil where the view does
+// not read it.
 func (v *View) Store(kind, namespace string) *Store {
 	at := slices.Index(v.sources, source{kind, namespace})
 	if at < 0 {
@@ -144,7 +146,8 @@ func (s *Store) accept(obj any) (Object, uint64, error) {
 	return object, rv, nil
 }
 
-// record keeps a step of what is about to change. Where the order is not that of the resourceVersions, the past is lost.
+// record keeps a step of what is about to change. Where the order is not that of the resourceVersions, the past is
+// lost.
 func (s *Store) record(one step) {
 	past := &s.view.past[s.source]
 	if one.rv <= s.view.at[s.source] {
@@ -183,7 +186,8 @@ func (v *View) removeUnlisted(from source, listed map[types.NamespacedName]bool)
 		return
 	}
 	for key := range v.objects {
-		if key.Kind == from.kind && isIn(key.Namespace) && !listed[types.NamespacedName{Namespace: key.Namespace, Name: key.Name}] {
+		name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+		if key.Kind == from.kind && isIn(key.Namespace) && !listed[name] {
 			v.remove(key)
 		}
 	}
@@ -198,8 +202,8 @@ func (v *View) Run(ctx context.Context, reader client.WithWatch) error {
 			return err
 		}
 		name := "view-" + v.sources[at].kind
-		reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, reader), expected(v.sources[at].kind),
-			&Store{view: v, source: at}, cache.ReflectorOptions{Name: name})
+		reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, reader),
+			expected(v.sources[at].kind), &Store{view: v, source: at}, cache.ReflectorOptions{Name: name})
 		group.Go(func() error {
 			reflector.RunWithContext(ctx)
 			return nil
@@ -245,7 +249,9 @@ func (v *View) listWatch(at int, reader client.WithWatch) (*cache.ListWatch, err
 		selector = selector.Add(*mine)
 	}
 	with := func(options metav1.ListOptions) *client.ListOptions {
-		return &client.ListOptions{Namespace: from.namespace, LabelSelector: selector, Raw: &options, Limit: options.Limit, Continue: options.Continue}
+		return &client.ListOptions{
+			Namespace: from.namespace, LabelSelector: selector, Limit: options.Limit, Continue: options.Continue, Raw: &options,
+		}
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

@@ -1,11 +1,12 @@
-// Package view is what the server knows of the three kinds and of their pods: objects, one line for each, pages of lines.
+// Package view is what the server knows of the three kinds and of their pods: objects, one line for each, pages of
+// lines.
 //
 // In: what the API server says to the server's own account, by reflectors that Run starts; queries with the rights of a
 // caller. Out: lines, which are made once per change and shared; objects without their managedFields, and pods without
 // what nobody reads; the position at which all this holds, and what was different at a former one.
 //
-// It must never show a line that a query's May does not cover, write to Kubernetes, or change an object that it was given
-// away. What it hands out is shared: no caller may change it.
+// It must never show a line that a query's May does not cover, write to Kubernetes, or change an object that it was
+// given away. What it hands out is shared: no caller may change it.
 package view
 
 import (
@@ -135,7 +136,8 @@ type View struct {
 	moved   chan struct{}
 }
 
-// New returns an empty view of some namespaces, or of all where none are named. Run fills it, and in tests its stores do.
+// New returns an empty view of some namespaces, or of all where none are named. Run fills it, and in tests its stores
+// do.
 func New(namespaces ...string) *View {
 	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	if len(namespaces) == 0 {
@@ -184,7 +186,8 @@ func (v *View) Find(key Key) (Object, *Line, bool) {
 	return one.object, one.line, true
 }
 
-// ClustersOf returns the clusters of an object by name: itself, those that were made for it, and the one that it refers to.
+// ClustersOf returns the clusters of an object by name: itself, those that were made for it, and the one that it
+// refers to.
 func (v *View) ClustersOf(key Key) []*v1alpha1.ComputeCluster {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -3,6 +3,7 @@ package view_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,8 +181,15 @@ func TestReplace_ForgetsWhatIsNotListed(t *testing.T) {
 // reader is an API server with one cluster.
 type reader struct {
 	client.WithWatch
-	err     error
+	isAway  atomic.Bool
 	watches chan *watch.FakeWatcher
+}
+
+func (r *reader) err() error {
+	if r.isAway.Load() {
+		return errors.New("connection refused")
+	}
+	return nil
 }
 
 func (r *reader) IsWatchListSemanticsUnSupported() bool { return true }
@@ -191,15 +199,15 @@ func (r *reader) List(_ context.Context, into client.ObjectList, options ...clie
 	if clusters, is := into.(*v1alpha1.ComputeClusterList); is {
 		clusters.Items = []v1alpha1.ComputeCluster{*cluster("a", "c", 5)}
 	}
-	return r.err
+	return r.err()
 }
 
 func (r *reader) Watch(_ context.Context, of client.ObjectList, _ ...client.ListOption) (watch.Interface, error) {
 	events := watch.NewFake()
-	if _, is := of.(*v1alpha1.ComputeClusterList); is && r.err == nil {
+	if _, is := of.(*v1alpha1.ComputeClusterList); is && r.err() == nil {
 		r.watches <- events
 	}
-	return events, r.err
+	return events, r.err()
 }
 
 // TestRun_ReadsAndNotesWhatIsLost: an API server that is away, and one that is back.
@@ -222,14 +230,14 @@ func TestRun_ReadsAndNotesWhatIsLost(t *testing.T) {
 		if _, line, _ := v.Find(key(view.Clusters, "c")); line.ResourceVersion != "11" {
 			t.Errorf("after a change the line is of %s", line.ResourceVersion)
 		}
-		server.err = errors.New("connection refused")
+		server.isAway.Store(true)
 		events.Stop()
 		<-time.After(2 * time.Minute)
 		synctest.Wait()
 		if v.Lost() == nil {
 			t.Error("an API server that is away is not lost")
 		}
-		server.err = nil
+		server.isAway.Store(false)
 		<-time.After(2 * time.Minute)
 		synctest.Wait()
 		if v.Lost() != nil {
