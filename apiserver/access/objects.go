@@ -59,8 +59,8 @@ func (k *Kubernetes) objects(c *Caller, of ObjectName, warned *warnings) (dynami
 	return made.Resource(v1alpha1.GroupVersion.WithResource(of.Resource)).Namespace(of.Namespace), nil
 }
 
-// Find returns an object of heliostat.dev as it is now, read as a caller.
-func (k *Kubernetes) Find(ctx context.Context, c *Caller, of ObjectName) (map[string]any, error) {
+// FindObject returns an object of heliostat.dev as it is now, read as a caller.
+func (k *Kubernetes) FindObject(ctx context.Context, c *Caller, of ObjectName) (map[string]any, error) {
 	client, err := k.objects(c, of, nil)
 	if err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func (k *Kubernetes) Find(ctx context.Context, c *Caller, of ObjectName) (map[st
 	return found.Object, nil
 }
 
-// Patch changes an object of heliostat.dev as a caller, and returns it.
-func (k *Kubernetes) Patch(ctx context.Context, c *Caller, of ObjectName, kind types.PatchType, patch []byte) (map[string]any, error) {
+// PatchObject changes an object of heliostat.dev as a caller, and returns it.
+func (k *Kubernetes) PatchObject(ctx context.Context, c *Caller, of ObjectName, kind types.PatchType, patch []byte) (map[string]any, error) {
 	client, err := k.objects(c, of, nil)
 	if err != nil {
 		return nil, err
@@ -88,9 +88,9 @@ func (k *Kubernetes) Patch(ctx context.Context, c *Caller, of ObjectName, kind t
 // ObjectName names an object of heliostat.dev.
 type ObjectName struct{ Resource, Namespace, Name string }
 
-// Create creates an object of heliostat.dev as a caller, and returns it with what the API server warns of. A dry run creates
+// CreateObject creates an object of heliostat.dev as a caller, and returns it with what the API server warns of. A dry run creates
 // nothing.
-func (k *Kubernetes) Create(ctx context.Context, c *Caller, of ObjectName, object map[string]any, isDry bool) (map[string]any, []string, error) {
+func (k *Kubernetes) CreateObject(ctx context.Context, c *Caller, of ObjectName, object map[string]any, isDry bool) (map[string]any, []string, error) {
 	warned := &warnings{}
 	client, err := k.objects(c, of, warned)
 	if err != nil {

@@ -49,7 +49,7 @@ func (p *portal) act(ctx context.Context, call string, on target, decide func(ve
 		return nil, err
 	}
 	of := access.ObjectName{Resource: view.Resource(on.GetKind()), Namespace: on.GetNamespace(), Name: on.GetName()}
-	found, err := p.Access.Find(ctx, caller, of)
+	found, err := p.Access.FindObject(ctx, caller, of)
 	if err != nil {
 		return nil, fmt.Errorf("find %s %s: %w", on.GetKind(), on.GetName(), err)
 	}
@@ -64,7 +64,7 @@ func (p *portal) act(ctx context.Context, call string, on target, decide func(ve
 	isChanged := !change.IsNothing()
 	switch {
 	case change.Patch != nil:
-		found, err = p.Access.Patch(ctx, caller, of, change.Type, change.Patch)
+		found, err = p.Access.PatchObject(ctx, caller, of, change.Type, change.Patch)
 	case change.New != nil:
 		found, isChanged, err = p.createOnce(ctx, change.New)
 	}
@@ -87,11 +87,11 @@ func (p *portal) createOnce(ctx context.Context, object verbs.Object) (map[strin
 	}
 	delete(fields, "status")
 	of := access.ObjectName{Resource: resourceOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
-	created, _, err := p.Access.Create(ctx, caller, of, fields, false)
+	created, _, err := p.Access.CreateObject(ctx, caller, of, fields, false)
 	if !apierrors.IsAlreadyExists(err) {
 		return created, err == nil, err
 	}
-	created, err = p.Access.Find(ctx, caller, of)
+	created, err = p.Access.FindObject(ctx, caller, of)
 	return created, false, err
 }
 

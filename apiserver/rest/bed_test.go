@@ -65,19 +65,19 @@ func (k *kubernetes) Confirm(ctx context.Context, c *access.Caller, what authori
 	return k.May(ctx, c, what)
 }
 
-func (k *kubernetes) Find(_ context.Context, _ *access.Caller, of access.ObjectName) (map[string]any, error) {
+func (k *kubernetes) FindObject(_ context.Context, _ *access.Caller, of access.ObjectName) (map[string]any, error) {
 	if found, is := k.objects[of]; is {
 		return found, nil
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Group: "heliostat.dev", Resource: of.Resource}, of.Name)
 }
 
-func (k *kubernetes) Patch(ctx context.Context, c *access.Caller, of access.ObjectName, _ types.PatchType, patch []byte) (map[string]any, error) {
+func (k *kubernetes) PatchObject(ctx context.Context, c *access.Caller, of access.ObjectName, _ types.PatchType, patch []byte) (map[string]any, error) {
 	k.written = append(k.written, of.Name+" "+string(patch))
-	return k.Find(ctx, c, of)
+	return k.FindObject(ctx, c, of)
 }
 
-func (k *kubernetes) Create(_ context.Context, _ *access.Caller, of access.ObjectName, object map[string]any, isDry bool) (map[string]any, []string, error) {
+func (k *kubernetes) CreateObject(_ context.Context, _ *access.Caller, of access.ObjectName, object map[string]any, isDry bool) (map[string]any, []string, error) {
 	if k.refuses != nil {
 		return nil, nil, k.refuses
 	}

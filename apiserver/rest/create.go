@@ -92,11 +92,11 @@ func (p *portal) create(ctx context.Context, of access.ObjectName, fields map[st
 	if err != nil {
 		return nil, err
 	}
-	created, warnings, err := p.Access.Create(ctx, caller, of, fields, isDry)
+	created, warnings, err := p.Access.CreateObject(ctx, caller, of, fields, isDry)
 	isCreated := err == nil && !isDry
 	if apierrors.IsAlreadyExists(err) && key != "" {
 		var former error
-		if created, former = p.Access.Find(ctx, caller, of); former != nil {
+		if created, former = p.Access.FindObject(ctx, caller, of); former != nil {
 			return nil, fmt.Errorf("find what exists: %w", former)
 		}
 		if annotationOf(created) != annotationOf(fields) {

@@ -1,5 +1,8 @@
 // Command gosubmit creates a ClusterJob over gRPC, follows its output, and ends as the job does.
 //
+// In: where the server is, its authority's certificate, a token and a namespace, from the environment. Out: the bytes that the
+// job's driver writes. It must never write the token anywhere.
+//
 // usage: SERVER=HOST:9443 TOKEN=… CA=ca.crt NAMESPACE=team-a go run ./examples/portal/gosubmit
 package main
 
