@@ -54,8 +54,9 @@ func TestServer_PodIsRestricted(t *testing.T) {
 	if container.Resources.Requests.Cpu().IsZero() || container.Resources.Limits.Memory().IsZero() || container.Env[0].Name != "GOMEMLIMIT" || container.Env[0].Value != "314572KiB" {
 		t.Errorf("its resources are %v, its environment %v", container.Resources, container.Env)
 	}
-	for _, mount := range container.VolumeMounts {
-		if !mount.ReadOnly {
+	for _, mount := range container.VolumeMounts { // it writes to what goes with its pod, and is bounded
+		at := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+		if own := pod.Volumes[at].EmptyDir; !mount.ReadOnly && (own == nil || own.SizeLimit.IsZero()) {
 			t.Errorf("it may write to %s", mount.MountPath)
 		}
 	}
@@ -134,7 +135,7 @@ func TestServer_PassesFlagsThatExist(t *testing.T) {
 		if name == nil || !strings.Contains(string(source), fmt.Sprintf("%q", name[1])) {
 			t.Errorf("the server has no flag for %s", arg)
 		}
-		if _, file, is := strings.Cut(arg, "=/"); is && !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return strings.HasPrefix("/"+file, m.MountPath+"/") }) {
+		if _, file, is := strings.Cut(arg, "=/"); is && !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return strings.HasPrefix("/"+file+"/", m.MountPath+"/") }) {
 			t.Errorf("%s is in no volume", arg)
 		}
 	}
