@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
@@ -155,6 +156,11 @@ func TestServer_ServesThePortal(t *testing.T) {
 			t.Errorf("%s token is refused by %v", name, refused)
 		}
 	}
+	editor.must(t, 201, "POST", here+"/objects", `{"object":{"apiVersion":"heliostat.dev/v1alpha1","kind":"ClusterService",
+		"metadata":{"name":"api"},"spec":{"clusterRef":{"name":"demo"},"serveConfig":{"applications":[{"name":"a","import_path":"a:b"}]}}}}`)
+	if none := editor.must(t, 409, "POST", here+"/services/api:undo", ""); none["reason"] != "NoEarlierVersion" {
+		t.Errorf("an undo of the first version is %v", none)
+	}
 	must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}}))
 	next("del", "demo")
 	if lines := p.log.String(); !strings.Contains(lines, `"verb":"scale"`) || strings.Contains(lines, editor.token) {
@@ -199,6 +205,35 @@ func (s speaker) watches(t *testing.T, path string) func(kind, name string) {
 			}
 		}
 	}
+}
+
+// TestServer_FindsHeads by their pods and tokens, and says why one does not answer.
+func TestServer_FindsHeads(t *testing.T) {
+	t.Parallel()
+	p, namespace := startServer(t), newNamespace(t)
+	watching(t, namespace)
+	editor, viewer := speaker{p, account(t, namespace, "editor", "edit")}, speaker{p, account(t, namespace, "viewer", "view")}
+	must(t, shared.Create(t.Context(), newCluster(namespace, "demo", 0)))
+	ready(t, types.NamespacedName{Namespace: namespace, Name: "demo"})
+	path := "/v1/namespaces/" + namespace + "/clusters/demo/submissions"
+	eventually(t, "the server to ask the head", func(ctx context.Context) error {
+		code, answer, err := editor.says(ctx, "GET", path, "")
+		if err == nil && (code != 503 || answer["reason"] != "HeadSilent") {
+			err = fmt.Errorf("it is %d, %v", code, answer)
+		}
+		return err
+	})
+	if code, answer, err := viewer.says(t.Context(), "GET", path, ""); err != nil || code != 403 {
+		t.Errorf("a viewer is answered %d, %v, %v", code, answer, err)
+	}
+	must(t, shared.Edit(t.Context(), types.NamespacedName{Namespace: namespace, Name: "demo"}, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true }))
+	eventually(t, "the server to know of the suspension", func(ctx context.Context) error {
+		code, answer, err := editor.says(ctx, "GET", path, "")
+		if err == nil && (code != 409 || answer["reason"] != "SuspendedBySpec") {
+			err = fmt.Errorf("it is %d, %v", code, answer)
+		}
+		return err
+	})
 }
 
 // TestServer_MakesObjectsOfPresets that an administrator has made beside the server, and in a user's namespace.
