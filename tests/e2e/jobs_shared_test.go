@@ -138,6 +138,7 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 		Expect(job.Status.ObservedGeneration).To(BeZero())
 	}, SpecTimeout(limit))
 
+	served(func() (*office, *env) { return o, shared }, jobs)
 	stopped(func() (*office, *env) { return o, shared })
 	lined(func() (*office, *env) { return o, shared })
 	orphaned(func() (*office, *env) { return o, shared })

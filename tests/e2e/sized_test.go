@@ -124,7 +124,7 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 			Expect(err).NotTo(HaveOccurred())
 			Expect(uids(team.pods(ctx, ""))).To(ConsistOf(pods))
 		}
-		Expect(live.Install(ctx, root, "--set", "operator.verbosity=1")).To(Succeed())
+		Expect(live.Install(ctx, root, append([]string{"--set", "operator.verbosity=1"}, withServer...)...)).To(Succeed())
 		unharmed()
 		_, err := live.Helm(ctx, root, "uninstall", live.ReleaseName, "--namespace", live.ReleaseNamespace, "--wait", "--timeout", "1m")
 		Expect(err).NotTo(HaveOccurred())
@@ -133,7 +133,7 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 		definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 		Expect(kubernetes.Get(ctx, types.NamespacedName{Name: "computeclusters.heliostat.dev"}, &definition)).To(Succeed())
 		begin := time.Now()
-		Expect(live.Install(ctx, root)).To(Succeed())
+		Expect(live.Install(ctx, root, withServer...)).To(Succeed())
 		told("install", begin)
 		team.ready(ctx)
 		unharmed()

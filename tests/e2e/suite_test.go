@@ -43,7 +43,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	kubernetes, err = live.Open(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(live.Install(ctx, root)).To(Succeed())
+	Expect(live.Install(ctx, root, withServer...)).To(Succeed())
 	canaries = kubernetes.Canaries(context.WithoutCancel(ctx))
 	cpu.report()
 }, NodeTimeout(limit))

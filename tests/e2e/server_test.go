@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// withServer are the chart's settings for a server for portals beside the operator.
+var withServer = []string{"--set", "server.enabled=true", "--set", "server.replicas=1"}
+
+// portal is the server for portals, asked by an account that may edit in a namespace.
+type portal struct {
+	client     *http.Client
+	url, token string
+	namespace  string
+}
+
+// newPortal reaches the server by its pod, with its own certificate.
+func newPortal(ctx context.Context, namespace string) *portal {
+	GinkgoHelper()
+	name := live.ReleaseName + "-server"
+	var pods corev1.PodList
+	Expect(kubernetes.List(ctx, &pods, client.InNamespace(live.ReleaseNamespace), client.MatchingLabels{"app.kubernetes.io/component": "server"})).To(Succeed())
+	Expect(pods.Items).NotTo(BeEmpty())
+	var secret corev1.Secret
+	Expect(kubernetes.Get(ctx, types.NamespacedName{Namespace: live.ReleaseNamespace, Name: name + "-tls"}, &secret)).To(Succeed())
+	authority := x509.NewCertPool()
+	Expect(authority.AppendCertsFromPEM(secret.Data["ca.crt"])).To(BeTrue())
+
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "portal"}}
+	Expect(kubernetes.Create(ctx, account)).To(Succeed())
+	Expect(kubernetes.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "portal"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "portal"}},
+	})).To(Succeed())
+	request := &authenticationv1.TokenRequest{}
+	Expect(kubernetes.SubResource("token").Create(ctx, account, request)).To(Succeed())
+	return &portal{
+		url: "https://" + forward(ctx, &pods.Items[0], 8443) + "/v1/namespaces/" + namespace, token: request.Status.Token, namespace: namespace,
+		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
+			RootCAs: authority, ServerName: name + "." + live.ReleaseNamespace + ".svc", MinVersion: tls.VersionTLS12,
+		}}},
+	}
+}
+
+// send sends a request, and returns the answer with its whole body.
+func (p *portal) send(ctx context.Context, method, path, body string) (*http.Response, []byte) {
+	GinkgoHelper()
+	r, err := http.NewRequestWithContext(ctx, method, p.url+path, strings.NewReader(body))
+	Expect(err).NotTo(HaveOccurred())
+	r.Header.Set("Authorization", "Bearer "+p.token)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := p.client.Do(r)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(answer.StatusCode).To(BeNumerically("<", 300), string(text))
+	return answer, text
+}
+
+// output follows an output to its end, and returns it with its outcome and its exit code.
+func (p *portal) output(ctx context.Context, path string) (text []byte, end string) {
+	GinkgoHelper()
+	answer, text := p.send(ctx, http.MethodGet, path, "")
+	return text, answer.Trailer.Get("Heliostat-Outcome") + " " + answer.Trailer.Get("Heliostat-Exit-Code")
+}
+
+// served asserts that jobs are read, submitted and stopped through the server.
+func served(setting func() (*office, *env), jobs map[string]task) {
+	It("have their output through the server for portals, byte for byte, and are stopped by it", func(ctx SpecContext) {
+		o, shared := setting()
+		p, head := newPortal(ctx, o.namespace), shared.head(ctx)
+		for name, want := range map[string]string{"words": "Succeeded 0", "fails": "Failed 3"} {
+			job := jobs[name].now(ctx)
+			file := exec(ctx, &head, "cat", "/tmp/ray/session_latest/logs/job-driver-"+job.Status.SubmissionID+".log")
+			text, end := p.output(ctx, "/jobs/"+job.Name+"/log?follow=true")
+			Expect(string(text)).To(Equal(file))
+			Expect(end).To(Equal(want))
+			part, _ := p.output(ctx, "/jobs/"+job.Name+"/log?offset=7")
+			Expect(string(part)).To(Equal(file[7:]))
+		}
+
+		_, text := p.send(ctx, http.MethodPost, "/clusters/shared/submissions", `{"id": "by-portal", "entrypoint": "echo hello; exit 4"}`)
+		Expect(bytes.Contains(text, []byte(`"by-portal"`))).To(BeTrue(), string(text))
+		text, end := p.output(ctx, "/clusters/shared/submissions/by-portal/log?follow=true")
+		Expect(string(text)).To(ContainSubstring("\nhello\n")) // Ray writes lines of its own around it
+		Expect(end).To(Equal("Failed 4"))
+
+		endless := o.submit(ctx, "portal-endless", onShared+entrypoint(beat))
+		endless.is(ctx, v1alpha1.PhaseRunning)
+		p.send(ctx, http.MethodPost, "/jobs/"+endless.Name+":stop", "")
+		job := endless.is(ctx, v1alpha1.PhaseStopped)
+		Expect(reasonOf(job)).To(Equal(reason.Stopped.Code), live.SaysOf(job))
+		_, text = p.send(ctx, http.MethodGet, "/jobs/"+endless.Name, "")
+		var seen struct {
+			Line struct{ Code string }
+			Why  []struct{ Code string }
+		}
+		Expect(json.Unmarshal(text, &seen)).To(Succeed())
+		Expect(seen.Line.Code).To(Equal(reason.Stopped.Code))
+		Expect(seen.Why).NotTo(BeEmpty())
+	}, SpecTimeout(limit))
+}
