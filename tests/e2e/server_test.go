@@ -63,8 +63,8 @@ func newPortal(ctx context.Context, namespace string) *portal {
 	}
 }
 
-// send sends a request, and returns the answer with its whole body.
-func (p *portal) send(ctx context.Context, method, path, body string) (*http.Response, []byte) {
+// send sends a request, and returns the whole body of the answer and what came behind it.
+func (p *portal) send(ctx context.Context, method, path, body string) (text []byte, behind http.Header) {
 	GinkgoHelper()
 	r, err := http.NewRequestWithContext(ctx, method, p.url+path, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
@@ -73,17 +73,17 @@ func (p *portal) send(ctx context.Context, method, path, body string) (*http.Res
 	answer, err := p.client.Do(r)
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
+	text, err = io.ReadAll(answer.Body)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(answer.StatusCode).To(BeNumerically("<", 300), string(text))
-	return answer, text
+	Expect(answer.StatusCode).To(BeNumerically("<", http.StatusMultipleChoices), string(text))
+	return text, answer.Trailer
 }
 
 // output follows an output to its end, and returns it with its outcome and its exit code.
 func (p *portal) output(ctx context.Context, path string) (text []byte, end string) {
 	GinkgoHelper()
-	answer, text := p.send(ctx, http.MethodGet, path, "")
-	return text, answer.Trailer.Get("Heliostat-Outcome") + " " + answer.Trailer.Get("Heliostat-Exit-Code")
+	text, behind := p.send(ctx, http.MethodGet, path, "")
+	return text, behind.Get("Heliostat-Outcome") + " " + behind.Get("Heliostat-Exit-Code")
 }
 
 // served asserts that jobs are read, submitted and stopped through the server.
@@ -101,7 +101,7 @@ func served(setting func() (*office, *env), jobs map[string]task) {
 			Expect(string(part)).To(Equal(file[7:]))
 		}
 
-		_, text := p.send(ctx, http.MethodPost, "/clusters/shared/submissions", `{"id": "by-portal", "entrypoint": "echo hello; exit 4"}`)
+		text, _ := p.send(ctx, http.MethodPost, "/clusters/shared/submissions", `{"id": "by-portal", "entrypoint": "echo hello; exit 4"}`)
 		Expect(bytes.Contains(text, []byte(`"by-portal"`))).To(BeTrue(), string(text))
 		text, end := p.output(ctx, "/clusters/shared/submissions/by-portal/log?follow=true")
 		Expect(string(text)).To(ContainSubstring("\nhello\n")) // Ray writes lines of its own around it
@@ -112,7 +112,7 @@ func served(setting func() (*office, *env), jobs map[string]task) {
 		p.send(ctx, http.MethodPost, "/jobs/"+endless.Name+":stop", "")
 		job := endless.is(ctx, v1alpha1.PhaseStopped)
 		Expect(reasonOf(job)).To(Equal(reason.Stopped.Code), live.SaysOf(job))
-		_, text = p.send(ctx, http.MethodGet, "/jobs/"+endless.Name, "")
+		text, _ = p.send(ctx, http.MethodGet, "/jobs/"+endless.Name, "")
 		var seen struct {
 			Line struct{ Code string }
 			Why  []struct{ Code string }

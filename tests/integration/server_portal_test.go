@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -58,8 +59,9 @@ func (s speaker) says(ctx context.Context, method, path, body string, headers ..
 }
 
 // must sends a request that must be answered with a code.
-func (s speaker) must(t *testing.T, code int, method, path, body string, headers ...string) map[string]any {
+func (s speaker) must(t *testing.T, code int, route, body string, headers ...string) map[string]any {
 	t.Helper()
+	method, path, _ := strings.Cut(route, " ")
 	came, answer, err := s.says(t.Context(), method, path, body, headers...)
 	if err != nil || came != code {
 		t.Fatalf("%s %s is %d, want %d: %v, %v", method, path, came, code, answer, err)
@@ -85,86 +87,111 @@ func TestServer_ServesThePortal(t *testing.T) {
 	t.Parallel()
 	p, namespace := startServer(t), newNamespace(t)
 	editor, viewer := speaker{p, account(t, namespace, "editor", "edit")}, speaker{p, account(t, namespace, "viewer", "view")}
-	nobody := speaker{p, account(t, namespace, "nobody", "")}
 	here := "/v1/namespaces/" + namespace
-	eventually(t, "the roles to be in force", func(ctx context.Context) error {
-		for _, one := range []speaker{editor, viewer} {
-			if code, answer, err := one.says(ctx, "GET", "/v1/objects?namespaces="+namespace, ""); err != nil || code != 200 {
-				return fmt.Errorf("%d, %v, %w", code, answer, err)
-			}
-		}
-		return nil
-	})
-	if me := editor.must(t, 200, "GET", "/v1/me", ""); me["name"] != "system:serviceaccount:"+namespace+":editor" || me["method"] != "Token" {
+	for _, one := range []speaker{editor, viewer} {
+		one.waits(t, namespace)
+	}
+	if me := editor.must(t, 200, "GET /v1/me", ""); me["name"] != "system:serviceaccount:"+namespace+":editor" || me["method"] != "Token" {
 		t.Errorf("the caller is %v", me)
 	}
+	editor.mistakes(t, here)
+	if code, _, err := viewer.says(t.Context(), "POST", here+"/objects", portalCluster(t, `{}`)); err != nil || code != 403 {
+		t.Errorf("a viewer's create is %d, %v", code, err)
+	}
+	next := editor.watches(t, "/v1/objects/watch?namespaces="+namespace)
+	next("ready", "")
+	first := editor.must(t, 201, "POST "+here+"/objects", portalCluster(t, `{}`), "Idempotency-Key", "k")
+	again := editor.must(t, 200, "POST "+here+"/objects", portalCluster(t, `{}`), "Idempotency-Key", "k")
+	if uid := uidOf(first); uid == "" || uid != uidOf(again) {
+		t.Errorf("the same call again makes %v", again)
+	}
+	editor.must(t, 409, "POST "+here+"/objects", portalCluster(t, `{}`))
+	next("put", "demo")
+	viewer.looks(t, here)
+	editor.acts(t, here, viewer)
+	speaker{p, account(t, namespace, "nobody", "")}.learnsNothing(t, here)
+	must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}}))
+	next("del", "demo")
+	if lines := p.log.String(); !strings.Contains(lines, `"verb":"scale"`) || strings.Contains(lines, editor.token) {
+		t.Errorf("the audit lines are\n%s", lines)
+	}
+}
 
-	// A dry run has all errors, and a mistake the nearest name.
-	bad := editor.must(t, 422, "POST", here+"/objects", portalCluster(t, `{"dryRun":true,"object":{"apiVersion":"heliostat.dev/v1alpha1",
+// waits until a speaker's role is in force in a namespace.
+func (s speaker) waits(t *testing.T, namespace string) {
+	t.Helper()
+	eventually(t, "the role to be in force", func(ctx context.Context) error {
+		code, answer, err := s.says(ctx, "GET", "/v1/objects?namespaces="+namespace, "")
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("it is %d, %v", code, answer)
+		}
+		return err
+	})
+}
+
+// mistakes shows that a dry run has all errors at once, and a misspelt field the nearest name.
+func (s speaker) mistakes(t *testing.T, here string) {
+	t.Helper()
+	bad := s.must(t, 422, "POST "+here+"/objects", portalCluster(t, `{"dryRun":true,"object":{"apiVersion":"heliostat.dev/v1alpha1",
 		"kind":"ComputeCluster","metadata":{"name":"demo"},"spec":{"rayVersion":"1.0","workerGroups":[{"name":"a"},{"name":"a"}]}}}`))
 	if errors, _ := bad["errors"].([]any); len(errors) < 2 {
 		t.Errorf("the dry run says %v", bad)
 	}
-	unknown := editor.must(t, 400, "POST", here+"/objects", portalCluster(t, `{"object":{"apiVersion":"heliostat.dev/v1alpha1",
+	unknown := s.must(t, 400, "POST "+here+"/objects", portalCluster(t, `{"object":{"apiVersion":"heliostat.dev/v1alpha1",
 		"kind":"ComputeCluster","metadata":{"name":"demo"},"spec":{"rayVersionn":"2.60.0"}}}`))
 	if unknown["remedy"] != `write "rayVersion"` {
 		t.Errorf("a misspelt field is %v", unknown)
 	}
-	if code, _, err := viewer.says(t.Context(), "POST", here+"/objects", portalCluster(t, `{}`)); err != nil || code != 403 {
-		t.Errorf("a viewer's create is %d, %v", code, err)
-	}
+}
 
-	next := editor.watches(t, "/v1/objects/watch?namespaces="+namespace)
-	next("ready", "")
-	first := editor.must(t, 201, "POST", here+"/objects", portalCluster(t, `{}`), "Idempotency-Key", "k")
-	again := editor.must(t, 200, "POST", here+"/objects", portalCluster(t, `{}`), "Idempotency-Key", "k")
-	if uid := uidOf(first); uid == "" || uid != uidOf(again) {
-		t.Errorf("the same call again makes %v", again)
-	}
-	editor.must(t, 409, "POST", here+"/objects", portalCluster(t, `{}`))
-	next("put", "demo")
-	list := viewer.must(t, 200, "GET", "/v1/objects?kinds=clusters&namespaces="+namespace, "")
+// looks shows that a list has the cluster, and that its line says what the chain of causes begins with.
+func (s speaker) looks(t *testing.T, here string) {
+	t.Helper()
+	list := s.must(t, 200, "GET /v1/objects?kinds=clusters&namespaces="+path.Base(here), "")
 	if lines, _ := list["lines"].([]any); len(lines) != 1 {
 		t.Errorf("the list is %v", list)
 	}
-	seen := viewer.must(t, 200, "GET", here+"/clusters/demo", "")
+	seen := s.must(t, 200, "GET "+here+"/clusters/demo", "")
 	if why, _ := seen["why"].([]any); len(why) == 0 || seen["line"].(map[string]any)["code"] != why[0].(map[string]any)["code"] {
 		t.Errorf("why is %v", seen["why"])
 	}
+}
+
+// acts shows that each verb changes an object once, and that a viewer has none.
+func (s speaker) acts(t *testing.T, here string, viewer speaker) {
+	t.Helper()
 	for _, action := range []struct {
 		verb, body string
 		isChanged  bool
 	}{{"scale", `{"replicas":3}`, true}, {"scale", `{"replicas":3}`, false}, {"suspend", "", true}, {"suspend", "", false}, {"resume", "", true}, {"resume", "", false}} {
-		if did := editor.must(t, 200, "POST", here+"/clusters/demo:"+action.verb, action.body); did["isChanged"] != action.isChanged {
+		if did := s.must(t, 200, "POST "+here+"/clusters/demo:"+action.verb, action.body); did["isChanged"] != action.isChanged {
 			t.Errorf("%s %s has changed: %v", action.verb, action.body, did["isChanged"])
 		}
 		if code, answer, err := viewer.says(t.Context(), "POST", here+"/clusters/demo:"+action.verb, action.body); err != nil || code != 403 {
 			t.Errorf("a viewer's %s is %d, %v, %v", action.verb, code, answer, err)
 		}
 	}
+	s.must(t, 201, "POST "+here+"/objects", `{"object":{"apiVersion":"heliostat.dev/v1alpha1","kind":"ClusterService",
+		"metadata":{"name":"api"},"spec":{"clusterRef":{"name":"demo"},"serveConfig":{"applications":[{"name":"a","import_path":"a:b"}]}}}}`)
+	if none := s.must(t, 409, "POST "+here+"/services/api:undo", ""); none["reason"] != "NoEarlierVersion" {
+		t.Errorf("an undo of the first version is %v", none)
+	}
+}
 
-	// Whoever has no right learns nothing, not even what is there.
-	was, other := nobody.must(t, 403, "GET", here+"/clusters/demo", ""), nobody.must(t, 403, "GET", here+"/clusters/none", "")
+// learnsNothing shows that whoever has no right is told nothing, not even what is there, and who has no good token why.
+func (s speaker) learnsNothing(t *testing.T, here string) {
+	t.Helper()
+	was, other := s.must(t, 403, "GET "+here+"/clusters/demo", ""), s.must(t, 403, "GET "+here+"/clusters/none", "")
 	if was["detail"] != other["detail"] {
 		t.Errorf("what is there is refused by %v, what is not by %v", was, other)
 	}
-	if all := nobody.must(t, 200, "GET", "/v1/objects", ""); len(all["lines"].([]any)) > 0 {
+	if all := s.must(t, 200, "GET /v1/objects", ""); len(all["lines"].([]any)) > 0 {
 		t.Errorf("nobody is shown %v", all)
 	}
-	for name, token := range map[string]string{"no": "", "a garbage": "garbage", "an expired": expired(t)} {
-		if refused := (speaker{p, token}).must(t, 401, "GET", "/v1/me", ""); refused["reason"] != "Unauthorized" || refused["remedy"] == nil {
+	for name, token := range map[string]string{"no": "", "a garbage": "garbage", "an expired": expired} {
+		if refused := (speaker{s.portal, token}).must(t, 401, "GET /v1/me", ""); refused["reason"] != "Unauthorized" || refused["remedy"] == nil {
 			t.Errorf("%s token is refused by %v", name, refused)
 		}
-	}
-	editor.must(t, 201, "POST", here+"/objects", `{"object":{"apiVersion":"heliostat.dev/v1alpha1","kind":"ClusterService",
-		"metadata":{"name":"api"},"spec":{"clusterRef":{"name":"demo"},"serveConfig":{"applications":[{"name":"a","import_path":"a:b"}]}}}}`)
-	if none := editor.must(t, 409, "POST", here+"/services/api:undo", ""); none["reason"] != "NoEarlierVersion" {
-		t.Errorf("an undo of the first version is %v", none)
-	}
-	must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}}))
-	next("del", "demo")
-	if lines := p.log.String(); !strings.Contains(lines, `"verb":"scale"`) || strings.Contains(lines, editor.token) {
-		t.Errorf("the audit lines are\n%s", lines)
 	}
 }
 
@@ -174,11 +201,8 @@ func uidOf(answer map[string]any) string {
 	return fmt.Sprint(metadata["uid"])
 }
 
-// expired returns a token that nobody has signed, and that says of itself that its time is over.
-func expired(t *testing.T) string {
-	t.Helper()
-	return "e30.eyJpc3MiOiJ4IiwiZXhwIjoxfQ.c2ln" // {"iss":"x","exp":1}
-}
+// expired is a token that nobody has signed, and that says of itself that its time is over: {"iss":"x","exp":1}.
+const expired = "e30.eyJpc3MiOiJ4IiwiZXhwIjoxfQ.c2ln"
 
 // watches begins a watch, and returns what waits for an event of a type about a name.
 func (s speaker) watches(t *testing.T, path string) func(kind, name string) {
@@ -215,20 +239,20 @@ func TestServer_FindsHeads(t *testing.T) {
 	editor, viewer := speaker{p, account(t, namespace, "editor", "edit")}, speaker{p, account(t, namespace, "viewer", "view")}
 	must(t, shared.Create(t.Context(), newCluster(namespace, "demo", 0)))
 	ready(t, types.NamespacedName{Namespace: namespace, Name: "demo"})
-	path := "/v1/namespaces/" + namespace + "/clusters/demo/submissions"
+	submissions := "/v1/namespaces/" + namespace + "/clusters/demo/submissions"
 	eventually(t, "the server to ask the head", func(ctx context.Context) error {
-		code, answer, err := editor.says(ctx, "GET", path, "")
+		code, answer, err := editor.says(ctx, "GET", submissions, "")
 		if err == nil && (code != 503 || answer["reason"] != "HeadSilent") {
 			err = fmt.Errorf("it is %d, %v", code, answer)
 		}
 		return err
 	})
-	if code, answer, err := viewer.says(t.Context(), "GET", path, ""); err != nil || code != 403 {
+	if code, answer, err := viewer.says(t.Context(), "GET", submissions, ""); err != nil || code != 403 {
 		t.Errorf("a viewer is answered %d, %v, %v", code, answer, err)
 	}
 	must(t, shared.Edit(t.Context(), types.NamespacedName{Namespace: namespace, Name: "demo"}, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true }))
 	eventually(t, "the server to know of the suspension", func(ctx context.Context) error {
-		code, answer, err := editor.says(ctx, "GET", path, "")
+		code, answer, err := editor.says(ctx, "GET", submissions, "")
 		if err == nil && (code != 409 || answer["reason"] != "SuspendedBySpec") {
 			err = fmt.Errorf("it is %d, %v", code, answer)
 		}
@@ -258,11 +282,11 @@ func TestServer_MakesObjectsOfPresets(t *testing.T) {
 		}
 		return err
 	})
-	refused := editor.must(t, 422, "POST", here+"/objects", `{"preset":"notebook","options":{"name":"anna","workers":5},"dryRun":true}`)
+	refused := editor.must(t, 422, "POST "+here+"/objects", `{"preset":"notebook","options":{"name":"anna","workers":5},"dryRun":true}`)
 	if errors, _ := refused["errors"].([]any); len(errors) != 1 || !strings.Contains(fmt.Sprint(errors), "workers") {
 		t.Errorf("an option out of its bounds is %v", refused)
 	}
-	made := editor.must(t, 201, "POST", here+"/objects", `{"preset":"notebook","options":{"name":"anna","workers":2}}`)
+	made := editor.must(t, 201, "POST "+here+"/objects", `{"preset":"notebook","options":{"name":"anna","workers":2}}`)
 	if text := fmt.Sprint(made["object"]); !strings.Contains(text, "replicas:2") || !strings.Contains(text, "name:anna") {
 		t.Errorf("the preset makes %s", text)
 	}
@@ -273,13 +297,7 @@ func TestServer_EndsAPortalsWatchWithItsRight(t *testing.T) {
 	t.Parallel()
 	p, namespace := startServer(t), newNamespace(t)
 	viewer := speaker{p, account(t, namespace, "viewer", "view")}
-	eventually(t, "the role to be in force", func(ctx context.Context) error {
-		code, _, err := viewer.says(ctx, "GET", "/v1/objects?namespaces="+namespace, "")
-		if err == nil && code != 200 {
-			err = fmt.Errorf("it is %d", code)
-		}
-		return err
-	})
+	viewer.waits(t, namespace)
 	next := viewer.watches(t, "/v1/objects/watch?namespaces="+namespace)
 	next("ready", "")
 	must(t, shared.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "viewer"}}))

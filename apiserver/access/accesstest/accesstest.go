@@ -179,32 +179,56 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		return
-	case broken && (r.URL.Path == mayPath || r.URL.Path == rightsPath || r.URL.Path == tokenPath):
+	case broken && slices.Contains([]string{mayPath, rightsPath, tokenPath}, r.URL.Path):
 		fail(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
 	case !known:
 		fail(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
-	case r.URL.Path == whoPath:
-		say(w, &authenticationv1.SelfSubjectReview{
-			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
-			Status:   authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: owner}},
-		})
-	case r.URL.Path == mayPath:
-		say(w, &authorizationv1.SelfSubjectAccessReview{
-			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
-			Status:   authorizationv1.SubjectAccessReviewStatus{Allowed: !denied},
-		})
-	case r.URL.Path == tokenPath && token == Account():
-		s.reviewToken(w, body)
-	case r.URL.Path == rightsPath && token == Account():
-		s.reviewRights(w, body)
+	case s.review(w, r, token, review{owner, denied, body}):
 	case denied:
 		fail(w, http.StatusForbidden, metav1.StatusReasonForbidden)
-	case token == Account() && r.Header.Get("Impersonate-User") == "" && r.Method == http.MethodGet && lists[path.Base(r.URL.Path)] != "":
+	case isOwnList(r, token):
 		list(w, r)
 	default:
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.rest(w, r)
 	}
+}
+
+// review is what is known of whoever sends a review, and its body.
+type review struct {
+	owner  string
+	denied bool
+	body   []byte
+}
+
+// review answers a request that is a review, and reports whether it is one.
+func (s *Server) review(w http.ResponseWriter, r *http.Request, token string, of review) bool {
+	isOwn := token == Account()
+	switch {
+	case r.URL.Path == whoPath:
+		say(w, &authenticationv1.SelfSubjectReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
+			Status:   authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: of.owner}},
+		})
+	case r.URL.Path == mayPath:
+		say(w, &authorizationv1.SelfSubjectAccessReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
+			Status:   authorizationv1.SubjectAccessReviewStatus{Allowed: !of.denied},
+		})
+	case r.URL.Path == tokenPath && isOwn:
+		s.reviewToken(w, of.body)
+	case r.URL.Path == rightsPath && isOwn:
+		s.reviewRights(w, of.body)
+	default:
+		return false
+	}
+	return true
+}
+
+// isOwnList reports whether a request is one by which the server reads objects as itself.
+func isOwnList(r *http.Request, token string) bool {
+	isItself := token == Account() && r.Header.Get("Impersonate-User") == ""
+	return isItself && r.Method == http.MethodGet && lists[path.Base(r.URL.Path)] != ""
 }
 
 // Decode reads an object as a client sends it, in any form that Kubernetes knows.

@@ -21,7 +21,8 @@ import (
 )
 
 func main() {
-	code, err := run(context.Background(), os.Stdout)
+	code, err := run(context.Background(), os.Stdout, place{
+		server: os.Getenv("SERVER"), token: os.Getenv("TOKEN"), authority: os.Getenv("CA"), namespace: os.Getenv("NAMESPACE")})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gosubmit:", err)
 		os.Exit(1)
@@ -40,19 +41,22 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (bearer) RequireTransportSecurity() bool { return true }
 
+// place is where the job is created, and by whom.
+type place struct{ server, token, authority, namespace string }
+
 // run returns the exit code of the job's driver.
-func run(ctx context.Context, out io.Writer) (int, error) {
-	authority, err := credentials.NewClientTLSFromFile(os.Getenv("CA"), "")
+func run(ctx context.Context, out io.Writer, at place) (int, error) {
+	authority, err := credentials.NewClientTLSFromFile(at.authority, "")
 	if err != nil {
 		return 0, fmt.Errorf("read the authority: %w", err)
 	}
-	connection, err := grpc.NewClient(os.Getenv("SERVER"), grpc.WithTransportCredentials(authority),
-		grpc.WithPerRPCCredentials(bearer(os.Getenv("TOKEN"))))
+	connection, err := grpc.NewClient(at.server, grpc.WithTransportCredentials(authority),
+		grpc.WithPerRPCCredentials(bearer(at.token)))
 	if err != nil {
 		return 0, fmt.Errorf("find the server: %w", err)
 	}
 	defer connection.Close()
-	portal, namespace := heliostatv1.NewPortalClient(connection), os.Getenv("NAMESPACE")
+	portal, namespace := heliostatv1.NewPortalClient(connection), at.namespace
 
 	job, err := structpb.NewStruct(map[string]any{
 		"apiVersion": "heliostat.dev/v1alpha1", "kind": "ClusterJob",
