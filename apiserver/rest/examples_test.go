@@ -1,0 +1,37 @@
+package rest
+
+import (
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/apiserver/presets"
+)
+
+func TestExamples_AreTaken(t *testing.T) {
+	text, err := os.ReadFile("../../examples/portal/preset.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := &corev1.ConfigMap{}
+	if err := yaml.UnmarshalStrict(text, example); err != nil {
+		t.Fatal(err)
+	}
+	preset, err := presets.Parse(example)
+	if err != nil || !presets.IsPreset(example) {
+		t.Fatalf("the example is no preset: %v", err)
+	}
+	fields, findings, err := preset.Apply(map[string]any{"name": "anna", "workers": 2})
+	if err != nil || len(findings) > 0 {
+		t.Fatalf("the example refuses %v (%v)", findings, err)
+	}
+	object, err := readManifest("manifest", fields, "team-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused := findingsOf(object); len(refused) > 0 {
+		t.Errorf("rules refuse what the example makes: %v", refused)
+	}
+}
