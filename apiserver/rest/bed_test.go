@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,9 @@ type kubernetes struct {
 	refuses error
 	// written are patches and creates that were carried out.
 	written []string
+	// asked is how many reviews there were.
+	asked int
+	mutex sync.Mutex
 }
 
 func (k *kubernetes) Identify(context.Context, *http.Request) (*access.Caller, error) {
@@ -50,6 +54,9 @@ func (k *kubernetes) Identify(context.Context, *http.Request) (*access.Caller, e
 }
 
 func (k *kubernetes) May(_ context.Context, _ *access.Caller, what authorizationv1.ResourceAttributes) error {
+	k.mutex.Lock()
+	k.asked++
+	k.mutex.Unlock()
 	resource := what.Resource
 	if what.Subresource != "" {
 		resource += "/" + what.Subresource

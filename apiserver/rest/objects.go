@@ -185,6 +185,9 @@ type filter interface {
 func (p *portal) ListObjects(ctx context.Context, r *heliostatv1.ListObjectsRequest) (*heliostatv1.ListObjectsResponse, error) {
 	query := queryOf(r)
 	query.Sort, query.Limit, query.Continue = r.GetSort(), int(r.GetLimit()), r.GetContinue()
+	if err := view.Check(query); err != nil { // each name costs a review
+		return nil, ofView(err)
+	}
 	rights, err := p.askRights(ctx, "list", r)
 	if err != nil {
 		return nil, err

@@ -199,3 +199,13 @@ func TestRead_RefusesPathsThatAreNotPlain(t *testing.T) {
 		t.Errorf("the document is %d", code)
 	}
 }
+
+func TestListObjects_ChecksBeforeItAsks(t *testing.T) {
+	many := strings.Repeat("&namespaces=a", 201)
+	for _, query := range []string{"kinds=pods&namespaces=team-a", "labels=" + many, "kinds=jobs&namespaces="} {
+		b := newBed(t)
+		if code, answer := b.send(t, "GET", "/v1/objects?"+query, ""); code != 400 || b.asked > 0 {
+			t.Errorf("%.40s is %d after %d reviews: %v", query, code, b.asked, answer["detail"])
+		}
+	}
+}
