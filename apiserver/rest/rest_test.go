@@ -10,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 
 const (
@@ -206,6 +209,17 @@ func TestListObjects_ChecksBeforeItAsks(t *testing.T) {
 		b := newBed(t)
 		if code, answer := b.send(t, "GET", "/v1/objects?"+query, ""); code != 400 || b.asked > 0 {
 			t.Errorf("%.40s is %d after %d reviews: %v", query, code, b.asked, answer["detail"])
+		}
+	}
+}
+
+func TestSubmissions_NeedAnIDByGRPCToo(t *testing.T) {
+	p := newBed(t, "*").api.portal
+	ctx := withCaller(t.Context(), &access.Caller{})
+	on := &heliostatv1.GetSubmissionRequest{Namespace: "team-a", Name: "demo"}
+	for call, want := range map[string]bool{"GetSubmission": true, "StopSubmission": true, "ReadSubmissionLog": true, "CreateSubmission": false} {
+		if err := p.permitAt(ctx, call, on, ""); (err != nil) != want {
+			t.Errorf("%s without an ID is %v", call, err)
 		}
 	}
 }
