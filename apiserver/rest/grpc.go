@@ -140,7 +140,7 @@ func (g *calls) serve(ctx context.Context, method string, message any, answer fu
 		}
 	}()
 	call := Call{Request: g.api.requestOf(method, message), Header: headerOf(ctx)}
-	if call.Caller, err = g.api.portal.Access.Identify(ctx, requestOf(ctx, call.Header)); err != nil {
+	if call.Caller, err = g.identify(ctx, requestOf(ctx, call.Header)); err != nil {
 		return err
 	}
 	return g.alone(method, func() error {
@@ -148,6 +148,22 @@ func (g *calls) serve(ctx context.Context, method string, message any, answer fu
 			return g.alone(method, func() error { return answer(ctx) }) // so that one that panics is counted and noted too
 		})
 	})
+}
+
+// identifyWithin is how long a call waits for who it is of, as a request of REST does.
+const identifyWithin = 4 * time.Second
+
+// identify returns whose a call is. What the API server says of the server's own question is not the caller's to read.
+func (g *calls) identify(ctx context.Context, r *http.Request) (*access.Caller, error) {
+	within, cancel := context.WithTimeout(ctx, identifyWithin)
+	defer cancel()
+	caller, err := g.api.portal.Access.Identify(within, r)
+	if err == nil || errors.Is(err, access.ErrUnauthorized) || ctx.Err() != nil {
+		return caller, err
+	}
+	g.api.log.Error("Cannot learn who a caller is", "error", err)
+	return nil, problem.New(http.StatusServiceUnavailable, "ServiceUnavailable", "nobody could be asked who the caller is, and nothing was done",
+		"try again").Later(time.Second)
 }
 
 // requestOf returns what a call asks for.
