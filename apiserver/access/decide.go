@@ -95,7 +95,7 @@ func (k *Kubernetes) review(ctx context.Context, c *Caller, what authorizationv1
 	}}, metav1.CreateOptions{})
 	switch {
 	case err != nil:
-		return fmt.Errorf("ask what a caller may do: %w", err)
+		return fmt.Errorf("ask what a caller may do: %w", OfServer(err))
 	case !review.Status.Allowed:
 		return ErrForbidden
 	}

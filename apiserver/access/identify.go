@@ -130,7 +130,7 @@ func (k *Kubernetes) askTokens(ctx context.Context, token Token) (*Caller, error
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token.text, Audiences: []string{audience}}}
 	review, err := k.tokens.Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("ask whose a token is: %w", err)
+		return nil, fmt.Errorf("ask whose a token is: %w", OfServer(err))
 	}
 	if !review.Status.Authenticated || !slices.Contains(review.Status.Audiences, audience) {
 		return nil, explainRefusal(token, claims{}, k.clock.Now())

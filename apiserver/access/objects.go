@@ -199,7 +199,7 @@ func (k *Kubernetes) listOwn(ctx context.Context, of schema.GroupVersionResource
 	}
 	list, err := made.Resource(of).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels, Limit: maxListed})
 	if err != nil {
-		return nil, err
+		return nil, OfServer(err)
 	}
 	return list.Items, nil
 }

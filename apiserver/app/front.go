@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -96,6 +97,27 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		half.refuse(out, err)
 		return
 	}
+	f.serve(half, asked, out, r, caller)
+}
+
+// errPanic is what a request that panicked says: no more than its ID.
+var errPanic = errors.New("the request panicked")
+
+// serve answers a request. One that panics fails alone, and the log has the stack.
+func (f *front) serve(half half, asked request, out *answer, r *http.Request, caller *access.Caller) {
+	defer func() {
+		cause := recover()
+		switch {
+		case cause == nil:
+			return
+		case cause != http.ErrAbortHandler: //nolint:errorlint // a value that was thrown is compared as net/http does
+			f.log.Error("A request panicked", "route", asked.route, "requestID", out.id, "cause", cause, "stack", string(debug.Stack()))
+		}
+		if out.code != 0 || cause == http.ErrAbortHandler { //nolint:errorlint // as above
+			panic(http.ErrAbortHandler) // an answer that is not whole must not look as if it were
+		}
+		half.refuse(out, errPanic)
+	}()
 	asked.serve(out, r, caller)
 }
 

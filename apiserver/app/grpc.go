@@ -23,7 +23,12 @@ func (f *front) aroundCall() rest.Around {
 		giveBack, err := f.verbs.take(asked.isStream, call.Caller)
 		if err == nil {
 			defer giveBack()
-			err = answer(ctx)
+			within, cancel := ctx, context.CancelFunc(func() {})
+			if !asked.isStream {
+				within, cancel = context.WithTimeout(ctx, answerWithin)
+			}
+			defer cancel()
+			err = answer(within)
 		}
 		took := f.clock.Since(began)
 		code := 200

@@ -7,7 +7,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/feed"
@@ -100,11 +102,20 @@ func (r reader) HeadPods(_ string, owner types.UID) []*corev1.Pod {
 // Pod implements heads.Reader.
 func (r reader) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
-	return pod, r.own.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, pod)
+	return pod, r.get(ctx, namespace, name, pod)
 }
 
 // Secret implements heads.Reader.
 func (r reader) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	return secret, r.own.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret)
+	return secret, r.get(ctx, namespace, name, secret)
+}
+
+// get reads an object as it is now. That there is none is for heads to explain; other errors are the server's own.
+func (r reader) get(ctx context.Context, namespace, name string, into client.Object) error {
+	err := r.own.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		return err
+	}
+	return access.OfServer(err)
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,15 +42,23 @@ type kubernetes struct {
 	presets map[string][]*corev1.ConfigMap
 	kept    []*appsv1.ControllerRevision
 	refuses error
+	// unidentified is why nobody can be identified.
+	unidentified error
 	// written are patches and creates that were carried out.
 	written []string
+	// asked is how many reviews there were.
+	asked int
+	mutex sync.Mutex
 }
 
 func (k *kubernetes) Identify(context.Context, *http.Request) (*access.Caller, error) {
-	return &access.Caller{}, nil
+	return &access.Caller{}, k.unidentified
 }
 
 func (k *kubernetes) May(_ context.Context, _ *access.Caller, what authorizationv1.ResourceAttributes) error {
+	k.mutex.Lock()
+	k.asked++
+	k.mutex.Unlock()
 	resource := what.Resource
 	if what.Subresource != "" {
 		resource += "/" + what.Subresource

@@ -119,7 +119,7 @@ func readBody(route *Route, w http.ResponseWriter, r *http.Request) ([]byte, err
 	case err != nil:
 		return nil, problem.Bad("body", "ends before its length", "send all of it")
 	case len(bytes.TrimSpace(text)) == 0:
-		return []byte("{}"), nil
+		return []byte("{}"), checkNeeded(route, nil)
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return nil, problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "the body of the request is not declared as JSON",
@@ -137,7 +137,19 @@ func readBody(route *Route, w http.ResponseWriter, r *http.Request) ([]byte, err
 	if decoder.More() {
 		return nil, problem.Bad("body", "has more than one JSON value", "send one JSON object")
 	}
-	return text, checkMessage(route.input, "", value, route.variables())
+	if err := checkMessage(route.input, "", value, route.variables()); err != nil {
+		return nil, err
+	}
+	return text, checkNeeded(route, value)
+}
+
+// checkNeeded returns which field is missing that has a meaning where it is left out, and one that nobody wants.
+func checkNeeded(route *Route, value any) error {
+	fields, _ := value.(map[string]any)
+	if route.Call == "ScaleObject" && fields["replicas"] == nil {
+		return problem.Bad("replicas", "is missing", "give how many the group should have, 0 for none")
+	}
+	return nil
 }
 
 // checkDepth returns whether values of a JSON text lie too deep. It recurses not at all, whatever the text.
@@ -170,7 +182,7 @@ func checkMessage(message protoreflect.MessageDescriptor, path string, value any
 		return problem.Bad(at(path, ""), "must be an object", "send a JSON object")
 	}
 	if message.FullName() == "google.protobuf.Struct" {
-		return nil
+		return checkNumbers(path, object)
 	}
 	for name, inner := range object {
 		field := message.Fields().ByJSONName(name)
@@ -179,6 +191,34 @@ func checkMessage(message protoreflect.MessageDescriptor, path string, value any
 		}
 		if err := checkField(field, at(path, name), inner); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkNumbers returns where a number of an object is none that the protocol can have: it has numbers as doubles, and one that
+// was rounded would be another one.
+func checkNumbers(path string, value any) error {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			if err := checkNumbers(at(path, name), inner); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, inner := range value {
+			if err := checkNumbers(fmt.Sprintf("%s[%d]", path, i), inner); err != nil {
+				return err
+			}
+		}
+	case json.Number:
+		number, err := value.Float64()
+		if err != nil {
+			return problem.Bad(path, "is a number that is too large", "give a smaller one")
+		}
+		if whole, err := value.Int64(); err == nil && (number >= 1<<63 || int64(number) != whole) {
+			return problem.Bad(path, "is a whole number that cannot be kept exactly here", "use the path of Kubernetes' own API, or a number up to 9007199254740992")
 		}
 	}
 	return nil

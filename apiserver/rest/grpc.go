@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
@@ -76,14 +77,56 @@ func (g *calls) unary(ctx context.Context, message any, info *grpc.UnaryServerIn
 
 func (g *calls) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	return g.serve(stream.Context(), info.FullMethod, nil, func(ctx context.Context) error {
-		return next(server, &callersStream{ServerStream: stream, ctx: ctx})
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		out := &callersStream{ServerStream: stream, ctx: ctx, clock: g.api.portal.Clock}
+		ended := make(chan error, 1)
+		go func() { ended <- g.alone(info.FullMethod, func() error { return next(server, out) }) }()
+		ticker := out.clock.NewTicker(lookEach)
+		defer ticker.Stop()
+		for {
+			select {
+			case err := <-ended:
+				if stream.Context().Err() != nil { // what could not be sent then is no failure of the server
+					return stream.Context().Err()
+				}
+				return err
+			case <-ticker.C():
+			}
+			if out.under.isStuck(out.clock.Now()) {
+				return errStuck // grpc ends the write that is under way with its stream
+			}
+		}
 	})
+}
+
+// errStuck is that a caller does not read.
+var errStuck = problem.New(http.StatusServiceUnavailable, "ServiceUnavailable", "nothing of the stream was read for 20 s", "go on from the last event")
+
+// alone runs a call so that a panic is its error.
+func (g *calls) alone(method string, call func() error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			g.api.log.Error("A call of gRPC panicked", "call", method, "cause", cause, "stack", string(debug.Stack()))
+			err = errPanic
+		}
+	}()
+	return call()
 }
 
 // callersStream is a stream whose context has its caller.
 type callersStream struct {
 	grpc.ServerStream
-	ctx context.Context //nolint:containedctx // grpc's interface returns one
+	ctx   context.Context //nolint:containedctx // grpc's interface returns one
+	clock clock.WithTicker
+	under underWay
+}
+
+// SendMsg implements grpc.ServerStream. It waits for a caller who does not read.
+func (s *callersStream) SendMsg(message any) error {
+	s.under.begin(s.clock.Now())
+	defer s.under.end()
+	return s.ServerStream.SendMsg(message)
 }
 
 // Context implements grpc.ServerStream.
@@ -92,19 +135,35 @@ func (s *callersStream) Context() context.Context { return s.ctx }
 // serve identifies the caller of a call and has it answered. A call that panics fails alone.
 func (g *calls) serve(ctx context.Context, method string, message any, answer func(context.Context) error) (err error) {
 	defer func() {
-		if cause := recover(); cause != nil {
-			g.api.log.Error("A call of gRPC panicked", "call", method, "cause", cause, "stack", string(debug.Stack()))
-			err = problem.Of(errPanic)
-		}
 		if err != nil {
 			err = g.api.statusOf(method, err)
 		}
 	}()
 	call := Call{Request: g.api.requestOf(method, message), Header: headerOf(ctx)}
-	if call.Caller, err = g.api.portal.Access.Identify(ctx, requestOf(ctx, call.Header)); err != nil {
+	if call.Caller, err = g.identify(ctx, requestOf(ctx, call.Header)); err != nil {
 		return err
 	}
-	return g.around(withCaller(ctx, call.Caller), call, answer)
+	return g.alone(method, func() error {
+		return g.around(withCaller(ctx, call.Caller), call, func(ctx context.Context) error {
+			return g.alone(method, func() error { return answer(ctx) }) // so that one that panics is counted and noted too
+		})
+	})
+}
+
+// identifyWithin is how long a call waits for who it is of, as a request of REST does.
+const identifyWithin = 4 * time.Second
+
+// identify returns whose a call is. What the API server says of the server's own question is not the caller's to read.
+func (g *calls) identify(ctx context.Context, r *http.Request) (*access.Caller, error) {
+	within, cancel := context.WithTimeout(ctx, identifyWithin)
+	defer cancel()
+	caller, err := g.api.portal.Access.Identify(within, r)
+	if err == nil || errors.Is(err, access.ErrUnauthorized) || ctx.Err() != nil {
+		return caller, err
+	}
+	g.api.log.Error("Cannot learn who a caller is", "error", err)
+	return nil, problem.New(http.StatusServiceUnavailable, "ServiceUnavailable", "nobody could be asked who the caller is, and nothing was done",
+		"try again").Later(time.Second)
 }
 
 // requestOf returns what a call asks for.

@@ -26,16 +26,17 @@ type logRequest interface {
 
 // ReadLog implements the protocol.
 func (p *portal) ReadLog(r *heliostatv1.ReadLogRequest, stream grpc.ServerStreamingServer[heliostatv1.LogEvent]) error {
-	return p.readLog(stream.Context(), r, func(event logs.Event) error { return stream.Send(eventOf(event)) })
+	return p.readLog(stream.Context(), r, func(event logs.Event) error { return stream.Send(eventOf(event)) }, nil)
 }
 
 // ReadSubmissionLog implements the protocol.
 func (p *portal) ReadSubmissionLog(r *heliostatv1.ReadSubmissionLogRequest, stream grpc.ServerStreamingServer[heliostatv1.LogEvent]) error {
-	return p.readLog(stream.Context(), r, func(event logs.Event) error { return stream.Send(eventOf(event)) })
+	return p.readLog(stream.Context(), r, func(event logs.Event) error { return stream.Send(eventOf(event)) }, nil)
 }
 
 // readLog reads an output into a sink for as long as its caller may. An error before the first event says why there is none.
-func (p *portal) readLog(ctx context.Context, r logRequest, sink logs.Sink) error {
+// When the caller may no longer, writes to control, if any, end soon: a caller who does not read holds nothing.
+func (p *portal) readLog(ctx context.Context, r logRequest, sink logs.Sink, control *http.ResponseController) error {
 	call, id := "ReadLog", ""
 	if one, is := r.(*heliostatv1.ReadSubmissionLogRequest); is {
 		call, id = "ReadSubmissionLog", one.GetId()
@@ -45,6 +46,9 @@ func (p *portal) readLog(ctx context.Context, r logRequest, sink logs.Sink) erro
 	}
 	ctx, release := p.whilePermitted(ctx, call, r)
 	defer release()
+	if control != nil {
+		defer leave(ctx, control, p.Clock)()
+	}
 	options := logs.Options{Offset: r.GetOffset(), Tail: int(r.GetTail()), Follow: r.GetFollow()}
 	last := r.GetOffset()
 	guarded := func(event logs.Event) error {
@@ -98,8 +102,7 @@ func (a *API) serveLog(w http.ResponseWriter, r *http.Request, asked logRequest)
 		return a.serveLogEvents(w, r, asked)
 	}
 	out := &logText{w: w, control: http.NewResponseController(w)}
-	defer leave(r.Context(), out.control, a.portal.Clock)()
-	if err := a.portal.readLog(r.Context(), asked, out.take); err != nil && !out.hasBegun {
+	if err := a.portal.readLog(r.Context(), asked, out.take, out.control); err != nil && !out.hasBegun {
 		return err
 	} else if err != nil || out.isBroken {
 		panic(http.ErrAbortHandler) // a text that is not whole must not look as if it were
@@ -148,8 +151,9 @@ func (t *logText) take(event logs.Event) error {
 // serveLogEvents answers with server-sent events.
 func (a *API) serveLogEvents(w http.ResponseWriter, r *http.Request, asked logRequest) error {
 	out := newEventStream(w, a.portal.Clock)
-	defer out.keepAlive(r.Context())()
-	err := a.portal.readLog(r.Context(), asked, func(event logs.Event) error { return out.send(logs.EncodeSSE(event)) })
+	stop := out.keepAlive(r.Context())
+	err := a.portal.readLog(r.Context(), asked, func(event logs.Event) error { return out.send(logs.EncodeSSE(event)) }, out.control)
+	stop() // before it is known whether the answer has begun
 	if err != nil && out.hasBegun() {
 		panic(http.ErrAbortHandler) // the caller asks again from the last offset
 	}

@@ -48,7 +48,10 @@ func (p *portal) GetObject(ctx context.Context, r *heliostatv1.GetObjectRequest)
 		return nil, err
 	}
 	pods := p.View.PodsOf(key)
-	in := explain.Input{Object: object, Clusters: p.View.ClustersOf(key), Pods: pods, Now: p.Clock.Now()}
+	in := explain.Input{Object: object, Pods: pods, Now: p.Clock.Now()}
+	if in.Clusters, err = p.clustersOf(ctx, key, answer); err != nil {
+		return nil, err
+	}
 	caller, err := callerOf(ctx)
 	if err != nil {
 		return nil, err
@@ -64,6 +67,21 @@ func (p *portal) GetObject(ctx context.Context, r *heliostatv1.GetObjectRequest)
 	}
 	answer.Phases, answer.Why = phasesOf(phases.Of(in)), causesOf(explain.Explain(in))
 	return answer, p.addEvents(ctx, answer, key.Namespace, object.GetUID())
+}
+
+// clustersOf returns the clusters that explain an object, as far as the caller may list them.
+func (p *portal) clustersOf(ctx context.Context, key view.Key, answer *heliostatv1.GetObjectResponse) ([]*v1alpha1.ComputeCluster, error) {
+	if key.Kind != view.Clusters { // who may get a cluster is told what explains it
+		err := p.may(ctx, "list", view.Resource(view.Clusters), "", key.Namespace, "")
+		if isForbidden(err) {
+			answer.Hidden = append(answer.Hidden, "clusters")
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p.View.ClustersOf(key), nil
 }
 
 // addEvents adds the events about an object, read as the caller.
@@ -167,6 +185,9 @@ type filter interface {
 func (p *portal) ListObjects(ctx context.Context, r *heliostatv1.ListObjectsRequest) (*heliostatv1.ListObjectsResponse, error) {
 	query := queryOf(r)
 	query.Sort, query.Limit, query.Continue = r.GetSort(), int(r.GetLimit()), r.GetContinue()
+	if err := view.Check(query); err != nil { // each name costs a review
+		return nil, ofView(err)
+	}
 	rights, err := p.askRights(ctx, "list", r)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 
 const (
@@ -197,5 +200,26 @@ func TestRead_RefusesPathsThatAreNotPlain(t *testing.T) {
 	}
 	if code, answer := b.send(t, "GET", DocumentPath, ""); code != 200 || answer["openapi"] == nil {
 		t.Errorf("the document is %d", code)
+	}
+}
+
+func TestListObjects_ChecksBeforeItAsks(t *testing.T) {
+	many := strings.Repeat("&namespaces=a", 201)
+	for _, query := range []string{"kinds=pods&namespaces=team-a", "labels=" + many, "kinds=jobs&namespaces="} {
+		b := newBed(t)
+		if code, answer := b.send(t, "GET", "/v1/objects?"+query, ""); code != 400 || b.asked > 0 {
+			t.Errorf("%.40s is %d after %d reviews: %v", query, code, b.asked, answer["detail"])
+		}
+	}
+}
+
+func TestSubmissions_NeedAnIDByGRPCToo(t *testing.T) {
+	p := newBed(t, "*").api.portal
+	ctx := withCaller(t.Context(), &access.Caller{})
+	on := &heliostatv1.GetSubmissionRequest{Namespace: "team-a", Name: "demo"}
+	for call, want := range map[string]bool{"GetSubmission": true, "StopSubmission": true, "ReadSubmissionLog": true, "CreateSubmission": false} {
+		if err := p.permitAt(ctx, call, on, ""); (err != nil) != want {
+			t.Errorf("%s without an ID is %v", call, err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -23,8 +24,12 @@ const (
 	confirmEach   = 8 * time.Second
 	confirmWithin = 4 * time.Second
 	maxUnanswered = 3
-	// leaveWithin is how long the last words of a stream may take.
-	leaveWithin = 5 * time.Second
+	// leaveWithin is how long the last words of a stream may take, also to who does not read: 28 s and this are less than 30 s.
+	leaveWithin = time.Second
+	// A watch of which nothing is read for stuckAfter ends: it asks for its rights between two events. It is looked at each
+	// lookEach.
+	stuckAfter = 20 * time.Second
+	lookEach   = 5 * time.Second
 )
 
 // serveStream answers a request whose answer goes on.
@@ -100,6 +105,20 @@ type eventStream struct {
 
 	mutex sync.Mutex
 	begun bool
+	under underWay
+}
+
+// underWay notes since when a write has been under way.
+type underWay struct{ since atomic.Int64 }
+
+func (u *underWay) begin(at time.Time) { u.since.Store(at.UnixNano()) }
+
+func (u *underWay) end() { u.since.Store(0) }
+
+// isStuck reports whether a write takes too long.
+func (u *underWay) isStuck(now time.Time) bool {
+	since := u.since.Load()
+	return since != 0 && now.UnixNano()-since >= int64(stuckAfter)
 }
 
 func newEventStream(w http.ResponseWriter, clock clock.WithTicker) *eventStream {
@@ -125,10 +144,34 @@ func (s *eventStream) send(text []byte) error {
 		s.w.WriteHeader(http.StatusOK)
 		s.begun = true
 	}
+	s.under.begin(s.clock.Now())
+	defer s.under.end()
 	if _, err := s.w.Write(text); err != nil {
 		return err
 	}
 	return s.control.Flush()
+}
+
+// endStuck ends a write of which nothing is read, until the function that it returns is called.
+func (s *eventStream) endStuck() (stop func()) {
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := s.clock.NewTicker(lookEach)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-ticker.C():
+			}
+			if s.under.isStuck(s.clock.Now()) {
+				_ = s.control.SetWriteDeadline(s.clock.Now()) // every server's connections have one
+				return
+			}
+		}
+	}()
+	return func() { close(over); <-done }
 }
 
 // leave ends writes a short while after a context has ended, so that a caller who does not read holds nothing. The function

@@ -3,6 +3,7 @@ package rest
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,6 +18,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
@@ -161,5 +164,21 @@ func TestGRPC_FailsAloneWhereACallPanics(t *testing.T) {
 	client := newBed(t, "*").dial(t, func(context.Context, Call, func(context.Context) error) error { panic("secret") })
 	if _, err := client.GetMe(t.Context(), &heliostatv1.GetMeRequest{}); status.Code(err) != codes.Internal || strings.Contains(err.Error(), "secret") {
 		t.Errorf("the call is %v", err)
+	}
+}
+
+func TestGRPC_SaysOfNobodyWhatRESTSays(t *testing.T) {
+	b := newBed(t, "*")
+	client := b.dial(t, func(ctx context.Context, _ Call, answer func(context.Context) error) error { return answer(ctx) })
+	for cause, want := range map[error]codes.Code{
+		access.ErrNoToken: codes.Unauthenticated,
+		apierrors.NewForbidden(schema.GroupResource{Resource: "selfsubjectreviews"}, "", errors.New("secret")): codes.Unavailable,
+		errors.New("secret"): codes.Unavailable,
+	} {
+		b.unidentified = cause
+		_, err := client.GetMe(t.Context(), &heliostatv1.GetMeRequest{})
+		if status.Code(err) != want || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v is %v, want %s", cause, err, want)
+		}
 	}
 }

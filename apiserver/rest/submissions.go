@@ -23,7 +23,7 @@ type place interface {
 // permitAt returns nil where the caller may do all that a call needs. The permissions of such calls name their resource.
 func (p *portal) permitAt(ctx context.Context, call string, on place, id string) error {
 	values := map[string]string{"namespace": on.GetNamespace(), "name": on.GetName()}
-	if id != "" {
+	if _, isNamed := on.(interface{ GetId() string }); isNamed && (id != "" || call != "CreateSubmission") { // one is made for a new one
 		values["id"] = id
 	}
 	if err := checkPath(values); err != nil {

@@ -93,6 +93,7 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) error {
 	defer watch.Close()
 	out := newEventStream(w, a.portal.Clock)
 	defer out.keepAlive(r.Context())()
+	defer out.endStuck()()
 	// A watch that goes on may have nothing to say for long, and its caller waits for the headers.
 	if out.send(comment) != nil {
 		return nil

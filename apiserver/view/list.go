@@ -141,6 +141,12 @@ func (s *search) spotOf(l *Line) spot {
 	return spot{text, number, l.Key}
 }
 
+// Check returns what is wrong with a query of a page, as Findings.
+func Check(q Query) error {
+	_, err := readQuery(q)
+	return err
+}
+
 // List returns a page of the lines that a query is about and that its caller may see. It fails with Findings.
 //
 // While objects change, no line is in two pages of a query, and none is missing that was there and matched

@@ -135,21 +135,30 @@ func Submission(job string, uid types.UID, attempt int32) string {
 // Retry is the name of a job that runs again what a job that has ended ran: <first>-<hash>, where the first job of them
 // is cut where it is too long. The hash covers the UID of the job that has ended.
 func Retry(first string, uid types.UID) string {
-	return cut(first, MaxCluster-1-longHash) + "-" + hash("retry", string(uid))[:longHash]
+	return label(first, "retry") + "-" + hash("retry", string(uid))[:longHash]
 }
 
 // Request is the name of an object that was created without one: <prefix>-<hash>. The hash covers who asked for it and
 // by which key, so that asking twice is asking once.
 func Request(prefix, caller, namespace, key string) string {
-	return cut(prefix, MaxCluster-1-longHash) + "-" + hash("request", caller, namespace, key)[:longHash]
+	return label(prefix, "request") + "-" + hash("request", caller, namespace, key)[:longHash]
 }
 
-// cut is the beginning of a name, of at most so many characters, without a '-' at its end.
-func cut(name string, most int) string {
-	if len(name) > most {
-		name = name[:most]
+// label is as much of a text as can begin a name that ends with a long hash: lower-case letters, digits and '-', with a letter
+// first. Names of ConfigMaps and annotations have other characters too. Of a text without a letter it is another one.
+func label(text, other string) string {
+	text = strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(text))
+	text = strings.TrimLeft(text, "-0123456789")
+	text = strings.TrimRight(text[:min(len(text), MaxCluster-1-longHash)], "-")
+	if text == "" {
+		return other
 	}
-	return strings.TrimRight(name, "-.")
+	return text
 }
 
 // HeadService is the name of the Service in front of a cluster's head.

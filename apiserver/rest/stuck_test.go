@@ -1,0 +1,105 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+)
+
+// stuck is a caller who does not read. Writes end with a deadline, and messages with the test.
+type stuck struct {
+	grpc.ServerStream
+	ctx    context.Context //nolint:containedctx // grpc's interface returns one
+	header http.Header
+	begun  chan struct{}
+	ended  chan struct{}
+	once   sync.Once
+}
+
+func newStuck(ctx context.Context) *stuck {
+	return &stuck{ctx: ctx, header: http.Header{}, begun: make(chan struct{}), ended: make(chan struct{})}
+}
+
+func (s *stuck) Header() http.Header { return s.header }
+func (s *stuck) WriteHeader(int)     {}
+func (s *stuck) FlushError() error   { return nil }
+
+func (s *stuck) Write([]byte) (int, error) {
+	s.once.Do(func() { close(s.begun) })
+	<-s.ended
+	return 0, errors.New("the deadline is over")
+}
+
+func (s *stuck) SetWriteDeadline(time.Time) error {
+	select {
+	case <-s.ended:
+	default:
+		close(s.ended)
+	}
+	return nil
+}
+
+func (s *stuck) Context() context.Context { return s.ctx }
+
+func (s *stuck) SendMsg(any) error {
+	s.once.Do(func() { close(s.begun) })
+	<-s.ctx.Done()
+	return s.ctx.Err()
+}
+
+// step lets time go on until a call has ended, and returns how long that took.
+func step(t *testing.T, now *clocktesting.FakeClock, ended <-chan error) (time.Duration, error) {
+	t.Helper()
+	for took := time.Duration(0); took < 10*time.Minute; took += lookEach {
+		select {
+		case err := <-ended:
+			return took, err
+		case <-time.After(20 * time.Millisecond):
+			now.Step(lookEach)
+		}
+	}
+	t.Fatal("it does not end")
+	return 0, nil
+}
+
+func TestWatch_EndsWhereNothingIsRead(t *testing.T) {
+	b, now := newBed(t, "*"), clocktesting.NewFakeClock(time.Now())
+	b.api.portal.Clock = now
+	ctx := withCaller(t.Context(), &access.Caller{})
+	ended, caller := make(chan error, 1), newStuck(ctx)
+	go func() {
+		ended <- b.api.serveWatch(caller, httptest.NewRequest(http.MethodGet, "/v1/objects/watch", nil).WithContext(ctx))
+	}()
+	<-caller.begun
+	if took, _ := step(t, now, ended); took > 30*time.Second {
+		t.Errorf("it ends after %v", took)
+	}
+}
+
+func TestGRPC_EndsAStreamWhereNothingIsRead(t *testing.T) {
+	b, now := newBed(t, "*"), clocktesting.NewFakeClock(time.Now())
+	b.api.portal.Clock = now
+	calls := &calls{api: b.api, around: func(ctx context.Context, _ Call, answer func(context.Context) error) error { return answer(ctx) }}
+	ended, caller := make(chan error, 1), newStuck(t.Context())
+	go func() {
+		ended <- calls.stream(nil, caller, &grpc.StreamServerInfo{FullMethod: "/heliostat.v1.Portal/WatchObjects"}, func(_ any, stream grpc.ServerStream) error {
+			return stream.SendMsg(&heliostatv1.Change{})
+		})
+	}()
+	<-caller.begun
+	if took, err := step(t, now, ended); took > 30*time.Second || status.Code(err) != codes.Unavailable {
+		t.Errorf("it ends after %v with %v", took, err)
+	}
+}
