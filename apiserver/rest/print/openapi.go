@@ -99,6 +99,7 @@ func addKinds(all node, crds []string) ([]any, error) {
 		}
 		var crd struct {
 			Spec struct {
+				Group    string
 				Names    struct{ Kind string }
 				Versions []struct {
 					Name   string
@@ -111,11 +112,22 @@ func addKinds(all node, crds []string) ([]any, error) {
 		}
 		for _, version := range crd.Spec.Versions {
 			name := "dev.heliostat." + version.Name + "." + crd.Spec.Names.Kind
-			all[name] = version.Schema.OpenAPIV3Schema
+			all[name] = onlyOf(version.Schema.OpenAPIV3Schema, crd.Spec.Group+"/"+version.Name, crd.Spec.Names.Kind)
 			kinds = append(kinds, node{"$ref": schemas + name})
 		}
 	}
 	return kinds, nil
+}
+
+// onlyOf returns a CRD's schema as one that objects of other kinds do not match.
+//
+// A CRD takes any text as a kind and needs no field. A generated client takes the first schema that matches, so it would
+// read each object as one of the first kind.
+func onlyOf(schema node, version, kind string) node {
+	properties := child(schema, "properties")
+	child(properties, "apiVersion")["const"] = version
+	child(properties, "kind")["const"] = kind
+	return schema
 }
 
 // streamOperation returns the operation of a route whose answer goes on.
