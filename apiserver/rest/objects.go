@@ -16,6 +16,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
+	"github.com/heliostat-dev/heliostat/apiserver/feed"
 	"github.com/heliostat-dev/heliostat/apiserver/phases"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
@@ -36,6 +37,9 @@ func (p *portal) GetObject(ctx context.Context, r *heliostatv1.GetObjectRequest)
 	}
 	key := view.Key{Kind: r.GetKind(), Namespace: r.GetNamespace(), Name: r.GetName()}
 	object, line, is := p.View.Find(key)
+	if !is && !p.View.IsSynced() {
+		return nil, ofView(feed.ErrUnready)
+	}
 	if !is {
 		return nil, problem.New(404, "NotFound", fmt.Sprintf("%s %s is not there", view.Resource(key.Kind), key.Name), "look at the list of them")
 	}
@@ -191,6 +195,9 @@ func (p *portal) ListObjects(ctx context.Context, r *heliostatv1.ListObjectsRequ
 	rights, err := p.askRights(ctx, "list", r)
 	if err != nil {
 		return nil, err
+	}
+	if !p.View.IsSynced() { // a page of a part would look like all of it
+		return nil, ofView(feed.ErrUnready)
 	}
 	query.May = rights.cover
 	page, err := p.View.List(ctx, query)

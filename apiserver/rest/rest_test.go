@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 
@@ -220,6 +221,16 @@ func TestSubmissions_NeedAnIDByGRPCToo(t *testing.T) {
 	for call, want := range map[string]bool{"GetSubmission": true, "StopSubmission": true, "ReadSubmissionLog": true, "CreateSubmission": false} {
 		if err := p.permitAt(ctx, call, on, ""); (err != nil) != want {
 			t.Errorf("%s without an ID is %v", call, err)
+		}
+	}
+}
+
+func TestObjects_AreNotMissingBeforeAllAreRead(t *testing.T) {
+	b := newBed(t, "*")
+	b.api.portal.View = view.New()
+	for _, path := range []string{"/v1/objects", "/v1/namespaces/team-a/clusters/demo"} {
+		if code, answer := b.send(t, "GET", path, ""); code != 503 {
+			t.Errorf("%s is %d, %v", path, code, answer)
 		}
 	}
 }
