@@ -207,6 +207,9 @@ func (k *Kubernetes) listOwn(ctx context.Context, of schema.GroupVersionResource
 // Reader reads as the server's own account, without a cache. What a caller gets of it must be asked about by May.
 type Reader = client.WithWatch
 
+// Object is what a Reader reads.
+type Object = client.Object
+
 // Own returns what reads as the server's own account.
 func (k *Kubernetes) Own() (Reader, error) {
 	config, carrier := k.settings(k.account)

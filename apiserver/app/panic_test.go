@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -28,7 +29,7 @@ func TestFront_AnswersARequestThatPanics(t *testing.T) {
 		t.Errorf("the log has no ID or no stack: %s", text)
 	}
 	defer func() {
-		if cause := recover(); cause != http.ErrAbortHandler {
+		if cause, _ := recover().(error); !errors.Is(cause, http.ErrAbortHandler) {
 			t.Errorf("an answer that was begun ends by %v", cause)
 		}
 	}()

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/feed"
@@ -112,7 +111,7 @@ func (r reader) Secret(ctx context.Context, namespace, name string) (*corev1.Sec
 }
 
 // get reads an object as it is now. That there is none is for heads to explain; other errors are the server's own.
-func (r reader) get(ctx context.Context, namespace, name string, into client.Object) error {
+func (r reader) get(ctx context.Context, namespace, name string, into access.Object) error {
 	err := r.own.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into)
 	if apierrors.IsNotFound(err) {
 		return err

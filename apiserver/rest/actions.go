@@ -32,7 +32,7 @@ func (p *portal) permit(ctx context.Context, call string, on target) error {
 		if resource == "" {
 			resource = view.Resource(on.GetKind())
 		}
-		if err := p.may(ctx, needed.Verb, resource, subresource, on.GetNamespace(), on.GetName()); err != nil {
+		if err := p.may(ctx, attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName())); err != nil {
 			return err
 		}
 	}

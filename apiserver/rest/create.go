@@ -74,7 +74,7 @@ func (p *portal) CreateObject(ctx context.Context, r *heliostatv1.CreateObjectRe
 		return nil, err
 	}
 	resource := resourceOf(object)
-	if err := p.may(ctx, "create", resource, "", r.GetNamespace(), ""); err != nil {
+	if err := p.may(ctx, attributes("create", resource, "", r.GetNamespace(), "")); err != nil {
 		return nil, err
 	}
 	if err := nameObject(ctx, object, fields, key, r); err != nil {

@@ -103,7 +103,7 @@ func (p *portal) permitted(ctx context.Context, namespace string, all []Permissi
 	for _, one := range all {
 		group.Go(func() error {
 			resource, subresource, _ := strings.Cut(one.Resource, "/")
-			err := p.may(inner, one.Verb, resource, subresource, namespace, "")
+			err := p.may(inner, attributes(one.Verb, resource, subresource, namespace, ""))
 			if isForbidden(err) {
 				return nil
 			}

@@ -36,12 +36,12 @@ func (p *portal) GetObject(ctx context.Context, r *heliostatv1.GetObjectRequest)
 		return nil, err
 	}
 	key := view.Key{Kind: r.GetKind(), Namespace: r.GetNamespace(), Name: r.GetName()}
-	object, line, is := p.View.Find(key)
-	if !is && !p.View.IsSynced() {
-		return nil, ofView(feed.ErrUnready)
+	if err := p.await(ctx, key); err != nil {
+		return nil, err
 	}
-	if !is {
-		return nil, problem.New(404, "NotFound", fmt.Sprintf("%s %s is not there", view.Resource(key.Kind), key.Name), "look at the list of them")
+	object, line, is := p.View.Find(key)
+	if !is { // it went in between
+		return nil, missing(key)
 	}
 	fields, err := toFields(object)
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *portal) GetObject(ctx context.Context, r *heliostatv1.GetObjectRequest)
 // clustersOf returns the clusters that explain an object, as far as the caller may list them.
 func (p *portal) clustersOf(ctx context.Context, key view.Key, answer *heliostatv1.GetObjectResponse) ([]*v1alpha1.ComputeCluster, error) {
 	if key.Kind != view.Clusters { // who may get a cluster is told what explains it
-		err := p.may(ctx, "list", view.Resource(view.Clusters), "", key.Namespace, "")
+		err := p.may(ctx, attributes("list", view.Resource(view.Clusters), "", key.Namespace, ""))
 		if isForbidden(err) {
 			answer.Hidden = append(answer.Hidden, "clusters")
 			return nil, nil

@@ -44,20 +44,21 @@ func attributes(verb, resource, subresource, namespace, name string) authorizati
 
 // may returns nil where the caller may do a verb on a resource of heliostat.dev in a namespace; all of them where that is
 // empty.
-func (p *portal) may(ctx context.Context, verb, resource, subresource, namespace, name string) error {
+func (p *portal) may(ctx context.Context, what authorizationv1.ResourceAttributes) error {
 	caller, err := callerOf(ctx)
 	if err != nil {
 		return err
 	}
-	err = p.Access.May(ctx, caller, attributes(verb, resource, subresource, namespace, name))
-	if subresource != "" {
-		resource += "/" + subresource
+	err = p.Access.May(ctx, caller, what)
+	resource := what.Resource
+	if what.Subresource != "" {
+		resource += "/" + what.Subresource
 	}
 	if isForbidden(err) {
-		return problem.Forbidden(caller.User().Username, verb, resource, namespace)
+		return problem.Forbidden(caller.User().Username, what.Verb, resource, what.Namespace)
 	}
 	if err != nil {
-		return fmt.Errorf("ask whether the caller may %s %s: %w", verb, resource, err)
+		return fmt.Errorf("ask whether the caller may %s %s: %w", what.Verb, resource, err)
 	}
 	return nil
 }

@@ -156,6 +156,8 @@ func (a *API) Refuse(w http.ResponseWriter, err error) {
 }
 
 // answerProblem is grpc-gateway's way to answer that a call failed.
+//
+//nolint:revive // argument-limit: grpc-gateway's runtime.ErrorHandlerFunc has these
 func (a *API) answerProblem(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
 	var known *problem.Problem
 	if said, is := status.FromError(err); is && !errors.As(err, &known) && said.Code() == codes.InvalidArgument {

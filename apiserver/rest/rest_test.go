@@ -24,11 +24,7 @@ const (
 // TestRoutes_AreRefusedWithoutTheirPermission has a row for each call: what it answers to a caller without rights, and to one
 // who may do everything.
 func TestRoutes_AreRefusedWithoutTheirPermission(t *testing.T) {
-	rows := map[string]struct {
-		path, body         string
-		without, withAll   int
-		changes, isPartial bool
-	}{
+	rows := map[string]row{
 		"GetMe":             {path: "/v1/me", without: 200, withAll: 200},
 		"ListNamespaces":    {path: "/v1/namespaces", without: 200, withAll: 200, isPartial: true},
 		"ListObjects":       {path: "/v1/objects", without: 200, withAll: 200, isPartial: true},
@@ -56,33 +52,53 @@ func TestRoutes_AreRefusedWithoutTheirPermission(t *testing.T) {
 			continue
 		}
 		t.Run(route.Call, func(t *testing.T) {
-			poor := newBed(t)
-			code, answer := poor.send(t, route.Method, row.path, row.body)
-			if code != row.without || len(poor.written) > 0 {
-				t.Errorf("without rights it is %d, want %d: %v; written is %q", code, row.without, answer, poor.written)
-			}
-			if row.isPartial && fmt.Sprint(answer) != fmt.Sprint(map[string]any{"lines": []any{}, "continue": "", "cursor": answer["cursor"]}) &&
-				fmt.Sprint(answer) != "map[namespaces:[]]" {
-				t.Errorf("without rights it shows %v", answer)
-			}
-			if row.without == 403 {
-				missing := strings.Replace(row.path, "demo", "missing", 1)
-				if again, other := poor.send(t, route.Method, missing, row.body); again != 403 || other["detail"] != answer["detail"] {
-					t.Errorf("of what is not there it says %v, else %v", other, answer)
-				}
-			}
-			if row.withAll == 0 {
-				return
-			}
-			rich := newBed(t, "*")
-			code, answer = rich.send(t, route.Method, row.path, row.body)
-			if code != row.withAll || len(rich.written) > 0 != row.changes {
-				t.Errorf("with all rights it is %d, want %d: %v; written is %q", code, row.withAll, answer, rich.written)
-			}
-			if declared := Codes(route); !slices.Contains(declared, code) && code != http.StatusBadRequest {
-				t.Errorf("it answers %d, and declares %v", code, declared)
+			row.isRefused(t, route)
+			if row.withAll != 0 {
+				row.isAnswered(t, route)
 			}
 		})
+	}
+}
+
+// row is what a call answers to a caller without rights, and to one who may do everything; 0 is not asked.
+type row struct {
+	path, body       string
+	without, withAll int
+	// changes is that the call writes, and isPartial that it shows what may be seen.
+	changes, isPartial bool
+}
+
+// isRefused asks without rights.
+func (w row) isRefused(t *testing.T, route Route) {
+	t.Helper()
+	poor := newBed(t)
+	code, answer := poor.send(t, route.Method, w.path, w.body)
+	if code != w.without || len(poor.written) > 0 {
+		t.Errorf("without rights it is %d, want %d: %v; written is %q", code, w.without, answer, poor.written)
+	}
+	if w.isPartial && fmt.Sprint(answer) != fmt.Sprint(map[string]any{"lines": []any{}, "continue": "", "cursor": answer["cursor"]}) &&
+		fmt.Sprint(answer) != "map[namespaces:[]]" {
+		t.Errorf("without rights it shows %v", answer)
+	}
+	if w.without != http.StatusForbidden {
+		return
+	}
+	missing := strings.Replace(w.path, "demo", "missing", 1)
+	if again, other := poor.send(t, route.Method, missing, w.body); again != http.StatusForbidden || other["detail"] != answer["detail"] {
+		t.Errorf("of what is not there it says %v, else %v", other, answer)
+	}
+}
+
+// isAnswered asks with all rights.
+func (w row) isAnswered(t *testing.T, route Route) {
+	t.Helper()
+	rich := newBed(t, "*")
+	code, answer := rich.send(t, route.Method, w.path, w.body)
+	if code != w.withAll || len(rich.written) > 0 != w.changes {
+		t.Errorf("with all rights it is %d, want %d: %v; written is %q", code, w.withAll, answer, rich.written)
+	}
+	if declared := Codes(route); !slices.Contains(declared, code) && code != http.StatusBadRequest {
+		t.Errorf("it answers %d, and declares %v", code, declared)
 	}
 }
 
@@ -114,6 +130,20 @@ func TestGetObject_HidesWhatMayNotBeListed(t *testing.T) {
 	}
 	if code, _ := newBed(t, "*").send(t, "GET", "/v1/namespaces/team-a/clusters/none", ""); code != 404 {
 		t.Errorf("what is not there is %d", code)
+	}
+}
+
+// TestGetObject_WaitsForWhatWasJustCreated: the API server has it, and the view does a moment later.
+func TestGetObject_WaitsForWhatWasJustCreated(t *testing.T) {
+	b := newBed(t, "*")
+	fields, err := toFields(cluster("team-a", "new"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.objects[access.ObjectName{Resource: "computeclusters", Namespace: "team-a", Name: "new"}] = fields
+	go func() { _ = b.view.Store("clusters", "").Update(cluster("team-a", "new")) }()
+	if code, answer := b.send(t, "GET", "/v1/namespaces/team-a/clusters/new", ""); code != http.StatusOK {
+		t.Errorf("it is %d, %v", code, answer)
 	}
 }
 

@@ -37,7 +37,7 @@ func (p *portal) askRights(ctx context.Context, verb string, of filter) (rights,
 	// ask asks about a kind in a namespace, or in all of them, and notes the answer.
 	ask := func(kind, namespace string, note func()) {
 		group.Go(func() error {
-			err := p.may(inner, verb, view.Resource(kind), "", namespace, "")
+			err := p.may(inner, attributes(verb, view.Resource(kind), "", namespace, ""))
 			if isForbidden(err) {
 				return nil
 			}

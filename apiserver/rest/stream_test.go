@@ -40,8 +40,8 @@ func (b *bed) serve(t *testing.T) *httptest.Server {
 	return server
 }
 
-// get asks for a path, and returns the answer, which ends with the test.
-func get(t *testing.T, server *httptest.Server, path string, headers ...string) *http.Response {
+// get asks for a path, which must be answered by 200, and returns the answer's body and headers. It ends with the test.
+func get(t *testing.T, server *httptest.Server, path string, headers ...string) (io.Reader, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
 	if err != nil {
@@ -55,7 +55,10 @@ func get(t *testing.T, server *httptest.Server, path string, headers ...string) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = answer.Body.Close() })
-	return answer
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s is answered with %d", path, answer.StatusCode)
+	}
+	return answer.Body, answer.Header
 }
 
 // readEvents reads server-sent events up to one of a type. It returns their types and names, and the last ID.
@@ -87,20 +90,20 @@ func readEvents(t *testing.T, body io.Reader, last string) (all []string, id str
 func TestWatch_SendsTheStateAndGoesOn(t *testing.T) {
 	b := newBed(t, "*")
 	server := b.serve(t)
-	answer := get(t, server, "/v1/objects/watch?kinds=clusters")
-	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != 200 || kind != eventStreamType {
-		t.Fatalf("the watch is answered with %d and %s", answer.StatusCode, kind)
+	body, header := get(t, server, "/v1/objects/watch?kinds=clusters")
+	if kind := header.Get("Content-Type"); kind != eventStreamType {
+		t.Fatalf("the watch is answered with %s", kind)
 	}
-	all, id := readEvents(t, answer.Body, "ready")
+	all, id := readEvents(t, body, "ready")
 	if diff := cmp.Diff([]string{"sync", "put demo", "put other", "ready"}, all); diff != "" {
 		t.Error(diff)
 	}
-	again := get(t, server, "/v1/objects/watch?kinds=clusters", "Last-Event-ID", id)
+	again, _ := get(t, server, "/v1/objects/watch?kinds=clusters", "Last-Event-ID", id)
 	if err := b.view.Store("clusters", "").Replace([]any{cluster("team-a", "demo")}, "9"); err != nil {
 		t.Fatal(err)
 	}
 	go b.api.portal.Feed.Run(t.Context())
-	if all, _ := readEvents(t, again.Body, "del"); len(all) != 1 || all[0] != "del other" {
+	if all, _ := readEvents(t, again, "del"); len(all) != 1 || all[0] != "del other" {
 		t.Errorf("a watch that goes on begins with %q", all)
 	}
 }

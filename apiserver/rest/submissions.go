@@ -10,6 +10,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
@@ -20,7 +21,8 @@ type place interface {
 	GetName() string
 }
 
-// permitAt returns nil where the caller may do all that a call needs. The permissions of such calls name their resource.
+// permitAt returns nil where the caller may do all that a call needs, and the server knows what it is about. The permissions of
+// such calls name their resource.
 func (p *portal) permitAt(ctx context.Context, call string, on place, id string) error {
 	values := map[string]string{"namespace": on.GetNamespace(), "name": on.GetName()}
 	if _, isNamed := on.(interface{ GetId() string }); isNamed && (id != "" || call != "CreateSubmission") { // one is made for a new one
@@ -31,11 +33,15 @@ func (p *portal) permitAt(ctx context.Context, call string, on place, id string)
 	}
 	for _, needed := range permissions[call] {
 		resource, subresource, _ := strings.Cut(needed.Resource, "/")
-		if err := p.may(ctx, needed.Verb, resource, subresource, on.GetNamespace(), on.GetName()); err != nil {
+		if err := p.may(ctx, attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName())); err != nil {
 			return err
 		}
 	}
-	return nil
+	kind := view.Clusters
+	if call == "ReadLog" {
+		kind = view.Jobs
+	}
+	return p.await(ctx, view.Key{Kind: kind, Namespace: on.GetNamespace(), Name: on.GetName()})
 }
 
 func referenceOf(on place) heads.Reference {

@@ -16,6 +16,9 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
+// resumed begins a patch of a cluster that is woken now.
+const resumed = `{"metadata":{"annotations":{"heliostat.dev/resume":"2026-11-26T15:00:00.000000005Z"}}`
+
 var now = time.Date(2026, 11, 26, 15, 0, 0, 5, time.UTC)
 
 // cluster returns a cluster with groups of one worker each.
@@ -57,7 +60,6 @@ func owned(c *v1alpha1.ComputeCluster) {
 
 // TestVerbs_ChangeObjectsOnce has each verb on each state: the patch, nothing, or why not.
 func TestVerbs_ChangeObjectsOnce(t *testing.T) {
-	resume := `{"metadata":{"annotations":{"heliostat.dev/resume":"2026-11-26T15:00:00.000000005Z"}}`
 	for name, c := range map[string]struct {
 		do   func() (verbs.Change, error)
 		want string // a patch, "" for nothing, or a reason
@@ -71,13 +73,13 @@ func TestVerbs_ChangeObjectsOnce(t *testing.T) {
 		"a job that has ended cannot be suspended": {func() (verbs.Change, error) { return verbs.Suspend(job(ended("Complete"))) }, "JobEnded"},
 		"a service is suspended":                   {func() (verbs.Change, error) { return verbs.Suspend(&v1alpha1.ClusterService{}) }, `{"spec":{"suspend":true}}`},
 		"what is awake is not resumed":             {func() (verbs.Change, error) { return verbs.Resume(cluster(nil), now) }, ""},
-		"an idle cluster is resumed":               {func() (verbs.Change, error) { return verbs.Resume(cluster(suspended), now) }, resume + "}"},
+		"an idle cluster is resumed":               {func() (verbs.Change, error) { return verbs.Resume(cluster(suspended), now) }, resumed + "}"},
 		"an idle cluster of a service is resumed too": {func() (verbs.Change, error) {
 			return verbs.Resume(cluster(func(c *v1alpha1.ComputeCluster) { owned(c); suspended(c) }), now)
-		}, resume + "}"},
+		}, resumed + "}"},
 		"a cluster that was suspended is resumed": {func() (verbs.Change, error) {
 			return verbs.Resume(cluster(func(c *v1alpha1.ComputeCluster) { suspended(c); c.Spec.Suspend = true }), now)
-		}, resume + `,"spec":{"suspend":false}}`},
+		}, resumed + `,"spec":{"suspend":false}}`},
 		"a job is resumed": {func() (verbs.Change, error) {
 			return verbs.Resume(job(func(j *v1alpha1.ClusterJob) { j.Spec.Suspend = true }), now)
 		}, `{"spec":{"suspend":false}}`},
