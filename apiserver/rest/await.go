@@ -15,7 +15,7 @@ import (
 // How long a call waits for an object that the API server has and the view does not know yet, and how often it looks.
 const (
 	knownWithin = 5 * time.Second
-	knownEach    = 50 * time.Millisecond
+	knownEach   = 50 * time.Millisecond
 )
 
 // await waits until the view knows an object that the caller may see. Whoever has created one on another replica, or a
