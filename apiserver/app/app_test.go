@@ -186,6 +186,10 @@ func TestRun_ServesWhatIsDocumented(t *testing.T) {
 		}
 		return answer.StatusCode, string(body)
 	}
+	s.until(t, "objects", func() bool {
+		code, _ := read("http://" + s.HealthAddress + "/readyz")
+		return code == 200
+	})
 	for url, want := range map[string]int{
 		"https://" + s.Address + at: 200, "https://" + s.Address + "/metrics": 404, "https://" + s.Address + "/readyz": 404,
 		"http://" + s.HealthAddress + "/healthz": 200, "http://" + s.HealthAddress + "/readyz": 200, "http://" + s.HealthAddress + "/metrics": 404,
