@@ -31,7 +31,7 @@ func Of(err error) *Problem {
 	case errors.As(err, &answered):
 		return ofStatus(answered.Status())
 	case errors.Is(err, context.Canceled):
-		return New(499, "ClientClosedRequest", "the caller did not wait for the answer", "")
+		return New(clientClosedRequest, "ClientClosedRequest", "the caller did not wait for the answer", "")
 	case errors.Is(err, context.DeadlineExceeded):
 		return New(http.StatusGatewayTimeout, "Timeout", "there was no answer in time, and a change may have been made",
 			"look before you try again")

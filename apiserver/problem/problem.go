@@ -13,6 +13,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -20,6 +21,9 @@ import (
 
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
+
+// clientClosedRequest is the code of a request whose caller did not wait for the answer, as proxies count it.
+const clientClosedRequest = 499
 
 // ContentType is the media type of RFC 9457.
 const ContentType = "application/problem+json"
@@ -36,6 +40,8 @@ type Problem struct {
 	Errors []FieldError
 	// RetryAfter is after how long the same call may succeed; 0 where it will not by itself.
 	RetryAfter time.Duration
+	// Allow are the methods that a path has, where it has not the one of the request.
+	Allow []string
 }
 
 // FieldError is one thing that is wrong with what was sent.
@@ -90,6 +96,7 @@ var codesOf = map[int]codes.Code{
 	http.StatusUnprocessableEntity:         codes.InvalidArgument,
 	http.StatusTooManyRequests:             codes.ResourceExhausted,
 	http.StatusRequestHeaderFieldsTooLarge: codes.ResourceExhausted,
+	clientClosedRequest:                    codes.Canceled,
 	http.StatusBadGateway:                  codes.Unavailable,
 	http.StatusServiceUnavailable:          codes.Unavailable,
 	http.StatusGatewayTimeout:              codes.DeadlineExceeded,
@@ -152,6 +159,9 @@ func (p *Problem) Write(w http.ResponseWriter, requestID string) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	if p.Code == http.StatusUnauthorized {
 		header.Set("WWW-Authenticate", `Bearer realm="heliostat"`)
+	}
+	if len(p.Allow) > 0 {
+		header.Set("Allow", strings.Join(p.Allow, ", "))
 	}
 	if after := p.retryAfter(); after > 0 {
 		header.Set("Retry-After", strconv.Itoa(int(after)))

@@ -3,6 +3,8 @@ package rest
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,7 +68,7 @@ func (p *portal) act(ctx context.Context, call string, on target, decide func(ve
 	case change.Patch != nil:
 		found, err = p.Access.PatchObject(ctx, caller, of, change.Type, change.Patch)
 	case change.New != nil:
-		found, isChanged, err = p.createOnce(ctx, change.New)
+		found, isChanged, err = p.createOnce(ctx, change.New, found)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("change %s %s: %w", on.GetKind(), on.GetName(), err)
@@ -75,23 +77,35 @@ func (p *portal) act(ctx context.Context, call string, on target, decide func(ve
 	return &heliostatv1.ActionResponse{Object: answer, IsChanged: isChanged}, err
 }
 
-// createOnce creates an object, or finds the one that a former call created.
-func (p *portal) createOnce(ctx context.Context, object verbs.Object) (map[string]any, bool, error) {
+// createOnce creates an object with the spec of another one, or finds the one that a former call created. Fields that this
+// server does not know are kept.
+func (p *portal) createOnce(ctx context.Context, object verbs.Object, like map[string]any) (map[string]any, bool, error) {
 	caller, err := callerOf(ctx)
 	if err != nil {
 		return nil, false, err
 	}
+	annotations := object.GetAnnotations()
+	annotations[v1alpha1.AnnotationOwner] = caller.User().Username
+	object.SetAnnotations(annotations)
 	fields, err := toFields(object)
 	if err != nil {
 		return nil, false, err
 	}
 	delete(fields, "status")
+	if spec, is := like["spec"].(map[string]any); is {
+		spec = maps.Clone(spec)
+		delete(spec, "suspend")
+		fields["spec"] = spec
+	}
 	of := access.ObjectName{Resource: resourceOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
 	created, _, err := p.Access.CreateObject(ctx, caller, of, fields, false)
 	if !apierrors.IsAlreadyExists(err) {
 		return created, err == nil, err
 	}
 	created, err = p.Access.FindObject(ctx, caller, of)
+	if err == nil && annotation(created, v1alpha1.AnnotationRetryOf) != annotations[v1alpha1.AnnotationRetryOf] {
+		err = problem.New(http.StatusConflict, "AlreadyExists", fmt.Sprintf("%s %s exists, and is no retry of this job", of.Resource, of.Name), "rename it")
+	}
 	return created, false, err
 }
 
@@ -110,6 +124,9 @@ func (p *portal) ResumeObject(ctx context.Context, r *heliostatv1.ResumeObjectRe
 // ScaleObject implements the protocol.
 func (p *portal) ScaleObject(ctx context.Context, r *heliostatv1.ScaleObjectRequest) (*heliostatv1.ActionResponse, error) {
 	return p.act(ctx, "ScaleObject", r, func(object verbs.Object) (verbs.Change, error) {
+		if r.Replicas == nil {
+			return verbs.Change{}, problem.Bad("replicas", "is missing", "give how many the group should have, 0 for none")
+		}
 		return verbs.Scale(object, r.GetGroup(), r.GetReplicas())
 	})
 }

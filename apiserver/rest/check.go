@@ -119,7 +119,7 @@ func readBody(route *Route, w http.ResponseWriter, r *http.Request) ([]byte, err
 	case err != nil:
 		return nil, problem.Bad("body", "ends before its length", "send all of it")
 	case len(bytes.TrimSpace(text)) == 0:
-		return []byte("{}"), checkNeeded(route, nil)
+		return []byte("{}"), nil
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return nil, problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "the body of the request is not declared as JSON",
@@ -137,19 +137,7 @@ func readBody(route *Route, w http.ResponseWriter, r *http.Request) ([]byte, err
 	if decoder.More() {
 		return nil, problem.Bad("body", "has more than one JSON value", "send one JSON object")
 	}
-	if err := checkMessage(route.input, "", value, route.variables()); err != nil {
-		return nil, err
-	}
-	return text, checkNeeded(route, value)
-}
-
-// checkNeeded returns which field is missing that has a meaning where it is left out, and one that nobody wants.
-func checkNeeded(route *Route, value any) error {
-	fields, _ := value.(map[string]any)
-	if route.Call == "ScaleObject" && fields["replicas"] == nil {
-		return problem.Bad("replicas", "is missing", "give how many the group should have, 0 for none")
-	}
-	return nil
+	return text, checkMessage(route.input, "", value, route.variables())
 }
 
 // checkDepth returns whether values of a JSON text lie too deep. It recurses not at all, whatever the text.

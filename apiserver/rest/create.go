@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kjson "sigs.k8s.io/json"
@@ -50,7 +51,7 @@ func keyOf(ctx context.Context, r *heliostatv1.CreateObjectRequest) (string, err
 		}
 		key = header
 	}
-	if len(key) > maxKey {
+	if utf8.RuneCountInString(key) > maxKey {
 		return "", problem.Bad("idempotencyKey", fmt.Sprintf("has more than %d characters", maxKey), "shorten it")
 	}
 	return key, nil
@@ -99,7 +100,7 @@ func (p *portal) create(ctx context.Context, of access.ObjectName, fields map[st
 		if created, former = p.Access.FindObject(ctx, caller, of); former != nil {
 			return nil, fmt.Errorf("find what exists: %w", former)
 		}
-		if annotationOf(created) != annotationOf(fields) {
+		if annotation(created, v1alpha1.AnnotationRequest) != annotation(fields, v1alpha1.AnnotationRequest) {
 			return nil, problem.New(http.StatusConflict, "AlreadyExists", fmt.Sprintf("%s %s exists, and is not of this request", of.Resource, of.Name),
 				"use another key or another name")
 		}
@@ -112,12 +113,12 @@ func (p *portal) create(ctx context.Context, of access.ObjectName, fields map[st
 	return &heliostatv1.CreateObjectResponse{Object: answer, IsCreated: isCreated, Warnings: warnings}, err
 }
 
-// annotationOf returns the hash of the request that an object was created by.
-func annotationOf(fields map[string]any) string {
+// annotation returns an annotation of an object, or "".
+func annotation(fields map[string]any, name string) string {
 	metadata, _ := fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	hash, _ := annotations[v1alpha1.AnnotationRequest].(string)
-	return hash
+	value, _ := annotations[name].(string)
+	return value
 }
 
 // manifestOf returns the manifest of a request, given or made from a preset, and what paths in it begin with.
@@ -197,14 +198,8 @@ func nameObject(ctx context.Context, object verbs.Object, fields map[string]any,
 		return fmt.Errorf("name a request: %w", err)
 	}
 	if object.GetName() == "" {
-		prefix := object.GetGenerateName()
-		if prefix == "" {
-			prefix = r.GetPreset()
-		}
-		if prefix == "" {
-			prefix = kindOf(object)
-		}
-		object.SetName(naming.Request(prefix, caller.User().Username, r.GetNamespace(), key))
+		// Nothing else of the body is in the name, so that another body with the same key meets the first one.
+		object.SetName(naming.Request(kindOf(object), caller.User().Username, r.GetNamespace(), key))
 		metadata["name"] = object.GetName()
 		delete(metadata, "generateName")
 		object.SetGenerateName("")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 
@@ -179,6 +180,9 @@ func (a *API) requestOf(method string, message any) Request {
 	}
 	if one, is := message.(interface{ GetKind() string }); is {
 		request.Kind = one.GetKind()
+	}
+	if strings.Contains(request.route.Call, "Submission") {
+		request.Kind = view.Clusters
 	}
 	if one, is := message.(interface{ GetName() string }); is {
 		request.Name = one.GetName()

@@ -13,8 +13,11 @@ import (
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 
-// atOnce is how many reviews of one call are under way.
-const atOnce = 16
+// Of one call, so many reviews are under way for a namespace, and so many namespaces.
+const (
+	atOnce           = 16
+	namespacesAtOnce = 4
+)
 
 // GetMe implements the protocol.
 func (p *portal) GetMe(ctx context.Context, _ *heliostatv1.GetMeRequest) (*heliostatv1.GetMeResponse, error) {
@@ -53,21 +56,34 @@ func (p *portal) ListNamespaces(ctx context.Context, _ *heliostatv1.ListNamespac
 	left := slices.DeleteFunc(slices.Clone(asked), func(one Permission) bool { return slices.Contains(everywhere, one) })
 	found := make([]*heliostatv1.Namespace, len(names))
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(namespacesAtOnce)
 	for i, name := range names {
-		group.Go(func() error {
-			here, err := p.permitted(inner, name, left)
+		group.Go(guard(func() error {
+			here, err := p.permittedHere(inner, name, left, everywhere)
 			if err == nil {
 				found[i] = &heliostatv1.Namespace{Name: name, Permissions: byResource(append(here, everywhere...))}
 			}
 			return err
-		})
+		}))
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(one *heliostatv1.Namespace) bool { return !canList(one) })
 	return &heliostatv1.ListNamespacesResponse{Namespaces: found}, nil
+}
+
+// permittedHere returns which of some permissions the caller has in a namespace. It asks for all of them only where the caller
+// can list or create something: of most namespaces a caller knows nothing.
+func (p *portal) permittedHere(ctx context.Context, namespace string, left, everywhere []Permission) ([]Permission, error) {
+	opens := func(one Permission) bool { return one.Verb == "list" || one.Verb == "create" }
+	first := slices.DeleteFunc(slices.Clone(left), func(one Permission) bool { return !opens(one) })
+	here, err := p.permitted(ctx, namespace, first)
+	if err != nil || len(here) == 0 && !slices.ContainsFunc(everywhere, opens) {
+		return nil, err
+	}
+	more, err := p.permitted(ctx, namespace, slices.DeleteFunc(slices.Clone(left), opens))
+	return append(here, more...), err
 }
 
 // canList reports whether some kind can be listed or created in a namespace.
@@ -101,7 +117,7 @@ func (p *portal) permitted(ctx context.Context, namespace string, all []Permissi
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for _, one := range all {
-		group.Go(func() error {
+		group.Go(guard(func() error {
 			resource, subresource, _ := strings.Cut(one.Resource, "/")
 			err := p.may(inner, attributes(one.Verb, resource, subresource, namespace, ""))
 			if isForbidden(err) {
@@ -111,7 +127,7 @@ func (p *portal) permitted(ctx context.Context, namespace string, all []Permissi
 			defer mutex.Unlock()
 			found = append(found, one)
 			return err
-		})
+		}))
 	}
 	err := group.Wait()
 	return found, err

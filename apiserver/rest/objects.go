@@ -43,9 +43,14 @@ func (p *portal) GetObject(ctx context.Context, r *heliostatv1.GetObjectRequest)
 	if !is { // it went in between
 		return nil, missing(key)
 	}
-	fields, err := toFields(object)
+	caller, err := callerOf(ctx)
 	if err != nil {
 		return nil, err
+	}
+	// As the API server has it: the view's own lacks fields that this server does not know.
+	fields, err := p.Access.FindObject(ctx, caller, access.ObjectName{Resource: view.Resource(key.Kind), Namespace: key.Namespace, Name: key.Name})
+	if err != nil {
+		return nil, fmt.Errorf("find %s %s: %w", key.Kind, key.Name, err)
 	}
 	answer := &heliostatv1.GetObjectResponse{Line: line.Proto()}
 	if answer.Object, err = toStruct(fields); err != nil {
@@ -54,10 +59,6 @@ func (p *portal) GetObject(ctx context.Context, r *heliostatv1.GetObjectRequest)
 	pods := p.View.PodsOf(key)
 	in := explain.Input{Object: object, Pods: pods, Now: p.Clock.Now()}
 	if in.Clusters, err = p.clustersOf(ctx, key, answer); err != nil {
-		return nil, err
-	}
-	caller, err := callerOf(ctx)
-	if err != nil {
 		return nil, err
 	}
 	err = p.Access.May(ctx, caller, authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: key.Namespace})

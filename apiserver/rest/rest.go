@@ -96,8 +96,9 @@ func (a *API) Read(r *http.Request) (Request, error) {
 	parts, verb := split(raw)
 	route, others := find(a.routes, r.Method, parts, verb)
 	if route == nil && len(others) > 0 {
-		return Request{}, problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "the path has no method "+r.Method,
-			"use "+strings.Join(others, " or "))
+		refused := problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "the path has no method "+r.Method, "use "+strings.Join(others, " or "))
+		refused.Allow = others
+		return Request{}, refused
 	}
 	if route == nil {
 		return Request{}, problem.New(http.StatusNotFound, "NotFound", "the path is not served", "see the paths in docs/reference/rest.md")

@@ -147,6 +147,15 @@ func TestGetObject_WaitsForWhatWasJustCreated(t *testing.T) {
 	}
 }
 
+func TestScaleObject_NeedsANumber(t *testing.T) {
+	for _, body := range []string{"", "{}", `{"replicas":null}`} {
+		b := newBed(t, "*")
+		if code, answer := b.send(t, "POST", "/v1/namespaces/team-a/clusters/demo:scale", body); code != http.StatusBadRequest || len(b.written) > 0 {
+			t.Errorf("%q is %d, %v; written is %q", body, code, answer, b.written)
+		}
+	}
+}
+
 func TestListNamespaces_SaysWhatCanBeDone(t *testing.T) {
 	b := newBed(t, "list computeclusters team-a", "create clusterjobs team-a", "get clusterjobs/log team-a", "get computeclusters team-b")
 	_, answer := b.send(t, "GET", "/v1/namespaces", "")

@@ -2,6 +2,8 @@ package rest
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -36,7 +38,7 @@ func (p *portal) askRights(ctx context.Context, verb string, of filter) (rights,
 	group.SetLimit(atOnce)
 	// ask asks about a kind in a namespace, or in all of them, and notes the answer.
 	ask := func(kind, namespace string, note func()) {
-		group.Go(func() error {
+		group.Go(guard(func() error {
 			err := p.may(inner, attributes(verb, view.Resource(kind), "", namespace, ""))
 			if isForbidden(err) {
 				return nil
@@ -47,7 +49,7 @@ func (p *portal) askRights(ctx context.Context, verb string, of filter) (rights,
 				note()
 			}
 			return err
-		})
+		}))
 	}
 	for _, kind := range kinds {
 		if slices.Contains(view.Kinds(), kind) {
@@ -106,4 +108,16 @@ func (p *portal) placesOf(kinds, namespaces []string) []view.Place {
 		}
 	}
 	return places
+}
+
+// guard returns a function that fails where another one panics: a panic in a goroutine of its own would end the server.
+func guard(ask func() error) func() error {
+	return func() (err error) {
+		defer func() {
+			if cause := recover(); cause != nil {
+				err = fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
+			}
+		}()
+		return ask()
+	}
 }

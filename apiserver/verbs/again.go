@@ -62,13 +62,32 @@ type version struct {
 	Template    json.RawMessage `json:"template,omitempty"`
 }
 
-// Undo returns the change that gives a service the spec of an earlier version: the one with a number, or the newest one
-// before that which is active.
+// Undo returns the change that gives a service the spec of an earlier version: the one with a number. Without a number it is
+// the active version where the spec asks for another one, else the newest one before it.
 func Undo(object Object, kept []*appsv1.ControllerRevision, number string) (Change, error) {
 	service, is := object.(*v1alpha1.ClusterService)
 	if !is {
 		return Change{}, unsuited("undo", "services")
 	}
+	if active := activeVersion(service); number == "" && active != "" {
+		change, err := returnTo(service, kept, active)
+		if err == nil && !change.IsNothing() {
+			return change, nil
+		}
+	}
+	return returnTo(service, kept, number)
+}
+
+// activeVersion returns the number of the version that has the requests, or "".
+func activeVersion(service *v1alpha1.ClusterService) string {
+	if service.Status.Active == nil {
+		return ""
+	}
+	return service.Status.Active.Revision
+}
+
+// returnTo returns the change to a version: the one with a number, or the newest one before that which is active.
+func returnTo(service *v1alpha1.ClusterService, kept []*appsv1.ControllerRevision, number string) (Change, error) {
 	found, err := findVersion(service, kept, number)
 	if err != nil {
 		return Change{}, err
@@ -97,10 +116,7 @@ func Undo(object Object, kept []*appsv1.ControllerRevision, number string) (Chan
 func findVersion(service *v1alpha1.ClusterService, kept []*appsv1.ControllerRevision, number string) (*appsv1.ControllerRevision, error) {
 	kept = slices.Clone(kept)
 	slices.SortFunc(kept, func(a, b *appsv1.ControllerRevision) int { return int(b.Revision - a.Revision) })
-	var active int64
-	if service.Status.Active != nil {
-		active, _ = strconv.ParseInt(service.Status.Active.Revision, 10, 64) // 0 where there is none
-	}
+	active, _ := strconv.ParseInt(activeVersion(service), 10, 64) // 0 where there is none
 	numbers := make([]string, 0, len(kept))
 	for _, one := range kept {
 		text := strconv.FormatInt(one.Revision, 10)

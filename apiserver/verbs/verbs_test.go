@@ -172,9 +172,10 @@ func service(config string) (*v1alpha1.ClusterService, []*appsv1.ControllerRevis
 
 func TestUndo_ReturnsToAnEarlierVersion(t *testing.T) {
 	for name, c := range map[string]struct{ config, version, want string }{
+		"the active one, where the spec asks for another": {`{"v":4}`, "", `[{"op":"replace","path":"/spec/serveConfig","value":{"v":3}}]`},
 		"the one before":       {`{"v":3}`, "", `[{"op":"replace","path":"/spec/serveConfig","value":{"v":2}}]`},
 		"one by its number":    {`{"v":3}`, "1", `[{"op":"replace","path":"/spec/serveConfig","value":{"v":1}},{"op":"replace","path":"/spec/clusterTemplate","value":{"spec":{"rayVersion":"2.59.0"}}}]`},
-		"nothing twice":        {`{ "v": 2 }`, "", ""},
+		"nothing twice":        {`{ "v": 2 }`, "2", ""},
 		"one that is not kept": {`{"v":3}`, "9", "NoSuchVersion"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1703,8 +1703,9 @@ type ScaleObjectRequest struct {
 	Kind      string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// group is the name of a worker group. It may be left out where there is one.
-	Group         string `protobuf:"bytes,4,opt,name=group,proto3" json:"group,omitempty"`
-	Replicas      int32  `protobuf:"varint,5,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	Group string `protobuf:"bytes,4,opt,name=group,proto3" json:"group,omitempty"`
+	// replicas must be given: 0 is none.
+	Replicas      *int32 `protobuf:"varint,5,opt,name=replicas,proto3,oneof" json:"replicas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1768,8 +1769,8 @@ func (x *ScaleObjectRequest) GetGroup() string {
 }
 
 func (x *ScaleObjectRequest) GetReplicas() int32 {
-	if x != nil {
-		return x.Replicas
+	if x != nil && x.Replicas != nil {
+		return *x.Replicas
 	}
 	return 0
 }
@@ -3354,13 +3355,14 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x13ResumeObjectRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\x8c\x01\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\x9e\x01\n" +
 	"\x12ScaleObjectRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
-	"\x05group\x18\x04 \x01(\tR\x05group\x12\x1a\n" +
-	"\breplicas\x18\x05 \x01(\x05R\breplicas\"Y\n" +
+	"\x05group\x18\x04 \x01(\tR\x05group\x12\x1f\n" +
+	"\breplicas\x18\x05 \x01(\x05H\x00R\breplicas\x88\x01\x01B\v\n" +
+	"\t_replicas\"Y\n" +
 	"\x11StopObjectRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
@@ -3661,6 +3663,7 @@ func file_heliostat_v1_portal_proto_init() {
 	if File_heliostat_v1_portal_proto != nil {
 		return
 	}
+	file_heliostat_v1_portal_proto_msgTypes[22].OneofWrappers = []any{}
 	file_heliostat_v1_portal_proto_msgTypes[32].OneofWrappers = []any{
 		(*LogEvent_Data)(nil),
 		(*LogEvent_Notice)(nil),
