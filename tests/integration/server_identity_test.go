@@ -125,8 +125,9 @@ func TestServer_ImpersonatesItsCallers(t *testing.T) {
 	where := []string{namespaces[0], namespaces[0], namespaces[1], ""}
 	var all errgroup.Group
 	all.SetLimit(8)
-	codes := make(chan int, impersonations)
-	for range impersonations {
+	count := countOf(t, impersonations)
+	codes := make(chan int, count)
+	for range count {
 		m := newMixture(random, append(slices.Sorted(maps.Keys(principals)), "editor", "portal"), where)
 		for strings.Contains(m.path, "/unknowns") { // of what is no kind of ours, the API server tells the server and not its caller
 			m = newMixture(random, append(slices.Sorted(maps.Keys(principals)), "editor", "portal"), where)
