@@ -73,12 +73,15 @@ func (k *Kubernetes) FindObject(ctx context.Context, c *Caller, of ObjectName) (
 }
 
 // PatchObject changes an object of heliostat.dev as a caller, and returns it.
-func (k *Kubernetes) PatchObject(ctx context.Context, c *Caller, of ObjectName, kind types.PatchType, patch []byte) (map[string]any, error) {
+func (k *Kubernetes) PatchObject(
+	ctx context.Context, c *Caller, of ObjectName, kind types.PatchType, patch []byte,
+) (map[string]any, error) {
 	client, err := k.objects(c, of, nil)
 	if err != nil {
 		return nil, err
 	}
-	found, err := client.Patch(ctx, of.Name, kind, patch, metav1.PatchOptions{FieldManager: agent, FieldValidation: metav1.FieldValidationStrict})
+	found, err := client.Patch(ctx, of.Name, kind, patch, metav1.PatchOptions{FieldManager: agent,
+		FieldValidation: metav1.FieldValidationStrict})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +93,9 @@ type ObjectName struct{ Resource, Namespace, Name string }
 
 // CreateObject creates an object of heliostat.dev as a caller, and returns it with what the API server warns of. A dry run creates
 // nothing.
-func (k *Kubernetes) CreateObject(ctx context.Context, c *Caller, of ObjectName, object map[string]any, isDry bool) (map[string]any, []string, error) {
+func (k *Kubernetes) CreateObject(
+	ctx context.Context, c *Caller, of ObjectName, object map[string]any, isDry bool,
+) (map[string]any, []string, error) {
 	warned := &warnings{}
 	client, err := k.objects(c, of, warned)
 	if err != nil {
@@ -123,7 +128,8 @@ func (k *Kubernetes) Namespaces(ctx context.Context, c *Caller) ([]string, error
 
 // Presets returns the ConfigMaps of a namespace that are labelled as presets, read as a caller.
 func (k *Kubernetes) Presets(ctx context.Context, c *Caller, namespace string) ([]*corev1.ConfigMap, error) {
-	found, err := k.list(ctx, c, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, metav1.ListOptions{LabelSelector: v1alpha1.LabelPreset})
+	found, err := k.list(ctx, c, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace,
+		metav1.ListOptions{LabelSelector: v1alpha1.LabelPreset})
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +137,9 @@ func (k *Kubernetes) Presets(ctx context.Context, c *Caller, namespace string) (
 }
 
 // Events returns the events about an object, read as a caller.
-func (k *Kubernetes) Events(ctx context.Context, c *Caller, namespace string, about types.UID) ([]*eventsv1.Event, error) {
+func (k *Kubernetes) Events(
+	ctx context.Context, c *Caller, namespace string, about types.UID,
+) ([]*eventsv1.Event, error) {
 	found, err := k.list(ctx, c, eventsv1.SchemeGroupVersion.WithResource("events"), namespace,
 		metav1.ListOptions{FieldSelector: "regarding.uid=" + string(about)})
 	if err != nil {
@@ -141,7 +149,9 @@ func (k *Kubernetes) Events(ctx context.Context, c *Caller, namespace string, ab
 }
 
 // list reads objects as a caller, up to a bound.
-func (k *Kubernetes) list(ctx context.Context, c *Caller, of schema.GroupVersionResource, namespace string, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
+func (k *Kubernetes) list(
+	ctx context.Context, c *Caller, of schema.GroupVersionResource, namespace string, options metav1.ListOptions,
+) ([]unstructured.Unstructured, error) {
 	made, err := k.dynamic(c, nil)
 	if err != nil {
 		return nil, err
@@ -178,8 +188,11 @@ func (k *Kubernetes) ReleasePresets(ctx context.Context, namespace string) ([]*c
 
 // Revisions returns the versions that are kept of a service, by its UID. They are read as the server: whether the caller may
 // read the service was asked before.
-func (k *Kubernetes) Revisions(ctx context.Context, namespace, service string, uid types.UID) ([]*appsv1.ControllerRevision, error) {
-	found, err := k.listOwn(ctx, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), namespace, v1alpha1.LabelService+"="+service)
+func (k *Kubernetes) Revisions(
+	ctx context.Context, namespace, service string, uid types.UID,
+) ([]*appsv1.ControllerRevision, error) {
+	found, err := k.listOwn(ctx, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), namespace,
+		v1alpha1.LabelService+"="+service)
 	if err != nil {
 		return nil, fmt.Errorf("list versions of service %s: %w", service, err)
 	}
@@ -191,13 +204,16 @@ func (k *Kubernetes) Revisions(ctx context.Context, namespace, service string, u
 }
 
 // listOwn reads objects as the server itself, up to a bound.
-func (k *Kubernetes) listOwn(ctx context.Context, of schema.GroupVersionResource, namespace, labels string) ([]unstructured.Unstructured, error) {
+func (k *Kubernetes) listOwn(
+	ctx context.Context, of schema.GroupVersionResource, namespace, labels string,
+) ([]unstructured.Unstructured, error) {
 	config, carrier := k.settings(k.account)
 	made, err := dynamic.NewForConfigAndClient(config, carrier)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the server: %w", err)
 	}
-	list, err := made.Resource(of).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels, Limit: maxListed})
+	list, err := made.Resource(of).Namespace(namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: labels, Limit: maxListed})
 	if err != nil {
 		return nil, OfServer(err)
 	}

@@ -98,7 +98,8 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	settings := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.GetCertificate, ClientAuth: tls.NoClientCert}
+	settings := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.GetCertificate,
+		ClientAuth: tls.NoClientCert}
 	kubernetes.ConfigureTLS(settings)
 	group.Go(func() error { return certificate.Start(ctx) })
 	group.Go(func() error { return portal.run(ctx) })
@@ -108,7 +109,9 @@ func Run(ctx context.Context, cfg Config) error {
 		serve   func(ctx context.Context, listener net.Listener) error
 	}{
 		{cfg.Address, serving(newServer(front, settings, cfg.Log))},
-		{cfg.GRPCAddress, func(ctx context.Context, listener net.Listener) error { return serveGRPC(ctx, listener, calls) }},
+		{cfg.GRPCAddress, func(ctx context.Context, listener net.Listener) error {
+			return serveGRPC(ctx, listener, calls)
+		}},
 		{cfg.MetricsAddress, serving(newServer(metricsOf(registry), nil, cfg.Log))},
 		{cfg.HealthAddress, serving(newServer(health(portal.view.IsSynced), nil, cfg.Log))},
 	} {
@@ -129,7 +132,9 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 // newFront returns what every request meets, and the half of the server that has to be run.
-func newFront(ctx context.Context, cfg Config, kubernetes *access.Kubernetes, registry prometheus.Registerer) (*front, *portal, error) {
+func newFront(
+	ctx context.Context, cfg Config, kubernetes *access.Kubernetes, registry prometheus.Registerer,
+) (*front, *portal, error) {
 	streams, requests := places.NewStreams(), places.NewRequests()
 	measured, err := newMetrics(registry, streams.Count)
 	if err != nil {
@@ -156,7 +161,8 @@ func serving(server *http.Server) func(ctx context.Context, listener net.Listene
 // newScheme returns the kinds that the server reads and writes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), eventsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), eventsv1.AddToScheme(scheme),
+		v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("build the scheme: %w", err)
 	}
 	return scheme, nil
@@ -169,7 +175,8 @@ func newServer(handler http.Handler, settings *tls.Config, log *slog.Logger) *ht
 		ReadHeaderTimeout: headerWithin,
 		IdleTimeout:       idleWithin,
 		MaxHeaderBytes:    maxHeader,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxAtOnce, SendPingTimeout: probeAfter, PingTimeout: probeAfter},
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxAtOnce, SendPingTimeout: probeAfter,
+			PingTimeout: probeAfter},
 		// Handshakes that fail are anybody's.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

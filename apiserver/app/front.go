@@ -90,7 +90,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.metrics.answered(asked, code, took)
 		if owner != nil {
 			from, _, _ := net.SplitHostPort(r.RemoteAddr) // Go's own text
-			f.audit(asked, entry{id: id, from: from, code: code, took: took, owner: owner, auditID: out.Header().Get("Audit-Id")})
+			f.audit(asked, entry{id: id, from: from, code: code, took: took, owner: owner,
+				auditID: out.Header().Get("Audit-Id")})
 		}
 	}()
 	if err != nil {
@@ -111,7 +112,8 @@ func (f *front) serve(half half, asked request, out *answer, r *http.Request, ca
 		case cause == nil:
 			return
 		case cause != http.ErrAbortHandler: //nolint:errorlint // a value that was thrown is compared as net/http does
-			f.log.Error("A request panicked", "route", asked.route, "requestID", out.id, "cause", cause, "stack", string(debug.Stack()))
+			f.log.Error("A request panicked", "route", asked.route, "requestID", out.id, "cause", cause, "stack",
+				string(debug.Stack()))
 		}
 		if out.code != 0 || cause == http.ErrAbortHandler { //nolint:errorlint // as above
 			panic(http.ErrAbortHandler) // an answer that is not whole must not look as if it were
@@ -136,7 +138,8 @@ func (f *front) read(half half, r *http.Request) (request, *access.Caller, error
 		return none, nil, problem.New(http.StatusRequestHeaderFieldsTooLarge, "RequestHeaderFieldsTooLarge",
 			"the headers of the request have more than 32 KiB", "send fewer")
 	}
-	if r.Header["Upgrade"] != nil || httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") || r.Method == http.MethodConnect {
+	asks := r.Header["Upgrade"] != nil || httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade")
+	if asks || r.Method == http.MethodConnect {
 		return none, nil, problem.New(http.StatusBadRequest, "BadRequest",
 			"the request asks for another protocol, and none is served", "leave out the header Upgrade")
 	}
@@ -156,7 +159,8 @@ func (f *front) unidentified(err error) error {
 		return err
 	}
 	f.log.Error("Cannot learn who a caller is", "error", err)
-	return problem.New(http.StatusServiceUnavailable, "ServiceUnavailable", "nobody could be asked who the caller is, and nothing was done",
+	return problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
+		"nobody could be asked who the caller is, and nothing was done",
 		"try again").Later(time.Second)
 }
 
@@ -213,7 +217,8 @@ type entry struct {
 // own audit log leads to all that is known there, such as a name that was made for an object. Whether it is a dry run is
 // not said: a deletion's body may take back what its query says.
 func (f *front) audit(asked request, of entry) {
-	f.log.Info("Audit", "requestID", of.id, "user", <-of.owner, "from", of.from, "verb", asked.verb, "resource", asked.resource,
+	f.log.Info("Audit", "requestID", of.id, "user", <-of.owner, "from", of.from, "verb", asked.verb,
+		"resource", asked.resource,
 		"namespace", asked.namespace, "name", asked.name, "code", of.code, "milliseconds", of.took.Milliseconds(), "auditID", of.auditID)
 }
 

@@ -135,7 +135,8 @@ func (v verbs) take(isStream bool, caller *access.Caller) (giveBack func(), err 
 		from, after = v.streams, leaveWithin
 	}
 	if giveBack, err = from.Take(caller.Key()); err != nil {
-		return nil, problem.New(http.StatusTooManyRequests, "TooManyRequests", err.Error(), "end something, or try again").Later(after)
+		return nil, problem.New(http.StatusTooManyRequests, "TooManyRequests", err.Error(),
+			"end something, or try again").Later(after)
 	}
 	return giveBack, nil
 }

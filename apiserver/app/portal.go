@@ -40,9 +40,11 @@ func newPortal(cfg Config, kubernetes *access.Kubernetes) (*portal, error) {
 	p := &portal{own: own, view: view.New(cfg.Namespaces...)}
 	p.feed = feed.New(p.view, cfg.Clock)
 	clusters := heads.New(heads.Settings{
-		Clusters: found{p.view}, Reader: reader{p.view, own}, Options: headclient.Options{Memory: headclient.NewMemory(answersAtOnce)}, Random: rand.Reader,
+		Clusters: found{p.view}, Reader: reader{p.view, own}, Random: rand.Reader,
+		Options: headclient.Options{Memory: headclient.NewMemory(answersAtOnce)},
 	})
-	p.output = logs.New(logs.Settings{Heads: clusters, Jobs: found{p.view}, Clock: cfg.Clock, Directory: cfg.OutputDirectory})
+	p.output = logs.New(logs.Settings{Heads: clusters, Jobs: found{p.view}, Clock: cfg.Clock,
+		Directory: cfg.OutputDirectory})
 	p.api, err = rest.New(rest.Needs{
 		Access: kubernetes, View: p.view, Feed: p.feed, Heads: clusters, Logs: p.output, Namespace: cfg.Namespace, Log: cfg.Log, Clock: cfg.Clock,
 	})

@@ -36,7 +36,8 @@ func Of(err error) *Problem {
 		return New(http.StatusGatewayTimeout, "Timeout", "there was no answer in time, and a change may have been made",
 			"look before you try again")
 	case errors.Is(err, access.ErrUnreached):
-		return New(http.StatusServiceUnavailable, "ServiceUnavailable", "the API server cannot be reached, and nothing was done",
+		return New(http.StatusServiceUnavailable, "ServiceUnavailable",
+			"the API server cannot be reached, and nothing was done",
 			"try again").Later(soon)
 	}
 	return New(http.StatusInternalServerError, "InternalError", "the server failed",

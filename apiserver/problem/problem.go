@@ -121,7 +121,8 @@ func (p *Problem) GRPCStatus() *status.Status {
 
 // message returns the problem as the protocol has it.
 func (p *Problem) message() *heliostatv1.Problem {
-	message := &heliostatv1.Problem{Reason: p.Reason, Detail: p.Detail, Remedy: p.Remedy, RetryAfterSeconds: p.retryAfter()}
+	message := &heliostatv1.Problem{Reason: p.Reason, Detail: p.Detail, Remedy: p.Remedy,
+		RetryAfterSeconds: p.retryAfter()}
 	for _, one := range p.Errors {
 		message.Errors = append(message.Errors, &heliostatv1.FieldError{
 			Field: one.Field, Rule: one.Rule, Message: one.Message, Remedy: one.Remedy})
@@ -147,7 +148,8 @@ type body struct {
 // Write answers a request whose ID is given.
 func (p *Problem) Write(w http.ResponseWriter, requestID string) {
 	text, err := json.Marshal(body{
-		Type: "urn:heliostat:reason:" + cmp.Or(p.Reason, "InternalError"), Title: cmp.Or(http.StatusText(p.Code), "Unknown"),
+		Type:   "urn:heliostat:reason:" + cmp.Or(p.Reason, "InternalError"),
+		Title:  cmp.Or(http.StatusText(p.Code), "Unknown"),
 		Status: p.Code, Reason: p.Reason, Detail: p.Detail, Remedy: p.Remedy, RequestID: requestID, Errors: p.Errors,
 	})
 	if err != nil { // strings always marshal

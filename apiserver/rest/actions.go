@@ -26,7 +26,8 @@ type target interface {
 
 // permit returns nil where the caller may do all that a call about an object needs.
 func (p *portal) permit(ctx context.Context, call string, on target) error {
-	if err := checkPath(map[string]string{"namespace": on.GetNamespace(), "kind": on.GetKind(), "name": on.GetName()}); err != nil {
+	if err := checkPath(map[string]string{"namespace": on.GetNamespace(), "kind": on.GetKind(),
+		"name": on.GetName()}); err != nil {
 		return err
 	}
 	for _, needed := range permissions[call] {
@@ -34,7 +35,8 @@ func (p *portal) permit(ctx context.Context, call string, on target) error {
 		if resource == "" {
 			resource = view.Resource(on.GetKind())
 		}
-		if err := p.may(ctx, attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName())); err != nil {
+		what := attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName())
+		if err := p.may(ctx, what); err != nil {
 			return err
 		}
 	}
@@ -42,7 +44,9 @@ func (p *portal) permit(ctx context.Context, call string, on target) error {
 }
 
 // act does a verb: it reads the object as the caller, decides, and writes as the caller.
-func (p *portal) act(ctx context.Context, call string, on target, decide func(verbs.Object) (verbs.Change, error)) (*heliostatv1.ActionResponse, error) {
+func (p *portal) act(
+	ctx context.Context, call string, on target, decide func(verbs.Object) (verbs.Change, error),
+) (*heliostatv1.ActionResponse, error) {
 	if err := p.permit(ctx, call, on); err != nil {
 		return nil, err
 	}
@@ -79,7 +83,9 @@ func (p *portal) act(ctx context.Context, call string, on target, decide func(ve
 
 // createOnce creates an object with the spec of another one, or finds the one that a former call created. Fields that this
 // server does not know are kept.
-func (p *portal) createOnce(ctx context.Context, object verbs.Object, like map[string]any) (map[string]any, bool, error) {
+func (p *portal) createOnce(
+	ctx context.Context, object verbs.Object, like map[string]any,
+) (map[string]any, bool, error) {
 	caller, err := callerOf(ctx)
 	if err != nil {
 		return nil, false, err
@@ -104,45 +110,59 @@ func (p *portal) createOnce(ctx context.Context, object verbs.Object, like map[s
 	}
 	created, err = p.Access.FindObject(ctx, caller, of)
 	if err == nil && annotation(created, v1alpha1.AnnotationRetryOf) != annotations[v1alpha1.AnnotationRetryOf] {
-		err = problem.New(http.StatusConflict, "AlreadyExists", fmt.Sprintf("%s %s exists, and is no retry of this job", of.Resource, of.Name), "rename it")
+		err = problem.New(http.StatusConflict, "AlreadyExists",
+			fmt.Sprintf("%s %s exists, and is no retry of this job", of.Resource, of.Name), "rename it")
 	}
 	return created, false, err
 }
 
 // SuspendObject implements the protocol.
-func (p *portal) SuspendObject(ctx context.Context, r *heliostatv1.SuspendObjectRequest) (*heliostatv1.ActionResponse, error) {
+func (p *portal) SuspendObject(
+	ctx context.Context, r *heliostatv1.SuspendObjectRequest,
+) (*heliostatv1.ActionResponse, error) {
 	return p.act(ctx, "SuspendObject", r, verbs.Suspend)
 }
 
 // ResumeObject implements the protocol.
-func (p *portal) ResumeObject(ctx context.Context, r *heliostatv1.ResumeObjectRequest) (*heliostatv1.ActionResponse, error) {
+func (p *portal) ResumeObject(
+	ctx context.Context, r *heliostatv1.ResumeObjectRequest,
+) (*heliostatv1.ActionResponse, error) {
 	return p.act(ctx, "ResumeObject", r, func(object verbs.Object) (verbs.Change, error) {
 		return verbs.Resume(object, p.Clock.Now())
 	})
 }
 
 // ScaleObject implements the protocol.
-func (p *portal) ScaleObject(ctx context.Context, r *heliostatv1.ScaleObjectRequest) (*heliostatv1.ActionResponse, error) {
+func (p *portal) ScaleObject(
+	ctx context.Context, r *heliostatv1.ScaleObjectRequest,
+) (*heliostatv1.ActionResponse, error) {
 	return p.act(ctx, "ScaleObject", r, func(object verbs.Object) (verbs.Change, error) {
 		if r.Replicas == nil {
-			return verbs.Change{}, problem.Bad("replicas", "is missing", "give how many the group should have, 0 for none")
+			return verbs.Change{}, problem.Bad("replicas", "is missing",
+				"give how many the group should have, 0 for none")
 		}
 		return verbs.Scale(object, r.GetGroup(), r.GetReplicas())
 	})
 }
 
 // StopObject implements the protocol.
-func (p *portal) StopObject(ctx context.Context, r *heliostatv1.StopObjectRequest) (*heliostatv1.ActionResponse, error) {
+func (p *portal) StopObject(
+	ctx context.Context, r *heliostatv1.StopObjectRequest,
+) (*heliostatv1.ActionResponse, error) {
 	return p.act(ctx, "StopObject", r, verbs.Stop)
 }
 
 // RetryObject implements the protocol.
-func (p *portal) RetryObject(ctx context.Context, r *heliostatv1.RetryObjectRequest) (*heliostatv1.ActionResponse, error) {
+func (p *portal) RetryObject(
+	ctx context.Context, r *heliostatv1.RetryObjectRequest,
+) (*heliostatv1.ActionResponse, error) {
 	return p.act(ctx, "RetryObject", r, verbs.Retry)
 }
 
 // UndoObject implements the protocol.
-func (p *portal) UndoObject(ctx context.Context, r *heliostatv1.UndoObjectRequest) (*heliostatv1.ActionResponse, error) {
+func (p *portal) UndoObject(
+	ctx context.Context, r *heliostatv1.UndoObjectRequest,
+) (*heliostatv1.ActionResponse, error) {
 	return p.act(ctx, "UndoObject", r, func(object verbs.Object) (verbs.Change, error) {
 		kept, err := p.Access.Revisions(ctx, object.GetNamespace(), object.GetName(), object.GetUID())
 		if err != nil {

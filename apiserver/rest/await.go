@@ -31,7 +31,8 @@ func (p *portal) await(ctx context.Context, key view.Key) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.Access.FindObject(ctx, caller, access.ObjectName{Resource: view.Resource(key.Kind), Namespace: key.Namespace, Name: key.Name})
+	of := access.ObjectName{Resource: view.Resource(key.Kind), Namespace: key.Namespace, Name: key.Name}
+	_, err = p.Access.FindObject(ctx, caller, of)
 	if err != nil {
 		if p := problem.Of(err); p.Code == http.StatusNotFound || p.Code == http.StatusForbidden {
 			return missing(key)
@@ -46,7 +47,8 @@ func (p *portal) await(ctx context.Context, key view.Key) error {
 		select {
 		case <-ticker.C():
 		case <-ctx.Done():
-			return problem.New(http.StatusServiceUnavailable, "ServiceUnavailable", "the server does not know the object yet", "try again").Later(time.Second)
+			return problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
+				"the server does not know the object yet", "try again").Later(time.Second)
 		}
 	}
 	return nil
@@ -54,7 +56,8 @@ func (p *portal) await(ctx context.Context, key view.Key) error {
 
 // missing returns that an object is not there.
 func missing(key view.Key) *problem.Problem {
-	return problem.New(http.StatusNotFound, "NotFound", fmt.Sprintf("%s %s is not there", view.Resource(key.Kind), key.Name), "look at the list of them")
+	detail := fmt.Sprintf("%s %s is not there", view.Resource(key.Kind), key.Name)
+	return problem.New(http.StatusNotFound, "NotFound", detail, "look at the list of them")
 }
 
 func (p *portal) knows(key view.Key) bool {

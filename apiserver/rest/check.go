@@ -51,7 +51,8 @@ func checkPath(values map[string]string) error {
 		}
 	}
 	if kind, is := values["kind"]; is && !slices.Contains(view.Kinds(), kind) {
-		return problem.New(http.StatusNotFound, "NotFound", fmt.Sprintf("the kind %.80q is not served", kind), suggest(kind, view.Kinds()))
+		return problem.New(http.StatusNotFound, "NotFound", fmt.Sprintf("the kind %.80q is not served", kind),
+			suggest(kind, view.Kinds()))
 	}
 	return nil
 }
@@ -115,14 +116,16 @@ func readBody(route *Route, w http.ResponseWriter, r *http.Request) ([]byte, err
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, problem.New(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "the body of the request has more than 4 MiB", "send less")
+		return nil, problem.New(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
+			"the body of the request has more than 4 MiB", "send less")
 	case err != nil:
 		return nil, problem.Bad("body", "ends before its length", "send all of it")
 	case len(bytes.TrimSpace(text)) == 0:
 		return []byte("{}"), nil
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return nil, problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "the body of the request is not declared as JSON",
+		return nil, problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType",
+			"the body of the request is not declared as JSON",
 			"send it as Content-Type: application/json")
 	}
 	if err := checkDepth(text); err != nil {
@@ -206,7 +209,8 @@ func checkNumbers(path string, value any) error {
 			return problem.Bad(path, "is a number that is too large", "give a smaller one")
 		}
 		if whole, err := value.Int64(); err == nil && (number >= 1<<63 || int64(number) != whole) {
-			return problem.Bad(path, "is a whole number that cannot be kept exactly here", "use the path of Kubernetes' own API, or a number up to 9007199254740992")
+			return problem.Bad(path, "is a whole number that cannot be kept exactly here",
+				"use the path of Kubernetes' own API, or a number up to 9007199254740992")
 		}
 	}
 	return nil

@@ -1,13 +1,13 @@
 package rest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,7 +58,9 @@ func keyOf(ctx context.Context, r *heliostatv1.CreateObjectRequest) (string, err
 }
 
 // CreateObject implements the protocol.
-func (p *portal) CreateObject(ctx context.Context, r *heliostatv1.CreateObjectRequest) (*heliostatv1.CreateObjectResponse, error) {
+func (p *portal) CreateObject(
+	ctx context.Context, r *heliostatv1.CreateObjectRequest,
+) (*heliostatv1.CreateObjectResponse, error) {
 	if err := checkPath(map[string]string{"namespace": r.GetNamespace()}); err != nil {
 		return nil, err
 	}
@@ -84,11 +86,14 @@ func (p *portal) CreateObject(ctx context.Context, r *heliostatv1.CreateObjectRe
 	if findings := findingsOf(object); len(findings) > 0 {
 		return nil, problem.OfFindings(above, findings)
 	}
-	return p.create(ctx, access.ObjectName{Resource: resource, Namespace: r.GetNamespace(), Name: object.GetName()}, fields, key, r.GetDryRun())
+	return p.create(ctx, access.ObjectName{Resource: resource, Namespace: r.GetNamespace(), Name: object.GetName()},
+		fields, key, r.GetDryRun())
 }
 
 // create creates an object as the caller. With a key it finds the object that a former call with that key created.
-func (p *portal) create(ctx context.Context, of access.ObjectName, fields map[string]any, key string, isDry bool) (*heliostatv1.CreateObjectResponse, error) {
+func (p *portal) create(
+	ctx context.Context, of access.ObjectName, fields map[string]any, key string, isDry bool,
+) (*heliostatv1.CreateObjectResponse, error) {
 	caller, err := callerOf(ctx)
 	if err != nil {
 		return nil, err
@@ -101,7 +106,8 @@ func (p *portal) create(ctx context.Context, of access.ObjectName, fields map[st
 			return nil, fmt.Errorf("find what exists: %w", former)
 		}
 		if annotation(created, v1alpha1.AnnotationRequest) != annotation(fields, v1alpha1.AnnotationRequest) {
-			return nil, problem.New(http.StatusConflict, "AlreadyExists", fmt.Sprintf("%s %s exists, and is not of this request", of.Resource, of.Name),
+			return nil, problem.New(http.StatusConflict, "AlreadyExists",
+				fmt.Sprintf("%s %s exists, and is not of this request", of.Resource, of.Name),
 				"use another key or another name")
 		}
 		err = nil
@@ -122,7 +128,9 @@ func annotation(fields map[string]any, name string) string {
 }
 
 // manifestOf returns the manifest of a request, given or made from a preset, and what paths in it begin with.
-func (p *portal) manifestOf(ctx context.Context, r *heliostatv1.CreateObjectRequest) (above string, fields map[string]any, err error) {
+func (p *portal) manifestOf(
+	ctx context.Context, r *heliostatv1.CreateObjectRequest,
+) (above string, fields map[string]any, err error) {
 	switch {
 	case r.GetObject() == nil && r.GetPreset() == "":
 		return "", nil, problem.Bad("object", "is missing", "give an object, or a preset with its options")
@@ -146,7 +154,8 @@ func readManifest(above string, fields map[string]any, namespace string) (verbs.
 		return nil, notServed(above+".kind", kind, kubernetesKinds)
 	}
 	if version := fields["apiVersion"]; version != v1alpha1.GroupVersion.String() {
-		return nil, problem.Bad(above+".apiVersion", fmt.Sprintf("%.80v is not served", version), "give "+v1alpha1.GroupVersion.String())
+		return nil, problem.Bad(above+".apiVersion", fmt.Sprintf("%.80v is not served", version),
+			"give "+v1alpha1.GroupVersion.String())
 	}
 	metadata, is := fields["metadata"].(map[string]any)
 	if !is && fields["metadata"] != nil {
@@ -157,7 +166,8 @@ func readManifest(above string, fields map[string]any, namespace string) (verbs.
 		fields["metadata"] = metadata
 	}
 	if given, is := metadata["namespace"]; is && given != namespace {
-		return nil, problem.Bad(above+".metadata.namespace", fmt.Sprintf("%.80v is not that of the path", given), "leave it out, or use the other path")
+		return nil, problem.Bad(above+".metadata.namespace", fmt.Sprintf("%.80v is not that of the path", given),
+			"leave it out, or use the other path")
 	}
 	metadata["namespace"] = namespace
 	delete(fields, "status")
@@ -173,7 +183,9 @@ func readManifest(above string, fields map[string]any, namespace string) (verbs.
 }
 
 // nameObject gives an object without a name one that is derived from caller and key, and notes what was asked for.
-func nameObject(ctx context.Context, object verbs.Object, fields map[string]any, key string, r *heliostatv1.CreateObjectRequest) error {
+func nameObject(
+	ctx context.Context, object verbs.Object, fields map[string]any, key string, r *heliostatv1.CreateObjectRequest,
+) error {
 	metadata, _ := fields["metadata"].(map[string]any) // readManifest puts it there
 	caller, err := callerOf(ctx)
 	if err != nil {
@@ -189,7 +201,8 @@ func nameObject(ctx context.Context, object verbs.Object, fields map[string]any,
 	}
 	if key == "" {
 		if object.GetName() == "" && object.GetGenerateName() == "" {
-			return problem.Bad("object.metadata.name", "is missing", "give one, or a header Idempotency-Key by which one is made")
+			return problem.Bad("object.metadata.name", "is missing",
+				"give one, or a header Idempotency-Key by which one is made")
 		}
 		return nil
 	}
@@ -239,6 +252,8 @@ func unknownFields(above string, object verbs.Object, strict []error) error {
 	if found == nil {
 		return nil
 	}
-	slices.SortFunc(found.Errors, func(a, b problem.FieldError) int { return bytes.Compare([]byte(a.Field), []byte(b.Field)) })
+	slices.SortFunc(found.Errors, func(a, b problem.FieldError) int {
+		return strings.Compare(a.Field, b.Field)
+	})
 	return found
 }

@@ -67,7 +67,9 @@ type calls struct {
 	around Around
 }
 
-func (g *calls) unary(ctx context.Context, message any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
+func (g *calls) unary(
+	ctx context.Context, message any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler,
+) (answer any, err error) {
 	err = g.serve(ctx, info.FullMethod, message, func(ctx context.Context) error {
 		var err error
 		answer, err = next(ctx, message)
@@ -76,7 +78,9 @@ func (g *calls) unary(ctx context.Context, message any, info *grpc.UnaryServerIn
 	return answer, err
 }
 
-func (g *calls) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+func (g *calls) stream(
+	server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler,
+) error {
 	return g.serve(stream.Context(), info.FullMethod, nil, func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -102,7 +106,8 @@ func (g *calls) stream(server any, stream grpc.ServerStream, info *grpc.StreamSe
 }
 
 // errStuck is that a caller does not read.
-var errStuck = problem.New(http.StatusServiceUnavailable, "ServiceUnavailable", "nothing of the stream was read for 20 s", "go on from the last event")
+var errStuck = problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
+	"nothing of the stream was read for 20 s", "go on from the last event")
 
 // alone runs a call so that a panic is its error.
 func (g *calls) alone(method string, call func() error) (err error) {
@@ -163,7 +168,8 @@ func (g *calls) identify(ctx context.Context, r *http.Request) (*access.Caller, 
 		return caller, err
 	}
 	g.api.log.Error("Cannot learn who a caller is", "error", err)
-	return nil, problem.New(http.StatusServiceUnavailable, "ServiceUnavailable", "nobody could be asked who the caller is, and nothing was done",
+	return nil, problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
+		"nobody could be asked who the caller is, and nothing was done",
 		"try again").Later(time.Second)
 }
 

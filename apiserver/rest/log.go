@@ -30,7 +30,9 @@ func (p *portal) ReadLog(r *heliostatv1.ReadLogRequest, stream grpc.ServerStream
 }
 
 // ReadSubmissionLog implements the protocol.
-func (p *portal) ReadSubmissionLog(r *heliostatv1.ReadSubmissionLogRequest, stream grpc.ServerStreamingServer[heliostatv1.LogEvent]) error {
+func (p *portal) ReadSubmissionLog(
+	r *heliostatv1.ReadSubmissionLogRequest, stream grpc.ServerStreamingServer[heliostatv1.LogEvent],
+) error {
 	return p.readLog(stream.Context(), r, func(event logs.Event) error { return stream.Send(eventOf(event)) }, nil)
 }
 
@@ -60,17 +62,20 @@ func (p *portal) readLog(ctx context.Context, r logRequest, sink logs.Sink, cont
 	}
 	var err error
 	if one, is := r.(*heliostatv1.ReadLogRequest); is {
-		err = p.Logs.ReadJob(ctx, logs.JobReference{Namespace: r.GetNamespace(), Name: r.GetName(), Attempt: one.GetAttempt()}, options, guarded)
+		err = p.Logs.ReadJob(ctx, logs.JobReference{Namespace: r.GetNamespace(), Name: r.GetName(),
+			Attempt: one.GetAttempt()}, options, guarded)
 	} else {
 		err = p.Logs.ReadSubmission(ctx, referenceOf(r), id, options, guarded)
 	}
 	var gone *problem.Problem
 	if errors.As(context.Cause(ctx), &gone) {
-		return sink(logs.Event{Offset: last, End: &logs.End{Outcome: logs.Broken, Code: gone.Reason, Message: gone.Detail, Remedy: gone.Remedy}})
+		return sink(logs.Event{Offset: last, End: &logs.End{Outcome: logs.Broken, Code: gone.Reason,
+			Message: gone.Detail, Remedy: gone.Remedy}})
 	}
 	switch {
 	case errors.Is(err, logs.ErrNotFound):
-		return problem.New(http.StatusNotFound, "NotFound", "there is no such job or attempt", "look at status.attempts of the job")
+		return problem.New(http.StatusNotFound, "NotFound", "there is no such job or attempt",
+			"look at status.attempts of the job")
 	case errors.Is(err, logs.ErrInvalid):
 		return problem.Bad("offset", "and tail are 0 or more, and cannot both be given", "give one of them")
 	case err != nil:
@@ -84,7 +89,8 @@ func eventOf(event logs.Event) *heliostatv1.LogEvent {
 	answer := &heliostatv1.LogEvent{Offset: event.Offset}
 	switch {
 	case event.Notice != nil:
-		answer.Event = &heliostatv1.LogEvent_Notice{Notice: &heliostatv1.LogNotice{Code: event.Notice.Code, Message: valid(event.Notice.Message)}}
+		answer.Event = &heliostatv1.LogEvent_Notice{Notice: &heliostatv1.LogNotice{Code: event.Notice.Code,
+			Message: valid(event.Notice.Message)}}
 	case event.End != nil:
 		answer.Event = &heliostatv1.LogEvent_End{End: &heliostatv1.LogEnd{
 			Outcome: string(event.End.Outcome), ExitCode: event.End.ExitCode, Code: event.End.Code,
@@ -152,7 +158,8 @@ func (t *logText) take(event logs.Event) error {
 func (a *API) serveLogEvents(w http.ResponseWriter, r *http.Request, asked logRequest) error {
 	out := newEventStream(w, a.portal.Clock)
 	stop := out.keepAlive(r.Context())
-	err := a.portal.readLog(r.Context(), asked, func(event logs.Event) error { return out.send(logs.EncodeSSE(event)) }, out.control)
+	err := a.portal.readLog(r.Context(), asked, func(event logs.Event) error { return out.send(logs.EncodeSSE(event)) },
+		out.control)
 	stop() // before it is known whether the answer has begun
 	if err != nil && out.hasBegun() {
 		panic(http.ErrAbortHandler) // the caller asks again from the last offset
@@ -199,7 +206,8 @@ func whole(query url.Values, name string, bits int) (int64, error) {
 	}
 	number, err := strconv.ParseInt(text, 10, bits)
 	if err != nil || number < 0 {
-		return 0, problem.Bad("query."+name, fmt.Sprintf("must be a whole number from 0, and is %.80q", text), "correct it")
+		return 0, problem.Bad("query."+name, fmt.Sprintf("must be a whole number from 0, and is %.80q", text),
+			"correct it")
 	}
 	return number, nil
 }

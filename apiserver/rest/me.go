@@ -26,7 +26,8 @@ func (p *portal) GetMe(ctx context.Context, _ *heliostatv1.GetMeRequest) (*helio
 		return nil, err
 	}
 	user := caller.User()
-	return &heliostatv1.GetMeResponse{Name: user.Username, Groups: user.Groups, Method: caller.Method(), Issuer: caller.Issuer()}, nil
+	return &heliostatv1.GetMeResponse{Name: user.Username, Groups: user.Groups, Method: caller.Method(),
+		Issuer: caller.Issuer()}, nil
 }
 
 // asked are the permissions that a list of namespaces tells of.
@@ -44,7 +45,9 @@ var asked = func() []Permission {
 }()
 
 // ListNamespaces implements the protocol.
-func (p *portal) ListNamespaces(ctx context.Context, _ *heliostatv1.ListNamespacesRequest) (*heliostatv1.ListNamespacesResponse, error) {
+func (p *portal) ListNamespaces(
+	ctx context.Context, _ *heliostatv1.ListNamespacesRequest,
+) (*heliostatv1.ListNamespacesResponse, error) {
 	names, err := p.namespaces(ctx)
 	if err != nil {
 		return nil, err
@@ -53,7 +56,9 @@ func (p *portal) ListNamespaces(ctx context.Context, _ *heliostatv1.ListNamespac
 	if err != nil {
 		return nil, err
 	}
-	left := slices.DeleteFunc(slices.Clone(asked), func(one Permission) bool { return slices.Contains(everywhere, one) })
+	left := slices.DeleteFunc(slices.Clone(asked), func(one Permission) bool {
+		return slices.Contains(everywhere, one)
+	})
 	found := make([]*heliostatv1.Namespace, len(names))
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(namespacesAtOnce)
@@ -75,7 +80,9 @@ func (p *portal) ListNamespaces(ctx context.Context, _ *heliostatv1.ListNamespac
 
 // permittedHere returns which of some permissions the caller has in a namespace. It asks for all of them only where the caller
 // can list or create something: of most namespaces a caller knows nothing.
-func (p *portal) permittedHere(ctx context.Context, namespace string, left, everywhere []Permission) ([]Permission, error) {
+func (p *portal) permittedHere(
+	ctx context.Context, namespace string, left, everywhere []Permission,
+) ([]Permission, error) {
 	opens := func(one Permission) bool { return one.Verb == "list" || one.Verb == "create" }
 	first := slices.DeleteFunc(slices.Clone(left), func(one Permission) bool { return !opens(one) })
 	here, err := p.permitted(ctx, namespace, first)

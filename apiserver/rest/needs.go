@@ -39,8 +39,10 @@ type Access interface {
 	Confirm(ctx context.Context, caller *access.Caller, what authorizationv1.ResourceAttributes) error
 
 	FindObject(ctx context.Context, caller *access.Caller, of access.ObjectName) (map[string]any, error)
-	PatchObject(ctx context.Context, caller *access.Caller, of access.ObjectName, kind types.PatchType, patch []byte) (map[string]any, error)
-	CreateObject(ctx context.Context, caller *access.Caller, of access.ObjectName, object map[string]any, isDry bool) (map[string]any, []string, error)
+	PatchObject(ctx context.Context, caller *access.Caller, of access.ObjectName, kind types.PatchType,
+		patch []byte) (map[string]any, error)
+	CreateObject(ctx context.Context, caller *access.Caller, of access.ObjectName, object map[string]any,
+		isDry bool) (map[string]any, []string, error)
 
 	Namespaces(ctx context.Context, caller *access.Caller) ([]string, error)
 	Events(ctx context.Context, caller *access.Caller, namespace string, about types.UID) ([]*eventsv1.Event, error)

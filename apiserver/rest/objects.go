@@ -27,11 +27,14 @@ import (
 // isForbidden reports whether an error is that the caller may not do something.
 func isForbidden(err error) bool {
 	var p *problem.Problem
-	return errors.Is(err, access.ErrForbidden) || errors.As(err, &p) && p.Reason == "Forbidden" || apierrors.IsForbidden(err)
+	isSaid := errors.As(err, &p) && p.Reason == "Forbidden"
+	return isSaid || errors.Is(err, access.ErrForbidden) || apierrors.IsForbidden(err)
 }
 
 // GetObject implements the protocol.
-func (p *portal) GetObject(ctx context.Context, r *heliostatv1.GetObjectRequest) (*heliostatv1.GetObjectResponse, error) {
+func (p *portal) GetObject(
+	ctx context.Context, r *heliostatv1.GetObjectRequest,
+) (*heliostatv1.GetObjectResponse, error) {
 	if err := p.permit(ctx, "GetObject", r); err != nil {
 		return nil, err
 	}
@@ -48,7 +51,8 @@ func (p *portal) GetObject(ctx context.Context, r *heliostatv1.GetObjectRequest)
 		return nil, err
 	}
 	// As the API server has it: the view's own lacks fields that this server does not know.
-	fields, err := p.Access.FindObject(ctx, caller, access.ObjectName{Resource: view.Resource(key.Kind), Namespace: key.Namespace, Name: key.Name})
+	of := access.ObjectName{Resource: view.Resource(key.Kind), Namespace: key.Namespace, Name: key.Name}
+	fields, err := p.Access.FindObject(ctx, caller, of)
 	if err != nil {
 		return nil, fmt.Errorf("find %s %s: %w", key.Kind, key.Name, err)
 	}
@@ -61,7 +65,8 @@ func (p *portal) GetObject(ctx context.Context, r *heliostatv1.GetObjectRequest)
 	if in.Clusters, err = p.clustersOf(ctx, key, answer); err != nil {
 		return nil, err
 	}
-	err = p.Access.May(ctx, caller, authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods", Namespace: key.Namespace})
+	err = p.Access.May(ctx, caller, authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "pods",
+		Namespace: key.Namespace})
 	switch {
 	case err == nil:
 		answer.Pods = podsOf(pods)
@@ -75,7 +80,9 @@ func (p *portal) GetObject(ctx context.Context, r *heliostatv1.GetObjectRequest)
 }
 
 // clustersOf returns the clusters that explain an object, as far as the caller may list them.
-func (p *portal) clustersOf(ctx context.Context, key view.Key, answer *heliostatv1.GetObjectResponse) ([]*v1alpha1.ComputeCluster, error) {
+func (p *portal) clustersOf(
+	ctx context.Context, key view.Key, answer *heliostatv1.GetObjectResponse,
+) ([]*v1alpha1.ComputeCluster, error) {
 	if key.Kind != view.Clusters { // who may get a cluster is told what explains it
 		err := p.may(ctx, attributes("list", view.Resource(view.Clusters), "", key.Namespace, ""))
 		if isForbidden(err) {
@@ -90,7 +97,9 @@ func (p *portal) clustersOf(ctx context.Context, key view.Key, answer *heliostat
 }
 
 // addEvents adds the events about an object, read as the caller.
-func (p *portal) addEvents(ctx context.Context, answer *heliostatv1.GetObjectResponse, namespace string, about types.UID) error {
+func (p *portal) addEvents(
+	ctx context.Context, answer *heliostatv1.GetObjectResponse, namespace string, about types.UID,
+) error {
 	caller, err := callerOf(ctx)
 	if err != nil {
 		return err
@@ -120,9 +129,11 @@ func eventsOf(events []*eventsv1.Event) []*heliostatv1.Event {
 		if one.Series != nil {
 			at, count = one.Series.LastObservedTime.Time, one.Series.Count
 		}
-		all = append(all, &heliostatv1.Event{Time: stamp(at), Type: one.Type, Reason: one.Reason, Message: one.Note, Count: count})
+		all = append(all, &heliostatv1.Event{Time: stamp(at), Type: one.Type, Reason: one.Reason, Message: one.Note,
+			Count: count})
 	}
-	slices.SortStableFunc(all, func(a, b *heliostatv1.Event) int { return b.GetTime().AsTime().Compare(a.GetTime().AsTime()) })
+	slices.SortStableFunc(all,
+		func(a, b *heliostatv1.Event) int { return b.GetTime().AsTime().Compare(a.GetTime().AsTime()) })
 	return all[:min(len(all), maxEvents)]
 }
 
@@ -147,7 +158,8 @@ func podsOf(pods []*corev1.Pod) []*heliostatv1.Pod {
 func phasesOf(all []phases.Phase) []*heliostatv1.Phase {
 	var found []*heliostatv1.Phase
 	for _, one := range all {
-		found = append(found, &heliostatv1.Phase{Name: one.Name, State: one.State, Since: stamp(one.Since), Until: stamp(one.Until), WaitsFor: one.WaitsFor})
+		found = append(found, &heliostatv1.Phase{Name: one.Name, State: one.State, Since: stamp(one.Since),
+			Until: stamp(one.Until), WaitsFor: one.WaitsFor})
 	}
 	return found
 }
@@ -187,7 +199,9 @@ type filter interface {
 }
 
 // ListObjects implements the protocol.
-func (p *portal) ListObjects(ctx context.Context, r *heliostatv1.ListObjectsRequest) (*heliostatv1.ListObjectsResponse, error) {
+func (p *portal) ListObjects(
+	ctx context.Context, r *heliostatv1.ListObjectsRequest,
+) (*heliostatv1.ListObjectsResponse, error) {
 	query := queryOf(r)
 	query.Sort, query.Limit, query.Continue = r.GetSort(), int(r.GetLimit()), r.GetContinue()
 	if err := view.Check(query); err != nil { // each name costs a review

@@ -29,7 +29,8 @@ func withCaller(ctx context.Context, caller *access.Caller) context.Context {
 func callerOf(ctx context.Context) (*access.Caller, error) {
 	caller, is := ctx.Value(callerKey{}).(*access.Caller)
 	if !is {
-		return nil, problem.New(http.StatusUnauthorized, "Unauthorized", "the call has no caller", "send a bearer token")
+		return nil, problem.New(http.StatusUnauthorized, "Unauthorized", "the call has no caller",
+			"send a bearer token")
 	}
 	return caller, nil
 }

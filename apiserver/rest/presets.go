@@ -14,7 +14,9 @@ import (
 )
 
 // ListPresets implements the protocol.
-func (p *portal) ListPresets(ctx context.Context, r *heliostatv1.ListPresetsRequest) (*heliostatv1.ListPresetsResponse, error) {
+func (p *portal) ListPresets(
+	ctx context.Context, r *heliostatv1.ListPresetsRequest,
+) (*heliostatv1.ListPresetsResponse, error) {
 	if err := checkPath(map[string]string{"namespace": r.GetNamespace()}); err != nil {
 		return nil, err
 	}
@@ -24,7 +26,8 @@ func (p *portal) ListPresets(ctx context.Context, r *heliostatv1.ListPresetsRequ
 	}
 	answer := &heliostatv1.ListPresetsResponse{}
 	for _, one := range presets.List(maps, r.GetNamespace(), p.Namespace) {
-		preset := &heliostatv1.Preset{Name: one.Name, Namespace: one.Namespace, Title: one.Title, Description: one.Description, Error: one.Error}
+		preset := &heliostatv1.Preset{Name: one.Name, Namespace: one.Namespace, Title: one.Title,
+			Description: one.Description, Error: one.Error}
 		if one.Schema != nil {
 			if preset.Schema, err = structpb.NewStruct(one.Schema); err != nil {
 				return nil, fmt.Errorf("write the schema of preset %s: %w", one.Name, err)
@@ -65,10 +68,12 @@ func (p *portal) applyPreset(ctx context.Context, r *heliostatv1.CreateObjectReq
 		for _, one := range presets.List(maps, r.GetNamespace(), p.Namespace) {
 			names = append(names, one.Name)
 		}
-		return nil, problem.Bad("preset", fmt.Sprintf("%.80q is not there", r.GetPreset()), suggest(r.GetPreset(), names))
+		return nil, problem.Bad("preset", fmt.Sprintf("%.80q is not there", r.GetPreset()),
+			suggest(r.GetPreset(), names))
 	}
 	if preset.Error != "" {
-		return nil, problem.New(http.StatusConflict, "PresetBroken", fmt.Sprintf("preset %s/%s cannot be used: %s", preset.Namespace, preset.Name, preset.Error),
+		return nil, problem.New(http.StatusConflict, "PresetBroken",
+			fmt.Sprintf("preset %s/%s cannot be used: %s", preset.Namespace, preset.Name, preset.Error),
 			"ask whoever made it to correct it")
 	}
 	object, findings, err := preset.Apply(r.GetOptions().AsMap())
@@ -78,9 +83,11 @@ func (p *portal) applyPreset(ctx context.Context, r *heliostatv1.CreateObjectReq
 	if len(findings) == 0 {
 		return object, nil
 	}
-	refused := problem.New(http.StatusUnprocessableEntity, "Invalid", "the preset refuses the options", findings[0].Remedy)
+	refused := problem.New(http.StatusUnprocessableEntity, "Invalid", "the preset refuses the options",
+		findings[0].Remedy)
 	for _, one := range findings {
-		refused.Errors = append(refused.Errors, problem.FieldError{Field: one.Field, Rule: one.Rule, Message: one.Message, Remedy: one.Remedy})
+		refused.Errors = append(refused.Errors, problem.FieldError{Field: one.Field, Rule: one.Rule,
+			Message: one.Message, Remedy: one.Remedy})
 	}
 	return nil, refused
 }

@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -87,7 +88,8 @@ func (r Request) IsStream() bool { return r.route.IsStream }
 // Read returns what a request asks for, or why it is not served.
 func (a *API) Read(r *http.Request) (Request, error) {
 	raw := r.URL.EscapedPath()
-	if strings.Contains(raw, "%") || strings.Contains(raw, "//") || strings.Contains(raw, "/../") || strings.Contains(raw, "/./") {
+	isIn := func(part string) bool { return strings.Contains(raw, part) }
+	if slices.ContainsFunc([]string{"%", "//", "/../", "/./"}, isIn) {
 		return Request{}, problem.Bad("path", "has an escape, '//', '/./' or '/../'", "send it plain")
 	}
 	if raw == DocumentPath && r.Method == http.MethodGet {
@@ -96,12 +98,14 @@ func (a *API) Read(r *http.Request) (Request, error) {
 	parts, verb := split(raw)
 	route, others := find(a.routes, r.Method, parts, verb)
 	if route == nil && len(others) > 0 {
-		refused := problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "the path has no method "+r.Method, "use "+strings.Join(others, " or "))
+		refused := problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "the path has no method "+r.Method,
+			"use "+strings.Join(others, " or "))
 		refused.Allow = others
 		return Request{}, refused
 	}
 	if route == nil {
-		return Request{}, problem.New(http.StatusNotFound, "NotFound", "the path is not served", "see the paths in docs/reference/rest.md")
+		return Request{}, problem.New(http.StatusNotFound, "NotFound", "the path is not served",
+			"see the paths in docs/reference/rest.md")
 	}
 	values := route.values(parts)
 	if err := checkPath(values); err != nil {
@@ -110,7 +114,8 @@ func (a *API) Read(r *http.Request) (Request, error) {
 	if err := checkQuery(route, r.URL.RawQuery); err != nil {
 		return Request{}, err
 	}
-	request := Request{route: route, Namespace: values["namespace"], Kind: values["kind"], Name: values["name"], id: values["id"]}
+	request := Request{route: route, Namespace: values["namespace"], Kind: values["kind"], Name: values["name"],
+		id: values["id"]}
 	if _, is := values["id"]; is || strings.HasSuffix(route.Path, "/submissions") {
 		request.Kind = view.Clusters
 	}
@@ -159,7 +164,9 @@ func (a *API) Refuse(w http.ResponseWriter, err error) {
 // answerProblem is grpc-gateway's way to answer that a call failed.
 //
 //nolint:revive // argument-limit: grpc-gateway's runtime.ErrorHandlerFunc has these
-func (a *API) answerProblem(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
+func (a *API) answerProblem(
+	_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error,
+) {
 	var known *problem.Problem
 	if said, is := status.FromError(err); is && !errors.As(err, &known) && said.Code() == codes.InvalidArgument {
 		err = problem.Bad("request", "cannot be read", "correct it as docs/reference/rest.md says")

@@ -85,7 +85,8 @@ func (p *portal) refuseAll(ctx context.Context, verb string, of filter) error {
 	if err != nil {
 		return err
 	}
-	kinds, namespaces := append(slices.Clone(of.GetKinds()), view.Clusters), append(slices.Clone(of.GetNamespaces()), "")
+	kinds := append(slices.Clone(of.GetKinds()), view.Clusters)
+	namespaces := append(slices.Clone(of.GetNamespaces()), "")
 	return problem.Forbidden(caller.User().Username, verb, view.Resource(kinds[0]), namespaces[0])
 }
 

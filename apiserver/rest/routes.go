@@ -40,8 +40,10 @@ func Routes() []Route {
 	for i := range calls.Len() {
 		call := calls.Get(i)
 		name := string(call.Name())
-		route := Route{Method: http.MethodGet, Path: streams[name], Call: name, IsStream: call.IsStreamingServer(), input: call.Input()}
-		if rule, is := proto.GetExtension(call.Options(), annotations.E_Http).(*annotations.HttpRule); is && rule != nil {
+		route := Route{Method: http.MethodGet, Path: streams[name], Call: name, IsStream: call.IsStreamingServer(),
+			input: call.Input()}
+		declared := proto.GetExtension(call.Options(), annotations.E_Http)
+		if rule, is := declared.(*annotations.HttpRule); is && rule != nil {
 			if route.Path = rule.GetGet(); route.Path == "" {
 				route.Method, route.Path = http.MethodPost, rule.GetPost()
 			}

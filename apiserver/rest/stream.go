@@ -86,7 +86,8 @@ func (p *portal) confirm(ctx context.Context, call string, on place) error {
 	defer cancel()
 	for _, needed := range permissions[call] {
 		resource, subresource, _ := strings.Cut(needed.Resource, "/")
-		err := p.Access.Confirm(ctx, caller, attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName()))
+		err := p.Access.Confirm(ctx, caller, attributes(needed.Verb, resource, subresource, on.GetNamespace(),
+			on.GetName()))
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,8 @@ func (p *portal) permitAt(ctx context.Context, call string, on place, id string)
 	}
 	for _, needed := range permissions[call] {
 		resource, subresource, _ := strings.Cut(needed.Resource, "/")
-		if err := p.may(ctx, attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName())); err != nil {
+		what := attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName())
+		if err := p.may(ctx, what); err != nil {
 			return err
 		}
 	}
@@ -49,7 +50,9 @@ func referenceOf(on place) heads.Reference {
 }
 
 // ListSubmissions implements the protocol.
-func (p *portal) ListSubmissions(ctx context.Context, r *heliostatv1.ListSubmissionsRequest) (*heliostatv1.ListSubmissionsResponse, error) {
+func (p *portal) ListSubmissions(
+	ctx context.Context, r *heliostatv1.ListSubmissionsRequest,
+) (*heliostatv1.ListSubmissionsResponse, error) {
 	if err := p.permitAt(ctx, "ListSubmissions", r, ""); err != nil {
 		return nil, err
 	}
@@ -65,7 +68,9 @@ func (p *portal) ListSubmissions(ctx context.Context, r *heliostatv1.ListSubmiss
 }
 
 // GetSubmission implements the protocol.
-func (p *portal) GetSubmission(ctx context.Context, r *heliostatv1.GetSubmissionRequest) (*heliostatv1.Submission, error) {
+func (p *portal) GetSubmission(
+	ctx context.Context, r *heliostatv1.GetSubmissionRequest,
+) (*heliostatv1.Submission, error) {
 	if err := p.permitAt(ctx, "GetSubmission", r, r.GetId()); err != nil {
 		return nil, err
 	}
@@ -77,7 +82,9 @@ func (p *portal) GetSubmission(ctx context.Context, r *heliostatv1.GetSubmission
 }
 
 // CreateSubmission implements the protocol.
-func (p *portal) CreateSubmission(ctx context.Context, r *heliostatv1.CreateSubmissionRequest) (*heliostatv1.Submission, error) {
+func (p *portal) CreateSubmission(
+	ctx context.Context, r *heliostatv1.CreateSubmissionRequest,
+) (*heliostatv1.Submission, error) {
 	if err := p.permitAt(ctx, "CreateSubmission", r, r.GetId()); err != nil {
 		return nil, err
 	}
@@ -103,7 +110,9 @@ func (p *portal) CreateSubmission(ctx context.Context, r *heliostatv1.CreateSubm
 }
 
 // StopSubmission implements the protocol.
-func (p *portal) StopSubmission(ctx context.Context, r *heliostatv1.StopSubmissionRequest) (*heliostatv1.Submission, error) {
+func (p *portal) StopSubmission(
+	ctx context.Context, r *heliostatv1.StopSubmissionRequest,
+) (*heliostatv1.Submission, error) {
 	if err := p.permitAt(ctx, "StopSubmission", r, r.GetId()); err != nil {
 		return nil, err
 	}
@@ -146,7 +155,9 @@ func ofHead(err error) error {
 		}
 		return problem.New(code, away.Code, away.Message, away.Remedy).Later(away.RetryAfter)
 	case errors.As(err, &refused):
-		code := map[heads.Sort]int{heads.NotFound: http.StatusNotFound, heads.Conflict: http.StatusConflict, heads.Invalid: http.StatusUnprocessableEntity}[refused.Sort]
+		code := map[heads.Sort]int{
+			heads.NotFound: http.StatusNotFound, heads.Conflict: http.StatusConflict, heads.Invalid: http.StatusUnprocessableEntity,
+		}[refused.Sort]
 		return problem.New(code, refused.Code, refused.Message, refused.Remedy)
 	}
 	return err

@@ -16,7 +16,9 @@ import (
 )
 
 // WatchObjects implements the protocol.
-func (p *portal) WatchObjects(r *heliostatv1.WatchObjectsRequest, stream grpc.ServerStreamingServer[heliostatv1.Change]) error {
+func (p *portal) WatchObjects(
+	r *heliostatv1.WatchObjectsRequest, stream grpc.ServerStreamingServer[heliostatv1.Change],
+) error {
 	watch, err := p.watch(stream.Context(), r)
 	if err != nil {
 		return err
@@ -60,12 +62,14 @@ func ofView(err error) error {
 	var findings view.Findings
 	switch {
 	case errors.Is(err, feed.ErrUnready):
-		return problem.New(http.StatusServiceUnavailable, "ServiceUnavailable", "the server has not read all objects yet", "try again").Later(aliveEach / 3)
+		return problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
+			"the server has not read all objects yet", "try again").Later(aliveEach / 3)
 	case errors.As(err, &findings) && len(findings) > 0:
 		bad := problem.Bad(findings[0].Field, findings[0].Message, findings[0].Remedy)
 		bad.Detail, bad.Errors = findings[0].Message, nil
 		for _, one := range findings {
-			bad.Errors = append(bad.Errors, problem.FieldError{Field: one.Field, Message: one.Message, Remedy: one.Remedy})
+			bad.Errors = append(bad.Errors, problem.FieldError{Field: one.Field, Message: one.Message,
+				Remedy: one.Remedy})
 		}
 		return bad
 	}

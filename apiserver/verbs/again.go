@@ -25,7 +25,8 @@ func Retry(object Object) (Change, error) {
 		return Change{}, unsuited("retry", "jobs")
 	}
 	if !hasEnded(job) {
-		return Change{}, forbid("JobNotEnded", "the job has not ended, and retries by itself as spec.retry says", "wait for its end, or stop it first")
+		return Change{}, forbid("JobNotEnded", "the job has not ended, and retries by itself as spec.retry says",
+			"wait for its end, or stop it first")
 	}
 	root := job.Annotations[v1alpha1.AnnotationRetryOf]
 	if root == "" {
@@ -113,7 +114,9 @@ func returnTo(service *v1alpha1.ClusterService, kept []*appsv1.ControllerRevisio
 }
 
 // findVersion returns the version to return to.
-func findVersion(service *v1alpha1.ClusterService, kept []*appsv1.ControllerRevision, number string) (*appsv1.ControllerRevision, error) {
+func findVersion(
+	service *v1alpha1.ClusterService, kept []*appsv1.ControllerRevision, number string,
+) (*appsv1.ControllerRevision, error) {
 	kept = slices.Clone(kept)
 	slices.SortFunc(kept, func(a, b *appsv1.ControllerRevision) int { return int(b.Revision - a.Revision) })
 	active, _ := strconv.ParseInt(activeVersion(service), 10, 64) // 0 where there is none
@@ -128,7 +131,8 @@ func findVersion(service *v1alpha1.ClusterService, kept []*appsv1.ControllerRevi
 	if number == "" {
 		return nil, forbid("NoEarlierVersion", "no version before the active one is kept", "edit the spec")
 	}
-	return nil, forbid("NoSuchVersion", fmt.Sprintf("version %q is not kept", number), "give one of "+strings.Join(numbers, ", "))
+	return nil, forbid("NoSuchVersion", fmt.Sprintf("version %q is not kept", number),
+		"give one of "+strings.Join(numbers, ", "))
 }
 
 // isSame reports whether two JSON texts say the same.

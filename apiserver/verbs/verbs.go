@@ -71,7 +71,8 @@ func forbid(reason, detail, remedy string) error {
 
 // unsuited returns that a kind does not have a verb.
 func unsuited(verb, kinds string) error {
-	return problem.New(http.StatusBadRequest, "BadRequest", fmt.Sprintf("%s has %s as its objects, and no others", verb, kinds),
+	return problem.New(http.StatusBadRequest, "BadRequest", fmt.Sprintf("%s has %s as its objects, and no others", verb,
+		kinds),
 		"choose another verb or object")
 }
 
@@ -126,7 +127,8 @@ func Resume(object Object, now time.Time) (Change, error) {
 		fields["spec"] = map[string]any{"suspend": false}
 	}
 	// The annotation wakes once, by another value: what is awake gets none, so that a call twice is a call once.
-	if cluster, is := object.(*v1alpha1.ComputeCluster); is && meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionSuspended) {
+	if cluster, is := object.(*v1alpha1.ComputeCluster); is && meta.IsStatusConditionTrue(cluster.Status.Conditions,
+		v1alpha1.ConditionSuspended) {
 		fields["metadata"] = map[string]any{"annotations": map[string]string{v1alpha1.AnnotationResume: now.UTC().Format(time.RFC3339Nano)}}
 	}
 	if len(fields) == 0 {
@@ -200,7 +202,9 @@ func findGroup(cluster *v1alpha1.ComputeCluster, name string) (int, error) {
 	case len(groups) == 0:
 		return 0, forbid("NoGroups", "the cluster has no worker group", "add one to spec.workerGroups")
 	case name == "":
-		return 0, problem.Bad("group", "must be given, as the cluster has several groups", fmt.Sprintf("give one of %q", names))
+		return 0, problem.Bad("group", "must be given, as the cluster has several groups",
+			fmt.Sprintf("give one of %q", names))
 	}
-	return 0, problem.Bad("group", fmt.Sprintf("must be a group of the cluster, and %q is none", name), fmt.Sprintf("give one of %q", names))
+	return 0, problem.Bad("group", fmt.Sprintf("must be a group of the cluster, and %q is none", name),
+		fmt.Sprintf("give one of %q", names))
 }
