@@ -172,8 +172,8 @@ func count(t *testing.T) uint64 {
 // TestWatch_EveryHistoryEndsRight: whatever changes, is cut and goes on elsewhere, each watcher has at last what the
 // store has. Nothing that it was told repeats what it had, and nothing was taken that it had not.
 func TestWatch_EveryHistoryEndsRight(t *testing.T) {
-	begun, resumed := 0, 0
-	for seed := range count(t) {
+	begun, resumed, played := 0, 0, count(t)
+	for seed := range played {
 		callers := play(t, rand.New(rand.NewPCG(seed, 3)))
 		for _, one := range callers {
 			begun, resumed = begun+one.begun, resumed+one.resumed
@@ -182,7 +182,7 @@ func TestWatch_EveryHistoryEndsRight(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	t.Logf("%d of %d streams went on without a sync", resumed, begun)
+	t.Logf("%d histories, %d of %d streams went on without a sync", played, resumed, begun)
 	if resumed < begun/3 {
 		t.Errorf("only %d of %d streams went on without a sync", resumed, begun)
 	}

@@ -151,7 +151,7 @@ func TestServer_ImpersonatesItsCallers(t *testing.T) {
 	for code := range codes {
 		counts[code]++
 	}
-	t.Logf("answers by code: %v", counts)
+	t.Logf("%d decisions, answers by code: %v", count, counts)
 	for _, code := range []int{200, 201, 403, 404} {
 		if counts[code] == 0 {
 			t.Errorf("no answer was %d", code)
