@@ -1,7 +1,6 @@
 package access
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -58,16 +57,6 @@ func (n named) RoundTrip(request *http.Request) (*http.Response, error) {
 func (k *Kubernetes) settings(to http.RoundTripper) (*rest.Config, *http.Client) {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &rest.Config{Host: k.address.String(), QPS: -1, WarningHandler: rest.NoWarnings{}}, &http.Client{Transport: named{to}, CheckRedirect: stay}
-}
-
-// Client returns a client that reads and writes as a caller, without a cache.
-func (k *Kubernetes) Client(c *Caller) (client.Client, error) {
-	config, carrier := k.settings(k.Transport(c))
-	made, err := client.New(config, client.Options{HTTPClient: carrier, Scheme: k.scheme, Mapper: k.mapper})
-	if err != nil {
-		return nil, fmt.Errorf("make a client of a caller: %w", err)
-	}
-	return made, nil
 }
 
 // newMapper returns where objects of a scheme are served, so that clients need not ask. Of the kinds that the server uses,

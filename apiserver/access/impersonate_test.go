@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -371,26 +371,25 @@ func TestTransport_BlamesNoCallerForTheServersAccount(t *testing.T) {
 	}
 }
 
-func TestClient_ActsForItsCaller(t *testing.T) {
+func TestObjects_AreReadAndWrittenAsTheCaller(t *testing.T) {
 	i := newImpersonating(t, nil)
-	made, err := i.Client(callerOf(t, i.Kubernetes, i.token(t, nil)))
-	if err != nil {
+	caller, of := callerOf(t, i.Kubernetes, i.token(t, nil)), access.ObjectName{Resource: "clusterjobs", Namespace: "n", Name: "c"}
+	if found, err := i.FindObject(t.Context(), caller, of); err != nil || found["kind"] != "ConfigMap" {
+		t.Fatal(found, err)
+	}
+	if _, _, err := i.CreateObject(t.Context(), caller, of, map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}, true); err != nil {
 		t.Fatal(err)
 	}
-	object := &corev1.ConfigMap{}
-	if err := made.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "c"}, object); err != nil || object.Name != "c" {
-		t.Fatal(err)
-	}
-	if err := made.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c"}}); err != nil {
+	if _, err := i.PatchObject(t.Context(), caller, of, types.MergePatchType, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for _, one := range i.upstream.All() {
 		got = append(got, one.Method+" "+one.Path+" "+one.Header.Get("Impersonate-User")+" "+one.Header.Get("User-Agent"))
 	}
-	want := []string{
-		"GET /api/v1/namespaces/n/configmaps/c sso:ana@example.com heliostat-server", "POST /api/v1/namespaces/n/configmaps sso:ana@example.com heliostat-server",
-	}
+	const who = " sso:ana@example.com heliostat-server"
+	path := "/apis/heliostat.dev/v1alpha1/namespaces/n/clusterjobs"
+	want := []string{"GET " + path + "/c" + who, "POST " + path + who, "PATCH " + path + "/c" + who}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -96,21 +96,31 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer watch.Close()
 	out := newEventStream(w, a.portal.Clock)
-	defer out.keepAlive(r.Context())()
+	defer leave(r.Context(), out.control, a.portal.Clock)()
 	defer out.endStuck()()
 	// A watch that goes on may have nothing to say for long, and its caller waits for the headers.
-	if out.send(comment) != nil {
-		return nil
-	}
-	for {
-		event, err := watch.Next(r.Context())
-		if err != nil {
+	text, isOver := comment, false
+	for out.send(text) == nil && !isOver {
+		if text, isOver, err = nextFrame(r.Context(), watch); err != nil {
 			return nil // the caller is gone
 		}
-		if err := out.send(frameOf(event)); err != nil || event.Type == feed.Bye {
-			return nil
-		}
 	}
+	return nil
+}
+
+// nextFrame returns what a watch says next, and whether it is the last word. Where it has nothing to say for a while, that is
+// the ID to go on from: events of others move it too, and an old one would be forgotten.
+func nextFrame(ctx context.Context, watch *feed.Watch) (text []byte, isOver bool, err error) {
+	waiting, cancel := context.WithTimeout(ctx, aliveEach)
+	defer cancel()
+	event, err := watch.Next(waiting)
+	switch {
+	case err == nil:
+		return frameOf(event), event.Type == feed.Bye, nil
+	case ctx.Err() == nil && errors.Is(waiting.Err(), context.DeadlineExceeded):
+		return fmt.Appendf(nil, ": \nid: %s\n\n", watch.ID()), false, nil
+	}
+	return nil, false, err
 }
 
 // frameOf returns a change as server-sent events have it. Its JSON is in one line.
