@@ -104,7 +104,7 @@ step_unit_few() { HELIOSTAT_POINTS=none step_unit unit-few; }
 step_chart() {
   make bin/helm bin/gotestsum
   bin/helm lint --strict helm-chart/heliostat
-  HELM=$PWD/bin/helm gotest chart tests/tools -count=1 ./chart
+  HELM=$PWD/bin/helm gotest chart tests/tools -count=1 -timeout 20m ./chart
 }
 
 status() { bin/localkube status --name "$1" | awk -v key="$2" 'index($0, key) == 1 { print $NF }'; }
