@@ -24,8 +24,9 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// withServer are the chart's settings for a server for portals beside the operator.
-var withServer = []string{"--set", "server.enabled=true", "--set", "server.replicas=1"}
+// withServer are the chart's settings for a server for portals beside the operator. It requests no CPU: the sample fills the two
+// cores of a node.
+var withServer = []string{"--set", "server.enabled=true,server.replicas=1", "--set-string", "server.resources.requests.cpu=0"}
 
 // portal is the server for portals, asked by an account that may edit in a namespace.
 type portal struct {
