@@ -43,14 +43,19 @@ func dropIdentity(header http.Header) {
 	}
 }
 
-// named gives requests of the server's own its name.
+// named gives requests of the server's own its name, and lets its clients repeat no write that may have been carried out: they
+// do where an answer of 5xx says when to come again.
 type named struct{ to http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (n named) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Set("User-Agent", agent)
-	return n.to.RoundTrip(request)
+	answer, err := n.to.RoundTrip(request)
+	if err == nil && request.Method != http.MethodGet && answer.StatusCode >= http.StatusInternalServerError {
+		answer.Header.Del("Retry-After")
+	}
+	return answer, err
 }
 
 // settings returns those of clients that use a transport. They follow no redirect, as a credential would go along.

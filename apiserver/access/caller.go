@@ -54,7 +54,7 @@ func (c *Caller) User() authenticationv1.UserInfo { return *c.user.DeepCopy() }
 // Method returns how the server learned who the caller is.
 func (c *Caller) Method() string { return c.method }
 
-// Issuer returns the URL of whoever issued the token, where the server itself verified it.
+// Issuer returns the URL of the issuer of the token, where the server itself verified it.
 func (c *Caller) Issuer() string { return c.issuer }
 
 // Key returns what tells callers apart, for limits and caches. Where the API server judges tokens it is of the token, so

@@ -87,7 +87,7 @@ func (k *Kubernetes) identify(ctx context.Context, token Token) (*Caller, error)
 	return caller, nil
 }
 
-// ask asks whoever knows tokens like this one.
+// ask asks the issuer of a token, or the API server, whose it is.
 func (k *Kubernetes) ask(ctx context.Context, token Token) (*Caller, error) {
 	if k.identity.Mode != Impersonate {
 		return k.askSelf(ctx, token)

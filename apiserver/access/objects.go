@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -23,16 +24,16 @@ import (
 // maxListed is how many events, presets or namespaces are read at once.
 const maxListed = 1000
 
-// dynamic returns a client of a caller for objects as JSON has them, so that no field is lost. What the API server warns of
-// goes to warned.
-func (k *Kubernetes) dynamic(c *Caller, warned *warnings) (dynamic.Interface, error) {
-	config, carrier := k.settings(k.Transport(c))
+// dynamic returns a client over a transport for objects as JSON has them, so that no field is lost. What the API server warns
+// of goes to warned.
+func (k *Kubernetes) dynamic(to http.RoundTripper, warned *warnings) (dynamic.Interface, error) {
+	config, carrier := k.settings(to)
 	if warned != nil {
 		config.WarningHandler = warned
 	}
 	made, err := dynamic.NewForConfigAndClient(config, carrier)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of a caller: %w", err)
+		return nil, fmt.Errorf("make a client of objects: %w", err)
 	}
 	return made, nil
 }
@@ -52,7 +53,7 @@ func (w *warnings) HandleWarningHeader(_ int, _ string, text string) {
 
 // objects returns a client of a caller for a resource of heliostat.dev.
 func (k *Kubernetes) objects(c *Caller, of ObjectName, warned *warnings) (dynamic.ResourceInterface, error) {
-	made, err := k.dynamic(c, warned)
+	made, err := k.dynamic(k.Transport(c), warned)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func (k *Kubernetes) Events(
 func (k *Kubernetes) list(
 	ctx context.Context, c *Caller, of schema.GroupVersionResource, namespace string, options metav1.ListOptions,
 ) ([]unstructured.Unstructured, error) {
-	made, err := k.dynamic(c, nil)
+	made, err := k.dynamic(k.Transport(c), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -207,10 +208,9 @@ func (k *Kubernetes) Revisions(
 func (k *Kubernetes) listOwn(
 	ctx context.Context, of schema.GroupVersionResource, namespace, labels string,
 ) ([]unstructured.Unstructured, error) {
-	config, carrier := k.settings(k.account)
-	made, err := dynamic.NewForConfigAndClient(config, carrier)
+	made, err := k.dynamic(k.account, nil)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the server: %w", err)
+		return nil, err
 	}
 	list, err := made.Resource(of).Namespace(namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: labels, Limit: maxListed})

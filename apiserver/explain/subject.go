@@ -23,7 +23,7 @@ const (
 )
 
 // longestText bounds the texts of a link. Texts of the operator have 1 KiB and the name of what they are about; a
-// condition takes 32 KiB from anybody who may write it.
+// condition takes 32 KiB from each client with the right to write it.
 const longestText = 4 << 10
 
 // subject is what the three kinds have in common.

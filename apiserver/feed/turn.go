@@ -346,7 +346,7 @@ func (w *Watch) way(from *view.Mark) ([]*run, error) {
 	return append(runs, on), nil
 }
 
-// hadLines returns what tells whether a place had lines, by lines that were different then.
+// hadLines returns a function that reports whether a place had lines, by lines that were different then.
 func (f *Feed) hadLines(then map[view.Key]*view.Line) func(view.Place) bool {
 	more := map[view.Place]int{}
 	for key, line := range then {

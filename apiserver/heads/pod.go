@@ -27,7 +27,7 @@ func epoch(pod *corev1.Pod) int64 {
 	return number
 }
 
-// isHead reports whether a pod is a head that the operator made for a cluster. Labels are anybody's who may make pods, so
+// isHead reports whether a pod is a head that the operator made for a cluster. Every author of pods can set labels, so
 // the owner counts, the name that follows from cluster and epoch, and that the cluster has come to that epoch.
 func isHead(cluster *v1alpha1.ComputeCluster, pod *corev1.Pod) bool {
 	number := epoch(pod)

@@ -203,7 +203,7 @@ func (l *Logs) remember(k key, err error) {
 	l.failed[k] = failure{err, now.Add(failureHolds)}
 }
 
-// reclaim takes from all outputs what nobody needs: it is kept for readers who may yet come.
+// reclaim takes from all outputs what nobody needs: it is kept for readers that come later.
 func (l *Logs) reclaim() {
 	l.mu.Lock()
 	var all []*output

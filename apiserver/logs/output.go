@@ -54,7 +54,7 @@ var (
 
 // reader is where one reader is on an output. The output's lock guards it.
 type reader struct {
-	// at is the offset of what is read next. It has no meaning while isTailing: the end is to be known first.
+	// at is the offset of what is read next. It has no meaning while isTailing: the end must be known first.
 	at        int64
 	isTailing bool
 	// needsLook: what is there now is enough, and must be known.
@@ -320,7 +320,7 @@ func (o *output) spot(offset int64) spot {
 	return spot{o.blocks[(offset-o.base)/blockSize], at, min(o.end-offset, blockSize-at)}
 }
 
-// find is spot for who may have been cut off.
+// find is spot for a reader that was perhaps cut off.
 func (o *output) find(offset int64) (where spot, isKept bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

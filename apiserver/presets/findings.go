@@ -15,7 +15,7 @@ import (
 // validate asks a schema about a value. A value is never in a finding: it may be a secret.
 func validate(schema *jsonschema.Schema, value any) (findings []Finding) {
 	defer func() {
-		if recover() != nil { // a schema comes from any user who may write a ConfigMap
+		if recover() != nil { // a schema comes from any author of a ConfigMap
 			findings = []Finding{unasked()}
 		}
 	}()

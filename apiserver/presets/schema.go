@@ -158,7 +158,7 @@ func (noLoader) Load(string) (any, error) {
 
 func compile(schema map[string]any) (compiled *jsonschema.Schema, err error) {
 	defer func() {
-		if recover() != nil { // a schema comes from any user who may write a ConfigMap
+		if recover() != nil { // a schema comes from any author of a ConfigMap
 			compiled, err = nil, errors.New("it cannot be read as a JSON Schema; simplify it")
 		}
 	}()

@@ -41,7 +41,7 @@ func Of(err error) *Problem {
 			"try again").Later(soon)
 	}
 	return New(http.StatusInternalServerError, "InternalError", "the server failed",
-		"send the request ID to whoever runs the server: its log says why")
+		"send the request ID to an administrator: the server's log says why")
 }
 
 // innermost returns the error that others are wrapped around.

@@ -38,7 +38,7 @@ func TestOf_ReadsEachSortOfError(t *testing.T) {
 		"a stale version":           {apierrors.NewConflict(clusters, "a", errors.New("x")), `409 Conflict: Operation cannot be fulfilled on computeclusters.heliostat.dev "a": x: read the object again, and send the change for what it is now`, codes.FailedPrecondition},
 		"a caller who went":         {context.Canceled, "499 ClientClosedRequest: the caller did not wait for the answer", codes.Canceled},
 		"no answer in time":         {context.DeadlineExceeded, "504 Timeout: there was no answer in time, and a change may have been made: look before you try again", codes.DeadlineExceeded},
-		"what nobody knows":         {errors.New("secret"), "500 InternalError: the server failed: send the request ID to whoever runs the server: its log says why", codes.Internal},
+		"what nobody knows":         {errors.New("secret"), "500 InternalError: the server failed: send the request ID to an administrator: the server's log says why", codes.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := problem.Of(fmt.Errorf("find it: %w", c.err))

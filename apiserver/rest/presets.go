@@ -74,7 +74,7 @@ func (p *portal) applyPreset(ctx context.Context, r *heliostatv1.CreateObjectReq
 	if preset.Error != "" {
 		return nil, problem.New(http.StatusConflict, "PresetBroken",
 			fmt.Sprintf("preset %s/%s cannot be used: %s", preset.Namespace, preset.Name, preset.Error),
-			"ask whoever made it to correct it")
+			"ask its author to correct it")
 	}
 	object, findings, err := preset.Apply(r.GetOptions().AsMap())
 	if err != nil {

@@ -194,7 +194,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// review is what is known of whoever sends a review, and its body.
+// review is what is known of the sender of a review, and its body.
 type review struct {
 	owner  string
 	denied bool
