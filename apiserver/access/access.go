@@ -104,7 +104,7 @@ func New(o Options) (*Kubernetes, error) {
 	return k, nil
 }
 
-// believe makes what tells whom to believe.
+// believe makes the authenticator that identifies callers.
 func (k *Kubernetes) believe(identity Identity) error {
 	for _, one := range identity.Issuers {
 		made, err := newIssuer(one, k.clock)

@@ -57,7 +57,7 @@ func (c *Caller) Method() string { return c.method }
 // Issuer returns the URL of the issuer of the token, where the server itself verified it.
 func (c *Caller) Issuer() string { return c.issuer }
 
-// Key returns what tells callers apart, for limits and caches. Where the API server judges tokens it is of the token, so
+// Key returns the identity of a caller, for limits and caches. Where the API server judges tokens it is of the token, so
 // another token is another caller; elsewhere it is of the identity.
 func (c *Caller) Key() string { return c.key }
 

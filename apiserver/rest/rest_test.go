@@ -22,7 +22,7 @@ const (
 )
 
 // TestRoutes_AreRefusedWithoutTheirPermission has a row for each call: what it answers to a caller without rights, and to one
-// who may do everything.
+// with every right.
 func TestRoutes_AreRefusedWithoutTheirPermission(t *testing.T) {
 	rows := map[string]row{
 		"GetMe":             {path: "/v1/me", without: 200, withAll: 200},
@@ -60,7 +60,7 @@ func TestRoutes_AreRefusedWithoutTheirPermission(t *testing.T) {
 	}
 }
 
-// row is what a call answers to a caller without rights, and to one who may do everything; 0 is not asked.
+// row is what a call answers to a caller without rights, and to one with every right; 0 is not asked.
 type row struct {
 	path, body       string
 	without, withAll int

@@ -2,7 +2,7 @@
 //
 // In: tokens with the names of their owners, and what it answers beside reviews. Out: an address with TLS, files with its
 // authority and with the token of the server's own account, and every request that came, with its headers. That account
-// may impersonate anybody.
+// may impersonate any user.
 //
 // It must never run outside of tests, and knows no rights but those that a test takes away.
 package accesstest
