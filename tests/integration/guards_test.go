@@ -291,11 +291,12 @@ func TestStolenToken_DoesWhatTheDocsSay(t *testing.T) {
 	must(t, shared.Delete(t.Context(), pod))
 }
 
-// thief has nothing but the token in a kubeconfig.
+// thief has nothing but the token in a kubeconfig. Its user agent keeps what it tries out of what the operator does.
 func thief(t *testing.T, kubeconfig string) client.Client {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	must(t, err)
+	config.UserAgent = live.StolenTokenAgent
 	as, err := client.New(config, client.Options{Scheme: shared.Scheme()})
 	must(t, err)
 	return as

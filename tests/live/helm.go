@@ -15,6 +15,10 @@ const (
 	ReleaseNamespace = "heliostat-system"
 )
 
+// StolenTokenAgent is the user agent of a test that uses an account's token as a thief would. The comparison of rights that
+// were used with those that are granted leaves such requests out.
+const StolenTokenAgent = "stolen-token"
+
 // Helm runs the helm that HELM names, or else the one that make builds. root is the
 // repository's directory. It gives what was printed to standard output.
 func Helm(ctx context.Context, root string, args ...string) (string, error) {

@@ -12,6 +12,7 @@ const log = `{"verb":"list","user":{"username":"system:serviceaccount:heliostat-
 {"verb":"create","user":{"username":"someone"},"objectRef":{"resource":"nodes"}}
 {"verb":"patch","user":{"username":"system:serviceaccount:heliostat-system:heliostat"},"objectRef":{"apiGroup":"heliostat.dev","resource":"computeclusters","subresource":"status"}}
 {"verb":"get","user":{"username":"system:serviceaccount:heliostat-system:heliostat"},"requestURI":"/api"}
+{"verb":"list","userAgent":"stolen-token","user":{"username":"system:serviceaccount:heliostat-system:heliostat"},"objectRef":{"resource":"secrets"}}
 {"verb":"list","user":{"username":"system:serviceaccount:heliostat-system:heliostat"},"objectRef":{"resource":"pods"}}
 {"verb":"del`
 
