@@ -35,6 +35,8 @@ require (
 	sigs.k8s.io/gateway-api v1.6.3
 )
 
+require github.com/agnivade/levenshtein v1.2.1 // indirect
+
 require (
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect

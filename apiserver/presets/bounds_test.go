@@ -269,25 +269,3 @@ func TestApply_RulesOfSchemas(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-// TestParse_NearestName: what is alike enough is meant.
-func TestParse_NearestName(t *testing.T) {
-	option := func(name string) string {
-		preset := parse(t, sourceOf("team", "p", map[string]string{
-			presets.KeySchema:   `{"type": "object", "properties": {"workers": {"default": 1}, "gpu": {"default": ""}, "gpus": {"default": 1}}}`,
-			presets.KeyManifest: head + "spec: {x: [\"${workers}\", \"${gpu}\", \"${gpus}\"]}\n",
-		}))
-		_, findings, _ := preset.Apply(map[string]any{name: 1})
-		return strings.TrimSuffix(findings[0].Remedy, ", or leave it out")
-	}
-	const none = "Use one of gpu, gpus, workers"
-	for name, want := range map[string]string{
-		"Workers": "Use workers", "worker": "Use workers", "wrkers": "Use workers", "wokrers": "Use workers", "nworkers": "Use workers",
-		"workload": none, "orker": none, "wo": none, "gpuz": "Use gpu", "gpuss": "Use gpus", "GPUs": "Use gpus", "x": none, "": none,
-		strings.Repeat("workers", 20): none, "gp": "Use gpu",
-	} {
-		if have := option(name); have != want {
-			t.Errorf("%q: %s, want %s", name, have, want)
-		}
-	}
-}

@@ -12,6 +12,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
@@ -91,7 +92,7 @@ func checkObject(manifest map[string]any) error {
 func onlyKeys(object map[string]any, path string, known ...string) error {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(known, key) {
-			return fmt.Errorf("it has %s%s, which no preset sets; %s", path, shown(key), useInstead(key, known))
+			return fmt.Errorf("it has %s%s, which no preset sets; %s", path, shown(key), spelling.Remedy(key, known))
 		}
 	}
 	return nil
@@ -184,7 +185,7 @@ func (r *reader) readText(text, path string) error {
 		property, ok := properties[p.option].(map[string]any)
 		if !ok {
 			return fmt.Errorf("%s has ${%s}, and %s has no such option; %s",
-				path, p.option, KeySchema, useInstead(p.option, slices.Sorted(maps.Keys(properties))))
+				path, p.option, KeySchema, spelling.Remedy(p.option, slices.Sorted(maps.Keys(properties))))
 		}
 		if len(all) > 1 && property["type"] == "array" {
 			return fmt.Errorf("%s has the list ${%s} inside a text; a list stands alone", path, p.option)

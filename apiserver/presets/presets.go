@@ -19,6 +19,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
@@ -89,7 +90,7 @@ func (p *Preset) read(source *corev1.ConfigMap) error {
 	for _, key := range append(keys, slices.Sorted(maps.Keys(source.BinaryData))...) {
 		switch length, isKnown := lengths[key]; {
 		case !isKnown:
-			return fmt.Errorf("key %q is unknown; %s", shown(key), useInstead(key, known))
+			return fmt.Errorf("key %q is unknown; %s", shown(key), spelling.Remedy(key, known))
 		case len(source.BinaryData[key]) > 0:
 			return fmt.Errorf("%s is in binaryData; put it into data", key)
 		case len(source.Data[key]) > length:

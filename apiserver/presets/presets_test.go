@@ -154,11 +154,11 @@ var refused = map[string]struct {
 	"a missing option": {nil, []string{"options.name option-required: name is required. Give it"}},
 	"an unknown option with the nearest known name": {
 		map[string]any{"name": "demo", "worker": 3},
-		[]string{"options.worker option-unknown: worker is no option of preset train. Use workers, or leave it out"},
+		[]string{"options.worker option-unknown: worker is no option of preset train. Write \"workers\""},
 	},
 	"an unknown option like none": {
 		map[string]any{"name": "demo", secret: secret},
-		[]string{"options.s3cr3t option-unknown: s3cr3t is no option of preset train. Use one of args, gpu, name, share, spot, workers, or leave it out"},
+		[]string{"options.s3cr3t option-unknown: s3cr3t is no option of preset train. Give one of args, gpu, name, share, spot, workers"},
 	},
 	"another type": {
 		map[string]any{"name": 3, "workers": secret}, []string{
@@ -337,7 +337,7 @@ var broken = map[string]struct {
 	want string
 }{
 	"another key": {
-		map[string]string{"manifest.yml": ""}, `key "manifest.yml" is unknown; use manifest.yaml, or leave it out`,
+		map[string]string{"manifest.yml": ""}, `key "manifest.yml" is unknown; write "manifest.yaml"`,
 	},
 	"no schema":         {map[string]string{presets.KeySchema: " "}, "schema.json is missing; add the key"},
 	"no manifest":       {map[string]string{presets.KeyManifest: ""}, "manifest.yaml is missing; add the key"},
@@ -368,7 +368,7 @@ var broken = map[string]struct {
 	},
 	"required and unknown": {
 		withSchema(`{"type": "object", "required": ["aa"], "properties": {"a": {}}}`),
-		`schema.json: required names the option "aa", which is not in properties; use a, or leave it out`,
+		`schema.json: required names the option "aa", which is not in properties; write "a"`,
 	},
 	"a default that breaks its schema": {
 		withSchema(`{"type": "object", "properties": {"a": {"type": "integer", "default": "x"}}}`),
@@ -402,7 +402,7 @@ var broken = map[string]struct {
 	"a status":                 {withManifest(head + "status: {}\n"), "manifest.yaml: it has status, which no preset sets; "},
 	"an unknown option": {
 		withManifest(head + "spec: {x: {z: [\"${aa}\"]}}\n"),
-		"manifest.yaml: spec.x.z[0] has ${aa}, and schema.json has no such option; use a, or leave it out",
+		`manifest.yaml: spec.x.z[0] has ${aa}, and schema.json has no such option; write "a"`,
 	},
 	"a variable of a shell": {
 		withManifest(head + "spec: {x: \"${a} ${HOME:-x}\"}\n"),

@@ -12,6 +12,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 )
 
 // Bounds of a schema and of options.
@@ -104,7 +106,7 @@ func checkSchema(schema map[string]any) error {
 	for _, name := range required(schema) {
 		if _, ok := properties[name]; !ok {
 			return fmt.Errorf("required names the option %q, which is not in properties; %s",
-				shown(name), useInstead(name, slices.Sorted(maps.Keys(properties))))
+				shown(name), spelling.Remedy(name, slices.Sorted(maps.Keys(properties))))
 		}
 	}
 	count := 0
@@ -205,7 +207,7 @@ func (p *Preset) choose(options map[string]any) (values map[string]any, findings
 		if !slices.Contains(names, name) {
 			if unknown++; unknown <= mostOptions {
 				message := fmt.Sprintf("%s is no option of preset %s", shown(name), p.Name)
-				findings = append(findings, Finding{field, "option-unknown", message, sentence(useInstead(name, names))})
+				findings = append(findings, Finding{field, "option-unknown", message, sentence(spelling.Remedy(name, names))})
 			}
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
@@ -187,5 +188,5 @@ func resourceOf(object verbs.Object) string { return view.Resource(kindOf(object
 
 // notServed returns that a kind is not served.
 func notServed(field, kind string, known []string) error {
-	return problem.Bad(field, fmt.Sprintf("%.80q is not served", kind), suggest(kind, known))
+	return problem.Bad(field, fmt.Sprintf("%.80q is not served", kind), spelling.Remedy(kind, known))
 }

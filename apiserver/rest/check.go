@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"mime"
 	"net/http"
@@ -13,11 +14,11 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 )
 
@@ -52,7 +53,7 @@ func checkPath(values map[string]string) error {
 	}
 	if kind, is := values["kind"]; is && !slices.Contains(view.Kinds(), kind) {
 		return problem.New(http.StatusNotFound, "NotFound", fmt.Sprintf("the kind %.80q is not served", kind),
-			suggest(kind, view.Kinds()))
+			spelling.Remedy(kind, view.Kinds()))
 	}
 	return nil
 }
@@ -76,7 +77,7 @@ func checkQuery(route *Route, raw string) error {
 	for name, values := range query {
 		field, is := known[name]
 		if !is {
-			return problem.Bad("query."+name, "is no parameter of this path", suggest(name, keys(known)))
+			return problem.Bad("query."+name, "is no parameter of this path", spelling.Remedy(name, slices.Sorted(maps.Keys(known))))
 		}
 		if len(values) > 1 && !field.IsList() {
 			return problem.Bad("query."+name, "is given more than once", "give it once")
@@ -178,7 +179,7 @@ func checkMessage(message protoreflect.MessageDescriptor, path string, value any
 	for name, inner := range object {
 		field := message.Fields().ByJSONName(name)
 		if field == nil || slices.Contains(inPath, string(field.Name())) {
-			return problem.Bad(at(path, name), "is no field here", suggest(name, namesOf(message, inPath)))
+			return problem.Bad(at(path, name), "is no field here", spelling.Remedy(name, namesOf(message, inPath)))
 		}
 		if err := checkField(field, at(path, name), inner); err != nil {
 			return err
@@ -295,53 +296,4 @@ func namesOf(message protoreflect.MessageDescriptor, inPath []string) []string {
 		}
 	}
 	return names
-}
-
-func keys[V any](all map[string]V) []string {
-	names := make([]string, 0, len(all))
-	for name := range all {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// suggest returns a remedy with the known name that is nearest to another one.
-func suggest(name string, known []string) string {
-	if len(known) == 0 {
-		return "leave it out"
-	}
-	nearest, least := "", math.MaxInt
-	for _, one := range known {
-		if d := distance(strings.ToLower(name), strings.ToLower(one)); d < least {
-			nearest, least = one, d
-		}
-	}
-	if least <= max(2, len(nearest)/3) {
-		return fmt.Sprintf("write %q", nearest)
-	}
-	return "give one of " + strings.Join(known, ", ")
-}
-
-// distance is how many letters have to be put in, left out or replaced to make one name of another. Only the first 64
-// letters count.
-func distance(a, b string) int {
-	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -242,7 +243,7 @@ func unknownFields(above string, object verbs.Object, strict []error) error {
 		if !is {
 			return problem.Bad(above, one.Error(), "correct it")
 		}
-		bad := problem.Bad(above+"."+path, "is no field", suggest(lastOf(path), fieldsBeside(object, path)))
+		bad := problem.Bad(above+"."+path, "is no field", spelling.Remedy(lastOf(path), fieldsBeside(object, path)))
 		if found == nil {
 			found = bad
 			continue

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,12 +31,7 @@ func fieldsBeside(object any, path string) []string {
 			at = elementOf(at)
 		}
 	}
-	known := make([]string, 0, 16)
-	for name := range jsonFields(at) {
-		known = append(known, name)
-	}
-	slices.Sort(known)
-	return known
+	return slices.Sorted(maps.Keys(jsonFields(at)))
 }
 
 // elementOf returns the type below pointers, lists and maps.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/presets"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 
@@ -69,7 +70,7 @@ func (p *portal) applyPreset(ctx context.Context, r *heliostatv1.CreateObjectReq
 			names = append(names, one.Name)
 		}
 		return nil, problem.Bad("preset", fmt.Sprintf("%.80q is not there", r.GetPreset()),
-			suggest(r.GetPreset(), names))
+			spelling.Remedy(r.GetPreset(), names))
 	}
 	if preset.Error != "" {
 		return nil, problem.New(http.StatusConflict, "PresetBroken",

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 )
 
 // cursorVersion is the version of a cursor's text.
@@ -89,7 +91,7 @@ func readQuery(q Query) (*search, error) {
 		s.order, s.isReverse = orders[at], isReverse
 	} else if q.Sort != "" {
 		all.add("sort", fmt.Sprintf("lines cannot be sorted by %q", cut(name)),
-			suggest(name, Sorts())+`, with "-" before it for the reverse order`)
+			spelling.Remedy(name, Sorts())+`, with "-" before it for the reverse order`)
 	}
 	if s.limit == 0 {
 		s.limit = defaultLimit

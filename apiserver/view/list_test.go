@@ -87,8 +87,8 @@ func TestList_SaysWhatIsWrong(t *testing.T) {
 		query         view.Query
 		field, remedy string
 	}{
-		"a kind":             {view.Query{Kinds: []string{"cluster"}}, "kinds", `use "clusters"`},
-		"a sort":             {view.Query{Sort: "-crated"}, "sort", `use "created"`},
+		"a kind":             {view.Query{Kinds: []string{"cluster"}}, "kinds", `write "clusters"`},
+		"a sort":             {view.Query{Sort: "-crated"}, "sort", `write "created"`},
 		"a limit":            {view.Query{Limit: 501}, "limit", "give 1 to 500"},
 		"a negative limit":   {view.Query{Limit: -1}, "limit", "give 1 to 500"},
 		"a selector":         {view.Query{Labels: "a=(b"}, "labels", "team=a"},

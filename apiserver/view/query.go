@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 )
 
 // Bounds of a query.
@@ -87,7 +89,7 @@ func filterOf(q Query) (*Filter, Findings) {
 	f := &Filter{kinds: sorted(q.Kinds), phases: sorted(q.Phases), codes: sorted(q.Codes), text: strings.ToLower(q.Text)}
 	for _, kind := range f.kinds {
 		if !slices.Contains(kinds, kind) {
-			all.add("kinds", fmt.Sprintf("there is no kind %q", cut(kind)), suggest(kind, kinds))
+			all.add("kinds", fmt.Sprintf("there is no kind %q", cut(kind)), spelling.Remedy(kind, kinds))
 		}
 	}
 	if len(f.kinds) == 0 {
@@ -172,35 +174,6 @@ func (f *Filter) hasText(l *Line) bool {
 	return slices.ContainsFunc([]string{l.Name, l.Owner, l.Code, l.Message}, func(text string) bool {
 		return strings.Contains(strings.ToLower(text), f.text)
 	})
-}
-
-// suggest says which names there are, the nearest one first.
-func suggest(given string, known []string) string {
-	best := slices.MinFunc(known, func(a, b string) int { return distance(given, a) - distance(given, b) })
-	return fmt.Sprintf("use %q, or another of %s", best, strings.Join(known, ", "))
-}
-
-// distance counts the letters that have to be put in, taken out or replaced to make one text of another.
-func distance(a, b string) int {
-	a, b = strings.ToLower(cut(a)), strings.ToLower(b)
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			above := row[j+1]
-			if a[i] == b[j] {
-				row[j+1] = diagonal
-			} else {
-				row[j+1] = 1 + min(diagonal, above, row[j])
-			}
-			diagonal = above
-		}
-	}
-	return row[len(b)]
 }
 
 // cut bounds what is repeated of a caller's text.
