@@ -101,9 +101,6 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.serve(half, asked, out, r, caller)
 }
 
-// errPanic is what a request that panicked says: no more than its ID.
-var errPanic = errors.New("the request panicked")
-
 // serve answers a request. One that panics fails alone, and the log has the stack.
 func (f *front) serve(half half, asked request, out *answer, r *http.Request, caller *access.Caller) {
 	defer func() {
@@ -118,7 +115,7 @@ func (f *front) serve(half half, asked request, out *answer, r *http.Request, ca
 		if out.code != 0 || cause == http.ErrAbortHandler { //nolint:errorlint // as above
 			panic(http.ErrAbortHandler) // an answer that is not whole must not look as if it were
 		}
-		half.refuse(out, errPanic)
+		half.refuse(out, rest.ErrPanic)
 	}()
 	asked.serve(out, r, caller)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -58,9 +57,6 @@ func (a *API) NewGRPC(settings credentials.TransportCredentials, around Around) 
 	return server
 }
 
-// errPanic is what a call that panicked says: no more than its ID.
-var errPanic = errors.New("the call panicked")
-
 // calls answers calls of gRPC.
 type calls struct {
 	api    *API
@@ -86,7 +82,7 @@ func (g *calls) stream(
 		defer cancel()
 		out := &callersStream{ServerStream: stream, ctx: ctx, clock: g.api.portal.Clock}
 		ended := make(chan error, 1)
-		go func() { ended <- g.alone(info.FullMethod, func() error { return next(server, out) }) }()
+		go func() { ended <- guard(func() error { return next(server, out) })() }()
 		ticker := out.clock.NewTicker(lookEach)
 		defer ticker.Stop()
 		for {
@@ -108,17 +104,6 @@ func (g *calls) stream(
 // errStuck is that a caller does not read.
 var errStuck = problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
 	"nothing of the stream was read for 20 s", "go on from the last event")
-
-// alone runs a call so that a panic is its error.
-func (g *calls) alone(method string, call func() error) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			g.api.log.Error("A call of gRPC panicked", "call", method, "cause", cause, "stack", string(debug.Stack()))
-			err = errPanic
-		}
-	}()
-	return call()
-}
 
 // callersStream is a stream whose context has its caller.
 type callersStream struct {
@@ -149,11 +134,11 @@ func (g *calls) serve(ctx context.Context, method string, message any, answer fu
 	if call.Caller, err = g.identify(ctx, requestOf(ctx, call.Header)); err != nil {
 		return err
 	}
-	return g.alone(method, func() error {
+	return guard(func() error {
 		return g.around(withCaller(ctx, call.Caller), call, func(ctx context.Context) error {
-			return g.alone(method, func() error { return answer(ctx) }) // so that one that panics is counted and noted too
+			return guard(func() error { return answer(ctx) })() // so that one that panics is counted and noted too
 		})
-	})
+	})()
 }
 
 // identifyWithin is how long a call waits for who it is of, as a request of REST does.

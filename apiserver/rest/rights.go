@@ -2,8 +2,6 @@ package rest
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -109,16 +107,4 @@ func (p *portal) placesOf(kinds, namespaces []string) []view.Place {
 		}
 	}
 	return places
-}
-
-// guard returns a function that fails where another one panics: a panic in a goroutine of its own would end the server.
-func guard(ask func() error) func() error {
-	return func() (err error) {
-		defer func() {
-			if cause := recover(); cause != nil {
-				err = fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
-			}
-		}()
-		return ask()
-	}
 }
