@@ -58,6 +58,12 @@ type Preset struct {
 	manifest map[string]any
 }
 
+// Kind returns the kind that the preset makes, as manifests name it. It is empty for a preset that cannot be used.
+func (p *Preset) Kind() string {
+	kind, _ := p.manifest["kind"].(string)
+	return kind
+}
+
 // Finding is an option that is refused.
 type Finding struct {
 	// Field is the path of the option, such as options.workers.

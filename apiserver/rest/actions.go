@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
-	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
@@ -20,9 +18,8 @@ import (
 
 // target is what calls about one object have in common.
 type target interface {
-	GetNamespace() string
+	place
 	GetKind() string
-	GetName() string
 }
 
 // permit returns nil where the caller may do all that a call about an object needs.
@@ -31,17 +28,7 @@ func (p *portal) permit(ctx context.Context, call string, on target) error {
 		"name": on.GetName()}); err != nil {
 		return err
 	}
-	for _, needed := range permissions[call] {
-		resource, subresource, _ := strings.Cut(needed.Resource, "/")
-		if resource == "" {
-			resource = view.Resource(on.GetKind())
-		}
-		what := attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName())
-		if err := p.may(ctx, what); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.mayAll(ctx, attributesOf(call, on.GetKind(), on))
 }
 
 // act does a verb: it reads the object as the caller, decides, and writes as the caller.
@@ -185,8 +172,3 @@ func kindOf(object verbs.Object) string {
 }
 
 func resourceOf(object verbs.Object) string { return view.Resource(kindOf(object)) }
-
-// notServed returns that a kind is not served.
-func notServed(field, kind string, known []string) error {
-	return problem.Bad(field, fmt.Sprintf("%.80q is not served", kind), spelling.Remedy(kind, known))
-}

@@ -65,15 +65,11 @@ func (p *portal) CreateObject(
 	if err := checkPath(map[string]string{"namespace": r.GetNamespace()}); err != nil {
 		return nil, err
 	}
-	key, err := keyOf(ctx, r)
+	made, err := p.findManifest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	above, fields, err := p.manifestOf(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	object, err := readManifest(above, fields, r.GetNamespace())
+	object, err := made.object()
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +77,22 @@ func (p *portal) CreateObject(
 	if err := p.may(ctx, attributes("create", resource, "", r.GetNamespace(), "")); err != nil {
 		return nil, err
 	}
+	key, err := keyOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := made.fields()
+	if err != nil {
+		return nil, err
+	}
+	if err := readManifest(object, made.above, fields, r.GetNamespace()); err != nil {
+		return nil, err
+	}
 	if err := nameObject(ctx, object, fields, key, r); err != nil {
 		return nil, err
 	}
 	if findings := findingsOf(object); len(findings) > 0 {
-		return nil, problem.OfFindings(above, findings)
+		return nil, problem.OfFindings(made.above, findings)
 	}
 	return p.create(ctx, access.ObjectName{Resource: resource, Namespace: r.GetNamespace(), Name: object.GetName()},
 		fields, key, r.GetDryRun())
@@ -128,59 +135,79 @@ func annotation(fields map[string]any, name string) string {
 	return value
 }
 
-// manifestOf returns the manifest of a request, given or made from a preset, and what paths in it begin with.
-func (p *portal) manifestOf(
-	ctx context.Context, r *heliostatv1.CreateObjectRequest,
-) (above string, fields map[string]any, err error) {
-	switch {
-	case r.GetObject() == nil && r.GetPreset() == "":
-		return "", nil, problem.Bad("object", "is missing", "give an object, or a preset with its options")
-	case r.GetObject() != nil && r.GetPreset() != "":
-		return "", nil, problem.Bad("preset", "cannot be given beside an object", "give one of them")
-	case r.GetObject() != nil && r.GetOptions() != nil:
-		return "", nil, problem.Bad("options", "belong to a preset", "give a preset, or leave the options out")
-	case r.GetPreset() != "":
-		fields, err = p.applyPreset(ctx, r)
-		return "manifest", fields, err
-	}
-	return "object", r.GetObject().AsMap(), nil
+// manifest is what an object is made of.
+type manifest struct {
+	// above is what paths in it begin with.
+	above string
+	// kind is known before anything else of it is judged: the right to create depends on it.
+	kind string
+	// fields returns it, or why a preset does not make one of the options.
+	fields func() (map[string]any, error)
 }
 
-// readManifest returns the object of a manifest, and puts the namespace into it. It refuses fields that the kind does not
-// have.
-func readManifest(above string, fields map[string]any, namespace string) (verbs.Object, error) {
-	kind, _ := fields["kind"].(string)
-	object := newObject(kind)
+// object returns an empty object of the manifest's kind.
+func (m manifest) object() (verbs.Object, error) {
+	object := newObject(m.kind)
 	if object == nil {
-		return nil, notServed(above+".kind", kind, kubernetesKinds)
+		return nil, problem.Bad(m.above+".kind", fmt.Sprintf("%.80q is not served", m.kind),
+			spelling.Remedy(m.kind, kubernetesKinds))
 	}
+	return object, nil
+}
+
+// findManifest returns the manifest of a request: the one that was given, or that of a preset.
+func (p *portal) findManifest(ctx context.Context, r *heliostatv1.CreateObjectRequest) (manifest, error) {
+	switch {
+	case r.GetObject() == nil && r.GetPreset() == "":
+		return manifest{}, problem.Bad("object", "is missing", "give an object, or a preset with its options")
+	case r.GetObject() != nil && r.GetPreset() != "":
+		return manifest{}, problem.Bad("preset", "cannot be given beside an object", "give one of them")
+	case r.GetObject() != nil && r.GetOptions() != nil:
+		return manifest{}, problem.Bad("options", "belong to a preset", "give a preset, or leave the options out")
+	case r.GetPreset() != "":
+		preset, err := p.findPreset(ctx, r)
+		if err != nil {
+			return manifest{}, err
+		}
+		return manifest{"manifest", preset.Kind(), func() (map[string]any, error) {
+			return applyPreset(preset, r.GetOptions().AsMap())
+		}}, nil
+	}
+	fields := r.GetObject().AsMap()
+	kind, _ := fields["kind"].(string)
+	return manifest{"object", kind, func() (map[string]any, error) { return fields, nil }}, nil
+}
+
+// readManifest reads the fields of a manifest into an object of its kind, and puts the namespace into both. It refuses fields
+// that the kind does not have.
+func readManifest(object verbs.Object, above string, fields map[string]any, namespace string) error {
 	if version := fields["apiVersion"]; version != v1alpha1.GroupVersion.String() {
-		return nil, problem.Bad(above+".apiVersion", fmt.Sprintf("%.80v is not served", version),
+		return problem.Bad(above+".apiVersion", fmt.Sprintf("%.80v is not served", version),
 			"give "+v1alpha1.GroupVersion.String())
 	}
 	metadata, is := fields["metadata"].(map[string]any)
 	if !is && fields["metadata"] != nil {
-		return nil, problem.Bad(above+".metadata", "must be an object", "send a JSON object")
+		return problem.Bad(above+".metadata", "must be an object", "send a JSON object")
 	}
 	if metadata == nil {
 		metadata = map[string]any{}
 		fields["metadata"] = metadata
 	}
 	if given, is := metadata["namespace"]; is && given != namespace {
-		return nil, problem.Bad(above+".metadata.namespace", fmt.Sprintf("%.80v is not that of the path", given),
+		return problem.Bad(above+".metadata.namespace", fmt.Sprintf("%.80v is not that of the path", given),
 			"leave it out, or use the other path")
 	}
 	metadata["namespace"] = namespace
 	delete(fields, "status")
 	text, err := json.Marshal(fields)
 	if err != nil {
-		return nil, problem.Bad(above, "cannot be written as JSON", "correct it")
+		return problem.Bad(above, "cannot be written as JSON", "correct it")
 	}
 	strict, err := kjson.UnmarshalStrict(text, object)
 	if err != nil {
-		return nil, problem.Bad(above, "has a wrong type: "+err.Error(), "correct it")
+		return problem.Bad(above, "has a wrong type: "+err.Error(), "correct it")
 	}
-	return object, unknownFields(above, object, strict)
+	return unknownFields(above, object, strict)
 }
 
 // nameObject gives an object without a name one that is derived from caller and key, and notes what was asked for.

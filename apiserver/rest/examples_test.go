@@ -11,14 +11,7 @@ import (
 )
 
 func TestExamples_AreTaken(t *testing.T) {
-	text, err := os.ReadFile("../../examples/portal/preset.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	example := &corev1.ConfigMap{}
-	if err := yaml.UnmarshalStrict(text, example); err != nil {
-		t.Fatal(err)
-	}
+	example := examplePreset(t)
 	preset, err := presets.Parse(example)
 	if err != nil || !presets.IsPreset(example) {
 		t.Fatalf("the example is no preset: %v", err)
@@ -27,11 +20,25 @@ func TestExamples_AreTaken(t *testing.T) {
 	if err != nil || len(findings) > 0 {
 		t.Fatalf("the example refuses %v (%v)", findings, err)
 	}
-	object, err := readManifest("manifest", fields, "team-a")
-	if err != nil {
+	object := newObject(preset.Kind())
+	if err := readManifest(object, "manifest", fields, "team-a"); err != nil {
 		t.Fatal(err)
 	}
 	if refused := findingsOf(object); len(refused) > 0 {
 		t.Errorf("rules refuse what the example makes: %v", refused)
 	}
+}
+
+// examplePreset returns the preset of the examples.
+func examplePreset(t *testing.T) *corev1.ConfigMap {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/portal/preset.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := &corev1.ConfigMap{}
+	if err := yaml.UnmarshalStrict(text, example); err != nil {
+		t.Fatal(err)
+	}
+	return example
 }

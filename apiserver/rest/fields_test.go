@@ -34,7 +34,11 @@ func TestReadManifest_RefusesWithPathAndNearestName(t *testing.T) {
 			if _, is := c.fields["apiVersion"]; !is {
 				c.fields["apiVersion"] = "heliostat.dev/v1alpha1"
 			}
-			_, err := readManifest("object", c.fields, "ns")
+			kind, _ := c.fields["kind"].(string)
+			object, err := manifest{above: "object", kind: kind}.object()
+			if err == nil {
+				err = readManifest(object, "object", c.fields, "ns")
+			}
 			var got []string
 			var p *problem.Problem
 			if errors.As(err, &p) {

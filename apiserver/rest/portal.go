@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
@@ -41,6 +43,30 @@ func attributes(verb, resource, subresource, namespace, name string) authorizati
 		Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: resource, Subresource: subresource,
 		Verb: verb, Namespace: namespace, Name: name,
 	}
+}
+
+// attributesOf returns what a call about an object needs, as reviews ask. The kind may be left out where the call's permissions name
+// their resource.
+func attributesOf(call, kind string, on place) []authorizationv1.ResourceAttributes {
+	all := make([]authorizationv1.ResourceAttributes, 0, len(permissions[call]))
+	for _, needed := range permissions[call] {
+		resource, subresource, _ := strings.Cut(needed.Resource, "/")
+		if resource == "" {
+			resource = view.Resource(kind)
+		}
+		all = append(all, attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName()))
+	}
+	return all
+}
+
+// mayAll returns nil where the caller may do everything of these.
+func (p *portal) mayAll(ctx context.Context, all []authorizationv1.ResourceAttributes) error {
+	for _, what := range all {
+		if err := p.may(ctx, what); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // may returns nil where the caller may do a verb on a resource of heliostat.dev in a namespace; all of them where that is

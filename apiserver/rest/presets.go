@@ -40,7 +40,7 @@ func (p *portal) ListPresets(
 }
 
 // presetMaps returns the ConfigMaps of the presets that can be used in a namespace. Those of the namespace itself are read as
-// the caller, who may have no right to them: then there are none.
+// the caller: without a right to them there are none.
 func (p *portal) presetMaps(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error) {
 	caller, err := callerOf(ctx)
 	if err != nil {
@@ -57,8 +57,8 @@ func (p *portal) presetMaps(ctx context.Context, namespace string) ([]*corev1.Co
 	return append(own, maps...), nil
 }
 
-// applyPreset returns the manifest that a preset makes of a request's options.
-func (p *portal) applyPreset(ctx context.Context, r *heliostatv1.CreateObjectRequest) (map[string]any, error) {
+// findPreset returns the preset of a request, which can be used.
+func (p *portal) findPreset(ctx context.Context, r *heliostatv1.CreateObjectRequest) (*presets.Preset, error) {
 	maps, err := p.presetMaps(ctx, r.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -77,7 +77,12 @@ func (p *portal) applyPreset(ctx context.Context, r *heliostatv1.CreateObjectReq
 			fmt.Sprintf("preset %s/%s cannot be used: %s", preset.Namespace, preset.Name, preset.Error),
 			"ask its author to correct it")
 	}
-	object, findings, err := preset.Apply(r.GetOptions().AsMap())
+	return preset, nil
+}
+
+// applyPreset returns the manifest that a preset makes of options.
+func applyPreset(preset *presets.Preset, options map[string]any) (map[string]any, error) {
+	object, findings, err := preset.Apply(options)
 	if err != nil {
 		return nil, fmt.Errorf("apply preset %s: %w", preset.Name, err)
 	}

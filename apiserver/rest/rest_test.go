@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -221,6 +222,28 @@ func TestCreateObject_HasAllErrorsAtOnce(t *testing.T) {
 	} {
 		if code, answer := b.send(t, "POST", "/v1/namespaces/team-a/objects", body); code != 400 || answer["remedy"] == nil {
 			t.Errorf("%s: it is %d, %v", name, code, answer)
+		}
+	}
+}
+
+// TestCreateObject_AsksForTheRightFirst: what is wrong with a manifest is for those who may create it.
+func TestCreateObject_AsksForTheRightFirst(t *testing.T) {
+	example := examplePreset(t)
+	for name, body := range map[string]string{
+		"an unknown field":         `{"object":{"apiVersion":"heliostat.dev/v1alpha1","kind":"ComputeCluster","x":1}}`,
+		"another version":          `{"object":{"apiVersion":"v1","kind":"ComputeCluster"}}`,
+		"a spec that breaks rules": `{"object":` + strings.Replace(aCluster, "2.60.0", "1", 1) + `}`,
+		"an option out of bounds":  `{"preset":"` + example.Name + `","options":{"workers":-1}}`,
+		"a key that is too long":   `{"object":` + unnamed + `,"idempotencyKey":"` + strings.Repeat("k", 129) + `"}`,
+	} {
+		for rights, want := range map[string]int{"get computeclusters team-a": 403, "create computeclusters team-a": 0} {
+			b := newBed(t, rights)
+			example.Namespace = "team-a"
+			b.presets["team-a"] = []*corev1.ConfigMap{example}
+			code, answer := b.send(t, "POST", "/v1/namespaces/team-a/objects", body)
+			if isAsWanted := code == want || want == 0 && (code == 400 || code == 422); !isAsWanted || len(b.written) > 0 {
+				t.Errorf("%s, with the right to %s: it is %d, %v", name, rights, code, answer)
+			}
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,11 +83,8 @@ func (p *portal) confirm(ctx context.Context, call string, on place) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmWithin)
 	defer cancel()
-	for _, needed := range permissions[call] {
-		resource, subresource, _ := strings.Cut(needed.Resource, "/")
-		err := p.Access.Confirm(ctx, caller, attributes(needed.Verb, resource, subresource, on.GetNamespace(),
-			on.GetName()))
-		if err != nil {
+	for _, what := range attributesOf(call, "", on) {
+		if err := p.Access.Confirm(ctx, caller, what); err != nil {
 			return err
 		}
 	}

@@ -31,12 +31,8 @@ func (p *portal) permitAt(ctx context.Context, call string, on place, id string)
 	if err := checkPath(values); err != nil {
 		return err
 	}
-	for _, needed := range permissions[call] {
-		resource, subresource, _ := strings.Cut(needed.Resource, "/")
-		what := attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName())
-		if err := p.may(ctx, what); err != nil {
-			return err
-		}
+	if err := p.mayAll(ctx, attributesOf(call, "", on)); err != nil {
+		return err
 	}
 	kind := view.Clusters
 	if call == "ReadLog" {
