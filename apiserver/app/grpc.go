@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
 )
@@ -18,17 +20,12 @@ func (f *front) aroundCall() rest.Around {
 	return func(ctx context.Context, call rest.Call, answer func(context.Context) error) error {
 		began := f.clock.Now()
 		id := idOf(call.Header)
-		asked := f.verbs.requestOf(call.Request)
+		asked := request{route: passthrough.RouteNone}
 		_ = grpc.SetHeader(ctx, metadata.Pairs("x-request-id", id)) // fails where an answer has begun, and none has
-		giveBack, err := f.verbs.take(asked.isStream, call.Caller)
+		err := call.Refused
 		if err == nil {
-			defer giveBack()
-			within, cancel := ctx, context.CancelFunc(func() {})
-			if !asked.isStream {
-				within, cancel = context.WithTimeout(ctx, answerWithin)
-			}
-			defer cancel()
-			err = answer(within)
+			asked = f.verbs.requestOf(call.Request)
+			err = f.answer(ctx, asked, call.Caller, answer)
 		}
 		took := f.clock.Since(began)
 		code := 200
@@ -43,6 +40,23 @@ func (f *front) aroundCall() rest.Around {
 		}
 		return err
 	}
+}
+
+// answer has a call answered in a place of its own.
+func (f *front) answer(
+	ctx context.Context, asked request, caller *access.Caller, answer func(context.Context) error,
+) error {
+	giveBack, err := f.verbs.take(asked.isStream, caller)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	if !asked.isStream {
+		within, cancel := context.WithTimeout(ctx, answerWithin)
+		defer cancel()
+		ctx = within
+	}
+	return answer(ctx)
 }
 
 // addressOf returns the address of a call's caller.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -86,12 +87,9 @@ func (v verbs) read(r *http.Request) (request, error) {
 
 // requestOf returns a request of the API as all requests are.
 func (v verbs) requestOf(asked rest.Request) request {
-	resource := asked.Kind
-	if asked.Kind == "" {
-		resource = "objects"
-	}
+	resource := cmp.Or(asked.Kind, "objects")
 	return request{
-		route: asked.Label(), verb: verbOf(asked.Label()), resource: resource, namespace: asked.Namespace, name: asked.Name,
+		route: cmp.Or(asked.Label(), passthrough.RouteNone), verb: verbOf(asked.Label()), resource: resource, namespace: asked.Namespace, name: asked.Name,
 		isChange: asked.IsChange(), isStream: asked.IsStream(),
 		serve: func(w http.ResponseWriter, r *http.Request, caller *access.Caller) { v.serve(w, r, asked, caller) },
 	}

@@ -57,8 +57,8 @@ func (k *kubernetes) Identify(context.Context, *http.Request) (*access.Caller, e
 
 func (k *kubernetes) May(_ context.Context, _ *access.Caller, what authorizationv1.ResourceAttributes) error {
 	k.mutex.Lock()
+	defer k.mutex.Unlock()
 	k.asked++
-	k.mutex.Unlock()
 	resource := what.Resource
 	if what.Subresource != "" {
 		resource += "/" + what.Subresource
@@ -128,15 +128,17 @@ type bed struct {
 	*kubernetes
 	api  *API
 	view *view.View
+	// site has what is read of heads and outputs.
+	site *headstest.Site
 }
 
 func newBed(t *testing.T, may ...string) *bed {
 	t.Helper()
 	b := &bed{kubernetes: &kubernetes{may: may, objects: map[access.ObjectName]map[string]any{}, presets: map[string][]*corev1.ConfigMap{}}, view: view.New()}
 	now := clock.RealClock{}
-	site := headstest.New()
-	clusters := heads.New(heads.Settings{Clusters: site, Reader: site, Random: rand.Reader})
-	output := logs.New(logs.Settings{Heads: clusters, Jobs: site, Clock: now, Directory: t.TempDir()})
+	b.site = headstest.New()
+	clusters := heads.New(heads.Settings{Clusters: b.site, Reader: b.site, Random: rand.Reader})
+	output := logs.New(logs.Settings{Heads: clusters, Jobs: b.site, Clock: now, Directory: t.TempDir()})
 	t.Cleanup(func() { _ = output.Close() })
 	var err error
 	b.api, err = New(Needs{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"math"
 	"mime"
@@ -15,7 +16,9 @@ import (
 	"slices"
 	"strconv"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
@@ -158,13 +161,60 @@ func checkDepth(text []byte) error {
 		case inString:
 		case b == '{' || b == '[':
 			if depth++; depth > MaxDepth {
-				return problem.Bad("body", fmt.Sprintf("has values deeper than %d", MaxDepth), "send a flatter one")
+				return tooDeep()
 			}
 		case b == '}' || b == ']':
 			depth--
 		}
 	}
 	return nil
+}
+
+// tooDeep returns that what was sent is deeper than it may be.
+func tooDeep() error {
+	return problem.Bad("body", fmt.Sprintf("has values deeper than %d", MaxDepth), "send a flatter one")
+}
+
+// checkDepthOf returns whether objects in a message of the protocol lie too deep, as checkDepth does of its JSON.
+func checkDepthOf(message any) error {
+	one, is := message.(proto.Message)
+	if !is {
+		return nil
+	}
+	var err error
+	one.ProtoReflect().Range(func(_ protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		inner, is := value.Interface().(protoreflect.Message)
+		if !is {
+			return true
+		}
+		if object, is := inner.Interface().(*structpb.Struct); is && isDeeper(structpb.NewStructValue(object), MaxDepth-1) {
+			err = tooDeep()
+		}
+		return err == nil
+	})
+	return err
+}
+
+// isDeeper reports whether a value has objects and lists within each other for more than some levels.
+func isDeeper(value *structpb.Value, levels int) bool {
+	var inner iter.Seq[*structpb.Value]
+	switch kind := value.GetKind().(type) {
+	case *structpb.Value_StructValue:
+		inner = maps.Values(kind.StructValue.GetFields())
+	case *structpb.Value_ListValue:
+		inner = slices.Values(kind.ListValue.GetValues())
+	default:
+		return false
+	}
+	if levels == 0 {
+		return true
+	}
+	for one := range inner {
+		if isDeeper(one, levels-1) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkMessage returns where a JSON value is no message of the protocol, with its path.

@@ -30,8 +30,9 @@ type Call struct {
 	Request Request
 	// Header is the call's metadata as HTTP has it.
 	Header http.Header
-	// Caller is who the call is of.
-	Caller *access.Caller
+	// Caller is who the call is of, and Refused why there is none: then nothing else is known of the call.
+	Caller  *access.Caller
+	Refused error
 }
 
 // How long a connection of gRPC lasts: so clients spread over new replicas.
@@ -52,9 +53,16 @@ func (a *API) NewGRPC(settings credentials.TransportCredentials, around Around) 
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: quietFor / 3, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(g.unary),
 		grpc.StreamInterceptor(g.stream),
+		grpc.UnknownServiceHandler(refuseUnknown),
 	)
 	heliostatv1.RegisterPortalServer(server, a.portal)
 	return server
+}
+
+// refuseUnknown answers a call that the protocol does not have.
+func refuseUnknown(any, grpc.ServerStream) error {
+	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "the call is not served",
+		"see the calls in docs/reference/rest.md")
 }
 
 // calls answers calls of gRPC.
@@ -67,8 +75,10 @@ func (g *calls) unary(
 	ctx context.Context, message any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler,
 ) (answer any, err error) {
 	err = g.serve(ctx, info.FullMethod, message, func(ctx context.Context) error {
-		var err error
-		answer, err = next(ctx, message)
+		err := checkDepthOf(message)
+		if err == nil {
+			answer, err = next(ctx, message)
+		}
 		return err
 	})
 	return answer, err
@@ -131,11 +141,12 @@ func (g *calls) serve(ctx context.Context, method string, message any, answer fu
 		}
 	}()
 	call := Call{Request: g.api.requestOf(method, message), Header: headerOf(ctx)}
-	if call.Caller, err = g.identify(ctx, requestOf(ctx, call.Header)); err != nil {
-		return err
-	}
+	call.Caller, call.Refused = g.identify(ctx, requestOf(ctx, call.Header))
 	return guard(func() error {
 		return g.around(withCaller(ctx, call.Caller), call, func(ctx context.Context) error {
+			if call.Refused != nil {
+				return call.Refused
+			}
 			return guard(func() error { return answer(ctx) })() // so that one that panics is counted and noted too
 		})
 	})()
@@ -160,7 +171,7 @@ func (g *calls) identify(ctx context.Context, r *http.Request) (*access.Caller, 
 
 // requestOf returns what a call asks for.
 func (a *API) requestOf(method string, message any) Request {
-	request := Request{route: &Route{Call: method}}
+	request := Request{route: &Route{Method: http.MethodGet}} // which changes nothing, and has no name
 	for i := range a.routes {
 		if strings.HasSuffix(method, "/"+a.routes[i].Call) {
 			request.route = &a.routes[i]

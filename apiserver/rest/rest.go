@@ -76,7 +76,7 @@ type Request struct {
 	id                    string
 }
 
-// Label names the route in metrics and logs: the call, such as "ListObjects".
+// Label names the route in metrics and logs: the call, such as "ListObjects". It is empty for one that is not served.
 func (r Request) Label() string { return r.route.Call }
 
 // IsChange reports whether the request changes something.

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/structpb"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -111,6 +112,12 @@ func TestWatch_SendsTheStateAndGoesOn(t *testing.T) {
 // dial serves a bed by gRPC until the test ends.
 func (b *bed) dial(t *testing.T, around Around) heliostatv1.PortalClient {
 	t.Helper()
+	return heliostatv1.NewPortalClient(b.connect(t, around))
+}
+
+// connect returns a connection to a bed that is served by gRPC until the test ends.
+func (b *bed) connect(t *testing.T, around Around) *grpc.ClientConn {
+	t.Helper()
 	listener := bufconn.Listen(1 << 20)
 	server := b.api.NewGRPC(insecure.NewCredentials(), around)
 	go func() { _ = server.Serve(listener) }() // ends with Stop
@@ -123,7 +130,7 @@ func (b *bed) dial(t *testing.T, around Around) heliostatv1.PortalClient {
 		_ = connection.Close()
 		server.Stop()
 	})
-	return heliostatv1.NewPortalClient(connection)
+	return connection
 }
 
 func TestGRPC_AnswersAsREST(t *testing.T) {
@@ -183,5 +190,41 @@ func TestGRPC_SaysOfNobodyWhatRESTSays(t *testing.T) {
 		if status.Code(err) != want || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v is %v, want %s", cause, err, want)
 		}
+	}
+}
+
+// TestGRPC_TakesNoDeeperObjectsThanREST: a body of REST is one level itself, as a message is.
+func TestGRPC_TakesNoDeeperObjectsThanREST(t *testing.T) {
+	b := newBed(t, "*")
+	client := b.dial(t, func(ctx context.Context, _ Call, answer func(context.Context) error) error { return answer(ctx) })
+	for levels, want := range map[int]string{MaxDepth: "values deeper", MaxDepth - 1: "is not served"} {
+		text := strings.Repeat(`{"a":`, levels-2) + "[]" + strings.Repeat("}", levels-2)
+		object := &structpb.Struct{}
+		if err := object.UnmarshalJSON([]byte(`{"a":` + text + `}`)); err != nil {
+			t.Fatal(err)
+		}
+		_, byGRPC := client.CreateObject(t.Context(), &heliostatv1.CreateObjectRequest{Namespace: "team-a", Object: object})
+		_, byREST := b.send(t, http.MethodPost, "/v1/namespaces/team-a/objects", `{"object":{"a":`+text+`}}`)
+		said, _ := status.FromError(byGRPC)
+		if said.Code() != codes.InvalidArgument || !strings.Contains(said.Message(), want) {
+			t.Fatalf("%d levels in an object are %v by gRPC, want %q", levels, byGRPC, want)
+		}
+		why, is := said.Details()[0].(*heliostatv1.Problem)
+		if !is || why.GetDetail() != byREST["detail"] || why.GetRemedy() != byREST["remedy"] || why.GetReason() != byREST["reason"] {
+			t.Errorf("%d levels in an object are %v by gRPC, and %v by REST", levels, why, byREST)
+		}
+	}
+}
+
+func TestGRPC_RefusesCallsThatItDoesNotHave(t *testing.T) {
+	b := newBed(t, "*")
+	var seen []Request
+	connection := b.connect(t, func(ctx context.Context, call Call, answer func(context.Context) error) error {
+		seen = append(seen, call.Request)
+		return answer(ctx)
+	})
+	err := connection.Invoke(t.Context(), "/heliostat.v1.Portal/DropObjects", &heliostatv1.GetMeRequest{}, &heliostatv1.GetMeResponse{})
+	if status.Code(err) != codes.Unimplemented || len(seen) != 1 || seen[0].Label() != "" || seen[0].IsChange() {
+		t.Errorf("it is %v, seen as %+v", err, seen)
 	}
 }

@@ -12,10 +12,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
 // stuck is a caller who does not read. Writes end with a deadline, and messages with the test.
@@ -100,6 +104,34 @@ func TestGRPC_EndsAStreamWhereNothingIsRead(t *testing.T) {
 	}()
 	<-caller.begun
 	if took, err := step(t, now, ended); took > 30*time.Second || status.Code(err) != codes.Unavailable {
+		t.Errorf("it ends after %v with %v", took, err)
+	}
+}
+
+// TestReadLog_EndsForAStuckReader: a text is written by as many calls as its reader takes, and its right is asked about
+// beside them.
+func TestReadLog_EndsForAStuckReader(t *testing.T) {
+	b, now := newBed(t, "get clusterjobs/log "+headstest.Namespace), clocktesting.NewFakeClock(time.Now())
+	b.api.portal.Clock = now
+	b.site.PutJob("train", v1alpha1.ClusterJobStatus{
+		Attempts: []v1alpha1.JobAttempt{{
+			Number: 1, ClusterName: "demo", ClusterUID: "gone", SubmissionID: "train-1", Reason: "EntrypointFailed",
+			EndTime: &metav1.Time{Time: time.Now()}, LastLines: []string{"one", "two"}, LogState: v1alpha1.LogTruncated,
+		}},
+	})
+	b.put(t, view.Jobs, &v1alpha1.ClusterJob{ObjectMeta: meta(headstest.Namespace, "train")})
+	ctx := withCaller(t.Context(), &access.Caller{})
+	ended, caller := make(chan error, 1), newStuck(ctx)
+	go func() {
+		defer func() { ended <- recover().(error) }()
+		asked := &heliostatv1.ReadLogRequest{Namespace: headstest.Namespace, Name: "train"}
+		_ = b.api.serveLog(caller, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx), asked)
+	}()
+	<-caller.begun
+	b.mutex.Lock()
+	b.may = nil
+	b.mutex.Unlock()
+	if took, err := step(t, now, ended); took > 30*time.Second || !errors.Is(err, http.ErrAbortHandler) {
 		t.Errorf("it ends after %v with %v", took, err)
 	}
 }
