@@ -19,6 +19,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,6 +47,8 @@ type kubernetes struct {
 	unidentified error
 	// written are patches and creates that were carried out.
 	written []string
+	// isIncomplete is that rules cannot be listed.
+	isIncomplete bool
 	// asked is how many reviews there were.
 	asked int
 	mutex sync.Mutex
@@ -68,6 +71,23 @@ func (k *kubernetes) May(_ context.Context, _ *access.Caller, what authorization
 		return nil
 	}
 	return access.ErrForbidden
+}
+
+// Rules are the rights of a namespace, unless they cannot be listed.
+func (k *kubernetes) Rules(_ context.Context, _ *access.Caller, namespace string) (access.Rules, error) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.asked++
+	if k.isIncomplete {
+		return nil, access.ErrIncomplete
+	}
+	var rules access.Rules
+	for _, right := range k.may {
+		if parts := strings.Fields(right); len(parts) == 3 && parts[2] == namespace {
+			rules = append(rules, rbacv1.PolicyRule{Verbs: parts[:1], APIGroups: []string{"heliostat.dev"}, Resources: parts[1:2]})
+		}
+	}
+	return rules, nil
 }
 
 func (k *kubernetes) Confirm(ctx context.Context, c *access.Caller, what authorizationv1.ResourceAttributes) error {

@@ -2,13 +2,16 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
 
+	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
@@ -78,11 +81,27 @@ func (p *portal) ListNamespaces(
 	return &heliostatv1.ListNamespacesResponse{Namespaces: found}, nil
 }
 
-// permittedHere returns which of some permissions the caller has in a namespace. It asks for all of them only where the caller
-// can list or create something: of most namespaces a caller knows nothing.
+// permittedHere returns which of some permissions the caller has in a namespace. It asks once where the API server lists all
+// rules of the caller there. Else it asks about each permission, and about all of them only where the caller can list or create
+// something: of most namespaces a caller knows nothing.
 func (p *portal) permittedHere(
 	ctx context.Context, namespace string, left, everywhere []Permission,
 ) ([]Permission, error) {
+	if len(left) == 0 {
+		return nil, nil
+	}
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch rules, err := p.Access.Rules(ctx, caller, namespace); {
+	case err == nil:
+		return slices.DeleteFunc(slices.Clone(left), func(one Permission) bool {
+			return !rules.Cover(one.attributes(namespace))
+		}), nil
+	case !errors.Is(err, access.ErrIncomplete):
+		return nil, fmt.Errorf("ask what the caller may do in namespace %s: %w", namespace, err)
+	}
 	opens := func(one Permission) bool { return one.Verb == "list" || one.Verb == "create" }
 	first := slices.DeleteFunc(slices.Clone(left), func(one Permission) bool { return !opens(one) })
 	here, err := p.permitted(ctx, namespace, first)
@@ -91,6 +110,12 @@ func (p *portal) permittedHere(
 	}
 	more, err := p.permitted(ctx, namespace, slices.DeleteFunc(slices.Clone(left), opens))
 	return append(here, more...), err
+}
+
+// attributes returns what a permission in a namespace is to a review.
+func (one Permission) attributes(namespace string) authorizationv1.ResourceAttributes {
+	resource, subresource, _ := strings.Cut(one.Resource, "/")
+	return attributes(one.Verb, resource, subresource, namespace, "")
 }
 
 // canList reports whether some kind can be listed or created in a namespace.
@@ -125,8 +150,7 @@ func (p *portal) permitted(ctx context.Context, namespace string, all []Permissi
 	group.SetLimit(atOnce)
 	for _, one := range all {
 		group.Go(guard(func() error {
-			resource, subresource, _ := strings.Cut(one.Resource, "/")
-			err := p.may(inner, attributes(one.Verb, resource, subresource, namespace, ""))
+			err := p.may(inner, one.attributes(namespace))
 			if isForbidden(err) {
 				return nil
 			}

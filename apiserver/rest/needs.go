@@ -26,7 +26,7 @@ type Needs struct {
 	Feed   *feed.Feed
 	Heads  *heads.Heads
 	Logs   *logs.Logs
-	// Namespace is the server's own: its presets are for everybody.
+	// Namespace is the server's own: its presets are for all users.
 	Namespace string
 	Log       *slog.Logger
 	Clock     clock.WithTicker
@@ -37,6 +37,7 @@ type Access interface {
 	Identify(ctx context.Context, r *http.Request) (*access.Caller, error)
 	May(ctx context.Context, caller *access.Caller, what authorizationv1.ResourceAttributes) error
 	Confirm(ctx context.Context, caller *access.Caller, what authorizationv1.ResourceAttributes) error
+	Rules(ctx context.Context, caller *access.Caller, namespace string) (access.Rules, error)
 
 	FindObject(ctx context.Context, caller *access.Caller, of access.ObjectName) (map[string]any, error)
 	PatchObject(ctx context.Context, caller *access.Caller, of access.ObjectName, kind types.PatchType,

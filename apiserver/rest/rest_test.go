@@ -157,15 +157,20 @@ func TestScaleObject_NeedsANumber(t *testing.T) {
 	}
 }
 
+// TestListNamespaces_SaysWhatCanBeDone in each of two namespaces, of 16 permissions: by one question for each, where the API
+// server can list rules, after those about all namespaces.
 func TestListNamespaces_SaysWhatCanBeDone(t *testing.T) {
-	b := newBed(t, "list computeclusters team-a", "create clusterjobs team-a", "get clusterjobs/log team-a", "get computeclusters team-b")
-	_, answer := b.send(t, "GET", "/v1/namespaces", "")
-	want := map[string]any{"namespaces": []any{map[string]any{"name": "team-a", "permissions": []any{
-		map[string]any{"resource": "clusterjobs", "verbs": []any{"create"}}, map[string]any{"resource": "clusterjobs/log", "verbs": []any{"get"}},
-		map[string]any{"resource": "computeclusters", "verbs": []any{"list"}},
-	}}}}
-	if diff := cmp.Diff(want, answer); diff != "" {
-		t.Error(diff)
+	for isIncomplete, reviews := range map[bool]int{false: 16 + 2, true: 16 + 2 + 16 + 7} {
+		b := newBed(t, "list computeclusters team-a", "create clusterjobs team-a", "get clusterjobs/log team-a", "get computeclusters team-b")
+		b.isIncomplete = isIncomplete
+		_, answer := b.send(t, "GET", "/v1/namespaces", "")
+		want := map[string]any{"namespaces": []any{map[string]any{"name": "team-a", "permissions": []any{
+			map[string]any{"resource": "clusterjobs", "verbs": []any{"create"}}, map[string]any{"resource": "clusterjobs/log", "verbs": []any{"get"}},
+			map[string]any{"resource": "computeclusters", "verbs": []any{"list"}},
+		}}}}
+		if diff := cmp.Diff(want, answer); diff != "" || b.asked != reviews {
+			t.Errorf("where rules are incomplete (%t) it asks %d times, want %d: %s", isIncomplete, b.asked, reviews, diff)
+		}
 	}
 }
 

@@ -108,12 +108,36 @@ func TestServer_ServesThePortal(t *testing.T) {
 	editor.must(t, 409, "POST "+here+"/objects", portalCluster(t, `{}`))
 	next("put", "demo")
 	viewer.looks(t, here)
+	viewer.knows(t, namespace, "clusterjobs[list] clusterjobs/log[get] clusterservices[list] computeclusters[list]")
+	editor.knows(t, namespace, "clusterjobs[create delete list patch] clusterjobs/log[get] clusterservices[create delete list patch] "+
+		"clusterservices/proxy[get] computeclusters[create delete list patch] computeclusters/proxy[create get]")
 	editor.acts(t, here, viewer)
 	speaker{p, account(t, namespace, "nobody", "")}.learnsNothing(t, here)
 	must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}}))
 	next("del", "demo")
 	if lines := p.log.String(); !strings.Contains(lines, `"verb":"scale"`) || strings.Contains(lines, editor.token) {
 		t.Errorf("the audit lines are\n%s", lines)
+	}
+}
+
+// knows what its role lets it do in a namespace.
+func (s speaker) knows(t *testing.T, namespace, want string) {
+	t.Helper()
+	all, _ := s.must(t, 200, "GET /v1/namespaces", "")["namespaces"].([]any)
+	var got []string
+	for _, one := range all {
+		found, _ := one.(map[string]any)
+		permissions, _ := found["permissions"].([]any)
+		for _, one := range permissions {
+			permission, _ := one.(map[string]any)
+			got = append(got, fmt.Sprint(permission["resource"], permission["verbs"]))
+		}
+		if found["name"] != namespace {
+			t.Errorf("a namespace is %v", found["name"])
+		}
+	}
+	if strings.Join(got, " ") != want {
+		t.Errorf("it can do %q, want %q", got, want)
 	}
 }
 
