@@ -1,7 +1,8 @@
 // Package route reads where a request to the dashboards' origin goes.
 //
-// In: method, Host and request target as they were sent; which label below the wildcard is whose. Out: a target with the path for its upstream and the verb of Kubernetes that the request needs, or a
-// Refusal. One parse serves authorisation and upstream: what is sent on is a part of what was read, byte by byte.
+// In: method, Host and request target as they were sent; which label below the wildcard is whose. Out: a target with the
+// path for its upstream and the verb of Kubernetes that the request needs, or a Refusal. One parse serves authorisation
+// and upstream: what is sent on is a part of what was read, byte by byte.
 //
 // It is pure. It must never let a path through that an upstream could read in another way: it refuses such a path, and
 // repairs none.

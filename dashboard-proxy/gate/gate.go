@@ -1,0 +1,86 @@
+// Package gate judges whether a request to the dashboards' origin comes from that origin.
+//
+// In: what a browser says of a request: Host, Origin, Sec-Fetch-*, and whether the request brings a credential that no
+// browser sends by itself. Out: nothing, or a Refusal.
+//
+// It is pure. It must never judge a WebSocket by anything but its Origin: browsers send no Sec-Fetch-Site with all of them,
+// and CORS does not cover them. It must never let a request of another origin through that does more than open a page.
+package gate
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Facts are what is known of a request.
+type Facts struct {
+	Method string
+	// Origin, Site, Mode and Dest are the headers Origin, Sec-Fetch-Site, -Mode and -Dest.
+	Origin, Site, Mode, Dest string
+	// Own is the origin that the request must come from, such as https://dashboards.example.com. It is empty where the
+	// Host is none that is served.
+	Own         string
+	IsWebSocket bool
+	// HasAuthorization: the request brings a token in the header Authorization, and nothing else signs it in.
+	HasAuthorization bool
+	// IsLinkable: other pages may link to the path.
+	IsLinkable bool
+}
+
+// Refusal is why a request does not pass. It is an error.
+type Refusal struct {
+	Code int
+	// Text says what is wrong and what helps.
+	Text string
+}
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Text }
+
+// Judge returns nil where a request passes, or a *Refusal.
+func Judge(f Facts) error {
+	if f.IsWebSocket {
+		return judgeSocket(f)
+	}
+	if f.HasAuthorization {
+		return nil
+	}
+	if f.Own == "" {
+		return misdirected()
+	}
+	switch f.Site {
+	case "same-origin", "none":
+		return nil
+	case "":
+		if f.Origin != "" && isOwn(f) || f.Origin == "" && f.isLink() {
+			return nil
+		}
+	default:
+		if f.isLink() && f.Mode == "navigate" && f.Dest == "document" {
+			return nil
+		}
+	}
+	return &Refusal{http.StatusForbidden, "the request comes from another site: open the dashboard itself, or send a token in the header Authorization"}
+}
+
+// judgeSocket judges a WebSocket. A program sends no Origin, and must bring a token then.
+func judgeSocket(f Facts) error {
+	switch {
+	case f.Origin == "" && f.HasAuthorization:
+		return nil
+	case f.Own == "":
+		return misdirected()
+	case f.Origin != "" && isOwn(f):
+		return nil
+	}
+	return &Refusal{http.StatusForbidden, "the WebSocket comes from another site: open it from the dashboard itself, or without an Origin and with a token in the header Authorization"}
+}
+
+// isLink reports whether a request can come from a link: it opens a page, and does nothing else.
+func (f Facts) isLink() bool { return f.Method == http.MethodGet && f.IsLinkable }
+
+func isOwn(f Facts) bool { return strings.EqualFold(strings.TrimSuffix(f.Origin, ":443"), f.Own) }
+
+func misdirected() *Refusal {
+	return &Refusal{http.StatusMisdirectedRequest, "the Host of the request is not one of the dashboards: use the address that the page shows"}
+}
