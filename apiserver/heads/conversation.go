@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,19 +22,42 @@ import (
 // Conversation is one with the dashboard of a head, over one connection and with one token. The caller closes it.
 type Conversation struct {
 	*headclient.Jobs
-	cluster *v1alpha1.ComputeCluster
-	pod     *corev1.Pod
-	token   string
+	*Way
 }
 
-// Token returns the token of the cluster, which outputs of jobs may hold; it is empty where the cluster has none.
-func (c *Conversation) Token() string { return c.token }
-
-// Converse begins a conversation with a head. It reads the head's pod first, as it is now: an address may be another
-// pod's by now. The caller asks something at once, which connects.
-//
-// Why there is no conversation is an *Unavailable, or that the API server did not answer.
+// Converse begins a conversation with a head, on the way that FindWay finds. The caller asks something at once, which
+// connects.
 func (h *Heads) Converse(ctx context.Context, head Head) (*Conversation, error) {
+	way, err := h.FindWay(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	options := h.settings.Options
+	options.Token, options.Trust = nil, way.trust
+	if way.token != "" {
+		options.Token = func(context.Context) (string, error) { return way.token, nil }
+	}
+	jobs, err := headclient.DialJobs(way.address, options)
+	if err != nil {
+		return nil, err
+	}
+	return &Conversation{Jobs: jobs, Way: way}, nil
+}
+
+// Way is how the dashboard of a head is reached. It may be used by many goroutines.
+type Way struct {
+	cluster *v1alpha1.ComputeCluster
+	pod     *corev1.Pod
+	address string
+	token   string
+	trust   headclient.Trust
+	connect headclient.Connect
+}
+
+// FindWay finds the way to a head. It reads the head's pod first, as it is now: an address may be another pod's by now.
+//
+// Why there is none is an *Unavailable, or that the API server did not answer.
+func (h *Heads) FindWay(ctx context.Context, head Head) (*Way, error) {
 	cluster, err := h.cluster(head.Cluster)
 	if err != nil {
 		return nil, err
@@ -52,29 +76,42 @@ func (h *Heads) Converse(ctx context.Context, head Head) (*Conversation, error) 
 	if !known || !runsRay(pod) {
 		return nil, starting(cluster, pod)
 	}
-	token, err := h.token(ctx, cluster, pod)
-	if err != nil {
+	way := &Way{cluster: cluster, pod: pod, address: at, connect: h.settings.Options.Connect}
+	if way.token, err = h.token(ctx, cluster, pod); err != nil {
 		return nil, err
 	}
-	options := h.settings.Options
-	options.Token, options.Trust = nil, nil
-	if token != "" {
-		options.Token = func(context.Context) (string, error) { return token, nil }
-	}
 	if isEncrypted(pod) {
-		if options.Trust, err = h.authority(ctx, cluster); err != nil {
+		if way.trust, err = h.authority(ctx, cluster); err != nil {
 			return nil, err
 		}
 	}
-	jobs, err := headclient.DialJobs(at, options)
-	if err != nil {
-		return nil, err
+	return way, nil
+}
+
+// Token returns the token of the cluster, which outputs of jobs may hold; it is empty where the cluster has none.
+func (w *Way) Token() string { return w.token }
+
+// Address returns the host:port of the dashboard.
+func (w *Way) Address() string { return w.address }
+
+// Connect makes a connection to the dashboard, encrypted where the cluster is.
+func (w *Way) Connect(ctx context.Context) (net.Conn, error) {
+	return w.connect.Over(w.trust)(ctx, w.address)
+}
+
+// Refused returns why a head does not let the server in, which has refused the token.
+func (w *Way) Refused() *Unavailable { return unauthorized(w.cluster.Name, "it refused the token") }
+
+// Starting returns why a head may not answer yet, and nil where its pod is ready.
+func (w *Way) Starting() *Unavailable {
+	if isReady(w.pod) {
+		return nil
 	}
-	return &Conversation{Jobs: jobs, cluster: cluster, pod: pod, token: token}, nil
+	return starting(w.cluster, w.pod)
 }
 
 // Explain returns a failure to get an answer as an *Unavailable, and an answer of Ray's that says no as it is.
-func (c *Conversation) Explain(err error) error {
+func (w *Way) Explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -84,12 +121,12 @@ func (c *Conversation) Explain(err error) error {
 	}
 	switch failure.Kind {
 	case headclient.Unauthenticated:
-		return unauthorized(c.cluster.Name, headclient.CauseOf(err))
+		return unauthorized(w.cluster.Name, headclient.CauseOf(err))
 	case headclient.Unavailable, headclient.Timeout, headclient.Protocol:
-		if !isReady(c.pod) {
-			return starting(c.cluster, c.pod)
+		if !isReady(w.pod) {
+			return starting(w.cluster, w.pod)
 		}
-		return silent(c.cluster.Name, headclient.CauseOf(err))
+		return silent(w.cluster.Name, headclient.CauseOf(err))
 	default:
 		return err
 	}

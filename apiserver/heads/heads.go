@@ -48,7 +48,12 @@ type Settings struct {
 type Heads struct{ settings Settings }
 
 // New returns the heads of the clusters in the settings.
-func New(settings Settings) *Heads { return &Heads{settings} }
+func New(settings Settings) *Heads {
+	if settings.Options.Connect == nil {
+		settings.Options.Connect = headclient.ConnectAnywhere
+	}
+	return &Heads{settings}
+}
 
 // Reference names a cluster. Without a UID it is any cluster of that name.
 type Reference struct {
