@@ -235,14 +235,21 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-peer", Field: "spec.service.allowFrom", By: Expression,
-		Refused: "a peer is either an ipBlock or selectors, and not empty", Remedy: "make two peers of it, or fill it in",
-		service: func(s *serving, bad report) { each(bad, frontPath, "allowFrom", s.front().AllowFrom, isNoPeer) },
+		Refused: "a peer is one of an ipBlock, selectors or server, and not empty", Remedy: "make two peers of it, or fill it in",
+		service: func(s *serving, bad report) {
+			each(bad, frontPath, "allowFrom", s.front().AllowFrom, func(p *v1alpha1.ServePeer) bool {
+				isServer, isOther := p.Server != nil, p.IPBlock != nil || p.PodSelector != nil || p.NamespaceSelector != nil
+				return isServer == isOther || isOther && isNoPeer(&p.NetworkPolicyPeer)
+			})
+		},
 	},
 	{
 		ID: "service-block", Field: "spec.service.allowFrom[*].ipBlock", By: Policy,
 		Refused: badBlocks, Remedy: giveBlocks,
-		Holds:   "object.spec.?service.?allowFrom.orValue([]).all(p, " + goodBlocks + ")",
-		service: func(s *serving, bad report) { each(bad, frontPath, "allowFrom", s.front().AllowFrom, hasBadBlock) },
+		Holds: "object.spec.?service.?allowFrom.orValue([]).all(p, " + goodBlocks + ")",
+		service: func(s *serving, bad report) {
+			each(bad, frontPath, "allowFrom", s.front().AllowFrom, func(p *v1alpha1.ServePeer) bool { return hasBadBlock(&p.NetworkPolicyPeer) })
+		},
 	},
 	{
 		ID: "service-grpc", Field: "spec.service.ports", By: Policy,

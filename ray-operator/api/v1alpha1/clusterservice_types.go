@@ -118,13 +118,24 @@ type ServeService struct {
 	// HeadEndpoints tells whether the head's proxy takes requests too. Default: only where the cluster has no worker groups, because a head that comes back loses what it was asked meanwhile, and while workers are replaced in place.
 	// +optional
 	HeadEndpoints *bool `json:"headEndpoints,omitempty"`
-	// AllowFrom lets further peers reach the applications. Pods of the service's own namespace and of its Gateway's always do. Default: nobody else; of a Service of type NodePort or LoadBalancer everybody.
+	// AllowFrom lets further peers reach the applications. Pods of its Gateway's namespace always do. Those of the service's own namespace do unless the list has the peer server, which makes it complete. Default: the server, beside the own namespace; of a Service of type NodePort or LoadBalancer everybody.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +kubebuilder:validation:XValidation:rule="self.all(peer, has(peer.ipBlock) != (has(peer.podSelector) || has(peer.namespaceSelector)))",message="a peer is either an ipBlock or selectors, and not empty; make two peers of it, or fill it in"
+	// +kubebuilder:validation:XValidation:rule="self.all(peer, [has(peer.ipBlock), has(peer.podSelector) || has(peer.namespaceSelector), has(peer.server)].exists_one(is, is))",message="a peer is one of an ipBlock, selectors or server, and not empty; make two peers of it, or fill it in"
 	// +optional
-	AllowFrom []networkingv1.NetworkPolicyPeer `json:"allowFrom,omitempty"`
+	AllowFrom []ServePeer `json:"allowFrom,omitempty"`
 }
+
+// ServePeer is who reaches the applications of a service: the server, or a peer as NetworkPolicies have it.
+type ServePeer struct {
+	networkingv1.NetworkPolicyPeer `json:",inline"`
+	// Server is that of this installation, which lets in callers that have clusterservices/proxy. Write {}.
+	// +optional
+	Server *ServerPeer `json:"server,omitempty"`
+}
+
+// ServerPeer stands for the pods of the server.
+type ServerPeer struct{}
 
 // ServePort is a port of the Service in front of the proxies.
 type ServePort struct {

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -77,8 +78,8 @@ func ServeSelector(service *v1alpha1.ClusterService) map[string]string {
 }
 
 // ServePolicy says who reaches the proxies of a service: pods of its own namespace and of its Gateway's, the operator,
-// and allowFrom. Where its Service is for the outside and allowFrom names nobody, it is everybody. Policies add
-// up, and that of a cluster lets nobody in there.
+// the server, and allowFrom. Where its Service is for the outside and allowFrom names nobody, it is everybody. Policies
+// add up, and that of a cluster lets nobody in there.
 func ServePolicy(service *v1alpha1.ClusterService, site Site, clusters []string, ports Ports) *networkingv1.NetworkPolicy {
 	open := []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, ports.HTTP)}
 	if ports.GRPC != 0 {
@@ -93,29 +94,51 @@ func ServePolicy(service *v1alpha1.ClusterService, site Site, clusters []string,
 				{Key: v1alpha1.LabelCluster, Operator: metav1.LabelSelectorOpIn, Values: clusters},
 			}},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: serveClients(service, site), Ports: open}},
+			Ingress:     serveRules(service, site, open),
 		},
 	}
 }
 
-// serveClients returns the peers that reach a service; none of them is everybody.
-func serveClients(service *v1alpha1.ClusterService, site Site) []networkingv1.NetworkPolicyPeer {
+// serveRules returns the rules by which the open ports of a service are reached.
+func serveRules(service *v1alpha1.ClusterService, site Site, open []networkingv1.NetworkPolicyPort) []networkingv1.NetworkPolicyIngressRule {
 	front := frontOf(service)
 	if front.Type != "" && front.Type != corev1.ServiceTypeClusterIP && len(front.AllowFrom) == 0 {
+		return []networkingv1.NetworkPolicyIngressRule{{Ports: open}}
+	}
+	peers := serveClients(service, site, front.AllowFrom)
+	if len(peers) == 0 { // a rule without peers would let everybody in
 		return nil
 	}
-	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
+	return []networkingv1.NetworkPolicyIngressRule{{From: peers, Ports: open}}
+}
+
+// serveClients returns the peers that reach a service. A list with the server is complete, but for the Gateway and the
+// operator; one without it adds to the own namespace; and without a list the server is a peer.
+func serveClients(service *v1alpha1.ClusterService, site Site, allowed []v1alpha1.ServePeer) []networkingv1.NetworkPolicyPeer {
+	var peers []networkingv1.NetworkPolicyPeer
+	if !slices.ContainsFunc(allowed, isServer) {
+		peers = append(peers, networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}})
+	}
 	if upgrade := service.Spec.Upgrade; upgrade != nil && upgrade.Gateway != nil {
 		if there := upgrade.Gateway.ParentRef.Namespace; there != "" && there != service.Namespace {
 			peers = append(peers, networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceSelector(there)})
 		}
 	}
 	peers = append(peers, sitePeers(site, site.OperatorLabels)...)
-	for i := range front.AllowFrom {
-		peers = append(peers, *front.AllowFrom[i].DeepCopy())
+	if len(allowed) == 0 {
+		allowed = []v1alpha1.ServePeer{{Server: &v1alpha1.ServerPeer{}}}
+	}
+	for i := range allowed {
+		if isServer(allowed[i]) {
+			peers = append(peers, sitePeers(site, site.ServerLabels)...)
+			continue
+		}
+		peers = append(peers, *allowed[i].NetworkPolicyPeer.DeepCopy())
 	}
 	return peers
 }
+
+func isServer(peer v1alpha1.ServePeer) bool { return peer.Server != nil }
 
 // ServeBudget lets one pod at a time of those that take requests be evicted; of a single one
 // none, until there is another. pods is how many there are.

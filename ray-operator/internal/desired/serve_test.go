@@ -99,24 +99,37 @@ func TestServePolicy_LetsInWhomTheSpecNames(t *testing.T) {
 		}
 		return text + " " + selector(peer.PodSelector)
 	}
-	const own, operator = "own namespace <none>", "kubernetes.io/metadata.name=system app=operator"
-	block := networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}
+	const own, operator, server = "own namespace <none>", "kubernetes.io/metadata.name=system app=operator", "kubernetes.io/metadata.name=system app=server"
+	block := v1alpha1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}
+	theServer := v1alpha1.ServePeer{Server: &v1alpha1.ServerPeer{}}
+	named := func(peers ...v1alpha1.ServePeer) *v1alpha1.ServeService {
+		return &v1alpha1.ServeService{AllowFrom: peers}
+	}
 	for name, test := range map[string]struct {
 		front   *v1alpha1.ServeService
 		gateway string
 		// want is empty where everybody reaches it.
 		want []string
 	}{
-		"its namespace and the operator":       {want: []string{own, operator}},
-		"the namespace of its gateway":         {gateway: "edge", want: []string{own, "kubernetes.io/metadata.name=edge <none>", operator}},
-		"its own namespace once":               {gateway: testkit.Namespace, want: []string{own, operator}},
-		"whom allowFrom names":                 {front: &v1alpha1.ServeService{AllowFrom: []networkingv1.NetworkPolicyPeer{block}}, want: []string{own, operator, "10.0.0.0/8"}},
+		"its namespace, the operator and the server": {want: []string{own, operator, server}},
+		"the namespace of its gateway": {
+			gateway: "edge", want: []string{own, "kubernetes.io/metadata.name=edge <none>", operator, server},
+		},
+		"its own namespace once":               {gateway: testkit.Namespace, want: []string{own, operator, server}},
+		"whom allowFrom names, not the server": {front: named(block), want: []string{own, operator, "10.0.0.0/8"}},
+		"the server alone":                     {front: named(theServer), want: []string{operator, server}},
+		"the server and its gateway":           {front: named(theServer), gateway: "edge", want: []string{"kubernetes.io/metadata.name=edge <none>", operator, server}},
+		"the server and others, complete":      {front: named(block, theServer), want: []string{operator, "10.0.0.0/8", server}},
 		"everybody by a load balancer":         {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer}},
 		"everybody by ports of nodes":          {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeNodePort}},
-		"nobody more by a type for the inside": {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeClusterIP}, want: []string{own, operator}},
+		"nobody more by a type for the inside": {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeClusterIP}, want: []string{own, operator, server}},
 		"some by a load balancer": {
-			front: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer, AllowFrom: []networkingv1.NetworkPolicyPeer{block}},
+			front: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer, AllowFrom: []v1alpha1.ServePeer{block}},
 			want:  []string{own, operator, "10.0.0.0/8"},
+		},
+		"the server by a load balancer": {
+			front: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer, AllowFrom: []v1alpha1.ServePeer{theServer}},
+			want:  []string{operator, server},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func TestDemands_AreForEverybody(t *testing.T) {
 					t.Errorf("a cluster needs %q, want %q", have, inCluster)
 				}
 			}
-			service := &v1alpha1.ServeService{AllowFrom: []peer{one, c.peer}}
+			service := &v1alpha1.ServeService{AllowFrom: []v1alpha1.ServePeer{{NetworkPolicyPeer: one}, {Server: &v1alpha1.ServerPeer{}}, {NetworkPolicyPeer: c.peer}}}
 			if have := ofService(v1alpha1.ClusterServiceSpec{Service: service}); have != inService {
 				t.Errorf("a service needs %q, want %q", have, inService)
 			}

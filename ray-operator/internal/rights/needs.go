@@ -446,7 +446,7 @@ func findOpen(o *object, found func(field, name string)) {
 	if isOpen(o.service.Service.Type) {
 		found("spec.service.type", "")
 	}
-	if slices.ContainsFunc(o.service.Service.AllowFrom, isEverybody) {
+	if slices.ContainsFunc(o.service.Service.AllowFrom, func(p v1alpha1.ServePeer) bool { return isEverybody(p.NetworkPolicyPeer) }) {
 		found("spec.service.allowFrom", "")
 	}
 }

@@ -38,8 +38,9 @@ var effects = map[string]specEdit{
 	"service.labels":       ofService(func(s *v1alpha1.ServeService) { s.Labels = map[string]string{"a": "b"} }),
 	"service.annotations":  ofService(func(s *v1alpha1.ServeService) { s.Annotations = map[string]string{"a": "b"} }),
 	"service.allowFrom": ofService(func(s *v1alpha1.ServeService) {
-		s.AllowFrom = []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}
+		s.AllowFrom = []v1alpha1.ServePeer{{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}}}
 	}),
+	"service.allowFrom.server": ofService(func(s *v1alpha1.ServeService) { s.AllowFrom = []v1alpha1.ServePeer{{Server: &v1alpha1.ServerPeer{}}} }),
 	"service.headEndpoints": ofService(func(s *v1alpha1.ServeService) {
 		yes := true
 		s.HeadEndpoints = &yes
@@ -102,18 +103,18 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 }
 
 // leaves are the paths of the fields that hold values, by their JSON names. Maps, Kubernetes'
-// own types and the spec of a cluster, which has a walk of its own, are values.
+// own types, types without fields and the spec of a cluster, which has a walk of its own, are values.
 func leaves(of reflect.Type, path string) []string {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()
 	}
-	if of.Kind() != reflect.Struct || of.PkgPath() != reflect.TypeFor[v1alpha1.ClusterService]().PkgPath() || of == reflect.TypeFor[v1alpha1.ComputeClusterSpec]() {
+	if of.Kind() != reflect.Struct || of.NumField() == 0 || of.PkgPath() != reflect.TypeFor[v1alpha1.ClusterService]().PkgPath() || of == reflect.TypeFor[v1alpha1.ComputeClusterSpec]() {
 		return []string{path}
 	}
 	var all []string
 	for i := range of.NumField() {
 		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-		all = append(all, leaves(of.Field(i).Type, strings.TrimPrefix(path+"."+name, "."))...)
+		all = append(all, leaves(of.Field(i).Type, strings.Trim(path+"."+name, "."))...)
 	}
 	return all
 }

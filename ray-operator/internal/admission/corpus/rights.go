@@ -238,15 +238,11 @@ var doorRightsRows = []RightsRow{
 	{Name: "a service's load balancer", Need: "open", Service: serviceSpec(func(s *offers) {
 		s.Service = &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer}
 	})},
-	{Name: "a service for everybody", Need: "open", Service: serviceSpec(func(s *offers) {
-		s.Service = &v1alpha1.ServeService{AllowFrom: []networkingv1.NetworkPolicyPeer{block("0.0.0.0/0")}}
-	})},
-	{Name: "a service for every namespace", Need: "open", Service: serviceSpec(func(s *offers) {
-		s.Service = &v1alpha1.ServeService{AllowFrom: []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}}
-	})},
-	{Name: "a service for a block", Service: serviceSpec(func(s *offers) {
-		s.Service = &v1alpha1.ServeService{AllowFrom: []networkingv1.NetworkPolicyPeer{block("10.0.0.0/8"), anyone}}
-	})},
+	{Name: "a service for everybody", Need: "open", Service: frontPeers(block("0.0.0.0/0"))},
+	{Name: "a service for every namespace", Need: "open",
+		Service: frontPeers(networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}})},
+	{Name: "a service for a block", Service: frontPeers(block("10.0.0.0/8"), anyone)},
+	{Name: "a service for the server", Service: frontServer(networkingv1.NetworkPolicyPeer{})},
 }
 
 func peersOf(peers ...networkingv1.NetworkPolicyPeer) []networkingv1.NetworkPolicyPeer { return peers }

@@ -117,7 +117,18 @@ func front(edit func(*v1alpha1.ServeService)) change {
 }
 
 func frontPeers(peers ...networkingv1.NetworkPolicyPeer) change {
-	return front(func(s *v1alpha1.ServeService) { s.AllowFrom = peers })
+	return front(func(s *v1alpha1.ServeService) {
+		for _, peer := range peers {
+			s.AllowFrom = append(s.AllowFrom, v1alpha1.ServePeer{NetworkPolicyPeer: peer})
+		}
+	})
+}
+
+// frontServer lets the server in to a service, by a peer that also has something else.
+func frontServer(beside networkingv1.NetworkPolicyPeer) change {
+	return front(func(s *v1alpha1.ServeService) {
+		s.AllowFrom = append(s.AllowFrom, v1alpha1.ServePeer{NetworkPolicyPeer: beside, Server: &v1alpha1.ServerPeer{}})
+	})
 }
 
 func frontPorts(ports ...v1alpha1.ServePort) change {
