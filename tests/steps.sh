@@ -28,19 +28,25 @@ needs_programs() {
   return 1
 }
 
-# redis: what tests run Redis servers of their own with. Debian starts one for the machine, which nobody needs.
-redis() {
-  local packages=(redis-server redis-sentinel redis-tools) program
-  for program in redis-server redis-sentinel redis-cli; do
-    if ! command -v "$program" >/dev/null; then
-      [ "$(id -u)" = 0 ] || { echo "$program is missing, and installing it needs root: apt-get install ${packages[*]}"; return 1; }
-      apt-get update -q
-      RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${packages[@]}"
-      systemctl disable --now redis-server redis-sentinel 2>/dev/null || true # where there is a systemd
-      return
-    fi
+# debian PROGRAM=PACKAGE...: installs the packages whose programs are missing. Debian starts some of them for the machine,
+# which nobody needs.
+debian() {
+  local packages=() pair
+  for pair in "$@"; do
+    command -v "${pair%%=*}" >/dev/null || packages+=("${pair#*=}")
   done
+  [ ${#packages[@]} != 0 ] || return 0
+  [ "$(id -u)" = 0 ] || { echo "these packages are missing, and installing them needs root: apt-get install ${packages[*]}"; return 1; }
+  apt-get update -q
+  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${packages[@]}"
+  systemctl disable --now "${packages[@]}" 2>/dev/null || true # where there is a systemd, and of what is a service
 }
+
+# redis: what tests run Redis servers of their own with.
+redis() { debian redis-server=redis-server redis-sentinel=redis-sentinel redis-cli=redis-tools; }
+
+# web: a browser for the tests of the page, and what the dashboard proxy is measured with.
+web() { debian chromium=chromium nginx=nginx wrk=wrk; }
 
 step_deps() {
   make bin/localkube bin/images
@@ -50,6 +56,7 @@ step_deps() {
   bin/localkube deps --install
   bin/images deps --install
   redis
+  web
 }
 
 step_build() {
