@@ -8,8 +8,12 @@ import (
 	"testing"
 	"time"
 
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -61,15 +65,18 @@ func TestThreeResyncsOfTwentyClustersWriteNothing(t *testing.T) {
 	}
 }
 
-// TestServerLabels_CostOneWritePerCluster: an operator that is told of a server for portals rewrites the policy of each
-// cluster that is there once, and writes nothing else.
-func TestServerLabels_CostOneWritePerCluster(t *testing.T) {
-	const clusters = 5
+// TestServerLabels_CostOneWritePerPolicy: an operator that is told of a server for portals rewrites the policy of each
+// cluster and each service that is there once, and writes nothing else.
+func TestServerLabels_CostOneWritePerPolicy(t *testing.T) {
+	const clusters, services = 5, 3
 	namespace := newNamespace(t)
 	told := []string{"--namespace=" + live.ReleaseNamespace, "--operator-labels=app=operator"}
 	first := startOperator(t, told...)
-	for _, name := range create(t, namespace, clusters, 1) {
+	for i, name := range create(t, namespace, clusters, 1) {
 		ready(t, name)
+		if i < services {
+			serveOn(t, name)
+		}
 	}
 	first.quiet()
 	first.stop(syscall.SIGTERM)
@@ -80,9 +87,21 @@ func TestServerLabels_CostOneWritePerCluster(t *testing.T) {
 	second.stop(syscall.SIGTERM)
 	made := budgetsApart(writes(shared.audit.since(t, before, namespace)))
 	policies := slices.DeleteFunc(slices.Clone(made), func(r request) bool { return r.what() != "patch networkpolicies" })
-	if len(policies) != clusters || len(made) != clusters {
-		t.Errorf("%d clusters cost the writes %s, want one of each one's policy", clusters, tally(made))
+	if len(policies) != clusters+services || len(made) != clusters+services {
+		t.Errorf("%d clusters and %d services cost the writes %s, want one of each one's policy", clusters, services, tally(made))
 	}
+}
+
+// serveOn makes a service on a cluster, of the same name, and waits for its policy.
+func serveOn(t *testing.T, cluster types.NamespacedName) {
+	t.Helper()
+	must(t, shared.Create(t.Context(), &v1alpha1.ClusterService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name},
+		Spec:       v1alpha1.ClusterServiceSpec{ServeConfig: echo(0), ClusterRef: &v1alpha1.ClusterReference{Name: cluster.Name}},
+	}))
+	must(t, live.Until(t.Context(), limit, "the policy of a service", func(context.Context) error {
+		return shared.Get(t.Context(), types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name + "-serve"}, &networkingv1.NetworkPolicy{})
+	}))
 }
 
 func TestAClusterTakesFewWrites(t *testing.T) {
