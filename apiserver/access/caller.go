@@ -31,8 +31,8 @@ const (
 const (
 	// reserved begins names that Kubernetes alone gives.
 	reserved = "system:"
-	// everybody is the group that Kubernetes adds to every user who is not anonymous.
-	everybody = "system:authenticated"
+	// authenticated is the group that Kubernetes adds to every user who is not anonymous.
+	authenticated = "system:authenticated"
 	accounts  = "system:serviceaccount:"
 )
 
@@ -70,7 +70,7 @@ func (Caller) LogValue() slog.Value { return slog.StringValue("[a caller]") }
 // isOver reports whether the caller's credential has ended by itself.
 func (c *Caller) isOver(now time.Time) bool { return !c.until.IsZero() && !now.Before(c.until) }
 
-// impersonation returns what the server says to act as the caller. Kubernetes adds everybody's group by itself, and lets a
+// impersonation returns what the server says to act as the caller. Kubernetes adds that group by itself, and lets a
 // service account be impersonated by its name alone.
 func (c *Caller) impersonation() transport.ImpersonationConfig {
 	if strings.HasPrefix(c.user.Username, accounts) {
@@ -80,19 +80,19 @@ func (c *Caller) impersonation() transport.ImpersonationConfig {
 	for name, values := range c.user.Extra {
 		extra[name] = values
 	}
-	groups := slices.DeleteFunc(slices.Clone(c.user.Groups), func(group string) bool { return group == everybody })
+	groups := slices.DeleteFunc(slices.Clone(c.user.Groups), func(group string) bool { return group == authenticated })
 	return transport.ImpersonationConfig{UserName: c.user.Username, UID: c.user.UID, Groups: groups, Extra: extra}
 }
 
 // newCaller returns a caller from outside of Kubernetes, unless a name poses as one of Kubernetes' own.
 func newCaller(method, issuer string, user authenticationv1.UserInfo, until time.Time) (*Caller, error) {
-	user.Groups = slices.DeleteFunc(slices.Clone(user.Groups), func(group string) bool { return group == everybody })
+	user.Groups = slices.DeleteFunc(slices.Clone(user.Groups), func(group string) bool { return group == authenticated })
 	for _, name := range append([]string{user.Username}, user.Groups...) {
 		if err := checkName(name); err != nil {
 			return nil, err
 		}
 	}
-	user.Groups = append(user.Groups, everybody)
+	user.Groups = append(user.Groups, authenticated)
 	return (&Caller{user: user, method: method, issuer: issuer, until: until}).named(), nil
 }
 

@@ -125,7 +125,7 @@ func TestFrontProxy_SaysWhoTheUserIs(t *testing.T) {
 	}
 }
 
-// TestFrontProxy_IsKnownByItsCertificateAlone: of anybody else its headers are no more than text.
+// TestFrontProxy_IsKnownByItsCertificateAlone: headers of any other peer are no more than text.
 func TestFrontProxy_IsKnownByItsCertificateAlone(t *testing.T) {
 	i, s := newProxied(t)
 	other := newSigner(t)

@@ -142,6 +142,6 @@ func (k *Kubernetes) askTokens(ctx context.Context, token Token) (*Caller, error
 	}
 	// Its UID and extra are left out: Kubernetes lets a service account be impersonated by its name alone, and both decisions
 	// must be about the same identity.
-	user := authenticationv1.UserInfo{Username: name, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, everybody}}
+	user := authenticationv1.UserInfo{Username: name, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, authenticated}}
 	return (&Caller{user: user, method: MethodAudience, token: token}).named(), nil
 }

@@ -178,7 +178,7 @@ func convert[T any](all []unstructured.Unstructured) ([]*T, error) {
 	return converted, nil
 }
 
-// ReleasePresets returns the presets of the server's own namespace, which are for everybody. They are read as the server.
+// ReleasePresets returns the presets of the server's own namespace, which are for all users. They are read as the server.
 func (k *Kubernetes) ReleasePresets(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error) {
 	found, err := k.listOwn(ctx, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, v1alpha1.LabelPreset)
 	if err != nil {

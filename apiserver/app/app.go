@@ -177,7 +177,7 @@ func newServer(handler http.Handler, settings *tls.Config, log *slog.Logger) *ht
 		MaxHeaderBytes:    maxHeader,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxAtOnce, SendPingTimeout: probeAfter,
 			PingTimeout: probeAfter},
-		// Handshakes that fail are anybody's.
+		// Any peer can make a handshake fail, so it is no error of the server.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }

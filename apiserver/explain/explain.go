@@ -4,7 +4,7 @@
 // links from the object down to the pod that it waits for, each with code, message and remedy. The first link says what
 // the object's own status says first.
 //
-// It is pure and total. It never fails or panics, whatever half of an object it is given. It never asks anybody, never
+// It is pure and total. It never fails or panics, whatever half of an object it is given. It never asks a server, never
 // repeats a link, and gives a bounded number of them with texts of bounded length.
 package explain
 

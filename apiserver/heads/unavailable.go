@@ -25,7 +25,7 @@ type Unavailable struct {
 	Code string
 	// Message says what is the case, Remedy what helps; the remedy may be empty.
 	Message, Remedy string
-	// Temporary: the same call may succeed later, without anybody doing anything; RetryAfter is after how long.
+	// Temporary: the same call may succeed later by itself; RetryAfter is after how long.
 	Temporary  bool
 	RetryAfter time.Duration
 }

@@ -125,7 +125,7 @@ func TestRead_ConfinesEvents(t *testing.T) {
 	}
 }
 
-// FuzzRead: what passes is one of the paths that are served, reads the same to everybody, and is confined.
+// FuzzRead: what passes is one of the paths that are served, reads the same to every reader, and is confined.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		"/apis/heliostat.dev/v1alpha1/namespaces/n/computeclusters?watch=1", "/api/v1/events?fieldSelector=a%3Db%5C", "/api/v1/namespaces/n/events",

@@ -93,7 +93,7 @@ var jobPhases = map[string]struct {
 	"failed in line": {
 		ended(v1alpha1.PhaseFailed, true), shared, "Cluster Done 0-6, Queued Failed 6-20 (" + words + "), Ended Done 20-?",
 	},
-	"succeeded before anybody saw it run": {
+	"succeeded before it was seen to run": {
 		ended(v1alpha1.PhaseSucceeded, true, attempt(1, 7, 0, 20)), shared,
 		"Cluster Done 0-6, Queued Done 6-7, Submitted Done 7-?, Running Done ?-20, Ended Done 20-?",
 	},

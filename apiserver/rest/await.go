@@ -18,7 +18,7 @@ const (
 	knownEach   = 50 * time.Millisecond
 )
 
-// await waits until the view knows an object that the caller may see. Whoever has created one on another replica, or a
+// await waits until the view knows an object that the caller may see. A caller that has created one on another replica, or a
 // moment ago, finds it here. What is not there at all is a Problem at once.
 func (p *portal) await(ctx context.Context, key view.Key) error {
 	switch {

@@ -83,7 +83,7 @@ func (p *portal) GetObject(
 func (p *portal) clustersOf(
 	ctx context.Context, key view.Key, answer *heliostatv1.GetObjectResponse,
 ) ([]*v1alpha1.ComputeCluster, error) {
-	if key.Kind != view.Clusters { // who may get a cluster is told what explains it
+	if key.Kind != view.Clusters { // a caller that can get a cluster can read what explains it
 		err := p.may(ctx, attributes("list", view.Resource(view.Clusters), "", key.Namespace, ""))
 		if isForbidden(err) {
 			answer.Hidden = append(answer.Hidden, "clusters")

@@ -231,7 +231,7 @@ func TestCreateObject_HasAllErrorsAtOnce(t *testing.T) {
 	}
 }
 
-// TestCreateObject_AsksForTheRightFirst: what is wrong with a manifest is for those who may create it.
+// TestCreateObject_AsksForTheRightFirst: what is wrong with a manifest is for callers with the right to create it.
 func TestCreateObject_AsksForTheRightFirst(t *testing.T) {
 	example := examplePreset(t)
 	for name, body := range map[string]string{

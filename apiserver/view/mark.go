@@ -23,7 +23,7 @@ type Mark struct {
 	Scope uint64
 }
 
-// Place returns the text of a mark without its scope, which is the same for everybody who is there.
+// Place returns the text of a mark without its scope, which is the same for all callers.
 func (v *View) Place(m Mark) string {
 	if m.At == nil {
 		return noMark
