@@ -2193,872 +2193,6 @@ func (x *Preset) GetError() string {
 	return ""
 }
 
-type ReadLogRequest struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// attempt is 1 or more. By default it is the last one.
-	Attempt int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	// offset is the byte to begin at. Not with tail.
-	Offset int64 `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
-	// tail is how many lines of the end to begin with. Not with offset.
-	Tail int32 `protobuf:"varint,5,opt,name=tail,proto3" json:"tail,omitempty"`
-	// follow goes on until the job is over.
-	Follow        bool `protobuf:"varint,6,opt,name=follow,proto3" json:"follow,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadLogRequest) Reset() {
-	*x = ReadLogRequest{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[30]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadLogRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadLogRequest) ProtoMessage() {}
-
-func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[30]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
-func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{30}
-}
-
-func (x *ReadLogRequest) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *ReadLogRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ReadLogRequest) GetAttempt() int32 {
-	if x != nil {
-		return x.Attempt
-	}
-	return 0
-}
-
-func (x *ReadLogRequest) GetOffset() int64 {
-	if x != nil {
-		return x.Offset
-	}
-	return 0
-}
-
-func (x *ReadLogRequest) GetTail() int32 {
-	if x != nil {
-		return x.Tail
-	}
-	return 0
-}
-
-func (x *ReadLogRequest) GetFollow() bool {
-	if x != nil {
-		return x.Follow
-	}
-	return false
-}
-
-type ReadSubmissionLogRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Id            string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
-	Offset        int64                  `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
-	Tail          int32                  `protobuf:"varint,5,opt,name=tail,proto3" json:"tail,omitempty"`
-	Follow        bool                   `protobuf:"varint,6,opt,name=follow,proto3" json:"follow,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadSubmissionLogRequest) Reset() {
-	*x = ReadSubmissionLogRequest{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[31]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadSubmissionLogRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadSubmissionLogRequest) ProtoMessage() {}
-
-func (x *ReadSubmissionLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[31]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadSubmissionLogRequest.ProtoReflect.Descriptor instead.
-func (*ReadSubmissionLogRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{31}
-}
-
-func (x *ReadSubmissionLogRequest) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *ReadSubmissionLogRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ReadSubmissionLogRequest) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *ReadSubmissionLogRequest) GetOffset() int64 {
-	if x != nil {
-		return x.Offset
-	}
-	return 0
-}
-
-func (x *ReadSubmissionLogRequest) GetTail() int32 {
-	if x != nil {
-		return x.Tail
-	}
-	return 0
-}
-
-func (x *ReadSubmissionLogRequest) GetFollow() bool {
-	if x != nil {
-		return x.Follow
-	}
-	return false
-}
-
-// LogEvent is a part of an output, or what is said about it. The last one is always an end.
-type LogEvent struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// offset is where the output goes on after this event.
-	Offset int64 `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
-	// Types that are valid to be assigned to Event:
-	//
-	//	*LogEvent_Data
-	//	*LogEvent_Notice
-	//	*LogEvent_End
-	Event         isLogEvent_Event `protobuf_oneof:"event"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *LogEvent) Reset() {
-	*x = LogEvent{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[32]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *LogEvent) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*LogEvent) ProtoMessage() {}
-
-func (x *LogEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[32]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use LogEvent.ProtoReflect.Descriptor instead.
-func (*LogEvent) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{32}
-}
-
-func (x *LogEvent) GetOffset() int64 {
-	if x != nil {
-		return x.Offset
-	}
-	return 0
-}
-
-func (x *LogEvent) GetEvent() isLogEvent_Event {
-	if x != nil {
-		return x.Event
-	}
-	return nil
-}
-
-func (x *LogEvent) GetData() []byte {
-	if x != nil {
-		if x, ok := x.Event.(*LogEvent_Data); ok {
-			return x.Data
-		}
-	}
-	return nil
-}
-
-func (x *LogEvent) GetNotice() *LogNotice {
-	if x != nil {
-		if x, ok := x.Event.(*LogEvent_Notice); ok {
-			return x.Notice
-		}
-	}
-	return nil
-}
-
-func (x *LogEvent) GetEnd() *LogEnd {
-	if x != nil {
-		if x, ok := x.Event.(*LogEvent_End); ok {
-			return x.End
-		}
-	}
-	return nil
-}
-
-type isLogEvent_Event interface {
-	isLogEvent_Event()
-}
-
-type LogEvent_Data struct {
-	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
-}
-
-type LogEvent_Notice struct {
-	Notice *LogNotice `protobuf:"bytes,3,opt,name=notice,proto3,oneof"`
-}
-
-type LogEvent_End struct {
-	End *LogEnd `protobuf:"bytes,4,opt,name=end,proto3,oneof"`
-}
-
-func (*LogEvent_Data) isLogEvent_Event() {}
-
-func (*LogEvent_Notice) isLogEvent_Event() {}
-
-func (*LogEvent_End) isLogEvent_Event() {}
-
-// LogNotice says that something is different from what was asked for.
-type LogNotice struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *LogNotice) Reset() {
-	*x = LogNotice{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[33]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *LogNotice) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*LogNotice) ProtoMessage() {}
-
-func (x *LogNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[33]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use LogNotice.ProtoReflect.Descriptor instead.
-func (*LogNotice) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{33}
-}
-
-func (x *LogNotice) GetCode() string {
-	if x != nil {
-		return x.Code
-	}
-	return ""
-}
-
-func (x *LogNotice) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-// LogEnd says why no more output comes.
-type LogEnd struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// outcome is "Succeeded", "Failed" or "Stopped" for a job that is over, "Pending" or "Running" where the caller did not
-	// follow, and "Broken" where the output could not be read to its end.
-	Outcome string `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// exit_code is there where the driver ended by itself.
-	ExitCode      *int32 `protobuf:"varint,2,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
-	Code          string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
-	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
-	Remedy        string `protobuf:"bytes,5,opt,name=remedy,proto3" json:"remedy,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *LogEnd) Reset() {
-	*x = LogEnd{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[34]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *LogEnd) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*LogEnd) ProtoMessage() {}
-
-func (x *LogEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[34]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use LogEnd.ProtoReflect.Descriptor instead.
-func (*LogEnd) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{34}
-}
-
-func (x *LogEnd) GetOutcome() string {
-	if x != nil {
-		return x.Outcome
-	}
-	return ""
-}
-
-func (x *LogEnd) GetExitCode() int32 {
-	if x != nil && x.ExitCode != nil {
-		return *x.ExitCode
-	}
-	return 0
-}
-
-func (x *LogEnd) GetCode() string {
-	if x != nil {
-		return x.Code
-	}
-	return ""
-}
-
-func (x *LogEnd) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *LogEnd) GetRemedy() string {
-	if x != nil {
-		return x.Remedy
-	}
-	return ""
-}
-
-type ListSubmissionsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListSubmissionsRequest) Reset() {
-	*x = ListSubmissionsRequest{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[35]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListSubmissionsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListSubmissionsRequest) ProtoMessage() {}
-
-func (x *ListSubmissionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[35]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListSubmissionsRequest.ProtoReflect.Descriptor instead.
-func (*ListSubmissionsRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{35}
-}
-
-func (x *ListSubmissionsRequest) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *ListSubmissionsRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-type ListSubmissionsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Submissions   []*Submission          `protobuf:"bytes,1,rep,name=submissions,proto3" json:"submissions,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListSubmissionsResponse) Reset() {
-	*x = ListSubmissionsResponse{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[36]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListSubmissionsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListSubmissionsResponse) ProtoMessage() {}
-
-func (x *ListSubmissionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[36]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListSubmissionsResponse.ProtoReflect.Descriptor instead.
-func (*ListSubmissionsResponse) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{36}
-}
-
-func (x *ListSubmissionsResponse) GetSubmissions() []*Submission {
-	if x != nil {
-		return x.Submissions
-	}
-	return nil
-}
-
-type GetSubmissionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Id            string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetSubmissionRequest) Reset() {
-	*x = GetSubmissionRequest{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[37]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetSubmissionRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetSubmissionRequest) ProtoMessage() {}
-
-func (x *GetSubmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[37]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetSubmissionRequest.ProtoReflect.Descriptor instead.
-func (*GetSubmissionRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{37}
-}
-
-func (x *GetSubmissionRequest) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *GetSubmissionRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *GetSubmissionRequest) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-type CreateSubmissionRequest struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// id is the submission's ID: up to 253 letters, digits, '.', '_' and '-'. By default one is made.
-	Id                string            `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
-	Entrypoint        string            `protobuf:"bytes,4,opt,name=entrypoint,proto3" json:"entrypoint,omitempty"`
-	RuntimeEnv        *structpb.Struct  `protobuf:"bytes,5,opt,name=runtime_env,json=runtimeEnv,proto3" json:"runtime_env,omitempty"`
-	Metadata          map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	EntrypointNumCpus float64           `protobuf:"fixed64,7,opt,name=entrypoint_num_cpus,json=entrypointNumCpus,proto3" json:"entrypoint_num_cpus,omitempty"`
-	EntrypointNumGpus float64           `protobuf:"fixed64,8,opt,name=entrypoint_num_gpus,json=entrypointNumGpus,proto3" json:"entrypoint_num_gpus,omitempty"`
-	// entrypoint_memory is in bytes.
-	EntrypointMemory    int64              `protobuf:"varint,9,opt,name=entrypoint_memory,json=entrypointMemory,proto3" json:"entrypoint_memory,omitempty"`
-	EntrypointResources map[string]float64 `protobuf:"bytes,10,rep,name=entrypoint_resources,json=entrypointResources,proto3" json:"entrypoint_resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
-}
-
-func (x *CreateSubmissionRequest) Reset() {
-	*x = CreateSubmissionRequest{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[38]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CreateSubmissionRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CreateSubmissionRequest) ProtoMessage() {}
-
-func (x *CreateSubmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[38]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CreateSubmissionRequest.ProtoReflect.Descriptor instead.
-func (*CreateSubmissionRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{38}
-}
-
-func (x *CreateSubmissionRequest) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *CreateSubmissionRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *CreateSubmissionRequest) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *CreateSubmissionRequest) GetEntrypoint() string {
-	if x != nil {
-		return x.Entrypoint
-	}
-	return ""
-}
-
-func (x *CreateSubmissionRequest) GetRuntimeEnv() *structpb.Struct {
-	if x != nil {
-		return x.RuntimeEnv
-	}
-	return nil
-}
-
-func (x *CreateSubmissionRequest) GetMetadata() map[string]string {
-	if x != nil {
-		return x.Metadata
-	}
-	return nil
-}
-
-func (x *CreateSubmissionRequest) GetEntrypointNumCpus() float64 {
-	if x != nil {
-		return x.EntrypointNumCpus
-	}
-	return 0
-}
-
-func (x *CreateSubmissionRequest) GetEntrypointNumGpus() float64 {
-	if x != nil {
-		return x.EntrypointNumGpus
-	}
-	return 0
-}
-
-func (x *CreateSubmissionRequest) GetEntrypointMemory() int64 {
-	if x != nil {
-		return x.EntrypointMemory
-	}
-	return 0
-}
-
-func (x *CreateSubmissionRequest) GetEntrypointResources() map[string]float64 {
-	if x != nil {
-		return x.EntrypointResources
-	}
-	return nil
-}
-
-type StopSubmissionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Id            string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StopSubmissionRequest) Reset() {
-	*x = StopSubmissionRequest{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[39]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StopSubmissionRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StopSubmissionRequest) ProtoMessage() {}
-
-func (x *StopSubmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[39]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StopSubmissionRequest.ProtoReflect.Descriptor instead.
-func (*StopSubmissionRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{39}
-}
-
-func (x *StopSubmissionRequest) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *StopSubmissionRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *StopSubmissionRequest) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-// Submission is one of Ray's own jobs.
-type Submission struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	Id         string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Entrypoint string                 `protobuf:"bytes,2,opt,name=entrypoint,proto3" json:"entrypoint,omitempty"`
-	// status is Ray's: PENDING, RUNNING, STOPPED, SUCCEEDED or FAILED.
-	Status    string                 `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
-	Message   string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
-	ErrorType string                 `protobuf:"bytes,5,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
-	Started   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=started,proto3" json:"started,omitempty"`
-	Ended     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ended,proto3" json:"ended,omitempty"`
-	ExitCode  *int32                 `protobuf:"varint,8,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
-	Metadata  map[string]string      `protobuf:"bytes,9,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// note says what will become of a job that was asked to stop.
-	Note          string `protobuf:"bytes,10,opt,name=note,proto3" json:"note,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Submission) Reset() {
-	*x = Submission{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[40]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Submission) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Submission) ProtoMessage() {}
-
-func (x *Submission) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[40]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Submission.ProtoReflect.Descriptor instead.
-func (*Submission) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{40}
-}
-
-func (x *Submission) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *Submission) GetEntrypoint() string {
-	if x != nil {
-		return x.Entrypoint
-	}
-	return ""
-}
-
-func (x *Submission) GetStatus() string {
-	if x != nil {
-		return x.Status
-	}
-	return ""
-}
-
-func (x *Submission) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *Submission) GetErrorType() string {
-	if x != nil {
-		return x.ErrorType
-	}
-	return ""
-}
-
-func (x *Submission) GetStarted() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Started
-	}
-	return nil
-}
-
-func (x *Submission) GetEnded() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Ended
-	}
-	return nil
-}
-
-func (x *Submission) GetExitCode() int32 {
-	if x != nil && x.ExitCode != nil {
-		return *x.ExitCode
-	}
-	return 0
-}
-
-func (x *Submission) GetMetadata() map[string]string {
-	if x != nil {
-		return x.Metadata
-	}
-	return nil
-}
-
-func (x *Submission) GetNote() string {
-	if x != nil {
-		return x.Note
-	}
-	return ""
-}
-
 // Problem is why a call failed. In gRPC it is a detail of the status; in REST it is the body, as application/problem+json,
 // beside "type", "title", "status" and "requestId".
 type Problem struct {
@@ -3078,7 +2212,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[41]
+	mi := &file_heliostat_v1_portal_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3090,7 +2224,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[41]
+	mi := &file_heliostat_v1_portal_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3103,7 +2237,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{41}
+	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Problem) GetReason() string {
@@ -3156,7 +2290,7 @@ type FieldError struct {
 
 func (x *FieldError) Reset() {
 	*x = FieldError{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[42]
+	mi := &file_heliostat_v1_portal_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3168,7 +2302,7 @@ func (x *FieldError) String() string {
 func (*FieldError) ProtoMessage() {}
 
 func (x *FieldError) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[42]
+	mi := &file_heliostat_v1_portal_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3181,7 +2315,7 @@ func (x *FieldError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldError.ProtoReflect.Descriptor instead.
 func (*FieldError) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{42}
+	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FieldError) GetField() string {
@@ -3216,7 +2350,7 @@ var File_heliostat_v1_portal_proto protoreflect.FileDescriptor
 
 const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\n" +
-	"\x19heliostat/v1/portal.proto\x12\fheliostat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x0e\n" +
+	"\x19heliostat/v1/portal.proto\x12\fheliostat.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18heliostat/v1/heads.proto\"\x0e\n" +
 	"\fGetMeRequest\"k\n" +
 	"\rGetMeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
@@ -3390,93 +2524,7 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x05title\x18\x03 \x01(\tR\x05title\x12 \n" +
 	"\vdescription\x18\x04 \x01(\tR\vdescription\x12/\n" +
 	"\x06schema\x18\x05 \x01(\v2\x17.google.protobuf.StructR\x06schema\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error\"\xa0\x01\n" +
-	"\x0eReadLogRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x16\n" +
-	"\x06offset\x18\x04 \x01(\x03R\x06offset\x12\x12\n" +
-	"\x04tail\x18\x05 \x01(\x05R\x04tail\x12\x16\n" +
-	"\x06follow\x18\x06 \x01(\bR\x06follow\"\xa0\x01\n" +
-	"\x18ReadSubmissionLogRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02id\x18\x03 \x01(\tR\x02id\x12\x16\n" +
-	"\x06offset\x18\x04 \x01(\x03R\x06offset\x12\x12\n" +
-	"\x04tail\x18\x05 \x01(\x05R\x04tail\x12\x16\n" +
-	"\x06follow\x18\x06 \x01(\bR\x06follow\"\x9e\x01\n" +
-	"\bLogEvent\x12\x16\n" +
-	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x14\n" +
-	"\x04data\x18\x02 \x01(\fH\x00R\x04data\x121\n" +
-	"\x06notice\x18\x03 \x01(\v2\x17.heliostat.v1.LogNoticeH\x00R\x06notice\x12(\n" +
-	"\x03end\x18\x04 \x01(\v2\x14.heliostat.v1.LogEndH\x00R\x03endB\a\n" +
-	"\x05event\"9\n" +
-	"\tLogNotice\x12\x12\n" +
-	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x98\x01\n" +
-	"\x06LogEnd\x12\x18\n" +
-	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12 \n" +
-	"\texit_code\x18\x02 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x12\n" +
-	"\x04code\x18\x03 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage\x12\x16\n" +
-	"\x06remedy\x18\x05 \x01(\tR\x06remedyB\f\n" +
-	"\n" +
-	"_exit_code\"J\n" +
-	"\x16ListSubmissionsRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"U\n" +
-	"\x17ListSubmissionsResponse\x12:\n" +
-	"\vsubmissions\x18\x01 \x03(\v2\x18.heliostat.v1.SubmissionR\vsubmissions\"X\n" +
-	"\x14GetSubmissionRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02id\x18\x03 \x01(\tR\x02id\"\x8b\x05\n" +
-	"\x17CreateSubmissionRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02id\x18\x03 \x01(\tR\x02id\x12\x1e\n" +
-	"\n" +
-	"entrypoint\x18\x04 \x01(\tR\n" +
-	"entrypoint\x128\n" +
-	"\vruntime_env\x18\x05 \x01(\v2\x17.google.protobuf.StructR\n" +
-	"runtimeEnv\x12O\n" +
-	"\bmetadata\x18\x06 \x03(\v23.heliostat.v1.CreateSubmissionRequest.MetadataEntryR\bmetadata\x12.\n" +
-	"\x13entrypoint_num_cpus\x18\a \x01(\x01R\x11entrypointNumCpus\x12.\n" +
-	"\x13entrypoint_num_gpus\x18\b \x01(\x01R\x11entrypointNumGpus\x12+\n" +
-	"\x11entrypoint_memory\x18\t \x01(\x03R\x10entrypointMemory\x12q\n" +
-	"\x14entrypoint_resources\x18\n" +
-	" \x03(\v2>.heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntryR\x13entrypointResources\x1a;\n" +
-	"\rMetadataEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aF\n" +
-	"\x18EntrypointResourcesEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"Y\n" +
-	"\x15StopSubmissionRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
-	"\x02id\x18\x03 \x01(\tR\x02id\"\xba\x03\n" +
-	"\n" +
-	"Submission\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
-	"\n" +
-	"entrypoint\x18\x02 \x01(\tR\n" +
-	"entrypoint\x12\x16\n" +
-	"\x06status\x18\x03 \x01(\tR\x06status\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage\x12\x1d\n" +
-	"\n" +
-	"error_type\x18\x05 \x01(\tR\terrorType\x124\n" +
-	"\astarted\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
-	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12 \n" +
-	"\texit_code\x18\b \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12B\n" +
-	"\bmetadata\x18\t \x03(\v2&.heliostat.v1.Submission.MetadataEntryR\bmetadata\x12\x12\n" +
-	"\x04note\x18\n" +
-	" \x01(\tR\x04note\x1a;\n" +
-	"\rMetadataEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
-	"\n" +
-	"_exit_code\"\xb3\x01\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\"\xb3\x01\n" +
 	"\aProblem\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\tR\x06detail\x12\x16\n" +
@@ -3524,7 +2572,7 @@ func file_heliostat_v1_portal_proto_rawDescGZIP() []byte {
 	return file_heliostat_v1_portal_proto_rawDescData
 }
 
-var file_heliostat_v1_portal_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_heliostat_v1_portal_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_heliostat_v1_portal_proto_goTypes = []any{
 	(*GetMeRequest)(nil),             // 0: heliostat.v1.GetMeRequest
 	(*GetMeResponse)(nil),            // 1: heliostat.v1.GetMeResponse
@@ -3556,106 +2604,92 @@ var file_heliostat_v1_portal_proto_goTypes = []any{
 	(*ListPresetsRequest)(nil),       // 27: heliostat.v1.ListPresetsRequest
 	(*ListPresetsResponse)(nil),      // 28: heliostat.v1.ListPresetsResponse
 	(*Preset)(nil),                   // 29: heliostat.v1.Preset
-	(*ReadLogRequest)(nil),           // 30: heliostat.v1.ReadLogRequest
-	(*ReadSubmissionLogRequest)(nil), // 31: heliostat.v1.ReadSubmissionLogRequest
-	(*LogEvent)(nil),                 // 32: heliostat.v1.LogEvent
-	(*LogNotice)(nil),                // 33: heliostat.v1.LogNotice
-	(*LogEnd)(nil),                   // 34: heliostat.v1.LogEnd
-	(*ListSubmissionsRequest)(nil),   // 35: heliostat.v1.ListSubmissionsRequest
-	(*ListSubmissionsResponse)(nil),  // 36: heliostat.v1.ListSubmissionsResponse
+	(*Problem)(nil),                  // 30: heliostat.v1.Problem
+	(*FieldError)(nil),               // 31: heliostat.v1.FieldError
+	nil,                              // 32: heliostat.v1.Line.LabelsEntry
+	(*timestamppb.Timestamp)(nil),    // 33: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),          // 34: google.protobuf.Struct
+	(*ReadLogRequest)(nil),           // 35: heliostat.v1.ReadLogRequest
+	(*ListSubmissionsRequest)(nil),   // 36: heliostat.v1.ListSubmissionsRequest
 	(*GetSubmissionRequest)(nil),     // 37: heliostat.v1.GetSubmissionRequest
 	(*CreateSubmissionRequest)(nil),  // 38: heliostat.v1.CreateSubmissionRequest
 	(*StopSubmissionRequest)(nil),    // 39: heliostat.v1.StopSubmissionRequest
-	(*Submission)(nil),               // 40: heliostat.v1.Submission
-	(*Problem)(nil),                  // 41: heliostat.v1.Problem
-	(*FieldError)(nil),               // 42: heliostat.v1.FieldError
-	nil,                              // 43: heliostat.v1.Line.LabelsEntry
-	nil,                              // 44: heliostat.v1.CreateSubmissionRequest.MetadataEntry
-	nil,                              // 45: heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
-	nil,                              // 46: heliostat.v1.Submission.MetadataEntry
-	(*timestamppb.Timestamp)(nil),    // 47: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),          // 48: google.protobuf.Struct
+	(*ReadSubmissionLogRequest)(nil), // 40: heliostat.v1.ReadSubmissionLogRequest
+	(*LogEvent)(nil),                 // 41: heliostat.v1.LogEvent
+	(*ListSubmissionsResponse)(nil),  // 42: heliostat.v1.ListSubmissionsResponse
+	(*Submission)(nil),               // 43: heliostat.v1.Submission
 }
 var file_heliostat_v1_portal_proto_depIdxs = []int32{
 	4,  // 0: heliostat.v1.ListNamespacesResponse.namespaces:type_name -> heliostat.v1.Namespace
 	5,  // 1: heliostat.v1.Namespace.permissions:type_name -> heliostat.v1.Permission
 	8,  // 2: heliostat.v1.ListObjectsResponse.lines:type_name -> heliostat.v1.Line
-	43, // 3: heliostat.v1.Line.labels:type_name -> heliostat.v1.Line.LabelsEntry
-	47, // 4: heliostat.v1.Line.since:type_name -> google.protobuf.Timestamp
-	47, // 5: heliostat.v1.Line.created:type_name -> google.protobuf.Timestamp
-	47, // 6: heliostat.v1.Line.idle_since:type_name -> google.protobuf.Timestamp
+	32, // 3: heliostat.v1.Line.labels:type_name -> heliostat.v1.Line.LabelsEntry
+	33, // 4: heliostat.v1.Line.since:type_name -> google.protobuf.Timestamp
+	33, // 5: heliostat.v1.Line.created:type_name -> google.protobuf.Timestamp
+	33, // 6: heliostat.v1.Line.idle_since:type_name -> google.protobuf.Timestamp
 	9,  // 7: heliostat.v1.Line.traffic:type_name -> heliostat.v1.Traffic
 	8,  // 8: heliostat.v1.Change.line:type_name -> heliostat.v1.Line
 	8,  // 9: heliostat.v1.GetObjectResponse.line:type_name -> heliostat.v1.Line
-	48, // 10: heliostat.v1.GetObjectResponse.object:type_name -> google.protobuf.Struct
+	34, // 10: heliostat.v1.GetObjectResponse.object:type_name -> google.protobuf.Struct
 	14, // 11: heliostat.v1.GetObjectResponse.pods:type_name -> heliostat.v1.Pod
 	15, // 12: heliostat.v1.GetObjectResponse.events:type_name -> heliostat.v1.Event
 	16, // 13: heliostat.v1.GetObjectResponse.phases:type_name -> heliostat.v1.Phase
 	17, // 14: heliostat.v1.GetObjectResponse.why:type_name -> heliostat.v1.Cause
-	47, // 15: heliostat.v1.Pod.created:type_name -> google.protobuf.Timestamp
-	47, // 16: heliostat.v1.Event.time:type_name -> google.protobuf.Timestamp
-	47, // 17: heliostat.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	47, // 18: heliostat.v1.Phase.until:type_name -> google.protobuf.Timestamp
-	47, // 19: heliostat.v1.Cause.since:type_name -> google.protobuf.Timestamp
-	48, // 20: heliostat.v1.CreateObjectRequest.object:type_name -> google.protobuf.Struct
-	48, // 21: heliostat.v1.CreateObjectRequest.options:type_name -> google.protobuf.Struct
-	48, // 22: heliostat.v1.CreateObjectResponse.object:type_name -> google.protobuf.Struct
-	48, // 23: heliostat.v1.ActionResponse.object:type_name -> google.protobuf.Struct
+	33, // 15: heliostat.v1.Pod.created:type_name -> google.protobuf.Timestamp
+	33, // 16: heliostat.v1.Event.time:type_name -> google.protobuf.Timestamp
+	33, // 17: heliostat.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	33, // 18: heliostat.v1.Phase.until:type_name -> google.protobuf.Timestamp
+	33, // 19: heliostat.v1.Cause.since:type_name -> google.protobuf.Timestamp
+	34, // 20: heliostat.v1.CreateObjectRequest.object:type_name -> google.protobuf.Struct
+	34, // 21: heliostat.v1.CreateObjectRequest.options:type_name -> google.protobuf.Struct
+	34, // 22: heliostat.v1.CreateObjectResponse.object:type_name -> google.protobuf.Struct
+	34, // 23: heliostat.v1.ActionResponse.object:type_name -> google.protobuf.Struct
 	29, // 24: heliostat.v1.ListPresetsResponse.presets:type_name -> heliostat.v1.Preset
-	48, // 25: heliostat.v1.Preset.schema:type_name -> google.protobuf.Struct
-	33, // 26: heliostat.v1.LogEvent.notice:type_name -> heliostat.v1.LogNotice
-	34, // 27: heliostat.v1.LogEvent.end:type_name -> heliostat.v1.LogEnd
-	40, // 28: heliostat.v1.ListSubmissionsResponse.submissions:type_name -> heliostat.v1.Submission
-	48, // 29: heliostat.v1.CreateSubmissionRequest.runtime_env:type_name -> google.protobuf.Struct
-	44, // 30: heliostat.v1.CreateSubmissionRequest.metadata:type_name -> heliostat.v1.CreateSubmissionRequest.MetadataEntry
-	45, // 31: heliostat.v1.CreateSubmissionRequest.entrypoint_resources:type_name -> heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
-	47, // 32: heliostat.v1.Submission.started:type_name -> google.protobuf.Timestamp
-	47, // 33: heliostat.v1.Submission.ended:type_name -> google.protobuf.Timestamp
-	46, // 34: heliostat.v1.Submission.metadata:type_name -> heliostat.v1.Submission.MetadataEntry
-	42, // 35: heliostat.v1.Problem.errors:type_name -> heliostat.v1.FieldError
-	0,  // 36: heliostat.v1.Portal.GetMe:input_type -> heliostat.v1.GetMeRequest
-	2,  // 37: heliostat.v1.Portal.ListNamespaces:input_type -> heliostat.v1.ListNamespacesRequest
-	6,  // 38: heliostat.v1.Portal.ListObjects:input_type -> heliostat.v1.ListObjectsRequest
-	10, // 39: heliostat.v1.Portal.WatchObjects:input_type -> heliostat.v1.WatchObjectsRequest
-	12, // 40: heliostat.v1.Portal.GetObject:input_type -> heliostat.v1.GetObjectRequest
-	18, // 41: heliostat.v1.Portal.CreateObject:input_type -> heliostat.v1.CreateObjectRequest
-	20, // 42: heliostat.v1.Portal.SuspendObject:input_type -> heliostat.v1.SuspendObjectRequest
-	21, // 43: heliostat.v1.Portal.ResumeObject:input_type -> heliostat.v1.ResumeObjectRequest
-	22, // 44: heliostat.v1.Portal.ScaleObject:input_type -> heliostat.v1.ScaleObjectRequest
-	23, // 45: heliostat.v1.Portal.StopObject:input_type -> heliostat.v1.StopObjectRequest
-	24, // 46: heliostat.v1.Portal.RetryObject:input_type -> heliostat.v1.RetryObjectRequest
-	25, // 47: heliostat.v1.Portal.UndoObject:input_type -> heliostat.v1.UndoObjectRequest
-	27, // 48: heliostat.v1.Portal.ListPresets:input_type -> heliostat.v1.ListPresetsRequest
-	30, // 49: heliostat.v1.Portal.ReadLog:input_type -> heliostat.v1.ReadLogRequest
-	35, // 50: heliostat.v1.Portal.ListSubmissions:input_type -> heliostat.v1.ListSubmissionsRequest
-	37, // 51: heliostat.v1.Portal.GetSubmission:input_type -> heliostat.v1.GetSubmissionRequest
-	38, // 52: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
-	39, // 53: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
-	31, // 54: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
-	1,  // 55: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
-	3,  // 56: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
-	7,  // 57: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
-	11, // 58: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
-	13, // 59: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
-	19, // 60: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
-	26, // 61: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
-	26, // 62: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
-	26, // 63: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
-	26, // 64: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
-	26, // 65: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
-	26, // 66: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
-	28, // 67: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
-	32, // 68: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
-	36, // 69: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
-	40, // 70: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
-	40, // 71: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
-	40, // 72: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
-	32, // 73: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
-	55, // [55:74] is the sub-list for method output_type
-	36, // [36:55] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	34, // 25: heliostat.v1.Preset.schema:type_name -> google.protobuf.Struct
+	31, // 26: heliostat.v1.Problem.errors:type_name -> heliostat.v1.FieldError
+	0,  // 27: heliostat.v1.Portal.GetMe:input_type -> heliostat.v1.GetMeRequest
+	2,  // 28: heliostat.v1.Portal.ListNamespaces:input_type -> heliostat.v1.ListNamespacesRequest
+	6,  // 29: heliostat.v1.Portal.ListObjects:input_type -> heliostat.v1.ListObjectsRequest
+	10, // 30: heliostat.v1.Portal.WatchObjects:input_type -> heliostat.v1.WatchObjectsRequest
+	12, // 31: heliostat.v1.Portal.GetObject:input_type -> heliostat.v1.GetObjectRequest
+	18, // 32: heliostat.v1.Portal.CreateObject:input_type -> heliostat.v1.CreateObjectRequest
+	20, // 33: heliostat.v1.Portal.SuspendObject:input_type -> heliostat.v1.SuspendObjectRequest
+	21, // 34: heliostat.v1.Portal.ResumeObject:input_type -> heliostat.v1.ResumeObjectRequest
+	22, // 35: heliostat.v1.Portal.ScaleObject:input_type -> heliostat.v1.ScaleObjectRequest
+	23, // 36: heliostat.v1.Portal.StopObject:input_type -> heliostat.v1.StopObjectRequest
+	24, // 37: heliostat.v1.Portal.RetryObject:input_type -> heliostat.v1.RetryObjectRequest
+	25, // 38: heliostat.v1.Portal.UndoObject:input_type -> heliostat.v1.UndoObjectRequest
+	27, // 39: heliostat.v1.Portal.ListPresets:input_type -> heliostat.v1.ListPresetsRequest
+	35, // 40: heliostat.v1.Portal.ReadLog:input_type -> heliostat.v1.ReadLogRequest
+	36, // 41: heliostat.v1.Portal.ListSubmissions:input_type -> heliostat.v1.ListSubmissionsRequest
+	37, // 42: heliostat.v1.Portal.GetSubmission:input_type -> heliostat.v1.GetSubmissionRequest
+	38, // 43: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
+	39, // 44: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
+	40, // 45: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
+	1,  // 46: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
+	3,  // 47: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
+	7,  // 48: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
+	11, // 49: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
+	13, // 50: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
+	19, // 51: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
+	26, // 52: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
+	26, // 53: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
+	26, // 54: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
+	26, // 55: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
+	26, // 56: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
+	26, // 57: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
+	28, // 58: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
+	41, // 59: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
+	42, // 60: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
+	43, // 61: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
+	43, // 62: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
+	43, // 63: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
+	41, // 64: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
+	46, // [46:65] is the sub-list for method output_type
+	27, // [27:46] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_heliostat_v1_portal_proto_init() }
@@ -3663,21 +2697,15 @@ func file_heliostat_v1_portal_proto_init() {
 	if File_heliostat_v1_portal_proto != nil {
 		return
 	}
+	file_heliostat_v1_heads_proto_init()
 	file_heliostat_v1_portal_proto_msgTypes[22].OneofWrappers = []any{}
-	file_heliostat_v1_portal_proto_msgTypes[32].OneofWrappers = []any{
-		(*LogEvent_Data)(nil),
-		(*LogEvent_Notice)(nil),
-		(*LogEvent_End)(nil),
-	}
-	file_heliostat_v1_portal_proto_msgTypes[34].OneofWrappers = []any{}
-	file_heliostat_v1_portal_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heliostat_v1_portal_proto_rawDesc), len(file_heliostat_v1_portal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   47,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
