@@ -249,8 +249,18 @@ func nameObject(
 	return nil
 }
 
-// findingsOf returns all that rules refuse of an object.
+// How Kubernetes makes a name out of generateName: it cuts that off, and appends random letters.
+const (
+	maxGenerateName = 58
+	anyLetters      = "xxxxx"
+)
+
+// findingsOf returns all that rules refuse of an object, whose name Kubernetes may have to make yet.
 func findingsOf(object verbs.Object) validate.Findings {
+	if prefix := object.GetGenerateName(); object.GetName() == "" && prefix != "" {
+		object.SetName(prefix[:min(len(prefix), maxGenerateName)] + anyLetters)
+		defer object.SetName("")
+	}
 	switch object := object.(type) {
 	case *v1alpha1.ComputeCluster:
 		return validate.Cluster(object)

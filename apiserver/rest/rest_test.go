@@ -203,6 +203,21 @@ func TestCreateObject_IsCarriedOutOnce(t *testing.T) {
 	}
 }
 
+// TestCreateObject_LeavesTheNameToKubernetes: rules are asked about a name of the form that it will have.
+func TestCreateObject_LeavesTheNameToKubernetes(t *testing.T) {
+	for prefix, want := range map[string]int{"train-": 201, "Train-": 422, strings.Repeat("t", 45): 201, strings.Repeat("t", 46): 422} {
+		b := newBed(t, "*")
+		body := strings.Replace(aCluster, `"name":"new"`, `"generateName":"`+prefix+`"`, 1)
+		code, answer := b.send(t, "POST", "/v1/namespaces/team-a/objects", `{"object":`+body+`}`)
+		if code != want {
+			t.Errorf("from %s it is %d, want %d: %v", prefix, code, want, answer)
+		}
+		if object, is := answer["object"].(map[string]any); is && object["metadata"].(map[string]any)["name"] != nil {
+			t.Errorf("from %s the API server is sent the name %v", prefix, object["metadata"])
+		}
+	}
+}
+
 func TestCreateObject_HasAllErrorsAtOnce(t *testing.T) {
 	b := newBed(t, "*")
 	body := strings.Replace(aCluster, `"rayVersion":"2.60.0"`, `"rayVersion":"1.0","workerGroups":[{"name":"A"},{"name":"A"}]`, 1)

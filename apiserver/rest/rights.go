@@ -77,7 +77,7 @@ func (p *portal) askRights(ctx context.Context, verb string, of filter) (rights,
 }
 
 // refuseAll returns that the caller may do a verb for nothing that a filter is about: in the words of its first kind and
-// namespace.
+// namespace. Where none is named, the caller may have the right in one that holds no object yet.
 func (p *portal) refuseAll(ctx context.Context, verb string, of filter) error {
 	caller, err := callerOf(ctx)
 	if err != nil {
@@ -85,7 +85,11 @@ func (p *portal) refuseAll(ctx context.Context, verb string, of filter) error {
 	}
 	kinds := append(slices.Clone(of.GetKinds()), view.Clusters)
 	namespaces := append(slices.Clone(of.GetNamespaces()), "")
-	return problem.Forbidden(caller.User().Username, verb, view.Resource(kinds[0]), namespaces[0])
+	refused := problem.Forbidden(caller.User().Username, verb, view.Resource(kinds[0]), namespaces[0])
+	if len(of.GetNamespaces()) == 0 {
+		refused.Remedy = "name the namespaces that you may read (namespaces=NAME), or " + refused.Remedy
+	}
+	return refused
 }
 
 // placesOf returns the kinds and namespaces to ask about: those that are named, else those that hold objects.

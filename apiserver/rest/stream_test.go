@@ -109,6 +109,17 @@ func TestWatch_SendsTheStateAndGoesOn(t *testing.T) {
 	}
 }
 
+// TestWatch_AsksForNamespaces: a caller may have the right in one that holds no object yet, which nothing says.
+func TestWatch_AsksForNamespaces(t *testing.T) {
+	b := newBed(t, "watch clusterjobs team-new")
+	for path, want := range map[string]bool{"?kinds=jobs": true, "?kinds=jobs&namespaces=team-b": false} {
+		code, answer := b.send(t, "GET", "/v1/objects/watch"+path, "")
+		if is := strings.Contains(fmt.Sprint(answer["remedy"]), "namespaces=NAME"); code != 403 || is != want {
+			t.Errorf("%s is %d, %v", path, code, answer)
+		}
+	}
+}
+
 // dial serves a bed by gRPC until the test ends.
 func (b *bed) dial(t *testing.T, around Around) heliostatv1.PortalClient {
 	t.Helper()
