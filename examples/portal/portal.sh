@@ -3,15 +3,16 @@
 # usage: SERVER=https://HOST TOKEN=… CA=ca.crt NAMESPACE=team-a portal.sh
 set -euo pipefail
 ask() { # ask METHOD PATH [BODY]
+  echo "$1 $2" >&2
   curl --silent --show-error --fail-with-body --cacert "$CA" -H "Authorization: Bearer $TOKEN" \
     -H "Content-Type: application/json" -X "$1" "$SERVER$2" ${3:+--data "$3"}
   echo
 }
 here=/v1/namespaces/$NAMESPACE
 ask GET /v1/me
-ask GET /v1/namespaces
 ask POST "$here/objects" '{"object": {"apiVersion": "heliostat.dev/v1alpha1", "kind": "ComputeCluster",
   "metadata": {"name": "curl"}, "spec": {"rayVersion": "2.60.0", "workerGroups": [{"name": "cpu", "replicas": 0}]}}}'
+ask GET /v1/namespaces # those that hold objects of Heliostat
 ask GET "$here/clusters/curl"
 ask POST "$here/clusters/curl:scale" '{"replicas": 1}'
 ask POST "$here/clusters/curl:suspend"

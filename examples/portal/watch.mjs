@@ -1,6 +1,7 @@
 // Shows the objects that the caller can list, and each change of one, until it is ended.
 //
-// usage: SERVER=https://HOST TOKEN=… NODE_EXTRA_CA_CERTS=ca.crt node watch.mjs [QUERY], such as "kinds=jobs".
+// usage: SERVER=https://HOST TOKEN=… NODE_EXTRA_CA_CERTS=ca.crt node watch.mjs [QUERY],
+// such as "kinds=jobs&namespaces=team-a".
 
 const server = process.env.SERVER;
 const query = new URLSearchParams(process.argv[2] ?? "");

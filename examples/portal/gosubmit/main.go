@@ -60,7 +60,7 @@ func run(ctx context.Context, out io.Writer, at place) (int, error) {
 
 	job, err := structpb.NewStruct(map[string]any{
 		"apiVersion": "heliostat.dev/v1alpha1", "kind": "ClusterJob",
-		"metadata": map[string]any{"generateName": "gosubmit"},
+		"metadata": map[string]any{"generateName": "gosubmit-"},
 		"spec": map[string]any{
 			"entrypoint":      `python -c 'print("hello from Ray")'`,
 			"clusterTemplate": map[string]any{"spec": map[string]any{"rayVersion": "2.60.0"}},

@@ -117,7 +117,6 @@ def submit(client: AuthenticatedClient, cluster: str, entrypoint: str) -> str:
     job = {
         "apiVersion": "heliostat.dev/v1alpha1",
         "kind": "ClusterJob",
-        "metadata": {"generateName": "job-py"},
         # For a cluster of the job's own: "clusterTemplate": {"spec": {"rayVersion": "2.60.0"}}
         "spec": {"entrypoint": entrypoint, "clusterRef": {"name": cluster}},
     }
