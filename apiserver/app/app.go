@@ -4,7 +4,7 @@
 // In: a Config, filled from flags by cmd/server. Out: a server that runs until its context ends, an audit line for each
 // request that changes something, metrics and health on ports of their own.
 //
-// It must never write a token, a body or a query into a log, or answer a request without a token but by 401.
+// It must never write a token, a body or a query into a log, or answer a request without a token but by 401 or the page.
 package app
 
 import (
@@ -31,6 +31,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
 	"github.com/heliostat-dev/heliostat/apiserver/places"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/web"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
@@ -52,6 +53,8 @@ type Config struct {
 	OutputDirectory string
 	// Identity says who is believed to be whom.
 	Identity access.Identity
+	// Page says where the page is from, and who can show it in a frame.
+	Page web.Settings
 	// MetricsAddress and HealthAddress are host:port to listen on; "0" turns off.
 	MetricsAddress, HealthAddress string
 	// Log gets audit lines, and what goes wrong.
@@ -144,12 +147,16 @@ func newFront(
 	if err != nil {
 		return nil, nil, err
 	}
+	built, err := web.New(cfg.Page)
+	if err != nil {
+		return nil, nil, err
+	}
 	proxy := passthrough.New(ctx, passthrough.Needs{
 		Kubernetes: kubernetes, Streams: streams, Requests: requests, Clock: cfg.Clock, Log: cfg.Log})
 	return &front{
 		kubernetes: kubernetes, objects: objects{kubernetes, proxy},
-		verbs:   verbs{kubernetes: kubernetes, api: portal.api, streams: streams, requests: requests, clock: cfg.Clock},
-		metrics: measured, log: cfg.Log, clock: cfg.Clock,
+		verbs: verbs{kubernetes: kubernetes, api: portal.api, streams: streams, requests: requests, clock: cfg.Clock},
+		page:  page{built}, metrics: measured, log: cfg.Log, clock: cfg.Clock,
 	}, portal, nil
 }
 

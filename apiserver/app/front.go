@@ -20,6 +20,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/web"
 )
 
 // MaxHeader is how many bytes the first line and the headers of a request may have together.
@@ -42,9 +43,10 @@ var wellFormed = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 // front is what every request of a caller meets, by HTTP and by gRPC.
 type front struct {
 	kubernetes *access.Kubernetes
-	// objects are Kubernetes' own paths, and verbs those of the API below /v1.
+	// objects are Kubernetes' own paths, verbs those of the API below /v1, and page is what browsers load.
 	objects objects
 	verbs   verbs
+	page    page
 	metrics *metrics
 	log     *slog.Logger
 	clock   clock.PassiveClock
@@ -122,8 +124,11 @@ func (f *front) serve(half half, asked request, out *answer, r *http.Request, ca
 
 // halfOf returns who answers a request.
 func (f *front) halfOf(r *http.Request) half {
-	if strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == rest.DocumentPath {
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == rest.DocumentPath:
 		return f.verbs
+	case web.Serves(r.URL.Path):
+		return f.page
 	}
 	return f.objects
 }

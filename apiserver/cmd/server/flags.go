@@ -20,6 +20,7 @@ import (
 type flags struct {
 	cfg                  app.Config
 	namespaces, identity string
+	frameAncestors       string
 	verbosity            int
 	rest                 func() []string
 }
@@ -45,6 +46,8 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.cfg.OutputDirectory, "output-directory", os.TempDir(), "directory in which outputs of jobs are kept while they are read, up to 1 GiB")
 	set.StringVar(&f.cfg.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics endpoint, or 0 for none")
 	set.StringVar(&f.cfg.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
+	set.StringVar(&f.cfg.Page.Directory, "web-dir", "", "directory with the built page, for work on it; empty for the page in the program")
+	set.StringVar(&f.frameAncestors, "frame-ancestors", "", "origins that can show the page in a frame, separated by commas; empty for none")
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log: 0 for changes, 1 for more")
 	return f
 }
@@ -88,21 +91,29 @@ func (f *flags) config(host, port string) (app.Config, error) {
 	if cfg.Namespaces, err = readNamespaces(f.namespaces); err != nil {
 		return cfg, err
 	}
+	cfg.Page.FrameAncestors = listOf(f.frameAncestors)
 	cfg.Identity, err = access.ReadIdentity(f.identity)
 	return cfg, err
 }
 
+// listOf returns each entry of a list once.
+func listOf(list string) []string {
+	var all []string
+	for entry := range strings.SplitSeq(list, ",") {
+		if entry = strings.TrimSpace(entry); entry != "" && !slices.Contains(all, entry) {
+			all = append(all, entry)
+		}
+	}
+	return all
+}
+
 // readNamespaces returns each namespace of a list once.
 func readNamespaces(list string) ([]string, error) {
-	var all []string
-	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.TrimSpace(name); name == "" || slices.Contains(all, name) {
-			continue
-		}
+	all := listOf(list)
+	for _, name := range all {
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 			return nil, fmt.Errorf("read --watch-namespaces: %q is no name of a namespace: %s", name, strings.Join(problems, "; "))
 		}
-		all = append(all, name)
 	}
 	if list != "" && len(all) == 0 {
 		return nil, fmt.Errorf("read --watch-namespaces: %q names none; leave the flag out to watch all", list)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/app"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/web"
 )
 
 func parse(t *testing.T, args ...string) *flags {
@@ -36,6 +37,8 @@ func TestFlags_BecomeAConfig(t *testing.T) {
 	outside.APIServer, outside.CAFile, outside.TokenFile, outside.MetricsAddress, outside.GRPCAddress = "https://a:6443", "ca", "t", "0", "0"
 	some := inPod
 	some.Namespaces, some.Namespace = []string{"a", "b"}, "here"
+	framed := inPod
+	framed.Page = web.Settings{Directory: "d", FrameAncestors: []string{"https://a", "https://b"}}
 	impersonating := inPod
 	impersonating.Identity = access.Identity{Mode: access.Impersonate, Audience: "heliostat"}
 	file := filepath.Join(t.TempDir(), "identity.yaml")
@@ -46,6 +49,7 @@ func TestFlags_BecomeAConfig(t *testing.T) {
 		files: inPod,
 		files + " --api-server=https://a:6443 --api-server-ca-file=ca --account-token-file=t --metrics-bind-address=0 --grpc-address=0": outside,
 		files + " --watch-namespaces=a,b,a --namespace=here":                                                                            some,
+		files + " --web-dir=d --frame-ancestors=https://a,https://b":                                                                    framed,
 		files + " --identity-file=" + file:                                                                                              impersonating,
 	} {
 		got, err := parse(t, strings.Fields(args)...).config("fd00::1", "443")
