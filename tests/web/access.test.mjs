@@ -1,0 +1,39 @@
+// What axe finds on each place: in light, dark, forced colours, and on a screen of 320 px.
+import {test} from "node:test";
+import assert from "node:assert/strict";
+import {bed, checkAccess, open, useBrowser} from "./browser.mjs";
+
+useBrowser();
+
+const looks = {
+  light: {colorScheme: "light"},
+  dark: {colorScheme: "dark"},
+  narrow: {viewport: {width: 320, height: 640}},
+  forced: {forcedColors: "active"},
+};
+const places = {
+  list: ["/ui/", ".objects tbody tr"],
+  "list-empty": [`/ui/?namespace=${bed.empty}`, ".empty"],
+  cluster: [`/ui/clusters/${bed.namespace}/training`, ".phases"],
+  job: [`/ui/jobs/${bed.namespace}/evaluate`, ".end"],
+  service: [`/ui/services/${bed.namespace}/sort`, ".traffic"],
+  new: ["/ui/new", ".options"],
+  me: ["/ui/me", ".rights"],
+  signin: ["/ui/signin", "#token"],
+  none: ["/ui/nothing/here", "h1"],
+};
+
+for (const [look, settings] of Object.entries(looks)) {
+  test(`nothing keeps anybody out: ${look}`, async (t) => {
+    const page = await open(t, "/ui/", {context: {...settings, bypassCSP: true}});
+    for (const [name, [path, sign]] of Object.entries(places)) {
+      await page.goto(path);
+      await page.locator(sign).first().waitFor();
+      await checkAccess(page, `${name}, ${look}`);
+      assert.equal(await page.locator("h1").count(), 1, `${name} has one h1`);
+      const {wide, screen} = await page.evaluate(() => ({wide: document.documentElement.scrollWidth, screen: innerWidth}));
+      assert.ok(wide <= screen, `${name}, ${look} fits: ${wide} of ${screen}`);
+      if (bed.images) await page.screenshot({path: `${process.env.SHOTS ?? "/tmp"}/${name}-${look}.png`});
+    }
+  });
+}

@@ -1,0 +1,47 @@
+package web
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+var (
+	judging = flag.Bool("judge", false, "hold durations against what is promised, on a machine that does nothing else")
+	images  = flag.Bool("images", false, "write the pictures in docs/images")
+	files   = flag.String("files", "*.test.mjs", "which files of tests to run, as a pattern")
+)
+
+// TestPage runs what is in tests/web/*.test.mjs in a browser.
+func TestPage(t *testing.T) {
+	b := makeBed(t)
+	b.control()
+	settings, err := json.Marshal(map[string]any{
+		"url": "https://" + strings.TrimSuffix(doorAddress, ":443"), "control": "http://" + strings.TrimSuffix(controlAddress, ":80"),
+		"namespace": b.namespace, "empty": b.empty, "judge": *judging, "images": *images, "dir": b.dir,
+		"editor": b.account("anna", "edit", b.namespace, b.empty), "viewer": b.account("victor", "view", b.namespace), "nobody": b.account("nina", "", b.empty[:0]),
+	})
+	must(t, err)
+	found, err := filepath.Glob(*files)
+	must(t, err)
+	if len(found) == 0 {
+		t.Fatalf("no file is like %s", *files)
+	}
+	for _, file := range found {
+		t.Run(file, func(t *testing.T) {
+			command := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", file)
+			command.Env = append(os.Environ(), "HELIOSTAT_BED="+string(settings))
+			command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+			command.Stdout, command.Stderr = os.Stdout, os.Stderr
+			must(t, b.island.Do(command.Start))
+			if err := command.Wait(); err != nil {
+				t.Errorf("the tests of %s: %v", file, err)
+			}
+		})
+	}
+}
