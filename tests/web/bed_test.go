@@ -177,7 +177,7 @@ func (b *bed) startServer() {
 	command := exec.Command(program, "--bind-address="+serverAddress, "--grpc-address=0", "--metrics-bind-address=0",
 		"--health-probe-bind-address=10.0.0.1:8081", "--api-server="+b.Config.Host, "--namespace="+live.ReleaseNamespace,
 		"--account-token-file="+b.file("token"), "--tls-cert-file="+b.file("tls.crt"), "--tls-private-key-file="+b.file("tls.key"),
-		"--api-server-ca-file="+b.file("api-server.crt"), "--output-directory="+b.dir)
+		"--api-server-ca-file="+b.file("api-server.crt"), "--output-directory="+b.dir, "--web-dir="+*webDir)
 	command.Stderr = log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	must(b.t, b.island.Do(command.Start))

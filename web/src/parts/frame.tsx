@@ -26,8 +26,8 @@ export function Frame({children}: {children: ComponentChildren}) {
         <span class="grow" />
         {isSignedIn.value && <Connection />}
         {isSignedIn.value && (
-          <a class="user" href="/ui/me" aria-current={route.value.page === "me" ? "page" : undefined} aria-label={strings.frame.me}>
-            <Text>{session.value?.user}</Text>
+          <a class="user" href="/ui/me" aria-current={route.value.page === "me" ? "page" : undefined}>
+            <span class="visually-hidden">{strings.frame.me}: </span><Text>{session.value?.user}</Text>
           </a>
         )}
       </header>
