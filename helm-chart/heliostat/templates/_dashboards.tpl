@@ -70,10 +70,9 @@ port of the page's. */}}
 {{- printf "%s-page" (include "heliostat.serverName" . | trunc 58 | trimSuffix "-") }}
 {{- end }}
 
-{{/* heliostat.page is the file that says how people sign in, and what else the page shows. */}}
+{{/* heliostat.page are the files that say how people sign in, and what the page links to. */}}
 {{- define "heliostat.page" -}}
-signIn:
-  token: {{ .Values.server.signIn.token }}
+sign-in.yaml: |
   {{- with .Values.server.signIn.oidc }}
   oidc:
     {{- toYaml (omit . "secretName") | nindent 4 }}
@@ -81,12 +80,8 @@ signIn:
     clientSecretFile: /etc/heliostat/oidc/client-secret
     {{- end }}
   {{- end }}
-{{- with .Values.server.links }}
-links:
-{{ toYaml . }}
-{{- end }}
-{{- with .Values.server.frameAncestors }}
-frameAncestors:
-{{ toYaml . }}
-{{- end }}
+links.yaml: |
+  {{- with .Values.server.links }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}

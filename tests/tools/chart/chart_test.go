@@ -143,6 +143,13 @@ var changes = map[string]string{
 	"server.identity.issuers":    `[{"url":"https://sso.example.com","audience":"a","prefix":"sso:"}]`,
 	"server.identity.frontProxy": `{"certificateAuthority":"PEM","names":["a"]}`, "server.grpc.enabled": "false",
 	"server.verbosity": "1", "server.resources": `{"requests":{"cpu":"1"}}`,
+	"server.url": "https://b.example.com", "server.dashboards.enabled": "true", "server.dashboards.host": "d.example.com",
+	"server.dashboards.wildcard": "ray.example.com", "server.dashboards.maxUpload": "2Gi",
+	"server.signIn.oidc":        `{"issuer":"https://sso.example.com","clientID":"a","secretName":"s"}`,
+	"server.session.secretName": "sealing", "server.session.rotation": "2", "server.links": `[{"name":"a","urlTemplate":"https://a/${name}"}]`,
+	"server.frameAncestors": `["https://k.example.com"]`, "server.ingress.enabled": "true", "server.ingress.className": "nginx",
+	"server.ingress.annotations": `{"a":"b"}`, "server.ingress.tlsSecretName": "outer", "server.httpRoute.enabled": "true",
+	"server.httpRoute.parentRefs": `[{"name":"public"}]`, "server.httpRoute.annotations": `{"a":"b"}`, "server.httpRoute.certificateAuthority": "ca",
 	"tolerations": `[{"key":"a"}]`, "affinity": `{"nodeAffinity":{}}`, "priorityClassName": "high",
 }
 
@@ -185,7 +192,7 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 }
 
 // made are certificates and keys that the chart makes, which are others each time.
-var made = regexp.MustCompile(`(ca\.crt|tls\.crt|tls\.key): \S+`)
+var made = regexp.MustCompile(`(ca\.crt|tls\.crt|tls\.key|keys): \S+`)
 
 // needs are other values without which one has no effect.
 var needs = map[string][]string{
@@ -196,7 +203,21 @@ var needs = map[string][]string{
 	"server.identity.frontProxy":      {"--set", "server.identity.mode=Impersonate,server.identity.audience=a"},
 	"server.identity.audience":        {"--set", "server.identity.mode=Impersonate,server.identity.audience=a"},
 	"server.identity.impersonation":   {"--set", "server.identity.mode=Impersonate,server.identity.audience=a", "--kube-version", "1.35.0"},
+
+	"server.url": withPage, "server.dashboards.host": withPage, "server.dashboards.wildcard": withPage, "server.dashboards.maxUpload": withPage,
+	"server.signIn.oidc": withPage, "server.session.secretName": withPage, "server.session.rotation": withPage, "server.links": withPage,
+	"server.frameAncestors": withPage, "server.ingress.enabled": withHosts, "server.httpRoute.enabled": withHosts,
+	"server.ingress.className": withIngress, "server.ingress.annotations": withIngress, "server.ingress.tlsSecretName": withIngress,
+	"server.httpRoute.parentRefs": withRoute, "server.httpRoute.annotations": withRoute, "server.httpRoute.certificateAuthority": withRoute,
 }
+
+// Values with which the page and the dashboards are served, on one host or on two, and led to.
+var (
+	withPage    = []string{"--set", "server.dashboards.enabled=true"}
+	withHosts   = append(slices.Clone(withPage), "--set", "server.url=https://a.example.com,server.dashboards.host=c.example.com")
+	withIngress = append(slices.Clone(withHosts), "--set", "server.ingress.enabled=true")
+	withRoute   = append(slices.Clone(withHosts), "--set", "server.httpRoute.enabled=true")
+)
 
 // beside are values that must be changed with another one.
 var beside = map[string][]string{"server.identity.mode": {"--set", "server.identity.audience=a"}}
@@ -212,7 +233,7 @@ func set(name, value string) []string {
 // leaves are the paths of values; a group of settings has more than one of them.
 func leaves(prefix string, values map[string]any) []string {
 	groups := []string{"image", "crds", "admission", "serviceAccount", "rbac", "operator", "controlStore", "metrics", "metrics.serviceMonitor", "networkPolicy", "server", "server.tls", "server.service",
-		"server.identity", "server.grpc"}
+		"server.identity", "server.grpc", "server.dashboards", "server.signIn", "server.session", "server.ingress", "server.httpRoute"}
 	var paths []string
 	for name, value := range values {
 		if below, ok := value.(map[string]any); ok && slices.Contains(groups, prefix+name) {
@@ -243,6 +264,9 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"metrics.serviceMonitor.interval=soon", "networkPolicy.egress=all",
 		"server.enable=true", "server.replicas=0", "server.tls.secretName=A", "server.tls.hosts={a b}", "server.service.type=ExternalName",
 		"server.identity.mode=Nobody", "server.identity.impersonation=Some", "server.grpc.enabled=often",
+		"server.url=http://a", "server.url=https://a/b", "server.dashboards.host=https://a", "server.dashboards.wildcard=*.a",
+		"server.dashboards.maxUpload=much", "server.signIn.oidc.issuer=http://a", "server.session.secretName=A", "server.frameAncestors={*}",
+		"server.links[0].name=a", "server.ingress.enabled=often",
 	} {
 		if text, err := Render("--set", bad); err == nil {
 			t.Errorf("%s is accepted and gives %d bytes", bad, len(text))
