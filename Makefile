@@ -10,7 +10,7 @@ export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimp
 PROTO_PLUGINS := bin/protoc-gen-go bin/protoc-gen-go-grpc bin/protoc-gen-grpc-gateway bin/protoc-gen-openapiv3
 PROTO_TOOLS := bin/protogen $(PROTO_PLUGINS)
 TOOLS := bin/helm bin/controller-gen bin/crd-ref-docs $(PROTO_PLUGINS)
-GO_MODULES := . tests/images tests/localkube tests/tools
+GO_MODULES := . tests/images tests/localkube tests/tools tests/tools/openapi
 
 ##@ See it work
 .PHONY: help demo demo-down
@@ -62,7 +62,7 @@ test-one-down: bin/localkube ## Take down what KEEP=1 left up
 deps: ## Install the Debian packages that the tests need
 	@tests/run.sh deps
 
-verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim $(PROTO_TOOLS) ## Fail if anything generated differs from what "make generate" would write
+verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim bin/openapi $(PROTO_TOOLS) ## Fail if anything generated differs from what "make generate" would write, or the API below /v1 breaks clients
 	@tests/tools/verify.sh
 
 scan: bin/helm ## Look with checkov at the chart and the Dockerfiles
@@ -116,7 +116,7 @@ mutate: ## Run mutation tests on the pure packages: make mutate [PACKAGES=ray-op
 
 # Programs come from the user's cache where another checkout has built them from the same content.
 CACHED := tests/tools/cached.sh
-.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/images bin/localkube bin/operator
+.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/openapi bin/images bin/localkube bin/operator
 $(TOOLS) bin/gotestsum:
 	@$(CACHED) $(@F) tests/tools/go.mod tests/tools/go.sum -- sh -c 'go build -C tests/tools -o "$$OUT" $(PACKAGE)'
 bin/helm: PACKAGE = helm.sh/helm/v4/cmd/helm
@@ -130,6 +130,8 @@ bin/protoc-gen-openapiv3: PACKAGE = github.com/grpc-ecosystem/grpc-gateway/v2/pr
 
 bin/golangci-lint:
 	@$(CACHED) $(@F) tests/tools/lint -- sh -c 'go build -C tests/tools/lint -o "$$OUT" github.com/golangci/golangci-lint/v2/cmd/golangci-lint'
+bin/openapi:
+	@$(CACHED) $(@F) tests/tools/openapi -- sh -c 'go build -C tests/tools/openapi -o "$$OUT" .'
 bin/crdtrim bin/protogen:
 	@$(CACHED) $(@F) tests/tools/$(@F) tests/tools/go.mod tests/tools/go.sum -- sh -c 'go build -C tests/tools -o "$$OUT" ./$(@F)'
 bin/images:

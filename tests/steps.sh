@@ -2,7 +2,7 @@
 declare -A TITLE=(
   [deps]="Debian packages"
   [build]="programs, tools and images (the first time 10 minutes on 2 cores, most of it linking Kubernetes)"
-  [verify]="generated files are what make generate writes"
+  [verify]="generated files are what make generate writes, and the API below /v1 breaks no client"
   [lint]="golangci-lint"
   [scan]="checkov: the chart and the Dockerfiles"
   [lint-changed]="golangci-lint on what changed"
@@ -101,6 +101,7 @@ step_unit() {
   gotest "$step" . -skip '^TestASmallFleet$' ./tests/bench/fleet || bad=1 # make bench runs that one
   gotest "$step" tests/images ./... || bad=1
   gotest "$step" tests/tools -count=1 ./crdtrim ./protogen || bad=1 # crdtrim reads files that the cache does not watch
+  gotest "$step" tests/tools/openapi ./... || bad=1
   gotest "$step" tests/localkube $(cd tests/localkube && go list ./internal/... | grep -v /realtest) || bad=1
   return $bad
 }

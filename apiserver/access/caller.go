@@ -33,7 +33,7 @@ const (
 	reserved = "system:"
 	// authenticated is the group that Kubernetes adds to every user who is not anonymous.
 	authenticated = "system:authenticated"
-	accounts  = "system:serviceaccount:"
+	accounts      = "system:serviceaccount:"
 )
 
 // Caller is who a request is of. Nothing that is printed of it says who, or holds a credential.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fails if anything generated differs from what "make generate" would write. It generates beside the work tree and
-# never changes it.
+# never changes it. Fails too if the API below /v1 breaks clients.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 fresh=$(mktemp -d)
@@ -13,3 +13,4 @@ while read -r file; do
 done < <(cd "$fresh" && find . -type f -not -name diff | sed 's|^\./||' | sort)
 [ $bad = 0 ] || { echo 'Run "make generate" and commit what it writes.' >&2; exit 1; }
 echo "generated files are up to date"
+tests/tools/openapi.sh
