@@ -5,15 +5,20 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"maps"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Issuer stands in for a provider of OpenID Connect.
@@ -30,11 +35,42 @@ type Issuer struct {
 // StartIssuer starts an issuer that ends with the test.
 func StartIssuer(t testing.TB) *Issuer {
 	t.Helper()
+	return StartIssuerAt(t, net.IPv4(127, 0, 0, 1))
+}
+
+// StartIssuerAt starts an issuer at an address of this machine, which its certificate names. It ends with the test.
+func StartIssuerAt(t testing.TB, at net.IP) *Issuer {
+	t.Helper()
 	i := &Issuer{}
 	i.Renew(t)
-	i.Server = httptest.NewTLSServer(i)
+	listener, err := net.Listen("tcp", net.JoinHostPort(at.String(), "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.Server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: i, ReadHeaderTimeout: time.Minute}}
+	i.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t, at)}, MinVersion: tls.VersionTLS12}
+	i.StartTLS()
 	t.Cleanup(i.Close)
 	return i
+}
+
+// certificate returns one for an address that is its own authority.
+func certificate(t testing.TB, at net.IP) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{at}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour * 24),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	text, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{text}, PrivateKey: key}
 }
 
 // Authority returns the certificate that the issuer shows, in PEM.
