@@ -26,32 +26,40 @@ func checkPath(path string) error {
 	}
 	text := make([]byte, 0, len(path))
 	for at := 0; at < len(path); at++ {
-		b := path[at]
-		if b != '%' {
-			if !isWord(b) && strings.IndexByte(plain, b) < 0 {
-				return bad("the path holds a character that cannot stand there, or a semicolon: escape it")
+		switch b := path[at]; {
+		case b == '%':
+			if err := checkEscape(path[at:]); err != nil {
+				return err
 			}
+			b, _ = escape(path[at:])
 			text = append(text, b)
-			continue
+			at += 2
+		case isWord(b) || strings.IndexByte(plain, b) >= 0:
+			text = append(text, b)
+		default:
+			return bad("the path holds a character that cannot stand there, or a semicolon: escape it")
 		}
-		decoded, is := escape(path[at:])
-		switch {
-		case !is:
-			return bad("the path holds a malformed escape: write % as %25")
-		case decoded < ' ' || decoded == 0x7f || decoded == '/' || decoded == '\\':
-			return bad("the path holds an escaped slash, backslash or control character: leave it out")
-		case isWord(decoded) || strings.IndexByte(unreserved, decoded) >= 0:
-			return bad("the path escapes a character that needs no escape: send it plain")
-		case decoded == '%' && isTwice(path[at:]):
-			return bad("the path is escaped twice: escape it once")
-		}
-		text = append(text, decoded)
-		at += 2
 	}
 	if !utf8.Valid(text) {
 		return bad("the path is no UTF-8: send it so, escaped")
 	}
 	return checkSegments(path)
+}
+
+// checkEscape refuses the escape that a text begins with where it need not be, or stands for what separates.
+func checkEscape(text string) error {
+	decoded, is := escape(text)
+	switch {
+	case !is:
+		return bad("the path holds a malformed escape: write % as %25")
+	case decoded < ' ' || decoded == 0x7f || decoded == '/' || decoded == '\\':
+		return bad("the path holds an escaped slash, backslash or control character: leave it out")
+	case isWord(decoded) || strings.IndexByte(unreserved, decoded) >= 0:
+		return bad("the path escapes a character that needs no escape: send it plain")
+	case decoded == '%' && isTwice(text):
+		return bad("the path is escaped twice: escape it once")
+	}
+	return nil
 }
 
 // checkSegments refuses segments that say another place than they stand at. Escaped dots were refused before.

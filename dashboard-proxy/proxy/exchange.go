@@ -1,0 +1,169 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
+)
+
+// exchange is one request on its way, and its answer.
+type exchange struct {
+	known    *Request
+	target   route.Target
+	isSocket bool
+	caller   *access.Caller
+	// head and way are of a cluster's request.
+	head heads.Head
+	way  *heads.Way
+	// endpoints are where the request can go; any is as good.
+	endpoints []endpoint
+	// host is what the upstream that the request went to is called.
+	host string
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	one, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return one
+}
+
+// errAbsent is that there is no such object, or none that the caller can open: nobody learns which.
+var errAbsent = errors.New("there is no such object, or none that the caller can open")
+
+// errEnded is that the answer is over.
+var errEnded = errors.New("the answer is over")
+
+// serveTarget answers a request for an object, or returns why it is refused.
+func (p *Proxy) serveTarget(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	if handled, err := p.identify(w, r, x); handled || err != nil {
+		return err
+	}
+	if err := p.permit(r.Context(), x); err != nil {
+		return err
+	}
+	if r.Header.Get("Service-Worker") != "" {
+		return &Refusal{Code: http.StatusForbidden, Text: "service workers are not served here: they would outlive the right to the dashboard"}
+	}
+	if r.ContentLength > p.MaxUpload {
+		return p.tooLarge()
+	}
+	giveBack, err := p.places.take(x.caller.Key(), r, x.isSocket)
+	if err != nil {
+		return err
+	}
+	if err := p.find(r.Context(), x); err != nil {
+		giveBack()
+		return err
+	}
+	if x.isSocket {
+		return p.serveSocket(w, r, x, giveBack)
+	}
+	defer giveBack()
+	p.serveRequest(w, r, x)
+	return nil
+}
+
+// permit returns errAbsent where a caller may not do what a request needs.
+func (p *Proxy) permit(ctx context.Context, x *exchange) error {
+	if x.target.Name == "" { // a label that is of no object
+		return errAbsent
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	err := p.Access.May(ctx, x.caller, attributes(x.target))
+	switch {
+	case errors.Is(err, access.ErrForbidden):
+		return errAbsent
+	case err != nil:
+		return fmt.Errorf("ask what the caller may do: %w", err)
+	}
+	return nil
+}
+
+// find finds where a request goes.
+func (p *Proxy) find(ctx context.Context, x *exchange) error {
+	if x.target.Kind == route.Service {
+		found, err := p.Services.Find(x.target.Namespace, x.target.Name)
+		for _, one := range found {
+			x.endpoints = append(x.endpoints, endpoint{
+				key: "pod-" + string(one.UID), host: one.Service + "." + one.Namespace + ".svc",
+				connect: func(ctx context.Context) (net.Conn, error) { return p.Services.Connect(ctx, one) },
+			})
+		}
+		return err
+	}
+	var err error
+	x.head, err = p.Heads.FindHead(heads.Reference{Namespace: x.target.Namespace, Name: x.target.Name})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	if x.way, err = p.wayTo(ctx, x.head, wayKept); err != nil {
+		return err
+	}
+	x.endpoints = []endpoint{{
+		key: "head-" + string(x.head.UID), host: x.way.Address(),
+		connect: func(ctx context.Context) (net.Conn, error) {
+			way, err := p.wayTo(ctx, x.head, wayFresh)
+			if err != nil {
+				return nil, err
+			}
+			return way.Connect(ctx)
+		},
+	}}
+	return nil
+}
+
+// serveRequest hands on what is no WebSocket.
+func (p *Proxy) serveRequest(w http.ResponseWriter, r *http.Request, x *exchange) {
+	ctx, end := context.WithCancelCause(r.Context())
+	control := http.NewResponseController(w)
+	watch := p.guard(x, func(refusal *Refusal) {
+		end(refusal)
+		soon := p.Clock.Now().Add(leaveWithin)
+		_, _ = control.SetReadDeadline(soon), control.SetWriteDeadline(soon)
+	})
+	watch.start()
+	defer func() {
+		watch.stop()
+		end(errEnded)
+		// A connection that is kept would have the deadlines of the request before.
+		_, _ = control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})
+	}()
+	r = r.WithContext(ctx)
+	r.Body = http.MaxBytesReader(w, r.Body, p.MaxUpload)
+	p.reverse.ServeHTTP(&final{ResponseWriter: w, header: http.Header{}}, r)
+}
+
+// guard returns what watches over an exchange.
+func (p *Proxy) guard(x *exchange, end func(*Refusal)) *guard {
+	caller, what := x.caller, attributes(x.target)
+	return &guard{clock: p.Clock, end: end, confirm: func() error { return p.rights.confirm(caller, what) }}
+}
+
+// explain returns what a failure of an upstream means.
+func (p *Proxy) explain(x *exchange, err error) error {
+	var unavailable *heads.Unavailable
+	if errors.As(err, &unavailable) || x.target.Kind != route.Cluster {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(p.ending, askWithin)
+	defer cancel()
+	way, found := p.wayTo(ctx, x.head, 0)
+	if errors.As(found, &unavailable) {
+		return unavailable
+	}
+	if found == nil && way.Starting() != nil {
+		return way.Starting()
+	}
+	return err
+}

@@ -1,0 +1,195 @@
+package proxy_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/proxy"
+)
+
+// recorder keeps the requests that come to an upstream.
+type recorder struct {
+	mu   sync.Mutex
+	seen []*http.Request
+	body []string
+}
+
+func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen, r.body = append(r.seen, request), append(r.body, string(body))
+	_, _ = io.WriteString(w, "fine")
+}
+
+func (r *recorder) last(t *testing.T) (*http.Request, string) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.seen) == 0 {
+		t.Fatal("nothing came")
+	}
+	return r.seen[len(r.seen)-1], r.body[len(r.body)-1]
+}
+
+// canaries are headers that no upstream gets.
+func canaries() []string {
+	var all []string
+	for i, name := range []string{
+		"X-Ray-Authorization", "Cookie", "Proxy-Authorization", "Impersonate-User", "Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-Scopes",
+		"X-Remote-User", "X-Remote-Group", "X-Remote-Extra-Scopes", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Client-Cert",
+		"X-Forwarded-User", "Forwarded", "X-Real-Ip", "X-My-User", "Referer", "User-Agent", "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode", "X-Auth-Request-Email", "Via",
+	} {
+		all = append(all, name, fmt.Sprintf("Mozilla session=alice; ray-authentication-token=canary-%d", i))
+	}
+	return all
+}
+
+func TestServe_KeepsCredentialsFromUpstreams(t *testing.T) {
+	seen := &recorder{}
+	b := newBed(t, seen.ServeHTTP, nil)
+	sent := append(canaries(), "Connection", "X-Named", "X-Named", "canary", "Accept", "text/plain", "Content-Type", "application/json", "X-App", "mine")
+	for path, isHead := range map[string]bool{"/team/demo/api/jobs/a%20b?q=canary-of-query": true, "/services/team/sort/api/jobs/a%20b?q=canary-of-query": false} {
+		answer := b.send(t, http.MethodPost, path, strings.NewReader("the body"), sent...)
+		request, body := seen.last(t)
+		if answer.code != http.StatusOK || answer.body != "fine" || body != "the body" || request.RequestURI != "/api/jobs/a%20b?q=canary-of-query" {
+			t.Errorf("%s: %+v of %s %q", path, answer, request.RequestURI, body)
+		}
+		holdsNoCanary(t, path, request.Header)
+		var token []string
+		if isHead {
+			token = []string{"Bearer " + headstest.Token}
+		}
+		if !slices.Equal(request.Header["Authorization"], token) || !slices.Equal(request.Header["X-Ray-Authorization"], token) {
+			t.Errorf("%s: the token is %v", path, request.Header["Authorization"])
+		}
+		if got := request.Header.Get("X-App") == "mine"; got == isHead || request.Header.Get("Accept") != "text/plain" || request.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: the upstream got %v", path, request.Header)
+		}
+	}
+}
+
+func holdsNoCanary(t *testing.T, path string, header http.Header) {
+	t.Helper()
+	for name, values := range header {
+		text := strings.Join(values, " ")
+		if slices.ContainsFunc([]string{"canary", "alice", "Mozilla"}, func(part string) bool { return strings.Contains(text, part) }) {
+			t.Errorf("%s: the upstream got %s: %s", path, name, text)
+		}
+	}
+}
+
+func TestServe_SendsNoTokenWithoutAuthentication(t *testing.T) {
+	seen := &recorder{}
+	b := newBed(t, seen.ServeHTTP, nil)
+	b.PutCluster("demo", withoutAuthentication)
+	if answer := b.get(t, "/team/demo/"); answer.code != http.StatusOK {
+		t.Fatalf("%+v", answer)
+	}
+	if request, _ := seen.last(t); request.Header["Authorization"] != nil || request.Header["Transfer-Encoding"] != nil || request.TransferEncoding != nil {
+		t.Errorf("the head got %v", request.Header)
+	}
+}
+
+func TestServe_CleansAnswers(t *testing.T) {
+	bad := []string{
+		"Set-Cookie", "Service-Worker-Allowed", "Clear-Site-Data", "Alt-Svc", "Strict-Transport-Security", "Report-To", "Nel", "Www-Authenticate", "Refresh",
+		"Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "X-Echo",
+	}
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range bad {
+			w.Header().Set(name, "of-the-head "+r.Header.Get("Authorization"))
+		}
+		w.Header().Set("X-Mine", "kept")
+		w.Header().Set("Content-Security-Policy", "script-src 'self'")
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<p>")
+	}, nil)
+	answer := b.get(t, "/team/demo/")
+	for _, name := range bad {
+		if answer.header[name] != nil {
+			t.Errorf("the answer has %s: %v", name, answer.header[name])
+		}
+	}
+	if h := answer.header; h.Get("X-Mine") != "kept" || h.Get("X-Content-Type-Options") != "nosniff" || len(h["Content-Security-Policy"]) != 2 || h.Get("Content-Type") != "text/html" {
+		t.Errorf("the answer has %v", h)
+	}
+}
+
+func TestServe_KeepsRedirectsBelowThePrefix(t *testing.T) {
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", r.URL.Query().Get("to"))
+		w.WriteHeader(http.StatusFound)
+	}, nil)
+	for to, want := range map[string]string{
+		"/x/?a=b%23c":                     "/team/demo/x/?a=b%23c",
+		"y":                               "/team/demo/api/y",
+		"../z":                            "/team/demo/z",
+		"../../../z":                      "/team/demo/z",
+		"http://" + headIP + ":8265/x":    "/team/demo/x",
+		"?page=2":                         "/team/demo/api/jobs?page=2",
+		"/\\evil.example.com":             "/team/demo/%5Cevil.example.com",
+		"https://evil.example.com/":       "",
+		"//evil.example.com/":             "",
+		"/.//evil.example.com":            "",
+		"http://" + headIP + ":8266/":     "",
+		"http://a:b@" + headIP + ":8265/": "",
+		"javascript:alert(1)":             "",
+		"http://metadata.google.internal/computeM": "",
+		"http://[::1": "",
+	} {
+		answer := b.get(t, "/team/demo/api/jobs?to="+escape(to))
+		if got := answer.header.Get("Location"); got != want || (want == "") != (answer.code == http.StatusBadGateway) {
+			t.Errorf("%s leads to %q by %d", to, got, answer.code)
+		}
+	}
+	// Below the wildcard there is no prefix.
+	wild := newBed(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/.//evil.example.com")
+		w.WriteHeader(http.StatusFound)
+	}, withWildcard)
+	if answer := wild.get(t, "/", "Host", "demo--team.ray.example.com"); answer.code != http.StatusBadGateway {
+		t.Errorf("%+v", answer)
+	}
+}
+
+// TestServe_DropsWhatComesBefore replays a head that says much before its answer, and one that changes the protocol.
+func TestServe_DropsWhatComesBefore(t *testing.T) {
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/switch" {
+			connection, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(connection, "HTTP/1.1 101 Switching Protocols\r\n\r\nsmuggled")
+				_ = connection.Close()
+			}
+			return
+		}
+		w.Header().Set("Link", "</canary>; rel=preload")
+		w.Header().Set("Set-Cookie", "canary=1")
+		for range 3 {
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+		w.Header().Del("Link")
+		_, _ = io.WriteString(w, "fine")
+	}, nil)
+	ask := func(path string) string {
+		return b.raw(t, "GET "+path+" HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice-token\r\nConnection: close\r\n\r\n")
+	}
+	if got := ask("/team/demo/"); !strings.HasPrefix(got, "HTTP/1.1 200 OK\r\n") || strings.Contains(got, "canary") {
+		t.Errorf("the answer is %q", got)
+	}
+	if got := ask("/team/demo/switch"); !strings.HasPrefix(got, "HTTP/1.1 502 ") || strings.Contains(got, "smuggled") {
+		t.Errorf("the answer is %q", got)
+	}
+}
+
+func withWildcard(n *proxy.Needs) { n.Site.Wildcard = "ray.example.com" }

@@ -1,0 +1,128 @@
+package proxy_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/proxy"
+)
+
+// onlyProxy lets callers do nothing but open dashboards.
+type onlyProxy struct{ proxy.Access }
+
+func (o onlyProxy) May(ctx context.Context, c *access.Caller, what authorizationv1.ResourceAttributes) error {
+	if what.Subresource != "proxy" {
+		return access.ErrForbidden
+	}
+	return o.Access.May(ctx, c, what)
+}
+
+func TestServe_BoundsBodies(t *testing.T) {
+	seen := &recorder{}
+	b := newBed(t, seen.ServeHTTP, func(n *proxy.Needs) { n.MaxUpload = 2 << 20 })
+	for name, c := range map[string]struct {
+		size int
+		body func(text string) io.Reader
+		code int
+	}{
+		"of a length":            {2 << 20, func(text string) io.Reader { return strings.NewReader(text) }, 200},
+		"in chunks":              {2 << 20, func(text string) io.Reader { return io.MultiReader(strings.NewReader(text)) }, 200},
+		"of a length, too large": {2<<20 + 1, func(text string) io.Reader { return strings.NewReader(text) }, 413},
+		"in chunks, too large":   {2<<20 + 1, func(text string) io.Reader { return io.MultiReader(strings.NewReader(text)) }, 413},
+	} {
+		answer := b.send(t, http.MethodPut, "/team/demo/api/packages/gcs/p.zip", c.body(strings.Repeat("x", c.size)))
+		if answer.code != c.code || c.code == 413 && !strings.Contains(answer.body, "2097152 bytes") {
+			t.Errorf("%s: %+v", name, answer)
+		}
+	}
+	if len(seen.seen) != 2 {
+		t.Errorf("%d came whole", len(seen.seen))
+	}
+}
+
+// TestServe_RefusesTheUploadThatIsOneTooMany has 32 that do not end.
+func TestServe_RefusesTheUploadThatIsOneTooMany(t *testing.T) {
+	came := make(chan struct{}, 64)
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		came <- struct{}{}
+		_, _ = io.Copy(io.Discard, r.Body)
+	}, nil)
+	var pipes []*io.PipeWriter
+	ended := make(chan int, 64)
+	client := b.client() // made here, as it is not for many goroutines
+	for range 32 {
+		reader, writer := io.Pipe()
+		pipes = append(pipes, writer)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, b.front.URL+"/team/demo/x", reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer alice-token")
+		go func() {
+			answer, err := client.Do(request)
+			if err != nil {
+				ended <- 0
+				return
+			}
+			_ = answer.Body.Close()
+			ended <- answer.StatusCode
+		}()
+		<-came
+	}
+	large := io.MultiReader(strings.NewReader("x"))
+	if answer := b.send(t, http.MethodPut, "/team/demo/x", large); answer.code != http.StatusServiceUnavailable || answer.header.Get("Retry-After") == "" {
+		t.Errorf("the 33rd gets %+v", answer)
+	}
+	if answer := b.send(t, http.MethodPost, "/team/demo/x", strings.NewReader("small")); answer.code != http.StatusOK {
+		t.Errorf("a small body gets %+v", answer)
+	}
+	for _, writer := range pipes {
+		_ = writer.Close()
+	}
+	for range pipes {
+		if code := <-ended; code != http.StatusOK {
+			t.Errorf("an upload ended with %d", code)
+		}
+	}
+	if answer := b.send(t, http.MethodPut, "/team/demo/x", io.MultiReader(strings.NewReader("x"))); answer.code != http.StatusOK {
+		t.Errorf("the places are not given back: %+v", answer)
+	}
+}
+
+// TestServe_EndsAnswersWithTheRight: an answer that is not whole does not look as if it were.
+func TestServe_EndsAnswersWithTheRight(t *testing.T) {
+	b := newBed(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "line\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.front.URL+"/team/demo/api/v0/logs/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer alice-token")
+	answer, err := b.client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	line := make([]byte, len("line\n"))
+	if _, err := io.ReadFull(answer.Body, line); err != nil {
+		t.Fatalf("the line does not come at once: %v", err)
+	}
+	b.kubernetes.Deny("alice")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.ReadAll(answer.Body)
+		ended <- err
+	}()
+	if err := b.passes(t, 30, ended); err == nil {
+		t.Error("the answer looks whole")
+	}
+}

@@ -1,0 +1,256 @@
+// Package proxy hands requests for dashboards and services on to heads and pods, as their callers may.
+//
+// In: a request to the dashboards' origin; who its caller is and what Kubernetes lets them do; where heads and pods are.
+// Out: the upstream's answer without what could harm the origin, or an answer in our own words where there is none.
+//
+// It must never send a request twice, send a caller's credential to an upstream, show a head's token, follow an upstream
+// elsewhere, or keep a body. It asks again and again whether a caller still has the right to what is open, and ends it
+// otherwise.
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/serve"
+)
+
+// Access says who callers are and what they may do. *access.Kubernetes is one.
+type Access interface {
+	Identify(ctx context.Context, r *http.Request) (*access.Caller, error)
+	May(ctx context.Context, c *access.Caller, what authorizationv1.ResourceAttributes) error
+	Confirm(ctx context.Context, c *access.Caller, what authorizationv1.ResourceAttributes) error
+}
+
+// Heads finds heads of clusters. *heads.Heads is one.
+type Heads interface {
+	FindHead(of heads.Reference) (heads.Head, error)
+	FindWay(ctx context.Context, head heads.Head) (*heads.Way, error)
+}
+
+// Sessions opens what signs a browser in.
+type Sessions interface {
+	// Open returns the request with the token of its session as Authorization, or as it is where it has none. Where it has
+	// answered the request by itself, such as by the way to sign in, handled is true.
+	Open(w http.ResponseWriter, r *http.Request) (authorized *http.Request, handled bool)
+}
+
+// Phase is a step of a cluster or service on its way.
+type Phase struct {
+	Name, State string
+	// WaitsFor is what it waits for now; empty of others.
+	WaitsFor string
+}
+
+// Objects says how objects are, and changes them for callers.
+type Objects interface {
+	// Phases returns the steps of an object, in order.
+	Phases(of route.Kind, namespace, name string) []Phase
+	// Resume wakes an object as its caller. Why it is not resumed is a *Refusal.
+	Resume(ctx context.Context, caller *access.Caller, of route.Kind, namespace, name string) error
+}
+
+// Needs is what a proxy is made of.
+type Needs struct {
+	Access   Access
+	Heads    Heads
+	Services *serve.Services
+	Objects  Objects
+	Sessions Sessions
+	// SignIn answers what is below /-/ and not the proxy's own; nil is that nothing is there.
+	SignIn http.Handler
+	// Origin is the one that clusters are served on, such as https://dashboards.example.com:8444.
+	Origin *url.URL
+	// Site is how paths and hosts name clusters.
+	Site route.Site
+	// PageURL is the address of the page that links here.
+	PageURL string
+	// IdentityHeaders are those by which a front proxy says who the user is. No upstream gets them.
+	IdentityHeaders []string
+	// MaxUpload is how many bytes the body of a request may have.
+	MaxUpload int64
+	// AnswerWithin is how long an upstream may take to begin its answer; 5 min where it is 0.
+	AnswerWithin time.Duration
+	Clock        clock.WithTickerAndDelayedExecution
+	Log          *slog.Logger
+}
+
+// Proxy hands requests on. It may be used by many goroutines.
+type Proxy struct {
+	Needs
+	// ending is over when what is open must end.
+	ending   context.Context
+	upstream *upstream
+	ways     *ways
+	rights   *rights
+	places   *places
+	reverse  *httputil.ReverseProxy
+	// sockets are those under way.
+	sockets sync.WaitGroup
+}
+
+// New returns a proxy. What is open ends with the context.
+func New(ctx context.Context, needs Needs) *Proxy {
+	p := &Proxy{Needs: needs, ending: ctx, ways: newWays(needs.Clock),
+		rights: newRights(needs.Access, needs.Clock), places: newPlaces()}
+	p.upstream = newUpstream(needs.AnswerWithin)
+	p.reverse = &httputil.ReverseProxy{
+		Rewrite:        p.rewrite,
+		Transport:      p.upstream,
+		FlushInterval:  -1, // at once
+		BufferPool:     newBuffers(),
+		ModifyResponse: p.clean,
+		ErrorHandler:   p.refuseFailed,
+		ErrorLog:       slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // it would say what upstreams say
+	}
+	return p
+}
+
+// Wait waits until the sockets have ended, which they do soon after the context.
+func (p *Proxy) Wait() { p.sockets.Wait() }
+
+// Sockets returns how many WebSockets are open.
+func (p *Proxy) Sockets() int { return p.places.sockets.count() }
+
+// Request is what is known of a request, for metrics and audit lines.
+type Request struct {
+	// Route is cluster, service, own, root or none.
+	Route string
+	// Verb, Resource, Namespace and Name are Kubernetes' words.
+	Verb, Resource, Namespace, Name string
+	IsChange, IsStream              bool
+	// Caller is nil where nobody knows.
+	Caller *access.Caller
+}
+
+// Serve answers a request, and fills in what is known of it.
+func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, known *Request) {
+	known.Route = "none"
+	x := &exchange{known: known}
+	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	if err := p.serve(w, r, x); err != nil {
+		p.refuse(w, r, err)
+	}
+}
+
+// serve answers a request, or returns why it is refused.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, x *exchange) (err error) {
+	if x.isSocket, err = isWebSocket(r); err != nil {
+		return err
+	}
+	target, err := p.Site.Read(route.Request{Method: r.Method, Host: r.Host, Target: r.RequestURI})
+	if err != nil {
+		return err
+	}
+	x.target = target
+	x.known.note(target, x.isSocket)
+	if err := p.judge(r, target, x.isSocket); err != nil {
+		return err
+	}
+	switch target.Kind {
+	case route.Root:
+		return p.serveRoot(w)
+	case route.Own:
+		return p.serveOwn(w, r, x)
+	case route.Cluster, route.Service:
+	}
+	if isElsewhere, err := p.redirect(w, r, target); isElsewhere || err != nil {
+		return err
+	}
+	return p.serveTarget(w, r, x)
+}
+
+// note fills in what a target says.
+func (k *Request) note(target route.Target, isSocket bool) {
+	k.Verb, k.Namespace, k.Name, k.IsStream = target.Verb, target.Namespace, target.Name, isSocket
+	switch target.Kind {
+	case route.Cluster:
+		k.Route, k.Resource = "cluster", string(target.Kind)+"/proxy"
+	case route.Service:
+		k.Route, k.Resource = "service", string(target.Kind)+"/proxy"
+	case route.Own, route.Root:
+		k.Route = string(target.Kind)
+	}
+	k.IsChange = k.Verb != "" && k.Verb != "get"
+}
+
+// redirect sends a browser to where it must be for a target, and reports whether it did so. Below a wildcard, each object
+// has an origin of its own: what a session signs in must not go to the one that all share.
+func (p *Proxy) redirect(w http.ResponseWriter, r *http.Request, target route.Target) (bool, error) {
+	isShared := p.Site.Wildcard != "" && !target.IsBelowWildcard && !hasAuthorization(r)
+	if isShared && !isNavigation(r) {
+		return false, &Refusal{Code: http.StatusForbidden,
+			Text: "the object has an address of its own: open it from the page"}
+	}
+	if !isShared && !(target.HasNoSlash && isNavigation(r)) {
+		return false, nil
+	}
+	at := target.Prefix + "/"
+	if isShared {
+		at = "https://" + hostOf(target) + "." + p.Site.Wildcard + target.Path
+	}
+	if target.Query != "" {
+		at += "?" + target.Query
+	}
+	w.Header().Set("Location", at)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusPermanentRedirect)
+	return true, nil
+}
+
+// identify returns whose a request is. Where it is handled, it was answered.
+func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, x *exchange) (isHandled bool, err error) {
+	if !hasAuthorization(r) && !isByFrontProxy(r) && p.Sessions != nil {
+		authorized, handled := p.Sessions.Open(w, r)
+		if handled {
+			return true, nil
+		}
+		r = authorized
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), askWithin)
+	defer cancel()
+	caller, err := p.Access.Identify(ctx, r)
+	if err != nil {
+		return false, fmt.Errorf("identify the caller: %w", err)
+	}
+	x.caller, x.known.Caller = caller, caller
+	return false, nil
+}
+
+// attributes are what a caller needs for a target.
+func attributes(target route.Target) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{
+		Verb: target.Verb, Group: "heliostat.dev", Version: "v1alpha1", Resource: string(target.Kind), Subresource: "proxy",
+		Namespace: target.Namespace, Name: target.Name,
+	}
+}
+
+func hasAuthorization(r *http.Request) bool { return len(r.Header["Authorization"]) > 0 }
+
+// isByFrontProxy reports whether a request came over a connection that has shown a certificate: headers that sign it in may
+// be a proxy's.
+func isByFrontProxy(r *http.Request) bool { return r.TLS != nil && len(r.TLS.PeerCertificates) > 0 }
+
+// isNavigation reports whether a request opens a page.
+func isNavigation(r *http.Request) bool {
+	if r.Method != http.MethodGet {
+		return false
+	}
+	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
+		return mode == "navigate"
+	}
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
+}
