@@ -92,10 +92,15 @@ func (d *door) session(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		_, err := r.Cookie("__Host-bed")
-		answer := map[string]any{"isSignedIn": err == nil, "ways": []string{"oidc", "token"}, "dashboards": "https://10.0.0.2:8444",
-			"links": []map[string]any{{"title": "Grafana", "url": "https://grafana.example.com/d/ray?var-namespace=${namespace}&var-name=${name}"}}}
+		to := r.URL.Query().Get("to")
+		if to == "" {
+			to = "/ui/"
+		}
+		answer := map[string]any{"signedIn": err == nil, "to": to, "ways": []map[string]string{{"kind": "OIDC", "name": "sso.example.com"}, {"kind": "Token", "name": "Kubernetes token"}},
+			"dashboards": map[string]string{"url": "https://10.0.0.2:8444"},
+			"links":      []map[string]any{{"name": "Grafana", "urlTemplate": "https://grafana.example.com/d/ray?var-namespace=${namespace}&var-name=${name}"}}}
 		if err == nil {
-			answer["user"], answer["until"] = "system:serviceaccount:team-a:anna", time.Now().Add(8*time.Hour).UTC().Format(time.RFC3339)
+			answer["user"], answer["expires"] = "system:serviceaccount:team-a:anna", time.Now().Add(8*time.Hour).UTC().Format(time.RFC3339)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(answer)

@@ -230,7 +230,7 @@ export const account = {
 export const signin = {
   title: "Sign in",
   intro: "See your clusters, jobs and services, why they wait, and their output.",
-  oidc: "Sign in with your organization",
+  oidc: (name: string) => `Sign in at ${name}`,
   or: "or",
   token: "Kubernetes token",
   tokenHint: "A token that the API server accepts, for example of:",

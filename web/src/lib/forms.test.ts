@@ -7,6 +7,8 @@ import {fieldsOf, initialValues, optionsOf} from "./schema.ts";
 import {dashboardOf, linksOf, type Session} from "./session.ts";
 import {documentOf, toYaml} from "./yaml.ts";
 
+const nobody: Session = {signedIn: false, ways: [], links: [], to: "/ui/"};
+
 const schema = {
   type: "object", required: ["name", "size"], properties: {
     workers: {type: "integer", title: "Workers", minimum: 0, maximum: 4, default: 1},
@@ -93,15 +95,24 @@ test("actions: what is removed is named, and what is shared is not", () => {
 });
 
 test("session: links are of the web, with what they are about escaped", () => {
-  const session: Session = {isSignedIn: true, dashboards: "https://d/", links: [
-    {title: "logs", url: "https://l/?q=${namespace}/${name}&x=${what}"}, {title: "bad", url: "javascript:alert(1)"}, {title: "jobs", url: "https://j/", kinds: ["jobs"]},
-  ]};
-  const line = {kind: "clusters", namespace: "a", name: "b&c"};
-  assert.deepEqual(linksOf(session, line), [{title: "logs", url: "https://l/?q=a/b%26c&x="}]);
-  assert.equal(dashboardOf(session, {...line, name: "b"}), "https://d/a/b/");
-  assert.equal(dashboardOf(session, {...line, namespace: "services", name: "b"}), "https://d/-/clusters/services/b/");
-  assert.equal(dashboardOf(session, {...line, kind: "services", name: "b"}), "https://d/services/a/b/");
-  assert.equal(dashboardOf({isSignedIn: true}, line), "");
+  const links = [
+    {name: "logs", urlTemplate: "https://l/?q=${namespace}/${name}&from=${start}&to=${end}&x=${what}"}, {name: "bad", urlTemplate: "javascript:alert(1)"},
+    {name: "jobs", urlTemplate: "https://j/", kind: "ClusterJob"},
+  ];
+  const line = {kind: "clusters", namespace: "a", name: "b&c", created: "1970-01-01T00:00:01Z"};
+  assert.deepEqual(linksOf({...nobody, links}, line, 2000), [{title: "logs", url: "https://l/?q=a/b%26c&from=1000&to=2000&x="}]);
+});
+
+test("session: each cluster and service has an address", () => {
+  const url = "https://d", path = {...nobody, dashboards: {url}}, wildcard = {...nobody, dashboards: {url, wildcard: "w:8444"}};
+  const long = "n".repeat(60);
+  const cases: [Session, string, string, string, string][] = [
+    [path, "clusters", "a", "b", "https://d/a/b/"], [path, "clusters", "services", "b", "https://d/-/clusters/services/b/"],
+    [path, "services", "a", "b", "https://d/services/a/b/"], [path, "jobs", "a", "b", ""], [nobody, "clusters", "a", "b", ""],
+    [wildcard, "clusters", "a", "b", "https://b--a.w:8444/"], [wildcard, "clusters", "a", "b--c", "https://d/a/b--c/"],
+    [wildcard, "clusters", "a", long, `https://d/a/${long}/`], [wildcard, "services", "a", "b", "https://d/services/a/b/"],
+  ];
+  for (const [session, kind, namespace, name, want] of cases) assert.equal(dashboardOf(session, {kind, namespace, name}), want);
 });
 
 test("format: spans have their two largest units, ages one", () => {

@@ -1,26 +1,29 @@
 /** What GET /session answers, and the links that follow from it. */
 
 import type {Line} from "../api/types.ts";
+import {isKind, singulars} from "./kinds.ts";
 
 export interface Session {
-  isSignedIn: boolean;
+  signedIn: boolean;
   user?: string;
-  until?: string;
-  /** ways are those in which somebody can sign in here. */
-  ways?: Way[];
-  /** dashboards is the address of the dashboards' origin; without it there is none. */
-  dashboards?: string;
-  links?: Template[];
+  /** expires is when the user has to sign in again. */
+  expires?: string;
+  /** why says why a session that there was does not count. */
+  why?: string;
+  ways: {kind: string; name: string}[];
+  /** dashboards is where clusters are reached; without it they are not. */
+  dashboards?: {url: string; wildcard?: string};
+  links: Template[];
+  /** to is where to go after signing in. */
+  to: string;
 }
-
-export type Way = "oidc" | "token" | "frontProxy";
 
 /** Template is a link of the administrator's, with ${…} in its URL. */
 export interface Template {
-  title: string;
-  url: string;
-  /** kinds are those that have the link; none is all of them. */
-  kinds?: string[];
+  name: string;
+  /** kind is that of the objects which have the link, as Kubernetes names it; none is all of them. */
+  kind?: string;
+  urlTemplate: string;
 }
 
 export interface Link {
@@ -30,35 +33,38 @@ export interface Link {
 
 /** dashboardOf returns the address of a cluster's dashboard, or of a service. */
 export function dashboardOf(session: Session | undefined, line: Line): string {
-  const {namespace = "", name = ""} = line;
-  if (!session?.dashboards || !namespace || !name) return "";
-  const base = session.dashboards.replace(/\/$/, "");
-  if (line.kind === "services") return `${base}/services/${namespace}/${name}/`;
+  const {namespace = "", name = ""} = line, at = session?.dashboards;
+  if (!at || !namespace || !name) return "";
+  if (line.kind === "services") return `${at.url}/services/${namespace}/${name}/`;
   if (line.kind !== "clusters") return "";
-  return namespace === "services" ? `${base}/-/clusters/${namespace}/${name}/` : `${base}/${namespace}/${name}/`;
+  const label = `${name}--${namespace}`;
+  // The proxy knows labels with a hash; those that need none follow from the names.
+  if (at.wildcard && label.length <= 63 && !name.includes("--") && !namespace.includes("--")) return `https://${label}.${at.wildcard}/`;
+  return namespace === "services" ? `${at.url}/-/clusters/${namespace}/${name}/` : `${at.url}/${namespace}/${name}/`;
 }
 
-/** linksOf returns the administrator's links for an object. Only links of the web are ones. */
-export function linksOf(session: Session | undefined, line: Line): Link[] {
-  const found: Link[] = [];
+/** linksOf returns the administrator's links for an object at a time. Only links of the web are ones. */
+export function linksOf(session: Session | undefined, line: Line, now: number): Link[] {
+  const kind = isKind(line.kind) ? singulars[line.kind] : "", found: Link[] = [];
   for (const one of session?.links ?? []) {
-    if (one.kinds?.length && !one.kinds.includes(line.kind ?? "")) continue;
-    const url = one.url.replace(/\$\{(\w+)\}/g, (_, key: string) => encodeURIComponent(valueOf(line, key)));
-    if (/^https?:\/\//.test(url)) found.push({title: one.title, url});
+    if (one.kind && one.kind !== kind) continue;
+    const url = one.urlTemplate.replace(/\$\{(\w+)\}/g, (_, key: string) => encodeURIComponent(valueOf(line, key, now)));
+    if (/^https?:\/\//.test(url)) found.push({title: one.name, url});
   }
   return found;
 }
 
-function valueOf(line: Line, key: string): string {
+// Times are milliseconds since 1970, as Grafana has them.
+function valueOf(line: Line, key: string, now: number): string {
   switch (key) {
-    case "kind":
     case "namespace":
     case "name":
     case "uid":
-    case "cluster":
       return line[key] ?? "";
-    case "since":
+    case "start":
       return line.created ? String(Date.parse(line.created)) : "";
+    case "end":
+      return String(now);
     default:
       return "";
   }

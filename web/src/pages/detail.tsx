@@ -17,6 +17,7 @@ import {Phases} from "../parts/phases.tsx";
 import {Shape, Status} from "../parts/status.tsx";
 import {Age, Text} from "../parts/texts.tsx";
 import {Detail} from "../state/detail.ts";
+import {now} from "../state/clock.ts";
 import {isKnown, namespaces, session} from "../state/session.ts";
 import * as strings from "../strings.ts";
 
@@ -92,7 +93,7 @@ function Links({line}: {line: Line}) {
           </span>
         )
         : <a class="button" href={dashboard} target="_blank" rel="noopener">{title}</a>)}
-      {linksOf(session.value, line).map((link) => (
+      {linksOf(session.value, line, now.value).map((link) => (
         <a key={link.url} class="button" href={link.url} target="_blank" rel="noopener noreferrer"><Text>{link.title}</Text></a>
       ))}
     </>

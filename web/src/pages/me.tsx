@@ -10,7 +10,7 @@ export function MePage() {
   const titles = strings.account, who = me.value;
   const facts: [string, string | undefined][] = [
     [titles.name, who?.name], [titles.groups, who?.groups?.join(", ")], [titles.method, who?.method], [titles.issuer, who?.issuer],
-    [titles.until, session.value?.until && absoluteOf(session.value.until)],
+    [titles.until, session.value?.expires && absoluteOf(session.value.expires)],
   ];
   return (
     <>
@@ -24,7 +24,7 @@ export function MePage() {
         <h2 id="rights">{titles.namespaces}</h2>
         {namespaces.value.length === 0 && <p class="note">{strings.list.noNamespace}</p>}
         {namespaces.value.map((one) => (
-          <div key={one.name} class="wide" tabIndex={0} role="region" aria-label={one.name}>
+          <div key={one.name} class="wide" tabIndex={0} role="group" aria-label={one.name}>
             <table class="small rights">
               <caption><Text>{one.name}</Text></caption>
               <thead><tr><th scope="col">{titles.columns.resource}</th><th scope="col">{titles.columns.verbs}</th></tr></thead>

@@ -83,7 +83,8 @@ function Form({preset, namespace}: {preset: Preset; namespace: string}) {
   const run = useMemo(() => new DryRun(namespace, preset.name ?? ""), [namespace, preset]);
   const refusal = useSignal<Error | undefined>(undefined), isBusy = useSignal(false);
   useEffect(() => () => run.end(), [run]);
-  useSignalEffect(() => run.check(optionsOf(fields, values.value)));
+  const isWhole = useComputed(() => fields.every((field) => !field.isRequired || values.value[field.name]));
+  useSignalEffect(() => (isWhole.value ? run.check(optionsOf(fields, values.value)) : run.wait()));
 
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
@@ -119,6 +120,7 @@ function Form({preset, namespace}: {preset: Preset; namespace: string}) {
       <section class="preview" aria-labelledby="preview">
         <h2 id="preview">{strings.create.preview}</h2>
         <p class={`verdict ${run.state.value}`} role="status">
+          {run.state.value === "waiting" && strings.create.before}
           {run.state.value === "checking" && strings.create.checking}
           {run.state.value === "good" && strings.create.good}
           {run.state.value === "bad" && strings.create.bad(errors.length || 1)}
@@ -142,7 +144,7 @@ function isTouched(field: Field, values: Record<string, string>): boolean {
 }
 
 function Preview({object, namespace}: {object: Record<string, any> | undefined; namespace: string}) {
-  if (!object) return <p class="note">{strings.create.before}</p>;
+  if (!object) return null;
   const manifest = documentOf(object);
   return (
     <>

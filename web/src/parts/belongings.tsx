@@ -28,7 +28,7 @@ function Table({id, title, heads, rows, none, note}: TableProps) {
       <h2 id={id}>{title}</h2>
       {note && <p class="note">{note}</p>}
       {rows.length === 0 ? !note && <p class="note">{none}</p> : (
-        <div class="wide" tabIndex={0} role="region" aria-labelledby={id}>
+        <div class="wide" tabIndex={0} role="group" aria-labelledby={id}>
           <table class="small">
             <caption class="visually-hidden">{title}</caption>
             <thead><tr>{heads.map((head) => <th key={head} scope="col">{head}</th>)}</tr></thead>

@@ -28,7 +28,7 @@ export function Command({text, label}: {text: string; label: string}) {
   };
   return (
     <div class="command">
-      <pre tabIndex={0} role="region" aria-label={label}><code>{text}</code></pre>
+      <pre tabIndex={0} role="group" aria-label={label}><code>{text}</code></pre>
       <button type="button" class="quiet" onClick={copy} aria-label={`${strings.create.copy}: ${label}`}>
         {copied.value ? strings.create.copied : strings.create.copy}
       </button>

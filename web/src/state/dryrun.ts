@@ -9,7 +9,7 @@ import {meet} from "./session.ts";
 const after = 300;
 
 export class DryRun {
-  readonly state = signal<"checking" | "good" | "bad">("checking");
+  readonly state = signal<"waiting" | "checking" | "good" | "bad">("waiting");
   readonly errors = signal<NonNullable<Problem["errors"]>>([]);
   readonly failure = signal<Error | undefined>(undefined);
   readonly warnings = signal<string[]>([]);
@@ -27,6 +27,16 @@ export class DryRun {
     this.end();
     this.state.value = "checking";
     this.timer = setTimeout(() => void this.run(options), after);
+  }
+
+  /** wait is for options that are not whole: nothing is asked. */
+  wait(): void {
+    this.end();
+    batch(() => {
+      this.state.value = "waiting";
+      this.errors.value = [];
+      this.failure.value = undefined;
+    });
   }
 
   /** create creates the object. The same options again find the one that they created. */

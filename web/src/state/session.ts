@@ -12,16 +12,18 @@ export const namespaces = signal<readonly Namespace[]>([]);
 /** isKnown is that the namespaces have been read: before, nobody knows what can be done. */
 export const isKnown = signal(false);
 export const trouble = signal<Error | undefined>(undefined);
-export const isSignedIn = computed(() => session.value?.isSignedIn ?? false);
+export const isSignedIn = computed(() => session.value?.signedIn ?? false);
 
 /** loadSession asks who is signed in, and what that caller can do. */
 export async function loadSession(): Promise<void> {
   try {
-    const answer = await fetch("/session", {headers: {Accept: "application/json"}});
+    // Where a sign-in leads to is for the server to judge.
+    const to = path.value === "/ui/signin" ? new URLSearchParams(query.value).get("to") : null;
+    const answer = await fetch(`/session${to ? `?${new URLSearchParams({to})}` : ""}`, {headers: {Accept: "application/json"}});
     await check(answer);
     session.value = (await answer.json()) as Session;
     trouble.value = undefined;
-    if (session.value.isSignedIn) await loadPermissions();
+    if (session.value.signedIn) await loadPermissions();
   } catch (error) {
     meet(error);
   }
@@ -47,9 +49,9 @@ export function meet(error: unknown): void {
 
 /** askToSignIn shows the page to sign in on, which comes back to this place. */
 export function askToSignIn(): void {
-  if (session.value) session.value = {...session.value, isSignedIn: false};
-  if (path.value === "/ui/signin") return;
-  go(`/ui/signin?to=${encodeURIComponent(path.value + query.value)}`, true);
+  const to = path.value + query.value;
+  if (session.value) session.value = {...session.value, signedIn: false, to};
+  if (path.value !== "/ui/signin") go(`/ui/signin?${new URLSearchParams({to})}`, true);
 }
 
 /** signIn signs in by a token. */
