@@ -17,7 +17,9 @@ if [ ! -e "$home/complete" ]; then
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system --set server.enabled=true >"$work/chart.yaml"
+bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system \
+  --set server.enabled=true,server.url=https://a.example.com,server.dashboards.enabled=true,server.dashboards.wildcard=b.example.com \
+  --set server.ingress.enabled=true >"$work/chart.yaml"
 # It would ask its vendor for texts about what it finds.
 export BC_SKIP_MAPPING=TRUE
 "$home/bin/checkov" --config-file .checkov.yaml --framework kubernetes --file "$work/chart.yaml"
