@@ -79,9 +79,11 @@ type GroupTarget struct {
 const (
 	// RetireIdle: nothing has run on it for the idle time. RetireUnneeded: it was on its way
 	// and nothing waits for it any more. RetireNoCapacity: its group is passed over.
+	// RetireLate: it has not joined for so long that another is made in its place.
 	RetireIdle       = "Idle"
 	RetireUnneeded   = "Unneeded"
 	RetireNoCapacity = "NoCapacity"
+	RetireLate       = "Late"
 
 	// RetiringDraining: Ray is to let what runs there end. RetiringDrained: nothing runs there
 	// and nothing will.
@@ -99,7 +101,7 @@ type RetiringWorker struct {
 	// Node is the id of Ray's node in hexadecimal; empty where it never was one.
 	// +optional
 	Node string `json:"node,omitempty"`
-	// Reason is Idle, Unneeded or NoCapacity, or why the operator has it leave: Surplus for a lowered maximum, GroupSuspended, GroupRemoved, Rolling, Retired, NodeGoing.
+	// Reason is Idle, Unneeded, NoCapacity or Late, or why the operator has it leave: Surplus for a lowered maximum, GroupSuspended, GroupRemoved, Rolling, Retired, NodeGoing.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// State is Draining or Drained.

@@ -61,8 +61,11 @@ type Group struct {
 	Resources Resources
 	Labels    map[string]string
 	// PassedOver tells that it got no capacity lately: it grows only for its minimum, and
-	// its pods that are on their way count for nothing.
+	// its pods that wait for a machine count for nothing.
 	PassedOver bool
+	// Failing is how its newest pods all fail, empty if they do not: it grows only for its minimum and for pods
+	// that are replaced.
+	Failing string
 	// Closed tells that it shall have no workers now: it is suspended.
 	Closed bool
 }
@@ -96,9 +99,10 @@ type Pod struct {
 	// Waiting tells that no machine was found for it yet, since it was made Age ago.
 	Waiting bool
 	Age     time.Duration
-	// Late tells that it has been on its way for too long to count on it. Going: it is on
-	// its way out.
-	Late, Going bool
+	// Late reports that it has been on its way for too long: it still stands for the demand that it was made for,
+	// but it holds up nobody's pace. Replace reports that it goes now, for another to be made in its place, and
+	// Going that it is on its way out.
+	Late, Replace, Going bool
 }
 
 // Demand is requests of one shape.
@@ -147,7 +151,7 @@ type Decision struct {
 	Targets []Target
 	// Drain holds the keys of nodes that nothing needs, idle for their time, whole replicas
 	// one after the other, longest idle first; Release of pods on their way that nothing
-	// needs, or that a group gives back that is passed over.
+	// needs, that are replaced, or that a group gives back that is passed over.
 	Drain, Release []string
 	// Never holds what no group could ever hold, however many nodes it had.
 	Never Never

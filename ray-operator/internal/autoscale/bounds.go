@@ -82,7 +82,8 @@ func (g *group) drop(many int64) {
 	}
 	slices.SortFunc(g.replicas, func(a, b *replica) int {
 		return cmp.Or(
-			cmp.Compare(a.nodes, b.nodes), cmp.Compare(b.waiting, a.waiting), cmp.Compare(b.idle, a.idle), cmp.Compare(b.number, a.number),
+			cmp.Compare(a.nodes, b.nodes), cmp.Compare(b.late, a.late), cmp.Compare(b.waiting, a.waiting),
+			cmp.Compare(b.idle, a.idle), cmp.Compare(b.number, a.number),
 		)
 	})
 	g.above = slices.Clone(g.replicas[:many])
@@ -100,12 +101,14 @@ func (w *world) classify(g *group) {
 		}
 	}
 	for _, r := range g.replicas {
-		if r.onItsWay() && r.late == 0 && !g.PassedOver {
+		if r.onItsWay() && (r.waiting == 0 || !g.PassedOver) {
 			g.stock = append(g.stock, r)
 		}
 	}
 	slices.SortFunc(g.stock, func(a, b *replica) int {
-		return cmp.Or(cmp.Compare(a.waiting, b.waiting), cmp.Compare(b.age, a.age), cmp.Compare(a.number, b.number))
+		return cmp.Or(
+			cmp.Compare(a.late, b.late), cmp.Compare(a.waiting, b.waiting), cmp.Compare(b.age, a.age), cmp.Compare(a.number, b.number),
+		)
 	})
 }
 

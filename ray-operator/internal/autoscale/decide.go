@@ -102,7 +102,7 @@ func (p *plan) pace() {
 			// then there is nothing more, or less than that, and something is on its way.
 			more := min(opened.from+opened.many-int64(len(g.stock)), p.fresh[opened.group]) - p.made[opened.group]
 			now := max(0, min(more, budget/g.hosts))
-			if now == 0 && onWay == 0 {
+			if now == 0 && onWay == 0 && more > 0 {
 				now = 1
 			}
 			p.made[opened.group] += now
@@ -127,7 +127,8 @@ func (p *plan) limit() int64 {
 	}
 }
 
-// shrink finds who may go: first pods on their way that nothing needs, then idle workers.
+// shrink finds who may go beside those that are replaced: first pods on their way that nothing needs, then idle
+// workers.
 func (p *plan) shrink() {
 	spare := make([]int64, len(p.groups))
 	var rested []*replica
@@ -151,7 +152,8 @@ func (p *plan) shrink() {
 	}
 }
 
-// givenBack tells pods that wait for a machine and are not needed, or will not get one.
+// givenBack reports whether pods are not needed that wait for a machine or are late, or will not get one.
 func (r *replica) givenBack(g *group) bool {
-	return r.nodes == 0 && r.waiting > 0 && (g.PassedOver || !r.used && r.age >= patience)
+	unneeded := r.waiting+r.late > 0 && !r.used && r.age >= patience
+	return r.nodes == 0 && (unneeded || r.waiting > 0 && g.PassedOver)
 }

@@ -244,7 +244,10 @@ func TestGangsInOneReplica(t *testing.T) {
 		{
 			"also of two groups", Input{
 				Groups: []Group{two, kindOf("two2", two.Resources, ofHosts(2))}, Gangs: []Gang{within("pod", pack("p", 2, tpu))},
-				Nodes: []Node{node("two", 0, tpu, nil, onHost(0)), node("two2", 0, tpu, nil, onHost(0))}, Pods: []Pod{coming("two", 0, 1, late), coming("two2", 0, 1, late)},
+				Nodes: []Node{
+					node("two", 0, tpu, nil, onHost(0)), node("two", 0, nil, tpu, onHost(1)),
+					node("two2", 0, tpu, nil, onHost(0)), node("two2", 0, nil, tpu, onHost(1)),
+				},
 			},
 			[]string{"two 2 2 × {TPU: 4}", "two2 1"},
 		},

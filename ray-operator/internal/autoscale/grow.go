@@ -100,7 +100,11 @@ func (p *pool) available(at int) int64 {
 	if g.PassedOver {
 		return 0
 	}
-	more := g.most - g.alive + int64(len(g.stock)) - max(p.stock[at], p.taken[at])
+	made := max(p.stock[at], p.taken[at]) - int64(len(g.stock))
+	more := g.most - g.alive - made
+	if g.Failing != "" {
+		more = min(more, g.missing+int64(len(g.replaced))-made)
+	}
 	return max(0, min(more, (p.room-p.fresh)/g.hosts))
 }
 

@@ -93,14 +93,21 @@ func (j *judge) unusable() map[string]string {
 	}
 	for _, pod := range j.in.Pods {
 		name := fmt.Sprintf("%s/%d/%d", pod.Group, pod.Replica, pod.Host)
-		if pod.Late || pod.Going {
-			never[name] = "is late or going"
+		if pod.Going || j.replaced(&pod) {
+			never[name] = "is going"
 		}
-		if g := j.groups[pod.Group]; g.PassedOver || g.Closed {
+		if g := j.groups[pod.Group]; g.PassedOver && pod.Waiting || g.Closed {
 			never[name] = "is of a group that is passed over or closed"
 		}
 	}
 	return never
+}
+
+// replaced reports whether a pod goes now because one of its replica is replaced.
+func (j *judge) replaced(pod *Pod) bool {
+	return slices.Contains(j.d.Release, pod.Key) && slices.ContainsFunc(j.in.Pods, func(other Pod) bool {
+		return other.Replace && other.Group == pod.Group && other.Replica == pod.Replica
+	})
 }
 
 func naiveMatch(selectors []Selector, labels map[string]string) bool {
@@ -233,10 +240,24 @@ func (j *judge) targets() {
 		if !tight && target.Replicas < least {
 			j.blame("%s is to have %v, at least %d", g.Name, target, least)
 		}
+		if stays := max(alive-j.replacements(g.Name), least); g.Failing != "" && target.Replicas > max(alive, stays) {
+			j.blame("%s is to have %v, and had %d when its newest pods failed", g.Name, target, alive)
+		}
 	}
 	if tight && workers > max(j.in.MaxNodes, j.strangers()) {
 		j.blame("%d workers are above the maximum %d", workers, j.in.MaxNodes)
 	}
+}
+
+// replacements counts the replicas of a group that go to be made again.
+func (j *judge) replacements(group string) int {
+	all := map[int]bool{}
+	for i := range j.in.Pods {
+		if pod := &j.in.Pods[i]; pod.Group == group && j.replaced(pod) {
+			all[pod.Replica] = true
+		}
+	}
+	return len(all)
 }
 
 // strangers are workers of groups that there are not.
@@ -269,7 +290,7 @@ func (j *judge) pace() {
 		if more := j.d.Targets[i].Replicas - (alive - len(leaving)); more > 0 {
 			growth += more * hosts
 			largest = max(largest, hosts)
-			forMin += max(0, min(more, min(g.Min, g.Max)-alive)) * hosts
+			forMin += max(0, min(more, min(g.Min, g.Max)-alive+j.replacements(g.Name))) * hosts
 		}
 	}
 	limit := map[Pace]int{Conservative: max(1, joined), Aggressive: math.MaxInt}[j.in.Pace]
@@ -310,7 +331,8 @@ func (j *judge) leavers() {
 	}
 	for _, g := range j.in.Groups {
 		alive, _ := present(j.in, g.Name)
-		if names := named(j.in, j.d, g.Name); len(names) > 0 && !g.Closed && alive-len(names) < min(g.Min, g.Max) {
+		if names := named(j.in, j.d, g.Name); len(names) > j.replacements(g.Name) && !g.Closed &&
+			alive-len(names)+j.replacements(g.Name) < min(g.Min, g.Max) {
 			j.blame("%s goes below its minimum by %v", g.Name, slices.Sorted(maps.Keys(names)))
 		}
 	}
@@ -320,7 +342,7 @@ func (j *judge) givenBack(pod *Pod, used map[string]bool) {
 	if used[fmt.Sprintf("%s/%d/%d", pod.Group, pod.Replica, pod.Host)] {
 		j.blame("%s is given back, which is needed", pod.Key)
 	}
-	if pod.Age < 10*time.Second && !j.groups[pod.Group].PassedOver {
+	if pod.Age < 10*time.Second && !j.groups[pod.Group].PassedOver && !j.replaced(pod) {
 		j.blame("%s is given back after %s", pod.Key, pod.Age)
 	}
 }

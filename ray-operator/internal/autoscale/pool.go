@@ -166,7 +166,7 @@ func (w *world) hosts() []*host {
 
 // counted tells a pod on its way that can be counted on beside others of its replica.
 func (h *host) counted(g *group) bool {
-	return !h.replica.onItsWay() && !h.pod.Late && !g.PassedOver
+	return !h.replica.onItsWay() && (h.replica.waiting == 0 || !g.PassedOver)
 }
 
 func (p *pool) classOf(h *host, totals, apart bool) class {

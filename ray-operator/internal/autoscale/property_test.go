@@ -88,6 +88,9 @@ func (d dice) group(i int) Group {
 	if d.one(6) {
 		g.Resources["special"] = 1
 	}
+	if d.one(10) {
+		g.Failing = "ImageNotFound"
+	}
 	return g
 }
 
@@ -101,7 +104,10 @@ func (d dice) people(in *Input, g *Group) {
 			case g.Hosts > 1 && d.one(12) && h > 0:
 			case joined == 0 || joined == 1 && d.one(3):
 				age := time.Duration(d.IntN(40)) * time.Second
-				in.Pods = append(in.Pods, Pod{Place: place, Waiting: d.one(2), Age: age, Late: d.one(10), Going: going && d.one(2)})
+				late := d.one(8)
+				in.Pods = append(in.Pods, Pod{
+					Place: place, Waiting: d.one(2), Age: age, Late: late, Replace: late && d.one(2), Going: going && d.one(2),
+				})
 			default:
 				in.Nodes = append(in.Nodes, d.node(place, g, going))
 			}

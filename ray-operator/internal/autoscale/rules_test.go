@@ -29,6 +29,7 @@ func between(least, most int) func(*Group) { return func(g *Group) { g.Min, g.Ma
 func priority(n int) func(*Group)          { return func(g *Group) { g.Priority = n } }
 func ofHosts(n int) func(*Group)           { return func(g *Group) { g.Hosts = n } }
 func passedOver(g *Group)                  { g.PassedOver = true }
+func failing(g *Group)                     { g.Failing = "ImageNotFound" }
 func closed(g *Group)                      { g.Closed = true }
 func labelled(pairs ...string) func(*Group) {
 	return func(g *Group) {
@@ -67,7 +68,9 @@ func coming(group string, replica, number int, changes ...func(*Pod)) Pod {
 }
 
 func waits(age time.Duration) func(*Pod) { return func(p *Pod) { p.Waiting, p.Age = true, age } }
+func aged(p *Pod)                        { p.Age = time.Hour }
 func late(p *Pod)                        { p.Late = true }
+func replaced(p *Pod)                    { p.Late, p.Replace = true, true }
 
 func tasks(n int, shape Resources, selectors ...Selector) []Demand {
 	return []Demand{{Shape: shape, Count: n, Selectors: selectors}}
@@ -151,8 +154,8 @@ func TestGrowth(t *testing.T) {
 			[]string{"a 2 8 × {CPU: 1}"},
 		},
 		{
-			"late ones are there, and count for nothing", Input{Groups: a(), Pods: []Pod{coming("a", 0, 0, late)}, Demand: tasks(4, cpus(1))},
-			[]string{"a 2 4 × {CPU: 1}"},
+			"late ones stand for their demand", Input{Groups: a(), Pods: []Pod{coming("a", 0, 0, late)}, Demand: tasks(4, cpus(1))},
+			[]string{"a 1 4 × {CPU: 1}"},
 		},
 		{
 			"those that leave are not there",

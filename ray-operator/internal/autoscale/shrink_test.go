@@ -141,7 +141,15 @@ func TestGivingBack(t *testing.T) {
 		{"those that start are used first", Input{Groups: a(), Pods: pods, Demand: tasks(2, cpus(4))}, []string{"a 3 2 × {CPU: 4}; not needed", "release a-0.0"}},
 		{"not below the minimum", Input{Groups: a(between(4, 9)), Pods: pods}, []string{"a 4 minimum of 4"}},
 		{"what the floor needs is needed", Input{Groups: a(), Pods: pods, Floor: tasks(4, cpus(4))}, []string{"a 4 request_resources"}},
-		{"all that wait, where there is no capacity", Input{Groups: a(passedOver), Pods: pods, Demand: tasks(2, cpus(4))}, []string{"a 1 no capacity", "release a-0.0 a-1.0 a-2.0", "kept 2 × {CPU: 4}: group a gets no capacity"}},
+		{"all that wait, where there is no capacity", Input{Groups: a(passedOver), Pods: pods, Demand: tasks(2, cpus(4))}, []string{"a 1 1 × {CPU: 4}; no capacity", "release a-0.0 a-1.0 a-2.0", "kept 1 × {CPU: 4}: group a gets no capacity"}},
+		{
+			"late ones, once nothing needs them", Input{Groups: a(), Pods: []Pod{coming("a", 0, 0, late, aged), coming("a", 1, 0, late)}},
+			[]string{"a 1 not needed", "release a-0.0"},
+		},
+		{
+			"late ones before others", Input{Groups: a(), Pods: []Pod{coming("a", 0, 0, late, aged), coming("a", 1, 0, waits(time.Minute))}, Demand: tasks(1, cpus(4))},
+			[]string{"a 1 1 × {CPU: 4}; not needed", "release a-0.0"},
+		},
 		{
 			"a replica that is half there goes when it rests", Input{
 				Groups: []Group{slice()}, MayShrink: true, Nodes: []Node{node("slice", 0, nil, nil, onHost(0), idle(time.Hour))},

@@ -11,20 +11,13 @@ func (p *plan) decision() Decision {
 	v := p.verdicts()
 	d := Decision{Never: v.never, Kept: v.kept}
 	gone := make([]int64, len(p.groups))
-	for _, r := range p.drain {
+	for _, r := range slices.Concat(p.drain, p.release) {
 		gone[r.group]++
-		for _, h := range r.hosts {
-			if h.node != nil {
-				d.Drain = append(d.Drain, h.key)
-			} else {
-				d.Release = append(d.Release, h.key)
-			}
-		}
+		d.dismiss(r)
 	}
-	for _, r := range p.release {
-		gone[r.group]++
-		for _, h := range r.hosts {
-			d.Release = append(d.Release, h.key)
+	for _, g := range p.groups {
+		for _, r := range g.replaced {
+			d.dismiss(r)
 		}
 	}
 	slices.Sort(d.Release)
@@ -37,6 +30,17 @@ func (p *plan) decision() Decision {
 		})
 	}
 	return d
+}
+
+// dismiss names a replica's nodes to drain, and its pods to give back.
+func (d *Decision) dismiss(r *replica) {
+	for _, h := range r.hosts {
+		if h.node != nil {
+			d.Drain = append(d.Drain, h.key)
+		} else {
+			d.Release = append(d.Release, h.key)
+		}
+	}
 }
 
 // reasons say what a group's size is for.
@@ -64,6 +68,12 @@ func (v *verdicts) reasons(at int, replicas int64) []string {
 	}
 	if slices.ContainsFunc(v.release, func(r *replica) bool { return r.group == at }) {
 		all = append(all, map[bool]string{true: "no capacity", false: "not needed"}[g.PassedOver])
+	}
+	if n := len(g.replaced); n > 0 {
+		all = append(all, fmt.Sprintf("%d too late to start replaced", n))
+	}
+	if g.Failing != "" {
+		all = append(all, "its newest workers fail: "+g.Failing)
 	}
 	return append(all, v.limits(at)...)
 }

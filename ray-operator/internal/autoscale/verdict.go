@@ -207,6 +207,8 @@ func (v *verdicts) keeps(at int, g *group) string {
 		return "group " + g.Name + " is suspended"
 	case g.PassedOver:
 		return "group " + g.Name + " gets no capacity"
+	case g.Failing != "":
+		return "group " + g.Name + " does not grow while its newest workers fail: " + g.Failing
 	case v.full(at):
 		v.blocked[at] = true
 		return fmt.Sprintf("group %s is at its maximum of %d", g.Name, g.Max)

@@ -43,6 +43,8 @@ type group struct {
 	// which there are live in number.
 	replicas, above []*replica
 	live, alive     int64
+	// replaced are those that go now for others to be made in their place. They are in none of the above.
+	replaced []*replica
 	// missing is how many replicas the minimum asks for.
 	missing int64
 	// stock are replicas of which all pods are on their way and counted on, in the order in
@@ -58,7 +60,7 @@ type replica struct {
 	// nodes counts those of its pods that are nodes, pods the others, waiting and late some
 	// of these; lacking is how many are not there at all.
 	nodes, pods, waiting, late, lacking int
-	going                               bool
+	going, replace                      bool
 	// idle is for how long nothing has run on any of its nodes, age that of its youngest pod.
 	idle, age time.Duration
 	// free tells that it goes if nothing is placed on it, used that something was.
@@ -225,9 +227,20 @@ func (w *world) addHosts() {
 		for _, r := range g.replicas {
 			r.count(g.hosts)
 		}
-		g.replicas = slices.DeleteFunc(g.replicas, func(r *replica) bool { return r.going })
+		g.replicas = slices.DeleteFunc(g.replicas, func(r *replica) bool {
+			goes := w.replaces(r, g)
+			if goes {
+				g.replaced = append(g.replaced, r)
+			}
+			return goes || r.going
+		})
 		g.live = int64(len(g.replicas))
 	}
+}
+
+// replaces reports whether a replica goes now for another to be made in its place: nothing runs there.
+func (w *world) replaces(r *replica, g *group) bool {
+	return r.replace && !r.going && (r.nodes == 0 || w.in.MayShrink && r.rested(g))
 }
 
 // addLoose takes up a node of no group; a pod of none counts for nothing.
@@ -250,6 +263,7 @@ func (r *replica) count(hosts int64) {
 			r.nodes++
 		default:
 			r.going = r.going || h.pod.Going
+			r.replace = r.replace || h.pod.Replace
 			if h.pod.Late {
 				r.late++
 			}

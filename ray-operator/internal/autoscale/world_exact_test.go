@@ -34,6 +34,7 @@ func TestReplica_CountsItsPods(t *testing.T) {
 		{"as old as the first", 2, pods(2, 3), replica{pods: 2, age: 2}},
 		{"as old as the second", 2, pods(3, 2), replica{pods: 2, age: 2}},
 		{"late ones", 2, other(Node{}, Pod{Late: true}), replica{nodes: 1, pods: 1, late: 1}},
+		{"replaced ones", 2, other(Node{}, Pod{Replace: true}), replica{nodes: 1, pods: 1, replace: true}},
 		{"waiting ones", 2, other(Node{}, Pod{Waiting: true}), replica{nodes: 1, pods: 1, waiting: 1}},
 		{"a draining node takes it along", 2, other(Node{Draining: true}, Pod{}), replica{nodes: 1, pods: 1, going: true}},
 		{"so does one that goes", 2, other(Node{Going: true}, Pod{}), replica{nodes: 1, pods: 1, going: true}},
@@ -148,7 +149,7 @@ func TestWorld_AddsTheRanksOfRules(t *testing.T) {
 	}
 }
 
-// The pods of a replica that is half there count, unless they are late or have no capacity.
+// The pods of a replica that is half there count, late or not, unless they have no capacity.
 func TestWorld_ListsHosts(t *testing.T) {
 	at := func(key, group string, replica, number int) Place {
 		return Place{Key: key, Group: group, Replica: replica, Host: number}
@@ -161,7 +162,7 @@ func TestWorld_ListsHosts(t *testing.T) {
 		},
 		Pods: []Pod{
 			{Place: at("c", "g", 1, 1)}, {Place: at("e", "g", 2, 0)}, {Place: at("f", "g", 2, 1)},
-			{Place: at("n", "g", 3, 1), Late: true}, {Place: at("j", "h", 1, 1)},
+			{Place: at("n", "g", 3, 1), Late: true}, {Place: at("j", "h", 1, 1), Waiting: true}, {Place: at("l", "h", 0, 1)},
 		},
 	})
 	var got []string
@@ -170,6 +171,6 @@ func TestWorld_ListsHosts(t *testing.T) {
 	}
 	checkExact(t, []string{
 		"b true false", "c false true", "d true false", "d false false",
-		"i true false", "k true false", "m true false", "x true false",
+		"i true false", "k true false", "l false true", "m true false", "n false true", "x true false",
 	}, got)
 }

@@ -67,6 +67,13 @@ func (s Scaler) gives(worker Pod) bool {
 	})
 }
 
+// late reports whether a worker is given back because it never joined, or not for long.
+func (s Scaler) late(worker Pod) bool {
+	return slices.ContainsFunc(s.Word.Leaving, func(l scalelink.Leaver) bool {
+		return l.Pod == string(worker.UID) && l.Reason == scalelink.Late
+	})
+}
+
 // Held is what the record keeps of a group that is or was scaled: the replicas of its spec
 // at the time, below zero where it gave none, and once autoscaling is off, the size that it
 // keeps until they are edited.
@@ -304,7 +311,7 @@ func (p *planner) orders() *scalelink.Orders {
 			UID: string(worker.UID), Group: group.Name, Replica: worker.At.Slot / hosts, Host: worker.At.Slot % hosts,
 			Since: worker.CreationTimestamp.Time,
 		}
-		one.Stage, one.Why = stage(worker)
+		one.Stage, one.Why = p.stage(worker)
 		all.Pods = append(all.Pods, one)
 	}
 	return &all
@@ -334,8 +341,8 @@ func seconds(given *int32, otherwise time.Duration) time.Duration {
 	return time.Duration(*given) * time.Second
 }
 
-// stage is how far a worker has come, and what it waits for.
-func stage(worker Pod) (scalelink.Stage, string) {
+// stage is how far a worker has come, and what it waits for, or how it fails to start.
+func (p *planner) stage(worker Pod) (scalelink.Stage, string) {
 	switch {
 	case worker.leaving(), worker.draining(), worker.finished():
 		return scalelink.Leaving, ""
@@ -348,6 +355,10 @@ func stage(worker Pod) (scalelink.Stage, string) {
 		}
 		return scalelink.Waiting, why
 	default:
+		finding, found := diagnose.Pod(worker.Pod, p.seen.Events[worker.UID], p.now)
+		if found && finding.Severity() == reason.Warning {
+			return scalelink.Starting, finding.Code
+		}
 		return scalelink.Starting, ""
 	}
 }

@@ -1,10 +1,17 @@
 package cluster_test
 
 import (
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // TestDecide_TakesWorkersOnlyWhileTheStreamIsUp: by the time that it breaks, they may work again.
@@ -27,5 +34,36 @@ func TestDecide_TakesWorkersOnlyWhileTheStreamIsUp(t *testing.T) {
 		if len(plan.Delete) != test.want {
 			t.Errorf("%s: it takes %d: %s", name, len(plan.Delete), plan)
 		}
+	}
+}
+
+// TestDecide_ReplacesLateWorkers: one that never joined goes, says why, and another comes in its place.
+func TestDecide_ReplacesLateWorkers(t *testing.T) {
+	broken := func(p *corev1.Pod) {
+		p.Spec.NodeName = "n1"
+		p.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+			Name: v1alpha1.ContainerRay, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}},
+		}}}
+	}
+	of := elastic()
+	seen := given(1, pods(2, broken), func(s *cluster.Seen) {
+		s.Record.Scaled = map[string]cluster.Held{"cpu": {2}}
+		s.Pods[0] = running(pod.OperatorImage{Image: "heliostat"}.Complete(pod.Head(of, 1), of), naming.Place{Epoch: 1})
+		s.Record.HeadUID = s.Pods[0].UID
+		s.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{
+			Targets: []scalelink.Target{{Group: "cpu", Replicas: 2}},
+			Leaving: []scalelink.Leaver{{Pod: string(s.Pods[2].UID), Reason: scalelink.Late, Drained: true}},
+		}}
+	})
+	plan := decide(of, seen)
+	if len(plan.Delete) != 1 || len(plan.Create) != 1 || len(plan.Create[0].Pods) != 1 {
+		t.Fatalf("it does %s", plan)
+	}
+	event := plan.Delete[0].Event
+	if event == nil || event.Finding.Code != reason.WorkerFailed.Code || !strings.Contains(event.Finding.Text, "it has not joined Ray for 15 minutes: ") {
+		t.Errorf("it tells %+v", event)
+	}
+	if told := plan.Orders.Pods[1]; told.Stage != scalelink.Starting || told.Why != reason.ImagePullFailed.Code {
+		t.Errorf("the autoscaler hears %+v", told)
 	}
 }

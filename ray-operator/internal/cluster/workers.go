@@ -10,6 +10,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -243,9 +244,23 @@ func (p *planner) resize(m *members, rolling bool) {
 func (p *planner) takeBack(m *members, given []scale.Slot) {
 	event := p.scaled(m)
 	for _, slot := range given {
-		p.Delete = append(p.Delete, Removal{Pod: m.bySlot[slot.Index], Why: "the autoscaler gives it back", Event: event})
+		worker := m.bySlot[slot.Index]
+		if p.seen.Scaler.late(worker) {
+			p.Delete = append(p.Delete, Removal{Pod: worker, Why: "it is late to join", Event: p.lateEvent(worker)})
+			continue
+		}
+		p.Delete = append(p.Delete, Removal{Pod: worker, Why: "the autoscaler gives it back", Event: event})
 		event = nil // once for all of them
 	}
+}
+
+// lateEvent tells of a worker that is replaced because it does not join.
+func (p *planner) lateEvent(worker Pod) *telemetry.Event {
+	why := "it has not joined Ray for 15 minutes"
+	if finding, found := diagnose.Pod(worker.Pod, p.seen.Events[worker.UID], p.now); found && finding.Severity() == reason.Warning {
+		why += ": " + finding.Text
+	}
+	return &telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, why), Action: "Replace", Warning: true}
 }
 
 // mustAskFirst tells whether Ray has yet to say which workers are idle before some are

@@ -95,7 +95,7 @@ type Target struct {
 type Leaver struct {
 	// Pod is the UID of its pod, Node the hex id of Ray's node, empty where it never was one.
 	Pod, Node string
-	// Reason is Idle, Unneeded or NoCapacity.
+	// Reason is Idle, Unneeded, NoCapacity or Late.
 	Reason string
 	// Drained tells that Ray says that nothing runs there and nothing will.
 	Drained bool
@@ -106,6 +106,7 @@ const (
 	Idle       = "Idle"
 	Unneeded   = "Unneeded"
 	NoCapacity = "NoCapacity"
+	Late       = "Late"
 )
 
 // Infeasible is a request that no group can ever hold.

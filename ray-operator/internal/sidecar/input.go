@@ -1,16 +1,10 @@
 package sidecar
 
 import (
-	"time"
-
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscale"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 )
-
-// late is after how long a pod is no longer counted on that has not become a node. The time
-// for which it waits for a machine is the group's to judge, where that has a timeout.
-const late = 15 * time.Minute
 
 // input is what a decision depends on.
 func (m *Memory) input(s *sight) autoscale.Input {
@@ -23,14 +17,13 @@ func (m *Memory) input(s *sight) autoscale.Input {
 	if in.Pace == "" {
 		in.Pace = autoscale.Default
 	}
-	timed := make(map[string]bool, len(s.Orders.Groups))
+	failing := m.failing(s)
 	for _, ordered := range s.Orders.Groups {
 		in.Groups = append(in.Groups, autoscale.Group{
 			Name: ordered.Name, Min: ordered.Min, Max: ordered.Max, Hosts: max(1, ordered.Hosts), Priority: ordered.Priority,
 			IdleTimeout: ordered.IdleTimeout, Resources: ordered.Resources, Labels: ordered.Labels, Closed: ordered.Suspended,
-			PassedOver: m.groups[ordered.Name].capacity.passed(s.Now),
+			PassedOver: m.groups[ordered.Name].capacity.passed(s.Now), Failing: failing[ordered.Name].how,
 		})
-		timed[ordered.Name] = ordered.CapacityTimeout > 0
 	}
 	for _, gang := range s.Demand.Gangs {
 		in.Gangs = append(in.Gangs, gangOf(gang))
@@ -39,7 +32,7 @@ func (m *Memory) input(s *sight) autoscale.Input {
 		if node := s.node(uid); node != nil {
 			in.Nodes = append(in.Nodes, m.worker(s, uid, node))
 		} else {
-			in.Pods = append(in.Pods, m.coming(s, uid, timed))
+			in.Pods = append(in.Pods, m.coming(s, uid))
 		}
 	}
 	in.Nodes = append(in.Nodes, m.loose(s)...)
@@ -66,23 +59,16 @@ func (m *Memory) worker(s *sight, uid string, node *headclient.Node) autoscale.N
 }
 
 // coming is a pod that is no node. One whose node was drained will not become one.
-func (m *Memory) coming(s *sight, uid string, timed map[string]bool) autoscale.Pod {
+func (m *Memory) coming(s *sight, uid string) autoscale.Pod {
 	ordered, known := s.pod(uid), m.pods[uid]
 	_, told := m.leaving[uid]
 	since := ordered.Since
 	if since.IsZero() {
 		since = known.met
 	}
-	waiting := ordered.Stage == scalelink.Waiting
-	begun := latest(since, known.joined)
-	if !waiting {
-		begun = latest(begun, known.started)
-	}
 	return autoscale.Pod{
-		Place: place(ordered), Waiting: waiting, Age: max(0, s.Now.Sub(since)),
-		// Workers of a head that has just begun have not forgotten how to join.
-		Late:  m.settling.over && !(waiting && timed[ordered.Group]) && s.Now.Sub(begun) >= late,
-		Going: told || ordered.Stage == scalelink.Leaving,
+		Place: place(ordered), Waiting: ordered.Stage == scalelink.Waiting, Age: max(0, s.Now.Sub(since)),
+		Late: m.late(s, uid), Replace: known.replace, Going: told || ordered.Stage == scalelink.Leaving,
 	}
 }
 

@@ -150,12 +150,12 @@ func (m *Memory) parting(s *sight, release []string) parting {
 		p.gone[replicaOf(s.pod(uid))] = true
 	}
 	for uid := range s.pods {
-		if m.unborn(s, uid) && p.gone[replicaOf(s.pod(uid))] {
+		if m.returnable(s, uid) && p.gone[replicaOf(s.pod(uid))] {
 			p.back[uid] = true
 		}
 	}
 	for _, uid := range release {
-		if _, ordered := s.pods[uid]; ordered && m.unborn(s, uid) {
+		if _, ordered := s.pods[uid]; ordered && m.returnable(s, uid) {
 			p.back[uid], p.gone[replicaOf(s.pod(uid))] = true, true
 		}
 	}
@@ -168,10 +168,11 @@ func (m *Memory) parting(s *sight, release []string) parting {
 	return p
 }
 
-// unborn tells a pod that never was a node, and is not on its way out.
-func (m *Memory) unborn(s *sight, uid string) bool {
+// returnable reports whether a pod may be given back: it never was a node, or has been none for so long that it is
+// late, and is not on its way out.
+func (m *Memory) returnable(s *sight, uid string) bool {
 	_, told := m.leaving[uid]
-	return !told && s.node(uid) == nil && m.pods[uid].joined.IsZero() && s.pod(uid).Stage != scalelink.Leaving
+	return !told && s.node(uid) == nil && (!m.worked(uid) || m.late(s, uid)) && s.pod(uid).Stage != scalelink.Leaving
 }
 
 // leavers are the workers that go, drained or not, and the pods that are given back.
@@ -188,7 +189,14 @@ func (m *Memory) leavers(s *sight, p parting) []scalelink.Leaver {
 		if known := m.groups[of.group]; known != nil && known.capacity.passed(s.Now) {
 			reason = scalelink.NoCapacity
 		}
-		all = append(all, scalelink.Leaver{Pod: uid, Reason: reason, Drained: p.gone[of]})
+		if m.pods[uid].replace {
+			reason = scalelink.Late
+		}
+		leaver := scalelink.Leaver{Pod: uid, Reason: reason, Drained: p.gone[of]}
+		if m.worked(uid) {
+			leaver.Node = m.pods[uid].node.String()
+		}
+		all = append(all, leaver)
 	}
 	slices.SortFunc(all, func(a, b scalelink.Leaver) int { return cmp.Compare(a.Pod, b.Pod) })
 	return all

@@ -33,16 +33,21 @@ type Memory struct {
 // pod is what is remembered of a pod.
 type pod struct {
 	// met is when it was first ordered, started when it last was seen to wait for a machine, joined when
-	// it was last seen to be a node of Ray's.
+	// it was last seen to be a node of Ray's, and node that node.
 	met, started, joined time.Time
+	node                 headclient.NodeID
+	// replace reports that it goes because it is late.
+	replace bool
 }
 
 // group is what is remembered of a group of workers.
 type group struct {
 	capacity capacity
+	renewal  renewal
 	target   scalelink.Target
-	// since is when the target became what it is.
-	since time.Time
+	// since is when the target became what it is, failing how its newest workers failed then.
+	since   time.Time
+	failing string
 }
 
 // NewMemory is that of a process that has just begun.
@@ -78,7 +83,9 @@ func (m *Memory) learn(s *sight) {
 			m.groups[ordered.Name] = known
 		}
 		known.capacity.learn(ordered, waiting[ordered.Name], news[ordered.Name], s.Now)
+		known.renewal.learn(news[ordered.Name], s.Now)
 	}
+	m.renew(s)
 }
 
 // join notes which pods are nodes, and tells which groups have one more that was waited for.
@@ -89,7 +96,7 @@ func (m *Memory) join(s *sight) map[string]bool {
 		if known.joined.IsZero() && known.met.Before(s.Now) {
 			news[s.pod(uid).Group] = true
 		}
-		known.joined = s.Now
+		known.joined, known.node, known.replace = s.Now, s.node(uid).ID, false
 	}
 	return news
 }

@@ -57,7 +57,7 @@ func TestMatching(t *testing.T) {
 		"two, one at work":       {[]scalelink.Pod{ordered("a", scalelink.Ready, 0)}, []headclient.Node{node(1, "a", headclient.Idle, time.Hour), node(2, "a", headclient.Running, 0)}, "node a of cpu"},
 		"two that idle":          {[]scalelink.Pod{ordered("a", scalelink.Ready, 0)}, []headclient.Node{node(1, "a", headclient.Idle, time.Hour), node(2, "a", headclient.Idle, time.Second)}, "node a of cpu"},
 		"one that says no pod":   {[]scalelink.Pod{ordered("", scalelink.Ready, 0)}, []headclient.Node{node(1, "", headclient.Idle, time.Hour)}, "node node " + id(1).String() + " of "},
-		"waiting a quarter hour": {[]scalelink.Pod{ordered("a", scalelink.Waiting, 15*time.Minute)}, nil, "pod a waiting 15m0s late"},
+		"waiting a quarter hour": {[]scalelink.Pod{ordered("a", scalelink.Waiting, 15*time.Minute)}, nil, "pod a waiting 15m0s"},
 		"older than now":         {[]scalelink.Pod{ordered("a", scalelink.Waiting, -time.Minute)}, nil, "pod a waiting 0s"},
 	} {
 		m, s := NewMemory(), look(seen(0, test.pods, test.nodes...))
@@ -89,7 +89,7 @@ func flags(set map[string]bool) (text string) {
 }
 
 // TestLateness: a worker that was a node a moment ago is not late however old it is, and one
-// that waits in a group with a timeout is that timeout's matter.
+// that waits for a machine never is.
 func TestLateness(t *testing.T) {
 	m := NewMemory()
 	pods := func(stage scalelink.Stage) []scalelink.Pod { return []scalelink.Pod{ordered("a", stage, 48*time.Hour)} }
@@ -108,10 +108,14 @@ func TestLateness(t *testing.T) {
 	if !round(seen(16*time.Minute, pods(scalelink.Ready))) {
 		t.Error("it was a node 16 minutes ago, and it is not late")
 	}
-	timed := seen(17*time.Minute, []scalelink.Pod{ordered("b", scalelink.Waiting, 48*time.Hour)})
-	timed.Orders.Groups[0].CapacityTimeout = 72 * time.Hour
-	if round(timed) {
-		t.Error("it is late before its group's timeout")
+	if round(seen(17*time.Minute, []scalelink.Pod{ordered("b", scalelink.Waiting, 48*time.Hour)})) {
+		t.Error("it waits for a machine, and it is late")
+	}
+	if round(seen(31*time.Minute, []scalelink.Pod{ordered("b", scalelink.Starting, 48*time.Hour)})) {
+		t.Error("it has had its machine for less than 15 minutes, and it is late")
+	}
+	if !round(seen(32*time.Minute, []scalelink.Pod{ordered("b", scalelink.Starting, 48*time.Hour)})) {
+		t.Error("it has had its machine for 15 minutes, and it is not late")
 	}
 }
 

@@ -57,6 +57,7 @@ func (m *Memory) report(s *sight, in autoscale.Input, decision autoscale.Decisio
 			})
 		}
 	}
+	r.Failed = append(r.Failed, m.failed(s)...)
 	r.echo(s, in, decision.Never)
 	return r
 }

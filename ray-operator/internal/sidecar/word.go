@@ -20,13 +20,13 @@ func (m *Memory) word(s *sight, in autoscale.Input, decision autoscale.Decision)
 }
 
 // targets are the sizes that groups shall have, within what was ordered. The words of a
-// target stay as long as its number, so that they say why it changed.
+// target stay as long as its number, so that they say why it changed, unless workers begin or cease to fail.
 func (m *Memory) targets(s *sight, going parting, decision autoscale.Decision) []scalelink.Target {
 	wanted := make(map[string]autoscale.Target, len(decision.Targets))
 	for _, target := range decision.Targets {
 		wanted[target.Group] = target
 	}
-	standing := standing(s, m.leaving, going)
+	standing, failing := standing(s, m.leaving, going), m.failing(s)
 	var all []scalelink.Target
 	for _, ordered := range s.Orders.Groups {
 		target, decided := wanted[ordered.Name]
@@ -40,8 +40,9 @@ func (m *Memory) targets(s *sight, going parting, decision autoscale.Decision) [
 			target.Replicas, target.Reason = within(there.replicas-there.drained, ordered), "idle"
 		}
 		known := m.groups[ordered.Name]
-		if known.since.IsZero() || known.target.Replicas != target.Replicas {
+		if how := failing[ordered.Name].how; known.since.IsZero() || known.target.Replicas != target.Replicas || known.failing != how {
 			known.target, known.since = scalelink.Target{Group: target.Group, Replicas: target.Replicas, Reason: target.Reason}, s.Now
+			known.failing = how
 		}
 		all = append(all, known.target)
 	}

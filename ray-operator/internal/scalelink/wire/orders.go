@@ -152,7 +152,7 @@ var (
 	}
 	reasons = []string{
 		pb.LeaveReason_LEAVE_REASON_UNNEEDED: scalelink.Unneeded, pb.LeaveReason_LEAVE_REASON_IDLE: scalelink.Idle,
-		pb.LeaveReason_LEAVE_REASON_NO_CAPACITY: scalelink.NoCapacity,
+		pb.LeaveReason_LEAVE_REASON_NO_CAPACITY: scalelink.NoCapacity, pb.LeaveReason_LEAVE_REASON_LATE: scalelink.Late,
 	}
 )
 

@@ -38,7 +38,7 @@ func fullWord() scalelink.Word {
 		Head: "head", Trouble: "the head does not answer",
 		Targets: []scalelink.Target{{Group: "gpu", Replicas: 4, Reason: "3 × {GPU: 1}"}, {Group: "cpu"}},
 		Leaving: []scalelink.Leaver{
-			{Pod: "a", Node: "00ff", Reason: scalelink.Idle, Drained: true}, {Pod: "b", Reason: scalelink.NoCapacity}, {Pod: "c", Reason: scalelink.Unneeded},
+			{Pod: "a", Node: "00ff", Reason: scalelink.Idle, Drained: true}, {Pod: "b", Reason: scalelink.NoCapacity}, {Pod: "c", Reason: scalelink.Unneeded}, {Pod: "d", Reason: scalelink.Late},
 		},
 		Never: []scalelink.Infeasible{{Shape: "{GPU: 9}", Count: 3, Reason: "the largest group has 8 GPU"}},
 	}

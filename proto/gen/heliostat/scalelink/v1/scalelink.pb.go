@@ -138,6 +138,8 @@ const (
 	LeaveReason_LEAVE_REASON_UNNEEDED    LeaveReason = 0
 	LeaveReason_LEAVE_REASON_IDLE        LeaveReason = 1
 	LeaveReason_LEAVE_REASON_NO_CAPACITY LeaveReason = 2
+	// Late: it has not joined for so long that another is made in its place.
+	LeaveReason_LEAVE_REASON_LATE LeaveReason = 3
 )
 
 // Enum value maps for LeaveReason.
@@ -146,11 +148,13 @@ var (
 		0: "LEAVE_REASON_UNNEEDED",
 		1: "LEAVE_REASON_IDLE",
 		2: "LEAVE_REASON_NO_CAPACITY",
+		3: "LEAVE_REASON_LATE",
 	}
 	LeaveReason_value = map[string]int32{
 		"LEAVE_REASON_UNNEEDED":    0,
 		"LEAVE_REASON_IDLE":        1,
 		"LEAVE_REASON_NO_CAPACITY": 2,
+		"LEAVE_REASON_LATE":        3,
 	}
 )
 
@@ -994,11 +998,12 @@ const file_heliostat_scalelink_v1_scalelink_proto_rawDesc = "" +
 	"\x0eSTAGE_STARTING\x10\x00\x12\x11\n" +
 	"\rSTAGE_WAITING\x10\x01\x12\x0f\n" +
 	"\vSTAGE_READY\x10\x02\x12\x11\n" +
-	"\rSTAGE_LEAVING\x10\x03*]\n" +
+	"\rSTAGE_LEAVING\x10\x03*t\n" +
 	"\vLeaveReason\x12\x19\n" +
 	"\x15LEAVE_REASON_UNNEEDED\x10\x00\x12\x15\n" +
 	"\x11LEAVE_REASON_IDLE\x10\x01\x12\x1c\n" +
-	"\x18LEAVE_REASON_NO_CAPACITY\x10\x022\xec\x01\n" +
+	"\x18LEAVE_REASON_NO_CAPACITY\x10\x02\x12\x15\n" +
+	"\x11LEAVE_REASON_LATE\x10\x032\xec\x01\n" +
 	"\fScaleService\x12I\n" +
 	"\tChallenge\x12\x1d.heliostat.scalelink.v1.Hello\x1a\x1d.heliostat.scalelink.v1.Nonce\x12G\n" +
 	"\x06Follow\x12\x1d.heliostat.scalelink.v1.Claim\x1a\x1c.heliostat.scalelink.v1.Word0\x01\x12H\n" +

@@ -1,0 +1,131 @@
+package sidecar
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/autoscale"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
+)
+
+// stalled is a group of whose workers none starts, beside an operator that obeys.
+type stalled struct {
+	*Memory
+	t     *testing.T
+	group scalelink.Group
+	tasks int
+	pods  []scalelink.Pod
+	nodes []headclient.Node
+	made  int
+	word  scalelink.Word
+	told  []headclient.Failed
+}
+
+// round makes a round at a time after the start, does what it says, and gives who was replaced.
+func (c *stalled) round(after time.Duration) (replaced []string) {
+	c.t.Helper()
+	s := seen(after, c.pods, c.nodes...)
+	s.Orders.Groups = []scalelink.Group{c.group}
+	s.Demand.Requests = []headclient.Request{{Shape: map[string]float64{"CPU": 1}, Count: c.tasks}}
+	sight := look(s)
+	c.learn(sight)
+	in := c.input(sight)
+	decision := autoscale.Decide(in)
+	c.word, c.told = c.Memory.word(sight, in, decision), c.failed(sight)
+	for _, leaver := range c.word.Leaving {
+		if leaver.Drained && leaver.Reason == scalelink.Late {
+			replaced = append(replaced, leaver.Pod)
+		}
+		c.pods = slices.DeleteFunc(c.pods, func(p scalelink.Pod) bool { return leaver.Drained && p.UID == leaver.Pod })
+	}
+	for len(c.pods) < c.word.Targets[0].Replicas {
+		c.pods = append(c.pods, scalelink.Pod{UID: fmt.Sprintf("%02d", c.made), Group: "cpu", Stage: scalelink.Waiting, Since: s.Now})
+		c.made++
+	}
+	return replaced
+}
+
+func (c *stalled) place(why string) {
+	for i := range c.pods {
+		c.pods[i].Stage, c.pods[i].Why = scalelink.Starting, why
+	}
+}
+
+// TestStuckGroup: a group that cannot start stays as large as its demand, one of its pods is replaced at a time with
+// pauses that double, and it says how they fail.
+func TestStuckGroup(t *testing.T) {
+	c := &stalled{Memory: NewMemory(), t: t, group: cpuGroup(64), tasks: 4}
+	c.round(0)
+	var got []string
+	for minute := range 6 * 60 {
+		c.place("ImageNotFound")
+		for _, uid := range c.round(time.Duration(minute) * time.Minute) {
+			got = append(got, fmt.Sprintf("%d min: %s", minute, uid))
+		}
+		if len(c.pods) != 4 || c.word.Targets[0].Replicas != 4 {
+			t.Fatalf("after %d minutes %d pods, and a target of %d", minute, len(c.pods), c.word.Targets[0].Replicas)
+		}
+	}
+	if diff := cmp.Diff([]string{"15 min: 00", "30 min: 01", "60 min: 02", "120 min: 03", "240 min: 04"}, got); diff != "" {
+		t.Error(diff)
+	}
+	c.tasks = 40
+	c.round(6 * time.Hour)
+	if len(c.pods) != 4 || !strings.Contains(c.word.Targets[0].Reason, "its newest workers fail: ImageNotFound") {
+		t.Errorf("with more tasks it has %d pods: %+v", len(c.pods), c.word.Targets)
+	}
+	if len(c.told) != 1 || c.told[0].Count != 4 || c.told[0].Reason != "the newest workers fail: ImageNotFound" {
+		t.Errorf("Ray hears %+v", c.told)
+	}
+	c.nodes = []headclient.Node{node(1, c.pods[3].UID, headclient.Running, 0)}
+	c.round(6*time.Hour + time.Second)
+	if len(c.pods) != 41 || len(c.told) != 0 { // it works, and 40 tasks wait
+		t.Errorf("its newest worker has joined, and it has %d pods: %+v", len(c.pods), c.told)
+	}
+}
+
+// TestStuckGroup_ReplacesAllOnceOneStarts: what keeps late pods from starting is over then.
+func TestStuckGroup_ReplacesAllOnceOneStarts(t *testing.T) {
+	c := &stalled{Memory: NewMemory(), t: t, group: cpuGroup(64), tasks: 4}
+	c.round(0)
+	c.place("")
+	c.round(time.Second)
+	c.nodes = []headclient.Node{node(1, c.pods[0].UID, headclient.Running, 0)}
+	c.tasks = 3
+	c.round(14 * time.Minute)
+	if got := c.round(16 * time.Minute); len(got) != 3 || len(c.pods) != 4 {
+		t.Errorf("%q are replaced, and there are %d pods", got, len(c.pods))
+	}
+}
+
+// TestStuckGroup_KeepsItsPlaceInAQueue: pods that wait for machines are neither replaced nor doubled.
+func TestStuckGroup_KeepsItsPlaceInAQueue(t *testing.T) {
+	c := &stalled{Memory: NewMemory(), t: t, group: cpuGroup(64), tasks: 4}
+	c.group.Min = 2
+	for hour := range 48 {
+		if got := c.round(time.Duration(hour) * time.Hour); len(got) > 0 || c.made != 4 {
+			t.Fatalf("after %d hours %q are replaced, and %d were made", hour, got, c.made)
+		}
+	}
+}
+
+// TestStuckGroup_GivesBackWorkersRayForgot: a worker that was a node and is none for long is replaced as well.
+func TestStuckGroup_GivesBackWorkersRayForgot(t *testing.T) {
+	c := &stalled{Memory: NewMemory(), t: t, group: cpuGroup(64), tasks: 1}
+	c.round(0)
+	c.pods[0].Stage = scalelink.Ready
+	c.nodes, c.tasks = []headclient.Node{node(1, c.pods[0].UID, headclient.Running, 0)}, 0
+	c.round(time.Minute)
+	c.nodes, c.tasks = nil, 1
+	c.round(2 * time.Minute)
+	c.round(16*time.Minute + time.Second)
+	if len(c.word.Leaving) != 1 || c.word.Leaving[0].Node != id(1).String() || !c.word.Leaving[0].Drained {
+		t.Errorf("it leaves: %+v", c.word.Leaving)
+	}
+}
