@@ -87,6 +87,7 @@ func measured(ctx context.Context, state, test string, settings ...string) (figu
 const (
 	auditLog = "audit log"
 	kubectl  = "kubectl"
+	cpuStat  = "cpu stat"
 )
 
 // statusOf returns what localkube says of the instance under a key, such as "audit log".

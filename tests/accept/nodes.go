@@ -58,7 +58,7 @@ func specs(ctx context.Context, kubeconfig, state, label string, flags ...string
 	}
 	args := []string{"test", "-v", "-count=1", "-timeout", "60m", "./tests/e2e", "-ginkgo.label-filter=" + label, "-ginkgo.json-report=" + file}
 	environment := []string{"KUBECONFIG=" + kubeconfig, "LOCALKUBE=" + filepath.Join(root, "bin", "localkube"), "LOCALKUBE_NAME=" + instance()}
-	for variable, key := range map[string]string{"KUBECTL": kubectl, "LOCALKUBE_AUDIT_LOG": auditLog} {
+	for variable, key := range map[string]string{"KUBECTL": kubectl, "LOCALKUBE_AUDIT_LOG": auditLog, "LOCALKUBE_CPU_STAT": cpuStat} {
 		value, err := statusOf(ctx, key)
 		if err != nil {
 			return nil, err

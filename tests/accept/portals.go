@@ -2,12 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
+
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // Full counts of the server for portals.
@@ -40,6 +45,106 @@ var portalStreams = scenario{
 		output, failed := c.Output()
 		return saidBy(string(output), streamsResumed, 1, failed)
 	},
+}
+
+// Full counts on real Ray.
+const (
+	portalLines    = 100_000
+	portalKills    = 2
+	portalPrograms = 3
+	portalWatch    = 600
+	portalRounds   = 5
+)
+
+// portalClients runs the programs of examples/portal.
+var portalClients = scenario{
+	name: live.PortalExamplesLabel,
+	promise: fmt.Sprintf("each program of examples/portal does its work on a server in a pod; the Python client, generated from the OpenAPI document, "+
+		"makes a cluster from a preset of the release and a job on it, and follows %d lines with the server killed %d times in between: byte for byte the file", portalLines, portalKills),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return shown(ctx, state, live.PortalExamplesLabel, 1, func(ran []types.SpecReport) (Outcome, error) {
+			told, err := entries[live.Followed](ran, live.FollowedEntry)
+			if err != nil {
+				return Outcome{}, err
+			}
+			return followed(told, len(ran))
+		})
+	},
+}
+
+// followed judges what the Python client copied, and whether all programs were run.
+func followed(told []live.Followed, specs int) (Outcome, error) {
+	if len(told) != 1 {
+		return Outcome{}, fmt.Errorf("one spec should have followed an output, %d did", len(told))
+	}
+	one := told[0]
+	kept := specs == portalPrograms && one.Lines >= portalLines && one.Kills >= portalKills && one.IsSame
+	return Outcome{Measured: fmt.Sprintf("%d specs played; %s", specs, one), Kept: kept}, nil
+}
+
+// portalWatches has Kubernetes' own clients watch through the server.
+var portalWatches = scenario{
+	name: live.PortalWatchesLabel,
+	promise: fmt.Sprintf("Python's Kubernetes client and kubectl list, apply and watch through the server for %d s with a change each second, and neither misses one",
+		portalWatch),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return shown(ctx, state, live.PortalWatchesLabel, 1, func(ran []types.SpecReport) (Outcome, error) {
+			told, err := entries[live.Watched](ran, live.WatchedEntry)
+			if err != nil {
+				return Outcome{}, err
+			}
+			return watched(told)
+		})
+	},
+}
+
+// watched judges what clients saw.
+func watched(told []live.Watched) (Outcome, error) {
+	if len(told) != 1 {
+		return Outcome{}, fmt.Errorf("one spec should have watched, %d did", len(told))
+	}
+	one := told[0]
+	kept := one.Seconds >= portalWatch && len(one.Seen) == 2
+	for _, count := range one.Seen {
+		kept = kept && count == one.Made
+	}
+	return Outcome{Measured: one.String(), Kept: kept}, nil
+}
+
+var (
+	portalSignIn = passing(live.PortalSignInLabel, "a token of an issuer that the API server does not know signs in on a server in a pod that impersonates, with the rights of the name that it gives, and with no others")
+	portalReach  = passing(live.PortalNetworkLabel, "where policies are enforced, the server reaches the dashboards of heads in two namespaces and no other port of theirs, and a pod beside it reaches none")
+	portalVerbs  = passing(live.PortalVerbsLabel, "through the server a job that failed is retried, and a service whose change is undone answers as before")
+)
+
+// portalOutputs measures large outputs.
+var portalOutputs = scenario{
+	name: live.PortalOutputsLabel,
+	promise: fmt.Sprintf("an output of 100 MB comes through the server at %.1f times the head's own rate or more; 100 readers of it are one request to the head, "+
+		"whose CPU is %.1f times that for one reader or less; medians of %d", live.PromisedRate, live.PromisedCPU, portalRounds),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return shown(ctx, state, live.PortalOutputsLabel, portalRounds, func(ran []types.SpecReport) (Outcome, error) {
+			told, err := entries[live.Outputs](ran, live.OutputsEntry)
+			if err != nil {
+				return Outcome{}, err
+			}
+			return readers(told)
+		})
+	},
+}
+
+// readers judges how large outputs came.
+func readers(told []live.Outputs) (Outcome, error) {
+	if len(told) != 1 || len(told[0].Head) == 0 || len(told[0].One) == 0 {
+		return Outcome{}, fmt.Errorf("one spec should have measured outputs, there is %+v", told)
+	}
+	one := told[0]
+	samples, err := json.Marshal(one)
+	kept := one.Bytes >= 100e6 && one.Readers >= 100 && one.Rate() >= live.PromisedRate && one.Load() <= live.PromisedCPU
+	for _, count := range one.Requests {
+		kept = kept && count == 1
+	}
+	return Outcome{Measured: one.String(), Kept: kept, Samples: samples}, err
 }
 
 // What the tests say when they are over.

@@ -46,7 +46,7 @@ var areas = map[string][]scenario{
 	"control-store": storeScenarios(),
 	"encryption":    encryptionScenarios(),
 	"tenancy":       {hostileTenants},
-	"portals":       {portalRights, portalStreams},
+	"portals":       {portalRights, portalStreams, portalClients, portalWatches, portalSignIn, portalReach, portalVerbs, portalOutputs},
 	"services":      serviceScenarios(),
 	"clusters":      append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world),
 	"autoscaling":   {demand, givenBack, churn, apiAway, anew, quiet},

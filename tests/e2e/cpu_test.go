@@ -1,14 +1,13 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // cpuEntry is the name under which specs report how many CPU-seconds the Kubernetes took since the spec
@@ -38,25 +37,8 @@ func (m *meter) report() {
 	if m.file == "" {
 		return
 	}
-	now, err := m.read()
+	now, err := live.CPUSeconds(m.file)
 	Expect(err).NotTo(HaveOccurred())
 	AddReportEntry(cpuEntry, now-m.last, ReportEntryVisibilityNever)
 	m.last = now
-}
-
-func (m *meter) read() (float64, error) {
-	text, err := os.ReadFile(m.file)
-	if err != nil {
-		return 0, fmt.Errorf("read the CPU time: %w", err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if count, found := strings.CutPrefix(line, "usage_usec "); found {
-			microseconds, err := strconv.ParseFloat(strings.TrimSpace(count), 64)
-			if err != nil {
-				return 0, fmt.Errorf("read the CPU time: %w", err)
-			}
-			return microseconds / 1e6, nil
-		}
-	}
-	return 0, fmt.Errorf("read the CPU time: %s has no usage_usec", m.file)
 }

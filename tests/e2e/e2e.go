@@ -6,7 +6,7 @@
 // localkube up --nodes 2 --gpus 2 with these images, KUBECTL, LOCALKUBE and LOCALKUBE_NAME; elsewhere a filter
 // of labels leaves them out. LOCALKUBE_CPU_STAT names a file to count CPU time by. Labels: service and store
 // are of the second lane, accept of what make accept alone plays, contract of what holds the fake head against
-// a real one. Flags: -rounds, -full, -judge. Out: verdicts, how long things took, and CPU time.
+// a real one. Clients of the server for portals (label portal-...) also need node, python3 with venv, and PyPI. Flags: -rounds, -full, -judge. Out: verdicts, how long things took, and CPU time.
 // At most six Ray pods run at once, beside those that are terminating. It must never leave a namespace behind,
 // and it ends with the operator installed.
 package e2e

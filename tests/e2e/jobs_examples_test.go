@@ -140,10 +140,7 @@ func packageIndex(ctx context.Context, name, version, module string) string {
 	mux.HandleFunc("GET /"+file, func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, file, time.Time{}, bytes.NewReader(wheel))
 	})
-	near, err := net.Dial("udp", net.JoinHostPort(nodes(ctx)[0].Status.Addresses[0].Address, "9"))
-	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = near.Close() }()
-	listener, err := net.Listen("tcp", net.JoinHostPort(near.LocalAddr().(*net.UDPAddr).IP.String(), "0"))
+	listener, err := net.Listen("tcp", net.JoinHostPort(here(ctx).String(), "0"))
 	Expect(err).NotTo(HaveOccurred())
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: limit}
 	go func() { _ = server.Serve(listener) }() // ends when it is closed

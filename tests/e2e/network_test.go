@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // ports that are tried: those that the spec calls by name, Ray's own between nodes (of an
@@ -69,6 +70,23 @@ var _ = Describe("who reaches whom", Ordered, func() {
 			Expect(reached(ctx, row.from, row.to)).To(ConsistOf(row.on), row.who)
 		}
 	}, SpecTimeout(limit))
+
+	It("is the server for portals on the dashboard alone, and nobody beside it", Label(live.PortalNetworkLabel, localkubeLabel), func(ctx SpecContext) {
+		heads := []*corev1.Pod{&head, &other}
+		if *full {
+			remote := &env{types.NamespacedName{Namespace: stranger.Namespace, Name: "remote"}}
+			remote.apply(ctx, smallHead)
+			remote.ready(ctx)
+			third := remote.head(ctx)
+			heads = append(heads, &third)
+		}
+		server, beside := entered(ctx), bystander(ctx, live.ReleaseNamespace)
+		DeferCleanup(kill, &beside)
+		for _, to := range heads {
+			Expect(reached(ctx, &server, to)).To(ConsistOf("Dashboard"))
+			Expect(reached(ctx, &beside, to)).To(BeEmpty())
+		}
+	}, SpecTimeout(2*limit))
 
 	It("is whom allowFrom lets in as well", func(ctx SpecContext) {
 		team.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) {
@@ -152,6 +170,27 @@ func bystander(ctx context.Context, namespace string) corev1.Pod {
 		err := kubernetes.Get(ctx, client.ObjectKeyFromObject(&pod), &pod)
 		if err == nil && !isReady(&pod) {
 			err = fmt.Errorf("it is %s", pod.Status.Phase)
+		}
+		return err
+	})
+	return pod
+}
+
+// entered puts Python into the server's pod until the spec is over. What it sends comes from the server, as others see it.
+func entered(ctx context.Context) corev1.Pod {
+	GinkgoHelper()
+	pod := serverPod(ctx)
+	user := int64(1000)
+	pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+		Name: v1alpha1.ContainerRay, Image: rayImage, Command: []string{"sleep", "infinity"}, SecurityContext: &corev1.SecurityContext{RunAsUser: &user},
+	}})
+	_, err := kubernetes.Kubernetes.CoreV1().Pods(pod.Namespace).UpdateEphemeralContainers(ctx, pod.Name, &pod, metav1.UpdateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(kill, &pod)
+	eventually(ctx, "the container beside the server's", func(ctx context.Context) error {
+		err := kubernetes.Get(ctx, client.ObjectKeyFromObject(&pod), &pod)
+		if err == nil && !slices.ContainsFunc(pod.Status.EphemeralContainerStatuses, func(s corev1.ContainerStatus) bool { return s.State.Running != nil }) {
+			err = errors.New("it does not run")
 		}
 		return err
 	})

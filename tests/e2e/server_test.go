@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -38,30 +39,60 @@ type portal struct {
 // newPortal reaches the server by its pod, with its own certificate.
 func newPortal(ctx context.Context, namespace string) *portal {
 	GinkgoHelper()
-	name := live.ReleaseName + "-server"
-	var pods corev1.PodList
-	Expect(kubernetes.List(ctx, &pods, client.InNamespace(live.ReleaseNamespace), client.MatchingLabels{"app.kubernetes.io/component": "server"})).To(Succeed())
-	Expect(pods.Items).NotTo(BeEmpty())
-	var secret corev1.Secret
-	Expect(kubernetes.Get(ctx, types.NamespacedName{Namespace: live.ReleaseNamespace, Name: name + "-tls"}, &secret)).To(Succeed())
 	authority := x509.NewCertPool()
-	Expect(authority.AppendCertsFromPEM(secret.Data["ca.crt"])).To(BeTrue())
-
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "portal"}}
-	Expect(kubernetes.Create(ctx, account)).To(Succeed())
-	Expect(kubernetes.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "portal"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "portal"}},
-	})).To(Succeed())
-	request := &authenticationv1.TokenRequest{}
-	Expect(kubernetes.SubResource("token").Create(ctx, account, request)).To(Succeed())
+	Expect(authority.AppendCertsFromPEM(serverAuthority(ctx))).To(BeTrue())
+	server := serverPod(ctx)
 	return &portal{
-		url: "https://" + forward(ctx, &pods.Items[0], 8443) + "/v1/namespaces/" + namespace, token: request.Status.Token, namespace: namespace,
+		url: "https://" + forward(ctx, &server, 8443) + "/v1/namespaces/" + namespace, token: editor(ctx, namespace), namespace: namespace,
 		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
-			RootCAs: authority, ServerName: name + "." + live.ReleaseNamespace + ".svc", MinVersion: tls.VersionTLS12,
+			RootCAs: authority, ServerName: serverName + "." + live.ReleaseNamespace + ".svc", MinVersion: tls.VersionTLS12,
 		}}},
 	}
+}
+
+// serverName is that of the server's objects.
+const serverName = live.ReleaseName + "-server"
+
+// serverPod waits until there is one server, and it is ready.
+func serverPod(ctx context.Context) corev1.Pod {
+	GinkgoHelper()
+	var pods corev1.PodList
+	eventually(ctx, "one server", func(ctx context.Context) error {
+		err := kubernetes.List(ctx, &pods, client.InNamespace(live.ReleaseNamespace), client.MatchingLabels{"app.kubernetes.io/component": "server"})
+		if err == nil && (len(pods.Items) != 1 || !isReady(&pods.Items[0])) {
+			err = fmt.Errorf("there are %d, or it is not ready", len(pods.Items))
+		}
+		return err
+	})
+	return pods.Items[0]
+}
+
+// serverAuthority returns the authority of the server's certificate, as PEM.
+func serverAuthority(ctx context.Context) []byte {
+	GinkgoHelper()
+	var secret corev1.Secret
+	Expect(kubernetes.Get(ctx, types.NamespacedName{Namespace: live.ReleaseNamespace, Name: serverName + "-tls"}, &secret)).To(Succeed())
+	return secret.Data["ca.crt"]
+}
+
+// editor makes an account that may edit in a namespace, and returns a token of it.
+func editor(ctx context.Context, namespace string) string {
+	GinkgoHelper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "portal"}}
+	Expect(kubernetes.Create(ctx, account)).To(Succeed())
+	letEdit(ctx, namespace, rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: "portal"})
+	request := &authenticationv1.TokenRequest{}
+	Expect(kubernetes.SubResource("token").Create(ctx, account, request)).To(Succeed())
+	return request.Status.Token
+}
+
+// letEdit binds the role edit in a namespace.
+func letEdit(ctx context.Context, namespace string, to rbacv1.Subject) {
+	GinkgoHelper()
+	Expect(kubernetes.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "portal"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"}, Subjects: []rbacv1.Subject{to},
+	})).To(Succeed())
 }
 
 // send sends a request, and returns the whole body of the answer and what came behind it.

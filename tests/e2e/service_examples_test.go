@@ -85,10 +85,7 @@ func packages(ctx context.Context, name string) string {
 		"--no-deps", "--only-binary=:all:", "--dest", directory, name)
 	out, err := download.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
-	near, err := net.Dial("udp", net.JoinHostPort(nodes(ctx)[0].Status.Addresses[0].Address, "9"))
-	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = near.Close() }() // nothing was sent
-	listener, err := net.Listen("tcp", net.JoinHostPort(near.LocalAddr().(*net.UDPAddr).IP.String(), "0"))
+	listener, err := net.Listen("tcp", net.JoinHostPort(here(ctx).String(), "0"))
 	Expect(err).NotTo(HaveOccurred())
 	server := &http.Server{Handler: http.FileServer(http.Dir(directory)), ReadHeaderTimeout: limit}
 	go func() { _ = server.Serve(listener) }() // ends when it is closed

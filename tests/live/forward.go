@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 
@@ -43,4 +44,41 @@ func (c *Cluster) Forward(ctx context.Context, pod types.NamespacedName, port in
 		return "", nil, fmt.Errorf("forward port %d of pod %s: %w", port, pod, err)
 	}
 	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), func() { close(end) }, nil
+}
+
+// Lead leads from a port of this machine to an address until it is ended. Connections break when who is behind the address
+// ends, and new ones find who comes after it.
+func Lead(to string) (address string, end func() error, err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("lead to %s: %w", to, err)
+	}
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return // it was ended
+			}
+			go join(near, to)
+		}
+	}()
+	return listener.Addr().String(), listener.Close, nil
+}
+
+// join passes on what comes, in both ways, until one side ends.
+func join(near net.Conn, to string) {
+	defer func() { _ = near.Close() }() // the other side sees that it is over
+	far, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer func() { _ = far.Close() }() // likewise
+	over := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+		go func() {
+			_, _ = io.Copy(way[0], way[1]) // however it ended, it is over
+			over <- struct{}{}
+		}()
+	}
+	<-over
 }
