@@ -71,7 +71,7 @@ var _ = Describe("who reaches whom", Ordered, func() {
 		}
 	}, SpecTimeout(limit))
 
-	It("is the server for portals on the dashboard alone, and nobody beside it", Label(live.PortalNetworkLabel, localkubeLabel), func(ctx SpecContext) {
+	It("is the server for portals on the dashboard alone, and nobody beside it", Label(live.PortalNetworkLabel), func(ctx SpecContext) {
 		heads := []*corev1.Pod{&head, &other}
 		if *full {
 			remote := &env{types.NamespacedName{Namespace: stranger.Namespace, Name: "remote"}}

@@ -88,7 +88,7 @@ func (v *guest) python(ctx context.Context, packages ...string) string {
 	GinkgoHelper()
 	home := filepath.Join(v.directory, "venv")
 	for _, words := range [][]string{
-		{"python3", "-m", "venv", home}, append([]string{filepath.Join(home, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check"}, packages...),
+		{"python3", "-m", "venv", home}, append([]string{filepath.Join(home, "bin", "pip"), "install", "--quiet", "--no-compile", "--disable-pip-version-check"}, packages...),
 	} {
 		out, err := osexec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), "python3 with its package venv (Debian: python3-venv), and PyPI, are needed: %s", out)
