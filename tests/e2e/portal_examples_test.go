@@ -13,7 +13,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -103,6 +105,7 @@ var _ = Describe("an example of a client of the server for portals", Ordered, Co
 		var file string
 		for i := range jobs.Items {
 			if job := &jobs.Items[i]; job.Spec.Entrypoint == counting {
+				Expect(job.Spec.ClusterRef.Name).To(Equal("job-py"), "an option of the preset is its name")
 				head := (&env{types.NamespacedName{Namespace: v.namespace, Name: job.Spec.ClusterRef.Name}}).head(ctx)
 				file = exec(ctx, &head, "cat", "/tmp/ray/session_latest/logs/job-driver-"+job.Status.SubmissionID+".log")
 			}
@@ -121,6 +124,8 @@ func (v *guest) offer(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(string(text)).To(ContainSubstring(smallPreset))
 	Expect(kubernetes.Apply(ctx, live.ReleaseNamespace, []byte(strings.Replace(string(text), smallPreset, smallerPreset, 1)))).To(Succeed())
+	preset := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: live.ReleaseNamespace, Name: "small"}}
+	DeferCleanup(func(ctx SpecContext) { Expect(kubernetes.Delete(ctx, preset)).To(Succeed()) }, NodeTimeout(limit))
 }
 
 // generate makes the Python client from the document of the API as the example's page says, and returns the directory of its
