@@ -55,12 +55,14 @@ type Config struct {
 	Identity access.Identity
 	// Page says where the page is from, and who can show it in a frame.
 	Page web.Settings
+	// Dashboards says where clusters and services are served.
+	Dashboards Dashboards
 	// MetricsAddress and HealthAddress are host:port to listen on; "0" turns off.
 	MetricsAddress, HealthAddress string
 	// Log gets audit lines, and what goes wrong.
 	Log *slog.Logger
 	// Clock is what time is read from.
-	Clock clock.WithTicker
+	Clock clock.WithTickerAndDelayedExecution
 }
 
 // How long callers may take, and what they may send.
@@ -107,17 +109,22 @@ func Run(ctx context.Context, cfg Config) error {
 	group.Go(func() error { return certificate.Start(ctx) })
 	group.Go(func() error { return portal.run(ctx) })
 	calls := portal.api.NewGRPC(credentials.NewTLS(settings.Clone()), front.aroundCall())
-	for _, one := range []struct {
-		address string
-		serve   func(ctx context.Context, listener net.Listener) error
-	}{
+	all := []server{
 		{cfg.Address, serving(newServer(front, settings, cfg.Log))},
 		{cfg.GRPCAddress, func(ctx context.Context, listener net.Listener) error {
 			return serveGRPC(ctx, listener, calls)
 		}},
 		{cfg.MetricsAddress, serving(newServer(metricsOf(registry), nil, cfg.Log))},
 		{cfg.HealthAddress, serving(newServer(health(portal.view.IsSynced), nil, cfg.Log))},
-	} {
+	}
+	if !cfg.Dashboards.isOff() {
+		clusters, err := newDashboards(ctx, cfg, front, portal, registry)
+		if err != nil {
+			return err
+		}
+		all = append(all, server{cfg.Dashboards.Address, clusters.serving(newServer(clusters, settings.Clone(), cfg.Log))})
+	}
+	for _, one := range all {
 		if one.address == "0" {
 			continue
 		}
@@ -132,6 +139,12 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
+}
+
+// server is what serves at an address; "0" is nowhere.
+type server struct {
+	address string
+	serve   func(ctx context.Context, listener net.Listener) error
 }
 
 // newFront returns what every request meets, and the half of the server that has to be run.

@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -75,6 +76,11 @@ type running struct {
 
 func run(t *testing.T, rest http.HandlerFunc) *running {
 	t.Helper()
+	return runWith(t, rest, func(*Config) {})
+}
+
+func runWith(t *testing.T, rest http.HandlerFunc, change func(*Config)) *running {
+	t.Helper()
 	upstream := accesstest.Start(t, "alice-token", "alice", rest)
 	s := &running{dir: t.TempDir(), ended: make(chan error, 1)}
 	certify(t, s.dir, "first")
@@ -82,6 +88,7 @@ func run(t *testing.T, rest http.HandlerFunc) *running {
 		Address: freeAddress(t), MetricsAddress: freeAddress(t), HealthAddress: freeAddress(t), APIServer: upstream.URL, CAFile: upstream.CAFile, TokenFile: upstream.TokenFile,
 		CertFile: filepath.Join(s.dir, "tls.crt"), KeyFile: filepath.Join(s.dir, "tls.key"), Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{},
 	}
+	change(&s.Config)
 	ctx, end := context.WithCancel(t.Context())
 	s.end = end
 	go func() { s.ended <- Run(ctx, s.Config) }()
@@ -173,7 +180,10 @@ var documented = regexp.MustCompile("(?m)^\\| `([a-z0-9_]+\\*?)`")
 
 // TestRun_ServesWhatIsDocumented on its plain ports, and nothing of it to callers.
 func TestRun_ServesWhatIsDocumented(t *testing.T) {
-	s := run(t, fine)
+	clusters := freeAddress(t)
+	s := runWith(t, fine, func(cfg *Config) {
+		cfg.Dashboards = Dashboards{Address: clusters, URL: &url.URL{Scheme: "https", Host: clusters}, PageURL: &url.URL{Scheme: "https", Host: cfg.Address}, MaxUpload: 1}
+	})
 	read := func(url string) (int, string) {
 		answer, err := s.get(t, url)
 		if err != nil {
@@ -190,13 +200,14 @@ func TestRun_ServesWhatIsDocumented(t *testing.T) {
 		code, _ := read("http://" + s.HealthAddress + "/readyz")
 		return code == 200
 	})
-	for url, want := range map[string]int{
+	for address, want := range map[string]int{
+		"https://" + clusters + "/team/none/": 403, "https://" + clusters + "/metrics": 404,
 		"https://" + s.Address + at: 200, "https://" + s.Address + "/metrics": 404, "https://" + s.Address + "/readyz": 404,
 		"http://" + s.HealthAddress + "/healthz": 200, "http://" + s.HealthAddress + "/readyz": 200, "http://" + s.HealthAddress + "/metrics": 404,
 		"http://" + s.MetricsAddress + at: 404, "http://" + s.MetricsAddress + "/debug/pprof/": 404,
 	} {
-		if code, _ := read(url); code != want {
-			t.Errorf("%s is %d, want %d", url, code, want)
+		if code, _ := read(address); code != want {
+			t.Errorf("%s is %d, want %d", address, code, want)
 		}
 	}
 	_, text := read("http://" + s.MetricsAddress + "/metrics")

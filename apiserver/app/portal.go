@@ -30,6 +30,7 @@ type portal struct {
 	view   *view.View
 	feed   *feed.Feed
 	output *logs.Logs
+	heads  *heads.Heads
 }
 
 func newPortal(cfg Config, kubernetes *access.Kubernetes) (*portal, error) {
@@ -39,14 +40,14 @@ func newPortal(cfg Config, kubernetes *access.Kubernetes) (*portal, error) {
 	}
 	p := &portal{own: own, view: view.New(cfg.Namespaces...)}
 	p.feed = feed.New(p.view, cfg.Clock)
-	clusters := heads.New(heads.Settings{
+	p.heads = heads.New(heads.Settings{
 		Clusters: found{p.view}, Reader: reader{p.view, own}, Random: rand.Reader,
 		Options: headclient.Options{Memory: headclient.NewMemory(answersAtOnce)},
 	})
-	p.output = logs.New(logs.Settings{Heads: clusters, Jobs: found{p.view}, Clock: cfg.Clock,
+	p.output = logs.New(logs.Settings{Heads: p.heads, Jobs: found{p.view}, Clock: cfg.Clock,
 		Directory: cfg.OutputDirectory})
 	p.api, err = rest.New(rest.Needs{
-		Access: kubernetes, View: p.view, Feed: p.feed, Heads: clusters, Logs: p.output, Namespace: cfg.Namespace, Log: cfg.Log, Clock: cfg.Clock,
+		Access: kubernetes, View: p.view, Feed: p.feed, Heads: p.heads, Logs: p.output, Namespace: cfg.Namespace, Log: cfg.Log, Clock: cfg.Clock,
 	})
 	return p, err
 }

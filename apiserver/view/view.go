@@ -457,3 +457,16 @@ func (v *View) Namespaces() []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// Keys returns what names the objects of a kind, in no order.
+func (v *View) Keys(kind string) []Key {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var all []Key
+	for key := range v.objects {
+		if key.Kind == kind {
+			all = append(all, key)
+		}
+	}
+	return all
+}

@@ -132,6 +132,8 @@ type Request struct {
 	// Verb, Resource, Namespace and Name are Kubernetes' words.
 	Verb, Resource, Namespace, Name string
 	IsChange, IsStream              bool
+	// IsOpened: a WebSocket was opened, which goes on.
+	IsOpened bool
 	// Caller is nil where nobody knows.
 	Caller *access.Caller
 }
@@ -188,14 +190,14 @@ func (k *Request) note(target route.Target, isSocket bool) {
 }
 
 // redirect sends a browser to where it must be for a target, and reports whether it did so. Below a wildcard, each object
-// has an origin of its own: what a session signs in must not go to the one that all share.
+// has an origin of its own: what signs a browser in must not count at the one that all share.
 func (p *Proxy) redirect(w http.ResponseWriter, r *http.Request, target route.Target) (bool, error) {
-	isShared := p.Site.Wildcard != "" && !target.IsBelowWildcard && !hasAuthorization(r)
-	if isShared && !isNavigation(r) {
+	isShared := p.Site.Wildcard != "" && !target.IsBelowWildcard && (!hasAuthorization(r) || isByFrontProxy(r))
+	if isShared && !isNavigation(r) && (len(r.Header["Cookie"]) > 0 || isByFrontProxy(r)) {
 		return false, &Refusal{Code: http.StatusForbidden,
 			Text: "the object has an address of its own: open it from the page"}
 	}
-	if !isShared && !(target.HasNoSlash && isNavigation(r)) {
+	if !isNavigation(r) || !isShared && !target.HasNoSlash {
 		return false, nil
 	}
 	at := target.Prefix + "/"

@@ -21,6 +21,7 @@ type flags struct {
 	cfg                  app.Config
 	namespaces, identity string
 	frameAncestors       string
+	dashboards           dashboardFlags
 	verbosity            int
 	rest                 func() []string
 }
@@ -44,6 +45,7 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.cfg.Namespace, "namespace", "", "the server's own namespace, whose presets are for all users")
 	set.StringVar(&f.namespaces, "watch-namespaces", "", "namespaces whose objects the server reads, separated by commas; empty for all")
 	set.StringVar(&f.cfg.OutputDirectory, "output-directory", os.TempDir(), "directory in which outputs of jobs are kept while they are read, up to 1 GiB")
+	f.dashboards.define(set)
 	set.StringVar(&f.cfg.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics endpoint, or 0 for none")
 	set.StringVar(&f.cfg.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
 	set.StringVar(&f.cfg.Page.Directory, "web-dir", "", "directory with the built page, for work on it; empty for the page in the program")
@@ -92,6 +94,9 @@ func (f *flags) config(host, port string) (app.Config, error) {
 		return cfg, err
 	}
 	cfg.Page.FrameAncestors = listOf(f.frameAncestors)
+	if cfg.Dashboards, err = f.dashboards.read(); err != nil {
+		return cfg, err
+	}
 	cfg.Identity, err = access.ReadIdentity(f.identity)
 	return cfg, err
 }

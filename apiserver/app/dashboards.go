@@ -1,0 +1,201 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/explain"
+	"github.com/heliostat-dev/heliostat/apiserver/phases"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/proxy"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
+	services "github.com/heliostat-dev/heliostat/dashboard-proxy/serve"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Dashboards says where clusters and services are served.
+type Dashboards struct {
+	// Address is host:port to listen on, always with TLS; empty or "0" turns off.
+	Address string
+	// URL is the https address by which browsers reach that, and PageURL that of the page and the API.
+	URL, PageURL *url.URL
+	// Wildcard is the host[:port] below which each object has an origin of its own; empty where there is none.
+	Wildcard string
+	// MaxUpload is how many bytes the body of a request may have.
+	MaxUpload int64
+}
+
+// isOff reports whether clusters are not served.
+func (d Dashboards) isOff() bool { return d.Address == "" || d.Address == "0" }
+
+// dashboards is what every request to the dashboards' origin meets.
+type dashboards struct {
+	front *front
+	proxy *proxy.Proxy
+}
+
+func newDashboards(
+	ctx context.Context, cfg Config, front *front, portal *portal, registry prometheus.Registerer,
+) (*dashboards, error) {
+	objects := shown{found{portal.view}, portal, cfg}
+	needs := proxy.Needs{
+		Access: front.kubernetes, Heads: portal.heads, Objects: objects, Clock: cfg.Clock, Log: cfg.Log,
+		Services:  services.New(reads{objects.found, reader{portal.view, portal.own}}, nil),
+		Origin:    cfg.Dashboards.URL,
+		Site:      route.Site{Wildcard: cfg.Dashboards.Wildcard, Labels: newLabels(portal.view, cfg.Clock)},
+		PageURL:   cfg.Dashboards.PageURL.String(),
+		MaxUpload: cfg.Dashboards.MaxUpload,
+	}
+	if by := cfg.Identity.FrontProxy; by != nil {
+		needs.IdentityHeaders = []string{by.UserHeader, by.GroupHeader, by.UIDHeader, by.ExtraHeaderPrefix}
+	}
+	made := proxy.New(ctx, needs)
+	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "heliostat_server_websockets",
+		Help: "WebSockets to dashboards and services that are open.",
+	}, func() float64 { return float64(made.Sockets()) })
+	if err := registry.Register(open); err != nil {
+		return nil, fmt.Errorf("register the metrics: %w", err)
+	}
+	return &dashboards{front: front, proxy: made}, nil
+}
+
+// dashboardRoutes name requests to the dashboards' origin in metrics.
+var dashboardRoutes = map[string]string{
+	"cluster": "ProxyCluster", "service": "ProxyService", "own": "ProxyOwn", "root": "ProxyRoot", "none": "ProxyNone",
+}
+
+// ServeHTTP implements http.Handler.
+func (d *dashboards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := d.front.clock.Now()
+	id := idOf(r.Header)
+	r.Header.Set(requestID, id)
+	out := &answer{ResponseWriter: w, id: id}
+	out.Header().Set(requestID, id)
+	var known proxy.Request
+	defer func() { // also where an answer that was begun is broken off
+		asked := request{
+			route: dashboardRoutes[known.Route], verb: known.Verb, resource: known.Resource, namespace: known.Namespace, name: known.Name,
+			isChange: known.IsChange, isStream: known.IsStream,
+		}
+		code, took := out.codeFor(r.Context()), d.front.clock.Since(began)
+		if known.IsOpened {
+			code = http.StatusSwitchingProtocols
+		}
+		d.front.metrics.answered(asked, code, took)
+		if asked.isChange {
+			from, _, _ := net.SplitHostPort(r.RemoteAddr) // Go's own text
+			d.front.audit(asked, entry{id: id, from: from, code: code, took: took, owner: nameOf(known.Caller)})
+		}
+	}()
+	d.serve(out, r, &known)
+}
+
+// serve answers a request. One that panics fails alone, and the log has the stack.
+func (d *dashboards) serve(out *answer, r *http.Request, known *proxy.Request) {
+	defer func() {
+		cause := recover()
+		switch {
+		case cause == nil:
+			return
+		case cause != http.ErrAbortHandler: //nolint:errorlint // a value that was thrown is compared as net/http does
+			d.front.log.Error("A request panicked", "route", known.Route, "requestID", out.id, "cause", cause, "stack",
+				string(debug.Stack()))
+		}
+		panic(http.ErrAbortHandler) // an answer that is not whole must not look as if it were
+	}()
+	d.proxy.Serve(out, r, known)
+}
+
+// nameOf returns the name of a caller, for audit lines.
+func nameOf(caller *access.Caller) <-chan string {
+	name := make(chan string, 1)
+	if name <- "unauthenticated"; caller != nil {
+		<-name
+		name <- caller.User().Username
+	}
+	return name
+}
+
+// serving returns what serves a listener, and then waits until the WebSockets have ended, which they do soon after the
+// context.
+func (d *dashboards) serving(by *http.Server) func(ctx context.Context, listener net.Listener) error {
+	return func(ctx context.Context, listener net.Listener) error {
+		defer d.proxy.Wait()
+		return serve(ctx, listener, by)
+	}
+}
+
+// shown is what the proxy shows of objects, and changes of them.
+type shown struct {
+	found
+	portal *portal
+	cfg    Config
+}
+
+// Phases implements proxy.Objects.
+func (s shown) Phases(of route.Kind, namespace, name string) []proxy.Phase {
+	key := view.Key{Kind: kindOf(of), Namespace: namespace, Name: name}
+	object, _, is := s.view.Find(key)
+	if !is {
+		return nil
+	}
+	var all []proxy.Phase
+	in := explain.Input{Object: object, Clusters: s.view.ClustersOf(key), Pods: s.view.PodsOf(key), Now: s.cfg.Clock.Now()}
+	for _, one := range phases.Of(in) {
+		all = append(all, proxy.Phase{Name: one.Name, State: one.State, WaitsFor: one.WaitsFor})
+	}
+	return all
+}
+
+// Resume implements proxy.Objects.
+func (s shown) Resume(ctx context.Context, caller *access.Caller, of route.Kind, namespace, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, resumeWithin)
+	defer cancel()
+	if why := s.portal.api.Resume(ctx, caller, kindOf(of), namespace, name); why != nil {
+		return &proxy.Refusal{Code: why.Code, Text: why.Error(), RetryAfter: why.RetryAfter}
+	}
+	return nil
+}
+
+// resumeWithin is how long the API server may take to resume something.
+const resumeWithin = 20 * time.Second
+
+// kindOf returns a kind as the view knows it.
+func kindOf(of route.Kind) string {
+	if of == route.Service {
+		return view.Services
+	}
+	return view.Clusters
+}
+
+// reads is what the pods of services are found by.
+type reads struct {
+	found
+	reader
+}
+
+// FindService implements serve.Reader.
+func (r reads) FindService(namespace, name string) (*v1alpha1.ClusterService, bool) {
+	object, _, _ := r.found.view.Find(view.Key{Kind: view.Services, Namespace: namespace, Name: name})
+	service, is := object.(*v1alpha1.ClusterService)
+	return service, is
+}
+
+// ClustersOf implements serve.Reader.
+func (r reads) ClustersOf(namespace, service string) []*v1alpha1.ComputeCluster {
+	return r.found.view.ClustersOf(view.Key{Kind: view.Services, Namespace: namespace, Name: service})
+}
+
+// PodsOf implements serve.Reader.
+func (r reads) PodsOf(cluster types.UID) []*corev1.Pod { return r.found.view.PodsOwnedBy(cluster) }

@@ -1,0 +1,213 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
+	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+)
+
+// stopped is a cluster that is suspended.
+func stopped() *v1alpha1.ComputeCluster {
+	cluster := headstest.New().PutCluster("demo", func(c *v1alpha1.ComputeCluster) {
+		c.Spec.Suspend, c.ResourceVersion = true, "4"
+		c.TypeMeta = metav1.TypeMeta{APIVersion: "heliostat.dev/v1alpha1", Kind: "ComputeCluster"}
+		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: "SuspendedBySpec", LastTransitionTime: metav1.Unix(0, 0)}}
+	})
+	return cluster
+}
+
+// newDashboardsBed is the listener for dashboards, with one cluster in the view.
+func newDashboardsBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{registry: newRegistry(), log: &lines{}}
+	b.upstream = accesstest.Start(t, "alice-token", "alice", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(stopped())
+	})
+	cfg := Config{Log: slog.New(slog.NewJSONHandler(b.log, nil)), Clock: clock.RealClock{}, Dashboards: Dashboards{
+		Address: ":1", URL: &url.URL{Scheme: "https", Host: "dashboards.example.com"}, PageURL: &url.URL{Scheme: "https", Host: "page.example.com"},
+		Wildcard: "ray.example.com", MaxUpload: 1 << 20,
+	}}
+	kubernetes := b.upstream.Kubernetes(t, cfg.Clock)
+	ctx, end := context.WithCancel(t.Context())
+	front, portal, err := newFront(ctx, cfg, kubernetes, b.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := portal.view.Store(view.Clusters, "").Replace([]any{stopped()}, "5"); err != nil {
+		t.Fatal(err)
+	}
+	clusters, err := newDashboards(ctx, cfg, front, portal, b.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.server = httptest.NewUnstartedServer(nil)
+	b.server.Config = newServer(clusters, nil, cfg.Log)
+	b.server.StartTLS()
+	t.Cleanup(func() {
+		end()
+		b.server.Close()
+	})
+	return b
+}
+
+// ask returns the code and the text of an answer.
+func (b *bed) ask(t *testing.T, method, path, form string, headers ...string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, b.server.URL+path, strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = "dashboards.example.com"
+	for i := 0; i < len(headers); i += 2 {
+		if request.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
+			request.Host = headers[i+1]
+		}
+	}
+	answer, err := b.server.Client().Transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.Header.Get(requestID) == "" {
+		t.Fatalf("%v, %v", answer.Header, err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func TestDashboards_SayWhatTheViewKnows(t *testing.T) {
+	b := newDashboardsBed(t)
+	token := []string{"Authorization", "Bearer alice-token"}
+	for at, headers := range map[string][]string{"/team/demo/api/version": token, "/api/version": append([]string{"Host", "demo--team.ray.example.com"}, token...)} {
+		if code, text := b.ask(t, "GET", at, "", headers...); code != http.StatusServiceUnavailable || !strings.Contains(text, "since 1970-01-01T00:00:00Z. Run: kubectl patch computecluster demo -n team") {
+			t.Errorf("%s: %d %s", at, code, text)
+		}
+	}
+	if code, _ := b.ask(t, "GET", "/team/none/", "", token...); code != http.StatusForbidden {
+		t.Errorf("what is absent: %d", code)
+	}
+	if code, text := b.ask(t, "GET", "/team/demo/", ""); code != http.StatusUnauthorized {
+		t.Errorf("without a token: %d %s", code, text)
+	}
+}
+
+// TestDashboards_ResumeAsTheCaller: the API server gets the caller's token, and the log has who did it.
+func TestDashboards_ResumeAsTheCaller(t *testing.T) {
+	b := newDashboardsBed(t)
+	code, text := b.ask(t, "POST", "/-/resume", "kind=computeclusters&namespace=team&name=demo", "Authorization", "Bearer alice-token", "Content-Type", "application/x-www-form-urlencoded")
+	seen := b.upstream.Seen()
+	last := seen[len(seen)-1]
+	if code != http.StatusSeeOther || last.Method != http.MethodPatch || !strings.Contains(last.Body, `"suspend":false`) || last.Header.Get("Authorization") != "Bearer alice-token" {
+		t.Errorf("%d %s after %s %s", code, text, last.Method, last.Body)
+	}
+	b.upstream.Deny("alice")
+	code, text = b.ask(t, "POST", "/-/resume", "kind=clusterservices&namespace=team&name=demo", "Authorization", "Bearer alice-token", "Content-Type", "application/x-www-form-urlencoded")
+	if code != http.StatusForbidden || !strings.HasPrefix(text, "Heliostat dashboard proxy: ") {
+		t.Errorf("without the right: %d %s", code, text)
+	}
+	b.server.Close() // so that all is written
+	for _, want := range []string{`"user":"alice"`, `"verb":"patch"`, `"resource":"computeclusters"`, `"namespace":"team","name":"demo","code":303`} {
+		if !strings.Contains(b.log.String(), want) {
+			t.Errorf("the log has no %s: %s", want, b.log.String())
+		}
+	}
+	if strings.Contains(b.log.String(), "alice-token") {
+		t.Error("the token is in the log")
+	}
+}
+
+func TestDashboards_CountRoutes(t *testing.T) {
+	b := newDashboardsBed(t)
+	token := []string{"Authorization", "Bearer alice-token"}
+	for _, at := range []string{"/team/demo/", "/services/team/sort/", "/-/x", "/", "/a%2fb"} {
+		b.ask(t, "GET", at, "", token...)
+	}
+	b.server.Close()
+	families, err := b.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted, gauges := map[string]bool{}, 0
+	for _, family := range families {
+		if family.GetName() == "heliostat_server_websockets" {
+			gauges++
+		}
+		if family.GetName() != "heliostat_server_requests_total" {
+			continue
+		}
+		for _, one := range family.GetMetric() {
+			counted[one.GetLabel()[1].GetValue()+" "+one.GetLabel()[0].GetValue()] = true
+		}
+	}
+	for _, want := range []string{"ProxyCluster 503", "ProxyService 403", "ProxyOwn 404", "ProxyRoot 200", "ProxyNone 400"} {
+		if !counted[want] {
+			t.Errorf("%s is not counted: %v", want, counted)
+		}
+	}
+	if gauges != 1 {
+		t.Error("open WebSockets are not counted")
+	}
+}
+
+func TestLabels_FollowTheView(t *testing.T) {
+	v, now := view.New(), clocktesting.NewFakeClock(time.Now())
+	l := newLabels(v, now)
+	find := func(label string) string {
+		kind, namespace, name, found := l.FindLabel(label)
+		if !found {
+			return ""
+		}
+		return string(kind) + " " + namespace + "/" + name
+	}
+	put := func(kind string, object runtime.Object) {
+		t.Helper()
+		if err := v.Store(kind, "").Update(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := find("demo--team"); got != "" {
+		t.Errorf("nobody's label is %q", got)
+	}
+	put(view.Clusters, stopped())
+	service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "sort", UID: "s", ResourceVersion: "6"}}
+	put(view.Services, service)
+	if got := find("demo--team"); got != "" {
+		t.Errorf("labels are read again at once: %q", got)
+	}
+	now.Step(readEach)
+	for label, want := range map[string]string{
+		"demo--team": string(route.Cluster) + " team/demo", naming.ServiceHost("team", "sort"): string(route.Service) + " team/sort", "sort--team": "", "team--demo": "",
+	} {
+		if got := find(label); got != want {
+			t.Errorf("%s is %q, want %q", label, got, want)
+		}
+	}
+	gone := stopped()
+	gone.ResourceVersion = "9"
+	if err := v.Store(view.Clusters, "").Delete(gone); err != nil {
+		t.Fatal(err)
+	}
+	if got := find("demo--team"); got != "" {
+		t.Errorf("a cluster that is gone is %q", got)
+	}
+}
