@@ -126,7 +126,9 @@ func (b *bed) Resume(_ context.Context, _ *access.Caller, kind route.Kind, names
 func (b *bed) Open(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	switch cookie, err := r.Cookie("session"); {
 	case err == nil && cookie.Value == "alice":
-		r = r.Clone(r.Context())
+		ctx, cancel := context.WithDeadline(r.Context(), b.clock.Now().Add(15*time.Second))
+		context.AfterFunc(r.Context(), cancel)
+		r = r.Clone(ctx)
 		r.Header.Set("Authorization", "Bearer alice-token")
 	case r.Header.Get("Sec-Fetch-Mode") == "navigate":
 		http.Redirect(w, r, "/-/signin", http.StatusSeeOther)

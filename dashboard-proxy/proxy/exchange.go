@@ -19,6 +19,8 @@ type exchange struct {
 	target   route.Target
 	isSocket bool
 	caller   *access.Caller
+	// until is when the session ends that the request came by; zero is that it came by none.
+	until time.Time
 	// head and way are of a cluster's request.
 	head heads.Head
 	way  *heads.Way
@@ -146,8 +148,13 @@ func (p *Proxy) serveRequest(w http.ResponseWriter, r *http.Request, x *exchange
 
 // guard returns what watches over an exchange.
 func (p *Proxy) guard(x *exchange, end func(*Refusal)) *guard {
-	caller, what := x.caller, attributes(x.target)
-	return &guard{clock: p.Clock, end: end, confirm: func() error { return p.rights.confirm(caller, what) }}
+	caller, what, until := x.caller, attributes(x.target), x.until
+	return &guard{clock: p.Clock, end: end, confirm: func() error {
+		if !until.IsZero() && !p.Clock.Now().Before(until) {
+			return access.ErrExpired
+		}
+		return p.rights.confirm(caller, what)
+	}}
 }
 
 // explain returns what a failure of an upstream means.

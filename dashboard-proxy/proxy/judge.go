@@ -35,9 +35,8 @@ func (p *Proxy) judge(r *http.Request, target route.Target, isSocket bool) error
 		Origin: r.Header.Get("Origin"), Site: r.Header.Get("Sec-Fetch-Site"),
 		Mode: r.Header.Get("Sec-Fetch-Mode"), Dest: r.Header.Get("Sec-Fetch-Dest"),
 		HasAuthorization: hasAuthorization(r) && !isByFrontProxy(r),
-		// Ray's dashboard routes by fragment, so its start is the one page that others link to. What is the proxy's own
-		// does nothing by GET but sign in, which has proofs of its own.
-		IsLinkable: target.Kind == route.Own || target.Path == "/",
+		// Ray's dashboard routes by fragment, so its start is the one page that others link to.
+		IsLinkable: target.Path == "/",
 	})
 }
 

@@ -111,18 +111,16 @@ func (p *Proxy) serveRoot(w http.ResponseWriter) error {
 	return nil
 }
 
-// serveOwn answers what is the proxy's own.
-func (p *Proxy) serveOwn(w http.ResponseWriter, r *http.Request, x *exchange) error {
+// serveSignIn answers what is about sessions.
+func (p *Proxy) serveSignIn(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	switch {
 	case x.isSocket:
 		return &Refusal{Code: http.StatusBadRequest, Text: "no WebSocket is here: leave out the header Upgrade"}
-	case x.target.Path == resumePath:
-		return p.serveResume(w, r, x)
-	case p.SignIn != nil:
-		p.SignIn.ServeHTTP(w, r)
-		return nil
+	case p.SignIn == nil:
+		return &Refusal{Code: http.StatusNotFound, Text: "nothing has this address: open the dashboard from the page"}
 	}
-	return &Refusal{Code: http.StatusNotFound, Text: "nothing has this address: open the dashboard from the page"}
+	p.SignIn.ServeHTTP(w, r)
+	return nil
 }
 
 // serveResume resumes what a page of the proxy's own has shown a button for. Below the wildcard that is the object whose

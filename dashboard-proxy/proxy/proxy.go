@@ -44,7 +44,8 @@ type Heads interface {
 // Sessions opens what signs a browser in.
 type Sessions interface {
 	// Open returns the request with the token of its session as Authorization, or as it is where it has none. Where it has
-	// answered the request by itself, such as by the way to sign in, handled is true.
+	// answered the request by itself, such as by the way to sign in, handled is true. The request's context ends with the
+	// session.
 	Open(w http.ResponseWriter, r *http.Request) (authorized *http.Request, handled bool)
 }
 
@@ -70,7 +71,8 @@ type Needs struct {
 	Services *serve.Services
 	Objects  Objects
 	Sessions Sessions
-	// SignIn answers what is below /-/ and not the proxy's own; nil is that nothing is there.
+	// SignIn answers what is below /-/ and not the proxy's own; nil is that nothing is there. It judges by itself where a
+	// request comes from: a browser comes there from the page's origin.
 	SignIn http.Handler
 	// Origin is the one that clusters are served on, such as https://dashboards.example.com:8444.
 	Origin *url.URL
@@ -159,6 +161,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, x *exchange) (err 
 	}
 	x.target = target
 	x.known.note(target, x.isSocket)
+	if target.Kind == route.Own && target.Path != resumePath {
+		return p.serveSignIn(w, r, x)
+	}
 	if err := p.judge(r, target, x.isSocket); err != nil {
 		return err
 	}
@@ -166,7 +171,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, x *exchange) (err 
 	case route.Root:
 		return p.serveRoot(w)
 	case route.Own:
-		return p.serveOwn(w, r, x)
+		return p.serveResume(w, r, x)
 	case route.Cluster, route.Service:
 	}
 	if isElsewhere, err := p.redirect(w, r, target); isElsewhere || err != nil {
@@ -221,6 +226,7 @@ func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, x *exchange) (i
 			return true, nil
 		}
 		r = authorized
+		x.until, _ = r.Context().Deadline()
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askWithin)
 	defer cancel()

@@ -121,7 +121,7 @@ func (g *guard) stop() {
 func ends(err error, unanswered int) *Refusal {
 	switch {
 	case errors.Is(err, access.ErrUnauthorized):
-		return &Refusal{Code: http.StatusUnauthorized, Text: "the token is not accepted any more: sign in again"}
+		return &Refusal{Code: http.StatusUnauthorized, Text: "the token or the session has ended: sign in again"}
 	case errors.Is(err, access.ErrForbidden):
 		return &Refusal{Code: http.StatusForbidden, Text: "the right to it was taken away: ask for the right"}
 	case unanswered >= maxUnanswered:

@@ -153,6 +153,20 @@ func TestServe_ReplaysAttacksOfBrowsers(t *testing.T) {
 	}
 }
 
+// TestServe_LeavesSignInToItself: a browser comes there from the page's origin, by a post too.
+func TestServe_LeavesSignInToItself(t *testing.T) {
+	b := newBed(t, fine, func(n *proxy.Needs) {
+		n.SignIn = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Method+" "+r.URL.Path) })
+	})
+	answer := b.send(t, http.MethodPost, "/-/callback", nil, "Authorization", "-", "Sec-Fetch-Site", "cross-site", "Origin", "https://page.example.com")
+	if answer.code != http.StatusOK || answer.body != "POST /-/callback" {
+		t.Errorf("%+v", answer)
+	}
+	if answer := b.send(t, http.MethodPost, "/-/resume", nil, "Authorization", "-", "Sec-Fetch-Site", "cross-site", "Origin", "https://page.example.com"); answer.code != http.StatusForbidden {
+		t.Errorf("the button: %+v", answer)
+	}
+}
+
 func TestServe_RefusesServiceWorkers(t *testing.T) {
 	b := newBed(t, fine, nil)
 	if answer := b.get(t, "/team/demo/sw.js", "Service-Worker", "script"); answer.code != http.StatusForbidden || b.dials() != 0 {

@@ -63,9 +63,14 @@ func echo(w http.ResponseWriter, r *http.Request) {
 // socket opens a WebSocket as alice. Pings are counted.
 func (b *bed) socket(t *testing.T, path string, pings chan struct{}) *websocket.Conn {
 	t.Helper()
+	return b.socketBy(t, path, pings, http.Header{"Authorization": {"Bearer alice-token"}, "X-Forwarded-For": {"canary"}})
+}
+
+func (b *bed) socketBy(t *testing.T, path string, pings chan struct{}, header http.Header) *websocket.Conn {
+	t.Helper()
 	//nolint:bodyclose // the answer that opens a WebSocket has none
 	connection, _, err := websocket.Dial(t.Context(), "wss"+strings.TrimPrefix(b.front.URL, "https")+path, &websocket.DialOptions{
-		HTTPClient: b.client(), HTTPHeader: http.Header{"Authorization": {"Bearer alice-token"}, "X-Forwarded-For": {"canary"}}, Subprotocols: []string{"log"},
+		HTTPClient: b.client(), HTTPHeader: header, Subprotocols: []string{"log"},
 		OnPingReceived: func(context.Context, []byte) bool {
 			if pings != nil {
 				pings <- struct{}{}
@@ -183,6 +188,15 @@ func TestSocket_EndsWithTheRight(t *testing.T) {
 				t.Errorf("%d are open", b.proxy.Sockets())
 			}
 		})
+	}
+}
+
+// TestSocket_EndsWithItsSession: the bed's lasts 15 s, and the token longer.
+func TestSocket_EndsWithItsSession(t *testing.T) {
+	b := newBed(t, echo, nil)
+	connection := b.socketBy(t, "/team/demo/ws", nil, http.Header{"Cookie": {"session=alice"}, "Origin": {b.front.URL}})
+	if closed := b.closes(t, connection, 20); closed.Code != websocket.StatusPolicyViolation || !strings.Contains(closed.Reason, "sign in again") {
+		t.Errorf("it ends with %+v", closed)
 	}
 }
 
