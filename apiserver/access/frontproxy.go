@@ -34,6 +34,11 @@ func newFrontProxy(of FrontProxy, now clock.PassiveClock) (*frontProxy, error) {
 	return &frontProxy{FrontProxy: of, authority: authority, clock: now, proven: newRecent[bool](now, maxProxies)}, nil
 }
 
+// IsProxied reports whether a front proxy says whose a request is, so that nobody needs to sign in.
+func (k *Kubernetes) IsProxied(r *http.Request) bool {
+	return k.proxy != nil && r.TLS != nil && len(r.Header[k.proxy.UserHeader]) > 0 && k.proxy.isProxy(r.TLS)
+}
+
 // callerOf returns the user that the proxy names, and nil where the request does not come from the proxy or names none.
 func (p *frontProxy) callerOf(r *http.Request) (*Caller, error) {
 	if r.TLS == nil || len(r.Header[p.UserHeader]) == 0 || !p.isProxy(r.TLS) {

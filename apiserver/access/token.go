@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 )
 
 const (
@@ -14,6 +15,8 @@ const (
 	scheme        = "bearer "
 	// maxToken is how many bytes a token may have. Tokens of OpenID Connect with hundreds of groups have 16 KiB.
 	maxToken = 24 << 10
+	// maxExpiry is the last second that is written with four digits for the year.
+	maxExpiry = 253_402_300_799
 )
 
 // Token is the credential of a caller. What is printed of it, in any form, is the same for all.
@@ -49,6 +52,15 @@ func isToken(text string) bool {
 func (t Token) Key() string {
 	sum := sha256.Sum256([]byte(t.text))
 	return hex.EncodeToString(sum[:])
+}
+
+// End returns when the token says that it ends; zero is that it does not say. Nobody has proven that.
+func (t Token) End() time.Time {
+	said, is := readClaims(t)
+	if !is || said.Expiry <= 0 || said.Expiry > maxExpiry {
+		return time.Time{}
+	}
+	return time.Unix(int64(said.Expiry), 0)
 }
 
 // Authorize puts the token into the headers of a request to the API server, in place of any other.

@@ -30,6 +30,11 @@ type Issuer struct {
 	keyID  int
 	broken bool
 	asked  int
+
+	client    Client
+	codes     map[string]grant
+	refreshes map[string]bool
+	renewals  int
 }
 
 // StartIssuer starts an issuer that ends with the test.
@@ -47,7 +52,10 @@ func StartIssuerAt(t testing.TB, at net.IP) *Issuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.Server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: i, ReadHeaderTimeout: time.Minute}}
+	i.Server = &httptest.Server{Listener: listener, Config: &http.Server{
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { i.answer(t, w, r) }),
+		ReadHeaderTimeout: time.Minute,
+	}}
 	i.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t, at)}, MinVersion: tls.VersionTLS12}
 	i.StartTLS()
 	t.Cleanup(i.Close)
@@ -129,8 +137,7 @@ func (i *Issuer) Token(t testing.TB, claims map[string]any) string {
 
 func encode(text []byte) string { return base64.RawURLEncoding.EncodeToString(text) }
 
-// ServeHTTP implements http.Handler.
-func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (i *Issuer) answer(t testing.TB, w http.ResponseWriter, r *http.Request) {
 	i.mutex.Lock()
 	i.asked++
 	broken, key, keyID := i.broken, i.key, i.keyID
@@ -143,7 +150,13 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer any
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
-		answer = map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "id_token_signing_alg_values_supported": []string{"ES256", "none", "HS256"}}
+		answer = map[string]any{
+			"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
+			"id_token_signing_alg_values_supported": []string{"ES256", "none", "HS256"},
+		}
+	case "/token":
+		i.exchange(t, w, r)
+		return
 	case "/keys":
 		point, err := key.PublicKey.Bytes()
 		if err != nil {
