@@ -10,10 +10,12 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,6 +58,7 @@ func (b *bed) makeObjects() {
 	for _, object := range objects {
 		must(b.t, b.put(b.t.Context(), object))
 	}
+	b.keepVersion("sort", 3, `{"serveConfig":{"applications":[{"name":"sort","import_path":"sort:former"}]}}`)
 	b.makePods("demo", map[string]int{"cpu": 2, "gpu": 1}, "1")
 	b.makePods("training", map[string]int{"a100": 3}, "8")
 	b.startHead()
@@ -78,6 +81,28 @@ func (b *bed) put(ctx context.Context, object *unstructured.Unstructured) error 
 		return fmt.Errorf("give %s its status: %w", object.GetName(), err)
 	}
 	return nil
+}
+
+// keepVersion keeps a version of a service, as the operator does, which an undo finds.
+func (b *bed) keepVersion(service string, number int64, data string) {
+	b.t.Helper()
+	owner := &v1alpha1.ClusterService{}
+	must(b.t, b.Get(b.t.Context(), types.NamespacedName{Namespace: b.namespace, Name: service}, owner))
+	must(b.t, b.Create(b.t.Context(), &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: b.namespace, Name: naming.ServiceRevision(service, strconv.FormatInt(number, 10)), Labels: naming.ServiceLabels(service),
+			OwnerReferences: ownedBy("ClusterService", owner),
+		},
+		Data: runtime.RawExtension{Raw: []byte(data)}, Revision: number,
+	}))
+}
+
+// ownedBy says that an object belongs to another one.
+func ownedBy(kind string, owner client.Object) []metav1.OwnerReference {
+	controls := true
+	return []metav1.OwnerReference{{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &controls,
+	}}
 }
 
 // addressOf gives the head of demo the address of the fake head.
@@ -111,11 +136,10 @@ func (b *bed) makePod(owner *v1alpha1.ComputeCluster, at naming.Place, gpus stri
 	if gpus != "" {
 		limits["nvidia.com/gpu"] = resource.MustParse(gpus)
 	}
-	controls := true
 	must(b.t, b.Create(b.t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: owner.Namespace, Name: naming.Pod(owner.Name, owner.UID, at), Labels: naming.PodLabels(owner.Name, at),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "heliostat.dev/v1alpha1", Kind: "ComputeCluster", Name: owner.Name, UID: owner.UID, Controller: &controls}},
+			OwnerReferences: ownedBy("ComputeCluster", owner),
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: v1alpha1.ContainerRay, Image: "ray", Resources: corev1.ResourceRequirements{Limits: limits, Requests: limits}}}},
 	}))
@@ -140,16 +164,15 @@ func (b *bed) startHead() {
 		lines, _ := strconv.Atoi(count)
 		return fakehead.Process{Hangs: true, Lines: hostileLines(lines)}, true
 	})
+	owner := &v1alpha1.ComputeCluster{}
+	must(b.t, b.Get(b.t.Context(), types.NamespacedName{Namespace: b.namespace, Name: "demo"}, owner))
 	must(b.t, b.Create(b.t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: naming.TokenSecret("demo")}, Data: map[string][]byte{v1alpha1.TokenKey: []byte(headToken)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: naming.TokenSecret("demo"), OwnerReferences: ownedBy("ComputeCluster", owner)},
+		Data:       map[string][]byte{v1alpha1.TokenKey: []byte(headToken)},
 	}))
+	name := naming.Pod(owner.Name, owner.UID, naming.Place{Epoch: 1})
 	pod := &corev1.Pod{}
 	must(b.t, live.Until(b.t.Context(), 30*time.Second, "the head of demo to run", func(ctx context.Context) error {
-		owner := &v1alpha1.ComputeCluster{}
-		if err := b.Get(ctx, types.NamespacedName{Namespace: b.namespace, Name: "demo"}, owner); err != nil {
-			return err
-		}
-		name := naming.Pod(owner.Name, owner.UID, naming.Place{Epoch: 1})
 		err := b.Get(ctx, types.NamespacedName{Namespace: b.namespace, Name: name}, pod)
 		if err == nil && pod.Status.PodIP != headIP {
 			err = fmt.Errorf("its address is %q", pod.Status.PodIP)

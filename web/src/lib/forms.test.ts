@@ -105,7 +105,7 @@ test("session: links are of the web, with what they are about escaped", () => {
 
 test("session: each cluster and service has an address", () => {
   const url = "https://d", path = {...nobody, dashboards: {url}}, wildcard = {...nobody, dashboards: {url, wildcard: "w:8444"}};
-  const long = "n".repeat(60);
+  const long = "n".repeat(61);
   const cases: [Session, string, string, string, string][] = [
     [path, "clusters", "a", "b", "https://d/a/b/"], [path, "clusters", "services", "b", "https://d/-/clusters/services/b/"],
     [path, "services", "a", "b", "https://d/services/a/b/"], [path, "jobs", "a", "b", ""], [nobody, "clusters", "a", "b", ""],

@@ -186,7 +186,7 @@ function Cells({line, isGone}: {line: Line; isGone: boolean}) {
 }
 
 function Empty({filter}: {filter: Filter}) {
-  if (everything.lines.all.size > 0) return <p class="empty">{strings.list.noneFound}</p>;
+  if (filter.text || filter.phase) return <p class="empty">{strings.list.noneFound}</p>;
   const nowhere = isKnown.value && namespaces.value.length === 0;
   const first = filter.namespace || namespaces.value[0]?.name || "";
   return (

@@ -1,0 +1,88 @@
+// What each place says to whom: signing in, rights that are missing, lists that are empty, objects that are gone.
+import {test} from "node:test";
+import assert from "node:assert/strict";
+import {ask, bed, open, useBrowser} from "./browser.mjs";
+
+useBrowser();
+
+test("who is not signed in signs in, and comes to where the link led", async (t) => {
+  const page = await open(t, `/ui/clusters/${bed.namespace}/demo`, {as: "", allowed: ["401"]});
+  await page.waitForURL("**/ui/signin?to=*");
+  await page.getByLabel("Kubernetes token").fill("bad");
+  await page.getByRole("button", {name: "Sign in"}).click();
+  await page.getByRole("alert").waitFor();
+  await page.getByLabel("Kubernetes token").fill(bed.editor);
+  await page.getByRole("button", {name: "Sign in"}).click();
+  await page.locator("h1", {hasText: "demo"}).waitFor();
+  assert.doesNotMatch(page.url() + JSON.stringify(await page.evaluate(() => ({...localStorage, ...sessionStorage}))), new RegExp(bed.editor.slice(0, 20)));
+  await page.goto("/ui/me");
+  await page.getByRole("button", {name: "Sign out"}).click();
+  await page.waitForURL("**/ui/signin");
+});
+
+test("an action that the caller cannot perform names the permission", async (t) => {
+  const page = await open(t, `/ui/clusters/${bed.namespace}/demo`, {as: "viewer"});
+  for (const [name, need] of [["Suspend", "patch computeclusters"], ["Delete", "delete computeclusters"], ["Ray dashboard", "get computeclusters/proxy"]]) {
+    const button = page.locator(".actions").locator("button, a", {hasText: name});
+    await button.waitFor();
+    assert.equal(await button.getAttribute("aria-disabled"), "true");
+    await button.focus();
+    const said = page.locator(`#${await button.getAttribute("aria-describedby")}`);
+    assert.equal(await said.textContent(), `You need the permission ${need} in ${bed.namespace}`);
+    assert.ok(await said.isVisible());
+  }
+  await page.locator(".actions button", {hasText: "Suspend"}).click();
+  assert.equal(await page.locator("dialog").count(), 0);
+});
+
+test("an empty list shows the command that fills it", async (t) => {
+  const nobody = await open(t, "/ui/", {as: "nobody"});
+  await nobody.locator(".empty").waitFor();
+  assert.match(await nobody.locator(".empty pre").textContent(), /^kubectl create rolebinding .*--user='system:serviceaccount:team-a:nina'$/);
+  const page = await open(t, `/ui/?namespace=${bed.empty}&kind=jobs`);
+  await page.locator(".empty").waitFor();
+  assert.match(await page.locator(".empty pre").textContent(), /^kubectl apply -n team-b -f - <<'EOF'\n[^]*kind: ClusterJob/);
+});
+
+test("a remedy that is an action is a button", async (t) => {
+  const page = await open(t, `/ui/clusters/${bed.namespace}/notebook`);
+  const button = page.locator(".why button", {hasText: "Resume"});
+  await button.click();
+  await page.locator("dialog button[type=submit]").click();
+  await page.locator("dialog").waitFor({state: "detached"});
+  const answer = await (await page.request.get(`/v1/namespaces/${bed.namespace}/clusters/notebook`)).json();
+  assert.ok(answer.object.metadata.annotations["heliostat.dev/resume"]);
+});
+
+test("an output ends with its outcome and exit code, and a retry is another job", async (t) => {
+  const page = await open(t, `/ui/jobs/${bed.namespace}/evaluate`);
+  await page.locator(".lines").getByText("FileNotFoundError").waitFor();
+  assert.match(await page.locator(".end").textContent(), /The job failed · exit code 1/);
+  assert.match(await page.locator(".connection").textContent(), /Live/, "the object is followed again");
+  await page.locator(".actions button", {hasText: "Retry"}).click();
+  await page.locator("dialog button[type=submit]").click();
+  await page.waitForURL(/evaluate-retry/);
+});
+
+test("what is deleted is named before, and gone after", async (t) => {
+  await ask("put", {}, {apiVersion: "heliostat.dev/v1alpha1", kind: "ComputeCluster", metadata: {name: "short-lived"}, spec: {rayVersion: "2.60.0"}, status: {phase: "Ready"}});
+  const other = await open(t, `/ui/clusters/${bed.namespace}/short-lived`, {allowed: ["404"]});
+  await other.locator(".actions").waitFor();
+  const page = await open(t, `/ui/clusters/${bed.namespace}/short-lived`, {allowed: ["404"]});
+  await page.locator(".actions button", {hasText: "Delete"}).click();
+  assert.match(await page.locator("dialog .removed").textContent(), /cluster short-lived/);
+  await page.locator("dialog button[type=submit]").click();
+  await page.waitForURL("**/ui/");
+  await other.getByText("This object was deleted.").waitFor();
+});
+
+test("a cluster is scaled", async (t) => {
+  const page = await open(t, `/ui/clusters/${bed.namespace}/demo`);
+  await page.locator(".actions button", {hasText: "Scale"}).click();
+  await page.getByLabel("Worker group").selectOption("cpu");
+  await page.getByLabel("Replicas").fill("5");
+  await page.locator("dialog button[type=submit]").click();
+  await page.locator("dialog").waitFor({state: "detached"});
+  const answer = await (await page.request.get(`/v1/namespaces/${bed.namespace}/clusters/demo`)).json();
+  assert.equal(answer.object.spec.workerGroups[0].replicas, 5);
+});
