@@ -40,13 +40,14 @@ export function ListPage() {
   });
   const set = (change: Partial<Filter>) => setQuery(writeFilter({...filter.value, ...change}));
   const {keys, total, all, waiting} = order.value;
-  const isReady = everything.health.value !== "loading";
+  const isNowhere = isKnown.value && namespaces.value.length === 0;
+  const isReady = everything.health.value !== "loading" || isNowhere;
   return (
     <>
       <Heading title={strings.list.title}>
         <Filters filter={filter.value} set={set} />
       </Heading>
-      {refusal.value && <Refused error={refusal.value} />}
+      {refusal.value && !isNowhere && <Refused error={refusal.value} />}
       <p class="summary">
         <span>{isReady || keys.length > 0 ? strings.list.count(total, all) : strings.frame.loading}</span>
         {isFiltering(filter.value) && <button type="button" class="quiet" onClick={() => setQuery("")}>{strings.list.clear}</button>}
@@ -54,7 +55,7 @@ export function ListPage() {
       </p>
       {keys.length > 0
         ? <Table keys={keys} filter={filter.value} set={set} hold={(is) => (isHeld.value = is)} />
-        : isReady && <Empty filter={filter.value} />}
+        : isReady && <Empty filter={filter.value} isNowhere={isNowhere} />}
       {total > keys.length && keys.length >= limit.value && (
         <p class="more">
           <button type="button" onClick={() => (limit.value += page)}>{strings.list.more(Math.min(page, total - limit.value))}</button>
@@ -185,17 +186,16 @@ function Cells({line, isGone}: {line: Line; isGone: boolean}) {
   );
 }
 
-function Empty({filter}: {filter: Filter}) {
+function Empty({filter, isNowhere}: {filter: Filter; isNowhere: boolean}) {
   if (filter.text || filter.phase) return <p class="empty">{strings.list.noneFound}</p>;
-  const nowhere = isKnown.value && namespaces.value.length === 0;
   const first = filter.namespace || namespaces.value[0]?.name || "";
   return (
     <div class="empty">
-      <h2>{nowhere ? strings.list.noNamespace : strings.list.none}</h2>
-      <p>{nowhere ? strings.list.noNamespaceHelp : strings.list.noneHelp}</p>
+      <h2>{isNowhere ? strings.list.noNamespace : strings.list.none}</h2>
+      <p>{isNowhere ? strings.list.noNamespaceHelp : strings.list.noneHelp}</p>
       <Command
         label={strings.create.command}
-        text={nowhere ? strings.list.noNamespaceCommand(me.value?.name ?? "") : strings.list.fill(filter.kind, first)}
+        text={isNowhere ? strings.list.noNamespaceCommand(me.value?.name ?? "") : strings.list.fill(filter.kind, first)}
       />
     </div>
   );
