@@ -24,12 +24,15 @@ demo-down: ## Take everything down that "make demo" brought up
 	@demo/demo.sh down
 
 ##@ Change it
-.PHONY: generate proto build images sbom clean
+.PHONY: generate proto web build images sbom clean
 generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim proto ## Write what is generated: deepcopy, CRD, chart's copy, reference; Ray's protocol
 	@tests/tools/generate.sh
 
 proto: $(PROTO_TOOLS) ## Write proto/gen from Ray's protocol as far as we speak it, and from our own
 	@tests/tools/proto.sh
+
+web: ## Build the page into dashboard-proxy/web/dist with node, for the server to embed
+	@web/make.sh
 
 build: bin/operator ## Build the operator and the programs of the tests into bin/
 	@tests/run.sh build
@@ -44,7 +47,7 @@ clean: ## Remove bin/ and .state/ (downloads and images stay in the user's cache
 	rm -rf bin .state
 
 ##@ Test it
-.PHONY: check test test-one test-one-down deps verify scan lint unit chart integration localkube-test e2e e2e-existing accept
+.PHONY: check test test-one test-one-down deps verify scan lint unit chart integration web-test localkube-test e2e e2e-existing accept
 .PHONY: bench bench-fleet bench-autoscale race vuln fuzz mutate
 check: ## For each edit: unit tests, shape, lint of what changed, chart, scan; at most 3 minutes when caches are warm
 	@tests/run.sh lint-changed unit-few chart scan
@@ -79,6 +82,9 @@ chart: ## Lint the chart and check what it renders
 
 integration: ## Run the tests on a real API server
 	@tests/run.sh integration
+
+web-test: ## Run the tests of the page in a browser, on a real API server
+	@tests/run.sh web
 
 localkube-test: ## Run the tests of the local Kubernetes: up, down, killed in between, devices, NetworkPolicy
 	@tests/run.sh localkube

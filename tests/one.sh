@@ -21,7 +21,7 @@ run_go() {
   module=$(module "$1")
   echo "go test in $1"
   case $1 in
-    tests/integration)
+    tests/integration | tests/web)
       make build
       instance one-api --control-plane-only
       ;;

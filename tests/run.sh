@@ -94,7 +94,7 @@ said() {
   done
 }
 
-target() { case $1 in localkube) echo localkube-test ;; accept) echo "accept AREA=$AREA" ;; *) echo "$1" ;; esac; }
+target() { case $1 in localkube | web) echo "$1-test" ;; accept) echo "accept AREA=$AREA" ;; *) echo "$1" ;; esac; }
 
 # counts LOG: what go test and Ginkgo counted.
 counts() {
@@ -122,7 +122,7 @@ lane_of() {
   case $1 in
     unit*) echo units ;;
     e2e-clusters | localkube) echo clusters ;;
-    integration | e2e-services) echo services ;;
+    integration | web | e2e-services) echo services ;;
     chart | scan | verify | lint*) echo static ;;
     *) echo alone ;;
   esac
@@ -164,7 +164,7 @@ rm -rf $TIMES
 mkdir -p $TIMES
 : >"$FAILED"
 WHOLE=
-[ $# -gt 0 ] || { WHOLE=1; set -- unit chart integration e2e localkube verify lint scan rights; }
+[ $# -gt 0 ] || { WHOLE=1; set -- unit chart integration web e2e localkube verify lint scan rights; }
 steps=()
 for name in "$@"; do [ "$name" = e2e ] && steps+=(e2e-clusters e2e-services) || steps+=("$name"); done
 [ "${steps[*]}" != build ] || steps=(deps build)

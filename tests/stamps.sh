@@ -8,6 +8,7 @@ declare -A INPUTS=(
   [lint]="*.go *go.mod *go.sum .golangci.yml tests/tools"
   [chart]="helm-chart apiserver/cmd ray-operator/cmd ray-operator/config ray-operator/api docs/security.md tests/tools"
   [scan]="helm-chart images .checkov.yaml tests/tools/scan.sh"
+  [web]="web tests/web tests/live tests/island tests/fakekubelet apiserver dashboard-proxy proto helm-chart ray-operator/api ray-operator/headclient go.mod"
   [localkube]="tests/localkube"
   [contract]="ray-operator/headclient images/ray tests/images tests/e2e/*contract* proto go.mod"
 )

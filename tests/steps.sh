@@ -10,6 +10,7 @@ declare -A TITLE=(
   [unit-few]="the same, stories at few points"
   [chart]="the chart renders what Kubernetes accepts"
   [integration]="a real API server"
+  [web]="the page: node, and a browser on a real API server"
   [localkube]="local Kubernetes: up, down, killed in between, devices, policies"
   [e2e-clusters]="real kubelets, real Ray: clusters, jobs, autoscaling"
   [e2e-services]="real kubelets, real Ray: services and control stores"
@@ -23,7 +24,7 @@ declare -A TITLE=(
 needs_programs() {
   local name
   for name in "$@"; do
-    case $name in integration | localkube | e2e-* | accept | bench) return 0 ;; esac
+    case $name in integration | web | localkube | e2e-* | accept | bench) return 0 ;; esac
   done
   return 1
 }
@@ -45,8 +46,8 @@ debian() {
 # redis: what tests run Redis servers of their own with.
 redis() { debian redis-server=redis-server redis-sentinel=redis-sentinel redis-cli=redis-tools; }
 
-# web: a browser for the tests of the page, and what the dashboard proxy is measured with.
-web() { debian chromium=chromium nginx=nginx wrk=wrk; }
+# web: what builds the page and tests it in a browser, and what the dashboard proxy is measured beside.
+web() { debian node=nodejs npm=npm chromium=chromium nginx=nginx wrk=wrk; }
 
 step_deps() {
   make bin/localkube bin/images
@@ -60,7 +61,7 @@ step_deps() {
 }
 
 step_build() {
-  make bin/localkube bin/images
+  make web bin/localkube bin/images
   bin/images build ray operator redis >"$LOGS/images.list" & # most of it waits for a network, while Kubernetes links
   local images=$!
   bin/localkube build || { kill $images; return 1; }
@@ -97,7 +98,7 @@ step_unit() {
   redis
   make bin/gotestsum
   # What needs a Kubernetes has a step of its own.
-  gotest "$step" . -timeout 20m $(go list ./... | grep -vE '/tests/(integration|e2e|bench/(byhand|fleet))$') || bad=1
+  gotest "$step" . -timeout 20m $(go list ./... | grep -vE '/tests/(integration|web|e2e|bench/(byhand|fleet))$') || bad=1
   gotest "$step" . -skip '^TestASmallFleet$' ./tests/bench/fleet || bad=1 # make bench runs that one
   gotest "$step" tests/images ./... || bad=1
   gotest "$step" tests/tools -count=1 ./crdtrim ./protogen || bad=1 # crdtrim reads files that the cache does not watch
@@ -159,6 +160,11 @@ step_integration() {
   gotest integration . -count=1 -parallel 8 -timeout 25m ./tests/integration/...
   rights_used integration
   rights_used integration-server heliostat-server
+}
+
+step_web() {
+  instance web --control-plane-only
+  gotest web . -count=1 -timeout 15m ./tests/web
 }
 
 step_localkube() {

@@ -153,7 +153,7 @@ func TestFront_AnswersEachRoute(t *testing.T) {
 		for path, method := range routes {
 			b.checkRoute(t, client, path, method)
 		}
-		for path, want := range map[string]int{"/api/v1/namespaces/n/secrets": 404, "/": 404, "/metrics": 404, "/healthz": 404, "/apis//x": 400, "/apis/heliostat.dev/v1alpha1/a%2fb": 400} {
+		for path, want := range map[string]int{"/api/v1/namespaces/n/secrets": 404, "/metrics": 404, "/healthz": 404, "/apis//x": 400, "/apis/heliostat.dev/v1alpha1/a%2fb": 400} {
 			b.isRefused(t, client, "GET "+path, want)
 			if code, _, _ := b.send(t, client, "GET", path); code != http.StatusUnauthorized {
 				t.Errorf("GET %s without a token: %d", path, code)
@@ -199,6 +199,24 @@ func (b *bed) isRefused(t *testing.T, client *http.Client, what string, want int
 	code, _, status := b.send(t, client, method, path, alice...)
 	if code != want || status.Kind != "Status" || status.Reason == "" || len(b.upstream.Seen()) != before {
 		t.Errorf("%s: %d %+v, want %d", what, code, status, want)
+	}
+}
+
+// TestFront_ServesThePage to callers without a token, and nothing beside it.
+func TestFront_ServesThePage(t *testing.T) {
+	b := newBed(t, fine)
+	client := b.client(2)
+	for path, isPage := range map[string]bool{"/": true, "/ui": true, "/ui/clusters/n/c": true, "/uix": false} {
+		code, header, _ := b.send(t, client, "GET", path)
+		if isPage != (header.Get("Content-Security-Policy") != "") || isPage == (code == http.StatusUnauthorized) || header.Get("X-Request-Id") == "" {
+			t.Errorf("GET %s is %d %v", path, code, header)
+		}
+	}
+	if code, _, _ := b.send(t, b.client(1), "GET", "/ui/", "Connection", "Upgrade", "Upgrade", "x"); code != http.StatusBadRequest {
+		t.Errorf("an upgrade is answered %d", code)
+	}
+	if seen := b.upstream.Seen(); len(seen) > 0 {
+		t.Errorf("the API server is asked for %v", seen)
 	}
 }
 

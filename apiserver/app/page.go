@@ -17,7 +17,7 @@ func (page) identify(context.Context, *http.Request) (*access.Caller, error) { r
 
 // read implements half.
 func (p page) read(*http.Request) (request, error) {
-	return request{route: "Page", verb: "get", serve: func(w http.ResponseWriter, r *http.Request, _ *access.Caller) {
+	return request{route: "page", verb: "get", serve: func(w http.ResponseWriter, r *http.Request, _ *access.Caller) {
 		p.built.ServeHTTP(w, r)
 	}}, nil
 }

@@ -41,6 +41,12 @@ func playAdmission(ctx context.Context, _ string) (Outcome, error) {
 // integration runs the tests on a real API server whose names match an expression, on a fresh one, with settings of
 // their environment, and gives what they printed. They judge durations.
 func integration(ctx context.Context, test string, settings ...string) (printed string, err error) {
+	test = "^" + test + "$"
+	return onAPIServer(ctx, []string{"-v", "-count=1", "-timeout", "120m", "-run", test, "./tests/integration", "-judge"}, settings...)
+}
+
+// onAPIServer runs go test on a fresh API server, with settings of the environment, and gives what it printed.
+func onAPIServer(ctx context.Context, arguments []string, settings ...string) (printed string, err error) {
 	defer func() {
 		down := context.WithoutCancel(ctx) // also after an interrupt
 		err = errors.Join(err, command(down, nil, "bin/localkube", "down", "--name", instance()))
@@ -57,11 +63,11 @@ func integration(ctx context.Context, test string, settings ...string) (printed 
 		return "", err
 	}
 	var output bytes.Buffer
-	c := exec.CommandContext(ctx, "go", "test", "-v", "-count=1", "-timeout", "120m", "-run", "^"+test+"$", "./tests/integration", "-judge")
+	c := exec.CommandContext(ctx, "go", append([]string{"test"}, arguments...)...)
 	c.Env = append(append(os.Environ(), "KUBECONFIG="+strings.TrimSpace(string(kubeconfig)), "LOCALKUBE_AUDIT_LOG="+audit), settings...)
 	c.Stdout, c.Stderr = io.MultiWriter(&output, os.Stdout), os.Stderr
 	if err := c.Run(); err != nil {
-		return output.String(), fmt.Errorf("run %s: %w", test, err)
+		return output.String(), fmt.Errorf("run go test %s: %w", strings.Join(arguments, " "), err)
 	}
 	return output.String(), nil
 }

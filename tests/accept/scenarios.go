@@ -47,6 +47,7 @@ var areas = map[string][]scenario{
 	"encryption":    encryptionScenarios(),
 	"tenancy":       {hostileTenants},
 	"portals":       {portalRights, portalStreams, portalClients, portalWatches, portalSignIn, portalReach, portalVerbs, portalOutputs},
+	"page":          {pageLoad},
 	"services":      serviceScenarios(),
 	"clusters":      append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world),
 	"autoscaling":   {demand, givenBack, churn, apiAway, anew, quiet},

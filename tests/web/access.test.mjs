@@ -33,7 +33,6 @@ for (const [look, settings] of Object.entries(looks)) {
       assert.equal(await page.locator("h1").count(), 1, `${name} has one h1`);
       const {wide, screen} = await page.evaluate(() => ({wide: document.documentElement.scrollWidth, screen: innerWidth}));
       assert.ok(wide <= screen, `${name}, ${look} fits: ${wide} of ${screen}`);
-      if (bed.images) await page.screenshot({path: `${process.env.SHOTS ?? "/tmp"}/${name}-${look}.png`});
     }
   });
 }

@@ -13,7 +13,6 @@ import (
 
 var (
 	judging = flag.Bool("judge", false, "hold durations against what is promised, on a machine that does nothing else")
-	images  = flag.Bool("images", false, "write the pictures in docs/images")
 	webDir  = flag.String("web-dir", "", "serve the page from this directory, which can be built again meanwhile")
 	files   = flag.String("files", "*.test.mjs", "which files of tests to run, as a pattern")
 )
@@ -24,7 +23,7 @@ func TestPage(t *testing.T) {
 	b.control()
 	settings, err := json.Marshal(map[string]any{
 		"url": "https://" + strings.TrimSuffix(doorAddress, ":443"), "control": "http://" + strings.TrimSuffix(controlAddress, ":80"),
-		"namespace": b.namespace, "empty": b.empty, "judge": *judging, "images": *images, "dir": b.dir,
+		"namespace": b.namespace, "empty": b.empty, "judge": *judging,
 		"editor": b.account("anna", "edit", b.namespace, b.empty), "viewer": b.account("victor", "view", b.namespace), "nobody": b.account("nina", ""),
 	})
 	must(t, err)

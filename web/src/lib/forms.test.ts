@@ -36,12 +36,14 @@ test("schema: a form says options in the types of their schemas", () => {
 });
 
 test("yaml: a manifest is what kubectl reads", () => {
-  const object = {apiVersion: "heliostat.dev/v1alpha1", kind: "ClusterJob", metadata: {name: "a", uid: "1"}, status: {phase: "x"},
+  const object = {apiVersion: "heliostat.dev/v1alpha1", kind: "ClusterJob", metadata: {name: "a", uid: "1", annotations: {"heliostat.dev/owner": "me", note: "1"}}, status: {phase: "x"},
     spec: {entrypoint: "python -c \"print('yes')\"", env: [{name: "ON", value: "yes"}, {name: "LEVEL", value: "1"}], steps: [[1, 2], []], script: "a\nb", none: {}}};
   assert.equal(documentOf(object), `apiVersion: heliostat.dev/v1alpha1
 kind: ClusterJob
 metadata:
   name: a
+  annotations:
+    note: "1"
 spec:
   entrypoint: "python -c \\"print('yes')\\""
   env:

@@ -39,9 +39,14 @@ function scalarOf(value: unknown): string {
   return plain.test(value) && !special.test(value) ? value : JSON.stringify(value);
 }
 
+const noted = ["heliostat.dev/owner", "heliostat.dev/request"];
+
 /** documentOf returns an object as a manifest, without what the API server fills in. */
 export function documentOf(object: Record<string, any>): string {
   const {apiVersion, kind, metadata = {}, spec} = object;
-  const {name, namespace, labels, annotations} = metadata;
+  const {name, namespace, labels} = metadata;
+  // What the server notes of a request is about that request.
+  const given = Object.entries(metadata.annotations ?? {}).filter(([key]) => !noted.includes(key));
+  const annotations = given.length > 0 ? Object.fromEntries(given) : undefined;
   return toYaml({apiVersion, kind, metadata: {name, namespace, labels, annotations}, spec}).slice(1);
 }
