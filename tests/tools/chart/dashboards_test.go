@@ -221,13 +221,14 @@ func TestDashboards_TellThePage(t *testing.T) {
 
 // TestDashboards_RefuseSignInsThatCannotWork before anything is installed.
 func TestDashboards_RefuseSignInsThatCannotWork(t *testing.T) {
-	oidc := "server.signIn.oidc.issuer=https://sso.example.com,server.signIn.oidc.clientID=h"
+	oidc := "server.signIn.oidc.issuer=https://sso.example.com,server.signIn.oidc.clientID=heliostat"
 	if text, err := Render(append(slices.Clone(impersonating), paged("--set", oidc)...)...); err != nil {
 		t.Errorf("an issuer that the server believes is refused: %v: %d bytes", err, len(text))
 	}
 	for name, options := range map[string][]string{
 		"an issuer alone":        paged("--set", "server.signIn.oidc.issuer=https://sso.example.com"),
 		"an issuer of no caller": append(slices.Clone(impersonating), paged("--set", strings.ReplaceAll(oidc, "sso", "other"))...),
+		"another audience":       append(slices.Clone(impersonating), paged("--set", strings.ReplaceAll(oidc, "=heliostat", "=other"))...),
 	} {
 		if text, err := Render(options...); err == nil {
 			t.Errorf("%s is accepted and gives %d bytes", name, len(text))
