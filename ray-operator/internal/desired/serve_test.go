@@ -84,67 +84,77 @@ func TestServePolicy_OpensTheServePorts(t *testing.T) {
 	}
 }
 
+// describePeer returns a peer of a policy as one text.
+func describePeer(peer networkingv1.NetworkPolicyPeer) string {
+	if peer.IPBlock != nil {
+		return peer.IPBlock.CIDR
+	}
+	text := "own namespace"
+	if peer.NamespaceSelector != nil {
+		text = metav1.FormatLabelSelector(peer.NamespaceSelector)
+	}
+	return text + " " + metav1.FormatLabelSelector(peer.PodSelector)
+}
+
+// letIn returns whom the policy of a service lets in on a site; nobody at all is one text, and everybody none.
+func letIn(front *v1alpha1.ServeService, gateway string, on desired.Site) []string {
+	service := testkit.OwnService("text")
+	service.Spec.Service = front
+	if gateway != "" {
+		service.Spec.Upgrade = &v1alpha1.Upgrade{Gateway: &v1alpha1.ServiceGateway{
+			ParentRef: v1alpha1.GatewayReference{Name: "public", Namespace: gateway},
+		}}
+	}
+	rules := desired.ServePolicy(service, on, []string{"a"}, desired.Ports{HTTP: 8000}).Spec.Ingress
+	if len(rules) == 0 {
+		return []string{"nobody"}
+	}
+	var all []string
+	for _, peer := range rules[0].From {
+		all = append(all, describePeer(peer))
+	}
+	return all
+}
+
 func TestServePolicy_LetsInWhomTheSpecNames(t *testing.T) {
 	system := desired.Site{
 		OperatorNamespace: "system", OperatorLabels: map[string]string{"app": "operator"}, ServerLabels: map[string]string{"app": "server"},
 	}
-	selector := metav1.FormatLabelSelector
-	describe := func(peer networkingv1.NetworkPolicyPeer) string {
-		if peer.IPBlock != nil {
-			return peer.IPBlock.CIDR
-		}
-		text := "own namespace"
-		if peer.NamespaceSelector != nil {
-			text = selector(peer.NamespaceSelector)
-		}
-		return text + " " + selector(peer.PodSelector)
-	}
-	const own, operator, server = "own namespace <none>", "kubernetes.io/metadata.name=system app=operator", "kubernetes.io/metadata.name=system app=server"
+	const (
+		own, edge        = "own namespace <none>", "kubernetes.io/metadata.name=edge <none>"
+		operator, server = "kubernetes.io/metadata.name=system app=operator", "kubernetes.io/metadata.name=system app=server"
+	)
 	block := v1alpha1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}
 	theServer := v1alpha1.ServePeer{Server: &v1alpha1.ServerPeer{}}
-	named := func(peers ...v1alpha1.ServePeer) *v1alpha1.ServeService {
-		return &v1alpha1.ServeService{AllowFrom: peers}
+	named := func(kind corev1.ServiceType, peers ...v1alpha1.ServePeer) *v1alpha1.ServeService {
+		return &v1alpha1.ServeService{Type: kind, AllowFrom: peers}
 	}
 	for name, test := range map[string]struct {
 		front   *v1alpha1.ServeService
 		gateway string
+		site    *desired.Site
 		// want is empty where everybody reaches it.
 		want []string
 	}{
 		"its namespace, the operator and the server": {want: []string{own, operator, server}},
-		"the namespace of its gateway": {
-			gateway: "edge", want: []string{own, "kubernetes.io/metadata.name=edge <none>", operator, server},
-		},
-		"its own namespace once":               {gateway: testkit.Namespace, want: []string{own, operator, server}},
-		"whom allowFrom names, not the server": {front: named(block), want: []string{own, operator, "10.0.0.0/8"}},
-		"the server alone":                     {front: named(theServer), want: []string{operator, server}},
-		"the server and its gateway":           {front: named(theServer), gateway: "edge", want: []string{"kubernetes.io/metadata.name=edge <none>", operator, server}},
-		"the server and others, complete":      {front: named(block, theServer), want: []string{operator, "10.0.0.0/8", server}},
-		"everybody by a load balancer":         {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer}},
-		"everybody by ports of nodes":          {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeNodePort}},
-		"nobody more by a type for the inside": {front: &v1alpha1.ServeService{Type: corev1.ServiceTypeClusterIP}, want: []string{own, operator, server}},
-		"some by a load balancer": {
-			front: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer, AllowFrom: []v1alpha1.ServePeer{block}},
-			want:  []string{own, operator, "10.0.0.0/8"},
-		},
-		"the server by a load balancer": {
-			front: &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer, AllowFrom: []v1alpha1.ServePeer{theServer}},
-			want:  []string{operator, server},
-		},
+		"the namespace of its gateway":               {gateway: "edge", want: []string{own, edge, operator, server}},
+		"its own namespace once":                     {gateway: testkit.Namespace, want: []string{own, operator, server}},
+		"whom allowFrom names, not the server":       {front: named("", block), want: []string{own, operator, "10.0.0.0/8"}},
+		"the server alone":                           {front: named("", theServer), want: []string{operator, server}},
+		"the server and its gateway":                 {front: named("", theServer), gateway: "edge", want: []string{edge, operator, server}},
+		"the server and others, complete":            {front: named("", block, theServer), want: []string{operator, "10.0.0.0/8", server}},
+		"nobody where there is no server":            {front: named("", theServer), site: &desired.Site{}, want: []string{"nobody"}},
+		"everybody by a load balancer":               {front: named(corev1.ServiceTypeLoadBalancer)},
+		"everybody by ports of nodes":                {front: named(corev1.ServiceTypeNodePort)},
+		"nobody more by a type for the inside":       {front: named(corev1.ServiceTypeClusterIP), want: []string{own, operator, server}},
+		"some by a load balancer":                    {front: named(corev1.ServiceTypeLoadBalancer, block), want: []string{own, operator, "10.0.0.0/8"}},
+		"the server by a load balancer":              {front: named(corev1.ServiceTypeLoadBalancer, theServer), want: []string{operator, server}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := testkit.OwnService("text")
-			service.Spec.Service = test.front
-			if test.gateway != "" {
-				service.Spec.Upgrade = &v1alpha1.Upgrade{Gateway: &v1alpha1.ServiceGateway{
-					ParentRef: v1alpha1.GatewayReference{Name: "public", Namespace: test.gateway},
-				}}
+			if test.site == nil {
+				test.site = &system
 			}
-			var have []string
-			for _, peer := range desired.ServePolicy(service, system, []string{"a"}, desired.Ports{HTTP: 8000}).Spec.Ingress[0].From {
-				have = append(have, describe(peer))
-			}
-			if diff := cmp.Diff(test.want, have); diff != "" {
+			if diff := cmp.Diff(test.want, letIn(test.front, test.gateway, *test.site)); diff != "" {
 				t.Error(diff)
 			}
 		})

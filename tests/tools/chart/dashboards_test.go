@@ -3,6 +3,7 @@ package chart
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -46,10 +47,13 @@ func argsOf(t *testing.T, options ...string) map[string]string {
 	return found
 }
 
+// origins are values, and what follows from them: two addresses, and the host names that lead to dashboards alone.
+type origins struct{ set, page, dashboards, wildcard, hosts string }
+
 // TestDashboards_HaveAnOriginOfTheirOwn: the page and what clusters serve are never one origin, and each has a Service.
 func TestDashboards_HaveAnOriginOfTheirOwn(t *testing.T) {
 	const inside = "https://test-heliostat-server.there.svc"
-	for name, c := range map[string]struct{ set, page, dashboards, wildcard, hosts string }{
+	for name, c := range map[string]origins{
 		"of the Service":                {"server.replicas=2", inside, inside + ":8444", "", ""},
 		"another port":                  {"server.url=https://a.example.com", "https://a.example.com", "https://a.example.com:8444", "", ""},
 		"another port than a given one": {"server.url=https://a.example.com:9443", "https://a.example.com:9443", "https://a.example.com:8444", "", ""},
@@ -65,7 +69,7 @@ func TestDashboards_HaveAnOriginOfTheirOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := argsOf(t, paged("--set", c.set)...)
-			if args["url"] != c.page || args["dashboards-url"] != c.dashboards || args["dashboards-wildcard"] != c.wildcard {
+			if args["page-url"] != c.page || args["dashboards-url"] != c.dashboards || args["dashboards-wildcard"] != c.wildcard {
 				t.Errorf("the server is told %v", args)
 			}
 			led := paged("--set", c.set, "--set", "server.ingress.enabled=true")
@@ -75,19 +79,7 @@ func TestDashboards_HaveAnOriginOfTheirOwn(t *testing.T) {
 				}
 				return
 			}
-			ingress := called[*networkingv1.Ingress](t, theServer+"-dashboards", led...)
-			var hosts []string
-			for _, rule := range ingress.Spec.Rules {
-				hosts = append(hosts, rule.Host)
-			}
-			service := called[*corev1.Service](t, theServer+"-dashboards", led...)
-			to := ingress.Spec.Rules[0].HTTP.Paths[0].Backend.Service
-			if strings.Join(hosts, " ") != c.hosts || !slices.Equal(ingress.Spec.TLS[0].Hosts, hosts) || to.Name != service.Name || to.Port.Name != service.Spec.Ports[0].Name {
-				t.Errorf("the Ingress leads %v to %v", ingress.Spec, to)
-			}
-			if page := called[*networkingv1.Ingress](t, theServer, led...).Spec.Rules; len(page) != 1 || "https://"+page[0].Host != c.page {
-				t.Errorf("the page's Ingress is for %v", page)
-			}
+			checkIngresses(t, c, led)
 		})
 	}
 	for _, bad := range []string{
@@ -99,12 +91,30 @@ func TestDashboards_HaveAnOriginOfTheirOwn(t *testing.T) {
 	}
 }
 
+// checkIngresses holds both Ingresses against their Services and the host names.
+func checkIngresses(t *testing.T, want origins, options []string) {
+	t.Helper()
+	ingress := called[*networkingv1.Ingress](t, theServer+"-dashboards", options...)
+	var hosts []string
+	for _, rule := range ingress.Spec.Rules {
+		hosts = append(hosts, rule.Host)
+	}
+	service := called[*corev1.Service](t, theServer+"-dashboards", options...)
+	to := ingress.Spec.Rules[0].HTTP.Paths[0].Backend.Service
+	if strings.Join(hosts, " ") != want.hosts || !slices.Equal(ingress.Spec.TLS[0].Hosts, hosts) || to.Name != service.Name || to.Port.Name != service.Spec.Ports[0].Name {
+		t.Errorf("the Ingress leads %v to %v", ingress.Spec, to)
+	}
+	if page := called[*networkingv1.Ingress](t, theServer, options...).Spec.Rules; len(page) != 1 || "https://"+page[0].Host != want.page {
+		t.Errorf("the page's Ingress is for %v", page)
+	}
+}
+
 // TestDashboards_AreServedOnTheirPort: Services, policy and flags are about the port that the container opens.
 func TestDashboards_AreServedOnTheirPort(t *testing.T) {
 	options := paged(withHosts...)
 	container := called[*appsv1.Deployment](t, theServer, options...).Spec.Template.Spec.Containers[0]
 	at := slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == "dashboards" })
-	if at < 0 || !strings.HasSuffix(argsOf(t, options...)["dashboards-bind-address"], fmt.Sprintf(":%d", container.Ports[at].ContainerPort)) {
+	if at < 0 || !strings.HasSuffix(argsOf(t, options...)["dashboards-address"], fmt.Sprintf(":%d", container.Ports[at].ContainerPort)) {
 		t.Fatalf("the container opens %v, the server is told %v", container.Ports, container.Args)
 	}
 	for name, number := range map[string]int32{theServer: 8444, theServer + "-dashboards": 443} {
@@ -182,7 +192,7 @@ func TestDashboards_SealSessionsByASecret(t *testing.T) {
 	}
 	for name, options := range map[string][]string{secret.Name: paged(), "theirs": paged("--set", "server.session.secretName=theirs")} {
 		pod := called[*appsv1.Deployment](t, theServer, options...).Spec.Template.Spec
-		if at := volumeOf(pod, "session"); at == nil || at.Secret.SecretName != name || argsOf(t, options...)["session-keys-file"] != mountOf(pod, "session")+"/keys" {
+		if at := volumeOf(pod, "session"); at == nil || at.Secret.SecretName != name || argsOf(t, options...)["session-key-file"] != mountOf(pod, "session")+"/keys" {
 			t.Errorf("the pod mounts %v at %s", at, mountOf(pod, "session"))
 		}
 	}
@@ -203,19 +213,22 @@ func TestDashboards_TellThePage(t *testing.T) {
 		t.Errorf("the server is told %v, of %v", args, at)
 	}
 	var signIn struct{ OIDC map[string]any }
-	var links []struct{ Name, Kind, URLTemplate string }
+	type link struct{ Name, Kind, URLTemplate string }
+	var links []link
 	if err := errors.Join(yaml.UnmarshalStrict([]byte(files.Data["sign-in.yaml"]), &signIn), yaml.UnmarshalStrict([]byte(files.Data["links.yaml"]), &links)); err != nil {
 		t.Fatal(err)
 	}
-	oidc := signIn.OIDC
-	if oidc["issuer"] != "https://sso.example.com" || oidc["clientID"] != "h" || oidc["secretName"] != nil {
-		t.Errorf("people sign in by %v", oidc)
+	want := map[string]any{
+		"issuer": "https://sso.example.com", "clientID": "h", "scopes": []any{"groups"}, "clientSecretFile": mountOf(pod, "oidc") + "/client-secret",
 	}
-	if len(links) != 1 || links[0].URLTemplate != "https://g.example.com/?var-ns=${namespace}" || links[0].Kind != "ClusterJob" || links[0].Name != "Grafana" {
+	if !reflect.DeepEqual(signIn.OIDC, want) {
+		t.Errorf("people sign in by %v, want %v", signIn.OIDC, want)
+	}
+	if len(links) != 1 || links[0] != (link{"Grafana", "ClusterJob", "https://g.example.com/?var-ns=${namespace}"}) {
 		t.Errorf("the page links to %v", links)
 	}
-	if at := volumeOf(pod, "oidc"); at == nil || at.Secret.SecretName != "theirs" || oidc["clientSecretFile"] != mountOf(pod, "oidc")+"/client-secret" {
-		t.Errorf("the secret is in %v, the server looks for %v", at, oidc["clientSecretFile"])
+	if at := volumeOf(pod, "oidc"); at == nil || at.Secret.SecretName != "theirs" {
+		t.Errorf("the secret is in %v", at)
 	}
 }
 

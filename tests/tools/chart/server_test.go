@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -117,11 +118,9 @@ func TestServer_IsServedOnItsPorts(t *testing.T) {
 }
 
 func TestServer_PassesFlagsThatExist(t *testing.T) {
-	source, err := os.ReadFile("../../../apiserver/cmd/server/flags.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	container := serverOf[*appsv1.Deployment](t, append(slices.Clone(impersonating), "--set", "watchNamespaces={a,b}")...).Spec.Template.Spec.Containers[0]
+	source := flagsOfServer(t)
+	options := slices.Concat(impersonating, withPage, []string{"--set", "watchNamespaces={a,b},server.dashboards.wildcard=ray.example.com,server.frameAncestors={https://a}"})
+	container := serverOf[*appsv1.Deployment](t, options...).Spec.Template.Spec.Containers[0]
 	if !slices.Equal(container.Command, []string{"/server"}) {
 		t.Errorf("it starts %v", container.Command)
 	}
@@ -132,13 +131,33 @@ func TestServer_PassesFlagsThatExist(t *testing.T) {
 	}
 	for _, arg := range container.Args {
 		name := regexp.MustCompile(`^--([a-z0-9-]+)=`).FindStringSubmatch(arg)
-		if name == nil || !strings.Contains(string(source), fmt.Sprintf("%q", name[1])) {
+		if name == nil || !strings.Contains(source, fmt.Sprintf("%q", name[1])) {
 			t.Errorf("the server has no flag for %s", arg)
 		}
 		if _, file, is := strings.Cut(arg, "=/"); is && !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return strings.HasPrefix("/"+file+"/", m.MountPath+"/") }) {
 			t.Errorf("%s is in no volume", arg)
 		}
 	}
+}
+
+// flagsOfServer returns the source of the command, which defines them.
+func flagsOfServer(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("../../../apiserver/cmd/server/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(file, "_test.go") {
+			all.Write(text)
+		}
+	}
+	return all.String()
 }
 
 func TestServer_IsReachedByWhomTheValuesName(t *testing.T) {
