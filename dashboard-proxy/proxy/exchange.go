@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
@@ -138,12 +142,33 @@ func (p *Proxy) serveRequest(w http.ResponseWriter, r *http.Request, x *exchange
 	defer func() {
 		watch.stop()
 		end(errEnded)
-		// A connection that is kept would have the deadlines of the request before.
-		_, _ = control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})
+		_ = control.SetWriteDeadline(time.Time{}) // a connection that is kept would have that of the request before
 	}()
 	r = r.WithContext(ctx)
-	r.Body = http.MaxBytesReader(w, r.Body, p.MaxUpload)
+	if r.ContentLength != 0 {
+		r.Body = &paced{ReadCloser: http.MaxBytesReader(w, r.Body, p.MaxUpload), control: control, clock: p.Clock}
+	}
 	p.reverse.ServeHTTP(&final{ResponseWriter: w, header: http.Header{}}, r)
+}
+
+// paced is a body that must go on: one that stands still would keep its place from others.
+type paced struct {
+	io.ReadCloser
+	control *http.ResponseController
+	clock   clock.PassiveClock
+}
+
+// Read implements io.Reader.
+func (p *paced) Read(into []byte) (int, error) {
+	_ = p.control.SetReadDeadline(p.clock.Now().Add(stuckAfter)) // every server's connections have them
+	n, err := p.ReadCloser.Read(into)
+	if errors.Is(err, io.EOF) {
+		_ = p.control.SetReadDeadline(time.Time{}) // else the connection would look as if its caller had gone
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = &Refusal{Code: http.StatusRequestTimeout, Text: "the body of the request stood still for a minute: send it again"}
+	}
+	return n, err
 }
 
 // guard returns what watches over an exchange.

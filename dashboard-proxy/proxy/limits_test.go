@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
@@ -92,6 +93,16 @@ func TestServe_RefusesTheUploadThatIsOneTooMany(t *testing.T) {
 	}
 	if answer := b.send(t, http.MethodPut, "/team/demo/x", io.MultiReader(strings.NewReader("x"))); answer.code != http.StatusOK {
 		t.Errorf("the places are not given back: %+v", answer)
+	}
+}
+
+// TestServe_EndsBodiesThatStandStill: the clock is a minute behind, less a moment.
+func TestServe_EndsBodiesThatStandStill(t *testing.T) {
+	b := newBed(t, (&recorder{}).ServeHTTP, nil)
+	b.clock.SetTime(time.Now().Add(-time.Minute + 200*time.Millisecond))
+	answer := b.raw(t, "PUT /team/demo/x HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice-token\r\nTransfer-Encoding: chunked\r\n\r\n6\r\na part\r\n")
+	if !strings.HasPrefix(answer, "HTTP/1.1 408 ") || !strings.Contains(answer, "stood still") {
+		t.Errorf("%q", answer)
 	}
 }
 

@@ -88,6 +88,7 @@ func (p *Proxy) refuseFailed(w http.ResponseWriter, r *http.Request, err error) 
 	switch {
 	case errors.As(context.Cause(r.Context()), &ended):
 		err = ended
+	case errors.As(err, &ended): // of a body, whose end looks as if its caller had gone
 	case r.Context().Err() != nil:
 		panic(http.ErrAbortHandler) // its caller has gone
 	}

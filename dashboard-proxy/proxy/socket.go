@@ -18,7 +18,7 @@ import (
 const (
 	// pingRounds is after how many rounds of the guard a ping is sent: each 20 s.
 	pingRounds = 2
-	// stuckAfter is how long the client may take no byte of what is there for it.
+	// stuckAfter is how long the client may take no byte of what is there for it, or send none of a body.
 	stuckAfter = time.Minute
 	// fromClient and fromServer are how many bytes are read at once.
 	fromClient = 2 << 10
