@@ -131,7 +131,9 @@ func (p *Proxy) refusalOf(r *http.Request, err error) *Refusal {
 	case errors.As(err, &unavailable):
 		return p.unavailable(r.Context(), x, unavailable)
 	case len(x.endpoints) == 0: // neither head nor pod was asked
-		p.Log.Error("Cannot judge a request", "error", err)
+		if r.Context().Err() == nil { // its caller waits
+			p.Log.Error("Cannot judge a request", "error", err)
+		}
 		return &Refusal{Code: http.StatusServiceUnavailable, RetryAfter: time.Second,
 			Text: "the API server did not answer, and nothing was done: try again"}
 	case errors.As(err, &slow) && slow.Timeout():
