@@ -124,7 +124,7 @@ func served(setting func() (*office, *env), jobs map[string]task) {
 		o, shared := setting()
 		p, head := newPortal(ctx, o.namespace), shared.head(ctx)
 		for name, want := range map[string]string{"words": "Succeeded 0", "fails": "Failed 3"} {
-			job := jobs[name].now(ctx)
+			job := jobs[name].is(ctx, strings.Fields(want)[0])
 			file := exec(ctx, &head, "cat", "/tmp/ray/session_latest/logs/job-driver-"+job.Status.SubmissionID+".log")
 			text, end := p.output(ctx, "/jobs/"+job.Name+"/log?follow=true")
 			Expect(string(text)).To(Equal(file))
