@@ -73,6 +73,9 @@ type GroupTarget struct {
 	// Reason says what for, such as "3 × {GPU: 1}".
 	// +optional
 	Reason string `json:"reason,omitempty"`
+	// Rolled reports that the group keeps this target while its workers are replaced.
+	// +optional
+	Rolled bool `json:"rolled,omitempty"`
 }
 
 // Why a worker retires, and how far it has come.

@@ -134,11 +134,13 @@ type Size struct {
 	Reason        string
 	// Begins tells of a new group that has not had yet what it is to begin with.
 	Begins bool
+	// Rolled reports that the group is being rolled, and keeps its size meanwhile.
+	Rolled bool
 }
 
 // measure finds the size of each group, and what the record is to keep of them.
 func (p *planner) measure() {
-	p.Sizes, p.Scaled = map[string]Size{}, map[string]Held{}
+	p.Sizes, p.Scaled, p.Roll = map[string]Size{}, map[string]Held{}, Roll{}
 	for i := range p.cluster.Spec.WorkerGroups {
 		group := &p.cluster.Spec.WorkerGroups[i]
 		size := p.sized(group)
@@ -149,6 +151,9 @@ func (p *planner) measure() {
 			size.Replicas = 0
 		}
 		p.Sizes[group.Name] = size
+		if size.Rolled {
+			p.Roll = Roll{Group: group.Name, Size: size.Replicas}
+		}
 	}
 }
 
@@ -179,6 +184,9 @@ func (p *planner) sized(group *v1alpha1.WorkerGroup) Size {
 		size.Replicas = scale.Follow(size.Target, alive, within)
 		if size.Begins = !known && alive < begins; size.Begins {
 			size.Replicas = max(size.Replicas, begins)
+		}
+		if p.rolls(group.Name) {
+			size.Replicas, size.Rolled, size.Reason = scale.Follow(p.seen.Record.Roll.Size, 0, within), true, rollReason
 		}
 	case held[0] != given(group): // edited since
 	case off:
@@ -213,13 +221,13 @@ func (p *planner) hold(group *v1alpha1.WorkerGroup, size Size) Held {
 // keep has the record say what it is to keep of groups, where it does not yet and a new
 // head's does not come anyway.
 func (p *planner) keep() {
-	same := maps.EqualFunc(p.Scaled, p.seen.Record.Scaled, slices.Equal[Held])
+	same := maps.EqualFunc(p.Scaled, p.seen.Record.Scaled, slices.Equal[Held]) && p.Roll == p.seen.Record.Roll
 	switch {
 	case p.Record != nil:
-		p.Record.Scaled = p.Scaled
+		p.Record.Scaled, p.Record.Roll = p.Scaled, p.Roll
 	case !same && !p.NoteHead:
 		record := p.seen.Record
-		record.Scaled = p.Scaled
+		record.Scaled, record.Roll = p.Scaled, p.Roll
 		p.Record = &record
 	}
 }
@@ -230,7 +238,7 @@ func (p Plan) wanted(group *v1alpha1.WorkerGroup) int { return p.Sizes[group.Nam
 // scaled says that the autoscaler gives a group another size, nil where it does not.
 func (p *planner) scaled(m *members) *telemetry.Event {
 	size := p.Sizes[m.group.Name]
-	if !autoscaled(p.cluster) || size.Replicas == size.Alive || size.Target < 0 {
+	if !autoscaled(p.cluster) || size.Replicas == size.Alive || size.Target < 0 || size.Rolled {
 		return nil
 	}
 	why := size.Reason
@@ -299,7 +307,11 @@ func (p *planner) orders() *scalelink.Orders {
 		all.MaxNodes = int(*spec.MaxNodes)
 	}
 	for i := range p.cluster.Spec.WorkerGroups {
-		all.Groups = append(all.Groups, ordersOf(p.cluster, &p.cluster.Spec.WorkerGroups[i]))
+		group := ordersOf(p.cluster, &p.cluster.Spec.WorkerGroups[i])
+		if size := p.Sizes[group.Name]; size.Rolled { // other groups serve what waits meanwhile, and nobody is drained here
+			group.Min, group.Max = size.Alive, size.Alive
+		}
+		all.Groups = append(all.Groups, group)
 	}
 	for _, worker := range p.seen.Pods {
 		group := pod.FindGroup(p.cluster, worker.At.Group)

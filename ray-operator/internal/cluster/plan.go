@@ -65,6 +65,8 @@ type Plan struct {
 	// Sizes are how large the groups shall be, Scaled what the record is to keep of that.
 	Sizes  map[string]Size
 	Scaled map[string]Held
+	// Roll is the autoscaled group that is being rolled, as the record is to keep it.
+	Roll Roll
 	// Suspended tells that the cluster shall have no pods.
 	Suspended bool
 	// IdleSince is since when nobody uses the cluster, where an idle policy asks, and

@@ -38,6 +38,8 @@ type Record struct {
 	Suspended Suspension `json:"suspended,omitzero"`
 	// Scaled is what is to be remembered of groups that are or were autoscaled.
 	Scaled map[string]Held `json:"scaled,omitempty"`
+	// Roll is the autoscaled group that is being rolled.
+	Roll Roll `json:"roll,omitzero"`
 }
 
 // Causes of a suspension.
@@ -108,7 +110,7 @@ func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (Record, error)
 		if store := cluster.Status.ControlStore; store != nil && store.Session < record.Epoch {
 			record.Session = store.Session
 		}
-		record.Suspended, record.Scaled = mirrored(cluster), mirroredSizes(cluster)
+		record.Suspended, record.Scaled, record.Roll = mirrored(cluster), mirroredSizes(cluster), mirroredRoll(cluster.Status)
 		return record, nil
 	}
 	session := int64(0)

@@ -31,7 +31,9 @@ func (t *teller) scaling() {
 		group := &t.cluster.Spec.WorkerGroups[i]
 		size, known := t.plan.Sizes[group.Name]
 		if held := t.plan.Scaled[group.Name]; known && held != nil {
-			told.Groups = append(told.Groups, v1alpha1.GroupTarget{Name: group.Name, Target: int32(size.Replicas), Replicas: held[0], Reason: size.Reason})
+			told.Groups = append(told.Groups, v1alpha1.GroupTarget{
+				Name: group.Name, Target: int32(size.Replicas), Replicas: held[0], Reason: size.Reason, Rolled: size.Rolled,
+			})
 		}
 	}
 	scaler := t.seen.Scaler

@@ -107,6 +107,15 @@ func TestAutoscaling(t *testing.T) {
 			w.After(time.Minute)
 			sizes(w, "demo", map[string]int{"cpu": 4})
 		}},
+		testkit.Scenario{Name: "rolled-with-a-surge", Run: func(w *testkit.World) {
+			begun(w, strategyOf(v1alpha1.UpgradeRollingWorkers, &v1alpha1.Rolling{MaxSurge: 1}))
+			reimage(w, "new")
+			w.After(10 * time.Minute)
+			imaged(w, map[string]int{"new": 2})
+			sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
+			scaledTo(w, 5)
+			sizes(w, "demo", map[string]int{"cpu": 5})
+		}},
 		testkit.Scenario{Name: "group-added", Run: groupAdded},
 		testkit.Scenario{Name: "group-suspended", Run: func(w *testkit.World) {
 			begun(w)
@@ -118,6 +127,11 @@ func TestAutoscaling(t *testing.T) {
 			sizes(w, "demo", map[string]int{"cpu": 3})
 		}},
 	)
+}
+
+// strategyOf edits a cluster's upgrade strategy.
+func strategyOf(kind string, rolling *v1alpha1.Rolling) func(*v1alpha1.ComputeCluster) {
+	return func(c *v1alpha1.ComputeCluster) { strategy(kind, rolling)(&c.Spec) }
 }
 
 // turnedOff keeps the size until replicas is edited.

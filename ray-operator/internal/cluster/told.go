@@ -20,6 +20,9 @@ func urgent(former, latter v1alpha1.ComputeClusterStatus) bool {
 	if former.ObservedGeneration == 0 || former.Epoch != latter.Epoch || former.TokenSecretName != latter.TokenSecretName {
 		return true
 	}
+	if mirroredRoll(former) != mirroredRoll(latter) { // the record may be lost
+		return true
+	}
 	edited := former.ObservedGeneration != latter.ObservedGeneration
 	for i := range latter.Conditions {
 		after := &latter.Conditions[i]

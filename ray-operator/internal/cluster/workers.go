@@ -51,6 +51,7 @@ func (p *planner) workers() {
 		all = append(all, p.members(&p.cluster.Spec.WorkerGroups[i]))
 	}
 	rolled := p.rolled(all)
+	p.beginRoll(rolled)
 	for _, m := range all {
 		p.resize(m, m == rolled)
 	}
@@ -168,8 +169,7 @@ func (p *planner) busy(worker Pod) bool {
 // rolled is the group that a rolling replacement is at, nil if there is none: the first
 // that has old workers or misses some, while the head itself is up to date.
 func (p *planner) rolled(all []*members) *members {
-	strategy := p.cluster.Spec.UpgradeStrategy
-	if strategy == nil || strategy.Type != v1alpha1.UpgradeRollingWorkers || p.head == nil {
+	if !p.isRolling() || p.head == nil || !p.canKeepRoll() {
 		return nil
 	}
 	old := p.intents.old(p.seen.Pods, p.Turn)
@@ -180,6 +180,9 @@ func (p *planner) rolled(all []*members) *members {
 	}
 	for _, m := range all {
 		left, complete := m.progress()
+		if p.Roll.Group != "" && p.Roll.Group != m.group.Name {
+			continue // a group that has begun to be rolled is rolled to the end
+		}
 		if left > 0 {
 			under := reason.RollingOut.Of(p.wanted(m.group)-left+len(m.exiting), p.wanted(m.group), m.group.Name)
 			p.Rolling = &under
@@ -195,10 +198,7 @@ func (p *planner) rolled(all []*members) *members {
 // roll marks the replicas of a group that a rolling replacement retires now, and gives
 // the size that the group is to have meanwhile.
 func (p *planner) roll(m *members) int {
-	pace := rollout.Pace{Wanted: p.wanted(m.group), Unavailable: 1}
-	if rolling := p.cluster.Spec.UpgradeStrategy.Rolling; rolling != nil {
-		pace.Unavailable, pace.Surge = int(rolling.MaxUnavailable), int(rolling.MaxSurge)
-	}
+	pace := p.pace(m.group)
 	var replicas []rollout.Replica
 	for index, old := range m.old {
 		replicas = append(replicas, rollout.Replica{Index: index, Old: old, Ready: m.joined[index]})
