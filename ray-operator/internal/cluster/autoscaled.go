@@ -128,10 +128,10 @@ func given(group *v1alpha1.WorkerGroup) int32 {
 // Size is how many replicas a group shall have.
 type Size struct {
 	Replicas int
-	// Alive is how many there are, those that are given back included, Target what the autoscaler wants (below zero: it said
+	// Alive is how many there are, those that are given back included, Staying how many without them, Target what the autoscaler wants (below zero: it said
 	// nothing), Reason why it wants that.
-	Alive, Target int
-	Reason        string
+	Alive, Staying, Target int
+	Reason                 string
 	// Begins tells of a new group that has not had yet what it is to begin with.
 	Begins bool
 	// Rolled reports that the group is being rolled, and keeps its size meanwhile.
@@ -143,7 +143,12 @@ func (p *planner) measure() {
 	p.Sizes, p.Scaled, p.Roll = map[string]Size{}, map[string]Held{}, Roll{}
 	for i := range p.cluster.Spec.WorkerGroups {
 		group := &p.cluster.Spec.WorkerGroups[i]
-		size := p.sized(group)
+		p.Sizes[group.Name] = p.sized(group)
+	}
+	p.limitNodes()
+	for i := range p.cluster.Spec.WorkerGroups {
+		group := &p.cluster.Spec.WorkerGroups[i]
+		size := p.Sizes[group.Name]
 		if held := p.hold(group, size); held != nil {
 			p.Scaled[group.Name] = held
 		}
@@ -175,7 +180,7 @@ func (p *planner) sized(group *v1alpha1.WorkerGroup) Size {
 	for i := range there {
 		there[i].Given = false
 	}
-	size.Alive = scale.Alive(pod.Hosts(group), there)
+	size.Alive, size.Staying = scale.Alive(pod.Hosts(group), there), alive
 	kept, off := held.size()
 	switch within := bounds(group); {
 	case autoscaled(p.cluster):
@@ -336,9 +341,7 @@ func ordersOf(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) sca
 		IdleTimeout:     seconds(group.IdleTimeoutSeconds, seconds(cluster.Spec.Autoscaling.IdleTimeoutSeconds, defaultIdle)),
 		CapacityTimeout: seconds(group.CapacityTimeoutSeconds, 0),
 	}
-	if group.Priority != nil {
-		one.Priority = int(*group.Priority)
-	}
+	one.Priority = priority(group)
 	one.Resources, one.Labels = pod.GroupShape(cluster, group)
 	return one
 }

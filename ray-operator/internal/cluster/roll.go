@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
 )
 
@@ -86,6 +87,10 @@ func (p *planner) pace(group *v1alpha1.WorkerGroup) rollout.Pace {
 	if pace.Unavailable == 0 {
 		least = 1
 	}
-	pace.Surge = min(pace.Surge, max(bounds(group).Max-pace.Wanted, least))
+	beyond := bounds(group).Max - pace.Wanted
+	if room, limited := p.nodesLeft(func(size Size) int { return max(size.Replicas, size.Staying) }); limited {
+		beyond = min(beyond, room/pod.Hosts(group))
+	}
+	pace.Surge = min(pace.Surge, max(beyond, least))
 	return pace
 }

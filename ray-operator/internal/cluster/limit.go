@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+)
+
+// limitNodes keeps what is made within the cluster's maximum, whatever the autoscaler wants: groups of high priority
+// grow first. A maximum below what is there takes nobody away: workers go when they are idle.
+func (p *planner) limitNodes() {
+	room, limited := p.nodesLeft(func(size Size) int { return size.Staying })
+	if !limited {
+		return
+	}
+	for _, group := range byPriority(p.cluster) {
+		size, hosts := p.Sizes[group.Name], pod.Hosts(group)
+		more := size.Replicas - size.Staying
+		if more <= 0 || group.Suspend {
+			continue
+		}
+		if admitted := max(0, room) / hosts; admitted < more {
+			more = admitted
+			size.Replicas, size.Begins = size.Staying+more, false
+			size.Reason = fmt.Sprintf("maximum of %d workers of the cluster", *p.cluster.Spec.Autoscaling.MaxNodes)
+			p.Sizes[group.Name] = size
+		}
+		room -= more * hosts
+	}
+}
+
+// nodesLeft is how many more workers the cluster's maximum allows than groups have of them, false where there is none.
+func (p *planner) nodesLeft(of func(Size) int) (int, bool) {
+	spec := p.cluster.Spec.Autoscaling
+	if spec == nil || spec.MaxNodes == nil {
+		return 0, false
+	}
+	room := int(*spec.MaxNodes)
+	for i := range p.cluster.Spec.WorkerGroups {
+		group := &p.cluster.Spec.WorkerGroups[i]
+		room -= of(p.Sizes[group.Name]) * pod.Hosts(group)
+	}
+	return room, true
+}
+
+// byPriority are a cluster's groups, those of high priority first.
+func byPriority(cluster *v1alpha1.ComputeCluster) []*v1alpha1.WorkerGroup {
+	var all []*v1alpha1.WorkerGroup
+	for i := range cluster.Spec.WorkerGroups {
+		all = append(all, &cluster.Spec.WorkerGroups[i])
+	}
+	slices.SortStableFunc(all, func(a, b *v1alpha1.WorkerGroup) int { return cmp.Compare(priority(b), priority(a)) })
+	return all
+}
+
+func priority(group *v1alpha1.WorkerGroup) int {
+	if group.Priority == nil {
+		return 0
+	}
+	return int(*group.Priority)
+}
