@@ -39,7 +39,7 @@ func crowd(t testing.TB, lines, watchers int) (*store, *replica, []*Watch) {
 // drain reads all that there is, and returns how many bytes that were.
 func drain(one *Watch) int {
 	size := 0
-	for event, ok := one.poll(); ok; event, ok = one.poll() {
+	for event, ok := one.Poll(); ok; event, ok = one.Poll() {
 		size += len(event.Encoded()) + len(event.ID)
 	}
 	return size

@@ -18,6 +18,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -49,6 +50,24 @@ type change struct {
 	// place is the text of the mark after this change, and deleted the encoded del.
 	place   func() string
 	deleted func() []byte
+	// latest is the ID that was made last. Most watchers see the same, and share it.
+	latest atomic.Pointer[scopedID]
+}
+
+// scopedID is an ID and the scope that it was made for.
+type scopedID struct {
+	scope uint64
+	text  string
+}
+
+// idFor returns the ID after this change for watchers of a scope.
+func (c *change) idFor(scope uint64) string {
+	latest := c.latest.Load()
+	if latest == nil || latest.scope != scope {
+		latest = &scopedID{scope, view.JoinMark(c.place(), scope)}
+		c.latest.Store(latest)
+	}
+	return latest.text
 }
 
 func lineOf(one *item) *view.Line {
@@ -71,6 +90,8 @@ type batch struct {
 type Feed struct {
 	view  *view.View
 	clock clock.WithTicker
+	// isEnded is that the server ends.
+	isEnded atomic.Bool
 
 	mu     sync.RWMutex
 	at     view.Position
@@ -84,8 +105,8 @@ type Feed struct {
 	keep  int
 	// full are all items by key, made for the first one that asks after a batch.
 	full []*item
-	// isStale is that the view may be behind, and isEnded that the server ends.
-	isStale, isEnded bool
+	// isStale is that the view may be behind.
+	isStale bool
 	// waiting counts watchers that wait for a position.
 	waiting int
 	woken   chan struct{}
@@ -109,9 +130,9 @@ func (f *Feed) Run(ctx context.Context) {
 			f.publish()
 		}
 	}
+	f.isEnded.Store(true)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.isEnded = true
 	f.wake()
 }
 
@@ -218,12 +239,6 @@ func (f *Feed) append(next *batch) {
 		f.ring = f.ring[1:]
 		f.first++
 	}
-}
-
-func (f *Feed) isOver() bool {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	return f.isEnded
 }
 
 func (f *Feed) wake() {

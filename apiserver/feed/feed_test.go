@@ -318,12 +318,12 @@ func TestWatch_FallsBehind(t *testing.T) {
 		server.deliverAll(t)
 	}
 	server.feed.isStale, one.isStale = true, true
-	first, _ := one.poll()
+	first, _ := one.Poll()
 	if first.Type != Sync || first.Detail != whyLag {
 		t.Errorf("behind comes %+v", first)
 	}
 	var words []string
-	for event, ok := one.poll(); ok; event, ok = one.poll() {
+	for event, ok := one.Poll(); ok; event, ok = one.Poll() {
 		words = append(words, said(event))
 	}
 	expect(t, "behind, and the API server is away", words, "put a", "ready", "stale")

@@ -59,7 +59,7 @@ func (c *caller) cut() {
 func (c *caller) read(t *testing.T, count int) {
 	t.Helper()
 	for ; c.watch != nil && count > 0; count-- {
-		event, is := c.watch.poll()
+		event, is := c.watch.Poll()
 		isAsking := c.watch.rights.isAsking
 		for c.watch.rights.isAsking {
 			c.watch.heed(<-c.watch.rights.answers)

@@ -37,8 +37,9 @@ type run struct {
 
 func (r *run) isOver() bool { return r.next >= len(r.items)+len(r.changes) }
 
-// poll returns the next event if there is one now.
-func (w *Watch) poll() (Event, bool) {
+// Poll returns the next event if there is one now. A caller that gathers events must come back to Next soon: it alone asks for
+// rights.
+func (w *Watch) Poll() (Event, bool) {
 	for !w.isOver {
 		if w.bye == "" && w.rights.isUnsure() {
 			return Event{}, false
@@ -58,7 +59,7 @@ func (w *Watch) poll() (Event, bool) {
 
 // end returns the bye, once there is a reason for it.
 func (w *Watch) end() (Event, bool) {
-	if w.bye == "" && w.feed.isOver() {
+	if w.bye == "" && w.feed.isEnded.Load() {
 		w.bye = whyEnds
 	}
 	if w.bye == "" {
@@ -140,7 +141,7 @@ func (w *Watch) event(r *run) (Event, bool) {
 		return Event{}, false
 	}
 	if !r.isChosen {
-		w.id = view.JoinMark(one.place(), r.scope)
+		w.id = one.idFor(r.scope)
 	} else if r.isOver() {
 		w.id = view.JoinMark(r.place(), r.scope)
 	}
@@ -326,9 +327,9 @@ func (w *Watch) way(from *view.Mark) ([]*run, error) {
 		}
 		rest := &run{place: f.placeOf(from.At), scope: from.Scope}
 		for key, line := range before {
-			after, differs := then[key]
-			if !differs {
-				after = lineOf(f.items[key])
+			after := f.items[key]
+			if former, differs := then[key]; differs {
+				after = itemOf(former)
 			}
 			if key.Compare(*from.Last) > 0 {
 				rest.changes = appendChange(rest.changes, key, line, after)
@@ -340,7 +341,7 @@ func (w *Watch) way(from *view.Mark) ([]*run, error) {
 	w.jump(true)
 	on := &run{place: f.place, scope: w.scope}
 	for key, line := range then {
-		on.changes = appendChange(on.changes, key, line, lineOf(f.items[key]))
+		on.changes = appendChange(on.changes, key, line, f.items[key])
 	}
 	f.mark(on.changes, from.At, f.at)
 	return append(runs, on), nil
@@ -362,16 +363,17 @@ func (f *Feed) hadLines(then map[view.Key]*view.Line) func(view.Place) bool {
 }
 
 // appendChange appends a change if there is one.
-func appendChange(changes []*change, key view.Key, before, after *view.Line) []*change {
-	if before.Same(after) {
+func appendChange(changes []*change, key view.Key, before *view.Line, after *item) []*change {
+	if before.Same(lineOf(after)) {
 		return changes
 	}
-	one := &change{key: key}
-	if before != nil {
-		one.before = newItem(before)
+	return append(changes, &change{key: key, before: itemOf(before), after: after})
+}
+
+// itemOf returns an item of a line that is published no more, where there is one.
+func itemOf(line *view.Line) *item {
+	if line == nil {
+		return nil
 	}
-	if after != nil {
-		one.after = newItem(after)
-	}
-	return append(changes, one)
+	return newItem(line)
 }

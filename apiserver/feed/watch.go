@@ -130,7 +130,7 @@ func (w *Watch) Next(ctx context.Context) (Event, error) {
 	for {
 		woken := w.feed.wokenBy()
 		w.lookUp()
-		if event, is := w.poll(); is {
+		if event, is := w.Poll(); is {
 			return event, nil
 		}
 		if w.isOver {

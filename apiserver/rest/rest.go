@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/codes"
@@ -45,6 +46,8 @@ type API struct {
 	routes  []Route
 	gateway *runtime.ServeMux
 	log     *slog.Logger
+	// frames has buffers for events: a watcher has one only while it is written to.
+	frames sync.Pool
 }
 
 // New returns the API over what it needs.

@@ -174,14 +174,16 @@ func (s *eventStream) endStuck() (stop func()) {
 // leave ends writes a short while after a context has ended, so that a caller who does not read holds nothing. The function
 // that it returns must be called before the handler returns: what it does is for this answer alone.
 func leave(ctx context.Context, control *http.ResponseController, now clock.PassiveClock) func() {
-	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	go func() {
+	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
-		<-ctx.Done()
 		_ = control.SetWriteDeadline(now.Now().Add(leaveWithin)) // every server's connections have one
-	}()
-	return func() { cancel(); <-done }
+	})
+	return func() {
+		if !stop() {
+			<-done
+		}
+	}
 }
 
 // keepAlive writes a comment now and then until the function that it returns is called. When the context ends, a caller who

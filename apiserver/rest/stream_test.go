@@ -100,7 +100,9 @@ func TestWatch_SendsTheStateAndGoesOn(t *testing.T) {
 		t.Error(diff)
 	}
 	again, _ := get(t, server, "/v1/objects/watch?kinds=clusters", "Last-Event-ID", id)
-	if err := b.view.Store("clusters", "").Replace([]any{cluster("team-a", "demo")}, "9"); err != nil {
+	gone := cluster("team-b", "other")
+	gone.ResourceVersion = "9"
+	if err := b.view.Store("clusters", "").Delete(gone); err != nil {
 		t.Fatal(err)
 	}
 	go b.api.portal.Feed.Run(t.Context())

@@ -99,31 +99,67 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) error {
 	defer leave(r.Context(), out.control, a.portal.Clock)()
 	defer out.endStuck()()
 	// A watch that goes on may have nothing to say for long, and its caller waits for the headers.
-	text, isOver := comment, false
-	for out.send(text) == nil && !isOver {
-		if text, isOver, err = nextFrame(r.Context(), watch); err != nil {
-			return nil // the caller is gone
+	if out.send(comment) != nil {
+		return nil // the caller is gone
+	}
+	for isOver := false; !isOver; {
+		if isOver, err = a.sendFrames(r.Context(), out, watch); err != nil {
+			return nil
 		}
 	}
 	return nil
 }
 
-// nextFrame returns what a watch says next, and whether it is the last word. Where it has nothing to say for a while, that is
-// the ID to go on from: events of others move it too, and an old one would be forgotten.
-func nextFrame(ctx context.Context, watch *feed.Watch) (text []byte, isOver bool, err error) {
-	waiting, cancel := context.WithTimeout(ctx, aliveEach)
-	defer cancel()
-	event, err := watch.Next(waiting)
-	switch {
-	case err == nil:
-		return frameOf(event), event.Type == feed.Bye, nil
-	case ctx.Err() == nil && errors.Is(waiting.Err(), context.DeadlineExceeded):
-		return fmt.Appendf(nil, ": \nid: %s\n\n", watch.ID()), false, nil
+// maxFrames is about how many bytes of events are written at once. What is published together is: a write costs more than an
+// event.
+const maxFrames = 32 << 10
+
+// sendFrames waits until a watch has something to say, and writes all that it has to say then. It reports whether that was the
+// last word.
+func (a *API) sendFrames(ctx context.Context, out *eventStream, watch *feed.Watch) (isOver bool, err error) {
+	event, is, err := await(ctx, watch)
+	if err != nil {
+		return false, err
 	}
-	return nil, false, err
+	if !is {
+		return false, out.send(fmt.Appendf(nil, ": \nid: %s\n\n", watch.ID()))
+	}
+	frames, _ := a.frames.Get().(*[]byte)
+	if frames == nil {
+		frames = new([]byte)
+	}
+	text := (*frames)[:0]
+	for is {
+		text = appendFrame(text, event)
+		if isOver = event.Type == feed.Bye; isOver || len(text) >= maxFrames {
+			break
+		}
+		event, is = watch.Poll()
+	}
+	if err := out.send(text); err != nil {
+		return false, err // what was not written may still be read from
+	}
+	*frames = text
+	a.frames.Put(frames)
+	return isOver, nil
 }
 
-// frameOf returns a change as server-sent events have it. Its JSON is in one line.
-func frameOf(event feed.Event) []byte {
-	return fmt.Appendf(nil, "id: %s\nevent: %s\ndata: %s\n\n", event.ID, event.Type, event.Encoded())
+// await returns what a watch says next. Where it has nothing to say for a while, its caller is told the ID to go on from: events of
+// others move it too, and an old one would be forgotten.
+func await(ctx context.Context, watch *feed.Watch) (event feed.Event, is bool, err error) {
+	waiting, cancel := context.WithTimeout(ctx, aliveEach)
+	defer cancel()
+	event, err = watch.Next(waiting)
+	if err != nil && ctx.Err() == nil && errors.Is(waiting.Err(), context.DeadlineExceeded) {
+		return feed.Event{}, false, nil
+	}
+	return event, err == nil, err
+}
+
+// appendFrame appends a change as server-sent events have it. Its JSON is in one line.
+func appendFrame(text []byte, event feed.Event) []byte {
+	for _, part := range []string{"id: ", event.ID, "\nevent: ", event.Type, "\ndata: "} {
+		text = append(text, part...)
+	}
+	return append(append(text, event.Encoded()...), "\n\n"...)
 }

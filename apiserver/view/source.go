@@ -48,7 +48,7 @@ func (s *Store) Update(obj any) error {
 	if err != nil {
 		return err
 	}
-	trim(object)
+	Trim(object)
 	s.view.mu.Lock()
 	defer s.view.mu.Unlock()
 	if pod, is := object.(*corev1.Pod); is {
@@ -93,7 +93,7 @@ func (s *Store) Replace(list []any, resourceVersion string) error {
 		if err != nil {
 			return err
 		}
-		trim(object)
+		Trim(object)
 		objects = append(objects, object)
 	}
 	s.view.mu.Lock()

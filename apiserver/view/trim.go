@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// trim takes out of an object what nobody reads here. Of thousands of pods, the start commands, variables, mounts and
+// Trim takes out of an object what nobody reads here. Of thousands of pods, the start commands, variables, mounts and
 // volumes are most of what would be held.
-func trim(object Object) {
+func Trim(object Object) {
 	object.SetManagedFields(nil)
 	pod, is := object.(*corev1.Pod)
 	if !is {
