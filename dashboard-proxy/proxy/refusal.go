@@ -108,7 +108,6 @@ func (p *Proxy) refusalOf(r *http.Request, err error) *Refusal {
 		foreign     *gate.Refusal
 		unavailable *heads.Unavailable
 		large       *http.MaxBytesError
-		slow        interface{ Timeout() bool }
 	)
 	switch {
 	case errors.As(err, &refusal):
@@ -130,14 +129,22 @@ func (p *Proxy) refusalOf(r *http.Request, err error) *Refusal {
 		return absent(x.target)
 	case errors.As(err, &unavailable):
 		return p.unavailable(r.Context(), x, unavailable)
-	case len(x.endpoints) == 0: // neither head nor pod was asked
-		if r.Context().Err() == nil { // its caller waits
-			p.Log.Error("Cannot judge a request", "error", err)
-		}
-		return &Refusal{Code: http.StatusServiceUnavailable, RetryAfter: time.Second,
-			Text: "the API server did not answer, and nothing was done: try again"}
-	case errors.As(err, &slow) && slow.Timeout():
-		return &Refusal{Code: http.StatusGatewayTimeout, Text: x.named() + " did not begin its answer in time: look whether it is busy"}
+	case len(x.endpoints) > 0:
+		return p.failed(x, err)
+	}
+	if r.Context().Err() == nil { // its caller waits
+		p.Log.Error("Cannot judge a request", "error", err)
+	}
+	return &Refusal{Code: http.StatusServiceUnavailable, RetryAfter: time.Second,
+		Text: "the API server did not answer, and nothing was done: try again"}
+}
+
+// failed is the answer where an upstream gave none.
+func (p *Proxy) failed(x *exchange, err error) *Refusal {
+	var slow interface{ Timeout() bool }
+	if errors.As(err, &slow) && slow.Timeout() {
+		return &Refusal{Code: http.StatusGatewayTimeout,
+			Text: x.named() + " did not begin its answer in time: look whether it is busy"}
 	}
 	text := x.named() + " gave no answer that can be passed on: see its log"
 	var not *unconnected
