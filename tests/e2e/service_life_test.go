@@ -74,7 +74,8 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 		Expect(reached(ctx, &stranger, &worker)).To(BeEmpty())
 		s.edit(ctx, func(spec *v1alpha1.ClusterServiceSpec) error {
 			there := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: stranger.Namespace}}
-			spec.Service.AllowFrom = append(spec.Service.AllowFrom, networkingv1.NetworkPolicyPeer{NamespaceSelector: there})
+			spec.Service.AllowFrom = append(spec.Service.AllowFrom,
+				v1alpha1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{NamespaceSelector: there}})
 			return nil
 		})
 		eventuallyReached(ctx, &stranger, &worker, "Serve")
