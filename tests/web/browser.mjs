@@ -48,6 +48,11 @@ export async function open(t, path, {as = "editor", allowed = [], context: setti
   return page;
 }
 
+/** read returns what the API says of an object, asked as the page asks. */
+export function read(page, kind, name) {
+  return page.evaluate(async (path) => (await fetch(path)).json(), `/v1/namespaces/${bed.namespace}/${kind}/${name}`);
+}
+
 async function signIn(context, who) {
   const answer = await context.request.post("/session", {data: {token: bed[who]}, headers: {Origin: bed.url}});
   assert.equal(answer.status(), 204, `sign in as ${who}`);

@@ -1,7 +1,7 @@
 // What users do, by keyboard alone.
 import {test} from "node:test";
 import assert from "node:assert/strict";
-import {bed, open, useBrowser} from "./browser.mjs";
+import {bed, open, read, useBrowser} from "./browser.mjs";
 
 useBrowser();
 
@@ -21,10 +21,7 @@ async function tabTo(page, name, {within = "body", key = "Tab"} = {}) {
 }
 
 /** specOf returns the spec of an object, as the API has it. */
-async function specOf(page, kind, name) {
-  const answer = await page.request.get(`/v1/namespaces/${bed.namespace}/${kind}/${name}`);
-  return (await answer.json()).object.spec;
-}
+const specOf = async (page, kind, name) => (await read(page, kind, name)).object.spec;
 
 test("a cluster is created from a preset", async (t) => {
   const page = await open(t, "/ui/", {allowed: ["422"]});

@@ -18,7 +18,7 @@ function judge(t, what, value, most, unit) {
 async function watchBare(signal) {
   const delays = [];
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0"; // the certificate is the bed's own
-  const answer = await fetch(`${bed.url}/v1/objects/watch`, {headers: {Cookie: `__Host-bed=${bed.editor}`}, signal});
+  const answer = await fetch(`${bed.url}/v1/objects/watch`, {headers: {Authorization: `Bearer ${bed.editor}`}, signal});
   const decoder = new TextDecoder();
   (async () => {
     let rest = "";

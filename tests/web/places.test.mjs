@@ -1,7 +1,7 @@
 // What each place says to whom: signing in, rights that are missing, lists that are empty, objects that are gone.
 import {test} from "node:test";
 import assert from "node:assert/strict";
-import {ask, bed, open, useBrowser} from "./browser.mjs";
+import {ask, bed, open, read, useBrowser} from "./browser.mjs";
 
 useBrowser();
 
@@ -50,7 +50,7 @@ test("a remedy that is an action is a button", async (t) => {
   await button.click();
   await page.locator("dialog button[type=submit]").click();
   await page.locator("dialog").waitFor({state: "detached"});
-  const answer = await (await page.request.get(`/v1/namespaces/${bed.namespace}/clusters/notebook`)).json();
+  const answer = await read(page, "clusters", "notebook");
   assert.ok(answer.object.metadata.annotations["heliostat.dev/resume"]);
 });
 
@@ -83,6 +83,6 @@ test("a cluster is scaled", async (t) => {
   await page.getByLabel("Replicas").fill("5");
   await page.locator("dialog button[type=submit]").click();
   await page.locator("dialog").waitFor({state: "detached"});
-  const answer = await (await page.request.get(`/v1/namespaces/${bed.namespace}/clusters/demo`)).json();
+  const answer = await read(page, "clusters", "demo");
   assert.equal(answer.object.spec.workerGroups[0].replicas, 5);
 });
