@@ -36,7 +36,7 @@ require (
 	sigs.k8s.io/gateway-api v1.6.3
 )
 
-require github.com/agnivade/levenshtein v1.2.1 // indirect
+require github.com/agnivade/levenshtein v1.2.1
 
 require (
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
@@ -87,7 +87,6 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/net v0.61.0
-	
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/text v0.43.0 // indirect

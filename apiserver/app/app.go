@@ -57,6 +57,8 @@ type Config struct {
 	Page web.Settings
 	// Dashboards says where clusters and services are served.
 	Dashboards Dashboards
+	// SignIn is how users of the page sign in; nil is that each request brings a token.
+	SignIn *SignIn
 	// MetricsAddress and HealthAddress are host:port to listen on; "0" turns off.
 	MetricsAddress, HealthAddress string
 	// Log gets audit lines, and what goes wrong.
@@ -166,8 +168,12 @@ func newFront(
 	}
 	proxy := passthrough.New(ctx, passthrough.Needs{
 		Kubernetes: kubernetes, Streams: streams, Requests: requests, Clock: cfg.Clock, Log: cfg.Log})
+	signIn, clusters, err := newSignIn(cfg, kubernetes)
+	if err != nil {
+		return nil, nil, err
+	}
 	return &front{
-		kubernetes: kubernetes, objects: objects{kubernetes, proxy},
+		kubernetes: kubernetes, objects: objects{kubernetes, proxy}, sessions: sessions{signIn, cfg.Clock}, clusters: clusters,
 		verbs: verbs{kubernetes: kubernetes, api: portal.api, streams: streams, requests: requests, clock: cfg.Clock},
 		page:  page{built}, metrics: measured, log: cfg.Log, clock: cfg.Clock,
 	}, portal, nil

@@ -59,6 +59,9 @@ func newDashboards(
 	if by := cfg.Identity.FrontProxy; by != nil {
 		needs.IdentityHeaders = []string{by.UserHeader, by.GroupHeader, by.UIDHeader, by.ExtraHeaderPrefix}
 	}
+	if front.clusters != nil {
+		needs.Sessions, needs.SignIn = front.clusters, front.clusters
+	}
 	made := proxy.New(ctx, needs)
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "heliostat_server_websockets",

@@ -46,7 +46,7 @@ func newDashboardsBed(t *testing.T) *bed {
 	cfg := Config{Log: slog.New(slog.NewJSONHandler(b.log, nil)), Clock: clock.RealClock{}, Dashboards: Dashboards{
 		Address: ":1", URL: &url.URL{Scheme: "https", Host: "dashboards.example.com"}, PageURL: &url.URL{Scheme: "https", Host: "page.example.com"},
 		Wildcard: "ray.example.com", MaxUpload: 1 << 20,
-	}}
+	}, SignIn: signInOf(t, "https://page.example.com", "https://dashboards.example.com", "ray.example.com")}
 	kubernetes := b.upstream.Kubernetes(t, cfg.Clock)
 	ctx, end := context.WithCancel(t.Context())
 	front, portal, err := newFront(ctx, cfg, kubernetes, b.registry)
@@ -108,6 +108,30 @@ func TestDashboards_SayWhatTheViewKnows(t *testing.T) {
 	}
 	if code, text := b.ask(t, "GET", "/team/demo/", ""); code != http.StatusUnauthorized {
 		t.Errorf("without a token: %d %s", code, text)
+	}
+}
+
+// TestDashboards_LeadBrowsersToSignIn, and take what the page's origin posts, which no gate would let through.
+func TestDashboards_LeadBrowsersToSignIn(t *testing.T) {
+	b := newDashboardsBed(t)
+	for _, row := range []struct {
+		what, host, mode string
+		code             int
+		want             string
+	}{
+		{"GET /team/demo/?a=b", "demo--team.ray.example.com", "navigate", 200, `href="/-/go?to=%2Fteam%2Fdemo%2F%3Fa%3Db"`},
+		{"GET /api/version", "demo--team.ray.example.com", "cors", 401, "has no bearer token"},
+		{"GET /-/step.js", "demo--team.ray.example.com", "no-cors", 200, "location.replace"},
+		{"POST /-/callback", "dashboards.example.com", "navigate", 200, "signed=no"},
+		{"GET /-/nothing", "dashboards.example.com", "navigate", 404, "nothing has this address"},
+	} {
+		method, path, _ := strings.Cut(row.what, " ")
+		site := map[bool]string{true: "cross-site", false: "same-origin"}[row.mode == "navigate" && method == "POST"]
+		code, text := b.ask(t, method, path, "code=x", "Host", row.host, "Sec-Fetch-Mode", row.mode, "Sec-Fetch-Site", site,
+			"Content-Type", "application/x-www-form-urlencoded")
+		if code != row.code || !strings.Contains(text, row.want) {
+			t.Errorf("%s: %d %s", row.what, code, text)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/passthrough"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/rest"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/signin"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/web"
 )
 
@@ -43,13 +44,17 @@ var wellFormed = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 // front is what every request of a caller meets, by HTTP and by gRPC.
 type front struct {
 	kubernetes *access.Kubernetes
-	// objects are Kubernetes' own paths, verbs those of the API below /v1, and page is what browsers load.
-	objects objects
-	verbs   verbs
-	page    page
-	metrics *metrics
-	log     *slog.Logger
-	clock   clock.PassiveClock
+	// objects are Kubernetes' own paths, verbs those of the API below /v1, sessions those by which users sign in, and page is
+	// what browsers load.
+	objects  objects
+	verbs    verbs
+	sessions sessions
+	page     page
+	// clusters signs users in on the dashboards' origin; nil where nobody signs in.
+	clusters *signin.Dashboards
+	metrics  *metrics
+	log      *slog.Logger
+	clock    clock.PassiveClock
 }
 
 // request is what a request asks for, whichever half of the server answers it.
@@ -80,7 +85,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &answer{ResponseWriter: w, id: id}
 	out.Header().Set(requestID, id)
 	half := f.halfOf(r)
-	asked, caller, err := f.read(half, r)
+	asked, caller := request{route: passthrough.RouteNone}, (*access.Caller)(nil)
+	opened, err := f.sessions.open(half, out, r)
+	if err == nil {
+		r = opened
+		asked, caller, err = f.read(half, r)
+	}
 	r.Header.Set(requestID, id)
 	var owner <-chan string
 	if err == nil && asked.isChange {
@@ -127,6 +137,8 @@ func (f *front) halfOf(r *http.Request) half {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == rest.DocumentPath:
 		return f.verbs
+	case f.sessions.page != nil && signin.Owns(r.URL.Path):
+		return f.sessions
 	case web.Serves(r.URL.Path):
 		return f.page
 	}
@@ -136,7 +148,7 @@ func (f *front) halfOf(r *http.Request) half {
 // read returns what a request asks for and whose it is, or why it is not served.
 func (f *front) read(half half, r *http.Request) (request, *access.Caller, error) {
 	none := request{route: passthrough.RouteNone}
-	if sizeOf(r) > MaxHeader {
+	if sizeOf(r)-f.sessions.size(r) > MaxHeader {
 		return none, nil, problem.New(http.StatusRequestHeaderFieldsTooLarge, "RequestHeaderFieldsTooLarge",
 			"the headers of the request have more than 32 KiB", "send fewer")
 	}
@@ -150,6 +162,10 @@ func (f *front) read(half half, r *http.Request) (request, *access.Caller, error
 	caller, err := half.identify(ctx, r)
 	if err != nil {
 		return none, nil, f.unidentified(err)
+	}
+	if caller != nil && caller.Method() == access.MethodFrontProxy && new(http.CrossOriginProtection).Check(r) != nil {
+		return none, nil, problem.New(http.StatusForbidden, "Forbidden",
+			"the front proxy sends a request that another site made its user's browser send", "send it from a page of its own")
 	}
 	asked, err := half.read(r)
 	return asked, caller, err

@@ -115,5 +115,5 @@ func (r *Refusal) writePlain(w http.ResponseWriter) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(r.RetryAfter/time.Second)))
 	}
 	w.WriteHeader(r.Code)
-	_, _ = fmt.Fprintf(w, "[heliostat] %s\n", r.Error()) // a caller who is gone needs no answer
+	_, _ = fmt.Fprintf(w, "Heliostat dashboard proxy: %s\n", r.Error()) // a caller who is gone needs no answer
 }

@@ -186,7 +186,7 @@ func (b *bed) serve(w http.ResponseWriter, r *http.Request) {
 		if err := b.page.Serve(w, r); err != nil {
 			refuseAsTest(w, err)
 		}
-	case !isPage && OwnsDashboards(r.URL.Path):
+	case !isPage && strings.HasPrefix(r.URL.Path, "/-/"):
 		b.dashboards.ServeHTTP(w, r)
 	case isPage:
 		opened, err := b.page.Open(w, r)

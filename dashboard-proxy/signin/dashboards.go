@@ -66,13 +66,8 @@ func isNavigation(r *http.Request) bool {
 // goTo returns the address that leads to a path, by way of a session.
 func goTo(path string) string { return goPath + "?" + url.Values{"to": {path}}.Encode() }
 
-// OwnsDashboards reports whether a path of the dashboards' origin is about sessions. The gate must not judge it: the
+// ServeHTTP implements http.Handler, for what is below /-/ and nobody else's. No gate must have judged the request: the
 // browser comes from the page's origin, and its verifier decides.
-func OwnsDashboards(path string) bool {
-	return path == goPath || path == callbackPath || path == signOutPath || path == dashboardsScript
-}
-
-// ServeHTTP implements http.Handler, for the paths of OwnsDashboards.
 func (d *Dashboards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origin, is := d.Origins.Of(r.Host)
 	if !is {
@@ -93,8 +88,8 @@ func (d *Dashboards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET " + dashboardsScript:
 		writeScript(w)
 	default:
-		(&Refusal{Code: http.StatusMethodNotAllowed, Detail: "the path does not have this method",
-			Remedy: "open the dashboard again"}).writePlain(w)
+		(&Refusal{Code: http.StatusNotFound, Detail: "nothing has this address, or not by this method",
+			Remedy: "open the dashboard from the page"}).writePlain(w)
 	}
 }
 

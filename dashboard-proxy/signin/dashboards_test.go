@@ -257,8 +257,8 @@ func TestDashboards_SignOut(t *testing.T) {
 			t.Errorf("%s signs out: %v, %d", name, !has, answer.code)
 		}
 	}
-	for _, one := range []ask{fetch("PUT", onRay+callbackPath, ""), fetch("GET", onRay+callbackPath, "")} {
-		if answer := w.send(t, one); answer.code != http.StatusMethodNotAllowed {
+	for _, one := range []ask{fetch("PUT", onRay+callbackPath, ""), fetch("GET", onRay+"/-/nothing", "")} {
+		if answer := w.send(t, one); answer.code != http.StatusNotFound {
 			t.Errorf("%s %s: %d", one.method, one.to, answer.code)
 		}
 	}

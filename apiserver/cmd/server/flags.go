@@ -22,6 +22,7 @@ type flags struct {
 	namespaces, identity string
 	frameAncestors       string
 	dashboards           dashboardFlags
+	signIn               signInFlags
 	verbosity            int
 	rest                 func() []string
 }
@@ -48,6 +49,7 @@ func define(set *flag.FlagSet) *flags {
 	f.dashboards.define(set)
 	set.StringVar(&f.cfg.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics endpoint, or 0 for none")
 	set.StringVar(&f.cfg.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
+	f.signIn.define(set)
 	set.StringVar(&f.cfg.Page.Directory, "web-dir", "", "directory with the built page, for work on it; empty for the page in the program")
 	set.StringVar(&f.frameAncestors, "frame-ancestors", "", "origins that can show the page in a frame, separated by commas; empty for none")
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log: 0 for changes, 1 for more")
@@ -97,7 +99,10 @@ func (f *flags) config(host, port string) (app.Config, error) {
 	if cfg.Dashboards, err = f.dashboards.read(); err != nil {
 		return cfg, err
 	}
-	cfg.Identity, err = access.ReadIdentity(f.identity)
+	if cfg.Identity, err = access.ReadIdentity(f.identity); err != nil {
+		return cfg, err
+	}
+	cfg.SignIn, err = f.signIn.config(f.dashboards, cfg.Identity)
 	return cfg, err
 }
 
