@@ -154,10 +154,33 @@ func TestRun_EndsWatchesAndThenItself(t *testing.T) {
 	}
 }
 
+// TestRun_ReadsItsCertificateAgain for the next connection. One that is there goes on.
 func TestRun_ReadsItsCertificateAgain(t *testing.T) {
 	s := run(t, fine)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	shown := func() string {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+s.Address+at, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer alice-token")
+		answer, err := transport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+			t.Errorf("it is answered with %s, %v", answer.Status, err)
+		}
+		_ = answer.Body.Close()
+		return answer.TLS.PeerCertificates[0].Subject.CommonName
+	}
+	before := shown()
 	certify(t, s.dir, "second")
 	s.until(t, "second certificate", func() bool { return s.name() == "second" })
+	if after := shown(); before != "first" || after != "first" {
+		t.Errorf("a connection has the certificate %q, and then %q", before, after)
+	}
 	for _, version := range []uint16{tls.VersionTLS10, tls.VersionTLS11} {
 		if connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version}}).Dial("tcp", s.Address); err == nil {
 			_ = connection.Close()

@@ -49,7 +49,9 @@ func newInstallation(t *testing.T, name string, values ...string) installation {
 	must(t, err)
 	for _, object := range objects {
 		if object.GetKind() == "Deployment" {
-			i.flags = i.flagsOf(t, object)
+			if object.GetLabels()["app.kubernetes.io/component"] != "server" {
+				i.flags = i.flagsOf(t, object)
+			}
 			continue
 		}
 		must(t, shared.ApplyObject(t.Context(), object))

@@ -4,15 +4,20 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,8 +28,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -42,29 +49,18 @@ type portal struct {
 	log     lockedBuffer
 }
 
-// serverSecret returns what the chart makes for a server.
-func serverSecret(t *testing.T, options ...string) *corev1.Secret {
-	t.Helper()
-	out, err := live.Helm(t.Context(), "../..", append([]string{
-		"template", "h", "../../helm-chart/heliostat", "--set", "server.enabled=true", "--show-only", "templates/server-tls.yaml",
-	}, options...)...)
-	must(t, err)
-	secret := &corev1.Secret{}
-	must(t, yaml.UnmarshalStrict([]byte(out), secret))
-	return secret
-}
-
-// startServer starts the server, with a certificate and the account of the chart. It ends with the test.
+// startServer starts the server, with the account of the chart. It ends with the test.
 func startServer(t *testing.T, flags ...string) *portal {
 	t.Helper()
 	p := &portal{dir: t.TempDir(), metrics: freeAddress(t)}
 	address := freeAddress(t)
 	host, _, _ := strings.Cut(address, ":")
 	p.url = "https://" + address
-	secret := serverSecret(t, "--set", "server.tls.hosts={"+host+"}")
+	certificate, key, err := cert.GenerateSelfSignedCertKey(host, []net.IP{net.ParseIP(host)}, nil)
+	must(t, err)
 	own, err := shared.tokenOf(t.Context(), live.ReleaseNamespace, live.ReleaseName+"-server")
 	must(t, err)
-	files := map[string][]byte{"tls.crt": secret.Data["tls.crt"], "tls.key": secret.Data["tls.key"], "ca.crt": secret.Data["ca.crt"], "api-server.crt": authorityOf(t), "token": []byte(own)}
+	files := map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": certificate, "api-server.crt": authorityOf(t), "token": []byte(own)}
 	for name, text := range files {
 		must(t, os.WriteFile(filepath.Join(p.dir, name), text, 0o600))
 	}
@@ -349,25 +345,61 @@ func TestServer_EndsAWatchWithItsRight(t *testing.T) {
 	}
 }
 
-// TestServer_KeepsTheCertificateOfTheChart at upgrades, unless other hosts are asked for.
-func TestServer_KeepsTheCertificateOfTheChart(t *testing.T) {
+// TestOperator_KeepsTheServersCertificate with the chart's rights: it fills the Secret, leaves it at an upgrade, and replaces a
+// certificate that is near its end by one of the same authority.
+func TestOperator_KeepsTheServersCertificate(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	options := []string{"--namespace", namespace, "--dry-run=server", "--set", "crds.install=false,admission.enabled=false"}
-	first := serverSecret(t, options...)
-	first.Annotations["meta.helm.sh/release-name"], first.Annotations["meta.helm.sh/release-namespace"] = "h", namespace
-	must(t, shared.Create(t.Context(), first.DeepCopy()))
-	for name, c := range map[string]struct {
-		options []string
-		kept    bool
-	}{
-		"an upgrade": {nil, true}, "another value": {[]string{"--set", "server.replicas=3"}, true}, "another host": {[]string{"--set", "server.tls.hosts={a}"}, false},
-	} {
-		again := serverSecret(t, append(slices.Clone(options), c.options...)...)
-		for key := range first.Data {
-			if bytes.Equal(again.Data[key], first.Data[key]) != c.kept {
-				t.Errorf("%s: %s is kept: %t, want %t", name, key, !c.kept, c.kept)
-			}
-		}
+	i := newInstallation(t, "certified", "--set", "watchNamespaces={"+newNamespace(t)+"}", "--set", "watchNodes=false,server.enabled=true,rbac.aggregate=false")
+	name := types.NamespacedName{Namespace: i.namespace, Name: "certified-server-tls"}
+	startOperator(t, i.login(t)...)
+	first := certificateOf(t, name, nil)
+	empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+		"metadata": map[string]any{"namespace": name.Namespace, "name": name.Name}}}
+	must(t, shared.ApplyObject(t.Context(), empty))
+	near := certificateOf(t, name, nil)
+	if !reflect.DeepEqual(near.Data, first.Data) {
+		t.Error("an upgrade changes the Secret")
 	}
+	near.Data["tls.crt"] = endingTomorrow(t, first)
+	must(t, shared.Update(t.Context(), near))
+	renewed := certificateOf(t, name, near.Data["tls.crt"])
+	pair, err := tls.X509KeyPair(renewed.Data["tls.crt"], renewed.Data["tls.key"])
+	must(t, err)
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(first.Data["ca.crt"])
+	host := "certified-server." + name.Namespace + ".svc"
+	if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: host, CurrentTime: time.Now().AddDate(0, 11, 0)}); err != nil {
+		t.Errorf("a client that has the ca.crt of before says %v", err)
+	}
+}
+
+// endingTomorrow returns the certificate of a Secret as its authority would have issued it eleven months ago.
+func endingTomorrow(t *testing.T, secret *corev1.Secret) []byte {
+	t.Helper()
+	authority, err := tls.X509KeyPair(secret.Data["ca.crt"], secret.Data["ca.key"])
+	must(t, err)
+	own, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+	must(t, err)
+	template := *own.Leaf
+	template.NotAfter = time.Now().AddDate(0, 0, 1)
+	der, err := x509.CreateCertificate(rand.Reader, &template, authority.Leaf, own.Leaf.PublicKey, authority.PrivateKey)
+	must(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// certificateOf waits until a Secret has a certificate that is another one than some, and returns it. The operator looks each
+// minute.
+func certificateOf(t *testing.T, name types.NamespacedName, former []byte) *corev1.Secret {
+	t.Helper()
+	secret := &corev1.Secret{}
+	must(t, live.Until(t.Context(), 2*time.Minute, "the operator to fill "+name.String(), func(ctx context.Context) error {
+		if err := shared.Get(ctx, name, secret); err != nil {
+			return err
+		}
+		if bytes.Equal(secret.Data["tls.crt"], former) {
+			return errors.New("it has not")
+		}
+		return nil
+	}))
+	return secret
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/app"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/servercert"
 )
 
 // flags are those that need more than to be put into a Config.
@@ -23,6 +25,7 @@ type flags struct {
 	verbosity           int
 	namespaces          string
 	ownLabels, ofServer string
+	serverHosts         string
 	pullPolicy          string
 	storeAddresses      string
 	elect               bool
@@ -41,6 +44,8 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.cfg.Pod, "pod", "", "the name of the operator's own pod, by which it learns that it had run out of memory; empty outside of Kubernetes")
 	set.StringVar(&f.ownLabels, "operator-labels", "", "labels by which NetworkPolicies know the operator's pods, as key=value separated by commas")
 	set.StringVar(&f.ofServer, "server-labels", "", "labels by which NetworkPolicies know the pods of the server for portals, which reaches the dashboards of heads, as key=value separated by commas; empty for none")
+	set.StringVar(&f.cfg.ServerCertificate, "server-certificate", "", "the Secret in the operator's namespace in which it keeps an authority and a certificate for the server for portals; empty for none")
+	set.StringVar(&f.serverHosts, "server-hosts", "", "names and addresses which that certificate is for, separated by commas")
 	set.StringVar(&f.cfg.Image.Image, "autoscaler-image", "", "image with the programs /autoscaler and /encryption, which run in pods of clusters with autoscaling, encryption or a managed Redis: the operator's own; empty for none")
 	set.StringVar(&f.pullPolicy, "autoscaler-pull-policy", "", "when that image is pulled: Always, IfNotPresent or Never; empty for Kubernetes' default")
 	set.StringVar(&f.storeAddresses, "control-store-allow", "", "the only addresses at which a user's Redis may be, as ranges like 10.0.0.0/8 separated by commas; empty for all that the operator connects to at all")
@@ -78,11 +83,10 @@ func (f *flags) config() (app.Config, error) {
 	if err != nil {
 		return cfg, fmt.Errorf("read --operator-labels: %w: write key=value,key=value", err)
 	}
-	server, err := labels.ConvertSelectorToLabelsMap(f.ofServer)
-	if err != nil {
-		return cfg, fmt.Errorf("read --server-labels: %w: write key=value,key=value", err)
+	cfg.Labels = own
+	if err := f.readServer(&cfg); err != nil {
+		return cfg, err
 	}
-	cfg.Labels, cfg.ServerLabels = own, server
 	cfg.Image.PullPolicy = corev1.PullPolicy(f.pullPolicy)
 	if !slices.Contains(pullPolicies, cfg.Image.PullPolicy) {
 		return cfg, fmt.Errorf("read --autoscaler-pull-policy: %q is none: write Always, IfNotPresent or Never", f.pullPolicy)
@@ -101,4 +105,17 @@ func (f *flags) config() (app.Config, error) {
 		cfg.Election = &app.Election{Namespace: cmp.Or(f.election.Namespace, cfg.Namespace), Name: f.election.Name}
 	}
 	return cfg, nil
+}
+
+// readServer reads what was given about the server for portals.
+func (f *flags) readServer(into *app.Config) error {
+	ofServer, err := labels.ConvertSelectorToLabelsMap(f.ofServer)
+	if err != nil {
+		return fmt.Errorf("read --server-labels: %w: write key=value,key=value", err)
+	}
+	into.ServerLabels, into.ServerHosts = ofServer, servercert.ReadHosts(f.serverHosts)
+	if into.ServerCertificate != "" && (into.Namespace == "" || len(into.ServerHosts.Names) == 0) {
+		return errors.New("read --server-certificate: it needs --namespace, and a name in --server-hosts: give both")
+	}
+	return nil
 }

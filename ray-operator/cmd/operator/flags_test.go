@@ -12,6 +12,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/app"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/servercert"
 )
 
 func parse(t *testing.T, args ...string) *flags {
@@ -40,6 +41,10 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 		{[]string{"--watch-namespaces=a, b,a", "--watch-nodes=false"}, with(func(c *app.Config) { c.Namespaces, c.WatchNodes = []string{"a", "b"}, false })},
 		{[]string{"--operator-labels=x=1,y=2"}, with(func(c *app.Config) { c.Labels = map[string]string{"x": "1", "y": "2"} })},
 		{[]string{"--server-labels=x=1,y=2"}, with(func(c *app.Config) { c.ServerLabels = map[string]string{"x": "1", "y": "2"} })},
+		{[]string{"--server-certificate=tls", "--server-hosts=a.there.svc, ::1", "--namespace=there"}, with(func(c *app.Config) {
+			c.Namespace, c.ServerCertificate = "there", "tls"
+			c.ServerHosts = servercert.Hosts{Names: []string{"a.there.svc"}, Addresses: []netip.Addr{netip.IPv6Loopback()}}
+		})},
 		{[]string{"--autoscaler-image=o:1", "--autoscaler-pull-policy=Always"}, with(func(c *app.Config) {
 			c.Image = pod.OperatorImage{Image: "o:1", PullPolicy: "Always"}
 		})},
@@ -55,15 +60,19 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 		})},
 	} {
 		got, err := parse(t, c.args...).config()
-		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Prefix{})); err != nil || diff != "" {
+		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})); err != nil || diff != "" {
 			t.Errorf("%v: %v %s", c.args, err, diff)
 		}
 	}
 }
 
 func TestBadFlagsAreRefused(t *testing.T) {
-	for _, bad := range []string{"--watch-namespaces=A", "--watch-namespaces=,", "--operator-labels=x", "--operator-labels=x=a b", "--server-labels=x", "--server-labels=x=a b", "--autoscaler-pull-policy=Often", "--control-store-allow=10.0.0.1"} {
-		if cfg, err := parse(t, bad).config(); err == nil {
+	for _, bad := range [][]string{
+		{"--watch-namespaces=A"}, {"--watch-namespaces=,"}, {"--operator-labels=x"}, {"--operator-labels=x=a b"}, {"--server-labels=x"},
+		{"--server-labels=x=a b"}, {"--autoscaler-pull-policy=Often"}, {"--control-store-allow=10.0.0.1"},
+		{"--server-certificate=tls"}, {"--server-certificate=tls", "--server-hosts=a"}, {"--server-certificate=tls", "--namespace=n"}, {"--server-certificate=tls", "--namespace=n", "--server-hosts=::1"},
+	} {
+		if cfg, err := parse(t, bad...).config(); err == nil {
 			t.Errorf("%s is taken as %+v", bad, cfg)
 		}
 	}

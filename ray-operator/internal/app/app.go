@@ -38,6 +38,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/wire"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/servercert"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 )
@@ -70,6 +71,10 @@ type Config struct {
 	Labels    map[string]string
 	// ServerLabels are those of the pods of the server for portals, in the same namespace; none lets no server in.
 	ServerLabels map[string]string
+	// ServerCertificate is the Secret beside the operator with the certificate of that server, which the operator keeps, and
+	// ServerHosts are those that it is for; none keeps none.
+	ServerCertificate string
+	ServerHosts       servercert.Hosts
 	// Pod is the name of the operator's own pod, empty outside of Kubernetes.
 	Pod string
 	// Image is that of the operator's programs in pods of clusters.
@@ -135,6 +140,9 @@ func New(cfg Config) (ctrl.Manager, error) {
 		return nil, err
 	}
 	if err := sweeps(manager, cfg, measured, stores); err != nil {
+		return nil, err
+	}
+	if err := certificates(manager, cfg, measured); err != nil {
 		return nil, err
 	}
 	if err := jobs(manager, measured, heads); err != nil {

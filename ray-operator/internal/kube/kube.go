@@ -262,10 +262,12 @@ func (w *Writer) Annotate(ctx context.Context, obj client.Object, key, value str
 
 // Edit writes the difference between the object as it was seen and as it is wanted, its
 // status apart, and brings wanted up to date with what was written. If the object has
-// changed since it was seen, it fails with a conflict and nothing is written.
-func (w *Writer) Edit(ctx context.Context, seen, wanted client.Object) error {
+// changed since it was seen, it fails with a conflict and nothing is written. Pass
+// client.DisableReadYourWritesConsistency for a kind that the cache does not hold.
+func (w *Writer) Edit(ctx context.Context, seen, wanted client.Object, options ...client.PatchOption) error {
 	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
-	return fault.Wrap(w.Client.Patch(ctx, wanted, patch, client.FieldOwner(FieldOwner)), "edit %s", w.describe(seen))
+	err := w.Client.Patch(ctx, wanted, patch, append(options, client.FieldOwner(FieldOwner))...)
+	return fault.Wrap(err, "edit %s", w.describe(seen))
 }
 
 // Status writes the status that is wanted in place of the one that was seen. If the object

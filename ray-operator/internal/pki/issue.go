@@ -24,10 +24,30 @@ const clientLifetime = time.Hour
 // Issue returns a certificate for these names and addresses, and its key, as PEM. Servers and clients may show it as
 // long as its authority is valid.
 func (a *Authority) Issue(names []string, addresses []netip.Addr, now time.Time) (certificate, key []byte, err error) {
-	template := &x509.Certificate{
-		NotBefore: a.certificate.NotBefore, NotAfter: a.certificate.NotAfter, DNSNames: names,
+	return a.issueFor(names, addresses, now, &x509.Certificate{
+		NotBefore: a.certificate.NotBefore, NotAfter: a.certificate.NotAfter,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
+}
+
+// IssueServer returns a certificate for these names and addresses, and its key, as PEM. Servers alone may show it, until
+// a time or the end of its authority.
+func (a *Authority) IssueServer(
+	names []string, addresses []netip.Addr, now, until time.Time,
+) (certificate, key []byte, err error) {
+	if until.After(a.certificate.NotAfter) {
+		until = a.certificate.NotAfter
 	}
+	return a.issueFor(names, addresses, now, &x509.Certificate{
+		NotBefore: now.Add(-backdate), NotAfter: until, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+}
+
+// issueFor returns the certificate of a template for names and addresses.
+func (a *Authority) issueFor(
+	names []string, addresses []netip.Addr, now time.Time, template *x509.Certificate,
+) (certificate, key []byte, err error) {
+	template.DNSNames = names
 	if slices.Contains(names, "") {
 		return nil, nil, errors.New("issue a certificate: a name is empty")
 	}
@@ -50,6 +70,11 @@ func (a *Authority) Issue(names []string, addresses []netip.Addr, now time.Time)
 		return nil, nil, err
 	}
 	return encode(issued, private)
+}
+
+// CheckIssued returns why a certificate is none that this authority has issued.
+func (a *Authority) CheckIssued(certificate *x509.Certificate) error {
+	return certificate.CheckSignatureFrom(a.certificate)
 }
 
 // ClientConfig returns what a client needs that connects now: it trusts this authority alone, and shows a certificate

@@ -1,8 +1,9 @@
-// Package pki makes the certificates of one cluster, and from them what both ends of a TLS connection need.
+// Package pki makes the certificates of one authority, which is a cluster's or that of the server for portals, and from them
+// what both ends of a TLS connection need.
 //
 // In: names, addresses, the time, and PEM that was made here before. Out: PEM, and a tls.Config for each end.
 //
-// It must never trust an authority other than the cluster's own, accept a client without a certificate of that
+// It must never trust an authority other than that one, accept a client without a certificate of that
 // authority, or put a key into an error.
 package pki
 
@@ -36,7 +37,7 @@ const (
 	keyBlock         = "PRIVATE KEY"
 )
 
-// Authority is the certificate authority of a cluster. It may be used by many goroutines.
+// Authority is a certificate authority. It may be used by many goroutines.
 type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -78,6 +79,9 @@ func Read(certificate, key []byte) (*Authority, error) {
 	}
 	return &Authority{certificate: parsed, key: private}, nil
 }
+
+// Until returns when the authority ends, and with it all that it has issued.
+func (a *Authority) Until() time.Time { return a.certificate.NotAfter }
 
 // Encode returns the authority as PEM. The certificate is no secret, the key is.
 func (a *Authority) Encode() (certificate, key []byte, err error) {

@@ -16,18 +16,21 @@ import (
 )
 
 // impersonating has the server impersonate callers in every way that there is, on a Kubernetes that bounds it.
-var impersonating = []string{
+var impersonating = append([]string{
 	"--kube-version", "1.36.0", "--set", "server.identity.mode=Impersonate", "--set", "server.identity.audience=heliostat",
-	"--set", "server.tls.secretName=given", // a key takes long to make
-	"--set-json", `server.identity.issuers=[{"url":"https://sso.example.com","audience":"heliostat","prefix":"sso:","groupsClaim":"groups"}]`,
 	"--set-json", `server.identity.frontProxy={"certificateAuthority":"PEM\nof two lines","names":["proxy"],"extra":["scopes"]}`,
+}, issuing...)
+
+// issuing has the server know an issuer.
+var issuing = []string{
+	"--set-json", `server.identity.issuers=[{"url":"https://sso.example.com","audience":"heliostat","prefix":"sso:","groupsClaim":"groups"}]`,
 }
 
 // serverRights are the rules that are bound to the server's account, by the role's name; of cluster-wide ones without a
 // namespace before it.
 func serverRights(t *testing.T, options ...string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
-	options = append(slices.Clone(options), "--set", "server.enabled=true,server.tls.secretName=given")
+	options = append(slices.Clone(options), "--set", "server.enabled=true")
 	bound := map[string]bool{}
 	isServer := func(subjects []rbacv1.Subject) bool {
 		return len(subjects) == 1 && subjects[0].Kind == "ServiceAccount" && subjects[0].Name == "test-heliostat-server" && subjects[0].Namespace == "there"
@@ -107,7 +110,7 @@ func rightsText(rules []rbacv1.PolicyRule) []string {
 // TestServerRights_NeedWhatIsConfigured: each way to sign in has rights of its own, and Kubernetes' version says which.
 func TestServerRights_NeedWhatIsConfigured(t *testing.T) {
 	audience := []string{"--set", "server.identity.mode=Impersonate", "--set", "server.identity.audience=heliostat"}
-	issuers := append([]string{"--set", "server.identity.mode=Impersonate"}, impersonating[8:10]...)
+	issuers := append([]string{"--set", "server.identity.mode=Impersonate"}, issuing...)
 	const (
 		users, accounts = "authentication.k8s.io users impersonate:user-info", "authentication.k8s.io serviceaccounts impersonate:serviceaccount"
 		asUser          = "heliostat.dev computeclusters impersonate-on:user-info:patch"

@@ -1,8 +1,6 @@
 package chart
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,12 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -196,34 +194,48 @@ func TestServer_ReachesWhatTheValuesName(t *testing.T) {
 	}
 }
 
-// TestServer_HasACertificateForItsNames: callers that trust ca.crt trust the server, by each name that it has.
-func TestServer_HasACertificateForItsNames(t *testing.T) {
-	secret := serverOf[*corev1.Secret](t, "--set", "server.tls.hosts={ray.example.com,10.1.2.3,fd00::5}")
-	if volume := serverOf[*appsv1.Deployment](t).Spec.Template.Spec.Volumes[0]; volume.Secret.SecretName != secret.Name {
-		t.Errorf("the pod mounts %v, the certificate is in %s", volume.Secret, secret.Name)
+// TestServer_HasACertificateOfTheOperators: the operator keeps one in the Secret that the servers mount, for each name that
+// the server has. The operator's account may do that, and manifests have no key.
+func TestServer_HasACertificateOfTheOperators(t *testing.T) {
+	options := append(slices.Clone(serving), "--set", "server.tls.hosts={ray.example.com,10.1.2.3,fd00::5}")
+	secret, service := serverOf[*corev1.Secret](t), serverOf[*corev1.Service](t)
+	if volume := serverOf[*appsv1.Deployment](t).Spec.Template.Spec.Volumes[0]; volume.Secret.SecretName != secret.Name || len(secret.Data) > 0 {
+		t.Errorf("the pod mounts %v, the certificate is in %s with %d keys", volume.Secret, secret.Name, len(secret.Data))
 	}
-	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(secret.Data["ca.crt"])
-	service := serverOf[*corev1.Service](t)
-	for _, name := range []string{
-		service.Name, service.Name + "." + service.Namespace, service.Name + "." + service.Namespace + ".svc", service.Name + "." + service.Namespace + ".svc.cluster.local",
-		"localhost", "127.0.0.1", "::1", "ray.example.com", "10.1.2.3", "fd00::5",
+	name := service.Name + "." + service.Namespace
+	flags := operatorFlags(t, options...)
+	for _, want := range []string{
+		"--server-certificate=" + secret.Name,
+		"--server-hosts=" + strings.Join([]string{name + ".svc", service.Name, name, name + ".svc.cluster.local", "localhost", "127.0.0.1", "::1", "ray.example.com", "10.1.2.3", "fd00::5"}, ","),
 	} {
-		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: trusted, DNSName: name, CurrentTime: time.Now().AddDate(9, 11, 0)}); err != nil {
-			t.Errorf("%s: %v", name, err)
+		if !slices.Contains(flags, want) {
+			t.Errorf("the operator has no flag %s: %q", want, flags)
+		}
+	}
+	for _, binding := range of[*rbacv1.RoleBinding](t, options...) {
+		if binding.RoleRef.Name == "test-heliostat-server-certificate" && binding.Subjects[0].Name != "test-heliostat" {
+			t.Errorf("the right to the Secret is that of %v", binding.Subjects)
 		}
 	}
 	given := append(slices.Clone(serving), "--set", "server.tls.secretName=theirs")
-	if made := of[*corev1.Secret](t, given...); len(made) > 0 {
-		t.Errorf("beside a given Secret there is %s", made[0].Name)
+	if made := of[*corev1.Secret](t, given...); len(made) > 0 || strings.Contains(strings.Join(operatorFlags(t, given...), " "), "--server-certificate") {
+		t.Errorf("beside a given Secret there is %v, or the operator keeps one", made)
 	}
 	if volume := serverOf[*appsv1.Deployment](t, given...).Spec.Template.Spec.Volumes[0]; volume.Secret.SecretName != "theirs" {
 		t.Errorf("the pod mounts %v", volume.Secret)
 	}
+}
+
+// operatorFlags returns those of the operator's container.
+func operatorFlags(t *testing.T, options ...string) []string {
+	t.Helper()
+	for _, one := range of[*appsv1.Deployment](t, options...) {
+		if one.Labels["app.kubernetes.io/component"] != "server" {
+			return one.Spec.Template.Spec.Containers[0].Args
+		}
+	}
+	t.Fatal("there is no operator")
+	return nil
 }
 
 // TestServer_IsMeasured: a Service and a ServiceMonitor find the servers and not the operators.
