@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	github.com/agnivade/levenshtein v1.2.1
 	github.com/coder/websocket v1.8.15
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/evanphx/json-patch/v5 v5.9.11
@@ -35,8 +36,6 @@ require (
 	google.golang.org/genproto/googleapis/api v0.0.0-20261026165753-2ffab32bce7e
 	sigs.k8s.io/gateway-api v1.6.3
 )
-
-require github.com/agnivade/levenshtein v1.2.1
 
 require (
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
