@@ -96,7 +96,8 @@ func (s Seen) claimsOf(group string) []*corev1.PersistentVolumeClaim {
 type Node struct {
 	// Going is the taint by which it announces that it is about to go, empty if it stays.
 	Going string
-	// Cordoned is since when it takes no new pods, zero if it does.
+	// Closed reports that it takes no new pods, and Cordoned since when, zero where nobody says.
+	Closed   bool
 	Cordoned time.Time
 	// Lost is since when it is not ready, as when its kubelet does not answer, zero if it
 	// is. Off tells that somebody has declared that nothing runs on it any more.
@@ -197,7 +198,7 @@ func (r *Reconciler) seeNodes(ctx context.Context, _ *v1alpha1.ComputeCluster, s
 		if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read node %s: %w", name, err)
 		} else if err == nil {
-			seen.Nodes[name] = nodeOf(&node)
+			seen.Nodes[name] = r.Cordons.date(name, nodeOf(&node), r.Clock.Now())
 		}
 	}
 	return nil
@@ -290,7 +291,7 @@ var goingTaints = []string{
 }
 
 func nodeOf(node *corev1.Node) Node {
-	var seen Node
+	seen := Node{Closed: node.Spec.Unschedulable}
 	for _, taint := range node.Spec.Taints {
 		if slices.Contains(goingTaints, taint.Key) {
 			seen.Going = taint.Key
@@ -299,9 +300,6 @@ func nodeOf(node *corev1.Node) Node {
 		if taint.Key == corev1.TaintNodeUnschedulable && taint.TimeAdded != nil {
 			seen.Cordoned = taint.TimeAdded.Time
 		}
-	}
-	if node.Spec.Unschedulable && seen.Cordoned.IsZero() {
-		seen.Cordoned = node.CreationTimestamp.Time // nobody says since when
 	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {

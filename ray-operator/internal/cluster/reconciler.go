@@ -35,7 +35,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
-// Reconciler reconciles ComputeClusters. Told and Gone make it one that is not copied.
+// Reconciler reconciles ComputeClusters. Told, Gone and Cordons make it one that is not copied.
 type Reconciler struct {
 	// Client reads from the cache.
 	Client client.Client
@@ -60,6 +60,8 @@ type Reconciler struct {
 	// Told remembers which statuses wait, Gone which clusters were seen to go.
 	Told pass.Told
 	Gone Gone
+	// Cordons remembers since when nodes are cordoned that do not say so.
+	Cordons Cordons
 }
 
 // Notes keeps notes about clusters' keys in a Redis, beside the operator.

@@ -76,6 +76,17 @@ func TestNodes(t *testing.T) {
 			budgets(w, 0)
 			back(w, 1)
 		}},
+		testkit.Scenario{Name: "head-node-cordoned-without-a-time", NoPast: true, Run: func(w *testkit.World) {
+			spread(w)
+			started(w, "demo", testkit.Group("cpu", 2))
+			w.After(2 * time.Minute)
+			w.Cordon("head")
+			w.After(time.Minute)
+			budgets(w, 1)
+			w.After(10 * time.Minute)
+			budgets(w, 0)
+			back(w, 1)
+		}},
 		testkit.Scenario{Name: "head-node-going", Run: func(w *testkit.World) {
 			spread(w)
 			started(w, "demo", testkit.Group("cpu", 2))

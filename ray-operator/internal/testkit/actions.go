@@ -166,6 +166,12 @@ func (w *World) Taint(name, taint string) {
 	})
 }
 
+// Cordon marks a node as unschedulable, before anything has put the taint on it that says since when.
+func (w *World) Cordon(name string) {
+	w.Helper()
+	w.node(name, func(node *corev1.Node) { node.Spec.Unschedulable = true })
+}
+
 func (w *World) node(name string, edit func(*corev1.Node)) {
 	w.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
