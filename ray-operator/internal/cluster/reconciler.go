@@ -13,8 +13,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if cluster.DeletionTimestamp != nil || !IsManaged(&cluster) {
 		r.forget(request.NamespacedName) // the garbage collector is at it, or another controller
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.hastenForeground(ctx, &cluster)
 	}
 	seen, err := r.observe(ctx, &cluster)
 	if err != nil {
@@ -197,9 +199,26 @@ func (r *Reconciler) hasten(ctx context.Context, name types.NamespacedName) erro
 	if err != nil {
 		return err
 	}
-	orphans := pods.orphans(living)
+	return r.hurry(ctx, pods.orphans(living))
+}
+
+// hastenForeground does the same for a cluster whose deletion waits for its pods: it is gone only after them.
+func (r *Reconciler) hastenForeground(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+	if cluster.DeletionTimestamp == nil || !IsManaged(cluster) || !slices.Contains(cluster.Finalizers, metav1.FinalizerDeleteDependents) {
+		return nil
+	}
+	var pods podsOf
+	if err := pods.read(ctx, r.Client, client.ObjectKeyFromObject(cluster)); err != nil {
+		return err
+	}
+	pods.items = slices.DeleteFunc(pods.items, func(pod corev1.Pod) bool { return !kube.IsOwned(&pod, cluster.UID) })
+	return r.hurry(ctx, pods.orphans(""))
+}
+
+// hurry deletes pods with the grace of orphans, all at once.
+func (r *Reconciler) hurry(ctx context.Context, orphans []Removal) error {
 	if len(orphans) > 0 {
-		log.FromContext(ctx).Info("hastening pods whose cluster is gone", "pods", len(orphans))
+		log.FromContext(ctx).Info("hastening pods whose cluster is deleted", "pods", len(orphans))
 	}
 	return summed(kube.AtOnce(len(orphans), func(i int) error {
 		return r.Writer.Delete(ctx, orphans[i].Pod.Pod, orphans[i].GraceSeconds)

@@ -40,6 +40,27 @@ func TestDelete(t *testing.T) {
 			w.Expect("demo", ready)
 			sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
 		}},
+		testkit.Scenario{Name: "hastened-in-the-foreground", Run: func(w *testkit.World) {
+			started(w, "demo", testkit.Group("cpu", 2))
+			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = []string{"foregroundDeletion"} })
+			w.Kubelet.Hang = func(*corev1.Pod) bool { return true }
+			w.Delete(w.Cluster("demo"))
+			w.Settle()
+			hastened(w, 3)
+			w.Kubelet.Hang = nil
+			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
+			w.Settle()
+			nothingLeft(w)
+		}},
+		testkit.Scenario{Name: "kept-for-another-finalizer", Run: func(w *testkit.World) {
+			started(w, "demo", testkit.Group("cpu", 2))
+			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = []string{"orphan"} })
+			w.Delete(w.Cluster("demo"))
+			w.Settle()
+			sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
+			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
+			w.Settle()
+		}},
 		testkit.Scenario{Name: "hastened-before-gc", Run: func(w *testkit.World) {
 			w.HoldGC = true
 			started(w, "demo", testkit.Group("cpu", 2))
