@@ -1,14 +1,18 @@
 package app
 
 import (
+	"time"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -82,5 +86,17 @@ func complete(build *builder.Builder, woken []source.Source, reconciler reconcil
 	for _, one := range woken {
 		build.WatchesRawSource(one)
 	}
-	return build.Complete(reconciler)
+	return build.WithOptions(controller.Options{RateLimiter: backOff()}).Complete(reconciler)
+}
+
+// The pauses after passes that failed.
+const (
+	firstPause = 5 * time.Millisecond
+	// longestPause is short enough that a cluster recovers soon after the API server has.
+	longestPause = 30 * time.Second
+)
+
+// backOff doubles the pause after each pass over an object that failed.
+func backOff() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, longestPause)
 }

@@ -192,3 +192,19 @@ func TestComplete_HandsSourcesToTheController(t *testing.T) {
 		t.Errorf("reconciled %v, %v", reached, err)
 	}
 }
+
+// TestBackOff_EndsAtHalfAMinute: whatever failed for however long is tried again soon after the API server is back.
+func TestBackOff_EndsAtHalfAMinute(t *testing.T) {
+	limiter, one := backOff(), reconcile.Request{}
+	if first := limiter.When(one); first != 5*time.Millisecond {
+		t.Errorf("the first pause is %s", first)
+	}
+	for range 100 {
+		if pause := limiter.When(one); pause > 30*time.Second {
+			t.Fatalf("after %d failures the pause is %s", limiter.NumRequeues(one), pause)
+		}
+	}
+	if last := limiter.When(one); last != 30*time.Second {
+		t.Errorf("the last pause is %s", last)
+	}
+}
