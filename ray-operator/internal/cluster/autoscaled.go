@@ -253,7 +253,7 @@ func (p *planner) scaled(m *members) *telemetry.Event {
 	case size.Replicas == within.Min && size.Target < within.Min:
 		why = fmt.Sprintf("minimum of %d", within.Min)
 	}
-	return &telemetry.Event{Finding: reason.Scaled.Of(m.group.Name, size.Alive, size.Replicas, why), Action: "Scale"}
+	return &telemetry.Event{Finding: reason.Scaled.Of(m.group.Name, size.Alive, size.Replicas, why), Action: "Scale " + m.group.Name}
 }
 
 // seeScaler recalls what the autoscaler beside the head that is there now said last.

@@ -10,6 +10,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -65,5 +66,30 @@ func TestDecide_ReplacesLateWorkers(t *testing.T) {
 	}
 	if told := plan.Orders.Pods[1]; told.Stage != scalelink.Starting || told.Why != reason.ImagePullFailed.Code {
 		t.Errorf("the autoscaler hears %+v", told)
+	}
+}
+
+// TestDecide_TellsEventsApart: events of one pass count as one where reason, action and related are the same.
+func TestDecide_TellsEventsApart(t *testing.T) {
+	of := elastic(func(c *v1alpha1.ComputeCluster) {
+		gpu, most := testkit.Group("gpu", 0), int32(10)
+		gpu.MaxReplicas = &most
+		c.Spec.WorkerGroups = append(c.Spec.WorkerGroups, gpu)
+	})
+	seen := given(1, pods(1, failed), pods(2, failed), func(s *cluster.Seen) {
+		s.Record.Scaled = map[string]cluster.Held{"cpu": {2}, "gpu": {0}}
+		s.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{
+			Targets: []scalelink.Target{{Group: "cpu", Replicas: 3}, {Group: "gpu", Replicas: 1}},
+		}}
+	})
+	plan, known := decide(of, seen), map[string]bool{}
+	for _, removal := range plan.Delete {
+		known[removal.Event.Action+" "+removal.Event.Related.(*corev1.Pod).Name] = true
+	}
+	for _, filling := range plan.Create {
+		known[filling.Event.Action] = true
+	}
+	if len(plan.Delete) != 2 || len(plan.Create) != 2 || len(known) != 4 {
+		t.Errorf("%v of %s", known, plan)
 	}
 }

@@ -260,7 +260,7 @@ func (p *planner) lateEvent(worker Pod) *telemetry.Event {
 	if finding, found := diagnose.Pod(worker.Pod, p.seen.Events[worker.UID], p.now); found && finding.Severity() == reason.Warning {
 		why += ": " + finding.Text
 	}
-	return &telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, why), Action: "Replace", Warning: true}
+	return &telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, why), Related: worker.Pod, Action: "Replace", Warning: true}
 }
 
 // mustAskFirst tells whether Ray has yet to say which workers are idle before some are
@@ -360,7 +360,7 @@ func (p *planner) discard(worker Pod) {
 		p.Delete = append(p.Delete, Removal{Pod: worker, Why: "its replica is broken"})
 		return
 	}
-	event := telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, p.fate(worker)), Action: "Replace", Warning: true}
+	event := telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, p.fate(worker)), Related: worker.Pod, Action: "Replace", Warning: true}
 	p.Delete = append(p.Delete, Removal{Pod: worker, Why: "it has finished", Event: &event})
 }
 
@@ -404,9 +404,9 @@ func (p *planner) farewell(worker Pod, why string) *telemetry.Event {
 	switch why {
 	case exitNode:
 		node := worker.Spec.NodeName
-		return &telemetry.Event{Finding: reason.NodeGoing.Of(worker.Name, node, p.seen.Nodes[node].Going), Action: "Drain"}
+		return &telemetry.Event{Finding: reason.NodeGoing.Of(worker.Name, node, p.seen.Nodes[node].Going), Related: worker.Pod, Action: "Drain"}
 	case exitRetired:
-		return &telemetry.Event{Finding: reason.Retired.Of(worker.Name, v1alpha1.AnnotationRetire), Action: "Drain"}
+		return &telemetry.Event{Finding: reason.Retired.Of(worker.Name, v1alpha1.AnnotationRetire), Related: worker.Pod, Action: "Drain"}
 	default:
 		return nil
 	}

@@ -18,6 +18,9 @@ import (
 // Event is something that happened to an object and that a person gains by knowing.
 type Event struct {
 	Finding reason.Finding
+	// Related is what else it is about, such as a pod, nil if nothing. Events of one object that are alike in reason,
+	// action and related count as one.
+	Related runtime.Object
 	// Action is what the operator did about it, such as Replace.
 	Action string
 	// Warning marks what a person should look at.
@@ -33,5 +36,5 @@ func (r Recorder) Record(about runtime.Object, event Event) {
 	if event.Warning {
 		kind = corev1.EventTypeWarning
 	}
-	r.Events.Eventf(about, nil, kind, event.Finding.Code, event.Action, "%s", event.Finding.Text)
+	r.Events.Eventf(about, event.Related, kind, event.Finding.Code, event.Action, "%s", event.Finding.Text)
 }
