@@ -122,6 +122,51 @@ func TestWatch_AsksForNamespaces(t *testing.T) {
 	}
 }
 
+// counting counts what is written to an answer at once.
+type counting struct {
+	http.ResponseWriter
+	writes []string
+}
+
+func (c *counting) Write(text []byte) (int, error) {
+	c.writes = append(c.writes, string(text))
+	return c.ResponseWriter.Write(text)
+}
+
+func (c *counting) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// TestWatch_WritesTogetherWhatIsThere: a write for each event would cost more than the events.
+func TestWatch_WritesTogetherWhatIsThere(t *testing.T) {
+	b := newBed(t, "*")
+	written := make(chan []string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request, err := b.api.Read(r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		out := &counting{ResponseWriter: w}
+		b.api.Serve(out, r, request, &access.Caller{})
+		written <- out.writes
+	}))
+	t.Cleanup(server.Close)
+	body, _ := get(t, server, "/v1/objects/watch?kinds=clusters")
+	lines := bufio.NewReader(body)
+	for line := ""; line != "event: ready\n"; {
+		var err error
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	b.api.portal.Feed.Run(ended)
+	writes := <-written
+	if len(writes) != 3 || strings.Count(writes[1], "event: ") != 4 || strings.Count(writes[2], "event: ") != 1 {
+		t.Errorf("a comment, a full state and a bye are written as %q", writes)
+	}
+}
+
 // dial serves a bed by gRPC until the test ends.
 func (b *bed) dial(t *testing.T, around Around) heliostatv1.PortalClient {
 	t.Helper()
