@@ -47,29 +47,38 @@ func integration(ctx context.Context, test string, settings ...string) (printed 
 
 // onAPIServer runs go test on a fresh API server, with settings of the environment, and gives what it printed.
 func onAPIServer(ctx context.Context, arguments []string, settings ...string) (printed string, err error) {
+	err = onControlPlane(ctx, func(environment []string) error {
+		var output bytes.Buffer
+		c := exec.CommandContext(ctx, "go", append([]string{"test"}, arguments...)...)
+		c.Env = append(append(os.Environ(), environment...), settings...)
+		c.Stdout, c.Stderr = io.MultiWriter(&output, os.Stdout), os.Stderr
+		failed := c.Run()
+		if printed = output.String(); failed != nil {
+			return fmt.Errorf("run go test %s: %w", strings.Join(arguments, " "), failed)
+		}
+		return nil
+	})
+	return printed, err
+}
+
+// onControlPlane plays something on a local Kubernetes without nodes, whose place is in the environment that it is given.
+func onControlPlane(ctx context.Context, play func(environment []string) error) (err error) {
 	defer func() {
 		down := context.WithoutCancel(ctx) // also after an interrupt
 		err = errors.Join(err, command(down, nil, "bin/localkube", "down", "--name", instance()))
 	}()
 	if err := command(ctx, nil, "bin/localkube", "up", "--name", instance(), "--control-plane-only"); err != nil {
-		return "", err
+		return err
 	}
 	kubeconfig, err := exec.CommandContext(ctx, "bin/localkube", "kubeconfig", "--name", instance()).Output()
 	if err != nil {
-		return "", fmt.Errorf("find the kubeconfig: %w", err)
+		return fmt.Errorf("find the kubeconfig: %w", err)
 	}
 	audit, err := statusOf(ctx, auditLog)
 	if err != nil {
-		return "", err
+		return err
 	}
-	var output bytes.Buffer
-	c := exec.CommandContext(ctx, "go", append([]string{"test"}, arguments...)...)
-	c.Env = append(append(os.Environ(), "KUBECONFIG="+strings.TrimSpace(string(kubeconfig)), "LOCALKUBE_AUDIT_LOG="+audit), settings...)
-	c.Stdout, c.Stderr = io.MultiWriter(&output, os.Stdout), os.Stderr
-	if err := c.Run(); err != nil {
-		return output.String(), fmt.Errorf("run go test %s: %w", strings.Join(arguments, " "), err)
-	}
-	return output.String(), nil
+	return play([]string{"KUBECONFIG=" + strings.TrimSpace(string(kubeconfig)), "LOCALKUBE_AUDIT_LOG=" + audit, "LOCALKUBE_NAME=" + instance()})
 }
 
 // measured runs a test on a real API server that writes figures, and gives these. The first error is of what failed

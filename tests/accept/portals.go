@@ -12,13 +12,17 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
+	"github.com/heliostat-dev/heliostat/tests/bench/portals"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // Full counts of the server for portals.
 const (
-	portalDecisions = 3000
-	portalHistories = 2000
+	portalDecisions   = 3000
+	portalHistories   = 2000
+	portalStreamsOpen = 1000
+	portalFleet       = 500
+	portalRounds      = 3
 )
 
 // portalRights compares the server's answers with those of the API server.
@@ -53,7 +57,7 @@ const (
 	portalKills    = 2
 	portalPrograms = 3
 	portalWatch    = 600
-	portalRounds   = 5
+	outputRounds   = 5
 )
 
 // portalClients runs the programs of examples/portal.
@@ -121,9 +125,9 @@ var (
 var portalOutputs = scenario{
 	name: live.PortalOutputsLabel,
 	promise: fmt.Sprintf("an output of 100 MB comes through the server at %.1f times the head's own rate or more; 100 readers of it are one request to the head, "+
-		"whose CPU is %.1f times that for one reader or less; medians of %d", live.PromisedRate, live.PromisedCPU, portalRounds),
+		"whose CPU is %.1f times that for one reader or less; medians of %d", live.PromisedRate, live.PromisedCPU, outputRounds),
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		return shown(ctx, state, live.PortalOutputsLabel, portalRounds, func(ran []types.SpecReport) (Outcome, error) {
+		return shown(ctx, state, live.PortalOutputsLabel, outputRounds, func(ran []types.SpecReport) (Outcome, error) {
 			told, err := entries[live.Outputs](ran, live.OutputsEntry)
 			if err != nil {
 				return Outcome{}, err
@@ -147,10 +151,45 @@ func readers(told []live.Outputs) (Outcome, error) {
 	return Outcome{Measured: one.String(), Kept: kept, Samples: samples}, err
 }
 
+// portalRolling replaces both servers under streams and writes.
+var portalRolling = scenario{
+	name: "portal-rolling",
+	promise: fmt.Sprintf("two servers are replaced, one after the other, under %d streams: each stream of one that ends says bye and goes on at the "+
+		"other without loss, without anything twice and without a full state, and no write happens twice", portalStreamsOpen),
+	play: func(ctx context.Context, _ string) (Outcome, error) {
+		output, failed := integration(ctx, "TestServer_IsReplacedUnderStreams", fmt.Sprintf("%s=%d", portals.StreamsVariable, portalStreamsOpen))
+		return saidBy(output, serversReplaced, 1, failed)
+	},
+}
+
+// portalCanaries looks for secrets where they do not belong.
+var portalCanaries = scenario{
+	name: "portal-canaries",
+	promise: "of at least 20 canaries (tokens, values of Secrets, headers, variables, queries, bodies) that go through every route of REST, gRPC and " +
+		"Kubernetes' own paths with good and bad credentials, none is in a log, a metric or an error, in any form",
+	play: func(ctx context.Context, _ string) (Outcome, error) {
+		output, failed := integration(ctx, "TestServer_GivesNoSecretAway")
+		return saidBy(output, canariesFound, 1, failed)
+	},
+}
+
+// portalLabels has an operator that runs over a fleet told of a server.
+var portalLabels = scenario{
+	name:    "portal-labels",
+	promise: fmt.Sprintf("an operator that is told of a server by --server-labels makes one write for each of %d clusters, and changes no pod", portalFleet),
+	play: func(ctx context.Context, _ string) (Outcome, error) {
+		output, failed := integration(ctx, "TestServerLabels_CostOneWritePerPolicy", fmt.Sprintf("%s=%d", portals.FleetVariable, portalFleet))
+		return saidBy(output, writesOfFleet, 1, failed)
+	},
+}
+
 // What the tests say when they are over.
 var (
-	answersByCode  = regexp.MustCompile(`\d+ decisions, answers by code: map\[.*\]`)
-	streamsResumed = regexp.MustCompile(`\d+ histories, .*`)
+	answersByCode   = regexp.MustCompile(`\d+ decisions, answers by code: map\[.*\]`)
+	streamsResumed  = regexp.MustCompile(`\d+ histories, .*`)
+	serversReplaced = regexp.MustCompile(`\d+ streams said bye .*`)
+	canariesFound   = regexp.MustCompile(`\d+ canaries, .*`)
+	writesOfFleet   = regexp.MustCompile(`\d+ clusters cost \d+ writes: .*`)
 )
 
 // saidBy returns what tests said of themselves, so many times, and whether they passed.

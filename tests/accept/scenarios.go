@@ -46,12 +46,15 @@ var areas = map[string][]scenario{
 	"control-store": storeScenarios(),
 	"encryption":    encryptionScenarios(),
 	"tenancy":       {hostileTenants},
-	"portals":       {portalRights, portalStreams, portalClients, portalWatches, portalSignIn, portalReach, portalVerbs, portalOutputs},
-	"page":          {pageLoad},
-	"services":      serviceScenarios(),
-	"clusters":      append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world),
-	"autoscaling":   {demand, givenBack, churn, apiAway, anew, quiet},
-	"jobs":          {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
+	"portals": {
+		portalRights, portalStreams, portalClients, portalWatches, portalSignIn, portalReach, portalVerbs, portalOutputs,
+		portalLatency, portalWatching, portalMemory, portalRolling, portalCanaries, portalLabels,
+	},
+	"page":        {pageLoad},
+	"services":    serviceScenarios(),
+	"clusters":    append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world),
+	"autoscaling": {demand, givenBack, churn, apiAway, anew, quiet},
+	"jobs":        {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
 }
 
 // tables make Markdown of a scenario's samples.
@@ -66,6 +69,7 @@ var tables = map[string]func(json.RawMessage) string{
 	live.StoreKillsLabel + "-redis": memoryTable, live.StoreKillsLabel + "-managed": memoryTable, live.StoreKillsLabel + "-embedded": memoryTable,
 	live.StoreKillsLabel + "-sealed": memoryTable, live.StoreKillsLabel + "-sealed-embedded": memoryTable, live.StoreKillsLabel + "-sealed-redis": memoryTable,
 	live.ServeUpgradesLabel(live.ChangeEncrypted): upgradesTable,
+	portalLatency.name:                            portalLatencyTable, portalWatching.name: portalWatchTable, portalMemory.name: portalMemoryTable,
 }
 
 // once plays the scenario, and says when, on what and with which code.

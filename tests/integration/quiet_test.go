@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/bench/portals"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -68,7 +69,7 @@ func TestThreeResyncsOfTwentyClustersWriteNothing(t *testing.T) {
 // TestServerLabels_CostOneWritePerPolicy: an operator that is told of a server for portals rewrites the policy of each
 // cluster and each service that is there once, and writes nothing else.
 func TestServerLabels_CostOneWritePerPolicy(t *testing.T) {
-	const clusters, services = 5, 3
+	clusters, services := number(t, portals.FleetVariable, 5), 3
 	namespace := newNamespace(t)
 	told := []string{"--namespace=" + live.ReleaseNamespace, "--operator-labels=app=operator"}
 	first := startOperator(t, told...)
@@ -87,6 +88,7 @@ func TestServerLabels_CostOneWritePerPolicy(t *testing.T) {
 	second.stop(syscall.SIGTERM)
 	made := budgetsApart(writes(shared.audit.since(t, before, namespace)))
 	policies := slices.DeleteFunc(slices.Clone(made), func(r request) bool { return r.what() != "patch networkpolicies" })
+	t.Logf("%d clusters cost %d writes: %s", clusters, len(made)-services, tally(made))
 	if len(policies) != clusters+services || len(made) != clusters+services {
 		t.Errorf("%d clusters and %d services cost the writes %s, want one of each one's policy", clusters, services, tally(made))
 	}

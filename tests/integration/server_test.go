@@ -20,6 +20,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -47,6 +48,19 @@ type portal struct {
 	// metrics is the address of its metrics.
 	metrics string
 	log     lockedBuffer
+	command *exec.Cmd
+	stop    sync.Once
+}
+
+// terminate ends the server as Kubernetes does, and waits until it has ended.
+func (p *portal) terminate(t *testing.T) {
+	t.Helper()
+	p.stop.Do(func() {
+		if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Errorf("stop the server: %v: it had ended by itself", err)
+		}
+		_ = p.command.Wait() // how it ends by a signal is not judged
+	})
 }
 
 // startServer starts the server, with the account of the chart. It ends with the test.
@@ -64,18 +78,15 @@ func startServer(t *testing.T, flags ...string) *portal {
 	for name, text := range files {
 		must(t, os.WriteFile(filepath.Join(p.dir, name), text, 0o600))
 	}
-	command := exec.Command(shared.server, append([]string{"--bind-address=" + address, "--grpc-address=0", "--metrics-bind-address=" + p.metrics, "--health-probe-bind-address=0",
+	p.command = exec.Command(shared.server, append([]string{"--bind-address=" + address, "--grpc-address=0", "--metrics-bind-address=" + p.metrics, "--health-probe-bind-address=0",
 		"--api-server=" + shared.Config.Host, "--namespace=" + live.ReleaseNamespace, "--account-token-file=" + filepath.Join(p.dir, "token"),
 		"--tls-cert-file=" + filepath.Join(p.dir, "tls.crt"), "--tls-private-key-file=" + filepath.Join(p.dir, "tls.key"), "--api-server-ca-file=" + filepath.Join(p.dir, "api-server.crt")},
 		flags...)...)
-	command.Stderr = &p.log
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	must(t, command.Start())
+	p.command.Stderr = &p.log
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	must(t, p.command.Start())
 	t.Cleanup(func() {
-		if err := command.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Errorf("stop the server: %v: it had ended by itself", err)
-		}
-		_ = command.Wait() // how it ends by a signal is not judged
+		p.terminate(t)
 		if t.Failed() {
 			t.Logf("the server's log:\n%s", p.log.String())
 		}

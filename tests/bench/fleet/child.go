@@ -7,10 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // child is a program that the bench started. It ends with the bench, however that ends.
@@ -86,52 +86,19 @@ func (c *child) tail() string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// tick is the unit of times in /proc, the same on every Linux that Go runs on.
-const tick = 10 * time.Millisecond
-
 // cpu is the processor time that the program has used, in user and kernel mode.
 func (c *child) cpu() (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.command.Process.Pid))
+	used, err := live.CPUTime(c.command.Process.Pid)
 	if err != nil {
-		return 0, fmt.Errorf("read the processor time of %s: %w", c.name, err)
+		return 0, fmt.Errorf("measure %s: %w", c.name, err)
 	}
-	// The second field is the program's name in brackets, and may hold spaces.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	var ticks int64
-	for _, i := range []int{11, 12} { // utime and stime are the 14th and 15th
-		n, err := strconv.ParseInt(fields[i], 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("read the processor time of %s: %w", c.name, err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * tick, nil
+	return used, nil
 }
 
-// Memory is what a program holds, in MiB: resident, of it anonymous (not files), and the
-// most that was resident so far.
-type Memory struct {
-	Resident  float64 `json:"resident"`
-	Anonymous float64 `json:"anonymous"`
-	Peak      float64 `json:"peak"`
-}
-
-func (c *child) memory() (m Memory, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.command.Process.Pid))
+func (c *child) memory() (live.ProcessMemory, error) {
+	held, err := live.MemoryOf(c.command.Process.Pid)
 	if err != nil {
-		return m, fmt.Errorf("read the memory of %s: %w", c.name, err)
+		return held, fmt.Errorf("measure %s: %w", c.name, err)
 	}
-	into := map[string]*float64{"VmRSS:": &m.Resident, "RssAnon:": &m.Anonymous, "VmHWM:": &m.Peak}
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		if len(fields) != 3 || into[fields[0]] == nil {
-			continue
-		}
-		kib, err := strconv.ParseFloat(fields[1], 64)
-		if err != nil {
-			return m, fmt.Errorf("read the memory of %s: %w", c.name, err)
-		}
-		*into[fields[0]] = kib / 1024
-	}
-	return m, nil
+	return held, nil
 }

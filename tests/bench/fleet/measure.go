@@ -33,8 +33,8 @@ type Sample struct {
 	Passes float64 `json:"passes,omitempty"`
 	// Later are the calls of the whole fleet in the time after that, until it has been ready
 	// for a while; Memory is in MiB, and then. Layout One ends before.
-	Later  Calls  `json:"later"`
-	Memory Memory `json:"memory"`
+	Later  Calls              `json:"later"`
+	Memory live.ProcessMemory `json:"memory"`
 	// Growth are the calls for one more worker in each of Grown clusters.
 	Growth Calls `json:"growth"`
 	Grown  int   `json:"grown,omitempty"`
@@ -45,9 +45,9 @@ type Sample struct {
 // Restart is what a contender did that was started again over a fleet that was ready.
 type Restart struct {
 	// Seconds from its start until it had looked at every cluster and was calm.
-	Seconds float64 `json:"seconds"`
-	Calls   Calls   `json:"calls"`
-	Memory  Memory  `json:"memory"`
+	Seconds float64            `json:"seconds"`
+	Calls   Calls              `json:"calls"`
+	Memory  live.ProcessMemory `json:"memory"`
 	// CPU is in ms per cluster.
 	CPU float64 `json:"cpu"`
 }

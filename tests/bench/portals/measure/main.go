@@ -1,0 +1,114 @@
+// Command measure measures the server for portals beside the API server of a local Kubernetes.
+//
+// In: KUBECONFIG and LOCALKUBE_NAME of a localkube up --control-plane-only, root, the repository as the working directory;
+// what to measure, and how much. It makes the objects and the accounts of callers that it needs. Out: a file with the
+// figures of each round, as package portals has them. Both ends are real processes that speak TLS, and are asked by the same
+// program. It must never judge what it measures.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// measurement is a world, and how much of it is measured.
+type measurement struct {
+	*world
+	objects, pods, requests, watchers, rate, rounds int
+	during                                          time.Duration
+	what, out                                       string
+	changes                                         *changes
+}
+
+func main() {
+	m := &measurement{}
+	flag.StringVar(&m.what, "what", "latency", "what to measure: latency, watch or memory")
+	flag.StringVar(&m.out, "out", "", "file for the figures")
+	flag.IntVar(&m.objects, "objects", 5000, "how many objects of the three kinds there are")
+	flag.IntVar(&m.requests, "requests", 1000, "how many requests of each sort go to each end, in each round")
+	flag.IntVar(&m.watchers, "watchers", 1000, "how many callers watch")
+	flag.IntVar(&m.rate, "rate", 100, "how many changes are made each second while they watch")
+	flag.DurationVar(&m.during, "during", 20*time.Second, "how long changes are made that are counted")
+	flag.IntVar(&m.rounds, "rounds", 3, "how often all is measured")
+	flag.Parse()
+	log.SetLogger(logr.Discard()) // of the client library; what fails comes back as an error
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := m.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "measure:", err)
+		os.Exit(1)
+	}
+}
+
+func (m *measurement) run(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "portals")
+	if err != nil {
+		return fmt.Errorf("make a directory: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	for name, source := range map[string]string{"server": "./apiserver/cmd/server", "informers": "./tests/bench/portals/informers"} {
+		build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join("bin", name), source)
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w: %s", name, err, out)
+		}
+	}
+	if m.world, err = openWorld(ctx, dir); err != nil {
+		return err
+	}
+	if err := m.fill(ctx, m.objects); err != nil {
+		return err
+	}
+	if m.changes, err = m.newChanges(ctx); err != nil {
+		return err
+	}
+	pods := &corev1.PodList{}
+	if err := m.List(ctx, pods, client.HasLabels{v1alpha1.LabelCluster}); err != nil {
+		return fmt.Errorf("list the pods: %w", err)
+	}
+	m.pods = len(pods.Items)
+	switch m.what {
+	case "latency":
+		return rounds(ctx, m, m.latency)
+	case "watch":
+		return rounds(ctx, m, m.watching)
+	case "memory":
+		return rounds(ctx, m, m.holding)
+	}
+	return fmt.Errorf("measure %q: it is none of latency, watch, memory", m.what)
+}
+
+// rounds measures as often as is asked for, and writes the figures.
+func rounds[R any](ctx context.Context, m *measurement, measure func(context.Context) (R, error)) error {
+	var all []R
+	for i := range m.rounds {
+		one, err := measure(ctx)
+		if err != nil {
+			return fmt.Errorf("measure round %d: %w", i+1, err)
+		}
+		fmt.Printf("round %d: %+v\n", i+1, one)
+		all = append(all, one)
+	}
+	text, err := json.Marshal(all)
+	if err == nil && m.out != "" {
+		err = os.WriteFile(m.out, text, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the figures: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package integration
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// follower watches lines as a portal does: what it has follows from the events, and after a bye it goes on at another server.
+type follower struct {
+	token, path string
+	serving     *atomic.Pointer[[]*portal]
+	turn        int
+	// at is where it watches, once the answer has begun.
+	at      atomic.Pointer[portal]
+	isReady atomic.Bool
+
+	mutex sync.Mutex
+	// has are the resourceVersions of lines by kind and name.
+	has         map[string]string
+	last        string
+	syncs, byes int
+	faults      []string
+}
+
+// lineChange is the data of an event.
+type lineChange struct {
+	Line struct{ Kind, Name, ResourceVersion string }
+}
+
+// follow watches until the context ends. begun is called when the first answer has begun.
+func (f *follower) follow(ctx context.Context, begun func()) {
+	f.has = map[string]string{}
+	begin := sync.OnceFunc(begun)
+	defer begin()
+	for ctx.Err() == nil {
+		serving := *f.serving.Load()
+		p := serving[f.turn%len(serving)]
+		if err := f.watch(ctx, p, begin); err != nil && ctx.Err() == nil {
+			f.fault(err.Error())
+			return
+		}
+	}
+}
+
+// watch watches at one server until it says bye.
+func (f *follower) watch(ctx context.Context, p *portal, begun func()) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+f.path, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+f.token)
+	f.mutex.Lock()
+	if f.last != "" {
+		r.Header.Set("Last-Event-ID", f.last)
+	}
+	f.mutex.Unlock()
+	came, err := p.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = came.Body.Close() }()
+	if came.StatusCode != http.StatusOK {
+		return fmt.Errorf("a watch is answered with %s", came.Status)
+	}
+	f.at.Store(p)
+	begun()
+	kind := ""
+	lines := bufio.NewReader(came.Body)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return fmt.Errorf("a watch ends without a bye: %w", err)
+		}
+		switch field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": "); field {
+		case "id":
+			f.mutex.Lock()
+			f.last = value
+			f.mutex.Unlock()
+		case "event":
+			kind = value
+		case "data":
+			if f.take(kind, value); kind == "bye" {
+				return nil
+			}
+		}
+	}
+}
+
+// take goes by an event.
+func (f *follower) take(kind, data string) {
+	var is lineChange
+	if err := json.Unmarshal([]byte(data), &is); err != nil {
+		f.fault("an event cannot be read: " + err.Error())
+		return
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	key := is.Line.Kind + "/" + is.Line.Name
+	before, isThere := f.has[key]
+	switch kind {
+	case "sync":
+		f.syncs++
+		clear(f.has)
+	case "ready":
+		f.isReady.Store(true)
+	case "put":
+		if isThere && numberOf(is.Line.ResourceVersion) <= numberOf(before) {
+			f.faults = append(f.faults, fmt.Sprintf("%s came at %s after %s", key, is.Line.ResourceVersion, before))
+		}
+		f.has[key] = is.Line.ResourceVersion
+	case "del":
+		if !isThere {
+			f.faults = append(f.faults, key+" is gone and was not there")
+		}
+		delete(f.has, key)
+	case "bye":
+		f.byes++
+	}
+}
+
+func (f *follower) fault(what string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.faults = append(f.faults, what)
+}
+
+func numberOf(version string) uint64 {
+	n, _ := strconv.ParseUint(version, 10, 64) // zero where it is none: then what comes next is judged
+	return n
+}
