@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -172,12 +174,18 @@ func (b *bed) startServer() {
 	must(b.t, rest.LoadTLSFiles(config))
 	b.write("api-server.crt", config.CAData)
 	b.write("token", []byte(b.tokenOf(live.ReleaseNamespace, live.ReleaseName+"-server")))
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	b.write("keys", []byte(base64.StdEncoding.EncodeToString(key)+"\n"))
+	b.write("links.yaml", []byte("- {name: Grafana, urlTemplate: 'https://grafana.example.com/d/ray?var-namespace=${namespace}&var-name=${name}'}\n"))
 	log, err := os.Create(b.file("server.log"))
 	must(b.t, err)
 	command := exec.Command(program, "--bind-address="+serverAddress, "--grpc-address=0", "--metrics-bind-address=0",
 		"--health-probe-bind-address=10.0.0.1:8081", "--api-server="+b.Config.Host, "--namespace="+live.ReleaseNamespace,
 		"--account-token-file="+b.file("token"), "--tls-cert-file="+b.file("tls.crt"), "--tls-private-key-file="+b.file("tls.key"),
-		"--api-server-ca-file="+b.file("api-server.crt"), "--output-directory="+b.dir, "--web-dir="+*webDir)
+		"--api-server-ca-file="+b.file("api-server.crt"), "--output-directory="+b.dir, "--web-dir="+*webDir,
+		"--page-url=https://"+strings.TrimSuffix(doorAddress, ":443"), "--dashboards-url=https://10.0.0.2:8444",
+		"--session-key-file="+b.file("keys"), "--links-file="+b.file("links.yaml"))
 	command.Stderr = log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	must(b.t, b.island.Do(command.Start))
