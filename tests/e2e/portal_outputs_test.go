@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -53,9 +54,9 @@ var _ = Describe("a large output", Label(live.PortalOutputsLabel, live.AcceptLab
 		outputs := live.Outputs{Readers: outputReaders}
 		for range *rounds {
 			var rate float64
-			outputs.Bytes, rate = s.rate(ctx, s.fromHead)
+			outputs.Bytes, rate = s.itself.rate(ctx)
 			outputs.Head = append(outputs.Head, rate)
-			size, rate := s.rate(ctx, s.fromServer)
+			size, rate := s.through.rate(ctx)
 			Expect(size).To(Equal(outputs.Bytes))
 			outputs.Server = append(outputs.Server, rate)
 		}
@@ -80,11 +81,15 @@ var _ = Describe("a large output", Label(live.PortalOutputsLabel, live.AcceptLab
 
 // scale measures reads of one output.
 type scale struct {
-	head   corev1.Pod
-	token  string
-	id     string
-	url    string
-	portal *portal
+	head corev1.Pod
+	// itself and through are the same output, at the head itself and through the server.
+	itself, through source
+}
+
+// source is where an output is asked for.
+type source struct {
+	client     *http.Client
+	url, token string
 }
 
 // newScale reaches the head and the server without a way through Kubernetes, which would be slower than both.
@@ -93,38 +98,37 @@ func newScale(ctx context.Context, cluster *env, job *v1alpha1.ClusterJob) *scal
 	authority := x509.NewCertPool()
 	Expect(authority.AppendCertsFromPEM(serverAuthority(ctx))).To(BeTrue())
 	server := serverPod(ctx)
-	return &scale{
-		head: cluster.head(ctx), token: cluster.token(ctx), id: job.Status.SubmissionID,
-		url: "https://" + net.JoinHostPort(server.Status.PodIP, "8443") + "/v1/namespaces/" + job.Namespace + "/jobs/" + job.Name + "/log",
-		portal: &portal{token: editor(ctx, job.Namespace), client: &http.Client{Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{RootCAs: authority, ServerName: "localhost", MinVersion: tls.VersionTLS12},
-		}}},
+	s := &scale{head: cluster.head(ctx)}
+	s.through = source{
+		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority, ServerName: "localhost", MinVersion: tls.VersionTLS12}}},
+		url:    "https://" + net.JoinHostPort(server.Status.PodIP, "8443") + "/v1/namespaces/" + job.Namespace + "/jobs/" + job.Name + "/log",
+		token:  editor(ctx, job.Namespace),
 	}
+	base := "http://" + net.JoinHostPort(s.head.Status.PodIP, fmt.Sprint(dashboard))
+	s.itself = source{client: &http.Client{Transport: &http.Transport{}}, url: base + "/api/jobs/" + job.Status.SubmissionID, token: cluster.token(ctx)}
+	var text strings.Builder
+	_, err := s.itself.read(ctx, &text)
+	Expect(err).NotTo(HaveOccurred())
+	var said struct {
+		Node string `json:"driver_node_id"`
+	}
+	Expect(json.Unmarshal([]byte(text.String()), &said)).To(Succeed())
+	s.itself.url = base + "/api/v0/logs/file?lines=-1&timeout=600&node_id=" + said.Node + "&filename=job-driver-" + job.Status.SubmissionID + ".log"
+	return s
 }
 
-// fromHead reads all of the output from the head itself, and returns its size.
-func (s *scale) fromHead(ctx context.Context) (int64, error) {
-	jobs, err := headclient.DialJobs(net.JoinHostPort(s.head.Status.PodIP, fmt.Sprint(dashboard)),
-		headclient.Options{Token: func(context.Context) (string, error) { return s.token, nil }})
-	if err != nil {
-		return 0, err
-	}
-	size, err := jobs.Log(ctx, s.id, 0, io.Discard)
-	return size, errors.Join(err, jobs.Close())
-}
-
-// fromServer reads all of the output through the server, and returns its size.
-func (s *scale) fromServer(ctx context.Context) (int64, error) {
+// read reads all of an answer, and returns its size.
+func (s *source) read(ctx context.Context, into io.Writer) (int64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, nil)
 	if err != nil {
 		return 0, err
 	}
-	request.Header.Set("Authorization", "Bearer "+s.portal.token)
-	answer, err := s.portal.client.Do(request)
+	request.Header.Set("Authorization", "Bearer "+s.token)
+	answer, err := s.client.Do(request)
 	if err != nil {
 		return 0, err
 	}
-	size, err := io.Copy(io.Discard, answer.Body)
+	size, err := io.Copy(into, answer.Body)
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = errors.New(answer.Status)
 	}
@@ -132,10 +136,10 @@ func (s *scale) fromServer(ctx context.Context) (int64, error) {
 }
 
 // rate returns the size of the output, and with how many MB per second it came.
-func (s *scale) rate(ctx context.Context, read func(context.Context) (int64, error)) (size int64, rate float64) {
+func (s *source) rate(ctx context.Context) (size int64, rate float64) {
 	GinkgoHelper()
 	begin := time.Now()
-	size, err := read(ctx)
+	size, err := s.read(ctx, io.Discard)
 	Expect(err).NotTo(HaveOccurred())
 	return size, float64(size) / 1e6 / time.Since(begin).Seconds()
 }
@@ -150,7 +154,7 @@ func (s *scale) cost(ctx context.Context, readers int, least time.Duration) (sec
 	var all errgroup.Group
 	for range readers {
 		all.Go(func() error {
-			_, err := s.fromServer(ctx)
+			_, err := s.through.read(ctx, io.Discard)
 			return err
 		})
 	}
