@@ -59,6 +59,9 @@ type Kubernetes struct {
 	callers   *recent[*Caller]
 	refused   *recent[error]
 	decisions *recent[error]
+	// whose and may are the questions that are on their way.
+	whose together[*Caller]
+	may   together[struct{}]
 }
 
 // Bounds of what is remembered.

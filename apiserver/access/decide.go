@@ -62,7 +62,7 @@ func (k *Kubernetes) isThere(ctx context.Context, c *Caller) error {
 
 // decide asks, and remembers the decision.
 func (k *Kubernetes) decide(ctx context.Context, c *Caller, what authorizationv1.ResourceAttributes, key string) error {
-	decision := k.review(ctx, c, what)
+	_, decision := k.may.ask(ctx, key, func(ctx context.Context) (struct{}, error) { return struct{}{}, k.review(ctx, c, what) })
 	switch {
 	case decision == nil:
 		k.decisions.put(key, nil, keepAllowed)

@@ -71,7 +71,7 @@ func (k *Kubernetes) identify(ctx context.Context, token Token) (*Caller, error)
 	if refused, is := k.refused.find(key); is {
 		return nil, refused
 	}
-	caller, err := k.ask(ctx, token)
+	caller, err := k.whose.ask(ctx, key, func(ctx context.Context) (*Caller, error) { return k.ask(ctx, token) })
 	switch {
 	case errors.Is(err, ErrUnauthorized):
 		k.refused.put(key, err, keepRefused)

@@ -4,12 +4,16 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // follower watches lines as a portal does: what it has follows from the events, and after a bye it goes on at another server.
@@ -61,14 +65,17 @@ func (f *follower) watch(ctx context.Context, p *portal, begun func()) error {
 		r.Header.Set("Last-Event-ID", f.last)
 	}
 	f.mutex.Unlock()
-	came, err := p.client.Do(r)
+	var came *http.Response
+	err = live.Until(ctx, limit, "a server to answer", func(context.Context) (err error) { // 503 says to ask again
+		if came, err = p.client.Do(r); err == nil && came.StatusCode != http.StatusOK {
+			err = errors.Join(fmt.Errorf("a watch is answered with %s", came.Status), came.Body.Close())
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = came.Body.Close() }()
-	if came.StatusCode != http.StatusOK {
-		return fmt.Errorf("a watch is answered with %s", came.Status)
-	}
 	f.at.Store(p)
 	begun()
 	kind := ""
@@ -129,6 +136,12 @@ func (f *follower) fault(what string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.faults = append(f.faults, what)
+}
+
+func (f *follower) faultsSoFar() []string {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return slices.Clone(f.faults)
 }
 
 func numberOf(version string) uint64 {

@@ -86,7 +86,7 @@ func (r *rolling) replace(old, other *portal) {
 		}
 		for i, one := range r.streams {
 			if at := one.at.Load(); at != other {
-				return fmt.Errorf("stream %d is not", i)
+				return fmt.Errorf("stream %d is not, and: %q", i, one.faultsSoFar())
 			}
 		}
 		return nil
