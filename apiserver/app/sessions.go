@@ -84,7 +84,7 @@ type sessions struct {
 	clock clock.PassiveClock
 }
 
-// open returns a request that came with a session's cookie as one with a token. Requests about sessions stay as they are.
+// open returns a request that came with a session's cookie as one with a token. Those about sessions stay as they are.
 func (s sessions) open(half half, w http.ResponseWriter, r *http.Request) (*http.Request, error) {
 	if _, is := half.(sessions); is || s.page == nil {
 		return r, nil

@@ -53,7 +53,8 @@ func newPageBed(t *testing.T, identity access.Identity, token string, rest http.
 	}
 	b.server = httptest.NewUnstartedServer(nil)
 	ctx, end := context.WithCancel(t.Context())
-	cfg := Config{Log: log, Clock: clock.RealClock{}, Identity: identity, SignIn: signInOf(t, "https://"+b.server.Listener.Addr().String(), "", "")}
+	cfg := Config{Log: log, Clock: clock.RealClock{}, Identity: identity, SignIn: signInOf(t,
+		"https://"+b.server.Listener.Addr().String(), "", "")}
 	front, portal, err := newFront(ctx, cfg, kubernetes, b.registry)
 	if err != nil {
 		t.Fatal(err)
@@ -144,11 +145,13 @@ func TestFront_TakesASessionForAToken(t *testing.T) {
 	b := newPageBed(t, passThrough, "alice-token", fine)
 	cookie := b.signIn(t, "alice-token")
 	for path, want := range map[string]string{at: "{}", "/v1/me": `"name":"alice"`, "/session": `"user":"alice"`} {
-		if answer := b.fetch(t, "GET", path, "", "Cookie", cookie); answer.code != 200 || !strings.Contains(answer.text, want) {
+		if answer := b.fetch(t, "GET", path, "", "Cookie", cookie); answer.code != 200 || !strings.Contains(answer.text,
+			want) {
 			t.Errorf("%s is answered %d, %s", path, answer.code, answer.text)
 		}
 	}
-	if answer := b.fetch(t, "DELETE", at+"/c", "", "Cookie", cookie); answer.code != 200 || !strings.Contains(b.log.String(), `"user":"alice"`) {
+	if answer := b.fetch(t, "DELETE", at+"/c", "", "Cookie", cookie); answer.code != 200 ||
+		!strings.Contains(b.log.String(), `"user":"alice"`) {
 		t.Errorf("a write is answered %d, with the log %s", answer.code, b.log)
 	}
 	passed := b.passed()
@@ -169,9 +172,11 @@ func TestFront_TakesASessionForAToken(t *testing.T) {
 func TestFront_RefusesASessionOfAnotherSite(t *testing.T) {
 	b := newPageBed(t, passThrough, "alice-token", fine)
 	cookie := b.signIn(t, "alice-token")
-	for path, want := range map[string]string{at: `"kind":"Status"`, "/v1/me": `"title":"Forbidden"`, "/session": `"title":"Forbidden"`} {
+	for path, want := range map[string]string{at: `"kind":"Status"`, "/v1/me": `"title":"Forbidden"`,
+		"/session": `"title":"Forbidden"`} {
 		answer := b.fetch(t, "GET", path, "", "Cookie", cookie, "Sec-Fetch-Site", "same-site")
-		if answer.code != http.StatusForbidden || !strings.Contains(answer.text, want) || !strings.Contains(answer.text, "another site") {
+		if answer.code != http.StatusForbidden || !strings.Contains(answer.text, want) || !strings.Contains(answer.text,
+			"another site") {
 			t.Errorf("%s is answered %d, %s", path, answer.code, answer.text)
 		}
 	}
@@ -183,7 +188,8 @@ func TestFront_RefusesASessionOfAnotherSite(t *testing.T) {
 	}
 	answer := b.fetch(t, "PUT", "/session", "")
 	var problem struct{ RequestID string }
-	if err := json.Unmarshal([]byte(answer.text), &problem); err != nil || answer.code != http.StatusMethodNotAllowed || problem.RequestID != answer.header.Get("X-Request-Id") {
+	if err := json.Unmarshal([]byte(answer.text), &problem); err != nil || answer.code != http.StatusMethodNotAllowed ||
+		problem.RequestID != answer.header.Get("X-Request-Id") {
 		t.Errorf("a method that is none: %d, %s", answer.code, answer.text)
 	}
 }
@@ -225,7 +231,8 @@ func TestFront_BoundsHeadersBesideTheSession(t *testing.T) {
 			t.Errorf("%s is answered %d, %s", path, answer.code, answer.text)
 		}
 	}
-	if answer := b.fetch(t, "GET", "/session", "", "Cookie", cookie, "X", strings.Repeat("x", MaxHeader)); answer.code != http.StatusRequestHeaderFieldsTooLarge {
+	if answer := b.fetch(t, "GET", "/session", "", "Cookie", cookie, "X", strings.Repeat("x",
+		MaxHeader)); answer.code != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("headers beside the session are answered %d", answer.code)
 	}
 }

@@ -1,7 +1,7 @@
 // Package session seals who is signed in into cookies, and opens them again.
 //
-// In: keys from a file, and the cookies of requests. Out: a Session, sealed with AES-256-GCM and split over cookies that
-// a browser keeps; a code by which one origin hands a session to another; any other text, sealed for one purpose.
+// In: keys from a file, and the cookies of requests. Out: a Session, sealed with AES-256-GCM and split over cookies
+// that a browser keeps; a code by which one origin hands a session to another; any other text, sealed for one purpose.
 //
 // It keeps no list, so each replica opens what another has sealed. It must never open what was sealed for another
 // cookie, origin or purpose, let a session outlive its bound, or put a token into an error or a log.

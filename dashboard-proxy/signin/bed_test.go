@@ -64,7 +64,8 @@ func newBed(t testing.TB) *bed {
 	}
 	options := b.upstream.Options(b.clock)
 	options.Identity = access.Identity{Mode: access.Impersonate, Audience: accesstest.Audience, Issuers: []access.Issuer{{
-		URL: b.issuer.URL, Audience: "portal", UsernameClaim: "sub", Prefix: &prefix, CertificateAuthority: b.issuer.Authority()}}}
+		URL: b.issuer.URL, Audience: "portal", UsernameClaim: "sub", Prefix: &prefix,
+		CertificateAuthority: b.issuer.Authority()}}}
 	kubernetes, err := access.New(options)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +152,8 @@ func (w *browser) send(t testing.TB, of ask) answer {
 	for name, values := range of.header {
 		r.Header[name] = values
 	}
-	for name, value := range map[string]string{"Sec-Fetch-Site": of.site, "Sec-Fetch-Mode": of.mode, "Sec-Fetch-Dest": of.dest} {
+	for name, value := range map[string]string{"Sec-Fetch-Site": of.site, "Sec-Fetch-Mode": of.mode,
+		"Sec-Fetch-Dest": of.dest} {
 		if value != "" {
 			r.Header.Set(name, value)
 		}
@@ -215,8 +217,8 @@ func sayToken(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Cookie", r.Header.Get("Cookie"))
 }
 
-// follow goes on as a browser does, by redirects and our own pages, until something else comes. It returns that, and the
-// addresses on the way.
+// follow goes on as a browser does, by redirects and our own pages, until something else comes. It returns that, and
+// the addresses on the way.
 func (w *browser) follow(t testing.TB, of ask) (answer, []string) {
 	t.Helper()
 	var way []string
@@ -264,7 +266,8 @@ func next(t testing.TB, of ask, got answer) (ask, bool) {
 			form.Set(one[1], unescape(one[2]))
 		}
 		sent := open(there.String(), siteOf(from, there))
-		sent.method, sent.body, sent.header = "POST", form.Encode(), http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+		sent.method, sent.body, sent.header = "POST", form.Encode(),
+			http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 		return sent, true
 	}
 	return ask{}, false

@@ -10,7 +10,8 @@ import (
 )
 
 func TestParseConfig_FillsInDefaults(t *testing.T) {
-	got, err := ParseConfig([]byte(`{oidc: {issuer: "https://id.example.com/x", clientID: c, scopes: [email]}}`), access.Identity{})
+	got, err := ParseConfig([]byte(`{oidc: {issuer: "https://id.example.com/x", clientID: c, scopes: [email]}}`),
+		access.Identity{})
 	want := Config{OIDC: &OIDC{
 		Name: "id.example.com", Issuer: "https://id.example.com/x", ClientID: "c", Scopes: []string{"openid", "email"}}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -23,7 +24,8 @@ func TestParseConfig_FillsInDefaults(t *testing.T) {
 
 func TestParseConfig_SaysWhatIsBad(t *testing.T) {
 	prefix := ""
-	known := access.Identity{Mode: access.Impersonate, Issuers: []access.Issuer{{URL: "https://i", Audience: "portal", Prefix: &prefix}}}
+	known := access.Identity{Mode: access.Impersonate, Issuers: []access.Issuer{{URL: "https://i", Audience: "portal",
+		Prefix: &prefix}}}
 	for text, want := range map[string]string{
 		`{oidc: {issuer: "http://i", clientID: portal}}`:                                   "oidc.issuer",
 		`{oidc: {issuer: "https://i?x", clientID: portal}}`:                                "oidc.issuer",

@@ -105,8 +105,11 @@ func (d *Dashboards) lead(w http.ResponseWriter, r *http.Request, origin string)
 	_, err := d.open(w, r, d.jar, origin)
 	var refused *Refusal
 	switch {
-	case err == nil || d.isSigned(r):
+	case (err == nil || d.isSigned(r)) && d.Origins.isLinkable(origin, to):
 		redirect(w, to)
+	case err == nil || d.isSigned(r):
+		// Another site may have sent the browser here, and what our own page asks for passes the gate.
+		page{Title: "Open this address?", Text: origin + to, Next: to, Label: "Open"}.write(w, http.StatusOK, noForm)
 	case errors.As(err, &refused):
 		refused.writePlain(w)
 	case notSigned[signed] != "": // the way would only begin again

@@ -31,7 +31,8 @@ func TestDashboards_GetASessionOfTheirOwn(t *testing.T) {
 		t.Errorf("with a session the way is %q", way)
 	}
 	// From a mail again: the strict cookie is there, and is not sent.
-	if answer, way := w.follow(t, open(onRay+"/a/b/", "cross-site")); answer.header.Get("X-Token") != token || len(way) != 3 {
+	if answer, way := w.follow(t, open(onRay+"/a/b/", "cross-site")); answer.header.Get("X-Token") != token ||
+		len(way) != 3 {
 		t.Errorf("a second link from a mail leads %q", way)
 	}
 }
@@ -61,12 +62,15 @@ func TestDashboards_AskNoProgramToSignIn(t *testing.T) {
 		token string
 		is    bool
 	}{
-		"a navigation":                {open(onRay+"/a/b/", "none"), "", true},
-		"an old browser's navigation": {ask{"GET", onRay + "/", "", "", "", "", http.Header{"Accept": {"text/html,*/*"}}}, "", true},
-		"a script":                    {fetch("GET", onRay+"/a/b/api", ""), "", false},
-		"a form":                      {ask{"POST", onRay + "/a/b/", "", "same-origin", "navigate", "document", nil}, "", false},
-		"a WebSocket":                 {socket, "", false},
-		"a program":                   {ask{"GET", onRay + "/a/b/api", "", "", "", "", http.Header{"Accept": {"*/*"}}}, "", false},
+		"a navigation": {open(onRay+"/a/b/", "none"), "", true},
+		"an old browser's navigation": {ask{"GET", onRay + "/", "", "", "", "", http.Header{"Accept": {"text/html,*/*"}}},
+			"", true},
+		"a script": {fetch("GET", onRay+"/a/b/api", ""), "", false},
+		"a form": {ask{"POST", onRay + "/a/b/", "", "same-origin", "navigate", "document", nil}, "",
+			false},
+		"a WebSocket": {socket, "", false},
+		"a program": {ask{"GET", onRay + "/a/b/api", "", "", "", "", http.Header{"Accept": {"*/*"}}}, "",
+			false},
 		"a program with a token": {
 			ask{"GET", onRay + "/a/b/", "", "", "navigate", "", http.Header{"Authorization": {"Bearer x"}}}, "x", false},
 		"another host": {open("https://other.example.com/", "none"), "", false},
@@ -164,6 +168,43 @@ func TestDashboards_OpenManyTabsAtOnce(t *testing.T) {
 	}
 }
 
+// TestDashboards_OpenNoEffectForAnotherSite: what our own page asks for passes the gate, so only a user's click leads
+// to what the gate would refuse as a link.
+func TestDashboards_OpenNoEffectForAnotherSite(t *testing.T) {
+	b := newBed(t)
+	w := b.browser()
+	w.signInByToken(t)
+	const effect = "/a/b/worker/traceback?pid=1"
+	challenge := session.Challenge("of an attacker")
+	post := open(onRay+callbackPath, "cross-site")
+	post.method, post.body = "POST", url.Values{"code": {"x"}, "to": {effect}}.Encode()
+	post.header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+	below := open(onDemo+goTo("/worker/traceback"), "cross-site")
+	for name, one := range map[string]ask{
+		"without a session": open(onRay+goTo(effect), "cross-site"), "with one": open(onRay+goTo(effect), "cross-site"),
+		"by the page": open(onPage+dashboardsPath+"?"+url.Values{"challenge": {challenge},
+			"to": {onRay + effect}}.Encode(), "cross-site"),
+		"by a code":             post,
+		"below the wildcard":    below,
+		"by another way to go":  open(onRay+goTo(goTo(effect)), "cross-site"),
+		"as one that came back": open(onRay+goTo(effect)+"&signed=yes", "same-origin"),
+		"as one that came late": open(onRay+goTo(effect)+"&signed=no", "same-origin"),
+		"after signing in again": open(onPage+dashboardsPath+"?again=yes&challenge="+challenge+"&to="+
+			url.QueryEscape(onRay+effect), "cross-site"),
+	} {
+		if name != "without a session" {
+			w.follow(t, open(onRay+"/", "none"))
+		}
+		answer, way := w.follow(t, one)
+		isAsked := strings.Contains(answer.text, "Open this address?") || strings.HasPrefix(way[len(way)-1],
+			"GET "+onPage+signInPath)
+		if strings.Contains(strings.Join(way, " "), "GET "+onRay+effect) || !isAsked {
+			t.Errorf("%s: %q, %s", name, way, answer.text)
+		}
+		delete(w.hosts, "ray.example.com")
+	}
+}
+
 // TestDashboards_DoNotGoRound where a browser keeps no session.
 func TestDashboards_DoNotGoRound(t *testing.T) {
 	b := newBed(t)
@@ -201,9 +242,12 @@ func TestHandOver_LeadsToTheDashboardsAlone(t *testing.T) {
 	frame.dest = "iframe"
 	asks := map[string]ask{"in a frame": frame}
 	for name, query := range map[string]url.Values{
-		"another site": {"challenge": {challenge}, "to": {"https://evil.com/"}}, "the page": {"challenge": {challenge}, "to": {onPage + "/"}},
-		"a path": {"challenge": {challenge}, "to": {"/ui/"}}, "nowhere": {"challenge": {challenge}}, "no challenge": {"to": {onRay + "/"}},
-		"a script": {"challenge": {challenge}, "to": {"javascript:alert(1)"}}, "what is no challenge": {"challenge": {"x"}, "to": {onRay + "/"}},
+		"another site": {"challenge": {challenge}, "to": {"https://evil.com/"}}, "the page": {"challenge": {challenge},
+			"to": {onPage + "/"}},
+		"a path": {"challenge": {challenge}, "to": {"/ui/"}}, "nowhere": {"challenge": {challenge}},
+		"no challenge": {"to": {onRay + "/"}},
+		"a script":     {"challenge": {challenge}, "to": {"javascript:alert(1)"}}, "what is no challenge": {"challenge": {"x"},
+			"to": {onRay + "/"}},
 	} {
 		asks[name] = open(onPage+dashboardsPath+"?"+query.Encode(), "same-site")
 	}
@@ -232,7 +276,8 @@ func TestHandOver_KeepsARefreshTokenThatRotates(t *testing.T) {
 		w.follow(t, open(onRay+"/", "none"))
 		b.clock.SetTime(noon.Add(56*time.Minute + 56*time.Minute))
 		answer := w.send(t, fetch("GET", onRay+"/a/b/api", ""))
-		if want := map[bool]int{false: 2, true: 1}[rotates]; b.issuer.Renewals() != want || answer.header.Get("X-Token") == "" {
+		if want := map[bool]int{false: 2, true: 1}[rotates]; b.issuer.Renewals() != want ||
+			answer.header.Get("X-Token") == "" {
 			t.Errorf("an issuer that rotates (%v) renews %d times", rotates, b.issuer.Renewals())
 		}
 	}
@@ -246,9 +291,11 @@ func TestDashboards_SignOut(t *testing.T) {
 		ask ask
 		is  bool
 	}{
-		"its own page":     {fetch("POST", onRay+signOutPath, ""), true},
-		"the page":         {ask{"POST", onRay + signOutPath, "", "same-site", "navigate", "document", http.Header{"Origin": {onPage}}}, true},
-		"another site":     {ask{"POST", onRay + signOutPath, "", "same-site", "navigate", "document", http.Header{"Origin": {onDemo}}}, false},
+		"its own page": {fetch("POST", onRay+signOutPath, ""), true},
+		"the page": {ask{"POST", onRay + signOutPath, "", "same-site", "navigate", "document",
+			http.Header{"Origin": {onPage}}}, true},
+		"another site": {ask{"POST", onRay + signOutPath, "", "same-site", "navigate", "document",
+			http.Header{"Origin": {onDemo}}}, false},
 		"a link elsewhere": {open(onRay+signOutPath, "cross-site"), false},
 	} {
 		w.follow(t, open(onRay+"/", "none"))
@@ -262,7 +309,8 @@ func TestDashboards_SignOut(t *testing.T) {
 			t.Errorf("%s %s: %d", one.method, one.to, answer.code)
 		}
 	}
-	if answer := w.send(t, open("https://other.example.com"+goPath, "none")); answer.code != http.StatusMisdirectedRequest {
+	if answer := w.send(t, open("https://other.example.com"+goPath,
+		"none")); answer.code != http.StatusMisdirectedRequest {
 		t.Errorf("another host: %d", answer.code)
 	}
 }

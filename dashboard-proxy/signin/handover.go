@@ -8,8 +8,8 @@ import (
 )
 
 // handOver leads a browser that has a session on the page back to the dashboards, with a code that holds the session.
-// The code is posted: in an address it would be in histories and logs, and too long for a token of many groups. A script
-// of the dashboards' origin that opened the window could read it there.
+// The code is posted: in an address it would be in histories and logs, and too long for a token of many groups. A
+// script of the dashboards' origin that opened the window could read it there.
 func (p *Page) handOver(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	origin, path, is := p.Origins.readAddress(query.Get("to"))

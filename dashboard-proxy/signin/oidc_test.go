@@ -21,7 +21,8 @@ func TestOIDC_SignsAUserIn(t *testing.T) {
 	if !said.SignedIn || said.User != "sso:ana" || said.Method != "OIDC" || said.Expires != "2026-11-01T20:00:00Z" {
 		t.Errorf("the session is %+v", said)
 	}
-	if log := b.log.String(); !strings.Contains(log, `msg="Signed in" user=sso:ana`) || strings.Contains(log, answer.header.Get("X-Token")) {
+	if log := b.log.String(); !strings.Contains(log, `msg="Signed in" user=sso:ana`) || strings.Contains(log,
+		answer.header.Get("X-Token")) {
 		t.Errorf("the log is %s", log)
 	}
 	for _, one := range w.hosts["page.example.com"] {
@@ -65,7 +66,8 @@ func TestOIDC_RefusesAnotherBrowsersWay(t *testing.T) {
 	} {
 		w, to := way()
 		answer, _ := w.follow(t, open(to, "cross-site"))
-		if answer.code != http.StatusBadRequest || !strings.Contains(answer.text, "Sign in again") || len(w.hosts["page.example.com"]) > 0 {
+		if answer.code != http.StatusBadRequest || !strings.Contains(answer.text, "Sign in again") ||
+			len(w.hosts["page.example.com"]) > 0 {
 			t.Errorf("%s: %d with %v, %s", name, answer.code, w.hosts, answer.text)
 		}
 	}
@@ -87,8 +89,9 @@ func TestOIDC_SaysWhyNobodyIsSignedIn(t *testing.T) {
 		"a token of another sign-in": {map[string]any{"nonce": "other"}, nil, 403, "did not confirm"},
 		"a token for another client": {map[string]any{"aud": "other"}, nil, 403, "did not confirm"},
 		"a token that has expired":   {map[string]any{"exp": noon.Add(-time.Minute).Unix()}, nil, 403, "did not confirm"},
-		"a name of Kubernetes":       {map[string]any{"sub": ""}, nil, 403, "its token is not accepted here. The name of the user"},
-		"a token that is too long":   {map[string]any{"x": strings.Repeat("x", 14<<10)}, nil, 403, "fewer groups"},
+		"a name of Kubernetes": {map[string]any{"sub": ""}, nil, 403,
+			"its token is not accepted here. The name of the user"},
+		"a token that is too long": {map[string]any{"x": strings.Repeat("x", 14<<10)}, nil, 403, "fewer groups"},
 		"an issuer that goes away": {nil, func(b *bed, address string) string {
 			to := address
 			b.issuer.Break(true)
@@ -105,7 +108,8 @@ func TestOIDC_SaysWhyNobodyIsSignedIn(t *testing.T) {
 			to = row.change(b, to)
 		}
 		answer, _ := w.follow(t, open(to, "cross-site"))
-		if answer.code != row.code || !strings.Contains(answer.text, row.want) || !strings.Contains(answer.text, "/ui/signin?to=") || len(w.hosts["page.example.com"]) > 0 {
+		if answer.code != row.code || !strings.Contains(answer.text, row.want) || !strings.Contains(answer.text,
+			"/ui/signin?to=") || len(w.hosts["page.example.com"]) > 0 {
 			t.Errorf("%s: %d, %v, %s", name, answer.code, w.hosts, answer.text)
 		}
 	}

@@ -3,9 +3,12 @@ package signin
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"unicode"
+
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
 )
 
 // home is where the page begins.
@@ -59,21 +62,18 @@ func parseOrigin(text string) (string, error) {
 		read.Fragment != "" || read.Path != "" && read.Path != "/" || strings.Contains(read.Host, "*") {
 		return "", fmt.Errorf("%q is not https://HOST or https://HOST:PORT: write it so", text)
 	}
-	return "https://" + cleanHost(read.Host), nil
+	return "https://" + route.CleanHost(read.Host), nil
 }
 
-// cleanHost returns a host as all that are equal have it: in lower case, and without the port of HTTPS.
-func cleanHost(host string) string { return strings.TrimSuffix(strings.ToLower(host), ":443") }
-
 // isPage reports whether a Host is that of the page.
-func (o Origins) isPage(host string) bool { return "https://"+cleanHost(host) == o.Page }
+func (o Origins) isPage(host string) bool { return "https://"+route.CleanHost(host) == o.Page }
 
 // Of returns the dashboards' origin that a Host is of: the one of all, or that of a single cluster.
 func (o Origins) Of(host string) (string, bool) {
 	if o.Dashboards == "" {
 		return "", false
 	}
-	origin := "https://" + cleanHost(host)
+	origin := "https://" + route.CleanHost(host)
 	if origin == o.Dashboards {
 		return origin, true
 	}
@@ -108,10 +108,26 @@ func (o Origins) readGoal(to string) string {
 	if path, is := readPath(to); is && strings.HasPrefix(path, home) {
 		return path
 	}
-	if origin, path, is := o.readAddress(to); is {
-		return origin + path
+	origin, path, is := o.readAddress(to)
+	switch {
+	case !is:
+		return home
+	case !o.isLinkable(origin, path) && !strings.HasPrefix(path, goPath+"?"):
+		return origin + goTo(path) // the gate refuses a link to it from the page
 	}
-	return home
+	return origin + path
+}
+
+// isLinkable reports whether a path at a dashboards' origin is the start of a cluster or service, to which any page may
+// link. Others may have effects.
+func (o Origins) isLinkable(origin, to string) bool {
+	to, _, _ = strings.Cut(to, "#")
+	if origin != o.Dashboards {
+		path, _, _ := strings.Cut(to, "?")
+		return path == "/"
+	}
+	target, err := route.Site{}.Read(route.Request{Method: http.MethodGet, Target: to})
+	return err == nil && target.Path == "/"
 }
 
 // readPath returns a path of the same origin, with its query. Browsers read two slashes, and a backslash, as a host.

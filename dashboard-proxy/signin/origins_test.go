@@ -64,20 +64,28 @@ func TestOrigins_LeadNowhereElse(t *testing.T) {
 		"/ui/clusters/a/b?x=y": "/ui/clusters/a/b?x=y", "/ui/": "/ui/",
 		"https://ray.example.com/a/b/?c=d#/jobs":   "https://ray.example.com/a/b/?c=d#/jobs",
 		"https://ray.example.com":                  "https://ray.example.com/",
-		"https://ray.example.com:443/x":            "https://ray.example.com/x",
-		"https://d--a.ray.example.com:8444/%C3%BC": "https://d--a.ray.example.com:8444/%C3%BC",
-		"https://ray.example.com//evil.com":        "https://ray.example.com/evil.com",
+		"https://ray.example.com:443/a/b":          "https://ray.example.com/a/b",
+		"https://d--a.ray.example.com:8444/?x":     "https://d--a.ray.example.com:8444/?x",
+		"https://d--a.ray.example.com:8444/%C3%BC": "https://d--a.ray.example.com:8444/-/go?to=%2F%25C3%25BC",
+		"https://ray.example.com//evil.com":        "https://ray.example.com/-/go?to=%2Fevil.com",
+		"https://ray.example.com/a/b/kill?c=d":     "https://ray.example.com/-/go?to=%2Fa%2Fb%2Fkill%3Fc%3Dd",
+		"https://ray.example.com/-/go?to=%2Fa%2Fb": "https://ray.example.com/-/go?to=%2Fa%2Fb",
 	} {
 		if got := o.readGoal(to); got != want {
 			t.Errorf("%q leads to %q, want %q", to, got, want)
 		}
 	}
 	for _, to := range []string{
-		"", "/", "/v1/objects", "/session/oidc", "ui/", "//evil.com", "///evil.com", "/\\evil.com", "\\\\evil.com", "/ui/\\evil.com",
-		"https://evil.com", "https://evil.com/ui/", "http://ray.example.com/", "https:ray.example.com", "https:///evil.com", "//ray.example.com/",
-		"https://ray.example.com@evil.com/", "https://u@ray.example.com/", "https://ray.example.com.evil.com/", "https://evil.com#.ray.example.com:8444",
-		"https://evil.com\\.ray.example.com:8444/", "javascript:alert(1)", "JaVaScRiPt://ray.example.com/%0aalert(1)", "data:text/html,x",
-		" /ui/", "/ui/\n", "/ui/ x", "/\t/evil.com", "/ui/\x00", "https://page.example.com/ui/", "https://ray.example.com:8444/x",
+		"", "/", "/v1/objects", "/session/oidc", "ui/", "//evil.com", "///evil.com", "/\\evil.com", "\\\\evil.com",
+		"/ui/\\evil.com",
+		"https://evil.com", "https://evil.com/ui/", "http://ray.example.com/", "https:ray.example.com", "https:///evil.com",
+		"//ray.example.com/",
+		"https://ray.example.com@evil.com/", "https://u@ray.example.com/", "https://ray.example.com.evil.com/",
+		"https://evil.com#.ray.example.com:8444",
+		"https://evil.com\\.ray.example.com:8444/", "javascript:alert(1)", "JaVaScRiPt://ray.example.com/%0aalert(1)",
+		"data:text/html,x",
+		" /ui/", "/ui/\n", "/ui/ x", "/\t/evil.com", "/ui/\x00", "https://page.example.com/ui/",
+		"https://ray.example.com:8444/x",
 		"https://ray.example.com:x/", "/ui/ü", "/ui/" + strings.Repeat("x", maxAddress),
 	} {
 		if got := o.readGoal(to); got != home {
@@ -85,7 +93,8 @@ func TestOrigins_LeadNowhereElse(t *testing.T) {
 		}
 	}
 	for to, want := range map[string]bool{
-		"/": true, "/a/b/?c=d": true, "//evil.com": false, "/\\evil.com": false, "https://ray.example.com/": false, "a": false, "": false,
+		"/": true, "/a/b/?c=d": true, "//evil.com": false, "/\\evil.com": false, "https://ray.example.com/": false,
+		"a": false, "": false,
 	} {
 		if got, is := readPath(to); is != want || is && got != to {
 			t.Errorf("%q is a path: %v", to, is)

@@ -57,7 +57,8 @@ func TestPage_SaysWhoIsSignedIn(t *testing.T) {
 
 func TestPage_OffersWhatTheServerAccepts(t *testing.T) {
 	b := newBed(t)
-	b.needs.Config, b.needs.Identity = Config{}, access.Identity{Mode: access.Impersonate, FrontProxy: &access.FrontProxy{}}
+	b.needs.Config, b.needs.Identity = Config{}, access.Identity{Mode: access.Impersonate,
+		FrontProxy: &access.FrontProxy{}}
 	b.start(t)
 	if diff := cmp.Diff([]way{{"FrontProxy", "Front proxy"}}, b.browser().show(t, "").Ways); diff != "" {
 		t.Error(diff)
@@ -84,24 +85,28 @@ func TestPage_ChecksAPastedTokenFirst(t *testing.T) {
 		code int
 		want string
 	}{
-		"nobody's":                {fetch("POST", onPage+"/session", body(accesstest.JWT(map[string]any{"aud": "x"}))), 401, "another audience: get one"},
-		"one that has expired":    {fetch("POST", onPage+"/session", body(expired)), 401, "has expired"},
-		"no token":                {fetch("POST", onPage+"/session", body("Bearer x")), 401, "paste the token alone"},
-		"nothing":                 {fetch("POST", onPage+"/session", body("")), 401, "paste the token alone"},
-		"one that is too long":    {fetch("POST", onPage+"/session", body(long)), 400, "fewer groups"},
-		"no object":               {fetch("POST", onPage+"/session", "token=x"), 400, "no object"},
-		"another object":          {fetch("POST", onPage+"/session", `{"password":"x"}`), 400, "no object"},
-		"a body that has no end":  {fetch("POST", onPage+"/session", body(strings.Repeat("x", maxBody))), 400, "no object"},
-		"one of a sibling's page": {ask{"POST", onPage + "/session", body(good), "same-site", "cors", "empty", nil}, 403, "another site"},
-		"one of another site":     {ask{"POST", onPage + "/session", body(good), "cross-site", "no-cors", "empty", nil}, 403, "another site"},
-		"one to another host":     {fetch("POST", "https://other.example.com/session", body(good)), 421, "own address"},
+		"nobody's": {fetch("POST", onPage+"/session", body(accesstest.JWT(map[string]any{"aud": "x"}))), 401,
+			"another audience: get one"},
+		"one that has expired":   {fetch("POST", onPage+"/session", body(expired)), 401, "has expired"},
+		"no token":               {fetch("POST", onPage+"/session", body("Bearer x")), 401, "paste the token alone"},
+		"nothing":                {fetch("POST", onPage+"/session", body("")), 401, "paste the token alone"},
+		"one that is too long":   {fetch("POST", onPage+"/session", body(long)), 400, "fewer groups"},
+		"no object":              {fetch("POST", onPage+"/session", "token=x"), 400, "no object"},
+		"another object":         {fetch("POST", onPage+"/session", `{"password":"x"}`), 400, "no object"},
+		"a body that has no end": {fetch("POST", onPage+"/session", body(strings.Repeat("x", maxBody))), 400, "no object"},
+		"one of a sibling's page": {ask{"POST", onPage + "/session", body(good), "same-site", "cors", "empty", nil}, 403,
+			"another site"},
+		"one of another site": {ask{"POST", onPage + "/session", body(good), "cross-site", "no-cors", "empty", nil},
+			403, "another site"},
+		"one to another host": {fetch("POST", "https://other.example.com/session", body(good)), 421, "own address"},
 	} {
 		r := httptest.NewRequest(row.ask.method, row.ask.to, strings.NewReader(row.ask.body))
 		r.Header.Set("Sec-Fetch-Site", row.ask.site)
 		out := httptest.NewRecorder()
 		err := b.page.Serve(out, r)
 		refused, is := err.(*Refusal) //nolint:errorlint // it is returned as it is
-		if !is || refused.Code != row.code || !strings.Contains(refused.Error(), row.want) || refused.Remedy == "" || len(cookies(out.Header())) > 0 {
+		if !is || refused.Code != row.code || !strings.Contains(refused.Error(), row.want) || refused.Remedy == "" ||
+			len(cookies(out.Header())) > 0 {
 			t.Errorf("%s: %+v, with the cookies %v", name, err, cookies(out.Header()))
 		}
 	}
@@ -187,7 +192,8 @@ func TestPage_SignsOut(t *testing.T) {
 	if answer := w.send(t, ask{"DELETE", onPage + "/session", "", "same-site", "cors", "empty", nil}); answer.code != 403 {
 		t.Errorf("a dashboard signs its visitor out: %d", answer.code)
 	}
-	if answer := w.send(t, fetch("DELETE", onPage+"/session", "")); answer.code != http.StatusNoContent || w.show(t, "").SignedIn {
+	if answer := w.send(t, fetch("DELETE", onPage+"/session", "")); answer.code != http.StatusNoContent || w.show(t,
+		"").SignedIn {
 		t.Errorf("signing out is answered %d", answer.code)
 	}
 	for _, one := range []ask{fetch("PUT", onPage+"/session", ""), fetch("GET", onPage+"/session/nothing", "")} {
@@ -218,7 +224,8 @@ func TestPage_KnowsUsersOfAFrontProxy(t *testing.T) {
 		return r
 	}
 	out := httptest.NewRecorder()
-	if err := b.page.Serve(out, asking(onPage+"/session", proven)); err != nil || !strings.Contains(out.Body.String(), `"signedIn":true,"user":"ana","method":"FrontProxy"`) {
+	if err := b.page.Serve(out, asking(onPage+"/session", proven)); err != nil || !strings.Contains(out.Body.String(),
+		`"signedIn":true,"user":"ana","method":"FrontProxy"`) {
 		t.Errorf("the proxy's user is %s, %v", out.Body, err)
 	}
 	if _, handled := b.dashboards.Open(httptest.NewRecorder(), asking(onRay+"/a/b/", proven)); handled {
@@ -229,7 +236,8 @@ func TestPage_KnowsUsersOfAFrontProxy(t *testing.T) {
 	}
 	out = httptest.NewRecorder()
 	to := onPage + dashboardsPath + "?challenge=" + session.Challenge("v") + "&to=" + onRay + "/"
-	if err := b.page.Serve(out, asking(to, proven)); err != nil || !strings.Contains(out.Body.String(), "behind the front proxy") {
+	if err := b.page.Serve(out, asking(to, proven)); err != nil || !strings.Contains(out.Body.String(),
+		"behind the front proxy") {
 		t.Errorf("dashboards beside the proxy: %s, %v", out.Body, err)
 	}
 }
@@ -240,17 +248,21 @@ func TestPages_AreOurs(t *testing.T) {
 	w := b.browser()
 	w.signInByToken(t)
 	for _, one := range []ask{
-		fetch("GET", onPage+"/session", ""), fetch("GET", onPage+pageScript, ""), open(onPage+finishPath+"?state=x", "cross-site"),
-		open(onPage+dashboardsPath, "none"), open(onRay+"/a/b/", "none"), open(onRay+goPath, "none"), open(onRay+signOutPath, "none"),
+		fetch("GET", onPage+"/session", ""), fetch("GET", onPage+pageScript, ""), open(onPage+finishPath+"?state=x",
+			"cross-site"),
+		open(onPage+dashboardsPath, "none"), open(onRay+"/a/b/", "none"), open(onRay+goPath, "none"),
+		open(onRay+signOutPath, "none"),
 		open(onPage+beginPath, "none"), fetch("GET", onRay+dashboardsScript, ""), fetch("POST", onRay+callbackPath, "code=x"),
 	} {
 		answer := w.send(t, one)
 		header, isPage := answer.header, strings.Contains(answer.text, "<html")
-		if header.Get("Cache-Control") != "no-store" || header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Referrer-Policy") != "no-referrer" {
+		if header.Get("Cache-Control") != "no-store" || header.Get("X-Content-Type-Options") != "nosniff" ||
+			header.Get("Referrer-Policy") != "no-referrer" {
 			t.Errorf("%s %s has the headers %v", one.method, one.to, header)
 		}
 		policy := header.Get("Content-Security-Policy")
-		if isPage && (!strings.HasPrefix(policy, "default-src 'none'; script-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action ") ||
+		if isPage && (!strings.HasPrefix(policy,
+			"default-src 'none'; script-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action ") ||
 			header.Get("Cross-Origin-Opener-Policy") != "same-origin" || strings.Contains(answer.text, "<script>")) {
 			t.Errorf("%s %s is a page with %q: %s", one.method, one.to, policy, answer.text)
 		}

@@ -36,7 +36,9 @@ func NewFrontProxy(t testing.TB) (*access.FrontProxy, tls.Certificate) {
 		t.Fatal(err)
 	}
 	return &access.FrontProxy{
-		CertificateAuthority: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})), Names: []string{"the-proxy"},
-		UserHeader: "X-Remote-User", GroupHeader: "X-Remote-Group", UIDHeader: "X-Remote-Uid", ExtraHeaderPrefix: "X-Remote-Extra-",
+		CertificateAuthority: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})),
+		Names:                []string{"the-proxy"},
+		UserHeader:           "X-Remote-User", GroupHeader: "X-Remote-Group", UIDHeader: "X-Remote-Uid",
+		ExtraHeaderPrefix: "X-Remote-Extra-",
 	}, tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key, Leaf: leaf}
 }

@@ -13,8 +13,10 @@ type signInFlags struct{ keys, signIn, links string }
 
 func (s *signInFlags) define(set *flag.FlagSet) {
 	set.StringVar(&s.keys, "session-key-file", "",
-		"file with the keys that seal sessions, one on each line: the current one, then former ones; read again when it changes; empty for no sign-in")
-	set.StringVar(&s.signIn, "sign-in-file", "", "file with the issuer at which users sign in; empty for tokens of Kubernetes alone")
+		"file with the keys that seal sessions, one on each line: the current one, then former ones; read again when it changes; "+
+			"empty for no sign-in")
+	set.StringVar(&s.signIn, "sign-in-file", "",
+		"file with the issuer at which users sign in; empty for tokens of Kubernetes alone")
 	set.StringVar(&s.links, "links-file", "", "file with links from objects on the page to other programs; empty for none")
 }
 

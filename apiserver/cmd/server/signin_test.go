@@ -31,8 +31,9 @@ func TestSignInFlags_BecomeAConfig(t *testing.T) {
 		" --page-url=https://a --session-key-file=k --dashboards-address=:8444 --dashboards-url=https://a:8444 --dashboards-wildcard=w --sign-in-file=" + issuer +
 			" --links-file=" + links: {
 			KeyFile: "k", Origins: signin.Origins{Page: "https://a", Dashboards: "https://a:8444", Wildcard: "w"},
-			Config: signin.Config{OIDC: &signin.OIDC{Name: "SSO", Issuer: "https://id", ClientID: "portal", Scopes: []string{"openid"}}},
-			Links:  []signin.Link{{Name: "Logs", URLTemplate: "https://logs/${name}"}},
+			Config: signin.Config{OIDC: &signin.OIDC{Name: "SSO", Issuer: "https://id", ClientID: "portal",
+				Scopes: []string{"openid"}}},
+			Links: []signin.Link{{Name: "Logs", URLTemplate: "https://logs/${name}"}},
 		},
 	} {
 		got, err := parse(t, strings.Fields(files+args)...).config("h", "1")
@@ -57,7 +58,8 @@ func TestSignInFlags_SayWhatIsBad(t *testing.T) {
 		page + " --sign-in-file=" + written(t, "x"):                           "read the sign-in file",
 		page + " --identity-file=" + identity + " --sign-in-file=" + stranger: "not among identity.issuers",
 	} {
-		if _, err := parse(t, strings.Fields(files+args)...).config("h", "1"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parse(t, strings.Fields(files+args)...).config("h", "1"); err == nil || !strings.Contains(err.Error(),
+			want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 	}
