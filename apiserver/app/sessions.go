@@ -84,9 +84,14 @@ type sessions struct {
 	clock clock.PassiveClock
 }
 
-// open returns a request that came with a session's cookie as one with a token. Those about sessions stay as they are.
+// open returns a request that came with a session's cookie as one with a token. Those about sessions and for files of the
+// page stay as they are: no token counts there.
 func (s sessions) open(half half, w http.ResponseWriter, r *http.Request) (*http.Request, error) {
-	if _, is := half.(sessions); is || s.page == nil {
+	switch half.(type) {
+	case sessions, page:
+		return r, nil
+	}
+	if s.page == nil {
 		return r, nil
 	}
 	opened, err := s.page.Open(w, r)

@@ -31,6 +31,7 @@ import (
 // Access says who callers are and what they may do. *access.Kubernetes is one.
 type Access interface {
 	Identify(ctx context.Context, r *http.Request) (*access.Caller, error)
+	IsProxied(r *http.Request) bool
 	May(ctx context.Context, c *access.Caller, what authorizationv1.ResourceAttributes) error
 	Confirm(ctx context.Context, c *access.Caller, what authorizationv1.ResourceAttributes) error
 }
@@ -220,7 +221,7 @@ func (p *Proxy) redirect(w http.ResponseWriter, r *http.Request, target route.Ta
 
 // identify returns whose a request is. Where it is handled, it was answered.
 func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, x *exchange) (isHandled bool, err error) {
-	if !hasAuthorization(r) && !isByFrontProxy(r) && p.Sessions != nil {
+	if !hasAuthorization(r) && !p.Access.IsProxied(r) && p.Sessions != nil {
 		authorized, handled := p.Sessions.Open(w, r)
 		if handled {
 			return true, nil
