@@ -40,6 +40,23 @@ func TestDelete(t *testing.T) {
 			w.Expect("demo", ready)
 			sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
 		}},
+		testkit.Scenario{Name: "hastened-before-gc", Run: func(w *testkit.World) {
+			w.HoldGC = true
+			started(w, "demo", testkit.Group("cpu", 2))
+			w.Kubelet.Hang = func(*corev1.Pod) bool { return true }
+			w.Delete(w.Cluster("demo"))
+			w.Settle()
+			hastened(w, 3)
+			w.Kubelet.Hang, w.HoldGC = nil, false
+			w.Settle()
+			nothingLeft(w)
+		}},
+	)
+}
+
+// TestDeleteInTheForeground: the pods of a cluster that waits for them end as fast as those of one that is gone.
+func TestDeleteInTheForeground(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "hastened-in-the-foreground", Run: func(w *testkit.World) {
 			started(w, "demo", testkit.Group("cpu", 2))
 			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = []string{"foregroundDeletion"} })
@@ -60,17 +77,6 @@ func TestDelete(t *testing.T) {
 			sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
 			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Finalizers = nil })
 			w.Settle()
-		}},
-		testkit.Scenario{Name: "hastened-before-gc", Run: func(w *testkit.World) {
-			w.HoldGC = true
-			started(w, "demo", testkit.Group("cpu", 2))
-			w.Kubelet.Hang = func(*corev1.Pod) bool { return true }
-			w.Delete(w.Cluster("demo"))
-			w.Settle()
-			hastened(w, 3)
-			w.Kubelet.Hang, w.HoldGC = nil, false
-			w.Settle()
-			nothingLeft(w)
 		}},
 	)
 }

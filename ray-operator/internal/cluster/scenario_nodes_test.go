@@ -76,6 +76,22 @@ func TestNodes(t *testing.T) {
 			budgets(w, 0)
 			back(w, 1)
 		}},
+		testkit.Scenario{Name: "head-node-going", Run: func(w *testkit.World) {
+			spread(w)
+			started(w, "demo", testkit.Group("cpu", 2))
+			w.After(2 * time.Minute)
+			budgets(w, 1)
+			w.Taint("head", "cloud.google.com/impending-node-termination")
+			w.Settle()
+			budgets(w, 0)
+			back(w, 1)
+		}},
+	)
+}
+
+// TestCordonedHeadNode: where the node does not say since when it is cordoned, the head's budget holds for its time too.
+func TestCordonedHeadNode(t *testing.T) {
+	play(t,
 		testkit.Scenario{Name: "head-node-cordoned-without-a-time", NoPast: true, Run: func(w *testkit.World) {
 			spread(w)
 			started(w, "demo", testkit.Group("cpu", 2))
@@ -84,16 +100,6 @@ func TestNodes(t *testing.T) {
 			w.After(time.Minute)
 			budgets(w, 1)
 			w.After(10 * time.Minute)
-			budgets(w, 0)
-			back(w, 1)
-		}},
-		testkit.Scenario{Name: "head-node-going", Run: func(w *testkit.World) {
-			spread(w)
-			started(w, "demo", testkit.Group("cpu", 2))
-			w.After(2 * time.Minute)
-			budgets(w, 1)
-			w.Taint("head", "cloud.google.com/impending-node-termination")
-			w.Settle()
 			budgets(w, 0)
 			back(w, 1)
 		}},
