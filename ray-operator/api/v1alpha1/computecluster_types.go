@@ -285,6 +285,9 @@ type ComputeClusterStatus struct {
 	// Epoch counts the heads that this cluster has had.
 	// +optional
 	Epoch int64 `json:"epoch,omitempty"`
+	// Session is the epoch of the workers where it is an earlier one without a control store: heads since then never started, and the workers still wait for one.
+	// +optional
+	Session int64 `json:"session,omitempty"`
 	// Head is the head pod of the current epoch.
 	// +optional
 	Head *HeadStatus `json:"head,omitempty"`
@@ -351,6 +354,9 @@ type HeadStatus struct {
 	// Since is when the pod was made.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
+	// Failures counts the heads before it that ended soon after they were made, one in place of the other. The pause before the next one doubles with each, up to 5 minutes.
+	// +optional
+	Failures int32 `json:"failures,omitempty"`
 }
 
 // WorkerCounts counts workers.

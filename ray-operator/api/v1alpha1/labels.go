@@ -65,6 +65,9 @@ const (
 	// AnnotationDrain marks a worker pod on its planned exit: when and why it began, as
 	// versioned JSON. Written by the operator only.
 	AnnotationDrain = "heliostat.dev/drain"
+	// AnnotationFailures counts, on a worker pod, those before it in its group that ended soon after they were made, one
+	// in place of the other. Written by the operator only.
+	AnnotationFailures = "heliostat.dev/failures"
 	// AnnotationResume wakes, on a ComputeCluster that its idle policy suspended, the
 	// cluster each time that its value changes; any text will do, such as the time.
 	AnnotationResume = "heliostat.dev/resume"

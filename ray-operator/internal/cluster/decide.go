@@ -39,6 +39,8 @@ type planner struct {
 	intents intents
 	// head is the pod that is, or was, the head of the plan's epoch.
 	head *Pod
+	// keepsSession reports that the session goes on with a new head.
+	keepsSession bool
 }
 
 // Decide chooses what to do about a cluster. It is pure and total: the same arguments
@@ -62,7 +64,7 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 // choose makes the plan of a cluster that can be worked on.
 func (p *planner) choose() {
 	seen := p.seen
-	p.Turn = seen.Record.turn()
+	p.Turn, p.Failures = seen.Record.turn(), seen.Record.Failures
 	p.head = headOf(seen.Pods, p.Epoch)
 	p.measure()
 	switch {
@@ -182,12 +184,12 @@ func (p *planner) loss() (wait time.Duration, lost bool) {
 	case head.leaving():
 		return 0, true
 	case head.finished():
-		wait = head.replaceable(p.now)
+		wait = p.replaceable(*head, p.Failures)
 		return wait, wait == 0
 	case recorded != "" && recorded != head.UID:
 		return 0, true
 	default:
-		return 0, !p.stored() && sessionOver(head, p.seen.Pods)
+		return 0, !p.stored() && p.sessionOver()
 	}
 }
 
@@ -195,14 +197,14 @@ func (p *planner) loss() (wait time.Duration, lost bool) {
 // What the kubelet starts in its place is another session, of which that worker knows
 // nothing, though its own raylet still says that it is healthy. A head that nobody had
 // joined is left to the kubelet, whose back-off slows a head that cannot start.
-func sessionOver(head *Pod, pods []Pod) bool {
-	ended := head.endedAt()
+func (p *planner) sessionOver() bool {
+	ended := p.head.endedAt()
 	if ended.IsZero() {
 		return false
 	}
-	return slices.ContainsFunc(pods, func(p Pod) bool {
-		since := p.readySince()
-		return p.At.Group != "" && p.At.Epoch == head.At.Epoch && !since.IsZero() && since.Before(ended)
+	return slices.ContainsFunc(p.seen.Pods, func(worker Pod) bool {
+		since := worker.readySince()
+		return worker.At.Group != "" && p.has(worker) && !since.IsZero() && since.Before(ended)
 	})
 }
 
@@ -211,9 +213,10 @@ func sessionOver(head *Pod, pods []Pod) bool {
 // for it.
 func (p *planner) beginEpoch(event telemetry.Event) {
 	p.Epoch++
-	if !p.stored() || p.forgotten() != nil {
+	if !p.keepsSession && !p.stored() || p.stored() && p.forgotten() != nil {
 		p.Session = p.Epoch
 	}
+	p.Failures = 0
 	record := Record{Version: recordVersion}.taking(p.Turn)
 	if p.Session < p.Epoch {
 		record.Volume = p.seen.Record.Volume
@@ -230,10 +233,18 @@ func (p *planner) replaceHead() {
 		name, why = p.head.Name, p.fate(*p.head)
 	}
 	with := "fresh workers"
-	if p.stored() {
+	switch {
+	case p.stored():
 		with = "what the control store kept; workers stay"
+	case p.unjoined():
+		with, p.keepsSession = "the workers that wait for one", true
+	}
+	failures := 0
+	if p.head != nil {
+		failures = p.failures(*p.head, p.Failures)
 	}
 	p.beginEpoch(telemetry.Event{Finding: reason.HeadLost.Of(name, fmt.Sprintf("epoch %d begins with a new head and %s: %s", p.Epoch+1, with, why)), Action: "Recover", Warning: true})
+	p.Failures, p.Record.Failures = failures, failures
 }
 
 // fate is why a pod came to its end, in words: once it is replaced, the status speaks of

@@ -35,6 +35,8 @@ type Plan struct {
 	Fixtures    []Fixing
 	// Head is the head pod to create, if not nil.
 	Head *corev1.Pod
+	// Failures counts the heads before that of the plan that ended soon after they were made.
+	Failures int
 	// NoteHead asks to record the head's UID once it is known.
 	NoteHead bool
 	// Store is what is known of the control store, nil without one. ForgetStore reports that

@@ -28,10 +28,6 @@ func (t Turn) has(p Pod) bool {
 	return p.At.Epoch == t.Session
 }
 
-// retryPeriod is the least time between a pod's making and its replacement when it
-// failed: one that fails at once, again and again, comes no faster.
-const retryPeriod = 10 * time.Second
-
 // isHead tells whether the pod was made as a head.
 func (p Pod) isHead() bool { return p.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead }
 
@@ -90,11 +86,6 @@ func (p Pod) halted() bool {
 
 // endedAt is when the pod's Ray container last ended, zero if it never did.
 func (p Pod) endedAt() time.Time { return diagnose.RayEnded(p.Pod) }
-
-// replaceable tells how long a finished pod stays before it is replaced.
-func (p Pod) replaceable(now time.Time) time.Duration {
-	return max(0, p.CreationTimestamp.Add(retryPeriod).Sub(now))
-}
 
 // headOf finds the pod that is, or was, the head of an epoch: one that stays, before
 // one that has finished, before one that is leaving.

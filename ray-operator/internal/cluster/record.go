@@ -30,6 +30,8 @@ type Record struct {
 	Epoch int64 `json:"epoch"`
 	// Session is the epoch in which the cluster's memory began, 0 where that is Epoch.
 	Session int64 `json:"session,omitempty"`
+	// Failures counts the heads before this one that ended soon after they were made, one in place of the other.
+	Failures int `json:"failures,omitempty"`
 	// HeadUID is the UID of the epoch's head pod, empty until it was made.
 	HeadUID types.UID `json:"headUID,omitempty"`
 	// Volume is the UID of the claim that the head's memory is on, where it is on one.
@@ -105,8 +107,9 @@ func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (Record, error)
 	record := Record{Version: recordVersion, Epoch: max(1, cluster.Status.Epoch)}
 	if cluster.Status.Epoch > 0 {
 		if head := cluster.Status.Head; head != nil {
-			record.HeadUID = types.UID(head.UID)
+			record.HeadUID, record.Failures = types.UID(head.UID), int(head.Failures)
 		}
+		record.Session = cluster.Status.Session
 		if store := cluster.Status.ControlStore; store != nil && store.Session < record.Epoch {
 			record.Session = store.Session
 		}

@@ -225,3 +225,24 @@ func TestEventsOfLoss(t *testing.T) {
 		t.Errorf("events %q, want %q", w.Told, want)
 	}
 }
+
+// TestRefusedHead: a kubelet refuses the head twice, and the workers wait for the third one.
+func TestRefusedHead(t *testing.T) {
+	play(t,
+		testkit.Scenario{Name: "head-refused", Run: func(w *testkit.World) {
+			w.Kubelet.Idle = func(*corev1.Pod) bool { return true }
+			w.Create(testkit.Cluster("demo", testkit.Group("cpu", 2)))
+			w.Settle()
+			kept := testkit.UIDs(w.Workers("demo", "cpu"))
+			for range 2 {
+				w.Must(w.Kubelet.Refuse(w.Ctx, w.Head("demo")))
+				w.Settle()
+			}
+			w.Kubelet.Idle = nil
+			w.Settle()
+			w.Expect("demo", ready)
+			epochIs(w, 3)
+			untouched(w, kept, w.Workers("demo", "cpu"))
+		}},
+	)
+}

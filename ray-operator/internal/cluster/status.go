@@ -31,11 +31,15 @@ func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outc
 		DashboardURL:       pod.DashboardURL(cluster),
 		Conditions:         slices.Clone(cluster.Status.Conditions),
 	}
+	if turn := t.turn(); cluster.Spec.ControlStore == nil && turn.Session < turn.Epoch {
+		t.status.Session = turn.Session
+	}
 	t.say = pass.Teller{Conditions: &t.status.Conditions, Generation: cluster.Generation, Now: now}
 	if t.head = headOf(t.pods, t.status.Epoch); t.head != nil {
 		made := t.head.CreationTimestamp
 		t.status.Head = &v1alpha1.HeadStatus{
-			PodName: t.head.Name, UID: string(t.head.UID), Restarts: restarts(*t.head), NodeName: t.head.Spec.NodeName, IP: t.head.Status.PodIP, Since: &made,
+			PodName: t.head.Name, UID: string(t.head.UID), Restarts: restarts(*t.head), NodeName: t.head.Spec.NodeName,
+			IP: t.head.Status.PodIP, Since: &made, Failures: t.failures(),
 		}
 	}
 	t.examine()
@@ -87,6 +91,14 @@ func (t *teller) turn() Turn {
 		turn.Session = t.seen.Record.turn().Session
 	}
 	return turn
+}
+
+// failures counts the heads before the one that the status speaks of that ended soon.
+func (t *teller) failures() int32 {
+	if t.plan.Session > 0 {
+		return int32(t.plan.Failures)
+	}
+	return int32(t.seen.Record.Failures)
 }
 
 // current is the pods as they are after the plan: with those made, without those that

@@ -125,7 +125,7 @@ func (m *members) progress() (left, complete int) {
 // while, so that its successor does not fail at the same pace.
 func (p *planner) slot(worker Pod) scale.Slot {
 	slot := scale.Slot{Index: worker.At.Slot, State: scale.Starting}
-	wait := worker.replaceable(p.now)
+	wait := p.replaceable(worker, worker.failures())
 	switch {
 	case worker.leaving():
 		slot.State = scale.Leaving
@@ -226,7 +226,7 @@ func (p *planner) resize(m *members, rolling bool) {
 		p.Ask.often(askDrain)
 		return
 	}
-	p.fill(m, change.Create)
+	p.fill(m, change.Create, change.Broken)
 	for _, slot := range change.Broken {
 		p.discard(m.bySlot[slot.Index])
 	}
@@ -282,8 +282,8 @@ func (p *planner) mustAskFirst(m *members, change scale.Change) bool {
 	return leaving > 0 && leaving < joined(m.slots)
 }
 
-// fill creates workers in slots. Where their slots' claims are waited for, fewer.
-func (p *planner) fill(m *members, slots []int) {
+// fill creates workers in slots, some in place of those that broke. Where their slots' claims are waited for, fewer.
+func (p *planner) fill(m *members, slots []int, broken []scale.Slot) {
 	slots = slots[:max(0, len(slots)-m.vacating)]
 	if p.Held != nil || len(slots) == 0 {
 		return
@@ -303,6 +303,7 @@ func (p *planner) fill(m *members, slots []int) {
 		filling.Pods = append(filling.Pods, p.site.Image.Complete(pod.Worker(p.cluster, m.group, slot, p.Session), p.cluster))
 	}
 	if len(filling.Pods) > 0 {
+		p.count(m, broken, filling.Pods)
 		p.Create = append(p.Create, filling)
 	}
 }

@@ -151,6 +151,21 @@ func (k *Kubelet) Fail(ctx context.Context, pod *corev1.Pod, reason string) erro
 	return nil
 }
 
+// Refuse ends a pod that has just got its node without running anything of it.
+func (k *Kubelet) Refuse(ctx context.Context, pod *corev1.Pod) error {
+	refused := pod.DeepCopy()
+	refused.Status = corev1.PodStatus{
+		Phase: corev1.PodFailed, Reason: "UnexpectedAdmissionError",
+		Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.Clock.Now()),
+		}},
+	}
+	if err := k.Client.Status().Update(ctx, refused); err != nil {
+		return fmt.Errorf("kubelet: refuse pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
 // Unready makes a running pod's readiness probe fail.
 func (k *Kubelet) Unready(ctx context.Context, pod *corev1.Pod) error {
 	unready := pod.DeepCopy()
