@@ -48,14 +48,20 @@ type AutoscalingStatus struct {
 	// +listMapKey=name
 	// +optional
 	Groups []GroupTarget `json:"groups,omitempty"`
-	// Retiring are workers that are to go.
+	// Retiring are workers that are to go, 20 at most.
 	// +listType=atomic
 	// +optional
 	Retiring []RetiringWorker `json:"retiring,omitempty"`
-	// Infeasible is what waits and can never fit, whatever the number of workers.
+	// RetiringTotal is how many workers are to go.
+	// +optional
+	RetiringTotal int32 `json:"retiringTotal,omitempty"`
+	// Infeasible is what waits and can never fit, whatever the number of workers: 20 shapes at most. What changes of it is told every 30 seconds.
 	// +listType=atomic
 	// +optional
 	Infeasible []InfeasibleShape `json:"infeasible,omitempty"`
+	// InfeasibleTotal is how many such shapes wait.
+	// +optional
+	InfeasibleTotal int32 `json:"infeasibleTotal,omitempty"`
 	// HeadUID is the UID of the head's pod whose autoscaler decided this.
 	// +optional
 	HeadUID string `json:"headUID,omitempty"`

@@ -1,10 +1,13 @@
 package cluster_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
@@ -91,5 +94,26 @@ func TestDecide_TellsEventsApart(t *testing.T) {
 	}
 	if len(plan.Delete) != 2 || len(plan.Create) != 2 || len(known) != 4 {
 		t.Errorf("%v of %s", known, plan)
+	}
+}
+
+// TestStatus_IsBoundedWhateverScales: the status names some of many, and says how many there are.
+func TestStatus_IsBoundedWhateverScales(t *testing.T) {
+	of := elastic()
+	seen := elasticPods(of, 30)
+	for _, worker := range seen.Pods[1:] {
+		exiting("Surplus", time.Minute, time.Minute)(worker.Pod)
+	}
+	seen.Scaler = cluster.Scaler{Heard: true, Connected: true}
+	for i := range 1000 {
+		seen.Scaler.Word.Never = append(seen.Scaler.Word.Never, scalelink.Infeasible{Shape: fmt.Sprintf("{GPU: %d}", i), Count: 1})
+	}
+	status := cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now)
+	told := status.Autoscaling
+	if len(told.Retiring) != 20 || told.RetiringTotal != 30 || len(told.Infeasible) != 20 || told.InfeasibleTotal != 1000 {
+		t.Errorf("%d of %d workers go, %d of %d shapes never fit", len(told.Retiring), told.RetiringTotal, len(told.Infeasible), told.InfeasibleTotal)
+	}
+	if said := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscaling); !strings.Contains(said.Message, "and 997 more shapes") {
+		t.Errorf("the condition says %q", said.Message)
 	}
 }

@@ -155,7 +155,7 @@ func (r *Reconciler) tell(
 		r.Told.Forget(name)
 		return 0, nil
 	}
-	if wait := r.Told.Wait(name, progressWait, now); wait > 0 && !urgent(cluster.Status, status) {
+	if wait := r.Told.Wait(name, waitsFor(cluster.Status, status), now); wait > 0 && !urgent(cluster.Status, status) {
 		return wait, nil
 	}
 	if err := r.Writer.Status(ctx, bare(cluster, cluster.Status), bare(cluster, status)); err != nil {

@@ -19,6 +19,10 @@ import (
 // head starts in that time.
 const patience = 30 * time.Second
 
+// mostTold is how many workers that go, and how many shapes that never fit, the status names: it must stay far from
+// the size that the API server stores, whatever code in a cluster asks for.
+const mostTold = 20
+
 // scaling fills what the status tells of autoscaling, also of sizes that are kept since it
 // was turned off.
 func (t *teller) scaling() {
@@ -42,7 +46,9 @@ func (t *teller) scaling() {
 	}
 	told.HeadUID = string(t.head.UID)
 	told.Retiring = t.retiring()
-	for _, never := range scaler.Word.Never {
+	told.RetiringTotal, told.InfeasibleTotal = int32(len(told.Retiring)), int32(len(scaler.Word.Never))
+	told.Retiring = told.Retiring[:min(len(told.Retiring), mostTold)]
+	for _, never := range scaler.Word.Never[:min(len(scaler.Word.Never), mostTold)] {
 		told.Infeasible = append(told.Infeasible, v1alpha1.InfeasibleShape{Shape: never.Shape, Count: int32(never.Count), Reason: never.Reason})
 	}
 }
@@ -125,20 +131,21 @@ func (t *teller) spoken() *verdict {
 	case scaler.Word.Trouble != "":
 		return &verdict{false, reason.AutoscalerTrouble.Of(scaler.Word.Trouble)}
 	case len(scaler.Word.Never) > 0:
-		return &verdict{true, reason.Infeasible.Of(shapes(t.status.Autoscaling.Infeasible))}
+		return &verdict{true, reason.Infeasible.Of(shapes(t.status.Autoscaling))}
 	default:
 		return &verdict{true, reason.Autoscaled.Of(t.sizes())}
 	}
 }
 
 // shapes tells of at most three shapes that nothing can hold.
-func shapes(all []v1alpha1.InfeasibleShape) string {
+func shapes(of *v1alpha1.AutoscalingStatus) string {
 	const most = 3
 	var parts []string
+	all := of.Infeasible
 	for _, one := range all[:min(most, len(all))] {
 		parts = append(parts, fmt.Sprintf("%d × %s (%s)", one.Count, one.Shape, one.Reason))
 	}
-	if more := len(all) - most; more > 0 {
+	if more := int(of.InfeasibleTotal) - most; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more shapes", more))
 	}
 	return strings.Join(parts, ", ")

@@ -3,6 +3,7 @@ package cluster
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,6 +14,28 @@ import (
 // progressWait is how long a status that only tells of progress waits for more to tell:
 // pods become ready one after another, and each would cost a write of its own.
 const progressWait = 2 * time.Second
+
+// infeasibleWait is how long a status waits that differs in nothing but what can never fit: a loop that submits such
+// tasks would cost a write each time.
+const infeasibleWait = 30 * time.Second
+
+// waitsFor is how long a status may wait for more to tell.
+func waitsFor(former, latter v1alpha1.ComputeClusterStatus) time.Duration {
+	if former.Autoscaling == nil || latter.Autoscaling == nil || len(former.Autoscaling.Infeasible) == 0 || len(latter.Autoscaling.Infeasible) == 0 {
+		return progressWait
+	}
+	same := latter.DeepCopy()
+	same.Autoscaling.Infeasible, same.Autoscaling.InfeasibleTotal = former.Autoscaling.Infeasible, former.Autoscaling.InfeasibleTotal
+	before := meta.FindStatusCondition(former.Conditions, v1alpha1.ConditionAutoscaling)
+	after := meta.FindStatusCondition(same.Conditions, v1alpha1.ConditionAutoscaling)
+	if before != nil && after != nil && before.Reason == after.Reason {
+		after.Message = before.Message
+	}
+	if equality.Semantic.DeepEqual(former, *same) {
+		return infeasibleWait
+	}
+	return progressWait
+}
 
 // urgent tells whether a status says more than that there is progress: the first one,
 // readiness, an obstacle or the end of one, a new epoch, anything that went wrong.

@@ -46,6 +46,8 @@ const (
 	afterFailure, soonest = 500 * time.Millisecond, 20 * time.Millisecond
 	// mute is for how long a head may give no answer before the operator is told.
 	mute = 10 * time.Second
+	// neverPause is between words that differ in nothing but what can never fit.
+	neverPause = 30 * time.Second
 	// cut is how long drains and reports of a round may take together.
 	cut = 4 * time.Second
 )
@@ -67,8 +69,9 @@ type Loop struct {
 	// orders are the last ones, also when nobody listens any more.
 	orders  scalelink.Orders
 	ordered bool
-	// word is what was said last.
-	word scalelink.Word
+	// word is what was said last, neverSaid when that was.
+	word      scalelink.Word
+	neverSaid time.Time
 	// heard is when the head answered last, at first when the process began; trouble is the
 	// same while it gives no answer.
 	heard, trouble time.Time
@@ -268,10 +271,15 @@ func (l *Loop) drain(ctx context.Context, s *sight, decision autoscale.Decision)
 
 // say tells the operator the word.
 func (l *Loop) say(word scalelink.Word) (changed bool) {
+	never := slices.Equal(word.Never, l.word.Never)
+	if !never && len(word.Never) > 0 && len(l.word.Never) > 0 {
+		never = l.Clock.Since(l.neverSaid) < neverPause
+	}
 	if word.Head == l.word.Head && word.Trouble == l.word.Trouble && slices.Equal(word.Targets, l.word.Targets) &&
-		slices.Equal(word.Leaving, l.word.Leaving) && slices.Equal(word.Never, l.word.Never) {
+		slices.Equal(word.Leaving, l.word.Leaving) && never {
 		return false
 	}
+	l.neverSaid = l.Clock.Now()
 	l.note(word)
 	l.word = word // what cannot be said is not tried again until it is another
 	if err := l.Link.Say(word); err != nil {

@@ -319,6 +319,14 @@ func TestInfeasible(t *testing.T) {
 	if !slices.Equal(b.word.Never, want) || b.words != words+1 || b.there("cpu") != 0 {
 		t.Errorf("%d words more, %d pods, %+v", b.words-words, b.there("cpu"), b.word)
 	}
+	b.head.Want(fakehead.Ask{Shape: map[string]float64{"CPU": 1, "GPU": 16}, Count: 1})
+	if b.steps(10); b.words != words+1 {
+		t.Errorf("more of it cost %d words", b.words-words-1)
+	}
+	b.steps(120)
+	if want[0].Count = 3; !slices.Equal(b.word.Never, want) || b.words != words+2 {
+		t.Errorf("after half a minute %d words more: %+v", b.words-words, b.word)
+	}
 	told := b.head.Reported().GetInfeasibleResourceRequests()
 	if len(told) != 1 || told[0].GetResourcesBundle()["GPU"] != 16 || len(told[0].GetLabelSelectors()) != 1 {
 		t.Errorf("Ray is told %v", told)
