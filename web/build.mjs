@@ -17,8 +17,15 @@ const budget = {".js": 45_000, ".css": 8_000};
 /** bundle returns the files of the page by the names that index.html has for them. */
 async function bundle() {
   const built = await esbuild.build({
-    entryPoints: [join(here, "src/main.tsx"), join(here, "src/page.css")], outdir: "/", bundle: true, minify: true, write: false,
-    format: "esm", target: ["es2022", "chrome123", "firefox128", "safari17.5"], legalComments: "none", absWorkingDir: here,
+    entryPoints: [join(here, "src/main.tsx"), join(here, "src/page.css")],
+    outdir: "/",
+    bundle: true,
+    minify: true,
+    write: false,
+    format: "esm",
+    target: ["es2022", "chrome123", "firefox128", "safari17.5"],
+    legalComments: "none",
+    absWorkingDir: here,
   });
   const files = Object.fromEntries(built.outputFiles.map((one) => [one.path.slice(1), Buffer.from(one.contents)]));
   files["icon.svg"] = readFileSync(join(here, "icon.svg"));
@@ -49,7 +56,8 @@ for (const old of readdirSync(out)) {
 }
 const sizes = {};
 for (const [name, content] of Object.entries(files)) {
-  const unique = hashed(name, content), size = pack(unique, content);
+  const unique = hashed(name, content),
+    size = pack(unique, content);
   page = page.replaceAll(`/ui/${name}`, `/ui/${unique}`);
   const extension = name.slice(name.lastIndexOf("."));
   sizes[extension] = (sizes[extension] ?? 0) + size;

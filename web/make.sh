@@ -9,6 +9,7 @@ command -v node >/dev/null && command -v npm >/dev/null || {
 }
 [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --no-progress
 node types.mjs --check
+npx prettier --config package.json --check --log-level warn . "../tests/web/*.mjs"
 npx tsc --noEmit
 node test.mjs
 node build.mjs

@@ -10,8 +10,16 @@ const out = join(here, "../.state/web");
 const files = readdirSync(join(here, "src"), {recursive: true}).filter((name) => name.endsWith(".test.ts"));
 mkdirSync(out, {recursive: true});
 await esbuild.build({
-  entryPoints: files.map((name) => join(here, "src", name)), outdir: out, bundle: true, platform: "node", format: "esm",
-  outExtension: {".js": ".mjs"}, sourcemap: "inline", logLevel: "warning",
+  entryPoints: files.map((name) => join(here, "src", name)),
+  outdir: out,
+  bundle: true,
+  platform: "node",
+  format: "esm",
+  outExtension: {".js": ".mjs"},
+  sourcemap: "inline",
+  logLevel: "warning",
 });
-const built = readdirSync(out, {recursive: true}).filter((name) => name.endsWith(".test.mjs")).map((name) => join(out, name));
+const built = readdirSync(out, {recursive: true})
+  .filter((name) => name.endsWith(".test.mjs"))
+  .map((name) => join(out, name));
 process.exitCode = spawnSync("node", ["--enable-source-maps", "--test", ...built], {stdio: "inherit"}).status ?? 1;

@@ -35,8 +35,9 @@ function typeOf(schema, indent = "") {
 
 function fieldsOf(schema, indent) {
   const required = new Set(schema.required ?? []);
-  const lines = Object.entries(schema.properties).map(([name, one]) =>
-    `${indent}  ${name}${required.has(name) ? "" : "?"}: ${typeOf(one, `${indent}  `)};\n`);
+  const lines = Object.entries(schema.properties).map(
+    ([name, one]) => `${indent}  ${name}${required.has(name) ? "" : "?"}: ${typeOf(one, `${indent}  `)};\n`,
+  );
   return `{\n${lines.join("")}${indent}}`;
 }
 
@@ -50,7 +51,8 @@ function messages() {
 }
 
 function routes() {
-  const answers = [], bodies = [];
+  const answers = [],
+    bodies = [];
   for (const [path, methods] of Object.entries(document.paths)) {
     for (const [method, operation] of Object.entries(methods)) {
       const content = operation.responses["200"].content;
@@ -61,11 +63,14 @@ function routes() {
       if (body?.properties) bodies.push(`  ${route}: ${typeOf(body, "  ")};\n`);
     }
   }
-  return `/** Answers has what each route answers. */\nexport interface Answers {\n${answers.join("")}}\n\n` +
-    `/** Bodies has what is sent to routes that take something. */\nexport interface Bodies {\n${bodies.join("")}}\n`;
+  return (
+    `/** Answers has what each route answers. */\nexport interface Answers {\n${answers.join("")}}\n\n` +
+    `/** Bodies has what is sent to routes that take something. */\nexport interface Bodies {\n${bodies.join("")}}\n`
+  );
 }
 
-const text = `// Generated from apiserver/rest/openapi.json by "npm run types"; do not edit.\n\n` +
+const text =
+  `// Generated from apiserver/rest/openapi.json by "npm run types"; do not edit.\n\n` +
   `export type KubernetesObject = Record<string, any>;\n\n${messages()}\n${routes()}`;
 if (process.argv.includes("--check")) {
   if (readFileSync(target, "utf8") !== text) {

@@ -66,7 +66,7 @@ func (p *Page) serveFile(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(content) //nolint:gosec // G705: the content is a file of the page; a browser that goes away needs no answer
+		_, _ = w.Write(content) //nolint:gosec // G705: it is a file of the page; who goes away needs no answer
 	}
 }
 

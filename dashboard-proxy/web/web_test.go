@@ -28,9 +28,11 @@ func ask(p *Page, method, path, accepted string) *httptest.ResponseRecorder {
 
 func TestPage_ServesFilesAndPlaces(t *testing.T) {
 	built := map[string]string{
-		"index.html": "index", "index.html.br": "br", "main-1.js": "code", "main-1.js.gz": "zipped", "main-1.js.br": "br", "icon-1.svg": "icon",
+		"index.html": "index", "index.html.br": "br", "main-1.js": "code", "main-1.js.gz": "zipped", "main-1.js.br": "br",
+		"icon-1.svg": "icon",
 		".gitignore": "*",
 	}
+	const missing = "The page has no such file. Load the page again.\n"
 	const kept, checked = "public, max-age=31536000, immutable", "no-cache"
 	for name, c := range map[string]struct {
 		method, path, accepted string
@@ -48,14 +50,15 @@ func TestPage_ServesFilesAndPlaces(t *testing.T) {
 		"what is refused is not sent":         {"GET", "/ui/main-1.js", "br;q=0, gzip; q=0.5", 200, "gzip", kept, "zipped"},
 		"a form that is not there is not":     {"GET", "/ui/icon-1.svg", "br", 200, "", kept, "icon"},
 		"a head has no body":                  {"HEAD", "/ui/main-1.js", "", 200, "", kept, ""},
-		"a file of a former build is missing": {"GET", "/ui/main-0.js", "br", 404, "", "no-store", "The page has no such file. Load the page again.\n"},
-		"a hidden file is missing":            {"GET", "/ui/.gitignore", "", 404, "", "no-store", "The page has no such file. Load the page again.\n"},
+		"a file of a former build is missing": {"GET", "/ui/main-0.js", "br", 404, "", "no-store", missing},
+		"a hidden file is missing":            {"GET", "/ui/.gitignore", "", 404, "", "no-store", missing},
 		"nothing is written":                  {"POST", "/ui/", "", 405, "", "no-store", "The page is read by GET alone.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			came := ask(pageOf(built), c.method, c.path, c.accepted)
 			header := came.Header()
-			if came.Code != c.code || header.Get("Content-Encoding") != c.coding || header.Get("Cache-Control") != c.caching || came.Body.String() != c.body {
+			if came.Code != c.code || header.Get("Content-Encoding") != c.coding || header.Get("Cache-Control") != c.caching ||
+				came.Body.String() != c.body {
 				t.Errorf("%d %v %q", came.Code, header, came.Body)
 			}
 			if header.Get("Content-Security-Policy") != "p" || header.Get("X-Content-Type-Options") != "nosniff" {

@@ -31,7 +31,10 @@ for (const [look, settings] of Object.entries(looks)) {
       await page.locator(sign).first().waitFor();
       await checkAccess(page, `${name}, ${look}`);
       assert.equal(await page.locator("h1").count(), 1, `${name} has one h1`);
-      const {wide, screen} = await page.evaluate(() => ({wide: document.documentElement.scrollWidth, screen: innerWidth}));
+      const {wide, screen} = await page.evaluate(() => ({
+        wide: document.documentElement.scrollWidth,
+        screen: innerWidth,
+      }));
       assert.ok(wide <= screen, `${name}, ${look} fits: ${wide} of ${screen}`);
     }
   });

@@ -18,7 +18,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +39,9 @@ const (
 	serverAddress  = "10.0.0.1:8443"
 	doorAddress    = "10.0.0.2:443"
 	controlAddress = "10.0.0.3:80"
+
+	pageURL    = "https://10.0.0.2"
+	controlURL = "http://10.0.0.3"
 )
 
 // bed is a server with objects, in an island.
@@ -81,8 +83,8 @@ func makeBed(t *testing.T) *bed {
 // install applies what the chart renders, all but the Deployments, and makes two namespaces.
 func (b *bed) install() {
 	b.t.Helper()
-	out, err := live.Helm(b.t.Context(), "../..", "template", live.ReleaseName, "../../helm-chart/heliostat", "--namespace", live.ReleaseNamespace,
-		"--set", "server.enabled=true")
+	out, err := live.Helm(b.t.Context(), "../..", "template", live.ReleaseName, "../../helm-chart/heliostat",
+		"--namespace", live.ReleaseNamespace, "--set", "server.enabled=true")
 	must(b.t, err)
 	objects, err := live.Decode([]byte(out))
 	must(b.t, err)
@@ -150,8 +152,9 @@ func (b *bed) certify() {
 	must(b.t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "page"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1), net.IPv4(10, 0, 0, 2)}, BasicConstraintsValid: true,
-		IsCA: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		NotAfter: time.Now().Add(24 * time.Hour), BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1), net.IPv4(10, 0, 0, 2)},
+		IsCA:        true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	must(b.t, err)
@@ -166,7 +169,8 @@ func (b *bed) startServer() {
 	b.t.Helper()
 	program, err := filepath.Abs("../../bin/server")
 	must(b.t, err)
-	out, err := exec.CommandContext(b.t.Context(), "go", "build", "-o", program, "../../apiserver/cmd/server").CombinedOutput()
+	build := exec.CommandContext(b.t.Context(), "go", "build", "-o", program, "../../apiserver/cmd/server")
+	out, err := build.CombinedOutput()
 	if err != nil {
 		b.t.Fatalf("build the server: %v: %s", err, out)
 	}
@@ -177,14 +181,15 @@ func (b *bed) startServer() {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	b.write("keys", []byte(base64.StdEncoding.EncodeToString(key)+"\n"))
-	b.write("links.yaml", []byte("- {name: Grafana, urlTemplate: 'https://grafana.example.com/d/ray?var-namespace=${namespace}&var-name=${name}'}\n"))
+	b.write("links.yaml", []byte("- {name: Grafana, urlTemplate: 'https://grafana.example.com/d/ray?var-name=${name}'}\n"))
 	log, err := os.Create(b.file("server.log"))
 	must(b.t, err)
 	command := exec.Command(program, "--bind-address="+serverAddress, "--grpc-address=0", "--metrics-bind-address=0",
 		"--health-probe-bind-address=10.0.0.1:8081", "--api-server="+b.Config.Host, "--namespace="+live.ReleaseNamespace,
-		"--account-token-file="+b.file("token"), "--tls-cert-file="+b.file("tls.crt"), "--tls-private-key-file="+b.file("tls.key"),
+		"--account-token-file="+b.file("token"), "--tls-cert-file="+b.file("tls.crt"),
+		"--tls-private-key-file="+b.file("tls.key"),
 		"--api-server-ca-file="+b.file("api-server.crt"), "--output-directory="+b.dir, "--web-dir="+*webDir,
-		"--page-url=https://"+strings.TrimSuffix(doorAddress, ":443"), "--dashboards-url=https://10.0.0.2:8444",
+		"--page-url="+pageURL, "--dashboards-address=10.0.0.2:8444", "--dashboards-url=https://10.0.0.2:8444",
 		"--session-key-file="+b.file("keys"), "--links-file="+b.file("links.yaml"))
 	command.Stderr = log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -216,9 +221,8 @@ func (b *bed) startServer() {
 
 // inside is a client whose connections are in the island.
 func (b *bed) inside() *http.Client {
-	return &http.Client{Transport: &http.Transport{DialContext: func(_ context.Context, _, address string) (net.Conn, error) {
-		return b.island.Dial(address)
-	}}}
+	dial := func(_ context.Context, _, address string) (net.Conn, error) { return b.island.Dial(address) }
+	return &http.Client{Transport: &http.Transport{DialContext: dial}}
 }
 
 // tokenOf returns a token of an account.
@@ -234,7 +238,8 @@ func (b *bed) tokenOf(namespace, name string) string {
 // account makes an account with a role of Kubernetes' own in some namespaces, and returns a token of it.
 func (b *bed) account(name, role string, namespaces ...string) string {
 	b.t.Helper()
-	must(b.t, b.Create(b.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}))
+	at := metav1.ObjectMeta{Namespace: b.namespace, Name: name}
+	must(b.t, b.Create(b.t.Context(), &corev1.ServiceAccount{ObjectMeta: at}))
 	for _, namespace := range namespaces {
 		must(b.t, b.Create(b.t.Context(), &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},

@@ -17,7 +17,8 @@ let browser;
 export function useBrowser(...flags) {
   before(async () => {
     browser = await chromium.launch({
-      executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", ...flags],
+      executablePath: "/usr/bin/chromium",
+      args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", ...flags],
     });
   });
   after(() => browser?.close());
@@ -25,13 +26,25 @@ export function useBrowser(...flags) {
 
 /** ask asks the bed for something. */
 export async function ask(what, query = {}, body = undefined) {
-  const answer = await fetch(`${bed.control}/${what}?${new URLSearchParams(query)}`, {method: "POST", body: body && JSON.stringify(body)});
+  const answer = await fetch(`${bed.control}/${what}?${new URLSearchParams(query)}`, {
+    method: "POST",
+    body: body && JSON.stringify(body),
+  });
   assert.ok(answer.ok, `${what}: ${answer.ok || (await answer.text())}`);
 }
 
 /** open returns a page at a place, of somebody who is signed in. It closes with the test. */
 export async function open(t, path, {as = "editor", allowed = [], context: settings = {}, ...more} = {}) {
-  const context = more.within ?? (await browser.newContext({ignoreHTTPSErrors: true, baseURL: bed.url, viewport: {width: 1280, height: 800}, locale: "en-GB", timezoneId: "UTC", ...settings}));
+  const context =
+    more.within ??
+    (await browser.newContext({
+      ignoreHTTPSErrors: true,
+      baseURL: bed.url,
+      viewport: {width: 1280, height: 800},
+      locale: "en-GB",
+      timezoneId: "UTC",
+      ...settings,
+    }));
   if (!more.within) t.after(() => context.close());
   if (as && !more.within) await signIn(context, as);
   const page = await context.newPage();
@@ -39,8 +52,16 @@ export async function open(t, path, {as = "editor", allowed = [], context: setti
   const note = (text) => allowed.some((one) => text.includes(one)) || wrong.push(text);
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && note(`console: ${message.text()}`));
   page.on("pageerror", (error) => note(`error: ${error.message}`));
-  page.on("requestfailed", (request) => request.failure()?.errorText !== "net::ERR_ABORTED" && note(`failed: ${request.url()} ${request.failure()?.errorText}`));
-  page.on("response", (response) => response.status() >= 400 && note(`answered: ${response.status()} ${response.url()}`));
+  page.on(
+    "requestfailed",
+    (request) =>
+      request.failure()?.errorText !== "net::ERR_ABORTED" &&
+      note(`failed: ${request.url()} ${request.failure()?.errorText}`),
+  );
+  page.on(
+    "response",
+    (response) => response.status() >= 400 && note(`answered: ${response.status()} ${response.url()}`),
+  );
   t.after(() => assert.deepEqual(wrong, [], "the console has no error, and no request fails"));
   page.setDefaultTimeout(30_000);
   if (more.prepare) await more.prepare(page, context);
@@ -67,7 +88,10 @@ export async function checkAccess(page, what) {
       (0, eval)(policy ? policy.createScript(source) : source);
     }
     const {violations} = await window.axe.run(document, {resultTypes: ["violations"]});
-    return violations.map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => `${node.target} ${node.any.map((any) => any.message).join("; ")}`).join(" | ")}`);
+    return violations.map(
+      (one) =>
+        `${one.id}: ${one.help}: ${one.nodes.map((node) => `${node.target} ${node.any.map((any) => any.message).join("; ")}`).join(" | ")}`,
+    );
   }, axe);
   assert.deepEqual(found, [], `axe on ${what}`);
 }

@@ -108,8 +108,11 @@ func each(count int, do func(i int) error) error {
 func (b *bed) makeMany(ctx context.Context, count int) error {
 	return each(count, func(i int) error {
 		cluster := &v1alpha1.ComputeCluster{
-			ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: manyName(i), Annotations: map[string]string{v1alpha1.AnnotationOwner: fmt.Sprintf("user-%d@example.com", i%40)}},
-			Spec:       v1alpha1.ComputeClusterSpec{RayVersion: "2.60.0"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: b.namespace, Name: manyName(i),
+				Annotations: map[string]string{v1alpha1.AnnotationOwner: fmt.Sprintf("user-%d@example.com", i%40)},
+			},
+			Spec: v1alpha1.ComputeClusterSpec{RayVersion: "2.60.0"},
 		}
 		if err := b.Create(ctx, cluster); err != nil {
 			return err
@@ -122,7 +125,8 @@ func (b *bed) makeMany(ctx context.Context, count int) error {
 func (b *bed) change(ctx context.Context, i int, message string) error {
 	cluster := &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: manyName(i)}}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"phase": "Ready", "conditions": []metav1.Condition{{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "AllReady", Message: message, LastTransitionTime: metav1.Now(),
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "AllReady", Message: message,
+		LastTransitionTime: metav1.Now(),
 	}}}})
 	if err != nil {
 		return err

@@ -9,12 +9,15 @@ useBrowser();
 async function tabTo(page, name, {within = "body", key = "Tab"} = {}) {
   for (let presses = 0; presses < 80; presses++) {
     await page.keyboard.press(key);
-    const found = await page.evaluate(([name, within]) => {
-      const now = document.activeElement;
-      const label = now?.labels?.[0]?.textContent ?? "";
-      const said = `${now?.getAttribute("aria-label") ?? ""} ${label} ${now?.textContent ?? ""}`.trim();
-      return now?.closest(within) !== null && new RegExp(name).test(said);
-    }, [name, within]);
+    const found = await page.evaluate(
+      ([name, within]) => {
+        const now = document.activeElement;
+        const label = now?.labels?.[0]?.textContent ?? "";
+        const said = `${now?.getAttribute("aria-label") ?? ""} ${label} ${now?.textContent ?? ""}`.trim();
+        return now?.closest(within) !== null && new RegExp(name).test(said);
+      },
+      [name, within],
+    );
     if (found) return;
   }
   assert.fail(`nothing that is called ${name} gets the focus`);
@@ -27,7 +30,11 @@ test("a cluster is created from a preset", async (t) => {
   const page = await open(t, "/ui/", {allowed: ["422"]});
   await page.locator(".objects tbody tr").first().waitFor();
   await page.keyboard.press("Tab");
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the content", "the way past the navigation comes first");
+  assert.equal(
+    await page.evaluate(() => document.activeElement.textContent),
+    "Skip to the content",
+    "the way past the navigation comes first",
+  );
   await tabTo(page, "^Create$", {within: "nav"});
   await page.keyboard.press("Enter");
   await page.locator(".options").waitFor();
@@ -43,7 +50,10 @@ test("a cluster is created from a preset", async (t) => {
   await page.locator(".verdict.good").waitFor();
   const manifest = await page.locator(".preview pre").first().textContent();
   assert.match(manifest, /name: mine\n[^]*replicas: 2\n/);
-  assert.match(await page.locator(".preview pre").nth(1).textContent(), /^kubectl create -n team-a -f - <<'EOF'\napiVersion/);
+  assert.match(
+    await page.locator(".preview pre").nth(1).textContent(),
+    /^kubectl create -n team-a -f - <<'EOF'\napiVersion/,
+  );
   await tabTo(page, "^Create$", {within: "form"});
   await page.keyboard.press("Enter");
   await page.waitForURL(`**/ui/clusters/${bed.namespace}/mine`);
@@ -61,7 +71,10 @@ test("an output is followed", async (t) => {
   await tabTo(page, "^Output of train, attempt 1");
   const count = async () => (await lines.textContent()).split("\n").length;
   const before = await count();
-  await page.waitForFunction((before) => document.querySelector(".lines").textContent.split("\n").length > before, before);
+  await page.waitForFunction(
+    (before) => document.querySelector(".lines").textContent.split("\n").length > before,
+    before,
+  );
   await tabTo(page, "^Search the output", {key: "Shift+Tab"});
   await page.keyboard.type("LOADING DATA");
   await page.locator(".matches", {hasText: /^1 of \d+$/}).waitFor();

@@ -1,12 +1,15 @@
-// The page with 2,000 objects and 200 changes a second, and an output of 100,000 lines. Durations are judged with -judge.
+// The page with 2,000 objects and 200 changes a second; an output of 100,000 lines. Durations are judged with -judge.
 import {test} from "node:test";
 import assert from "node:assert/strict";
 import {ask, bed, open, useBrowser} from "./browser.mjs";
 
 useBrowser("--enable-precise-memory-info", "--js-flags=--expose-gc");
 
-const count = Number(process.env.COUNT ?? 2000), rate = 200, seconds = Number(process.env.SECONDS ?? 600);
-const quantile = (all, share) => [...all].sort((a, b) => a - b)[Math.min(all.length - 1, Math.floor(share * all.length))] ?? Number.NaN;
+const count = Number(process.env.COUNT ?? 2000),
+  rate = 200,
+  seconds = Number(process.env.SECONDS ?? 600);
+const quantile = (all, share) =>
+  [...all].sort((a, b) => a - b)[Math.min(all.length - 1, Math.floor(share * all.length))] ?? Number.NaN;
 
 /** judge says what was measured, and holds it against what is promised where that is judged. */
 function judge(t, what, value, most, unit) {
@@ -23,7 +26,8 @@ async function watchBare(signal) {
   (async () => {
     let rest = "";
     for await (const part of answer.body) {
-      const now = Date.now(), lines = (rest + decoder.decode(part, {stream: true})).split("\n");
+      const now = Date.now(),
+        lines = (rest + decoder.decode(part, {stream: true})).split("\n");
       rest = lines.pop();
       for (const line of lines) {
         const at = /"message":\s*"at (\d+)"/.exec(line);
@@ -42,16 +46,21 @@ test("2,000 objects that change", {timeout: (seconds + 600) * 1000}, async (t) =
     const began = performance.now();
     document.querySelector("nav a").click();
     await new Promise((done) => {
-      const look = () => (document.querySelector(".objects tbody tr") ? requestAnimationFrame(done) : requestAnimationFrame(look));
+      const look = () =>
+        document.querySelector(".objects tbody tr") ? requestAnimationFrame(done) : requestAnimationFrame(look);
       look();
     });
     return performance.now() - began;
   });
   judge(t, "first row", first, 1000, "ms");
-  await page.waitForFunction((count) => document.querySelector(".summary")?.textContent.includes(count.toLocaleString()), count + 7);
+  await page.waitForFunction(
+    (count) => document.querySelector(".summary")?.textContent.includes(count.toLocaleString()),
+    count + 7,
+  );
   await page.goto("/ui/?text=load-");
   await page.locator(".objects tbody tr").nth(199).waitFor();
-  const ending = new AbortController(), bare = await watchBare(ending.signal);
+  const ending = new AbortController(),
+    bare = await watchBare(ending.signal);
   await page.evaluate(() => {
     window.delays = [];
     new MutationObserver((records) => {
@@ -61,10 +70,18 @@ test("2,000 objects that change", {timeout: (seconds + 600) * 1000}, async (t) =
         if (at && record.target.parentElement?.closest(".col-why")) fresh.push(Number(at[1]));
       }
       if (fresh.length === 0) return;
-      requestAnimationFrame(() => setTimeout(() => { for (const at of fresh) window.delays.push(Date.now() - at); }, 0)); // after the frame
+      requestAnimationFrame(() =>
+        setTimeout(() => {
+          for (const at of fresh) window.delays.push(Date.now() - at);
+        }, 0),
+      ); // after the frame
     }).observe(document.querySelector(".objects tbody"), {subtree: true, characterData: true, childList: true});
   });
-  const heap = async () => page.evaluate(() => { window.gc?.(); return performance.memory.usedJSHeapSize; });
+  const heap = async () =>
+    page.evaluate(() => {
+      window.gc?.();
+      return performance.memory.usedJSHeapSize;
+    });
   const begun = ask("churn", {count, rate, seconds});
   const heaps = [];
   let done = false;
@@ -81,50 +98,96 @@ test("2,000 objects that change", {timeout: (seconds + 600) * 1000}, async (t) =
   assert.ok(painted.length > 0 && bare.length > 0);
   judge(t, "change to paint, p95", quantile(painted, 0.95), 200, "ms");
   judge(t, "change to paint, p95, of the bare stream's", quantile(painted, 0.95) / quantile(bare, 0.95), 1.2, "times");
-  const quarter = Math.max(1, Math.floor(heaps.length / 4)), mean = (all) => all.reduce((a, b) => a + b, 0) / all.length / 2 ** 20;
-  judge(t, "heap at the end, of that at the beginning", mean(heaps.slice(-quarter)) / mean(heaps.slice(0, quarter)), 1.1, "times");
+  const quarter = Math.max(1, Math.floor(heaps.length / 4)),
+    mean = (all) => all.reduce((a, b) => a + b, 0) / all.length / 2 ** 20;
+  judge(
+    t,
+    "heap at the end, of that at the beginning",
+    mean(heaps.slice(-quarter)) / mean(heaps.slice(0, quarter)),
+    1.1,
+    "times",
+  );
   t.diagnostic(`heap: ${heaps.map((one) => Math.round(one / 2 ** 20)).join(" ")} MiB`);
   const names = await page.locator(".objects tbody th a").allTextContents();
   assert.equal(new Set(names).size, names.length, "no row is doubled");
-  assert.match(await page.locator(".summary").textContent(), new RegExp(`${count.toLocaleString("en-US")} of`), "no row is lost");
+  assert.match(
+    await page.locator(".summary").textContent(),
+    new RegExp(`${count.toLocaleString("en-US")} of`),
+    "no row is lost",
+  );
 });
 
 test("100,000 lines", {timeout: 300_000}, async (t) => {
-  await ask("put", {}, {apiVersion: "heliostat.dev/v1alpha1", kind: "ClusterJob", metadata: {name: "long"}, spec: {clusterRef: {name: "demo"}, entrypoint: "x"}, status: {phase: "Running", clusterName: "demo"}});
+  await ask(
+    "put",
+    {},
+    {
+      apiVersion: "heliostat.dev/v1alpha1",
+      kind: "ClusterJob",
+      metadata: {name: "long"},
+      spec: {clusterRef: {name: "demo"}, entrypoint: "x"},
+      status: {phase: "Running", clusterName: "demo"},
+    },
+  );
   await ask("run", {job: "long", entrypoint: "hostile 99990"});
-  const page = await open(t, "/ui/me", {prepare: (page) => page.addInitScript(() => {
-    // Each fill of the document is timed with the layout that it causes.
-    window.fills = [];
-    const append = Element.prototype.append;
-    Element.prototype.append = function (...nodes) {
-      if (!this.matches?.(".lines")) return append.apply(this, nodes);
-      const began = performance.now(), blocks = nodes[0].childNodes.length;
-      append.apply(this, nodes);
-      void this.scrollHeight;
-      if (blocks > 0) window.fills.push([performance.now() - began, blocks]);
-    };
-  })});
+  const page = await open(t, "/ui/me", {
+    prepare: (page) =>
+      page.addInitScript(() => {
+        // Each fill of the document is timed with the layout that it causes.
+        window.fills = [];
+        const append = Element.prototype.append;
+        Element.prototype.append = function (...nodes) {
+          if (!this.matches?.(".lines")) return append.apply(this, nodes);
+          const began = performance.now(),
+            blocks = nodes[0].childNodes.length;
+          append.apply(this, nodes);
+          void this.scrollHeight;
+          if (blocks > 0) window.fills.push([performance.now() - began, blocks]);
+        };
+      }),
+  });
   await page.locator(".rights").first().waitFor();
   await page.goto(`/ui/jobs/${bed.namespace}/long`);
-  await page.waitForFunction(() => document.querySelectorAll(".block").length >= 199 && /line 99990 of/.test(document.querySelector(".lines").textContent), undefined, {timeout: 120_000});
+  await page.waitForFunction(
+    () =>
+      document.querySelectorAll(".block").length >= 199 &&
+      /line 99990 of/.test(document.querySelector(".lines").textContent),
+    undefined,
+    {timeout: 120_000},
+  );
   const fills = await page.evaluate(() => window.fills);
-  judge(t, "100,000 lines fill in", fills.reduce((sum, [took]) => sum + took, 0), 200, "ms");
+  judge(
+    t,
+    "100,000 lines fill in",
+    fills.reduce((sum, [took]) => sum + took, 0),
+    200,
+    "ms",
+  );
   const frames = await page.evaluate(async () => {
     // A line that comes is one text that changes and one layout.
-    const box = document.querySelector(".lines"), text = box.lastChild.firstChild, took = [];
+    const box = document.querySelector(".lines"),
+      text = box.lastChild.firstChild,
+      took = [];
     for (let i = 0; i < 60; i++) {
       await new Promise(requestAnimationFrame);
       const began = performance.now();
       text.data = `${text.data}\nanother line ${i}`;
       box.scrollTop = box.scrollHeight;
-      await new Promise((done) => requestAnimationFrame(() => { const channel = new MessageChannel(); channel.port1.onmessage = done; channel.port2.postMessage(0); }));
+      await new Promise((done) =>
+        requestAnimationFrame(() => {
+          const channel = new MessageChannel();
+          channel.port1.onmessage = done;
+          channel.port2.postMessage(0);
+        }),
+      );
       took.push(performance.now() - began);
     }
     return took;
   });
   judge(t, "a new line, median", quantile(frames, 0.5), 17.5, "ms");
   const found = await page.evaluate(async () => {
-    const began = performance.now(), field = document.querySelector(".tools input");
+    const began = performance.now(),
+      field = document.querySelector(".tools input");
     field.value = "line 99 of many";
     field.dispatchEvent(new Event("input", {bubbles: true}));
     await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));

@@ -50,8 +50,10 @@ func (b *bed) makeObjects() {
 	})
 	must(b.t, fakekubelet.Run(b.t.Context(), b.Kubernetes, fakekubelet.Options{
 		Nodes: []string{"node-1", "node-2"}, Address: addressOf,
-		Room: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1k"), corev1.ResourceMemory: resource.MustParse("1Ti"),
-			corev1.ResourcePods: resource.MustParse("1k"), "nvidia.com/gpu": resource.MustParse("13")},
+		Room: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("1k"), corev1.ResourceMemory: resource.MustParse("1Ti"),
+			corev1.ResourcePods: resource.MustParse("1k"), "nvidia.com/gpu": resource.MustParse("13"),
+		},
 	}))
 	objects, err := live.Decode(text)
 	must(b.t, err)
@@ -90,7 +92,8 @@ func (b *bed) keepVersion(service string, number int64, data string) {
 	must(b.t, b.Get(b.t.Context(), types.NamespacedName{Namespace: b.namespace, Name: service}, owner))
 	must(b.t, b.Create(b.t.Context(), &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: b.namespace, Name: naming.ServiceRevision(service, strconv.FormatInt(number, 10)), Labels: naming.ServiceLabels(service),
+			Namespace: b.namespace, Name: naming.ServiceRevision(service, strconv.FormatInt(number, 10)),
+			Labels:          naming.ServiceLabels(service),
 			OwnerReferences: ownedBy("ClusterService", owner),
 		},
 		Data: runtime.RawExtension{Raw: []byte(data)}, Revision: number,
@@ -101,7 +104,8 @@ func (b *bed) keepVersion(service string, number int64, data string) {
 func ownedBy(kind string, owner client.Object) []metav1.OwnerReference {
 	controls := true
 	return []metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &controls,
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: owner.GetName(), UID: owner.GetUID(),
+		Controller: &controls,
 	}}
 }
 
@@ -141,7 +145,10 @@ func (b *bed) makePod(owner *v1alpha1.ComputeCluster, at naming.Place, gpus stri
 			Namespace: owner.Namespace, Name: naming.Pod(owner.Name, owner.UID, at), Labels: naming.PodLabels(owner.Name, at),
 			OwnerReferences: ownedBy("ComputeCluster", owner),
 		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: v1alpha1.ContainerRay, Image: "ray", Resources: corev1.ResourceRequirements{Limits: limits, Requests: limits}}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: v1alpha1.ContainerRay, Image: "ray",
+			Resources: corev1.ResourceRequirements{Limits: limits, Requests: limits},
+		}}},
 	}))
 }
 
@@ -167,8 +174,10 @@ func (b *bed) startHead() {
 	owner := &v1alpha1.ComputeCluster{}
 	must(b.t, b.Get(b.t.Context(), types.NamespacedName{Namespace: b.namespace, Name: "demo"}, owner))
 	must(b.t, b.Create(b.t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: naming.TokenSecret("demo"), OwnerReferences: ownedBy("ComputeCluster", owner)},
-		Data:       map[string][]byte{v1alpha1.TokenKey: []byte(headToken)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: b.namespace, Name: naming.TokenSecret("demo"), OwnerReferences: ownedBy("ComputeCluster", owner),
+		},
+		Data: map[string][]byte{v1alpha1.TokenKey: []byte(headToken)},
 	}))
 	name := naming.Pod(owner.Name, owner.UID, naming.Place{Epoch: 1})
 	pod := &corev1.Pod{}
@@ -223,7 +232,8 @@ func (b *bed) run(ctx context.Context, name, entrypoint string) error {
 	now := metav1.Now()
 	job.Status.Attempt, job.Status.Phase, job.Status.ClusterName = number, v1alpha1.PhaseRunning, cluster.Name
 	job.Status.Attempts = append(job.Status.Attempts, v1alpha1.JobAttempt{
-		Number: number, SubmissionID: id, ClusterName: cluster.Name, ClusterUID: string(cluster.UID), HeadName: pod.Name, HeadUID: string(pod.UID),
+		Number: number, SubmissionID: id, ClusterName: cluster.Name, ClusterUID: string(cluster.UID),
+		HeadName: pod.Name, HeadUID: string(pod.UID),
 		Session: b.head.Session(), SubmitTime: &now, StartTime: &now,
 	})
 	return b.Status().Update(ctx, job)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -22,9 +21,10 @@ func TestPage(t *testing.T) {
 	b := makeBed(t)
 	b.control()
 	settings, err := json.Marshal(map[string]any{
-		"url": "https://" + strings.TrimSuffix(doorAddress, ":443"), "control": "http://" + strings.TrimSuffix(controlAddress, ":80"),
+		"url": pageURL, "control": controlURL,
 		"namespace": b.namespace, "empty": b.empty, "judge": *judging,
-		"editor": b.account("anna", "edit", b.namespace, b.empty), "viewer": b.account("victor", "view", b.namespace), "nobody": b.account("nina", ""),
+		"editor": b.account("anna", "edit", b.namespace, b.empty), "viewer": b.account("victor", "view", b.namespace),
+		"nobody": b.account("nina", ""),
 	})
 	must(t, err)
 	found, err := filepath.Glob(*files)

@@ -5,7 +5,8 @@ import {bed, open, useBrowser} from "./browser.mjs";
 
 useBrowser();
 
-const shot = (page, name) => page.screenshot({path: fileURLToPath(new URL(`../../docs/images/page-${name}.png`, import.meta.url))});
+const shot = (page, name) =>
+  page.screenshot({path: fileURLToPath(new URL(`../../docs/images/page-${name}.png`, import.meta.url))});
 const size = {viewport: {width: 1120, height: 640}};
 
 test("pictures", async (t) => {

@@ -7,8 +7,22 @@ useBrowser("--disable-http2");
 
 const rows = (page) => page.locator(".objects tbody th a").allTextContents();
 const clusterOf = (name, message = "head and 0 of 0 workers are ready") => ({
-  apiVersion: "heliostat.dev/v1alpha1", kind: "ComputeCluster", metadata: {name}, spec: {rayVersion: "2.60.0"},
-  status: {phase: "Ready", conditions: [{type: "Ready", status: "True", reason: "AllReady", message, lastTransitionTime: new Date().toISOString().replace(/\.\d+/, "")}]},
+  apiVersion: "heliostat.dev/v1alpha1",
+  kind: "ComputeCluster",
+  metadata: {name},
+  spec: {rayVersion: "2.60.0"},
+  status: {
+    phase: "Ready",
+    conditions: [
+      {
+        type: "Ready",
+        status: "True",
+        reason: "AllReady",
+        message,
+        lastTransitionTime: new Date().toISOString().replace(/\.\d+/, ""),
+      },
+    ],
+  },
 });
 
 /** keepStates has a page keep each state of its connection. */
@@ -20,12 +34,19 @@ async function keepStates(page) {
       if (now && window.states.at(-1) !== now) window.states.push(now);
     };
     look();
-    new MutationObserver(look).observe(document.querySelector(".top"), {subtree: true, childList: true, characterData: true, attributes: true});
+    new MutationObserver(look).observe(document.querySelector(".top"), {
+      subtree: true,
+      childList: true,
+      characterData: true,
+      attributes: true,
+    });
   });
 }
 
 test("a stream that breaks goes on, and no row is lost or doubled", async (t) => {
-  const page = await open(t, "/ui/", {allowed: ["ERR_CONNECTION", "ERR_EMPTY_RESPONSE", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET"]});
+  const page = await open(t, "/ui/", {
+    allowed: ["ERR_CONNECTION", "ERR_EMPTY_RESPONSE", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET"],
+  });
   await page.locator(".connection.live").waitFor();
   await page.locator(".objects tbody tr").first().waitFor();
   await keepStates(page);
@@ -39,13 +60,15 @@ test("a stream that breaks goes on, and no row is lost or doubled", async (t) =>
 });
 
 /** setHidden has a page believe that its tab is hidden, or is not. */
-const setHidden = (page, is) => page.evaluate((is) => {
-  Object.defineProperty(document, "hidden", {value: is, configurable: true});
-  document.dispatchEvent(new Event("visibilitychange"));
-}, is);
+const setHidden = (page, is) =>
+  page.evaluate((is) => {
+    Object.defineProperty(document, "hidden", {value: is, configurable: true});
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, is);
 
 test("seven tabs over HTTP/1.1 are all live", async (t) => {
-  const first = await open(t, "/ui/"), pages = [first];
+  const first = await open(t, "/ui/"),
+    pages = [first];
   await first.locator(".connection.live").waitFor();
   for (let i = 1; i < 7; i++) {
     await setHidden(pages.at(-1), true);
@@ -72,9 +95,14 @@ test("rows stay under pointer and focus, and change where they are", async (t) =
     ["focus", () => page.locator(".objects tbody a").first().focus(), () => page.locator("h1").focus()],
   ]) {
     await begin();
-    const before = await rows(page), box = await page.locator(".objects tbody tr").first().boundingBox();
+    const before = await rows(page),
+      box = await page.locator(".objects tbody tr").first().boundingBox();
     await ask("put", {}, clusterOf(`held-a-${how}`));
-    await ask("status", {kind: "ComputeCluster", name: "held-d"}, {conditions: clusterOf("", `changed under ${how}`).status.conditions});
+    await ask(
+      "status",
+      {kind: "ComputeCluster", name: "held-d"},
+      {conditions: clusterOf("", `changed under ${how}`).status.conditions},
+    );
     await page.getByText(`changed under ${how}`).waitFor();
     await page.locator(".waiting").waitFor();
     assert.deepEqual(await rows(page), before, how);

@@ -7,9 +7,17 @@ useBrowser();
 
 const hostile = "<script>document.title='taken'</script>\u202ereversed\u001b[31m";
 const job = (name, owner, message) => ({
-  apiVersion: "heliostat.dev/v1alpha1", kind: "ClusterJob", metadata: {name, annotations: {"heliostat.dev/owner": owner}},
+  apiVersion: "heliostat.dev/v1alpha1",
+  kind: "ClusterJob",
+  metadata: {name, annotations: {"heliostat.dev/owner": owner}},
   spec: {clusterRef: {name: "demo"}, entrypoint: hostile},
-  status: {phase: "Running", clusterName: "demo", conditions: [{type: "Ready", status: "True", reason: "Running", message, lastTransitionTime: "2026-01-01T00:00:00Z"}]},
+  status: {
+    phase: "Running",
+    clusterName: "demo",
+    conditions: [
+      {type: "Ready", status: "True", reason: "Running", message, lastTransitionTime: "2026-01-01T00:00:00Z"},
+    ],
+  },
 });
 
 test("names, owners and messages are text", async (t) => {
@@ -18,7 +26,11 @@ test("names, owners and messages are text", async (t) => {
   const row = page.locator(".objects tbody tr").first();
   await row.waitFor();
   for (const cell of [".col-why bdi", ".col-owner bdi"]) {
-    assert.equal(await row.locator(cell).textContent(), "<script>document.title='taken'</script>\u202ereversed", "the sequence of a terminal is left out");
+    assert.equal(
+      await row.locator(cell).textContent(),
+      "<script>document.title='taken'</script>\u202ereversed",
+      "the sequence of a terminal is left out",
+    );
   }
   await row.locator("a").click();
   await page.locator(".facts code").waitFor();
@@ -35,8 +47,16 @@ test("lines are text, and stay within themselves", async (t) => {
   const lines = (await page.locator(".lines").textContent()).split("\n");
   const at = lines.findIndex((line) => line.startsWith("<script>"));
   assert.ok(at >= 0, "markup is text");
-  assert.deepEqual(lines.slice(at + 1, at + 5), ["red link cleared", "\u202eright to left\u202c and \u200fmarks\u200e", "progress 90 %", "end of the first lines"]);
-  const long = lines.slice(at + 5, lines.findIndex((line) => line.startsWith("line 1 of many")));
+  assert.deepEqual(lines.slice(at + 1, at + 5), [
+    "red link cleared",
+    "\u202eright to left\u202c and \u200fmarks\u200e",
+    "progress 90 %",
+    "end of the first lines",
+  ]);
+  const long = lines.slice(
+    at + 5,
+    lines.findIndex((line) => line.startsWith("line 1 of many")),
+  );
   assert.equal(long.join("").length, "long ".length + 2 ** 20, "a line of a megabyte is whole");
   assert.equal(await page.title(), "hostile-lines · Heliostat");
   assert.equal(await page.locator(".lines script, .lines img").count(), 0);

@@ -21,7 +21,14 @@ function Page() {
     case "list":
       return <ListPage />;
     case "detail":
-      return <DetailPage key={`${at.kind}/${at.namespace}/${at.name}`} kind={at.kind} namespace={at.namespace} name={at.name} />;
+      return (
+        <DetailPage
+          key={`${at.kind}/${at.namespace}/${at.name}`}
+          kind={at.kind}
+          namespace={at.namespace}
+          name={at.name}
+        />
+      );
     case "new":
       return <NewPage />;
     case "me":
@@ -30,7 +37,9 @@ function Page() {
       return (
         <>
           <Heading title={strings.frame.notFound} />
-          <p><a href="/ui/">{strings.frame.notFoundHelp}</a></p>
+          <p>
+            <a href="/ui/">{strings.frame.notFoundHelp}</a>
+          </p>
         </>
       );
   }
@@ -39,7 +48,12 @@ function Page() {
 watchLocation();
 watchClock();
 watchVisibility();
-render(<Frame><Page /></Frame>, document.getElementById("page")!);
+render(
+  <Frame>
+    <Page />
+  </Frame>,
+  document.getElementById("page")!,
+);
 void loadSession().then(() => {
   if (session.value && !isSignedIn.value) askToSignIn();
 });

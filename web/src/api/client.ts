@@ -29,7 +29,10 @@ export async function ask<R extends keyof Answers>(route: R, options: Options<R>
   const headers: Record<string, string> = {Accept: "application/json", ...options.headers};
   if (method === "POST") headers["Content-Type"] = "application/json";
   const answer = await fetch(pathOf(template, options.path) + query, {
-    method, headers, signal: options.signal, body: method === "POST" ? JSON.stringify(options.body ?? {}) : undefined,
+    method,
+    headers,
+    signal: options.signal,
+    body: method === "POST" ? JSON.stringify(options.body ?? {}) : undefined,
   });
   await check(answer);
   return (await answer.json()) as Answers[R];
@@ -51,8 +54,12 @@ export async function check(answer: Response): Promise<void> {
     body.detail = text.slice(0, 500); // a proxy on the way has words of its own
   }
   throw new Refusal({
-    type: "", title: answer.statusText, reason: String(body.reason ?? ""), ...body,
-    detail: String(body.detail ?? body.message ?? answer.statusText), status: answer.status,
+    type: "",
+    title: answer.statusText,
+    reason: String(body.reason ?? ""),
+    ...body,
+    detail: String(body.detail ?? body.message ?? answer.statusText),
+    status: answer.status,
   });
 }
 
@@ -63,7 +70,12 @@ export async function remove(line: Line): Promise<void> {
   const answer = await fetch(pathOf("/apis/heliostat.dev/v1alpha1/namespaces/{namespace}/{resource}/{name}", names), {
     method: "DELETE",
     headers: {"Content-Type": "application/json"},
-    body: JSON.stringify({apiVersion: "v1", kind: "DeleteOptions", preconditions: {uid: line.uid}, propagationPolicy: "Background"}),
+    body: JSON.stringify({
+      apiVersion: "v1",
+      kind: "DeleteOptions",
+      preconditions: {uid: line.uid},
+      propagationPolicy: "Background",
+    }),
   });
   await check(answer);
 }

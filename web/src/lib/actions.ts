@@ -85,10 +85,15 @@ function hasOwnPods(detail: GetObjectResponse): boolean {
 
 /** ownClusters returns the clusters that belong to a job or a service alone. */
 export function ownClusters(detail: GetObjectResponse): string[] {
-  const spec = detail.object?.spec, status = detail.object?.status;
+  const spec = detail.object?.spec,
+    status = detail.object?.status;
   if (!spec || spec.clusterRef) return [];
-  const names: unknown[] = [status?.clusterName, status?.active?.clusterName, status?.candidate?.clusterName,
-    ...(status?.retiring ?? [])];
+  const names: unknown[] = [
+    status?.clusterName,
+    status?.active?.clusterName,
+    status?.candidate?.clusterName,
+    ...(status?.retiring ?? []),
+  ];
   return [...new Set(names.filter((name): name is string => typeof name === "string" && name !== ""))];
 }
 
@@ -104,6 +109,9 @@ export interface Group {
 export function groupsOf(detail: GetObjectResponse): Group[] {
   const groups: Record<string, any>[] = detail.object?.spec?.workerGroups ?? [];
   return groups.map((one) => ({
-    name: String(one.name), replicas: one.replicas ?? 0, minimum: one.minReplicas ?? 0, maximum: one.maxReplicas,
+    name: String(one.name),
+    replicas: one.replicas ?? 0,
+    minimum: one.minReplicas ?? 0,
+    maximum: one.maxReplicas,
   }));
 }

@@ -15,12 +15,11 @@ export interface Filter {
   isReverse: boolean;
 }
 
-export const noFilter: Filter = {kind: "", namespace: "", phase: "", text: "", sort: "name", isReverse: false};
-
 /** readFilter returns the filter of a query. What it does not know is as if it were not there. */
 export function readFilter(query: string): Filter {
   const given = new URLSearchParams(query);
-  const kind = given.get("kind"), sort = given.get("sort") ?? "";
+  const kind = given.get("kind"),
+    sort = given.get("sort") ?? "";
   const column = columns.find((one) => one === sort.replace(/^-/, ""));
   return {
     kind: isKind(kind) ? kind : "",

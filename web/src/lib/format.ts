@@ -1,6 +1,11 @@
 /** Numbers and times as people read them. */
 
-const units: [number, string][] = [[86_400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+const units: [number, string][] = [
+  [86_400, "d"],
+  [3600, "h"],
+  [60, "min"],
+  [1, "s"],
+];
 
 /** durationOf returns a span of milliseconds in its two largest units. */
 export function durationOf(milliseconds: number): string {

@@ -10,7 +10,9 @@ import {documentOf, toYaml} from "./yaml.ts";
 const nobody: Session = {signedIn: false, ways: [], links: [], to: "/ui/"};
 
 const schema = {
-  type: "object", required: ["name", "size"], properties: {
+  type: "object",
+  required: ["name", "size"],
+  properties: {
     workers: {type: "integer", title: "Workers", minimum: 0, maximum: 4, default: 1},
     name: {type: "string", maxLength: 40},
     size: {enum: ["small", 2, true]},
@@ -21,10 +23,16 @@ const schema = {
 
 test("schema: a form has a field for each option, required ones first", () => {
   const fields = fieldsOf(schema);
-  assert.deepEqual(fields.map((field) => [field.name, field.title, field.input, field.initial]), [
-    ["name", "name", "text", ""], ["size", "size", "choice", ""], ["workers", "Workers", "number", "1"], ["spot", "spot", "yesno", "true"],
-    ["packages", "packages", "list", "numpy"],
-  ]);
+  assert.deepEqual(
+    fields.map((field) => [field.name, field.title, field.input, field.initial]),
+    [
+      ["name", "name", "text", ""],
+      ["size", "size", "choice", ""],
+      ["workers", "Workers", "number", "1"],
+      ["spot", "spot", "yesno", "true"],
+      ["packages", "packages", "list", "numpy"],
+    ],
+  );
   assert.deepEqual(fieldsOf(undefined), []);
 });
 
@@ -32,13 +40,35 @@ test("schema: a form says options in the types of their schemas", () => {
   const fields = fieldsOf(schema);
   assert.deepEqual(optionsOf(fields, initialValues(fields)), {workers: 1, spot: true, packages: ["numpy"]});
   const filled = {name: "a", size: "2", workers: "x", spot: "false", packages: " torch \n\nray"};
-  assert.deepEqual(optionsOf(fields, filled), {name: "a", size: 2, workers: "x", spot: false, packages: ["torch", "ray"]});
+  assert.deepEqual(optionsOf(fields, filled), {
+    name: "a",
+    size: 2,
+    workers: "x",
+    spot: false,
+    packages: ["torch", "ray"],
+  });
 });
 
 test("yaml: a manifest is what kubectl reads", () => {
-  const object = {apiVersion: "heliostat.dev/v1alpha1", kind: "ClusterJob", metadata: {name: "a", uid: "1", annotations: {"heliostat.dev/owner": "me", note: "1"}}, status: {phase: "x"},
-    spec: {entrypoint: "python -c \"print('yes')\"", env: [{name: "ON", value: "yes"}, {name: "LEVEL", value: "1"}], steps: [[1, 2], []], script: "a\nb", none: {}}};
-  assert.equal(documentOf(object), `apiVersion: heliostat.dev/v1alpha1
+  const object = {
+    apiVersion: "heliostat.dev/v1alpha1",
+    kind: "ClusterJob",
+    metadata: {name: "a", uid: "1", annotations: {"heliostat.dev/owner": "me", note: "1"}},
+    status: {phase: "x"},
+    spec: {
+      entrypoint: "python -c \"print('yes')\"",
+      env: [
+        {name: "ON", value: "yes"},
+        {name: "LEVEL", value: "1"},
+      ],
+      steps: [[1, 2], []],
+      script: "a\nb",
+      none: {},
+    },
+  };
+  assert.equal(
+    documentOf(object),
+    `apiVersion: heliostat.dev/v1alpha1
 kind: ClusterJob
 metadata:
   name: a
@@ -59,66 +89,111 @@ spec:
     a
     b
   none: {}
-`);
-  assert.equal(toYaml(" a\nb\u2028"), " \" a\\nb\u2028\"\n");
+`,
+  );
+  assert.equal(toYaml(" a\nb\u2028"), ' " a\\nb\u2028"\n');
 });
 
 test("permissions: they hold in their namespace", () => {
   const here = [{name: "a", permissions: [{resource: "clusterjobs", verbs: ["list", "patch"]}]}, {name: "b"}];
   const need = {verb: "patch", resource: "clusterjobs"};
-  assert.ok(can(here, "a", need) && !can(here, "b", need) && !can(here, "c", need) && !can(here, "a", {...need, verb: "delete"}));
+  assert.ok(
+    can(here, "a", need) &&
+      !can(here, "b", need) &&
+      !can(here, "c", need) &&
+      !can(here, "a", {...need, verb: "delete"}),
+  );
   assert.deepEqual(whereCan(here, need), ["a"]);
 });
 
 test("actions: they follow from kind and phase", () => {
   const cases: [string, string, string, string | undefined][] = [
-    ["clusters", "Ready", "suspend scale delete", undefined], ["clusters", "Suspended", "resume scale delete", "resume"],
-    ["jobs", "Running", "suspend stop delete", undefined], ["jobs", "Failed", "retry delete", "retry"], ["jobs", "Succeeded", "retry delete", undefined],
-    ["services", "Ready", "suspend undo delete", undefined], ["services", "Degraded", "suspend undo delete", "undo"], ["clusters", "Deleting", "", undefined],
+    ["clusters", "Ready", "suspend scale delete", undefined],
+    ["clusters", "Suspended", "resume scale delete", "resume"],
+    ["jobs", "Running", "suspend stop delete", undefined],
+    ["jobs", "Failed", "retry delete", "retry"],
+    ["jobs", "Succeeded", "retry delete", undefined],
+    ["services", "Ready", "suspend undo delete", undefined],
+    ["services", "Degraded", "suspend undo delete", "undo"],
+    ["clusters", "Deleting", "", undefined],
   ];
   for (const [kind, phase, want, helps] of cases) {
-    assert.equal(actionsOf({kind, phase}).map((action) => action.verb).join(" "), want, `${kind} ${phase}`);
+    assert.equal(
+      actionsOf({kind, phase})
+        .map((action) => action.verb)
+        .join(" "),
+      want,
+      `${kind} ${phase}`,
+    );
     assert.equal(remedyOf({kind, phase}), helps, `${kind} ${phase}`);
   }
-  assert.deepEqual(actionsOf({kind: "jobs", phase: "Failed"}).map((action) => action.need.verb), ["create", "delete"]);
+  assert.deepEqual(
+    actionsOf({kind: "jobs", phase: "Failed"}).map((action) => action.need.verb),
+    ["create", "delete"],
+  );
 });
 
 test("actions: what is removed is named, and what is shared is not", () => {
   const pods = [{name: "p"}];
-  const cluster = {line: {kind: "clusters"}, object: {spec: {workerGroups: [{name: "cpu", replicas: 2, maxReplicas: 4}]}}, pods};
+  const cluster = {
+    line: {kind: "clusters"},
+    object: {spec: {workerGroups: [{name: "cpu", replicas: 2, maxReplicas: 4}]}},
+    pods,
+  };
   assert.deepEqual(removedBy("suspend", cluster), {pods: ["p"], clusters: [], isKept: true});
   assert.deepEqual(removedBy("delete", cluster), {pods: ["p"], clusters: [], isKept: false});
   assert.equal(removedBy("resume", cluster), undefined);
   assert.deepEqual(groupsOf(cluster), [{name: "cpu", replicas: 2, minimum: 0, maximum: 4}]);
   const shared = {line: {kind: "jobs"}, object: {spec: {clusterRef: {name: "c"}}, status: {clusterName: "c"}}, pods};
   assert.deepEqual(removedBy("delete", shared), {pods: [], clusters: [], isKept: false});
-  const own = {line: {kind: "services"}, object: {spec: {clusterTemplate: {}}, status: {active: {clusterName: "s-1"}, candidate: {clusterName: "s-2"}}}, pods};
+  const own = {
+    line: {kind: "services"},
+    object: {spec: {clusterTemplate: {}}, status: {active: {clusterName: "s-1"}, candidate: {clusterName: "s-2"}}},
+    pods,
+  };
   assert.deepEqual(removedBy("delete", own), {pods: ["p"], clusters: ["s-1", "s-2"], isKept: false});
 });
 
 test("session: links are of the web, with what they are about escaped", () => {
   const links = [
-    {name: "logs", urlTemplate: "https://l/?q=${namespace}/${name}&from=${start}&to=${end}&x=${what}"}, {name: "bad", urlTemplate: "javascript:alert(1)"},
+    {name: "logs", urlTemplate: "https://l/?q=${namespace}/${name}&from=${start}&to=${end}&x=${what}"},
+    {name: "bad", urlTemplate: "javascript:alert(1)"},
     {name: "jobs", urlTemplate: "https://j/", kind: "ClusterJob"},
   ];
   const line = {kind: "clusters", namespace: "a", name: "b&c", created: "1970-01-01T00:00:01Z"};
-  assert.deepEqual(linksOf({...nobody, links}, line, 2000), [{title: "logs", url: "https://l/?q=a/b%26c&from=1000&to=2000&x="}]);
+  assert.deepEqual(linksOf({...nobody, links}, line, 2000), [
+    {title: "logs", url: "https://l/?q=a/b%26c&from=1000&to=2000&x="},
+  ]);
 });
 
 test("session: each cluster and service has an address", () => {
-  const url = "https://d", path = {...nobody, dashboards: {url}}, wildcard = {...nobody, dashboards: {url, wildcard: "w:8444"}};
+  const url = "https://d",
+    path = {...nobody, dashboards: {url}},
+    wildcard = {...nobody, dashboards: {url, wildcard: "w:8444"}};
   const long = "n".repeat(61);
   const cases: [Session, string, string, string, string][] = [
-    [path, "clusters", "a", "b", "https://d/a/b/"], [path, "clusters", "services", "b", "https://d/-/clusters/services/b/"],
-    [path, "services", "a", "b", "https://d/services/a/b/"], [path, "jobs", "a", "b", ""], [nobody, "clusters", "a", "b", ""],
-    [wildcard, "clusters", "a", "b", "https://b--a.w:8444/"], [wildcard, "clusters", "a", "b--c", "https://d/a/b--c/"],
-    [wildcard, "clusters", "a", long, `https://d/a/${long}/`], [wildcard, "services", "a", "b", "https://d/services/a/b/"],
+    [path, "clusters", "a", "b", "https://d/a/b/"],
+    [path, "clusters", "services", "b", "https://d/-/clusters/services/b/"],
+    [path, "services", "a", "b", "https://d/services/a/b/"],
+    [path, "jobs", "a", "b", ""],
+    [nobody, "clusters", "a", "b", ""],
+    [wildcard, "clusters", "a", "b", "https://b--a.w:8444/"],
+    [wildcard, "clusters", "a", "b--c", "https://d/a/b--c/"],
+    [wildcard, "clusters", "a", long, `https://d/a/${long}/`],
+    [wildcard, "services", "a", "b", "https://d/services/a/b/"],
   ];
-  for (const [session, kind, namespace, name, want] of cases) assert.equal(dashboardOf(session, {kind, namespace, name}), want);
+  for (const [session, kind, namespace, name, want] of cases)
+    assert.equal(dashboardOf(session, {kind, namespace, name}), want);
 });
 
 test("format: spans have their two largest units, ages one", () => {
-  const cases: [number, string][] = [[0, "0 s"], [999, "1 s"], [61_000, "1 min 1 s"], [3_600_000, "1 h"], [90_000_000, "1 d 1 h"]];
+  const cases: [number, string][] = [
+    [0, "0 s"],
+    [999, "1 s"],
+    [61_000, "1 min 1 s"],
+    [3_600_000, "1 h"],
+    [90_000_000, "1 d 1 h"],
+  ];
   for (const [span, want] of cases) assert.equal(durationOf(span), want);
   const now = Date.parse("2026-01-01T01:00:30Z");
   assert.equal(ageOf("2026-01-01T00:59:00Z", now), "1 min");

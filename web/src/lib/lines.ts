@@ -27,8 +27,6 @@ export class Lines {
   health: Health = "loading";
   /** cursor is where the watch goes on. */
   cursor = "";
-  /** farewell says why the stream ended, where it said so. */
-  farewell = "";
   private seen: Set<string> | undefined;
 
   take(event: ServerEvent): void {
@@ -49,9 +47,6 @@ export class Lines {
         break;
       case "stale":
         this.health = "stale";
-        break;
-      case "bye":
-        this.farewell = (JSON.parse(event.data) as {detail?: string}).detail ?? "";
         break;
     }
   }

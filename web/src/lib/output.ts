@@ -39,7 +39,8 @@ export class Output {
     const lines = text.split("\n");
     this.partial = lines.pop() ?? "";
     for (const line of lines) this.add(line.replace(/\r$/, ""));
-    while (this.partial.length > longest) { // an end that never comes must not be read again and again
+    while (this.partial.length > longest) {
+      // an end that never comes must not be read again and again
       this.add(this.partial.slice(0, longest));
       this.partial = this.partial.slice(longest);
     }
@@ -50,7 +51,8 @@ export class Output {
 
   /** find returns where a text is, regardless of case, and at most so many places. */
   find(text: string, most: number): Match[] {
-    const wanted = text.toLowerCase(), found: Match[] = [];
+    const wanted = text.toLowerCase(),
+      found: Match[] = [];
     if (!wanted) return found;
     for (const block of this.blocks) {
       for (let i = 0; i < block.lines.length; i++) {
@@ -96,7 +98,8 @@ export function offsetIn(block: Block, match: Match): number {
 
 /** bytesOf returns the bytes of a base64 text. */
 export function bytesOf(base64: string): Uint8Array {
-  const text = atob(base64), bytes = new Uint8Array(text.length);
+  const text = atob(base64),
+    bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
   return bytes;
 }

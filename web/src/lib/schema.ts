@@ -22,7 +22,9 @@ type Schema = Record<string, any>;
 /** fieldsOf returns the fields of a form. Those that are required come first, as a schema has no order. */
 export function fieldsOf(schema: Schema | undefined): Field[] {
   const required = new Set<string>(Array.isArray(schema?.required) ? schema.required : []);
-  const fields = Object.entries((schema?.properties ?? {}) as Record<string, Schema>).map(([name, one]) => fieldOf(name, one, required));
+  const fields = Object.entries((schema?.properties ?? {}) as Record<string, Schema>).map(([name, one]) =>
+    fieldOf(name, one, required),
+  );
   return fields.sort((a, b) => Number(b.isRequired) - Number(a.isRequired));
 }
 
@@ -30,7 +32,9 @@ function fieldOf(name: string, schema: Schema, required: Set<string>): Field {
   const choices = choicesOf(schema);
   const input = inputOf(schema, choices);
   return {
-    name, input, choices,
+    name,
+    input,
+    choices,
     title: typeof schema.title === "string" && schema.title ? schema.title : name,
     description: typeof schema.description === "string" ? schema.description : "",
     isInteger: schema.type === "integer",
@@ -98,7 +102,10 @@ function optionOf(field: Field, value: string): unknown {
     case "yesno":
       return value === "true";
     case "list":
-      return value.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+      return value
+        .split("\n")
+        .map((line) => line.trim())
+        .filter((line) => line !== "");
     default:
       return value;
   }

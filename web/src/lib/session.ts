@@ -33,22 +33,27 @@ export interface Link {
 
 /** dashboardOf returns the address of a cluster's dashboard, or of a service. */
 export function dashboardOf(session: Session | undefined, line: Line): string {
-  const {namespace = "", name = ""} = line, at = session?.dashboards;
+  const {namespace = "", name = ""} = line,
+    at = session?.dashboards;
   if (!at || !namespace || !name) return "";
   if (line.kind === "services") return `${at.url}/services/${namespace}/${name}/`;
   if (line.kind !== "clusters") return "";
   const label = `${name}--${namespace}`;
   // The proxy knows labels with a hash; those that need none follow from the names.
-  if (at.wildcard && label.length <= 63 && !name.includes("--") && !namespace.includes("--")) return `https://${label}.${at.wildcard}/`;
+  if (at.wildcard && label.length <= 63 && !name.includes("--") && !namespace.includes("--"))
+    return `https://${label}.${at.wildcard}/`;
   return namespace === "services" ? `${at.url}/-/clusters/${namespace}/${name}/` : `${at.url}/${namespace}/${name}/`;
 }
 
 /** linksOf returns the administrator's links for an object at a time. Only links of the web are ones. */
 export function linksOf(session: Session | undefined, line: Line, now: number): Link[] {
-  const kind = isKind(line.kind) ? singulars[line.kind] : "", found: Link[] = [];
+  const kind = isKind(line.kind) ? singulars[line.kind] : "",
+    found: Link[] = [];
   for (const one of session?.links ?? []) {
     if (one.kind && one.kind !== kind) continue;
-    const url = one.urlTemplate.replace(/\$\{(\w+)\}/g, (_, key: string) => encodeURIComponent(valueOf(line, key, now)));
+    const url = one.urlTemplate.replace(/\$\{(\w+)\}/g, (_, key: string) =>
+      encodeURIComponent(valueOf(line, key, now)),
+    );
     if (/^https?:\/\//.test(url)) found.push({title: one.name, url});
   }
   return found;

@@ -1,6 +1,6 @@
 /** Text from others, made harmless to read: it is never markup, and controls of terminals do not show. */
 
-// Sequences of terminals: CSI, OSC and other strings up to their end, and two characters. Then other control characters.
+// Sequences of terminals: CSI, OSC and other strings up to their end, two characters. Then other control characters.
 // eslint-disable-next-line no-control-regex
 const sequences = /\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])/g;
 const controls = /[\x00-\x08\x0b-\x1f\x7f]/g; // all but tab and end of line

@@ -3,8 +3,15 @@
 export type Tone = "good" | "active" | "waiting" | "paused" | "stopped" | "warning" | "bad";
 
 const tones: Record<string, Tone> = {
-  Ready: "good", Succeeded: "good", Running: "active", Suspended: "paused", Suspending: "paused", Stopped: "stopped",
-  Failed: "bad", Degraded: "warning", Deleting: "stopped",
+  Ready: "good",
+  Succeeded: "good",
+  Running: "active",
+  Suspended: "paused",
+  Suspending: "paused",
+  Stopped: "stopped",
+  Failed: "bad",
+  Degraded: "warning",
+  Deleting: "stopped",
 };
 
 /** toneOf returns how a phase looks. What is on its way waits. */

@@ -15,7 +15,10 @@ export function toYaml(value: unknown, indent = ""): string {
     return `\n${entries.map(([key, one]) => `${indent}${scalarOf(key)}:${below(one, indent)}`).join("")}`;
   }
   if (typeof value === "string" && value.includes("\n") && isBlock(value)) {
-    return ` |-\n${value.split("\n").map((line) => (line ? `${indent}${line}` : "")).join("\n")}\n`;
+    return ` |-\n${value
+      .split("\n")
+      .map((line) => (line ? `${indent}${line}` : ""))
+      .join("\n")}\n`;
   }
   return ` ${scalarOf(value)}\n`;
 }

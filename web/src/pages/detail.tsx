@@ -38,7 +38,11 @@ export function DetailPage({kind, namespace, name}: Props) {
     return (
       <>
         <Heading title={name} back={strings.kindNames[kind].one} />
-        {detail.trouble.value ? <Refused error={detail.trouble.value} /> : <p class="loading">{strings.frame.loading}</p>}
+        {detail.trouble.value ? (
+          <Refused error={detail.trouble.value} />
+        ) : (
+          <p class="loading">{strings.frame.loading}</p>
+        )}
       </>
     );
   }
@@ -48,20 +52,37 @@ export function DetailPage({kind, namespace, name}: Props) {
         <Buttons line={line} ask={(verb) => (asked.value = verb)} />
       </Heading>
       {detail.isGone.value && (
-        <div class="notice warning" role="alert"><p>{strings.detail.deleted} <a href="/ui/">{strings.detail.deletedHelp}</a></p></div>
+        <div class="notice warning" role="alert">
+          <p>
+            {strings.detail.deleted} <a href="/ui/">{strings.detail.deletedHelp}</a>
+          </p>
+        </div>
       )}
-      {detail.trouble.value && !(detail.trouble.value instanceof Refusal && detail.isGone.value) && <Refused error={detail.trouble.value} />}
+      {detail.trouble.value && !(detail.trouble.value instanceof Refusal && detail.isGone.value) && (
+        <Refused error={detail.trouble.value} />
+      )}
       <Why line={line} answer={answer} ask={(verb) => (asked.value = verb)} />
       <Phases phases={answer.phases ?? []} />
       <Facts line={line} answer={answer} />
       {kind === "clusters" && <Groups detail={answer} />}
       {kind === "services" && <Versions detail={answer} />}
-      {kind === "jobs" && <Attempts detail={answer} shown={attempt.value || line.attempt || 0} show={(number) => (attempt.value = number)} />}
+      {kind === "jobs" && (
+        <Attempts
+          detail={answer}
+          shown={attempt.value || line.attempt || 0}
+          show={(number) => (attempt.value = number)}
+        />
+      )}
       {kind === "jobs" && <JobOutput detail={detail} line={line} attempt={attempt.value || line.attempt || 0} />}
       <Pods detail={answer} />
       <Events detail={answer} />
       {asked.value && (
-        <Question verb={asked.value} detail={answer} onClose={() => (asked.value = undefined)} onDone={() => void detail.refresh()} />
+        <Question
+          verb={asked.value}
+          detail={answer}
+          onClose={() => (asked.value = undefined)}
+          onDone={() => void detail.refresh()}
+        />
       )}
     </>
   );
@@ -71,7 +92,9 @@ function Buttons({line, ask}: {line: Line; ask: (verb: Verb) => void}) {
   return (
     <div class="actions" role="group" aria-label={strings.detail.sections.actions}>
       <Links line={line} />
-      {actionsOf(line).map((action) => <ActionButton key={action.verb} action={action} line={line} onAsk={ask} />)}
+      {actionsOf(line).map((action) => (
+        <ActionButton key={action.verb} action={action} line={line} onAsk={ask} />
+      ))}
     </div>
   );
 }
@@ -85,16 +108,25 @@ function Links({line}: {line: Line}) {
   const title = line.kind === "services" ? strings.detail.open : strings.detail.dashboard;
   return (
     <>
-      {dashboard && (isMissing
-        ? (
+      {dashboard &&
+        (isMissing ? (
           <span class="action">
-            <a role="link" aria-disabled="true" tabIndex={0} class="button" aria-describedby="missing-dashboard">{title}</a>
-            <span class="missing" id="missing-dashboard" role="tooltip">{strings.action.missing(need, namespace)}</span>
+            <a role="link" aria-disabled="true" tabIndex={0} class="button" aria-describedby="missing-dashboard">
+              {title}
+            </a>
+            <span class="missing" id="missing-dashboard" role="tooltip">
+              {strings.action.missing(need, namespace)}
+            </span>
           </span>
-        )
-        : <a class="button" href={dashboard} target="_blank" rel="noopener">{title}</a>)}
+        ) : (
+          <a class="button" href={dashboard} target="_blank" rel="noopener">
+            {title}
+          </a>
+        ))}
       {linksOf(session.value, line, now.value).map((link) => (
-        <a key={link.url} class="button" href={link.url} target="_blank" rel="noopener noreferrer"><Text>{link.title}</Text></a>
+        <a key={link.url} class="button" href={link.url} target="_blank" rel="noopener noreferrer">
+          <Text>{link.title}</Text>
+        </a>
       ))}
     </>
   );
@@ -107,13 +139,19 @@ function Why({line, answer, ask}: {line: Line; answer: GetObjectResponse; ask: (
   const tone = line.phase === "Failed" ? "bad" : line.remedy && !helping ? "warning" : "plain";
   return (
     <section class={`why notice ${tone}`} aria-labelledby="why">
-      <h2 id="why" class="visually-hidden">{strings.detail.sections.why}</h2>
+      <h2 id="why" class="visually-hidden">
+        {strings.detail.sections.why}
+      </h2>
       <p>
         {tone !== "plain" && <Shape tone={tone} />} <b>{line.code}</b> <Text>{line.message}</Text>
       </p>
       {(line.remedy || helping) && (
         <p class="remedy">
-          {line.remedy && <span>{strings.detail.helps} <Text>{line.remedy}</Text></span>}
+          {line.remedy && (
+            <span>
+              {strings.detail.helps} <Text>{line.remedy}</Text>
+            </span>
+          )}
           {helping && <ActionButton action={helping} line={line} isMain onAsk={ask} />}
         </p>
       )}
@@ -122,7 +160,12 @@ function Why({line, answer, ask}: {line: Line; answer: GetObjectResponse; ask: (
           {chain.map((cause, i) => (
             <li key={i}>
               <Text>{`${cause.kind} ${cause.name}`}</Text>: <b>{cause.code}</b> <Text>{cause.message}</Text>
-              {cause.remedy && cause.remedy !== line.remedy && <> {strings.detail.helps} <Text>{cause.remedy}</Text></>}
+              {cause.remedy && cause.remedy !== line.remedy && (
+                <>
+                  {" "}
+                  {strings.detail.helps} <Text>{cause.remedy}</Text>
+                </>
+              )}
             </li>
           ))}
         </ol>
@@ -132,9 +175,13 @@ function Why({line, answer, ask}: {line: Line; answer: GetObjectResponse; ask: (
 }
 
 function Facts({line, answer}: {line: Line; answer: GetObjectResponse}) {
-  const spec = answer.object?.spec, status = answer.object?.status, titles = strings.detail.facts;
+  const spec = answer.object?.spec,
+    status = answer.object?.status,
+    titles = strings.detail.facts;
   const cluster = line.cluster && (
-    <a href={pathOf({page: "detail", kind: "clusters", namespace: line.namespace ?? "", name: line.cluster})}><Text>{line.cluster}</Text></a>
+    <a href={pathOf({page: "detail", kind: "clusters", namespace: line.namespace ?? "", name: line.cluster})}>
+      <Text>{line.cluster}</Text>
+    </a>
   );
   const facts: [string, preact.ComponentChildren][] = [
     [titles.namespace, <Text>{line.namespace}</Text>],
@@ -144,14 +191,37 @@ function Facts({line, answer}: {line: Line; answer: GetObjectResponse}) {
     [titles.rayVersion, spec?.rayVersion && <Text>{String(spec.rayVersion)}</Text>],
     [titles.gpus, line.gpus || ""],
     [titles.idleSince, line.idleSince && <Age time={line.idleSince} />],
-    [titles.entrypoint, spec?.entrypoint && <code><Text>{String(spec.entrypoint)}</Text></code>],
-    [titles.url, status?.url && <code><Text>{String(status.url)}</Text></code>],
+    [
+      titles.entrypoint,
+      spec?.entrypoint && (
+        <code>
+          <Text>{String(spec.entrypoint)}</Text>
+        </code>
+      ),
+    ],
+    [
+      titles.url,
+      status?.url && (
+        <code>
+          <Text>{String(status.url)}</Text>
+        </code>
+      ),
+    ],
   ];
   return (
     <section aria-labelledby="facts">
-      <h2 id="facts" class="visually-hidden">{strings.detail.sections.facts}</h2>
+      <h2 id="facts" class="visually-hidden">
+        {strings.detail.sections.facts}
+      </h2>
       <dl class="facts">
-        {facts.filter((fact) => fact[1]).map(([title, value]) => <div key={title}><dt>{title}</dt><dd>{value}</dd></div>)}
+        {facts
+          .filter((fact) => fact[1])
+          .map(([title, value]) => (
+            <div key={title}>
+              <dt>{title}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
       </dl>
     </section>
   );
@@ -165,9 +235,19 @@ function JobOutput({detail, line, attempt}: {detail: Detail; line: Line; attempt
   return (
     <section aria-labelledby="output">
       <h2 id="output">{strings.detail.sections.output}</h2>
-      {mayRead.value
-        ? <OutputView key={attempt} namespace={namespace} name={line.name ?? ""} attempt={attempt} onGoing={(is) => detail.yieldStream(is)} />
-        : <p class="note">{strings.output.none} {strings.action.missing(need, namespace)}.</p>}
+      {mayRead.value ? (
+        <OutputView
+          key={attempt}
+          namespace={namespace}
+          name={line.name ?? ""}
+          attempt={attempt}
+          onGoing={(is) => detail.yieldStream(is)}
+        />
+      ) : (
+        <p class="note">
+          {strings.output.none} {strings.action.missing(need, namespace)}.
+        </p>
+      )}
     </section>
   );
 }

@@ -30,10 +30,22 @@ export function ListPage() {
   useSignalEffect(() => {
     void everything.version.value;
     // Another filter, another sort or more rows are what the reader asks for: rows move for these.
-    const text = `${writeFilter(filter.value)} ${limit.value}`, isAsked = text !== asked.current, now = order.peek();
+    const text = `${writeFilter(filter.value)} ${limit.value}`,
+      isAsked = text !== asked.current,
+      now = order.peek();
     asked.current = text;
-    const next = arrange(everything.lines.all, filter.value, limit.value, isHeld.value && !isAsked ? now.keys : undefined);
-    if (next.total !== now.total || next.all !== now.all || next.waiting !== now.waiting || !isSame(next.keys, now.keys)) {
+    const next = arrange(
+      everything.lines.all,
+      filter.value,
+      limit.value,
+      isHeld.value && !isAsked ? now.keys : undefined,
+    );
+    if (
+      next.total !== now.total ||
+      next.all !== now.all ||
+      next.waiting !== now.waiting ||
+      !isSame(next.keys, now.keys)
+    ) {
       order.value = next;
     }
     everything.forget(next.keys);
@@ -50,15 +62,23 @@ export function ListPage() {
       {refusal.value && !isNowhere && <Refused error={refusal.value} />}
       <p class="summary">
         <span>{isReady || keys.length > 0 ? strings.list.count(total, all) : strings.frame.loading}</span>
-        {isFiltering(filter.value) && <button type="button" class="quiet" onClick={() => setQuery("")}>{strings.list.clear}</button>}
+        {isFiltering(filter.value) && (
+          <button type="button" class="quiet" onClick={() => setQuery("")}>
+            {strings.list.clear}
+          </button>
+        )}
         {waiting > 0 && <span class="waiting">{strings.list.waiting(waiting)}</span>}
       </p>
-      {keys.length > 0
-        ? <Table keys={keys} filter={filter.value} set={set} hold={(is) => (isHeld.value = is)} />
-        : isReady && <Empty filter={filter.value} isNowhere={isNowhere} />}
+      {keys.length > 0 ? (
+        <Table keys={keys} filter={filter.value} set={set} hold={(is) => (isHeld.value = is)} />
+      ) : (
+        isReady && <Empty filter={filter.value} isNowhere={isNowhere} />
+      )}
       {total > keys.length && keys.length >= limit.value && (
         <p class="more">
-          <button type="button" onClick={() => (limit.value += page)}>{strings.list.more(Math.min(page, total - limit.value))}</button>
+          <button type="button" onClick={() => (limit.value += page)}>
+            {strings.list.more(Math.min(page, total - limit.value))}
+          </button>
         </p>
       )}
     </>
@@ -66,7 +86,8 @@ export function ListPage() {
 }
 
 function Filters({filter, set}: {filter: Filter; set: (change: Partial<Filter>) => void}) {
-  const namespaces = useComputed(() => valuesOf("namespace")), phases = useComputed(() => valuesOf("phase"));
+  const namespaces = useComputed(() => valuesOf("namespace")),
+    phases = useComputed(() => valuesOf("phase"));
   return (
     <form class="filters" role="search" aria-label={strings.list.filters} onSubmit={(event) => event.preventDefault()}>
       <div class="kinds" role="group" aria-label={strings.list.kinds}>
@@ -78,12 +99,27 @@ function Filters({filter, set}: {filter: Filter; set: (change: Partial<Filter>) 
       </div>
       <label>
         <span class="visually-hidden">{strings.list.search}</span>
-        <input type="search" placeholder={strings.list.searchHint} value={filter.text} onInput={(event) => set({text: event.currentTarget.value})} />
+        <input
+          type="search"
+          placeholder={strings.list.searchHint}
+          value={filter.text}
+          onInput={(event) => set({text: event.currentTarget.value})}
+        />
       </label>
-      <Choice label={strings.list.namespace} every={strings.list.everyNamespace} values={namespaces.value}
-        chosen={filter.namespace} set={(namespace) => set({namespace})} />
-      <Choice label={strings.list.phase} every={strings.list.everyPhase} values={phases.value}
-        chosen={filter.phase} set={(phase) => set({phase})} />
+      <Choice
+        label={strings.list.namespace}
+        every={strings.list.everyNamespace}
+        values={namespaces.value}
+        chosen={filter.namespace}
+        set={(namespace) => set({namespace})}
+      />
+      <Choice
+        label={strings.list.phase}
+        every={strings.list.everyPhase}
+        values={phases.value}
+        chosen={filter.phase}
+        set={(phase) => set({phase})}
+      />
     </form>
   );
 }
@@ -111,7 +147,11 @@ function Choice({label, every, values, chosen, set}: ChoiceProps) {
       <span class="visually-hidden">{label}</span>
       <select value={chosen} onChange={(event) => set(event.currentTarget.value)}>
         <option value="">{every}</option>
-        {[...new Set([...values.split(" "), chosen])].filter(Boolean).map((value) => <option key={value} value={value}>{value}</option>)}
+        {[...new Set([...values.split(" "), chosen])].filter(Boolean).map((value) => (
+          <option key={value} value={value}>
+            {value}
+          </option>
+        ))}
       </select>
     </label>
   );
@@ -130,22 +170,37 @@ function Table({keys, filter, set, hold}: TableProps) {
   const settle = () => hold(isOver.current || Boolean(body.current?.contains(document.activeElement)));
   useEffect(() => () => hold(false), []);
   const head = (column: Column, title: string, name: string = column) => (
-    <th scope="col" class={`col-${name}`} aria-sort={filter.sort === column ? (filter.isReverse ? "descending" : "ascending") : undefined}>
-      <button type="button" class="sort" onClick={() => set({sort: column, isReverse: filter.sort === column && !filter.isReverse})}>
-        <span class="visually-hidden">{strings.list.sortHint} </span>{title}
-        <span class="arrow" aria-hidden="true">{filter.sort === column ? (filter.isReverse ? "↓" : "↑") : ""}</span>
+    <th
+      scope="col"
+      class={`col-${name}`}
+      aria-sort={filter.sort === column ? (filter.isReverse ? "descending" : "ascending") : undefined}
+    >
+      <button
+        type="button"
+        class="sort"
+        onClick={() => set({sort: column, isReverse: filter.sort === column && !filter.isReverse})}
+      >
+        <span class="visually-hidden">{strings.list.sortHint} </span>
+        {title}
+        <span class="arrow" aria-hidden="true">
+          {filter.sort === column ? (filter.isReverse ? "↓" : "↑") : ""}
+        </span>
       </button>
     </th>
   );
   const titles = strings.list.columns;
   return (
     <table class="objects">
-      <caption class="visually-hidden">{strings.list.caption(filter.kind && strings.kindNames[filter.kind].many)}</caption>
+      <caption class="visually-hidden">
+        {strings.list.caption(filter.kind && strings.kindNames[filter.kind].many)}
+      </caption>
       <thead>
         <tr>
           {head(columns[0], titles.name)}
           {head(columns[1], titles.phase)}
-          <th scope="col" class="col-why">{titles.why}</th>
+          <th scope="col" class="col-why">
+            {titles.why}
+          </th>
           {head(columns[2], titles.owner)}
           {head(columns[3], titles.gpus)}
           {head(columns[4], titles.since)}
@@ -153,10 +208,20 @@ function Table({keys, filter, set, hold}: TableProps) {
       </thead>
       <tbody
         ref={body}
-        onPointerEnter={() => { isOver.current = true; settle(); }} onPointerLeave={() => { isOver.current = false; settle(); }}
-        onFocusIn={settle} onFocusOut={() => queueMicrotask(settle)}
+        onPointerEnter={() => {
+          isOver.current = true;
+          settle();
+        }}
+        onPointerLeave={() => {
+          isOver.current = false;
+          settle();
+        }}
+        onFocusIn={settle}
+        onFocusOut={() => queueMicrotask(settle)}
       >
-        {keys.map((key) => <Row key={key} of={key} />)}
+        {keys.map((key) => (
+          <Row key={key} of={key} />
+        ))}
       </tbody>
     </table>
   );
@@ -174,14 +239,30 @@ function Cells({line, isGone}: {line: Line; isGone: boolean}) {
   return (
     <tr class={isGone ? "gone" : ""}>
       <th scope="row" class="col-name">
-        <a href={place}><Text>{line.name}</Text></a>
-        <small>{isKind(kind) ? strings.kindNames[kind].one : ""} · <Text>{line.namespace}</Text></small>
+        <a href={place}>
+          <Text>{line.name}</Text>
+        </a>
+        <small>
+          {isKind(kind) ? strings.kindNames[kind].one : ""} · <Text>{line.namespace}</Text>
+        </small>
       </th>
-      <td class="col-phase"><Status phase={isGone ? strings.list.gone : line.phase} /></td>
-      <td class="col-why"><span class="clip" title={line.message}><Text>{line.message}</Text></span></td>
-      <td class="col-owner"><span class="clip" title={line.owner}><Text>{line.owner}</Text></span></td>
+      <td class="col-phase">
+        <Status phase={isGone ? strings.list.gone : line.phase} />
+      </td>
+      <td class="col-why">
+        <span class="clip" title={line.message}>
+          <Text>{line.message}</Text>
+        </span>
+      </td>
+      <td class="col-owner">
+        <span class="clip" title={line.owner}>
+          <Text>{line.owner}</Text>
+        </span>
+      </td>
       <td class="col-gpus">{line.gpus || ""}</td>
-      <td class="col-since"><Age time={line.since} /></td>
+      <td class="col-since">
+        <Age time={line.since} />
+      </td>
     </tr>
   );
 }

@@ -19,7 +19,13 @@ import {meet, namespaces} from "../state/session.ts";
 import * as strings from "../strings.ts";
 
 export function NewPage() {
-  const places = useComputed(() => [...new Set(Object.values(resources).flatMap((resource) => whereCan(namespaces.value, {verb: "create", resource})))].sort());
+  const places = useComputed(() =>
+    [
+      ...new Set(
+        Object.values(resources).flatMap((resource) => whereCan(namespaces.value, {verb: "create", resource})),
+      ),
+    ].sort(),
+  );
   const given = useComputed(() => new URLSearchParams(query.value));
   const namespace = useComputed(() => given.value.get("namespace") || places.value[0] || "");
   const presets = useSignal<Preset[] | undefined>(undefined);
@@ -27,19 +33,24 @@ export function NewPage() {
   useSignalEffect(() => {
     const asking = new AbortController();
     if (namespace.value) {
-      ask("GET /v1/namespaces/{namespace}/presets", {path: {namespace: namespace.value}, signal: asking.signal}).then((answer) => {
-        presets.value = answer.presets ?? [];
-        refusal.value = undefined;
-      }, (error: Error) => {
-        if (asking.signal.aborted) return;
-        if (error instanceof Refusal && error.code === 401) meet(error);
-        refusal.value = error;
-      });
+      ask("GET /v1/namespaces/{namespace}/presets", {path: {namespace: namespace.value}, signal: asking.signal}).then(
+        (answer) => {
+          presets.value = answer.presets ?? [];
+          refusal.value = undefined;
+        },
+        (error: Error) => {
+          if (asking.signal.aborted) return;
+          if (error instanceof Refusal && error.code === 401) meet(error);
+          refusal.value = error;
+        },
+      );
     }
     return () => asking.abort();
   });
-  const chosen = presets.value?.find((one) => one.name === given.value.get("preset")) ?? presets.value?.find((one) => !one.error);
-  const set = (change: Record<string, string>) => setQuery(`?${new URLSearchParams({namespace: namespace.value, ...change})}`);
+  const chosen =
+    presets.value?.find((one) => one.name === given.value.get("preset")) ?? presets.value?.find((one) => !one.error);
+  const set = (change: Record<string, string>) =>
+    setQuery(`?${new URLSearchParams({namespace: namespace.value, ...change})}`);
   return (
     <>
       <Heading title={strings.create.title} />
@@ -50,7 +61,11 @@ export function NewPage() {
           <label>
             {strings.create.namespace}
             <select value={namespace.value} onChange={(event) => set({namespace: event.currentTarget.value})}>
-              {places.value.map((name) => <option key={name} value={name}>{name}</option>)}
+              {places.value.map((name) => (
+                <option key={name} value={name}>
+                  {name}
+                </option>
+              ))}
             </select>
           </label>
           {presets.value && presets.value.length > 0 && (
@@ -58,7 +73,11 @@ export function NewPage() {
               {strings.create.preset}
               <select value={chosen?.name ?? ""} onChange={(event) => set({preset: event.currentTarget.value})}>
                 {!chosen && <option value="">{strings.create.choose}</option>}
-                {presets.value.map((one) => <option key={one.name} value={one.name}>{one.title || one.name}</option>)}
+                {presets.value.map((one) => (
+                  <option key={one.name} value={one.name}>
+                    {one.title || one.name}
+                  </option>
+                ))}
               </select>
             </label>
           )}
@@ -71,8 +90,14 @@ export function NewPage() {
           <Command label={strings.create.command} text={strings.list.fill("", namespace.value)} />
         </div>
       )}
-      {chosen?.error && <p class="notice warning">{strings.create.unusable} <Text>{chosen.error}</Text></p>}
-      {chosen && !chosen.error && <Form key={`${namespace.value} ${chosen.name}`} preset={chosen} namespace={namespace.value} />}
+      {chosen?.error && (
+        <p class="notice warning">
+          {strings.create.unusable} <Text>{chosen.error}</Text>
+        </p>
+      )}
+      {chosen && !chosen.error && (
+        <Form key={`${namespace.value} ${chosen.name}`} preset={chosen} namespace={namespace.value} />
+      )}
     </>
   );
 }
@@ -81,7 +106,8 @@ function Form({preset, namespace}: {preset: Preset; namespace: string}) {
   const fields = useMemo(() => fieldsOf(preset.schema), [preset]);
   const values = useSignal(initialValues(fields));
   const run = useMemo(() => new DryRun(namespace, preset.name ?? ""), [namespace, preset]);
-  const refusal = useSignal<Error | undefined>(undefined), isBusy = useSignal(false);
+  const refusal = useSignal<Error | undefined>(undefined),
+    isBusy = useSignal(false);
   useEffect(() => () => run.end(), [run]);
   const isWhole = useComputed(() => fields.every((field) => !field.isRequired || values.value[field.name]));
   useSignalEffect(() => (isWhole.value ? run.check(optionsOf(fields, values.value)) : run.wait()));
@@ -107,15 +133,26 @@ function Form({preset, namespace}: {preset: Preset; namespace: string}) {
   return (
     <div class="columns">
       <form class="options" onSubmit={submit} noValidate>
-        {preset.description && <p class="note"><Text>{preset.description}</Text></p>}
+        {preset.description && (
+          <p class="note">
+            <Text>{preset.description}</Text>
+          </p>
+        )}
         {fields.map((field) => (
           <Input
-            key={field.name} field={field} value={values.value[field.name] ?? ""} errors={isTouched(field, values.value) ? errors.filter((one) => one.field === `options.${field.name}`) : []}
+            key={field.name}
+            field={field}
+            value={values.value[field.name] ?? ""}
+            errors={isTouched(field, values.value) ? errors.filter((one) => one.field === `options.${field.name}`) : []}
             set={(value) => (values.value = {...values.value, [field.name]: value})}
           />
         ))}
         {refusal.value && errors.length === 0 && <Refused error={refusal.value} />}
-        <div class="buttons"><button type="submit" class="main" disabled={isBusy.value}>{strings.create.submit}</button></div>
+        <div class="buttons">
+          <button type="submit" class="main" disabled={isBusy.value}>
+            {strings.create.submit}
+          </button>
+        </div>
       </form>
       <section class="preview" aria-labelledby="preview">
         <h2 id="preview">{strings.create.preview}</h2>
@@ -127,11 +164,23 @@ function Form({preset, namespace}: {preset: Preset; namespace: string}) {
         </p>
         {others.length > 0 && (
           <ul class="errors">
-            {others.map((one, i) => <li key={i}><code>{one.field}</code> <Text>{one.message}</Text> {one.remedy && <Text>{one.remedy}</Text>}</li>)}
+            {others.map((one, i) => (
+              <li key={i}>
+                <code>{one.field}</code> <Text>{one.message}</Text> {one.remedy && <Text>{one.remedy}</Text>}
+              </li>
+            ))}
           </ul>
         )}
         {run.failure.value && errors.length === 0 && <Refused error={run.failure.value} />}
-        {run.warnings.value.length > 0 && <ul class="errors">{run.warnings.value.map((text) => <li key={text}><Text>{text}</Text></li>)}</ul>}
+        {run.warnings.value.length > 0 && (
+          <ul class="errors">
+            {run.warnings.value.map((text) => (
+              <li key={text}>
+                <Text>{text}</Text>
+              </li>
+            ))}
+          </ul>
+        )}
         <Preview object={run.object.value} namespace={namespace} />
       </section>
     </div>

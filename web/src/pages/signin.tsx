@@ -8,8 +8,11 @@ import {session, signIn} from "../state/session.ts";
 import * as strings from "../strings.ts";
 
 export function SigninPage() {
-  const titles = strings.signin, state = session.value;
-  const token = useSignal(""), isBusy = useSignal(false), refusal = useSignal<Error | undefined>(undefined);
+  const titles = strings.signin,
+    state = session.value;
+  const token = useSignal(""),
+    isBusy = useSignal(false),
+    refusal = useSignal<Error | undefined>(undefined);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     isBusy.value = true;
@@ -29,20 +32,43 @@ export function SigninPage() {
     <div class="signin">
       <Heading title={titles.title} />
       <p>{titles.intro}</p>
-      {state.signedIn && <p class="notice plain">{titles.already(state.user ?? "")} <a href={state.to}>{titles.goOn}</a></p>}
-      {state.why && <p class="notice warning"><Text>{state.why}</Text></p>}
-      {issuer && <a class="button main" href={`/session/oidc?${new URLSearchParams({to: state.to})}`}>{titles.oidc(issuer.name)}</a>}
+      {state.signedIn && (
+        <p class="notice plain">
+          {titles.already(state.user ?? "")} <a href={state.to}>{titles.goOn}</a>
+        </p>
+      )}
+      {state.why && (
+        <p class="notice warning">
+          <Text>{state.why}</Text>
+        </p>
+      )}
+      {issuer && (
+        <a class="button main" href={`/session/oidc?${new URLSearchParams({to: state.to})}`}>
+          {titles.oidc(issuer.name)}
+        </a>
+      )}
       {issuer && has("Token") && <p class="or">{titles.or}</p>}
       {has("Token") && (
         <form onSubmit={submit}>
           <label for="token">{titles.token}</label>
           <input
-            id="token" type="password" autocomplete="off" required value={token.value} aria-describedby="token-hint"
+            id="token"
+            type="password"
+            autocomplete="off"
+            required
+            value={token.value}
+            aria-describedby="token-hint"
             onInput={(event) => (token.value = event.currentTarget.value)}
           />
-          <small id="token-hint">{titles.tokenHint} <code>{titles.tokenCommand}</code></small>
+          <small id="token-hint">
+            {titles.tokenHint} <code>{titles.tokenCommand}</code>
+          </small>
           {refusal.value && <Refused error={refusal.value} />}
-          <div class="buttons"><button type="submit" class={issuer ? "" : "main"} disabled={isBusy.value}>{titles.submit}</button></div>
+          <div class="buttons">
+            <button type="submit" class={issuer ? "" : "main"} disabled={isBusy.value}>
+              {titles.submit}
+            </button>
+          </div>
         </form>
       )}
       {has("FrontProxy") && <p class="note">{titles.frontProxy}</p>}

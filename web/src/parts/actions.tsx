@@ -20,7 +20,7 @@ interface ButtonProps {
   onAsk: (verb: Verb) => void;
 }
 
-/** ActionButton asks for an action. One that the caller cannot perform stays, and names the permission that is missing. */
+/** ActionButton asks for an action. One that the caller cannot perform stays, and names the missing permission. */
 export function ActionButton({action, line, isMain, onAsk}: ButtonProps) {
   const namespace = line.namespace ?? "";
   const isMissing = isKnown.value && !can(namespaces.value, namespace, action.need);
@@ -30,12 +30,19 @@ export function ActionButton({action, line, isMain, onAsk}: ButtonProps) {
   return (
     <span class="action">
       <button
-        type="button" class={isMain ? "main" : kind} aria-disabled={isMissing} aria-describedby={isMissing ? id : undefined}
+        type="button"
+        class={isMain ? "main" : kind}
+        aria-disabled={isMissing}
+        aria-describedby={isMissing ? id : undefined}
         onClick={() => !isMissing && onAsk(action.verb)}
       >
         {strings.actions[action.verb]}
       </button>
-      {isMissing && <span class="missing" id={id} role="tooltip">{reason}</span>}
+      {isMissing && (
+        <span class="missing" id={id} role="tooltip">
+          {reason}
+        </span>
+      )}
     </span>
   );
 }
@@ -51,9 +58,12 @@ interface QuestionProps {
 export function Question({verb, detail, onClose, onDone}: QuestionProps) {
   const line = detail.line ?? {};
   const dialog = useRef<HTMLDialogElement>(null);
-  const busy = useSignal(false), refusal = useSignal<Error | undefined>(undefined);
+  const busy = useSignal(false),
+    refusal = useSignal<Error | undefined>(undefined);
   const groups = groupsOf(detail);
-  const group = useSignal(groups[0]?.name ?? ""), replicas = useSignal(String(groups[0]?.replicas ?? 0)), version = useSignal("");
+  const group = useSignal(groups[0]?.name ?? ""),
+    replicas = useSignal(String(groups[0]?.replicas ?? 0)),
+    version = useSignal("");
   useEffect(() => dialog.current?.showModal(), []);
 
   const act = async (event: SubmitEvent) => {
@@ -83,30 +93,54 @@ export function Question({verb, detail, onClose, onDone}: QuestionProps) {
           <>
             <label>
               {strings.action.group}
-              <select value={group.value} onChange={(event) => {
-                group.value = event.currentTarget.value;
-                replicas.value = String(groups.find((one) => one.name === group.value)?.replicas ?? 0);
-              }}>
-                {groups.map((one) => <option key={one.name} value={one.name}>{one.name}</option>)}
+              <select
+                value={group.value}
+                onChange={(event) => {
+                  group.value = event.currentTarget.value;
+                  replicas.value = String(groups.find((one) => one.name === group.value)?.replicas ?? 0);
+                }}
+              >
+                {groups.map((one) => (
+                  <option key={one.name} value={one.name}>
+                    {one.name}
+                  </option>
+                ))}
               </select>
             </label>
             <label>
               {strings.action.replicas}
-              <input type="number" min="0" step="1" required value={replicas.value} onInput={(event) => (replicas.value = event.currentTarget.value)} />
+              <input
+                type="number"
+                min="0"
+                step="1"
+                required
+                value={replicas.value}
+                onInput={(event) => (replicas.value = event.currentTarget.value)}
+              />
             </label>
           </>
         )}
         {verb === "undo" && (
           <label>
             {strings.action.version}
-            <input value={version.value} onInput={(event) => (version.value = event.currentTarget.value)} aria-describedby="version-hint" />
+            <input
+              value={version.value}
+              onInput={(event) => (version.value = event.currentTarget.value)}
+              aria-describedby="version-hint"
+            />
             <small id="version-hint">{strings.action.versionHint}</small>
           </label>
         )}
         {refusal.value && <Refused error={refusal.value} />}
         <div class="buttons">
-          <button type="button" onClick={() => dialog.current?.close()}>{strings.action.cancel}</button>
-          <button type="submit" class={verb === "delete" || verb === "stop" ? "main danger" : "main"} disabled={busy.value}>
+          <button type="button" onClick={() => dialog.current?.close()}>
+            {strings.action.cancel}
+          </button>
+          <button
+            type="submit"
+            class={verb === "delete" || verb === "stop" ? "main danger" : "main"}
+            disabled={busy.value}
+          >
             {busy.value ? strings.action.busy : strings.actions[verb]}
           </button>
         </div>
@@ -120,8 +154,14 @@ export function Refused({error}: {error: Error}) {
   const problem = error instanceof Refusal ? error.problem : undefined;
   return (
     <div class="notice bad" role="alert">
-      <p><Text>{error.message}</Text></p>
-      {problem?.remedy && <p>{strings.detail.helps} <Text>{problem.remedy}</Text></p>}
+      <p>
+        <Text>{error.message}</Text>
+      </p>
+      {problem?.remedy && (
+        <p>
+          {strings.detail.helps} <Text>{problem.remedy}</Text>
+        </p>
+      )}
     </div>
   );
 }
@@ -137,11 +177,32 @@ function RemovedList({verb, detail}: {verb: Verb; detail: GetObjectResponse}) {
     <div class="removed">
       <p>{strings.action.removes}</p>
       <ul>
-        {!removed.isKept && <li>{kind} <b><Text>{line.name}</Text></b></li>}
-        {removed.clusters.map((name) => <li key={name}>{strings.action.removesCluster} <b><Text>{name}</Text></b></li>)}
+        {!removed.isKept && (
+          <li>
+            {kind}{" "}
+            <b>
+              <Text>{line.name}</Text>
+            </b>
+          </li>
+        )}
+        {removed.clusters.map((name) => (
+          <li key={name}>
+            {strings.action.removesCluster}{" "}
+            <b>
+              <Text>{name}</Text>
+            </b>
+          </li>
+        ))}
         {removed.pods.length > 0 && (
           <li>
-            {strings.action.removesPods(removed.pods.length)}: <span class="names">{removed.pods.map((name) => <code key={name}><Text>{name}</Text></code>)}</span>
+            {strings.action.removesPods(removed.pods.length)}:{" "}
+            <span class="names">
+              {removed.pods.map((name) => (
+                <code key={name}>
+                  <Text>{name}</Text>
+                </code>
+              ))}
+            </span>
           </li>
         )}
       </ul>
@@ -165,16 +226,24 @@ async function perform(verb: Verb, line: Line, given: Given): Promise<void> {
   }
   const answer = await call(verb, path, given);
   announce(answer.isChanged ? `${strings.action.done[verb]}: ${line.name}` : strings.action.nothing);
-  const metadata = answer.object?.metadata, kind = kindOfManifest(answer.object?.kind);
-  if (verb === "retry" && kind && metadata?.name) go({page: "detail", kind, namespace: metadata.namespace, name: metadata.name});
+  const metadata = answer.object?.metadata,
+    kind = kindOfManifest(answer.object?.kind);
+  if (verb === "retry" && kind && metadata?.name)
+    go({page: "detail", kind, namespace: metadata.namespace, name: metadata.name});
 }
 
 function call(verb: Exclude<Verb, "delete">, path: Record<string, string>, given: Given) {
   switch (verb) {
     case "scale":
-      return ask("POST /v1/namespaces/{namespace}/{kind}/{name}:scale", {path, body: {group: given.group, replicas: given.replicas}});
+      return ask("POST /v1/namespaces/{namespace}/{kind}/{name}:scale", {
+        path,
+        body: {group: given.group, replicas: given.replicas},
+      });
     case "undo":
-      return ask("POST /v1/namespaces/{namespace}/{kind}/{name}:undo", {path, body: given.version ? {version: given.version} : {}});
+      return ask("POST /v1/namespaces/{namespace}/{kind}/{name}:undo", {
+        path,
+        body: given.version ? {version: given.version} : {},
+      });
     default:
       return ask(`POST /v1/namespaces/{namespace}/{kind}/{name}:${verb}`, {path});
   }

@@ -14,9 +14,14 @@ import {Text} from "./texts.tsx";
 export function Frame({children}: {children: ComponentChildren}) {
   return (
     <>
-      <a class="skip" href="#content">{strings.frame.skip}</a>
+      <a class="skip" href="#content">
+        {strings.frame.skip}
+      </a>
       <header class="top">
-        <a class="brand" href="/ui/"><Mark />{strings.app}</a>
+        <a class="brand" href="/ui/">
+          <Mark />
+          {strings.app}
+        </a>
         {isSignedIn.value && (
           <nav aria-label={strings.frame.navigation}>
             <Place to="list" href="/ui/" text={strings.frame.objects} />
@@ -27,7 +32,8 @@ export function Frame({children}: {children: ComponentChildren}) {
         {isSignedIn.value && <Connection />}
         {isSignedIn.value && (
           <a class="user" href="/ui/me" aria-current={route.value.page === "me" ? "page" : undefined}>
-            <span class="visually-hidden">{strings.frame.me}: </span><Text>{session.value?.user}</Text>
+            <span class="visually-hidden">{strings.frame.me}: </span>
+            <Text>{session.value?.user}</Text>
           </a>
         )}
       </header>
@@ -35,7 +41,9 @@ export function Frame({children}: {children: ComponentChildren}) {
         {trouble.value && <Trouble error={trouble.value} />}
         {children}
       </main>
-      <div class="visually-hidden" role="status" aria-live="polite">{announcement.value}</div>
+      <div class="visually-hidden" role="status" aria-live="polite">
+        {announcement.value}
+      </div>
     </>
   );
 }
@@ -50,7 +58,11 @@ function Mark() {
 }
 
 function Place({to, href, text}: {to: Route["page"]; href: string; text: string}) {
-  return <a href={href} aria-current={route.value.page === to ? "page" : undefined}>{text}</a>;
+  return (
+    <a href={href} aria-current={route.value.page === to ? "page" : undefined}>
+      {text}
+    </a>
+  );
 }
 
 function Connection() {
@@ -58,7 +70,8 @@ function Connection() {
   if (state === "off") return null;
   return (
     <span class={`connection ${state}`} role="status" title={strings.frame.connectionTitle[state]}>
-      <span class="dot" aria-hidden="true" />{strings.frame.connection[state]}
+      <span class="dot" aria-hidden="true" />
+      {strings.frame.connection[state]}
     </span>
   );
 }
@@ -67,7 +80,9 @@ function Trouble({error}: {error: Error}) {
   return (
     <div class="trouble">
       <Refused error={error} />
-      <button type="button" onClick={() => void loadSession()}>{strings.frame.tryAgain}</button>
+      <button type="button" onClick={() => void loadSession()}>
+        {strings.frame.tryAgain}
+      </button>
     </div>
   );
 }
@@ -91,8 +106,14 @@ export function Heading({title, back, aside, children}: HeadingProps) {
   return (
     <div class="heading">
       <div class="title">
-        {back && <p class="crumb"><a href="/ui/">{strings.frame.objects}</a> / {back}</p>}
-        <h1 ref={h1} tabIndex={-1}>{back ? <Text>{title}</Text> : title} {aside}</h1>
+        {back && (
+          <p class="crumb">
+            <a href="/ui/">{strings.frame.objects}</a> / {back}
+          </p>
+        )}
+        <h1 ref={h1} tabIndex={-1}>
+          {back ? <Text>{title}</Text> : title} {aside}
+        </h1>
       </div>
       {children}
     </div>

@@ -23,7 +23,10 @@ export function OutputView({namespace, name, attempt, onGoing}: Props) {
   const box = useRef<HTMLDivElement>(null);
   const reading = useMemo(() => new Reading(namespace, name, attempt), [namespace, name, attempt]);
   const screen = useRef<OutputScreen | undefined>(undefined);
-  const behind = useSignal(0), search = useSignal(""), at = useSignal(0), found = useSignal(0);
+  const behind = useSignal(0),
+    search = useSignal(""),
+    at = useSignal(0),
+    found = useSignal(0);
 
   useEffect(() => {
     if (!box.current) return;
@@ -57,7 +60,10 @@ export function OutputView({namespace, name, attempt, onGoing}: Props) {
         <label class="search">
           <span class="visually-hidden">{strings.output.search}</span>
           <input
-            type="search" placeholder={strings.output.search} value={search.value} onInput={(event) => look(event.currentTarget.value, 0)}
+            type="search"
+            placeholder={strings.output.search}
+            value={search.value}
+            onInput={(event) => look(event.currentTarget.value, 0)}
             onKeyDown={(event) => {
               if (event.key === "Enter") {
                 event.preventDefault();
@@ -66,20 +72,41 @@ export function OutputView({namespace, name, attempt, onGoing}: Props) {
             }}
           />
         </label>
-        {search.value && <>
-          <span class="matches" role="status">{strings.output.matches(at.value + 1, found.value, found.value === mostMatches)}</span>
-          <button type="button" class="quiet" aria-label={strings.output.previous} onClick={() => look(search.value, -1)}>↑</button>
-          <button type="button" class="quiet" aria-label={strings.output.next} onClick={() => look(search.value, 1)}>↓</button>
-        </>}
+        {search.value && (
+          <>
+            <span class="matches" role="status">
+              {strings.output.matches(at.value + 1, found.value, found.value === mostMatches)}
+            </span>
+            <button
+              type="button"
+              class="quiet"
+              aria-label={strings.output.previous}
+              onClick={() => look(search.value, -1)}
+            >
+              ↑
+            </button>
+            <button type="button" class="quiet" aria-label={strings.output.next} onClick={() => look(search.value, 1)}>
+              ↓
+            </button>
+          </>
+        )}
         <span class="grow" />
         <span class="count">{strings.output.lines(lines)}</span>
-        <a href={reading.wholeURL()} target="_blank" rel="noopener">{strings.output.whole}</a>
+        <a href={reading.wholeURL()} target="_blank" rel="noopener">
+          {strings.output.whole}
+        </a>
       </div>
       {reading.dropped.value > 0 && <p class="note">{strings.output.dropped(reading.dropped.value)}</p>}
-      {reading.notice.value && <p class="note"><Text>{reading.notice.value}</Text></p>}
+      {reading.notice.value && (
+        <p class="note">
+          <Text>{reading.notice.value}</Text>
+        </p>
+      )}
       <div class="lines" ref={box} role="log" aria-live="off" aria-label={label} tabIndex={0} />
       {behind.value > 0 && (
-        <button type="button" class="behind" onClick={() => screen.current?.toEnd()}>{strings.output.newLines(behind.value)}</button>
+        <button type="button" class="behind" onClick={() => screen.current?.toEnd()}>
+          {strings.output.newLines(behind.value)}
+        </button>
       )}
       {lines === 0 && !reading.end.value && <p class="note">{strings.output.waiting}</p>}
       {reading.end.value && <TheEnd end={reading.end.value} again={() => reading.again()} />}
@@ -89,16 +116,29 @@ export function OutputView({namespace, name, attempt, onGoing}: Props) {
 }
 
 function TheEnd({end, again}: {end: End; again: () => void}) {
-  const isGood = end.outcome === "Succeeded", isBroken = end.outcome === "Broken";
+  const isGood = end.outcome === "Succeeded",
+    isBroken = end.outcome === "Broken";
   return (
     <div class={`end ${isGood ? "good" : "plain"}`} role="status">
       <p>
         <b>{strings.output.outcomes[end.outcome] ?? end.outcome}</b>
         {end.exitCode !== undefined && <> · {strings.output.exitCode(end.exitCode)}</>}
       </p>
-      {!isGood && end.message && <p><Text>{end.message}</Text></p>}
-      {end.remedy && <p>{strings.detail.helps} <Text>{end.remedy}</Text></p>}
-      {isBroken && <button type="button" onClick={again}>{strings.output.again}</button>}
+      {!isGood && end.message && (
+        <p>
+          <Text>{end.message}</Text>
+        </p>
+      )}
+      {end.remedy && (
+        <p>
+          {strings.detail.helps} <Text>{end.remedy}</Text>
+        </p>
+      )}
+      {isBroken && (
+        <button type="button" onClick={again}>
+          {strings.output.again}
+        </button>
+      )}
     </div>
   );
 }

@@ -6,6 +6,7 @@ import {toneOfState} from "../lib/tone.ts";
 import {now} from "../state/clock.ts";
 import * as strings from "../strings.ts";
 import {Shape} from "./status.tsx";
+import {Text} from "./texts.tsx";
 
 export function Phases({phases}: {phases: Phase[]}) {
   if (phases.length === 0) return null;
@@ -13,7 +14,9 @@ export function Phases({phases}: {phases: Phase[]}) {
     <section aria-labelledby="phases">
       <h2 id="phases">{strings.detail.sections.phases}</h2>
       <ol class="phases">
-        {phases.map((phase) => <Step key={phase.name} phase={phase} />)}
+        {phases.map((phase) => (
+          <Step key={phase.name} phase={phase} />
+        ))}
       </ol>
     </section>
   );
@@ -27,12 +30,24 @@ function Step({phase}: {phase: Phase}) {
   return (
     <li class={`phase ${tone} ${phase.state?.toLowerCase() ?? ""}`} aria-current={isNow ? "step" : undefined}>
       <span class="bar" />
-      <span class="name"><Shape tone={tone} /> {phase.name}</span>
+      <span class="name">
+        <Shape tone={tone} /> {phase.name}
+      </span>
       <span class="times">
         {strings.detail.phaseStates[phase.state ?? ""]}
-        {phase.since && <> · <time dateTime={phase.since}>{clockOf(phase.since)}</time></>}
+        {phase.since && (
+          <>
+            {" "}
+            · <time dateTime={phase.since}>{clockOf(phase.since)}</time>
+          </>
+        )}
         {span && <> · {span}</>}
       </span>
+      {phase.waitsFor && (
+        <span class="waits">
+          <Text>{phase.waitsFor}</Text>
+        </span>
+      )}
     </li>
   );
 }

@@ -17,7 +17,9 @@ export class OutputScreen {
   private readonly onScroll = () => this.scrolled();
 
   constructor(
-    private readonly box: HTMLElement, private readonly output: Output, private readonly tellBehind: (count: number) => void,
+    private readonly box: HTMLElement,
+    private readonly output: Output,
+    private readonly tellBehind: (count: number) => void,
   ) {
     box.addEventListener("scroll", this.onScroll, {passive: true});
   }
@@ -46,7 +48,8 @@ export class OutputScreen {
     if (last) write(last);
     const added = document.createDocumentFragment();
     for (const block of blocks.slice(this.elements.length)) {
-      const element = document.createElement("div"), text = document.createTextNode("");
+      const element = document.createElement("div"),
+        text = document.createTextNode("");
       element.className = "block";
       element.append(text);
       const one = {block, text, element, length: 0};
@@ -79,17 +82,21 @@ export class OutputScreen {
   /** show brings a place that was found into sight. */
   show(number: number): void {
     const match = this.matches[number];
-    const one = match && this.elements.find(({block}) => match.line >= block.first && match.line < block.first + block.lines.length);
+    const one =
+      match &&
+      this.elements.find(({block}) => match.line >= block.first && match.line < block.first + block.lines.length);
     if (!match || !one) return;
     this.isFollowing = false;
     this.seen = this.output.count;
-    const range = document.createRange(), from = offsetIn(one.block, match);
+    const range = document.createRange(),
+      from = offsetIn(one.block, match);
     range.setStart(one.text, Math.min(from, one.text.length));
     range.setEnd(one.text, Math.min(from + this.wanted.length, one.text.length));
     mark(range);
     one.element.scrollIntoView({block: "nearest"}); // it is laid out from the next frame on
     requestAnimationFrame(() => {
-      const place = range.getBoundingClientRect(), frame = this.box.getBoundingClientRect();
+      const place = range.getBoundingClientRect(),
+        frame = this.box.getBoundingClientRect();
       this.box.scrollTop += place.top - frame.top - frame.height / 3;
     });
   }

@@ -16,7 +16,11 @@ export function Text({children}: {children: string | undefined}) {
 /** Age is how long ago a time is, with the time itself. */
 export function Age({time}: {time: string | undefined}) {
   if (!time) return null;
-  return <time dateTime={time} title={absoluteOf(time)}>{ageOf(time, now.value)}</time>;
+  return (
+    <time dateTime={time} title={absoluteOf(time)}>
+      {ageOf(time, now.value)}
+    </time>
+  );
 }
 
 /** Command is something to type, with a button that copies it. */
@@ -28,7 +32,9 @@ export function Command({text, label}: {text: string; label: string}) {
   };
   return (
     <div class="command">
-      <pre tabIndex={0} role="group" aria-label={label}><code>{text}</code></pre>
+      <pre tabIndex={0} role="group" aria-label={label}>
+        <code>{text}</code>
+      </pre>
       <button type="button" class="quiet" onClick={copy} aria-label={`${strings.create.copy}: ${label}`}>
         {copied.value ? strings.create.copied : strings.create.copy}
       </button>

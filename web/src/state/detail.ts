@@ -14,7 +14,8 @@ import {meet} from "./session.ts";
 import {follow} from "./stream.ts";
 import {Watch} from "./watch.ts";
 
-const often = 5000, seldom = 15_000;
+const often = 5000,
+  seldom = 15_000;
 /** settle is how long changes are collected before the object is asked for. */
 const settle = 250;
 
@@ -28,7 +29,11 @@ export class Detail {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private asking: AbortController | undefined;
 
-  constructor(private readonly kind: Kind, private readonly namespace: string, private readonly name: string) {
+  constructor(
+    private readonly kind: Kind,
+    private readonly namespace: string,
+    private readonly name: string,
+  ) {
     this.watch = new Watch({kinds: kind, namespaces: namespace, text: name});
     this.key = keyOf({kind, namespace, name});
   }
@@ -40,7 +45,8 @@ export class Detail {
       effect(() => (this.hasStream.value ? follow(this.watch) : undefined)),
       effect(() => {
         if (this.watch.version.value === 0) return;
-        const line = this.watch.lines.all.get(this.key), shown = this.answer.peek()?.line;
+        const line = this.watch.lines.all.get(this.key),
+          shown = this.answer.peek()?.line;
         if (!line || line.resourceVersion !== shown?.resourceVersion) this.later(settle);
       }),
     ];

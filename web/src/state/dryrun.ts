@@ -20,7 +20,10 @@ export class DryRun {
   private key = crypto.randomUUID();
   private sent = "";
 
-  constructor(private readonly namespace: string, private readonly preset: string) {}
+  constructor(
+    private readonly namespace: string,
+    private readonly preset: string,
+  ) {}
 
   /** check asks what would be created, a moment after the last change. */
   check(options: Record<string, unknown>): void {
@@ -52,7 +55,7 @@ export class DryRun {
     if (error instanceof Refusal && error.code === 401) meet(error);
     batch(() => {
       this.state.value = "bad";
-      this.errors.value = error instanceof Refusal ? error.problem.errors ?? [] : [];
+      this.errors.value = error instanceof Refusal ? (error.problem.errors ?? []) : [];
       this.failure.value = error as Error;
     });
   }
@@ -81,7 +84,10 @@ export class DryRun {
 
   private ask(options: Record<string, unknown>, dryRun: boolean, signal?: AbortSignal): Promise<CreateObjectResponse> {
     return ask("POST /v1/namespaces/{namespace}/objects", {
-      path: {namespace: this.namespace}, body: {preset: this.preset, options, dryRun}, headers: {"Idempotency-Key": this.key}, signal,
+      path: {namespace: this.namespace},
+      body: {preset: this.preset, options, dryRun},
+      headers: {"Idempotency-Key": this.key},
+      signal,
     });
   }
 }

@@ -30,8 +30,24 @@ export function watchLocation(): void {
   addEventListener("popstate", read);
   document.addEventListener("click", (event) => {
     const link = (event.target as Element).closest?.("a");
-    if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-    if (link.target || link.hasAttribute("download") || link.origin !== location.origin || !isOurs(link.pathname) || link.hash) return;
+    if (
+      !link ||
+      event.defaultPrevented ||
+      event.button !== 0 ||
+      event.metaKey ||
+      event.ctrlKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return;
+    if (
+      link.target ||
+      link.hasAttribute("download") ||
+      link.origin !== location.origin ||
+      !isOurs(link.pathname) ||
+      link.hash
+    )
+      return;
     event.preventDefault();
     go(link.pathname + link.search);
     scrollTo(0, 0);

@@ -27,7 +27,11 @@ export class Reading implements Source {
   private paint: () => void = () => undefined;
   private leave: () => void = () => undefined;
 
-  constructor(private readonly namespace: string, private readonly name: string, private readonly attempt: number) {}
+  constructor(
+    private readonly namespace: string,
+    private readonly name: string,
+    private readonly attempt: number,
+  ) {}
 
   url(): string {
     return `${this.path()}?${this.query({follow: "true", offset: String(this.offset)})}`;

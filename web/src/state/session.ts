@@ -19,7 +19,9 @@ export async function loadSession(): Promise<void> {
   try {
     // Where a sign-in leads to is for the server to judge.
     const to = path.value === "/ui/signin" ? new URLSearchParams(query.value).get("to") : null;
-    const answer = await fetch(`/session${to ? `?${new URLSearchParams({to})}` : ""}`, {headers: {Accept: "application/json"}});
+    const answer = await fetch(`/session${to ? `?${new URLSearchParams({to})}` : ""}`, {
+      headers: {Accept: "application/json"},
+    });
     await check(answer);
     session.value = (await answer.json()) as Session;
     trouble.value = undefined;
@@ -56,9 +58,13 @@ export function askToSignIn(): void {
 
 /** signIn signs in by a token. */
 export async function signIn(token: string): Promise<void> {
-  await check(await fetch("/session", {
-    method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({token}),
-  }));
+  await check(
+    await fetch("/session", {
+      method: "POST",
+      headers: {"Content-Type": "application/json"},
+      body: JSON.stringify({token}),
+    }),
+  );
 }
 
 /** signOut ends the session. */

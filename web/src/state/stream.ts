@@ -95,13 +95,16 @@ async function read(from: Source, outer: AbortSignal): Promise<boolean> {
   const inner = new AbortController();
   const end = () => inner.abort();
   outer.addEventListener("abort", end);
-  let timer = setTimeout(end, quietFor), began = false;
+  let timer = setTimeout(end, quietFor),
+    began = false;
   try {
     const answer = await fetch(from.url(), {signal: inner.signal, headers: {Accept: "text/event-stream"}});
     await check(answer);
     began = true;
     from.begins?.();
-    const parser = new EventParser(), decoder = new TextDecoder(), reader = answer.body!.getReader();
+    const parser = new EventParser(),
+      decoder = new TextDecoder(),
+      reader = answer.body!.getReader();
     connection.value = from.isStale?.() ? "stale" : "live";
     for (;;) {
       const {done, value} = await reader.read();

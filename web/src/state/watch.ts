@@ -65,7 +65,8 @@ export class Watch implements Source {
     this.isDue = false;
     const changed = this.lines.takeChanged();
     for (const key of changed) {
-      const row = this.rows.get(key), line = this.lines.all.get(key);
+      const row = this.rows.get(key),
+        line = this.lines.all.get(key);
       if (row) row.value = line ? {line, isGone: false} : {...row.value, isGone: true};
     }
     this.health.value = this.lines.health;
