@@ -180,8 +180,8 @@ func TestFront_RefusesASessionOfAnotherSite(t *testing.T) {
 			t.Errorf("%s is answered %d, %s", path, answer.code, answer.text)
 		}
 	}
-	if answer := b.fetch(t, "GET", "/ui/", "", "Cookie", cookie, "Sec-Fetch-Site", "same-site"); answer.code != http.StatusOK {
-		t.Errorf("a file of the page, which needs no session: %d, %s", answer.code, answer.text)
+	if answer := b.fetch(t, "GET", "/ui/", "", "Cookie", cookie, "Sec-Fetch-Site", "same-site"); answer.code == http.StatusForbidden {
+		t.Errorf("a file of the page, which needs no session: %s", answer.text)
 	}
 	if answer := b.fetch(t, "GET", at, "", "Cookie", "__Host-heliostat-page=1.x"); answer.code != http.StatusUnauthorized {
 		t.Errorf("a cookie that is none of ours: %d", answer.code)
