@@ -82,6 +82,7 @@ test("2,000 objects that change", {timeout: (seconds + 600) * 1000}, async (t) =
       window.gc?.();
       return performance.memory.usedJSHeapSize;
     });
+  const began = Date.now();
   const begun = ask("churn", {count, rate, seconds});
   const heaps = [];
   let done = false;
@@ -91,6 +92,9 @@ test("2,000 objects that change", {timeout: (seconds + 600) * 1000}, async (t) =
     heaps.push(await heap());
   }
   await begun;
+  const reached = (rate * seconds * 1000) / (Date.now() - began);
+  t.diagnostic(`${Math.round(reached)} changes a second, of ${rate}`);
+  if (bed.judge) assert.ok(reached > 0.95 * rate, "the bed is as fast as is asked for");
   await page.waitForTimeout(1000);
   ending.abort();
   const painted = await page.evaluate(() => window.delays);
