@@ -149,7 +149,7 @@ func TestServerRights_NeedWhatIsConfigured(t *testing.T) {
 
 // TestServerIdentity_IsWhatTheValuesSay, as the server reads it.
 func TestServerIdentity_IsWhatTheValuesSay(t *testing.T) {
-	file := serverOf[*corev1.ConfigMap](t, impersonating...)
+	file := called[*corev1.ConfigMap](t, theServer, slices.Concat(serving, impersonating)...)
 	var got map[string]any
 	if err := yaml.UnmarshalStrict([]byte(file.Data["identity.yaml"]), &got); err != nil {
 		t.Fatalf("%v in\n%s", err, file.Data["identity.yaml"])
