@@ -107,7 +107,8 @@ func (w *world) classify(g *group) {
 	}
 	slices.SortFunc(g.stock, func(a, b *replica) int {
 		return cmp.Or(
-			cmp.Compare(a.late, b.late), cmp.Compare(a.waiting, b.waiting), cmp.Compare(b.age, a.age), cmp.Compare(a.number, b.number),
+			cmp.Compare(a.late, b.late), cmp.Compare(a.waiting, b.waiting), cmp.Compare(b.age, a.age),
+			cmp.Compare(a.number, b.number),
 		)
 	})
 }

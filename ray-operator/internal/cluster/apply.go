@@ -250,7 +250,9 @@ func (r *Reconciler) noteHead(ctx context.Context, cluster *v1alpha1.ComputeClus
 	if !plan.NoteHead {
 		return nil
 	}
-	record := Record{Version: recordVersion, Scaled: plan.Scaled, Roll: plan.Roll, Failures: plan.Failures, Volume: seen.Store.memoryOn()}.taking(plan.Turn)
+	record := Record{
+		Version: recordVersion, Scaled: plan.Scaled, Roll: plan.Roll, Failures: plan.Failures, Volume: seen.Store.memoryOn(),
+	}.taking(plan.Turn)
 	if plan.Head != nil {
 		record.HeadUID = plan.Head.UID
 	} else if head := headOf(seen.Pods, plan.Epoch); head != nil {

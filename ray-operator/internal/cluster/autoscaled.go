@@ -128,8 +128,8 @@ func given(group *v1alpha1.WorkerGroup) int32 {
 // Size is how many replicas a group shall have.
 type Size struct {
 	Replicas int
-	// Alive is how many there are, those that are given back included, Staying how many without them, Target what the autoscaler wants (below zero: it said
-	// nothing), Reason why it wants that.
+	// Alive is how many there are, those that are given back included, and Staying how many without them. Target is
+	// what the autoscaler wants (below zero: it said nothing), Reason why it wants that.
 	Alive, Staying, Target int
 	Reason                 string
 	// Begins tells of a new group that has not had yet what it is to begin with.
@@ -253,7 +253,8 @@ func (p *planner) scaled(m *members) *telemetry.Event {
 	case size.Replicas == within.Min && size.Target < within.Min:
 		why = fmt.Sprintf("minimum of %d", within.Min)
 	}
-	return &telemetry.Event{Finding: reason.Scaled.Of(m.group.Name, size.Alive, size.Replicas, why), Action: "Scale " + m.group.Name}
+	finding := reason.Scaled.Of(m.group.Name, size.Alive, size.Replicas, why)
+	return &telemetry.Event{Finding: finding, Action: "Scale " + m.group.Name}
 }
 
 // seeScaler recalls what the autoscaler beside the head that is there now said last.

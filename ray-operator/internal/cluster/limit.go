@@ -10,16 +10,22 @@ import (
 )
 
 // limitNodes keeps what is made within the cluster's maximum, whatever the autoscaler wants: groups of high priority
-// grow first. A maximum below what is there takes nobody away: workers go when they are idle.
+// grow first. A maximum below what is there takes nobody away: workers go when they are idle. A group that is rolled
+// keeps its places.
 func (p *planner) limitNodes() {
-	room, limited := p.nodesLeft(func(size Size) int { return size.Staying })
+	room, limited := p.nodesLeft(func(size Size) int {
+		if size.Rolled {
+			return max(size.Replicas, size.Staying)
+		}
+		return size.Staying
+	})
 	if !limited {
 		return
 	}
 	for _, group := range byPriority(p.cluster) {
 		size, hosts := p.Sizes[group.Name], pod.Hosts(group)
 		more := size.Replicas - size.Staying
-		if more <= 0 || group.Suspend {
+		if more <= 0 || group.Suspend || size.Rolled {
 			continue
 		}
 		if admitted := max(0, room) / hosts; admitted < more {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
@@ -25,6 +26,7 @@ func TestDecide_KeepsWithinMaxNodes(t *testing.T) {
 		"what new groups are to begin with":        {maxNodes: 3, cpu: 2, edit: newGroup, want: "gpu 1"},
 		"a minimum":                                {maxNodes: 3, cpu: 2, edit: withMinimum, want: "gpu 1"},
 		"no maximum":                               {maxNodes: 0, cpu: 4, gpu: 1, want: "cpu 2, gpu 1"},
+		"a group that is rolled keeps its places":  {maxNodes: 2, cpu: 2, gpu: 1, edit: rolledAway, want: ""},
 		"those that are given back leave room":     {maxNodes: 2, gpu: 1, edit: givenBack, want: "gpu 1"},
 		"the autoscaler is away: no growth at all": {maxNodes: 4, edit: func(_ *v1alpha1.ComputeCluster, s *cluster.Seen) { s.Scaler.Connected = false }, want: ""},
 	} {
@@ -56,6 +58,12 @@ func TestDecide_KeepsWithinMaxNodes(t *testing.T) {
 			t.Errorf("%s: it makes %q, want %q: %s", name, got, test.want, plan)
 		}
 	}
+}
+
+func rolledAway(of *v1alpha1.ComputeCluster, seen *cluster.Seen) {
+	strategy(v1alpha1.UpgradeRollingWorkers, nil)(&of.Spec)
+	exiting("Rolling", time.Minute, time.Minute)(seen.Pods[2].Pod)
+	seen.Record.Roll = cluster.Roll{Group: "cpu", Size: 2}
 }
 
 func twoHosts(of *v1alpha1.ComputeCluster, _ *cluster.Seen) {

@@ -204,7 +204,8 @@ func (r *Reconciler) hasten(ctx context.Context, name types.NamespacedName) erro
 
 // hastenForeground does the same for a cluster whose deletion waits for its pods: it is gone only after them.
 func (r *Reconciler) hastenForeground(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
-	if cluster.DeletionTimestamp == nil || !IsManaged(cluster) || !slices.Contains(cluster.Finalizers, metav1.FinalizerDeleteDependents) {
+	waits := slices.Contains(cluster.Finalizers, metav1.FinalizerDeleteDependents)
+	if cluster.DeletionTimestamp == nil || !IsManaged(cluster) || !waits {
 		return nil
 	}
 	var pods podsOf

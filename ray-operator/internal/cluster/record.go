@@ -109,7 +109,9 @@ func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (Record, error)
 		if head := cluster.Status.Head; head != nil {
 			record.HeadUID, record.Failures = types.UID(head.UID), int(head.Failures)
 		}
-		record.Session = cluster.Status.Session
+		if session := cluster.Status.Session; session < record.Epoch {
+			record.Session = session
+		}
 		if store := cluster.Status.ControlStore; store != nil && store.Session < record.Epoch {
 			record.Session = store.Session
 		}

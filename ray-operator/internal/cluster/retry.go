@@ -68,8 +68,11 @@ func (p *planner) unjoined() bool {
 		return false
 	}
 	for _, worker := range p.seen.Pods {
+		if worker.At.Group == "" || !p.has(worker) {
+			continue
+		}
 		status := diagnose.RayStatus(worker.Pod)
-		if worker.At.Group != "" && p.has(worker) && (worker.ready() || status != nil && status.Started != nil && *status.Started) {
+		if worker.ready() || status != nil && status.Started != nil && *status.Started {
 			return false
 		}
 	}

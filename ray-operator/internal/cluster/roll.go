@@ -44,7 +44,8 @@ func (p *planner) rolls(group string) bool {
 		if worker.At.Group != group || !p.has(worker) {
 			continue
 		}
-		if worker.draining() && worker.exit().Why == exitRolling || worker.counts() && p.intents.isOld(worker) && !p.intents.canGrow(worker) {
+		exits := worker.draining() && worker.exit().Why == exitRolling
+		if exits || worker.counts() && p.intents.isOld(worker) && !p.intents.canGrow(worker) {
 			return true
 		}
 	}
