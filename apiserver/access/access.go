@@ -60,8 +60,8 @@ type Kubernetes struct {
 	refused   *recent[error]
 	decisions *recent[error]
 	// whose and may are the questions that are on their way.
-	whose together[*Caller]
-	may   together[struct{}]
+	whose *together[*Caller]
+	may   *together[struct{}]
 }
 
 // Bounds of what is remembered.
@@ -89,7 +89,7 @@ func New(o Options) (*Kubernetes, error) {
 		address: address, clock: o.Clock, scheme: o.Scheme, mapper: newMapper(o.Scheme), lanes: newLanes(o.CAFile, o.Clock), account: own,
 		identity: o.Identity, issuers: map[string]*issuer{},
 		callers: newRecent[*Caller](o.Clock, maxCallers), refused: newRecent[error](o.Clock, maxRefused),
-		decisions: newRecent[error](o.Clock, maxDecisions),
+		decisions: newRecent[error](o.Clock, maxDecisions), whose: newTogether[*Caller](), may: newTogether[struct{}](),
 	}
 	if err := k.believe(o.Identity); err != nil {
 		return nil, err

@@ -128,7 +128,8 @@ func (r *rights) survey(reach *view.Reach, open []view.Place, isWhole bool) answ
 	}
 	found := r.ask(slices.DeleteFunc(r.filter.Asked(), func(place view.Place) bool { return !isWhole && !had(place) }))
 	found.began = began
-	if !r.filter.IsOpen() {
+	// Without an answer to the wide question all single ones would be asked, of an API server that has too much to do.
+	if !r.filter.IsOpen() || found.isUnanswered || found.isNobody {
 		return found
 	}
 	single := r.ask(slices.DeleteFunc(slices.Clone(open), func(place view.Place) bool {

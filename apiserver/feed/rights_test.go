@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -194,5 +195,20 @@ func TestWatch_WaitsForConfirmation(t *testing.T) {
 		server.deliver(t, view.Clusters, 9)
 		<-time.After(time.Minute)
 		expect(t, "after a minute", next(t, one, time.Second), "bye")
+	})
+}
+
+// TestWatch_AsksForNoMoreWithoutAnAnswer: an API server that has too much to do is not asked for each namespace as well.
+func TestWatch_AsksForNoMoreWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, server := begun(t, "a", "b")
+		var asked atomic.Int32
+		_, err := server.feed.Watch(t.Context(), Request{May: func(context.Context, string, string) error {
+			asked.Add(1)
+			return errors.New("it takes too long")
+		}})
+		if !errors.Is(err, errUnanswered) || int(asked.Load()) != len(view.Kinds()) {
+			t.Errorf("%d questions were asked: %v", asked.Load(), err)
+		}
 	})
 }

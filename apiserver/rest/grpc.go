@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -109,6 +110,19 @@ func (g *calls) stream(
 			}
 		}
 	})
+}
+
+// underWay notes since when a write has been under way.
+type underWay struct{ since atomic.Int64 }
+
+func (u *underWay) begin(at time.Time) { u.since.Store(at.UnixNano()) }
+
+func (u *underWay) end() { u.since.Store(0) }
+
+// isStuck reports whether a write takes too long.
+func (u *underWay) isStuck(now time.Time) bool {
+	since := u.since.Load()
+	return since != 0 && now.UnixNano()-since >= int64(stuckAfter)
 }
 
 // errStuck is that a caller does not read.

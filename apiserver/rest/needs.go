@@ -29,7 +29,7 @@ type Needs struct {
 	// Namespace is the server's own: its presets are for all users.
 	Namespace string
 	Log       *slog.Logger
-	Clock     clock.WithTicker
+	Clock     clock.WithTickerAndDelayedExecution
 }
 
 // Access is Kubernetes, asked and changed as callers. Package access implements it.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -98,27 +97,13 @@ var comment = []byte(": \n\n")
 type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	clock   clock.WithTicker
+	clock   clock.WithTickerAndDelayedExecution
 
 	mutex sync.Mutex
 	begun bool
-	under underWay
 }
 
-// underWay notes since when a write has been under way.
-type underWay struct{ since atomic.Int64 }
-
-func (u *underWay) begin(at time.Time) { u.since.Store(at.UnixNano()) }
-
-func (u *underWay) end() { u.since.Store(0) }
-
-// isStuck reports whether a write takes too long.
-func (u *underWay) isStuck(now time.Time) bool {
-	since := u.since.Load()
-	return since != 0 && now.UnixNano()-since >= int64(stuckAfter)
-}
-
-func newEventStream(w http.ResponseWriter, clock clock.WithTicker) *eventStream {
+func newEventStream(w http.ResponseWriter, clock clock.WithTickerAndDelayedExecution) *eventStream {
 	return &eventStream{w: w, control: http.NewResponseController(w), clock: clock}
 }
 
@@ -141,8 +126,6 @@ func (s *eventStream) send(text []byte) error {
 		s.w.WriteHeader(http.StatusOK)
 		s.begun = true
 	}
-	s.under.begin(s.clock.Now())
-	defer s.under.end()
 	if _, err := s.w.Write(text); err != nil {
 		return err
 	}
@@ -151,24 +134,22 @@ func (s *eventStream) send(text []byte) error {
 
 // endStuck ends a write of which nothing is read, until the function that it returns is called.
 func (s *eventStream) endStuck() (stop func()) {
-	over, done := make(chan struct{}), make(chan struct{})
-	go func() {
+	began, done := s.clock.Now(), make(chan struct{})
+	timer := s.clock.AfterFunc(stuckAfter, func() {
 		defer close(done)
-		ticker := s.clock.NewTicker(lookEach)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-over:
-				return
-			case <-ticker.C():
-			}
-			if s.under.isStuck(s.clock.Now()) {
-				_ = s.control.SetWriteDeadline(s.clock.Now()) // every server's connections have one
-				return
-			}
+		_ = s.control.SetWriteDeadline(began) // which is over; every server's connections have one
+	})
+	return func() {
+		if !timer.Stop() {
+			<-done // what it does is for this answer alone
 		}
-	}()
-	return func() { close(over); <-done }
+	}
+}
+
+// sendOrEnd sends an event, and ends the stream where nothing of it is read for a while.
+func (s *eventStream) sendOrEnd(text []byte) error {
+	defer s.endStuck()()
+	return s.send(text)
 }
 
 // leave ends writes a short while after a context has ended, so that a caller who does not read holds nothing. The function

@@ -97,9 +97,8 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) error {
 	defer watch.Close()
 	out := newEventStream(w, a.portal.Clock)
 	defer leave(r.Context(), out.control, a.portal.Clock)()
-	defer out.endStuck()()
 	// A watch that goes on may have nothing to say for long, and its caller waits for the headers.
-	if out.send(comment) != nil {
+	if out.sendOrEnd(comment) != nil {
 		return nil // the caller is gone
 	}
 	for isOver := false; !isOver; {
@@ -111,8 +110,8 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) error {
 }
 
 // maxFrames is about how many bytes of events are written at once. What is published together is: a write costs more than an
-// event.
-const maxFrames = 32 << 10
+// event. A connection keeps a buffer as large as the largest frame.
+const maxFrames = 16 << 10
 
 // sendFrames waits until a watch has something to say, and writes all that it has to say then. It reports whether that was the
 // last word.
@@ -122,7 +121,7 @@ func (a *API) sendFrames(ctx context.Context, out *eventStream, watch *feed.Watc
 		return false, err
 	}
 	if !is {
-		return false, out.send(fmt.Appendf(nil, ": \nid: %s\n\n", watch.ID()))
+		return false, out.sendOrEnd(fmt.Appendf(nil, ": \nid: %s\n\n", watch.ID()))
 	}
 	frames, _ := a.frames.Get().(*[]byte)
 	if frames == nil {
@@ -136,7 +135,7 @@ func (a *API) sendFrames(ctx context.Context, out *eventStream, watch *feed.Watc
 		}
 		event, is = watch.Poll()
 	}
-	if err := out.send(text); err != nil {
+	if err := out.sendOrEnd(text); err != nil {
 		return false, err // what was not written may still be read from
 	}
 	*frames = text

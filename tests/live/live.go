@@ -89,13 +89,20 @@ func (c *Cluster) HasAccount(namespace string) func(context.Context) error {
 	}
 }
 
+// dropLimit is how long it may take to delete the clusters of a namespace.
+const dropLimit = 5 * time.Minute
+
 // Drop deletes the clusters of a namespace, waits until their pods are gone, and deletes
 // the namespace, which Kubernetes then takes 5 s to look at.
 func (c *Cluster) Drop(ctx context.Context, name string) error {
-	if err := c.DeleteAllOf(ctx, &v1alpha1.ComputeCluster{}, client.InNamespace(name)); err != nil {
-		return fmt.Errorf("delete the clusters of namespace %s: %w", name, err)
+	// Of hundreds, one request does not delete all in the minute that the API server gives it.
+	err := Until(ctx, dropLimit, "the clusters of namespace "+name+" to be deleted", func(ctx context.Context) error {
+		return c.DeleteAllOf(ctx, &v1alpha1.ComputeCluster{}, client.InNamespace(name))
+	})
+	if err != nil {
+		return err
 	}
-	err := Until(ctx, 90*time.Second, "the pods of namespace "+name+" to be gone", func(ctx context.Context) error {
+	err = Until(ctx, dropLimit, "the pods of namespace "+name+" to be gone", func(ctx context.Context) error {
 		var pods corev1.PodList
 		err := c.List(ctx, &pods, client.InNamespace(name), client.HasLabels{v1alpha1.LabelCluster})
 		if err == nil && len(pods.Items) > 0 {
