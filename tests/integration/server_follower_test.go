@@ -67,6 +67,7 @@ func (f *follower) watch(ctx context.Context, p *portal, begun func()) error {
 	f.mutex.Unlock()
 	var came *http.Response
 	err = live.Until(ctx, limit, "a server to answer", func(context.Context) (err error) { // 503 says to ask again
+		//nolint:bodyclose // it is closed here where it is refused, and below where it is read
 		if came, err = p.client.Do(r); err == nil && came.StatusCode != http.StatusOK {
 			err = errors.Join(fmt.Errorf("a watch is answered with %s", came.Status), came.Body.Close())
 		}
