@@ -261,9 +261,10 @@ func (h *history) calm() string {
 		{"more than the minimum stays", func() bool { h.end(h.tasks); return h.alive("") == h.minimum() }},
 	} {
 		for rounds := 0; !what.ends(); rounds++ {
+			h.in.Pods = slices.DeleteFunc(h.in.Pods, func(p Pod) bool { return p.Going })
 			for i := range h.in.Pods {
 				p := &h.in.Pods[i]
-				p.Replace, p.Going = p.Late, false
+				p.Replace = p.Late
 				if h.fates[p.Key].placed != 0 { // machines are found
 					h.fates[p.Key] = fate{0, time.Minute}
 				}
