@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ const (
 	// lookEach.
 	stuckAfter = 20 * time.Second
 	lookEach   = 5 * time.Second
+	// maxWrite is how many bytes are written at once: a connection keeps a buffer as large as its largest frame.
+	maxWrite = 4 << 10
 )
 
 // serveStream answers a request whose answer goes on.
@@ -126,8 +129,10 @@ func (s *eventStream) send(text []byte) error {
 		s.w.WriteHeader(http.StatusOK)
 		s.begun = true
 	}
-	if _, err := s.w.Write(text); err != nil {
-		return err
+	for part := range slices.Chunk(text, maxWrite) {
+		if _, err := s.w.Write(part); err != nil {
+			return err
+		}
 	}
 	return s.control.Flush()
 }

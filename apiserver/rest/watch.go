@@ -110,7 +110,7 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) error {
 }
 
 // maxFrames is about how many bytes of events are written at once. What is published together is: a write costs more than an
-// event. A connection keeps a buffer as large as the largest frame.
+// event.
 const maxFrames = 16 << 10
 
 // sendFrames waits until a watch has something to say, and writes all that it has to say then. It reports whether that was the
