@@ -168,9 +168,7 @@ func (cfg Config) options() (ctrl.Options, error) {
 		HealthProbeBindAddress:  cfg.HealthAddress,
 		GracefulShutdownTimeout: &end,
 		Cache:                   cached,
-		Client: client.Options{Cache: &client.CacheOptions{
-			DisableFor: []client.Object{&corev1.Secret{}}, EnableReadYourWritesConsistency: &yes,
-		}},
+		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Controller: config.Controller{
 			MaxConcurrentReconciles: cfg.Workers, ReconciliationTimeout: time.Minute,
 			EnableWarmup: &yes, // a standby has its caches and queues filled when it takes over
@@ -230,10 +228,14 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	if err := manager.Add(stores); err != nil {
 		return fmt.Errorf("add what asks control stores: %w", err)
 	}
+	own, err := pending(manager, &v1alpha1.ComputeCluster{})
+	if err != nil {
+		return err
+	}
 	reconciler := &cluster.Reconciler{
 		Client:     manager.GetClient(),
 		Live:       manager.GetAPIReader(),
-		Writer:     writer(manager, measured),
+		Writer:     writer(manager, measured, own),
 		Heads:      heads,
 		Scale:      scalers,
 		Stores:     stores,
@@ -245,10 +247,10 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 		WatchNodes: cfg.WatchNodes,
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").
-		For(&v1alpha1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone)))
+		For(&v1alpha1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone), notItsStatus(own)))
 	from := sources{manager.GetCache(), manager.GetCache()}
 	woken := from.ofClusters(cfg.WatchNodes, heads.Changes(), scalers.Changes(), stores.Changes())
-	if err := complete(build, woken, reconciler); err != nil {
+	if err := complete(build, woken, own.Rest(reconciler)); err != nil {
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)
 	}
 	return nil
@@ -261,25 +263,43 @@ func jobs(manager ctrl.Manager, measured *telemetry.Metrics, dial headclient.Opt
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about jobs: %w", err)
 	}
+	own, err := pending(manager, &v1alpha1.ClusterJob{}, &v1alpha1.ComputeCluster{})
+	if err != nil {
+		return err
+	}
 	reconciler := &job.Reconciler{
 		Client:  manager.GetClient(),
 		Live:    manager.GetAPIReader(),
-		Writer:  writer(manager, measured),
+		Writer:  writer(manager, measured, own),
 		Runs:    heads,
 		Events:  telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics: measured,
 		Clock:   now,
 	}
-	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").For(&v1alpha1.ClusterJob{})
+	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").For(&v1alpha1.ClusterJob{}, builder.WithPredicates(notItsStatus(own)))
 	woken := sources{manager.GetCache(), manager.GetCache()}.ofJobs(now, heads.Changes())
-	if err := complete(build, woken, reconciler); err != nil {
+	if err := complete(build, woken, own.Rest(reconciler)); err != nil {
 		return fmt.Errorf("add the controller of ClusterJobs: %w", err)
 	}
 	return nil
 }
 
-// writer writes and is measured.
-func writer(manager ctrl.Manager, measured *telemetry.Metrics) *kube.Writer {
+// pending returns what holds back passes of a controller until the cache shows the objects of these kinds, and those
+// made for clusters, as the passes before left them.
+func pending(manager ctrl.Manager, kinds ...client.Object) (*kube.Pending, error) {
+	own, err := kube.NewPending(manager.GetCache(), manager.GetScheme(), clock.RealClock{}, append(kinds, children()...)...)
+	if err != nil {
+		return nil, fmt.Errorf("follow the operator's own writes: %w", err)
+	}
+	return own, nil
+}
+
+// writer returns what writes for a controller and is measured. Its passes wait for their own writes; without a controller
+// nobody does, and own is nil.
+func writer(manager ctrl.Manager, measured *telemetry.Metrics, own *kube.Pending) *kube.Writer {
 	metered := kube.Metered(manager.GetClient(), clock.RealClock{}, measured.Wrote)
+	if own != nil {
+		metered = own.Client(metered)
+	}
 	return &kube.Writer{Client: metered, Live: manager.GetAPIReader()}
 }

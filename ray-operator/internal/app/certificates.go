@@ -17,7 +17,7 @@ func certificates(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics)
 		return nil
 	}
 	keeper := &servercert.Keeper{
-		Live: manager.GetAPIReader(), Writer: writer(manager, measured), Clock: clock.RealClock{},
+		Live: manager.GetAPIReader(), Writer: writer(manager, measured, nil), Clock: clock.RealClock{},
 		Secret: types.NamespacedName{Namespace: cfg.Namespace, Name: cfg.ServerCertificate}, Hosts: cfg.ServerHosts,
 	}
 	if err := manager.Add(keeper); err != nil {

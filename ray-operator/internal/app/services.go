@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -21,7 +22,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
@@ -34,39 +34,28 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 		return fmt.Errorf("add what asks heads about Serve: %w", err)
 	}
 	board := serving.NewBoard(heads)
-	routes, err := uncached(manager, measured)
+	own, err := pending(manager, &v1alpha1.ClusterService{}, &v1alpha1.ComputeCluster{}, &appsv1.ControllerRevision{})
 	if err != nil {
 		return err
 	}
+	written := writer(manager, measured, own)
 	reconciler := &service.Reconciler{
 		Client:  manager.GetClient(),
 		Live:    manager.GetAPIReader(),
-		Writer:  writer(manager, measured),
-		Routes:  routes,
+		Writer:  written,
+		Routes:  written,
 		Heads:   board,
 		Events:  telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics: measured,
 		Clock:   now,
 		Site:    site(cfg),
 	}
-	build := ctrl.NewControllerManagedBy(manager).Named("clusterservice").For(&v1alpha1.ClusterService{})
+	build := ctrl.NewControllerManagedBy(manager).Named("clusterservice").For(&v1alpha1.ClusterService{}, builder.WithPredicates(notItsStatus(own)))
 	woken := sources{manager.GetCache(), manager.GetCache()}.ofServices(heads.Changes(board.Services))
-	if err := complete(build, woken, reconciler); err != nil {
+	if err := complete(build, woken, own.Rest(reconciler)); err != nil {
 		return fmt.Errorf("add the controller of ClusterServices: %w", err)
 	}
 	return nil
-}
-
-// uncached writes kinds that no cache holds: HTTPRoutes, which the API server may not know, or
-// come to know later. The manager's client would look for each of its writes in a cache.
-func uncached(manager ctrl.Manager, measured *telemetry.Metrics) (*kube.Writer, error) {
-	plain, err := client.New(manager.GetConfig(), client.Options{
-		HTTPClient: manager.GetHTTPClient(), Scheme: manager.GetScheme(), Mapper: manager.GetRESTMapper(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("build a client without a cache: %w", err)
-	}
-	return &kube.Writer{Client: kube.Metered(plain, clock.RealClock{}, measured.Wrote), Live: manager.GetAPIReader()}, nil
 }
 
 // cacheRevisions has the cache hold what remembers versions of services, and not those of others.

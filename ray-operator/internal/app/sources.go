@@ -25,8 +25,7 @@ import (
 //
 // The lists are values and not calls of a builder, so that a test can start them on a queue without an API server.
 //
-// The reader finds whom to wake, and is the cache itself too. The manager's client would wait at each event for what
-// the operator is writing, of which an event of its own tells later.
+// The reader finds whom to wake. It reads from the cache and never waits: handlers hold up the events of all objects.
 type sources struct {
 	cache  cache.Cache
 	reader client.Reader

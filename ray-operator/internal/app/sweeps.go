@@ -27,7 +27,7 @@ func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, acces
 	sweeper := &sweep.Sweeper{
 		Cache:     manager.GetClient(),
 		Live:      manager.GetAPIReader(),
-		Writer:    writer(manager, measured),
+		Writer:    writer(manager, measured, nil),
 		Sweep:     access.client.Sweep,
 		Command:   controlstore.CleanUp,
 		Turns:     access.turns,
@@ -48,7 +48,7 @@ func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, acces
 
 // keeper keeps the notes that are swept by.
 func keeper(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics) *sweep.Keeper {
-	return &sweep.Keeper{Writer: writer(manager, measured), Live: manager.GetAPIReader(), Namespace: cfg.Namespace}
+	return &sweep.Keeper{Writer: writer(manager, measured, nil), Live: manager.GetAPIReader(), Namespace: cfg.Namespace}
 }
 
 // cacheNotes makes the cache hold the notes, and no other ConfigMap: those beside the

@@ -14,11 +14,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 )
 
 // shelf is a cache of one namespace in which every job and service refers to one cluster.
@@ -185,6 +187,48 @@ func TestUsersOfAClusterAreWoken(t *testing.T) {
 	} {
 		if got := woken(t, c.tell); !slices.Equal(got, c.want) {
 			t.Errorf("%s wakes %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+// TestNotItsStatus_LetsOthersThrough: what a pass over the object did not write itself, and what it wrote beside a status.
+func TestNotItsStatus_LetsOthersThrough(t *testing.T) {
+	known, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&v1alpha1.ComputeCluster{}).Build()
+	own, err := kube.NewPending(api, known, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), &v1alpha1.ComputeCluster{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := clusterNamed("demo")
+	if err := api.Create(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	told := before.DeepCopy()
+	told.Status.Phase = "Ready"
+	reconciler := own.Rest(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		return reconcile.Result{}, own.Client(api).Status().Update(ctx, told)
+	}))
+	passes := notItsStatus(own)
+	for _, c := range []struct {
+		what string
+		edit func(*v1alpha1.ComputeCluster)
+		want bool
+	}{
+		{"its own status", func(*v1alpha1.ComputeCluster) {}, false},
+		{"its own status after an edit", func(c *v1alpha1.ComputeCluster) { c.Generation++ }, true},
+		{"a label beside its own status", func(c *v1alpha1.ComputeCluster) { c.Labels = map[string]string{"a": "b"} }, true},
+		{"another's status", func(c *v1alpha1.ComputeCluster) { c.ResourceVersion = "other" }, true},
+	} {
+		if _, err := reconciler.Reconcile(t.Context(), request("n", "demo")); err != nil {
+			t.Fatal(err)
+		}
+		now := told.DeepCopy()
+		c.edit(now)
+		if got := passes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: now}); got != c.want {
+			t.Errorf("%s wakes: %t, want %t", c.what, got, c.want)
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 )
 
 // children are the kinds that are made for clusters and watched: the cache holds those
@@ -209,6 +210,14 @@ func notes(gone *cluster.Gone) predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		gone.Add(client.ObjectKeyFromObject(e.Object), e.Object.GetUID())
 		return true
+	}}
+}
+
+// notItsStatus lets all through but the event of a status that a pass over the object wrote itself.
+func notItsStatus(own *kube.Pending) predicate.Predicate {
+	more := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !own.Took(e.ObjectNew) || more.Update(e)
 	}}
 }
 

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -162,7 +161,7 @@ func (r *Reconciler) foremost(ctx context.Context, cluster *v1alpha1.ComputeClus
 // makeToken makes the token's Secret, or finds it made, and gives the hash of the token.
 func (r *Reconciler) makeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster) (string, error) {
 	token := newToken()
-	made, err := r.Writer.Create(ctx, desired.TokenSecret(cluster, token), client.DisableReadYourWritesConsistency)
+	made, err := r.Writer.Create(ctx, desired.TokenSecret(cluster, token))
 	if err != nil || made {
 		return naming.TokenHash(token), err
 	}

@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
@@ -103,7 +102,7 @@ func (r *Reconciler) makeAuthority(ctx context.Context, cluster *v1alpha1.Comput
 	if err != nil {
 		return fmt.Errorf("write the certificate authority of %s: %w", cluster.Name, err)
 	}
-	_, err = r.Writer.Create(ctx, desired.AuthoritySecret(cluster, certificate, key), client.DisableReadYourWritesConsistency)
+	_, err = r.Writer.Create(ctx, desired.AuthoritySecret(cluster, certificate, key))
 	return err
 }
 

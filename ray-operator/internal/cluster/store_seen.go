@@ -262,6 +262,6 @@ func (r *Reconciler) makeVolume(ctx context.Context, claim *corev1.PersistentVol
 
 // makeStoreSecret makes the Secret of a managed Redis; one that is there stays.
 func (r *Reconciler) makeStoreSecret(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
-	_, err := r.Writer.Create(ctx, desired.StoreSecret(cluster, newToken(), newToken()), client.DisableReadYourWritesConsistency)
+	_, err := r.Writer.Create(ctx, desired.StoreSecret(cluster, newToken(), newToken()))
 	return err
 }

@@ -43,12 +43,11 @@ type Writer struct {
 }
 
 // Create makes an object and gives true, or finds that it is there already and ours,
-// and gives false. obj has its UID afterwards. Pass
-// client.DisableReadYourWritesConsistency for a kind that the cache does not hold.
+// and gives false. obj has its UID afterwards.
 // Errors: Wait where ours is on its way out, Terminal (NameConflict) where it is not
 // ours, else the API server's.
-func (w *Writer) Create(ctx context.Context, obj client.Object, options ...client.CreateOption) (bool, error) {
-	err := w.Client.Create(ctx, obj, append(options, client.FieldOwner(FieldOwner))...)
+func (w *Writer) Create(ctx context.Context, obj client.Object) (bool, error) {
+	err := w.Client.Create(ctx, obj, client.FieldOwner(FieldOwner))
 	if !apierrors.IsAlreadyExists(err) {
 		return err == nil, fault.Wrap(err, "create %s", w.describe(obj))
 	}
@@ -262,11 +261,10 @@ func (w *Writer) Annotate(ctx context.Context, obj client.Object, key, value str
 
 // Edit writes the difference between the object as it was seen and as it is wanted, its
 // status apart, and brings wanted up to date with what was written. If the object has
-// changed since it was seen, it fails with a conflict and nothing is written. Pass
-// client.DisableReadYourWritesConsistency for a kind that the cache does not hold.
-func (w *Writer) Edit(ctx context.Context, seen, wanted client.Object, options ...client.PatchOption) error {
+// changed since it was seen, it fails with a conflict and nothing is written.
+func (w *Writer) Edit(ctx context.Context, seen, wanted client.Object) error {
 	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
-	err := w.Client.Patch(ctx, wanted, patch, append(options, client.FieldOwner(FieldOwner))...)
+	err := w.Client.Patch(ctx, wanted, patch, client.FieldOwner(FieldOwner))
 	return fault.Wrap(err, "edit %s", w.describe(seen))
 }
 

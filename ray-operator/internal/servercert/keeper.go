@@ -71,7 +71,7 @@ func (k *Keeper) keep(ctx context.Context) error {
 	log.FromContext(ctx).Info("Renewing the certificate of the server for portals", "secret", k.Secret, "because", why)
 	wanted := seen.DeepCopy()
 	wanted.Data = data
-	if err := k.Writer.Edit(ctx, seen, wanted, client.DisableReadYourWritesConsistency); err != nil {
+	if err := k.Writer.Edit(ctx, seen, wanted); err != nil {
 		return err
 	}
 	return k.publish(ctx, data[pki.AuthorityCertificateFile])
@@ -89,5 +89,5 @@ func (k *Keeper) publish(ctx context.Context, certificate []byte) error {
 	}
 	wanted := seen.DeepCopy()
 	wanted.Data = map[string]string{pki.AuthorityCertificateFile: string(certificate)}
-	return k.Writer.Edit(ctx, seen, wanted, client.DisableReadYourWritesConsistency)
+	return k.Writer.Edit(ctx, seen, wanted)
 }

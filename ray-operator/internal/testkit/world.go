@@ -277,16 +277,24 @@ func (w *World) wake(delivered []Event) {
 		if gone, ok := event.Object.(*v1alpha1.ComputeCluster); ok && event.Type == watch.Deleted {
 			w.clusters.Gone.Add(client.ObjectKeyFromObject(gone), gone.UID)
 		}
-		for _, name := range append(w.clustersOf(event.Object), w.clusterOfJob(event)...) {
-			w.due[request{clusterKind, name}] = w.Clock.Now()
+		look := func(kind string, names []types.NamespacedName) {
+			for _, name := range names {
+				if !isOwnStatus(event) || keyOf(event.Object) != (key{kind, name}) {
+					w.due[request{kind, name}] = w.Clock.Now()
+				}
+			}
 		}
-		for _, name := range w.jobsOf(event) {
-			w.due[request{jobKind, name}] = w.Clock.Now()
-		}
-		for _, name := range w.servicesOf(event) {
-			w.due[request{serviceKind, name}] = w.Clock.Now()
-		}
+		look(clusterKind, append(w.clustersOf(event.Object), w.clusterOfJob(event)...))
+		look(jobKind, w.jobsOf(event))
+		look(serviceKind, w.servicesOf(event))
 	}
+}
+
+// isOwnStatus reports whether an event is of a status that the operator wrote, which wakes nobody for its own object.
+func isOwnStatus(event Event) bool {
+	was, now := event.Was, event.Object
+	return event.Own && event.Type == watch.Modified && was != nil && was.GetUID() == now.GetUID() && was.GetGeneration() == now.GetGeneration() &&
+		maps.Equal(was.GetLabels(), now.GetLabels()) && maps.Equal(was.GetAnnotations(), now.GetAnnotations())
 }
 
 // clustersOf are the clusters to look at when an object changed, as the operator's
