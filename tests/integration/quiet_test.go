@@ -84,9 +84,12 @@ func TestServerLabels_CostOneWritePerPolicy(t *testing.T) {
 
 	before := shared.audit.now(t)
 	second := startOperator(t, append(told, "--server-labels=app=server")...)
+	second.passed(float64(clusters)) // before its caches are filled it has nothing to do
 	second.quiet()
 	second.stop(syscall.SIGTERM)
-	made := budgetsApart(writes(shared.audit.since(t, before, namespace)))
+	made := slices.DeleteFunc(budgetsApart(writes(shared.audit.since(t, before, namespace))), func(r request) bool {
+		return r.what() == "patch clusterservices/status" // how long a service waits for a head, which nobody plays here
+	})
 	policies := slices.DeleteFunc(slices.Clone(made), func(r request) bool { return r.what() != "patch networkpolicies" })
 	t.Logf("%d clusters cost %d writes: %s", clusters, len(made)-services, tally(made))
 	if len(policies) != clusters+services || len(made) != clusters+services {
