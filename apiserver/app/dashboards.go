@@ -38,6 +38,21 @@ type Dashboards struct {
 // isOff reports whether clusters are not served.
 func (d Dashboards) isOff() bool { return d.Address == "" || d.Address == "0" }
 
+// addressOf returns where browsers open an object of a kind of the view; empty where it has no dashboard.
+func (d Dashboards) addressOf(kind, namespace, name string) string {
+	if d.isOff() {
+		return ""
+	}
+	site, shared := route.Site{Wildcard: d.Wildcard}, "https://"+d.URL.Host
+	switch kind {
+	case view.Clusters:
+		return site.AddressOf(shared, route.Cluster, namespace, name)
+	case view.Services:
+		return site.AddressOf(shared, route.Service, namespace, name)
+	}
+	return ""
+}
+
 // dashboards is what every request to the dashboards' origin meets.
 type dashboards struct {
 	front *front

@@ -235,3 +235,26 @@ func TestLabels_FollowTheView(t *testing.T) {
 		t.Errorf("a cluster that is gone is %q", got)
 	}
 }
+
+// TestDashboards_HaveAddresses: each object that has a dashboard has one, however origins are separated.
+func TestDashboards_HaveAddresses(t *testing.T) {
+	port := Dashboards{Address: ":8444", URL: &url.URL{Scheme: "https", Host: "h:8444", Path: "/"}}
+	below := port
+	below.Wildcard = "w:8444"
+	for _, row := range []struct {
+		of                    Dashboards
+		kind, namespace, want string
+	}{
+		{Dashboards{}, view.Clusters, "team", ""},
+		{port, view.Jobs, "team", ""},
+		{port, view.Clusters, "team", "https://h:8444/team/demo/"},
+		{port, view.Clusters, "services", "https://h:8444/-/clusters/services/demo/"},
+		{port, view.Services, "team", "https://h:8444/services/team/demo/"},
+		{below, view.Clusters, "team", "https://demo--team.w:8444/"},
+		{below, view.Services, "team", "https://" + naming.ServiceHost("team", "demo") + ".w:8444/"},
+	} {
+		if got := row.of.addressOf(row.kind, row.namespace, "demo"); got != row.want {
+			t.Errorf("%s in %s is at %q, want %q", row.kind, row.namespace, got, row.want)
+		}
+	}
+}

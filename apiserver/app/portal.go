@@ -47,7 +47,8 @@ func newPortal(cfg Config, kubernetes *access.Kubernetes) (*portal, error) {
 	p.output = logs.New(logs.Settings{Heads: p.heads, Jobs: found{p.view}, Clock: cfg.Clock,
 		Directory: cfg.OutputDirectory})
 	p.api, err = rest.New(rest.Needs{
-		Access: kubernetes, View: p.view, Feed: p.feed, Heads: p.heads, Logs: p.output, Namespace: cfg.Namespace, Log: cfg.Log, Clock: cfg.Clock,
+		Access: kubernetes, View: p.view, Feed: p.feed, Heads: p.heads, Logs: p.output, Namespace: cfg.Namespace,
+		AddressOf: cfg.Dashboards.addressOf, Log: cfg.Log, Clock: cfg.Clock,
 	})
 	return p, err
 }

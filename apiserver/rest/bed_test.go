@@ -163,7 +163,8 @@ func newBed(t *testing.T, may ...string) *bed {
 	var err error
 	b.api, err = New(Needs{
 		Access: b, View: b.view, Feed: feed.New(b.view, now), Heads: clusters, Logs: output, Namespace: "release",
-		Log: slog.New(slog.DiscardHandler), Clock: now,
+		AddressOf: func(kind, namespace, name string) string { return kind + " " + namespace + "/" + name },
+		Log:       slog.New(slog.DiscardHandler), Clock: now,
 	})
 	if err != nil {
 		t.Fatal(err)

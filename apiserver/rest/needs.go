@@ -28,6 +28,9 @@ type Needs struct {
 	Logs   *logs.Logs
 	// Namespace is the server's own: its presets are for all users.
 	Namespace string
+	// AddressOf returns where browsers open the dashboard of an object, or a service; empty where none is served. Nil is
+	// that none is.
+	AddressOf func(kind, namespace, name string) string
 	Log       *slog.Logger
 	Clock     clock.WithTickerAndDelayedExecution
 }

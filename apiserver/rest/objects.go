@@ -57,6 +57,9 @@ func (p *portal) GetObject(
 		return nil, fmt.Errorf("find %s %s: %w", key.Kind, key.Name, err)
 	}
 	answer := &heliostatv1.GetObjectResponse{Line: line.Proto()}
+	if p.AddressOf != nil {
+		answer.Dashboard = p.AddressOf(key.Kind, key.Namespace, key.Name)
+	}
 	if answer.Object, err = toStruct(fields); err != nil {
 		return nil, err
 	}

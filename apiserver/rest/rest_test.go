@@ -122,6 +122,9 @@ func TestGetObject_HidesWhatMayNotBeListed(t *testing.T) {
 	if code != 200 || fmt.Sprint(answer["hidden"]) != "[pods]" || answer["object"].(map[string]any)["kind"] != "ComputeCluster" {
 		t.Errorf("it is %d, %v", code, answer)
 	}
+	if answer["dashboard"] != "clusters team-a/demo" {
+		t.Errorf("its dashboard is at %v", answer["dashboard"])
+	}
 	events, _ := answer["events"].([]any)
 	if len(events) != 2 || events[0].(map[string]any)["reason"] != "New" || events[1].(map[string]any)["count"] != 3.0 {
 		t.Errorf("the events are %v", events)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/gate"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
-	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // isWebSocket reports whether a request opens a WebSocket. One that asks for another protocol is refused: what follows on
@@ -47,12 +46,4 @@ func (p *Proxy) originOf(host string, target route.Target) string {
 		return "https://" + host
 	}
 	return ""
-}
-
-// hostOf returns the label of a target below the wildcard.
-func hostOf(target route.Target) string {
-	if target.Kind == route.Service {
-		return naming.ServiceHost(target.Namespace, target.Name)
-	}
-	return naming.ClusterHost(target.Namespace, target.Name)
 }

@@ -208,7 +208,7 @@ func (p *Proxy) redirect(w http.ResponseWriter, r *http.Request, target route.Ta
 	}
 	at := target.Prefix + "/"
 	if isShared {
-		at = "https://" + hostOf(target) + "." + p.Site.Wildcard + target.Path
+		at = "https://" + p.Site.HostOf(target.Kind, target.Namespace, target.Name) + target.Path
 	}
 	if target.Query != "" {
 		at += "?" + target.Query

@@ -129,7 +129,6 @@ func (s Site) find(host, path string) (Target, error) {
 		}
 		return Target{Kind: kind, Namespace: namespace, Name: name, Address: label, Path: path, IsBelowWildcard: true}, nil
 	}
-	const clusters, services = "/-/clusters", "/services"
 	switch {
 	case path == "/":
 		return Target{Kind: Root, Path: path}, nil

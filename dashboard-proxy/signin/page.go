@@ -93,11 +93,9 @@ type state struct {
 	// Expires is when the user has to sign in again.
 	Expires string `json:"expires,omitempty"`
 	// Why says why a session that there was does not count.
-	Why  string `json:"why,omitempty"`
-	Ways []way  `json:"ways"`
-	// Dashboards is where clusters are reached.
-	Dashboards *dashboards `json:"dashboards,omitempty"`
-	Links      []Link      `json:"links"`
+	Why   string `json:"why,omitempty"`
+	Ways  []way  `json:"ways"`
+	Links []Link `json:"links"`
 	// To is where to go after signing in: what the query asks for, where it is ours.
 	To string `json:"to"`
 }
@@ -108,17 +106,9 @@ type way struct {
 	Name string `json:"name"`
 }
 
-type dashboards struct {
-	URL      string `json:"url"`
-	Wildcard string `json:"wildcard,omitempty"`
-}
-
 // show answers who is signed in, and how users can.
 func (p *Page) show(w http.ResponseWriter, r *http.Request) error {
 	answer := state{Ways: p.ways(), Links: append([]Link{}, p.Links...), To: p.Origins.readGoal(r.URL.Query().Get("to"))}
-	if p.Origins.Dashboards != "" {
-		answer.Dashboards = &dashboards{URL: p.Origins.Dashboards, Wildcard: p.Origins.Wildcard}
-	}
 	if err := p.describe(w, r, &answer); err != nil {
 		return err
 	}

@@ -34,8 +34,7 @@ func TestPage_SaysWhoIsSignedIn(t *testing.T) {
 	b.start(t)
 	w := b.browser()
 	want := state{
-		Ways:       []way{{"OIDC", "Sunrise"}, {"Token", "Kubernetes token"}},
-		Dashboards: &dashboards{URL: onRay, Wildcard: "ray.example.com:8444"}, Links: b.needs.Links, To: "/ui/jobs/a/b",
+		Ways: []way{{"OIDC", "Sunrise"}, {"Token", "Kubernetes token"}}, Links: b.needs.Links, To: "/ui/jobs/a/b",
 	}
 	if diff := cmp.Diff(want, w.show(t, "?to=/ui/jobs/a/b")); diff != "" {
 		t.Errorf("nobody: %s", diff)

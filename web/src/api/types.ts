@@ -55,6 +55,7 @@ export interface GetMeResponse {
 }
 
 export interface GetObjectResponse {
+  dashboard?: string;
   events?: Event[];
   hidden?: string[];
   line?: Line;

@@ -4,7 +4,7 @@ import {actionsOf, groupsOf, remedyOf, removedBy} from "./actions.ts";
 import {absoluteOf, ageOf, countOf, durationOf, spanOf} from "./format.ts";
 import {can, whereCan} from "./permissions.ts";
 import {fieldsOf, initialValues, optionsOf} from "./schema.ts";
-import {dashboardOf, linksOf, type Session} from "./session.ts";
+import {linksOf, type Session} from "./session.ts";
 import {documentOf, toYaml} from "./yaml.ts";
 
 const nobody: Session = {signedIn: false, ways: [], links: [], to: "/ui/"};
@@ -164,26 +164,6 @@ test("session: links are of the web, with what they are about escaped", () => {
   assert.deepEqual(linksOf({...nobody, links}, line, 2000), [
     {title: "logs", url: "https://l/?q=a/b%26c&from=1000&to=2000&x="},
   ]);
-});
-
-test("session: each cluster and service has an address", () => {
-  const url = "https://d",
-    path = {...nobody, dashboards: {url}},
-    wildcard = {...nobody, dashboards: {url, wildcard: "w:8444"}};
-  const long = "n".repeat(61);
-  const cases: [Session, string, string, string, string][] = [
-    [path, "clusters", "a", "b", "https://d/a/b/"],
-    [path, "clusters", "services", "b", "https://d/-/clusters/services/b/"],
-    [path, "services", "a", "b", "https://d/services/a/b/"],
-    [path, "jobs", "a", "b", ""],
-    [nobody, "clusters", "a", "b", ""],
-    [wildcard, "clusters", "a", "b", "https://b--a.w:8444/"],
-    [wildcard, "clusters", "a", "b--c", "https://d/a/b--c/"],
-    [wildcard, "clusters", "a", long, `https://d/a/${long}/`],
-    [wildcard, "services", "a", "b", "https://d/services/a/b/"],
-  ];
-  for (const [session, kind, namespace, name, want] of cases)
-    assert.equal(dashboardOf(session, {kind, namespace, name}), want);
 });
 
 test("format: spans have their two largest units, ages one", () => {

@@ -11,8 +11,6 @@ export interface Session {
   /** why says why a session that there was does not count. */
   why?: string;
   ways: {kind: string; name: string}[];
-  /** dashboards is where clusters are reached; without it they are not. */
-  dashboards?: {url: string; wildcard?: string};
   links: Template[];
   /** to is where to go after signing in. */
   to: string;
@@ -29,20 +27,6 @@ export interface Template {
 export interface Link {
   title: string;
   url: string;
-}
-
-/** dashboardOf returns the address of a cluster's dashboard, or of a service. */
-export function dashboardOf(session: Session | undefined, line: Line): string {
-  const {namespace = "", name = ""} = line,
-    at = session?.dashboards;
-  if (!at || !namespace || !name) return "";
-  if (line.kind === "services") return `${at.url}/services/${namespace}/${name}/`;
-  if (line.kind !== "clusters") return "";
-  const label = `${name}--${namespace}`;
-  // The proxy knows labels with a hash; those that need none follow from the names.
-  if (at.wildcard && label.length <= 63 && !name.includes("--") && !namespace.includes("--"))
-    return `https://${label}.${at.wildcard}/`;
-  return namespace === "services" ? `${at.url}/-/clusters/${namespace}/${name}/` : `${at.url}/${namespace}/${name}/`;
 }
 
 /** linksOf returns the administrator's links for an object at a time. Only links of the web are ones. */

@@ -8,7 +8,7 @@ import {actionsOf, remedyOf, type Verb} from "../lib/actions.ts";
 import type {Kind} from "../lib/kinds.ts";
 import {can} from "../lib/permissions.ts";
 import {pathOf} from "../lib/router.ts";
-import {dashboardOf, linksOf} from "../lib/session.ts";
+import {linksOf} from "../lib/session.ts";
 import {ActionButton, Question, Refused} from "../parts/actions.tsx";
 import {Attempts, Events, Groups, Pods, Versions} from "../parts/belongings.tsx";
 import {Heading} from "../parts/frame.tsx";
@@ -49,7 +49,7 @@ export function DetailPage({kind, namespace, name}: Props) {
   return (
     <>
       <Heading title={name} back={strings.kindNames[kind].one} aside={<Status phase={line.phase} />}>
-        <Buttons line={line} ask={(verb) => (asked.value = verb)} />
+        <Buttons line={line} dashboard={answer.dashboard} ask={(verb) => (asked.value = verb)} />
       </Heading>
       {detail.isGone.value && (
         <div class="notice warning" role="alert">
@@ -88,10 +88,10 @@ export function DetailPage({kind, namespace, name}: Props) {
   );
 }
 
-function Buttons({line, ask}: {line: Line; ask: (verb: Verb) => void}) {
+function Buttons({line, dashboard, ask}: {line: Line; dashboard?: string; ask: (verb: Verb) => void}) {
   return (
     <div class="actions" role="group" aria-label={strings.detail.sections.actions}>
-      <Links line={line} />
+      <Links line={line} dashboard={dashboard} />
       {actionsOf(line).map((action) => (
         <ActionButton key={action.verb} action={action} line={line} onAsk={ask} />
       ))}
@@ -100,9 +100,8 @@ function Buttons({line, ask}: {line: Line; ask: (verb: Verb) => void}) {
 }
 
 /** Links leads to where more is: the dashboard, and what the administrator has set up. */
-function Links({line}: {line: Line}) {
+function Links({line, dashboard}: {line: Line; dashboard?: string}) {
   const namespace = line.namespace ?? "";
-  const dashboard = dashboardOf(session.value, line);
   const need = {verb: "get", resource: line.kind === "services" ? "clusterservices/proxy" : "computeclusters/proxy"};
   const isMissing = isKnown.value && !can(namespaces.value, namespace, need);
   const title = line.kind === "services" ? strings.detail.open : strings.detail.dashboard;

@@ -991,7 +991,9 @@ type GetObjectResponse struct {
 	// why leads from the object down to the pod that it waits for.
 	Why []*Cause `protobuf:"bytes,6,rep,name=why,proto3" json:"why,omitempty"`
 	// hidden names what is left out because the caller cannot list it: "clusters", "pods", "events".
-	Hidden        []string `protobuf:"bytes,7,rep,name=hidden,proto3" json:"hidden,omitempty"`
+	Hidden []string `protobuf:"bytes,7,rep,name=hidden,proto3" json:"hidden,omitempty"`
+	// dashboard is the address at which browsers open the dashboard of a cluster, or a service; empty where none is served.
+	Dashboard     string `protobuf:"bytes,8,opt,name=dashboard,proto3" json:"dashboard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1073,6 +1075,13 @@ func (x *GetObjectResponse) GetHidden() []string {
 		return x.Hidden
 	}
 	return nil
+}
+
+func (x *GetObjectResponse) GetDashboard() string {
+	if x != nil {
+		return x.Dashboard
+	}
+	return ""
 }
 
 type Pod struct {
@@ -2432,7 +2441,7 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x10GetObjectRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\xac\x02\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xca\x02\n" +
 	"\x11GetObjectResponse\x12&\n" +
 	"\x04line\x18\x01 \x01(\v2\x12.heliostat.v1.LineR\x04line\x12/\n" +
 	"\x06object\x18\x02 \x01(\v2\x17.google.protobuf.StructR\x06object\x12%\n" +
@@ -2440,7 +2449,8 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x06events\x18\x04 \x03(\v2\x13.heliostat.v1.EventR\x06events\x12+\n" +
 	"\x06phases\x18\x05 \x03(\v2\x13.heliostat.v1.PhaseR\x06phases\x12%\n" +
 	"\x03why\x18\x06 \x03(\v2\x13.heliostat.v1.CauseR\x03why\x12\x16\n" +
-	"\x06hidden\x18\a \x03(\tR\x06hidden\"\xd5\x01\n" +
+	"\x06hidden\x18\a \x03(\tR\x06hidden\x12\x1c\n" +
+	"\tdashboard\x18\b \x01(\tR\tdashboard\"\xd5\x01\n" +
 	"\x03Pod\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x14\n" +
