@@ -36,7 +36,13 @@ func newFrontProxy(of FrontProxy, now clock.PassiveClock) (*frontProxy, error) {
 
 // IsProxied reports whether a front proxy says whose a request is, so that nobody needs to sign in.
 func (k *Kubernetes) IsProxied(r *http.Request) bool {
-	return k.proxy != nil && r.TLS != nil && len(r.Header[k.proxy.UserHeader]) > 0 && k.proxy.isProxy(r.TLS)
+	return k.proxy != nil && len(r.Header[k.proxy.UserHeader]) > 0 && k.IsFromProxy(r)
+}
+
+// IsFromProxy reports whether a request came over a connection of the front proxy, whatever it says of its user. Headers
+// that sign such a request in can be the proxy's, which adds them for a cookie of its own.
+func (k *Kubernetes) IsFromProxy(r *http.Request) bool {
+	return k.proxy != nil && r.TLS != nil && k.proxy.isProxy(r.TLS)
 }
 
 // callerOf returns the user that the proxy names, and nil where the request does not come from the proxy or names none.

@@ -177,3 +177,27 @@ func TestFrontProxy_IsImpersonatedWithAllOfIt(t *testing.T) {
 		t.Errorf("after its certificate: %v", err)
 	}
 }
+
+// TestFrontProxy_IsKnownByItsCertificate alone: who shows another one, or none, is not the proxy, whatever headers say.
+func TestFrontProxy_IsKnownByItsCertificate(t *testing.T) {
+	i, s := newProxied(t)
+	others := newSigner(t)
+	for name, row := range map[string]struct {
+		state *tls.ConnectionState
+		want  bool
+	}{
+		"the proxy":                       {s.connection(t, "the-proxy", nil), true},
+		"another name":                    {s.connection(t, "a-robot", nil), false},
+		"the name, by another authority":  {others.connection(t, "the-proxy", nil), false},
+		"a connection without one":        {&tls.ConnectionState{}, false},
+		"a connection without encryption": {nil, false},
+	} {
+		r := &http.Request{TLS: row.state, Header: http.Header{"Authorization": {"Bearer x"}}}
+		if got := i.IsFromProxy(r); got != row.want || i.IsProxied(r) {
+			t.Errorf("%s: %v", name, got)
+		}
+		if r.Header.Set("X-Remote-User", "ana"); i.IsProxied(r) != row.want {
+			t.Errorf("%s names a user: %v", name, !row.want)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func (p *Proxy) judge(r *http.Request, target route.Target, isSocket bool) error
 		Method: r.Method, Own: p.originOf(r.Host, target), IsWebSocket: isSocket,
 		Origin: r.Header.Get("Origin"), Site: r.Header.Get("Sec-Fetch-Site"),
 		Mode: r.Header.Get("Sec-Fetch-Mode"), Dest: r.Header.Get("Sec-Fetch-Dest"),
-		HasAuthorization: hasAuthorization(r) && !isByFrontProxy(r),
+		HasAuthorization: hasAuthorization(r) && !p.Access.IsFromProxy(r),
 		// Ray's dashboard routes by fragment, so its start is the one page that others link to.
 		IsLinkable: target.Path == "/",
 	})

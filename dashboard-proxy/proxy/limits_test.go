@@ -137,3 +137,22 @@ func TestServe_EndsAnswersWithTheRight(t *testing.T) {
 		t.Error("the answer looks whole")
 	}
 }
+
+// ofProxy takes all requests for those of the front proxy.
+type ofProxy struct {
+	proxy.Access
+	is bool
+}
+
+func (o ofProxy) IsFromProxy(*http.Request) bool { return o.is }
+
+// TestServe_JudgesWhatTheFrontProxySigns: a token that it adds for its cookie is no proof that a program asks.
+func TestServe_JudgesWhatTheFrontProxySigns(t *testing.T) {
+	for is, code := range map[bool]int{true: http.StatusForbidden, false: http.StatusOK} {
+		b := newBed(t, fine, func(n *proxy.Needs) { n.Access = ofProxy{n.Access, is} })
+		answer := b.send(t, http.MethodPost, "/team/demo/api/jobs/", nil, "Origin", "https://evil.example.com", "Sec-Fetch-Site", "cross-site")
+		if answer.code != code {
+			t.Errorf("of the front proxy %v: %d %s", is, answer.code, answer.body)
+		}
+	}
+}

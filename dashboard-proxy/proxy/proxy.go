@@ -32,6 +32,7 @@ import (
 type Access interface {
 	Identify(ctx context.Context, r *http.Request) (*access.Caller, error)
 	IsProxied(r *http.Request) bool
+	IsFromProxy(r *http.Request) bool
 	May(ctx context.Context, c *access.Caller, what authorizationv1.ResourceAttributes) error
 	Confirm(ctx context.Context, c *access.Caller, what authorizationv1.ResourceAttributes) error
 }
@@ -198,8 +199,9 @@ func (k *Request) note(target route.Target, isSocket bool) {
 // redirect sends a browser to where it must be for a target, and reports whether it did so. Below a wildcard, each object
 // has an origin of its own: what signs a browser in must not count at the one that all share.
 func (p *Proxy) redirect(w http.ResponseWriter, r *http.Request, target route.Target) (bool, error) {
-	isShared := p.Site.Wildcard != "" && !target.IsBelowWildcard && (!hasAuthorization(r) || isByFrontProxy(r))
-	if isShared && !isNavigation(r) && (len(r.Header["Cookie"]) > 0 || isByFrontProxy(r)) {
+	isFromProxy := p.Access.IsFromProxy(r)
+	isShared := p.Site.Wildcard != "" && !target.IsBelowWildcard && (!hasAuthorization(r) || isFromProxy)
+	if isShared && !isNavigation(r) && (len(r.Header["Cookie"]) > 0 || isFromProxy) {
 		return false, &Refusal{Code: http.StatusForbidden,
 			Text: "the object has an address of its own: open it from the page"}
 	}
@@ -248,10 +250,6 @@ func attributes(target route.Target) authorizationv1.ResourceAttributes {
 }
 
 func hasAuthorization(r *http.Request) bool { return len(r.Header["Authorization"]) > 0 }
-
-// isByFrontProxy reports whether a request came over a connection that has shown a certificate: headers that sign it in may
-// be a proxy's.
-func isByFrontProxy(r *http.Request) bool { return r.TLS != nil && len(r.TLS.PeerCertificates) > 0 }
 
 // isNavigation reports whether a request opens a page.
 func isNavigation(r *http.Request) bool {
