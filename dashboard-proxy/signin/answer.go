@@ -59,6 +59,10 @@ type page struct {
 func (p page) write(w http.ResponseWriter, code int, formTo string) {
 	header := w.Header()
 	secure(header)
+	if p.Post != nil {
+		// Without any referrer a browser posts a form with the origin "null", which is nobody's.
+		header.Set("Referrer-Policy", "same-origin")
+	}
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", fmt.Sprintf("default-src 'none'; script-src 'self'; base-uri 'none'; "+
 		"frame-ancestors 'none'; form-action %s", formTo))
