@@ -33,6 +33,8 @@ type Dashboards struct {
 	Wildcard string
 	// MaxUpload is how many bytes the body of a request may have.
 	MaxUpload int64
+	// MaxFiles is how many files the process can have open, of which each WebSocket needs two; 0 is that there is no limit.
+	MaxFiles uint64
 }
 
 // isOff reports whether clusters are not served.
@@ -69,7 +71,7 @@ func newDashboards(
 		Origin:    cfg.Dashboards.URL,
 		Site:      route.Site{Wildcard: cfg.Dashboards.Wildcard, Labels: newLabels(portal.view, cfg.Clock)},
 		PageURL:   cfg.Dashboards.PageURL.String(),
-		MaxUpload: cfg.Dashboards.MaxUpload,
+		MaxUpload: cfg.Dashboards.MaxUpload, MaxSockets: proxy.SocketsFor(cfg.Dashboards.MaxFiles),
 	}
 	if by := cfg.Identity.FrontProxy; by != nil {
 		needs.IdentityHeaders = []string{by.UserHeader, by.GroupHeader, by.UIDHeader, by.ExtraHeaderPrefix}

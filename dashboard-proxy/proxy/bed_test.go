@@ -162,7 +162,7 @@ func (b *bed) open(t *testing.T, change func(*proxy.Needs)) {
 	b.end = end
 	b.front = httptest.NewUnstartedServer(nil)
 	needs := proxy.Needs{
-		Access: kubernetes, Objects: b, Sessions: b, PageURL: "https://page.example.com/", MaxUpload: 8 << 20, Clock: b.clock,
+		Access: kubernetes, Objects: b, Sessions: b, PageURL: "https://page.example.com/", MaxUpload: 8 << 20, MaxSockets: 10_000, Clock: b.clock,
 		Heads:    heads.New(heads.Settings{Clusters: b, Reader: b, Options: headclient.Options{Connect: b.network.Connect}}),
 		Services: serve.New(b, b.network.Connect), Origin: &url.URL{Scheme: "https", Host: b.front.Listener.Addr().String()},
 		Log:             slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -156,3 +156,12 @@ func TestServe_JudgesWhatTheFrontProxySigns(t *testing.T) {
 		}
 	}
 }
+
+// TestSocketsFor_LeavesFilesForAllElse: a server without a file to open answers nobody.
+func TestSocketsFor_LeavesFilesForAllElse(t *testing.T) {
+	for files, want := range map[uint64]int{0: 10_000, 1_000: 0, 1_024: 12, 20_000: 9_500, 21_000: 10_000, 1 << 63: 10_000} {
+		if got := proxy.SocketsFor(files); got != want {
+			t.Errorf("%d files are enough for %d, want %d", files, got, want)
+		}
+	}
+}

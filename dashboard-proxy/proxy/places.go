@@ -17,12 +17,23 @@ const (
 	smallBody = 1 << 20
 )
 
+// SocketsFor returns for how many WebSockets so many open files are enough; 0 is that there is no limit of them. Each needs
+// two, and some are left for all else: a server that has no file left answers nobody.
+func SocketsFor(files uint64) int {
+	const others = 1_000
+	if files == 0 {
+		return maxSockets
+	}
+	return int(min(maxSockets, (files-min(files, others))/2)) //nolint:gosec // G115: it is at most maxSockets
+}
+
 // places are those of all that goes on.
 type places struct{ uploads, sockets, requests *counter }
 
-func newPlaces() *places {
+// newPlaces returns places, of which so many are for WebSockets.
+func newPlaces(sockets int) *places {
 	return &places{
-		uploads: newCounter(maxUploads, maxUploads), sockets: newCounter(maxSockets, maxSocketsEach),
+		uploads: newCounter(maxUploads, maxUploads), sockets: newCounter(sockets, min(sockets, maxSocketsEach)),
 		requests: newCounter(maxRequests, maxRequestsEach),
 	}
 }

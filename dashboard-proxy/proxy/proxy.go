@@ -86,6 +86,8 @@ type Needs struct {
 	IdentityHeaders []string
 	// MaxUpload is how many bytes the body of a request may have.
 	MaxUpload int64
+	// MaxSockets is how many WebSockets there may be at once.
+	MaxSockets int
 	// AnswerWithin is how long an upstream may take to begin its answer; 5 min where it is 0.
 	AnswerWithin time.Duration
 	Clock        clock.WithTickerAndDelayedExecution
@@ -109,7 +111,7 @@ type Proxy struct {
 // New returns a proxy. What is open ends with the context.
 func New(ctx context.Context, needs Needs) *Proxy {
 	p := &Proxy{Needs: needs, ending: ctx, ways: newWays(needs.Clock),
-		rights: newRights(needs.Access, needs.Clock), places: newPlaces()}
+		rights: newRights(needs.Access, needs.Clock), places: newPlaces(needs.MaxSockets)}
 	p.upstream = newUpstream(needs.AnswerWithin)
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,

@@ -45,6 +45,11 @@ func run(flags *flags) error {
 	if err != nil {
 		return err
 	}
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return fmt.Errorf("read how many files can be open: %w", err)
+	}
+	cfg.Dashboards.MaxFiles = files.Cur
 	log := slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: flags.level()})
 	ctrl.SetLogger(logr.FromSlogHandler(log)) // for what reads the certificate again
 	cfg.Log, cfg.Clock = slog.New(log), clock.RealClock{}
