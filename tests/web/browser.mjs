@@ -24,6 +24,13 @@ export function useBrowser(...flags) {
   after(() => browser?.close());
 }
 
+/** contextOf returns a context of the browser. It closes with the test. */
+export async function contextOf(t, settings) {
+  const context = await browser.newContext({ignoreHTTPSErrors: true, ...settings});
+  t.after(() => context.close());
+  return context;
+}
+
 /** ask asks the bed for something. */
 export async function ask(what, query = {}, body = undefined) {
   const answer = await fetch(`${bed.control}/${what}?${new URLSearchParams(query)}`, {
@@ -37,15 +44,13 @@ export async function ask(what, query = {}, body = undefined) {
 export async function open(t, path, {as = "editor", allowed = [], context: settings = {}, ...more} = {}) {
   const context =
     more.within ??
-    (await browser.newContext({
-      ignoreHTTPSErrors: true,
+    (await contextOf(t, {
       baseURL: bed.url,
       viewport: {width: 1280, height: 800},
       locale: "en-GB",
       timezoneId: "UTC",
       ...settings,
     }));
-  if (!more.within) t.after(() => context.close());
   if (as && !more.within) await signIn(context, as);
   const page = await context.newPage();
   const wrong = [];

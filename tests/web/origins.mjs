@@ -1,0 +1,98 @@
+// Which requests reach a cluster's head by the session of somebody who has opened it, on each of the three ways to
+// separate origins. The table of docs/dashboards.md says which must.
+import {readFileSync} from "node:fs";
+import {test} from "node:test";
+import assert from "node:assert/strict";
+import {bed, contextOf, useBrowser} from "./browser.mjs";
+
+useBrowser("--host-resolver-rules=MAP *.test 127.0.0.1", "--ignore-certificate-errors");
+
+const ways = ["port", "host", "wildcard"];
+
+/** promised returns what the table says of each request: for each way, whether it passes. */
+function promised() {
+  const text = readFileSync(new URL("../../docs/dashboards.md", import.meta.url), "utf8");
+  const rows = [...text.matchAll(/^\| ([^|]+) \| (passes|refused) \| (passes|refused) \| (passes|refused) \|$/gm)];
+  return new Map(rows.map(([, name, ...said]) => [name, said.map((one) => one === "passes")]));
+}
+
+/** requests are what a script can cause towards an address, by their names in the table. Each has a mark. */
+const requests = {
+  page: ([to, mark]) => void open(`${to}?${mark}`),
+  fetch: ([to, mark]) => void fetch(`${to}api/version?${mark}`),
+  POST: ([to, mark]) =>
+    void fetch(`${to}api/jobs/?${mark}`, {method: "POST", mode: "no-cors", credentials: "include", body: "{}"}).catch(
+      () => undefined,
+    ),
+  WebSocket: ([to, mark]) => void new WebSocket(`${to.replace("https", "wss")}api/jobs/x/logs/tail?${mark}`),
+  image: ([to, mark]) => void (new Image().src = `${to}worker/traceback?${mark}`),
+  frame: ([to, mark]) =>
+    void (document.body.appendChild(document.createElement("iframe")).src = `${to}worker/traceback?${mark}`),
+  "pop-up": ([to, mark]) => void open(`${to}worker/traceback?${mark}`),
+  form: ([to, mark]) => {
+    const form = document.createElement("form");
+    Object.assign(form, {method: "post", action: `${to}api/jobs/?${mark}`, target: "_blank"});
+    document.body.append(form);
+    form.submit();
+  },
+};
+
+let count = 0;
+
+/** reaches has a page cause a request, and reports whether it came to the head of the victim. */
+async function reaches(from, name, to) {
+  const mark = `mark${++count}`,
+    context = from.context();
+  const ended = new Promise((done) => {
+    const look = (request) => request.url().includes(`?${mark}`) && done();
+    for (const event of ["requestfinished", "requestfailed"]) context.on(event, look);
+    from.on("websocket", (socket) => {
+      if (!socket.url().includes(`?${mark}`)) return;
+      for (const event of ["close", "socketerror"]) socket.on(event, done);
+    });
+  });
+  await from.evaluate(requests[name], [to, mark]);
+  await ended;
+  const seen = await (await fetch(bed.control)).text();
+  return seen.split("\n").some((line) => line.startsWith("victim ") && line.endsWith(`?${mark}`));
+}
+
+/** arrive follows a link of the page to a cluster, over the sign-in of its origin. */
+async function arrive(context, {page: at}, name) {
+  const page = await context.newPage();
+  await page.goto(`${at}/ui/`);
+  await page.locator(`#${name}`).click();
+  await page.locator("h1", {hasText: name}).waitFor();
+  return page;
+}
+
+for (const [i, name] of ways.entries()) {
+  test(`origins by ${name}`, {timeout: 120_000}, async (t) => {
+    const way = bed.ways[name],
+      context = await contextOf(t),
+      found = new Map();
+    const page = await context.newPage();
+    await page.goto(`${way.page}/ui/`);
+    const code = await page.evaluate(
+      async (token) => (await fetch("/session", {method: "POST", body: JSON.stringify({token})})).status,
+      bed.token,
+    );
+    assert.equal(code, 204);
+    const own = await arrive(context, way, "victim"),
+      other = await arrive(context, way, "evil"),
+      stranger = await context.newPage();
+    assert.equal(own.url(), way.victim, "the link leads there, and nowhere else");
+    await stranger.goto(bed.stranger);
+    found.set("a link on the page to the start", await reaches(page, "page", way.victim));
+    for (const one of ["page", "fetch", "POST", "WebSocket"])
+      found.set(`its own ${one}`, await reaches(own, one, way.victim));
+    for (const [who, from] of [
+      ["another site", stranger],
+      ["another cluster", other],
+    ])
+      for (const one of ["POST", "WebSocket", "image", "frame", "pop-up", "form"])
+        found.set(`${one} of ${who}`, await reaches(from, one, way.victim));
+    const want = new Map([...promised()].map(([what, said]) => [what, said[i]]));
+    assert.deepEqual(Object.fromEntries(found), Object.fromEntries(want));
+  });
+}
