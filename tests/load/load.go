@@ -11,6 +11,8 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"sync"
@@ -42,8 +44,12 @@ func Sorts() []Sort { return []Sort{Fresh, Kept, Long, Stream, WebSocket} }
 type Plan struct {
 	// URL that the paths of requests are put after, without a slash at its end.
 	URL string
-	// Host of requests, where it is not that of the URL.
+	// Host of requests, where it is not that of the URL. A certificate must be for it.
 	Host string
+	// Authority signs the certificate of a URL with https; nil is the machine's own.
+	Authority *x509.CertPool
+	// Token is sent as Authorization, where there is one.
+	Token string
 	// Rates are how many requests of a sort are sent a second; a sort without one is left out.
 	Rates map[Sort]float64
 	// Connections is how many are kept.
@@ -109,9 +115,9 @@ type asker interface {
 // has failed.
 func (p *Plan) Run(ctx context.Context, ledger *Ledger) {
 	askers := map[Sort]asker{
-		Fresh: plain{plan: p, transports: transports(1, false)}, Kept: kept{plain{plan: p, transports: transports(p.Connections, true)}},
-		Long:   slow{plain{plan: p, transports: transports(1, false)}},
-		Stream: stream{plain{plan: p, transports: transports(1, false)}}, WebSocket: session{plan: p, transport: transports(1, false)[0]},
+		Fresh: plain{plan: p, transports: p.transports(1, false)}, Kept: kept{plain{plan: p, transports: p.transports(p.Connections, true)}},
+		Long:   slow{plain{plan: p, transports: p.transports(1, false)}},
+		Stream: stream{plain{plan: p, transports: p.transports(1, false)}}, WebSocket: session{plan: p, transport: p.transports(1, false)[0]},
 	}
 	var flows sync.WaitGroup
 	for sort, asker := range askers {
@@ -143,10 +149,20 @@ func flow(ctx context.Context, every time.Duration, send func(number int, due ti
 }
 
 // transports are as many connections as may be kept, or one that makes a new one each time.
-func transports(n int, kept bool) []*http.Transport {
+func (p *Plan) transports(n int, kept bool) []*http.Transport {
 	all := make([]*http.Transport, n)
 	for i := range all {
-		all[i] = &http.Transport{DisableKeepAlives: !kept, MaxIdleConnsPerHost: 1, DisableCompression: true}
+		all[i] = &http.Transport{
+			DisableKeepAlives: !kept, MaxIdleConnsPerHost: 1, DisableCompression: true,
+			TLSClientConfig: &tls.Config{RootCAs: p.Authority, ServerName: p.Host, MinVersion: tls.VersionTLS12},
+		}
 	}
 	return all
+}
+
+// authorize adds the token to the header of a request.
+func (p *Plan) authorize(header http.Header) {
+	if p.Token != "" {
+		header.Set("Authorization", "Bearer "+p.Token)
+	}
 }

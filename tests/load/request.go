@@ -111,6 +111,7 @@ func (p plain) exchange(ctx context.Context, q question, said *reply, read func(
 		return fmt.Errorf("make a request: %w", err)
 	}
 	request.Host = p.plan.Host
+	p.plan.authorize(request.Header)
 	if q.body != "" {
 		// Without GetBody it is known to nobody how the body could be had again.
 		request.Body, request.ContentLength = io.NopCloser(strings.NewReader(q.body)), int64(len(q.body))

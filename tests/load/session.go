@@ -40,7 +40,9 @@ func (s session) ask(ctx context.Context, number int, due time.Time) reply {
 
 func (s session) open(ctx context.Context) (*websocket.Conn, error) {
 	once := &http.Client{Transport: s.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	socket, response, err := websocket.Dial(ctx, s.plan.URL+"/ws", &websocket.DialOptions{HTTPClient: once, Host: s.plan.Host})
+	header := http.Header{}
+	s.plan.authorize(header)
+	socket, response, err := websocket.Dial(ctx, s.plan.URL+"/ws", &websocket.DialOptions{HTTPClient: once, Host: s.plan.Host, HTTPHeader: header})
 	if response != nil && response.Body != nil {
 		defer func() { _ = response.Body.Close() }() // what is wanted of it was read
 	}

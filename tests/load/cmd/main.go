@@ -12,12 +12,14 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -77,6 +79,8 @@ func parse(args []string) (*load.Plan, time.Duration, error) {
 	flags.DurationVar(&plan.Longest, "longest", 15*time.Second, "long requests take from a third of it to all of it")
 	flags.DurationVar(&plan.Session, "session", 20*time.Second, "how long a WebSocket session or a stream lasts")
 	flags.DurationVar(&plan.Pace, "pace", 500*time.Millisecond, "how long after one of its messages or chunks comes the next")
+	authority := flags.String("authority", "", "`file` with the authority of the service's certificate (default: the machine's)")
+	token := flags.String("token-file", "", "`file` with a token that is sent as Authorization")
 	lasts := flags.Duration("for", 0, "how long to send (default: until the input ends)")
 	rates := map[load.Sort]*float64{}
 	for sort, what := range map[load.Sort]string{
@@ -94,5 +98,30 @@ func parse(args []string) (*load.Plan, time.Duration, error) {
 	for sort, rate := range rates {
 		plan.Rates[sort] = *rate
 	}
+	if err := readFiles(plan, *authority, *token); err != nil {
+		return nil, 0, err
+	}
 	return plan, *lasts, plan.Check()
+}
+
+// readFiles reads what would be seen on a command line, or is too long for it.
+func readFiles(plan *load.Plan, authority, token string) error {
+	if authority != "" {
+		text, err := os.ReadFile(authority)
+		if err != nil {
+			return fmt.Errorf("read the authority: %w", err)
+		}
+		plan.Authority = x509.NewCertPool()
+		if !plan.Authority.AppendCertsFromPEM(text) {
+			return fmt.Errorf("read the authority: %s holds no certificate in PEM", authority)
+		}
+	}
+	if token != "" {
+		text, err := os.ReadFile(token)
+		if err != nil {
+			return fmt.Errorf("read the token: %w", err)
+		}
+		plan.Token = strings.TrimSpace(string(text))
+	}
+	return nil
 }

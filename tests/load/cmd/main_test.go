@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,6 +86,38 @@ func TestWhatCannotBeCarriedOutIsRefused(t *testing.T) {
 	for _, args := range [][]string{{}, {"-fresh", "1"}, {"-url", "http://127.0.0.1:1", "-fresh", "many"}, {"-url", "http://127.0.0.1:1", "more"}} {
 		if err := run(args, strings.NewReader(""), io.Discard); err == nil {
 			t.Errorf("%q was not refused", args)
+		}
+	}
+}
+
+func TestAServiceBehindTLSIsAskedWithTheToken(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer sesame" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"version": "1", "node": "pod", "pid": 7, "said": r.FormValue("said")}) // the report tells
+	}))
+	t.Cleanup(server.Close)
+	authority, token := filepath.Join(t.TempDir(), "ca.crt"), filepath.Join(t.TempDir(), "token")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for file, text := range map[string]string{authority: string(certificate), token: "sesame\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	args := []string{"-url", server.URL, "-host", "example.com", "-authority", authority, "-token-file", token, "-fresh", "100", "-for", "100ms"}
+	if err := run(args, strings.NewReader(""), &out); err != nil {
+		t.Fatal(err)
+	}
+	report := last(t, out.String())
+	if sent, answered, _ := report.Total(); sent == 0 || sent != answered {
+		t.Errorf("%d of %d answered: %s", answered, sent, out.String())
+	}
+	for _, flag := range []string{"-authority", "-token-file"} {
+		if err := run([]string{"-url", server.URL, flag, filepath.Join(t.TempDir(), "none")}, strings.NewReader(""), &out); err == nil {
+			t.Errorf("a file that is not there is taken for %s", flag)
 		}
 	}
 }
