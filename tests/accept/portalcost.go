@@ -64,19 +64,30 @@ var portalMemory = scenario{
 
 // beside measures the server beside the API server, and returns the rounds and their text.
 func beside[R any](ctx context.Context, state, what string) ([]R, json.RawMessage, error) {
-	file, err := filepath.Abs(filepath.Join(state, "portals-"+what+".json"))
+	return figuresOf[R](ctx, state, bench{"portals", what, portalRounds})
+}
+
+// bench is a tool below tests/bench, and what it measures how often.
+type bench struct {
+	tool, what string
+	rounds     int
+}
+
+// figuresOf measures by a tool on a control plane of its own, and returns the rounds and their text.
+func figuresOf[R any](ctx context.Context, state string, by bench) ([]R, json.RawMessage, error) {
+	file, err := filepath.Abs(filepath.Join(state, by.tool+"-"+by.what+".json"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("name the file of figures: %w", err)
 	}
 	err = onControlPlane(ctx, func(environment []string) error {
-		return command(ctx, environment, "go", "run", "./tests/bench/portals/measure", "-what", what, "-rounds", fmt.Sprint(portalRounds), "-out", file)
+		return command(ctx, environment, "go", "run", "./tests/bench/"+by.tool+"/measure", "-what", by.what, "-rounds", fmt.Sprint(by.rounds), "-out", file)
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, nil, errors.Join(err, fmt.Errorf("read the figures of %s: %w", what, err))
+		return nil, nil, errors.Join(err, fmt.Errorf("read the figures of %s: %w", by.what, err))
 	}
 	rounds, err := parse[R](text)
 	return rounds, text, err

@@ -50,11 +50,13 @@ var areas = map[string][]scenario{
 		portalRights, portalStreams, portalClients, portalWatches, portalSignIn, portalReach, portalVerbs, portalOutputs,
 		portalLatency, portalWatching, portalMemory, portalRolling, portalCanaries, portalLabels,
 	},
-	"page":        {pageLoad},
-	"services":    serviceScenarios(),
-	"clusters":    append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world),
-	"autoscaling": {demand, givenBack, churn, apiAway, anew, quiet},
-	"jobs":        {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
+	"page": {pageLoad},
+	// Beside nginx.
+	"dashboards-cost": {dashboardRates, dashboardSockets, dashboardBusy},
+	"services":        serviceScenarios(),
+	"clusters":        append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world),
+	"autoscaling":     {demand, givenBack, churn, apiAway, anew, quiet},
+	"jobs":            {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
 }
 
 // tables make Markdown of a scenario's samples.
@@ -70,6 +72,7 @@ var tables = map[string]func(json.RawMessage) string{
 	live.StoreKillsLabel + "-sealed": memoryTable, live.StoreKillsLabel + "-sealed-embedded": memoryTable, live.StoreKillsLabel + "-sealed-redis": memoryTable,
 	live.ServeUpgradesLabel(live.ChangeEncrypted): upgradesTable,
 	portalLatency.name:                            portalLatencyTable, portalWatching.name: portalWatchTable, portalMemory.name: portalMemoryTable,
+	dashboardRates.name: dashboardRatesTable, dashboardSockets.name: dashboardSocketsTable, dashboardBusy.name: dashboardBusyTable,
 }
 
 // once plays the scenario, and says when, on what and with which code.

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+const (
+	namespace = "team-a"
+	cluster   = "demo"
+	headIP    = "10.1.0.1"
+	headToken = "a-token-of-the-cluster-demo-0123456789"
+	// objects is how many clusters the API lists.
+	objects = 500
+	// startLimit is how long anything may take that is not measured.
+	startLimit = 2 * time.Minute
+)
+
+// world is a Kubernetes with the chart installed and a cluster whose head runs, two callers, and the two ends.
+type world struct {
+	*live.Cluster
+	dir       string
+	authority []byte
+	tokens    [2]string
+	// head runs as long as the world.
+	head *process
+}
+
+func openWorld(ctx context.Context, dir string) (*world, error) {
+	opened, err := live.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{Cluster: opened, dir: dir}
+	config := rest.CopyConfig(opened.Config)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, fmt.Errorf("read the API server's authority: %w", err)
+	}
+	w.authority = config.CAData
+	for _, step := range []func(context.Context) error{w.install, w.makeCallers, w.makeObjects, w.certify, w.startHead} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// end ends what runs as long as the world.
+func (w *world) end() { _ = w.head.stop() }
+
+// install applies what the chart renders, all but Deployments.
+func (w *world) install(ctx context.Context) error {
+	out, err := live.Helm(ctx, ".", "template", live.ReleaseName, "helm-chart/heliostat", "--namespace", live.ReleaseNamespace,
+		"--set", "server.enabled=true")
+	if err != nil {
+		return err
+	}
+	rendered, err := live.Decode([]byte(out))
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{live.ReleaseNamespace, namespace} {
+		if err := w.ensure(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
+	}
+	for _, object := range rendered {
+		if object.GetKind() == "Deployment" {
+			continue
+		}
+		if err := w.ApplyObject(ctx, object); err != nil {
+			return err
+		}
+	}
+	return live.Until(ctx, startLimit, "the kinds to be served", func(ctx context.Context) error {
+		return errors.Join(w.List(ctx, &v1alpha1.ComputeClusterList{}, client.Limit(1)), w.HasAccount(namespace)(ctx))
+	})
+}
+
+// ensure makes an object that may be there already.
+func (w *world) ensure(ctx context.Context, object client.Object) error {
+	if err := w.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create %T %s: %w", object, object.GetName(), err)
+	}
+	return nil
+}
+
+// makeCallers makes two accounts that can open everything in the namespace.
+func (w *world) makeCallers(ctx context.Context) (err error) {
+	for i := range w.tokens {
+		name := fmt.Sprintf("caller-%d", i)
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: name}},
+		}
+		if err := w.ensure(ctx, binding); err != nil {
+			return err
+		}
+		if w.tokens[i], err = w.tokenOf(ctx, namespace, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tokenOf returns a token of an account, which it makes where there is none.
+func (w *world) tokenOf(ctx context.Context, namespace, name string) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := w.ensure(ctx, account); err != nil {
+		return "", err
+	}
+	hours := int64(2 * 60 * 60)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}
+	if err := w.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("ask for a token of %s: %w", name, err)
+	}
+	return request.Status.Token, nil
+}
+
+// makeObjects makes the cluster with its head, and many others without.
+func (w *world) makeObjects(ctx context.Context) error {
+	for i := range objects {
+		name := cluster
+		if i > 0 {
+			name = fmt.Sprintf("other-%d", i)
+		}
+		one := &v1alpha1.ComputeCluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec:       v1alpha1.ComputeClusterSpec{RayVersion: "2.60.0"},
+		}
+		if err := w.ensure(ctx, one); err != nil {
+			return err
+		}
+		if i > 0 || one.UID == "" { // it is there from a former run
+			continue
+		}
+		if err := w.makeHead(ctx, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeHead makes the pod and the token of a cluster's head. No scheduler takes the pod, and so no kubelet is missed.
+func (w *world) makeHead(ctx context.Context, of *v1alpha1.ComputeCluster) error {
+	owned := []metav1.OwnerReference{*metav1.NewControllerRef(of, v1alpha1.GroupVersion.WithKind("ComputeCluster"))}
+	at := naming.Place{Epoch: 1}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naming.TokenSecret(of.Name), OwnerReferences: owned},
+		Data:       map[string][]byte{v1alpha1.TokenKey: []byte(headToken)},
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: naming.Pod(of.Name, of.UID, at), Labels: naming.PodLabels(of.Name, at), OwnerReferences: owned,
+			Annotations: map[string]string{v1alpha1.AnnotationToken: naming.TokenHash(headToken)},
+		},
+		Spec: corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: v1alpha1.ContainerRay, Image: "ray"}}},
+	}
+	if err := errors.Join(w.Create(ctx, secret), w.Create(ctx, pod)); err != nil {
+		return fmt.Errorf("make the head: %w", err)
+	}
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: headIP, PodIPs: []corev1.PodIP{{IP: headIP}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: v1alpha1.ContainerRay, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}},
+	}
+	if err := w.Status().Update(ctx, pod); err != nil {
+		return fmt.Errorf("have the head run: %w", err)
+	}
+	of.Status.Phase, of.Status.Epoch = "Ready", 1
+	if err := w.Status().Update(ctx, of); err != nil {
+		return fmt.Errorf("have the cluster be ready: %w", err)
+	}
+	return nil
+}
