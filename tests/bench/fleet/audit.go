@@ -74,6 +74,17 @@ func (c Calls) count(line []byte) error {
 	return nil
 }
 
+// all gives "3 get secrets, ..." for reads and writes.
+func (c Calls) all() string {
+	var parts []string
+	for _, counts := range []map[string]int{c.Writes, c.Reads} {
+		for _, what := range slices.Sorted(maps.Keys(counts)) {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[what], what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 // per gives "1.00 create services, ..." for as many clusters or edits.
 func per(counts map[string]int, n int) string {
 	var parts []string

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 )
 
+// program is where a program that the bench builds is.
+func (b *bench) program(name string) string { return filepath.Join(b.built, name) }
+
 // build builds the operator, the floor and the kubelet into b.built. For profiles the
 // operator gets one more file: see profile/profile.go.
 func (b *bench) build(ctx context.Context, root string, profile bool) error {
@@ -29,7 +32,7 @@ func (b *bench) build(ctx context.Context, root string, profile bool) error {
 	for name, from := range map[string]string{
 		Operator: "ray-operator/cmd/operator", Floor: "tests/bench/fleet/floor", "kubelet": "tests/bench/fleet/kubelet",
 	} {
-		args := append([]string{"build", "-o", filepath.Join(b.built, name)}, flags...)
+		args := append([]string{"build", "-o", b.program(name)}, flags...)
 		command := exec.CommandContext(ctx, "go", append(args, "./"+from)...)
 		command.Dir = root
 		if out, err := command.CombinedOutput(); err != nil {

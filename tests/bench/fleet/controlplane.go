@@ -115,6 +115,7 @@ func (cp *controlPlane) startStore(ctx context.Context) error {
 	at := func(file string) string { return filepath.Join(cp.dir, file) }
 	cp.apiServer, err = cp.run("kube-apiserver", "--etcd-servers="+store,
 		"--bind-address="+host, "--secure-port="+port, "--cert-dir="+cp.dir, "--token-auth-file="+at("tokens.csv"),
+		"--advertise-address=192.0.2.1",   // which nobody uses: there may be no interface to find one
 		"--endpoint-reconciler-type=none", // a Service cannot lead to a loopback address
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+at("accounts.key"),
 		"--service-account-signing-key-file="+at("accounts.key"), "--service-cluster-ip-range=10.96.0.0/14",

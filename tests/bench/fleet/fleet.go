@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -26,9 +27,11 @@ const (
 	Spread = "spread"
 	// One puts all into one namespace.
 	One = "one"
+	// Mixed is Spread with jobs, services and idle policies.
+	Mixed = "mixed"
 )
 
-func layouts() []string { return []string{Spread, One} }
+func layouts() []string { return []string{Spread, One, Mixed} }
 
 const (
 	clustersInNamespace = 10
@@ -79,24 +82,30 @@ func newCluster(name types.NamespacedName) *v1alpha1.ComputeCluster {
 // fleet is a number of clusters as their users see them.
 type fleet struct {
 	*controlPlane
+	subject
 	names []types.NamespacedName
+	// beside are objects beside the clusters.
+	beside []client.Object
 
 	mutex   sync.Mutex
 	created map[types.NamespacedName]time.Time
-	// ready is when a watch told of Ready for the generation in generations.
-	ready       map[types.NamespacedName]time.Time
+	// since is when a watch told of a cluster that was ready, for the generation in generations.
+	since       map[types.NamespacedName]time.Time
 	generations map[types.NamespacedName]int64
 }
 
-func newFleet(cp *controlPlane, layout string, n int) *fleet {
+func newFleet(cp *controlPlane, of subject, layout string, n int) *fleet {
 	f := &fleet{
-		controlPlane: cp,
-		created:      map[types.NamespacedName]time.Time{},
-		ready:        map[types.NamespacedName]time.Time{}, generations: map[types.NamespacedName]int64{},
+		controlPlane: cp, subject: of,
+		created: map[types.NamespacedName]time.Time{},
+		since:   map[types.NamespacedName]time.Time{}, generations: map[types.NamespacedName]int64{},
 	}
 	places := namespaces(layout, n)
 	for i := range n {
 		f.names = append(f.names, types.NamespacedName{Namespace: places[i%len(places)], Name: fmt.Sprintf("cluster-%d", i)})
+	}
+	if layout == Mixed {
+		f.subject, f.beside = withPolicies(of, f.names), f.mixed()
 	}
 	return f
 }
@@ -108,12 +117,12 @@ func (f *fleet) follow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("prepare to watch the clusters: %w", err)
 	}
-	clusters, err := watches.GetInformer(ctx, &v1alpha1.ComputeCluster{}, cache.BlockUntilSynced(false))
+	clusters, err := watches.GetInformer(ctx, f.make(types.NamespacedName{}), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch the clusters: %w", err)
 	}
 	see := func(obj any) {
-		if cluster, ok := obj.(*v1alpha1.ComputeCluster); ok {
+		if cluster, ok := obj.(client.Object); ok {
 			f.note(cluster)
 		}
 	}
@@ -128,31 +137,39 @@ func (f *fleet) follow(ctx context.Context) error {
 	return nil
 }
 
-func (f *fleet) note(cluster *v1alpha1.ComputeCluster) {
-	if live.IsReady(cluster) != nil {
+func (f *fleet) note(cluster client.Object) {
+	if !f.ready(cluster) {
 		return
 	}
-	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
+	name := client.ObjectKeyFromObject(cluster)
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.generations[name] < cluster.Generation {
-		f.generations[name], f.ready[name] = cluster.Generation, time.Now()
+	if generation := cluster.GetGeneration(); f.generations[name] < generation {
+		f.generations[name], f.since[name] = generation, time.Now()
 	}
 }
 
-// create makes all clusters as fast as the API server takes them.
+// create makes all clusters, and what is beside them, as fast as the API server takes them.
 func (f *fleet) create(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for _, name := range f.names {
 		group.Go(func() error {
 			begin := time.Now()
-			if err := f.Create(ctx, newCluster(name)); err != nil {
-				return fmt.Errorf("create ComputeCluster %s: %w", name, err)
+			if err := f.Create(ctx, f.make(name)); err != nil {
+				return fmt.Errorf("create cluster %s: %w", name, err)
 			}
 			f.mutex.Lock()
 			defer f.mutex.Unlock()
 			f.created[name] = begin
+			return nil
+		})
+	}
+	for _, object := range f.beside {
+		group.Go(func() error {
+			if err := f.Create(ctx, object); err != nil {
+				return fmt.Errorf("create %T %s: %w", object, object.GetName(), err)
+			}
 			return nil
 		})
 	}
@@ -192,7 +209,7 @@ func (f *fleet) times() Times {
 	var first, last time.Time
 	var each []float64
 	for _, name := range f.names {
-		created, ready := f.created[name], f.ready[name]
+		created, ready := f.created[name], f.since[name]
 		if first.IsZero() || created.Before(first) {
 			first = created
 		}
@@ -213,11 +230,10 @@ func quantile(values []float64, q float64) float64 {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-// grow adds a worker to clusters, one after the other, and waits for them.
-func (f *fleet) grow(ctx context.Context, names []types.NamespacedName) error {
+// growAll adds a worker to clusters, one after the other, and waits for them.
+func (f *fleet) growAll(ctx context.Context, names []types.NamespacedName) error {
 	for _, name := range names {
-		err := f.Edit(ctx, name, func(spec *v1alpha1.ComputeClusterSpec) { *spec.WorkerGroups[0].Replicas++ })
-		if err != nil {
+		if err := f.grow(ctx, f.controlPlane, name); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -23,7 +24,7 @@ func TestASmallFleet(t *testing.T) {
 		t.Fatalf("find Kubernetes' programs: %v: make bin/localkube builds what finds them", err)
 	}
 	o := options{
-		clusters: 20, rounds: 1, contenders: []string{Floor, Operator}, layouts: []string{Spread},
+		idle: time.Second, clusters: 20, rounds: 1, contenders: []string{Floor, Operator}, layouts: []string{Spread},
 		kubernetes: strings.TrimSpace(string(programs)), out: t.TempDir(), state: t.TempDir(),
 	}
 	if err := run(t.Context(), o); err != nil {
@@ -64,6 +65,14 @@ func judge(t *testing.T, s Sample) {
 		if bounds[0] < bounds[1] || bounds[0] > bounds[2] {
 			t.Errorf("%s: %s: %v, want %v to %v", s.Contender, what, bounds[0], bounds[1], bounds[2])
 		}
+	}
+	if s.Idle == nil || sum(s.Idle.Calls.Writes)+sum(s.Idle.Calls.Reads) > 0 {
+		t.Errorf("at rest the %s called: %+v", s.Contender, s.Idle)
+	}
+	if s.Deletion == nil {
+		t.Errorf("nothing is known of the deletion with the %s", s.Contender)
+	} else {
+		t.Logf("%s: per deleted cluster: %s", s.Contender, per(s.Deletion.Calls.Writes, s.Clusters))
 	}
 	switch {
 	case s.Contender == Floor:
@@ -155,8 +164,11 @@ func TestPage(t *testing.T) {
 			for _, layout := range []string{Spread, One} {
 				s := Sample{Contender: contender, Layout: layout, Round: round + 1, Clusters: 500, Grown: 10}
 				s.Times.AllReady, s.CPU = 10, float64(4+round)
+				s.Idle, s.Deletion = &Idle{Seconds: 10}, &Deletion{}
 				if contender == Operator {
 					s.Times.AllReady, s.CPU, s.Restart = 11, float64(6+round), &Restart{Seconds: 2}
+					s.Idle.Calls.Reads = map[string]int{"get secrets": 5}
+					s.Deletion.Calls = Calls{Writes: map[string]int{"delete pods": 1000}, Reads: map[string]int{"get secrets": 250}}
 				}
 				r.Samples = append(r.Samples, s)
 			}
@@ -164,10 +176,12 @@ func TestPage(t *testing.T) {
 	}
 	page := r.page()
 	for _, want := range []string{
-		"| 500 clusters, all ready | 10.0 s | 11.0 s | 1.10 | ≤ 1.1 × floor |\n",
-		"| CPU per cluster | 5.00 ms | 7.00 ms | 1.40 | ≤ 1.3 × floor |\n",
-		"| memory, resident | 0 MiB | 0 MiB |  | ≤ 80 MiB |\n",
+		"| 500 clusters, all ready | 10.0 s | 11.0 s | 1.10 | ≤ 1.15 × floor |\n",
+		"| CPU per cluster | 5.00 ms | 7.00 ms | 1.40 | ≤ 1.4 × floor |\n",
+		"| memory, resident | 0 MiB | 0 MiB |  | ≤ 75 MiB |\n",
 		"| restart over all, until calm |  | 2.0 s |  | 3 s |\n",
+		"| API calls per deleted cluster | 0.00 | 2.50 |  | ≤ 1 |\n", "- per deleted cluster: 2.00 delete pods\n- reads per deleted cluster: 0.50 get secrets\n",
+		"- at rest, in 10 s: 5 get secrets\n", "| at rest: reads per second | 0.00 | 0.50 |  |  |\n",
 		"the operator's CPU changes by +0 %",
 		"- per cluster: none\n- in the minute after: none\n",
 	} {
@@ -183,7 +197,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := options{clusters: 1, rounds: 1, contenders: []string{Floor}, layouts: []string{One}, kubernetes: here}
-	if err := good.check(); err != nil {
+	if err := good.check(contenders()); err != nil {
 		t.Error(err)
 	}
 	for says, spoil := range map[string]func(*options){
@@ -194,7 +208,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	} {
 		bad := good
 		spoil(&bad)
-		if err := bad.check(); err == nil || !strings.Contains(err.Error(), says) {
+		if err := bad.check(contenders()); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("the answer was %v, want it to contain %q", err, says)
 		}
 	}

@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -30,8 +31,11 @@ import (
 type options struct {
 	clusters, rounds    int
 	settle              time.Duration
+	idle                time.Duration
 	contenders, layouts []string
 	kubernetes, out     string
+	// other names the file of an operator that is measured beside ours, empty for none.
+	other string
 	// state is where programs and what was measured are kept between runs.
 	state   string
 	profile bool
@@ -42,26 +46,39 @@ func main() {
 	flag.IntVar(&o.clusters, "n", 500, "how many clusters, each of a head and three workers")
 	flag.IntVar(&o.rounds, "rounds", 3, "how often each contender is measured in each layout")
 	flag.DurationVar(&o.settle, "settle", 75*time.Second, "how long a fleet is left alone once it is ready, before it grows and the operator is restarted")
+	flag.DurationVar(&o.idle, "idle", time.Minute, "how long what the contender asks for at rest is counted")
+	flag.StringVar(&o.other, "other", "", "file of an operator that is measured beside ours; docs/benchmarks-others.md says what it contains")
 	flag.StringVar(&o.kubernetes, "kubernetes", "", "directory of Kubernetes' programs, as bin/localkube build prints it")
 	flag.StringVar(&o.out, "out", "docs/results", "directory for the results")
 	flag.BoolVar(&o.profile, "profile", false, "instead, run the operator once under profilers; writes to .state/bench-fleet/profile")
-	chosen := flag.String("contenders", strings.Join(contenders(), ","), "what to measure")
-	places := flag.String("layouts", strings.Join(layouts(), ","), "where the clusters are: "+Spread+" is ten in a namespace, "+One+" is all in one")
+	chosen := flag.String("contenders", "", "what to measure; all where it is empty")
+	places := flag.String("layouts", strings.Join(layouts(), ","), "where the clusters are: "+Spread+" is ten in a namespace, "+One+" is all in one, "+Mixed+" has jobs, services and idle policies")
+	within := flag.Bool("inside", false, "the program runs in a network namespace of its own, where all addresses may be used")
 	flag.Parse()
 	log.SetLogger(logr.Discard()) // of the client library; what fails comes back as an error
-	o.contenders, o.layouts = strings.Split(*chosen, ","), strings.Split(*places, ",")
+	o.layouts = strings.Split(*places, ",")
+	if *chosen != "" {
+		o.contenders = strings.Split(*chosen, ",")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	act := func() error { return run(ctx, o) }
+	if slices.Contains(o.layouts, Mixed) && !o.profile {
+		act = func() error { return inside(ctx) }
+		if *within {
+			act = func() error { return errors.Join(settle(ctx), run(ctx, o)) }
+		}
+	}
+	if err := act(); err != nil {
 		fmt.Fprintln(os.Stderr, "fleet:", err)
 		os.Exit(1)
 	}
 }
 
-// check refuses what cannot be measured.
-func (o options) check() error {
+// check refuses what cannot be measured. The other operator, where there is one, is among those that are known.
+func (o options) check(known []string) error {
 	for _, choice := range []struct{ given, known []string }{
-		{o.contenders, contenders()}, {o.layouts, layouts()},
+		{o.contenders, known}, {o.layouts, layouts()},
 	} {
 		for _, name := range choice.given {
 			if !slices.Contains(choice.known, name) {
@@ -79,13 +96,26 @@ func (o options) check() error {
 }
 
 func run(ctx context.Context, o options) error {
-	if err := o.check(); err != nil {
+	var other *other
+	known := contenders()
+	if o.other != "" {
+		var err error
+		if other, err = readOther(o.other); err != nil {
+			return err
+		}
+		known = append(known, other.Name)
+	}
+	if len(o.contenders) == 0 {
+		o.contenders = known
+	}
+	if err := o.check(known); err != nil {
 		return err
 	}
 	b, err := prepare(ctx, o)
 	if err != nil {
 		return err
 	}
+	b.other = other
 	if o.profile {
 		return b.profile(ctx, filepath.Join(o.state, "profile"))
 	}
@@ -111,7 +141,7 @@ func prepare(ctx context.Context, o options) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for programs: %w", err)
 	}
-	b := &bench{clusters: o.clusters, settle: o.settle, kubernetes: o.kubernetes, built: built, mould: filepath.Join(built, "mould.json"), scratch: scratch()}
+	b := &bench{clusters: o.clusters, settle: o.settle, idle: o.idle, kubernetes: o.kubernetes, built: built, mould: filepath.Join(built, "mould.json"), scratch: scratch()}
 	if b.chart, err = readChart(ctx, root); err != nil {
 		return nil, err
 	}

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
@@ -38,8 +38,12 @@ type Sample struct {
 	// Growth are the calls for one more worker in each of Grown clusters.
 	Growth Calls `json:"growth"`
 	Grown  int   `json:"grown,omitempty"`
+	// Idle is what was asked for at rest. It is absent in layout One.
+	Idle *Idle `json:"idle,omitempty"`
 	// Restart is absent where the contender is not restarted.
 	Restart *Restart `json:"restart,omitempty"`
+	// Deletion is of the whole fleet at once. It is absent in layout One.
+	Deletion *Deletion `json:"deletion,omitempty"`
 }
 
 // Restart is what a contender did that was started again over a fleet that was ready.
@@ -57,7 +61,13 @@ type bench struct {
 	clusters int
 	// settle is how long a fleet is left alone once it is ready.
 	settle time.Duration
-	chart  chart
+	// idle is how long a fleet at rest is watched.
+	idle  time.Duration
+	chart chart
+	// other is an operator that is not ours, nil where none is measured.
+	other *other
+	// heads are behind head pods where it is set, and are asked all the time.
+	heads bool
 	// kubernetes is the directory of Kubernetes' programs; built is that of ours.
 	kubernetes, built string
 	// mould is the file that the floor reads.
@@ -66,9 +76,9 @@ type bench struct {
 	scratch string
 }
 
-// on runs an act on a fresh control plane with kubelets and the chart, and takes all of it
+// on runs an act on a fresh control plane with kubelets and what a contender needs, and takes all of it
 // down again.
-func (b *bench) on(ctx context.Context, act func(context.Context, *controlPlane, string) error) (err error) {
+func (b *bench) on(ctx context.Context, contender string, act func(context.Context, *controlPlane, string) error) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	dir, err := os.MkdirTemp(b.scratch, "heliostat-fleet-")
@@ -81,12 +91,13 @@ func (b *bench) on(ctx context.Context, act func(context.Context, *controlPlane,
 		return errors.Join(err, context.Cause(ctx))
 	}
 	defer func() { err = errors.Join(err, cp.down()) }()
-	kubelet, err := start(program{name: "kubelet", path: filepath.Join(b.built, "kubelet"), args: []string{"--kubeconfig=" + cp.kubeconfig}}, dir, fail)
+	args := []string{"--kubeconfig=" + cp.kubeconfig, fmt.Sprintf("--heads=%v", b.heads)}
+	kubelet, err := start(program{name: "kubelet", path: b.program("kubelet"), args: args}, dir, fail)
 	if err != nil {
 		return err
 	}
 	cp.children = append(cp.children, kubelet)
-	kubeconfig, err := cp.install(ctx, b.chart)
+	kubeconfig, err := b.install(ctx, cp, contender)
 	if err == nil {
 		err = cp.prepare(ctx, []string{mouldNamespace})
 	}
@@ -101,26 +112,27 @@ func (b *bench) on(ctx context.Context, act func(context.Context, *controlPlane,
 
 // begin starts a contender and waits until it has made one cluster and is calm.
 func (b *bench) begin(ctx context.Context, cp *controlPlane, kubeconfig, name string) (c *contender, err error) {
-	p := program{name: name, path: filepath.Join(b.built, name)}
-	if name == Floor {
-		p.args = []string{"--objects=" + b.mould}
-		c, err = cp.startFloor(b.chart, p, kubeconfig)
-	} else {
-		c, err = cp.startOperator(b.chart, p, kubeconfig)
-	}
-	if err != nil {
+	if c, err = b.start(cp, kubeconfig, name); err != nil {
 		return nil, err
 	}
-	return c, cp.first(ctx, c)
+	return c, cp.first(ctx, c, b.subject(name))
 }
 
 // first has the contender make the first cluster, which is not counted.
-func (cp *controlPlane) first(ctx context.Context, c *contender) error {
-	name := types.NamespacedName{Namespace: mouldNamespace, Name: mouldName}
-	if err := cp.Create(ctx, newCluster(name)); err != nil {
-		return fmt.Errorf("create ComputeCluster %s: %w", name, err)
+func (cp *controlPlane) first(ctx context.Context, c *contender, of subject) error {
+	cluster := of.make(types.NamespacedName{Namespace: mouldNamespace, Name: mouldName})
+	if err := cp.Create(ctx, cluster); err != nil {
+		return fmt.Errorf("create the first cluster: %w", err)
 	}
-	_, err := cp.UntilReady(ctx, name, time.Minute)
+	err := live.Until(ctx, time.Minute, "the first cluster to be ready", func(ctx context.Context) error {
+		if err := cp.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
+			return err
+		}
+		if !of.ready(cluster) {
+			return errors.New("it is not")
+		}
+		return nil
+	})
 	if err == nil {
 		_, err = c.untilCalm(ctx)
 	}
@@ -132,7 +144,7 @@ func (cp *controlPlane) first(ctx context.Context, c *contender) error {
 
 // cast has the operator make one cluster, and keeps what it made for the floor.
 func (b *bench) cast(ctx context.Context) error {
-	return b.on(ctx, func(ctx context.Context, cp *controlPlane, kubeconfig string) error {
+	return b.on(ctx, Operator, func(ctx context.Context, cp *controlPlane, kubeconfig string) error {
 		c, err := b.begin(ctx, cp, kubeconfig, Operator)
 		if err != nil {
 			return err
@@ -158,8 +170,12 @@ const grown = 10
 // measure runs one contender.
 func (b *bench) measure(ctx context.Context, name, layout string) (Sample, error) {
 	s := Sample{Contender: name, Layout: layout, Clusters: b.clusters}
-	err := b.on(ctx, func(ctx context.Context, cp *controlPlane, kubeconfig string) error {
-		f := newFleet(cp, layout, b.clusters)
+	if layout == Mixed {
+		s.Clusters += share(b.clusters) // those of the services
+	}
+	b.heads = layout == Mixed
+	err := b.on(ctx, name, func(ctx context.Context, cp *controlPlane, kubeconfig string) error {
+		f := newFleet(cp, b.subject(name), layout, b.clusters)
 		if err := cp.prepare(ctx, namespaces(layout, b.clusters)); err != nil {
 			return err
 		}
@@ -179,13 +195,24 @@ func (b *bench) measure(ctx context.Context, name, layout string) (Sample, error
 		if err := s.last(ctx, f, c, b.settle); err != nil {
 			return err
 		}
+		if err := s.rest(ctx, f, c, b.idle); err != nil {
+			return err
+		}
 		if err := s.grow(ctx, f, c); err != nil {
 			return err
 		}
-		if err := c.stop(syscall.SIGTERM); err != nil || name == Floor {
-			return err // the floor knows only what it made itself
+		if name != Floor { // which knows only what it made itself
+			if err := c.stop(syscall.SIGTERM); err != nil {
+				return err
+			}
+			if c, err = b.restart(ctx, cp, kubeconfig, &s); err != nil {
+				return err
+			}
 		}
-		return b.restart(ctx, cp, kubeconfig, &s)
+		if err := s.delete(ctx, f, c); err != nil {
+			return err
+		}
+		return c.stop(syscall.SIGTERM)
 	})
 	return s, errors.Join(err, s.allowed())
 }
@@ -203,6 +230,11 @@ func (s *Sample) fill(ctx context.Context, f *fleet, c *contender) error {
 		return err
 	}
 	s.Times = f.times()
+	if len(f.beside) > 0 {
+		if err := f.untilMixed(ctx); err != nil {
+			return err
+		}
+	}
 	if _, err := c.untilCalm(ctx); err != nil {
 		return err
 	}
@@ -223,14 +255,7 @@ func (s *Sample) last(ctx context.Context, f *fleet, c *contender, settle time.D
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
-	err = live.Until(ctx, limit, "the fleet to settle", func(context.Context) error {
-		if spent := time.Since(begin); spent < settle {
-			return fmt.Errorf("%v have passed", spent)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := pass(ctx, settle); err != nil {
 		return err
 	}
 	if _, err := c.untilCalm(ctx); err != nil {
@@ -250,7 +275,7 @@ func (s *Sample) grow(ctx context.Context, f *fleet, c *contender) error {
 		return err
 	}
 	s.Grown = min(grown, s.Clusters)
-	if err := f.grow(ctx, f.names[:s.Grown]); err != nil {
+	if err := f.growAll(ctx, f.names[:s.Grown]); err != nil {
 		return err
 	}
 	if _, err := c.untilCalm(ctx); err != nil {
@@ -260,24 +285,26 @@ func (s *Sample) grow(ctx context.Context, f *fleet, c *contender) error {
 	return err
 }
 
-// restart starts the operator again over the fleet.
-func (b *bench) restart(ctx context.Context, cp *controlPlane, kubeconfig string, s *Sample) error {
+// restart starts a contender again over the fleet, and gives it.
+func (b *bench) restart(ctx context.Context, cp *controlPlane, kubeconfig string, s *Sample) (*contender, error) {
 	from, err := cp.audit.Now()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	begin := time.Now()
-	c, err := cp.startOperator(b.chart, program{name: Operator, path: filepath.Join(b.built, Operator)}, kubeconfig)
+	c, err := b.start(cp, kubeconfig, s.Contender)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := c.untilPassed(ctx, b.clusters); err != nil {
-		return err
+	if c.metrics != "" {
+		if err := c.untilPassed(ctx, s.Clusters); err != nil {
+			return nil, err
+		}
 	}
 	passed := time.Now()
 	since, err := c.untilCalm(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if since.Before(passed) {
 		since = passed
@@ -285,17 +312,15 @@ func (b *bench) restart(ctx context.Context, cp *controlPlane, kubeconfig string
 	r := &Restart{Seconds: since.Sub(begin).Seconds()}
 	used, err := c.cpu()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.CPU = ms(used) / float64(b.clusters)
+	r.CPU = ms(used) / float64(s.Clusters)
 	if r.Memory, err = c.memory(); err != nil {
-		return err
+		return nil, err
 	}
-	if r.Calls, err = cp.audit.since(from); err != nil {
-		return err
-	}
+	r.Calls, err = cp.audit.since(from)
 	s.Restart = r
-	return c.stop(syscall.SIGTERM)
+	return c, err
 }
 
 // reading is what was used up to a moment.

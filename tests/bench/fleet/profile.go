@@ -23,8 +23,8 @@ func (b *bench) profile(ctx context.Context, dir string) error {
 		return err
 	}
 	b.chart.env = append(b.chart.env, "HELIOSTAT_PROFILE="+address)
-	return b.on(ctx, func(ctx context.Context, cp *controlPlane, kubeconfig string) error {
-		f := newFleet(cp, Spread, b.clusters)
+	return b.on(ctx, Operator, func(ctx context.Context, cp *controlPlane, kubeconfig string) error {
+		f := newFleet(cp, computeClusters(), Spread, b.clusters)
 		if err := cp.prepare(ctx, namespaces(Spread, b.clusters)); err != nil {
 			return err
 		}

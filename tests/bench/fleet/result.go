@@ -69,6 +69,9 @@ func (b *bench) rounds(ctx context.Context, o options) (Result, error) {
 		}
 		for _, layout := range o.layouts {
 			for _, contender := range order {
+				if layout == Mixed && contender != Operator {
+					continue // the others know of clusters alone
+				}
 				file := filepath.Join(o.state, fmt.Sprintf("%d-%s-%s-%d.json", o.clusters, layout, contender, round))
 				sample, err := kept(file, commit, func() (Sample, error) { return b.measure(ctx, contender, layout) })
 				if err != nil {

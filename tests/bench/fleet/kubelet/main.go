@@ -1,7 +1,8 @@
 // Command kubelet stands for the kubelets of a fleet.
 //
-// In: flags, a kubeconfig. Out: what fakekubelet writes. It is a process of its own, so that what it uses is not
-// counted to anybody else. It must never start anything.
+// In: flags, a kubeconfig. Out: what fakekubelet writes, and on
+// demand fake heads behind head pods. It is a process of its own, so that what it uses is not
+// counted to anybody else. It must never start a program.
 package main
 
 import (
@@ -26,16 +27,17 @@ func main() {
 	config := flag.String("kubeconfig", "", "of the API server")
 	nodes := flag.Int("nodes", 10, "how many nodes to stand for")
 	delay := flag.Duration("delay", fakekubelet.Delay, "from when a pod is bound until it is ready")
+	withHeads := flag.Bool("heads", false, "put a fake head behind each head pod, at an address that must be this machine's")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *config, *nodes, *delay); err != nil {
+	if err := run(ctx, *config, *nodes, *delay, *withHeads); err != nil {
 		fmt.Fprintln(os.Stderr, "kubelet:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, path string, nodes int, delay time.Duration) error {
+func run(ctx context.Context, path string, nodes int, delay time.Duration, withHeads bool) error {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig %s: %w", path, err)
@@ -51,6 +53,10 @@ func run(ctx context.Context, path string, nodes int, delay time.Duration) error
 		corev1.ResourceCPU: resource.MustParse("100k"), corev1.ResourceMemory: resource.MustParse("1Pi"),
 		corev1.ResourcePods: resource.MustParse("100k"),
 	}}
+	if withHeads {
+		behind := newHeads(ctx, client)
+		options.Address, options.End = behind.address, behind.end
+	}
 	for i := range nodes {
 		options.Nodes = append(options.Nodes, fmt.Sprintf("node-%d", i))
 	}
