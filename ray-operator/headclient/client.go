@@ -52,8 +52,7 @@ const buffer = 4 << 10
 // new one.
 const idle = 15 * time.Second
 
-// Token gives the cluster's token. It is asked before each call, so a changed token counts
-// at once.
+// Token gives the cluster's token. It is called before each call to a head; Remember keeps that from being a read each time.
 type Token func(context.Context) (string, error)
 
 // Connect makes a connection to host:port.

@@ -16,6 +16,8 @@ import (
 const (
 	// shortest is Ray's own: it gathers what it answers with once a second.
 	shortest = time.Second
+	// perHead is what each head adds to the time over which first questions are spread: with each goes a read of a Secret.
+	perHead = 5 * time.Millisecond
 	// afterDrain is when a node that was told to leave is looked at: an idle one was seen
 	// dead after 20 ms, a busy one draining after 500 ms.
 	afterDrain = 250 * time.Millisecond
@@ -39,6 +41,7 @@ type asker struct {
 	news chan struct{}
 
 	head     Head
+	token    *headclient.Remembered
 	failures int
 	// told are the nodes that were told to leave, so that it is logged once.
 	told map[headclient.NodeID]bool
@@ -49,7 +52,7 @@ func (a *asker) run(ctx context.Context) {
 	defer a.hangUp(ctx)
 	pause := time.Duration(0)
 	if len(a.wanted().Drains) == 0 {
-		pause = rand.N(shortest) // an operator that starts does not ask all heads at once
+		pause = rand.N(a.watch.spread()) // an operator that starts does not ask all heads at once
 	}
 	for {
 		timer := a.watch.clock.NewTimer(pause)
@@ -71,6 +74,13 @@ func (a *asker) run(ctx context.Context) {
 			a.hangUp(ctx)
 		}
 	}
+}
+
+// spread is over how long first questions are spread.
+func (w *Watch) spread() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(shortest, time.Duration(len(w.heads))*perHead)
 }
 
 func (a *asker) wanted() Target {
@@ -160,6 +170,7 @@ func (a *asker) ask(ctx context.Context, target Target) Answer {
 		answer.FailingSince = a.watch.clock.Now()
 	}
 	answer.Failure, answer.Err = headclient.KindOf(err), err
+	a.token.Heard(err)
 	a.hangUp(ctx) // a connection may be dead without knowing; the next try makes another
 	return answer
 }
@@ -240,11 +251,10 @@ func (a *asker) connect(target Target) error {
 	if a.head != nil {
 		return nil
 	}
-	var token headclient.Token
-	if target.Token != nil { // an asker is asked for one always or never
-		token = func(ctx context.Context) (string, error) { return a.wanted().Token(ctx) }
+	if a.token == nil && target.Token != nil { // an asker is asked for one always or never
+		a.token = headclient.Remember(func(ctx context.Context) (string, error) { return a.wanted().Token(ctx) })
 	}
-	head, err := a.watch.dial(target.Address, token, target.Trust)
+	head, err := a.watch.dial(target.Address, a.token.Token(), target.Trust)
 	if err == nil {
 		a.head = head
 	}

@@ -53,8 +53,8 @@ func TestHeadIsAskedAgainAndAgain(t *testing.T) {
 		if again := b.last(); !again.At.After(first.At) {
 			t.Errorf("the answer is still of %s", again.At)
 		}
-		if n := head.count(func(s *scripted) int { return s.dialed }); n != 1 || head.tokened {
-			t.Errorf("%d connections for one head without a token, with one: %v", n, head.tokened)
+		if n := head.count(func(s *scripted) int { return s.dialed }); n != 1 || head.token != nil {
+			t.Errorf("%d connections for one head without a token, with one: %v", n, head.token != nil)
 		}
 	})
 }
@@ -349,8 +349,43 @@ func TestAnotherHeadStartsAnew(t *testing.T) {
 			t.Error("a head that was asked without a token is taken for one that asks for it")
 		}
 		b.pass(2 * time.Second)
-		if !next.tokened {
+		if next.token == nil {
 			t.Error("its token is not asked for")
+		}
+	})
+}
+
+// TestToken_IsReadOnceForAHead: at rest a head costs no read of a Secret, and one that is away does not either.
+func TestToken_IsReadOnceForAHead(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		head, reads := b.head("a:1"), 0
+		b.Want(cluster, target(func(w *Target) {
+			w.Every, w.Activity = 5*time.Second, true
+			w.Token = func(context.Context) (string, error) { reads++; return "t", nil }
+		}))
+		is := func(when string, want int) {
+			t.Helper()
+			if reads != want {
+				t.Errorf("%s: the token was read %d times, want %d", when, reads, want)
+			}
+		}
+		b.pass(time.Hour)
+		is("at rest", 1)
+		fails := func(kind headclient.Kind) {
+			head.set(func(s *scripted) { s.err = &headclient.Error{Kind: kind, Act: "ask", Err: context.Canceled} })
+		}
+		fails(headclient.Unavailable)
+		b.pass(10 * time.Minute)
+		is("while the head is away", 1)
+		fails(headclient.Unauthenticated)
+		b.pass(time.Minute)
+		head.set(func(s *scripted) { s.err = nil })
+		b.pass(time.Minute)
+		again := reads
+		b.pass(time.Hour)
+		is("at rest again", again)
+		if answer, ok := b.Last(cluster, "head"); !ok || answer.Failure != "" || again < 2 {
+			t.Errorf("once the token was refused it was read %d times: %+v", again, answer)
 		}
 	})
 }

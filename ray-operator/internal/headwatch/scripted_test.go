@@ -26,8 +26,8 @@ type scripted struct {
 	hung     bool
 	refuse   string
 	drainErr error
-	tokened  bool // it was dialed with a way to read a token
-	stays    bool // a node that was told to leave is not seen to
+	token    headclient.Token // that it was dialed with last
+	stays    bool             // a node that was told to leave is not seen to
 
 	asked, drained, resized, dialed, closed int
 }
@@ -43,6 +43,11 @@ func (s *scripted) State(ctx context.Context) (headclient.State, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.token != nil {
+		if _, err := s.token(ctx); err != nil {
+			return headclient.State{}, err
+		}
+	}
 	state := s.state
 	state.Nodes = append([]headclient.Node(nil), s.state.Nodes...)
 	return state, s.err
@@ -136,7 +141,7 @@ func run(t *testing.T, test func(t *testing.T, b *bench)) {
 			if head == nil {
 				return nil, &headclient.Error{Kind: headclient.Unavailable, Act: "dial", Err: context.Canceled}
 			}
-			head.set(func(s *scripted) { s.dialed++; s.tokened = token != nil })
+			head.set(func(s *scripted) { s.dialed++; s.token = token })
 			return head, nil
 		}, clock.RealClock{})
 		b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

@@ -13,8 +13,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 )
 
-// TokenFrom reads a cluster's token from its Secret each time that a head is about to be
-// asked.
+// TokenFrom reads a cluster's token from its Secret each time that it is called;
+// those who ask heads remember it.
 func TokenFrom(live client.Reader, name types.NamespacedName) headclient.Token {
 	return func(ctx context.Context) (string, error) {
 		secret, err := readSecret(ctx, live, name)

@@ -26,6 +26,7 @@ type asker struct {
 
 	began    time.Time
 	head     Head // nil while there is no conversation
+	secret   *headclient.Remembered
 	session  string
 	failures int
 	// retry is before when a head that failed is asked only for news.
@@ -108,9 +109,12 @@ func (a *asker) next() (*run, time.Time) {
 // for the session again.
 func (a *asker) converse(ctx context.Context, anew bool) error {
 	if a.head == nil {
+		if a.secret == nil {
+			a.secret = headclient.Remember(a.watch.tokenOf(a))
+		}
 		head, err := a.watch.dial(Place{
 			Cluster: a.key.cluster, Head: a.key.head, Jobs: a.key.jobs, GCS: a.key.gcs, Trust: a.key.trust,
-			Token: remembered(a.watch.tokenOf(a)),
+			Token: a.secret.Token(),
 		})
 		if err != nil {
 			return err
@@ -134,24 +138,6 @@ func (a *asker) converse(ctx context.Context, anew bool) error {
 	return nil
 }
 
-// remembered reads a token once: a conversation goes on with the one that it began with.
-// One that is refused ends the conversation, and the next one reads it anew.
-func remembered(read headclient.Token) headclient.Token {
-	if read == nil {
-		return nil
-	}
-	token, known := "", false
-	return func(ctx context.Context) (string, error) {
-		if known {
-			return token, nil
-		}
-		var err error
-		token, err = read(ctx)
-		known = err == nil
-		return token, err
-	}
-}
-
 // call makes one call when a slot is free for it. A conversation in which anything but a
 // plain answer was heard is over: the next one begins with the session.
 func (a *asker) call(ctx context.Context, what act, do func(context.Context) error) error {
@@ -168,6 +154,7 @@ func (a *asker) call(ctx context.Context, what act, do func(context.Context) err
 	began := a.watch.clock.Now()
 	err := do(ctx)
 	now := a.watch.clock.Now()
+	a.secret.Heard(err)
 	a.hung[what] = err != nil && now.Sub(began) >= hangs
 	switch {
 	case answers(err):

@@ -354,9 +354,8 @@ func TestLastIsOfWhatIsWanted(t *testing.T) {
 	})
 }
 
-// TestTokenIsReadOncePerConversation: reading it costs a call of somebody else's, and one that
-// was changed is read when the next conversation begins.
-func TestTokenIsReadOncePerConversation(t *testing.T) {
+// TestTokenIsReadOnce: reading it costs a call of somebody else's, so it is read again only once it was refused.
+func TestTokenIsReadOnce(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
 		read := 0
@@ -380,6 +379,9 @@ func TestTokenIsReadOncePerConversation(t *testing.T) {
 		is("first", 2)
 		head.set(func(h *scripted) { h.life++ })
 		b.pass(5 * time.Second)
+		is("first", 2) // the next conversation begins with it
+		head.set(func(h *scripted) { h.faults[session] = []fault{{err: failure(headclient.Unauthenticated)}}; h.life++ })
+		b.pass(10 * time.Second)
 		is("second", 3)
 	})
 }

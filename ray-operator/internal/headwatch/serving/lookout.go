@@ -35,6 +35,7 @@ type lookout struct {
 	news chan struct{}
 
 	head     Head // nil while there is no conversation
+	token    *headclient.Remembered
 	session  string
 	failures int
 	// free is from when on there may be another turn.
@@ -222,9 +223,10 @@ func (l *lookout) converse(ctx context.Context) error {
 		return nil
 	}
 	at := l.wanted().At
-	if at.Token != nil { // a lookout is asked for one always or never
-		at.Token = func(ctx context.Context) (string, error) { return l.wanted().At.Token(ctx) }
+	if l.token == nil && at.Token != nil { // a lookout is asked for one always or never
+		l.token = headclient.Remember(func(ctx context.Context) (string, error) { return l.wanted().At.Token(ctx) })
 	}
+	at.Token = l.token.Token()
 	head, err := l.watch.dial(at)
 	if err != nil {
 		return err
@@ -232,6 +234,7 @@ func (l *lookout) converse(ctx context.Context) error {
 	l.head = head
 	session, err := head.Session(ctx)
 	if err != nil {
+		l.token.Heard(err)
 		l.hangUp(ctx) // whoever it is that answers so, it is not known who
 		return err
 	}
@@ -245,6 +248,7 @@ func (l *lookout) converse(ctx context.Context) error {
 // heard ends a conversation in which anything but a plain answer was heard: the next one
 // begins with the session.
 func (l *lookout) heard(ctx context.Context, err error) {
+	l.token.Heard(err)
 	if !answers(err) {
 		l.hangUp(ctx)
 	}

@@ -58,16 +58,16 @@ type scripted struct {
 	faults  map[verb][]fault // of the next calls
 	always  map[verb]fault
 
-	silent  int // how often in a row it said that it has no Serve
-	calls   []verb
-	times   []time.Time                // of reads of what Serve does
-	puts    []string                   // documents that reached the head
-	showed  map[string]json.RawMessage // what others had when it was last read
-	dialed  int
-	closed  int
-	tokened bool
-	broken  []string // rules that were
-	closes  []string // IDs for which connections were to be closed
+	silent int // how often in a row it said that it has no Serve
+	calls  []verb
+	times  []time.Time                // of reads of what Serve does
+	puts   []string                   // documents that reached the head
+	showed map[string]json.RawMessage // what others had when it was last read
+	dialed int
+	closed int
+	token  headclient.Token
+	broken []string // rules that were
+	closes []string // IDs for which connections were to be closed
 }
 
 func newHead() *scripted {
@@ -95,6 +95,11 @@ func (c *talk) do(ctx context.Context, verb verb, process func(f fault) error) e
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := c.enter(verb)
+	if h.token != nil {
+		if _, err := h.token(ctx); err != nil {
+			return err
+		}
+	}
 	switch {
 	case f.hung:
 		limited, stop := context.WithTimeout(ctx, headclient.DefaultTimeout)
@@ -391,7 +396,7 @@ func (b *bench) start() {
 		head.mu.Lock()
 		defer head.mu.Unlock()
 		head.dialed++
-		head.tokened = at.Token != nil
+		head.token = at.Token
 		return &talk{head: head, life: head.life}, nil
 	}, b.proxies.ask, clock.RealClock{})
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

@@ -84,8 +84,8 @@ func TestHeadIsAskedAgainAndAgain(t *testing.T) {
 		if again := b.last(); !again.At.After(first.At) {
 			t.Errorf("the answer is still of %s", again.At)
 		}
-		if head.dialed != 1 || head.tokened {
-			t.Errorf("%d connections for one head without a token, with one: %v", head.dialed, head.tokened)
+		if head.dialed != 1 || head.token != nil {
+			t.Errorf("%d connections for one head without a token, with one: %v", head.dialed, head.token != nil)
 		}
 	})
 }
@@ -121,8 +121,8 @@ func TestAnotherHead(t *testing.T) {
 		if counts := former.counts(); len(counts) > 0 {
 			t.Errorf("the former is still asked: %v", counts)
 		}
-		if answer, ok := b.Last(cluster, "next"); !ok || answer.Taken != "d1" || !head.tokened {
-			t.Errorf("%+v, %v, with a token: %v", answer, ok, head.tokened)
+		if answer, ok := b.Last(cluster, "next"); !ok || answer.Taken != "d1" || head.token == nil {
+			t.Errorf("%+v, %v, with a token: %v", answer, ok, head.token != nil)
 		}
 	})
 }
@@ -139,8 +139,31 @@ func TestTokenFromNowOn(t *testing.T) {
 			b.Want(cluster, want)
 			b.pass(2 * time.Second)
 		}
-		if !head.tokened || head.dialed != 2 {
-			t.Errorf("%d connections, the last with a token: %v", head.dialed, head.tokened)
+		if head.token == nil || head.dialed != 2 {
+			t.Errorf("%d connections, the last with a token: %v", head.dialed, head.token != nil)
+		}
+	})
+}
+
+// TestToken_IsReadOnceForAHead: neither a head at rest nor one that is away costs reads of a Secret.
+func TestToken_IsReadOnceForAHead(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head, want, reads := b.head("a:1"), wanted(nil), 0
+		want.At.Token = func(context.Context) (string, error) { reads++; return "secret", nil }
+		b.Want(cluster, want)
+		b.pass(time.Hour)
+		head.set(down)
+		b.pass(10 * time.Minute)
+		if reads != 1 || b.last().Failure == "" {
+			t.Errorf("the token was read %d times: %+v", reads, b.last())
+		}
+		head.set(func(s *scripted) {
+			clear(s.always)
+			s.faults[session] = []fault{{err: failure(headclient.Unauthenticated)}}
+		})
+		b.pass(time.Hour)
+		if reads != 2 || b.last().Failure != "" {
+			t.Errorf("once it was refused the token was read %d times: %+v", reads, b.last())
 		}
 	})
 }

@@ -199,6 +199,12 @@ func TestToken(t *testing.T) {
 		if answer := b.last(); answer.Connected || answer.Err == nil || strings.Contains(answer.Err.Error(), "right-secret") {
 			t.Errorf("the token is in the error: %+v", answer)
 		}
+		pass(time.Minute)
+		sidecar.Behave(linktest.Well)
+		pass(time.Minute)
+		if reads := current.set("right-secret", nil); reads != before || !b.last().Connected {
+			t.Errorf("the token was read %d times by an autoscaler that was away: %+v", reads-before, b.last())
+		}
 	})
 }
 

@@ -21,14 +21,15 @@ import (
 
 // How soon a stream is tried again.
 const (
-	// spread is over how long the first tries of lines that begin together are spread.
-	spread = 500 * time.Millisecond
+	// spread is over how long the first tries of lines that begin together are spread at least, perLine what each line adds:
+	// with each goes a read of a Secret.
+	spread, perLine = 500 * time.Millisecond, 5 * time.Millisecond
 	// shortest and longest bound the pause after a failure, which doubles with each in a row.
 	shortest, longest = time.Second, 5 * time.Second
 )
 
 // line is the stream to one autoscaler, made again when it breaks. It has a goroutine that
-// reads, and one that sends while there is something to send. All but the last of its fields
+// reads, and one that sends while there is something to send. All but the last two of its fields
 // are guarded by the Link's lock.
 type line struct {
 	link    *Link
@@ -43,6 +44,7 @@ type line struct {
 	// stream is the one there is, nil without.
 	stream *stream
 
+	token    *headclient.Remembered
 	failures int
 }
 
@@ -72,8 +74,9 @@ func (l *line) leadsTo(target Target) bool {
 
 // run keeps a stream until its context ends.
 func (l *line) run(ctx context.Context) {
-	for pause := rand.N(spread); l.pass(ctx, pause); {
+	for pause := rand.N(l.link.spread()); l.pass(ctx, pause); {
 		err := l.converse(ctx)
+		l.token.Heard(err)
 		if ctx.Err() != nil {
 			return
 		}
@@ -112,7 +115,10 @@ func (l *line) converse(ctx context.Context) error {
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	token, err := read(ctx, target.Token)
+	if l.token == nil && target.Token != nil { // a line is given one always or never
+		l.token = headclient.Remember(func(ctx context.Context) (string, error) { return l.wanted().Token(ctx) })
+	}
+	token, err := read(ctx, l.token.Token())
 	if err != nil {
 		return &headclient.Error{Kind: headclient.Unauthenticated, Act: act, Err: err}
 	}
@@ -121,6 +127,19 @@ func (l *line) converse(ctx context.Context) error {
 		kind, err = kindOf(cause), cause
 	}
 	return &headclient.Error{Kind: kind, Act: act, Err: err}
+}
+
+// spread is over how long first tries are spread.
+func (l *Link) spread() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(spread, time.Duration(len(l.lines))*perLine)
+}
+
+func (l *line) wanted() Target {
+	l.link.mu.Lock()
+	defer l.link.mu.Unlock()
+	return l.target
 }
 
 // read reads the token for a stream that is about to be made.
