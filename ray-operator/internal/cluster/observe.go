@@ -171,13 +171,13 @@ func (r *Reconciler) seeFixtures(ctx context.Context, cluster *v1alpha1.ComputeC
 
 func (r *Reconciler) seeClaims(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	var list corev1.PersistentVolumeClaimList
-	labels := client.MatchingLabels(naming.ClusterSelector(cluster.Name))
-	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), labels); err != nil {
+	owned := client.MatchingFields{index.Owner: string(cluster.UID)}
+	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), owned, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the claims of %s: %w", cluster.Name, err)
 	}
 	seen.Claims = map[string]*corev1.PersistentVolumeClaim{}
 	for i := range list.Items {
-		if kube.IsOwned(&list.Items[i], cluster.UID) && list.Items[i].Labels[v1alpha1.LabelStore] == "" {
+		if list.Items[i].Labels[v1alpha1.LabelStore] == "" {
 			seen.Claims[list.Items[i].Name] = &list.Items[i]
 		}
 	}

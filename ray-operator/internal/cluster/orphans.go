@@ -22,31 +22,21 @@ type podsOf struct{ items []corev1.Pod }
 func (p *podsOf) read(ctx context.Context, reader client.Reader, cluster types.NamespacedName) error {
 	var list corev1.PodList
 	labels := client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}
-	if err := reader.List(ctx, &list, client.InNamespace(cluster.Namespace), labels); err != nil {
+	if err := reader.List(ctx, &list, client.InNamespace(cluster.Namespace), labels, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the pods of %s: %w", cluster, err)
 	}
 	p.items = list.Items
 	return nil
 }
 
-// areOf tells whether all of them belong to the cluster with the UID.
-func (p *podsOf) areOf(owner types.UID) bool {
-	for i := range p.items {
-		if ref := metav1.GetControllerOf(&p.items[i]); owner == "" || ref == nil || ref.UID != owner {
-			return false
-		}
-	}
-	return true
-}
-
-// orphans are those whose owner is a ComputeCluster other than the living one, and
-// whose grace is longer than orphanGrace.
+// orphans are those whose owner is a ComputeCluster other than the living one, and whose grace is longer than
+// orphanGrace. One that is on no node goes at once anyway.
 func (p *podsOf) orphans(living types.UID) []Removal {
 	var orphans []Removal
 	for i := range p.items {
 		pod := &p.items[i]
-		owner := metav1.GetControllerOf(pod)
-		if owner == nil || owner.Kind != "ComputeCluster" || owner.UID == living {
+		owner := metav1.GetControllerOfNoCopy(pod)
+		if owner == nil || owner.Kind != "ComputeCluster" || owner.UID == living || pod.Spec.NodeName == "" {
 			continue
 		}
 		if pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= orphanGrace {
@@ -57,8 +47,20 @@ func (p *podsOf) orphans(living types.UID) []Removal {
 	return orphans
 }
 
-// Gone remembers clusters that were seen to go, until their pods are looked at. What it
-// forgets costs one read of the API server. The zero value is ready.
+// owner is the UID of the one cluster that all of them belong to, empty if there is none.
+func (p *podsOf) owner() (owner types.UID) {
+	for i := range p.items {
+		ref := metav1.GetControllerOfNoCopy(&p.items[i])
+		if ref == nil || i > 0 && ref.UID != owner {
+			return ""
+		}
+		owner = ref.UID
+	}
+	return owner
+}
+
+// Gone remembers clusters that are gone, until their pods are. What it forgets costs one read of the API server.
+// The zero value is ready.
 type Gone struct {
 	mu   sync.Mutex
 	uids map[types.NamespacedName]types.UID
@@ -74,11 +76,16 @@ func (g *Gone) Add(cluster types.NamespacedName, uid types.UID) {
 	g.uids[cluster] = uid
 }
 
-// take gives the UID of the cluster that went last under the name, once.
-func (g *Gone) take(cluster types.NamespacedName) types.UID {
+// last is the UID of the cluster that went last under the name, empty if that is not known.
+func (g *Gone) last(cluster types.NamespacedName) types.UID {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	uid := g.uids[cluster]
+	return g.uids[cluster]
+}
+
+// forget drops what is known under a name: the pods are gone too, or another cluster has the name.
+func (g *Gone) forget(cluster types.NamespacedName) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	delete(g.uids, cluster)
-	return uid
 }

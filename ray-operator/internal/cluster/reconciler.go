@@ -16,7 +16,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,6 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.forget(request.NamespacedName) // the garbage collector is at it, or another controller
 		return ctrl.Result{}, r.hastenForeground(ctx, &cluster)
 	}
+	r.Gone.forget(request.NamespacedName)
 	seen, err := r.observe(ctx, &cluster)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -190,16 +190,35 @@ func result(plan Plan, outcome Outcome, told error) (ctrl.Result, error) {
 // to stop a pod does not take a shorter grace any more, so this must not come after the
 // garbage collector.
 func (r *Reconciler) hasten(ctx context.Context, name types.NamespacedName) error {
-	gone := r.Gone.take(name) // also where it has no pods, so that nothing is kept of it
-	var pods podsOf
-	if err := pods.read(ctx, r.Client, name); err != nil || len(pods.items) == 0 {
-		return err
+	gone := r.Gone.last(name)
+	if gone == "" {
+		return r.hastenUnseen(ctx, name)
 	}
-	living, err := r.living(ctx, name, gone, &pods)
+	items, err := r.ownedPods(ctx, name.Namespace, gone)
 	if err != nil {
 		return err
 	}
-	return r.hurry(ctx, pods.orphans(living))
+	if len(items) == 0 {
+		r.Gone.forget(name)
+	}
+	pods := podsOf{items}
+	return r.hurry(ctx, pods.orphans(""))
+}
+
+// hastenUnseen does the same for pods whose cluster was not seen to go.
+func (r *Reconciler) hastenUnseen(ctx context.Context, name types.NamespacedName) error {
+	var pods podsOf
+	if err := pods.read(ctx, r.Client, name); err != nil || len(pods.orphans("")) == 0 {
+		return err
+	}
+	var cluster v1alpha1.ComputeCluster
+	if err := r.Live.Get(ctx, name, &cluster); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read ComputeCluster %s: %w", name, err)
+	}
+	if owner := pods.owner(); cluster.UID == "" && owner != "" {
+		r.Gone.Add(name, owner)
+	}
+	return r.hurry(ctx, pods.orphans(cluster.UID))
 }
 
 // hastenForeground does the same for a cluster whose deletion waits for its pods: it is gone only after them.
@@ -208,11 +227,11 @@ func (r *Reconciler) hastenForeground(ctx context.Context, cluster *v1alpha1.Com
 	if cluster.DeletionTimestamp == nil || !IsManaged(cluster) || !waits {
 		return nil
 	}
-	var pods podsOf
-	if err := pods.read(ctx, r.Client, client.ObjectKeyFromObject(cluster)); err != nil {
+	items, err := r.ownedPods(ctx, cluster.Namespace, cluster.UID)
+	if err != nil {
 		return err
 	}
-	pods.items = slices.DeleteFunc(pods.items, func(pod corev1.Pod) bool { return !kube.IsOwned(&pod, cluster.UID) })
+	pods := podsOf{items}
 	return r.hurry(ctx, pods.orphans(""))
 }
 
@@ -224,17 +243,4 @@ func (r *Reconciler) hurry(ctx context.Context, orphans []Removal) error {
 	return summed(kube.AtOnce(len(orphans), func(i int) error {
 		return r.Writer.Delete(ctx, orphans[i].Pod.Pod, orphans[i].GraceSeconds)
 	}))
-}
-
-// living is the UID of the cluster that has the name, empty if there is none. The API
-// server need not be asked where all pods are of the one that was seen to go.
-func (r *Reconciler) living(ctx context.Context, name types.NamespacedName, gone types.UID, pods *podsOf) (types.UID, error) {
-	if pods.areOf(gone) {
-		return "", nil
-	}
-	var cluster v1alpha1.ComputeCluster
-	if err := r.Live.Get(ctx, name, &cluster); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("read ComputeCluster %s: %w", name, err)
-	}
-	return cluster.UID, nil
 }

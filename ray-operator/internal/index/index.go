@@ -20,11 +20,12 @@ import (
 )
 
 // Owner finds objects by the UID of their controller, Node pods by the name of their
-// node, and Cluster ClusterJobs and ClusterServices by the name of the cluster that they refer to. Egress finds under
+// node, Serve pods by the name of a service for which they take requests, and Cluster ClusterJobs and ClusterServices by the name of the cluster that they refer to. Egress finds under
 // EgressRuled the NetworkPolicies of which RulesEgress is true.
 const (
 	Owner   = "metadata.controller.uid"
 	Node    = "spec.nodeName"
+	Serve   = "metadata.labels.serve"
 	Cluster = "spec.clusterRef.name"
 	Egress  = "spec.egress"
 
@@ -42,7 +43,9 @@ type Field struct {
 func Fields() []Field {
 	return []Field{
 		{&corev1.Pod{}, Owner, ownerUID},
+		{&corev1.PersistentVolumeClaim{}, Owner, ownerUID},
 		{&corev1.Pod{}, Node, nodeOf},
+		{&corev1.Pod{}, Serve, servedBy},
 		{&v1alpha1.ComputeCluster{}, Owner, ownerUID},
 		{&appsv1.ControllerRevision{}, Owner, ownerUID},
 		{&corev1.Service{}, Owner, ownerUID},
@@ -64,6 +67,15 @@ func nodeOf(obj client.Object) []string {
 		return []string{pod.Spec.NodeName}
 	}
 	return nil
+}
+
+func servedBy(obj client.Object) (services []string) {
+	for key := range obj.GetLabels() {
+		if service, serves := strings.CutPrefix(key, v1alpha1.LabelServePrefix); serves {
+			services = append(services, service)
+		}
+	}
+	return services
 }
 
 func clusterOf(obj client.Object) []string {

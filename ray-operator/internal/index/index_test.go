@@ -23,6 +23,8 @@ func TestFields(t *testing.T) {
 	objects := []client.Object{
 		&corev1.Pod{ObjectMeta: owned, Spec: corev1.PodSpec{NodeName: "n1"}},
 		&corev1.Pod{},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelServePrefix + "echo": v1alpha1.ServeOn}}},
+		&corev1.PersistentVolumeClaim{ObjectMeta: owned},
 		&v1alpha1.ComputeCluster{ObjectMeta: owned},
 		&v1alpha1.ClusterJob{Spec: v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}}},
 		&v1alpha1.ClusterJob{},
@@ -32,7 +34,7 @@ func TestFields(t *testing.T) {
 		&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}}},
 		&networkingv1.NetworkPolicy{},
 	}
-	want := []string{"u", "n1", "", "", "u", "demo", "", "shared", "", "u", "ruled", ""}
+	want := []string{"u", "n1", "", "", "", "", "", "", "echo", "u", "u", "demo", "", "shared", "", "u", "ruled", ""}
 	var got []string
 	for _, obj := range objects {
 		for _, field := range index.Fields() {

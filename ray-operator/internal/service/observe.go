@@ -148,7 +148,7 @@ func (r *Reconciler) seePods(ctx context.Context, service *v1alpha1.ClusterServi
 		}
 	}
 	var labelled corev1.PodList
-	err := r.Client.List(ctx, &labelled, client.InNamespace(service.Namespace), client.HasLabels{naming.ServeLabel(service.Name)}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &labelled, client.InNamespace(service.Namespace), client.MatchingFields{index.Serve: service.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("list the pods that serve: %w", err)
 	}
