@@ -113,7 +113,7 @@ func (p *planner) lookAgain() {
 		}
 		switch {
 		case !pod.counts() && !pod.leaving() || pod.ready():
-		case eventful, p.now.Sub(pod.CreationTimestamp.Time) < stuckAfter:
+		case p.now.Sub(pod.CreationTimestamp.Time) < stuckAfter:
 			p.wakeIn(waitingLook)
 		default:
 			p.wakeIn(stuckLook)

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -204,27 +203,29 @@ func (r *Reconciler) seeNodes(ctx context.Context, _ *v1alpha1.ComputeCluster, s
 	return nil
 }
 
-// maxEventReads is for how many pods events are read in a pass: what keeps one pod's
-// volumes away keeps those of its siblings.
-const maxEventReads = 3
+// maxEventPods is for how many pods of a cluster events are looked at, one of each group: what keeps one pod's volumes
+// away keeps those of its siblings.
+const maxEventPods = 3
 
-// seeEvents reads what the kubelet told of pods that it could not make containers for:
-// nothing else says why.
-func (r *Reconciler) seeEvents(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+// seeEvents looks at what the kubelet told of pods that it could not make containers for: nothing else says why.
+func (r *Reconciler) seeEvents(ctx context.Context, _ *v1alpha1.ComputeCluster, seen *Seen) error {
 	now := r.Clock.Now()
+	looked := map[string]bool{}
 	for _, p := range seen.Pods {
-		if len(seen.Events) >= maxEventReads || !diagnose.NeedsEvents(p.Pod, now) {
+		if looked[p.At.Group] || len(looked) >= maxEventPods || !diagnose.NeedsEvents(p.Pod, now) {
 			continue
 		}
-		var list corev1.EventList
-		about := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.uid", string(p.UID))}
-		if err := r.Live.List(ctx, &list, client.InNamespace(cluster.Namespace), about); err != nil {
-			return fmt.Errorf("list the events of pod %s: %w", p.Name, err)
+		looked[p.At.Group] = true
+		events, known, err := r.PodEvents.Of(ctx, r.Live, p.Pod, now)
+		if err != nil {
+			return err
 		}
-		if seen.Events == nil {
-			seen.Events = map[types.UID][]corev1.Event{}
+		if known {
+			if seen.Events == nil {
+				seen.Events = map[types.UID][]corev1.Event{}
+			}
+			seen.Events[p.UID] = events
 		}
-		seen.Events[p.UID] = list.Items
 	}
 	return nil
 }

@@ -31,12 +31,13 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/podevents"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
-// Reconciler reconciles ComputeClusters. Told, Gone and Cordons make it one that is not copied.
+// Reconciler reconciles ComputeClusters. Told, Gone, Cordons and PodEvents make it one that is not copied.
 type Reconciler struct {
 	// Client reads from the cache.
 	Client client.Client
@@ -63,6 +64,8 @@ type Reconciler struct {
 	Gone Gone
 	// Cordons remembers since when nodes are cordoned that do not say so.
 	Cordons Cordons
+	// PodEvents remembers what was told of pods whose containers are not made.
+	PodEvents podevents.Memory
 }
 
 // Notes keeps notes about clusters' keys in a Redis, beside the operator.

@@ -1,0 +1,97 @@
+// Package podevents reads what kubelets told of pods that cannot make their containers, at a bounded cost: no index of the
+// API server finds events by their pod, so that each read goes through all events of a namespace.
+//
+// In: a pod, and a reader that goes past the cache. Out: the pod's events, as they were at most a minute ago. The answer
+// is kept for longer the older the pod is. It never waits: where the operator has read as much as it may, the former
+// answer counts, or none. It must never keep anything of a pod that nobody asks for any more.
+package podevents
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// shortest and longest bound for how long an answer is kept; between them it is a part of the pod's age.
+	shortest, longest = 15 * time.Second, time.Minute
+	part              = 4
+	// perSecond is how many reads there are at most, and atOnce how many after a while without any.
+	perSecond = 5
+	atOnce    = 20
+)
+
+// Memory remembers events of pods. The zero value is ready.
+type Memory struct {
+	mu    sync.Mutex
+	known map[types.UID]answer
+	swept time.Time
+	// tokens is how many reads were left at the time of filled.
+	tokens float64
+	filled time.Time
+}
+
+type answer struct {
+	at     time.Time
+	events []corev1.Event
+}
+
+// Of gives the events of a pod. It is false where they are not known and may not be read now.
+func (m *Memory) Of(ctx context.Context, live client.Reader, pod *corev1.Pod, now time.Time) ([]corev1.Event, bool, error) {
+	known, there, reads := m.look(pod, now)
+	if !reads {
+		return known, there, nil
+	}
+	var list corev1.EventList
+	about := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.uid", string(pod.UID))}
+	if err := live.List(ctx, &list, client.InNamespace(pod.Namespace), about); err != nil {
+		return nil, false, fmt.Errorf("list the events of pod %s: %w", pod.Name, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known[pod.UID] = answer{now, list.Items}
+	return list.Items, true, nil
+}
+
+// look gives what is known of a pod, and tells whether its events are to be read now.
+func (m *Memory) look(pod *corev1.Pod, now time.Time) (events []corev1.Event, there, reads bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil {
+		m.known, m.tokens, m.filled = map[types.UID]answer{}, atOnce, now
+	}
+	m.sweep(now)
+	known, there := m.known[pod.UID]
+	if there && now.Sub(known.at) < kept(now.Sub(pod.CreationTimestamp.Time)) {
+		return known.events, true, false
+	}
+	m.tokens = min(atOnce, m.tokens+perSecond*max(0, now.Sub(m.filled).Seconds()))
+	m.filled = now
+	if m.tokens < 1 {
+		return known.events, there, false
+	}
+	m.tokens--
+	return known.events, there, true
+}
+
+// kept is for how long an answer about a pod of an age is kept.
+func kept(age time.Duration) time.Duration { return min(max(age/part, shortest), longest) }
+
+// sweep drops what is too old to be asked for still. The caller holds the lock.
+func (m *Memory) sweep(now time.Time) {
+	if now.Sub(m.swept) < longest {
+		return
+	}
+	m.swept = now
+	for pod, known := range m.known {
+		if now.Sub(known.at) > 3*longest {
+			delete(m.known, pod)
+		}
+	}
+}
