@@ -18,7 +18,7 @@ const (
 	promisedDemandHalf = 800 * time.Millisecond
 	promisedDemandMost = 1500 * time.Millisecond
 	promisedGivenBack  = 7 * time.Second
-	// promisedBack is 17.2 s until another operator may lead after one that could not say
+	// promisedBack is 19.4 s until another operator may lead after one that could not say
 	// that it still does, 10 s until a kubelet starts again what ended, and a start.
 	promisedBack = 40 * time.Second
 	// promisedAnew is for a head and a worker that start one after the other, about ten seconds

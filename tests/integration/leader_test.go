@@ -122,7 +122,7 @@ func TestAStandbyFollowsAKilledLeader(t *testing.T) {
 		same(t, name, workers)
 	}
 	t.Logf("killed: the standby led after %v, all %d clusters were ready after %v", rounded(took), clusters, rounded(time.Since(killed)))
-	inTime(t, "the succession of a leader that was killed", took, 20*time.Second)
+	inTime(t, "the succession of a leader that was killed", took, 22*time.Second)
 	standby.quiet()
 	onePodPerPlace(t, began, namespace, clusters*(1+workers))
 }
@@ -133,6 +133,9 @@ func TestAStandbyFollowsALeaderThatEnds(t *testing.T) {
 	leader, standby := pair(t, leaseIn(t, namespace), "--watch-namespaces="+namespace)
 	names := create(t, namespace, 1, 1)
 	ready(t, names[0])
+	if seen, err := standby.activity(t.Context()); err != nil || seen.waiting > 0 {
+		t.Errorf("the standby, which nobody tells what is done, keeps %v keys: %v", seen.waiting, err)
+	}
 	began := shared.audit.now(t)
 	told := time.Now()
 	leader.stop(syscall.SIGTERM)
@@ -143,7 +146,7 @@ func TestAStandbyFollowsALeaderThatEnds(t *testing.T) {
 	t.Logf("told to end: the leader was gone after %v, the standby led after %v and had a new cluster ready after another %v",
 		rounded(ended), rounded(took), rounded(time.Since(created)))
 	inTime(t, "the end of a leader", ended, 10*time.Second)
-	inTime(t, "the succession of a leader that ended", took, 3*time.Second)
+	inTime(t, "the succession of a leader that ended", took, 6*time.Second)
 	standby.quiet()
 	onePodPerPlace(t, began, namespace, 2)
 }
@@ -163,7 +166,7 @@ func TestALeaderThatWasPausedEndsWhenItGoesOn(t *testing.T) {
 	must(t, leader.command.Process.Signal(syscall.SIGCONT))
 	ended := leader.ended()
 	t.Logf("paused: the standby led after %v; the former leader ended %v after it went on", rounded(took), rounded(ended))
-	inTime(t, "the succession of a leader that was paused", took, 20*time.Second)
+	inTime(t, "the succession of a leader that was paused", took, 22*time.Second)
 	inTime(t, "the end of a leader that was paused", ended, 12*time.Second)
 	for _, name := range names {
 		same(t, name, 2)
@@ -183,7 +186,7 @@ func TestADeletedLeaseIsMadeAnew(t *testing.T) {
 	eventually(t, "a new Lease", func(ctx context.Context) error { return shared.Get(ctx, lease, &coordinationv1.Lease{}) })
 	took := time.Since(deleted)
 	t.Logf("a deleted Lease was there again after %v", rounded(took))
-	inTime(t, "another Lease", took, 20*time.Second)
+	inTime(t, "another Lease", took, 22*time.Second)
 	// Whoever holds it now, or both for a moment: the work is done once.
 	for _, name := range create(t, namespace, 5, 1) {
 		same(t, name, 1)

@@ -127,6 +127,9 @@ func New(cfg Config) (ctrl.Manager, error) {
 	if err := indexed(context.Background(), manager.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
+	if err := warmed(context.Background(), manager.GetCache(), cfg.WatchNodes); err != nil {
+		return nil, err
+	}
 	rules, err := egress.Discover(context.Background(), cfg.REST, cfg.LocalAddresses)
 	if err != nil {
 		return nil, err
@@ -171,7 +174,6 @@ func (cfg Config) options() (ctrl.Options, error) {
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Controller: config.Controller{
 			MaxConcurrentReconciles: cfg.Workers, ReconciliationTimeout: time.Minute,
-			EnableWarmup: &yes, // a standby has its caches and queues filled when it takes over
 		},
 	}
 	if cfg.Election != nil {

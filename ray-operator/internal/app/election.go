@@ -13,14 +13,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// The times of an election. A leader that was killed is followed after leaseDuration and
-// at most 2.2 retryPeriods: 17.2 s; one that ended by itself gives the Lease back, and is
+// The times of an election, which are the defaults of Kubernetes' own components. A leader that was killed is followed
+// after leaseDuration and at most 2.2 retryPeriods: 19.4 s; one that ended by itself gives the Lease back, and is
 // followed after at most 2.2 retryPeriods. A leader that cannot renew its Lease for
 // renewDeadline ends, 5 s before another may follow it.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
-	retryPeriod   = time.Second
+	retryPeriod   = 2 * time.Second
 )
 
 // Election is a Lease that one operator at a time holds.

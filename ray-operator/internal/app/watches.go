@@ -198,6 +198,21 @@ func indexed(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
+// warmed has a standby's cache filled when it takes over. Its queues are not: nobody would take a key of an object that
+// is gone out of them, and who takes over is told of all that there is anyway.
+func warmed(ctx context.Context, informers cache.Informers, watchNodes bool) error {
+	kinds := append(children(), &v1alpha1.ComputeCluster{}, &v1alpha1.ClusterJob{}, &v1alpha1.ClusterService{}, &appsv1.ControllerRevision{})
+	if watchNodes {
+		kinds = append(kinds, &corev1.Node{})
+	}
+	for _, kind := range kinds {
+		if _, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("fill the cache of %T: %w", kind, err)
+		}
+	}
+	return nil
+}
+
 // wakesItsCluster wakes the cluster that an object belongs to, by its owner reference.
 func wakesItsCluster() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
