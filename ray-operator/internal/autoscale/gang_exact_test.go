@@ -69,6 +69,16 @@ func TestWheres_TriesPlacesInOrder(t *testing.T) {
 			},
 			[]string{"a 0", "b 1 2 × {CPU: 9}"},
 		},
+		{
+			"the rack whose node may go, as before another one's went", Input{
+				Groups: []Group{kindOf("a", cpus(8)), kindOf("b", cpus(4))}, MayShrink: true,
+				Gangs: []Gang{within("rack", pack("p", 1, cpus(1)))},
+				Nodes: []Node{
+					node("a", 0, cpus(8), cpus(8), with("rack", "2"), idle(time.Hour)), node("b", 0, cpus(1), cpus(4), with("rack", "1")),
+				},
+			},
+			[]string{"a 1", "b 1"},
+		},
 	})
 }
 
