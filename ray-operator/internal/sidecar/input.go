@@ -17,6 +17,9 @@ func (m *Memory) input(s *sight) autoscale.Input {
 	if in.Pace == "" {
 		in.Pace = autoscale.Default
 	}
+	for i, count := range m.recent.waiting(s) {
+		in.Demand[i].Count = count
+	}
 	failing := m.failing(s)
 	for _, ordered := range s.Orders.Groups {
 		in.Groups = append(in.Groups, autoscale.Group{

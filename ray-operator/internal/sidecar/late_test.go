@@ -84,7 +84,7 @@ func TestStuckGroup(t *testing.T) {
 		t.Errorf("Ray hears %+v", c.told)
 	}
 	c.nodes = []headclient.Node{node(1, c.pods[3].UID, headclient.Running, 0)}
-	c.round(6*time.Hour + time.Second)
+	c.round(6*time.Hour + 2*time.Second)
 	if len(c.pods) != 41 || len(c.told) != 0 { // it works, and 40 tasks wait
 		t.Errorf("its newest worker has joined, and it has %d pods: %+v", len(c.pods), c.told)
 	}

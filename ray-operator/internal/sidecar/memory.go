@@ -28,6 +28,8 @@ type Memory struct {
 	leaving map[string]leave
 	// refused is when a node last would not go.
 	refused map[headclient.NodeID]time.Time
+	// recent is what was free and what waited a moment ago.
+	recent recent
 }
 
 // pod is what is remembered of a pod.
@@ -71,6 +73,7 @@ func (m *Memory) learn(s *sight) {
 			m.pods[uid].started = s.Now
 		}
 	}
+	m.recent.learn(s)
 	news := m.join(s)
 	m.forget(s)
 	m.leave(s)
