@@ -60,6 +60,10 @@ type Group struct {
 	// Resources and Labels are those of each of its nodes, as Ray will know them.
 	Resources Resources
 	Labels    map[string]string
+	// First is what the first host of each replica has besides, and Numbered a label whose value is the number of
+	// the host in its replica.
+	First    Resources
+	Numbered string
 	// PassedOver tells that it got no capacity lately: it grows only for its minimum, and
 	// its pods that wait for a machine count for nothing.
 	PassedOver bool

@@ -120,7 +120,7 @@ func (p *pool) attempt(g *gang, also rule, at where, ahead []*wanting) bool {
 	}
 	wants := wantings(g.units, g, also)
 	if at.alone > 0 {
-		at.scope = scope{list: []int{p.open(at.alone-1, 1)}, since: len(p.classes)}
+		at.scope = p.open(at.alone-1, 1)
 	}
 	for _, want := range wants {
 		p.place(want, at.scope)

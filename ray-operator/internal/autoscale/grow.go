@@ -12,8 +12,9 @@ const widest = 128
 
 // filling is how an empty node of a group would be filled.
 type filling struct {
-	group int
-	parts []part
+	// group is where, and host which of its variants is looked at.
+	group, host int
+	parts       []part
 	// times is how many nodes could be filled so.
 	times int64
 	// tier, mismatched, rank and share are what groups are compared by.
@@ -57,7 +58,7 @@ func (p *pool) choose(wants, ahead []*wanting, may func(*group) bool) (filling, 
 	var best filling
 	found := false
 	for at, g := range p.groups {
-		rank := wants[0].rankOn(p, at)
+		rank, _ := wants[0].rankOn(p, at)
 		if rank == nowhere || p.available(at) == 0 || enough(p.work) || !may(g) {
 			continue
 		}
@@ -70,12 +71,25 @@ func (p *pool) choose(wants, ahead []*wanting, may func(*group) bool) (filling, 
 	return best, found
 }
 
-// rankOn is the rank of its selectors on an empty node of a group, or nowhere.
-func (want *wanting) rankOn(p *pool, at int) int {
-	if p.labels.rank(want.also, p.groups[at].labels) == nowhere {
-		return nowhere
+// rankOn is the rank of its selectors on an empty host of a group, or nowhere, and which variant that host is.
+func (want *wanting) rankOn(p *pool, at int) (rank, host int) {
+	if g := p.groups[at]; len(g.variants) > 1 {
+		return p.rankIn(want.unit, want.also, g)
 	}
-	return want.holds[at]
+	return want.rankOnHost(p, at, 0), 0
+}
+
+// rankOnHost is the rank of its selectors on an empty host of one variant.
+func (want *wanting) rankOnHost(p *pool, at, host int) int {
+	g := p.groups[at]
+	switch v := &g.variants[host]; {
+	case len(g.variants) > 1:
+		return p.rankOf(want.unit, want.also, v)
+	case p.labels.rank(want.also, v.on) == nowhere:
+		return nowhere
+	default:
+		return want.holds[at]
+	}
 }
 
 func (p *pool) better(a, b *filling) bool {
@@ -115,12 +129,14 @@ func (p *pool) filling(at int, wants, ahead []*wanting) filling {
 	if p.stock[at] > p.taken[at] {
 		f.tier = 0
 	}
-	free := g.full
+	_, f.host = wants[0].rankOn(p, at)
+	v := &g.variants[f.host]
+	free := v.free
 	var added []rule
 	take := func(wants []*wanting, foreseen bool) {
 		for _, want := range wants[:min(len(wants), widest)] {
 			p.work++
-			if want.left == 0 || want.rankOn(p, at) == nowhere {
+			if want.left == 0 || want.rankOnHost(p, at, f.host) == nowhere {
 				continue
 			}
 			c := class{free: free, added: added}
@@ -136,15 +152,15 @@ func (p *pool) filling(at int, wants, ahead []*wanting) filling {
 	}
 	take(wants, false)
 	take(ahead, true)
-	f.share = p.used(g, free, wants[0].accelerated) * min(1, float64(f.times)/float64(g.hosts))
+	f.share = p.used(v.free, free, wants[0].accelerated) * min(1, float64(f.times)/float64(v.hosts))
 	return f
 }
 
 // used is the share of a node that is made use of: that of its accelerators where it has
 // any and the work is for them, else that of whatever is used most.
-func (p *pool) used(g *group, free vector, accelerated bool) float64 {
+func (p *pool) used(full, free vector, accelerated bool) float64 {
 	share, shareOfAccelerators := 0.0, 0.0
-	for _, whole := range g.full {
+	for _, whole := range full {
 		if whole.n == 0 {
 			continue
 		}
@@ -163,17 +179,36 @@ func (p *pool) used(g *group, free vector, accelerated bool) float64 {
 // fill opens as many replicas as can be filled in the same way, one at least, and places the
 // requests on them.
 func (p *pool) fill(f *filling) {
-	replicas := max(1, min(f.times/p.groups[f.group].hosts, p.available(f.group)))
-	made := p.open(f.group, replicas)
-	nodes := min(f.times, p.classes[made].count)
-	inside := scope{list: []int{made}, since: len(p.classes)}
+	g := p.groups[f.group]
+	replicas := max(1, min(p.useful(f), p.available(f.group)))
+	inside := p.open(f.group, replicas)
+	nodes := min(f.times, p.classes[inside.list[f.host]].count)
 	for _, part := range f.parts {
-		if part.foreseen {
-			part.want.left -= product(part.each, nodes)
-			continue
+		switch most := product(part.each, nodes); {
+		case part.foreseen:
+			part.want.left -= min(part.want.left, most)
+		case len(g.variants) > 1: // also on the other hosts, which have come with this one
+			p.place(part.want, inside)
+		default:
+			p.placeSome(part.want, most, inside)
 		}
-		p.placeSome(part.want, product(part.each, nodes), inside)
 	}
+}
+
+// useful is how many replicas the first request fills, or all that are filled together where hosts are alike.
+func (p *pool) useful(f *filling) int64 {
+	g := p.groups[f.group]
+	if len(g.variants) == 1 {
+		return f.times / g.hosts
+	}
+	want, holds := f.parts[0].want, int64(0)
+	for i := range g.variants {
+		if want.rankOnHost(p, f.group, i) != nowhere {
+			c := class{free: g.variants[i].free}
+			holds = sum(holds, product(c.often(want.unit), g.variants[i].hosts))
+		}
+	}
+	return want.left / max(1, holds)
 }
 
 // placeSome places at most so many of the requests.
@@ -184,16 +219,22 @@ func (p *pool) placeSome(want *wanting, most int64, within scope) {
 	want.left += later
 }
 
-// open takes replicas of a group, first those on their way, and gives the class of their nodes.
-func (p *pool) open(at int, replicas int64) int {
+// open takes replicas of a group, first those on their way, and gives where their hosts are: a class for each variant.
+func (p *pool) open(at int, replicas int64) scope {
 	g := p.groups[at]
 	inStock := max(0, min(replicas, p.stock[at]-p.taken[at]))
 	p.events = append(p.events, event{at, p.taken[at], replicas})
-	p.classes = append(p.classes, class{
-		free: g.full, on: g.labels, stage: opened, group: at, guarded: g.accelerated,
-		from: p.taken[at] * g.hosts, count: replicas * g.hosts, room: g.size,
-	})
+	made := scope{list: make([]int, 0, len(g.variants))}
+	for i := range g.variants {
+		v := &g.variants[i]
+		made.list = append(made.list, len(p.classes))
+		p.classes = append(p.classes, class{
+			free: v.free, on: v.on, stage: opened, group: at, guarded: g.accelerated,
+			from: p.taken[at]*g.hosts + v.before*replicas, count: replicas * v.hosts, room: v.size,
+		})
+	}
+	made.since = len(p.classes)
 	p.taken[at] += replicas
 	p.fresh += (replicas - inStock) * g.hosts
-	return len(p.classes) - 1
+	return made
 }

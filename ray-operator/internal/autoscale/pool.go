@@ -152,15 +152,26 @@ func (w *world) hosts() []*host {
 					all = append(all, h)
 				}
 			}
-			for range r.lacking {
-				if g.PassedOver {
-					break
-				}
-				all = append(all, &host{replica: r, key: r.hosts[0].key})
+			if g.PassedOver {
+				continue
+			}
+			for _, number := range r.absent() {
+				all = append(all, &host{replica: r, key: r.hosts[0].key, host: number})
 			}
 		}
 	}
 	slices.SortStableFunc(all, byKey)
+	return all
+}
+
+// absent are the numbers of the hosts that a replica lacks.
+func (r *replica) absent() []int {
+	var all []int
+	for number := 0; len(all) < r.lacking; number++ {
+		if !slices.ContainsFunc(r.hosts, func(h *host) bool { return h.host == number }) {
+			all = append(all, number)
+		}
+	}
 	return all
 }
 
@@ -172,7 +183,8 @@ func (h *host) counted(g *group) bool {
 func (p *pool) classOf(h *host, totals, apart bool) class {
 	if h.node == nil {
 		g := p.groups[h.replica.group]
-		c := class{free: g.full, on: g.labels, stage: joining, group: h.replica.group, guarded: g.accelerated, room: g.size}
+		v := g.variantOf(h.host)
+		c := class{free: v.free, on: v.on, stage: joining, group: h.replica.group, guarded: g.accelerated, room: v.size}
 		c.mine(h, apart)
 		return c
 	}

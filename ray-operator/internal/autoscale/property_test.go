@@ -36,7 +36,9 @@ func pick[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
 
 func (d dice) shape() Resources {
 	shape := Resources{"CPU": pick(d, 0.1, 0.5, 1, 1, 2, 3, 4, 7)}
-	switch d.IntN(6) {
+	switch d.IntN(7) {
+	case 6:
+		shape["first"] = 1
 	case 0:
 		shape["GPU"] = pick(d, 0.5, 1, 2, 4)
 	case 1:
@@ -55,6 +57,10 @@ func (d dice) selectors() []Selector {
 	}
 	var all []Selector
 	for range 1 + d.IntN(2) {
+		if d.one(4) {
+			all = append(all, Selector{{Label: "number", Not: d.one(4), Values: []string{pick(d, "0", "1")}}})
+			continue
+		}
 		all = append(all, Selector{{Label: pick(d, "zone", "disk"), Not: d.one(4), Values: []string{pick(d, "a", "b")}}})
 	}
 	return all
@@ -91,6 +97,9 @@ func (d dice) group(i int) Group {
 	if d.one(10) {
 		g.Failing = "ImageNotFound"
 	}
+	if d.one(4) { // as of a TPU slice
+		g.First, g.Numbered = Resources{"first": 1}, "number"
+	}
 	return g
 }
 
@@ -116,9 +125,10 @@ func (d dice) people(in *Input, g *Group) {
 }
 
 func (d dice) node(place Place, g *Group, going bool) Node {
-	n := Node{Place: place, Total: Resources{"node:10.0.0.1": 1}, Available: Resources{"node:10.0.0.1": 1}, Labels: g.Labels, Going: going, Draining: d.one(15)}
+	has, labels := g.host(place.Host)
+	n := Node{Place: place, Total: Resources{"node:10.0.0.1": 1}, Available: Resources{"node:10.0.0.1": 1}, Labels: labels, Going: going, Draining: d.one(15)}
 	busy := d.one(2)
-	for name, total := range g.Resources {
+	for name, total := range has {
 		n.Total[name], n.Available[name] = total, total
 		if busy {
 			n.Available[name] = total * float64(d.IntN(5)) / 4

@@ -71,8 +71,8 @@ func (v *verdicts) keep(shape Resources, count int64, why string) {
 
 // held tells whether a node of a group, or one that is there, could hold one of the requests.
 func (v *verdicts) held(one *unit, also rule) bool {
-	for at, g := range v.groups {
-		if one.holds[at] != nowhere && v.labels.rank(also, g.labels) != nowhere {
+	for at := range v.groups {
+		if v.holdsIn(one, also, at) {
 			return true
 		}
 	}
@@ -124,7 +124,7 @@ func (v *verdicts) inOneDomain(g *gang, also rule) bool {
 	for value := range values {
 		lacks := func(one *unit) bool {
 			for at, group := range v.groups {
-				if in(group.labels, value) && one.holds[at] != nowhere && v.labels.rank(also, group.labels) != nowhere {
+				if in(group.labels, value) && v.holdsIn(one, also, at) {
 					return false
 				}
 			}
@@ -140,16 +140,16 @@ func (v *verdicts) inOneDomain(g *gang, also rule) bool {
 // inOneReplica tells whether an empty replica of several hosts could hold the gang.
 func (v *verdicts) inOneReplica(g *gang, also rule) bool {
 	for at, group := range v.groups {
-		if group.hosts < 2 || v.labels.rank(also, group.labels) == nowhere {
+		if group.hosts < 2 {
 			continue
 		}
 		all, fits := vector{}, true
 		for _, one := range g.units {
-			fits = fits && one.holds[at] != nowhere && (len(one.apart) == 0 || one.count <= group.hosts)
+			fits = fits && v.holdsIn(one, also, at) && (len(one.apart) == 0 || one.count <= group.hosts)
 			all = all.plus(one.need, one.count)
 		}
 		for _, part := range all {
-			fits = fits && part.n <= product(group.full.of(part.kind), group.hosts)
+			fits = fits && part.n <= group.total(part.kind)
 		}
 		if fits {
 			return true
@@ -181,8 +181,13 @@ func (v *verdicts) why(units []*unit, of *gang) string {
 func (v *verdicts) whys(units []*unit, of *gang) []string {
 	var all []string
 	for at, g := range v.groups {
-		holds := slices.ContainsFunc(units, func(one *unit) bool { return one.holds[at] != nowhere })
-		if !holds || of != nil && !slices.ContainsFunc(of.rules, func(also rule) bool { return v.labels.rank(also, g.labels) != nowhere }) {
+		rules := []rule{everyNode}
+		if of != nil {
+			rules = of.rules
+		}
+		if !slices.ContainsFunc(units, func(one *unit) bool {
+			return slices.ContainsFunc(rules, func(also rule) bool { return v.holdsIn(one, also, at) })
+		}) {
 			continue
 		}
 		reason := v.keeps(at, g)

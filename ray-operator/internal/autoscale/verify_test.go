@@ -54,13 +54,15 @@ func boxes(p *plan, totals bool) map[string]*box {
 		for _, r := range g.replicas {
 			for host := range g.hosts {
 				name := fmt.Sprintf("%s/%d/%d", g.Name, r.number, host)
-				all[name] = boxed(g.Resources, g.Labels, g.Name, fmt.Sprint(g.Name, "/", r.number))
+				has, labels := g.Group.host(int(host))
+				all[name] = boxed(has, labels, g.Name, fmt.Sprint(g.Name, "/", r.number))
 			}
 		}
 		for i := range p.fresh[g.at(p)] {
 			for host := range g.hosts {
 				name := fmt.Sprintf("%s/new%d/%d", g.Name, i, host)
-				all[name] = boxed(g.Resources, g.Labels, g.Name, fmt.Sprint(g.Name, "/new", i))
+				has, labels := g.Group.host(int(host))
+				all[name] = boxed(has, labels, g.Name, fmt.Sprint(g.Name, "/new", i))
 			}
 		}
 	}
@@ -71,46 +73,42 @@ func (g *group) at(p *plan) int { return slices.Index(p.groups, g) }
 
 // hostName names the box of a host that the packer counts on.
 func hostName(p *plan, h *host) string {
-	switch {
-	case h.node != nil:
+	if h.node != nil {
 		return h.node.Key
-	case h.pod != nil:
-		return fmt.Sprintf("%s/%d/%d", p.groups[h.replica.group].Name, h.replica.number, h.host)
-	default:
-		return ""
 	}
+	return fmt.Sprintf("%s/%d/%d", p.groups[h.replica.group].Name, h.replica.number, h.host)
 }
 
-// openedName names the box of the nth host of the replicas that were opened.
-func openedName(p *plan, at int, nth int64) string {
+// openedName names the box of the nth host of the replicas that were opened: where hosts differ, those of one
+// variant of all replicas of an event come first.
+func openedName(p *plan, from *pool, at int, nth int64) string {
 	g := p.groups[at]
 	replica, host := nth/g.hosts, nth%g.hosts
+	for _, e := range from.events {
+		after := nth - e.from*g.hosts
+		if len(g.variants) == 1 || e.group != at || after < 0 || after >= e.many*g.hosts {
+			continue
+		}
+		for _, v := range g.variants {
+			if of := after - v.before*e.many; of >= 0 && of < v.hosts*e.many {
+				replica, host = e.from+of/v.hosts, int64(v.numbers[of%v.hosts])
+			}
+		}
+	}
 	if replica < int64(len(g.stock)) {
 		return fmt.Sprintf("%s/%d/%d", g.Name, g.stock[replica].number, host)
 	}
 	return fmt.Sprintf("%s/new%d/%d", g.Name, replica-int64(len(g.stock)), host)
 }
 
-// traced lists who was put where by a pool. Hosts that are not there yet of a replica that is
-// get names by their order.
+// traced lists who was put where by a pool.
 func traced(p *plan, from *pool) []laid {
-	lacking := map[*host]string{}
-	taken := map[*replica]int{}
-	for _, h := range from.members {
-		if h.node == nil && h.pod == nil {
-			lacking[h] = fmt.Sprintf("%s/%d/%d", p.groups[h.replica.group].Name, h.replica.number, absent(h.replica, taken[h.replica]))
-			taken[h.replica]++
-		}
-	}
 	var all []laid
 	for _, one := range from.placed {
 		for i := range one.nodes {
-			name := openedName(p, max(0, one.group), one.from+i)
+			name := openedName(p, from, max(0, one.group), one.from+i)
 			if !one.isNew {
-				h := from.members[one.from+i]
-				if name = hostName(p, h); name == "" {
-					name = lacking[h]
-				}
+				name = hostName(p, from.members[one.from+i])
 			}
 			all = append(all, p.laid(from, &one, name))
 		}
@@ -133,17 +131,4 @@ func (p *plan) laid(from *pool, one *placement, name string) laid {
 		l.demand = list[one.unit.from[0]]
 	}
 	return l
-}
-
-// absent is the nth host number that a replica has not.
-func absent(r *replica, nth int) int {
-	for number := 0; ; number++ {
-		if slices.ContainsFunc(r.hosts, func(h *host) bool { return h.host == number }) {
-			continue
-		}
-		if nth == 0 {
-			return number
-		}
-		nth--
-	}
 }

@@ -2,7 +2,6 @@ package autoscale
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -35,10 +34,11 @@ type group struct {
 	index int
 	// hosts is at least 1.
 	hosts, least, most int64
-	full               vector
-	labels             set
-	accelerated        bool
-	size               float64
+	// labels are those that all hosts have, size is that of most.
+	labels      set
+	variants    []variant
+	accelerated bool
+	size        float64
 	// replicas are those that are there, alive in number; above are those above a maximum, with
 	// which there are live in number.
 	replicas, above []*replica
@@ -107,13 +107,11 @@ func (w *world) addGroups() {
 		if from.Closed {
 			g.least, g.most = 0, 0
 		}
-		own := maps.Clone(from.Resources)
-		maps.DeleteFunc(own, func(name string, n float64) bool {
+		for name, n := range from.Resources {
 			g.accelerated = g.accelerated || accelerators[name] && n > 0
-			return strings.HasPrefix(name, "node:")
-		})
-		g.full = w.kinds.know(own)
+		}
 		g.labels = w.labels.know(from.Labels)
+		w.vary(g)
 		w.groups = append(w.groups, g)
 	}
 	slices.SortStableFunc(w.groups, func(a, b *group) int { return strings.Compare(a.Name, b.Name) })
@@ -126,12 +124,17 @@ func (w *world) addGroups() {
 // measure finds how large groups and requests are, and brings requests into their order.
 func (w *world) measure() {
 	for _, g := range w.groups {
-		for _, part := range g.full {
-			w.scale[part.kind] = max(w.scale[part.kind], float64(part.n))
+		for i := range g.variants {
+			for _, part := range g.variants[i].free {
+				w.scale[part.kind] = max(w.scale[part.kind], float64(part.n))
+			}
 		}
 	}
 	for _, g := range w.groups {
-		g.size = w.bulk(g.full)
+		for i := range g.variants {
+			g.variants[i].size = w.bulk(g.variants[i].free)
+			g.size = g.variants[i].size
+		}
 	}
 	all := slices.Concat(w.demand, w.floor)
 	for _, g := range w.gangs {
@@ -142,7 +145,8 @@ func (w *world) measure() {
 			one.size = max(one.size, float64(part.n)/w.unit(part.kind))
 		}
 		for _, g := range w.groups {
-			one.holds = append(one.holds, w.rank(one, g.full, g.labels))
+			rank, _ := w.rankIn(one, everyNode, g)
+			one.holds = append(one.holds, rank)
 		}
 	}
 	slices.SortFunc(w.demand, harder)

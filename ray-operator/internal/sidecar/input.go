@@ -22,11 +22,15 @@ func (m *Memory) input(s *sight) autoscale.Input {
 	}
 	failing := m.failing(s)
 	for _, ordered := range s.Orders.Groups {
-		in.Groups = append(in.Groups, autoscale.Group{
+		known := m.groups[ordered.Name]
+		group := autoscale.Group{
 			Name: ordered.Name, Min: ordered.Min, Max: ordered.Max, Hosts: max(1, ordered.Hosts), Priority: ordered.Priority,
-			IdleTimeout: ordered.IdleTimeout, Resources: ordered.Resources, Labels: ordered.Labels, Closed: ordered.Suspended,
-			PassedOver: m.groups[ordered.Name].capacity.passed(s.Now), Failing: failing[ordered.Name].how,
-		})
+			IdleTimeout: ordered.IdleTimeout, Closed: ordered.Suspended,
+			PassedOver: known.capacity.passed(s.Now), Failing: failing[ordered.Name].how,
+		}
+		group.Resources, group.Labels = known.machine.offers(ordered)
+		group.First, group.Numbered = ofSlice(group.Resources, group.Labels)
+		in.Groups = append(in.Groups, group)
 	}
 	for _, gang := range s.Demand.Gangs {
 		in.Gangs = append(in.Gangs, gangOf(gang))

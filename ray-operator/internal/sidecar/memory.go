@@ -46,6 +46,7 @@ type pod struct {
 type group struct {
 	capacity capacity
 	renewal  renewal
+	machine  machine
 	target   scalelink.Target
 	// since is when the target became what it is, failing how its newest workers failed then.
 	since   time.Time
@@ -87,7 +88,9 @@ func (m *Memory) learn(s *sight) {
 		}
 		known.capacity.learn(ordered, waiting[ordered.Name], news[ordered.Name], s.Now)
 		known.renewal.learn(news[ordered.Name], s.Now)
+		known.machine.order(ordered, s.Now)
 	}
+	m.observe(s)
 	m.renew(s)
 }
 
