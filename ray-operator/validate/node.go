@@ -199,14 +199,25 @@ var nodeRules = []Rule{
 	},
 	{
 		ID: "ray-label-own", Field: "NODE.labels", By: Expression,
-		Refused: "the prefix ray.io is Ray's own", Remedy: "choose another prefix",
-		node: func(n *node, bad report) {
-			keys(bad, n.path, "labels", n.spec.Labels, func(key string) bool { return strings.HasPrefix(key, "ray.io/") })
-		},
+		Refused: "the prefix ray.io is Ray's own, but for accelerator-type, market-type, gpu-domain, availability-* and tpu-*",
+		Remedy:  "choose another prefix",
+		node:    func(n *node, bad report) { keys(bad, n.path, "labels", n.spec.Labels, isRayLabel) },
 	},
 	{
 		ID: "ray-label-grammar", Field: "NODE.labels", By: Policy,
 		Refused: labelGrammar, Remedy: "correct the key or the value", Holds: strings.ReplaceAll(goodLabels, "%[1]s", "n.spec.?labels.orValue({})"),
 		node: func(n *node, bad report) { keys(bad, n.path, "labels", n.spec.Labels, badLabels(n.spec.Labels)) },
 	},
+}
+
+// isRayLabel reports whether a node label of Ray's is not the user's to give: those of a machine may be, as Ray does
+// not find out all of them, and the autoscaler none of a machine that is not there yet.
+func isRayLabel(key string) bool {
+	name, own := strings.CutPrefix(key, "ray.io/")
+	switch {
+	case !own, slices.Contains([]string{"accelerator-type", "market-type", "gpu-domain"}, name):
+		return false
+	default:
+		return !strings.HasPrefix(name, "availability-") && !strings.HasPrefix(name, "tpu-")
+	}
 }

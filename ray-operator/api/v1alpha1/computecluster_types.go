@@ -157,9 +157,10 @@ type NodeSpec struct {
 	// +optional
 	RayStartParams map[string]string `json:"rayStartParams,omitempty"`
 
-	// Labels are Ray's node labels, for label selectors of tasks and actors.
+	// Labels are Ray's node labels, for label selectors of tasks and actors. With the prefix ray.io, accelerator-type,
+	// market-type, gpu-domain, availability-* and tpu-* may be given; a well-known node selector gives them, too.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('ray.io/'))",message="the prefix ray.io is Ray's own; choose another prefix"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('ray.io/') || key in ['ray.io/accelerator-type', 'ray.io/market-type', 'ray.io/gpu-domain'] || key.startsWith('ray.io/availability-') || key.startsWith('ray.io/tpu-'))",message="the prefix ray.io is Ray's own, but for accelerator-type, market-type, gpu-domain, availability-* and tpu-*; choose another prefix"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 

@@ -8,27 +8,21 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// Labels that Ray makes of variables of its container. TPU_TOPOLOGY counts on TPU nodes only.
-const (
-	labelGroup    = "ray.io/node-group"
-	labelTopology = "ray.io/tpu-topology"
-)
+// labelGroup is Ray's label for the group that a node is of.
+const labelGroup = "ray.io/node-group"
 
-var labelsOfVariables = map[string]string{
-	"RAY_NODE_MARKET_TYPE": "ray.io/market-type",
-	"RAY_NODE_ZONE":        "ray.io/availability-zone",
-	"RAY_NODE_REGION":      "ray.io/availability-region",
-}
+// labelsOfVariables are labels that Ray makes of variables of its container.
+var labelsOfVariables = map[string]string{"RAY_NODE_MARKET_TYPE": labelMarket, "RAY_NODE_ZONE": labelZone, "RAY_NODE_REGION": labelRegion}
 
 // GroupShape is what each of a group's nodes will have in Ray's terms: the amounts that ray
 // start is told, by Ray's names and with memory in bytes, and the labels that are known
-// before a machine is found. What only the machine tells, such as its zone, its kind of
-// accelerator or the size of a container without limits, is not in it; nor is what differs
-// between the replicas of a group.
+// before a machine is found, from variables and the node selector. What only the machine tells, such as the size of a
+// container without limits, is not in it; nor is what differs between the replicas of a group, or their hosts.
 func GroupShape(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) (resources map[string]float64, labels map[string]string) {
 	d := outline(cluster, group)
 	if given := cluster.Spec.PodDefaults; given != nil {
 		rayDefaults(d.ray, given.DeepCopy())
+		d.pod.Spec.NodeSelector = merged(given.NodeSelector, d.pod.Spec.NodeSelector)
 	}
 	resources = rayAmounts(d)
 	for name, amount := range resources {
@@ -42,10 +36,11 @@ func GroupShape(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) (
 			labels[label] = value
 		}
 	}
-	if topology := d.variable("TPU_TOPOLOGY"); topology != "" && resources[resourceTPU] > 0 {
-		labels[labelTopology] = strings.ToLower(strings.TrimSpace(topology))
+	labels = merged(labels, merged(d.foretold(), d.node.Labels))
+	if kind := labels[labelAccelerator]; resources[resourceTPU] > 0 && kind != "" { // Ray finds it out of what slice offers
+		resources[accelerated+kind] = 1
 	}
-	return resources, merged(labels, d.node.Labels)
+	return resources, labels
 }
 
 // variable is the text that a variable of the Ray container is given, empty where it comes

@@ -62,12 +62,17 @@ func slice(d *draft) {
 	}
 	d.offer("TPU_NAME", d.replicaName())
 	d.offer("TPU_WORKER_ID", strconv.Itoa(d.host()))
+	for _, one := range []struct{ variable, value string }{{variablePodType, d.podType()}, {variableTopology, d.topology()}} {
+		if one.value != "" {
+			d.offer(one.variable, one.value)
+		}
+	}
 }
 
-// rayLabels are the labels that the Ray node is started with. The hosts of a replica with GPUs share a
-// domain: that is what such a replica is for.
+// rayLabels are the labels that the Ray node is started with: what the node selector tells of the machine, and the
+// user's. The hosts of a replica with GPUs share a domain: that is what such a replica is for.
 func rayLabels(d *draft) map[string]string {
-	labels := map[string]string{}
+	labels := d.foretold()
 	if !d.isHead() && Hosts(d.group) > 1 && devices(d.ray)[resourceGPU] > 0 {
 		labels[LabelGPUDomain] = d.replicaName()
 	}

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -127,6 +128,9 @@ func rayAmounts(d *draft) map[string]float64 {
 		store := objectStore(memory.Value())
 		amounts[amountStore] = float64(store)
 		amounts[amountMemory] = float64(max(memory.Value()-store, 0))
+	}
+	if kind := cmp.Or(d.node.Labels[labelAccelerator], d.foretold()[labelAccelerator]); kind != "" && amounts[resourceGPU] > 0 {
+		amounts[accelerated+kind] = 1
 	}
 	for name, quantity := range d.node.RayResources {
 		switch name {
