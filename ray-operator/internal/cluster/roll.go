@@ -90,7 +90,8 @@ func (p *planner) pace(group *v1alpha1.WorkerGroup) rollout.Pace {
 	}
 	beyond := bounds(group).Max - pace.Wanted
 	if room, limited := p.nodesLeft(func(size Size) int { return max(size.Replicas, size.Staying) }); limited {
-		beyond = min(beyond, room/pod.Hosts(group))
+		own := p.Sizes[group.Name] // whose workers beyond its size take up this room already
+		beyond = min(beyond, room/pod.Hosts(group)+max(0, own.Staying-own.Replicas))
 	}
 	pace.Surge = min(pace.Surge, max(beyond, least))
 	return pace

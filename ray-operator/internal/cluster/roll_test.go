@@ -23,6 +23,8 @@ type rollGame struct {
 	of                             *v1alpha1.ComputeCluster
 	seen                           cluster.Seen
 	size, most, unavailable, surge int
+	// nodes is the most workers that the cluster may have.
+	nodes int
 }
 
 // elasticPods is what a pass sees of an autoscaled cluster with so many workers, all of them out of date.
@@ -52,16 +54,19 @@ func TestRollOfAnAutoscaledGroup_KeepsItsBounds(t *testing.T) {
 		g := rollGame{T: t, most: rapid.IntRange(1, 8).Draw(t, "most"), unavailable: rapid.IntRange(0, 3).Draw(t, "unavailable")}
 		g.surge = rapid.IntRange(1-min(1, g.unavailable), 3).Draw(t, "surge")
 		workers := rapid.IntRange(1, g.most).Draw(t, "workers")
+		g.nodes = rapid.IntRange(workers, g.most+3).Draw(t, "nodes")
 		g.of = elastic(func(c *v1alpha1.ComputeCluster) {
 			most := int32(g.most)
 			c.Spec.WorkerGroups[0].MaxReplicas = &most
+			nodes := int32(g.nodes)
+			c.Spec.Autoscaling.MaxNodes = &nodes
 			c.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{
 				Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxUnavailable: int32(g.unavailable), MaxSurge: int32(g.surge)},
 			}
 		})
 		g.seen = elasticPods(g.of, workers)
 		g.hear()
-		g.size = max(workers, min(g.most, g.seen.Scaler.Word.Targets[0].Replicas))
+		g.size = max(workers, min(g.most, g.nodes, g.seen.Scaler.Word.Targets[0].Replicas))
 		for range 200 {
 			plan := decide(g.of, g.seen)
 			if g.isDone() {
@@ -109,7 +114,7 @@ func (g *rollGame) carryOut(plan cluster.Plan) {
 			g.seen.Pods = append(g.seen.Pods, worker)
 		}
 	}
-	beyond := min(g.surge, max(g.most-g.size, 1-min(1, g.unavailable)))
+	beyond := min(g.surge, max(min(g.most, g.nodes)-g.size, 1-min(1, g.unavailable)))
 	if all := len(g.seen.Pods) - 1; all > g.size+beyond {
 		g.Fatalf("%d workers, of %d and %d beyond: %s", all, g.size, beyond, plan)
 	}
