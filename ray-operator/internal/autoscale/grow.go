@@ -117,7 +117,7 @@ func (p *pool) available(at int) int64 {
 	made := max(p.stock[at], p.taken[at]) - int64(len(g.stock))
 	more := g.most - g.alive - made
 	if g.Failing != "" {
-		more = min(more, g.missing+int64(len(g.replaced))-made)
+		more = min(more, max(g.missing, int64(len(g.replaced)))-made) // what is replaced may be of the minimum
 	}
 	return max(0, min(more, (p.room-p.fresh)/g.hosts))
 }

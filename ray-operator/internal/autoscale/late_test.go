@@ -78,6 +78,13 @@ func TestFailingGroup(t *testing.T) {
 			},
 		},
 		{
+			"once for what is both", Input{Groups: a(between(2, 9)), Pods: []Pod{coming("a", 0, 0, replaced), two[1]}, Demand: tasks(9, cpus(4))},
+			[]string{
+				"a 2 minimum of 2; 2 × {CPU: 4}; 1 too late to start replaced; its newest workers fail: ImageNotFound", "release a-0.0",
+				"kept 7 × {CPU: 4}: group a does not grow while its newest workers fail: ImageNotFound",
+			},
+		},
+		{
 			"another group serves what it cannot", Input{Groups: append(a(), kindOf("b", cpus(4))), Pods: three, Demand: tasks(5, cpus(4))},
 			[]string{"a 3 3 × {CPU: 4}; its newest workers fail: ImageNotFound", "b 2 2 × {CPU: 4}"},
 		},
