@@ -37,10 +37,12 @@ type history struct {
 	// tasks are those that wait and run, most the most that there were, made how many pods were ever made.
 	tasks, most, made int
 	healthy           bool
+	// rolled are the sizes of groups of which the operator replaces one worker after the other.
+	rolled map[string]int
 }
 
 func newHistory(seed int) *history {
-	h := &history{dice: seeded(seed), fates: map[string]fate{}, working: map[string]bool{}}
+	h := &history{dice: seeded(seed), fates: map[string]fate{}, working: map[string]bool{}, rolled: map[string]int{}}
 	h.in.Pace, h.in.MayShrink = pick(h.dice, Conservative, Default, Aggressive), true
 	for i := range 1 + h.IntN(3) {
 		g := Group{Name: fmt.Sprintf("g%d", i), Hosts: 1, IdleTimeout: time.Minute, Resources: Resources{"CPU": 4}, Priority: h.IntN(2)}
@@ -64,27 +66,79 @@ func (h *history) minimum() int {
 
 // happen makes things happen to tasks, groups, nodes and pods.
 func (h *history) happen() {
-	switch h.IntN(6) {
+	switch h.IntN(7) {
 	case 0:
 		h.tasks += h.IntN(6)
 	case 1:
 		h.end(h.IntN(4))
 	case 2:
-		g := &h.in.Groups[h.IntN(len(h.in.Groups))]
-		g.PassedOver = !g.PassedOver
+		// Where one that is rolled gets no capacity, its replacements wait, and others serve the demand beside them.
+		if g := &h.in.Groups[h.IntN(len(h.in.Groups))]; !h.rolls(g.Name) {
+			g.PassedOver = !g.PassedOver
+		}
 	case 3:
-		if n := len(h.in.Nodes); n > 0 { // by a drain, or because the group is rolled
+		if n := len(h.in.Nodes); n > 0 { // by a drain
 			h.in.Nodes[h.IntN(n)].Going = true
 		}
 	case 4:
 		h.die()
 	case 5:
 		h.in.MayShrink = !h.in.MayShrink
+	case 6:
+		if g := h.in.Groups[h.IntN(len(h.in.Groups))]; !g.PassedOver && h.alive(g.Name) >= max(1, g.Min) {
+			h.roll(g.Name)
+		}
 	}
+	h.replace()
 	for i := range h.in.Pods {
 		h.in.Pods[i].Replace = h.in.Pods[i].Late && h.one(4)
 	}
 	h.in.Nodes = slices.DeleteFunc(h.in.Nodes, func(n Node) bool { return n.Going && h.one(3) })
+}
+
+// roll begins or ends to replace the workers of a group.
+func (h *history) roll(group string) {
+	if _, rolled := h.rolled[group]; rolled {
+		delete(h.rolled, group)
+		return
+	}
+	h.rolled[group] = h.alive(group)
+}
+
+// replace takes a worker of each group that is rolled, and makes another one in its place.
+func (h *history) replace() {
+	for _, g := range h.in.Groups {
+		size, rolled := h.rolled[g.Name]
+		if !rolled {
+			continue
+		}
+		for i := range h.in.Nodes {
+			if n := &h.in.Nodes[i]; n.Group == g.Name && !n.Going {
+				n.Going = true
+				break
+			}
+		}
+		for range size - h.alive(g.Name) {
+			h.add(g.Name)
+		}
+	}
+}
+
+// ordered is what the operator orders: a group that is rolled keeps its size.
+func (h *history) ordered() Input {
+	in := h.in
+	in.Groups = slices.Clone(h.in.Groups)
+	for i := range in.Groups {
+		if g := &in.Groups[i]; h.rolls(g.Name) {
+			g.Min, g.Max = h.alive(g.Name), h.alive(g.Name)
+		}
+	}
+	return in
+}
+
+func (h *history) rolls(group string) bool {
+	_, rolled := h.rolled[group]
+	return rolled
 }
 
 // end ends as many tasks.
@@ -119,7 +173,7 @@ func (h *history) fate() fate {
 func (h *history) round() string {
 	h.most = max(h.most, h.tasks)
 	h.pass()
-	d := Decide(h.in)
+	d := Decide(h.ordered())
 	h.in.Pods = slices.DeleteFunc(h.in.Pods, func(p Pod) bool { return slices.Contains(d.Release, p.Key) })
 	for _, key := range d.Drain {
 		if h.working[key] {
@@ -218,15 +272,24 @@ func (h *history) covers() int {
 func (h *history) create(d Decision) (missing int) {
 	for i, g := range h.in.Groups {
 		alive := h.alive(g.Name)
-		missing += max(0, g.Min-alive)
+		if h.rolls(g.Name) { // late pods that were given back are made again
+			missing += max(0, d.Targets[i].Replicas-alive)
+		} else {
+			missing += max(0, g.Min-alive)
+		}
 		for range max(0, d.Targets[i].Replicas-alive) {
-			h.made++
-			key := fmt.Sprintf("%s-%d", g.Name, h.made)
-			h.fates[key] = h.fate()
-			h.in.Pods = append(h.in.Pods, Pod{Place: Place{Key: key, Group: g.Name, Replica: h.made}, Waiting: true})
+			h.add(g.Name)
 		}
 	}
 	return missing
+}
+
+// add makes a pod of a group.
+func (h *history) add(group string) {
+	h.made++
+	key := fmt.Sprintf("%s-%d", group, h.made)
+	h.fates[key] = h.fate()
+	h.in.Pods = append(h.in.Pods, Pod{Place: Place{Key: key, Group: group, Replica: h.made}, Waiting: true})
 }
 
 // alive counts the pods of a group that stay, of all groups for none.
@@ -249,6 +312,7 @@ func (h *history) alive(group string) int {
 // minimum is left.
 func (h *history) calm() string {
 	h.healthy, h.in.MayShrink, h.in.MaxNodes = true, true, 0
+	clear(h.rolled)
 	h.end(max(0, h.tasks-4)) // each group alone has room for as many beyond its minimum
 	for i := range h.in.Groups {
 		h.in.Groups[i].PassedOver = false
