@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -107,6 +108,15 @@ func (f *furnished) ingress(t *testing.T) {
 		t.Errorf("the Ingress %s leads to %+v, want %s to lead to %s alone", ingress.UID, ingress.Spec.Rules, uid, otherHost)
 	}
 	meddle(t, &ingress, func(ingress *networkingv1.Ingress) { ingress.Spec.Rules[0].Host = "someone.example.com" }, leads)
+	meddle(t, &ingress, func(ingress *networkingv1.Ingress) {
+		ingress.Spec.DefaultBackend = ingress.Spec.Rules[0].HTTP.Paths[0].Backend.DeepCopy()
+	}, asItIs(&ingress.Spec, func(ingress *networkingv1.Ingress) *networkingv1.IngressSpec { return &ingress.Spec }))
+}
+
+// asItIs reports whether an object's spec is what it was.
+func asItIs[O client.Object, S any](now *S, of func(O) *S) func(O) bool {
+	was := *now
+	return func(object O) bool { return equality.Semantic.DeepEqual(*of(object), was) }
 }
 
 func (f *furnished) policy(t *testing.T) {
@@ -114,7 +124,20 @@ func (f *furnished) policy(t *testing.T) {
 	f.read(t, "-network", &policy)
 	meddle(t, &policy, func(policy *networkingv1.NetworkPolicy) { policy.Spec.Ingress = policy.Spec.Ingress[:1] },
 		func(policy *networkingv1.NetworkPolicy) bool { return len(policy.Spec.Ingress) > 1 })
-	rules := policy.Spec
+	rules := *policy.Spec.DeepCopy()
+	whole := asItIs(&rules, func(policy *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicySpec { return &policy.Spec })
+	for _, add := range []func(*networkingv1.NetworkPolicy){
+		func(policy *networkingv1.NetworkPolicy) {
+			policy.Spec.Ingress = append(policy.Spec.Ingress, networkingv1.NetworkPolicyIngressRule{})
+		},
+		func(policy *networkingv1.NetworkPolicy) { policy.Spec.PodSelector.MatchLabels["app"] = "x" },
+		func(policy *networkingv1.NetworkPolicy) {
+			everywhere := networkingv1.NetworkPolicyEgressRule{}
+			policy.Spec.Egress = append(policy.Spec.Egress, everywhere)
+		},
+	} {
+		meddle(t, &policy, add, whole)
+	}
 
 	f.edit(t, func(spec *v1alpha1.ComputeClusterSpec) {
 		spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled}
@@ -132,6 +155,16 @@ func (f *furnished) service(t *testing.T) {
 	wanted := maps.Clone(service.Spec.Selector)
 	meddle(t, &service, func(service *corev1.Service) { service.Spec.Selector = map[string]string{"app": "someone"} },
 		func(service *corev1.Service) bool { return maps.Equal(service.Spec.Selector, wanted) })
+	whole := asItIs(service.Spec.DeepCopy(), func(service *corev1.Service) *corev1.ServiceSpec { return &service.Spec })
+	for _, add := range []func(*corev1.Service){
+		func(service *corev1.Service) { service.Spec.Selector["app"] = "x" },
+		func(service *corev1.Service) {
+			service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Name: "zz", Port: 9999, TargetPort: intstr.FromInt32(22)})
+		},
+		func(service *corev1.Service) { service.Spec.ExternalIPs = []string{"192.0.2.1"} },
+	} {
+		meddle(t, &service, add, whole)
+	}
 }
 
 func (f *furnished) budget(t *testing.T) {

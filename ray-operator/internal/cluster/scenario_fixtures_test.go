@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -66,6 +68,7 @@ func TestFixtures(t *testing.T) {
 				w.Read(copyOf(obj))
 			}},
 			testkit.Scenario{Name: "edited-" + name, Run: func(w *testkit.World) { editedFixture(w, obj) }},
+			testkit.Scenario{Name: "added-to-" + name, Run: func(w *testkit.World) { addedTo(w, obj) }},
 		)
 	}
 	play(t,
@@ -180,6 +183,52 @@ func isSpoilt(obj client.Object) bool {
 		return obj.Spec.MinAvailable.IntValue() != 1
 	default:
 		return true
+	}
+}
+
+// addedTo has someone add to what an object is for: it goes, and what is theirs elsewhere stays.
+func addedTo(w *testkit.World, obj client.Object) {
+	furnish(w)
+	edited := copyOf(obj)
+	w.Read(edited)
+	before := copyOf(edited)
+	edited.SetAnnotations(labelled(edited.GetAnnotations(), "example.com/mine", "yes"))
+	add(edited)
+	w.Must(w.Client.Update(w.Ctx, edited))
+	w.Settle()
+	w.Read(edited)
+	if !equality.Semantic.DeepEqual(specOf(edited), specOf(before)) || edited.GetAnnotations()["example.com/mine"] != "yes" {
+		w.Fatalf("%+v, want the spec of %+v and the annotation", edited, before)
+	}
+	w.Expect("demo", ready)
+}
+
+func labelled(old map[string]string, key, value string) map[string]string {
+	labels := maps.Clone(old)
+	labels[key] = value
+	return labels
+}
+
+func specOf(obj client.Object) any {
+	if service, is := obj.(*corev1.Service); is {
+		service.Spec.ClusterIP = "" // which a real API server keeps
+	}
+	return reflect.ValueOf(obj).Elem().FieldByName("Spec").Interface()
+}
+
+// add gives an object more than it is for.
+func add(obj client.Object) {
+	switch obj := obj.(type) {
+	case *networkingv1.NetworkPolicy:
+		obj.Spec.Ingress = append(obj.Spec.Ingress, networkingv1.NetworkPolicyIngressRule{})
+		obj.Spec.PodSelector.MatchLabels["app"] = "x"
+	case *networkingv1.Ingress:
+		obj.Spec.DefaultBackend = &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "other"}}
+	case *corev1.Service:
+		obj.Spec.Selector["app"] = "x"
+		obj.Spec.Ports = append(obj.Spec.Ports, corev1.ServicePort{Name: "zz", Port: 9999, TargetPort: intstr.FromInt32(22), Protocol: corev1.ProtocolTCP})
+	case *policyv1.PodDisruptionBudget:
+		obj.Spec.Selector.MatchLabels["app"] = "x"
 	}
 }
 

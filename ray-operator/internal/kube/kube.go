@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/drift"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 )
 
@@ -101,7 +102,8 @@ func (w *Writer) empty(obj client.Object) (client.Object, error) {
 }
 
 // Mend brings an object that was seen to what is wanted of it by server-side apply, bound
-// to its UID. What was wanted before and is not any more goes; what others set stays.
+// to its UID. What was wanted before and is not any more goes, and so does what others added to a spec that is ours as a
+// whole. What others set elsewhere stays.
 // That the object is gone, or another has its name by now, is success.
 func (w *Writer) Mend(ctx context.Context, seen, wanted client.Object) error {
 	live, err := w.empty(wanted)
@@ -124,8 +126,32 @@ func (w *Writer) Mend(ctx context.Context, seen, wanted client.Object) error {
 			return err
 		}
 	}
+	if err := w.strip(ctx, live, fields); err != nil {
+		return err
+	}
 	err = w.Client.Apply(ctx, config, client.FieldOwner(FieldOwner), client.ForceOwnership)
 	return fault.Wrap(err, "mend %s", w.describe(seen))
+}
+
+// strip takes away what others added to the spec, where that is ours as a whole and an apply would leave it.
+func (w *Writer) strip(ctx context.Context, live client.Object, wanted map[string]any) error {
+	there, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return fmt.Errorf("convert %s: %w", w.describe(live), err)
+	}
+	excess := drift.Excess(live, there, wanted)
+	if excess == nil {
+		return nil
+	}
+	change, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": live.GetUID()}, "spec": excess})
+	if err != nil {
+		return fmt.Errorf("strip %s: %w", w.describe(live), err)
+	}
+	err = w.Client.Patch(ctx, live, client.RawPatch(types.MergePatchType, change), client.FieldOwner(FieldOwner))
+	if isAnother(err) {
+		return nil
+	}
+	return fault.Wrap(err, "strip %s", w.describe(live))
 }
 
 // takeOver makes what an update of ours owns the apply's.
@@ -174,6 +200,20 @@ func (w *Writer) Note(ctx context.Context, obj client.Object, key, value string)
 		return nil
 	}
 	return fault.Wrap(err, "annotate %s", w.describe(obj))
+}
+
+// Own makes an owner the controller of an object as it was seen, which has none. If it has changed since, it fails with a
+// conflict. That it is gone is success.
+func (w *Writer) Own(ctx context.Context, obj client.Object, owner metav1.OwnerReference) error {
+	change, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "ownerReferences": append(slices.Clone(obj.GetOwnerReferences()), owner),
+	}})
+	if err != nil {
+		return fmt.Errorf("own %s: %w", w.describe(obj), err)
+	}
+	owned := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the type of its original
+	err = w.Client.Patch(ctx, owned, client.RawPatch(types.MergePatchType, change), client.FieldOwner(FieldOwner))
+	return fault.Wrap(client.IgnoreNotFound(err), "own %s", w.describe(obj))
 }
 
 // Label sets labels and annotations of the very object that was seen, or takes those away whose

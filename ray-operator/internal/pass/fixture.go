@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/drift"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -25,11 +26,11 @@ func Marked(obj client.Object) client.Object {
 	return obj
 }
 
-// Holds tells whether an object was made from what is wanted, and still is so: nobody
-// changed what we set. What others added stays.
+// Holds reports whether an object was made from what is wanted, and still is so: nobody changed what we set, or added to a
+// spec that is ours as a whole. What others add elsewhere stays.
 func Holds(seen, wanted client.Object) bool {
 	return seen.GetAnnotations()[v1alpha1.AnnotationApplied] == wanted.GetAnnotations()[v1alpha1.AnnotationApplied] &&
-		covers(reflect.ValueOf(seen), reflect.ValueOf(wanted))
+		covers(reflect.ValueOf(seen), reflect.ValueOf(wanted)) && !drift.Has(seen, wanted)
 }
 
 // covers reports whether a value has all that another value of its type says. What the other one leaves open, such as the
