@@ -164,7 +164,7 @@ func (cfg Config) options() (ctrl.Options, error) {
 	if err != nil {
 		return ctrl.Options{}, err
 	}
-	yes, end := true, endWithin
+	end := endWithin
 	options := ctrl.Options{
 		Scheme:                  scheme,
 		Metrics:                 server.Options{BindAddress: cfg.MetricsAddress},
