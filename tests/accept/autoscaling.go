@@ -70,6 +70,51 @@ var apiAway = within(live.AwayLabel, live.AwayEntry, promisedBack, 1,
 var anew = within(live.AnewLabel, live.AnewEntry, promisedAnew, 1,
 	"the control service dies, and then the head: what is submitted afterwards has its worker and is done after %.0f s, %d time each")
 
+// selected shows that what selects labels has a worker of a group without any.
+var selected = within(live.SelectedLabel, live.SelectedEntry, promisedSelected, 3,
+	"tasks that select a type of accelerator and a market are done on a group at zero after %.0f s, %d times")
+
+// slice shows that a trainer's reservation makes a whole TPU slice.
+var slice = within(live.SliceLabel, live.SliceEntry, promisedSlice, 1,
+	"a TPU slice of two hosts with fake devices that is reserved at zero has work on each host after %.0f s, %d time")
+
+// elasticRolling shows that no task is lost while the workers of an autoscaled cluster are replaced.
+var elasticRolling = scenario{
+	name:    live.ElasticRollLabel,
+	promise: fmt.Sprintf("all workers of an autoscaled group replaced %d times under a stream of tasks that nothing may run twice: none lost", elasticRollRounds),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return shown(ctx, state, live.ElasticRollLabel, elasticRollRounds, func(ran []types.SpecReport) (Outcome, error) {
+			told, err := entries[live.Roll](ran, live.RollEntry)
+			if err != nil {
+				return Outcome{}, err
+			}
+			return count(told)
+		})
+	},
+}
+
+// elasticRollRounds times all workers are replaced.
+const elasticRollRounds = 3
+
+// neverStart shows that workers that never start are not made over and over.
+var neverStart = scenario{
+	name:    live.FailingLabel,
+	promise: "30 minutes with an image that does not exist: never more workers than the demand, and the work is done once the image is mended",
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		return shown(ctx, state, live.FailingLabel, 1, func(ran []types.SpecReport) (Outcome, error) {
+			told, err := entries[live.Failing](ran, live.FailingEntry)
+			if err != nil {
+				return Outcome{}, err
+			}
+			if len(told) != 1 {
+				return Outcome{}, errors.New("no spec counted workers that never start")
+			}
+			samples, err := json.Marshal(told[0])
+			return Outcome{Measured: told[0].String(), Kept: told[0].Most <= told[0].Demand && told[0].Minutes >= 30, Samples: samples}, err
+		})
+	},
+}
+
 // quiet shows what an idle cluster's autoscaler costs.
 var quiet = scenario{
 	name: live.QuietLabel,

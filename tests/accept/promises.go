@@ -18,6 +18,10 @@ const (
 	promisedDemandHalf = 800 * time.Millisecond
 	promisedDemandMost = 1500 * time.Millisecond
 	promisedGivenBack  = 7 * time.Second
+	promisedDecision   = 100 * time.Millisecond
+	// promisedSelected is for a worker's start, promisedSlice for two that share two cores, and for two placement groups.
+	promisedSelected = 60 * time.Second
+	promisedSlice    = 120 * time.Second
 	// promisedBack is 19.4 s until another operator may lead after one that could not say
 	// that it still does, 10 s until a kubelet starts again what ended, and a start.
 	promisedBack = 40 * time.Second

@@ -55,8 +55,10 @@ var areas = map[string][]scenario{
 	"dashboards-cost": {dashboardRates, dashboardSockets, dashboardBusy},
 	"services":        serviceScenarios(),
 	"clusters":        append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world),
-	"autoscaling":     {demand, givenBack, churn, apiAway, anew, quiet},
-	"jobs":            {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
+	"autoscaling": {
+		decisions, elasticRolls, decisionTime, demand, givenBack, churn, apiAway, anew, quiet, selected, slice, elasticRolling, neverStart,
+	},
+	"jobs": {jobTime, jobCost, headLost, freed, jobStop, jobExamples, submissions, manySubmissions},
 }
 
 // tables make Markdown of a scenario's samples.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // elastic is a cluster that has workers only while something needs them: CPUs, and one of a GPU. One of its
@@ -28,6 +29,7 @@ workerGroups:
   minReplicas: 0
   maxReplicas: 1
   size: {cpu: 300m, memory: 1Gi, nvidia.com/gpu: "1"}
+  labels: {ray.io/accelerator-type: A100, ray.io/market-type: spot}
 `
 
 var _ = Describe("a cluster that scales by itself", Ordered, func() {
@@ -55,6 +57,23 @@ result = ray.get(task.remote())`, &where)
 		Expect(team.of(ctx, "cpu")).To(BeEmpty())
 		team.workers(ctx, 0)
 	}, SpecTimeout(limit))
+
+	It("takes the group whose labels a task selects, from zero", Label(localkubeLabel, live.SelectedLabel), func(ctx SpecContext) {
+		for range *rounds {
+			begin := time.Now()
+			var where []string
+			team.program(ctx, `
+def task():
+    return os.environ["RAY_NODE_TYPE_NAME"]
+selects = ray.remote(num_cpus=1, label_selector={"ray.io/accelerator-type": "in(H100,A100)", "ray.io/market-type": "spot"})(task)
+typed = ray.remote(num_cpus=0, num_gpus=1, accelerator_type="A100")(task)
+result = ray.get([selects.remote(), typed.remote()])`, &where)
+			told(live.SelectedEntry, begin)
+			Expect(where).To(Equal([]string{"gpu", "gpu"}))
+			Expect(team.of(ctx, "cpu")).To(BeEmpty())
+			team.workers(ctx, 0)
+		}
+	}, SpecTimeout(limit*time.Duration(*rounds)))
 
 	It("spreads a placement group, and packs one", func(ctx SpecContext) {
 		var nodes []int
