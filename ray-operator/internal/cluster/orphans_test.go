@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,7 @@ import (
 type leaving struct {
 	client.WithWatch
 	reads   int
+	mutex   sync.Mutex
 	deleted map[string]int
 }
 
@@ -48,6 +50,8 @@ func newLeaving(t *testing.T, pods ...client.Object) *leaving {
 			return err
 		},
 		Delete: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.DeleteOption) error {
+			l.mutex.Lock() // they are deleted all at once
+			defer l.mutex.Unlock()
 			l.deleted[obj.GetName()]++
 			return nil
 		},
