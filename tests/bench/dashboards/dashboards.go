@@ -6,7 +6,6 @@
 package dashboards
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -75,7 +74,9 @@ type Sockets struct {
 // Held returns medians of rounds, and whether what is promised of them is kept.
 func Held(rounds []Sockets) (memory, released float64, isKept bool) {
 	memory = median(rounds, func(s Sockets) float64 { return s.Held.ratio() })
-	released = slices.MaxFunc(rounds, func(a, b Sockets) int { return cmp.Compare(a.Released.Proxy, b.Released.Proxy) }).Released.Proxy
+	for _, one := range rounds {
+		released = max(released, one.Released.Proxy)
+	}
 	return memory, released, memory <= PromisedMemory && released <= PromisedReleased
 }
 
@@ -92,7 +93,9 @@ type Busy struct {
 // Slowed returns the median of rounds, and whether what is promised of it is kept.
 func Slowed(rounds []Busy) (times float64, isKept bool) {
 	times = median(rounds, func(b Busy) float64 { return b.Busy.P99 / b.Calm.P99 })
-	isFull := !slices.ContainsFunc(rounds, func(b Busy) bool { return b.Uploads < Uploads || b.Open == 0 || b.Refused < 2 })
+	isFull := !slices.ContainsFunc(rounds, func(b Busy) bool {
+		return b.Uploads < Uploads || b.Open == 0 || b.Refused < 2
+	})
 	return times, isFull && times <= PromisedBusy
 }
 

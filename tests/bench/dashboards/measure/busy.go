@@ -62,7 +62,8 @@ func (m *measurement) busy(ctx context.Context) (round dashboards.Busy, err erro
 	if err != nil {
 		return round, err
 	}
-	if code, err := m.upload(ctx, server, m.tokens[0], &atomic.Int32{}); err == nil && code == http.StatusServiceUnavailable {
+	code, err := m.upload(ctx, server, m.tokens[0], &atomic.Int32{})
+	if err == nil && code == http.StatusServiceUnavailable {
 		round.Refused++
 	}
 	if round.Busy, err = m.ask(ctx, server); err != nil {

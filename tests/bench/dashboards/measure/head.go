@@ -34,7 +34,7 @@ func serveHead(ctx context.Context, address string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc(smallPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"version": "4", "ray_version": "2.60.0", "ray_commit": "x", "session_name": "session_2026"}`)
+		_, _ = io.WriteString(w, `{"version": "4", "ray_version": "2.60.0", "session_name": "session_2026"}`)
 	})
 	mux.HandleFunc(downloadPath, h.download)
 	mux.HandleFunc(uploadPath, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
@@ -54,15 +54,18 @@ func (h *head) download(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// socket opens a WebSocket, says nothing, and reads until it ends. The answer to the one key that is sent is known.
+// accepted is the answer to the one key that is sent.
+const accepted = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+	"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+
+// socket opens a WebSocket, says nothing, and reads until it ends.
 func (h *head) socket(w http.ResponseWriter, _ *http.Request) {
 	connection, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
 	defer func() { _ = connection.Close() }()
-	if _, err := io.WriteString(connection, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
-		"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(connection, accepted); err != nil {
 		return
 	}
 	_, _ = io.Copy(io.Discard, connection)

@@ -266,9 +266,8 @@ func newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: trusting(), DisableKeepAlives: true}}
 }
 
-func trusting() *tls.Config {
-	return &tls.Config{InsecureSkipVerify: true} //nolint:gosec // G402: both ends are on loopback, with a certificate of this program
-}
+// trusting takes any certificate: both ends are on loopback, with one that this program has made.
+func trusting() *tls.Config { return &tls.Config{InsecureSkipVerify: true} }
 
 func freeAddresses(count int) ([]string, error) {
 	var all []string

@@ -41,8 +41,9 @@ func (m *measurement) rates(ctx context.Context) (round dashboards.Rates, err er
 		{&round.Small, requests, manySmall, smallPath}, {&round.Download, megabytes, oneDownload, downloadPath},
 		{&round.Took, half, oneSmall, smallPath},
 	} {
-		for into, at := range map[*float64]string{&one.into.Nginx: nginx.url(one.path), &one.into.Proxy: server.url(one.path)} {
-			load, err := m.wrk(ctx, at, one.load)
+		ends := map[*float64]*end{&one.into.Nginx: nginx, &one.into.Proxy: server}
+		for into, at := range ends {
+			load, err := m.wrk(ctx, at.url(one.path), one.load)
 			if err != nil {
 				return round, err
 			}
