@@ -42,10 +42,13 @@ func ParseToken(header http.Header) (Token, error) {
 // isToken reports whether a text has the form b64token of RFC 6750.
 func isToken(text string) bool {
 	body := strings.TrimRight(text, "=")
-	outside := func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._~+/", r))
+	for i := range len(body) { // by bytes: each request has a token of a thousand
+		b := body[i]
+		if !('a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("-._~+/", b) >= 0) {
+			return false
+		}
 	}
-	return body != "" && !strings.ContainsFunc(body, outside)
+	return body != ""
 }
 
 // Key returns the token's hash.
