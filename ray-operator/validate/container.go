@@ -39,25 +39,55 @@ func inRay(check func(n *node, bad report)) func(*node, report) {
 	}
 }
 
-// inAll reports the containers whose resources are wrong.
-func inAll(wrong func(r *corev1.ResourceRequirements) bool) func(*node, report) {
+// inAll reports the containers some of whose resources are wrong, with the names of those.
+func inAll(wrong func(r *corev1.ResourceRequirements) []string) func(*node, report) {
 	return func(n *node, bad report) {
 		n.containers(func(path *field.Path, c *corev1.Container) {
-			if wrong(&c.Resources) {
-				bad.at(path.Child("resources"), nil)
+			if names := wrong(&c.Resources); len(names) > 0 {
+				bad.at(path.Child("resources"), strings.Join(names, ", "))
 			}
 		})
 	}
 }
 
-// anyOf tells whether some quantity of a list is wrong.
-func anyOf(list corev1.ResourceList, wrong func(name string, quantity resource.Quantity) bool) bool {
+// namesOf returns the names, in their order, of the quantities of a list that are wrong.
+func namesOf(list corev1.ResourceList, wrong func(name string, quantity resource.Quantity) bool) []string {
+	var names []string
 	for name, quantity := range list {
 		if wrong(string(name), quantity) {
-			return true
+			names = append(names, string(name))
 		}
 	}
-	return false
+	slices.Sort(names)
+	return names
+}
+
+// noneOf is an expression that asks the resources of all containers of a node n: none, which r stands for, has one of the
+// names that another expression lists.
+func noneOf(names string) string { return fmt.Sprintf("n.needs.all(r, size(%s) == 0)", names) }
+
+// firstOf is an expression for the first container of a node n that has some, with the names.
+func firstOf(names string) string {
+	return fmt.Sprintf("n.needs.filter(r, size(%[1]s) > 0).map(r, 'container ' + r.name + ': ' + (%[1]s).join(', '))[0]", names)
+}
+
+// Expressions for the names of the wrong resources of a container, which r stands for.
+const (
+	negativeNames = "r.limits.filter(k, sign(quantity(string(r.limits[k]))) < 0) + r.requests.filter(k, sign(quantity(string(r.requests[k]))) < 0)"
+	aboveNames    = "r.requests.filter(k, !k.contains('/') && k in r.limits && quantity(string(r.requests[k])).isGreaterThan(quantity(string(r.limits[k]))))"
+	splitNames    = "r.limits.filter(k, k.contains('/') && !quantity(string(r.limits[k])).isInteger()) + " +
+		"r.requests.filter(k, k.contains('/') && !(k in r.limits && quantity(string(r.requests[k])).compareTo(quantity(string(r.limits[k]))) == 0))"
+)
+
+// mostValue is how many bytes the name and the value of a variable have at most: Linux takes 128 KiB with the '=' between
+// them and the end, and starts no program with a longer one.
+const mostValue = 128<<10 - 2
+
+func isHuge(e *corev1.EnvVar) bool { return len(e.Name)+len(e.Value) > mostValue }
+
+// hugeNames is an expression for the names of the variables of a list that are too long.
+func hugeNames(list string) string {
+	return fmt.Sprintf("%s.filter(e, size(bytes(e.name)) + size(bytes(e.?value.orValue(''))) > %d).map(e, e.name)", list, mostValue)
 }
 
 // mounts are where the operator mounts its volumes, however many slashes one writes.
@@ -115,6 +145,25 @@ var containerRules = []Rule{
 		},
 	},
 	{
+		ID: "huge-variable", Field: "NODE.template.spec.containers[*].env", By: Policy,
+		Refused: "name and value of a variable have more than 131070 bytes, and Linux starts no program with it", Remedy: "put the value into a ConfigMap, and mount that as a file",
+		Holds: fmt.Sprintf("(n.containers + n.inits).all(c, size(%s) == 0)", hugeNames("c.?env.orValue([])")),
+		Which: fmt.Sprintf("(n.containers + n.inits).filter(c, size(%[1]s) > 0).map(c, 'container ' + c.name + ': ' + (%[1]s).join(', '))[0]", hugeNames("c.?env.orValue([])")),
+		inner: func(n *node, bad report) {
+			n.containers(func(path *field.Path, c *corev1.Container) { each(bad, path, "env", c.Env, isHuge) })
+		},
+	},
+	{
+		ID: "huge-default", Field: "spec.podDefaults.env", By: Policy,
+		Refused: "name and value of a variable have more than 131070 bytes, and Linux starts no program with it", Remedy: "put the value into a ConfigMap, and mount that as a file",
+		Holds: fmt.Sprintf("size(%s) == 0", hugeNames("variables.cluster.?podDefaults.?env.orValue([])")),
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if d := c.Spec.PodDefaults; d != nil {
+				each(bad, field.NewPath("spec", "podDefaults"), "env", d.Env, isHuge)
+			}
+		},
+	},
+	{
 		ID: "long-defaults", Field: "spec.podDefaults.env", By: Policy,
 		Refused: fmt.Sprintf("the values of all variables have more than %d characters", mostVariableText), Remedy: "put them into a ConfigMap, and name that in envFrom",
 		Holds: fmt.Sprintf("variables.cluster.?podDefaults.?env.orValue([]).map(e, size(e.?value.orValue(''))).sum() <= %d", mostVariableText),
@@ -169,18 +218,18 @@ var containerRules = []Rule{
 	{
 		ID: "container-negative", Field: "NODE.template.spec.containers[*].resources", By: Policy,
 		Refused: "a container cannot ask for less than nothing", Remedy: "give 0 or more",
-		Holds: "n.needs.all(r, r.requests.all(k, sign(quantity(string(r.requests[k]))) >= 0) && r.limits.all(k, sign(quantity(string(r.limits[k]))) >= 0))",
-		inner: inAll(func(r *corev1.ResourceRequirements) bool {
+		Holds: noneOf(negativeNames), Which: firstOf(negativeNames),
+		inner: inAll(func(r *corev1.ResourceRequirements) []string {
 			negative := func(_ string, quantity resource.Quantity) bool { return quantity.Sign() < 0 }
-			return anyOf(r.Requests, negative) || anyOf(r.Limits, negative)
+			return append(namesOf(r.Limits, negative), namesOf(r.Requests, negative)...)
 		}),
 	},
 	{
 		ID: "container-request", Field: "NODE.template.spec.containers[*].resources", By: Policy,
 		Refused: "a request is above its limit", Remedy: "raise the limit or lower the request",
-		Holds: "n.needs.all(r, r.requests.all(k, k.contains('/') || !(k in r.limits) || !quantity(string(r.requests[k])).isGreaterThan(quantity(string(r.limits[k])))))",
-		inner: inAll(func(r *corev1.ResourceRequirements) bool {
-			return anyOf(r.Requests, func(name string, quantity resource.Quantity) bool {
+		Holds: noneOf(aboveNames), Which: firstOf(aboveNames),
+		inner: inAll(func(r *corev1.ResourceRequirements) []string {
+			return namesOf(r.Requests, func(name string, quantity resource.Quantity) bool {
 				limit, limited := r.Limits[corev1.ResourceName(name)]
 				return !isDevice(name) && limited && quantity.Cmp(limit) > 0
 			})
@@ -189,14 +238,13 @@ var containerRules = []Rule{
 	{
 		ID: "container-device", Field: "NODE.template.spec.containers[*].resources", By: Policy,
 		Refused: "a device cannot be split, and its request and limit must be the same", Remedy: "give a whole number as the limit and leave the request out",
-		Holds: "n.needs.all(r, r.limits.all(k, !k.contains('/') || quantity(string(r.limits[k])).isInteger()) && " +
-			"r.requests.all(k, !k.contains('/') || (k in r.limits && quantity(string(r.requests[k])).compareTo(quantity(string(r.limits[k]))) == 0)))",
-		inner: inAll(func(r *corev1.ResourceRequirements) bool {
-			split := anyOf(r.Limits, func(name string, quantity resource.Quantity) bool { return isDevice(name) && !whole(quantity) })
-			return split || anyOf(r.Requests, func(name string, quantity resource.Quantity) bool {
+		Holds: noneOf(splitNames), Which: firstOf(splitNames),
+		inner: inAll(func(r *corev1.ResourceRequirements) []string {
+			split := namesOf(r.Limits, func(name string, quantity resource.Quantity) bool { return isDevice(name) && !whole(quantity) })
+			return append(split, namesOf(r.Requests, func(name string, quantity resource.Quantity) bool {
 				limit, limited := r.Limits[corev1.ResourceName(name)]
 				return isDevice(name) && (!limited || quantity.Cmp(limit) != 0)
-			})
+			})...)
 		}),
 	},
 	{

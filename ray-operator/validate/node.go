@@ -93,6 +93,14 @@ func options(rule string) func(*node, report) {
 	}
 }
 
+// Expressions for the names of the wrong sizes of a node n. A rule in the schema could not name them: its message would cost
+// too much, as the names have no bound there.
+const (
+	smallSizes = "n.spec.?size.orValue({}).filter(k, sign(quantity(string(n.spec.size[k]))) < 0 || " +
+		"(!k.contains('/') && sign(quantity(string(n.spec.size[k]))) == 0))"
+	splitSizes = "n.spec.?size.orValue({}).filter(k, k.contains('/') && !quantity(string(n.spec.size[k])).isInteger())"
+)
+
 // nodeRules are about what the head and the groups have in common, beside the template.
 var nodeRules = []Rule{
 	{
@@ -106,15 +114,17 @@ var nodeRules = []Rule{
 		}),
 	},
 	{
-		ID: "size-positive", Field: "NODE.size", By: Expression,
+		ID: "size-positive", Field: "NODE.size", By: Policy,
 		Refused: "a size must be above 0, and of a device 0 or more", Remedy: "give more, or leave it out",
+		Holds: "size(" + smallSizes + ") == 0", Which: "(" + smallSizes + ").join(', ')",
 		node: sizes(func(_ *node, name string, quantity resource.Quantity) bool {
 			return quantity.Sign() < 0 || quantity.Sign() == 0 && !isDevice(name)
 		}),
 	},
 	{
-		ID: "size-device", Field: "NODE.size", By: Expression,
+		ID: "size-device", Field: "NODE.size", By: Policy,
 		Refused: "a device cannot be split", Remedy: "give a whole number",
+		Holds: "size(" + splitSizes + ") == 0", Which: "(" + splitSizes + ").join(', ')",
 		node: sizes(func(_ *node, name string, quantity resource.Quantity) bool { return isDevice(name) && !whole(quantity) }),
 	},
 	{

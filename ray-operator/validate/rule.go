@@ -42,6 +42,9 @@ type Rule struct {
 	// At is, for the policy, an expression for the path of the first broken place, which the
 	// answer then names instead of Field; empty where Field says it all.
 	At string
+	// Which is, for the policy and a field that begins with NODE, an expression for what of a node n is broken, such as its
+	// container; empty where the path says it all.
+	Which string
 
 	// What finds the broken places: one of these, or one for each sort of object that is asked.
 	cluster func(cluster *v1alpha1.ComputeCluster, bad report)

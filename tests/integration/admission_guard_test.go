@@ -135,8 +135,8 @@ func beforeARule(t *testing.T, kind string, old client.Object) {
 	policyInForce(t, old.GetNamespace())
 }
 
-// TestMisspeltFieldsAreRefused: outside of templates a client that asks for strictness, as
-// kubectl does, is told of fields that are not there; numbers may stand without quotes.
+// TestMisspeltFieldsAreRefused: a client that asks for strictness, as kubectl does, is told of fields that are not there,
+// also in templates; numbers may stand without quotes.
 func TestMisspeltFieldsAreRefused(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -147,10 +147,13 @@ func TestMisspeltFieldsAreRefused(t *testing.T) {
 		{`{"rayVersion":"2.60.0","podDefaults":{"envs":[]}}`, `unknown field "spec.podDefaults.envs"`},
 		{`{"workerGroups":[]}`, "spec.rayVersion: Required"},
 		{`{"rayVersion":"2.60.0","workerGroups":[{"replicas":1}]}`, "name: Required"},
-		{`{"rayVersion":"2.60.0","head":{"size":{"cpu":-1}}}`, "a size must be above 0"},
 		{`{"rayVersion":"2.60.0","head":{"size":{"cpu":"many"}}}`, "spec.head.size.cpu"},
 		{`{"rayVersion":"2.60.0","head":{"size":{"cpu":1}}}`, ""},
-		{`{"rayVersion":"2.60.0","head":{"template":{"spec":{"containers":[{"name":"ray","fromTomorrow":1}]}}}}`, ""},
+		{`{"rayVersion":"2.60.0","head":{"template":{"spec":{"nodeSelecter":{"a":"b"}}}}}`, `unknown field "spec.head.template.spec.nodeSelecter"`},
+		{
+			`{"rayVersion":"2.60.0","workerGroups":[{"name":"cpu","template":{"spec":{"containers":[{"name":"ray","imagePullPolcy":"Never"}]}}}]}`,
+			`unknown field "spec.workerGroups[0].template.spec.containers[0].imagePullPolcy"`,
+		},
 		{`{"rayVersion":"2.60.0","head":{"template":{"spec":{"containers":[{"image":"a"}]}}}}`, "name: Required"},
 	})
 	strictly(t, "ClusterJob", namespace, []asked{

@@ -132,8 +132,6 @@ type ComputeClusterSpec struct {
 type NodeSpec struct {
 	// Size is the short way to size the Ray container, by real resource names. Memory and devices become request and limit, cpu a request. Default: cpu 1 and memory 4Gi for the head, 2Gi for a worker. Not beside resources of that container in template.
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) > 0 || (name.contains('/') && sign(quantity(string(self[name]))) == 0))",message="a size must be above 0, and of a device 0 or more; give more, or leave it out"
-	// +kubebuilder:validation:XValidation:rule="self.all(name, !name.contains('/') || quantity(string(self[name])).isInteger())",message="a device cannot be split; give a whole number"
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
 
@@ -278,7 +276,7 @@ type ComputeClusterStatus struct {
 	// Summary holds strings for columns.
 	// +optional
 	Summary ClusterSummary `json:"summary,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, ControlStoreReady, Autoscaling, Suspended, NameConflict, VersionMismatch.
+	// Conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, ControlStoreReady, Autoscaling, Suspended, InvalidSpec, NameConflict, VersionMismatch.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

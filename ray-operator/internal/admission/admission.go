@@ -39,7 +39,7 @@ variables.cluster.?workerGroups.orValue([]).transformList(i, g, {
   'running': dyn(p.spec.?template.?spec.?containers.orValue([]) +
     p.spec.?template.?spec.?initContainers.orValue([]).filter(c, c.?restartPolicy.orValue('') == 'Always')),
   'needs': dyn((p.spec.?template.?spec.?containers.orValue([]) + p.spec.?template.?spec.?initContainers.orValue([])).map(c, {
-    'requests': dyn(c.?resources.?requests.orValue({})), 'limits': dyn(c.?resources.?limits.orValue({}))})),
+    'name': dyn(c.name), 'requests': dyn(c.?resources.?requests.orValue({})), 'limits': dyn(c.?resources.?limits.orValue({}))})),
   'ports': dyn(p.head ? [%s] : [%s])})`
 )
 
@@ -57,10 +57,11 @@ type kind struct {
 }
 
 // ClusterPolicy is the specification of the ValidatingAdmissionPolicy that asks of a cluster
-// what the CRD's schema cannot, as YAML.
+// what the CRD's schema cannot, as YAML. Suspending and resuming is no change that it is asked about: what a newer rule
+// refuses must not keep a cluster from either.
 func ClusterPolicy() ([]byte, error) {
 	return policy(kind{
-		resource: "computeclusters", isNew: "oldObject == null || object.spec != oldObject.spec", cluster: "object.spec", path: inCluster,
+		resource: "computeclusters", isNew: "oldObject == null || object.spec" + butSuspend + " != oldObject.spec" + butSuspend, cluster: "object.spec", path: inCluster,
 	})
 }
 
@@ -157,7 +158,7 @@ func validation(rule validate.Rule, path string) admissionv1.Validation {
 		if field, ok := strings.CutPrefix(rule.Field, end); ok {
 			return admissionv1.Validation{
 				Expression:        fmt.Sprintf("variables.nodes.all(n, %s)", rule.Holds),
-				MessageExpression: fmt.Sprintf("variables.nodes.filter(n, !(%s))[0].path + %s", rule.Holds, strconv.Quote(field+": "+rule.Text())),
+				MessageExpression: messageOf(&rule, strconv.Quote(field+": "+rule.Text())),
 			}
 		}
 	}
@@ -171,6 +172,16 @@ func validation(rule validate.Rule, path string) admissionv1.Validation {
 		}
 	}
 	return admissionv1.Validation{Expression: rule.Holds, Message: strings.Join(fields, ", ") + ": " + rule.Text()}
+}
+
+// messageOf is an expression for the refusal of a rule about nodes: where the first broken one lies, the text, and what of
+// it is broken.
+func messageOf(rule *validate.Rule, text string) string {
+	broken := fmt.Sprintf("variables.nodes.filter(n, !(%s))", rule.Holds)
+	if rule.Which == "" {
+		return broken + "[0].path + " + text
+	}
+	return fmt.Sprintf("%s.map(n, n.path + %s + ' (' + %s + ')')[0]", broken, text, rule.Which)
 }
 
 // Tables is the page of the documentation that lists all rules.
@@ -201,8 +212,8 @@ one refuses, the next is not asked about. The operator asks all of them again, s
 off is ` + "`Stalled`" + ` with the same words. In the paths … stands for ` + "`spec.head`" + ` and ` + "`spec.workerGroups[*]`" + `. The ID of a rule never
 changes, so programs may compare it.
 
-An unknown field outside of pod templates is refused by kubectl and by any client that asks for strict field validation.
-Pod templates keep unknown fields, which may belong to a newer Kubernetes. What Kubernetes itself refuses of a pod and
+An unknown field, also in a pod template, is refused by kubectl and by any client that asks for strict field validation.
+Other clients get a warning, and the field is left out. What Kubernetes itself refuses of a pod and
 is not listed here shows in the cluster's conditions when the pod is made.
 
 Another policy keeps others from making pods look like those of a cluster, whose NetworkPolicy would let them in: only

@@ -1,8 +1,8 @@
 // Command crdtrim makes what controller-gen says of a kind fit to be installed.
 //
 // In, on standard input: a CustomResourceDefinition. Out, on standard output: the same
-// one, in which a pod template takes little room, may leave out its containers, and
-// keeps the fields of a Kubernetes newer than the one it was generated with.
+// one, in which a pod template takes little room and may leave out its containers. A field
+// that it does not know is refused, or taken out, as one of a Deployment's template is.
 //
 // Outside of pod templates it must never change anything but one annotation, the length of
 // quantities, which rules could not read within their cost if it had no bound, and what
@@ -159,12 +159,8 @@ func templates(schema map[string]any) bool {
 	return false
 }
 
-// bare takes the description off, and lets an object keep fields that it does not know:
-// the mark on the template alone would not reach the objects below it.
+// bare takes the description off.
 func bare(schema map[string]any) bool {
 	delete(schema, "description")
-	if _, ok := schema["properties"]; ok {
-		schema["x-kubernetes-preserve-unknown-fields"] = true
-	}
 	return true
 }
