@@ -91,11 +91,13 @@ func (r *Reconciler) record(ctx context.Context, job *v1alpha1.ClusterJob, plan 
 	if plan.Enter > 0 && !r.Places.Take(cluster, job.UID, plan.Enter, holders, r.Clock.Now()) {
 		return &fault.Wait{For: "a place on ComputeCluster " + cluster.Name}
 	}
+	record := *plan.Record
+	record.Of = job.UID
 	wanted := job.DeepCopy()
 	if wanted.Annotations == nil {
 		wanted.Annotations = map[string]string{}
 	}
-	wanted.Annotations[v1alpha1.AnnotationRecord] = plan.Record.String()
+	wanted.Annotations[v1alpha1.AnnotationRecord] = record.String()
 	keep(wanted, plan.Finalizer)
 	began := r.Clock.Now()
 	if err := r.Writer.Edit(ctx, job, wanted); err != nil {

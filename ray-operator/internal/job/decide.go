@@ -79,7 +79,7 @@ func Decide(job *v1alpha1.ClusterJob, seen Seen, now time.Time) Plan {
 // recorded is what stands written. A record that was removed is written again, unless the
 // job has not begun: else the next to lose its status would have lost everything.
 func recorded(job *v1alpha1.ClusterJob, seen *Seen) string {
-	if _, ok := job.Annotations[v1alpha1.AnnotationRecord]; !ok && seen.RecordError == nil {
+	if there, _ := written(job); there == nil && seen.RecordError == nil {
 		blank := fresh()
 		return blank.String()
 	}

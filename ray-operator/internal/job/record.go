@@ -26,6 +26,8 @@ const (
 // time, 0 where there is none.
 type Record struct {
 	Version int `json:"v"`
+	// Of is the UID of the job that the record is about, empty in one of an earlier operator.
+	Of types.UID `json:"of,omitempty"`
 	// Attempt is the number of the attempt that is bound, or will be next, from 1.
 	Attempt int32 `json:"attempt"`
 	// Own is the number of the job's own cluster, from 1.
@@ -105,10 +107,23 @@ func ParseRecord(text string) (Record, error) {
 	return record, nil
 }
 
+// written is what the annotation says of the job, nil where it says nothing, or was copied from another.
+func written(job *v1alpha1.ClusterJob) (*Record, error) {
+	text, ok := job.Annotations[v1alpha1.AnnotationRecord]
+	if !ok {
+		return nil, nil //nolint:nilnil // there is none, which is no error
+	}
+	record, err := ParseRecord(text)
+	if err == nil && record.Of != "" && record.Of != job.UID {
+		return nil, nil //nolint:nilnil // as above
+	}
+	return &record, err
+}
+
 // recall gives the job's record: the annotation, else what the status mirrors.
 func recall(job *v1alpha1.ClusterJob) (Record, error) {
-	if text, ok := job.Annotations[v1alpha1.AnnotationRecord]; ok {
-		return ParseRecord(text)
+	if record, err := written(job); record != nil {
+		return *record, err
 	}
 	record, status := fresh(), &job.Status
 	record.Attempt = max(1, status.Attempt)

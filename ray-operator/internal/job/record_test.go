@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -79,6 +80,16 @@ func TestRecordComesFirst(t *testing.T) {
 	job.Annotations[v1alpha1.AnnotationRecord] = ""
 	if have, err := recall(job); err == nil {
 		t.Errorf("an empty record is %s", have)
+	}
+	ours := bound()
+	for uid, want := range map[types.UID]Record{job.UID: ours, "another": fresh()} {
+		ours.Of, want.Of = uid, ""
+		job.Annotations[v1alpha1.AnnotationRecord] = ours.String()
+		job.Status = v1alpha1.ClusterJobStatus{}
+		have, err := recall(job)
+		if have.Of = ""; err != nil || have.String() != want.String() {
+			t.Errorf("the record of %s: %s, %v", uid, have, err)
+		}
 	}
 	delete(job.Annotations, v1alpha1.AnnotationRecord)
 	job.Status = v1alpha1.ClusterJobStatus{}

@@ -71,11 +71,13 @@ func (r *Reconciler) record(ctx context.Context, service *v1alpha1.ClusterServic
 	if plan.Record == nil {
 		return nil
 	}
+	record := *plan.Record
+	record.Of = service.UID
 	wanted := service.DeepCopy()
 	if wanted.Annotations == nil {
 		wanted.Annotations = map[string]string{}
 	}
-	wanted.Annotations[v1alpha1.AnnotationRecord] = plan.Record.String()
+	wanted.Annotations[v1alpha1.AnnotationRecord] = record.String()
 	if plan.Finalizer {
 		controllerutil.AddFinalizer(wanted, v1alpha1.FinalizerServe)
 	} else {

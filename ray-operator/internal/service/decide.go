@@ -63,7 +63,7 @@ func Decide(service *v1alpha1.ClusterService, seen Seen, site desired.Site, now 
 
 // recorded is what stands written.
 func recorded(service *v1alpha1.ClusterService, seen *Seen) string {
-	if _, ok := service.Annotations[v1alpha1.AnnotationRecord]; !ok && seen.RecordError == nil {
+	if there, _ := written(service); there == nil && seen.RecordError == nil {
 		return Record{Version: recordVersion}.String() // what was restored is written again
 	}
 	return seen.Record.String()

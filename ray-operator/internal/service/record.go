@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
@@ -23,6 +24,8 @@ const (
 // far an upgrade is, and what failed. It is written before the act that depends on it.
 type Record struct {
 	Version int `json:"v"`
+	// Of is the UID of the service that the record is about, empty in one of an earlier operator.
+	Of types.UID `json:"of,omitempty"`
 	// Clusters is the number of the last cluster that was made.
 	Clusters int `json:"clusters,omitempty"`
 	// Active has the requests, or had them before an upgrade began; Candidate is to have them.
@@ -137,11 +140,24 @@ func ParseRecord(text string) (Record, error) {
 	return record, nil
 }
 
+// written is what the annotation says of the service, nil where it says nothing, or was copied from another.
+func written(service *v1alpha1.ClusterService) (*Record, error) {
+	text, ok := service.Annotations[v1alpha1.AnnotationRecord]
+	if !ok {
+		return nil, nil //nolint:nilnil // there is none, which is no error
+	}
+	record, err := ParseRecord(text)
+	if err == nil && record.Of != "" && record.Of != service.UID {
+		return nil, nil //nolint:nilnil // as above
+	}
+	return &record, err
+}
+
 // recall gives the service's record: what the annotation says, else what can be restored of it
 // from the status and the clusters, else that of a service that has not begun.
 func recall(service *v1alpha1.ClusterService, seen *Seen, now time.Time) (Record, error) {
-	if text, ok := service.Annotations[v1alpha1.AnnotationRecord]; ok {
-		return ParseRecord(text)
+	if record, err := written(service); record != nil {
+		return *record, err
 	}
 	record := Record{Version: recordVersion}
 	record.Routed = meta.FindStatusCondition(service.Status.Conditions, v1alpha1.ConditionGatewayProgrammed) != nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
@@ -81,5 +82,17 @@ func TestRestored(t *testing.T) {
 	shift := rollout.Shift{Traffic: have.Shift.Traffic, Active: 100, Candidate: 100, Proven: true, At: at(), Began: at()}
 	if diff := cmp.Diff(shift, have.Shift); diff != "" || have.Shift.Traffic == 0 {
 		t.Errorf("shift (- wanted, + restored):\n%s", diff)
+	}
+}
+
+// TestWritten: a record that was copied from another service says nothing of this one.
+func TestWritten(t *testing.T) {
+	service := &v1alpha1.ClusterService{}
+	service.UID = "text-uid"
+	for uid, want := range map[types.UID]bool{"text-uid": true, "another": false, "": true} {
+		service.Annotations = map[string]string{v1alpha1.AnnotationRecord: Record{Version: recordVersion, Of: uid}.String()}
+		if record, err := written(service); err != nil || (record != nil) != want {
+			t.Errorf("of %q: %+v, %v", uid, record, err)
+		}
 	}
 }
