@@ -138,7 +138,7 @@ func (c *chain) addCluster(cluster *v1alpha1.ComputeCluster, isRoot bool) {
 // notes are the conditions that may say more than Ready does, in the order in which they are told.
 func notes() []string {
 	return []string{
-		v1alpha1.ConditionNameConflict, v1alpha1.ConditionHeadReady, v1alpha1.ConditionControlStoreReady,
+		v1alpha1.ConditionNameConflict, v1alpha1.ConditionInvalidSpec, v1alpha1.ConditionHeadReady, v1alpha1.ConditionControlStoreReady,
 		v1alpha1.ConditionWorkersReady, v1alpha1.ConditionVersionMismatch, v1alpha1.ConditionAutoscaling,
 		v1alpha1.ConditionUpToDate, v1alpha1.ConditionRolledBack, v1alpha1.ConditionUpgrading,
 		v1alpha1.ConditionGatewayProgrammed, v1alpha1.ConditionSuspended,

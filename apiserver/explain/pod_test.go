@@ -276,7 +276,8 @@ func TestExplain_Attempts(t *testing.T) {
 func TestExplain_Notes(t *testing.T) {
 	warning, progress := reason.StoreFull.Of("a", "b"), reason.WorkersStarting.Of(0, 1)
 	for _, kind := range []string{
-		v1alpha1.ConditionNameConflict, v1alpha1.ConditionHeadReady, v1alpha1.ConditionControlStoreReady, v1alpha1.ConditionWorkersReady,
+		v1alpha1.ConditionNameConflict, v1alpha1.ConditionInvalidSpec, v1alpha1.ConditionHeadReady, v1alpha1.ConditionControlStoreReady,
+		v1alpha1.ConditionWorkersReady,
 		v1alpha1.ConditionVersionMismatch, v1alpha1.ConditionAutoscaling, v1alpha1.ConditionUpToDate, v1alpha1.ConditionRolledBack,
 		v1alpha1.ConditionUpgrading, v1alpha1.ConditionGatewayProgrammed, v1alpha1.ConditionSuspended,
 	} {

@@ -65,12 +65,16 @@ func (s subject) ready() metav1.ConditionStatus {
 			return ready.Status
 		}
 	}
+	if suspended := s.condition(v1alpha1.ConditionSuspended); suspended != nil && suspended.Status == metav1.ConditionTrue {
+		return metav1.ConditionFalse // what is suspended has no condition Ready
+	}
 	return metav1.ConditionUnknown
 }
 
-// headline is what the status says first: Ready, with what it is at. A status of others may lack it.
+// headline is what the status says first: Ready, with what it is at. What is suspended lacks it, and a status of others may.
 func (s subject) headline() Cause {
-	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling} {
+	kinds := []string{v1alpha1.ConditionReady, v1alpha1.ConditionSuspended, v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling}
+	for _, kind := range kinds {
 		condition := s.condition(kind)
 		if condition == nil || condition.Reason == "" {
 			continue

@@ -7,15 +7,25 @@ var (
 		"the spec cannot be carried out: %s",
 		"Correct the spec; running pods are left as they are", nil,
 	}
+	SpecRefused = Reason{
+		"SpecRefused", Warning, "The rules of this operator are stricter than those of the one before. The cluster goes on: it is suspended, healed and scaled.",
+		"this operator refuses the spec, which an earlier one accepted: %s",
+		"Correct the spec; until then the cluster goes on as before", nil,
+	}
 	NameConflict = Reason{
 		"NameConflict", Warning, "An object of a name that the cluster needs belongs to someone else. It is never touched.",
 		"%s exists and does not belong to this cluster",
-		"Delete or rename it, or give the cluster another name", nil,
+		"Delete it if nobody needs it, or create the cluster under another name", nil,
 	}
 	RecordDamaged = Reason{
 		"RecordDamaged", Warning, "Someone changed the annotation in which the operator keeps what it cannot see elsewhere.",
 		"the annotation heliostat.dev/record cannot be read: %s",
 		"Remove the annotation; it is restored from the status. Running pods are left as they are", nil,
+	}
+	HeadFailing = Reason{
+		"HeadFailing", Warning, "The head has not become ready for ten minutes, and ends again and again. The operator goes on trying.",
+		"the head has not become ready for 10 minutes, and ended %d times",
+		"See its log with kubectl logs --previous, and correct the spec; the operator goes on trying", nil,
 	}
 	CAMissing = Reason{
 		"CAMissing", Warning, "The Secret with the cluster's certificate authority was deleted while pods, or a managed Redis, have certificates of it.",
@@ -56,7 +66,7 @@ var (
 
 func obstacles() Section {
 	return Section{"What keeps a cluster from being as it should", []Reason{
-		InvalidSpec, RecordDamaged, NameConflict, TokenSecretInvalid, TokenMissing, CAMissing, Terminating,
+		InvalidSpec, SpecRefused, RecordDamaged, NameConflict, TokenSecretInvalid, TokenMissing, CAMissing, HeadFailing, Terminating,
 		TokenChanged, HeadOutdated, PodsOutdated,
 	}}
 }
@@ -77,6 +87,11 @@ var (
 		"RollingOut", Progress, "RollingWorkers replaces workers.",
 		"%d of %d workers are up to date; group %s is being replaced", "", nil,
 	}
+	RollWaiting = Reason{
+		"RollWaiting", Progress, "RollingWorkers does not go on to the next group, because an earlier one is not complete.",
+		"%d of %d pods were built from an earlier spec, and the replacement waits for group %s, of which %d of %d replicas are ready",
+		"See in status.groups what it waits for; suspend the group to go on without it", nil,
+	}
 	Resizing = Reason{
 		"Resizing", Progress, "Workers get more CPU or memory while they run.",
 		"%d of %d pods are given their new size while they run", "", nil,
@@ -84,6 +99,10 @@ var (
 	Recreating = Reason{
 		"Recreating", Progress, "Recreate replaces all pods at once.",
 		"epoch %d begins: head and workers are made anew from the current spec", "", nil,
+	}
+	HeadCorrected = Reason{
+		"HeadCorrected", Progress, "A head that never started is replaced, because the spec that made it was corrected.",
+		"head pod %s never started, and is made again from the spec as it is now: epoch %d begins", "", nil,
 	}
 	Draining = Reason{
 		"Draining", Progress, "Workers on a planned exit finish what runs on them.",
@@ -104,7 +123,7 @@ var (
 
 func passing() Section {
 	return Section{"What is on its way by itself", []Reason{
-		HeadMissing, HeadStarting, Recreating, RollingOut, Resizing, WorkersStarting, Draining, Suspending, IdleSoon, IdleTold,
+		HeadMissing, HeadStarting, Recreating, HeadCorrected, RollingOut, RollWaiting, Resizing, WorkersStarting, Draining, Suspending, IdleSoon, IdleTold,
 	}}
 }
 

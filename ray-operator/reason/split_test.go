@@ -15,7 +15,7 @@ import (
 func TestSplit(t *testing.T) {
 	const (
 		conflict = "Service a exists and does not belong to this cluster"
-		rename   = "Delete or rename it, or give the cluster another name"
+		rename   = "Delete it if nobody needs it, or create the cluster under another name"
 		damaged  = "the annotation heliostat.dev/record cannot be read: b"
 		remove   = "Remove the annotation; it is restored from the status. Running pods are left as they are"
 		gone     = "Ray does not know the job a any more: someone deleted it there. How it ended is not known"

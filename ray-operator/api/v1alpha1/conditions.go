@@ -3,11 +3,12 @@ package v1alpha1
 // Condition types of a ComputeCluster. Ready, Reconciling and Stalled follow
 // kstatus, so that kubectl wait, Argo CD and Flux understand them.
 const (
-	// ConditionReady is True when the head and all wanted workers are ready.
+	// ConditionReady is True when the head and all wanted workers are ready. Absent of what is suspended, which is as its
+	// spec says: who waits for it would wait for ever.
 	ConditionReady = "Ready"
 	// ConditionReconciling is True while the operator works towards the spec.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True when nothing will change until a person acts.
+	// ConditionStalled is True when nothing will change until a person acts, and while a head ends again and again.
 	ConditionStalled = "Stalled"
 	// ConditionHeadReady is True when the head answers and takes work.
 	ConditionHeadReady = "HeadReady"
@@ -21,6 +22,9 @@ const (
 	// ConditionAutoscaling is True while the autoscaler of the live head says how many workers
 	// there are, and False with what helps while nobody does. Absent without autoscaling.
 	ConditionAutoscaling = "Autoscaling"
+	// ConditionInvalidSpec is True while the operator refuses a spec that an earlier operator accepted. The cluster goes on
+	// as before.
+	ConditionInvalidSpec = "InvalidSpec"
 	// ConditionNameConflict is True while an object that is not the cluster's own
 	// stands under a name that the cluster needs. Absent otherwise.
 	ConditionNameConflict = "NameConflict"

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -64,6 +65,9 @@ func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.ComputeCluster
 	if outcome.Err = r.confirm(ctx, cluster, seen, plan); outcome.Err != nil {
 		return outcome
 	}
+	if outcome.Err = r.reclaim(ctx, cluster, plan); outcome.Err != nil {
+		return outcome
+	}
 	token, err := r.prepare(ctx, cluster, plan, &outcome)
 	if err != nil {
 		outcome.Err = err
@@ -83,6 +87,14 @@ func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.ComputeCluster
 	r.fill(ctx, plan, &outcome)
 	outcome.Err = errors.Join(outcome.Err, gone, r.noteHead(ctx, cluster, seen, plan), r.grow(ctx, plan, &outcome))
 	return outcome
+}
+
+// reclaim makes the cluster the owner of its pods that have lost theirs, before anything else is done to them.
+func (r *Reconciler) reclaim(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan) error {
+	return summed(kube.Batches(len(plan.Reclaim), func(i int) error {
+		owner := metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))
+		return r.Writer.Own(ctx, plan.Reclaim[i].Pod, *owner)
+	}))
 }
 
 // stamp notes on new pods which token they are started with.
@@ -147,7 +159,7 @@ func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeClust
 // what needs it: once that is there, nobody looks for the Secret.
 func (r *Reconciler) foremost(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan, outcome *Outcome) error {
 	if plan.Record != nil {
-		if err := r.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, plan.Record.String()); err != nil {
+		if err := r.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, plan.Record.about(cluster).String()); err != nil {
 			return err
 		}
 		outcome.tell(plan.Began)
@@ -250,14 +262,14 @@ func (r *Reconciler) noteHead(ctx context.Context, cluster *v1alpha1.ComputeClus
 		return nil
 	}
 	record := Record{
-		Version: recordVersion, Scaled: plan.Scaled, Roll: plan.Roll, Failures: plan.Failures, Volume: seen.Store.memoryOn(),
+		Version: recordVersion, Scaled: plan.Scaled, Roll: plan.Roll, Accepted: plan.Accepted, Failures: plan.Failures, Volume: seen.Store.memoryOn(),
 	}.taking(plan.Turn)
 	if plan.Head != nil {
 		record.HeadUID = plan.Head.UID
 	} else if head := headOf(seen.Pods, plan.Epoch); head != nil {
 		record.HeadUID = head.UID
 	}
-	return r.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, record.String())
+	return r.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, record.about(cluster).String())
 }
 
 // leave notes on workers that their planned exit begins.

@@ -226,13 +226,15 @@ func (p *planner) hold(group *v1alpha1.WorkerGroup, size Size) Held {
 // keep has the record say what it is to keep of groups, where it does not yet and a new
 // head's does not come anyway.
 func (p *planner) keep() {
-	same := maps.EqualFunc(p.Scaled, p.seen.Record.Scaled, slices.Equal[Held]) && p.Roll == p.seen.Record.Roll
+	same := maps.EqualFunc(p.Scaled, p.seen.Record.Scaled, slices.Equal[Held]) && p.Roll == p.seen.Record.Roll &&
+		slices.Equal(p.Accepted, p.seen.Record.Accepted)
 	switch {
 	case p.Record != nil:
 		p.Record.Scaled, p.Record.Roll = p.Scaled, p.Roll
+		p.Record.Accepted = p.Accepted
 	case !same && !p.NoteHead:
 		record := p.seen.Record
-		record.Scaled, record.Roll = p.Scaled, p.Roll
+		record.Scaled, record.Roll, record.Accepted = p.Scaled, p.Roll, p.Accepted
 		p.Record = &record
 	}
 }

@@ -1,7 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -18,8 +22,8 @@ type verdict struct {
 
 // conditions turns numbers and findings into conditions and the phase.
 func (t *teller) conditions() {
-	stalled, held := t.obstacles()
 	head, workers := t.headVerdict(), t.workersVerdict()
+	stalled, held := t.obstacles(head.holds && workers.holds)
 	suspended, suspending := t.suspended()
 	if suspended != nil {
 		head, workers = verdict{false, *suspended}, verdict{false, *suspended}
@@ -28,17 +32,16 @@ func (t *teller) conditions() {
 	t.say.Set(v1alpha1.ConditionWorkersReady, workers.holds, workers.Finding)
 	upToDate := t.upToDate()
 	t.say.Set(v1alpha1.ConditionUpToDate, upToDate.holds, upToDate.Finding)
-	ready := verdict{head.holds && workers.holds && stalled == nil && held == nil && suspended == nil, t.overall(head, workers)}
-	reconciling := !ready.holds
-	switch {
-	case stalled != nil:
-		ready.Finding, reconciling = *stalled, false
-	case suspended != nil:
-		ready.Finding, reconciling = *suspended, suspending
-	case held != nil:
-		ready.Finding = *held
+	obstacle := cmp.Or(stalled, suspended, held)
+	ready := verdict{head.holds && workers.holds && obstacle == nil, t.overall(head, workers)}
+	if obstacle != nil {
+		ready.Finding = *obstacle
 	}
+	reconciling := !ready.holds && stalled == nil && (suspended == nil || suspending)
 	t.say.Set(v1alpha1.ConditionReady, ready.holds, ready.Finding)
+	if suspended != nil && !suspending && stalled == nil { // it is as its spec says, so that nobody waits for it to be ready
+		t.say.While(v1alpha1.ConditionReady, nil)
+	}
 	t.say.SetOr(v1alpha1.ConditionReconciling, reconciling, ready.Finding)
 	t.say.SetOr(v1alpha1.ConditionStalled, stalled != nil, ready.Finding)
 	t.say.While(v1alpha1.ConditionSuspended, suspended)
@@ -48,6 +51,7 @@ func (t *teller) conditions() {
 	if idle := t.idle(); idle != nil && suspended == nil {
 		t.say.Set(v1alpha1.ConditionSuspended, false, *idle)
 	}
+	t.say.While(v1alpha1.ConditionInvalidSpec, t.plan.Refused)
 	t.say.While(v1alpha1.ConditionNameConflict, t.conflict(stalled))
 	t.autoscaling(suspended)
 	t.store(suspended)
@@ -55,14 +59,20 @@ func (t *teller) conditions() {
 	t.status.Phase = t.phase(ready.holds, stalled != nil, suspended != nil, suspending)
 }
 
-// obstacles are what keeps the cluster from being worked on, and what keeps a part of it.
-func (t *teller) obstacles() (stalled, held *reason.Finding) {
+// obstacles are what keeps the cluster from being worked on, and what keeps a part of it, where not all of it runs.
+func (t *teller) obstacles(allRun bool) (stalled, held *reason.Finding) {
 	stalled, held = t.plan.Stalled, t.plan.Held
 	if finding, ok := fault.Finding(t.outcome.Err); ok {
 		stalled = &finding
 	} else if held == nil && t.outcome.Err != nil && fault.Refused(t.outcome.Err) {
 		refusal := t.refusal()
 		held = &refusal
+	}
+	if t.lacksToken() && allRun {
+		held = nil // what runs goes on: UpToDate tells
+	}
+	if stalled == nil && !t.plan.Suspended {
+		stalled = t.failing()
 	}
 	return stalled, held
 }
@@ -100,6 +110,40 @@ func (t *teller) headVerdict() verdict {
 		return verdict{false, finding.About("head pod " + t.head.Name)}
 	default:
 		return verdict{false, reason.HeadStarting.Of(t.head.Name)}
+	}
+}
+
+// A head is failing that has not been ready for headDeadline, and ended at least as often as the kubelet, or the operator,
+// lets it within that time.
+const (
+	headDeadline = 10 * time.Minute
+	headEnds     = 5
+	headsInVain  = 6
+)
+
+// failing reports a head that ends again and again. It is tried for as long as the cluster is there, but who waits for the
+// cluster should wait no longer.
+func (t *teller) failing() *reason.Finding {
+	if t.head == nil || t.head.ready() {
+		return nil
+	}
+	since := t.head.CreationTimestamp.Time
+	for _, condition := range t.head.Status.Conditions {
+		if condition.Type == corev1.PodReady && !condition.LastTransitionTime.IsZero() {
+			since = condition.LastTransitionTime.Time
+		}
+	}
+	ends := restarts(*t.head)
+	loops := ends >= headEnds && t.now.Sub(since) >= headDeadline && t.now.Sub(t.head.endedAt()) < headDeadline
+	switch vain := t.failures(); {
+	case loops:
+		finding := reason.HeadFailing.Of(ends)
+		return &finding
+	case vain >= headsInVain && !t.head.hasStarted():
+		finding := reason.HeadFailing.Of(vain)
+		return &finding
+	default:
+		return nil
 	}
 }
 
@@ -141,6 +185,8 @@ func (t *teller) upToDate() verdict {
 	growing := count(t.pods, func(p Pod) bool { return p.counts() && t.intents.canGrow(p) })
 	locked := count(t.pods, t.isLockedOut)
 	switch {
+	case t.lacksToken():
+		return verdict{false, *t.plan.Held}
 	case t.plan.Rolling != nil:
 		return verdict{false, *t.plan.Rolling}
 	case t.outcome.Unresized != nil:
@@ -156,10 +202,18 @@ func (t *teller) upToDate() verdict {
 	}
 }
 
-// isLockedOut tells whether a pod was started with another token than the one that pods
-// are started with now.
+// lacksToken reports whether the operator's own Secret with the token is gone while the head lives.
+func (t *teller) lacksToken() bool {
+	return t.plan.Held != nil && t.plan.Held.Code == reason.TokenMissing.Code
+}
+
+// isLockedOut reports whether a pod was started with another token than the one that pods are started with now, or where
+// nobody has looked at that, than the head.
 func (t *teller) isLockedOut(p Pod) bool {
 	started, now := p.Annotations[v1alpha1.AnnotationToken], t.seen.Token.Hash
+	if now == "" && t.head != nil {
+		now = t.head.Annotations[v1alpha1.AnnotationToken]
+	}
 	return started != "" && now != "" && started != now && !made(t.outcome, p)
 }
 
@@ -234,6 +288,22 @@ func (t *teller) mismatch() *reason.Finding {
 	return nil
 }
 
+// lost reports whether a head was lost and the cluster has not been ready since. A later epoch alone says nothing of that:
+// one begins as well when a cluster is resumed or made anew.
+func (t *teller) lost() bool {
+	former := &t.cluster.Status
+	switch {
+	case t.plan.Began != nil:
+		return t.plan.Began.Finding.Code == reason.HeadLost.Code
+	case former.Epoch > 0 && t.status.Epoch > former.Epoch: // what began it could not be told
+		return true
+	case t.head == nil && t.seen.RecordError == nil && t.seen.Record.HeadUID != "":
+		return true
+	default:
+		return former.Phase == v1alpha1.PhaseRecovering
+	}
+}
+
 func (t *teller) phase(ready, stalled, suspended, suspending bool) string {
 	switch {
 	case stalled:
@@ -242,11 +312,11 @@ func (t *teller) phase(ready, stalled, suspended, suspending bool) string {
 		return v1alpha1.PhaseSuspending
 	case suspended:
 		return v1alpha1.PhaseSuspended
-	case t.plan.Rolling != nil && t.plan.Rolling.Code == reason.RollingOut.Code:
+	case t.plan.Rolling != nil && t.plan.Rolling.Code != reason.HeadOutdated.Code:
 		return v1alpha1.PhaseUpdating
 	case ready:
 		return v1alpha1.PhaseReady
-	case t.status.Epoch > 1, t.recovering():
+	case t.lost(), t.recovering():
 		return v1alpha1.PhaseRecovering
 	case t.head == nil || t.head.Spec.NodeName == "":
 		return v1alpha1.PhasePending

@@ -31,7 +31,7 @@ func (p Plan) takes() bool {
 			return true
 		}
 	}
-	return len(p.Exits)+len(p.Release)+len(p.Resize)+len(p.Adopt) > 0
+	return len(p.Exits)+len(p.Release)+len(p.Resize)+len(p.Adopt)+len(p.Reclaim) > 0
 }
 
 // confirm asks the API server, before a plan takes anything, whether the cluster is still

@@ -16,7 +16,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
-	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 const (
@@ -65,6 +64,7 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 func (p *planner) choose() {
 	seen := p.seen
 	p.Turn, p.Failures = seen.Record.turn(), seen.Record.Failures
+	p.reclaim()
 	p.head = headOf(seen.Pods, p.Epoch)
 	p.measure()
 	switch {
@@ -72,7 +72,7 @@ func (p *planner) choose() {
 		return
 	case seen.Record.Suspended.Cause != "":
 		p.resume()
-	case p.recreate():
+	case p.recreate(), p.correct():
 	default:
 		wait, lost := p.loss()
 		if wait > 0 {
@@ -94,6 +94,15 @@ func (p *planner) choose() {
 	p.resizes()
 	p.lookAgain()
 	p.order()
+}
+
+// reclaim takes pods back that have lost their owner reference.
+func (p *planner) reclaim() {
+	for _, pod := range p.seen.Pods {
+		if pod.stray && !pod.leaving() {
+			p.Reclaim = append(p.Reclaim, pod)
+		}
+	}
 }
 
 // What a pod waits for may become visible without a change of the pod: in events, or
@@ -137,11 +146,11 @@ func (p *planner) build() {
 
 // stall finds what keeps the whole cluster from being worked on.
 func (p *planner) stall() *reason.Finding {
+	if invalid := p.judge(); invalid != nil {
+		return invalid
+	}
 	var finding reason.Finding
-	errs := validate.Cluster(p.cluster).ErrorList()
 	switch {
-	case len(errs) > 0:
-		finding = reason.InvalidSpec.Of(errs.ToAggregate().Error())
 	case pod.EncryptionRequired(p.cluster) && p.site.Image.Image == "":
 		finding = reason.InvalidSpec.Of("network.encryption needs programs of the operator's image, and the operator was started without --autoscaler-image")
 	case p.encryptsStore() && p.site.Image.Image == "":
@@ -280,6 +289,17 @@ func (p *planner) recreate() bool {
 		}
 	}
 	p.beginEpoch(telemetry.Event{Finding: reason.Recreating.Of(p.Epoch + 1), Action: "Recreate"})
+	return true
+}
+
+// correct begins a new epoch where the head never started and the spec that made it has changed: whatever the upgrade
+// strategy, nothing is lost with it. Workers that wait for a head wait for the next one.
+func (p *planner) correct() bool {
+	if p.head == nil || !p.intents.isMistaken(*p.head) {
+		return false
+	}
+	p.keepsSession = !p.head.hasRun()
+	p.beginEpoch(telemetry.Event{Finding: reason.HeadCorrected.Of(p.head.Name, p.Epoch+1), Action: "Recreate"})
 	return true
 }
 

@@ -64,8 +64,8 @@ type Seen struct {
 	// Record is valid when RecordError is nil.
 	Record      Record
 	RecordError error
-	// RecordMissing tells that the record was not in its annotation and comes from
-	// what mirrors it.
+	// RecordMissing reports that the annotation has no record of this cluster, or a wrong one: it comes, as far as that
+	// goes, from what mirrors it.
 	RecordMissing bool
 }
 
@@ -117,10 +117,15 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 		at, _ := naming.ParsePlace(pods[i].Labels)
 		seen.Pods = append(seen.Pods, Pod{Pod: &pods[i], At: at})
 	}
+	strays, err := r.strays(ctx, cluster)
+	if err != nil {
+		return seen, err
+	}
+	for i := range strays {
+		pods, seen.Pods = append(pods, *strays[i].Pod), append(seen.Pods, strays[i])
+	}
 	slices.SortFunc(seen.Pods, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
-	seen.Record, seen.RecordError = recall(cluster, pods)
-	_, recorded := cluster.Annotations[v1alpha1.AnnotationRecord]
-	seen.RecordMissing = !recorded
+	seen.Record, seen.RecordMissing, seen.RecordError = recall(cluster, pods)
 	for _, look := range []func(context.Context, *v1alpha1.ComputeCluster, *Seen) error{
 		r.confirmHead, r.seeFixtures, r.seePolicies, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeScaler, r.seeStore, r.seeJobs,
 	} {
@@ -260,6 +265,25 @@ func (r *Reconciler) ownedPods(ctx context.Context, namespace string, owner type
 		return nil, fmt.Errorf("list the pods of %s: %w", owner, err)
 	}
 	return list.Items, nil
+}
+
+// strays are the cluster's pods that have lost their owner reference. Both name and labels say whose they are: the name
+// holds a hash of the cluster's UID and of the place, and only the operator may set the labels.
+func (r *Reconciler) strays(ctx context.Context, cluster *v1alpha1.ComputeCluster) ([]Pod, error) {
+	var list corev1.PodList
+	err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Stray: cluster.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of ComputeCluster %s without an owner: %w", cluster.Name, err)
+	}
+	var strays []Pod
+	for i := range list.Items {
+		pod := &list.Items[i]
+		at, err := naming.ParsePlace(pod.Labels)
+		if err == nil && pod.Name == naming.Pod(cluster.Name, cluster.UID, at) {
+			strays = append(strays, Pod{Pod: pod, At: at, stray: true})
+		}
+	}
+	return strays, nil
 }
 
 func presence(err error, obj client.Object, cluster *v1alpha1.ComputeCluster) (Presence, error) {

@@ -18,6 +18,9 @@ import (
 type Plan struct {
 	// Stalled says why nothing can be done until a person acts. All else is empty then.
 	Stalled *reason.Finding
+	// Refused says what this operator refuses of a spec that an earlier one accepted, Accepted by which rules, in order.
+	Refused  *reason.Finding
+	Accepted []string
 	// Record is written before anything else, if not nil.
 	Record *Record
 	// Began is told once the record is written, if not nil.
@@ -57,6 +60,8 @@ type Plan struct {
 	// become what the spec wants.
 	Resize []Resizing
 	Adopt  []Adopting
+	// Reclaim holds pods of the cluster that have lost their owner reference and get it back.
+	Reclaim []Pod
 	// Held says why wanted pods are not created now; the rest of the plan goes on.
 	Held *reason.Finding
 	// Conflict names an object of others' in the place of one that the cluster can do
@@ -138,7 +143,7 @@ type Removal struct {
 // Empty tells whether the plan writes nothing.
 func (p Plan) Empty() bool {
 	return p.Record == nil && !p.Token && !p.Authority && !p.StoreSecret && p.Volume == nil && !p.Note && len(p.Fixtures) == 0 && p.Head == nil && !p.NoteHead && p.End == nil &&
-		len(p.Create)+len(p.Exits)+len(p.Delete)+len(p.Release)+len(p.Resize)+len(p.Adopt) == 0
+		len(p.Create)+len(p.Exits)+len(p.Delete)+len(p.Release)+len(p.Resize)+len(p.Adopt)+len(p.Reclaim) == 0
 }
 
 // Makes tells whether the plan creates a pod.
@@ -179,6 +184,9 @@ func (p Plan) String() string {
 func (p Plan) ofWorkers() []string {
 	var parts []string
 	add := func(format string, values ...any) { parts = append(parts, fmt.Sprintf(format, values...)) }
+	for _, stray := range p.Reclaim {
+		add("own %s again", stray.Name)
+	}
 	for _, filling := range p.Create {
 		for _, pod := range filling.Pods {
 			add("create %s", pod.Name)

@@ -14,6 +14,8 @@ import (
 type Pod struct {
 	*corev1.Pod
 	At naming.Place
+	// stray: it has lost its owner reference.
+	stray bool
 }
 
 // Turn is whose turn it is: the epoch is the head's, the session is that of the workers.

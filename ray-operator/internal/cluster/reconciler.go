@@ -28,6 +28,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
@@ -62,6 +63,8 @@ type Reconciler struct {
 	// Told remembers which statuses wait, Gone which clusters were seen to go.
 	Told pass.Told
 	Gone Gone
+	// Tokens remembers the operator's own Secrets.
+	Tokens Tokens
 	// Cordons remembers since when nodes are cordoned that do not say so.
 	Cordons Cordons
 	// PodEvents remembers what was told of pods whose containers are not made.
@@ -112,26 +115,49 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return result(plan, outcome, told)
 }
 
-// decide looks at the Secrets of token and authority where the plan depends on them, and only there.
+// decide looks at the Secrets of token and authority where the plan depends on them or it is time to, and only there.
 func (r *Reconciler) decide(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen, now time.Time) (Plan, error) {
 	own := ownSecret(cluster) != ""
 	fresh := seen.RecordMissing && len(seen.Pods) == 0 && !own
+	known, good := r.recallToken(cluster, seen, fresh || own, now)
 	if fresh {
 		seen.Token = Token{} // nothing was made yet; if the Secret was, making it tells
 	}
 	plan := Decide(cluster, *seen, r.Site, now)
-	token, authority := !fresh && (plan.Makes() || own), needsAuthority(cluster, *seen, plan)
-	var err error
-	if token || authority && !fresh {
+	token := !fresh && (plan.Makes() || own || known.isDue(cluster, *seen, plan, good, now))
+	authority := needsAuthority(cluster, *seen, plan)
+	looks := token || authority && !fresh
+	err := r.seeSecrets(ctx, cluster, seen, looks, authority)
+	if err == nil && looks {
+		r.Tokens.keep(cluster, seen.Token, now)
+		good = tokenAgain
+	}
+	if err == nil && (token || authority) {
+		plan = Decide(cluster, *seen, r.Site, now)
+	}
+	plan.wakeIn(good)
+	return plan, err
+}
+
+// recallToken takes over what was last seen of the operator's own Secret, and returns how long that is good for.
+func (r *Reconciler) recallToken(cluster *v1alpha1.ComputeCluster, seen *Seen, others bool, now time.Time) (lookedAt, time.Duration) {
+	if others || !pod.TokenRequired(cluster) {
+		return lookedAt{}, tokenAgain
+	}
+	known, good := r.Tokens.recall(cluster, now)
+	seen.Token = known.Token
+	return known, good
+}
+
+// seeSecrets looks at the Secrets of token and authority, as far as the plan needs them.
+func (r *Reconciler) seeSecrets(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen, token, authority bool) (err error) {
+	if token {
 		err = r.seeToken(ctx, cluster, seen)
 	}
 	if authority {
 		err = errors.Join(err, r.seeAuthority(ctx, cluster, seen))
 	}
-	if !token && !authority || err != nil {
-		return plan, err
-	}
-	return Decide(cluster, *seen, r.Site, now), nil
+	return err
 }
 
 // IsManaged tells whether a cluster is this operator's to look after.
@@ -143,6 +169,7 @@ func IsManaged(cluster *v1alpha1.ComputeCluster) bool {
 // forget ends what is kept in memory about a cluster.
 func (r *Reconciler) forget(cluster types.NamespacedName) {
 	r.Told.Forget(cluster)
+	r.Tokens.Forget(cluster)
 	r.Heads.Forget(cluster)
 	r.Scale.Forget(cluster)
 	r.Stores.Forget(cluster)

@@ -15,23 +15,29 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// recordVersion is the version of the record's form; recordLimit its largest size in
-// bytes.
 const (
+	// recordVersion is the version of the record's form, recordLimit its largest size in bytes.
 	recordVersion = 1
 	recordLimit   = 4096
+	// maxEpoch is the highest epoch of a record: programs of every language read it exactly, and a cluster that begins
+	// one each second counts there for 285 million years.
+	maxEpoch = 1 << 53
 )
 
 // Record holds the facts about a cluster that are neither spec nor observable. It
 // lives in an annotation and is written before the act that depends on it.
 type Record struct {
 	Version int `json:"v"`
+	// Of is the UID of the cluster that the record is about, empty in one of an earlier operator.
+	Of types.UID `json:"of,omitempty"`
 	// Epoch counts the heads, from 1.
 	Epoch int64 `json:"epoch"`
 	// Session is the epoch in which the cluster's memory began, 0 where that is Epoch.
 	Session int64 `json:"session,omitempty"`
 	// Failures counts the heads before this one that ended soon after they were made, one in place of the other.
 	Failures int `json:"failures,omitempty"`
+	// Accepted are the IDs of rules that the spec breaks and that no earlier operator asked for.
+	Accepted []string `json:"accepted,omitempty"`
 	// HeadUID is the UID of the epoch's head pod, empty until it was made.
 	HeadUID types.UID `json:"headUID,omitempty"`
 	// Volume is the UID of the claim that the head's memory is on, where it is on one.
@@ -70,6 +76,46 @@ func (s Suspension) since() string {
 	return told(time.Unix(s.Since, 0))
 }
 
+// about binds a record to its cluster, so that it counts nowhere else.
+func (r Record) about(cluster *v1alpha1.ComputeCluster) Record {
+	r.Of = cluster.UID
+	return r
+}
+
+// isOf reports whether a record can be that of a cluster: one that was copied from another is not, nor is one of an epoch
+// that the cluster cannot have reached. The status is at most one epoch behind the record, or behind the pods.
+func (r Record) isOf(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) bool {
+	reached := cluster.Status.Epoch
+	switch {
+	case r.Of != "" && r.Of != cluster.UID:
+		return false
+	case r.Of != "" && reached == 0: // nothing was told yet, or it was wiped
+		return true
+	}
+	for i := range pods {
+		if at, err := naming.ParsePlace(pods[i].Labels); err == nil {
+			reached = max(reached, at.Epoch)
+		}
+	}
+	return r.Epoch <= reached+1
+}
+
+// contradicted returns the UID of the head that lives, where the status names it and the record another; else empty.
+func (r Record) contradicted(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) types.UID {
+	head := cluster.Status.Head
+	if head == nil || r.HeadUID == "" || r.HeadUID == types.UID(head.UID) || r.Epoch != cluster.Status.Epoch {
+		return ""
+	}
+	for i := range pods {
+		at, _ := naming.ParsePlace(pods[i].Labels)
+		live := Pod{Pod: &pods[i], At: at}
+		if live.UID == types.UID(head.UID) && live.isHead() && at.Epoch == r.Epoch && live.counts() {
+			return live.UID
+		}
+	}
+	return ""
+}
+
 // String is the annotation's text.
 func (r Record) String() string {
 	text, _ := json.Marshal(r) // two numbers and a string always marshal
@@ -91,20 +137,35 @@ func ParseRecord(text string) (Record, error) {
 			return Record{}, fmt.Errorf("parse record: nothing is kept of the group %q", name)
 		}
 	}
-	if record.Version != recordVersion || record.Epoch < 1 || record.Session < 0 || record.Session > record.Epoch {
-		return Record{}, fmt.Errorf("parse record: version %d, epoch %d and session %d, want version %d, an epoch from 1 and no session after it",
-			record.Version, record.Epoch, record.Session, recordVersion)
+	if record.Version != recordVersion || record.Epoch < 1 || record.Epoch > maxEpoch || record.Session < 0 || record.Session > record.Epoch {
+		return Record{}, fmt.Errorf("parse record: version %d, epoch %d and session %d, want version %d, an epoch from 1 to %d and no session after it",
+			record.Version, record.Epoch, record.Session, recordVersion, int64(maxEpoch))
 	}
 	return record, nil
 }
 
-// recall gives the cluster's record: the annotation, else what the status mirrors,
-// else what the pods themselves say, else that of a new cluster.
-func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (Record, error) {
-	if text, ok := cluster.Annotations[v1alpha1.AnnotationRecord]; ok {
-		return ParseRecord(text)
+// recall gives the cluster's record and reports whether its annotation lacks it: what that says where it can be this
+// cluster's, else what the status mirrors, else what the pods themselves say, else that of a new cluster.
+func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (record Record, missing bool, err error) {
+	text, ok := cluster.Annotations[v1alpha1.AnnotationRecord]
+	if !ok {
+		return restored(cluster, pods), true, nil
 	}
-	record := Record{Version: recordVersion, Epoch: max(1, cluster.Status.Epoch)}
+	if record, err = ParseRecord(text); err != nil {
+		return record, false, err
+	}
+	if !record.isOf(cluster, pods) {
+		return restored(cluster, pods), true, nil
+	}
+	if head := record.contradicted(cluster, pods); head != "" {
+		record.HeadUID, missing = head, true
+	}
+	return record, missing, nil
+}
+
+// restored is the record of a cluster whose annotation says nothing of it.
+func restored(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) Record {
+	record := Record{Version: recordVersion, Epoch: min(max(1, cluster.Status.Epoch), maxEpoch)}
 	if cluster.Status.Epoch > 0 {
 		if head := cluster.Status.Head; head != nil {
 			record.HeadUID, record.Failures = types.UID(head.UID), int(head.Failures)
@@ -116,7 +177,7 @@ func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (Record, error)
 			record.Session = store.Session
 		}
 		record.Suspended, record.Scaled, record.Roll = mirrored(cluster), mirroredSizes(cluster), mirroredRoll(cluster.Status)
-		return record, nil
+		return record
 	}
 	session := int64(0)
 	for i := range pods {
@@ -130,7 +191,7 @@ func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (Record, error)
 	if cluster.Spec.ControlStore != nil && session < record.Epoch {
 		record.Session = session
 	}
-	return record, nil
+	return record
 }
 
 // turn is the record's.

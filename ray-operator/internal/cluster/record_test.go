@@ -13,7 +13,8 @@ func TestParseRecord(t *testing.T) {
 		`{"v":1,"epoch":1}`:                               {Version: 1, Epoch: 1},
 		`{"v":1,"epoch":2,"headUID":"a-b"}`:               {Version: 1, Epoch: 2, HeadUID: "a-b"},
 		` {"epoch":2,"v":1,"later":{"field":true}}`:       {Version: 1, Epoch: 2},
-		`{"v":1,"epoch":9223372036854775807}` + "\n\n":    {Version: 1, Epoch: 9223372036854775807},
+		`{"v":1,"epoch":9007199254740992}` + "\n\n":       {Version: 1, Epoch: 9007199254740992},
+		`{"v":1,"of":"demo-1","epoch":1}`:                 {Version: 1, Of: "demo-1", Epoch: 1},
 		`{"v":1,"epoch":1,"scaled":{"a":[2],"b":[1,95]}}`: {Version: 1, Epoch: 1, Scaled: map[string]cluster.Held{"a": {2}, "b": {1, 95}}},
 	} {
 		if have, err := cluster.ParseRecord(text); err != nil || !reflect.DeepEqual(have, want) {
@@ -31,7 +32,8 @@ func TestParseRecord(t *testing.T) {
 		"no epoch":       `{"v":1}`,
 		"epoch 0":        `{"v":1,"epoch":0}`,
 		"epoch below 0":  `{"v":1,"epoch":-1}`,
-		"epoch too big":  `{"v":1,"epoch":9223372036854775808}`,
+		"epoch too big":  `{"v":1,"epoch":9007199254740993}`,
+		"an overflow":    `{"v":1,"epoch":9223372036854775808}`,
 		"a word":         `{"v":1,"epoch":"two"}`,
 		"beyond 4096 B":  `{"v":1,"epoch":1,"headUID":"` + strings.Repeat("a", 4096) + `"}`,
 		"nothing kept":   `{"v":1,"epoch":1,"scaled":{"a":[]}}`,

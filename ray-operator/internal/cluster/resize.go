@@ -53,7 +53,7 @@ func (p *planner) resizes() {
 // it runs. Ray can follow from 2.56 on; a node that cannot hold the pod then says so.
 func (i intents) canGrow(worker Pod) bool {
 	shape := worker.Annotations[v1alpha1.AnnotationShape]
-	if !i.isOld(worker) || shape == "" || !worker.ready() || diagnose.RayStatus(worker.Pod) == nil || i.cluster.Spec.RayVersion < "2.56" ||
+	if !i.isOld(worker) || shape == "" || !worker.ready() || diagnose.RayStatus(worker.Pod) == nil || !pod.IsAtLeast(i.cluster, 2, 56) ||
 		shape != i.shape(worker.At.Group) {
 		return false
 	}

@@ -48,6 +48,8 @@ func TestConflict(t *testing.T) {
 		testkit.Scenario{Name: "token-removed-groups-swapped", Run: tokenRemovedGroupsSwapped, NoPast: true},
 		testkit.Scenario{Name: "token-removed", Run: tokenRemoved, NoPast: true},
 		testkit.Scenario{Name: "token-removed-head-ended", Run: tokenRemovedHeadEnded},
+		testkit.Scenario{Name: "token-removed-at-rest", Run: tokenRemovedAtRest, NoPast: true},
+		testkit.Scenario{Name: "token-changed", Run: tokenChanged, NoPast: true},
 		testkit.Scenario{Name: "service-edited", Run: serviceEdited},
 		testkit.Scenario{Name: "service-deleted", Run: func(w *testkit.World) {
 			started(w, "demo", testkit.Group("cpu", 1))
@@ -172,6 +174,41 @@ func tokenRemovedHeadEnded(w *testkit.World) {
 	w.Expect("demo", ready)
 	epochIs(w, 2)
 	w.Must(w.Client.Get(w.Ctx, clientKey("demo-token"), &corev1.Secret{}))
+}
+
+// tokenRemovedAtRest: nobody needs the token for now, and the status tells. What runs goes on.
+func tokenRemovedAtRest(w *testkit.World) {
+	started(w, "demo", testkit.Group("cpu", 1))
+	before := testkit.UIDs(w.Pods("demo"))
+	var secret corev1.Secret
+	w.Must(w.Client.Get(w.Ctx, clientKey("demo-token"), &secret))
+	removeToken(w)
+	w.After(20 * time.Minute)
+	w.Expect("demo", ready, "UpToDate=False TokenMissing", "Stalled=False", "Reconciling=False")
+	secret.ResourceVersion = ""
+	w.Create(&secret) // as the remedy says
+	w.After(time.Minute)
+	w.Expect("demo", ready, "UpToDate=True")
+	if !slices.Equal(before, testkit.UIDs(w.Pods("demo"))) {
+		w.Fatalf("a missing token touched running pods")
+	}
+}
+
+// tokenChanged: a worker that is made with the new token cannot join, and the status tells for as long as that is so.
+func tokenChanged(w *testkit.World) {
+	started(w, "demo", testkit.Group("cpu", 1))
+	var secret corev1.Secret
+	w.Must(w.Client.Get(w.Ctx, clientKey("demo-token"), &secret))
+	secret.Data[v1alpha1.TokenKey] = []byte("another")
+	w.Must(w.Client.Update(w.Ctx, &secret))
+	w.Delete(w.Workers("demo", "cpu")[0])
+	w.Settle()
+	w.Expect("demo", "UpToDate=False TokenChanged")
+	w.After(time.Minute)
+	w.Expect("demo", "UpToDate=False TokenChanged")
+	w.Delete(w.Head("demo")) // as the remedy says
+	w.Settle()
+	w.Expect("demo", ready, "UpToDate=True")
 }
 
 func tokenRemoved(w *testkit.World) {

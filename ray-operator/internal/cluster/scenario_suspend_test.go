@@ -41,7 +41,7 @@ func TestSuspend(t *testing.T) {
 			started(w, "demo", testkit.Group("cpu", 2))
 			suspend(w, true)
 			w.Settle()
-			gaveBack(w, isSuspended, "Ready=False SuspendedBySpec")
+			gaveBack(w, isSuspended, "Ready=absent", "Reconciling=False", "Stalled=False")
 			suspend(w, false)
 			w.Settle()
 			back(w, 2)

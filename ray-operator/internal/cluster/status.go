@@ -124,6 +124,9 @@ func current(pods []Pod, plan Plan, outcome Outcome) []Pod {
 func (t *teller) examine() {
 	look := func(p Pod) {
 		if finding, found := diagnose.Pod(p.Pod, t.seen.Events[p.UID], t.now); found && t.turn().has(p) {
+			if t.lacksToken() && lacksToken(t.cluster, finding) { // no template has that volume
+				finding = *t.plan.Held
+			}
 			t.findings[p.At.Group] = append(t.findings[p.At.Group], finding)
 		}
 	}

@@ -16,8 +16,12 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // told is the status of demo after a pass over seen whose apply ended in err.
@@ -55,22 +59,23 @@ func TestConditions(t *testing.T) {
 		err         error
 		ready, true string
 	}{
-		"ready":            {given(1), nil, "True AllReady Ready", "HeadReady WorkersReady UpToDate"},
-		"head starts":      {given(1, pods(0, starting)), nil, "False HeadStarting Starting", "WorkersReady UpToDate Reconciling"},
-		"head waits":       {given(1, pods(0, unscheduled)), nil, "False Scheduling Pending", "WorkersReady UpToDate Reconciling"},
-		"head unready":     {given(1, pods(0, unreadyPod)), nil, "False ProbeFailing Starting", "WorkersReady UpToDate Reconciling"},
-		"worker starts":    {given(1, pods(1, starting)), nil, "False WorkersStarting Starting", "HeadReady UpToDate Reconciling"},
-		"worker failed":    {given(1, pods(1, failed), pods(1, fresh)), nil, "False Evicted Starting", "HeadReady UpToDate Reconciling"},
-		"head gone":        {given(1, without(0)), errors.New("no"), "False HeadMissing Recovering", "UpToDate Reconciling"},
-		"second head":      {given(2, pods(0, starting)), nil, "False HeadStarting Recovering", "WorkersReady UpToDate Reconciling"},
-		"outdated":         {given(1, pods(1, outdated)), nil, "True AllReady Ready", "HeadReady WorkersReady"},
-		"damaged record":   {given(1, damaged), nil, "False RecordDamaged Failed", "UpToDate Stalled"},
-		"foreign service":  {given(1, standing("Service", cluster.Foreign)), nil, "False NameConflict Failed", "HeadReady WorkersReady UpToDate Stalled NameConflict"},
-		"foreign pod":      {given(1, without(1)), foreign, "False NameConflict Failed", "HeadReady UpToDate Stalled NameConflict"},
-		"refused":          {given(1, without(1)), overQuota, "False CreateRefused Starting", "HeadReady UpToDate Reconciling"},
-		"token missing":    {given(1, without(1), tokenless), nil, "False TokenMissing Starting", "HeadReady UpToDate Reconciling"},
-		"API server ill":   {given(1, without(1)), ill, "False WorkersStarting Starting", "HeadReady UpToDate Reconciling"},
-		"waits for a name": {given(1, without(1)), &fault.Wait{For: "a"}, "False WorkersStarting Starting", "HeadReady UpToDate Reconciling"},
+		"ready":                  {given(1), nil, "True AllReady Ready", "HeadReady WorkersReady UpToDate"},
+		"head starts":            {given(1, pods(0, starting)), nil, "False HeadStarting Starting", "WorkersReady UpToDate Reconciling"},
+		"head waits":             {given(1, pods(0, unscheduled)), nil, "False Scheduling Pending", "WorkersReady UpToDate Reconciling"},
+		"head unready":           {given(1, pods(0, unreadyPod)), nil, "False ProbeFailing Starting", "WorkersReady UpToDate Reconciling"},
+		"worker starts":          {given(1, pods(1, starting)), nil, "False WorkersStarting Starting", "HeadReady UpToDate Reconciling"},
+		"worker failed":          {given(1, pods(1, failed), pods(1, fresh)), nil, "False Evicted Starting", "HeadReady UpToDate Reconciling"},
+		"head gone":              {given(1, without(0)), errors.New("no"), "False HeadMissing Recovering", "UpToDate Reconciling"},
+		"second head":            {given(2, pods(0, starting)), nil, "False HeadStarting Starting", "WorkersReady UpToDate Reconciling"},
+		"outdated":               {given(1, pods(1, outdated)), nil, "True AllReady Ready", "HeadReady WorkersReady"},
+		"damaged record":         {given(1, damaged), nil, "False RecordDamaged Failed", "UpToDate Stalled"},
+		"foreign service":        {given(1, standing("Service", cluster.Foreign)), nil, "False NameConflict Failed", "HeadReady WorkersReady UpToDate Stalled NameConflict"},
+		"foreign pod":            {given(1, without(1)), foreign, "False NameConflict Failed", "HeadReady UpToDate Stalled NameConflict"},
+		"refused":                {given(1, without(1)), overQuota, "False CreateRefused Starting", "HeadReady UpToDate Reconciling"},
+		"token missing":          {given(1, without(1), tokenless), nil, "False TokenMissing Starting", "HeadReady Reconciling"},
+		"token missing, all run": {given(1, tokenless), nil, "True AllReady Ready", "HeadReady WorkersReady"},
+		"API server ill":         {given(1, without(1)), ill, "False WorkersStarting Starting", "HeadReady UpToDate Reconciling"},
+		"waits for a name":       {given(1, without(1)), &fault.Wait{For: "a"}, "False WorkersStarting Starting", "HeadReady UpToDate Reconciling"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := told(demo(), test.seen, test.err)
@@ -83,6 +88,86 @@ func TestConditions(t *testing.T) {
 			}
 			kstatus(t, status)
 		})
+	}
+}
+
+// TestStalled_WhereAHeadEndsAgainAndAgain: it is failing once its deadline is over, and not where it is just restarted.
+func TestStalled_WhereAHeadEndsAgainAndAgain(t *testing.T) {
+	unready := func(ago time.Duration) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			starting(p)
+			p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-ago))
+		}
+	}
+	restarted := func(times int32) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = times }
+	}
+	inVain := func(times int) func(*cluster.Seen) { return func(s *cluster.Seen) { s.Record.Failures = times } }
+	for name, test := range map[string]struct {
+		seen cluster.Seen
+		want bool
+	}{
+		"a crash loop":            {given(1, pods(0, unready(11*time.Minute)), pods(0, ended(time.Minute)), pods(0, restarted(6))), true},
+		"one that has just begun": {given(1, pods(0, unready(5*time.Minute)), pods(0, ended(time.Minute)), pods(0, restarted(6))), false},
+		"one restart":             {given(1, pods(0, unready(11*time.Minute)), pods(0, ended(time.Minute)), pods(0, restarted(1))), false},
+		"restarts of long ago":    {given(1, pods(0, unready(11*time.Minute)), pods(0, ended(55*time.Minute)), pods(0, restarted(6))), false},
+		"six heads in vain":       {given(7, pods(0, starting), inVain(6)), true},
+		"a head that got ready":   {given(7, inVain(6)), false},
+	} {
+		seen := test.seen
+		seen.Pods = seen.Pods[:1] // a session whose workers had joined would be over
+		of := testkit.Cluster("demo")
+		status := told(of, seen, nil)
+		stalled := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled)
+		have := stalled.Status == metav1.ConditionTrue && stalled.Reason == reason.HeadFailing.Code && status.Phase == v1alpha1.PhaseFailed
+		if have != test.want {
+			t.Errorf("%s: %s, %+v", name, status.Phase, stalled)
+		}
+	}
+}
+
+// TestPhase_RecoversOnlyWhatWasLost: a cluster that is resumed, made anew or scaled has lost nothing.
+func TestPhase_RecoversOnlyWhatWasLost(t *testing.T) {
+	starts := given(2, pods(0, starting))
+	former := func(epoch int64, phase string) *v1alpha1.ComputeCluster {
+		of := demo()
+		of.Status.Epoch, of.Status.Phase = epoch, phase
+		return of
+	}
+	began := func(of *v1alpha1.ComputeCluster, event reason.Finding) string {
+		plan := decide(of, starts)
+		plan.Began = &telemetry.Event{Finding: event}
+		return cluster.Status(of, starts, plan, cluster.Outcome{}, now).Phase
+	}
+	for name, test := range map[string]struct{ have, want string }{
+		"a lost head":               {began(former(1, v1alpha1.PhaseReady), reason.HeadLost.Of("a", "b")), v1alpha1.PhaseRecovering},
+		"as it goes on":             {told(former(2, v1alpha1.PhaseRecovering), starts, nil).Phase, v1alpha1.PhaseRecovering},
+		"one that was not told of":  {told(former(1, v1alpha1.PhaseReady), starts, nil).Phase, v1alpha1.PhaseRecovering},
+		"a cluster that is resumed": {began(former(1, v1alpha1.PhaseSuspended), reason.Resumed.Of("Spec", 2)), v1alpha1.PhaseStarting},
+		"one that is made anew":     {began(former(1, v1alpha1.PhaseReady), reason.Recreating.Of(2)), v1alpha1.PhaseStarting},
+		"one that is scaled":        {told(former(2, v1alpha1.PhaseReady), given(2, pods(1, starting)), nil).Phase, v1alpha1.PhaseStarting},
+	} {
+		if test.have != test.want {
+			t.Errorf("%s is %s, want %s", name, test.have, test.want)
+		}
+	}
+}
+
+// TestUpToDate_NamesTheGroupThatARollWaitsFor: a group that cannot be complete keeps the next ones from being replaced.
+func TestUpToDate_NamesTheGroupThatARollWaitsFor(t *testing.T) {
+	of := testkit.Cluster("demo", testkit.Group("cpu", 2), testkit.Group("gpu", 1))
+	of.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers}
+	gpu := running(pod.Worker(of, &of.Spec.WorkerGroups[1], 0, 1), naming.Place{Group: "gpu", Epoch: 1})
+	outdated(gpu.Pod)
+	gpu.Annotations[v1alpha1.AnnotationShape] = "other" // so that it cannot become what is wanted
+	seen := given(1, pods(2, unscheduled))
+	for i := range seen.Pods {
+		seen.Pods[i].Annotations[v1alpha1.AnnotationIntent] = pod.Intent(of, seen.Pods[i].At.Group)
+	}
+	seen.Pods = append(seen.Pods, gpu)
+	told := meta.FindStatusCondition(told(of, seen, nil).Conditions, v1alpha1.ConditionUpToDate)
+	if told.Status != metav1.ConditionFalse || told.Reason != reason.RollWaiting.Code || !strings.Contains(told.Message, "group cpu, of which 1 of 2") {
+		t.Errorf("%+v", told)
 	}
 }
 
@@ -128,6 +213,7 @@ func TestStatusNumbers(t *testing.T) {
 	of.Spec.Head.Size = testkit.Resources("cpu", "2", "memory", "3Gi")
 	of.Generation = 7
 	seen := given(1, pods(2, starting))
+	seen.Pods[2].Annotations[v1alpha1.AnnotationIntent] = pod.Intent(of, "cpu")
 	have := told(of, seen, nil)
 	have.Conditions = nil
 	counts, since := v1alpha1.WorkerCounts{Desired: 2, Created: 2, Ready: 1}, metav1.NewTime(now.Add(-time.Hour))
@@ -139,8 +225,8 @@ func TestStatusNumbers(t *testing.T) {
 			PodName: seen.Pods[0].Name, UID: string(seen.Pods[0].UID), NodeName: "node-1", IP: "10.0.0.1", Since: &since,
 		},
 		Workers: counts,
-		Groups: []v1alpha1.GroupStatus{{ // they were built without a size
-			Name: "cpu", WorkerCounts: counts, Outdated: 2, Reason: "Starting", Message: "1 of 2 workers of cpu: container ray is starting",
+		Groups: []v1alpha1.GroupStatus{{ // the other one was built without a size
+			Name: "cpu", WorkerCounts: counts, Outdated: 1, Reason: "Starting", Message: "1 of 2 workers of cpu: container ray is starting",
 		}},
 		Resources: testkit.Resources("cpu", "3", "memory", "5Gi", "nvidia.com/gpu", "2"),
 	}

@@ -1,17 +1,26 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // Token is what is known of the Secret with the cluster's token.
@@ -36,6 +45,111 @@ func ownSecret(cluster *v1alpha1.ComputeCluster) string {
 // tokenLook is how often a Secret of the user's is looked at for a change: the operator
 // may not watch Secrets.
 const tokenLook = time.Minute
+
+// tokenAgain is how often the operator's own Secret is looked at where nothing else asks for it: nobody should change it,
+// and 500 clusters cost one read each two seconds.
+const tokenAgain = 15 * time.Minute
+
+// Tokens remembers what was last seen of the operator's own Secrets. It is lost with the process, which then looks again
+// within tokenAgain. The zero value is ready.
+type Tokens struct {
+	mu    sync.Mutex
+	known map[types.NamespacedName]lookedAt
+}
+
+// lookedAt is what was seen of the Secret of a cluster, or that its turn is counted from then where seen is false.
+type lookedAt struct {
+	Token
+	cluster types.UID
+	at      time.Time
+	seen    bool
+}
+
+// recall returns what is known of a cluster's Secret, and how long that is good for, 0 where it is time to look.
+func (t *Tokens) recall(cluster *v1alpha1.ComputeCluster, now time.Time) (lookedAt, time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	name := client.ObjectKeyFromObject(cluster)
+	known := t.known[name]
+	if known.cluster != cluster.UID {
+		known = t.note(name, lookedAt{Token: Token{Presence: Ours}, cluster: cluster.UID, at: now})
+	}
+	// The UID spreads clusters: after a start of the operator they come one by one.
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(cluster.UID)) // a hash takes everything
+	offset := time.Duration(hash.Sum32()) * time.Microsecond % tokenAgain
+	next := known.at.Add(offset).Truncate(tokenAgain).Add(tokenAgain - offset)
+	return known, max(0, next.Sub(now))
+}
+
+// note keeps what is known; the caller holds the lock.
+func (t *Tokens) note(name types.NamespacedName, known lookedAt) lookedAt {
+	if t.known == nil {
+		t.known = map[types.NamespacedName]lookedAt{}
+	}
+	t.known[name] = known
+	return known
+}
+
+// keep remembers what was seen of a cluster's Secret.
+func (t *Tokens) keep(cluster *v1alpha1.ComputeCluster, token Token, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.note(client.ObjectKeyFromObject(cluster), lookedAt{Token: token, cluster: cluster.UID, at: now, seen: true})
+}
+
+// Forget ends the memory of a cluster.
+func (t *Tokens) Forget(cluster types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.known, cluster)
+}
+
+// isDue reports whether it is time to look at the operator's own Secret: it was not there, or of a cluster that runs it was
+// looked at long ago, or something asks for it.
+func (l lookedAt) isDue(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, good time.Duration, now time.Time) bool {
+	if l.seen && l.Presence != Ours {
+		return true
+	}
+	runs := plan.Stalled == nil && !plan.Suspended && len(seen.Pods) > 0
+	return runs && (good == 0 || l.asks(cluster, seen, now))
+}
+
+// asks reports whether something seen of a cluster asks for a look at the operator's own Secret: the status or the pods tell
+// of another token, or a pod waits for it.
+func (l lookedAt) asks(cluster *v1alpha1.ComputeCluster, seen Seen, now time.Time) bool {
+	if !l.seen && (tellsOfToken(cluster) || hasTwoTokens(seen.Pods)) {
+		return true
+	}
+	return len(seen.Events) > 0 && slices.ContainsFunc(seen.Pods, func(p Pod) bool {
+		finding, found := diagnose.Pod(p.Pod, seen.Events[p.UID], now)
+		return found && lacksToken(cluster, finding)
+	})
+}
+
+// tellsOfToken reports whether the status says that the token is gone, or another.
+func tellsOfToken(cluster *v1alpha1.ComputeCluster) bool {
+	told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionUpToDate)
+	return told != nil && (told.Reason == reason.TokenMissing.Code || told.Reason == reason.TokenChanged.Code)
+}
+
+// lacksToken reports whether a finding is that the Secret with the token does not exist.
+func lacksToken(cluster *v1alpha1.ComputeCluster, finding reason.Finding) bool {
+	return finding.Code == reason.VolumeNotReady.Code && strings.Contains(finding.Text, "Secret "+pod.TokenSecret(cluster)+" of a volume")
+}
+
+// hasTwoTokens reports whether pods were started with different tokens.
+func hasTwoTokens(pods []Pod) bool {
+	first := ""
+	for _, p := range pods {
+		hash := p.Annotations[v1alpha1.AnnotationToken]
+		if hash != "" && first != "" && hash != first {
+			return true
+		}
+		first = cmp.Or(first, hash)
+	}
+	return false
+}
 
 // seeToken looks at the token's Secret. The operator has no right to list Secrets, so
 // this is a live read; it is for where a pod is to be made, or where the Secret is the

@@ -133,7 +133,7 @@ func (p *planner) slot(worker Pod) scale.Slot {
 		slot.State = scale.Draining
 	case worker.finished() && wait > 0:
 		p.wakeIn(wait)
-	case worker.finished():
+	case worker.finished(), p.Held == nil && p.intents.isMistaken(worker):
 		slot.State = scale.Finished
 	case worker.ready():
 		slot.State = scale.Ready
@@ -189,6 +189,8 @@ func (p *planner) rolled(all []*members) *members {
 			return m
 		}
 		if complete < p.wanted(m.group) && len(old) > 0 {
+			waits := reason.RollWaiting.Of(len(old), alive(p.seen.Pods), m.group.Name, complete, p.wanted(m.group))
+			p.Rolling = &waits
 			return nil // those that came last have to join before the next group is touched
 		}
 	}
@@ -358,7 +360,11 @@ func (p *planner) release(m *members, created []int) {
 // discard deletes a worker that ended, or one of a replica that can never be whole again.
 func (p *planner) discard(worker Pod) {
 	if !worker.finished() {
-		p.Delete = append(p.Delete, Removal{Pod: worker, Why: "its replica is broken"})
+		why := "its replica is broken"
+		if p.intents.isMistaken(worker) {
+			why = "it never started, and its spec has changed"
+		}
+		p.Delete = append(p.Delete, Removal{Pod: worker, Why: why})
 		return
 	}
 	event := telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, p.fate(worker)), Related: worker.Pod, Action: "Replace", Warning: true}

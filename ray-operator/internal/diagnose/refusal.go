@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -16,6 +17,9 @@ import (
 // joined, it is the worst finding among those of the API server.
 func Refusal(object string, err error) reason.Finding {
 	var findings []reason.Finding
+	if finding, ok := fault.Finding(err); ok {
+		findings = append(findings, finding) // the name is taken, which the API server did not refuse
+	}
 	for _, answer := range answers(err) {
 		findings = append(findings, refusal(answer))
 	}

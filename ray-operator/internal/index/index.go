@@ -19,11 +19,13 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// Owner finds objects by the UID of their controller, Node pods by the name of their
-// node, Serve pods by the name of a service for which they take requests, and Cluster ClusterJobs and ClusterServices by the name of the cluster that they refer to. Egress finds under
+// Owner finds objects by the UID of their controller, Stray pods without one by the name of the cluster that their label
+// names, Node pods by the name of their node, Serve pods by the name of a service for which they take requests, and Cluster
+// ClusterJobs and ClusterServices by the name of the cluster that they refer to. Egress finds under
 // EgressRuled the NetworkPolicies of which RulesEgress is true.
 const (
 	Owner   = "metadata.controller.uid"
+	Stray   = "metadata.labels.cluster"
 	Node    = "spec.nodeName"
 	Serve   = "metadata.labels.serve"
 	Cluster = "spec.clusterRef.name"
@@ -44,6 +46,7 @@ func Fields() []Field {
 	return []Field{
 		{&corev1.Pod{}, Owner, ownerUID},
 		{&corev1.PersistentVolumeClaim{}, Owner, ownerUID},
+		{&corev1.Pod{}, Stray, strayOf},
 		{&corev1.Pod{}, Node, nodeOf},
 		{&corev1.Pod{}, Serve, servedBy},
 		{&v1alpha1.ComputeCluster{}, Owner, ownerUID},
@@ -58,6 +61,13 @@ func Fields() []Field {
 func ownerUID(obj client.Object) []string {
 	if owner := metav1.GetControllerOfNoCopy(obj); owner != nil {
 		return []string{string(owner.UID)}
+	}
+	return nil
+}
+
+func strayOf(obj client.Object) []string {
+	if name := obj.GetLabels()[v1alpha1.LabelCluster]; name != "" && metav1.GetControllerOfNoCopy(obj) == nil {
+		return []string{name}
 	}
 	return nil
 }

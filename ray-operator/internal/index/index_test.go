@@ -25,6 +25,7 @@ func TestFields(t *testing.T) {
 		&corev1.Pod{},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelServePrefix + "echo": v1alpha1.ServeOn}}},
 		&corev1.PersistentVolumeClaim{ObjectMeta: owned},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelCluster: "lost"}}},
 		&v1alpha1.ComputeCluster{ObjectMeta: owned},
 		&v1alpha1.ClusterJob{Spec: v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}}},
 		&v1alpha1.ClusterJob{},
@@ -34,7 +35,10 @@ func TestFields(t *testing.T) {
 		&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}}},
 		&networkingv1.NetworkPolicy{},
 	}
-	want := []string{"u", "n1", "", "", "", "", "", "", "echo", "u", "u", "demo", "", "shared", "", "u", "ruled", ""}
+	want := []string{
+		"u", "", "n1", "", "", "", "", "", "", "", "", "echo", "u", "", "lost", "", "",
+		"u", "demo", "", "shared", "", "u", "ruled", "",
+	}
 	var got []string
 	for _, obj := range objects {
 		for _, field := range index.Fields() {

@@ -29,7 +29,7 @@ func TestSuspend(t *testing.T) {
 	play(t,
 		testkit.Scenario{Name: "from-creation", Run: func(w *testkit.World) {
 			one(suspended, succeeds)(w)
-			w.ExpectJob("train", "Suspended", isSuspended, "Reconciling=False", "Stalled=False")
+			w.ExpectJob("train", "Suspended", isSuspended, "Ready=absent", "Reconciling=False", "Stalled=False")
 			w.Ran("train", 0)
 			suspend(w, false)
 			w.Settle()

@@ -169,7 +169,11 @@ func conditions(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJobStatus, pla
 	ended, suspended := over(status.Phase), status.Phase == v1alpha1.PhaseSuspended
 	succeeded := status.Phase == v1alpha1.PhaseSucceeded
 	stalled = stalled || ended && !succeeded
-	say.Set(v1alpha1.ConditionReady, succeeded, finding)
+	if suspended && !stalled { // it is as its spec says, so that nobody waits for it to be ready
+		say.While(v1alpha1.ConditionReady, nil)
+	} else {
+		say.Set(v1alpha1.ConditionReady, succeeded, finding)
+	}
 	say.SetOr(v1alpha1.ConditionReconciling, !ended && !suspended && !stalled, finding)
 	say.SetOr(v1alpha1.ConditionStalled, stalled, finding)
 	switch {

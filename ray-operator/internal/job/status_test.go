@@ -37,12 +37,12 @@ func said(status v1alpha1.ClusterJobStatus) string {
 	return text.String()
 }
 
-// TestConditions: what each phase says to programs. One of Ready, Reconciling, Stalled and
-// Suspended is true, so that tools that wait come to an end.
+// TestConditions: what each phase says to programs. One of Ready, Reconciling, Stalled and Suspended is true, and what is
+// suspended says nothing of Ready, so that tools that wait come to an end.
 func TestConditions(t *testing.T) {
 	for phase, want := range map[string]string{
 		v1alpha1.PhasePending: "rPs", v1alpha1.PhaseProvisioning: "rPs", v1alpha1.PhaseSubmitting: "rPs", v1alpha1.PhaseRunning: "rPs",
-		v1alpha1.PhaseRetrying: "rPs", v1alpha1.PhaseSuspending: "rPsu", v1alpha1.PhaseSuspended: "rpsU",
+		v1alpha1.PhaseRetrying: "rPs", v1alpha1.PhaseSuspending: "rPsu", v1alpha1.PhaseSuspended: "psU",
 		v1alpha1.PhaseSucceeded: "RpsC", v1alpha1.PhaseFailed: "rpSF", v1alpha1.PhaseStopped: "rpSF",
 	} {
 		status := Status(train(), seen(fresh()), Plan{Phase: phase, Finding: reason.JobRunning.Of(1, "demo")}, nil, now)

@@ -257,7 +257,7 @@ func TestLeave(t *testing.T) {
 			own(w)
 			w.EditService("text", suspended(true))
 			w.After(3 * time.Minute)
-			w.ExpectService("text", "Suspended", "Suspended=True ServiceSuspended", "Ready=False", "Reconciling=False", "Stalled=False")
+			w.ExpectService("text", "Suspended", "Suspended=True ServiceSuspended", "Ready=absent", "Reconciling=False", "Stalled=False")
 			w.EditService("text", suspended(false))
 			w.After(3 * time.Minute)
 			w.ExpectService("text", "Ready", "Ready=True", "Suspended=False")

@@ -57,7 +57,11 @@ func conditions(service *v1alpha1.ClusterService, status *v1alpha1.ClusterServic
 	say := pass.Teller{Conditions: &status.Conditions, Generation: service.Generation, Now: now}
 	suspended := status.Phase == v1alpha1.PhaseSuspended
 	settled := plan.Serving && plan.Upgrading == nil && len(status.Retiring) == 0 && refused == nil
-	say.Set(v1alpha1.ConditionReady, plan.Serving, finding)
+	if suspended && !stalled { // it is as its spec says, so that nobody waits for it to be ready
+		say.While(v1alpha1.ConditionReady, nil)
+	} else {
+		say.Set(v1alpha1.ConditionReady, plan.Serving, finding)
+	}
 	say.SetOr(v1alpha1.ConditionReconciling, !settled && !suspended && !stalled, finding)
 	say.SetOr(v1alpha1.ConditionStalled, stalled, finding)
 	say.While(v1alpha1.ConditionRolledBack, plan.RolledBack)

@@ -201,6 +201,9 @@ func (h *History) Foreign(controller, verb string, obj client.Object) {
 	if labels[v1alpha1.LabelNote] != "" || labels[v1alpha1.LabelStore] != "" && metav1.GetControllerOf(obj) == nil {
 		return // these outlive their cluster, so it does not own them
 	}
+	if controller == clusterKind && verb == "patch" && isStray(obj) {
+		return // it lost its owner reference and gets it back
+	}
 	if controller == serviceKind && verb == "patch" && kindOf(obj) == "Pod" && labels[v1alpha1.LabelCluster] != "" {
 		return // it gives pods of clusters the label by which they get requests
 	}
@@ -209,6 +212,11 @@ func (h *History) Foreign(controller, verb string, obj client.Object) {
 		defer h.mu.Unlock()
 		h.fault("%s of %T %s, which is not the %s's", verb, obj, obj.GetName(), controller)
 	}
+}
+
+// isStray reports whether an object is a pod of some cluster that has no controller.
+func isStray(obj client.Object) bool {
+	return kindOf(obj) == "Pod" && metav1.GetControllerOf(obj) == nil && obj.GetLabels()[v1alpha1.LabelCluster] != ""
 }
 
 func (h *History) fault(format string, values ...any) {

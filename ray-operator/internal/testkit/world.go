@@ -285,6 +285,9 @@ func (w *World) wake(delivered []Event) {
 			}
 		}
 		look(clusterKind, append(w.clustersOf(event.Object), w.clusterOfJob(event)...))
+		if event.Was != nil { // whose it was may be another, or nobody now
+			look(clusterKind, w.clustersOf(event.Was))
+		}
 		look(jobKind, w.jobsOf(event))
 		look(serviceKind, w.servicesOf(event))
 	}

@@ -1,0 +1,116 @@
+package cluster_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// accepted is demo with a spec that this operator refuses, as an earlier one that did not has left it.
+func accepted(edits ...func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluster {
+	of := demo()
+	of.Generation = 3
+	of.Spec.RayVersion = "2.1.0"
+	of.Status = v1alpha1.ComputeClusterStatus{Epoch: 1, ObservedGeneration: 3, Conditions: []metav1.Condition{{
+		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionFalse, Reason: reason.Settled.Code,
+	}}}
+	for _, edit := range edits {
+		edit(of)
+	}
+	return of
+}
+
+// TestAccept: a stricter operator suspends, heals and scales what runs, and says what it refuses.
+func TestAccept(t *testing.T) {
+	edit := func(change func(*v1alpha1.ComputeCluster)) func(*v1alpha1.ComputeCluster) {
+		return func(of *v1alpha1.ComputeCluster) {
+			of.Generation++
+			change(of)
+		}
+	}
+	known := func(s *cluster.Seen) { s.Record.Accepted = []string{"ray-version"} }
+	scale := edit(func(of *v1alpha1.ComputeCluster) { of.Spec.WorkerGroups[0].Replicas = new(int32(3)) })
+	suspend := edit(func(of *v1alpha1.ComputeCluster) { of.Spec.Suspend = true })
+	stalled := func(of *v1alpha1.ComputeCluster) { of.Status.Conditions[0].Reason = reason.InvalidSpec.Code }
+	refusedBefore := func(of *v1alpha1.ComputeCluster) {
+		of.Spec.Suspend = true
+		of.Status.Conditions = append(of.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionInvalidSpec, Status: metav1.ConditionTrue})
+	}
+	worse := edit(func(of *v1alpha1.ComputeCluster) {
+		of.Spec.WorkerGroups[0].RayStartParams = map[string]string{"port": "1"}
+	})
+	for name, test := range map[string]struct {
+		of       *v1alpha1.ComputeCluster
+		seen     cluster.Seen
+		goesOn   bool
+		accepted []string
+		does     func(cluster.Plan) bool
+	}{
+		"the record says so first":           {accepted(), given(1), true, []string{"ray-version"}, func(p cluster.Plan) bool { return p.Record != nil }},
+		"a lost head is replaced":            {accepted(), given(1, known, without(0)), true, []string{"ray-version"}, func(p cluster.Plan) bool { return p.Epoch == 2 }},
+		"a lost worker is replaced":          {accepted(), given(1, known, without(1)), true, []string{"ray-version"}, cluster.Plan.Makes},
+		"it is scaled":                       {accepted(scale), given(1, known), true, []string{"ray-version"}, cluster.Plan.Makes},
+		"it is suspended":                    {accepted(suspend), given(1, known), true, []string{"ray-version"}, func(p cluster.Plan) bool { return len(p.Delete) == 3 }},
+		"an edit that breaks more stalls":    {accepted(worse), given(1, known), false, nil, nil},
+		"one that was refused stalls":        {accepted(stalled), given(1), false, nil, nil},
+		"one that nobody accepted stalls":    {accepted(scale), given(1), false, nil, nil},
+		"nothing keeps from being suspended": {accepted(stalled, suspend), given(1), true, nil, func(p cluster.Plan) bool { return len(p.Delete) == 3 }},
+		"a suspension accepts nothing":       {accepted(refusedBefore), given(1), true, nil, func(p cluster.Plan) bool { return p.Suspended }},
+	} {
+		plan := decide(test.of, test.seen)
+		if goesOn := plan.Stalled == nil; goesOn != test.goesOn || goesOn != (plan.Refused != nil) || !slices.Equal(plan.Accepted, test.accepted) {
+			t.Errorf("%s: stalled %v, refused %v, accepted %v", name, plan.Stalled, plan.Refused, plan.Accepted)
+		}
+		if test.does != nil && !test.does(plan) {
+			t.Errorf("%s: %s", name, plan)
+		}
+		status := cluster.Status(test.of, test.seen, plan, cluster.Outcome{}, now)
+		if told := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInvalidSpec); told != test.goesOn {
+			t.Errorf("%s: the condition is %v", name, told)
+		}
+	}
+}
+
+// TestCorrect: what never started is replaced once its spec has changed, whatever the strategy, and only that.
+func TestCorrect(t *testing.T) {
+	never := func(p *corev1.Pod) { outdated(p); unscheduled(p) }
+	of := demo()
+	upToDate := func(s *cluster.Seen) {
+		for _, p := range s.Pods {
+			p.Annotations[v1alpha1.AnnotationIntent] = pod.Intent(of, p.At.Group)
+		}
+	}
+	for name, test := range map[string]struct {
+		seen                 cluster.Seen
+		epoch                int64
+		deleted, made, heads int
+	}{
+		"nothing":                         {given(1, upToDate), 1, 0, 0, 0},
+		"a worker that waits":             {given(1, upToDate, pods(1, unscheduled)), 1, 0, 0, 0},
+		"a worker that is old":            {given(1, upToDate, pods(1, outdated)), 1, 0, 0, 0},
+		"a worker that is both":           {given(1, upToDate, pods(1, never)), 1, 1, 1, 0},
+		"a head that is both, as workers": {given(1, upToDate, pods(0, never), pods(1, never), pods(2, never)), 2, 3, 2, 1},
+		"a head, and workers stay":        {given(1, upToDate, pods(0, never), pods(1, unscheduled), pods(2, unscheduled)), 2, 1, 0, 1},
+		"a head that is old":              {given(1, upToDate, pods(0, outdated)), 1, 0, 0, 0},
+	} {
+		plan := decide(of, test.seen)
+		made, heads := 0, 0
+		for _, filling := range plan.Create {
+			made += len(filling.Pods)
+		}
+		if plan.Head != nil {
+			heads = 1
+		}
+		if plan.Epoch != test.epoch || len(plan.Delete) != test.deleted || made != test.made || heads != test.heads {
+			t.Errorf("%s: epoch %d, %s", name, plan.Epoch, plan)
+		}
+	}
+}
