@@ -100,10 +100,6 @@ var (
 		"Recreating", Progress, "Recreate replaces all pods at once.",
 		"epoch %d begins: head and workers are made anew from the current spec", "", nil,
 	}
-	HeadCorrected = Reason{
-		"HeadCorrected", Progress, "A head that never started is replaced, because the spec that made it was corrected.",
-		"head pod %s never started, and is made again from the spec as it is now: epoch %d begins", "", nil,
-	}
 	Draining = Reason{
 		"Draining", Progress, "Workers on a planned exit finish what runs on them.",
 		"%d workers of %s finish their work before they go", "", nil,
@@ -123,7 +119,7 @@ var (
 
 func passing() Section {
 	return Section{"What is on its way by itself", []Reason{
-		HeadMissing, HeadStarting, Recreating, HeadCorrected, RollingOut, RollWaiting, Resizing, WorkersStarting, Draining, Suspending, IdleSoon, IdleTold,
+		HeadMissing, HeadStarting, Recreating, RollingOut, RollWaiting, Resizing, WorkersStarting, Draining, Suspending, IdleSoon, IdleTold,
 	}}
 }
 

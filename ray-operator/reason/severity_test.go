@@ -16,7 +16,7 @@ const (
 		"StoreServes HeadRestarted HeadRecovered " +
 		"ServiceServes ServiceSuspended GatewayProgrammed UpgradeBegan UpgradeDone UpgradeWithdrawn"
 
-	progress = "HeadMissing HeadStarting WorkersStarting RollingOut RollWaiting Resizing Recreating HeadCorrected Draining Suspending IdleSoon IdleTold " +
+	progress = "HeadMissing HeadStarting WorkersStarting RollingOut RollWaiting Resizing Recreating Draining Suspending IdleSoon IdleTold " +
 		"AutoscalerStarting NodeGoing Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
 		"Scheduling Starting NamespaceGoing " +
 		"Stopping Retrying InLine ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending JobRunning Collecting " +

@@ -4,13 +4,11 @@ import (
 	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -75,42 +73,6 @@ func TestAccept(t *testing.T) {
 		status := cluster.Status(test.of, test.seen, plan, cluster.Outcome{}, now)
 		if told := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInvalidSpec); told != test.goesOn {
 			t.Errorf("%s: the condition is %v", name, told)
-		}
-	}
-}
-
-// TestCorrect: what never started is replaced once its spec has changed, whatever the strategy, and only that.
-func TestCorrect(t *testing.T) {
-	never := func(p *corev1.Pod) { outdated(p); unscheduled(p) }
-	of := demo()
-	upToDate := func(s *cluster.Seen) {
-		for _, p := range s.Pods {
-			p.Annotations[v1alpha1.AnnotationIntent] = pod.Intent(of, p.At.Group)
-		}
-	}
-	for name, test := range map[string]struct {
-		seen                 cluster.Seen
-		epoch                int64
-		deleted, made, heads int
-	}{
-		"nothing":                         {given(1, upToDate), 1, 0, 0, 0},
-		"a worker that waits":             {given(1, upToDate, pods(1, unscheduled)), 1, 0, 0, 0},
-		"a worker that is old":            {given(1, upToDate, pods(1, outdated)), 1, 0, 0, 0},
-		"a worker that is both":           {given(1, upToDate, pods(1, never)), 1, 1, 1, 0},
-		"a head that is both, as workers": {given(1, upToDate, pods(0, never), pods(1, never), pods(2, never)), 2, 3, 2, 1},
-		"a head, and workers stay":        {given(1, upToDate, pods(0, never), pods(1, unscheduled), pods(2, unscheduled)), 2, 1, 0, 1},
-		"a head that is old":              {given(1, upToDate, pods(0, outdated)), 1, 0, 0, 0},
-	} {
-		plan := decide(of, test.seen)
-		made, heads := 0, 0
-		for _, filling := range plan.Create {
-			made += len(filling.Pods)
-		}
-		if plan.Head != nil {
-			heads = 1
-		}
-		if plan.Epoch != test.epoch || len(plan.Delete) != test.deleted || made != test.made || heads != test.heads {
-			t.Errorf("%s: epoch %d, %s", name, plan.Epoch, plan)
 		}
 	}
 }

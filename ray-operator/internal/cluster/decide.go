@@ -72,7 +72,7 @@ func (p *planner) choose() {
 		return
 	case seen.Record.Suspended.Cause != "":
 		p.resume()
-	case p.recreate(), p.correct():
+	case p.recreate():
 	default:
 		wait, lost := p.loss()
 		if wait > 0 {
@@ -289,17 +289,6 @@ func (p *planner) recreate() bool {
 		}
 	}
 	p.beginEpoch(telemetry.Event{Finding: reason.Recreating.Of(p.Epoch + 1), Action: "Recreate"})
-	return true
-}
-
-// correct begins a new epoch where the head never started and the spec that made it has changed: whatever the upgrade
-// strategy, nothing is lost with it. Workers that wait for a head wait for the next one.
-func (p *planner) correct() bool {
-	if p.head == nil || !p.intents.isMistaken(*p.head) {
-		return false
-	}
-	p.keepsSession = !p.head.hasRun()
-	p.beginEpoch(telemetry.Event{Finding: reason.HeadCorrected.Of(p.head.Name, p.Epoch+1), Action: "Recreate"})
 	return true
 }
 

@@ -74,11 +74,6 @@ func (i intents) isOld(p Pod) bool {
 	return carried != intent && (!versioned || theirs == version)
 }
 
-// isMistaken reports whether a pod was built from an earlier spec and never started, so that nothing is lost with it.
-func (i intents) isMistaken(p Pod) bool {
-	return p.counts() && !p.hasStarted() && !p.ready() && i.isOld(p)
-}
-
 // alive counts the pods that are there to stay.
 func alive(pods []Pod) int { return count(pods, Pod.counts) }
 

@@ -133,7 +133,7 @@ func (p *planner) slot(worker Pod) scale.Slot {
 		slot.State = scale.Draining
 	case worker.finished() && wait > 0:
 		p.wakeIn(wait)
-	case worker.finished(), p.Held == nil && p.intents.isMistaken(worker):
+	case worker.finished():
 		slot.State = scale.Finished
 	case worker.ready():
 		slot.State = scale.Ready
@@ -360,11 +360,7 @@ func (p *planner) release(m *members, created []int) {
 // discard deletes a worker that ended, or one of a replica that can never be whole again.
 func (p *planner) discard(worker Pod) {
 	if !worker.finished() {
-		why := "its replica is broken"
-		if p.intents.isMistaken(worker) {
-			why = "it never started, and its spec has changed"
-		}
-		p.Delete = append(p.Delete, Removal{Pod: worker, Why: why})
+		p.Delete = append(p.Delete, Removal{Pod: worker, Why: "its replica is broken"})
 		return
 	}
 	event := telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, p.fate(worker)), Related: worker.Pod, Action: "Replace", Warning: true}
