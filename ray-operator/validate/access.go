@@ -40,7 +40,13 @@ func withAnnotations(c *v1alpha1.ComputeCluster, visit func(path *field.Path, an
 	if s := c.Spec.Head.Service; s != nil {
 		visit(field.NewPath("spec", "head", "service", "annotations"), s.Annotations)
 	}
+	if g := c.Spec.Head.Ingress; g != nil {
+		visit(field.NewPath("spec", "head", "ingress", "annotations"), g.Annotations)
+	}
 }
+
+// annotated are the fields of annotations outside of templates.
+const annotated = "spec.podDefaults.annotations, spec.head.service.annotations, spec.head.ingress.annotations"
 
 // objectNames visits the names of other objects that are given.
 func objectNames(c *v1alpha1.ComputeCluster, visit func(path *field.Path, name string)) {
@@ -71,7 +77,7 @@ var accessRules = []Rule{
 		},
 	},
 	{
-		ID: "own-annotation", Field: "spec.podDefaults.annotations, spec.head.service.annotations", By: Expression,
+		ID: "own-annotation", Field: annotated, By: Expression,
 		Refused: "the prefix heliostat.dev is the operator's own", Remedy: chooseOther,
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			withAnnotations(c, func(path *field.Path, annotations map[string]string) {
@@ -93,9 +99,9 @@ var accessRules = []Rule{
 		},
 	},
 	{
-		ID: "annotation-grammar", Field: "spec.podDefaults.annotations, spec.head.service.annotations", By: Policy,
+		ID: "annotation-grammar", Field: annotated, By: Policy,
 		Refused: "a key of an annotation must follow Kubernetes' grammar", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
-		Holds: "[variables.cluster.?podDefaults.?annotations, variables.cluster.?head.?service.?annotations].all(o, " +
+		Holds: "[variables.cluster.?podDefaults.?annotations, variables.cluster.?head.?service.?annotations, variables.cluster.?head.?ingress.?annotations].all(o, " +
 			fmt.Sprintf(goodAnnotations, "o.orValue({})") + ")",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			withAnnotations(c, func(path *field.Path, annotations map[string]string) { keys(bad, path, "", annotations, badAnnotation) })
@@ -162,9 +168,14 @@ var accessRules = []Rule{
 		},
 	},
 	{
-		ID: "ingress-host", Field: "spec.head.ingress.host", By: Expression,
+		ID: "ingress-host", Field: "spec.head.ingress.host, spec.head.ingress.additionalHosts", By: Expression,
 		Refused: "host must be a DNS name, not an address", Remedy: "give one such as ray.example.com",
-		cluster: ingress("host", func(g *v1alpha1.IngressSpec) bool { return !hostName.MatchString(g.Host) || hostIP.MatchString(g.Host) }),
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			ingress("host", func(g *v1alpha1.IngressSpec) bool { return isNoHost(&g.Host) })(c, bad)
+			if g := c.Spec.Head.Ingress; g != nil {
+				each(bad, nil, "spec.head.ingress.additionalHosts", g.AdditionalHosts, isNoHost)
+			}
+		},
 	},
 	{
 		ID: "ingress-path", Field: "spec.head.ingress.path", By: Expression,
@@ -305,6 +316,9 @@ func ingress(child string, wrong func(*v1alpha1.IngressSpec) bool) func(*v1alpha
 		}
 	}
 }
+
+// isNoHost reports whether no Ingress can have a host.
+func isNoHost(host *string) bool { return !hostName.MatchString(*host) || hostIP.MatchString(*host) }
 
 // badPath tells a path that no Ingress can have.
 func badPath(path string) bool {

@@ -23,7 +23,7 @@ type schema struct {
 	Minimum, Maximum                             *float64
 	Enum                                         []string
 	Properties                                   map[string]schema
-	Items                                        *schema
+	Items, AdditionalProperties                  *schema
 	Default                                      any
 }
 
@@ -65,8 +65,8 @@ func sides(s *schema, path []string) []bound {
 		side("out-of-bounds", entries(s, *least-1), false)
 	}
 	if most := s.MaxProperties; most != nil {
-		side("long-list", pairs(*most), true)
-		side("long-list", pairs(*most+1), false)
+		side("long-list", pairs(s, *most), true)
+		side("long-list", pairs(s, *most+1), false)
 	}
 	for _, word := range s.Enum {
 		side("unknown-word", word, true)
@@ -127,10 +127,13 @@ func entries(s *schema, n int64) any {
 	return list
 }
 
-func pairs(n int64) any {
+func pairs(s *schema, n int64) any {
 	all := map[string]any{}
 	for i := range n {
 		all[fmt.Sprint("key-", i)] = "1"
+		if of := s.AdditionalProperties; of != nil && of.Type == "integer" {
+			all[fmt.Sprint("key-", i)] = i + 1
+		}
 	}
 	return all
 }

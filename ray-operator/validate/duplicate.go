@@ -20,6 +20,12 @@ func duplicates(c *v1alpha1.ComputeCluster, bad report) {
 	if s := c.Spec.Head.Service; s != nil {
 		twice(bad, spec, "head.service.ports", s.Ports, func(p *v1alpha1.ServicePort) string { return p.Name })
 	}
+	if r, has := ofHead(c); has {
+		twiceInReach(&r, bad)
+	}
+	if g := c.Spec.Head.Ingress; g != nil {
+		twice(bad, spec, "head.ingress.additionalHosts", g.AdditionalHosts, func(host *string) string { return *host })
+	}
 	if e := storeOf(c).Embedded; e != nil {
 		twice(bad, storePath, "embedded.accessModes", e.AccessModes, func(m *corev1.PersistentVolumeAccessMode) string { return string(*m) })
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -53,8 +54,14 @@ func longTexts(c *v1alpha1.ComputeCluster, bad report) {
 			text(bad, spec.Child("head", "service", "ports").Index(i), "name", s.Ports[i].Name, 15)
 		}
 	}
+	if r, has := ofHead(c); has {
+		longReachTexts(&r, bad)
+	}
 	if g := c.Spec.Head.Ingress; g != nil {
 		at := spec.Child("head", "ingress")
+		for i, host := range g.AdditionalHosts {
+			text(bad, at.Child("additionalHosts").Index(i), "", host, maxText)
+		}
 		text(bad, at, "className", g.ClassName, maxText)
 		text(bad, at, "host", g.Host, maxText)
 		text(bad, at, "path", g.Path, 256)
@@ -90,6 +97,13 @@ func longLists(c *v1alpha1.ComputeCluster, bad report) {
 		count(bad, at, "labels", len(s.Labels), 64)
 		count(bad, at, "annotations", len(s.Annotations), 64)
 		count(bad, at, "ports", len(s.Ports), 32)
+	}
+	if r, has := ofHead(c); has {
+		longReachLists(&r, bad)
+	}
+	if g, at := c.Spec.Head.Ingress, spec.Child("head", "ingress"); g != nil {
+		count(bad, at, "annotations", len(g.Annotations), 64)
+		count(bad, at, "additionalHosts", len(g.AdditionalHosts), 16)
 	}
 	if a := c.Spec.Autoscaling; a != nil {
 		count(bad, spec, "autoscaling.size", len(a.Size), 2)
@@ -132,6 +146,13 @@ func unknownWords(c *v1alpha1.ComputeCluster, bad report) {
 	if s := c.Spec.Head.Service; s != nil {
 		word(bad, spec, "head.service.type", s.Type,
 			corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer)
+	}
+	if r, has := ofHead(c); has {
+		unknownReachWords(&r, bad)
+	}
+	if g := c.Spec.Head.Ingress; g != nil {
+		word(bad, spec, "head.ingress.pathType", g.PathType,
+			networkingv1.PathTypePrefix, networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific)
 	}
 	if a := c.Spec.Authentication; a != nil {
 		word(bad, spec, "authentication.mode", a.Mode, v1alpha1.AuthenticationToken, v1alpha1.AuthenticationDisabled)

@@ -252,12 +252,13 @@ var serviceRules = []Rule{
 		},
 	},
 	{
-		ID: "service-grpc", Field: "spec.service.ports", By: Policy,
+		ID: "service-grpc", Field: "spec.service.ports, spec.service.nodePorts", By: Policy,
 		Refused: "the proxies speak no gRPC", Remedy: "set grpc_options.grpc_servicer_functions in serveConfig, or leave the port out",
-		Holds: "object.spec.?service.?ports.orValue([]).all(p, p.name != 'grpc' || " + speaksGRPC + ")",
+		Holds: "!(object.spec.?service.?ports.orValue([]).exists(p, p.name == 'grpc') || 'grpc' in object.spec.?service.?nodePorts.orValue({})) || " + speaksGRPC,
 		service: func(s *serving, bad report) {
 			if !s.speaksGRPC() {
 				each(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) bool { return p.Name == portGRPC })
+				keys(bad, frontPath, "nodePorts", s.front().NodePorts, func(name string) bool { return name == portGRPC })
 			}
 		},
 	},

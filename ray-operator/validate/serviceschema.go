@@ -27,10 +27,14 @@ func goodIn(good, which string) string {
 func longServiceTexts(s *serving, bad report) {
 	text(bad, specPath, "healthPath", s.spec.HealthPath, 1024)
 	text(bad, specPath, "managedBy", s.spec.ManagedBy, 63)
+	r := ofProxies(s)
+	longReachTexts(&r, bad)
 	longGatewayTexts(s, bad)
 }
 
 func longServiceLists(s *serving, bad report) {
+	r := ofProxies(s)
+	longReachLists(&r, bad)
 	count(bad, frontPath, "ports", len(s.front().Ports), 2)
 	count(bad, frontPath, "allowFrom", len(s.front().AllowFrom), 32)
 	count(bad, frontPath, "labels", len(s.front().Labels), 64)
@@ -43,6 +47,8 @@ func longServiceLists(s *serving, bad report) {
 func unknownServiceWords(s *serving, bad report) {
 	word(bad, frontPath, "type", s.front().Type,
 		corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer)
+	r := ofProxies(s)
+	unknownReachWords(&r, bad)
 	for i := range s.front().Ports {
 		oneOf(bad, frontPath.Child("ports").Index(i).Child("name"), s.front().Ports[i].Name, portHTTP, portGRPC)
 	}
@@ -63,6 +69,8 @@ func serviceOutOfBounds(s *serving, bad report) {
 }
 
 func serviceDuplicates(s *serving, bad report) {
+	r := ofProxies(s)
+	twiceInReach(&r, bad)
 	twice(bad, frontPath, "ports", s.front().Ports, func(p *v1alpha1.ServePort) string { return p.Name })
 	if g := s.gateway(); g != nil {
 		twice(bad, specPath, "upgrade.gateway.hostnames", g.Hostnames, func(name *string) string { return *name })

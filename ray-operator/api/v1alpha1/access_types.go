@@ -55,11 +55,22 @@ type PodDefaults struct {
 }
 
 // HeadServiceSpec describes the Service in front of the head.
+//
+// +kubebuilder:validation:XValidation:rule="[self.?type.orValue('ClusterIP')].all(kind, (kind != 'ClusterIP' || !has(self.nodePorts) && !has(self.externalTrafficPolicy)) && (kind == 'LoadBalancer' || !has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges)))",message="nodePorts and externalTrafficPolicy belong to type NodePort or LoadBalancer, loadBalancerClass and loadBalancerSourceRanges to LoadBalancer; set that type or leave them out"
+// +kubebuilder:validation:XValidation:rule="self.?type.orValue('ClusterIP') != 'LoadBalancer' || oldSelf.?type.orValue('ClusterIP') != 'LoadBalancer' || self.?loadBalancerClass == oldSelf.?loadBalancerClass",message="Kubernetes changes no loadBalancerClass of a load balancer; set type to ClusterIP first"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodePorts) || self.nodePorts.all(name, name in ['gcs', 'dashboard', 'client', 'metrics', 'serve'] || has(self.ports) && self.ports.exists(port, port.name == name))",message="nodePorts names a port that the Service does not have; use the names of its ports",fieldPath=".nodePorts"
+// +kubebuilder:validation:XValidation:rule="!self.?headless.orValue(false) || self.?type.orValue('ClusterIP') == 'ClusterIP' && (!has(self.ports) || self.ports.all(port, !has(port.targetPort) || port.targetPort == port.port))",message="a headless Service leads to pods themselves, so its type is ClusterIP and no port has another targetPort; leave headless out or correct these",fieldPath=".headless"
 type HeadServiceSpec struct {
 	// Type of the Service. Default: ClusterIP.
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	// +optional
 	Type corev1.ServiceType `json:"type,omitempty"`
+	// Headless, if true, gives the Service no address of its own: its name leads to the head's pod itself. It cannot be changed. Default: false.
+	// +optional
+	Headless bool `json:"headless,omitempty"`
+
+	ServiceReach `json:",inline"`
+
 	// Labels of the Service.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own; choose another"
@@ -117,7 +128,23 @@ type IngressSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !['//', '/./', '/../', '%2f', '%2F'].exists(part, self.contains(part)) && !self.endsWith('/..') && !self.endsWith('/.')",message="path must begin with '/' and hold no '//', '/./', '/../' or escaped '/'; give a plain path such as /ray"
 	// +optional
 	Path string `json:"path,omitempty"`
-	// TLSSecretName is the Secret with the certificate of the host. Default: none, for where the controller has one of its own.
+	// AdditionalHosts under which the dashboard answers too.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.all(host, host.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$') && !host.matches('^[0-9.]+$'))",message="host must be a DNS name, not an address; give one such as ray.example.com"
+	// +listType=set
+	// +optional
+	AdditionalHosts []string `json:"additionalHosts,omitempty"`
+	// PathType is how a request's path is compared with path. Some controllers, such as those of AWS and Google, want ImplementationSpecific and "/*". Default: Prefix.
+	// +kubebuilder:validation:Enum=Prefix;Exact;ImplementationSpecific
+	// +optional
+	PathType networkingv1.PathType `json:"pathType,omitempty"`
+	// Annotations of the Ingress, such as those that its controller and cert-manager read.
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// TLSSecretName is the Secret with the certificate of all hosts. Default: none, for where the controller has one of its own.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
 	// +optional

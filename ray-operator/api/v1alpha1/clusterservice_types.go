@@ -93,11 +93,18 @@ type ClusterServiceSpec struct {
 }
 
 // ServeService is the Service in front of the proxies that serve.
+//
+// +kubebuilder:validation:XValidation:rule="[self.?type.orValue('ClusterIP')].all(kind, (kind != 'ClusterIP' || !has(self.nodePorts) && !has(self.externalTrafficPolicy)) && (kind == 'LoadBalancer' || !has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges)))",message="nodePorts and externalTrafficPolicy belong to type NodePort or LoadBalancer, loadBalancerClass and loadBalancerSourceRanges to LoadBalancer; set that type or leave them out"
+// +kubebuilder:validation:XValidation:rule="self.?type.orValue('ClusterIP') != 'LoadBalancer' || oldSelf.?type.orValue('ClusterIP') != 'LoadBalancer' || self.?loadBalancerClass == oldSelf.?loadBalancerClass",message="Kubernetes changes no loadBalancerClass of a load balancer; set type to ClusterIP first"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodePorts) || self.nodePorts.all(name, name in ['http', 'grpc'])",message="nodePorts names a port that the Service does not have; use the names of its ports",fieldPath=".nodePorts"
 type ServeService struct {
 	// Type of the Service. Default: ClusterIP.
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	// +optional
 	Type corev1.ServiceType `json:"type,omitempty"`
+
+	ServiceReach `json:",inline"`
+
 	// Ports of the Service: http, and grpc where the serveConfig has grpc_options with servicer functions. Default: 8000, and 9000 for grpc.
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:XValidation:rule="self.all(port, self.exists_one(other, other.port == port.port))",message="two ports have one number; give each its own"

@@ -46,23 +46,36 @@ var effects = map[string]specEdit{
 	"podDefaults.tolerations":       defaults(func(d *v1alpha1.PodDefaults) { d.Tolerations = []corev1.Toleration{{Key: "a"}} }),
 	"podDefaults.priorityClassName": defaults(func(d *v1alpha1.PodDefaults) { d.PriorityClassName = "a" }),
 
-	"head.size":                func(s *v1alpha1.ComputeClusterSpec) { s.Head.Size = testkit.Resources("cpu", "7") },
-	"head.rayResources":        func(s *v1alpha1.ComputeClusterSpec) { s.Head.RayResources = one("GPU") },
-	"head.rayStartParams":      func(s *v1alpha1.ComputeClusterSpec) { s.Head.RayStartParams = text("a") },
-	"head.labels":              func(s *v1alpha1.ComputeClusterSpec) { s.Head.Labels = text("a") },
-	"head.template":            func(s *v1alpha1.ComputeClusterSpec) { s.Head.Template = nodeNamed() },
-	"head.service.type":        headService(func(h *v1alpha1.HeadServiceSpec) { h.Type = corev1.ServiceTypeNodePort }),
-	"head.service.labels":      headService(func(h *v1alpha1.HeadServiceSpec) { h.Labels = text("a") }),
-	"head.service.annotations": headService(func(h *v1alpha1.HeadServiceSpec) { h.Annotations = text("a") }),
-	"head.service.ports.name":  headService(func(h *v1alpha1.HeadServiceSpec) { h.Ports = []v1alpha1.ServicePort{{Name: "b", Port: 7000}} }),
-	"head.service.ports.port":  headService(func(h *v1alpha1.HeadServiceSpec) { h.Ports = []v1alpha1.ServicePort{{Name: "a", Port: 7001}} }),
+	"head.size":                      func(s *v1alpha1.ComputeClusterSpec) { s.Head.Size = testkit.Resources("cpu", "7") },
+	"head.rayResources":              func(s *v1alpha1.ComputeClusterSpec) { s.Head.RayResources = one("GPU") },
+	"head.rayStartParams":            func(s *v1alpha1.ComputeClusterSpec) { s.Head.RayStartParams = text("a") },
+	"head.labels":                    func(s *v1alpha1.ComputeClusterSpec) { s.Head.Labels = text("a") },
+	"head.template":                  func(s *v1alpha1.ComputeClusterSpec) { s.Head.Template = nodeNamed() },
+	"head.service.type":              headService(func(h *v1alpha1.HeadServiceSpec) { h.Type = corev1.ServiceTypeNodePort }),
+	"head.service.headless":          headService(func(h *v1alpha1.HeadServiceSpec) { h.Headless = true }),
+	"head.service.nodePorts":         headService(func(h *v1alpha1.HeadServiceSpec) { h.NodePorts = map[string]int32{"a": 30000} }),
+	"head.service.loadBalancerClass": headService(func(h *v1alpha1.HeadServiceSpec) { h.LoadBalancerClass = "a" }),
+	"head.service.loadBalancerSourceRanges": headService(func(h *v1alpha1.HeadServiceSpec) {
+		h.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
+	}),
+	"head.service.externalTrafficPolicy": headService(func(h *v1alpha1.HeadServiceSpec) {
+		h.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	}),
+	"head.service.sessionAffinity": headService(func(h *v1alpha1.HeadServiceSpec) { h.SessionAffinity = corev1.ServiceAffinityClientIP }),
+	"head.service.labels":          headService(func(h *v1alpha1.HeadServiceSpec) { h.Labels = text("a") }),
+	"head.service.annotations":     headService(func(h *v1alpha1.HeadServiceSpec) { h.Annotations = text("a") }),
+	"head.service.ports.name":      headService(func(h *v1alpha1.HeadServiceSpec) { h.Ports = []v1alpha1.ServicePort{{Name: "b", Port: 7000}} }),
+	"head.service.ports.port":      headService(func(h *v1alpha1.HeadServiceSpec) { h.Ports = []v1alpha1.ServicePort{{Name: "a", Port: 7001}} }),
 	"head.service.ports.targetPort": headService(func(h *v1alpha1.HeadServiceSpec) {
 		h.Ports = []v1alpha1.ServicePort{{Name: "a", Port: 7000, TargetPort: 7002}}
 	}),
-	"head.ingress.className":     ingress(func(i *v1alpha1.IngressSpec) { i.ClassName = "a" }),
-	"head.ingress.host":          ingress(func(i *v1alpha1.IngressSpec) { i.Host = "b.example" }),
-	"head.ingress.path":          ingress(func(i *v1alpha1.IngressSpec) { i.Path = "/a" }),
-	"head.ingress.tlsSecretName": ingress(func(i *v1alpha1.IngressSpec) { i.TLSSecretName = "a" }),
+	"head.ingress.className":       ingress(func(i *v1alpha1.IngressSpec) { i.ClassName = "a" }),
+	"head.ingress.host":            ingress(func(i *v1alpha1.IngressSpec) { i.Host = "b.example" }),
+	"head.ingress.additionalHosts": ingress(func(i *v1alpha1.IngressSpec) { i.AdditionalHosts = []string{"b.example"} }),
+	"head.ingress.pathType":        ingress(func(i *v1alpha1.IngressSpec) { i.PathType = networkingv1.PathTypeExact }),
+	"head.ingress.annotations":     ingress(func(i *v1alpha1.IngressSpec) { i.Annotations = text("a") }),
+	"head.ingress.path":            ingress(func(i *v1alpha1.IngressSpec) { i.Path = "/a" }),
+	"head.ingress.tlsSecretName":   ingress(func(i *v1alpha1.IngressSpec) { i.TLSSecretName = "a" }),
 
 	"workerGroups.name":                   group(func(g *v1alpha1.WorkerGroup) { g.Name = "other" }),
 	"workerGroups.idleTimeoutSeconds":     group(func(g *v1alpha1.WorkerGroup) { g.IdleTimeoutSeconds = number(7) }),
@@ -157,7 +170,9 @@ func claimTemplate(name string) corev1.PersistentVolumeClaim {
 func opened() *v1alpha1.ComputeCluster {
 	of := demo()
 	of.Spec.PodDefaults = &v1alpha1.PodDefaults{}
-	of.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Ports: []v1alpha1.ServicePort{{Name: "a", Port: 7000}}}
+	of.Spec.Head.Service = &v1alpha1.HeadServiceSpec{
+		Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServicePort{{Name: "a", Port: 7000}},
+	}
 	of.Spec.Head.Ingress = &v1alpha1.IngressSpec{Host: "a.example"}
 	of.Spec.Authentication = &v1alpha1.Authentication{Mode: v1alpha1.AuthenticationToken}
 	of.Spec.Network = &v1alpha1.Network{

@@ -9,7 +9,9 @@
 package desired
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -41,6 +43,9 @@ func HeadService(cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Service 
 	if wanted.Type != "" {
 		service.Spec.Type = wanted.Type
 	}
+	if wanted.Headless {
+		service.Spec.ClusterIP = corev1.ClusterIPNone
+	}
 	dress(&service.ObjectMeta, wanted.Labels, wanted.Annotations)
 	for _, port := range pod.HeadPorts() {
 		made := servicePort(port.Name, port.ContainerPort, port.ContainerPort)
@@ -52,7 +57,21 @@ func HeadService(cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Service 
 	for _, port := range wanted.Ports {
 		service.Spec.Ports = append(service.Spec.Ports, servicePort(port.Name, port.Port, targetOf(port)))
 	}
+	setReach(&service.Spec, &wanted.ServiceReach)
 	return service
+}
+
+// setReach sets how a Service with its ports is reached, as far as the user says it.
+func setReach(service *corev1.ServiceSpec, wanted *v1alpha1.ServiceReach) {
+	if wanted.LoadBalancerClass != "" {
+		service.LoadBalancerClass = new(wanted.LoadBalancerClass)
+	}
+	service.LoadBalancerSourceRanges = slices.Clone(wanted.LoadBalancerSourceRanges)
+	service.ExternalTrafficPolicy = wanted.ExternalTrafficPolicy
+	service.SessionAffinity = wanted.SessionAffinity
+	for i := range service.Ports {
+		service.Ports[i].NodePort = wanted.NodePorts[service.Ports[i].Name]
+	}
 }
 
 func servicePort(name string, port, target int32) corev1.ServicePort {
@@ -95,29 +114,30 @@ func Ingress(cluster *v1alpha1.ComputeCluster) *networkingv1.Ingress {
 	if wanted == nil || !pod.TokenRequired(cluster) {
 		return nil
 	}
-	prefix, path := networkingv1.PathTypePrefix, wanted.Path
-	if path == "" {
-		path = "/"
-	}
+	kind, path := cmp.Or(wanted.PathType, networkingv1.PathTypePrefix), cmp.Or(wanted.Path, "/")
+	hosts := slices.Concat([]string{wanted.Host}, wanted.AdditionalHosts)
 	ingress := &networkingv1.Ingress{
 		ObjectMeta: owned(cluster, naming.Ingress(cluster.Name)),
-		Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{
-			Host: wanted.Host,
+	}
+	dress(&ingress.ObjectMeta, nil, wanted.Annotations)
+	for _, host := range hosts {
+		ingress.Spec.Rules = append(ingress.Spec.Rules, networkingv1.IngressRule{
+			Host: host,
 			IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
-				Paths: []networkingv1.HTTPIngressPath{{Path: path, PathType: &prefix, Backend: networkingv1.IngressBackend{
+				Paths: []networkingv1.HTTPIngressPath{{Path: path, PathType: new(kind), Backend: networkingv1.IngressBackend{
 					Service: &networkingv1.IngressServiceBackend{
 						Name: naming.HeadService(cluster.Name), Port: networkingv1.ServiceBackendPort{Name: "dashboard"},
 					},
 				}}},
 			}},
-		}}},
+		})
 	}
 	if wanted.ClassName != "" {
 		class := wanted.ClassName
 		ingress.Spec.IngressClassName = &class
 	}
 	if wanted.TLSSecretName != "" {
-		ingress.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{wanted.Host}, SecretName: wanted.TLSSecretName}}
+		ingress.Spec.TLS = []networkingv1.IngressTLS{{Hosts: hosts, SecretName: wanted.TLSSecretName}}
 	}
 	return ingress
 }

@@ -42,8 +42,16 @@ func open() *v1alpha1.ComputeCluster {
 		Labels:      map[string]string{"team": "a", v1alpha1.LabelCluster: "other"},
 		Annotations: map[string]string{"example.com/internal": "true"},
 		Ports:       []v1alpha1.ServicePort{{Name: "debug", Port: 5678}, {Name: "web", Port: 80, TargetPort: 8501}},
+		ServiceReach: v1alpha1.ServiceReach{
+			NodePorts: map[string]int32{"dashboard": 30265, "web": 30080}, LoadBalancerClass: "service.k8s.aws/nlb",
+			LoadBalancerSourceRanges: []string{"203.0.113.0/24"}, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
+			SessionAffinity: corev1.ServiceAffinityClientIP,
+		},
 	}
-	cluster.Spec.Head.Ingress = &v1alpha1.IngressSpec{ClassName: "nginx", Host: "ray.example", Path: "/demo", TLSSecretName: "ray-tls"}
+	cluster.Spec.Head.Ingress = &v1alpha1.IngressSpec{
+		ClassName: "nginx", Host: "ray.example", AdditionalHosts: []string{"ray.example.org"}, Path: "/demo", PathType: networkingv1.PathTypeExact,
+		TLSSecretName: "ray-tls", Annotations: map[string]string{"cert-manager.io/cluster-issuer": "public"},
+	}
 	team := networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}
 	block := networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "10.1.0.0/16", Except: []string{"10.1.2.0/24"}}}
 	cluster.Spec.Network = &v1alpha1.Network{
@@ -118,7 +126,9 @@ func TestBuildIsAFunction(t *testing.T) {
 			rule.To[i] = networkingv1.NetworkPolicyPeer{}
 		}
 	}
-	*desired.Ingress(cluster).Spec.IngressClassName = "x"
+	ingress := desired.Ingress(cluster)
+	*ingress.Spec.IngressClassName, ingress.Annotations["x"] = "x", "y"
+	service.Spec.LoadBalancerSourceRanges[0] = "x"
 	if !reflect.DeepEqual(cluster, before) {
 		t.Error("building an object shares memory with the spec")
 	}
@@ -145,6 +155,16 @@ func TestHeadServiceType(t *testing.T) {
 		if have := desired.HeadService(cluster, 1).Spec.Type; have != want {
 			t.Errorf("type %q became %s", given, have)
 		}
+	}
+}
+
+// TestHeadServiceHeadless: no address of its own, and it still publishes a head that is not ready.
+func TestHeadServiceHeadless(t *testing.T) {
+	cluster := testkit.Cluster("demo")
+	cluster.Spec.Head.Service = &v1alpha1.HeadServiceSpec{Headless: true}
+	made := desired.HeadService(cluster, 1).Spec
+	if made.ClusterIP != corev1.ClusterIPNone || made.Type != corev1.ServiceTypeClusterIP || !made.PublishNotReadyAddresses {
+		t.Errorf("clusterIP %q, type %s, publishes %v", made.ClusterIP, made.Type, made.PublishNotReadyAddresses)
 	}
 }
 

@@ -43,6 +43,7 @@ func ServeService(service *v1alpha1.ClusterService, ports Ports) *corev1.Service
 		port.AppProtocol = &protocol
 		made.Spec.Ports = append(made.Spec.Ports, port)
 	}
+	setReach(&made.Spec, &wanted.ServiceReach)
 	return made
 }
 

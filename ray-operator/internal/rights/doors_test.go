@@ -54,6 +54,19 @@ var doors = map[string]struct {
 	"an Ingress with TLS": {v1alpha1.ComputeClusterSpec{
 		Head: v1alpha1.HeadSpec{Ingress: &v1alpha1.IngressSpec{TLSSecretName: "tls"}},
 	}, "ingress spec.head.ingress"},
+	"an Ingress with a certificate of cert-manager": {ofIngress("cert-manager.io/issuer"), "ingress spec.head.ingress"},
+	"an Ingress with another annotation": {
+		ofIngress("nginx.ingress.kubernetes.io/ssl-redirect"), "ingress spec.head.ingress; open spec.head.ingress",
+	},
+	"an annotated Service": {v1alpha1.ComputeClusterSpec{
+		Head: v1alpha1.HeadSpec{Service: &v1alpha1.HeadServiceSpec{Annotations: map[string]string{"tailscale.com/expose": "true"}}},
+	}, "service spec.head.service.annotations"},
+}
+
+func ofIngress(annotation string) v1alpha1.ComputeClusterSpec {
+	return v1alpha1.ComputeClusterSpec{Head: v1alpha1.HeadSpec{Ingress: &v1alpha1.IngressSpec{
+		TLSSecretName: "tls", Annotations: map[string]string{annotation: "true"},
+	}}}
 }
 
 func ofHead(kind corev1.ServiceType) v1alpha1.ComputeClusterSpec {

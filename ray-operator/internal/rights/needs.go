@@ -344,17 +344,13 @@ var doorNeeds = []Need{
 		},
 	},
 	{
-		ID: "service", Family: Doors, Verb: "create", Resource: "services", Fields: "`head.service.type` and `service.type` other than ClusterIP",
+		ID: "service", Family: Doors, Verb: "create", Resource: "services",
+		Fields: "`head.service.type` and `service.type` other than ClusterIP, and annotations of these Services, which controllers obey",
 		Entries: when("variables.cluster.?head.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "variables.path + '.head.service.type'") + " + " +
-			when("object.spec.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "'spec.service.type'"),
-		find: func(o *object, found func(field, name string)) {
-			if s := o.cluster.Head.Service; s != nil && isOpen(s.Type) {
-				found(o.path+".head.service.type", "")
-			}
-			if o.service != nil && o.service.Service != nil && isOpen(o.service.Service.Type) {
-				found("spec.service.type", "")
-			}
-		},
+			when("object.spec.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "'spec.service.type'") + " + " +
+			when("size(variables.cluster.?head.?service.?annotations.orValue({})) > 0", "variables.path + '.head.service.annotations'") + " + " +
+			when("size(object.spec.?service.?annotations.orValue({})) > 0", "'spec.service.annotations'"),
+		find: findServices,
 	},
 	{
 		ID: "route", Family: Doors, Verb: "create", Group: "gateway.networking.k8s.io", Resource: "httproutes",
@@ -377,13 +373,14 @@ var doorNeeds = []Need{
 	{
 		ID: "open", Family: Doors, Verb: "update", Group: "heliostat.dev", Resource: "computeclusters", Subresource: "open",
 		Fields: "`authentication.mode: Disabled`, `network.isolation: Disabled`, an `allowFrom` of everybody, a Service of type LoadBalancer or NodePort, " +
-			"an Ingress without TLS, a `service.allowFrom` of everybody",
+			"an Ingress without TLS or with annotations other than cert-manager's, which can take TLS away, a `service.allowFrom` of everybody",
 		Refused: "what protects the cluster, or keeps it within the Kubernetes cluster, is switched off",
 		Entries: when("variables.cluster.?authentication.?mode.orValue('') == 'Disabled'", "variables.path + '.authentication.mode'") + " + " +
 			when("variables.cluster.?network.?isolation.orValue('') == 'Disabled'", "variables.path + '.network.isolation'") + " + " +
 			when("variables.cluster.?network.?allowFrom.orValue([]).exists(r, size(r.from) == 0 || r.from.exists(p, "+everybody+"))", "variables.path + '.network.allowFrom'") + " + " +
 			when("variables.cluster.?head.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "variables.path + '.head.service.type'") + " + " +
-			when("variables.cluster.?head.?ingress.hasValue() && variables.cluster.?head.?ingress.?tlsSecretName.orValue('') == ''", "variables.path + '.head.ingress'") + " + " +
+			when("variables.cluster.?head.?ingress.hasValue() && (variables.cluster.?head.?ingress.?tlsSecretName.orValue('') == '' || "+
+				"variables.cluster.?head.?ingress.?annotations.orValue({}).exists(k, !k.startsWith('"+certificates+"')))", "variables.path + '.head.ingress'") + " + " +
 			when("object.spec.?service.?type.orValue('ClusterIP') != 'ClusterIP'", "'spec.service.type'") + " + " +
 			when("object.spec.?service.?allowFrom.orValue([]).exists(p, "+everybody+")", "'spec.service.allowFrom'"),
 		find: findOpen,
@@ -425,6 +422,38 @@ func isOpen(kind corev1.ServiceType) bool {
 	return kind != "" && kind != corev1.ServiceTypeClusterIP
 }
 
+// certificates is the prefix of annotations of an Ingress that get it a certificate and open nothing.
+const certificates = "cert-manager.io/"
+
+// isPlainText reports whether an Ingress may carry the token in plain text: without TLS, or with what may switch it off.
+func isPlainText(ingress *v1alpha1.IngressSpec) bool {
+	for key := range ingress.Annotations {
+		if !strings.HasPrefix(key, certificates) {
+			return true
+		}
+	}
+	return ingress.TLSSecretName == ""
+}
+
+func findServices(o *object, found func(field, name string)) {
+	head, front := o.cluster.Head.Service, (*v1alpha1.ServeService)(nil)
+	if o.service != nil {
+		front = o.service.Service
+	}
+	if head != nil && isOpen(head.Type) {
+		found(o.path+".head.service.type", "")
+	}
+	if front != nil && isOpen(front.Type) {
+		found("spec.service.type", "")
+	}
+	if head != nil && len(head.Annotations) > 0 {
+		found(o.path+".head.service.annotations", "")
+	}
+	if front != nil && len(front.Annotations) > 0 {
+		found("spec.service.annotations", "")
+	}
+}
+
 func findOpen(o *object, found func(field, name string)) {
 	open := func(field string, is bool) {
 		if is {
@@ -439,7 +468,7 @@ func findOpen(o *object, found func(field, name string)) {
 		}))
 	}
 	open("head.service.type", o.cluster.Head.Service != nil && isOpen(o.cluster.Head.Service.Type))
-	open("head.ingress", o.cluster.Head.Ingress != nil && o.cluster.Head.Ingress.TLSSecretName == "")
+	open("head.ingress", o.cluster.Head.Ingress != nil && isPlainText(o.cluster.Head.Ingress))
 	if o.service == nil || o.service.Service == nil {
 		return
 	}

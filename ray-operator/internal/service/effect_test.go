@@ -31,12 +31,21 @@ var effects = map[string]specEdit{
 	"clusterTemplate.metadata.annotations": func(s *v1alpha1.ClusterServiceSpec) {
 		s.ClusterTemplate.Metadata.Annotations = map[string]string{"a": "b"}
 	},
-	"clusterTemplate.spec": func(s *v1alpha1.ClusterServiceSpec) { s.ClusterTemplate.Spec.Image = "mine" },
-	"service.type":         ofService(func(s *v1alpha1.ServeService) { s.Type = corev1.ServiceTypeNodePort }),
-	"service.ports.name":   ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Name = "grpc" }),
-	"service.ports.port":   ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Port = 81 }),
-	"service.labels":       ofService(func(s *v1alpha1.ServeService) { s.Labels = map[string]string{"a": "b"} }),
-	"service.annotations":  ofService(func(s *v1alpha1.ServeService) { s.Annotations = map[string]string{"a": "b"} }),
+	"clusterTemplate.spec":      func(s *v1alpha1.ClusterServiceSpec) { s.ClusterTemplate.Spec.Image = "mine" },
+	"service.type":              ofService(func(s *v1alpha1.ServeService) { s.Type = corev1.ServiceTypeNodePort }),
+	"service.nodePorts":         ofService(func(s *v1alpha1.ServeService) { s.NodePorts = map[string]int32{"http": 30000} }),
+	"service.loadBalancerClass": ofService(func(s *v1alpha1.ServeService) { s.LoadBalancerClass = "a" }),
+	"service.loadBalancerSourceRanges": ofService(func(s *v1alpha1.ServeService) {
+		s.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
+	}),
+	"service.externalTrafficPolicy": ofService(func(s *v1alpha1.ServeService) {
+		s.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	}),
+	"service.sessionAffinity": ofService(func(s *v1alpha1.ServeService) { s.SessionAffinity = corev1.ServiceAffinityClientIP }),
+	"service.ports.name":      ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Name = "grpc" }),
+	"service.ports.port":      ofService(func(s *v1alpha1.ServeService) { s.Ports[0].Port = 81 }),
+	"service.labels":          ofService(func(s *v1alpha1.ServeService) { s.Labels = map[string]string{"a": "b"} }),
+	"service.annotations":     ofService(func(s *v1alpha1.ServeService) { s.Annotations = map[string]string{"a": "b"} }),
 	"service.allowFrom": ofService(func(s *v1alpha1.ServeService) {
 		s.AllowFrom = []v1alpha1.ServePeer{{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}}}
 	}),
@@ -76,7 +85,9 @@ func ofUpgrade(edit func(*v1alpha1.Upgrade)) specEdit {
 
 // opened has something in each part that may be left out.
 func opened(s *v1alpha1.ClusterServiceSpec) {
-	s.Service = &v1alpha1.ServeService{Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}}}
+	s.Service = &v1alpha1.ServeService{
+		Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}},
+	}
 	s.Upgrade = &v1alpha1.Upgrade{Strategy: v1alpha1.UpgradeSurge, Gateway: &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}}}
 }
 

@@ -202,6 +202,15 @@ var doorRightsRows = []RightsRow{
 	{Name: "an Ingress without TLS", Need: "open", Cluster: ingress(func(*v1alpha1.IngressSpec) {})},
 	{Name: "a load balancer", Need: "service", Cluster: service(func(s *v1alpha1.HeadServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer })},
 	{Name: "ports of nodes", Need: "open", Cluster: service(func(s *v1alpha1.HeadServiceSpec) { s.Type = corev1.ServiceTypeNodePort })},
+	{Name: "an Ingress with a certificate of cert-manager", Need: "ingress", Cluster: ingress(func(g *v1alpha1.IngressSpec) {
+		g.TLSSecretName, g.Annotations = "tls", map[string]string{"cert-manager.io/issuer": "public"}
+	})},
+	{Name: "an Ingress that may take TLS away", Need: "open", Cluster: ingress(func(g *v1alpha1.IngressSpec) {
+		g.TLSSecretName, g.Annotations = "tls", map[string]string{"nginx.ingress.kubernetes.io/ssl-redirect": "false"}
+	})},
+	{Name: "an annotated Service", Need: "service", Cluster: service(func(s *v1alpha1.HeadServiceSpec) {
+		s.Annotations = map[string]string{"tailscale.com/expose": "true"}
+	})},
 	{Name: "a Service", Cluster: service(func(s *v1alpha1.HeadServiceSpec) { s.Type = corev1.ServiceTypeClusterIP })},
 	{Name: "no authentication", Need: "open", Cluster: authentication(v1alpha1.AuthenticationDisabled, "")},
 	{Name: "no isolation", Need: "open", Cluster: func(c *cluster) { c.Spec.Network = &v1alpha1.Network{Isolation: v1alpha1.IsolationDisabled} }},
@@ -237,6 +246,9 @@ var doorRightsRows = []RightsRow{
 	})},
 	{Name: "a service's load balancer", Need: "open", Service: serviceSpec(func(s *offers) {
 		s.Service = &v1alpha1.ServeService{Type: corev1.ServiceTypeLoadBalancer}
+	})},
+	{Name: "an annotated Service of a service", Need: "service", Service: serviceSpec(func(s *offers) {
+		s.Service = &v1alpha1.ServeService{Annotations: map[string]string{"tailscale.com/expose": "true"}}
 	})},
 	{Name: "a service for everybody", Need: "open", Service: frontPeers(block("0.0.0.0/0"))},
 	{Name: "a service for every namespace", Need: "open",

@@ -35,7 +35,7 @@ func Services() Kind[*offer] {
 
 // ServiceRows are the rows about a service's own rules.
 func ServiceRows() []Row[*offer] {
-	return slices.Concat(serviceRows, healthRows, upgradeRows, gatewayRows, ownServiceRows, serveRows, proxyRows, applicationRows, deploymentRows, numberRows, scalingRows, fullRows)
+	return slices.Concat(serviceRows, serviceReachRows, healthRows, upgradeRows, gatewayRows, ownServiceRows, serveRows, proxyRows, applicationRows, deploymentRows, numberRows, scalingRows, fullRows)
 }
 
 // GoodService runs one application on a cluster that exists, with nothing else said.

@@ -1,0 +1,195 @@
+package validate
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+)
+
+// Bounds of ServiceReach that the CRD's schema states.
+const (
+	mostNodePorts = 37
+	mostRanges    = 64
+	longestRange  = 64
+)
+
+var headServicePath = field.NewPath("spec", "head", "service")
+
+// reached is a Service that a spec describes: its type, how it is reached, and whether it has a port of a name.
+type reached struct {
+	path    *field.Path
+	kind    corev1.ServiceType
+	of      *v1alpha1.ServiceReach
+	hasPort func(name string) bool
+}
+
+// ofHead returns the Service of a head, and whether the spec describes one.
+func ofHead(c *v1alpha1.ComputeCluster) (reached, bool) {
+	s := c.Spec.Head.Service
+	if s == nil {
+		return reached{}, false
+	}
+	return reached{path: headServicePath, kind: s.Type, of: &s.ServiceReach, hasPort: func(name string) bool {
+		ours, _ := pod.PortNumber(name)
+		return ours || slices.ContainsFunc(s.Ports, func(p v1alpha1.ServicePort) bool { return p.Name == name })
+	}}, true
+}
+
+// ofProxies returns the Service in front of the proxies of a service.
+func ofProxies(s *serving) reached {
+	return reached{path: frontPath, kind: s.front().Type, of: &s.front().ServiceReach, hasPort: func(name string) bool {
+		return name == portHTTP || name == portGRPC
+	}}
+}
+
+// ofReach completes a rule about each Service that a spec describes.
+func ofReach(rule Rule, find func(r *reached, bad report)) Rule {
+	rule.By = Expression
+	rule.cluster = func(c *v1alpha1.ComputeCluster, bad report) {
+		if r, has := ofHead(c); has {
+			find(&r, bad)
+		}
+	}
+	rule.service = func(s *serving, bad report) {
+		r := ofProxies(s)
+		find(&r, bad)
+	}
+	return rule
+}
+
+func isOutside(kind corev1.ServiceType) bool {
+	return kind != "" && kind != corev1.ServiceTypeClusterIP
+}
+
+// keepsClass reports whether the class of a load balancer stays, which Kubernetes does not change.
+func keepsClass(before, after *reached) bool {
+	const balancer = corev1.ServiceTypeLoadBalancer
+	return before.kind != balancer || after.kind != balancer || before.of.LoadBalancerClass == after.of.LoadBalancerClass
+}
+
+func isHeadless(c *v1alpha1.ComputeCluster) bool {
+	return c.Spec.Head.Service != nil && c.Spec.Head.Service.Headless
+}
+
+// reachRules are about how Services are reached.
+var reachRules = []Rule{
+	ofReach(Rule{
+		ID: "service-reach", Field: "spec.head.service, spec.service",
+		Refused: "nodePorts and externalTrafficPolicy belong to type NodePort or LoadBalancer, loadBalancerClass and loadBalancerSourceRanges to LoadBalancer",
+		Remedy:  "set that type or leave them out",
+	}, func(r *reached, bad report) {
+		ofNodes := len(r.of.NodePorts) > 0 || r.of.ExternalTrafficPolicy != ""
+		ofBalancers := r.of.LoadBalancerClass != "" || len(r.of.LoadBalancerSourceRanges) > 0
+		if ofNodes && !isOutside(r.kind) || ofBalancers && r.kind != corev1.ServiceTypeLoadBalancer {
+			bad.at(r.path, string(r.kind))
+		}
+	}),
+	ofReach(Rule{
+		ID: "node-port-name", Field: "spec.head.service.nodePorts, spec.service.nodePorts",
+		Refused: "nodePorts names a port that the Service does not have", Remedy: "use the names of its ports",
+	}, func(r *reached, bad report) {
+		keys(bad, r.path, "nodePorts", r.of.NodePorts, func(name string) bool { return !r.hasPort(name) })
+	}),
+	ofReach(Rule{
+		ID: "node-port-number", Field: "spec.head.service.nodePorts, spec.service.nodePorts",
+		Refused: "a node port is a number from 1 to 65535 that no other port has", Remedy: "correct the number",
+	}, func(r *reached, bad report) {
+		times := map[int32]int{}
+		for _, number := range r.of.NodePorts {
+			times[number]++
+		}
+		keys(bad, r.path, "nodePorts", r.of.NodePorts, func(name string) bool {
+			number := r.of.NodePorts[name]
+			return number < 1 || number > 65535 || times[number] > 1
+		})
+	}),
+	ofReach(Rule{
+		ID: "load-balancer-class", Field: "spec.head.service.loadBalancerClass, spec.service.loadBalancerClass",
+		Refused: "a loadBalancerClass is a name with an optional DNS prefix and '/'", Remedy: "give one such as service.k8s.aws/nlb",
+	}, func(r *reached, bad report) {
+		if class := r.of.LoadBalancerClass; class != "" && len(validation.IsQualifiedName(class)) > 0 {
+			bad.at(r.path.Child("loadBalancerClass"), class)
+		}
+	}),
+	ofReach(Rule{
+		ID: "source-range", Field: "spec.head.service.loadBalancerSourceRanges, spec.service.loadBalancerSourceRanges",
+		Refused: "a source range must be a block of addresses in canonical form", Remedy: "give one such as 203.0.113.0/24 or 2001:db8::/32",
+	}, func(r *reached, bad report) {
+		each(bad, r.path, "loadBalancerSourceRanges", r.of.LoadBalancerSourceRanges, func(block *string) bool { return badBlock(*block) })
+	}),
+	{
+		ID: "load-balancer-class-fixed", Field: "spec.head.service.loadBalancerClass, spec.service.loadBalancerClass", By: Expression,
+		Refused: "Kubernetes changes no loadBalancerClass of a load balancer", Remedy: "set type to ClusterIP first",
+		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
+			was, had := ofHead(before)
+			is, has := ofHead(after)
+			if had && has && !keepsClass(&was, &is) {
+				bad.at(is.path, is.of.LoadBalancerClass)
+			}
+		},
+		serviceChange: func(before, after *serving, bad report) {
+			was, is := ofProxies(before), ofProxies(after)
+			if !keepsClass(&was, &is) {
+				bad.at(is.path, is.of.LoadBalancerClass)
+			}
+		},
+	},
+	{
+		ID: "headless", Field: "spec.head.service.headless", By: Expression,
+		Refused: "a headless Service leads to pods themselves, so its type is ClusterIP and no port has another targetPort",
+		Remedy:  "leave headless out or correct these",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if isHeadless(c) && (isOutside(c.Spec.Head.Service.Type) || slices.ContainsFunc(c.Spec.Head.Service.Ports, hasOtherTarget)) {
+				bad.at(headServicePath.Child("headless"), true)
+			}
+		},
+	},
+	{
+		ID: "headless-fixed", Field: "spec.head.service.headless", By: Expression,
+		Refused: "head.service.headless cannot be changed", Remedy: "make a new cluster",
+		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
+			if isHeadless(before) != isHeadless(after) {
+				bad.at(headServicePath, nil)
+			}
+		},
+	},
+	{
+		ID: "encryption-headless", Field: "spec.head.service.headless", By: Expression,
+		Refused: "with network.encryption the dashboard is behind another port of the head, which a headless Service cannot lead to",
+		Remedy:  "leave headless out",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if isHeadless(c) && pod.EncryptionRequired(c) {
+				bad.at(headServicePath, nil)
+			}
+		},
+	},
+}
+
+func hasOtherTarget(p v1alpha1.ServicePort) bool { return p.TargetPort != 0 && p.TargetPort != p.Port }
+
+func longReachTexts(r *reached, bad report) {
+	text(bad, r.path, "loadBalancerClass", r.of.LoadBalancerClass, maxText)
+	for i, block := range r.of.LoadBalancerSourceRanges {
+		text(bad, r.path.Child("loadBalancerSourceRanges").Index(i), "", block, longestRange)
+	}
+}
+
+func longReachLists(r *reached, bad report) {
+	count(bad, r.path, "nodePorts", len(r.of.NodePorts), mostNodePorts)
+	count(bad, r.path, "loadBalancerSourceRanges", len(r.of.LoadBalancerSourceRanges), mostRanges)
+}
+
+func unknownReachWords(r *reached, bad report) {
+	word(bad, r.path, "externalTrafficPolicy", r.of.ExternalTrafficPolicy,
+		corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
+	word(bad, r.path, "sessionAffinity", r.of.SessionAffinity, corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP)
+}
+
+func twiceInReach(r *reached, bad report) {
+	twice(bad, r.path, "loadBalancerSourceRanges", r.of.LoadBalancerSourceRanges, func(block *string) string { return *block })
+}
