@@ -36,6 +36,24 @@ func autoscalerSize(wrong func(name string, quantity resource.Quantity) bool) fu
 	}
 }
 
+// ofAutoscaling asks only clusters with autoscaling.
+func ofAutoscaling(check func(a *v1alpha1.Autoscaling, bad report)) func(*v1alpha1.ComputeCluster, report) {
+	return func(c *v1alpha1.ComputeCluster, bad report) {
+		if a := c.Spec.Autoscaling; a != nil {
+			check(a, bad)
+		}
+	}
+}
+
+// scalerSecurity reports a security context of the autoscaler that is wrong.
+func scalerSecurity(wrong func(s *corev1.SecurityContext) bool) func(*v1alpha1.ComputeCluster, report) {
+	return ofAutoscaling(func(a *v1alpha1.Autoscaling, bad report) {
+		if a.SecurityContext != nil && wrong(a.SecurityContext) {
+			bad.at(autoscalingPath.Child("securityContext"), nil)
+		}
+	})
+}
+
 // headVariables visits the variables of the head's Ray container, each with its path.
 func headVariables(c *v1alpha1.ComputeCluster, visit func(path *field.Path, variable *corev1.EnvVar)) {
 	if d := c.Spec.PodDefaults; d != nil {
@@ -109,6 +127,41 @@ var autoscalingRules = []Rule{
 		Refused: "the autoscaler does not run with so little", Remedy: "give cpu above 0 and memory of 32Mi or more",
 		cluster: autoscalerSize(func(name string, quantity resource.Quantity) bool {
 			return name == "cpu" && quantity.Sign() <= 0 || name == "memory" && quantity.Cmp(leastAutoscaler) < 0
+		}),
+	},
+	{
+		ID: "autoscaling-env", Field: "spec.autoscaling.env", By: Expression,
+		Refused: "a variable of the autoscaler has a plain value, and a name of letters, digits, '_', '.' and '-' that is not " + pod.VariablePodUID,
+		Remedy:  "correct it",
+		cluster: ofAutoscaling(func(a *v1alpha1.Autoscaling, bad report) {
+			each(bad, autoscalingPath, "env", a.Env, func(e *corev1.EnvVar) bool {
+				return !variableName.MatchString(e.Name) || e.Name == pod.VariablePodUID || e.ValueFrom != nil
+			})
+		}),
+	},
+	{
+		ID: "autoscaling-root", Field: "spec.autoscaling.securityContext", By: Expression,
+		Refused: "the autoscaler runs within pod security restricted, not as root and without privileges", Remedy: "take them out",
+		cluster: scalerSecurity(func(s *corev1.SecurityContext) bool {
+			isRoot := s.RunAsNonRoot != nil && !*s.RunAsNonRoot || s.RunAsUser != nil && *s.RunAsUser == 0
+			return isRoot || is(s.Privileged) || is(s.AllowPrivilegeEscalation)
+		}),
+	},
+	{
+		ID: "autoscaling-profile", Field: "spec.autoscaling.securityContext", By: Expression,
+		Refused: "the autoscaler runs within pod security restricted, under the profiles of its runtime",
+		Remedy:  "take procMount, seLinuxOptions, windowsOptions and Unconfined out",
+		cluster: scalerSecurity(func(s *corev1.SecurityContext) bool {
+			isFree := s.SeccompProfile != nil && s.SeccompProfile.Type == corev1.SeccompProfileTypeUnconfined ||
+				s.AppArmorProfile != nil && s.AppArmorProfile.Type == corev1.AppArmorProfileTypeUnconfined
+			return isFree || s.ProcMount != nil || s.SELinuxOptions != nil || s.WindowsOptions != nil
+		}),
+	},
+	{
+		ID: "autoscaling-capabilities", Field: "spec.autoscaling.securityContext.capabilities", By: Expression,
+		Refused: "the autoscaler runs without capabilities", Remedy: "leave capabilities out, or give drop: [ALL]",
+		cluster: scalerSecurity(func(s *corev1.SecurityContext) bool {
+			return s.Capabilities != nil && (len(s.Capabilities.Add) > 0 || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}))
 		}),
 	},
 	{

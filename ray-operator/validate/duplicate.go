@@ -26,6 +26,9 @@ func duplicates(c *v1alpha1.ComputeCluster, bad report) {
 	if g := c.Spec.Head.Ingress; g != nil {
 		twice(bad, spec, "head.ingress.additionalHosts", g.AdditionalHosts, func(host *string) string { return *host })
 	}
+	if a := c.Spec.Autoscaling; a != nil {
+		twice(bad, spec, "autoscaling.env", a.Env, func(e *corev1.EnvVar) string { return e.Name })
+	}
 	if e := storeOf(c).Embedded; e != nil {
 		twice(bad, storePath, "embedded.accessModes", e.AccessModes, func(m *corev1.PersistentVolumeAccessMode) string { return string(*m) })
 	}

@@ -148,7 +148,7 @@ var nodeRules = []Rule{
 	},
 	{
 		ID: "resource-store", Field: "NODE.rayResources", By: Expression,
-		Refused: "object_store_memory follows the container's memory", Remedy: "change size or the template's limits",
+		Refused: "object_store_memory has a field of its own", Remedy: "use objectStoreMemory",
 		node: logical(func(name string, _ resource.Quantity) bool { return name == "object_store_memory" }),
 	},
 	{
@@ -180,7 +180,7 @@ var nodeRules = []Rule{
 	},
 	{
 		ID: "option-store", Field: "NODE.rayStartParams", By: Expression,
-		Refused: "object-store-memory follows the container's memory", Remedy: "change size or the template's limits", node: options("option-store"),
+		Refused: "object-store-memory has a field of its own", Remedy: "use objectStoreMemory", node: options("option-store"),
 	},
 	{
 		ID: "option-usage", Field: "NODE.rayStartParams", By: Expression,

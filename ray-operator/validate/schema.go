@@ -22,7 +22,8 @@ const (
 	maxText     = 253
 	maxImage    = 1024
 
-	mostVariables = 256
+	mostVariables       = 256
+	mostScalerVariables = 64
 
 	// Of the containers of a template: every pod holds them, and the operator builds many pods at once.
 	mostContainerVariables = 512
@@ -47,6 +48,9 @@ func longTexts(c *v1alpha1.ComputeCluster, bad report) {
 	}
 	if a := c.Spec.Authentication; a != nil {
 		text(bad, spec, "authentication.secretName", a.SecretName, maxText)
+	}
+	if a := c.Spec.Autoscaling; a != nil {
+		text(bad, spec, "autoscaling.image", a.Image, maxImage)
 	}
 	storeTexts(c, bad)
 	if s := c.Spec.Head.Service; s != nil {
@@ -107,6 +111,7 @@ func longLists(c *v1alpha1.ComputeCluster, bad report) {
 	}
 	if a := c.Spec.Autoscaling; a != nil {
 		count(bad, spec, "autoscaling.size", len(a.Size), 2)
+		count(bad, spec, "autoscaling.env", len(a.Env), mostScalerVariables)
 	}
 	storeLists(c, bad)
 	if n, at := c.Spec.Network, spec.Child("network"); n != nil {

@@ -21,7 +21,7 @@ func read(t *testing.T, name string) string {
 
 // ofKubernetes are fields that hold Kubernetes' own types: their fields are its to describe.
 var ofKubernetes = map[string]bool{
-	"template": true, "volumeClaimTemplates": true, "env": true, "envFrom": true, "imagePullSecrets": true, "tolerations": true,
+	"template": true, "securityContext": true, "volumeClaimTemplates": true, "env": true, "envFrom": true, "imagePullSecrets": true, "tolerations": true,
 	"from": true, "to": true,
 }
 

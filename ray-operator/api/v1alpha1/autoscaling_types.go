@@ -39,6 +39,26 @@ type Autoscaling struct {
 	// +kubebuilder:validation:XValidation:rule="!self.exists(name, name == 'cpu' && sign(quantity(string(self[name]))) <= 0) && !self.exists(name, name == 'memory' && quantity(string(self[name])).isLessThan(quantity('32Mi')))",message="the autoscaler does not run with so little; give cpu above 0 and memory of 32Mi or more"
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
+
+	// Image of the autoscaler's container, such as the operator's image in a registry of yours: it must hold the operator's program /autoscaler. Default: the operator's own image.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// Env of the autoscaler's container, such as GODEBUG. Default: none.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name.matches('^[a-zA-Z_][a-zA-Z0-9_.-]*$') && e.name != 'POD_UID' && !has(e.valueFrom))",message="a variable of the autoscaler has a plain value, and a name of letters, digits, '_', '.' and '-' that is not POD_UID; correct it"
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Env []corev1.EnvVar `json:"env,omitempty"`
+
+	// SecurityContext of the autoscaler's container, within pod security "restricted". Default: what that level asks for, and a root file system that cannot be written.
+	// +kubebuilder:validation:XValidation:rule="self.?runAsNonRoot.orValue(true) && self.?runAsUser.orValue(1) != 0 && !self.?privileged.orValue(false) && !self.?allowPrivilegeEscalation.orValue(false)",message="the autoscaler runs within pod security restricted, not as root and without privileges; take them out"
+	// +kubebuilder:validation:XValidation:rule="!has(self.procMount) && !has(self.seLinuxOptions) && !has(self.windowsOptions) && self.?seccompProfile.?type.orValue('') != 'Unconfined' && self.?appArmorProfile.?type.orValue('') != 'Unconfined'",message="the autoscaler runs within pod security restricted, under the profiles of its runtime; take procMount, seLinuxOptions, windowsOptions and Unconfined out"
+	// +kubebuilder:validation:XValidation:rule="!has(self.capabilities) || size(self.capabilities.?add.orValue([])) == 0 && size(self.capabilities.?drop.orValue([])) == 1 && self.capabilities.drop[0] == 'ALL'",message="the autoscaler runs without capabilities; leave capabilities out, or give drop: [ALL]"
+	// +optional
+	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 }
 
 // AutoscalingStatus is what the autoscaler of the live head decided last.

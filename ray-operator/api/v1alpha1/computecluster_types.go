@@ -137,9 +137,14 @@ type NodeSpec struct {
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
 
+	// ObjectStoreMemory is the size of Ray's object store, in memory that counts against the container's. Default: 30 % of the container's memory, 200 GB at most.
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isInteger() && !quantity(string(self)).isLessThan(quantity('75Mi'))",message="Ray's object store is a whole number of bytes, 75Mi or more; give more"
+	// +optional
+	ObjectStoreMemory *resource.Quantity `json:"objectStoreMemory,omitempty"`
+
 	// RayResources are Ray's logical resources. Keys given here override what is computed from the pod; further keys are custom resources.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="!('object_store_memory' in self)",message="object_store_memory follows the container's memory; change size or the template's limits"
+	// +kubebuilder:validation:XValidation:rule="!('object_store_memory' in self)",message="object_store_memory has a field of its own; use objectStoreMemory"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name != '' && !name.startsWith('node:'))",message="resources named node:... or without a name are Ray's own; choose another name"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) >= 0)",message="a resource cannot be negative; give 0 or more"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, (name == 'memory' || sign(quantity(string(self[name]))) < 0 || quantity(string(self[name])).isInteger()) && !quantity(string(self[name])).isGreaterThan(quantity('100T')))",message="Ray counts resources of a node in whole numbers up to 100T; give a smaller or a whole number, such as 1000 for thousandths"
@@ -151,7 +156,7 @@ type NodeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!['head', 'block', 'address', 'port', 'dashboard-host', 'dashboard-port', 'dashboard-agent-listen-port', 'metrics-export-port', 'ray-client-server-port', 'no-monitor', 'include-dashboard', 'node-ip-address', 'redis-password', 'redis-username', 'autoscaling-config'].exists(name, name in self)",message="the operator sets head, block, address, port, dashboard-host, dashboard-port, dashboard-agent-listen-port, metrics-export-port, ray-client-server-port, no-monitor, include-dashboard, node-ip-address, redis-password, redis-username, autoscaling-config; leave them out"
 	// +kubebuilder:validation:XValidation:rule="!['num-cpus', 'num-gpus', 'memory', 'resources'].exists(name, name in self)",message="num-cpus, num-gpus, memory and resources follow the pod; use rayResources to override them"
 	// +kubebuilder:validation:XValidation:rule="!['labels', 'labels-file'].exists(name, name in self)",message="the operator sets Ray's labels; use the field labels"
-	// +kubebuilder:validation:XValidation:rule="!('object-store-memory' in self)",message="object-store-memory follows the container's memory; change size or the template's limits"
+	// +kubebuilder:validation:XValidation:rule="!('object-store-memory' in self)",message="object-store-memory has a field of its own; use objectStoreMemory"
 	// +kubebuilder:validation:XValidation:rule="!('disable-usage-stats' in self)",message="usage statistics are off by default; set RAY_USAGE_STATS_ENABLED in the template to change that"
 	// +kubebuilder:validation:XValidation:rule="['no-redirect-output', 'enable-object-reconstruction', 'ray-debugger-external', 'enable-resource-isolation'].all(name, !(name in self) || self[name] == '')",message="no-redirect-output, enable-object-reconstruction, ray-debugger-external, enable-resource-isolation take no value; leave it empty"
 	// +optional

@@ -87,6 +87,15 @@ var effects = map[string]specEdit{
 	"autoscaling.maxNodes":           func(s *v1alpha1.ComputeClusterSpec) { s.Autoscaling.MaxNodes = number(7) },
 	"autoscaling.size":               func(s *v1alpha1.ComputeClusterSpec) { s.Autoscaling.Size = testkit.Resources("memory", "1Gi") },
 
+	"autoscaling.image": func(s *v1alpha1.ComputeClusterSpec) { s.Autoscaling.Image = "mine" },
+	"autoscaling.env":   func(s *v1alpha1.ComputeClusterSpec) { s.Autoscaling.Env = []corev1.EnvVar{{Name: "A"}} },
+	"autoscaling.securityContext": func(s *v1alpha1.ComputeClusterSpec) {
+		s.Autoscaling.SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(7))}
+	},
+
+	"head.objectStoreMemory":         func(s *v1alpha1.ComputeClusterSpec) { s.Head.ObjectStoreMemory = new(resource.MustParse("1Gi")) },
+	"workerGroups.objectStoreMemory": group(func(g *v1alpha1.WorkerGroup) { g.ObjectStoreMemory = new(resource.MustParse("1Gi")) }),
+
 	"workerGroups.replicas":        group(func(g *v1alpha1.WorkerGroup) { g.Replicas = new(int32) }),
 	"workerGroups.minReplicas":     group(func(g *v1alpha1.WorkerGroup) { g.MinReplicas = number(5) }),
 	"workerGroups.maxReplicas":     group(func(g *v1alpha1.WorkerGroup) { g.MaxReplicas = number(1) }),

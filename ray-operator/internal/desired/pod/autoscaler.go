@@ -22,8 +22,8 @@ const (
 // the way that the autoscaler reads.
 const VariableAutoscaler = "RAY_enable_autoscaler_v2"
 
-// variablePodUID is the variable that tells the autoscaler which head it is beside.
-const variablePodUID = "POD_UID"
+// VariablePodUID is the variable that tells the autoscaler which head it is beside.
+const VariablePodUID = "POD_UID"
 
 // Default size of the autoscaler's container: it keeps about 20 MiB, and the state of a
 // cluster of thousands of workers takes as much again for a moment.
@@ -34,15 +34,19 @@ var (
 
 // autoscaler returns the container beside the head of a cluster with autoscaling.
 func (o OperatorImage) autoscaler(cluster *v1alpha1.ComputeCluster, security *corev1.SecurityContext) corev1.Container {
-	container := o.container(v1alpha1.ContainerAutoscaler, autoscalerSize(cluster), security)
+	wanted := cluster.Spec.Autoscaling
+	container := o.container(v1alpha1.ContainerAutoscaler, autoscalerSize(cluster), laidOver(wanted.SecurityContext, security))
+	if wanted.Image != "" {
+		container.Image = wanted.Image
+	}
 	container.Command = []string{"/autoscaler"}
 	container.Args = []string{
 		fmt.Sprintf("--gcs-address=127.0.0.1:%d", PortGCS),
 		fmt.Sprintf("--listen=:%d", PortScale),
 		fmt.Sprintf("--metrics-listen=:%d", PortScaleMetrics),
-		"--head=$(" + variablePodUID + ")",
+		"--head=$(" + VariablePodUID + ")",
 	}
-	container.Env = []corev1.EnvVar{fromPod(variablePodUID, "metadata.uid")}
+	container.Env = append([]corev1.EnvVar{fromPod(VariablePodUID, "metadata.uid")}, wanted.DeepCopy().Env...)
 	container.Ports = []corev1.ContainerPort{
 		{Name: PortScaleName, ContainerPort: PortScale, Protocol: corev1.ProtocolTCP},
 		{Name: "scale-metrics", ContainerPort: PortScaleMetrics, Protocol: corev1.ProtocolTCP},
@@ -57,6 +61,23 @@ func (o OperatorImage) autoscaler(cluster *v1alpha1.ComputeCluster, security *co
 		container.VolumeMounts = append(container.VolumeMounts, CertificatesMount())
 	}
 	return container
+}
+
+// laidOver returns a security context with what it leaves open taken from another one.
+func laidOver(over, under *corev1.SecurityContext) *corev1.SecurityContext {
+	if over == nil {
+		return under
+	}
+	all, rest := over.DeepCopy(), under.DeepCopy()
+	if all.RunAsUser == nil {
+		all.RunAsUser = rest.RunAsUser
+	}
+	fillPointer(&all.RunAsNonRoot, *rest.RunAsNonRoot)
+	fillPointer(&all.AllowPrivilegeEscalation, *rest.AllowPrivilegeEscalation)
+	fillPointer(&all.ReadOnlyRootFilesystem, *rest.ReadOnlyRootFilesystem)
+	fillPointer(&all.Capabilities, *rest.Capabilities)
+	fillPointer(&all.SeccompProfile, *rest.SeccompProfile)
+	return all
 }
 
 // HasAutoscaler tells whether a head's pod was made with an autoscaler beside Ray.

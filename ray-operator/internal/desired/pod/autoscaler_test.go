@@ -58,6 +58,29 @@ func TestTheAutoscalerIsAskedFor(t *testing.T) {
 	}
 }
 
+// TestTheAutoscalerIsAsTheUserSays: image, variables and security context, with the rest of what pod security asks for.
+func TestTheAutoscalerIsAsTheUserSays(t *testing.T) {
+	cluster := autoscaled(func(c *v1alpha1.ComputeCluster) {
+		c.Spec.Autoscaling.Image, c.Spec.Autoscaling.Env = "mine:1", []corev1.EnvVar{{Name: "GODEBUG", Value: "http2debug=1"}}
+		c.Spec.Autoscaling.SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(1000)), ReadOnlyRootFilesystem: new(false)}
+	})
+	_, container := scaledHead(t, cluster)
+	want := &corev1.SecurityContext{
+		RunAsUser: new(int64(1000)), RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(false),
+		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if diff := cmp.Diff(want, container.SecurityContext); diff != "" || container.Image != "mine:1" {
+		t.Errorf("image %s, security context %s", container.Image, diff)
+	}
+	if env := container.Env; len(env) != 2 || env[0].Name != pod.VariablePodUID || env[1].Value != "http2debug=1" {
+		t.Errorf("variables %+v", env)
+	}
+	if head := (pod.OperatorImage{}).Complete(pod.Head(cluster, 1), cluster); !pod.HasAutoscaler(head) {
+		t.Error("without an image of the operator the user's own is not taken")
+	}
+}
+
 // TestTheAutoscalerComesFirst: before the user's init containers, which may take long and
 // need nothing of it.
 func TestTheAutoscalerComesFirst(t *testing.T) {

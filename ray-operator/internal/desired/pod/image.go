@@ -39,7 +39,7 @@ func (o OperatorImage) containers(cluster *v1alpha1.ComputeCluster, isHead bool,
 	case EncryptionRequired(cluster):
 		added = append(added, o.Certificates(security))
 	}
-	if isHead && cluster.Spec.Autoscaling != nil && o.Image != "" {
+	if wanted := cluster.Spec.Autoscaling; isHead && wanted != nil && (o.Image != "" || wanted.Image != "") {
 		added = append(added, o.autoscaler(cluster, security))
 	}
 	return added

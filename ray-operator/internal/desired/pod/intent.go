@@ -31,7 +31,10 @@ type intentV1 struct {
 
 // autoscalerIntent is what of autoscaling is part of a head's pod.
 type autoscalerIntent struct {
-	Size corev1.ResourceList `json:",omitempty"`
+	Size            corev1.ResourceList     `json:",omitempty"`
+	Image           string                  `json:",omitempty"`
+	Env             []corev1.EnvVar         `json:",omitempty"`
+	SecurityContext *corev1.SecurityContext `json:",omitempty"`
 }
 
 // storeIntent is what of a control store a running head depends on. How large the store is
@@ -50,8 +53,8 @@ func Intent(cluster *v1alpha1.ComputeCluster, group string) string {
 	form := intentV1{RayVersion: spec.RayVersion, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Node: spec.Head.NodeSpec}
 	form.access(spec)
 	form.Encrypted = EncryptionRequired(cluster)
-	if group == "" && spec.Autoscaling != nil {
-		form.Autoscaler = &autoscalerIntent{Size: spec.Autoscaling.Size}
+	if given := spec.Autoscaling; group == "" && given != nil {
+		form.Autoscaler = &autoscalerIntent{Size: given.Size, Image: given.Image, Env: given.Env, SecurityContext: given.SecurityContext}
 	}
 	if group == "" && spec.ControlStore != nil {
 		form.store(spec.ControlStore)

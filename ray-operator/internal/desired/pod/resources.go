@@ -20,6 +20,9 @@ var (
 	defaultMemory = map[bool]resource.Quantity{true: resource.MustParse("4Gi"), false: resource.MustParse("2Gi")}
 )
 
+// DefaultMemory returns the memory of a Ray container of which nothing else is said.
+func DefaultMemory(isHead bool) resource.Quantity { return defaultMemory[isHead].DeepCopy() }
+
 // sizes fills the Ray container's resources from size, or from the defaults where
 // neither size nor template says anything.
 func sizes(d *draft) {
@@ -85,13 +88,18 @@ const (
 	maxObjectStore     = 200_000_000_000
 )
 
-// objectStore is the size of the object store in bytes for a memory limit in bytes.
+// objectStore is the size in bytes that the object store has by default, for a memory limit in bytes.
 func objectStore(memory int64) int64 {
 	return min(max(memory/100*objectStorePercent, minObjectStore), maxObjectStore)
 }
 
-// SharedMemory is the size of /dev/shm in bytes for a memory limit in bytes.
-func SharedMemory(memory int64) int64 { return objectStore(memory) / 100 * sharedPercent }
+// objectStore is the size of the object store in bytes, as the user says it or for a memory limit in bytes.
+func (d *draft) objectStore(memory int64) int64 {
+	if given := d.node.ObjectStoreMemory; given != nil {
+		return given.Value()
+	}
+	return objectStore(memory)
+}
 
 // Ray's own names of what it counts of a node.
 const (
@@ -125,7 +133,7 @@ func rayAmounts(d *draft) map[string]float64 {
 		amounts[amountCPU], amounts[resourceGPU] = 0, 0
 	}
 	if memory, ok := amount(d.ray, corev1.ResourceMemory); ok {
-		store := objectStore(memory.Value())
+		store := d.objectStore(memory.Value())
 		amounts[amountStore] = float64(store)
 		amounts[amountMemory] = float64(max(memory.Value()-store, 0))
 	}

@@ -250,10 +250,20 @@ func TestMemoryOfEverySize(t *testing.T) {
 			if shared < store+store/10-110 || shared > store+store/10 || shared > quantity.Value() {
 				t.Errorf("/dev/shm of %d for an object store of %d in %s", shared, store, size)
 			}
-			if shared != pod.SharedMemory(quantity.Value()) {
-				t.Errorf("/dev/shm of %d, SharedMemory says %d", shared, pod.SharedMemory(quantity.Value()))
-			}
 		})
+	}
+}
+
+// TestObjectStoreMemory: what the user says, with /dev/shm a tenth larger, and the rest of the memory for Ray.
+func TestObjectStoreMemory(t *testing.T) {
+	group := testkit.Sized(testkit.Group("g", 1), "memory", "4Gi")
+	group.ObjectStoreMemory = new(resource.MustParse("1G"))
+	built := worker(testkit.Cluster("demo", group))
+	if store, memory := argument(t, built, "object-store-memory"), argument(t, built, "memory"); store != "1000000000" || memory != "3294967296" {
+		t.Errorf("object store of %s beside memory of %s", store, memory)
+	}
+	if shared := built.Spec.Volumes[0].EmptyDir.SizeLimit.Value(); shared != 1100000000 {
+		t.Errorf("/dev/shm of %d", shared)
 	}
 }
 

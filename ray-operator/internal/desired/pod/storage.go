@@ -32,7 +32,7 @@ func storage(d *draft) {
 	if !ok || own {
 		return
 	}
-	limit := resource.NewQuantity(SharedMemory(memory.Value()), resource.BinarySI)
+	limit := resource.NewQuantity(d.objectStore(memory.Value())/100*sharedPercent, resource.BinarySI)
 	d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: VolumeShared, VolumeSource: corev1.VolumeSource{
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: limit},
 	}})

@@ -1,0 +1,71 @@
+package validate
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+)
+
+// leastObjects is the smallest object store that Ray starts with.
+var leastObjects = resource.MustParse("75Mi")
+
+// mostObjects is how much of a container's memory the object store may take, in percent: /dev/shm is a tenth larger, and
+// Ray's own processes need the rest.
+const mostObjects = 80
+
+// sizedMemory returns the memory of a node's Ray container: that of its template, else that of size, else the default.
+// There is none where the template gives resources without memory.
+func (n *node) sizedMemory() (resource.Quantity, bool) {
+	if memory, given := n.memory(); given {
+		return memory, true
+	}
+	if n.ray != nil && len(n.ray.Resources.Requests)+len(n.ray.Resources.Limits) > 0 {
+		return resource.Quantity{}, false
+	}
+	if memory, given := n.spec.Size[corev1.ResourceMemory]; given {
+		return memory, true
+	}
+	return pod.DefaultMemory(n.group == nil), true
+}
+
+// objectStoreRules are about the size of Ray's object store.
+var objectStoreRules = []Rule{
+	{
+		ID: "object-store-least", Field: "NODE.objectStoreMemory", By: Expression,
+		Refused: "Ray's object store is a whole number of bytes, 75Mi or more", Remedy: "give more",
+		node: func(n *node, bad report) {
+			if store := n.spec.ObjectStoreMemory; store != nil && (store.Cmp(leastObjects) < 0 || !whole(*store)) {
+				bad.at(n.path.Child("objectStoreMemory"), store.String())
+			}
+		},
+	},
+	{
+		ID: "object-store-most", Field: "NODE.objectStoreMemory", By: Policy,
+		Refused: fmt.Sprintf("the object store takes %d %% of the container's memory at most, which must be known", mostObjects),
+		Remedy:  "lower it, or give more memory",
+		Holds: fmt.Sprintf("!has(n.spec.objectStoreMemory) || "+
+			"[n.ray.?resources.?limits.?memory.or(n.ray.?resources.?requests.?memory).or("+
+			"size(n.ray.?resources.?limits.orValue({})) + size(n.ray.?resources.?requests.orValue({})) > 0 ? optional.none() : "+
+			"n.spec.?size.?memory.or(optional.of(dyn(n.head ? '%s' : '%s'))))].all(m, m.hasValue() && "+
+			"quantity(string(n.spec.objectStoreMemory)).asApproximateFloat() * 100.0 <= quantity(string(m.value())).asApproximateFloat() * %d.0)",
+			memoryText(true), memoryText(false), mostObjects),
+		node: func(n *node, bad report) {
+			store := n.spec.ObjectStoreMemory
+			if store == nil {
+				return
+			}
+			memory, known := n.sizedMemory()
+			if !known || store.AsApproximateFloat64()*100 > memory.AsApproximateFloat64()*mostObjects {
+				bad.at(n.path.Child("objectStoreMemory"), store.String())
+			}
+		},
+	},
+}
+
+func memoryText(isHead bool) string {
+	memory := pod.DefaultMemory(isHead)
+	return memory.String()
+}
