@@ -28,6 +28,7 @@ type flags struct {
 	serverHosts         string
 	pullPolicy          string
 	storeAddresses      string
+	podDefaults         string
 	elect               bool
 	election            app.Election
 }
@@ -48,6 +49,7 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.serverHosts, "server-hosts", "", "names and addresses which that certificate is for, separated by commas")
 	set.StringVar(&f.cfg.Image.Image, "autoscaler-image", "", "image with the programs /autoscaler and /encryption, which run in pods of clusters with autoscaling, encryption or a managed Redis: the operator's own; empty for none")
 	set.StringVar(&f.pullPolicy, "autoscaler-pull-policy", "", "when that image is pulled: Always, IfNotPresent or Never; empty for Kubernetes' default")
+	set.StringVar(&f.podDefaults, "pod-defaults", "", "what lies under the podDefaults of every cluster, as JSON of that field; empty for nothing. Running pods keep what they were made with")
 	set.StringVar(&f.storeAddresses, "control-store-allow", "", "the only addresses at which a user's Redis may be, as ranges like 10.0.0.0/8 separated by commas; empty for all that the operator connects to at all")
 	set.BoolVar(&f.cfg.LocalAddresses, "allow-local-addresses", false, "let heads and control stores be at loopback addresses and at those of the operator's own machine: for an operator outside of Kubernetes")
 	set.BoolVar(&f.elect, "leader-elect", false, "work only while this operator holds a Lease, so that several may run")
@@ -90,6 +92,9 @@ func (f *flags) config() (app.Config, error) {
 	cfg.Image.PullPolicy = corev1.PullPolicy(f.pullPolicy)
 	if !slices.Contains(pullPolicies, cfg.Image.PullPolicy) {
 		return cfg, fmt.Errorf("read --autoscaler-pull-policy: %q is none: write Always, IfNotPresent or Never", f.pullPolicy)
+	}
+	if cfg.PodDefaults, err = readPodDefaults(f.podDefaults); err != nil {
+		return cfg, err
 	}
 	for text := range strings.SplitSeq(f.storeAddresses, ",") {
 		if text = strings.TrimSpace(text); text == "" {

@@ -9,7 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/app"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/servercert"
@@ -48,6 +50,10 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 		{[]string{"--autoscaler-image=o:1", "--autoscaler-pull-policy=Always"}, with(func(c *app.Config) {
 			c.Image = pod.OperatorImage{Image: "o:1", PullPolicy: "Always"}
 		})},
+		{[]string{`--pod-defaults={"env":[{"name":"A","value":"b"}],"nodeSelector":{"pool":"ray"}}`}, with(func(c *app.Config) {
+			c.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, NodeSelector: map[string]string{"pool": "ray"}}
+		})},
+		{[]string{"--pod-defaults={}"}, defaults},
 		{[]string{"--control-store-allow=10.1.2.3/8, fd00::/8", "--allow-local-addresses"}, with(func(c *app.Config) {
 			c.StoreAddresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 			c.LocalAddresses = true
@@ -70,6 +76,8 @@ func TestBadFlagsAreRefused(t *testing.T) {
 	for _, bad := range [][]string{
 		{"--watch-namespaces=A"}, {"--watch-namespaces=,"}, {"--operator-labels=x"}, {"--operator-labels=x=a b"}, {"--server-labels=x"},
 		{"--server-labels=x=a b"}, {"--autoscaler-pull-policy=Often"}, {"--control-store-allow=10.0.0.1"},
+		{"--pod-defaults=env"}, {`--pod-defaults={"enw":[]}`}, {`--pod-defaults={"env":[{"name":"RAY_ADDRESS"}]}`},
+		{`--pod-defaults={"labels":{"heliostat.dev/cluster":"a"}}`}, {`--pod-defaults={"labels":{"a":"a b"}}`},
 		{"--server-certificate=tls"}, {"--server-certificate=tls", "--server-hosts=a"}, {"--server-certificate=tls", "--namespace=n"}, {"--server-certificate=tls", "--namespace=n", "--server-hosts=::1"},
 	} {
 		if cfg, err := parse(t, bad...).config(); err == nil {

@@ -79,6 +79,8 @@ type Config struct {
 	Pod string
 	// Image is that of the operator's programs in pods of clusters.
 	Image pod.OperatorImage
+	// PodDefaults lie under the podDefaults of every cluster; nil is none.
+	PodDefaults *v1alpha1.PodDefaults
 	// LocalAddresses lets heads and control stores be at loopback addresses and at those of the operator's own machine.
 	LocalAddresses bool
 	// StoreAddresses are the only addresses at which a user's control store may be; none is all but those that egress refuses.
@@ -212,7 +214,10 @@ type storeAccess struct {
 
 // site is what clusters and services are told of the installation.
 func site(cfg Config) desired.Site {
-	return desired.Site{OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, ServerLabels: cfg.ServerLabels, Image: cfg.Image}
+	return desired.Site{
+		OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, ServerLabels: cfg.ServerLabels, Image: cfg.Image,
+		PodDefaults: cfg.PodDefaults,
+	}
 }
 
 // clusters adds the controller of ComputeClusters.

@@ -315,7 +315,7 @@ func (p *planner) orders() *scalelink.Orders {
 		all.MaxNodes = int(*spec.MaxNodes)
 	}
 	for i := range p.cluster.Spec.WorkerGroups {
-		group := ordersOf(p.cluster, &p.cluster.Spec.WorkerGroups[i])
+		group := ordersOf(pod.Under(p.cluster, p.site.PodDefaults), &p.cluster.Spec.WorkerGroups[i])
 		if size := p.Sizes[group.Name]; size.Rolled { // other groups serve what waits meanwhile, and nobody is drained here
 			group.Min, group.Max = size.Alive, size.Alive
 		}

@@ -132,6 +132,9 @@ func runs(seen, wanted client.Object) bool {
 // free to be copied then.
 func (p *planner) storeSet() client.Object {
 	set := desired.StoreSet(p.cluster)
+	if set != nil {
+		pod.Place(&set.Spec.Template.Spec, p.site.PodDefaults)
+	}
 	if set != nil && p.encryptsStore() {
 		desired.EncryptStore(set, p.cluster, p.site)
 	}

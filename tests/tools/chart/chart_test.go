@@ -88,6 +88,14 @@ func TestMemoryLimit_LeavesAFifth(t *testing.T) {
 	}
 }
 
+// TestPodDefaults_ReachTheOperatorAsTheyAre: the kubelet expands variables of arguments, and turns $$ into $.
+func TestPodDefaults_ReachTheOperatorAsTheyAre(t *testing.T) {
+	args := of[*appsv1.Deployment](t, "--set-json", `podDefaults={"env":[{"name":"A","value":"\"$(POD_NAME)\""}]}`)[0].Spec.Template.Spec.Containers[0].Args
+	if want := `--pod-defaults={"env":[{"name":"A","value":"\"$$(POD_NAME)\""}]}`; !slices.Contains(args, want) {
+		t.Errorf("the operator is told %q, want %s", args, want)
+	}
+}
+
 func TestDeploymentPassesFlagsThatExist(t *testing.T) {
 	source, err := os.ReadFile("../../../ray-operator/cmd/operator/flags.go")
 	if err != nil {
@@ -136,6 +144,7 @@ var changes = map[string]string{
 	"metrics.enabled": "false", "metrics.serviceMonitor.enabled": "true", "metrics.serviceMonitor.labels": `{"a":"b"}`,
 	"metrics.serviceMonitor.interval": "15s", "networkPolicy.enabled": "false", "networkPolicy.metricsFrom": `[{"podSelector":{}}]`,
 	"controlStore.allow":   `["10.0.0.0/8"]`,
+	"podDefaults":          `{"env":[{"name":"A","value":"b"}]}`,
 	"networkPolicy.egress": `[{"to":[{"ipBlock":{"cidr":"10.0.0.1/32"}}]}]`,
 	"server.enabled":       "true", "server.replicas": "3", "server.tls.secretName": "theirs", "server.tls.hosts": `["a.example.com"]`,
 	"server.service.type": "LoadBalancer", "server.service.annotations": `{"a":"b"}`, "server.allowFrom": `[{"podSelector":{}}]`,
@@ -257,7 +266,7 @@ func TestReadmeTellsOfEveryValue(t *testing.T) {
 func TestBadValuesAreRefused(t *testing.T) {
 	for _, bad := range []string{
 		"imagge.tag=x", "image.tagg=x", "image.digest=latest", "operator.workers=0", "operator.resync=often", "image.pullPolicy=Sometimes",
-		"crds.install=maybe", "serviceAccount.create=false", "replicas=0", "watchNodes=often", "watchNamespaces={A}",
+		"crds.install=maybe", "serviceAccount.create=false", "replicas=0", "watchNodes=often", "podDefaults.enw=a", "watchNamespaces={A}",
 		"metrics.serviceMonitor.interval=soon", "networkPolicy.egress=all",
 		"server.enable=true", "server.replicas=0", "server.tls.secretName=A", "server.tls.hosts={a b}", "server.service.type=ExternalName",
 		"server.identity.mode=Nobody", "server.identity.impersonation=Some", "server.grpc.enabled=often",

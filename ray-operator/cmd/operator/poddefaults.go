@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+)
+
+// readPodDefaults reads what lies under the podDefaults of every cluster, by the rules of that field. It returns nil where
+// the text says nothing.
+func readPodDefaults(text string) (*v1alpha1.PodDefaults, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var given v1alpha1.PodDefaults
+	if err := yaml.UnmarshalStrict([]byte(text), &given); err != nil {
+		return nil, fmt.Errorf("read --pod-defaults: %w: write fields of spec.podDefaults as JSON", err)
+	}
+	if equality.Semantic.DeepEqual(given, v1alpha1.PodDefaults{}) {
+		return nil, nil
+	}
+	probe := v1alpha1.ComputeCluster{Spec: v1alpha1.ComputeClusterSpec{
+		RayVersion: "2.60.0", Autoscaling: &v1alpha1.Autoscaling{}, PodDefaults: &given, // whose rules about variables are the strictest
+	}}
+	probe.Name = "all"
+	if err := validate.Cluster(&probe).ErrorList().ToAggregate(); err != nil {
+		return nil, fmt.Errorf("read --pod-defaults: %w", err)
+	}
+	return &given, nil
+}

@@ -1,0 +1,62 @@
+package pod
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Under returns a cluster whose podDefaults lie over those of its installation: what the cluster says of the same name or
+// key stays, lists of both are joined. Pods are built from it; what is wanted of them is judged by the cluster itself.
+// Without defaults of the installation it returns the cluster.
+func Under(cluster *v1alpha1.ComputeCluster, installed *v1alpha1.PodDefaults) *v1alpha1.ComputeCluster {
+	if installed == nil {
+		return cluster
+	}
+	all, from := &v1alpha1.PodDefaults{}, installed.DeepCopy()
+	if own := cluster.Spec.PodDefaults; own != nil {
+		all = own.DeepCopy()
+	}
+	all.Labels = merged(from.Labels, all.Labels)
+	all.Annotations = merged(from.Annotations, all.Annotations)
+	all.NodeSelector = merged(from.NodeSelector, all.NodeSelector)
+	all.Tolerations = append(all.Tolerations, from.Tolerations...)
+	all.ImagePullSecrets = joined(all.ImagePullSecrets, from.ImagePullSecrets)
+	env := slices.DeleteFunc(from.Env, func(variable corev1.EnvVar) bool {
+		return slices.ContainsFunc(all.Env, func(own corev1.EnvVar) bool { return own.Name == variable.Name })
+	})
+	all.Env = append(env, all.Env...)
+	all.EnvFrom = append(from.EnvFrom, all.EnvFrom...)
+	fill(&all.ServiceAccountName, from.ServiceAccountName)
+	fill(&all.PriorityClassName, from.PriorityClassName)
+	laid := *cluster
+	laid.Spec.PodDefaults = all
+	return &laid
+}
+
+// Place lays what an installation says of where pods run, and how they get there, under the spec of a pod of a control
+// store. Labels, annotations, variables and the service account are for pods of Ray.
+func Place(spec *corev1.PodSpec, installed *v1alpha1.PodDefaults) {
+	if installed == nil {
+		return
+	}
+	from := installed.DeepCopy()
+	if len(from.NodeSelector) > 0 {
+		spec.NodeSelector = merged(from.NodeSelector, spec.NodeSelector)
+	}
+	spec.Tolerations = append(spec.Tolerations, from.Tolerations...)
+	spec.ImagePullSecrets = joined(spec.ImagePullSecrets, from.ImagePullSecrets)
+	fill(&spec.PriorityClassName, from.PriorityClassName)
+}
+
+// joined returns a list of names with those of another one that it lacks.
+func joined(names, more []corev1.LocalObjectReference) []corev1.LocalObjectReference {
+	for _, name := range more {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
