@@ -170,6 +170,9 @@ func TokenSecret(cluster string) string { return cluster + "-token" }
 // AuthoritySecret returns the name of the Secret that holds a cluster's certificate authority.
 func AuthoritySecret(cluster string) string { return cluster + "-ca" }
 
+// Gang is the object by which a scheduler knows that a cluster's pods belong together.
+func Gang(cluster string) string { return cluster + "-gang" }
+
 // NetworkPolicy is the name of the policy around a cluster's pods.
 func NetworkPolicy(cluster string) string { return cluster + "-network" }
 

@@ -176,7 +176,7 @@ func TestIntentHash(t *testing.T) {
 func TestFixedNames(t *testing.T) {
 	for name, want := range map[string]string{
 		naming.HeadService("demo"): "demo-head", naming.HostsService("demo"): "demo-hosts", naming.TokenSecret("demo"): "demo-token",
-		naming.NetworkPolicy("demo"): "demo-network", naming.Ingress("demo"): "demo-dashboard", naming.HeadBudget("demo"): "demo-head",
+		naming.NetworkPolicy("demo"): "demo-network", naming.Ingress("demo"): "demo-dashboard", naming.HeadBudget("demo"): "demo-head", naming.Gang("demo"): "demo-gang",
 	} {
 		if name != want {
 			t.Errorf("%s, want %s", name, want)
@@ -195,7 +195,7 @@ func TestFixedNames(t *testing.T) {
 			}
 			for _, name := range []string{
 				naming.HeadService(cluster), naming.HostsService(cluster), naming.TokenSecret(cluster),
-				naming.NetworkPolicy(cluster), naming.Ingress(cluster), naming.HeadBudget(cluster),
+				naming.NetworkPolicy(cluster), naming.Ingress(cluster), naming.HeadBudget(cluster), naming.Gang(cluster),
 			} {
 				if errs := validation.IsDNS1035Label(name); len(errs) > 0 {
 					t.Fatalf("%q: %v", name, errs)

@@ -57,6 +57,21 @@ var (
 		"%d of %d pods were built from an earlier spec (%s), the head among them, and workers are not rolled past their head",
 		"Delete the head pod when it suits you; head and workers start afresh with the current spec", nil,
 	}
+	SchedulerMissing = Reason{
+		"SchedulerMissing", Warning, "The API server does not know the kind by which the cluster's scheduler knows a gang, or no version of it that the operator writes.",
+		"the API server has no usable %s of %s, without which scheduler %s places nothing",
+		"Install that scheduler with its CRDs, for Kubernetes turn on its feature gates and API, or make the cluster without spec.scheduler", nil,
+	}
+	SchedulerForbidden = Reason{
+		"SchedulerForbidden", Warning, "The operator has no right to keep the objects by which the cluster's scheduler knows gangs.",
+		"the operator may not read %s of %s: %s",
+		"Add %s to the chart's value schedulers", nil,
+	}
+	GangFixed = Reason{
+		"GangFixed", Warning, "The gang has another size by now, and this version of Kubernetes takes no change of its PodGroup.",
+		"%s was made for another number of pods than the %d that the cluster needs now, and Kubernetes 1.36 changes none",
+		"Suspend the cluster and resume it, or move to Kubernetes 1.37; pods that run are left as they are", nil,
+	}
 	Terminating = Reason{
 		"Terminating", Warning, "A pod that was told to go is still there half a minute after its grace period.",
 		"has been terminating since %s on node %s",
@@ -66,8 +81,8 @@ var (
 
 func obstacles() Section {
 	return Section{"What keeps a cluster from being as it should", []Reason{
-		InvalidSpec, SpecRefused, RecordDamaged, NameConflict, TokenSecretInvalid, TokenMissing, CAMissing, HeadFailing, Terminating,
-		TokenChanged, HeadOutdated, PodsOutdated,
+		InvalidSpec, SpecRefused, RecordDamaged, NameConflict, SchedulerMissing, SchedulerForbidden, TokenSecretInvalid, TokenMissing,
+		CAMissing, HeadFailing, Terminating, TokenChanged, GangFixed, HeadOutdated, PodsOutdated,
 	}}
 }
 

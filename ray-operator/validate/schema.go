@@ -52,6 +52,10 @@ func longTexts(c *v1alpha1.ComputeCluster, bad report) {
 	if a := c.Spec.Autoscaling; a != nil {
 		text(bad, spec, "autoscaling.image", a.Image, maxImage)
 	}
+	if s := c.Spec.Scheduler; s != nil {
+		text(bad, spec, "scheduler.queue", s.Queue, 63)
+		text(bad, spec, "scheduler.schedulerName", s.SchedulerName, 63)
+	}
 	storeTexts(c, bad)
 	if s := c.Spec.Head.Service; s != nil {
 		for i := range s.Ports {
@@ -171,6 +175,10 @@ func unknownWords(c *v1alpha1.ComputeCluster, bad report) {
 	}
 	if a := c.Spec.Autoscaling; a != nil {
 		word(bad, spec, "autoscaling.pace", a.Pace, v1alpha1.PaceDefault, v1alpha1.PaceConservative, v1alpha1.PaceAggressive)
+	}
+	if s := c.Spec.Scheduler; s != nil {
+		word(bad, spec, "scheduler.name", s.Name,
+			v1alpha1.SchedulerVolcano, v1alpha1.SchedulerYuniKorn, v1alpha1.SchedulerKAI, v1alpha1.SchedulerPlugins, v1alpha1.SchedulerKubernetes)
 	}
 	storeWords(c, bad)
 	if n := c.Spec.Network; n != nil {

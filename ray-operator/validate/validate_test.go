@@ -156,7 +156,7 @@ func TestTheSchemaSaysWhatTheRulesSay(t *testing.T) {
 }
 
 // ofChanges are the rules about what cannot be changed of a cluster.
-var ofChanges = []string{"managed-by-fixed", "hosts-fixed", "store-fixed", "store-kind-fixed", "store-namespace-fixed", "store-volume-fixed", "encryption-fixed", "headless-fixed"}
+var ofChanges = []string{"managed-by-fixed", "hosts-fixed", "store-fixed", "store-kind-fixed", "store-namespace-fixed", "store-volume-fixed", "encryption-fixed", "headless-fixed", "scheduler-fixed"}
 
 func schemaSays(t *testing.T, kind string, rules []validate.Rule) {
 	t.Helper()

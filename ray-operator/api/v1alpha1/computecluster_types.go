@@ -55,6 +55,7 @@ type ComputeClusterList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.controlStore) || !has(self.controlStore.embedded) || !self.rayVersion.matches('^2[.]5[2-6][.]')",message="the embedded control store needs Ray 2.57 or later; raise rayVersion, or choose managedRedis",fieldPath=".controlStore.embedded"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || !has(self.autoscaling.maxNodes) || !has(self.workerGroups) || self.workerGroups.map(g, (has(g.minReplicas) ? g.minReplicas : 0) * (has(g.hostsPerReplica) ? g.hostsPerReplica : 1)).sum() <= self.autoscaling.maxNodes",message="the groups' minReplicas together need more workers than maxNodes; raise maxNodes or lower minReplicas",fieldPath=".autoscaling.maxNodes"
 // +kubebuilder:validation:XValidation:rule="!has(self.workerGroups) || has(self.autoscaling) || self.workerGroups.map(g, (has(g.replicas) ? g.replicas : 1) * (has(g.hostsPerReplica) ? g.hostsPerReplica : 1)).sum() <= 10000",message="the workers of all groups together must not be above 10000; lower replicas or make two clusters",fieldPath=".workerGroups"
+// +kubebuilder:validation:XValidation:rule="has(self.scheduler) == has(oldSelf.scheduler) && (!has(self.scheduler) || self.scheduler == oldSelf.scheduler)",message="scheduler is given when the cluster is made and stays; make a new cluster",fieldPath=".scheduler"
 type ComputeClusterSpec struct {
 	// RayVersion is the version of Ray that the image holds, such as "2.60.0". Supported: 2.52 to 2.60.
 	// +kubebuilder:validation:MaxLength=32
@@ -118,6 +119,10 @@ type ComputeClusterSpec struct {
 	// UpgradeStrategy says what happens to running pods when the spec of their kind changes. Default: nothing.
 	// +optional
 	UpgradeStrategy *UpgradeStrategy `json:"upgradeStrategy,omitempty"`
+
+	// Scheduler, if present, places head and workers as one gang: all that the cluster must have, or none. It can be given only when the cluster is made. Default: none, and Kubernetes places pod by pod.
+	// +optional
+	Scheduler *Scheduler `json:"scheduler,omitempty"`
 
 	// MaxConcurrentJobs is how many ClusterJobs run here at once; the others wait in order of their creation. Default: no bound.
 	// +kubebuilder:validation:Minimum=1

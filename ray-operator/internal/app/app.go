@@ -239,10 +239,12 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	if err != nil {
 		return err
 	}
+	written := writer(manager, measured, own)
 	reconciler := &cluster.Reconciler{
 		Client:     manager.GetClient(),
 		Live:       manager.GetAPIReader(),
-		Writer:     writer(manager, measured, own),
+		Writer:     written,
+		Groups:     written,
 		Heads:      heads,
 		Scale:      scalers,
 		Stores:     stores,

@@ -183,14 +183,18 @@ func (r *Reconciler) makeToken(ctx context.Context, cluster *v1alpha1.ComputeClu
 }
 
 func (r *Reconciler) fix(ctx context.Context, fixing Fixing) error {
+	writer := r.Writer
+	if fixing.Kind == gangKind {
+		writer = r.Groups
+	}
 	switch fixing.Act {
 	case Make:
-		_, err := r.Writer.Create(ctx, fixing.Wanted)
+		_, err := writer.Create(ctx, fixing.Wanted)
 		return err
 	case Mend:
-		return r.Writer.Mend(ctx, fixing.Seen, fixing.Wanted)
+		return writer.Mend(ctx, fixing.Seen, fixing.Wanted)
 	default:
-		return r.Writer.Delete(ctx, fixing.Seen, nil)
+		return writer.Delete(ctx, fixing.Seen, nil)
 	}
 }
 

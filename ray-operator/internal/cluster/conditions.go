@@ -189,6 +189,8 @@ func (t *teller) upToDate() verdict {
 		return verdict{false, *t.plan.Held}
 	case t.plan.Rolling != nil:
 		return verdict{false, *t.plan.Rolling}
+	case t.plan.GangFixed != nil:
+		return verdict{false, *t.plan.GangFixed}
 	case t.outcome.Unresized != nil:
 		return verdict{false, diagnose.Refusal("the new size of workers", t.outcome.Unresized)}
 	case len(old) > 0:

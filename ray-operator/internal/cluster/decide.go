@@ -137,6 +137,7 @@ func (p *planner) build() {
 		return
 	}
 	p.fix()
+	p.keepGang()
 	p.token()
 	p.authority()
 	p.keepStore()
@@ -308,7 +309,7 @@ func (p *planner) token() {
 	case p.head != nil:
 		missing = reason.TokenMissing.Of(naming.TokenSecret(p.cluster.Name))
 	default:
-		p.Token = p.storeHolds() == nil // it goes with the first pod
+		p.Token = p.Held == nil && p.storeHolds() == nil // it goes with the first pod
 		return
 	}
 	p.Held = &missing

@@ -32,6 +32,10 @@ var effects = map[string]specEdit{
 	"suspend":         func(s *v1alpha1.ComputeClusterSpec) { s.Suspend = true },
 	"managedBy":       func(s *v1alpha1.ComputeClusterSpec) { s.ManagedBy = "kueue.x-k8s.io/multikueue" },
 
+	"scheduler.name":          scheduledBy(func(p *v1alpha1.Scheduler) { p.Name = v1alpha1.SchedulerKAI }),
+	"scheduler.queue":         scheduledBy(func(p *v1alpha1.Scheduler) { p.Queue = "other" }),
+	"scheduler.schedulerName": scheduledBy(func(p *v1alpha1.Scheduler) { p.SchedulerName = "other" }),
+
 	"podDefaults.serviceAccountName": defaults(func(d *v1alpha1.PodDefaults) { d.ServiceAccountName = "a" }),
 	"podDefaults.imagePullSecrets": defaults(func(d *v1alpha1.PodDefaults) {
 		d.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "a"}}
@@ -164,6 +168,11 @@ func strategy(kind string, rolling *v1alpha1.Rolling) specEdit {
 	}
 }
 
+// scheduledBy edits a scheduler that the cluster has.
+func scheduledBy(edit func(*v1alpha1.Scheduler)) specEdit {
+	return func(s *v1alpha1.ComputeClusterSpec) { edit(s.Scheduler) }
+}
+
 func number(n int32) *int32 { return &n }
 
 func claimTemplate(name string) corev1.PersistentVolumeClaim {
@@ -233,6 +242,9 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		if slices.Contains(ofScaling, path) || strings.HasPrefix(path, "autoscaling.") {
 			of.Spec.Autoscaling, of.Spec.WorkerGroups[0].MaxReplicas = &v1alpha1.Autoscaling{}, number(9)
 		}
+		if strings.HasPrefix(path, "scheduler.") {
+			of.Spec.Scheduler = &v1alpha1.Scheduler{Name: v1alpha1.SchedulerVolcano}
+		}
 		before, intent := done(of), pod.Intent(of, "cpu")
 		edit(&of.Spec)
 		switch same := reflect.DeepEqual(before, done(of)); {
@@ -273,7 +285,8 @@ func leaves(of reflect.Type, path string) []string {
 // done is what the operator does about a cluster, or has against it: what its first pass
 // makes, and how it goes on with one whose workers are old, idle and too many.
 func done(of *v1alpha1.ComputeCluster) []any {
-	first := decide(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}, Store: serving()})
+	known := cluster.GangSeen{Version: "v1beta1"} // where there is a scheduler
+	first := decide(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}, Store: serving(), Gang: known})
 	pods := []*corev1.Pod{first.Head}
 	var claims []*corev1.PersistentVolumeClaim
 	for _, filling := range first.Create {
@@ -285,6 +298,7 @@ func done(of *v1alpha1.ComputeCluster) []any {
 		}
 	}
 	later := given(1, func(s *cluster.Seen) {
+		s.Gang = known
 		s.Pods[0].Annotations[v1alpha1.AnnotationIntent] = pod.Intent(of, "")
 		s.Pods[0].Spec.InitContainers = []corev1.Container{{Name: v1alpha1.ContainerAutoscaler}}
 		for _, worker := range s.Pods[1:] {

@@ -41,6 +41,8 @@ type Seen struct {
 	Pods []Pod
 	// Fixtures are the objects of fixed names, by their kind.
 	Fixtures map[string]Standing
+	// Gang is the object by which the cluster's scheduler knows its gang.
+	Gang GangSeen
 	// Token is the Secret with the cluster's token, Authority that with its certificate authority.
 	Token     Token
 	Authority Presence
@@ -76,7 +78,7 @@ func (s Seen) going() bool {
 			return true
 		}
 	}
-	return s.Token.Presence == Going || s.Authority == Going
+	return s.Token.Presence == Going || s.Authority == Going || s.Gang.Presence == Going
 }
 
 // claimsOf are the claims of a group by slot, in the order of slots and names.
@@ -127,7 +129,7 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 	slices.SortFunc(seen.Pods, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
 	seen.Record, seen.RecordMissing, seen.RecordError = recall(cluster, pods)
 	for _, look := range []func(context.Context, *v1alpha1.ComputeCluster, *Seen) error{
-		r.confirmHead, r.seeFixtures, r.seePolicies, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeScaler, r.seeStore, r.seeJobs,
+		r.confirmHead, r.seeFixtures, r.seeGang, r.seePolicies, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeScaler, r.seeStore, r.seeJobs,
 	} {
 		if err := look(ctx, cluster, &seen); err != nil {
 			return seen, err

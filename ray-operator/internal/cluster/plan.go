@@ -69,6 +69,8 @@ type Plan struct {
 	Conflict *reason.Finding
 	// Rolling says what a rolling replacement does or waits for, if there is one.
 	Rolling *reason.Finding
+	// GangFixed says that the scheduler goes by another size of the gang, which nobody can change.
+	GangFixed *reason.Finding
 	// Sizes are how large the groups shall be, Scaled what the record is to keep of that.
 	Sizes  map[string]Size
 	Scaled map[string]Held

@@ -45,6 +45,8 @@ type Reconciler struct {
 	// Live reads past the cache.
 	Live   client.Reader
 	Writer *kube.Writer
+	// Groups reads and writes the objects by which schedulers know gangs. No cache holds them.
+	Groups *kube.Writer
 	// Heads asks live heads in the background.
 	Heads headwatch.Source
 	// Scale holds the streams to the autoscalers beside heads.

@@ -33,6 +33,7 @@ func (p *planner) suspend() bool {
 	}
 	p.ForgetStore = true
 	p.fix()
+	p.keepGang()
 	return true
 }
 

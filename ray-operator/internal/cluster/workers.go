@@ -302,7 +302,7 @@ func (p *planner) fill(m *members, slots []int, broken []scale.Slot) {
 			continue
 		}
 		filling.Claims = append(filling.Claims, claims...)
-		filling.Pods = append(filling.Pods, p.site.WorkerPod(p.cluster, m.group, slot, p.Session))
+		filling.Pods = append(filling.Pods, p.joined(p.site.WorkerPod(p.cluster, m.group, slot, p.Session)))
 	}
 	if len(filling.Pods) > 0 {
 		p.count(m, broken, filling.Pods)

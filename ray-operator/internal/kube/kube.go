@@ -94,6 +94,11 @@ func (w *Writer) empty(obj client.Object) (client.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the kind of %T: %w", obj, err)
 	}
+	if _, untyped := obj.(*unstructured.Unstructured); untyped {
+		fresh := &unstructured.Unstructured{}
+		fresh.SetGroupVersionKind(gvk)
+		return fresh, nil
+	}
 	fresh, err := w.Client.Scheme().New(gvk)
 	if err != nil {
 		return nil, fmt.Errorf("make a %s: %w", gvk.Kind, err)

@@ -135,7 +135,7 @@ func (o *operator) start() {
 	}
 	clusters, jobs, services := o.client(clusterKind), o.client(jobKind), o.client(serviceKind)
 	o.world.clusters = &cluster.Reconciler{
-		Client: clusters, Live: live, Writer: &kube.Writer{Client: clusters, Live: live},
+		Client: clusters, Live: live, Writer: &kube.Writer{Client: clusters, Live: live}, Groups: o.world.Gangs.writer(o),
 		Heads: o.world.Ray, Scale: o.world.Scaler, Stores: o.world.Stores,
 		Notes:  &sweep.Keeper{Writer: &kube.Writer{Client: clusters, Live: live}, Live: live, Namespace: "heliostat"},
 		Events: telemetry.Recorder{Events: o.world}, Clock: now, WatchNodes: true, Site: site,

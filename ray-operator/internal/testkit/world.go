@@ -50,6 +50,7 @@ type World struct {
 	Stores  *Stores
 	Serving *Serving
 	Gateway *Gateway
+	Gangs   *Gangs
 	History *History
 	// HoldGC keeps the garbage collector from its work.
 	HoldGC bool
@@ -99,7 +100,7 @@ func NewWorld(t testing.TB) *World {
 	w.Client = w.server
 	w.Kubelet = &Kubelet{Client: w.Client, Clock: w.Clock, StartDelay: 3 * time.Second, StopDelay: 2 * time.Second}
 	w.Ray, w.Jobs, w.Scaler, w.Stores, w.Serving = newRay(w), newJobs(w), newScaler(w), newStores(w), newServing(w)
-	w.Gateway = &Gateway{world: w}
+	w.Gateway, w.Gangs = &Gateway{world: w}, newGangs(w)
 	w.operator = &operator{world: w}
 	w.operator.start()
 	return w

@@ -140,7 +140,7 @@ var changes = map[string]string{
 	"crds.install": "false", "admission.enabled": "false", "serviceAccount.create": "false", "serviceAccount.name": "someone",
 	"serviceAccount.annotations": `{"a":"b"}`, "operator.workers": "3", "operator.resync": "1h30m", "operator.verbosity": "1",
 	"resources": `{"requests":{"cpu":"1"}}`, "podAnnotations": `{"a":"b"}`, "podLabels": `{"a":"b"}`, "nodeSelector": `{"a":"b"}`,
-	"replicas": "3", "watchNamespaces": `["a"]`, "watchNodes": "false", "rbac.aggregate": "false",
+	"replicas": "3", "watchNamespaces": `["a"]`, "watchNodes": "false", "schedulers": `["Volcano"]`, "rbac.aggregate": "false",
 	"metrics.enabled": "false", "metrics.serviceMonitor.enabled": "true", "metrics.serviceMonitor.labels": `{"a":"b"}`,
 	"metrics.serviceMonitor.interval": "15s", "networkPolicy.enabled": "false", "networkPolicy.metricsFrom": `[{"podSelector":{}}]`,
 	"controlStore.allow":   `["10.0.0.0/8"]`,

@@ -63,7 +63,7 @@ func tableLines(section string) []string {
 
 func TestRightsAreDocumented(t *testing.T) {
 	var rights []string
-	all := granted(t)
+	all := granted(t, "--set", "schedulers={Volcano}")
 	const certificate = "there/test-heliostat-server-certificate"
 	all[certificate] = granted(t, serving...)[certificate]
 	for role, rules := range all {

@@ -34,7 +34,7 @@ var never = map[string][]string{
 }
 
 func TestRightsAreLeast(t *testing.T) {
-	for _, options := range [][]string{nil, {"--set", "watchNamespaces={a,b}"}} {
+	for _, options := range [][]string{nil, {"--set", "watchNamespaces={a,b}"}, {"--set", "schedulers={Volcano,Kubernetes}"}} {
 		for role, rules := range granted(t, options...) {
 			for _, rule := range rules {
 				checkRule(t, role, rule)
@@ -66,6 +66,27 @@ func checkRule(t *testing.T, role string, rule rbacv1.PolicyRule) {
 	}
 	if slices.Contains(rule.Resources, "leases") && !slices.Equal(rule.Verbs, []string{"create"}) && len(rule.ResourceNames) != 1 {
 		t.Errorf("%s reaches others' leases: %v", role, rule)
+	}
+}
+
+func TestSchedulers_GiveRightsOnTheirKindsAlone(t *testing.T) {
+	for _, test := range []struct {
+		options []string
+		want    string
+	}{
+		{nil, ""},
+		{[]string{"--set", "schedulers={KAI}"}, "scheduling.run.ai"},
+		{[]string{"--set", "schedulers={Volcano,SchedulerPlugins,Kubernetes}"}, "scheduling.volcano.sh scheduling.x-k8s.io scheduling.k8s.io"},
+	} {
+		var groups []string
+		for _, rule := range granted(t, test.options...)["test-heliostat"] {
+			if slices.Contains(rule.Resources, "podgroups") {
+				groups = append(groups, rule.APIGroups...)
+			}
+		}
+		if have := strings.Join(groups, " "); have != test.want {
+			t.Errorf("%v gives rights on PodGroups of %q, want %q", test.options, have, test.want)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ type row = Row[*v1alpha1.ComputeCluster]
 // Clusters are ComputeClusters, with one row or more for each side of each of their rules.
 func Clusters() Kind[*v1alpha1.ComputeCluster] {
 	return Kind[*v1alpha1.ComputeCluster]{
-		Good: Good, Rows: slices.Concat(clusterRows, accessRows, reachRows, groupRows, autoscalingRows, scalerRows, objectStoreRows, encryptionRows, controlStoreRows, claimRows, nodeRows, templateRows, containerRows),
+		Good: Good, Rows: slices.Concat(clusterRows, accessRows, reachRows, groupRows, autoscalingRows, scalerRows, schedulerRows, objectStoreRows, encryptionRows, controlStoreRows, claimRows, nodeRows, templateRows, containerRows),
 		created: validate.Cluster, changed: validate.Update, read: read[v1alpha1.ComputeCluster], pods: podsOf,
 	}
 }

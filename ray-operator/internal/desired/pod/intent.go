@@ -23,6 +23,7 @@ type intentV1 struct {
 	Unauthenticated bool                                        `json:",omitempty"`
 	TokenSecret     string                                      `json:",omitempty"`
 	Encrypted       bool                                        `json:",omitempty"`
+	Scheduler       *v1alpha1.Scheduler                         `json:",omitempty"`
 	HostsPerReplica int                                         `json:",omitempty"` // when above 1
 	Claims          map[string]corev1.PersistentVolumeClaimSpec `json:",omitempty"` // by the template's name
 	Autoscaler      *autoscalerIntent                           `json:",omitempty"` // of heads
@@ -52,7 +53,7 @@ func Intent(cluster *v1alpha1.ComputeCluster, group string) string {
 	spec := &cluster.Spec
 	form := intentV1{RayVersion: spec.RayVersion, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Node: spec.Head.NodeSpec}
 	form.access(spec)
-	form.Encrypted = EncryptionRequired(cluster)
+	form.Encrypted, form.Scheduler = EncryptionRequired(cluster), spec.Scheduler
 	if given := spec.Autoscaling; group == "" && given != nil {
 		form.Autoscaler = &autoscalerIntent{Size: given.Size, Image: given.Image, Env: given.Env, SecurityContext: given.SecurityContext}
 	}

@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/gang"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// gangKind is how plans and people call the object by which a scheduler knows a gang.
+const gangKind = "PodGroup"
+
+// GangSeen is what is known of the object by which a cluster's scheduler knows its gang.
+type GangSeen struct {
+	Presence Presence
+	Object   *unstructured.Unstructured
+	// Version is the one to write; empty where the API server has none that is known.
+	Version string
+	// Refused is why the API server does not show the object, nil if it does.
+	Refused error
+}
+
+// seeGang reads the object, which no cache holds: the API server may come to know its kind later, or know it no more.
+func (r *Reconciler) seeGang(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+	kind, needed := gang.KindOf(cluster)
+	if !needed {
+		return nil
+	}
+	// Without versions the mapper would never look for one that a group gets later.
+	mapping, err := r.Groups.Client.RESTMapper().RESTMapping(kind.GroupKind, kind.Versions...)
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find the version of %s: %w", kind.GroupKind, err)
+	}
+	seen.Gang.Version = mapping.GroupVersionKind.Version
+	object := kind.Empty(seen.Gang.Version)
+	key := client.ObjectKey{Namespace: cluster.Namespace, Name: naming.Gang(cluster.Name)}
+	err = r.Groups.Live.Get(ctx, key, object)
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		seen.Gang.Version = ""
+		return nil
+	case fault.Refused(err):
+		seen.Gang.Refused = err
+		return nil
+	}
+	seen.Gang.Presence, err = presence(err, object, cluster)
+	if err != nil {
+		return fmt.Errorf("read %s %s: %w", gangKind, key, err)
+	}
+	seen.Gang.Object = object
+	return nil
+}
+
+// gang is what the cluster's pods are placed as.
+func (p *planner) gang() gang.Gang {
+	members := map[string]int{}
+	for i := range p.cluster.Spec.WorkerGroups {
+		group := &p.cluster.Spec.WorkerGroups[i]
+		size := p.wanted(group)
+		if autoscaled(p.cluster) {
+			size = bounds(group).Min
+		}
+		if !group.Suspend {
+			members[group.Name] = size * pod.Hosts(group)
+		}
+	}
+	return gang.Gang{Cluster: p.cluster, Members: members}
+}
+
+// joined returns a pod with what makes it one of the gang.
+func (p *planner) joined(made *corev1.Pod) *corev1.Pod {
+	p.gang().Join(made)
+	return made
+}
+
+// keepGang has the object there before any pod, with the size that the gang has now, and gone while there are no pods to be.
+func (p *planner) keepGang() {
+	kind, needed := gang.KindOf(p.cluster)
+	if !needed {
+		return
+	}
+	seen := p.seen.Gang
+	if p.Suspended {
+		if seen.Presence == Ours {
+			p.Fixtures = append(p.Fixtures, Fixing{Act: Remove, Kind: gangKind, Seen: seen.Object})
+		}
+		return
+	}
+	if held := p.gangHolds(kind); held != nil {
+		p.Held = held
+		p.wakeIn(pass.Recheck)
+		return
+	}
+	wanted := p.gang().Object(seen.Version)
+	switch {
+	case seen.Presence == Absent:
+		p.Fixtures = append(p.Fixtures, Fixing{Act: Make, Kind: gangKind, Wanted: wanted})
+	case gang.Holds(seen.Object, wanted):
+	case !kind.CanResize(seen.Version):
+		fixed := reason.GangFixed.Of(gangKind+" "+wanted.GetName(), p.gang().Size())
+		p.GangFixed = &fixed
+	default:
+		p.Fixtures = append(p.Fixtures, Fixing{Act: Mend, Kind: gangKind, Wanted: wanted, Seen: seen.Object})
+	}
+}
+
+// gangHolds is why the object cannot be kept, nil if it can.
+func (p *planner) gangHolds(kind gang.Kind) *reason.Finding {
+	var finding reason.Finding
+	seen, name := p.seen.Gang, p.cluster.Spec.Scheduler.Name
+	switch {
+	case seen.Refused != nil:
+		finding = reason.SchedulerForbidden.Of(gangKind, kind.Group, seen.Refused.Error(), string(name))
+	case seen.Version == "":
+		finding = reason.SchedulerMissing.Of(gangKind, kind.Group, string(name))
+	case seen.Presence == Foreign:
+		finding = reason.NameConflict.Of(gangKind + " " + naming.Gang(p.cluster.Name))
+	default:
+		return nil
+	}
+	return &finding
+}
