@@ -1,0 +1,216 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/live"
+)
+
+// gangScheduler is a scheduler that the API server knows the PodGroups of. What places pods is a stand-in: it binds those of
+// a gang once as many are there as the PodGroup says, and not before.
+type gangScheduler struct {
+	name    v1alpha1.SchedulerKind
+	runs    string
+	version schema.GroupVersion
+	// crd is the file with its CRD, and groupOf names the PodGroup of a pod.
+	crd     string
+	groupOf func(*corev1.Pod) string
+}
+
+func annotated(key string) func(*corev1.Pod) string {
+	return func(pod *corev1.Pod) string { return pod.Annotations[key] }
+}
+
+var gangSchedulers = []gangScheduler{
+	{
+		v1alpha1.SchedulerVolcano, "volcano", schema.GroupVersion{Group: "scheduling.volcano.sh", Version: "v1beta1"},
+		"volcano", annotated("scheduling.k8s.io/group-name"),
+	},
+	{v1alpha1.SchedulerKAI, "kai-scheduler", schema.GroupVersion{Group: "scheduling.run.ai", Version: "v2alpha2"}, "kai", annotated("pod-group-name")},
+	{
+		v1alpha1.SchedulerPlugins, "scheduler-plugins-scheduler", schema.GroupVersion{Group: "scheduling.x-k8s.io", Version: "v1alpha1"},
+		"scheduler-plugins", func(pod *corev1.Pod) string { return pod.Labels["scheduling.x-k8s.io/pod-group"] },
+	},
+}
+
+// TestGangs_ArePlacedAsOne: for each scheduler whose CRD is installed while the operator runs, a gang is bound as one, takes
+// another size, has its minimum under autoscaling, and leaves nothing.
+func TestGangs_ArePlacedAsOne(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	startOperator(t, "--watch-namespaces="+namespace, "--autoscaler-image=fake")
+	for i := range gangSchedulers {
+		s := &gangSchedulers[i]
+		t.Run(string(s.name), func(t *testing.T) {
+			t.Parallel()
+			s.uninstall(t) // what a run before has left
+			s.life(t, types.NamespacedName{Namespace: namespace, Name: s.crd})
+		})
+	}
+}
+
+// life is that of a cluster with the scheduler.
+func (s *gangScheduler) life(t *testing.T, name types.NamespacedName) {
+	cluster := newCluster(name.Namespace, name.Name, 2)
+	cluster.Spec.Scheduler = &v1alpha1.Scheduler{Name: s.name}
+	must(t, shared.Create(t.Context(), cluster))
+	eventually(t, "the cluster to say that the scheduler is missing", says(name, "SchedulerMissing"))
+	if pods := podsOf(t, name, ""); len(pods) > 0 {
+		t.Fatalf("%d pods were made that nobody would place together", len(pods))
+	}
+
+	s.install(t)
+	s.bind(t, name, 3)
+	ready(t, name)
+	scaleTo(t, name, 4)
+	s.bind(t, name, 5)
+	ready(t, name)
+	scaleTo(t, name, 1)
+	s.sized(t, name, 2)
+
+	edit(t, name, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true })
+	eventually(t, "a suspended cluster to hold no place", func(ctx context.Context) error { return absent(s.find(ctx, name, s.empty())) })
+	least, most := int32(1), int32(4)
+	edit(t, name, func(spec *v1alpha1.ComputeClusterSpec) {
+		spec.Suspend, spec.Autoscaling = false, &v1alpha1.Autoscaling{}
+		spec.WorkerGroups[0].MinReplicas, spec.WorkerGroups[0].MaxReplicas = &least, &most
+	})
+	s.bind(t, name, 2)
+
+	must(t, shared.Delete(t.Context(), cluster))
+	eventually(t, "nothing to be left of the gang", func(ctx context.Context) error { return absent(s.find(ctx, name, s.empty())) })
+}
+
+func edit(t *testing.T, name types.NamespacedName, change func(*v1alpha1.ComputeClusterSpec)) {
+	t.Helper()
+	must(t, shared.Edit(t.Context(), name, change))
+}
+
+// says asks whether a cluster's Ready names a reason.
+func says(name types.NamespacedName, why string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var cluster v1alpha1.ComputeCluster
+		if err := shared.Get(ctx, name, &cluster); err != nil {
+			return err
+		}
+		if told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady); told == nil || told.Reason != why {
+			return fmt.Errorf("it says %+v", told)
+		}
+		return nil
+	}
+}
+
+func (s *gangScheduler) empty() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(s.version.WithKind("PodGroup"))
+	return object
+}
+
+func (s *gangScheduler) find(ctx context.Context, of types.NamespacedName, into *unstructured.Unstructured) error {
+	return shared.Get(ctx, types.NamespacedName{Namespace: of.Namespace, Name: of.Name + "-gang"}, into)
+}
+
+// sized waits until the gang has a size.
+func (s *gangScheduler) sized(t *testing.T, of types.NamespacedName, size int64) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("a gang of %d", size), func(ctx context.Context) error {
+		object := s.empty()
+		if err := s.find(ctx, of, object); err != nil {
+			return err
+		}
+		if have, _, err := unstructured.NestedInt64(object.Object, "spec", "minMember"); err != nil || have != size {
+			return errors.Join(fmt.Errorf("it is %d", have), err)
+		}
+		return nil
+	})
+}
+
+// bind stands in for the scheduler: it waits for the whole gang, of a size, and then binds what waits.
+func (s *gangScheduler) bind(t *testing.T, of types.NamespacedName, size int) {
+	t.Helper()
+	s.sized(t, of, int64(size))
+	eventually(t, fmt.Sprintf("the %d pods of the gang", size), func(ctx context.Context) error {
+		pods, err := shared.PodsOf(ctx, of, "")
+		if err != nil {
+			return err
+		}
+		var waiting []corev1.Pod
+		members := 0
+		for i := range pods {
+			if pod := &pods[i]; pod.DeletionTimestamp == nil && pod.Spec.SchedulerName == s.runs && s.groupOf(pod) == of.Name+"-gang" {
+				members++
+				if pod.Spec.NodeName == "" {
+					waiting = append(waiting, pods[i])
+				}
+			}
+		}
+		if members != size {
+			return fmt.Errorf("%d of them are there", members)
+		}
+		for i := range waiting {
+			binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "integration"}}
+			if err := shared.SubResource("binding").Create(ctx, &waiting[i], binding); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// kind is the CRD.
+func (s *gangScheduler) kind(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	text, err := os.ReadFile("testdata/podgroups/" + s.crd + ".yaml")
+	must(t, err)
+	objects, err := live.Decode(text)
+	must(t, err)
+	return objects[0]
+}
+
+// install adds the kind, until the test ends.
+func (s *gangScheduler) install(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := client.IgnoreNotFound(shared.Delete(context.WithoutCancel(t.Context()), s.kind(t))); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, shared.ApplyObject(t.Context(), s.kind(t)))
+	eventually(t, "the kind to be served", func(ctx context.Context) error {
+		return shared.List(ctx, listOf(s.version), client.InNamespace(metav1.NamespaceDefault))
+	})
+}
+
+// uninstall waits until the API server does not know the kind.
+func (s *gangScheduler) uninstall(t *testing.T) {
+	t.Helper()
+	kind := s.kind(t)
+	must(t, client.IgnoreNotFound(shared.Delete(t.Context(), kind)))
+	must(t, live.Until(t.Context(), unlearning, "the kind to be gone", func(ctx context.Context) error {
+		err := shared.List(ctx, listOf(s.version), client.InNamespace(metav1.NamespaceDefault))
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("it is served"), err)
+	}))
+}
+
+func listOf(version schema.GroupVersion) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(version.WithKind("PodGroupList"))
+	return list
+}
