@@ -131,11 +131,11 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-env", Field: "spec.autoscaling.env", By: Expression,
-		Refused: "a variable of the autoscaler has a plain value, and a name of letters, digits, '_', '.' and '-' that is not " + pod.VariablePodUID,
+		Refused: "a variable of the autoscaler has a plain value and is not " + pod.VariablePodUID,
 		Remedy:  "correct it",
 		cluster: ofAutoscaling(func(a *v1alpha1.Autoscaling, bad report) {
 			each(bad, autoscalingPath, "env", a.Env, func(e *corev1.EnvVar) bool {
-				return !variableName.MatchString(e.Name) || e.Name == pod.VariablePodUID || e.ValueFrom != nil
+				return e.Name == pod.VariablePodUID || e.ValueFrom != nil
 			})
 		}),
 	},

@@ -47,7 +47,7 @@ type Autoscaling struct {
 
 	// Env of the autoscaler's container, such as GODEBUG. Default: none.
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name.matches('^[a-zA-Z_][a-zA-Z0-9_.-]*$') && e.name != 'POD_UID' && !has(e.valueFrom))",message="a variable of the autoscaler has a plain value, and a name of letters, digits, '_', '.' and '-' that is not POD_UID; correct it"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'POD_UID' && !has(e.valueFrom))",message="a variable of the autoscaler has a plain value and is not POD_UID; correct it"
 	// +listType=map
 	// +listMapKey=name
 	// +optional

@@ -95,7 +95,7 @@ type ClusterServiceSpec struct {
 // ServeService is the Service in front of the proxies that serve.
 //
 // +kubebuilder:validation:XValidation:rule="[self.?type.orValue('ClusterIP')].all(kind, (kind != 'ClusterIP' || !has(self.nodePorts) && !has(self.externalTrafficPolicy)) && (kind == 'LoadBalancer' || !has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges)))",message="nodePorts and externalTrafficPolicy belong to type NodePort or LoadBalancer, loadBalancerClass and loadBalancerSourceRanges to LoadBalancer; set that type or leave them out"
-// +kubebuilder:validation:XValidation:rule="self.?type.orValue('ClusterIP') != 'LoadBalancer' || oldSelf.?type.orValue('ClusterIP') != 'LoadBalancer' || self.?loadBalancerClass == oldSelf.?loadBalancerClass",message="Kubernetes changes no loadBalancerClass of a load balancer; set type to ClusterIP first"
+// +kubebuilder:validation:XValidation:rule="self.?type.orValue('ClusterIP') != 'LoadBalancer' || oldSelf.?type.orValue('ClusterIP') != 'LoadBalancer' || (!has(self.loadBalancerClass) && !has(oldSelf.loadBalancerClass) || has(self.loadBalancerClass) && has(oldSelf.loadBalancerClass) && self.loadBalancerClass == oldSelf.loadBalancerClass)",message="Kubernetes changes no loadBalancerClass of a load balancer; set type to ClusterIP first"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodePorts) || self.nodePorts.all(name, name in ['http', 'grpc'])",message="nodePorts names a port that the Service does not have; use the names of its ports",fieldPath=".nodePorts"
 type ServeService struct {
 	// Type of the Service. Default: ClusterIP.

@@ -60,7 +60,6 @@ var scalerRows = []row{
 	{Name: "variables of the autoscaler", Edit: scalerEnv(corev1.EnvVar{Name: "GODEBUG", Value: "a"}, corev1.EnvVar{Name: "GOGC", Value: "50"})},
 	{Name: "an autoscaler's variable twice", Rule: "duplicate", Edit: scalerEnv(corev1.EnvVar{Name: "A"}, corev1.EnvVar{Name: "A"})},
 	{Name: "an autoscaler's variable of ours", Rule: "autoscaling-env", Edit: scalerEnv(corev1.EnvVar{Name: "POD_UID"})},
-	{Name: "an autoscaler's variable without a name", Rule: "autoscaling-env", Edit: scalerEnv(corev1.EnvVar{Name: "a=b"})},
 	{Name: "an autoscaler's variable from a Secret", Rule: "autoscaling-env", Edit: scalerEnv(corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
 		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Key: "k"},
 	}})},
