@@ -134,13 +134,19 @@ func (c container) ended(how *corev1.ContainerStateTerminated) reason.Finding {
 	if how.Reason == "OOMKilled" {
 		return c.outOfMemory()
 	}
-	if how.Reason == "StartError" || how.Reason == "ContainerCannotRun" {
+	if how.Reason == "StartError" || how.Reason == "ContainerCannotRun" || c.lacksRay(how) {
 		return startFailure(c.spec.Name, cmp.Or(how.Message, how.Reason))
 	}
 	if versions, ok := mismatch(how.Message); ok {
 		return reason.VersionMismatch.Of(versions[0], versions[1], versions[2], versions[3])
 	}
 	return c.reason().Of(c.spec.Name, exitCode(how.ExitCode), c.restarts(), after(": ", lastLines(how.Message)))
+}
+
+// lacksRay reports whether the image has no Ray: the shell that the Ray container begins with did not find the program.
+func (c container) lacksRay(how *corev1.ContainerStateTerminated) bool {
+	const notFound = 127
+	return c.spec.Name == v1alpha1.ContainerRay && how.ExitCode == notFound && strings.Contains(how.Message, "ray: not found")
 }
 
 func (c container) outOfMemory() reason.Finding {

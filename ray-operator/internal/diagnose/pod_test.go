@@ -132,6 +132,15 @@ var pods = map[string]struct {
 		`StartFailed: container ray cannot be started: exec: "ray": executable file not found in $PATH. ` +
 			"Correct command, mounts or securityContext of the container, or the image",
 	},
+	"an image without Ray": {
+		onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 127, Reason: "Error", Message: "ray: 1: exec: ray: not found\n"})), 0,
+		"StartFailed: container ray cannot be started: ray: 1: exec: ray: not found. " +
+			"Correct command, mounts or securityContext of the container, or the image",
+	},
+	"a program of Ray's that is not found": {
+		onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "ray: not found"})), 0,
+		"CrashLoop: container ray ended with exit code 1 (3 restarts): ray: not found. See its log: kubectl logs --previous",
+	},
 	"started, and not ready so far": {
 		change(onNode(running("ray", true, false)), unreadySince(born)), 119 * time.Second, "Starting: container ray is starting",
 	},

@@ -73,8 +73,16 @@ func headHost(cluster *v1alpha1.ComputeCluster) string {
 	return naming.HeadService(cluster.Name) + "." + cluster.Namespace + ".svc"
 }
 
-// startCommand runs "ray start" itself, without a shell between, so that nothing of
-// the spec is ever interpreted, and a signal reaches Ray.
+// raiseFiles is a script that lets Ray open more files, as far as the hard limit allows, and becomes "ray start" with the
+// script's arguments. A raylet, the control service and the dashboard keep a connection for each of their peers, and
+// container runtimes start processes with 1024. RAY_START_ULIMIT_OPEN_FILES is the variable by which KubeRay is told the
+// number. There is no $( in it, which a kubelet expands.
+const raiseFiles = "n=${RAY_START_ULIMIT_OPEN_FILES:-65536}; s=`ulimit -Sn`; " +
+	`if [ "$s" != unlimited ] && [ "$s" -lt "$n" ]; then ulimit -Sn "$n" 2>/dev/null || ` + "ulimit -Sn `ulimit -Hn`; fi; " +
+	`exec ray start "$@"`
+
+// startCommand runs "ray start". The shell before it interprets nothing of the spec, which comes as arguments, and becomes
+// Ray, so that a signal reaches Ray.
 func startCommand(d *draft) {
 	options := map[string]string{
 		"block":                       "",
@@ -108,7 +116,7 @@ func startCommand(d *draft) {
 	for name, value := range d.options {
 		arguments[name] = argument(name, value)
 	}
-	d.ray.Command, d.ray.Args = []string{"ray", "start"}, nil
+	d.ray.Command, d.ray.Args = []string{"/bin/sh", "-c", raiseFiles, "ray"}, nil
 	for _, name := range slices.Sorted(maps.Keys(arguments)) {
 		d.ray.Args = append(d.ray.Args, arguments[name])
 	}
