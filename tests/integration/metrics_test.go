@@ -31,7 +31,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	rows := slices.Sorted(maps.Keys(missing))
 
 	namespace := newNamespace(t)
-	o := startOperator(t, append(electing(leaseIn(t, namespace)), "--watch-namespaces="+namespace)...)
+	o := startOperator(t, append(electing(leaseIn(t, namespace)), "--watch-namespaces="+namespace, "--measured-clusters=1")...)
 	o.leads(time.Now())
 	headsIn(t, namespace, willing)
 	cluster := create(t, namespace, 1, 1)[0]

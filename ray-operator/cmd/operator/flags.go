@@ -5,15 +5,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/app"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/servercert"
@@ -29,6 +32,7 @@ type flags struct {
 	pullPolicy          string
 	storeAddresses      string
 	podDefaults         string
+	logFormat           string
 	elect               bool
 	election            app.Election
 }
@@ -55,12 +59,30 @@ func define(set *flag.FlagSet) *flags {
 	set.BoolVar(&f.elect, "leader-elect", false, "work only while this operator holds a Lease, so that several may run")
 	set.StringVar(&f.election.Namespace, "leader-election-namespace", "", "namespace of the Lease; by default the operator's own")
 	set.StringVar(&f.election.Name, "leader-election-name", app.Name, "name of the Lease")
+	set.IntVar(&f.cfg.MeasuredClusters, "measured-clusters", 0, "how many clusters, the oldest, have series of their own in the metrics: five each; 0 for none")
+	set.StringVar(&f.logFormat, "log-format", formatJSON, "form of a line of the log: json or text")
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log: 0 for changes, 1 for more")
 	return f
 }
 
 // pullPolicies are those that Kubernetes knows, and none said.
 var pullPolicies = []corev1.PullPolicy{"", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}
+
+// Forms of the log.
+const (
+	formatJSON = "json"
+	formatText = "text"
+)
+
+// logger returns the log that goes to a writer, in the form and as verbose as the flags say.
+func (f *flags) logger(to io.Writer) logr.Logger {
+	readable := func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.RFC3339TimeEncoder }
+	encoder := zap.JSONEncoder(readable)
+	if f.logFormat == formatText {
+		encoder = zap.ConsoleEncoder(readable)
+	}
+	return zap.New(zap.Level(f.level()), zap.WriteTo(to), encoder)
+}
 
 func (f *flags) level() zapcore.Level { return zapcore.Level(-f.verbosity) }
 
@@ -93,7 +115,7 @@ func (f *flags) config() (app.Config, error) {
 	if !slices.Contains(pullPolicies, cfg.Image.PullPolicy) {
 		return cfg, fmt.Errorf("read --autoscaler-pull-policy: %q is none: write Always, IfNotPresent or Never", f.pullPolicy)
 	}
-	if cfg.PodDefaults, err = readPodDefaults(f.podDefaults); err != nil {
+	if err := f.readPods(&cfg); err != nil {
 		return cfg, err
 	}
 	for text := range strings.SplitSeq(f.storeAddresses, ",") {
@@ -110,6 +132,18 @@ func (f *flags) config() (app.Config, error) {
 		cfg.Election = &app.Election{Namespace: cmp.Or(f.election.Namespace, cfg.Namespace), Name: f.election.Name}
 	}
 	return cfg, nil
+}
+
+// readPods reads what was given about all clusters' pods, and checks what was about the log and the metrics.
+func (f *flags) readPods(into *app.Config) (err error) {
+	if f.logFormat != formatJSON && f.logFormat != formatText {
+		return fmt.Errorf("read --log-format: %q is none: write json or text", f.logFormat)
+	}
+	if n := f.cfg.MeasuredClusters; n < 0 {
+		return fmt.Errorf("read --measured-clusters: %d is no number of clusters: write 0 or more", n)
+	}
+	into.PodDefaults, err = readPodDefaults(f.podDefaults)
+	return err
 }
 
 // readServer reads what was given about the server for portals.

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"flag"
 	"io"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +57,7 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 			c.PodDefaults = &v1alpha1.PodDefaults{Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, NodeSelector: map[string]string{"pool": "ray"}}
 		})},
 		{[]string{"--pod-defaults={}"}, defaults},
+		{[]string{"--measured-clusters=50"}, with(func(c *app.Config) { c.MeasuredClusters = 50 })},
 		{[]string{"--control-store-allow=10.1.2.3/8, fd00::/8", "--allow-local-addresses"}, with(func(c *app.Config) {
 			c.StoreAddresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 			c.LocalAddresses = true
@@ -72,11 +76,30 @@ func TestFlagsBecomeAConfig(t *testing.T) {
 	}
 }
 
+// TestLogger_WritesAsTheFlagsSay: JSON unless text is wanted, with times that people read, and nothing beyond the verbosity.
+func TestLogger_WritesAsTheFlagsSay(t *testing.T) {
+	for format, wantJSON := range map[string]bool{"--v=0": true, "--log-format=json": true, "--log-format=text": false} {
+		var out bytes.Buffer
+		logger := parse(t, format).logger(&out)
+		logger.V(1).Info("Quiet")
+		logger.Info("Made a pod", "pod", "demo")
+		var line struct{ TS, Msg, Pod string }
+		err := json.Unmarshal(out.Bytes(), &line)
+		_, timeErr := time.Parse(time.RFC3339, line.TS)
+		if isJSON := err == nil && timeErr == nil && line.Msg == "Made a pod" && line.Pod == "demo"; isJSON != wantJSON {
+			t.Errorf("%s: JSON is %v, want %v: %s", format, isJSON, wantJSON, out.String())
+		}
+		if text := out.String(); !strings.Contains(text, "Made a pod") || strings.Contains(text, "Quiet") {
+			t.Errorf("%s: %s", format, text)
+		}
+	}
+}
+
 func TestBadFlagsAreRefused(t *testing.T) {
 	for _, bad := range [][]string{
 		{"--watch-namespaces=A"}, {"--watch-namespaces=,"}, {"--operator-labels=x"}, {"--operator-labels=x=a b"}, {"--server-labels=x"},
 		{"--server-labels=x=a b"}, {"--autoscaler-pull-policy=Often"}, {"--control-store-allow=10.0.0.1"},
-		{"--pod-defaults=env"}, {`--pod-defaults={"enw":[]}`}, {`--pod-defaults={"env":[{"name":"RAY_ADDRESS"}]}`},
+		{"--log-format=xml"}, {"--measured-clusters=-1"}, {"--pod-defaults=env"}, {`--pod-defaults={"enw":[]}`}, {`--pod-defaults={"env":[{"name":"RAY_ADDRESS"}]}`},
 		{`--pod-defaults={"labels":{"heliostat.dev/cluster":"a"}}`}, {`--pod-defaults={"labels":{"a":"a b"}}`},
 		{"--server-certificate=tls"}, {"--server-certificate=tls", "--server-hosts=a"}, {"--server-certificate=tls", "--namespace=n"}, {"--server-certificate=tls", "--namespace=n", "--server-hosts=::1"},
 	} {

@@ -13,7 +13,6 @@ import (
 
 	_ "golang.org/x/crypto/x509roots/fallback" // public authorities: the image has no files but the programs
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/app"
 )
@@ -21,7 +20,7 @@ import (
 func main() {
 	flags := define(flag.CommandLine) // beside --kubeconfig, which controller-runtime defines
 	flag.Parse()
-	ctrl.SetLogger(zap.New(zap.Level(flags.level())))
+	ctrl.SetLogger(flags.logger(os.Stderr))
 	if err := run(flags); err != nil {
 		fmt.Fprintln(os.Stderr, "operator:", err)
 		os.Exit(1)

@@ -56,6 +56,8 @@ type Config struct {
 	REST *rest.Config
 	// MetricsAddress and HealthAddress are host:port to listen on; "0" turns off.
 	MetricsAddress, HealthAddress string
+	// MeasuredClusters is how many clusters have series of their own in the metrics.
+	MeasuredClusters int
 	// Workers is how many clusters are worked on at once.
 	Workers int
 	// Resync is after how long every cluster is looked at again though nothing happened.
@@ -123,7 +125,7 @@ func New(cfg Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := telemetry.NewFleet(metrics.Registry, manager.GetClient(), leading(manager)); err != nil {
+	if err := telemetry.NewFleet(metrics.Registry, manager.GetClient(), leading(manager), cfg.MeasuredClusters); err != nil {
 		return nil, err
 	}
 	if err := indexed(context.Background(), manager.GetFieldIndexer()); err != nil {

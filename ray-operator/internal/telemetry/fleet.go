@@ -12,7 +12,8 @@ import (
 )
 
 // Fleet counts clusters, workers and jobs at each scrape, from the statuses in the cache. No
-// label names an object, so the number of series does not grow with the clusters.
+// label of these names an object, so the number of series does not grow with the clusters. Series
+// of single clusters are there for as many clusters as somebody asked for.
 type Fleet struct {
 	// Reader reads from the cache.
 	Reader client.Reader
@@ -21,15 +22,17 @@ type Fleet struct {
 	Leading func() bool
 
 	clusters, workers, jobs *prometheus.Desc
+	each                    eachCluster
 }
 
 // scrapeLimit is how long a scrape waits for a cache that is not filled yet.
 const scrapeLimit = 5 * time.Second
 
-// NewFleet makes the collector and registers it. It fails if one of its names is taken.
-func NewFleet(registry prometheus.Registerer, reader client.Reader, leading func() bool) error {
+// NewFleet makes the collector and registers it, with series of their own for so many clusters. It fails if one of its
+// names is taken.
+func NewFleet(registry prometheus.Registerer, reader client.Reader, leading func() bool, measured int) error {
 	fleet := &Fleet{
-		Reader: reader, Leading: leading,
+		Reader: reader, Leading: leading, each: newEachCluster(measured),
 		clusters: prometheus.NewDesc("heliostat_clusters", "Clusters by the phase that their status tells.", []string{"phase"}, nil),
 		workers: prometheus.NewDesc("heliostat_workers",
 			"Workers of all clusters that are wanted (desired), that have a pod (created) and whose pod is ready (ready).", []string{"state"}, nil),
@@ -46,6 +49,7 @@ func (f *Fleet) Describe(to chan<- *prometheus.Desc) {
 	to <- f.clusters
 	to <- f.workers
 	to <- f.jobs
+	f.each.describe(to)
 }
 
 // Collect as prometheus.Collector says. What cannot be read is left out of the scrape.
@@ -67,6 +71,7 @@ func (f *Fleet) Collect(to chan<- prometheus.Metric) {
 	for state, count := range workers {
 		to <- prometheus.MustNewConstMetric(f.workers, prometheus.GaugeValue, float64(count), state)
 	}
+	f.each.collect(list.Items, to)
 	var jobs v1alpha1.ClusterJobList
 	if err := f.Reader.List(ctx, &jobs, client.UnsafeDisableDeepCopy); err != nil {
 		to <- prometheus.NewInvalidMetric(f.jobs, err)

@@ -147,15 +147,20 @@ func inPhases() []client.Object {
 	return all
 }
 
-func TestTheFleetIsCountedByTheLeader(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	kinds := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(kinds); err != nil {
 		t.Fatal(err)
 	}
-	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(inPhases()...).Build()
+	return kinds
+}
+
+func TestTheFleetIsCountedByTheLeader(t *testing.T) {
+	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(inPhases()...).Build()
 	registry := prometheus.NewRegistry()
 	leads := false
-	if err := NewFleet(registry, reader, func() bool { return leads }); err != nil {
+	if err := NewFleet(registry, reader, func() bool { return leads }, 0); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := testutil.GatherAndCount(registry); err != nil || n != 0 {

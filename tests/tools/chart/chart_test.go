@@ -138,10 +138,10 @@ var changes = map[string]string{
 	"image.digest":     "sha256:" + strings.Repeat("0", 64),
 	"imagePullSecrets": `[{"name":"pull"}]`, "nameOverride": "other", "fullnameOverride": "whole",
 	"crds.install": "false", "admission.enabled": "false", "serviceAccount.create": "false", "serviceAccount.name": "someone",
-	"serviceAccount.annotations": `{"a":"b"}`, "operator.workers": "3", "operator.resync": "1h30m", "operator.verbosity": "1",
+	"serviceAccount.annotations": `{"a":"b"}`, "operator.workers": "3", "operator.resync": "1h30m", "operator.verbosity": "1", "operator.logFormat": "text",
 	"resources": `{"requests":{"cpu":"1"}}`, "podAnnotations": `{"a":"b"}`, "podLabels": `{"a":"b"}`, "nodeSelector": `{"a":"b"}`,
 	"replicas": "3", "watchNamespaces": `["a"]`, "watchNodes": "false", "schedulers": `["Volcano"]`, "rbac.aggregate": "false",
-	"metrics.enabled": "false", "metrics.serviceMonitor.enabled": "true", "metrics.serviceMonitor.labels": `{"a":"b"}`,
+	"metrics.clusters": "50", "metrics.enabled": "false", "metrics.serviceMonitor.enabled": "true", "metrics.serviceMonitor.labels": `{"a":"b"}`,
 	"metrics.serviceMonitor.interval": "15s", "networkPolicy.enabled": "false", "networkPolicy.metricsFrom": `[{"podSelector":{}}]`,
 	"controlStore.allow":   `["10.0.0.0/8"]`,
 	"podDefaults":          `{"env":[{"name":"A","value":"b"}]}`,
@@ -265,7 +265,7 @@ func TestReadmeTellsOfEveryValue(t *testing.T) {
 
 func TestBadValuesAreRefused(t *testing.T) {
 	for _, bad := range []string{
-		"imagge.tag=x", "image.tagg=x", "image.digest=latest", "operator.workers=0", "operator.resync=often", "image.pullPolicy=Sometimes",
+		"imagge.tag=x", "image.tagg=x", "image.digest=latest", "operator.workers=0", "operator.logFormat=xml", "metrics.clusters=-1", "operator.resync=often", "image.pullPolicy=Sometimes",
 		"crds.install=maybe", "serviceAccount.create=false", "replicas=0", "watchNodes=often", "podDefaults.enw=a", "watchNamespaces={A}",
 		"metrics.serviceMonitor.interval=soon", "networkPolicy.egress=all",
 		"server.enable=true", "server.replicas=0", "server.tls.secretName=A", "server.tls.hosts={a b}", "server.service.type=ExternalName",
