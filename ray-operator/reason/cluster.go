@@ -72,6 +72,11 @@ var (
 		"%s was made for another number of pods than the %d that the cluster needs now, and Kubernetes 1.36 changes none",
 		"Suspend the cluster and resume it, or move to Kubernetes 1.37; pods that run are left as they are", nil,
 	}
+	RayUnverified = Reason{
+		"RayUnverified", Warning, "The cluster's Ray is a later release, a pre-release, a nightly or a build of one's own.",
+		"Ray %s is not one of the releases that the operator was verified with (%s): the protocols of autoscaling, planned exits, jobs, services and control stores may differ",
+		"Use one of these, or try what you need before you rely on it", nil,
+	}
 	Terminating = Reason{
 		"Terminating", Warning, "A pod that was told to go is still there half a minute after its grace period.",
 		"has been terminating since %s on node %s",
@@ -82,7 +87,7 @@ var (
 func obstacles() Section {
 	return Section{"What keeps a cluster from being as it should", []Reason{
 		InvalidSpec, SpecRefused, RecordDamaged, NameConflict, SchedulerMissing, SchedulerForbidden, TokenSecretInvalid, TokenMissing,
-		CAMissing, HeadFailing, Terminating, TokenChanged, GangFixed, HeadOutdated, PodsOutdated,
+		CAMissing, HeadFailing, Terminating, TokenChanged, GangFixed, HeadOutdated, PodsOutdated, RayUnverified,
 	}}
 }
 

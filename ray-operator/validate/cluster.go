@@ -2,6 +2,7 @@ package validate
 
 import (
 	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -11,7 +12,7 @@ import (
 
 var (
 	label      = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
-	rayVersion = regexp.MustCompile(`^2[.](5[2-9]|60)[.][0-9]+$`)
+	rayVersion = regexp.MustCompile(naming.RayVersionForm)
 	manager    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$`)
 )
 
@@ -55,10 +56,20 @@ var clusterRules = []Rule{
 	},
 	{
 		ID: "ray-version", Field: "spec.rayVersion", By: Expression,
-		Refused: "rayVersion must be a Ray release from 2.52.0 to 2.60.x", Remedy: `give one such as "2.60.0"`,
+		Refused: "rayVersion must be a version of Ray from 2.52.0 on, such as 2.60.0, 2.61.0rc1 or 2.60.0+own, or nightly",
+		Remedy:  "give one, and put what else a tag says into image",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if !rayVersion.MatchString(c.Spec.RayVersion) {
 				bad.at(field.NewPath("spec", "rayVersion"), c.Spec.RayVersion)
+			}
+		},
+	},
+	{
+		ID: "ray-version-image", Field: "spec.image", By: Expression,
+		Refused: "no tag of an image holds a '+', so that there is no default image of this rayVersion", Remedy: "give image",
+		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
+			if strings.Contains(c.Spec.RayVersion, "+") && c.Spec.Image == "" {
+				bad.at(field.NewPath("spec", "image"), nil)
 			}
 		},
 	},

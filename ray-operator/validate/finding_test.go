@@ -17,7 +17,8 @@ func TestFindings_SayEachPartApart(t *testing.T) {
 	cluster.Spec.WorkerGroups[0].RayStartParams = map[string]string{"num-cpus": "1"}
 	want := validate.Findings{{
 		Rule: "ray-version", Path: "spec.rayVersion", Value: "1.0",
-		Refused: "rayVersion must be a Ray release from 2.52.0 to 2.60.x", Remedy: `give one such as "2.60.0"`,
+		Refused: "rayVersion must be a version of Ray from 2.52.0 on, such as 2.60.0, 2.61.0rc1 or 2.60.0+own, or nightly",
+		Remedy:  "give one, and put what else a tag says into image",
 	}, {
 		Rule: "option-resources", Path: "spec.workerGroups[0].rayStartParams[num-cpus]", Value: "num-cpus",
 		Refused: "num-cpus, num-gpus, memory and resources follow the pod", Remedy: "use rayResources to override them",

@@ -52,14 +52,15 @@ type ComputeClusterList struct {
 // +kubebuilder:validation:XValidation:rule="self.?head.?service.?headless.orValue(false) == oldSelf.?head.?service.?headless.orValue(false)",message="head.service.headless cannot be changed; make a new cluster",fieldPath=".head.service"
 // +kubebuilder:validation:XValidation:rule="self.?network.?encryption.orValue('Disabled') != 'Required' || !self.?head.?service.?headless.orValue(false)",message="with network.encryption the dashboard is behind another port of the head, which a headless Service cannot lead to; leave headless out",fieldPath=".head.service"
 // +kubebuilder:validation:XValidation:rule="!has(self.network) || !has(self.network.encryption) || self.network.encryption != 'Required' || !has(self.controlStore) || !has(self.controlStore.redis) || !self.controlStore.redis.address.startsWith('redis:')",message="with network.encryption the address of a Redis must begin with rediss://; give the address of its TLS port",fieldPath=".controlStore.redis"
+// +kubebuilder:validation:XValidation:rule="!self.rayVersion.contains('+') || has(self.image) && size(self.image) > 0",message="no tag of an image holds a '+', so that there is no default image of this rayVersion; give image",fieldPath=".image"
 // +kubebuilder:validation:XValidation:rule="!has(self.controlStore) || !has(self.controlStore.embedded) || !self.rayVersion.matches('^2[.]5[2-6][.]')",message="the embedded control store needs Ray 2.57 or later; raise rayVersion, or choose managedRedis",fieldPath=".controlStore.embedded"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || !has(self.autoscaling.maxNodes) || !has(self.workerGroups) || self.workerGroups.map(g, (has(g.minReplicas) ? g.minReplicas : 0) * (has(g.hostsPerReplica) ? g.hostsPerReplica : 1)).sum() <= self.autoscaling.maxNodes",message="the groups' minReplicas together need more workers than maxNodes; raise maxNodes or lower minReplicas",fieldPath=".autoscaling.maxNodes"
 // +kubebuilder:validation:XValidation:rule="!has(self.workerGroups) || has(self.autoscaling) || self.workerGroups.map(g, (has(g.replicas) ? g.replicas : 1) * (has(g.hostsPerReplica) ? g.hostsPerReplica : 1)).sum() <= 10000",message="the workers of all groups together must not be above 10000; lower replicas or make two clusters",fieldPath=".workerGroups"
 // +kubebuilder:validation:XValidation:rule="has(self.scheduler) == has(oldSelf.scheduler) && (!has(self.scheduler) || self.scheduler == oldSelf.scheduler)",message="scheduler is given when the cluster is made and stays; make a new cluster",fieldPath=".scheduler"
 type ComputeClusterSpec struct {
-	// RayVersion is the version of Ray that the image holds, such as "2.60.0". Supported: 2.52 to 2.60.
+	// RayVersion is the version of Ray that the image holds, such as "2.60.0". Verified are releases from 2.52 to 2.60. With later ones, pre-releases, builds of your own and nightly the condition RayUnverified says what may not hold.
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^2[.](5[2-9]|60)[.][0-9]+$')",message="rayVersion must be a Ray release from 2.52.0 to 2.60.x; give one such as \"2.60.0\""
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(nightly(-[a-z0-9.]+)*|(2[.](5[2-9]|[6-9][0-9]|[1-9][0-9][0-9]+)|([3-9]|[1-9][0-9]+)[.][0-9]+)[.][0-9]+((a|b|rc)[0-9]+)?([.]post[0-9]+)?([.]dev[0-9]+)?([+][a-zA-Z0-9.]+)?)$')",message="rayVersion must be a version of Ray from 2.52.0 on, such as 2.60.0, 2.61.0rc1 or 2.60.0+own, or nightly; give one, and put what else a tag says into image"
 	// +required
 	RayVersion string `json:"rayVersion"`
 
@@ -288,7 +289,7 @@ type ComputeClusterStatus struct {
 	// Summary holds strings for columns.
 	// +optional
 	Summary ClusterSummary `json:"summary,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, ControlStoreReady, Autoscaling, Suspended, InvalidSpec, NameConflict, VersionMismatch.
+	// Conditions: Ready, Reconciling, Stalled, HeadReady, WorkersReady, UpToDate, ControlStoreReady, Autoscaling, Suspended, InvalidSpec, NameConflict, VersionMismatch, RayUnverified.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

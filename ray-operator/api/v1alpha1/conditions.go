@@ -34,6 +34,9 @@ const (
 	// ConditionVersionMismatch is True while workers refuse to join because they hold
 	// another version of Ray or Python than the head. Absent otherwise.
 	ConditionVersionMismatch = "VersionMismatch"
+	// ConditionRayUnverified is True while the cluster's Ray is none of the releases that the
+	// operator was verified with. Absent otherwise.
+	ConditionRayUnverified = "RayUnverified"
 )
 
 // Condition types of a ClusterJob, beside Ready, Reconciling, Stalled and Suspended. Ready

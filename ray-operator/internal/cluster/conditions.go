@@ -11,6 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -56,6 +57,7 @@ func (t *teller) conditions() {
 	t.autoscaling(suspended)
 	t.store(suspended)
 	t.say.While(v1alpha1.ConditionVersionMismatch, t.mismatch())
+	t.say.While(v1alpha1.ConditionRayUnverified, t.unverified())
 	t.status.Phase = t.phase(ready.holds, stalled != nil, suspended != nil, suspending)
 }
 
@@ -304,6 +306,16 @@ func (t *teller) lost() bool {
 	default:
 		return former.Phase == v1alpha1.PhaseRecovering
 	}
+}
+
+// unverified says that the cluster's Ray is none that the operator was verified with.
+func (t *teller) unverified() *reason.Finding {
+	version := t.cluster.Spec.RayVersion
+	if naming.IsRayVerified(version) {
+		return nil
+	}
+	found := reason.RayUnverified.Of(version, naming.VerifiedRay)
+	return &found
 }
 
 func (t *teller) phase(ready, stalled, suspended, suspending bool) string {

@@ -9,6 +9,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // Resizing is a worker whose Ray container gets other resources while it runs.
@@ -53,7 +54,7 @@ func (p *planner) resizes() {
 // it runs. Ray can follow from 2.56 on; a node that cannot hold the pod then says so.
 func (i intents) canGrow(worker Pod) bool {
 	shape := worker.Annotations[v1alpha1.AnnotationShape]
-	if !i.isOld(worker) || shape == "" || !worker.ready() || diagnose.RayStatus(worker.Pod) == nil || !pod.IsAtLeast(i.cluster, 2, 56) ||
+	if !i.isOld(worker) || shape == "" || !worker.ready() || diagnose.RayStatus(worker.Pod) == nil || naming.IsRayBefore(i.cluster.Spec.RayVersion, 56) ||
 		shape != i.shape(worker.At.Group) {
 		return false
 	}

@@ -153,6 +153,22 @@ func TestPhase_RecoversOnlyWhatWasLost(t *testing.T) {
 	}
 }
 
+// TestCondition_RayUnverified: a Ray that was not verified runs, and the status says what may not hold. One that was says
+// nothing.
+func TestCondition_RayUnverified(t *testing.T) {
+	for version, want := range map[string]bool{"2.60.0": false, "2.52.1": false, "2.61.0rc1": true, "2.60.0+acme": true, "nightly": true} {
+		of := demo()
+		of.Spec.RayVersion, of.Spec.Image = version, "mine"
+		condition := meta.FindStatusCondition(told(of, given(1), nil).Conditions, v1alpha1.ConditionRayUnverified)
+		switch {
+		case want != (condition != nil):
+			t.Errorf("%s: condition %+v, want one: %v", version, condition, want)
+		case want && (condition.Status != metav1.ConditionTrue || !strings.Contains(condition.Message, version)):
+			t.Errorf("%s: condition %+v", version, condition)
+		}
+	}
+}
+
 // TestUpToDate_NamesTheGroupThatARollWaitsFor: a group that cannot be complete keeps the next ones from being replaced.
 func TestUpToDate_NamesTheGroupThatARollWaitsFor(t *testing.T) {
 	of := testkit.Cluster("demo", testkit.Group("cpu", 2), testkit.Group("gpu", 1))

@@ -9,6 +9,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -88,7 +89,7 @@ func (p *planner) approach() {
 	case line.Most > 0 && line.Running+line.Place > line.Most:
 		p.say(p.waiting(), reason.InLine.Of(p.clusterName(), line.Running, line.Place))
 		p.wakeIn(pass.Recheck)
-	case len(p.job.Spec.EntrypointLabelSelector) > 0 && older(answer.Session.Version, 54):
+	case len(p.job.Spec.EntrypointLabelSelector) > 0 && naming.IsRayBefore(answer.Session.Version, 54):
 		p.close(reason.SubmissionRefused.Of(fmt.Sprintf("entrypointLabelSelector needs Ray 2.54, and the cluster runs %s", answer.Session.Version)))
 	default:
 		p.bind()
@@ -160,14 +161,4 @@ func (p *planner) attend() {
 	default:
 		p.say(phase, reason.Submitting.Of(p.record.Attempt, p.clusterName()))
 	}
-}
-
-// older tells whether a version of Ray 2 is before a minor one. What cannot be read is not:
-// Ray itself will tell.
-func older(version string, minor int) bool {
-	var major, have int
-	if n, err := fmt.Sscanf(version, "%d.%d", &major, &have); n != 2 || err != nil {
-		return false
-	}
-	return major == 2 && have < minor
 }

@@ -8,8 +8,8 @@ import (
 
 // refused are additions to a good spec, each with what the answer must say to do.
 var refused = map[string]struct{ spec, remedy string }{
-	"ray too old":        {`{rayVersion: "2.51.0"}`, "from 2.52.0 to 2.60.x"},
-	"ray with suffix":    {`{rayVersion: "2.60.0-py311"}`, "from 2.52.0 to 2.60.x"},
+	"ray too old":        {`{rayVersion: "2.51.0"}`, "from 2.52.0 on"},
+	"ray with suffix":    {`{rayVersion: "2.60.0-py311"}`, "from 2.52.0 on"},
 	"pull policy":        {`{imagePullPolicy: Sometimes}`, "supported values"},
 	"group without name": {`{workerGroups: [{replicas: 1}]}`, "name: Required value"},
 	"group's name":       {`{workerGroups: [{name: CPU}]}`, "lower-case letters"},
