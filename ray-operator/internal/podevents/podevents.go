@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// shortest and longest bound for how long an answer is kept; between them it is a part of the pod's age.
-	shortest, longest = 15 * time.Second, time.Minute
+	// shortest and longest bound for how long an answer is kept; between them it is a part of the pod's age. While a pod
+	// is young, what it waits for is told within 10 s.
+	shortest, longest = 5 * time.Second, time.Minute
 	part              = 4
 	// perSecond is how many reads there are at most, and atOnce how many after a while without any.
 	perSecond = 5
