@@ -101,7 +101,7 @@ accept: ## Run the full counts and measure the promised times: make accept AREA=
 bench: ## Measure against the same pods applied by hand
 	@tests/run.sh bench
 
-bench-fleet: bin/localkube bin/helm ## Measure many clusters beside a floor of the needed writes: make bench-fleet N=500 [ROUNDS=3] [CONTENDERS=floor,operator] [LAYOUTS=spread,one] [SETTLE=75s] [IDLE=1m] [OTHER=FILE] [PROFILE=1]
+bench-fleet: bin/localkube bin/helm ## Measure many clusters beside a floor of the needed writes: make bench-fleet N=500 [ROUNDS=3] [CONTENDERS=floor,operator] [LAYOUTS=spread,one,mixed] [SETTLE=75s] [IDLE=1m] [OTHER=FILE] [PROFILE=1]
 	@go run ./tests/bench/fleet -kubernetes "$$(bin/localkube build)" -n $(or $(N),500) -rounds $(or $(ROUNDS),3) \
 	  $(if $(CONTENDERS),-contenders $(CONTENDERS)) $(if $(LAYOUTS),-layouts $(LAYOUTS)) $(if $(SETTLE),-settle $(SETTLE)) $(if $(IDLE),-idle $(IDLE)) \
 	  $(if $(OTHER),-other $(OTHER)) $(if $(PROFILE),-profile)

@@ -33,6 +33,9 @@ const (
 
 func layouts() []string { return []string{Spread, One, Mixed} }
 
+// usualLayouts are those that need no root.
+func usualLayouts() []string { return []string{Spread, One} }
+
 const (
 	clustersInNamespace = 10
 	workersInCluster    = 3

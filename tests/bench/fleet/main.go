@@ -52,7 +52,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "docs/results", "directory for the results")
 	flag.BoolVar(&o.profile, "profile", false, "instead, run the operator once under profilers; writes to .state/bench-fleet/profile")
 	chosen := flag.String("contenders", "", "what to measure; all where it is empty")
-	places := flag.String("layouts", strings.Join(layouts(), ","), "where the clusters are: "+Spread+" is ten in a namespace, "+One+" is all in one, "+Mixed+" has jobs, services and idle policies")
+	places := flag.String("layouts", strings.Join(usualLayouts(), ","), "where the clusters are: "+Spread+" is ten in a namespace, "+One+" is all in one, "+Mixed+" has jobs, services and idle policies")
 	within := flag.Bool("inside", false, "the program runs in a network namespace of its own, where all addresses may be used")
 	flag.Parse()
 	log.SetLogger(logr.Discard()) // of the client library; what fails comes back as an error

@@ -36,7 +36,8 @@ func (f *fleet) mixed() []client.Object {
 		all = append(all, &v1alpha1.ClusterService{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: fmt.Sprintf("service-%d", i)},
 			Spec: v1alpha1.ClusterServiceSpec{
-				ServeConfig: runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"echo","route_prefix":"/","import_path":"echo:app"}]}`)},
+				ServeConfig: runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"echo","route_prefix":"/","import_path":"echo:app",` +
+					`"deployments":[{"name":"Echo","num_replicas":1}]}]}`)},
 				ClusterTemplate: &v1alpha1.ClusterTemplate{Spec: v1alpha1.ComputeClusterSpec{
 					RayVersion: "2.60.0", WorkerGroups: []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &workers}},
 				}},

@@ -92,7 +92,7 @@ func (o options) command() string {
 	for _, choice := range []struct {
 		name         string
 		given, usual []string
-	}{{"CONTENDERS", o.contenders, contenders()}, {"LAYOUTS", o.layouts, layouts()}} {
+	}{{"CONTENDERS", o.contenders, contenders()}, {"LAYOUTS", o.layouts, usualLayouts()}} {
 		if !slices.Equal(choice.given, choice.usual) {
 			text += fmt.Sprintf(" %s=%s", choice.name, strings.Join(choice.given, ","))
 		}

@@ -21,8 +21,8 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/serveproxy"
 )
 
-// servesPrefix is of the names of clusters on which Serve has proxies.
-const servesPrefix = "service-"
+// servesPrefix is of the names of clusters on which Serve runs the application.
+const servesPrefix, application = "service-", "echo"
 
 // looks is how often it is looked where Serve has a proxy now.
 const looks = 500 * time.Millisecond
@@ -122,9 +122,14 @@ func (p *pod) lead(token string) error {
 	p.head.SetToken(token)
 	p.head.SetStartDelay(0)
 	p.head.SetDeployDelay(0)
+	if p.serves() {
+		p.head.Hold(application) // until a worker has joined: else it would run beside the head
+	}
 	p.head.Join(fakehead.Member{Instance: string(p.uid), Head: true, IP: p.address})
 	return nil
 }
+
+func (p *pod) serves() bool { return strings.HasPrefix(p.cluster.Name, servesPrefix) }
 
 // end ends what is behind a pod.
 func (h *heads) end(of *corev1.Pod) {
@@ -168,8 +173,11 @@ func (h *heads) look(one *pod) error {
 	if one.joined != head {
 		one.joined = head
 		head.Join(fakehead.Member{Instance: string(one.uid), IP: one.address})
+		if one.serves() {
+			head.Heal(application)
+		}
 	}
-	if !strings.HasPrefix(one.cluster.Name, servesPrefix) || one.proxy != nil {
+	if !one.serves() || one.proxy != nil {
 		return nil
 	}
 	seen := head.Proxied(string(one.uid))
