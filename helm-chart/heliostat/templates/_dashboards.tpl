@@ -85,3 +85,11 @@ links.yaml: |
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
+
+{{/* heliostat.serverResources are those of the server: what is given, and for the rest what is enough. Dashboards have
+WebSockets, which take memory. */}}
+{{- define "heliostat.serverResources" -}}
+{{- $most := ternary "768Mi" "384Mi" (eq "yes" (include "heliostat.hasDashboards" .)) }}
+{{- $enough := dict "requests" (dict "cpu" "20m" "memory" "64Mi") "limits" (dict "memory" $most) }}
+{{- toYaml (mergeOverwrite $enough .Values.server.resources) }}
+{{- end }}

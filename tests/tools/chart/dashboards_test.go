@@ -132,6 +132,16 @@ func TestDashboards_AreServedOnTheirPort(t *testing.T) {
 	}
 }
 
+// TestDashboards_HaveMemoryForWebSockets, unless another limit is given.
+func TestDashboards_HaveMemoryForWebSockets(t *testing.T) {
+	for given, want := range map[string]string{"server.verbosity=0": "768Mi", "server.resources.limits.memory=2Gi": "2Gi"} {
+		container := called[*appsv1.Deployment](t, theServer, paged("--set", given)...).Spec.Template.Spec.Containers[0]
+		if got := container.Resources; got.Limits.Memory().String() != want || got.Requests.Cpu().IsZero() {
+			t.Errorf("with %s they are %v", given, got)
+		}
+	}
+}
+
 // TestDashboards_AreLedToByAGateway that speaks TLS to the server, and believes whose certificate it shows.
 func TestDashboards_AreLedToByAGateway(t *testing.T) {
 	given := []string{"--set", "server.tls.secretName=given"}
