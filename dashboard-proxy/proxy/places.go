@@ -24,7 +24,7 @@ func SocketsFor(files uint64) int {
 	if files == 0 {
 		return maxSockets
 	}
-	return int(min(maxSockets, (files-min(files, others))/2)) //nolint:gosec // G115: it is at most maxSockets
+	return int(min(maxSockets, (files-min(files, others))/2))
 }
 
 // places are those of all that goes on.
