@@ -109,8 +109,8 @@ func (d *dashboards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			isChange: known.IsChange, isStream: known.IsStream,
 		}
 		code, took := out.codeFor(r.Context()), d.front.clock.Since(began)
-		if known.IsOpened {
-			code = http.StatusSwitchingProtocols
+		if known.Code != 0 {
+			code = known.Code
 		}
 		d.front.metrics.answered(asked, code, took)
 		if asked.isChange {

@@ -138,8 +138,8 @@ type Request struct {
 	// Verb, Resource, Namespace and Name are Kubernetes' words.
 	Verb, Resource, Namespace, Name string
 	IsChange, IsStream              bool
-	// IsOpened: a WebSocket was opened, which goes on.
-	IsOpened bool
+	// Code is that of an answer that was written to the connection itself, such as 101 of a WebSocket that goes on.
+	Code int
 	// Caller is nil where nobody knows.
 	Caller *access.Caller
 }

@@ -61,9 +61,13 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	header.Set("Content-Type", "text/plain; charset=utf-8")
+	text := refusal.plain()
+	if isGreeting(r, refusal.Code) && p.writePhrase(w, exchangeOf(r.Context()), refusal.Code, text) {
+		return
+	}
 	w.WriteHeader(refusal.Code)
 	//nolint:gosec // G705: it is plain text, which no browser sniffs
-	_, _ = w.Write([]byte(refusal.plain())) // who asks and goes needs no answer
+	_, _ = w.Write([]byte(text)) // who asks and goes needs no answer
 }
 
 // plain is what a program is told, in one line that ends with the command.

@@ -48,7 +48,7 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, x *exchange,
 		_ = back.Close()
 		return &Refusal{Code: http.StatusInternalServerError, Text: "the connection cannot carry a WebSocket: use HTTP/1.1"}
 	}
-	x.known.IsOpened = true
+	x.known.Code = http.StatusSwitchingProtocols
 	p.sockets.Add(1)
 	s := &socket{client: connection, server: back, clock: p.Clock, done: func() {
 		giveBack()

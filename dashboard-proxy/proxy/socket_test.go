@@ -118,7 +118,7 @@ func TestSocket_CarriesMessages(t *testing.T) {
 			t.Errorf("%s ends with %v", at, err)
 		}
 	}
-	if known := <-b.known; !known.IsStream || !known.IsOpened || known.Verb != "get" {
+	if known := <-b.known; !known.IsStream || known.Code != http.StatusSwitchingProtocols || known.Verb != "get" {
 		t.Errorf("it is known as %+v", known)
 	}
 	if answer := b.raw(t, "GET /team/demo/refused HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice-token\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n"+
