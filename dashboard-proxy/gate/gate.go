@@ -23,6 +23,8 @@ type Facts struct {
 	IsWebSocket bool
 	// HasAuthorization: the request brings a token in the header Authorization, and nothing else signs it in.
 	HasAuthorization bool
+	// IsAnonymous: nothing signs the request in, and it opens no page.
+	IsAnonymous bool
 	// IsLinkable: other pages may link to the path.
 	IsLinkable bool
 }
@@ -42,7 +44,7 @@ func Judge(f Facts) error {
 	if f.IsWebSocket {
 		return judgeSocket(f)
 	}
-	if f.HasAuthorization {
+	if f.HasAuthorization || f.isProgram() {
 		return nil
 	}
 	if f.Own == "" {
@@ -78,6 +80,9 @@ func judgeSocket(f Facts) error {
 
 // isLink reports whether a request can come from a link: it opens a page, and does nothing else.
 func (f Facts) isLink() bool { return f.Method == http.MethodGet && f.IsLinkable }
+
+// isProgram reports whether a request is of a program that has forgotten its token, and must be told so.
+func (f Facts) isProgram() bool { return f.IsAnonymous && f.Site == "" && f.Origin == "" }
 
 func isOwn(f Facts) bool { return strings.EqualFold(strings.TrimSuffix(f.Origin, ":443"), f.Own) }
 

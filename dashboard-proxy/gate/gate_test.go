@@ -71,6 +71,9 @@ func TestJudge_HoldsTheElevenCases(t *testing.T) {
 		"old browser, start":              {with(page(""), func(f *gate.Facts) { f.Mode, f.Dest = "", "" }), 200},
 		"old browser, HEAD of the start":  {with(page(""), func(f *gate.Facts) { f.Method = "HEAD" }), 403},
 		"old browser, deep":               {fetch("", "", "GET"), 403},
+		"program without a token":         {gate.Facts{Method: "GET", IsAnonymous: true}, 200},
+		"fetch without a cookie":          {with(fetch("cross-site", "", "GET"), func(f *gate.Facts) { f.IsAnonymous = true }), 403},
+		"POST without a cookie":           {with(fetch("", evil, "POST"), func(f *gate.Facts) { f.IsAnonymous = true }), 403},
 		"garbage in Sec-Fetch-Site":       {fetch("Same-Origin", "", "GET"), 403},
 	} {
 		if got := codeOf(t, gate.Judge(c.facts)); got != c.want {

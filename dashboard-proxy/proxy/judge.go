@@ -34,6 +34,7 @@ func (p *Proxy) judge(r *http.Request, target route.Target, isSocket bool) error
 		Origin: r.Header.Get("Origin"), Site: r.Header.Get("Sec-Fetch-Site"),
 		Mode: r.Header.Get("Sec-Fetch-Mode"), Dest: r.Header.Get("Sec-Fetch-Dest"),
 		HasAuthorization: hasAuthorization(r) && !p.Access.IsFromProxy(r),
+		IsAnonymous:      !hasAuthorization(r) && len(r.Header["Cookie"]) == 0 && !p.Access.IsFromProxy(r) && !isNavigation(r),
 		// Ray's dashboard routes by fragment, so its start is the one page that others link to.
 		IsLinkable: target.Path == "/",
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,17 @@ func TestServe_BoundsBodies(t *testing.T) {
 	}
 	if len(seen.seen) != 2 {
 		t.Errorf("%d came whole", len(seen.seen))
+	}
+}
+
+// TestServe_TellsWhoReadsLast has a client, as Python's are, that sends all before it reads.
+func TestServe_TellsWhoReadsLast(t *testing.T) {
+	const size = 32 << 20 // more than the buffers of a connection hold
+	b := newBed(t, fine, nil)
+	answer := b.raw(t, "PUT /team/demo/api/packages/gcs/p.zip HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice-token\r\nContent-Length: "+
+		strconv.Itoa(size)+"\r\n\r\n"+strings.Repeat("x", size)+"GET /team/demo/x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+	if !strings.HasPrefix(answer, "HTTP/1.1 413 ") || !strings.Contains(answer, "8388608 bytes") || !strings.Contains(answer, "HTTP/1.1 401 ") {
+		t.Errorf("it hears %q", answer)
 	}
 }
 

@@ -150,7 +150,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, known *Request) {
 	x := &exchange{known: known}
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	if err := p.serve(w, r, x); err != nil {
-		p.refuse(w, r, err)
+		p.refuseWhole(w, r, x, err)
 	}
 }
 

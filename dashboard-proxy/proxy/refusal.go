@@ -145,18 +145,20 @@ func (p *Proxy) refusalOf(r *http.Request, err error) *Refusal {
 
 // failed is the answer where an upstream gave none.
 func (p *Proxy) failed(x *exchange, err error) *Refusal {
-	var slow interface{ Timeout() bool }
-	if errors.As(err, &slow) && slow.Timeout() {
+	var (
+		not  *unconnected
+		slow interface{ Timeout() bool }
+	)
+	switch {
+	case errors.As(err, &not): // of other failures the text may hold what the upstream has said
+		p.Log.Debug("Cannot connect", "to", x.named(), "error", err)
+		return &Refusal{Code: http.StatusBadGateway, Text: x.named() +
+			" cannot be connected to: see whether it is well, and whether a network policy keeps the server out"}
+	case errors.As(err, &slow) && slow.Timeout():
 		return &Refusal{Code: http.StatusGatewayTimeout,
 			Text: x.named() + " did not begin its answer in time: look whether it is busy"}
 	}
-	text := x.named() + " gave no answer that can be passed on: see its log"
-	var not *unconnected
-	if errors.As(err, &not) { // of other failures the text may hold what the upstream has said
-		p.Log.Debug("Cannot connect", "to", x.named(), "error", err)
-		text = x.named() + " cannot be connected to: see whether it is well, and whether a network policy keeps the server out"
-	}
-	return &Refusal{Code: http.StatusBadGateway, Text: text}
+	return &Refusal{Code: http.StatusBadGateway, Text: x.named() + " gave no answer that can be passed on: see its log"}
 }
 
 // explainIdentity returns why a caller is not believed, in the words of access.

@@ -2,9 +2,12 @@ package proxy_test
 
 import (
 	"bufio"
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +21,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/access/accesstest"
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/proxy"
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/serve"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -141,6 +145,7 @@ func TestServe_ReplaysAttacksOfBrowsers(t *testing.T) {
 		"DELETE of another site":            {"DELETE", "/team/demo/api/serve/applications/", []string{"Cookie", "session=alice", "Origin", "https://evil.example.com", "Sec-Fetch-Site", "cross-site"}, 403},
 		"DELETE by a form's headers":        {"DELETE", "/team/demo/api/jobs/x", []string{"Cookie", "session=alice", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 403},
 		"a profile by a link":               {"GET", "/team/demo/worker/traceback?pid=1", page("cross-site")[2:], 403},
+		"a program without a token":         {"GET", "/team/demo/api/version", nil, 401},
 		"without a session":                 {"POST", "/team/demo/api/jobs/", []string{"Origin", own, "Sec-Fetch-Site", "same-origin"}, 401},
 		"the dashboard's own page, a write": {"POST", "/team/demo/api/jobs/", []string{"Cookie", "session=alice", "Origin", own, "Sec-Fetch-Site", "same-origin", "User-Agent", "Mozilla/5.0"}, 200},
 		"a link to the start":               {"GET", "/team/demo/", page("cross-site")[2:], 200},
@@ -373,6 +378,18 @@ func TestServe_SaysWhatFailedInItsOwnWords(t *testing.T) {
 	}
 	if strings.Contains(b.log.String(), headstest.Token) {
 		t.Error("the token is in the log")
+	}
+}
+
+// TestServe_SaysThatANetworkKeepsItOut: packets that a policy drops are a connection that takes too long.
+func TestServe_SaysThatANetworkKeepsItOut(t *testing.T) {
+	var services struct{ serve.Reader }
+	b := newBed(t, fine, func(n *proxy.Needs) {
+		n.Services = serve.New(&services, func(context.Context, string) (net.Conn, error) { return nil, os.ErrDeadlineExceeded })
+	})
+	services.Reader = b
+	if answer := b.get(t, "/services/team/sort/"); answer.code != 502 || !strings.Contains(answer.body, "network policy") {
+		t.Errorf("it gets %+v", answer)
 	}
 }
 

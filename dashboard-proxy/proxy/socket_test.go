@@ -219,7 +219,7 @@ func TestSocket_ParsesNoRequestAsOne(t *testing.T) {
 	b := newBed(t, seen.ServeHTTP, nil)
 	answer := b.raw(t, "GET /team/demo/ HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice-token\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\nGET /team/demo/secret HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
-	if !strings.Contains(answer, " 421 ") || len(seen.seen) != 1 {
+	if !strings.Contains(answer, " 401 ") || len(seen.seen) != 1 {
 		t.Errorf("%d came: %q", len(seen.seen), answer)
 	}
 }
