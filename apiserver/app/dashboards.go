@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
@@ -35,6 +36,9 @@ type Dashboards struct {
 	MaxUpload int64
 	// MaxFiles is how many files the process can have open, of which each WebSocket needs two; 0 is that there is no limit.
 	MaxFiles uint64
+	// Drain is for how long WebSockets go on when the server ends. Ray's client does not follow a job again whose WebSocket
+	// was closed.
+	Drain time.Duration
 }
 
 // isOff reports whether clusters are not served.
@@ -79,7 +83,7 @@ func newDashboards(
 	if front.clusters != nil {
 		needs.Sessions, needs.SignIn = front.clusters, front.clusters
 	}
-	made := proxy.New(ctx, needs)
+	made := proxy.New(outlast(ctx, cfg.Dashboards.Drain, cfg.Clock), needs)
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "heliostat_server_websockets",
 		Help: "WebSockets to dashboards and services that are open.",
@@ -88,6 +92,19 @@ func newDashboards(
 		return nil, fmt.Errorf("register the metrics: %w", err)
 	}
 	return &dashboards{front: front, proxy: made}, nil
+}
+
+// outlast returns a context that ends so long after another one.
+func outlast(ctx context.Context, by time.Duration, on clock.WithDelayedExecution) context.Context {
+	late, end := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		if by == 0 {
+			end()
+			return
+		}
+		on.AfterFunc(by, end)
+	})
+	return late
 }
 
 // dashboardRoutes name requests to the dashboards' origin in metrics.
@@ -147,8 +164,7 @@ func nameOf(caller *access.Caller) <-chan string {
 	return name
 }
 
-// serving returns what serves a listener, and then waits until the WebSockets have ended, which they do soon after the
-// context.
+// serving returns what serves a listener, and then waits until the WebSockets have ended, or were ended.
 func (d *dashboards) serving(by *http.Server) func(ctx context.Context, listener net.Listener) error {
 	return func(ctx context.Context, listener net.Listener) error {
 		defer d.proxy.Wait()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,23 @@ func newDashboardsBed(t *testing.T) *bed {
 		b.server.Close()
 	})
 	return b
+}
+
+func TestOutlast_EndsLater(t *testing.T) {
+	now := clocktesting.NewFakeClock(time.Unix(0, 0))
+	ctx, end := context.WithCancel(t.Context())
+	late, soon := outlast(ctx, time.Minute, now), outlast(ctx, 0, now)
+	end()
+	<-soon.Done()
+	for !now.HasWaiters() {
+		goruntime.Gosched()
+	}
+	now.Step(time.Minute - 1)
+	if late.Err() != nil {
+		t.Error("it has ended too early")
+	}
+	now.Step(1)
+	<-late.Done()
 }
 
 // ask returns the code and the text of an answer.

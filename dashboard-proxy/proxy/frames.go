@@ -66,8 +66,9 @@ func (f *frames) length() uint64 {
 	}
 }
 
-// Opcodes of control frames, with the bit that says that the frame is whole.
+// Opcodes of frames, with the bit that says that the message is whole.
 const (
+	opText  = 0x81
 	opClose = 0x88
 	opPing  = 0x89
 )
@@ -84,6 +85,15 @@ const maxReason = 123
 // pingFrame is a ping, by which what lies between keeps the connection. Answers to it go to the application, which
 // RFC 6455 lets ignore them.
 func pingFrame() []byte { return []byte{opPing, 0} }
+
+// maxShort is how many bytes a frame may have whose length is a byte.
+const maxShort = 125
+
+// textFrame is a message.
+func textFrame(text string) []byte {
+	text = text[:min(len(text), maxShort)]
+	return append([]byte{opText, byte(len(text))}, text...)
+}
 
 // closeFrame closes a WebSocket with a code and a reason.
 func closeFrame(code uint16, why string) []byte {

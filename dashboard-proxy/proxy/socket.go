@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
 )
 
 // Bounds of a WebSocket.
@@ -129,9 +131,10 @@ type socket struct {
 
 // begin tells the client that the socket is open, and starts what carries it.
 func (s *socket) begin(p *Proxy, x *exchange, answer *http.Response, early *bufio.Reader) error {
-	watch := p.guard(x, func(refusal *Refusal) { s.finish(closePolicy, speaker+refusal.Text) })
+	watch := p.guard(x, func(refusal *Refusal) { s.finish(closeFrame(closePolicy, speaker+refusal.Text)) })
 	watch.tick = s.ping
-	stopEnding := context.AfterFunc(p.ending, func() { s.finish(closeGoingAway, speaker+"it restarts: connect again") })
+	isTail := isTail(x.target)
+	stopEnding := context.AfterFunc(p.ending, func() { s.finish(leaving(isTail)) })
 	done := s.done
 	s.done = func() {
 		watch.stop()
@@ -154,6 +157,21 @@ func (s *socket) begin(p *Proxy, x *exchange, answer *http.Response, early *bufi
 		s.done()
 	}()
 	return nil
+}
+
+// isTail reports whether a target is the output of a job that Ray's client follows.
+func isTail(of route.Target) bool {
+	return of.Kind == route.Cluster && strings.HasPrefix(of.Path, "/api/jobs/") && strings.HasSuffix(of.Path, "/logs/tail")
+}
+
+// leaving returns what a socket says last where the server ends. Ray's client prints messages, and not why a WebSocket
+// closes.
+func leaving(isTail bool) []byte {
+	end := closeFrame(closeGoingAway, speaker+"it restarts: connect again")
+	if !isTail {
+		return end
+	}
+	return append(textFrame("\n"+speaker+"the server was replaced, and the job goes on: ask for its log again\n"), end...)
 }
 
 // open writes the head of the answer.
@@ -253,12 +271,12 @@ func (s *socket) ping() {
 
 // finish closes the socket in our own words, once the frame that is on its way has ended, and in any case soon. The client
 // may still send, so that it reads the end and not a connection that broke.
-func (s *socket) finish(code uint16, why string) {
+func (s *socket) finish(goodbye []byte) {
 	_ = s.client.SetDeadline(s.clock.Now().Add(leaveWithin)) // also of a client that does not read
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.goodbye == nil {
-		s.goodbye = closeFrame(code, why)
+		s.goodbye = goodbye
 		_ = s.client.SetDeadline(s.clock.Now().Add(leaveWithin))
 		s.part()
 	}

@@ -202,11 +202,15 @@ func TestSocket_EndsWithItsSession(t *testing.T) {
 
 func TestSocket_EndsWithTheServer(t *testing.T) {
 	b := newBed(t, echo, nil)
-	connection := b.socket(t, "/team/demo/ws", nil)
-	if b.proxy.Sockets() != 1 {
+	connection, tail := b.socket(t, "/team/demo/ws", nil), b.socket(t, "/team/demo/api/jobs/x/logs/tail", nil)
+	if b.proxy.Sockets() != 2 {
 		t.Errorf("%d are open", b.proxy.Sockets())
 	}
 	b.end()
+	hear(t, tail, "\nHeliostat dashboard proxy: the server was replaced, and the job goes on: ask for its log again\n")
+	if closed := b.closes(t, tail, 1); closed.Code != websocket.StatusGoingAway {
+		t.Errorf("a job's log ends with %+v", closed)
+	}
 	if closed := b.closes(t, connection, 1); closed.Code != websocket.StatusGoingAway {
 		t.Errorf("it ends with %+v", closed)
 	}

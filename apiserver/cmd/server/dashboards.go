@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -14,7 +15,10 @@ import (
 )
 
 // dashboardFlags say where clusters and services are served.
-type dashboardFlags struct{ address, url, page, wildcard, maxUpload string }
+type dashboardFlags struct {
+	address, url, page, wildcard, maxUpload string
+	drain                                   time.Duration
+}
 
 func (d *dashboardFlags) define(set *flag.FlagSet) {
 	set.StringVar(&d.address, "dashboards-address", "0", "host:port on which dashboards and services are served, with TLS, or 0 for none")
@@ -22,6 +26,7 @@ func (d *dashboardFlags) define(set *flag.FlagSet) {
 	set.StringVar(&d.page, "page-url", "", "https address by which browsers reach --bind-address, where the page is")
 	set.StringVar(&d.wildcard, "dashboards-wildcard", "", "host[:port] below which each cluster and service has a name of its own; empty for none")
 	set.StringVar(&d.maxUpload, "dashboards-max-upload", "1Gi", "how large the body of a request to a dashboard or service may be, such as 1Gi")
+	set.DurationVar(&d.drain, "dashboards-drain", 10*time.Minute, "for how long WebSockets to dashboards and services go on when the server ends")
 }
 
 // read checks what was given.
@@ -54,7 +59,10 @@ func (d *dashboardFlags) read() (app.Dashboards, error) {
 	if err != nil || size.Value() < 1 {
 		return read, fmt.Errorf("read --dashboards-max-upload: %q is no size: give one such as 1Gi", d.maxUpload)
 	}
-	read.MaxUpload = size.Value()
+	if d.drain < 0 {
+		return read, fmt.Errorf("read --dashboards-drain: %s is less than nothing: give a duration such as 10m", d.drain)
+	}
+	read.MaxUpload, read.Drain = size.Value(), d.drain
 	return read, nil
 }
 

@@ -153,7 +153,7 @@ var changes = map[string]string{
 	"server.identity.frontProxy": `{"certificateAuthority":"PEM","names":["a"]}`, "server.grpc.enabled": "false",
 	"server.verbosity": "1", "server.resources": `{"requests":{"cpu":"1"}}`,
 	"server.url": "https://b.example.com", "server.dashboards.enabled": "true", "server.dashboards.host": "d.example.com",
-	"server.dashboards.wildcard": "ray.example.com", "server.dashboards.maxUpload": "2Gi",
+	"server.dashboards.wildcard": "ray.example.com", "server.dashboards.maxUpload": "2Gi", "server.dashboards.drainSeconds": "30",
 	"server.signIn.oidc":        `{"issuer":"https://sso.example.com","clientID":"a","secretName":"s"}`,
 	"server.session.secretName": "sealing", "server.session.rotation": "2", "server.links": `[{"name":"a","urlTemplate":"https://a/${name}"}]`,
 	"server.frameAncestors": `["https://k.example.com"]`, "server.ingress.enabled": "true", "server.ingress.className": "nginx",
@@ -210,7 +210,7 @@ var needs = map[string][]string{
 	"server.identity.audience":        {"--set", "server.identity.mode=Impersonate,server.identity.audience=a"},
 	"server.identity.impersonation":   {"--set", "server.identity.mode=Impersonate,server.identity.audience=a", "--kube-version", "1.35.0"},
 
-	"server.url": withPage, "server.dashboards.host": withPage, "server.dashboards.wildcard": withPage, "server.dashboards.maxUpload": withPage,
+	"server.url": withPage, "server.dashboards.host": withPage, "server.dashboards.wildcard": withPage, "server.dashboards.maxUpload": withPage, "server.dashboards.drainSeconds": withPage,
 	"server.signIn.oidc": withPage, "server.session.secretName": withPage, "server.session.rotation": withPage, "server.links": withPage,
 	"server.frameAncestors": withPage, "server.ingress.enabled": withHosts, "server.httpRoute.enabled": withHosts,
 	"server.ingress.className": withIngress, "server.ingress.annotations": withIngress, "server.ingress.tlsSecretName": withIngress,
@@ -271,7 +271,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"server.enable=true", "server.replicas=0", "server.tls.secretName=A", "server.tls.hosts={a b}", "server.service.type=ExternalName",
 		"server.identity.mode=Nobody", "server.identity.impersonation=Some", "server.grpc.enabled=often",
 		"server.url=http://a", "server.url=https://a/b", "server.dashboards.host=https://a", "server.dashboards.wildcard=*.a",
-		"server.dashboards.maxUpload=much", "server.signIn.oidc.issuer=http://a", "server.session.secretName=A", "server.frameAncestors={*}",
+		"server.dashboards.maxUpload=much", "server.dashboards.drainSeconds=-1", "server.signIn.oidc.issuer=http://a", "server.session.secretName=A", "server.frameAncestors={*}",
 		"server.links[0].name=a", "server.ingress.enabled=often",
 	} {
 		if text, err := Render("--set", bad); err == nil {
