@@ -59,6 +59,9 @@ type Kubernetes struct {
 	callers   *recent[*Caller]
 	refused   *recent[error]
 	decisions *recent[error]
+	// lately and permitted are what IdentifyLately and MayLately go by.
+	lately    *recent[*Caller]
+	permitted *recent[struct{}]
 	// whose and may are the questions that are on their way.
 	whose *together[*Caller]
 	may   *together[struct{}]
@@ -89,7 +92,8 @@ func New(o Options) (*Kubernetes, error) {
 		address: address, clock: o.Clock, scheme: o.Scheme, mapper: newMapper(o.Scheme), lanes: newLanes(o.CAFile, o.Clock), account: own,
 		identity: o.Identity, issuers: map[string]*issuer{},
 		callers: newRecent[*Caller](o.Clock, maxCallers), refused: newRecent[error](o.Clock, maxRefused),
-		decisions: newRecent[error](o.Clock, maxDecisions), whose: newTogether[*Caller](), may: newTogether[struct{}](),
+		decisions: newRecent[error](o.Clock, maxDecisions), lately: newRecent[*Caller](o.Clock, maxCallers),
+		permitted: newRecent[struct{}](o.Clock, maxDecisions), whose: newTogether[*Caller](), may: newTogether[struct{}](),
 	}
 	if err := k.believe(o.Identity); err != nil {
 		return nil, err

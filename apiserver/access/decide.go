@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -62,13 +61,18 @@ func (k *Kubernetes) isThere(ctx context.Context, c *Caller) error {
 
 // decide asks, and remembers the decision.
 func (k *Kubernetes) decide(ctx context.Context, c *Caller, what authorizationv1.ResourceAttributes, key string) error {
-	_, decision := k.may.ask(ctx, key, func(ctx context.Context) (struct{}, error) { return struct{}{}, k.review(ctx, c, what) })
-	switch {
-	case decision == nil:
-		k.decisions.put(key, nil, keepAllowed)
-	case errors.Is(decision, ErrForbidden) || errors.Is(decision, ErrUnauthorized):
-		k.decisions.put(key, decision, keepDenied)
-	}
+	_, decision := k.may.ask(ctx, key, func(ctx context.Context) (struct{}, error) {
+		decision := k.review(ctx, c, what)
+		switch { // also where whoever asked does not wait any more
+		case decision == nil:
+			k.decisions.put(key, nil, keepAllowed)
+			k.permitted.put(key, struct{}{}, knownFor)
+		case !isUnanswered(decision):
+			k.decisions.put(key, decision, keepDenied)
+			k.permitted.forget(key)
+		}
+		return struct{}{}, decision
+	})
 	return decision
 }
 

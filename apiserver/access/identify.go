@@ -71,20 +71,22 @@ func (k *Kubernetes) identify(ctx context.Context, token Token) (*Caller, error)
 	if refused, is := k.refused.find(key); is {
 		return nil, refused
 	}
-	caller, err := k.whose.ask(ctx, key, func(ctx context.Context) (*Caller, error) { return k.ask(ctx, token) })
-	switch {
-	case errors.Is(err, ErrUnauthorized):
-		k.refused.put(key, err, keepRefused)
-		return nil, err
-	case err != nil:
-		return nil, err
-	}
-	keep := keepCaller
-	if !caller.until.IsZero() {
-		keep = min(keep, caller.until.Sub(k.clock.Now()))
-	}
-	k.callers.put(key, caller, keep)
-	return caller, nil
+	return k.whose.ask(ctx, key, func(ctx context.Context) (*Caller, error) {
+		caller, err := k.ask(ctx, token)
+		switch { // also where whoever asked does not wait any more
+		case errors.Is(err, ErrUnauthorized):
+			k.refused.put(key, err, keepRefused)
+			k.lately.forget(key)
+		case err == nil:
+			keep := keepCaller
+			if !caller.until.IsZero() {
+				keep = min(keep, caller.until.Sub(k.clock.Now()))
+			}
+			k.callers.put(key, caller, keep)
+			k.lately.put(key, caller, knownFor)
+		}
+		return caller, err
+	})
 }
 
 // ask asks the issuer of a token, or the API server, whose it is.

@@ -84,7 +84,7 @@ func (p *Proxy) permit(ctx context.Context, x *exchange) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	err := p.Access.May(ctx, x.caller, attributes(x.target))
+	err := p.Access.MayLately(ctx, x.caller, attributes(x.target))
 	switch {
 	case errors.Is(err, access.ErrForbidden):
 		return errAbsent

@@ -30,10 +30,10 @@ import (
 
 // Access says who callers are and what they may do. *access.Kubernetes is one.
 type Access interface {
-	Identify(ctx context.Context, r *http.Request) (*access.Caller, error)
+	IdentifyLately(ctx context.Context, r *http.Request) (*access.Caller, error)
 	IsProxied(r *http.Request) bool
 	IsFromProxy(r *http.Request) bool
-	May(ctx context.Context, c *access.Caller, what authorizationv1.ResourceAttributes) error
+	MayLately(ctx context.Context, c *access.Caller, what authorizationv1.ResourceAttributes) error
 	Confirm(ctx context.Context, c *access.Caller, what authorizationv1.ResourceAttributes) error
 }
 
@@ -235,7 +235,7 @@ func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, x *exchange) (i
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askWithin)
 	defer cancel()
-	caller, err := p.Access.Identify(ctx, r)
+	caller, err := p.Access.IdentifyLately(ctx, r)
 	if err != nil {
 		return false, fmt.Errorf("identify the caller: %w", err)
 	}

@@ -212,7 +212,7 @@ func (p *Proxy) unavailable(ctx context.Context, x *exchange, u *heads.Unavailab
 		what.Verb, what.Subresource = "patch", ""
 		ctx, cancel := context.WithTimeout(ctx, askWithin)
 		defer cancel()
-		if p.Access.May(ctx, x.caller, what) == nil {
+		if p.Access.MayLately(ctx, x.caller, what) == nil {
 			refusal.Resumes = &target
 		}
 	}

@@ -395,11 +395,11 @@ func TestServe_SaysThatANetworkKeepsItOut(t *testing.T) {
 
 func TestServe_SaysWhenKubernetesDoesNotAnswer(t *testing.T) {
 	b := newBed(t, fine, nil)
-	b.kubernetes.Break(true)
-	if answer := b.get(t, "/team/demo/"); answer.code != http.StatusServiceUnavailable || answer.header.Get("Retry-After") != "1" || b.dials() != 0 {
+	if answer := b.get(t, "/team/demo/", "Authorization", "Bearer nobody"); answer.code != http.StatusUnauthorized || !strings.Contains(answer.body, "RAY_JOB_HEADERS") {
 		t.Errorf("%+v", answer)
 	}
-	if answer := b.get(t, "/team/demo/", "Authorization", "Bearer nobody"); answer.code != http.StatusUnauthorized || !strings.Contains(answer.body, "RAY_JOB_HEADERS") {
+	b.kubernetes.Break(true)
+	if answer := b.get(t, "/team/demo/"); answer.code != http.StatusServiceUnavailable || answer.header.Get("Retry-After") != "1" || b.dials() != 0 {
 		t.Errorf("%+v", answer)
 	}
 	if answer := b.get(t, "/team/demo/", append(page("none"), "Cookie", "-")...); answer.code != http.StatusSeeOther || answer.header.Get("Location") != "/-/signin" {

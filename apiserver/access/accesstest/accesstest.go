@@ -179,7 +179,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		return
-	case broken && slices.Contains([]string{mayPath, rightsPath, tokenPath}, r.URL.Path):
+	case broken && slices.Contains([]string{whoPath, mayPath, rightsPath, tokenPath}, r.URL.Path):
 		fail(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
 	case !known:
 		fail(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized)

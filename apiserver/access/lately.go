@@ -1,0 +1,59 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+)
+
+const (
+	// knownFor is for how long after an answer IdentifyLately and MayLately go by it where nobody answers.
+	knownFor = 25 * time.Second
+	// waitKnown is how long they wait for a new answer where they could go by an old one.
+	waitKnown = time.Second
+)
+
+// IdentifyLately identifies as Identify does. Where nobody answers in time, it goes by an answer of the last 25 s, so that an API
+// server that is away for a moment, or slow, stops nothing that goes past it.
+func (k *Kubernetes) IdentifyLately(ctx context.Context, r *http.Request) (*Caller, error) {
+	token, err := ParseToken(r.Header)
+	if err != nil || k.IsProxied(r) {
+		return k.Identify(ctx, r)
+	}
+	known, is := k.lately.find(token.Key())
+	if !is {
+		return k.Identify(ctx, r)
+	}
+	ctx, cancel := context.WithTimeout(ctx, waitKnown)
+	defer cancel()
+	caller, err := k.Identify(ctx, r)
+	if isUnanswered(err) && !known.isOver(k.clock.Now()) {
+		return known, nil
+	}
+	return caller, err
+}
+
+// MayLately asks as May does. Where nobody answers in time, it goes by a permission of the last 25 s.
+func (k *Kubernetes) MayLately(ctx context.Context, c *Caller, what authorizationv1.ResourceAttributes) error {
+	key, err := decisionKey(c, what)
+	if err != nil {
+		return err
+	}
+	if _, is := k.permitted.find(key); !is {
+		return k.May(ctx, c, what)
+	}
+	ctx, cancel := context.WithTimeout(ctx, waitKnown)
+	defer cancel()
+	if err = k.May(ctx, c, what); isUnanswered(err) && !c.isOver(k.clock.Now()) {
+		return nil
+	}
+	return err
+}
+
+// isUnanswered reports whether an error is that nobody could be asked.
+func isUnanswered(err error) bool {
+	return err != nil && !errors.Is(err, ErrUnauthorized) && !errors.Is(err, ErrForbidden)
+}
