@@ -95,9 +95,9 @@ func guarded(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "only the operator makes pods")
 }
 
-// TestAClusterFromBeforeARuleCanBeLabelledAndDeleted: a rule that is newer than a cluster
-// must not keep anyone from changing what is not its spec.
-func TestAClusterFromBeforeARuleCanBeLabelledAndDeleted(t *testing.T) {
+// TestAClusterFromBeforeARuleCanBeSuspendedAndDeleted: a rule that is newer than a cluster must not keep anyone from these,
+// nor from changing what is not its spec.
+func TestAClusterFromBeforeARuleCanBeSuspendedAndDeleted(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
 	old := newCluster(namespace, "old", 0)
@@ -109,6 +109,9 @@ func TestAClusterFromBeforeARuleCanBeLabelledAndDeleted(t *testing.T) {
 	must(t, shared.Patch(t.Context(), old, client.MergeFrom(seen)))
 	seen = old.DeepCopy()
 	old.Spec.Suspend = true
+	must(t, shared.Patch(t.Context(), old, client.MergeFrom(seen)))
+	seen = old.DeepCopy()
+	old.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRecreate}
 	if err := shared.Patch(t.Context(), old.DeepCopy(), client.MergeFrom(seen)); !apierrors.IsInvalid(err) {
 		t.Errorf("an edit of a bad spec that leaves it bad is answered with %v, want it refused", err)
 	}
