@@ -21,6 +21,7 @@ const (
 	year        = 31536000 // seconds
 	maxText     = 253
 	maxImage    = 1024
+	maxNumber   = 40 // of what is a number or a text, as quantities and ports are
 
 	mostVariables       = 256
 	mostScalerVariables = 64
@@ -74,6 +75,15 @@ func longTexts(c *v1alpha1.ComputeCluster, bad report) {
 		text(bad, at, "host", g.Host, maxText)
 		text(bad, at, "path", g.Path, 256)
 		text(bad, at, "tlsSecretName", g.TLSSecretName, maxText)
+	}
+	if n := c.Spec.Network; n != nil {
+		for i := range n.AllowTo {
+			for j, p := range n.AllowTo[i].Ports {
+				if p.Port != nil {
+					text(bad, spec.Child("network", "allowTo").Index(i).Child("ports").Index(j), "port", p.Port.StrVal, maxNumber)
+				}
+			}
+		}
 	}
 	for i := range c.Spec.WorkerGroups {
 		at := spec.Child("workerGroups").Index(i)

@@ -144,13 +144,15 @@ func served(setting func() (*office, *env), jobs map[string]task) {
 		p.send(ctx, http.MethodPost, "/jobs/"+endless.Name+":stop", "")
 		job := endless.is(ctx, v1alpha1.PhaseStopped)
 		Expect(reasonOf(job)).To(Equal(reason.Stopped.Code), live.SaysOf(job))
-		text, _ = p.send(ctx, http.MethodGet, "/jobs/"+endless.Name, "")
-		var seen struct {
-			Line struct{ Code string }
-			Why  []struct{ Code string }
-		}
-		Expect(json.Unmarshal(text, &seen)).To(Succeed())
-		Expect(seen.Line.Code).To(Equal(reason.Stopped.Code))
-		Expect(seen.Why).NotTo(BeEmpty())
+		Eventually(func(g Gomega) { // the server sees it a moment later
+			text, _ := p.send(ctx, http.MethodGet, "/jobs/"+endless.Name, "")
+			var seen struct {
+				Line struct{ Code string }
+				Why  []struct{ Code string }
+			}
+			g.Expect(json.Unmarshal(text, &seen)).To(Succeed())
+			g.Expect(seen.Line.Code).To(Equal(reason.Stopped.Code))
+			g.Expect(seen.Why).NotTo(BeEmpty())
+		}).WithContext(ctx).Within(limit).Should(Succeed())
 	}, SpecTimeout(limit))
 }
