@@ -139,7 +139,8 @@ result = {"Sum": int(sum(row["twice"] for row in rows)), "Where": sorted({row["w
 		GinkgoWriter.Println(quiet)
 		AddReportEntry(live.QuietEntry, quiet, ReportEntryVisibilityAlways)
 		Expect(quiet.Rounds).To(BeNumerically(">", lasts.Seconds()))
-		Expect(quiet.Calls).To(BeEmpty())
+		// The token's Secret is looked at each 15 minutes, and read again where a connection was lost.
+		Expect(quiet.Calls).To(Or(BeEmpty(), HaveExactElements(HavePrefix("get secrets "))))
 	}, SpecTimeout(limit+10*time.Minute))
 })
 
