@@ -22,11 +22,16 @@ const (
 // May asks whether a caller may do something. It returns nil, ErrForbidden, ErrUnauthorized, or why nobody answered. It
 // remembers decisions for a short while.
 func (k *Kubernetes) May(ctx context.Context, c *Caller, what authorizationv1.ResourceAttributes) error {
-	if err := k.isThere(ctx, c); err != nil {
-		return err
-	}
 	key, err := decisionKey(c, what)
 	if err != nil {
+		return err
+	}
+	return k.recallOrDecide(ctx, c, what, key)
+}
+
+// recallOrDecide is May for a decision that is remembered by a key.
+func (k *Kubernetes) recallOrDecide(ctx context.Context, c *Caller, what authorizationv1.ResourceAttributes, key string) error {
+	if err := k.isThere(ctx, c); err != nil {
 		return err
 	}
 	if decision, is := k.decisions.find(key); is {

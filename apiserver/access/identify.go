@@ -64,7 +64,11 @@ func (k *Kubernetes) Name(ctx context.Context, c *Caller) (string, error) {
 
 // identify returns whose a token is. It remembers that for a short while, and errors never.
 func (k *Kubernetes) identify(ctx context.Context, token Token) (*Caller, error) {
-	key := token.Key()
+	return k.identifyBy(ctx, token, token.Key())
+}
+
+// identifyBy is identify for a token whose hash is known.
+func (k *Kubernetes) identifyBy(ctx context.Context, token Token, key string) (*Caller, error) {
 	if caller, is := k.callers.find(key); is {
 		return caller, nil
 	}

@@ -19,17 +19,24 @@ const (
 // IdentifyLately identifies as Identify does. Where nobody answers in time, it goes by an answer of the last 25 s, so that an API
 // server that is away for a moment, or slow, stops nothing that goes past it.
 func (k *Kubernetes) IdentifyLately(ctx context.Context, r *http.Request) (*Caller, error) {
-	token, err := ParseToken(r.Header)
-	if err != nil || k.IsProxied(r) {
-		return k.Identify(ctx, r)
+	if k.proxy != nil {
+		caller, err := k.proxy.callerOf(r)
+		if err != nil || caller != nil {
+			return caller, err
+		}
 	}
-	known, is := k.lately.find(token.Key())
+	token, err := ParseToken(r.Header)
+	if err != nil {
+		return nil, err
+	}
+	key := token.Key()
+	known, is := k.lately.find(key)
 	if !is {
-		return k.Identify(ctx, r)
+		return k.identifyBy(ctx, token, key)
 	}
 	ctx, cancel := context.WithTimeout(ctx, waitKnown)
 	defer cancel()
-	caller, err := k.Identify(ctx, r)
+	caller, err := k.identifyBy(ctx, token, key)
 	if isUnanswered(err) && !known.isOver(k.clock.Now()) {
 		return known, nil
 	}
@@ -43,11 +50,11 @@ func (k *Kubernetes) MayLately(ctx context.Context, c *Caller, what authorizatio
 		return err
 	}
 	if _, is := k.permitted.find(key); !is {
-		return k.May(ctx, c, what)
+		return k.recallOrDecide(ctx, c, what, key)
 	}
 	ctx, cancel := context.WithTimeout(ctx, waitKnown)
 	defer cancel()
-	if err = k.May(ctx, c, what); isUnanswered(err) && !c.isOver(k.clock.Now()) {
+	if err = k.recallOrDecide(ctx, c, what, key); isUnanswered(err) && !c.isOver(k.clock.Now()) {
 		return nil
 	}
 	return err
