@@ -182,7 +182,7 @@ func (p *pool) domains(label string) (domains map[string][]int, halves map[[2]in
 	return domains, halves
 }
 
-// smallest orders domains by how many nodes they have that stay in any case: a gang shall not take up the place
+// smallest orders domains by how many nodes they have that stay in any case: a gang must not take up the place
 // of a larger one. Nodes that may go do not count, so that the order is the same once they have gone.
 func (p *pool) smallest(domains map[string][]int) []string {
 	size := map[string]int64{}

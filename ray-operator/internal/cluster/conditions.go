@@ -293,7 +293,7 @@ func (t *teller) mismatch() *reason.Finding {
 }
 
 // lost reports whether a head was lost and the cluster has not been ready since. A later epoch alone says nothing of that:
-// one begins as well when a cluster is resumed or made anew.
+// one begins as well when a cluster is resumed or recreated.
 func (t *teller) lost() bool {
 	former := &t.cluster.Status
 	switch {

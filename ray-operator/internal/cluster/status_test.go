@@ -126,7 +126,7 @@ func TestStalled_WhereAHeadEndsAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestPhase_RecoversOnlyWhatWasLost: a cluster that is resumed, made anew or scaled has lost nothing.
+// TestPhase_RecoversOnlyWhatWasLost: a cluster that is resumed, recreated or scaled has lost nothing.
 func TestPhase_RecoversOnlyWhatWasLost(t *testing.T) {
 	starts := given(2, pods(0, starting))
 	former := func(epoch int64, phase string) *v1alpha1.ComputeCluster {
@@ -144,7 +144,7 @@ func TestPhase_RecoversOnlyWhatWasLost(t *testing.T) {
 		"as it goes on":             {told(former(2, v1alpha1.PhaseRecovering), starts, nil).Phase, v1alpha1.PhaseRecovering},
 		"one that was not told of":  {told(former(1, v1alpha1.PhaseReady), starts, nil).Phase, v1alpha1.PhaseRecovering},
 		"a cluster that is resumed": {began(former(1, v1alpha1.PhaseSuspended), reason.Resumed.Of("Spec", 2)), v1alpha1.PhaseStarting},
-		"one that is made anew":     {began(former(1, v1alpha1.PhaseReady), reason.Recreating.Of(2)), v1alpha1.PhaseStarting},
+		"one that is recreated":     {began(former(1, v1alpha1.PhaseReady), reason.Recreating.Of(2)), v1alpha1.PhaseStarting},
 		"one that is scaled":        {told(former(2, v1alpha1.PhaseReady), given(2, pods(1, starting)), nil).Phase, v1alpha1.PhaseStarting},
 	} {
 		if test.have != test.want {

@@ -140,7 +140,7 @@ func (g *gangClient) Delete(_ context.Context, obj client.Object, _ ...client.De
 	})
 }
 
-// Apply says all of one anew, where it is the one meant.
+// Apply writes all of one again, where it is the one meant.
 func (g *gangClient) Apply(_ context.Context, config runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 	return g.call("apply", config, func() error {
 		text, err := json.Marshal(config)
