@@ -27,15 +27,18 @@ type follower struct {
 
 	mutex sync.Mutex
 	// has are the resourceVersions of lines by kind and name.
-	has         map[string]string
-	last        string
-	syncs, byes int
-	faults      []string
+	has  map[string]string
+	last string
+	// syncs are why full states came.
+	syncs  []string
+	byes   int
+	faults []string
 }
 
 // lineChange is the data of an event.
 type lineChange struct {
-	Line struct{ Kind, Name, ResourceVersion string }
+	Line   struct{ Kind, Name, ResourceVersion string }
+	Detail string
 }
 
 // follow watches until the context ends. begun is called when the first answer has begun.
@@ -114,7 +117,7 @@ func (f *follower) take(kind, data string) {
 	before, isThere := f.has[key]
 	switch kind {
 	case "sync":
-		f.syncs++
+		f.syncs = append(f.syncs, is.Detail)
 		clear(f.has)
 	case "ready":
 		f.isReady.Store(true)

@@ -221,8 +221,8 @@ func (r *rolling) judge(began live.Mark) {
 	for i, one := range r.streams {
 		one.mutex.Lock()
 		byes += one.byes
-		if one.syncs != 1 || len(one.faults) > 0 {
-			r.Errorf("stream %d has got %d full states, and: %q", i, one.syncs, one.faults)
+		if len(one.syncs) != 1 || len(one.faults) > 0 {
+			r.Errorf("stream %d has got full states because of %q, and: %q", i, one.syncs, one.faults)
 		}
 		one.mutex.Unlock()
 	}
