@@ -133,7 +133,8 @@ while not result and time.time() < until:
     except ValueError:
         result = True`, &gone)
 	Expect(gone).To(BeTrue(), "an actor whose driver ended with the head's container")
-	Expect(s.events(ctx)).To(ContainElement(ContainSubstring("what ran on the head is lost")))
+	Eventually(ctx, s.events).WithTimeout(limit).WithPolling(time.Second).
+		Should(ContainElement(ContainSubstring("what ran on the head is lost")), "events are written after the status")
 }
 
 // loses ends the head in a way, and adds to a count how it came back.

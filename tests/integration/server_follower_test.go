@@ -26,8 +26,8 @@ type follower struct {
 	isReady atomic.Bool
 
 	mutex sync.Mutex
-	// has are the resourceVersions of lines by kind and name.
-	has  map[string]string
+	// has are the lines by kind and name.
+	has  map[string]shownLine
 	last string
 	// syncs are why full states came.
 	syncs  []string
@@ -35,15 +35,21 @@ type follower struct {
 	faults []string
 }
 
+// shownLine is what is compared of a line. GPUs change with the cluster's pods, and not with its resourceVersion.
+type shownLine struct {
+	Kind, Name, ResourceVersion string
+	GPUs                        int
+}
+
 // lineChange is the data of an event.
 type lineChange struct {
-	Line   struct{ Kind, Name, ResourceVersion string }
+	Line   shownLine
 	Detail string
 }
 
 // follow watches until the context ends. begun is called when the first answer has begun.
 func (f *follower) follow(ctx context.Context, begun func()) {
-	f.has = map[string]string{}
+	f.has = map[string]shownLine{}
 	begin := sync.OnceFunc(begun)
 	defer begin()
 	for ctx.Err() == nil {
@@ -122,10 +128,10 @@ func (f *follower) take(kind, data string) {
 	case "ready":
 		f.isReady.Store(true)
 	case "put":
-		if isThere && numberOf(is.Line.ResourceVersion) <= numberOf(before) {
-			f.faults = append(f.faults, fmt.Sprintf("%s came at %s after %s", key, is.Line.ResourceVersion, before))
+		if isThere && (is.Line == before || numberOf(is.Line.ResourceVersion) < numberOf(before.ResourceVersion)) {
+			f.faults = append(f.faults, fmt.Sprintf("%+v came after %+v", is.Line, before))
 		}
-		f.has[key] = is.Line.ResourceVersion
+		f.has[key] = is.Line
 	case "del":
 		if !isThere {
 			f.faults = append(f.faults, key+" is gone and was not there")
@@ -134,6 +140,13 @@ func (f *follower) take(kind, data string) {
 	case "bye":
 		f.byes++
 	}
+}
+
+// knows reports whether it has what rolling.touch made.
+func (f *follower) knows(name string) bool {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.has["clusters/"+name].GPUs == 1 && f.has["jobs/"+name].Name != "" && f.has["services/"+name].Name != ""
 }
 
 func (f *follower) fault(what string) {

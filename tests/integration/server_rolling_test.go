@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,33 +95,44 @@ func (r *rolling) replace(old, other *portal) {
 }
 
 // touch makes one object of each kind that the servers read, so that both have seen as much of each: what happens in a quiet kind
-// they learn from bookmarks, about one a minute. It waits until a watch of each server has seen it.
+// they learn from bookmarks, about one a minute. It waits until each server and each stream has seen them, the pod by its cluster's GPUs.
 func (r *rolling) touch(name string, servers ...*portal) {
 	r.Helper()
 	at := metav1.ObjectMeta{Namespace: r.namespace, Name: name}
-	marked := at
-	marked.Labels = map[string]string{v1alpha1.LabelCluster: name}
-	pod := &corev1.Pod{ObjectMeta: marked, Spec: corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: "ray", Image: "ray"}}}}
+	cluster := newCluster(r.namespace, name, 0)
+	cluster.Spec.ManagedBy = "example.com/nobody" // an operator would delete the pod
+	must(r.T, shared.Create(r.Context(), cluster))
+	owned := at
+	owned.Labels = map[string]string{v1alpha1.LabelCluster: name}
+	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))}
 	for _, object := range []client.Object{
-		newCluster(r.namespace, name, 0),
 		&v1alpha1.ClusterJob{ObjectMeta: at, Spec: v1alpha1.ClusterJobSpec{Entrypoint: "true", ClusterRef: &v1alpha1.ClusterReference{Name: name}}},
 		&v1alpha1.ClusterService{ObjectMeta: at, Spec: v1alpha1.ClusterServiceSpec{
 			ClusterRef: &v1alpha1.ClusterReference{Name: name}, ServeConfig: runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"a","import_path":"a:b"}]}`)},
 		}},
-		pod,
+		&corev1.Pod{ObjectMeta: owned, Spec: corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{
+			Name: "ray", Image: "ray", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
+		}}}},
 	} {
 		must(r.T, shared.Create(r.Context(), object))
 	}
 	for _, one := range servers {
 		eventually(r.T, "a server to know of all kinds", func(ctx context.Context) error {
 			_, answer, err := speaker{one, r.editor}.says(ctx, http.MethodGet, "/v1/objects?namespaces="+r.namespace+"&text="+name, "")
-			if lines, _ := answer["lines"].([]any); err == nil && len(lines) != 3 {
-				err = fmt.Errorf("it shows %d lines", len(lines))
+			if lines, _ := answer["lines"].([]any); err == nil && (len(lines) != 3 || !strings.Contains(fmt.Sprint(lines), "gpus:1")) {
+				err = fmt.Errorf("it shows %v", lines)
 			}
 			return err
 		})
 	}
-	must(r.T, shared.Delete(r.Context(), pod)) // no operator would
+	eventually(r.T, "all streams to know of all kinds", func(context.Context) error {
+		for i, one := range r.streams {
+			if !one.knows(name) {
+				return fmt.Errorf("stream %d does not", i)
+			}
+		}
+		return nil
+	})
 }
 
 // open opens streams, of several callers, at both servers in turn.
@@ -266,8 +278,8 @@ func (f *follower) differs(want map[string]string) string {
 	defer f.mutex.Unlock()
 	var all []string
 	for name, version := range want {
-		if f.has["clusters/"+name] != version {
-			all = append(all, fmt.Sprintf("%s is at %q, not at %s", name, f.has["clusters/"+name], version))
+		if has := f.has["clusters/"+name].ResourceVersion; has != version {
+			all = append(all, fmt.Sprintf("%s is at %q, not at %s", name, has, version))
 		}
 	}
 	for key := range f.has {
