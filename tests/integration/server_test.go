@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -51,6 +52,9 @@ type portal struct {
 	command *exec.Cmd
 	stop    sync.Once
 }
+
+// auditLines are those of a server's log that say who did what.
+var auditLines = regexp.MustCompile(`(?m)^.*"msg":"Audit".*\n`)
 
 // terminate ends the server as Kubernetes does, and waits until it has ended.
 func (p *portal) terminate(t *testing.T) {
@@ -88,7 +92,7 @@ func startServer(t *testing.T, flags ...string) *portal {
 	t.Cleanup(func() {
 		p.terminate(t)
 		if t.Failed() {
-			t.Logf("the server's log:\n%s", p.log.String())
+			t.Logf("the server's log, without its audit lines:\n%s", auditLines.ReplaceAllString(p.log.String(), ""))
 		}
 	})
 	p.client, p.direct = trusting(files["ca.crt"]), end{shared.Config.Host, trusting(files["api-server.crt"])}
