@@ -76,6 +76,7 @@ func (f *Feed) Watch(ctx context.Context, request Request) (*Watch, error) {
 		return nil, err
 	}
 	w.ticker = f.clock.NewTicker(confirmEach)
+	f.watchers.Add(1)
 	return w, nil
 }
 
@@ -108,8 +109,9 @@ func (f *Feed) await(more int) {
 	f.waiting += more
 }
 
-// Close ends the stream.
+// Close ends the stream. It is called once.
 func (w *Watch) Close() {
+	w.feed.watchers.Add(-1)
 	w.ticker.Stop()
 	w.letGo()
 }
