@@ -50,7 +50,8 @@ var areas = map[string][]scenario{
 		portalRights, portalStreams, portalClients, portalWatches, portalSignIn, portalReach, portalVerbs, portalOutputs,
 		portalLatency, portalWatching, portalMemory, portalRolling, portalCanaries, portalLabels,
 	},
-	"page": {pageLoad},
+	"page":       {pageLoad},
+	"dashboards": {rayClient, rayPages, proxiedService, proxiedPeer},
 	// Beside nginx.
 	"dashboards-cost": {dashboardRates, dashboardSockets, dashboardBusy},
 	"services":        serviceScenarios(),
@@ -74,7 +75,7 @@ var tables = map[string]func(json.RawMessage) string{
 	live.StoreKillsLabel + "-sealed": memoryTable, live.StoreKillsLabel + "-sealed-embedded": memoryTable, live.StoreKillsLabel + "-sealed-redis": memoryTable,
 	live.ServeUpgradesLabel(live.ChangeEncrypted): upgradesTable,
 	portalLatency.name:                            portalLatencyTable, portalWatching.name: portalWatchTable, portalMemory.name: portalMemoryTable,
-	dashboardRates.name: dashboardRatesTable, dashboardSockets.name: dashboardSocketsTable, dashboardBusy.name: dashboardBusyTable,
+	rayClient.name: refusalTable, dashboardRates.name: dashboardRatesTable, dashboardSockets.name: dashboardSocketsTable, dashboardBusy.name: dashboardBusyTable,
 }
 
 // once plays the scenario, and says when, on what and with which code.

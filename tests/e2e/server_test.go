@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/coder/websocket"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -25,14 +26,16 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// withServer are the chart's settings for a server for portals beside the operator. It requests no CPU: the sample fills the two
-// cores of a node.
-var withServer = []string{"--set", "server.enabled=true,server.replicas=1", "--set-string", "server.resources.requests.cpu=0"}
+// withServer are the chart's settings for a server for portals, with dashboards, beside the operator. It requests no CPU: the
+// sample fills the two cores of a node.
+var withServer = []string{"--set", "server.enabled=true,server.replicas=1,server.dashboards.enabled=true", "--set-string", "server.resources.requests.cpu=0"}
 
 // portal is the server for portals, asked by an account that may edit in a namespace.
 type portal struct {
 	client     *http.Client
 	url, token string
+	// dashboards is where the clusters of the namespace are.
+	dashboards string
 	namespace  string
 }
 
@@ -44,6 +47,7 @@ func newPortal(ctx context.Context, namespace string) *portal {
 	server := serverPod(ctx)
 	return &portal{
 		url: "https://" + forward(ctx, &server, 8443) + "/v1/namespaces/" + namespace, token: editor(ctx, namespace), namespace: namespace,
+		dashboards: "https://" + forward(ctx, &server, 8444) + "/" + namespace,
 		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
 			RootCAs: authority, ServerName: serverName + "." + live.ReleaseNamespace + ".svc", MinVersion: tls.VersionTLS12,
 		}}},
@@ -118,6 +122,37 @@ func (p *portal) output(ctx context.Context, path string) (text []byte, end stri
 	return text, behind.Get("Heliostat-Outcome") + " " + behind.Get("Heliostat-Exit-Code")
 }
 
+// proxied asserts that Ray's own job API is reached through the dashboard proxy, and a job's log by a WebSocket.
+func (p *portal) proxied(ctx context.Context, cluster string, job *v1alpha1.ClusterJob, log string) {
+	GinkgoHelper()
+	header := http.Header{"Authorization": {"Bearer " + p.token}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.dashboards+"/"+cluster+"/api/jobs/"+job.Status.SubmissionID, nil)
+	Expect(err).NotTo(HaveOccurred())
+	r.Header = header
+	answer, err := p.client.Do(r)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = answer.Body.Close() }()
+	var told struct{ Status string }
+	Expect(json.NewDecoder(answer.Body).Decode(&told)).To(Succeed())
+	Expect(told.Status).To(Equal("SUCCEEDED"))
+
+	//nolint:bodyclose // the answer that opens a WebSocket has none
+	tail, _, err := websocket.Dial(ctx, p.dashboards+"/"+cluster+"/api/jobs/"+job.Status.SubmissionID+"/logs/tail",
+		&websocket.DialOptions{HTTPClient: p.client, HTTPHeader: header})
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = tail.CloseNow() }() // it was read to its end
+	var text strings.Builder
+	for {
+		_, part, err := tail.Read(ctx)
+		if err != nil {
+			Expect(websocket.CloseStatus(err)).To(Equal(websocket.StatusNormalClosure), "%v", err)
+			break
+		}
+		text.Write(part)
+	}
+	Expect(text.String()).To(Equal(log))
+}
+
 // served asserts that jobs are read, submitted and stopped through the server.
 func served(setting func() (*office, *env), jobs map[string]task) {
 	It("have their output through the server for portals, byte for byte, and are stopped by it", func(ctx SpecContext) {
@@ -131,6 +166,9 @@ func served(setting func() (*office, *env), jobs map[string]task) {
 			Expect(end).To(Equal(want))
 			part, _ := p.output(ctx, "/jobs/"+job.Name+"/log?offset=7")
 			Expect(string(part)).To(Equal(file[7:]))
+			if job.Status.Phase == v1alpha1.PhaseSucceeded {
+				p.proxied(ctx, "shared", job, file)
+			}
 		}
 
 		text, _ := p.send(ctx, http.MethodPost, "/clusters/shared/submissions", `{"id": "by-portal", "entrypoint": "echo hello; exit 4"}`)
