@@ -55,6 +55,9 @@ func (p *Proxy) serveTarget(w http.ResponseWriter, r *http.Request, x *exchange)
 	if err := p.permit(r.Context(), x); err != nil {
 		return err
 	}
+	if x.target.Kind == route.Service { // it changes what the application has, and nothing that Kubernetes has
+		x.known.IsChange = false
+	}
 	if r.Header.Get("Service-Worker") != "" {
 		return &Refusal{Code: http.StatusForbidden, Text: "service workers are not served here: they would outlive the right to the dashboard"}
 	}

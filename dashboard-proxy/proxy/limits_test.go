@@ -177,3 +177,29 @@ func TestSocketsFor_LeavesFilesForAllElse(t *testing.T) {
 		}
 	}
 }
+
+// TestServe_TellsWhatChangesSomething as opposed to work of a service's application, which the log must not be full of.
+func TestServe_TellsWhatChangesSomething(t *testing.T) {
+	b := newBed(t, fine, nil)
+	for _, c := range []struct {
+		name, method, path  string
+		isDenied, isChanged bool
+	}{
+		{"a read of a cluster", http.MethodGet, "/team/demo/api/version", false, false},
+		{"a read that runs code", http.MethodGet, "/team/demo/worker/traceback?pid=1", false, true},
+		{"a write to a cluster", http.MethodPost, "/team/demo/api/jobs/", false, true},
+		{"a write to an application", http.MethodPost, "/services/team/sort/x", false, false},
+		{"a write to an application that is refused", http.MethodPost, "/services/team/sort/x", true, true},
+	} {
+		if c.isDenied {
+			b.kubernetes.Deny("alice")
+			b.clock.Step(time.Minute)
+		}
+		if answer := b.send(t, c.method, c.path, nil); (answer.code == http.StatusForbidden) != c.isDenied {
+			t.Errorf("%s: %+v", c.name, answer)
+		}
+		if known := <-b.known; known.IsChange != c.isChanged {
+			t.Errorf("%s is known as %+v", c.name, known)
+		}
+	}
+}

@@ -137,7 +137,8 @@ type Request struct {
 	Route string
 	// Verb, Resource, Namespace and Name are Kubernetes' words.
 	Verb, Resource, Namespace, Name string
-	IsChange, IsStream              bool
+	// IsChange is that it changes something, or tries to. What a caller may send to a service is work of its application.
+	IsChange, IsStream bool
 	// Code is that of an answer that was written to the connection itself, such as 101 of a WebSocket that goes on.
 	Code int
 	// Caller is nil where nobody knows.

@@ -57,8 +57,7 @@ func TestServe_AsksKubernetesForTheVerb(t *testing.T) {
 			t.Errorf("%s %s asks %s", c.method, c.path, diff)
 		}
 		known := <-b.known
-		if known.Verb != c.verb || known.Resource != c.resource+"/proxy" || known.Namespace != "team" || known.Name != c.name || known.IsChange != (c.verb != "get") ||
-			known.Caller.User().Username != "alice" {
+		if known.Verb != c.verb || known.Resource != c.resource+"/proxy" || known.Namespace != "team" || known.Name != c.name || known.Caller.User().Username != "alice" {
 			t.Errorf("%s %s is known as %+v", c.method, c.path, known)
 		}
 	}
