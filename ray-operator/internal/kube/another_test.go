@@ -86,6 +86,32 @@ func TestStatus_IsReplaced(t *testing.T) {
 	}
 }
 
+// TestStatus_AnswersMetadata: the whole object is not decoded again, and the version is that of what was written.
+func TestStatus_AnswersMetadata(t *testing.T) {
+	w, _, of := started(t)
+	below, is := w.Client.(client.WithWatch)
+	if !is {
+		t.Fatal("the world's client cannot watch")
+	}
+	var answer client.Object
+	through := interceptor.NewClient(below, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, o ...client.SubResourcePatchOption) error {
+			answer = obj
+			return c.SubResource(sub).Patch(ctx, obj, patch, o...)
+		},
+	})
+	wanted := of.DeepCopy()
+	wanted.Status.Phase = v1alpha1.PhaseReady
+	if err := (&kube.Writer{Client: through, Live: w.Client}).Status(w.Ctx, of, wanted); err != nil {
+		t.Fatal(err)
+	}
+	metadata, is := answer.(*metav1.PartialObjectMetadata)
+	there := w.Cluster("demo")
+	if !is || metadata.GroupVersionKind() != v1alpha1.GroupVersion.WithKind("ComputeCluster") || metadata.ResourceVersion != there.ResourceVersion {
+		t.Errorf("the answer is %T %+v, want metadata of version %s", answer, answer, there.ResourceVersion)
+	}
+}
+
 // TestStatus_IsShortenedWhenRefused: who reads it is told something, and the next pass does not hang on it.
 func TestStatus_IsShortenedWhenRefused(t *testing.T) {
 	w, _, of := started(t)

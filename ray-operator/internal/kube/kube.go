@@ -355,7 +355,14 @@ func (w *Writer) patchStatus(ctx context.Context, seen, wanted client.Object) er
 	if err != nil {
 		return fmt.Errorf("print the status: %w", err)
 	}
-	return w.Client.Status().Patch(ctx, wanted, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
+	gvk, err := apiutil.GVKForObject(wanted, w.Client.Scheme())
+	if err != nil {
+		return fmt.Errorf("find the kind of %T: %w", wanted, err)
+	}
+	// Nobody needs more of the answer than its version: to decode the whole object takes longer than to write the patch.
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: wanted.GetNamespace(), Name: wanted.GetName()}}
+	answer.SetGroupVersionKind(gvk)
+	return w.Client.Status().Patch(ctx, answer, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
 }
 
 // IsOwned tells whether the object's controller is the one with the UID.

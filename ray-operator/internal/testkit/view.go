@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,8 +44,13 @@ type key struct {
 
 func keyOf(obj client.Object) key { return key{kindOf(obj), client.ObjectKeyFromObject(obj)} }
 
-// kindOf is the kind of an object or a list: in Kubernetes' API that is the name of its type.
-func kindOf(obj any) string { return reflect.TypeOf(obj).Elem().Name() }
+// kindOf is the kind of an object or a list: in Kubernetes' API that is the name of its type. Metadata alone says whose it is.
+func kindOf(obj any) string {
+	if metadata, is := obj.(*metav1.PartialObjectMetadata); is {
+		return metadata.Kind
+	}
+	return reflect.TypeOf(obj).Elem().Name()
+}
 
 // The kinds that have a controller.
 const clusterKind, jobKind, serviceKind = "ComputeCluster", "ClusterJob", "ClusterService"
@@ -265,7 +271,13 @@ func indexed(obj client.Object) fields.Set {
 }
 
 // set copies what from holds into to; both are pointers to the same type.
-func set(to, from client.Object) { share(to, copied(from)) }
+func set(to, from client.Object) {
+	if metadata, is := to.(*metav1.PartialObjectMetadata); is {
+		metadata.ObjectMeta = meta.AsPartialObjectMetadata(copied(from)).ObjectMeta
+		return
+	}
+	share(to, copied(from))
+}
 
 // share lets to hold what from holds, as a cache does that is asked for no copy.
 func share(to, from client.Object) {
