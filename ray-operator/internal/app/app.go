@@ -287,8 +287,10 @@ func jobs(manager ctrl.Manager, measured *telemetry.Metrics, dial headclient.Opt
 		Metrics: measured,
 		Clock:   now,
 	}
-	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").For(&v1alpha1.ClusterJob{}, builder.WithPredicates(notItsStatus(own)))
-	woken := sources{manager.GetCache(), manager.GetCache()}.ofJobs(now, heads.Changes())
+	known := newCensus()
+	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").
+		For(&v1alpha1.ClusterJob{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
+	woken := sources{manager.GetCache(), manager.GetCache()}.ofJobs(now, known, heads.Changes())
 	if err := complete(build, woken, own.Rest(reconciler)); err != nil {
 		return fmt.Errorf("add the controller of ClusterJobs: %w", err)
 	}

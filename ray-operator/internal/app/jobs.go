@@ -24,6 +24,8 @@ import (
 type waker struct {
 	jobs  client.Reader
 	clock clock.PassiveClock
+	// known says where there are jobs at all.
+	known *census
 }
 
 // on are the jobs that refer to a cluster.
@@ -40,6 +42,9 @@ func (w waker) on(ctx context.Context, cluster types.NamespacedName) []v1alpha1.
 // have not ended.
 func (w waker) jobsOfCluster() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []reconcile.Request {
+		if !w.known.has(cluster.GetNamespace()) {
+			return nil
+		}
 		return w.using(ctx, cluster.GetNamespace(), cluster.GetName(), cluster.GetOwnerReferences())
 	})
 }
@@ -67,6 +72,9 @@ func request(namespace, name string) reconcile.Request {
 // jobsOfHead wakes the jobs that use the cluster of a head pod.
 func (w waker) jobsOfHead() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, pod client.Object) []reconcile.Request {
+		if !w.known.has(pod.GetNamespace()) {
+			return nil
+		}
 		name := types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[v1alpha1.LabelCluster]}
 		var cluster v1alpha1.ComputeCluster
 		if err := w.jobs.Get(ctx, name, &cluster, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {

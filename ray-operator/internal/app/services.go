@@ -50,8 +50,10 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 		Clock:   now,
 		Site:    site(cfg),
 	}
-	build := ctrl.NewControllerManagedBy(manager).Named("clusterservice").For(&v1alpha1.ClusterService{}, builder.WithPredicates(notItsStatus(own)))
-	woken := sources{manager.GetCache(), manager.GetCache()}.ofServices(heads.Changes(board.Services))
+	known := newCensus()
+	build := ctrl.NewControllerManagedBy(manager).Named("clusterservice").
+		For(&v1alpha1.ClusterService{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
+	woken := sources{manager.GetCache(), manager.GetCache()}.ofServices(known, heads.Changes(board.Services))
 	if err := complete(build, woken, own.Rest(reconciler)); err != nil {
 		return fmt.Errorf("add the controller of ClusterServices: %w", err)
 	}
@@ -86,7 +88,11 @@ func servicesIn(namespace string, owners []metav1.OwnerReference) []reconcile.Re
 }
 
 // users finds the services that use a cluster.
-type users struct{ reader client.Reader }
+type users struct {
+	reader client.Reader
+	// known says where there are services at all.
+	known *census
+}
 
 // of are the service that a cluster was made for, and those that refer to it.
 func (u users) of(ctx context.Context, namespace, cluster string, owners []metav1.OwnerReference) []reconcile.Request {
@@ -105,6 +111,9 @@ func (u users) of(ctx context.Context, namespace, cluster string, owners []metav
 // ofCluster wakes the services that use a cluster.
 func (u users) ofCluster() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []reconcile.Request {
+		if !u.known.has(cluster.GetNamespace()) {
+			return nil
+		}
 		return u.of(ctx, cluster.GetNamespace(), cluster.GetName(), cluster.GetOwnerReferences())
 	})
 }
@@ -112,6 +121,9 @@ func (u users) ofCluster() handler.EventHandler {
 // ofPod wakes the services that use the cluster of a pod.
 func (u users) ofPod() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, pod client.Object) []reconcile.Request {
+		if !u.known.has(pod.GetNamespace()) {
+			return nil
+		}
 		name := types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[v1alpha1.LabelCluster]}
 		var cluster v1alpha1.ComputeCluster
 		if err := u.reader.Get(ctx, name, &cluster, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {

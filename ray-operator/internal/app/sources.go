@@ -52,9 +52,9 @@ func (s sources) ofClusters(watchNodes bool, heads, scalers, stores source.Sourc
 	return all
 }
 
-// ofJobs returns what wakes ClusterJobs.
-func (s sources) ofJobs(now clock.PassiveClock, heads source.Source) []source.Source {
-	wakes := waker{s.reader, now}
+// ofJobs returns what wakes ClusterJobs. The census is of them.
+func (s sources) ofJobs(now clock.PassiveClock, known *census, heads source.Source) []source.Source {
+	wakes := waker{s.reader, now, known}
 	return []source.Source{
 		heads,
 		s.changes(&v1alpha1.ClusterJob{}, wakes.nextInLine()),
@@ -63,14 +63,14 @@ func (s sources) ofJobs(now clock.PassiveClock, heads source.Source) []source.So
 	}
 }
 
-// ofServices returns what wakes ClusterServices.
-func (s sources) ofServices(heads source.Source) []source.Source {
-	users := users{s.reader}
+// ofServices returns what wakes ClusterServices. The census is of them.
+func (s sources) ofServices(known *census, heads source.Source) []source.Source {
+	users := users{s.reader, known}
 	all := []source.Source{
 		heads,
 		s.changes(&v1alpha1.ClusterService{}, users.beside(), predicate.GenerationChangedPredicate{}),
 		s.changes(&v1alpha1.ComputeCluster{}, users.ofCluster()),
-		s.changes(&corev1.Pod{}, users.ofPod()),
+		s.changes(&corev1.Pod{}, users.ofPod(), whatPodsTell()),
 	}
 	for _, kind := range []client.Object{
 		&corev1.Service{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &appsv1.ControllerRevision{},

@@ -73,8 +73,8 @@ func TestSources_WakeByAnswers(t *testing.T) {
 			from.ofClusters(true, answers("heads"), answers("scalers"), answers("stores")),
 			[]string{"heads", "scalers", "stores"},
 		},
-		"jobs wake by heads":     {from.ofJobs(now, answers("heads")), []string{"heads"}},
-		"services wake by heads": {from.ofServices(answers("heads")), []string{"heads"}},
+		"jobs wake by heads":     {from.ofJobs(now, newCensus(), answers("heads")), []string{"heads"}},
+		"services wake by heads": {from.ofServices(newCensus(), answers("heads")), []string{"heads"}},
 	} {
 		got := woken(t, func(ctx context.Context, into queue) { start(ctx, t, test.of, into) })
 		if !slices.Equal(got, test.want) {
@@ -113,10 +113,17 @@ func cordons(to *controllertest.FakeInformer, obj client.Object) {
 func TestSources_WakeByObjects(t *testing.T) {
 	clusters := func(s sources) []source.Source { return s.ofClusters(true, silent(), silent(), silent()) }
 	blind := func(s sources) []source.Source { return s.ofClusters(false, silent(), silent(), silent()) }
-	jobs := func(s sources) []source.Source {
-		return s.ofJobs(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), silent())
+	jobsAmong := func(known *census) func(sources) []source.Source {
+		return func(s sources) []source.Source {
+			return s.ofJobs(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), known, silent())
+		}
 	}
-	services := func(s sources) []source.Source { return s.ofServices(silent()) }
+	servicesAmong := func(known *census) func(sources) []source.Source {
+		return func(s sources) []source.Source { return s.ofServices(known, silent()) }
+	}
+	some, none := newCensus(), newCensus()
+	some.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "one"}})
+	jobs, services := jobsAmong(some), servicesAmong(some)
 	runs, waits, serves := jobOn("runs", "head"), jobOn("waits", ""), serviceOn("serves")
 	worker := corev1.Pod{}
 	ownedBy("ComputeCluster", "demo", &worker)
@@ -136,6 +143,10 @@ func TestSources_WakeByObjects(t *testing.T) {
 		{"a job that goes wakes the next in line", jobs, goes, &runs, []string{"waits"}},
 		{"a cluster wakes its jobs", jobs, comes, shelf.cluster, []string{"waits"}},
 		{"a head wakes its jobs", jobs, comes, head, []string{"waits"}},
+		{"a cluster wakes no jobs where there are none", jobsAmong(none), comes, shelf.cluster, nil},
+		{"a head wakes no jobs where there are none", jobsAmong(none), comes, head, nil},
+		{"a cluster wakes no services where there are none", servicesAmong(none), comes, shelf.cluster, nil},
+		{"a pod wakes no services where there are none", servicesAmong(none), comes, head, nil},
 		{"a service wakes those beside it", services, comes, &serves, []string{"serves"}},
 		{"a cluster wakes its services", services, comes, shelf.cluster, []string{"serves"}},
 		{"a pod wakes its services", services, comes, head, []string{"serves"}},

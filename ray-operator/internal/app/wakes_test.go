@@ -104,7 +104,7 @@ func TestNextInLine_IsWoken(t *testing.T) {
 	holds, waits := jobOn("holds", "head"), jobOn("waits", "")
 	over := jobOn("holds", "")
 	cache := shelf{cluster: clusterNamed("demo"), jobs: []v1alpha1.ClusterJob{waits}}
-	wakes := waker{cache, clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}.nextInLine()
+	wakes := waker{cache, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), newCensus()}.nextInLine()
 	for _, c := range []struct {
 		what string
 		tell func(context.Context, queue)
@@ -160,6 +160,49 @@ func TestHeadsWakeJobsByWhatTheyTell(t *testing.T) {
 	}
 }
 
+// TestPodsWake_ByWhatIsKeptOfThem: what a kubelet writes of a pod beside that costs no pass, and no look for its users.
+func TestPodsWake_ByWhatIsKeptOfThem(t *testing.T) {
+	told := whatPodsTell()
+	base := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w", ResourceVersion: "1", Labels: map[string]string{}},
+		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "ray"}}},
+	}
+	kept := func(pod *corev1.Pod) *corev1.Pod {
+		trimmed, err := trimPod(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return trimmed.(*corev1.Pod)
+	}
+	now := metav1.Now()
+	for _, c := range []struct {
+		what   string
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		{"its node", func(p *corev1.Pod) { p.Spec.NodeName = "a" }, true},
+		{"its address", func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }, true},
+		{"that it is ready", func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		}, true},
+		{"why it waits", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}
+		}, true},
+		{"a label", func(p *corev1.Pod) { p.Labels["more"] = "x" }, true},
+		{"that it goes", func(p *corev1.Pod) { p.DeletionTimestamp = &now }, true},
+		{"its other addresses", func(p *corev1.Pod) { p.Status.PodIPs = []corev1.PodIP{{IP: "fd00::1"}} }, false},
+		{"the digest of its image", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "sha256:1" }, false},
+		{"who wrote it", func(p *corev1.Pod) { p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}} }, false},
+	} {
+		changed := base.DeepCopy()
+		changed.ResourceVersion = "2"
+		c.change(changed)
+		if got := told.Update(event.UpdateEvent{ObjectOld: kept(base.DeepCopy()), ObjectNew: kept(changed)}); got != c.want {
+			t.Errorf("%s wakes: %t, want %t", c.what, got, c.want)
+		}
+	}
+}
+
 // TestUsersOfAClusterAreWoken: jobs that have not ended, services, and who owns the cluster.
 func TestUsersOfAClusterAreWoken(t *testing.T) {
 	runs, ended := jobOn("runs", "head"), jobOn("ended", "")
@@ -171,7 +214,9 @@ func TestUsersOfAClusterAreWoken(t *testing.T) {
 	head := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "n", Name: "h", Labels: map[string]string{v1alpha1.LabelCluster: "demo"},
 	}}
-	jobs, services := waker{cache, clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}, users{cache}
+	known := newCensus()
+	known.add(owned)
+	jobs, services := waker{cache, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), known}, users{cache, known}
 	for _, c := range []struct {
 		what string
 		tell func(context.Context, queue)
@@ -230,5 +275,25 @@ func TestNotItsStatus_LetsOthersThrough(t *testing.T) {
 		if got := passes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: now}); got != c.want {
 			t.Errorf("%s wakes: %t, want %t", c.what, got, c.want)
 		}
+	}
+}
+
+// TestCensus_ForgetsThoseThatGo: a namespace counts until the last of it is gone.
+func TestCensus_ForgetsThoseThatGo(t *testing.T) {
+	known, first, second := newCensus(), jobOn("first", ""), jobOn("second", "")
+	counts := known.counts()
+	for _, one := range []*v1alpha1.ClusterJob{&first, &second} {
+		if !counts.Create(event.CreateEvent{Object: one}) {
+			t.Error("a job that comes is kept from its controller")
+		}
+	}
+	if !counts.Delete(event.DeleteEvent{Object: &first}) {
+		t.Error("a job that goes is kept from its controller")
+	}
+	if !known.has("n") || known.has("other") {
+		t.Errorf("n has one: %t, another namespace: %t", known.has("n"), known.has("other"))
+	}
+	if counts.Delete(event.DeleteEvent{Object: &second}); known.has("n") {
+		t.Error("the namespace counts though all are gone")
 	}
 }

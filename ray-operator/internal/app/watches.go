@@ -245,9 +245,26 @@ func whatTells(kind client.Object) predicate.Predicate {
 		return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	case *appsv1.StatefulSet:
 		return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, readyChanged())
+	case *corev1.Pod:
+		return whatPodsTell()
 	default:
 		return predicate.ResourceVersionChangedPredicate{}
 	}
+}
+
+// whatPodsTell lets through what changes anything that the cache keeps of a pod, which is what somebody here reads.
+func whatPodsTell() predicate.Funcs {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, was := e.ObjectOld.(*corev1.Pod)
+		now, is := e.ObjectNew.(*corev1.Pod)
+		if !was || !is {
+			return true
+		}
+		kept, keeps := *before, *now
+		kept.ResourceVersion, kept.Generation = "", 0
+		keeps.ResourceVersion, keeps.Generation = "", 0
+		return !equality.Semantic.DeepEqual(kept, keeps)
+	}}
 }
 
 // readyChanged lets a StatefulSet through whose number of ready pods has changed.
