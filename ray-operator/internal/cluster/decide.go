@@ -88,7 +88,7 @@ func (p *planner) choose() {
 	p.withdraw()
 	p.build()
 	if p.head != nil && (seen.RecordMissing || seen.Record.HeadUID == "" || p.Record != nil) {
-		p.NoteHead = true
+		p.NoteHead = !p.sparesRecord()
 	}
 	p.leftovers()
 	p.resizes()

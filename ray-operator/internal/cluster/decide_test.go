@@ -238,7 +238,10 @@ const (
 func decisionsOnHeads() map[string]decision {
 	return map[string]decision{
 		"settled":        {given(1), ""},
-		"record missing": {given(1, func(s *cluster.Seen) { s.RecordMissing = true }), "note"},
+		"record missing": {given(2, func(s *cluster.Seen) { s.RecordMissing = true }), "note"},
+		"record not needed yet": {
+			given(1, func(s *cluster.Seen) { s.RecordMissing, s.Record.HeadUID = true, "" }), "",
+		},
 		"head not noted": {given(1, func(s *cluster.Seen) { s.Record.HeadUID = "" }), "note"},
 		"stopped before the head was made": {
 			given(2, func(s *cluster.Seen) { s.Pods, s.Record.HeadUID = nil, "" }), "+head@2 +cpu0@2 +cpu1@2 note",

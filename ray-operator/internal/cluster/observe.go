@@ -237,10 +237,14 @@ func (r *Reconciler) seeEvents(ctx context.Context, _ *v1alpha1.ComputeCluster, 
 	return nil
 }
 
-// confirmHead asks the API server for the head that the record names where the cache
-// does not have it: a cache of pods that is late must not end a living head's epoch.
+// confirmHead asks the API server for the head that the record names, or that there must have been since there are
+// workers, where the cache does not have it: a cache of pods that is late must not end a living head's epoch.
 func (r *Reconciler) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
-	if seen.RecordError != nil || seen.Record.HeadUID == "" || headOf(seen.Pods, seen.Record.Epoch) != nil || seen.Record.Suspended.Cause != "" {
+	if seen.RecordError != nil || headOf(seen.Pods, seen.Record.Epoch) != nil || seen.Record.Suspended.Cause != "" {
+		return nil
+	}
+	joined := func(p Pod) bool { return p.At.Group != "" && p.At.Epoch == seen.Record.Epoch }
+	if seen.Record.HeadUID == "" && !slices.ContainsFunc(seen.Pods, joined) {
 		return nil
 	}
 	at := naming.Place{Epoch: seen.Record.Epoch}

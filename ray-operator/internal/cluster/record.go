@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -192,6 +193,21 @@ func restored(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) Record {
 		record.Session = session
 	}
 	return record
+}
+
+// sparesRecord reports whether a cluster that has no record needs none: in its first epoch, with nothing to be kept that
+// neither the status nor the pods tell. The status has the UID of the first head, and before there is one, workers tell
+// that there was a head. An annotation that is wrong is not spared, as the status that contradicts it may go.
+func (p *planner) sparesRecord() bool {
+	_, annotated := p.cluster.Annotations[v1alpha1.AnnotationRecord]
+	if !p.seen.RecordMissing || annotated || p.Record != nil || p.Epoch > 1 || p.Failures > 0 {
+		return false
+	}
+	if p.stored() || autoscaled(p.cluster) || len(p.Scaled) > 0 || len(p.Accepted) > 0 || p.Roll != (Roll{}) {
+		return false
+	}
+	witnesses := func(group v1alpha1.WorkerGroup) bool { return p.wanted(&group) > 0 }
+	return slices.ContainsFunc(p.cluster.Spec.WorkerGroups, witnesses)
 }
 
 // turn is the record's.

@@ -178,7 +178,8 @@ func ownToken(w *testkit.World) {
 func ownMetadata(w *testkit.World) {
 	started(w, "demo", testkit.Group("cpu", 2))
 	w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
-		c.Labels, c.Annotations["mine"], c.Finalizers = map[string]string{"mine": "yes"}, "yes", []string{"example.com/mine"}
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, "mine", "yes")
+		c.Labels, c.Finalizers = map[string]string{"mine": "yes"}, []string{"example.com/mine"}
 	})
 	worker := w.Workers("demo", "cpu")[0]
 	worker.Finalizers, worker.Labels["mine"], worker.Annotations["mine"] = []string{"example.com/mine"}, "yes", "yes"

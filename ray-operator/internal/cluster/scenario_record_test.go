@@ -31,7 +31,9 @@ func TestRecord(t *testing.T) {
 		play(t, testkit.Scenario{Name: name, KeepRecord: true, Run: func(w *testkit.World) {
 			started(w, "demo", testkit.Group("cpu", 1))
 			before, record := testkit.UIDs(w.Pods("demo")), text(w)
-			w.Edit("demo", func(c *v1alpha1.ComputeCluster) { c.Annotations[v1alpha1.AnnotationRecord] = record })
+			w.Edit("demo", func(c *v1alpha1.ComputeCluster) {
+				metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationRecord, record)
+			})
 			w.Settle()
 			w.Expect("demo", ready)
 			epochIs(w, 1)
@@ -45,6 +47,19 @@ func TestRecord(t *testing.T) {
 			}
 		}})
 	}
+	play(t, testkit.Scenario{Name: "none-in-a-first-epoch", Run: func(w *testkit.World) {
+		started(w, "demo", testkit.Group("cpu", 1))
+		of := w.Cluster("demo")
+		if record, is := of.Annotations[v1alpha1.AnnotationRecord]; is {
+			w.Fatalf("there is a record that nothing needs: %s", record)
+		}
+		w.Force(w.Head("demo"))
+		of.Status = v1alpha1.ComputeClusterStatus{}
+		w.Must(w.Client.Status().Update(w.Ctx, of))
+		w.Settle()
+		w.Expect("demo", ready)
+		epochIs(w, 2)
+	}})
 	play(t, testkit.Scenario{Name: "copied-to-a-new-cluster", Run: func(w *testkit.World) {
 		started(w, "demo", testkit.Group("cpu", 1))
 		w.Force(w.Head("demo"))

@@ -236,7 +236,7 @@ func (p *planner) makeHead() {
 		p.wakeIn(storeLook)
 		return
 	}
-	p.Head, p.NoteHead = p.joined(p.site.HeadPod(p.cluster, p.Epoch)), true
+	p.Head, p.NoteHead = p.joined(p.site.HeadPod(p.cluster, p.Epoch)), !p.sparesRecord()
 	if p.encryptsStore() {
 		pod.EncryptStore(p.Head, p.cluster)
 	}

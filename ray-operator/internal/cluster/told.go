@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -37,10 +38,13 @@ func waitsFor(former, latter v1alpha1.ComputeClusterStatus) time.Duration {
 	return progressWait
 }
 
-// urgent tells whether a status says more than that there is progress: the first one,
-// readiness, an obstacle or the end of one, a new epoch, anything that went wrong.
+// urgent tells whether a status says more than that there is progress: readiness, an obstacle or
+// the end of one, a new epoch, anything that went wrong.
 func urgent(former, latter v1alpha1.ComputeClusterStatus) bool {
-	if former.ObservedGeneration == 0 || former.Epoch != latter.Epoch || former.TokenSecretName != latter.TokenSecretName {
+	if former.ObservedGeneration == 0 {
+		return !starts(latter)
+	}
+	if former.Epoch != latter.Epoch || former.TokenSecretName != latter.TokenSecretName {
 		return true
 	}
 	if mirroredRoll(former) != mirroredRoll(latter) { // the record may be lost
@@ -55,6 +59,12 @@ func urgent(former, latter v1alpha1.ComputeClusterStatus) bool {
 		}
 	}
 	return len(former.Conditions) != len(latter.Conditions)
+}
+
+// starts reports whether a first status says no more than that all is under way.
+func starts(first v1alpha1.ComputeClusterStatus) bool {
+	under := first.Phase == v1alpha1.PhasePending || first.Phase == v1alpha1.PhaseStarting
+	return under && !slices.ContainsFunc(first.Conditions, func(told metav1.Condition) bool { return warns(told.Reason) })
 }
 
 // turned tells whether a condition that changed is one to tell of at once. That an edit

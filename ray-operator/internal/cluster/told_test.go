@@ -4,8 +4,32 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
+
+// TestUrgent_AFirstStatus: it waits while all is under way, and not where there is something to report.
+func TestUrgent_AFirstStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		phase, reason string
+		want          bool
+	}{
+		"it waits while pods have no node": {v1alpha1.PhasePending, "Scheduling", false},
+		"it waits while pods start":        {v1alpha1.PhaseStarting, "HeadStarting", false},
+		"a warning is told":                {v1alpha1.PhasePending, "QuotaExceeded", true},
+		"that it is ready is told":         {v1alpha1.PhaseReady, "AllReady", true},
+		"that it failed is told":           {v1alpha1.PhaseFailed, "InvalidSpec", true},
+		"that it is suspended is told":     {v1alpha1.PhaseSuspended, "SuspendedBySpec", true},
+	} {
+		first := v1alpha1.ComputeClusterStatus{
+			ObservedGeneration: 1, Phase: c.phase, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: c.reason}},
+		}
+		if got := urgent(v1alpha1.ComputeClusterStatus{}, first); got != c.want {
+			t.Errorf("%s: urgent %t, want %t", name, got, c.want)
+		}
+	}
+}
 
 // TestWaitsFor: a loop that submits what can never fit costs a write each half minute, and nothing else waits so long.
 func TestWaitsFor(t *testing.T) {

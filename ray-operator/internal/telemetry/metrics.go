@@ -117,7 +117,7 @@ type phaseEnd struct {
 // sameMoment is by how much the times may differ that two objects made in one pass carry.
 const sameMoment = 5 * time.Second
 
-// phasesEnded finds conditions that became True and were False since the epoch began: one
+// phasesEnded finds conditions that became True and were False, or not told, since the epoch began: one
 // that turned False later than its head was made had been True in this epoch, or was False
 // for more workers, and either was counted before.
 func phasesEnded(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterStatus, now time.Time) []phaseEnd {
@@ -130,8 +130,12 @@ func phasesEnded(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClust
 		{v1alpha1.ConditionHeadReady, PhaseHeadReady}, {v1alpha1.ConditionWorkersReady, PhaseWorkersReady},
 	} {
 		before := meta.FindStatusCondition(cluster.Status.Conditions, phase.condition)
-		if before == nil || before.Status == metav1.ConditionTrue || !meta.IsStatusConditionTrue(status.Conditions, phase.condition) ||
-			before.LastTransitionTime.After(made.Add(sameMoment)) {
+		// The first status may say so already. That all of no workers are ready says nothing.
+		counts := cluster.Status.ObservedGeneration == 0 && (phase.name == PhaseHeadReady || status.Workers.Desired > 0)
+		if before != nil {
+			counts = before.Status != metav1.ConditionTrue && !before.LastTransitionTime.After(made.Add(sameMoment))
+		}
+		if !counts || !meta.IsStatusConditionTrue(status.Conditions, phase.condition) {
 			continue
 		}
 		ended = append(ended, phaseEnd{phase.name, now.Sub(beginOf(cluster, status, made))})

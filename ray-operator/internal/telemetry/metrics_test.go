@@ -59,6 +59,7 @@ func TestPhasesEndOncePerEpoch(t *testing.T) {
 		{"the operator came late", at(1, 40, "HeadReady=False@40"), at(1, 40, "HeadReady=True@60"), "head_ready 1m0s"},
 		{"created while suspended", at(1, 40, "HeadReady=False@1"), at(1, 40, "HeadReady=True@60", "Suspended=False@39"), "head_ready 21s"},
 		{"no workers are wanted from the start", at(1, 1), at(1, 1, "WorkersReady=True@1"), ""},
+		{"the first status is that of a ready head", at(1, 1), at(1, 1, "HeadReady=True@60"), "head_ready 1m0s"},
 		{"suspended", at(1, 1, "HeadReady=False@1"), &v1alpha1.ComputeClusterStatus{Epoch: 1}, ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
