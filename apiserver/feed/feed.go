@@ -1,7 +1,7 @@
 // Package feed is the streams of changes: for each watcher the lines that it asked for, and then each change of one.
 //
 // In: the lines of a view, and what may be seen by whom, asked again and again. Out: events, each encoded once
-// however many watchers get it. Changes of one object within a window of 150 to 400 ms arrive as one. A watcher is a cursor
+// however many watchers get it. Changes of one object within a window of 150 ms arrive as one. A watcher is a cursor
 // into a ring that all share: it has no queue, and one that lags behind the ring gets the full state again.
 //
 // What is guaranteed: a watcher that applies its events in their order has the same lines as the view whenever all
@@ -28,11 +28,8 @@ import (
 
 // How changes are gathered, and how many are kept.
 const (
-	// A window grows with the watchers, each of whom costs a write to a connection: 1,000 have 2,500 of them a second. A page
-	// that is watched alone has its change painted within 200 ms.
-	leastWindow      = 150 * time.Millisecond
-	longestWindow    = 400 * time.Millisecond
-	windowPerWatcher = 400 * time.Microsecond
+	// A page paints a change within 200 ms, and needs some of them itself. A longer window spares no CPU.
+	window = 150 * time.Millisecond
 	// keptChanges is how many changes the ring has.
 	keptChanges = 4096
 )
@@ -96,8 +93,6 @@ type Feed struct {
 	clock clock.WithTicker
 	// isEnded is that the server ends.
 	isEnded atomic.Bool
-	// watchers is how many there are.
-	watchers atomic.Int64
 
 	mu     sync.RWMutex
 	at     view.Position
@@ -142,14 +137,9 @@ func (f *Feed) Run(ctx context.Context) {
 	f.wake()
 }
 
-// windowOf returns for how long changes are gathered for a number of watchers.
-func windowOf(watchers int64) time.Duration {
-	return min(max(leastWindow, time.Duration(watchers)*windowPerWatcher), longestWindow)
-}
-
 // pause lets a window pass, so that changes within it are published together.
 func (f *Feed) pause(ctx context.Context) {
-	timer := f.clock.NewTimer(windowOf(f.watchers.Load()))
+	timer := f.clock.NewTimer(window)
 	defer timer.Stop()
 	select {
 	case <-timer.C():

@@ -113,17 +113,6 @@ func TestWatch_FollowsItsFilter(t *testing.T) {
 	})
 }
 
-// TestFeed_WindowGrowsWithWatchers: from the least to the longest.
-func TestFeed_WindowGrowsWithWatchers(t *testing.T) {
-	for watchers, want := range map[int64]time.Duration{
-		0: leastWindow, 375: leastWindow, 500: 200 * time.Millisecond, 1000: longestWindow, 5000: longestWindow,
-	} {
-		if got := windowOf(watchers); got != want {
-			t.Errorf("%d watchers have a window of %v, not %v", watchers, got, want)
-		}
-	}
-}
-
 // TestFeed_ChangesOfAWindowAreOne: one that is undone within it is none.
 func TestFeed_ChangesOfAWindowAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +126,7 @@ func TestFeed_ChangesOfAWindowAreOne(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 		event, err := one.Next(t.Context())
-		if err != nil || event.Line.Phase != "phase-13" || time.Since(began) > leastWindow {
+		if err != nil || event.Line.Phase != "phase-13" || time.Since(began) > window {
 			t.Errorf("after %v comes %+v, %v", time.Since(began), event.Line, err)
 		}
 		own := newCluster("a", "a", "x")

@@ -76,7 +76,6 @@ func (f *Feed) Watch(ctx context.Context, request Request) (*Watch, error) {
 		return nil, err
 	}
 	w.ticker = f.clock.NewTicker(confirmEach)
-	f.watchers.Add(1)
 	return w, nil
 }
 
@@ -109,9 +108,8 @@ func (f *Feed) await(more int) {
 	f.waiting += more
 }
 
-// Close ends the stream. It is called once.
+// Close ends the stream.
 func (w *Watch) Close() {
-	w.feed.watchers.Add(-1)
 	w.ticker.Stop()
 	w.letGo()
 }
