@@ -94,6 +94,27 @@ func replaceServers(ctx context.Context, replicas int) {
 	})
 }
 
+// certified waits until the server shows a certificate for the name of its page: a node looks after the files of a Secret once a minute.
+func certified(ctx context.Context) {
+	GinkgoHelper()
+	way := tls.Dialer{Config: named(ctx)}
+	eventually(ctx, "a certificate for "+pageName, func(ctx context.Context) error {
+		connection, err := way.DialContext(ctx, "tcp", net.JoinHostPort(clusterIP(ctx, serverName), "8444"))
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	})
+}
+
+// named returns what a client needs to know the server by the name of its page.
+func named(ctx context.Context) *tls.Config {
+	GinkgoHelper()
+	authority := x509.NewCertPool()
+	Expect(authority.AppendCertsFromPEM(serverAuthority(ctx))).To(BeTrue())
+	return &tls.Config{RootCAs: authority, ServerName: pageName, MinVersion: tls.VersionTLS12}
+}
+
 // crowdThrough sends requests to a service through the proxy, from each node.
 func (s *service) crowdThrough(ctx context.Context, token string, rates ...string) *crowd {
 	GinkgoHelper()
@@ -125,6 +146,7 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 		s.edit(ctx, letIn(v1alpha1.ServePeer{Server: &v1alpha1.ServerPeer{}},
 			v1alpha1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: outside(ctx)}}}))
 		s.serves(ctx)
+		certified(ctx)
 		token = editor(ctx, t.namespace)
 	}, NodeTimeout(servingTime))
 
@@ -209,9 +231,7 @@ func letIn(peers ...v1alpha1.ServePeer) func(*v1alpha1.ClusterServiceSpec) error
 // answerThrough asks a service through the proxy, over a connection of its own, and returns what it says.
 func (s *service) answerThrough(ctx context.Context, token string) string {
 	GinkgoHelper()
-	authority := x509.NewCertPool()
-	Expect(authority.AppendCertsFromPEM(serverAuthority(ctx))).To(BeTrue())
-	way := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: authority, ServerName: pageName, MinVersion: tls.VersionTLS12}}
+	way := &http.Transport{DisableKeepAlives: true, TLSClientConfig: named(ctx)}
 	url := fmt.Sprintf("https://%s/services/%s/%s/?said=hello", net.JoinHostPort(clusterIP(ctx, serverName), "8444"), s.Namespace, s.Name)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	Expect(err).NotTo(HaveOccurred())
