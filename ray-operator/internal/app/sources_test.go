@@ -110,17 +110,21 @@ func cordons(to *controllertest.FakeInformer, obj client.Object) {
 	to.Update(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: obj.GetName()}}, obj)
 }
 
+// jobsAmong returns what wakes jobs of the namespaces that a census knows.
+func jobsAmong(known *census) func(sources) []source.Source {
+	return func(s sources) []source.Source {
+		return s.ofJobs(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), known, silent())
+	}
+}
+
+// servicesAmong returns what wakes services of the namespaces that a census knows.
+func servicesAmong(known *census) func(sources) []source.Source {
+	return func(s sources) []source.Source { return s.ofServices(known, silent()) }
+}
+
 func TestSources_WakeByObjects(t *testing.T) {
 	clusters := func(s sources) []source.Source { return s.ofClusters(true, silent(), silent(), silent()) }
 	blind := func(s sources) []source.Source { return s.ofClusters(false, silent(), silent(), silent()) }
-	jobsAmong := func(known *census) func(sources) []source.Source {
-		return func(s sources) []source.Source {
-			return s.ofJobs(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), known, silent())
-		}
-	}
-	servicesAmong := func(known *census) func(sources) []source.Source {
-		return func(s sources) []source.Source { return s.ofServices(known, silent()) }
-	}
 	some, none := newCensus(), newCensus()
 	some.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "one"}})
 	jobs, services := jobsAmong(some), servicesAmong(some)

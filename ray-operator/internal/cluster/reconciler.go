@@ -120,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // decide looks at the Secrets of token and authority where the plan depends on them or it is time to, and only there.
 func (r *Reconciler) decide(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen, now time.Time) (Plan, error) {
 	own := ownSecret(cluster) != ""
-	fresh := seen.RecordMissing && cluster.Status.Epoch == 0 && len(seen.Pods) == 0 && !own
+	fresh := !own && isNew(cluster, seen)
 	known, good := r.recallToken(cluster, seen, fresh || own, now)
 	if fresh {
 		seen.Token = Token{} // nothing was made yet; if the Secret was, making it tells
@@ -139,6 +139,11 @@ func (r *Reconciler) decide(ctx context.Context, cluster *v1alpha1.ComputeCluste
 	}
 	plan.wakeIn(good)
 	return plan, err
+}
+
+// isNew reports whether nothing was made for a cluster yet, as far as anything tells.
+func isNew(cluster *v1alpha1.ComputeCluster, seen *Seen) bool {
+	return seen.RecordMissing && cluster.Status.Epoch == 0 && len(seen.Pods) == 0
 }
 
 // recallToken takes over what was last seen of the operator's own Secret, and returns how long that is good for.
