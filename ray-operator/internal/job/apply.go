@@ -40,6 +40,11 @@ func (r *Reconciler) apply(ctx context.Context, job *v1alpha1.ClusterJob, plan P
 	if err := r.record(ctx, job, plan, holders); err != nil {
 		return err
 	}
+	if len(plan.Free)+len(plan.Discard) > 0 { // to a cache that is late, the cluster of a later attempt is a former one
+		if _, err := r.permit(ctx, job); err != nil {
+			return err
+		}
+	}
 	if plan.Make != nil {
 		if _, err := r.Writer.Create(ctx, plan.Make); err != nil {
 			return err
@@ -196,7 +201,7 @@ func (r *Reconciler) tokenOf(head *corev1.Pod, cluster *v1alpha1.ComputeCluster)
 	return headwatch.TokenOwnedBy(r.Live, types.NamespacedName{Namespace: head.Namespace, Name: naming.TokenSecret(owner.Name)}, owner.UID)
 }
 
-// permit gives the time up to which the job's attempt may be submitted. Where the one given
+// permit gives the time up to which the job's attempt may be submitted, and its clusters may go. Where the one given
 // last is nearly over, the job is read past the cache: if it is not as it was seen, this
 // pass is none to go by.
 func (r *Reconciler) permit(ctx context.Context, job *v1alpha1.ClusterJob) (time.Time, error) {
@@ -209,7 +214,7 @@ func (r *Reconciler) permit(ctx context.Context, job *v1alpha1.ClusterJob) (time
 		return time.Time{}, fmt.Errorf("read ClusterJob %s past the cache: %w", job.Name, err)
 	}
 	same := there.UID == job.UID && there.Annotations[v1alpha1.AnnotationRecord] == job.Annotations[v1alpha1.AnnotationRecord] &&
-		there.Spec.Suspend == job.Spec.Suspend && isStopAsked(&there) == isStopAsked(job) && there.DeletionTimestamp == nil
+		there.Spec.Suspend == job.Spec.Suspend && isStopAsked(&there) == isStopAsked(job) && there.DeletionTimestamp.IsZero() == job.DeletionTimestamp.IsZero()
 	if !same {
 		return time.Time{}, &fault.Wait{For: "the cache to know what became of ClusterJob " + job.Name}
 	}

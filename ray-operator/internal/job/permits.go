@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// permits remembers up to when each job may be submitted. The zero value is ready.
+// permits remembers up to when each job is known to be as it was seen. The zero value is ready.
 type permits struct {
 	mu    sync.Mutex
 	until map[types.UID]time.Time
