@@ -75,7 +75,7 @@ func summarise(told []live.Told, failed error) string {
 	}
 	text := fmt.Sprintf("%d causes, %d of them told too late; the longest took %.1f s (%s)", len(told), late(told), longest.Seconds, longest.Cause)
 	if failed != nil {
-		text += "; specs failed: " + failed.Error()
+		text += failedSpecs
 	}
 	return text
 }
