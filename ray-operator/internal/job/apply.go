@@ -40,13 +40,13 @@ func (r *Reconciler) apply(ctx context.Context, job *v1alpha1.ClusterJob, plan P
 	if err := r.record(ctx, job, plan, holders); err != nil {
 		return err
 	}
-	if len(plan.Free)+len(plan.Discard) > 0 { // to a cache that is late, the cluster of a later attempt is a former one
-		if _, err := r.permit(ctx, job); err != nil {
+	if plan.Make != nil {
+		if _, err := r.Writer.Create(ctx, plan.Make); err != nil {
 			return err
 		}
 	}
-	if plan.Make != nil {
-		if _, err := r.Writer.Create(ctx, plan.Make); err != nil {
+	if len(plan.Free)+len(plan.Discard) > 0 { // to a cache that is late, the cluster of a later attempt is a former one
+		if _, err := r.permit(ctx, job); err != nil {
 			return err
 		}
 	}
