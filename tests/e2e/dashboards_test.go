@@ -94,7 +94,8 @@ func replaceServers(ctx context.Context, replicas int) {
 	})
 }
 
-// certified waits until the server shows a certificate for the name of its page: a node looks after the files of a Secret once a minute.
+// certified waits until the server shows a certificate for the name of its page: a kubelet writes the files of a changed
+// Secret within about a minute.
 func certified(ctx context.Context) {
 	GinkgoHelper()
 	way := tls.Dialer{Config: named(ctx)}

@@ -38,7 +38,7 @@ func waitsFor(former, latter v1alpha1.ComputeClusterStatus) time.Duration {
 	return progressWait
 }
 
-// urgent tells whether a status says more than that there is progress: readiness, an obstacle or
+// urgent reports whether a status says more than that there is progress: readiness, an obstacle or
 // the end of one, a new epoch, anything that went wrong.
 func urgent(former, latter v1alpha1.ComputeClusterStatus) bool {
 	if former.ObservedGeneration == 0 {
