@@ -60,6 +60,7 @@ step() {
   if [ $code = 0 ]; then
     stamp "$name"
     printf '[%4ds] %-12s ok (%ds)%s\n' "$(seconds)" "$name" $(($(seconds) - began)) "$(counts "$log")"
+    ! grep -qs . "$TIMES/$name.again" || passed_again "$name"
     return
   fi
   printf '[%4ds] %-12s FAILED (%ds)%s\n' "$(seconds)" "$name" $(($(seconds) - began)) "$(counts "$log")"
@@ -75,6 +76,13 @@ step() {
 note() {
   printf '{"name": "%s", "lane": "%s", "wallSeconds": %d, "cpuSeconds": %s, "failed": %s, "skipped": "%s"}\n' \
     "$1" "$(lane_of "$1")" "$2" "$3" "$4" "$5" >"$TIMES/$1.step"
+}
+
+# passed_again STEP: which of its tests failed first and passed when they were run once more, and what they said.
+passed_again() {
+  printf -- '--- passed only when run again (find out why: %s):\n' "$LOGS/$1.log"
+  cat "$TIMES/$1.again"
+  failures "$1"
 }
 
 # failures STEP: which of its tests failed, and what failing specs said.
@@ -193,6 +201,7 @@ printf '{"slowness": %s, "wallSeconds": %d}\n' "$SLOWNESS" "$(seconds)" >$TIMES/
 over=0
 [ ! -d $TIMES ] || go run ./tests/times report -judge="$([ -n "$WHOLE" ] && echo true || echo false)" || over=1
 total "${steps[@]}"
+for name in "${steps[@]}"; do ! grep -qs . "$TIMES/$name.again" || passed_again "$name"; done
 if [ -s "$FAILED" ]; then
   while read -r name; do failures "$name"; done <"$FAILED"
   echo "FAILED after $(seconds)s: $(paste -sd' ' "$FAILED")"

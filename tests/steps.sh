@@ -82,12 +82,14 @@ step_lint_changed() {
   tests/tools/lint.sh --changed
 }
 
-# gotest STEP DIRECTORY ARGUMENTS...: go test -v in a module, which also leaves its events for tests/times. golangci-lint
-# has vet look at everything already.
+# gotest STEP DIRECTORY PACKAGES FLAGS...: go test -v in a module, which also leaves its events for tests/times. golangci-lint
+# has vet look at everything already. With AGAIN, few tests that failed are run once more, and .again names them.
 gotest() {
-  local step=$1 dir=$2 root=$PWD bad=0
-  shift 2
-  (cd "$dir" && "$root/bin/gotestsum" --format standard-verbose --hide-summary=all --jsonfile "$root/$TIMES/$step.go.part" -- -vet=off "$@") || bad=1
+  local step=$1 dir=$2 packages=$3 root=$PWD bad=0
+  shift 3
+  (cd "$dir" && "$root/bin/gotestsum" --format standard-verbose --hide-summary=all --jsonfile "$root/$TIMES/$step.go.part" \
+    ${AGAIN:+--rerun-fails=1 --rerun-fails-max-failures=8 --rerun-fails-run-root-test --rerun-fails-report="$root/$TIMES/$step.again"} \
+    --packages "$packages" -- -vet=off "$@") || bad=1
   cat "$TIMES/$step.go.part" >>"$TIMES/$step.go.json"
   rm "$TIMES/$step.go.part"
   return $bad
@@ -98,12 +100,12 @@ step_unit() {
   redis
   make bin/gotestsum
   # What needs a Kubernetes has a step of its own.
-  gotest "$step" . -timeout 20m $(go list ./... | grep -vE '/tests/(integration|web|e2e|bench/(byhand|fleet))$') || bad=1
-  gotest "$step" . -skip '^TestASmallFleet$' ./tests/bench/fleet || bad=1 # make bench runs that one
+  gotest "$step" . "$(go list ./... | grep -vE '/tests/(integration|web|e2e|bench/(byhand|fleet))$')" -timeout 20m || bad=1
+  gotest "$step" . ./tests/bench/fleet -skip '^TestASmallFleet$' || bad=1 # make bench runs that one
   gotest "$step" tests/images ./... || bad=1
-  gotest "$step" tests/tools -count=1 ./crdtrim ./protogen || bad=1 # crdtrim reads files that the cache does not watch
+  gotest "$step" tests/tools "./crdtrim ./protogen" -count=1 || bad=1 # crdtrim reads files that the cache does not watch
   gotest "$step" tests/tools/openapi ./... || bad=1
-  gotest "$step" tests/localkube $(cd tests/localkube && go list ./internal/... | grep -v /realtest) || bad=1
+  gotest "$step" tests/localkube "$(cd tests/localkube && go list ./internal/... | grep -v /realtest)" || bad=1
   return $bad
 }
 
@@ -113,7 +115,7 @@ step_unit_few() { HELIOSTAT_POINTS=none step_unit unit-few; }
 step_chart() {
   make bin/helm bin/gotestsum
   bin/helm lint --strict helm-chart/heliostat
-  HELM=$PWD/bin/helm gotest chart tests/tools -count=1 -timeout 20m ./chart
+  HELM=$PWD/bin/helm gotest chart tests/tools ./chart -count=1 -timeout 20m
 }
 
 status() { bin/localkube status --name "$1" | awk -v key="$2" 'index($0, key) == 1 { print $NF }'; }
@@ -158,18 +160,18 @@ step_rights() {
 step_integration() {
   instance itest --control-plane-only
   # Most of these tests wait: for Leases, budgets, and an API server that gives up kinds.
-  gotest integration . -count=1 -parallel 8 -timeout 25m ./tests/integration/...
+  AGAIN=1 gotest integration . ./tests/integration/... -count=1 -parallel 8 -timeout 25m
   rights_used integration
   rights_used integration-server heliostat-server
 }
 
 step_web() {
   instance web --control-plane-only
-  gotest web . -count=1 -timeout 15m ./tests/web
+  AGAIN=1 gotest web . ./tests/web -count=1 -timeout 15m
 }
 
 step_localkube() {
-  gotest localkube tests/localkube -count=1 -p 1 -timeout 15m . ./internal/realtest
+  AGAIN=1 gotest localkube tests/localkube ". ./internal/realtest" -count=1 -p 1 -timeout 15m
 }
 
 # nodes NAME: an instance with two nodes that hold the images of Ray, the operator and Redis.
@@ -189,6 +191,14 @@ specs() {
     -ginkgo.json-report "$PWD/$TIMES/$step.ginkgo.json" "$@"
 }
 
+# specs_again STEP FILTER: runs the containers of the specs that failed once more, where they are few, and .again names them.
+specs_again() {
+  local focus
+  focus=$(go run ./tests/times failed "$TIMES/$1.ginkgo.json") || return 1
+  specs "$1-again" "$2" -ginkgo.focus "$focus" || return 1
+  echo "$focus" >"$TIMES/$1.again"
+}
+
 # specs_on_nodes FILTER: runs specs on a local Kubernetes of their own.
 specs_on_nodes() {
   local filter="!accept && ($1)" why
@@ -198,7 +208,7 @@ specs_on_nodes() {
     filter+=" && !contract"
     echo "contract of the fake head: $why" >"$TIMES/$STEP.skipped"
   fi
-  specs "$STEP" "$filter"
+  specs "$STEP" "$filter" || specs_again "$STEP" "$filter"
   rights_used "$STEP"
 }
 

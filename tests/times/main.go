@@ -2,6 +2,7 @@
 //
 //	times calibrate          prints how slow this machine is beside the one that set the budget
 //	times report             merges what the steps left into .state/times.json and prints the table
+//	times failed FILE        prints the focus with which Ginkgo runs the failed specs of a report again
 //
 // In: the directory that tests/run.sh fills, one step's files each: NAME.step, NAME.go.json of go
 // test -json, NAME.ginkgo.json of Ginkgo; and tests/budget.yaml. Out: a table on standard output,
@@ -25,7 +26,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("choose what to do: calibrate or report")
+		return errors.New("choose what to do: calibrate, report or failed")
 	}
 	switch args[0] {
 	case "calibrate":
@@ -33,8 +34,10 @@ func run(args []string) error {
 		return nil
 	case "report":
 		return report(args[1:])
+	case "failed":
+		return printFailed(args[1:])
 	}
-	return fmt.Errorf("run %s: there are calibrate and report", args[0])
+	return fmt.Errorf("run %s: there are calibrate, report and failed", args[0])
 }
 
 func report(args []string) error {
