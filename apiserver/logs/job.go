@@ -274,7 +274,7 @@ func outcomeOf(code string, exit *int32) Outcome {
 	switch code {
 	case reason.JobSucceeded.Code:
 		return Succeeded
-	case reason.Stopped.Code, reason.StoppedInRay.Code, reason.JobSuspended.Code:
+	case reason.Stopped.Code, reason.StoppedInRay.Code, reason.JobSuspended.Code, reason.JobPreempted.Code:
 		return Stopped
 	}
 	if exit != nil && *exit == 0 {

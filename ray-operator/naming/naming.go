@@ -173,6 +173,11 @@ func AuthoritySecret(cluster string) string { return cluster + "-ca" }
 // Gang is the object by which a scheduler knows that a cluster's pods belong together.
 func Gang(cluster string) string { return cluster + "-gang" }
 
+// Workload returns the name of the Workload by which Kueue knows an object of a kind: <kind>-<name>-<hash>, in lower case.
+func Workload(kind, name string, uid types.UID) string {
+	return hashed(strings.ToLower(kind)+"-"+name, hash("workload", string(uid), kind, name))
+}
+
 // NetworkPolicy is the name of the policy around a cluster's pods.
 func NetworkPolicy(cluster string) string { return cluster + "-network" }
 

@@ -72,6 +72,11 @@ var (
 		"%s was made for another number of pods than the %d that the cluster needs now, and Kubernetes 1.36 changes none",
 		"Suspend the cluster and resume it, or move to Kubernetes 1.37; pods that run are left as they are", nil,
 	}
+	QueueBlocked = Reason{
+		"QueueBlocked", Warning, "The object has the label of a queue of Kueue, and cannot wait there or cannot follow its admission.",
+		"cannot wait in LocalQueue %s: %s",
+		"Correct its labels or its spec, create what is missing, or remove the label kueue.x-k8s.io/queue-name", nil,
+	}
 	RayUnverified = Reason{
 		"RayUnverified", Warning, "The cluster's Ray is a later release, a pre-release, a nightly or a build of one's own.",
 		"Ray %s is not one of the releases that the operator was verified with (%s): the protocols of autoscaling, planned exits, jobs, services and control stores may differ",
@@ -87,7 +92,7 @@ var (
 func obstacles() Section {
 	return Section{"What keeps a cluster from being as it should", []Reason{
 		InvalidSpec, SpecRefused, RecordDamaged, NameConflict, SchedulerMissing, SchedulerForbidden, TokenSecretInvalid, TokenMissing,
-		CAMissing, HeadFailing, Terminating, TokenChanged, GangFixed, HeadOutdated, PodsOutdated, RayUnverified,
+		CAMissing, HeadFailing, Terminating, TokenChanged, GangFixed, HeadOutdated, PodsOutdated, RayUnverified, QueueBlocked,
 	}}
 }
 
@@ -127,6 +132,9 @@ var (
 	Suspending = Reason{
 		"Suspending", Progress, "The cluster is being suspended.", "%d pods are still going", "", nil,
 	}
+	Queued = Reason{
+		"Queued", Progress, "Kueue has not admitted the object, or has taken its quota back.", "waits in LocalQueue %s: %s", "", nil,
+	}
 	IdleSoon = Reason{
 		"IdleSoon", Progress, "The cluster is idle, and its idle policy is going to act.",
 		"idle since %s; will be %s at %s", "Use the cluster, or change idlePolicy, to keep it", nil,
@@ -139,7 +147,7 @@ var (
 
 func passing() Section {
 	return Section{"What is on its way by itself", []Reason{
-		HeadMissing, HeadStarting, Recreating, RollingOut, RollWaiting, Resizing, WorkersStarting, Draining, Suspending, IdleSoon, IdleTold,
+		HeadMissing, HeadStarting, Recreating, RollingOut, RollWaiting, Resizing, WorkersStarting, Draining, Suspending, Queued, IdleSoon, IdleTold,
 	}}
 }
 

@@ -173,6 +173,7 @@ func jobProgress() Section {
 var (
 	JobSucceeded = Reason{"JobSucceeded", Fine, "The driver's process ended with exit code 0.", "the job succeeded with attempt %d", "", nil}
 	JobSuspended = Reason{"JobSuspended", Fine, "The job is suspended.", "suspended by spec.suspend", "Set it to false to start the next attempt", nil}
+	JobPreempted = Reason{"JobPreempted", Fine, "Kueue took the quota of the job back; another attempt follows.", "Kueue took its quota back", "", nil}
 	Stopped      = Reason{
 		"Stopped", Fine, "The job was stopped by its annotation heliostat.dev/stop.",
 		"stopped by the annotation heliostat.dev/stop", "Make a new ClusterJob to run it again", nil,
@@ -182,5 +183,5 @@ var (
 )
 
 func jobStates() Section {
-	return Section{"States and events of jobs", []Reason{JobSucceeded, JobSuspended, Stopped, JobSubmitted, AttemptEnded}}
+	return Section{"States and events of jobs", []Reason{JobSucceeded, JobSuspended, JobPreempted, Stopped, JobSubmitted, AttemptEnded}}
 }

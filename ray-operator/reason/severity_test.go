@@ -12,11 +12,11 @@ import (
 // for the people who wrote them.
 const (
 	fine = "AllReady HeadReady WorkersReady PodsUpToDate Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed " +
-		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended Stopped JobSubmitted AttemptEnded " +
+		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended JobPreempted Stopped JobSubmitted AttemptEnded " +
 		"StoreServes HeadRestarted HeadRecovered " +
 		"ServiceServes ServiceSuspended GatewayProgrammed UpgradeBegan UpgradeDone UpgradeWithdrawn"
 
-	progress = "HeadMissing HeadStarting WorkersStarting RollingOut RollWaiting Resizing Recreating Draining Suspending IdleSoon IdleTold " +
+	progress = "HeadMissing HeadStarting WorkersStarting RollingOut RollWaiting Resizing Recreating Draining Suspending Queued IdleSoon IdleTold " +
 		"AutoscalerStarting NodeGoing Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
 		"Scheduling Starting NamespaceGoing " +
 		"Stopping Retrying InLine ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending JobRunning Collecting " +

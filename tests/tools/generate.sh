@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes what is generated into a directory laid out like the repository: from the API's Go types deepcopy functions, the
+# Writes what is generated into a directory laid out like the repository: from the API's and Kueue's Go types deepcopy functions, the
 # CRDs, the chart's copies of them and the API reference; from the rules the chart's admission policies and their tables; from the
 # catalogue the reference of reasons; from the job controller's table the phases of jobs; from the
 # planner how upgrades go; from the protocol the reference of the server and its OpenAPI document. usage: generate.sh [DIRECTORY], by default the repository itself.
@@ -13,6 +13,8 @@ trap 'rm -rf "$raw"' EXIT
 
 bin/controller-gen object crd:generateEmbeddedObjectMeta=true paths="./$api" \
   output:object:dir="$out/$api" output:crd:dir="$raw"
+mkdir -p "$out"/ray-operator/internal/kueue
+bin/controller-gen object paths=./ray-operator/internal/kueue output:object:dir="$out/ray-operator/internal/kueue"
 for name in $(cd "$raw" && ls heliostat.dev_*.yaml); do
   bin/crdtrim <"$raw/$name" >"$out/$crd/$name"
   cp "$out/$crd/$name" "$out/$chart/$name"

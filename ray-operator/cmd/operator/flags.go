@@ -45,6 +45,7 @@ func define(set *flag.FlagSet) *flags {
 	set.DurationVar(&f.cfg.Resync, "resync", 10*time.Hour, "after how long every cluster is looked at again though nothing happened")
 	set.StringVar(&f.namespaces, "watch-namespaces", "", "namespaces whose clusters are looked after, separated by commas; empty for all")
 	set.BoolVar(&f.cfg.WatchNodes, "watch-nodes", true, "watch nodes, to replace workers before their node is gone; takes rights on the whole Kubernetes cluster")
+	set.BoolVar(&f.cfg.Kueue, "kueue", false, "have clusters and jobs with the label kueue.x-k8s.io/queue-name wait for Kueue's admission; its CRDs must be installed")
 	set.StringVar(&f.cfg.Namespace, "namespace", "", "the operator's own namespace")
 	set.StringVar(&f.cfg.Pod, "pod", "", "the name of the operator's own pod, by which it learns that it had run out of memory; empty outside of Kubernetes")
 	set.StringVar(&f.ownLabels, "operator-labels", "", "labels by which NetworkPolicies know the operator's pods, as key=value separated by commas")

@@ -36,6 +36,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/wire"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/servercert"
@@ -79,6 +80,8 @@ type Config struct {
 	ServerHosts       servercert.Hosts
 	// Pod is the name of the operator's own pod, empty outside of Kubernetes.
 	Pod string
+	// Kueue has clusters and jobs with the label of a queue wait for Kueue's admission. Its kinds must be installed.
+	Kueue bool
 	// Image is that of the operator's programs in pods of clusters.
 	Image pod.OperatorImage
 	// PodDefaults lie under the podDefaults of every cluster; nil is none.
@@ -94,7 +97,7 @@ type Config struct {
 // Scheme knows the kinds that the operator reads and writes.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, gatewayv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, kueue.AddToScheme, gatewayv1.Install} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}
@@ -121,6 +124,9 @@ func New(cfg Config) (ctrl.Manager, error) {
 			return nil, fmt.Errorf("add a health check: %w", err)
 		}
 	}
+	if err := cfg.requireKueue(manager.GetRESTMapper()); err != nil {
+		return nil, err
+	}
 	measured, err := telemetry.NewMetrics(metrics.Registry)
 	if err != nil {
 		return nil, err
@@ -131,7 +137,7 @@ func New(cfg Config) (ctrl.Manager, error) {
 	if err := indexed(context.Background(), manager.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
-	if err := warmed(context.Background(), manager.GetCache(), cfg.WatchNodes); err != nil {
+	if err := warmed(context.Background(), manager.GetCache(), cfg); err != nil {
 		return nil, err
 	}
 	rules, err := egress.Discover(context.Background(), cfg.REST, cfg.LocalAddresses)
@@ -152,7 +158,7 @@ func New(cfg Config) (ctrl.Manager, error) {
 	if err := certificates(manager, cfg, measured); err != nil {
 		return nil, err
 	}
-	if err := jobs(manager, measured, heads); err != nil {
+	if err := jobs(manager, cfg, measured, heads); err != nil {
 		return nil, err
 	}
 	return manager, services(manager, cfg, measured, heads)
@@ -237,7 +243,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	if err := manager.Add(stores); err != nil {
 		return fmt.Errorf("add what asks control stores: %w", err)
 	}
-	own, err := pending(manager, &v1alpha1.ComputeCluster{})
+	own, err := pending(manager, cfg.queued(&v1alpha1.ComputeCluster{})...)
 	if err != nil {
 		return err
 	}
@@ -247,6 +253,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 		Live:       manager.GetAPIReader(),
 		Writer:     written,
 		Groups:     written,
+		Queue:      keeperOf(manager, cfg, written),
 		Heads:      heads,
 		Scale:      scalers,
 		Stores:     stores,
@@ -260,7 +267,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").
 		For(&v1alpha1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone), notItsStatus(own)))
 	from := sources{manager.GetCache(), manager.GetCache()}
-	woken := from.ofClusters(cfg.WatchNodes, heads.Changes(), scalers.Changes(), stores.Changes())
+	woken := from.ofClusters(cfg, heads.Changes(), scalers.Changes(), stores.Changes())
 	if err := complete(build, woken, own.Rest(reconciler)); err != nil {
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)
 	}
@@ -268,20 +275,22 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 }
 
 // jobs adds the controller of ClusterJobs.
-func jobs(manager ctrl.Manager, measured *telemetry.Metrics, dial headclient.Options) error {
+func jobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options) error {
 	now := clock.RealClock{}
 	heads := runs.New(runs.DialBy(dial), now)
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about jobs: %w", err)
 	}
-	own, err := pending(manager, &v1alpha1.ClusterJob{}, &v1alpha1.ComputeCluster{})
+	own, err := pending(manager, cfg.queued(&v1alpha1.ClusterJob{}, &v1alpha1.ComputeCluster{})...)
 	if err != nil {
 		return err
 	}
+	written := writer(manager, measured, own)
 	reconciler := &job.Reconciler{
 		Client:  manager.GetClient(),
 		Live:    manager.GetAPIReader(),
-		Writer:  writer(manager, measured, own),
+		Writer:  written,
+		Queue:   keeperOf(manager, cfg, written),
 		Runs:    heads,
 		Events:  telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics: measured,
@@ -290,7 +299,7 @@ func jobs(manager ctrl.Manager, measured *telemetry.Metrics, dial headclient.Opt
 	known := newCensus()
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").
 		For(&v1alpha1.ClusterJob{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
-	woken := sources{manager.GetCache(), manager.GetCache()}.ofJobs(now, known, heads.Changes())
+	woken := sources{manager.GetCache(), manager.GetCache()}.ofJobs(cfg, now, known, heads.Changes())
 	if err := complete(build, woken, own.Rest(reconciler)); err != nil {
 		return fmt.Errorf("add the controller of ClusterJobs: %w", err)
 	}

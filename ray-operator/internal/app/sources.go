@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 )
 
 // sources lists what wakes controllers, beside changes of their own kind.
@@ -37,7 +38,7 @@ func (s sources) changes(kind client.Object, wakes handler.EventHandler, told ..
 }
 
 // ofClusters returns what wakes ComputeClusters: nodes only where they may be watched.
-func (s sources) ofClusters(watchNodes bool, heads, scalers, stores source.Source) []source.Source {
+func (s sources) ofClusters(cfg Config, heads, scalers, stores source.Source) []source.Source {
 	all := []source.Source{
 		heads, scalers, stores,
 		s.changes(&v1alpha1.ClusterJob{}, clusterOfJob(), predicate.GenerationChangedPredicate{}),
@@ -46,21 +47,28 @@ func (s sources) ofClusters(watchNodes bool, heads, scalers, stores source.Sourc
 	for _, kind := range children() {
 		all = append(all, s.changes(kind, wakesItsCluster(), whatTells(kind)))
 	}
-	if watchNodes {
+	if cfg.Kueue {
+		all = append(all, s.changes(&kueue.Workload{}, wakesQueuedClusters(s.reader)))
+	}
+	if cfg.WatchNodes {
 		all = append(all, s.changes(&corev1.Node{}, wakesClustersOn(s.reader), whatNodesTell()))
 	}
 	return all
 }
 
 // ofJobs returns what wakes ClusterJobs. The census is of them.
-func (s sources) ofJobs(now clock.PassiveClock, known *census, heads source.Source) []source.Source {
+func (s sources) ofJobs(cfg Config, now clock.PassiveClock, known *census, heads source.Source) []source.Source {
 	wakes := waker{s.reader, now, known}
-	return []source.Source{
+	all := []source.Source{
 		heads,
 		s.changes(&v1alpha1.ClusterJob{}, wakes.nextInLine()),
 		s.changes(&v1alpha1.ComputeCluster{}, wakes.jobsOfCluster()),
 		s.changes(&corev1.Pod{}, wakes.jobsOfHead(), whatHeadsTell()),
 	}
+	if cfg.Kueue {
+		all = append(all, s.changes(&kueue.Workload{}, wakesQueuedJobs()))
+	}
+	return all
 }
 
 // ofServices returns what wakes ClusterServices. The census is of them.

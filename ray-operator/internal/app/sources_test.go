@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 )
 
 // informers returns a cache whose changes a test makes.
@@ -70,10 +71,10 @@ func TestSources_WakeByAnswers(t *testing.T) {
 		want []string
 	}{
 		"clusters wake by heads, autoscalers and stores": {
-			from.ofClusters(true, answers("heads"), answers("scalers"), answers("stores")),
+			from.ofClusters(Config{WatchNodes: true}, answers("heads"), answers("scalers"), answers("stores")),
 			[]string{"heads", "scalers", "stores"},
 		},
-		"jobs wake by heads":     {from.ofJobs(now, newCensus(), answers("heads")), []string{"heads"}},
+		"jobs wake by heads":     {from.ofJobs(Config{}, now, newCensus(), answers("heads")), []string{"heads"}},
 		"services wake by heads": {from.ofServices(newCensus(), answers("heads")), []string{"heads"}},
 	} {
 		got := woken(t, func(ctx context.Context, into queue) { start(ctx, t, test.of, into) })
@@ -113,7 +114,7 @@ func cordons(to *controllertest.FakeInformer, obj client.Object) {
 // jobsAmong returns what wakes jobs of the namespaces that a census knows.
 func jobsAmong(known *census) func(sources) []source.Source {
 	return func(s sources) []source.Source {
-		return s.ofJobs(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), known, silent())
+		return s.ofJobs(Config{Kueue: true}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), known, silent())
 	}
 }
 
@@ -123,8 +124,10 @@ func servicesAmong(known *census) func(sources) []source.Source {
 }
 
 func TestSources_WakeByObjects(t *testing.T) {
-	clusters := func(s sources) []source.Source { return s.ofClusters(true, silent(), silent(), silent()) }
-	blind := func(s sources) []source.Source { return s.ofClusters(false, silent(), silent(), silent()) }
+	clusters := func(s sources) []source.Source {
+		return s.ofClusters(Config{WatchNodes: true, Kueue: true}, silent(), silent(), silent())
+	}
+	blind := func(s sources) []source.Source { return s.ofClusters(Config{}, silent(), silent(), silent()) }
 	some, none := newCensus(), newCensus()
 	some.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "one"}})
 	jobs, services := jobsAmong(some), servicesAmong(some)
@@ -157,6 +160,14 @@ func TestSources_WakeByObjects(t *testing.T) {
 	}
 	for _, child := range ownedBy("ComputeCluster", "demo", children()...) {
 		all = append(all, happening{"what it owns wakes a cluster", clusters, comes, child, []string{"demo"}})
+	}
+	for _, workload := range ownedBy("ComputeCluster", "queued", &kueue.Workload{}) {
+		all = append(all, happening{"its Workload wakes a cluster", clusters, comes, workload, []string{"queued"}},
+			happening{"the Workload of a cluster wakes no job", jobs, comes, workload, nil})
+	}
+	for _, workload := range ownedBy("ClusterJob", "batch", &kueue.Workload{}) {
+		all = append(all, happening{"its Workload wakes a job", jobs, comes, workload, []string{"batch"}},
+			happening{"the Workload of a job wakes the cluster that it made", clusters, comes, workload, []string{"demo"}})
 	}
 	for _, child := range ownedBy("ClusterService", "its-service",
 		&corev1.Service{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &appsv1.ControllerRevision{}) {

@@ -26,6 +26,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 )
 
 // children are the kinds that are made for clusters and watched: the cache holds those
@@ -63,6 +64,11 @@ func caches(cfg Config) (cache.Options, error) {
 			mine = cache.ByObject{Transform: trimPolicy}
 		}
 		options.ByObject[kind] = mine
+	}
+	if cfg.Kueue {
+		if err := cacheWorkloads(options.ByObject); err != nil {
+			return cache.Options{}, err
+		}
 	}
 	if err := cacheNotes(options.ByObject, cfg.Namespace); err != nil {
 		return cache.Options{}, err
@@ -200,10 +206,13 @@ func indexed(ctx context.Context, indexer client.FieldIndexer) error {
 
 // warmed has a standby's cache filled when it takes over. Its queues are not: nobody would take a key of an object that
 // is gone out of them, and who takes over is told of all that there is anyway.
-func warmed(ctx context.Context, informers cache.Informers, watchNodes bool) error {
+func warmed(ctx context.Context, informers cache.Informers, cfg Config) error {
 	kinds := append(children(), &v1alpha1.ComputeCluster{}, &v1alpha1.ClusterJob{}, &v1alpha1.ClusterService{}, &appsv1.ControllerRevision{})
-	if watchNodes {
+	if cfg.WatchNodes {
 		kinds = append(kinds, &corev1.Node{})
+	}
+	if cfg.Kueue {
+		kinds = append(kinds, &kueue.Workload{}, &kueue.ResourceFlavor{}, &kueue.WorkloadPriorityClass{})
 	}
 	for _, kind := range kinds {
 		if _, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {

@@ -85,7 +85,7 @@ func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.ComputeCluster
 		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(filling Filling) bool { return plan.takesFrom(filling.Group) })
 	}
 	r.fill(ctx, plan, &outcome)
-	outcome.Err = errors.Join(outcome.Err, gone, r.noteHead(ctx, cluster, seen, plan), r.grow(ctx, plan, &outcome))
+	outcome.Err = errors.Join(outcome.Err, gone, r.noteHead(ctx, cluster, seen, plan), r.grow(ctx, plan, &outcome), r.Queue.Do(ctx, seen.Queue, plan.Queue))
 	return outcome
 }
 

@@ -239,6 +239,10 @@ func (t *teller) suspended() (finding *reason.Finding, going bool) {
 	if t.plan.Record != nil {
 		record = *t.plan.Record
 	}
+	if record.Suspended.Cause == suspendedQueued {
+		found := t.queued()
+		return &found, true
+	}
 	found := reason.SuspendedBySpec.Of()
 	if count := len(t.seen.Pods); count > 0 {
 		found, going = reason.Suspending.Of(count), true
@@ -322,6 +326,8 @@ func (t *teller) phase(ready, stalled, suspended, suspending bool) string {
 	switch {
 	case stalled:
 		return v1alpha1.PhaseFailed
+	case suspending && t.plan.Queue.Held && len(t.seen.Pods) == 0:
+		return v1alpha1.PhasePending
 	case suspending:
 		return v1alpha1.PhaseSuspending
 	case suspended:

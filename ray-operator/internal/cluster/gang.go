@@ -15,6 +15,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/gang"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -83,9 +84,10 @@ func (p *planner) gang() gang.Gang {
 	return gang.Gang{Cluster: p.cluster, Members: members}
 }
 
-// joined returns a pod with what makes it one of the gang.
+// joined returns a pod with what makes it one of the gang, where the queue has its quota.
 func (p *planner) joined(made *corev1.Pod) *corev1.Pod {
 	p.gang().Join(made)
+	p.seen.Queue.Placements[kueue.PodSetOf(made.Labels[v1alpha1.LabelGroup])].On(made)
 	return made
 }
 

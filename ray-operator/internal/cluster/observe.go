@@ -17,6 +17,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -43,6 +44,8 @@ type Seen struct {
 	Fixtures map[string]Standing
 	// Gang is the object by which the cluster's scheduler knows its gang.
 	Gang GangSeen
+	// Queue is the cluster's place in a queue of Kueue.
+	Queue kueue.Seen
 	// Token is the Secret with the cluster's token, Authority that with its certificate authority.
 	Token     Token
 	Authority Presence
@@ -129,7 +132,7 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 	slices.SortFunc(seen.Pods, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
 	seen.Record, seen.RecordMissing, seen.RecordError = recall(cluster, pods)
 	for _, look := range []func(context.Context, *v1alpha1.ComputeCluster, *Seen) error{
-		r.confirmHead, r.seeFixtures, r.seeGang, r.seePolicies, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeScaler, r.seeStore, r.seeJobs,
+		r.confirmHead, r.seeFixtures, r.seeGang, r.seePolicies, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeScaler, r.seeStore, r.seeJobs, r.seeQueue,
 	} {
 		if err := look(ctx, cluster, &seen); err != nil {
 			return seen, err

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -56,6 +57,8 @@ type Plan struct {
 	Release []*corev1.PersistentVolumeClaim
 	// End asks to delete the cluster itself; the event is told then.
 	End *telemetry.Event
+	// Queue is what the cluster's place in a queue means for it, and the write to its Workload.
+	Queue kueue.Answer
 	// Resize holds workers that get more while they run, Adopt those that thereby have
 	// become what the spec wants.
 	Resize []Resizing
@@ -144,7 +147,7 @@ type Removal struct {
 
 // Empty tells whether the plan writes nothing.
 func (p Plan) Empty() bool {
-	return p.Record == nil && !p.Token && !p.Authority && !p.StoreSecret && p.Volume == nil && !p.Note && len(p.Fixtures) == 0 && p.Head == nil && !p.NoteHead && p.End == nil &&
+	return p.Record == nil && !p.Token && !p.Authority && !p.StoreSecret && p.Volume == nil && !p.Note && len(p.Fixtures) == 0 && p.Head == nil && !p.NoteHead && p.End == nil && p.Queue.Step == kueue.Rest &&
 		len(p.Create)+len(p.Exits)+len(p.Delete)+len(p.Release)+len(p.Resize)+len(p.Adopt)+len(p.Reclaim) == 0
 }
 
@@ -177,6 +180,7 @@ func (p Plan) String() string {
 		parts = append(parts, "create head "+p.Head.Name)
 	}
 	say(p.NoteHead, "record the head's UID")
+	say(p.Queue.Step != kueue.Rest, p.Queue.Step.String()+" Workload")
 	parts = append(parts, p.ofWorkers()...)
 	say(p.End != nil, "delete the cluster")
 	return strings.Join(parts, ", ")

@@ -33,6 +33,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/podevents"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -47,6 +48,8 @@ type Reconciler struct {
 	Writer *kube.Writer
 	// Groups reads and writes the objects by which schedulers know gangs. No cache holds them.
 	Groups *kube.Writer
+	// Queue keeps the Workloads of clusters that wait in a queue, nil where there is no Kueue.
+	Queue *queue.Keeper
 	// Heads asks live heads in the background.
 	Heads headwatch.Source
 	// Scale holds the streams to the autoscalers beside heads.

@@ -55,6 +55,7 @@ type Record struct {
 const (
 	suspendedBySpec = "Spec"
 	suspendedIdle   = "Idle"
+	suspendedQueued = "Queue"
 )
 
 // Suspension says why a cluster has no pods, and for one that its idle policy suspended,
@@ -233,7 +234,7 @@ func mirrored(cluster *v1alpha1.ComputeCluster) Suspension {
 		return Suspension{Cause: suspendedIdle, Generation: told.ObservedGeneration, Resume: resumption(cluster)}
 	case told.Reason == reason.SuspendedBySpec.Code, told.Reason == reason.Suspending.Code:
 		return Suspension{Cause: suspendedBySpec}
-	default: // it only tells that the idle policy is going to act
+	default: // it only tells that the idle policy is going to act, or that a queue has it wait
 		return Suspension{}
 	}
 }

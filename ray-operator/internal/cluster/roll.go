@@ -81,6 +81,9 @@ func (p *planner) pace(group *v1alpha1.WorkerGroup) rollout.Pace {
 	if rolling := p.cluster.Spec.UpgradeStrategy.Rolling; rolling != nil {
 		pace.Unavailable, pace.Surge = int(rolling.MaxUnavailable), int(rolling.MaxSurge)
 	}
+	if p.seen.Queue.Queue != "" { // which has given quota for no pod beyond its sizes
+		return rollout.Pace{Wanted: pace.Wanted, Unavailable: max(pace.Unavailable, 1)}
+	}
 	if !autoscaled(p.cluster) {
 		return pace
 	}

@@ -37,8 +37,19 @@ func (p *planner) suspend() bool {
 	return true
 }
 
-// suspension is why the cluster shall have no pods, if it shall have none.
+// suspension is why the cluster shall have no pods, if it shall have none: its own reasons come before the queue, which gets
+// the room of a cluster back that does not want it.
 func (p *planner) suspension() Suspension {
+	own := p.ownSuspension()
+	p.queue(own.Cause == "")
+	if own.Cause == "" && p.Queue.Held {
+		return Suspension{Cause: suspendedQueued}
+	}
+	return own
+}
+
+// ownSuspension is why the cluster shall have no pods whatever the queue says.
+func (p *planner) ownSuspension() Suspension {
 	was := p.seen.Record.Suspended
 	now := Suspension{Cause: suspendedIdle, Generation: p.cluster.Generation, Resume: resumption(p.cluster)}
 	switch {

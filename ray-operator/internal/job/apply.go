@@ -22,6 +22,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -29,7 +30,7 @@ import (
 
 // apply carries a plan out. What is written first decides what may follow: a failure ends
 // it.
-func (r *Reconciler) apply(ctx context.Context, job *v1alpha1.ClusterJob, plan Plan, holders []types.UID) error {
+func (r *Reconciler) apply(ctx context.Context, job *v1alpha1.ClusterJob, seen kueue.Seen, plan Plan, holders []types.UID) error {
 	if plan.Empty() {
 		return nil
 	}
@@ -63,6 +64,7 @@ func (r *Reconciler) apply(ctx context.Context, job *v1alpha1.ClusterJob, plan P
 	if plan.Keep != nil {
 		errs = append(errs, r.Writer.Note(ctx, plan.Keep.Cluster, v1alpha1.AnnotationKept, plan.Keep.Note))
 	}
+	errs = append(errs, r.Queue.Do(ctx, seen, plan.Queue))
 	if plan.End {
 		errs = append(errs, r.Writer.Delete(ctx, job, nil))
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -69,7 +70,7 @@ func TestApply_RecordsBeforeItMakes(t *testing.T) {
 		Writer: &kube.Writer{Client: api, Live: api}, Live: api, Clock: clocktesting.NewFakePassiveClock(now),
 	}
 	record := bound()
-	if err := r.apply(t.Context(), job, Plan{Record: &record, Make: demo()}, nil); err != nil {
+	if err := r.apply(t.Context(), job, kueue.Seen{}, Plan{Record: &record, Make: demo()}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"job " + job.Name, "cluster " + demo().Name}; !slices.Equal(written, want) {

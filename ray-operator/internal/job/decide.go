@@ -9,6 +9,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -30,6 +31,9 @@ type Seen struct {
 	// Head is the pod that the attempt is bound to, or where none is bound the cluster's
 	// head. Nil if it is not there, or has ended. LastHead is that of the attempt before.
 	Head, LastHead *corev1.Pod
+	// Queue is the job's place in a queue of Kueue, and Alive whether a cluster or a pod of its own is there.
+	Queue kueue.Seen
+	Alive bool
 	// Line is where the job stands among those that wait for the cluster.
 	Line Line
 	// Answer is what the head said last, if Heard.
@@ -64,6 +68,7 @@ var guards = []func(*planner) bool{
 func Decide(job *v1alpha1.ClusterJob, seen Seen, now time.Time) Plan {
 	p := planner{job: job, seen: seen, now: now, record: seen.Record}
 	p.Finalizer = isKept(job)
+	p.queue()
 	had := p.Finalizer
 	for _, guard := range guards {
 		if guard(&p) {
@@ -198,7 +203,7 @@ func (p *planner) collect() {
 	}
 	p.Done = &entry
 	p.say(v1alpha1.PhaseRetrying, reason.Collecting.Of(past.Number))
-	if p.job.Spec.Suspend {
+	if p.held() {
 		p.Phase = v1alpha1.PhaseSuspending
 	}
 	if p.seen.LastHead != nil && !untaken(past) { // until the status has them: what nobody asks for is forgotten

@@ -77,7 +77,9 @@ func (p *planner) lookAgain() {
 	}
 }
 
-func (p *planner) suspending() bool { return p.record.Ending == reason.JobSuspended.Code }
+func (p *planner) suspending() bool {
+	return p.record.Ending == reason.JobSuspended.Code || p.record.Ending == reason.JobPreempted.Code
+}
 
 // underway is the phase of a bound attempt.
 func (p *planner) underway() string {
@@ -92,7 +94,9 @@ func (p *planner) suspend() bool {
 	switch {
 	case p.job.Spec.Suspend && p.bound():
 		p.end(reason.JobSuspended.Of())
-	case p.job.Spec.Suspend:
+	case p.held() && p.bound():
+		p.end(reason.JobPreempted.Of())
+	case p.held():
 		p.rest()
 	case p.record.Suspended:
 		p.record.Suspended, p.record.Began, p.record.Ran = false, p.now.Unix(), 0
@@ -114,7 +118,11 @@ func (p *planner) rest() {
 		p.say(v1alpha1.PhaseSuspending, reason.ClusterEnding.Of(p.leaving()))
 		return
 	}
-	p.say(v1alpha1.PhaseSuspended, reason.JobSuspended.Of())
+	if p.job.Spec.Suspend {
+		p.say(v1alpha1.PhaseSuspended, reason.JobSuspended.Of())
+	} else {
+		p.say(v1alpha1.PhasePending, p.queued())
+	}
 }
 
 // discard lets the job's former clusters go, and tells whether they or their pods are still

@@ -239,6 +239,8 @@ func (p *planner) endedBy() reason.Finding {
 	switch p.record.Ending {
 	case reason.Stopped.Code:
 		return reason.Stopped.Of()
+	case reason.JobPreempted.Code:
+		return reason.JobPreempted.Of()
 	case reason.StartDeadlineExceeded.Code:
 		return reason.StartDeadlineExceeded.Of(value(spec.StartDeadlineSeconds), "Ray did not run it")
 	case reason.DeadlineExceeded.Code:

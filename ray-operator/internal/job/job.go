@@ -25,6 +25,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -36,6 +37,8 @@ type Reconciler struct {
 	// Live reads past the cache.
 	Live   client.Reader
 	Writer *kube.Writer
+	// Queue keeps the Workloads of jobs that wait in a queue, nil where there is no Kueue.
+	Queue *queue.Keeper
 	// Runs asks live heads in the background.
 	Runs    runs.Source
 	Events  telemetry.Recorder
@@ -75,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := r.Clock.Now()
 	plan := Decide(&job, seen, now)
 	before := job.DeepCopy()
-	err = r.apply(ctx, &job, plan, holders)
+	err = r.apply(ctx, &job, seen.Queue, plan, holders)
 	if before.ResourceVersion = job.ResourceVersion; err == nil {
 		err = r.want(ctx, &job, seen, plan)
 	}

@@ -28,6 +28,9 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ClusterJob) (See
 	if err := r.seeHeads(ctx, job, &seen); err != nil {
 		return seen, nil, err
 	}
+	if err := r.seeQueue(ctx, job, &seen); err != nil {
+		return seen, nil, err
+	}
 	id, head := "", seen.Head
 	switch record := &seen.Record; {
 	case record.Bound.Head != "":

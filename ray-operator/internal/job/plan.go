@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -32,6 +33,8 @@ type Plan struct {
 	// why it is still there.
 	Shrink *v1alpha1.ComputeCluster
 	Keep   *Keeping
+	// Queue is what the job's place in a queue means for it, and the write to its Workload.
+	Queue kueue.Answer
 	// End asks to delete the job itself.
 	End bool
 	// Ask is what is wanted of a head meanwhile, nil for nothing.
@@ -74,7 +77,7 @@ type Telling struct {
 
 // Empty tells whether the plan writes nothing.
 func (p *Plan) Empty() bool {
-	return p.Record == nil && p.Make == nil && len(p.Free)+len(p.Discard) == 0 && p.Shrink == nil && p.Keep == nil && !p.End
+	return p.Record == nil && p.Make == nil && len(p.Free)+len(p.Discard) == 0 && p.Shrink == nil && p.Keep == nil && !p.End && p.Queue.Step == kueue.Rest
 }
 
 // String is the plan in one line, for logs.

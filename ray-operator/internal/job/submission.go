@@ -13,6 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -126,6 +127,10 @@ func ownCluster(job *v1alpha1.ClusterJob, number int32) *v1alpha1.ComputeCluster
 		labels = map[string]string{}
 	}
 	labels[v1alpha1.LabelJob] = job.Name
+	delete(labels, kueue.LabelQueue)
+	if queue := kueue.QueueOf(job); queue != "" {
+		labels[kueue.LabelQueue] = queue
+	}
 	cluster := &v1alpha1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: job.Namespace, Name: naming.JobCluster(job.Name, job.UID, number),

@@ -329,6 +329,15 @@ func (w *Writer) Status(ctx context.Context, seen, wanted client.Object) error {
 	return fault.Wrap(client.IgnoreNotFound(err), "write the status of %s", w.describe(seen))
 }
 
+// EditStatus writes the difference between the status as it was seen and as it is wanted, of an object that has more in its
+// status than its type holds. If the object has changed since it was seen, it fails with a conflict and nothing is written.
+// That it is gone is success.
+func (w *Writer) EditStatus(ctx context.Context, seen, wanted client.Object) error {
+	patch := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
+	err := w.Client.Status().Patch(ctx, wanted, patch, client.FieldOwner(FieldOwner))
+	return fault.Wrap(client.IgnoreNotFound(err), "write the status of %s", w.describe(seen))
+}
+
 // patchStatus replaces the status as a whole: to find what of it differs costs more than to send it.
 func (w *Writer) patchStatus(ctx context.Context, seen, wanted client.Object) error {
 	if seen.GetResourceVersion() == "" { // the API server would compare it with nothing

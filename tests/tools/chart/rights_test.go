@@ -34,7 +34,7 @@ var never = map[string][]string{
 }
 
 func TestRightsAreLeast(t *testing.T) {
-	for _, options := range [][]string{nil, {"--set", "watchNamespaces={a,b}"}, {"--set", "schedulers={Volcano,Kubernetes}"}} {
+	for _, options := range [][]string{nil, {"--set", "watchNamespaces={a,b}"}, {"--set", "schedulers={Volcano,Kubernetes}"}, {"--set", "kueue.enabled=true"}} {
 		for role, rules := range granted(t, options...) {
 			for _, rule := range rules {
 				checkRule(t, role, rule)
@@ -86,6 +86,40 @@ func TestSchedulers_GiveRightsOnTheirKindsAlone(t *testing.T) {
 		}
 		if have := strings.Join(groups, " "); have != test.want {
 			t.Errorf("%v gives rights on PodGroups of %q, want %q", test.options, have, test.want)
+		}
+	}
+}
+
+func TestKueue_GivesRightsWhereItIsAskedFor(t *testing.T) {
+	for _, test := range []struct {
+		options []string
+		want    []string
+	}{
+		{nil, nil},
+		{[]string{"--set", "kueue.enabled=true"}, []string{"test-heliostat workloads", "test-heliostat workloads/status", "test-heliostat-kueue resourceflavors", "test-heliostat-kueue workloadpriorityclasses"}},
+		{
+			[]string{"--set", "kueue.enabled=true", "--set", "watchNamespaces={a}"},
+			[]string{"a/test-heliostat workloads", "a/test-heliostat workloads/status", "test-heliostat-kueue resourceflavors", "test-heliostat-kueue workloadpriorityclasses"},
+		},
+	} {
+		var have []string
+		for role, rules := range granted(t, test.options...) {
+			for _, rule := range rules {
+				for _, resource := range rule.Resources {
+					if slices.Contains(rule.APIGroups, "kueue.x-k8s.io") {
+						have = append(have, role+" "+resource)
+					}
+				}
+			}
+		}
+		if slices.Sort(have); !slices.Equal(have, test.want) {
+			t.Errorf("%v gives rights on %v, want %v", test.options, have, test.want)
+		}
+		flag := slices.ContainsFunc(of[*appsv1.Deployment](t, test.options...), func(made *appsv1.Deployment) bool {
+			return slices.Contains(made.Spec.Template.Spec.Containers[0].Args, "--kueue=true")
+		})
+		if flag != (len(test.want) > 0) {
+			t.Errorf("%v starts the operator with Kueue: %v", test.options, flag)
 		}
 	}
 }

@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// seeQueue finds the cluster's place in a queue.
+func (r *Reconciler) seeQueue(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) (err error) {
+	seen.Queue, err = r.Queue.OfCluster(ctx, cluster)
+	return err
+}
+
+// queue has the queue say whether a cluster may run that wants to.
+func (p *planner) queue(wants bool) {
+	now := kueue.Standing{Wants: wants, Runs: len(p.seen.Pods) > 0, Ready: p.startedUp()}
+	p.Queue = kueue.Decide(p.seen.Queue, now, metav1.NewTime(p.now))
+	if p.seen.Queue.Problem != "" {
+		p.wakeIn(pass.Recheck) // no watch tells of what is missing
+	}
+}
+
+// startedUp reports whether the head is ready, and as many workers of each group as it must have.
+func (p *planner) startedUp() bool {
+	if p.head == nil || !p.head.ready() {
+		return false
+	}
+	ready := map[string]int{}
+	for _, worker := range p.seen.Pods {
+		if p.has(worker) && worker.ready() {
+			ready[worker.At.Group]++
+		}
+	}
+	for i := range p.cluster.Spec.WorkerGroups {
+		group := &p.cluster.Spec.WorkerGroups[i]
+		least := p.wanted(group)
+		if autoscaled(p.cluster) {
+			least = bounds(group).Min
+		}
+		if !group.Suspend && ready[group.Name] < least*pod.Hosts(group) {
+			return false
+		}
+	}
+	return true
+}
+
+// queued says what a cluster waits for that has no admission.
+func (t *teller) queued() reason.Finding {
+	queue := t.seen.Queue
+	if queue.Problem != "" {
+		return reason.QueueBlocked.Of(queue.Queue, queue.Problem)
+	}
+	return reason.Queued.Of(queue.Queue, t.plan.Queue.Waits)
+}

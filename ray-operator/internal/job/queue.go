@@ -1,0 +1,77 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// seeQueue finds the job's place in a queue, and where it has one whether anything of the job is there.
+func (r *Reconciler) seeQueue(ctx context.Context, job *v1alpha1.ClusterJob, seen *Seen) (err error) {
+	var own *v1alpha1.ComputeCluster
+	if job.Spec.ClusterTemplate != nil {
+		own = ownCluster(job, seen.Record.Own)
+	}
+	seen.Queue, err = r.Queue.OfJob(ctx, job, own)
+	if err != nil || seen.Queue.Queue == "" || own == nil {
+		return err
+	}
+	if seen.Alive = seen.Cluster != nil || len(seen.Former) > 0; seen.Alive {
+		return nil
+	}
+	names := []string{own.Name, seen.Record.Last.Cluster, naming.JobCluster(job.Name, job.UID, seen.Record.Own-1)}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		var pods corev1.PodList
+		err := r.Client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: name}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return fault.Wrap(err, "list the pods of ComputeCluster %s", name)
+		}
+		seen.Alive = seen.Alive || len(pods.Items) > 0
+	}
+	return nil
+}
+
+// queue has the queue say whether a job may run that wants to.
+func (p *planner) queue() {
+	outcome := p.record.Outcome
+	now := kueue.Standing{
+		Wants: !p.job.Spec.Suspend && p.job.DeletionTimestamp == nil, Runs: p.seen.Alive,
+		Ready: p.seen.Cluster != nil && meta.IsStatusConditionTrue(p.seen.Cluster.Status.Conditions, v1alpha1.ConditionReady),
+	}
+	if outcome.Phase != "" {
+		now.Ended, now.Failed = cmp.Or(outcome.Text, outcome.Reason), outcome.Phase != v1alpha1.PhaseSucceeded
+	}
+	p.Queue = kueue.Decide(p.seen.Queue, now, metav1.NewTime(p.now))
+	switch {
+	case p.seen.Queue.Problem != "":
+		p.wakeIn(pass.Recheck) // no watch tells of what is missing
+	case p.seen.Queue.Workload != nil && p.seen.Alive && p.seen.Cluster == nil && len(p.seen.Former) == 0:
+		p.wakeIn(time.Second) // nobody tells of the pods of a cluster that is gone
+	}
+}
+
+// held reports whether the job may not run now.
+func (p *planner) held() bool { return p.job.Spec.Suspend || p.Queue.Held }
+
+// queued says what a job waits for that has no admission.
+func (p *planner) queued() reason.Finding {
+	queue := p.seen.Queue
+	if queue.Problem != "" {
+		return reason.QueueBlocked.Of(queue.Queue, queue.Problem)
+	}
+	return reason.Queued.Of(queue.Queue, p.Queue.Waits)
+}

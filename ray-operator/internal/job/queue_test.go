@@ -1,0 +1,94 @@
+package job
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// inQueue has a job with a cluster of its own be in a queue, with a Workload whose conditions are true, or with none.
+func inQueue(alive bool, conditions ...string) func(*Seen) {
+	return func(s *Seen) {
+		job := train(own)
+		job.Labels = map[string]string{kueue.LabelQueue: "team"}
+		s.Alive = alive
+		s.Queue = kueue.Seen{Queue: "team", Wanted: kueue.For("ClusterJob", job, ownCluster(job, 1), nil)}
+		if len(conditions) == 0 {
+			return
+		}
+		s.Queue.Workload = s.Queue.Wanted.DeepCopy()
+		for _, kind := range conditions {
+			meta.SetStatusCondition(&s.Queue.Workload.Status.Conditions, metav1.Condition{
+				Type: kind, Status: metav1.ConditionTrue, Reason: "Preempted", Message: "Kueue says so",
+			})
+		}
+	}
+}
+
+func TestQueue_HoldsAndLets(t *testing.T) {
+	preempted := func(r *Record) { r.Suspended = true }
+	done := func(r *Record) {
+		r.Bound = Bound{}
+		r.Outcome = Outcome{Phase: v1alpha1.PhaseSucceeded, Reason: reason.JobSucceeded.Code, Text: "it is done", At: ago(5)}
+	}
+	rested := fresh()
+	rested.Suspended = true
+	for name, test := range map[string]struct {
+		seen Seen
+		edit edit
+		want string
+	}{
+		"a new one is queued and makes no cluster": {
+			seen(fresh(), noCluster, inQueue(false)), own, "Pending Queued record(1 own 1 bound \"\" ending \"\" outcome \"\") and create Workload",
+		},
+		"one that is not admitted makes no cluster": {seen(rested, noCluster, inQueue(false, "Other")), own, "Pending Queued and leave Workload"},
+		"an admitted one makes its cluster": {
+			seen(rested, noCluster, inQueue(false, "Admitted", "QuotaReserved")), own,
+			"Provisioning ClusterStarting record(1 own 1 bound \"\" ending \"\" outcome \"\") make and leave Workload",
+		},
+		"an evicted one that runs is stopped, and keeps its quota": {
+			seen(bound(), inQueue(true, "Admitted", "QuotaReserved", "Evicted")), own,
+			"Suspending Stopping record(1 own 1 bound \"session_1\" ending \"JobPreempted\" outcome \"\") ask stop and leave Workload",
+		},
+		"one without pods any more gives its quota back": {
+			seen(rested, noCluster, inQueue(false, "Admitted", "QuotaReserved", "Evicted")), own, "Pending Queued and write the status of Workload",
+		},
+		"one that ended keeps its quota while its cluster is there": {
+			seen(bound(done), inQueue(true, "Admitted", "QuotaReserved")), own, "Succeeded JobSucceeded free and leave Workload",
+		},
+		"one that ended says so when nothing is left": {
+			seen(bound(done), noCluster, inQueue(false, "Admitted", "QuotaReserved")), own, "Succeeded JobSucceeded and write the status of Workload",
+		},
+		"one that its user suspended leaves the queue": {
+			seen(bound(preempted, func(r *Record) { r.Bound = Bound{} }), noCluster, inQueue(false, "Admitted", "QuotaReserved")),
+			func(j *v1alpha1.ClusterJob) { own(j); j.Spec.Suspend = true }, "Suspended JobSuspended and delete Workload",
+		},
+		"one on a cluster that exists cannot be queued": {
+			seen(rested, func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1alpha1.ClusterJob) {},
+			"Pending QueueBlocked and leave Workload",
+		},
+	} {
+		job := train(test.edit)
+		plan := decide(job, test.seen)
+		if got := gist(plan) + " and " + plan.Queue.Step.String() + " Workload"; got != test.want {
+			t.Errorf("%s:\n%s, want\n%s", name, got, test.want)
+		}
+	}
+}
+
+func TestOwnCluster_IsInTheQueueOfItsJob(t *testing.T) {
+	for queue, want := range map[string]string{"": "", "team": "team"} {
+		job := train(own)
+		job.Labels = map[string]string{kueue.LabelQueue: queue}
+		job.Spec.ClusterTemplate.Metadata.Labels = map[string]string{kueue.LabelQueue: "other", "team": "a"}
+		made := ownCluster(job, 1)
+		if got := kueue.QueueOf(made); got != want || made.Labels["team"] != "a" {
+			t.Errorf("the cluster of a job in queue %q has the labels %v", queue, made.Labels)
+		}
+	}
+}

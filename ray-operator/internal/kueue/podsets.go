@@ -1,0 +1,86 @@
+package kueue
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+)
+
+// MostPodSets is how many sets Kueue takes in a Workload.
+const MostPodSets = 8
+
+// headSet is the name of the set of the head.
+const headSet = "head"
+
+// PodSetOf returns the name of the set that the pods of a group are in, or the head's under "".
+func PodSetOf(group string) string {
+	if group == "" {
+		return headSet
+	}
+	return "workers-" + group
+}
+
+// For returns the Workload that an object of a kind must have for the pods of a cluster: itself, or the one that it makes.
+// defaults lie under the podDefaults of every cluster.
+func For(kind string, object metav1.Object, cluster *v1alpha1.ComputeCluster, defaults *v1alpha1.PodDefaults) *Workload {
+	return &Workload{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: object.GetNamespace(), Name: naming.Workload(kind, object.GetName(), object.GetUID()),
+			Labels:          map[string]string{LabelOwner: kind},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(object, v1alpha1.GroupVersion.WithKind(kind))},
+		},
+		Spec: WorkloadSpec{QueueName: QueueOf(object), PodSets: podSets(pod.Under(cluster, defaults))},
+	}
+}
+
+// podSets are those of a cluster, each as large as it can become: the quota then holds whatever is scaled.
+func podSets(cluster *v1alpha1.ComputeCluster) []PodSet {
+	sets := []PodSet{{Name: headSet, Count: 1, Template: template(cluster, pod.Head(cluster, 1), "")}}
+	for i := range cluster.Spec.WorkerGroups {
+		group := &cluster.Spec.WorkerGroups[i]
+		if count := most(cluster, group); count > 0 {
+			worker := pod.Worker(cluster, group, 0, 1)
+			sets = append(sets, PodSet{Name: PodSetOf(group.Name), Count: count, Template: template(cluster, worker, group.Name)})
+		}
+	}
+	return sets
+}
+
+// most is how many pods a group has at most.
+func most(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) int32 {
+	replicas := int32(0)
+	switch {
+	case group.Suspend:
+		return 0
+	case cluster.Spec.Autoscaling != nil && group.MaxReplicas != nil:
+		replicas = *group.MaxReplicas
+	case group.Replicas != nil:
+		replicas = *group.Replicas
+	}
+	return replicas * int32(pod.Hosts(group))
+}
+
+// template is what Kueue goes by of a pod: what it asks for as a whole, and which nodes it can be on.
+func template(cluster *v1alpha1.ComputeCluster, made *corev1.Pod, group string) corev1.PodTemplateSpec {
+	asks := corev1.ResourceRequirements{Requests: pod.Requests(cluster, group)}
+	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		Containers:       []corev1.Container{{Name: v1alpha1.ContainerRay, Resources: asks}},
+		NodeSelector:     made.Spec.NodeSelector,
+		Affinity:         made.Spec.Affinity,
+		Tolerations:      made.Spec.Tolerations,
+		RuntimeClassName: made.Spec.RuntimeClassName,
+	}}
+}
+
+// Refusal is why Kueue would not take a Workload, empty if it would.
+func (w *Workload) Refusal() string {
+	if sets := len(w.Spec.PodSets); sets > MostPodSets {
+		return fmt.Sprintf("Kueue takes at most %d pod sets, and the head and its worker groups are %d", MostPodSets, sets)
+	}
+	return ""
+}
