@@ -30,7 +30,11 @@ func (p *planner) cleanup() {
 	end := time.Unix(p.record.Outcome.At, 0)
 	p.discard()
 	if cluster := p.seen.Cluster; p.own() && cluster != nil && cluster.DeletionTimestamp == nil {
-		p.cleanCluster(cluster, end)
+		if p.Queue.Held { // it was kept, and others need its quota
+			p.letGo(cluster)
+		} else {
+			p.cleanCluster(cluster, end)
+		}
 	}
 	if p.over(p.job.Spec.TTLSecondsAfterFinished, end) {
 		p.End = true

@@ -61,6 +61,14 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 		"one that ended keeps its quota while its cluster is there": {
 			seen(bound(done), inQueue(true, "Admitted", "QuotaReserved")), own, "Succeeded JobSucceeded free and leave Workload",
 		},
+		"one that ended lets a cluster go that it keeps, when it is evicted": {
+			seen(bound(done), inQueue(true, "Admitted", "QuotaReserved", "Evicted")),
+			func(j *v1alpha1.ClusterJob) {
+				own(j)
+				j.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster}}
+			},
+			"Succeeded JobSucceeded free and leave Workload",
+		},
 		"one that ended says so when nothing is left": {
 			seen(bound(done), noCluster, inQueue(false, "Admitted", "QuotaReserved")), own, "Succeeded JobSucceeded and write the status of Workload",
 		},

@@ -98,10 +98,10 @@ func Decide(seen Seen, now Standing, at metav1.Time) Answer {
 	switch {
 	case seen.Queue == "" && seen.Workload != nil: // it has left the queue, and its quota with it
 		return Answer{Step: Drop}
-	case seen.Queue == "", seen.Rides && seen.Workload == nil: // in no queue, or its job left it or is about to stop
+	case seen.Queue == "":
 		return Answer{}
-	case seen.Rides:
-		return admission(seen)
+	case seen.Rides: // its job made it when it was admitted, and stops before it lets the cluster go
+		return Answer{Held: seen.Problem != "", Waits: seen.Problem}
 	default:
 		return follow(seen, now, at)
 	}
