@@ -123,7 +123,7 @@ mutate: ## Run mutation tests on the pure packages: make mutate [PACKAGES=ray-op
 
 # Programs come from the user's cache where another checkout has built them from the same content.
 CACHED := tests/tools/cached.sh
-.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/openapi bin/images bin/localkube bin/operator
+.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/openapi bin/images bin/localkube bin/kueue bin/operator
 $(TOOLS) bin/gotestsum:
 	@$(CACHED) $(@F) tests/tools/go.mod tests/tools/go.sum -- sh -c 'go build -C tests/tools -o "$$OUT" $(PACKAGE)'
 bin/helm: PACKAGE = helm.sh/helm/v4/cmd/helm
@@ -145,5 +145,7 @@ bin/images:
 	@$(CACHED) $(@F) tests/images -- sh -c 'go build -C tests/images -o "$$OUT" .'
 bin/localkube:
 	@$(CACHED) $(@F) tests/localkube -- sh -c 'go build -C tests/localkube -o "$$OUT" .'
+bin/kueue:
+	@$(CACHED) $(@F) tests/kueue -- sh -c 'go build -C tests/kueue -o "$$OUT" .'
 bin/operator:
 	@$(CACHED) $(@F) go.mod go.sum ray-operator proto -- sh -c 'go build -o "$$OUT" ./ray-operator/cmd/operator'

@@ -61,7 +61,7 @@ step_deps() {
 }
 
 step_build() {
-  make web bin/localkube bin/images
+  make web bin/localkube bin/images bin/kueue
   bin/images build ray operator redis >"$LOGS/images.list" & # most of it waits for a network, while Kubernetes links
   local images=$!
   bin/localkube build || { kill $images; return 1; }

@@ -55,7 +55,7 @@ var areas = map[string][]scenario{
 	// Beside nginx.
 	"dashboards-cost": {dashboardRates, dashboardSockets, dashboardBusy},
 	"services":        serviceScenarios(),
-	"clusters":        append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world),
+	"clusters":        append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world, queueing),
 	"autoscaling": {
 		decisions, elasticRolls, decisionTime, demand, givenBack, churn, apiAway, anew, quiet, selected, slice, elasticRolling, neverStart,
 	},
