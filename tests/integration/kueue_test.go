@@ -221,7 +221,7 @@ func followsItsAdmission(t *testing.T) {
 	scaleTo(t, name, 3)
 	eventually(t, "it to be admitted with its new size", q.says(name, func(workload *unstructured.Unstructured) bool {
 		sets, _, err := unstructured.NestedSlice(workload.Object, "spec", "podSets")
-		return err == nil && len(sets) == 2 && holds(workload, "Admitted") && sets[1].(map[string]any)["count"] == int64(3) //nolint:forcetypeassert // of the API server
+		return err == nil && len(sets) == 2 && holds(workload, "Admitted") && sets[1].(map[string]any)["count"] == int64(3)
 	}))
 	ready(t, name)
 	scaleTo(t, name, 4)

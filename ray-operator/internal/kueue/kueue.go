@@ -222,7 +222,7 @@ func ended(workload *Workload, now Standing, at metav1.Time) WorkloadStatus {
 // tell writes what only the object knows: that an evicted one has no pod any more, and whether an admitted one is ready.
 func (a *Answer) tell(workload *Workload, now Standing, at metav1.Time) {
 	status := *workload.Status.DeepCopy()
-	changed := false
+	var changed bool
 	switch {
 	case workload.DeletionTimestamp != nil:
 		return
