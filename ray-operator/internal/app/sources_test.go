@@ -123,6 +123,27 @@ func servicesAmong(known *census) func(sources) []source.Source {
 	return func(s sources) []source.Source { return s.ofServices(known, silent()) }
 }
 
+// ofOwned returns what happens to objects that clusters, jobs and services own.
+func ofOwned(clusters, jobs, services func(sources) []source.Source) []happening {
+	var all []happening
+	for _, child := range ownedBy("ComputeCluster", "demo", children()...) {
+		all = append(all, happening{"what it owns wakes a cluster", clusters, comes, child, []string{"demo"}})
+	}
+	for _, workload := range ownedBy("ComputeCluster", "queued", &kueue.Workload{}) {
+		all = append(all, happening{"its Workload wakes a cluster", clusters, comes, workload, []string{"queued"}},
+			happening{"the Workload of a cluster wakes no job", jobs, comes, workload, nil})
+	}
+	for _, workload := range ownedBy("ClusterJob", "batch", &kueue.Workload{}) {
+		all = append(all, happening{"its Workload wakes a job", jobs, comes, workload, []string{"batch"}},
+			happening{"the Workload of a job wakes the cluster that it made", clusters, comes, workload, []string{"demo"}})
+	}
+	for _, child := range ownedBy("ClusterService", "its-service",
+		&corev1.Service{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &appsv1.ControllerRevision{}) {
+		all = append(all, happening{"what it owns wakes a service", services, comes, child, []string{"its-service"}})
+	}
+	return all
+}
+
 func TestSources_WakeByObjects(t *testing.T) {
 	clusters := func(s sources) []source.Source {
 		return s.ofClusters(Config{WatchNodes: true, Kueue: true}, silent(), silent(), silent())
@@ -158,21 +179,7 @@ func TestSources_WakeByObjects(t *testing.T) {
 		{"a cluster wakes its services", services, comes, shelf.cluster, []string{"serves"}},
 		{"a pod wakes its services", services, comes, head, []string{"serves"}},
 	}
-	for _, child := range ownedBy("ComputeCluster", "demo", children()...) {
-		all = append(all, happening{"what it owns wakes a cluster", clusters, comes, child, []string{"demo"}})
-	}
-	for _, workload := range ownedBy("ComputeCluster", "queued", &kueue.Workload{}) {
-		all = append(all, happening{"its Workload wakes a cluster", clusters, comes, workload, []string{"queued"}},
-			happening{"the Workload of a cluster wakes no job", jobs, comes, workload, nil})
-	}
-	for _, workload := range ownedBy("ClusterJob", "batch", &kueue.Workload{}) {
-		all = append(all, happening{"its Workload wakes a job", jobs, comes, workload, []string{"batch"}},
-			happening{"the Workload of a job wakes the cluster that it made", clusters, comes, workload, []string{"demo"}})
-	}
-	for _, child := range ownedBy("ClusterService", "its-service",
-		&corev1.Service{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &appsv1.ControllerRevision{}) {
-		all = append(all, happening{"what it owns wakes a service", services, comes, child, []string{"its-service"}})
-	}
+	all = append(all, ofOwned(clusters, jobs, services)...)
 	for _, one := range all {
 		cached := informers(t)
 		got := woken(t, func(ctx context.Context, into queue) {

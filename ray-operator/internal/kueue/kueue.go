@@ -215,7 +215,7 @@ func ended(workload *Workload, now Standing, at metav1.Time) WorkloadStatus {
 		why = "Failed"
 	}
 	status := *workload.Status.DeepCopy()
-	status.set(workload, at, finished, metav1.ConditionTrue, why, now.Ended)
+	status.set(workload, at, metav1.Condition{Type: finished, Status: metav1.ConditionTrue, Reason: why, Message: now.Ended})
 	return status
 }
 
@@ -232,9 +232,13 @@ func (a *Answer) tell(workload *Workload, now Standing, at metav1.Time) {
 	case a.Held || now.Ready == is(workload, podsReady):
 		return
 	case now.Ready:
-		changed = status.set(workload, at, podsReady, metav1.ConditionTrue, "Started", "All pods that it needs are ready")
+		changed = status.set(workload, at, metav1.Condition{
+			Type: podsReady, Status: metav1.ConditionTrue, Reason: "Started", Message: "All pods that it needs are ready",
+		})
 	default:
-		changed = status.set(workload, at, podsReady, metav1.ConditionFalse, "WaitForRecovery", "Not all pods that it needs are ready")
+		changed = status.set(workload, at, metav1.Condition{
+			Type: podsReady, Status: metav1.ConditionFalse, Reason: "WaitForRecovery", Message: "Not all pods that it needs are ready",
+		})
 	}
 	if changed {
 		a.Step, a.Status = Tell, status
@@ -249,19 +253,24 @@ func (s *WorkloadStatus) release(workload *Workload, at metav1.Time) {
 	if told.Reason == "Preempted" || told.Reason == "NodeFailures" {
 		again = metav1.ConditionTrue
 	}
-	s.set(workload, at, requeued, again, told.Reason, told.Message)
-	s.set(workload, at, quotaReserved, metav1.ConditionFalse, "Pending", told.Message)
-	s.set(workload, at, admitted, metav1.ConditionFalse, "NoReservation", "The workload has no reservation")
+	no := metav1.ConditionFalse
+	for _, condition := range []metav1.Condition{
+		{Type: requeued, Status: again, Reason: told.Reason, Message: told.Message},
+		{Type: quotaReserved, Status: no, Reason: "Pending", Message: told.Message},
+		{Type: admitted, Status: no, Reason: "NoReservation", Message: "The workload has no reservation"},
+	} {
+		s.set(workload, at, condition)
+	}
 	if is(workload, podsReady) {
-		s.set(workload, at, podsReady, metav1.ConditionFalse, "WaitForStart", "No pod is there")
+		s.set(workload, at, metav1.Condition{Type: podsReady, Status: no, Reason: "WaitForStart", Message: "No pod is there"})
 	}
 	s.Admission = nil
 }
 
-func (s *WorkloadStatus) set(of *Workload, at metav1.Time, kind string, value metav1.ConditionStatus, why, text string) bool {
-	return meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: kind, Status: value, Reason: why, Message: text, ObservedGeneration: of.Generation, LastTransitionTime: at,
-	})
+// set sets a condition of a Workload, and reports whether that changes it.
+func (s *WorkloadStatus) set(of *Workload, at metav1.Time, condition metav1.Condition) bool {
+	condition.ObservedGeneration, condition.LastTransitionTime = of.Generation, at
+	return meta.SetStatusCondition(&s.Conditions, condition)
 }
 
 // Placement is what an admission adds to the pods of one set.

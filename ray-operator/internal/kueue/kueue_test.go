@@ -59,13 +59,18 @@ var (
 	thrown   = [2]string{evicted, "Preempted"}
 )
 
-func TestDecide(t *testing.T) {
-	wants, runs := Standing{Wants: true}, Standing{Wants: true, Runs: true}
-	for name, test := range map[string]struct {
-		seen Seen
-		now  Standing
-		want string
-	}{
+// decision is what is seen of an object, how it is, and what follows for it.
+type decision struct {
+	seen Seen
+	now  Standing
+	want string
+}
+
+var wants, runs = Standing{Wants: true}, Standing{Wants: true, Runs: true}
+
+// admissions are of objects on their way from a queue to their pods.
+func admissions() map[string]decision {
+	return map[string]decision{
 		"an object in no queue runs":                     {Seen{}, wants, "runs, leave"},
 		"one that left its queue runs, and holds none":   {Seen{Workload: workload(reserved, let)}, runs, "runs, delete"},
 		"a new one is queued":                            {Seen{}.of(nil), wants, "held: it is being queued, create"},
@@ -78,7 +83,13 @@ func TestDecide(t *testing.T) {
 		"an admitted one that is ready says so":          {Seen{}.of(workload(reserved, let)), Standing{Wants: true, Runs: true, Ready: true}, "runs, write the status of PodsReady=True"},
 		"one that said so says it once":                  {Seen{}.of(workload(reserved, let, [2]string{podsReady, "Started"})), Standing{Wants: true, Runs: true, Ready: true}, "runs, leave"},
 		"one that is ready no more says so":              {Seen{}.of(workload(reserved, let, [2]string{podsReady, "Started"})), runs, "runs, write the status of PodsReady=False"},
-		"an evicted one stops, and keeps its quota":      {Seen{}.of(workload(reserved, let, thrown)), runs, "held: it was evicted: Preempted says Kueue, leave"},
+	}
+}
+
+// evictions are of objects that lose their quota, or ask for another.
+func evictions() map[string]decision {
+	return map[string]decision{
+		"an evicted one stops, and keeps its quota": {Seen{}.of(workload(reserved, let, thrown)), runs, "held: it was evicted: Preempted says Kueue, leave"},
 		"an evicted one without pods gives it back": {
 			Seen{}.of(workload(reserved, let, thrown)), wants,
 			"held: it was evicted: Preempted says Kueue, write the status of Admitted=False QuotaReserved=False Requeued=True",
@@ -104,6 +115,12 @@ func TestDecide(t *testing.T) {
 		"one with quota keeps the priority that it cannot lose": {
 			Seen{}.of(changed(workload(reserved, let), func(w *Workload) { w.Spec.PriorityClassRef = &ClassRef{Name: "old"} })), runs, "runs, leave",
 		},
+	}
+}
+
+// endings are of objects that need no quota any more, have a problem or go by the Workload of a job.
+func endings() map[string]decision {
+	return map[string]decision{
 		"a suspended one keeps its quota while it has pods":  {Seen{}.of(workload(reserved, let)), Standing{Runs: true}, "runs, leave"},
 		"a suspended one leaves the queue":                   {Seen{}.of(workload(reserved, let)), Standing{}, "runs, delete"},
 		"a suspended one is in none":                         {Seen{}.of(nil), Standing{}, "held: it is being queued, leave"},
@@ -118,9 +135,15 @@ func TestDecide(t *testing.T) {
 		"the cluster of an evicted job is its job's to stop": {Seen{Queue: "team", Rides: true, Workload: workload(reserved, let, thrown)}, runs, "runs, leave"},
 		"the cluster of a job without Workload runs":         {Seen{Queue: "team", Rides: true}, wants, "runs, leave"},
 		"the cluster of a job whose flavor is gone stops":    {Seen{Queue: "team", Rides: true, Problem: "no flavor"}, wants, "held: no flavor, leave"},
-	} {
-		if got := told(test.seen, Decide(test.seen, test.now, at)); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
+	}
+}
+
+func TestDecide(t *testing.T) {
+	for _, cases := range []map[string]decision{admissions(), evictions(), endings()} {
+		for name, test := range cases {
+			if got := told(test.seen, Decide(test.seen, test.now, at)); got != test.want {
+				t.Errorf("%s: %s, want %s", name, got, test.want)
+			}
 		}
 	}
 }
