@@ -105,18 +105,6 @@ func bounds(group *v1alpha1.WorkerGroup) scale.Bounds {
 // maxSize is more than the schema lets a group have.
 const maxSize = 10000
 
-// declared is the size that a group's spec names.
-func declared(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) int {
-	switch {
-	case group.Replicas != nil:
-		return int(*group.Replicas)
-	case autoscaled(cluster):
-		return bounds(group).Min
-	default:
-		return scale.Follow(1, 0, bounds(group))
-	}
-}
-
 // given are the replicas as the spec gives them, below zero where it does not.
 func given(group *v1alpha1.WorkerGroup) int32 {
 	if group.Replicas == nil {
@@ -164,7 +152,7 @@ func (p *planner) measure() {
 
 // sized is the size that a group shall have if it is not suspended.
 func (p *planner) sized(group *v1alpha1.WorkerGroup) Size {
-	size := Size{Replicas: declared(p.cluster, group), Target: -1}
+	size := Size{Replicas: pod.Replicas(p.cluster, group), Target: -1}
 	held, known := p.seen.Record.Scaled[group.Name]
 	if !known && !autoscaled(p.cluster) {
 		return size

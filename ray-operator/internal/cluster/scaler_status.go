@@ -170,7 +170,7 @@ func (t *teller) wanted(group *v1alpha1.WorkerGroup) int {
 	if group.Suspend {
 		return 0
 	}
-	return scale.Follow(declared(t.cluster, group), 0, bounds(group))
+	return scale.Follow(pod.Replicas(t.cluster, group), 0, bounds(group))
 }
 
 // needed is how many workers of a group have to be ready for the cluster to be usable: with

@@ -53,14 +53,12 @@ func podSets(cluster *v1alpha1.ComputeCluster) []PodSet {
 
 // most is how many pods a group has at most.
 func most(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) int32 {
-	replicas := int32(0)
+	replicas := int32(pod.Replicas(cluster, group))
 	switch {
 	case group.Suspend:
 		return 0
 	case cluster.Spec.Autoscaling != nil && group.MaxReplicas != nil:
 		replicas = *group.MaxReplicas
-	case group.Replicas != nil:
-		replicas = *group.Replicas
 	}
 	return replicas * int32(pod.Hosts(group))
 }

@@ -15,6 +15,25 @@ const LabelGPUDomain = "ray.io/gpu-domain"
 // Hosts is how many workers make a replica of a group, at least 1.
 func Hosts(group *v1alpha1.WorkerGroup) int { return int(max(group.HostsPerReplica, 1)) }
 
+// Replicas returns how many replicas a group's spec names: its own number, or where it gives none its minimum with
+// autoscaling, and one within its bounds without.
+func Replicas(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) int {
+	least := 0
+	if group.MinReplicas != nil {
+		least = int(*group.MinReplicas)
+	}
+	switch {
+	case group.Replicas != nil:
+		return int(*group.Replicas)
+	case cluster.Spec.Autoscaling != nil:
+		return least
+	case group.MaxReplicas != nil:
+		return min(max(1, least), int(*group.MaxReplicas))
+	default:
+		return max(1, least)
+	}
+}
+
 // replica and host are the pod's place in its group: replica r holds the slots from
 // r × hosts on.
 func (d *draft) replica() int { return d.at.Slot / Hosts(d.group) }
