@@ -131,7 +131,7 @@ func (p *planner) measure() {
 	p.Sizes, p.Scaled, p.Roll = map[string]Size{}, map[string]Held{}, Roll{}
 	for i := range p.cluster.Spec.WorkerGroups {
 		group := &p.cluster.Spec.WorkerGroups[i]
-		p.Sizes[group.Name] = p.sized(group)
+		p.Sizes[group.Name] = p.inQuota(group, p.sized(group))
 	}
 	p.limitNodes()
 	for i := range p.cluster.Spec.WorkerGroups {

@@ -27,6 +27,14 @@ func (p *planner) queue(wants bool) {
 	}
 }
 
+// inQuota returns the size of a group as far as the queue has given it quota: a size that was kept may be above that.
+func (p *planner) inQuota(group *v1alpha1.WorkerGroup, size Size) Size {
+	if most, limited := p.seen.Queue.Workload.Admitted(kueue.PodSetOf(group.Name)); limited && p.seen.Queue.Queue != "" {
+		size.Replicas = min(size.Replicas, most/pod.Hosts(group))
+	}
+	return size
+}
+
 // startedUp reports whether the head is ready, and as many workers of each group as it must have.
 func (p *planner) startedUp() bool {
 	if p.head == nil || !p.head.ready() {

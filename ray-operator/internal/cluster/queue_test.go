@@ -110,6 +110,20 @@ func TestQueue_PlacesPodsByTheirFlavor(t *testing.T) {
 	}
 }
 
+func TestQueue_KeepsSizesInTheQuota(t *testing.T) {
+	held := func(s *cluster.Seen) { s.Record.Scaled = map[string]cluster.Held{"cpu": {2, 8}} } // 8 workers, as autoscaling went
+	for queued, want := range map[bool]int{false: 8, true: 2} {
+		seen := given(1, noPods, held)
+		if queued {
+			inQueue("Admitted", "QuotaReserved")(&seen)
+			seen.Queue.Workload.Status.Admission = &kueue.Admission{ClusterQueue: "all"}
+		}
+		if got := decide(demo(), seen).Sizes["cpu"].Replicas; got != want {
+			t.Errorf("in a queue %v: the group has the size %d, want %d", queued, got, want)
+		}
+	}
+}
+
 func TestQueue_LeavesNoSurge(t *testing.T) {
 	of := demo()
 	of.Spec.UpgradeStrategy = &v1alpha1.UpgradeStrategy{Type: v1alpha1.UpgradeRollingWorkers, Rolling: &v1alpha1.Rolling{MaxSurge: 2}}

@@ -63,6 +63,19 @@ func most(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) int32 {
 	return replicas * int32(pod.Hosts(group))
 }
 
+// Admitted returns how many pods of a set the Workload has quota for, false while it has none.
+func (w *Workload) Admitted(set string) (int, bool) {
+	if w == nil || w.Status.Admission == nil {
+		return 0, false
+	}
+	for _, asked := range w.Spec.PodSets {
+		if asked.Name == set {
+			return int(asked.Count), true
+		}
+	}
+	return 0, true
+}
+
 // template is what Kueue goes by of a pod: what it asks for as a whole, and which nodes it can be on.
 func template(cluster *v1alpha1.ComputeCluster, made *corev1.Pod, group string) corev1.PodTemplateSpec {
 	asks := corev1.ResourceRequirements{Requests: pod.Requests(cluster, group)}
