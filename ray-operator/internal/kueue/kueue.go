@@ -116,7 +116,7 @@ func follow(seen Seen, now Standing, at metav1.Time) Answer {
 	case !now.Wants:
 		answer.Step = gone(seen.Workload, now)
 	case seen.Problem != "":
-		answer = Answer{Held: true, Waits: seen.Problem}
+		answer = Answer{Held: true, Waits: seen.Problem, Step: gone(seen.Workload, now)}
 	case seen.Workload == nil:
 		answer.Step = Make
 		if now.Runs { // it ran outside of the queue, or its Workload was deleted

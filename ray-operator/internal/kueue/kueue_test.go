@@ -121,20 +121,21 @@ func evictions() map[string]decision {
 // endings are of objects that need no quota any more, have a problem or go by the Workload of a job.
 func endings() map[string]decision {
 	return map[string]decision{
-		"a suspended one keeps its quota while it has pods":  {Seen{}.of(workload(reserved, let)), Standing{Runs: true}, "runs, leave"},
-		"a suspended one leaves the queue":                   {Seen{}.of(workload(reserved, let)), Standing{}, "runs, delete"},
-		"a suspended one is in none":                         {Seen{}.of(nil), Standing{}, "held: it is being queued, leave"},
-		"one whose Workload goes stops":                      {Seen{}.of(changed(workload(reserved, let), func(w *Workload) { w.DeletionTimestamp = &at })), wants, "held: its Workload is being deleted, leave"},
-		"one with a problem waits":                           {Seen{Queue: "team", Problem: "no such class"}, wants, "held: no such class, leave"},
-		"an admitted one with a problem stops":               {Seen{Queue: "team", Problem: "no such flavor", Workload: workload(reserved, let)}, runs, "held: no such flavor, leave"},
-		"an ended one keeps its quota while it has pods":     {Seen{}.of(workload(reserved, let)), Standing{Runs: true, Ended: "done"}, "runs, leave"},
-		"an ended one is finished":                           {Seen{}.of(workload(reserved, let)), Standing{Wants: true, Ended: "done"}, "runs, write the status of Finished=True"},
-		"a finished one stays so":                            {Seen{}.of(workload(reserved, let, [2]string{finished, "Succeeded"})), Standing{Ended: "done"}, "runs, leave"},
-		"one that ended before it was queued is none":        {Seen{}.of(nil), Standing{Ended: "stopped"}, "held: it is being queued, leave"},
-		"the cluster of an admitted job runs":                {Seen{Queue: "team", Rides: true, Workload: workload(reserved, let)}, wants, "runs, leave"},
-		"the cluster of an evicted job is its job's to stop": {Seen{Queue: "team", Rides: true, Workload: workload(reserved, let, thrown)}, runs, "runs, leave"},
-		"the cluster of a job without Workload runs":         {Seen{Queue: "team", Rides: true}, wants, "runs, leave"},
-		"the cluster of a job whose flavor is gone stops":    {Seen{Queue: "team", Rides: true, Problem: "no flavor"}, wants, "held: no flavor, leave"},
+		"a suspended one keeps its quota while it has pods":   {Seen{}.of(workload(reserved, let)), Standing{Runs: true}, "runs, leave"},
+		"a suspended one leaves the queue":                    {Seen{}.of(workload(reserved, let)), Standing{}, "runs, delete"},
+		"a suspended one is in none":                          {Seen{}.of(nil), Standing{}, "held: it is being queued, leave"},
+		"one whose Workload goes stops":                       {Seen{}.of(changed(workload(reserved, let), func(w *Workload) { w.DeletionTimestamp = &at })), wants, "held: its Workload is being deleted, leave"},
+		"one with a problem waits":                            {Seen{Queue: "team", Problem: "no such class"}, wants, "held: no such class, leave"},
+		"an admitted one with a problem stops":                {Seen{Queue: "team", Problem: "no such flavor", Workload: workload(reserved, let)}, runs, "held: no such flavor, leave"},
+		"one with a problem and no pods gives its quota back": {Seen{Queue: "team", Problem: "no such flavor", Workload: workload(reserved, let)}, wants, "held: no such flavor, delete"},
+		"an ended one keeps its quota while it has pods":      {Seen{}.of(workload(reserved, let)), Standing{Runs: true, Ended: "done"}, "runs, leave"},
+		"an ended one is finished":                            {Seen{}.of(workload(reserved, let)), Standing{Wants: true, Ended: "done"}, "runs, write the status of Finished=True"},
+		"a finished one stays so":                             {Seen{}.of(workload(reserved, let, [2]string{finished, "Succeeded"})), Standing{Ended: "done"}, "runs, leave"},
+		"one that ended before it was queued is none":         {Seen{}.of(nil), Standing{Ended: "stopped"}, "held: it is being queued, leave"},
+		"the cluster of an admitted job runs":                 {Seen{Queue: "team", Rides: true, Workload: workload(reserved, let)}, wants, "runs, leave"},
+		"the cluster of an evicted job is its job's to stop":  {Seen{Queue: "team", Rides: true, Workload: workload(reserved, let, thrown)}, runs, "runs, leave"},
+		"the cluster of a job without Workload runs":          {Seen{Queue: "team", Rides: true}, wants, "runs, leave"},
+		"the cluster of a job whose flavor is gone stops":     {Seen{Queue: "team", Rides: true, Problem: "no flavor"}, wants, "held: no flavor, leave"},
 	}
 }
 
