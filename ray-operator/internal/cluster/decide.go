@@ -48,6 +48,7 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 	p := &planner{cluster: cluster, seen: seen, site: site, now: now, intents: intentsOf(cluster)}
 	if p.Stalled = p.stall(); p.Stalled != nil {
 		p.Wake = pass.Recheck
+		p.yield()
 		return p.Plan
 	}
 	p.choose()

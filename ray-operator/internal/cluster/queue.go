@@ -27,6 +27,13 @@ func (p *planner) queue(wants bool) {
 	}
 }
 
+// yield has a stalled cluster make room as any other: it keeps what runs while that is admitted, and needs no quota without.
+func (p *planner) yield() {
+	if p.queue(false); p.Queue.Held {
+		p.clear("the queue does not admit the cluster")
+	}
+}
+
 // inQuota returns the size of a group as far as the queue has given it quota: a size that was kept may be above that.
 func (p *planner) inQuota(group *v1alpha1.WorkerGroup, size Size) Size {
 	if most, limited := p.seen.Queue.Workload.Admitted(kueue.PodSetOf(group.Name)); limited && p.seen.Queue.Queue != "" {

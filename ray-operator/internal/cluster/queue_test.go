@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -40,6 +41,7 @@ func suspendedBy(cause string) func(*cluster.Seen) {
 
 func TestQueue_HoldsAndLets(t *testing.T) {
 	suspended := func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true }
+	damaged := func(s *cluster.Seen) { s.RecordError = errors.New("no JSON") }
 	for name, test := range map[string]struct {
 		seen cluster.Seen
 		edit func(*v1alpha1.ComputeCluster)
@@ -53,6 +55,9 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 		"one without pods any more gives its quota back":    {given(1, noPods, suspendedBy("Queue"), inQueue("Admitted", "QuotaReserved", "Evicted")), nil, "Queue: write the status of Workload; Pending Queued"},
 		"a suspended one keeps its quota while it has pods": {given(1, inQueue("Admitted", "QuotaReserved")), suspended, "Spec: delete 3 pods; Suspending Suspending"},
 		"a suspended one without pods leaves the queue":     {given(1, noPods, suspendedBy("Spec"), inQueue("Admitted", "QuotaReserved")), suspended, "Spec: delete Workload; Suspended "},
+		"an admitted one that is stalled goes on":           {given(1, damaged, inQueue("Admitted", "QuotaReserved")), nil, ": ; Failed RecordDamaged"},
+		"an evicted one that is stalled loses its pods":     {given(1, damaged, inQueue("Admitted", "QuotaReserved", "Evicted")), nil, ": delete 3 pods; Failed RecordDamaged"},
+		"a stalled one without pods leaves the queue":       {given(1, damaged, noPods, inQueue("Admitted", "QuotaReserved", "Evicted")), nil, ": delete Workload; Failed RecordDamaged"},
 		"one with a problem says so":                        {given(1, noPods, inQueue(), func(s *cluster.Seen) { s.Queue.Problem = "no class" }), nil, "Queue: ; Pending QueueBlocked"},
 	} {
 		of := demo()

@@ -26,15 +26,20 @@ func (p *planner) suspend() bool {
 	if wanted.Cause == suspendedIdle && p.Record != nil {
 		p.Began = &telemetry.Event{Finding: reason.SuspendedIdle.Of(wanted.since()), Action: "Suspend"}
 	}
-	for _, pod := range p.seen.Pods {
-		if !pod.leaving() {
-			p.Delete = append(p.Delete, Removal{Pod: pod, GraceSeconds: grace(lostGrace), Why: "the cluster is suspended"})
-		}
-	}
+	p.clear("the cluster is suspended")
 	p.ForgetStore = true
 	p.fix()
 	p.keepGang()
 	return true
+}
+
+// clear takes all pods away.
+func (p *planner) clear(why string) {
+	for _, pod := range p.seen.Pods {
+		if !pod.leaving() {
+			p.Delete = append(p.Delete, Removal{Pod: pod, GraceSeconds: grace(lostGrace), Why: why})
+		}
+	}
 }
 
 // suspension is why the cluster shall have no pods, if it shall have none: its own reasons come before the queue, which gets

@@ -157,6 +157,9 @@ func (p *planner) invalid() bool {
 	if len(errs) == 0 || p.bound() {
 		return false // what is under way was valid when it was bound
 	}
+	if p.Queue.Held && p.job.Spec.ClusterRef == nil {
+		p.rest() // an error keeps no quota from others
+	}
 	p.say(v1alpha1.PhasePending, reason.InvalidSpec.Of(errs.ToAggregate()))
 	p.Stalled = true
 	return true

@@ -17,6 +17,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // seeQueue finds the job's place in a queue, and where it has one whether anything of the job is there.
@@ -49,7 +50,7 @@ func (r *Reconciler) seeQueue(ctx context.Context, job *v1alpha1.ClusterJob, see
 func (p *planner) queue() {
 	outcome := p.record.Outcome
 	now := kueue.Standing{
-		Wants: !p.job.Spec.Suspend && p.job.DeletionTimestamp == nil, Runs: p.seen.Alive,
+		Wants: p.wants(), Runs: p.seen.Alive,
 		Ready: p.seen.Cluster != nil && meta.IsStatusConditionTrue(p.seen.Cluster.Status.Conditions, v1alpha1.ConditionReady),
 	}
 	if outcome.Phase != "" {
@@ -62,6 +63,14 @@ func (p *planner) queue() {
 	case p.seen.Queue.Workload != nil && p.seen.Alive && p.seen.Cluster == nil && len(p.seen.Former) == 0:
 		p.wakeIn(time.Second) // nobody tells of the pods of a cluster that is gone
 	}
+}
+
+// wants reports whether nothing but the queue keeps the job from running: an invalid one runs no attempt but one that is bound.
+func (p *planner) wants() bool {
+	if p.job.Spec.Suspend || p.job.DeletionTimestamp != nil || p.seen.Queue.Queue == "" {
+		return false
+	}
+	return p.bound() || len(validate.Job(p.job)) == 0
 }
 
 // held reports whether the job may not run now.

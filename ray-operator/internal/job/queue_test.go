@@ -36,6 +36,7 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 		r.Bound = Bound{}
 		r.Outcome = Outcome{Phase: v1alpha1.PhaseSucceeded, Reason: reason.JobSucceeded.Code, Text: "it is done", At: ago(5)}
 	}
+	invalid := func(j *v1alpha1.ClusterJob) { own(j); j.Spec.Entrypoint = "" }
 	rested := fresh()
 	rested.Suspended = true
 	for name, test := range map[string]struct {
@@ -75,6 +76,16 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 		"one that its user suspended leaves the queue": {
 			seen(bound(preempted, func(r *Record) { r.Bound = Bound{} }), noCluster, inQueue(false, "Admitted", "QuotaReserved")),
 			func(j *v1alpha1.ClusterJob) { own(j); j.Spec.Suspend = true }, "Suspended JobSuspended and delete Workload",
+		},
+		"an invalid one whose cluster starts keeps its quota": {
+			seen(fresh(), inQueue(true, "Admitted", "QuotaReserved")), invalid, "Pending InvalidSpec stalled and leave Workload",
+		},
+		"an invalid one that is evicted lets its cluster go": {
+			seen(fresh(), inQueue(true, "Admitted", "QuotaReserved", "Evicted")), invalid,
+			"Pending InvalidSpec record(1 own 2 bound \"\" ending \"\" outcome \"\") free stalled and leave Workload",
+		},
+		"an invalid one without a cluster leaves the queue": {
+			seen(rested, noCluster, inQueue(false, "Admitted", "QuotaReserved")), invalid, "Pending InvalidSpec stalled and delete Workload",
 		},
 		"one on a cluster that exists cannot be queued": {
 			seen(rested, func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1alpha1.ClusterJob) {},
