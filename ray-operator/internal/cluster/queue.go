@@ -22,7 +22,7 @@ func (r *Reconciler) seeQueue(ctx context.Context, cluster *v1alpha1.ComputeClus
 func (p *planner) queue(wants bool) {
 	now := kueue.Standing{Wants: wants, Runs: len(p.seen.Pods) > 0, Ready: p.startedUp()}
 	p.Queue = kueue.Decide(p.seen.Queue, now, metav1.NewTime(p.now))
-	if p.seen.Queue.Problem != "" {
+	if p.seen.Queue.Problem != "" || p.seen.Queue.Rides && p.Queue.Held {
 		p.wakeIn(pass.Recheck) // no watch tells of what is missing
 	}
 }

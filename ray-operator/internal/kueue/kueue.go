@@ -100,11 +100,24 @@ func Decide(seen Seen, now Standing, at metav1.Time) Answer {
 		return Answer{Step: Drop}
 	case seen.Queue == "":
 		return Answer{}
-	case seen.Rides: // its job made it when it was admitted, and stops before it lets the cluster go
-		return Answer{Held: seen.Problem != "", Waits: seen.Problem}
+	case seen.Rides:
+		return ride(seen, now)
 	default:
 		return follow(seen, now, at)
 	}
+}
+
+// ride decides for a cluster by the Workload of the job that made it. What runs is the job's to stop, which ends its attempt
+// first; and nothing begins to run that is not admitted, whatever the cluster says of its owner.
+func ride(seen Seen, now Standing) Answer {
+	if now.Runs {
+		return Answer{}
+	}
+	answer := admission(seen)
+	if seen.Workload == nil {
+		answer.Waits = "the job that it belongs to is in no queue"
+	}
+	return Answer{Held: answer.Held, Waits: answer.Waits}
 }
 
 // follow decides for an object that has a Workload of its own, or must have.

@@ -134,8 +134,17 @@ func endings() map[string]decision {
 		"one that ended before it was queued is none":         {Seen{}.of(nil), Standing{Ended: "stopped"}, "held: it is being queued, leave"},
 		"the cluster of an admitted job runs":                 {Seen{Queue: "team", Rides: true, Workload: workload(reserved, let)}, wants, "runs, leave"},
 		"the cluster of an evicted job is its job's to stop":  {Seen{Queue: "team", Rides: true, Workload: workload(reserved, let, thrown)}, runs, "runs, leave"},
-		"the cluster of a job without Workload runs":          {Seen{Queue: "team", Rides: true}, wants, "runs, leave"},
-		"the cluster of a job whose flavor is gone stops":     {Seen{Queue: "team", Rides: true, Problem: "no flavor"}, wants, "held: no flavor, leave"},
+		"the cluster of an evicted job does not begin": {
+			Seen{Queue: "team", Rides: true, Workload: workload(reserved, let, thrown)}, wants, "held: it was evicted: Preempted says Kueue, leave",
+		},
+		"the cluster of a job without Workload waits":                   {Seen{Queue: "team", Rides: true}, wants, "held: the job that it belongs to is in no queue, leave"},
+		"the cluster of a job whose Workload went is its job's to stop": {Seen{Queue: "team", Rides: true}, runs, "runs, leave"},
+		"the cluster of a job whose flavor is gone waits": {
+			Seen{Queue: "team", Rides: true, Problem: "no flavor", Workload: workload(reserved, let)}, wants, "held: no flavor, leave",
+		},
+		"the cluster of a job whose flavor is gone is its job's to stop": {
+			Seen{Queue: "team", Rides: true, Problem: "no flavor", Workload: workload(reserved, let)}, runs, "runs, leave",
+		},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,7 +44,7 @@ func (k *Keeper) OfCluster(ctx context.Context, cluster *v1alpha1.ComputeCluster
 		return kueue.Seen{}, nil
 	}
 	owner := metav1.GetControllerOfNoCopy(cluster)
-	if owner == nil || owner.Kind != jobKind {
+	if owner == nil || owner.Kind != jobKind || !isOurs(owner) {
 		return k.of(ctx, clusterKind, cluster, cluster)
 	}
 	seen := kueue.Seen{Queue: kueue.QueueOf(cluster), Rides: true}
@@ -53,6 +54,12 @@ func (k *Keeper) OfCluster(ctx context.Context, cluster *v1alpha1.ComputeCluster
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.Workload(jobKind, owner.Name, owner.UID)}
 	err := k.read(ctx, key, owner.UID, &seen)
 	return seen, err
+}
+
+// isOurs reports whether an owner is of the operator's group.
+func isOurs(owner *metav1.OwnerReference) bool {
+	group, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && group.Group == v1alpha1.GroupVersion.Group
 }
 
 // onForeign is why a job cannot wait for a quota of its own.
