@@ -24,6 +24,9 @@ const (
 	LabelOwner    = "heliostat.dev/workload-of"
 )
 
+// annotationAsks is, on a Workload, a hash of what its object asks for by itself, without the installation's defaults.
+const annotationAsks = "heliostat.dev/asks-for"
+
 // Conditions of a Workload.
 const (
 	quotaReserved = "QuotaReserved"
@@ -135,7 +138,7 @@ func follow(seen Seen, now Standing, at metav1.Time) Answer {
 		if now.Runs { // it ran outside of the queue, or its Workload was deleted
 			answer.Step = Rest
 		}
-	case !asks(seen.Workload, seen.Wanted), is(seen.Workload, finished):
+	case !asks(seen.Workload, seen.Wanted, now.Runs), is(seen.Workload, finished):
 		answer = Answer{Held: true, Waits: "its place in the queue is made again, as what it asks for has changed", Step: gone(seen.Workload, now)}
 	case ranks(seen.Workload, seen.Wanted):
 		answer.Step = Rank
@@ -196,9 +199,12 @@ func gone(workload *Workload, now Standing) Step {
 	return Drop
 }
 
-// asks reports whether a Workload asks for what is wanted.
-func asks(workload, wanted *Workload) bool {
-	return workload.Spec.QueueName == wanted.Spec.QueueName && equality.Semantic.DeepEqual(workload.Spec.PodSets, wanted.Spec.PodSets)
+// asks reports whether a Workload asks for what is wanted. What runs goes on where only the installation has other defaults:
+// its pods keep what they were made with.
+func asks(workload, wanted *Workload, runs bool) bool {
+	same := equality.Semantic.DeepEqual(workload.Spec.PodSets, wanted.Spec.PodSets) ||
+		runs && workload.Annotations[annotationAsks] == wanted.Annotations[annotationAsks]
+	return same && workload.Spec.QueueName == wanted.Spec.QueueName
 }
 
 // ranks reports whether a Workload has another priority than is wanted, and can take it: one with quota can change its class,

@@ -103,6 +103,10 @@ func evictions() map[string]decision {
 		"one of another size is queued again without pods": {
 			Seen{}.of(resized()), wants, "held: its place in the queue is made again, as what it asks for has changed, delete",
 		},
+		"one of an installation with other defaults goes on": {Seen{}.of(installed()), runs, "runs, leave"},
+		"one of an installation with other defaults is queued again without pods": {
+			Seen{}.of(installed()), wants, "held: its place in the queue is made again, as what it asks for has changed, delete",
+		},
 		"one of another queue is queued again": {
 			Seen{}.of(changed(workload(reserved, let), func(w *Workload) { w.Spec.QueueName = "other" })), wants,
 			"held: its place in the queue is made again, as what it asks for has changed, delete",
@@ -164,7 +168,20 @@ func (s Seen) of(workload *Workload) Seen {
 }
 
 func resized() *Workload {
-	return changed(workload(reserved, let), func(w *Workload) { w.Spec.PodSets[1].Count = 5 })
+	three, cluster := int32(3), queued()
+	cluster.Spec.WorkerGroups[0].Replicas = &three
+	return changed(workload(reserved, let), func(w *Workload) {
+		other := For("ComputeCluster", cluster, cluster, nil)
+		w.Spec, w.Annotations = other.Spec, other.Annotations
+	})
+}
+
+// installed is the cluster's Workload of an installation with other defaults.
+func installed() *Workload {
+	return changed(workload(reserved, let), func(w *Workload) {
+		other := For("ComputeCluster", queued(), queued(), &v1alpha1.PodDefaults{NodeSelector: map[string]string{"pool": "a"}})
+		w.Spec, w.Annotations = other.Spec, other.Annotations
+	})
 }
 
 // checked has quota, and an admission check in a state.

@@ -28,10 +28,11 @@ func PodSetOf(group string) string {
 // For returns the Workload that an object of a kind must have for the pods of a cluster: itself, or the one that it makes.
 // defaults lie under the podDefaults of every cluster.
 func For(kind string, object metav1.Object, cluster *v1alpha1.ComputeCluster, defaults *v1alpha1.PodDefaults) *Workload {
+	own, _ := naming.ObjectHash(podSets(cluster)) // pod sets always marshal
 	return &Workload{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: object.GetNamespace(), Name: naming.Workload(kind, object.GetName(), object.GetUID()),
-			Labels:          map[string]string{LabelOwner: kind},
+			Labels: map[string]string{LabelOwner: kind}, Annotations: map[string]string{annotationAsks: own},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(object, v1alpha1.GroupVersion.WithKind(kind))},
 		},
 		Spec: WorkloadSpec{QueueName: QueueOf(object), PodSets: podSets(pod.Under(cluster, defaults))},
