@@ -26,7 +26,11 @@ func (r *Reconciler) seeQueue(ctx context.Context, job *v1alpha1.ClusterJob, see
 	if job.Spec.ClusterTemplate != nil {
 		own = ownCluster(job, seen.Record.Own)
 	}
-	seen.Queue, err = r.Queue.OfJob(ctx, job, own)
+	asks := own
+	if own != nil && seen.Cluster != nil { // an edit of the template is for the next one
+		asks = seen.Cluster
+	}
+	seen.Queue, err = r.Queue.OfJob(ctx, job, asks)
 	if err != nil || seen.Queue.Queue == "" || own == nil {
 		return err
 	}

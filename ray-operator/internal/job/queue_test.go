@@ -3,11 +3,15 @@ package job
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -108,6 +112,31 @@ func TestOwnCluster_IsInTheQueueOfItsJob(t *testing.T) {
 		made := ownCluster(job, 1)
 		if got := kueue.QueueOf(made); got != want || made.Labels["team"] != "a" {
 			t.Errorf("the cluster of a job in queue %q has the labels %v", queue, made.Labels)
+		}
+	}
+}
+
+func TestSeeQueue_AsksForTheClusterThatRuns(t *testing.T) {
+	two, five, job := int32(2), int32(5), train(own)
+	job.Labels = map[string]string{kueue.LabelQueue: "team"}
+	job.Spec.ClusterTemplate.Spec.WorkerGroups = []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &two}}
+	there := ownCluster(job, 1)
+	job.Spec.ClusterTemplate.Spec.WorkerGroups[0].Replicas = &five
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader := fake.NewClientBuilder().WithScheme(scheme).Build()
+	r := &Reconciler{Client: reader, Queue: &queue.Keeper{Client: reader}}
+	for want, cluster := range map[int32]*v1alpha1.ComputeCluster{2: there, 5: nil} {
+		seen := Seen{Record: fresh(), Cluster: cluster}
+		if err := r.seeQueue(t.Context(), job, &seen); err != nil {
+			t.Fatal(err)
+		}
+		if got := seen.Queue.Wanted.Spec.PodSets[1].Count; got != want {
+			t.Errorf("with a cluster %v: the job asks for %d workers, want %d", cluster != nil, got, want)
 		}
 	}
 }
