@@ -7,6 +7,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -69,8 +70,12 @@ func (p *planner) startedUp() bool {
 // queued says what a cluster waits for that has no admission.
 func (t *teller) queued() reason.Finding {
 	queue := t.seen.Queue
-	if queue.Problem != "" {
+	switch {
+	case queue.Problem != "":
 		return reason.QueueBlocked.Of(queue.Queue, queue.Problem)
+	case fault.Refused(t.outcome.Err):
+		return reason.QueueBlocked.Of(queue.Queue, t.outcome.Err.Error())
+	default:
+		return reason.Queued.Of(queue.Queue, t.plan.Queue.Waits)
 	}
-	return reason.Queued.Of(queue.Queue, t.plan.Queue.Waits)
 }

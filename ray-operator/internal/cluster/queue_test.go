@@ -6,11 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 )
 
@@ -93,6 +96,17 @@ func queuedAs(of *v1alpha1.ComputeCluster, seen cluster.Seen) string {
 		why = ready.Reason
 	}
 	return fmt.Sprintf("%s: %s; %s %s", cause, strings.Join(acts, ", "), status.Phase, why)
+}
+
+func TestQueue_SaysThatItsWorkloadIsRefused(t *testing.T) {
+	seen := given(1, noPods, inQueue())
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "w", errors.New("too many"))
+	outcome := cluster.Outcome{Err: fault.Wrap(forbidden, "create Workload w")}
+	status := cluster.Status(demo(), seen, decide(demo(), seen), outcome, now)
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if ready.Reason != "QueueBlocked" || !strings.Contains(ready.Message, "too many") {
+		t.Errorf("it says %s: %s", ready.Reason, ready.Message)
+	}
 }
 
 func TestQueue_PlacesPodsByTheirFlavor(t *testing.T) {
