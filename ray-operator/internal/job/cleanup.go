@@ -30,7 +30,7 @@ func (p *planner) cleanup() {
 	end := time.Unix(p.record.Outcome.At, 0)
 	p.discard()
 	if cluster := p.seen.Cluster; p.own() && cluster != nil && cluster.DeletionTimestamp == nil {
-		if p.Queue.Held { // it was kept, and others need its quota
+		if p.Queue.Held && p.seen.Queue.Workload != nil { // it was kept, and others need its quota
 			p.letGo(cluster)
 		} else {
 			p.cleanCluster(cluster, end)

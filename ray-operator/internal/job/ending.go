@@ -94,6 +94,8 @@ func (p *planner) suspend() bool {
 	switch {
 	case p.job.Spec.Suspend && p.bound():
 		p.end(reason.JobSuspended.Of())
+	case p.held() && p.bound() && !p.own():
+		return false // the label came later, and a job on a cluster that exists has no quota to lose
 	case p.held() && p.bound():
 		p.end(reason.JobPreempted.Of())
 	case p.held():

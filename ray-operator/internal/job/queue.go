@@ -64,7 +64,7 @@ func (p *planner) queue() {
 	switch {
 	case p.seen.Queue.Problem != "":
 		p.wakeIn(pass.Recheck) // no watch tells of what is missing
-	case p.seen.Queue.Workload != nil && p.seen.Alive && p.seen.Cluster == nil && len(p.seen.Former) == 0:
+	case p.seen.Queue.Queue != "" && p.seen.Alive && p.seen.Cluster == nil && len(p.seen.Former) == 0:
 		p.wakeIn(time.Second) // nobody tells of the pods of a cluster that is gone
 	}
 }

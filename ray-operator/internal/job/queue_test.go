@@ -2,6 +2,7 @@ package job
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -41,6 +42,10 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 		r.Outcome = Outcome{Phase: v1alpha1.PhaseSucceeded, Reason: reason.JobSucceeded.Code, Text: "it is done", At: ago(5)}
 	}
 	invalid := func(j *v1alpha1.ClusterJob) { own(j); j.Spec.Entrypoint = "" }
+	keeps := func(j *v1alpha1.ClusterJob) {
+		own(j)
+		j.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster}}
+	}
 	rested := fresh()
 	rested.Suspended = true
 	for name, test := range map[string]struct {
@@ -68,11 +73,11 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 		},
 		"one that ended lets a cluster go that it keeps, when it is evicted": {
 			seen(bound(done), inQueue(true, "Admitted", "QuotaReserved", "Evicted")),
-			func(j *v1alpha1.ClusterJob) {
-				own(j)
-				j.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster}}
-			},
+			keeps,
 			"Succeeded JobSucceeded free and leave Workload",
+		},
+		"one that ended keeps its cluster where it never was queued": {
+			seen(bound(done), inQueue(true)), keeps, "Succeeded JobSucceeded keep and leave Workload",
 		},
 		"one that ended says so when nothing is left": {
 			seen(bound(done), noCluster, inQueue(false, "Admitted", "QuotaReserved")), own, "Succeeded JobSucceeded and write the status of Workload",
@@ -91,6 +96,10 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 		"an invalid one without a cluster leaves the queue": {
 			seen(rested, noCluster, inQueue(false, "Admitted", "QuotaReserved")), invalid, "Pending InvalidSpec stalled and delete Workload",
 		},
+		"one that runs on a cluster that exists goes on": {
+			seen(bound(), func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1alpha1.ClusterJob) {},
+			"Submitting Submitting ask submit and leave Workload",
+		},
 		"one on a cluster that exists cannot be queued": {
 			seen(rested, func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1alpha1.ClusterJob) {},
 			"Pending QueueBlocked and leave Workload",
@@ -101,6 +110,14 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 		if got := gist(plan) + " and " + plan.Queue.Step.String() + " Workload"; got != test.want {
 			t.Errorf("%s:\n%s, want\n%s", name, got, test.want)
 		}
+	}
+}
+
+func TestQueue_LooksForTheLastPod(t *testing.T) {
+	rested := fresh()
+	rested.Suspended = true
+	if plan := decide(train(own), seen(rested, noCluster, inQueue(true))); plan.Wake != time.Second {
+		t.Errorf("a job whose Workload is gone looks again in %s, while pods of its cluster end", plan.Wake)
 	}
 }
 
