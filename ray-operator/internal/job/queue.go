@@ -34,12 +34,13 @@ func (r *Reconciler) seeQueue(ctx context.Context, job *v1alpha1.ClusterJob, see
 	if err != nil || seen.Queue.Queue == "" || own == nil {
 		return err
 	}
+	names := []string{own.Name, seen.Record.Last.Cluster, naming.JobCluster(job.Name, job.UID, seen.Record.Own-1)}
+	slices.Sort(names)
+	seen.Queue.Clusters = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 	if seen.Alive = seen.Cluster != nil || len(seen.Former) > 0; seen.Alive {
 		return nil
 	}
-	names := []string{own.Name, seen.Record.Last.Cluster, naming.JobCluster(job.Name, job.UID, seen.Record.Own-1)}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
+	for _, name := range seen.Queue.Clusters {
 		var pods corev1.PodList
 		err := r.Client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: name}, client.UnsafeDisableDeepCopy)
 		if err != nil {

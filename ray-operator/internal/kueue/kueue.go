@@ -52,6 +52,8 @@ type Seen struct {
 	Problem string
 	// Placements are where the pods of each set belong, once it is admitted.
 	Placements map[string]Placement
+	// Clusters are the names of the clusters whose pods the quota is for.
+	Clusters []string
 }
 
 // Standing is how a queued object is.
@@ -94,6 +96,18 @@ type Answer struct {
 	Step  Step
 	// Status is the Workload's new status, for Tell.
 	Status WorkloadStatus
+}
+
+// Frees reports whether the step gives a quota back that no pod may use any more. One that has left its queue runs on.
+func (a Answer) Frees(seen Seen) bool {
+	switch {
+	case seen.Queue == "" || seen.Workload == nil || !is(seen.Workload, quotaReserved):
+		return false
+	case a.Step == Tell:
+		return a.Status.Admission == nil || meta.IsStatusConditionTrue(a.Status.Conditions, finished)
+	default:
+		return a.Step == Drop
+	}
 }
 
 // Decide says what a queued object may do, and what its Workload must be told. It is pure and total.

@@ -3,7 +3,7 @@
 // In: a cluster or a job with the label of a queue, from a pass of its controller. Out: what package kueue decides by, and the
 // write that it decided on.
 //
-// It must never decide whether something runs, touch a Workload of somebody else, or wait for Kueue. A nil Keeper keeps
+// It must never give a quota back that a pod still uses, touch a Workload of somebody else, or wait for Kueue. A nil Keeper keeps
 // none: no object is in a queue then.
 package queue
 
@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -45,7 +47,9 @@ func (k *Keeper) OfCluster(ctx context.Context, cluster *v1alpha1.ComputeCluster
 	}
 	owner := metav1.GetControllerOfNoCopy(cluster)
 	if owner == nil || owner.Kind != jobKind || !isOurs(owner) {
-		return k.of(ctx, clusterKind, cluster, cluster)
+		seen, err := k.of(ctx, clusterKind, cluster, cluster)
+		seen.Clusters = []string{cluster.Name}
+		return seen, err
 	}
 	seen := kueue.Seen{Queue: kueue.QueueOf(cluster), Rides: true}
 	if seen.Queue == "" {
@@ -146,6 +150,11 @@ func (k *Keeper) rank(ctx context.Context, object client.Object, seen *kueue.See
 
 // Do carries out what was decided about a Workload. A nil Keeper has nothing to do.
 func (k *Keeper) Do(ctx context.Context, seen kueue.Seen, answer kueue.Answer) error {
+	if answer.Frees(seen) {
+		if err := k.confirm(ctx, seen); err != nil {
+			return err
+		}
+	}
 	switch answer.Step {
 	case kueue.Make:
 		_, err := k.Writer.Create(ctx, seen.Wanted)
@@ -163,4 +172,21 @@ func (k *Keeper) Do(ctx context.Context, seen kueue.Seen, answer kueue.Answer) e
 	default:
 		return nil
 	}
+}
+
+// confirm looks past the cache for pods that still use a quota which is about to be given back.
+func (k *Keeper) confirm(ctx context.Context, seen kueue.Seen) error {
+	for _, name := range seen.Clusters {
+		var pods corev1.PodList
+		labels := client.MatchingLabels{v1alpha1.LabelCluster: name}
+		if err := k.Writer.Live.List(ctx, &pods, client.InNamespace(seen.Workload.Namespace), labels); err != nil {
+			return fault.Wrap(err, "list the pods of ComputeCluster %s", name)
+		}
+		for i := range pods.Items {
+			if owner := metav1.GetControllerOfNoCopy(&pods.Items[i]); owner != nil && owner.Kind == clusterKind && owner.Name == name {
+				return &fault.Wait{For: "the cache to know of Pod " + pods.Items[i].Name}
+			}
+		}
+	}
+	return nil
 }
