@@ -35,24 +35,19 @@ func inQueue(alive bool, conditions ...string) func(*Seen) {
 	}
 }
 
-func TestQueue_HoldsAndLets(t *testing.T) {
+// queueing is what is seen of a job in a queue, its spec, and what follows.
+type queueing struct {
+	seen Seen
+	edit edit
+	want string
+}
+
+// admissions are of jobs on their way from a queue to their end.
+func admissions() map[string]queueing {
 	preempted := func(r *Record) { r.Suspended = true }
-	done := func(r *Record) {
-		r.Bound = Bound{}
-		r.Outcome = Outcome{Phase: v1alpha1.PhaseSucceeded, Reason: reason.JobSucceeded.Code, Text: "it is done", At: ago(5)}
-	}
-	invalid := func(j *v1alpha1.ClusterJob) { own(j); j.Spec.Entrypoint = "" }
-	keeps := func(j *v1alpha1.ClusterJob) {
-		own(j)
-		j.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster}}
-	}
 	rested := fresh()
 	rested.Suspended = true
-	for name, test := range map[string]struct {
-		seen Seen
-		edit edit
-		want string
-	}{
+	return map[string]queueing{
 		"a new one is queued and makes no cluster": {
 			seen(fresh(), noCluster, inQueue(false)), own, "Pending Queued record(1 own 1 bound \"\" ending \"\" outcome \"\") and create Workload",
 		},
@@ -68,12 +63,40 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 		"one without pods any more gives its quota back": {
 			seen(rested, noCluster, inQueue(false, "Admitted", "QuotaReserved", "Evicted")), own, "Pending Queued and write the status of Workload",
 		},
+		"one that its user suspended leaves the queue": {
+			seen(bound(preempted, func(r *Record) { r.Bound = Bound{} }), noCluster, inQueue(false, "Admitted", "QuotaReserved")),
+			func(j *v1alpha1.ClusterJob) { own(j); j.Spec.Suspend = true }, "Suspended JobSuspended and delete Workload",
+		},
+		"one that runs on a cluster that exists goes on": {
+			seen(bound(), func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1alpha1.ClusterJob) {},
+			"Submitting Submitting ask submit and leave Workload",
+		},
+		"one on a cluster that exists cannot be queued": {
+			seen(rested, func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1alpha1.ClusterJob) {},
+			"Pending QueueBlocked and leave Workload",
+		},
+	}
+}
+
+// endings are of jobs that have ended, or cannot begin.
+func endings() map[string]queueing {
+	done := func(r *Record) {
+		r.Bound = Bound{}
+		r.Outcome = Outcome{Phase: v1alpha1.PhaseSucceeded, Reason: reason.JobSucceeded.Code, Text: "it is done", At: ago(5)}
+	}
+	invalid := func(j *v1alpha1.ClusterJob) { own(j); j.Spec.Entrypoint = "" }
+	keeps := func(j *v1alpha1.ClusterJob) {
+		own(j)
+		j.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster}}
+	}
+	rested := fresh()
+	rested.Suspended = true
+	return map[string]queueing{
 		"one that ended keeps its quota while its cluster is there": {
 			seen(bound(done), inQueue(true, "Admitted", "QuotaReserved")), own, "Succeeded JobSucceeded free and leave Workload",
 		},
 		"one that ended lets a cluster go that it keeps, when it is evicted": {
-			seen(bound(done), inQueue(true, "Admitted", "QuotaReserved", "Evicted")),
-			keeps,
+			seen(bound(done), inQueue(true, "Admitted", "QuotaReserved", "Evicted")), keeps,
 			"Succeeded JobSucceeded free and leave Workload",
 		},
 		"one that ended keeps its cluster where it never was queued": {
@@ -81,10 +104,6 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 		},
 		"one that ended says so when nothing is left": {
 			seen(bound(done), noCluster, inQueue(false, "Admitted", "QuotaReserved")), own, "Succeeded JobSucceeded and write the status of Workload",
-		},
-		"one that its user suspended leaves the queue": {
-			seen(bound(preempted, func(r *Record) { r.Bound = Bound{} }), noCluster, inQueue(false, "Admitted", "QuotaReserved")),
-			func(j *v1alpha1.ClusterJob) { own(j); j.Spec.Suspend = true }, "Suspended JobSuspended and delete Workload",
 		},
 		"an invalid one whose cluster starts keeps its quota": {
 			seen(fresh(), inQueue(true, "Admitted", "QuotaReserved")), invalid, "Pending InvalidSpec stalled and leave Workload",
@@ -96,19 +115,16 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 		"an invalid one without a cluster leaves the queue": {
 			seen(rested, noCluster, inQueue(false, "Admitted", "QuotaReserved")), invalid, "Pending InvalidSpec stalled and delete Workload",
 		},
-		"one that runs on a cluster that exists goes on": {
-			seen(bound(), func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1alpha1.ClusterJob) {},
-			"Submitting Submitting ask submit and leave Workload",
-		},
-		"one on a cluster that exists cannot be queued": {
-			seen(rested, func(s *Seen) { s.Queue = kueue.Seen{Queue: "team", Problem: "the cluster holds the quota"} }), func(*v1alpha1.ClusterJob) {},
-			"Pending QueueBlocked and leave Workload",
-		},
-	} {
-		job := train(test.edit)
-		plan := decide(job, test.seen)
-		if got := gist(plan) + " and " + plan.Queue.Step.String() + " Workload"; got != test.want {
-			t.Errorf("%s:\n%s, want\n%s", name, got, test.want)
+	}
+}
+
+func TestQueue_HoldsAndLets(t *testing.T) {
+	for _, cases := range []map[string]queueing{admissions(), endings()} {
+		for name, test := range cases {
+			plan := decide(train(test.edit), test.seen)
+			if got := gist(plan) + " and " + plan.Queue.Step.String() + " Workload"; got != test.want {
+				t.Errorf("%s:\n%s, want\n%s", name, got, test.want)
+			}
 		}
 	}
 }
