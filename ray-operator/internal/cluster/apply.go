@@ -32,6 +32,8 @@ type Outcome struct {
 	Refused map[string]error
 	// Unresized says why workers could not get more while they run.
 	Unresized error
+	// Recorded reports whether the plan's record was written.
+	Recorded bool
 	// Noted tells that the note of the plan is there.
 	Noted bool
 	// Conflict names others' object in the place of one that the cluster can do without.
@@ -162,6 +164,7 @@ func (r *Reconciler) foremost(ctx context.Context, cluster *v1alpha1.ComputeClus
 		if err := r.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, plan.Record.about(cluster).String()); err != nil {
 			return err
 		}
+		outcome.Recorded = true
 		outcome.tell(plan.Began)
 	}
 	if plan.StoreSecret {

@@ -19,6 +19,9 @@ import (
 // Status computes the status from what was seen, planned and done. It is pure. Of the
 // former status only the times of conditions that did not change are kept.
 func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outcome, now time.Time) v1alpha1.ComputeClusterStatus {
+	if plan.Record != nil && !outcome.Recorded { // what it was to begin has not begun
+		plan.Turn, plan.Failures = seen.Record.turn(), seen.Record.Failures
+	}
 	t := teller{
 		cluster: cluster, seen: seen, plan: plan, outcome: outcome, now: now, pods: current(seen.Pods, plan, outcome),
 		findings: map[string][]reason.Finding{}, intents: intentsOf(cluster),

@@ -281,7 +281,12 @@ func TestStatusIsStable(t *testing.T) {
 
 // TestHeadStatusOutlivesNothing: with the head gone and none made, nothing is named.
 func TestHeadStatusOutlivesNothing(t *testing.T) {
-	if status := told(demo(), given(1, without(0)), errors.New("no")); status.Head != nil || status.Epoch != 2 {
-		t.Errorf("head %+v, epoch %d", status.Head, status.Epoch)
+	of, seen := demo(), given(1, without(0))
+	plan := decide(of, seen)
+	for recorded, epoch := range map[bool]int64{true: 2, false: 1} { // an epoch begins with its record
+		outcome := cluster.Outcome{Recorded: recorded, Err: errors.New("no")}
+		if status := cluster.Status(of, seen, plan, outcome, now); status.Head != nil || status.Epoch != epoch {
+			t.Errorf("recorded %v: head %+v, epoch %d", recorded, status.Head, status.Epoch)
+		}
 	}
 }
