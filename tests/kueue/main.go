@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,6 +43,9 @@ import (
 	"sigs.k8s.io/kueue/pkg/webhooks"
 	"sigs.k8s.io/yaml"
 )
+
+// installWithin is how long a busy API server may take until it serves the kinds of Kueue.
+const installWithin = 2 * time.Minute
 
 func main() {
 	module := flag.String("module", "", "directory of the module sigs.k8s.io/kueue")
@@ -86,9 +90,12 @@ func run(ctx context.Context, module string) error {
 		return err
 	}
 	existing := true
+	hooks.MaxTime = installWithin
 	env := &envtest.Environment{
 		Config: config, UseExistingCluster: &existing, WebhookInstallOptions: hooks,
-		CRDInstallOptions: envtest.CRDInstallOptions{Scheme: scheme, Paths: []string{filepath.Join(module, "config/components/crd/bases")}},
+		CRDInstallOptions: envtest.CRDInstallOptions{
+			Scheme: scheme, Paths: []string{filepath.Join(module, "config/components/crd/bases")}, MaxTime: installWithin,
+		},
 	}
 	if _, err := env.Start(); err != nil {
 		return fmt.Errorf("install CRDs and webhooks: %w", err)
