@@ -150,7 +150,7 @@ rights_used() {
 }
 
 step_rights() {
-  bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system --set server.enabled=true,server.dashboards.enabled=true \
+  bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system --set server.enabled=true,server.dashboards.enabled=true,kueue.enabled=true \
     --set 'schedulers={Volcano,KAI,SchedulerPlugins}' | # as specs install it, and as tests/integration does
     go run ./tests/rights compare heliostat-system/heliostat .state/rights/{integration,e2e-clusters,e2e-services}.txt
   bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system --values tests/integration/testdata/server.yaml |

@@ -146,12 +146,6 @@ func (s *steady) loses(ctx context.Context, how string, memory *live.Memory) {
 	created := watch(watching, s.Namespace, &corev1.PodList{}, func(object client.Object) bool {
 		return object.GetLabels()[v1alpha1.LabelRole] == v1alpha1.RoleHead && object.GetUID() != head.UID
 	})
-	recovering := watch(watching, s.Namespace, &v1alpha1.ComputeClusterList{}, func(object client.Object) bool {
-		cluster, ok := object.(*v1alpha1.ComputeCluster)
-		return ok && cluster.Status.Epoch > before.Status.Epoch && slices.ContainsFunc(cluster.Status.Conditions, func(c metav1.Condition) bool {
-			return c.Reason == reason.HeadRecovering.Code
-		})
-	})
 	recovery, begin := live.Recovery{How: how}, time.Now()
 	if how == live.InPlace {
 		signal(syscall.SIGKILL, "gcs_server", string(head.UID)) // Ray's start command, which is process 1, ends with it
@@ -173,8 +167,6 @@ func (s *steady) loses(ctx context.Context, how string, memory *live.Memory) {
 	memory.Recorded++ // else it would not have been ready
 	memory.Asked += len(s.workers)
 	if how == live.NewPod {
-		_, err := recovering(ctx, limit, "the status to say that the head is recovering")
-		Expect(err).NotTo(HaveOccurred())
 		eventually(ctx, "an event about "+head.Name, s.hasEvent(reason.HeadRecovered.Code, head.Name))
 	}
 	Expect(s.head(ctx).UID).To(Equal(head.UID))

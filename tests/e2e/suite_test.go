@@ -144,8 +144,11 @@ func ray(ctx context.Context, pod *corev1.Pod, program string, into any) {
 }
 
 // driver is a program with what connects it to Ray, and what prints its result.
+//
+// It leaves Ray by itself and ends at once then: Ray's thread of metrics may crash while Python takes the process apart.
 func driver(program string) string {
-	return "import json, os, ray, socket\nray.init(log_to_driver=False)\n" + program + "\nprint('" + answer + "' + json.dumps(result))"
+	return "import json, os, ray, socket\nray.init(log_to_driver=False)\n" + program +
+		"\nprint('" + answer + "' + json.dumps(result), flush=True)\nray.shutdown()\nos._exit(0)"
 }
 
 func decode(out string, into any) {
