@@ -6,10 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -53,16 +50,6 @@ func (cfg Config) queued(kinds ...client.Object) []client.Object {
 		kinds = append(kinds, &kueue.Workload{})
 	}
 	return kinds
-}
-
-// cacheWorkloads has the cache hold the Workloads of the operator alone.
-func cacheWorkloads(kinds map[client.Object]cache.ByObject) error {
-	ours, err := labels.NewRequirement(kueue.LabelOwner, selection.Exists, nil)
-	if err != nil {
-		return fmt.Errorf("select Workloads: %w", err)
-	}
-	kinds[&kueue.Workload{}] = cache.ByObject{Label: labels.NewSelector().Add(*ours)}
-	return nil
 }
 
 // wakesQueuedClusters wakes the cluster that a Workload is for, or those that its job made.

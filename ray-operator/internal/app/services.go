@@ -6,13 +6,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -57,16 +54,6 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	if err := complete(build, woken, own.Rest(reconciler)); err != nil {
 		return fmt.Errorf("add the controller of ClusterServices: %w", err)
 	}
-	return nil
-}
-
-// cacheRevisions has the cache hold what remembers versions of services, and not those of others.
-func cacheRevisions(kinds map[client.Object]cache.ByObject) error {
-	labelled, err := labels.NewRequirement(v1alpha1.LabelService, selection.Exists, nil)
-	if err != nil {
-		return fmt.Errorf("select the revisions of services: %w", err)
-	}
-	kinds[&appsv1.ControllerRevision{}] = cache.ByObject{Label: labels.NewSelector().Add(*labelled)}
 	return nil
 }
 

@@ -46,17 +46,24 @@ func children() []client.Object {
 // caches hold only what is ours of the kinds that others use too, and without the
 // fields that nobody here reads.
 func caches(cfg Config) (cache.Options, error) {
-	labelled, err := labels.NewRequirement(v1alpha1.LabelCluster, selection.Exists, nil)
-	if err != nil {
-		return cache.Options{}, fmt.Errorf("select what is ours: %w", err)
-	}
 	options := cache.Options{
 		SyncPeriod:       &cfg.Resync,
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: trimNode}},
 	}
+	labelled := map[client.Object]string{&appsv1.ControllerRevision{}: v1alpha1.LabelService}
+	if cfg.Kueue {
+		labelled[&kueue.Workload{}] = kueue.LabelOwner
+	}
 	for _, kind := range children() {
-		mine := cache.ByObject{Label: labels.NewSelector().Add(*labelled)}
+		labelled[kind] = v1alpha1.LabelCluster
+	}
+	for kind, label := range labelled {
+		required, err := labels.NewRequirement(label, selection.Exists, nil)
+		if err != nil {
+			return cache.Options{}, fmt.Errorf("select by the label %s: %w", label, err)
+		}
+		mine := cache.ByObject{Label: labels.NewSelector().Add(*required)}
 		switch kind.(type) {
 		case *corev1.Pod:
 			mine.Transform = trimPod
@@ -65,15 +72,7 @@ func caches(cfg Config) (cache.Options, error) {
 		}
 		options.ByObject[kind] = mine
 	}
-	if cfg.Kueue {
-		if err := cacheWorkloads(options.ByObject); err != nil {
-			return cache.Options{}, err
-		}
-	}
 	if err := cacheNotes(options.ByObject, cfg.Namespace); err != nil {
-		return cache.Options{}, err
-	}
-	if err := cacheRevisions(options.ByObject); err != nil {
 		return cache.Options{}, err
 	}
 	for _, namespace := range cfg.Namespaces {

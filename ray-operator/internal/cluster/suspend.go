@@ -42,7 +42,7 @@ func (p *planner) clear(why string) {
 	}
 }
 
-// suspension is why the cluster shall have no pods, if it shall have none: its own reasons come before the queue, which gets
+// suspension returns why the cluster must have no pods, zero where it may: its own reasons come before the queue, which gets
 // the room of a cluster back that does not want it.
 func (p *planner) suspension() Suspension {
 	own := p.ownSuspension()
@@ -53,7 +53,7 @@ func (p *planner) suspension() Suspension {
 	return own
 }
 
-// ownSuspension is why the cluster shall have no pods whatever the queue says.
+// ownSuspension returns why the cluster must have no pods whatever the queue says.
 func (p *planner) ownSuspension() Suspension {
 	was := p.seen.Record.Suspended
 	now := Suspension{Cause: suspendedIdle, Generation: p.cluster.Generation, Resume: resumption(p.cluster)}
