@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/codes"
@@ -46,8 +45,6 @@ type API struct {
 	routes  []Route
 	gateway *runtime.ServeMux
 	log     *slog.Logger
-	// frames has buffers for events: a watcher has one only while it is written to.
-	frames sync.Pool
 }
 
 // New returns the API over what it needs.

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"iter"
 	"net/http"
 	"slices"
 	"sync"
@@ -117,7 +118,11 @@ func (s *eventStream) hasBegun() bool {
 }
 
 // send writes an event, or a comment.
-func (s *eventStream) send(text []byte) error {
+func (s *eventStream) send(text []byte) error { return s.sendAll(slices.Values([][]byte{text})) }
+
+// sendAll writes parts that follow each other, and hands them on together. A part that is longer than maxWrite must not change
+// afterwards, as it may still be read from where writing has failed.
+func (s *eventStream) sendAll(parts iter.Seq[[]byte]) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if !s.begun {
@@ -129,9 +134,11 @@ func (s *eventStream) send(text []byte) error {
 		s.w.WriteHeader(http.StatusOK)
 		s.begun = true
 	}
-	for part := range slices.Chunk(text, maxWrite) {
-		if _, err := s.w.Write(part); err != nil {
-			return err
+	for part := range parts {
+		for piece := range slices.Chunk(part, maxWrite) {
+			if _, err := s.w.Write(piece); err != nil {
+				return err
+			}
 		}
 	}
 	return s.control.Flush()

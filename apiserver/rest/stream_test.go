@@ -122,21 +122,27 @@ func TestWatch_AsksForNamespaces(t *testing.T) {
 	}
 }
 
-// counting counts what is written to an answer at once.
+// counting keeps what is handed on of an answer at once.
 type counting struct {
 	http.ResponseWriter
-	writes []string
+	written string
+	flushed []string
 }
 
 func (c *counting) Write(text []byte) (int, error) {
-	c.writes = append(c.writes, string(text))
+	c.written += string(text)
 	return c.ResponseWriter.Write(text)
+}
+
+func (c *counting) FlushError() error {
+	c.flushed, c.written = append(c.flushed, c.written), ""
+	return http.NewResponseController(c.ResponseWriter).Flush()
 }
 
 func (c *counting) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// TestWatch_WritesTogetherWhatIsThere: a write for each event would cost more than the events.
-func TestWatch_WritesTogetherWhatIsThere(t *testing.T) {
+// TestWatch_SendsTogetherWhatIsThere: a flush for each event would cost more than the events.
+func TestWatch_SendsTogetherWhatIsThere(t *testing.T) {
 	b := newBed(t, "*")
 	written := make(chan []string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -147,7 +153,7 @@ func TestWatch_WritesTogetherWhatIsThere(t *testing.T) {
 		}
 		out := &counting{ResponseWriter: w}
 		b.api.Serve(out, r, request, &access.Caller{})
-		written <- out.writes
+		written <- out.flushed
 	}))
 	t.Cleanup(server.Close)
 	body, _ := get(t, server, "/v1/objects/watch?kinds=clusters")
@@ -161,9 +167,9 @@ func TestWatch_WritesTogetherWhatIsThere(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	b.api.portal.Feed.Run(ended)
-	writes := <-written
-	if len(writes) != 3 || strings.Count(writes[1], "event: ") != 4 || strings.Count(writes[2], "event: ") != 1 {
-		t.Errorf("a comment, a full state and a bye are written as %q", writes)
+	flushed := <-written
+	if len(flushed) != 3 || strings.Count(flushed[1], "event: ") != 4 || strings.Count(flushed[2], "event: ") != 1 {
+		t.Errorf("a comment, a full state and a bye are sent as %q", flushed)
 	}
 }
 

@@ -102,20 +102,20 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) error {
 		return nil // the caller is gone
 	}
 	for isOver := false; !isOver; {
-		if isOver, err = a.sendFrames(r.Context(), out, watch); err != nil {
+		if isOver, err = sendEvents(r.Context(), out, watch); err != nil {
 			return nil
 		}
 	}
 	return nil
 }
 
-// maxFrames is about how many bytes of events are written at once. What is published together is: a write costs more than an
+// maxTogether is about how many bytes of events are sent at once. What is published together is: a write costs more than an
 // event.
-const maxFrames = 16 << 10
+const maxTogether = 16 << 10
 
-// sendFrames waits until a watch has something to say, and writes all that it has to say then. It reports whether that was the
+// sendEvents waits until a watch has something to say, and sends all that it has to say then. It reports whether that was the
 // last word.
-func (a *API) sendFrames(ctx context.Context, out *eventStream, watch *feed.Watch) (isOver bool, err error) {
+func sendEvents(ctx context.Context, out *eventStream, watch *feed.Watch) (isOver bool, err error) {
 	event, is, err := await(ctx, watch)
 	if err != nil {
 		return false, err
@@ -123,24 +123,23 @@ func (a *API) sendFrames(ctx context.Context, out *eventStream, watch *feed.Watc
 	if !is {
 		return false, out.sendOrEnd(fmt.Appendf(nil, ": \nid: %s\n\n", watch.ID()))
 	}
-	frames, _ := a.frames.Get().(*[]byte)
-	if frames == nil {
-		frames = new([]byte)
-	}
-	text := (*frames)[:0]
-	for is {
-		text = appendFrame(text, event)
-		if isOver = event.Type == feed.Bye; isOver || len(text) >= maxFrames {
-			break
+	defer out.endStuck()()
+	err = out.sendAll(func(yield func([]byte) bool) {
+		head, sent := make([]byte, 0, 128), 0
+		for is {
+			head = appendHead(head[:0], event)
+			text := event.Encoded()
+			if !yield(head) || !yield(text) || !yield(endOfEvent) {
+				return
+			}
+			sent += len(head) + len(text)
+			if isOver = event.Type == feed.Bye; isOver || sent >= maxTogether {
+				return
+			}
+			event, is = watch.Poll()
 		}
-		event, is = watch.Poll()
-	}
-	if err := out.sendOrEnd(text); err != nil {
-		return false, err // what was not written may still be read from
-	}
-	*frames = text
-	a.frames.Put(frames)
-	return isOver, nil
+	})
+	return isOver, err
 }
 
 // await returns what a watch says next. Where it has nothing to say for a while, its caller is told the ID to go on from: events of
@@ -155,10 +154,13 @@ func await(ctx context.Context, watch *feed.Watch) (event feed.Event, is bool, e
 	return event, err == nil, err
 }
 
-// appendFrame appends a change as server-sent events have it. Its JSON is in one line.
-func appendFrame(text []byte, event feed.Event) []byte {
+// endOfEvent is what server-sent events end with, and the line of their data.
+var endOfEvent = []byte("\n\n")
+
+// appendHead appends what comes before the data of a server-sent event. The data is JSON in one line.
+func appendHead(text []byte, event feed.Event) []byte {
 	for _, part := range []string{"id: ", event.ID, "\nevent: ", event.Type, "\ndata: "} {
 		text = append(text, part...)
 	}
-	return append(append(text, event.Encoded()...), "\n\n"...)
+	return text
 }
