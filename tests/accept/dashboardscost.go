@@ -20,7 +20,7 @@ var dashboardRates = scenario{
 		"1 GB at %.1f or more, and at p50 at most %.1f times the time that it adds",
 		dashboards.PromisedSmall, dashboards.PromisedDownload, dashboards.PromisedAdded),
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		rounds, text, err := figuresOf[dashboards.Rates](ctx, state, bench{"dashboards", "rates", dashboardRounds})
+		rounds, text, err := figuresOf[dashboards.Rates](ctx, state, bench{tool: "dashboards", what: "rates", rounds: dashboardRounds})
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -38,7 +38,7 @@ var dashboardSockets = scenario{
 	promise: fmt.Sprintf("10,000 open WebSockets of two callers, or as many as the machine lets a process have files for, take at most %.0f times nginx's "+
 		"memory, and all are released within %.0f s", dashboards.PromisedMemory, dashboards.PromisedReleased),
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		rounds, text, err := figuresOf[dashboards.Sockets](ctx, state, bench{"dashboards", "sockets", dashboardSocketRounds})
+		rounds, text, err := figuresOf[dashboards.Sockets](ctx, state, bench{tool: "dashboards", what: "sockets", rounds: dashboardSocketRounds})
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -56,7 +56,7 @@ var dashboardBusy = scenario{
 	promise: fmt.Sprintf("while %d uploads of 1 MiB a second and as many WebSockets as there can be are under way, /v1/objects takes at p99 at most %.1f "+
 		"times as long as while there are none", dashboards.Uploads, dashboards.PromisedBusy),
 	play: func(ctx context.Context, state string) (Outcome, error) {
-		rounds, text, err := figuresOf[dashboards.Busy](ctx, state, bench{"dashboards", "busy", dashboardRounds})
+		rounds, text, err := figuresOf[dashboards.Busy](ctx, state, bench{tool: "dashboards", what: "busy", rounds: dashboardRounds})
 		if err != nil {
 			return Outcome{}, err
 		}

@@ -48,7 +48,7 @@ var areas = map[string][]scenario{
 	"tenancy":       {hostileTenants},
 	"portals": {
 		portalRights, portalStreams, portalClients, portalWatches, portalSignIn, portalReach, portalVerbs, portalOutputs,
-		portalLatency, portalWatching, portalMemory, portalRolling, portalCanaries, portalLabels,
+		portalLatency, portalWatching, portalWatchingHTTP1, portalMemory, portalMemoryHTTP1, portalRolling, portalCanaries, portalLabels,
 	},
 	"page":       {pageLoad},
 	"dashboards": {rayClient, rayPages, proxiedService, proxiedPeer},
@@ -75,6 +75,7 @@ var tables = map[string]func(json.RawMessage) string{
 	live.StoreKillsLabel + "-sealed": memoryTable, live.StoreKillsLabel + "-sealed-embedded": memoryTable, live.StoreKillsLabel + "-sealed-redis": memoryTable,
 	live.ServeUpgradesLabel(live.ChangeEncrypted): upgradesTable,
 	portalLatency.name:                            portalLatencyTable, portalWatching.name: portalWatchTable, portalMemory.name: portalMemoryTable,
+	portalWatchingHTTP1.name: portalWatchTable, portalMemoryHTTP1.name: portalMemoryTable,
 	rayClient.name: refusalTable, dashboardRates.name: dashboardRatesTable, dashboardSockets.name: dashboardSocketsTable, dashboardBusy.name: dashboardBusyTable,
 }
 

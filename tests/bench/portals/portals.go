@@ -121,11 +121,11 @@ type Phase struct {
 	Broken int `json:"broken"`
 }
 
-// Watching is one round of the same changes three times: nobody watches, the callers watch the API server, they watch
+// Watching is one round of the same changes three times: one caller watches the API server, the callers watch it, they watch
 // the server.
 type Watching struct {
 	Watchers int   `json:"watchers"`
-	Nobody   Phase `json:"nobody"`
+	Alone    Phase `json:"alone"`
 	Direct   Phase `json:"direct"`
 	Server   Phase `json:"server"`
 }
@@ -142,7 +142,7 @@ func (w Watching) Reviews() float64 { return 1e6 * w.beside(w.Server) / w.Server
 
 // beside is what the API server uses in a phase beside what the changes cost it.
 func (w Watching) beside(of Phase) float64 {
-	return of.APIServerCPU - w.Nobody.APIServerCPU*float64(of.Changes)/float64(w.Nobody.Changes)
+	return of.APIServerCPU - w.Alone.APIServerCPU*float64(of.Changes)/float64(w.Alone.Changes)
 }
 
 // Rate is how many changes were made each second.

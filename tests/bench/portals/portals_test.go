@@ -31,7 +31,7 @@ func TestGet_IsTheRatioOfMedians(t *testing.T) {
 func TestWatched_CountsWhatWatchesCost(t *testing.T) {
 	good := Watching{
 		Watchers: 10,
-		Nobody:   Phase{Changes: 100, APIServerCPU: 1},
+		Alone:    Phase{Changes: 100, APIServerCPU: 1},
 		Direct:   Phase{Changes: 200, APIServerCPU: 6, Events: 200},
 		Server:   Phase{Changes: 100, APIServerCPU: 1.5, ServerCPU: 0.5, Events: 100, Delays: Times{P99: 900}},
 	}

@@ -31,14 +31,21 @@ type measurement struct {
 	*world
 	objects, pods, requests, watchers, rate, rounds int
 	during                                          time.Duration
-	what, out                                       string
+	what, out, protocol                             string
 	changes                                         *changes
 }
+
+// The protocols by which callers watch the server.
+const (
+	protocolHTTP2 = "HTTP/2"
+	protocolHTTP1 = "HTTP/1.1"
+)
 
 func main() {
 	m := &measurement{}
 	flag.StringVar(&m.what, "what", "latency", "what to measure: latency, watch or memory")
 	flag.StringVar(&m.out, "out", "", "file for the figures")
+	flag.StringVar(&m.protocol, "protocol", protocolHTTP2, "protocol by which callers watch the server: HTTP/2 or HTTP/1.1")
 	flag.IntVar(&m.objects, "objects", 5000, "how many objects of the three kinds there are")
 	flag.IntVar(&m.requests, "requests", 1000, "how many requests of each sort go to each end, in each round")
 	flag.IntVar(&m.watchers, "watchers", 1000, "how many callers watch")
@@ -56,6 +63,9 @@ func main() {
 }
 
 func (m *measurement) run(ctx context.Context) error {
+	if m.protocol != protocolHTTP2 && m.protocol != protocolHTTP1 {
+		return fmt.Errorf("measure callers of protocol %q: it is neither %s nor %s", m.protocol, protocolHTTP2, protocolHTTP1)
+	}
 	dir, err := os.MkdirTemp("", "portals")
 	if err != nil {
 		return fmt.Errorf("make a directory: %w", err)

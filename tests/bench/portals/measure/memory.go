@@ -42,7 +42,7 @@ func (m *measurement) holding(ctx context.Context) (round portals.Holding, err e
 		return round, err
 	}
 	round.Informers, round.Server = held[0], held[1]
-	c, err := m.watch(ctx, s.end, tokens, watching{path: "/v1/objects/watch"}, linesOfEvent)
+	c, err := m.watch(ctx, m.watched(s), tokens, watching{path: "/v1/objects/watch"}, linesOfEvent)
 	if err != nil {
 		return round, err
 	}

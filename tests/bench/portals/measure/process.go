@@ -64,10 +64,11 @@ func (p *process) stop() error {
 	}
 }
 
-// end is where callers ask: the server, or the API server itself.
+// end is where callers ask: the server, or the API server itself. Callers speak HTTP/2 unless isHTTP1 holds.
 type end struct {
 	url       string
 	authority []byte
+	isHTTP1   bool
 }
 
 // caller returns a client with connections of its own, as each user has.
@@ -77,7 +78,7 @@ func (e end) caller(token string) (*caller, error) {
 		return nil, errors.New("read an authority: it holds no certificate")
 	}
 	return &caller{url: e.url, token: token, Client: http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: !e.isHTTP1,
 	}}}, nil
 }
 
@@ -127,8 +128,8 @@ func (w *world) startServer(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.stop())
 	}
-	return &server{process: p, end: end{"https://" + addresses[0], certificate}}, nil
+	return &server{process: p, end: end{url: "https://" + addresses[0], authority: certificate}}, nil
 }
 
 // direct is the API server itself.
-func (w *world) direct() end { return end{w.Config.Host, w.authority} }
+func (w *world) direct() end { return end{url: w.Config.Host, authority: w.authority} }

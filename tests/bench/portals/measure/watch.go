@@ -95,7 +95,8 @@ func (c *crowd) arrivals() (all []arrival, broken int) {
 	return all, broken
 }
 
-// watching makes the same changes while nobody watches, while callers watch the API server, and while they watch the server.
+// watching makes the same changes while one caller watches the API server, while all watch the server, and while all watch
+// the API server.
 func (m *measurement) watching(ctx context.Context) (round portals.Watching, err error) {
 	round.Watchers = m.watchers
 	s, err := m.startServer(ctx)
@@ -111,7 +112,7 @@ func (m *measurement) watching(ctx context.Context) (round portals.Watching, err
 		into  *portals.Phase
 		watch func() (*crowd, error)
 	}{
-		{&round.Nobody, func() (*crowd, error) { return &crowd{ends: func() {}, linesOf: 1}, nil }},
+		{&round.Alone, func() (*crowd, error) { return m.watchDirect(ctx, tokens[:1]) }},
 		{&round.Server, func() (*crowd, error) { return m.watchServer(ctx, s, tokens) }},
 		{&round.Direct, func() (*crowd, error) { return m.watchDirect(ctx, tokens) }},
 	} {
@@ -121,6 +122,11 @@ func (m *measurement) watching(ctx context.Context) (round portals.Watching, err
 		fmt.Printf("  %+v\n", *phase.into)
 	}
 	return round, nil
+}
+
+// watched is where the server's callers watch, by their protocol.
+func (m *measurement) watched(s *server) end {
+	return end{url: s.url, authority: s.authority, isHTTP1: m.protocol == protocolHTTP1}
 }
 
 // watchServer begins watches where a page ends, as portals do.
@@ -137,7 +143,7 @@ func (m *measurement) watchServer(ctx context.Context, s *server, tokens []strin
 	if err := json.Unmarshal(text, &page); err != nil {
 		return nil, fmt.Errorf("read the first page: %w", err)
 	}
-	return m.watch(ctx, s.end, tokens, watching{path: "/v1/objects/watch?kinds=clusters&since=", since: page.Cursor}, linesOfEvent)
+	return m.watch(ctx, m.watched(s), tokens, watching{path: "/v1/objects/watch?kinds=clusters&since=", since: page.Cursor}, linesOfEvent)
 }
 
 // watchDirect begins the same watches where a list ends.
@@ -189,9 +195,6 @@ func (m *measurement) phase(ctx context.Context, s *server, watch func() (*crowd
 		return p, err
 	}
 	p.APIServerCPU, p.ServerCPU, p.Seconds = p.APIServerCPU-apiServer, p.ServerCPU-own, time.Since(began).Seconds()
-	if len(c.readings) == 0 {
-		return p, nil
-	}
 	p.Events = c.events() - had
 	if late != nil {
 		fmt.Println("  not all events came:", late)
@@ -210,7 +213,7 @@ func (c *crowd) until(ctx context.Context, want float64) error {
 			return err
 		default:
 		}
-		if got := c.events(); len(c.readings) > 0 && got < want {
+		if got := c.events(); got < want {
 			return fmt.Errorf("%.1f of %.0f for each watcher", got, want)
 		}
 		return nil
