@@ -155,9 +155,9 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 		upgrades, requests := proxiedCounts()
 		rates := fewOfAll
 		if *full {
-			rates = []string{"-fresh", "10", "-kept", "25", "-long", "0.4", "-stream", "0.2", "-websocket", "0.2"}
+			rates = []string{"-fresh", "4", "-kept", "16", "-long", "0.4", "-stream", "0.2", "-websocket", "0.2"}
 		}
-		clients := s.crowdThrough(ctx, token, rates...)
+		clients, direct := s.crowdThrough(ctx, token, rates...), s.crowd(ctx, rates...)
 		for round := range upgrades {
 			otherImage(ctx, s, "", fmt.Sprint(2+round))
 			s.serves(ctx)
@@ -176,6 +176,8 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 		})
 		reports, err := clients.end()
 		Expect(err).NotTo(HaveOccurred())
+		beside, err := direct.end()
+		Expect(err).NotTo(HaveOccurred())
 		seen, versions := live.ProxiedService{Sorts: map[string]int{}, Upgrades: upgrades}, map[string]bool{}
 		for _, report := range reports {
 			for _, phase := range report.Phases {
@@ -190,6 +192,10 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 			}
 		}
 		seen.Versions = len(versions)
+		for _, report := range beside {
+			sent, answered, _ := report.Total()
+			seen.DirectSent, seen.DirectFailed = seen.DirectSent+sent, seen.DirectFailed+sent-answered
+		}
 		GinkgoWriter.Println(seen)
 		AddReportEntry(live.ProxiedServiceEntry, seen, ReportEntryVisibilityAlways)
 		Expect(seen.Failed).To(BeZero())

@@ -126,6 +126,9 @@ type ProxiedService struct {
 	Sent   int            `json:"sent"`
 	Failed int            `json:"failed"`
 	Sorts  map[string]int `json:"sorts"`
+	// DirectSent and DirectFailed are of the same requests, which other clients sent to the service itself at the same time.
+	DirectSent   int `json:"directSent"`
+	DirectFailed int `json:"directFailed"`
 	// Versions that answered, and upgrades that were made meanwhile.
 	Versions int `json:"versions"`
 	Upgrades int `json:"upgrades"`
@@ -133,5 +136,6 @@ type ProxiedService struct {
 
 // String is what was seen, in one line.
 func (p ProxiedService) String() string {
-	return fmt.Sprintf("%d of %d requests failed (sent: %v) through %d upgrades, answered by %d versions", p.Failed, p.Sent, p.Sorts, p.Upgrades, p.Versions)
+	return fmt.Sprintf("%d of %d requests failed (sent: %v) through %d upgrades, answered by %d versions; without the proxy %d of %d",
+		p.Failed, p.Sent, p.Sorts, p.Upgrades, p.Versions, p.DirectFailed, p.DirectSent)
 }

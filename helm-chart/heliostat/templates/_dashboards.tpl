@@ -87,9 +87,11 @@ links.yaml: |
 {{- end }}
 
 {{/* heliostat.serverResources are those of the server: what is given, and for the rest what is enough. Dashboards have
-WebSockets, which take memory. */}}
+WebSockets, which take memory, and requests to services, which take CPU: a node with busy Ray pods gives a pod the share that
+its request has in theirs. */}}
 {{- define "heliostat.serverResources" -}}
-{{- $most := ternary "768Mi" "384Mi" (eq "yes" (include "heliostat.hasDashboards" .)) }}
-{{- $enough := dict "requests" (dict "cpu" "20m" "memory" "64Mi") "limits" (dict "memory" $most) }}
+{{- $has := eq "yes" (include "heliostat.hasDashboards" .) }}
+{{- $requests := dict "cpu" (ternary "250m" "100m" $has) "memory" "64Mi" }}
+{{- $enough := dict "requests" $requests "limits" (dict "memory" (ternary "768Mi" "384Mi" $has)) }}
 {{- toYaml (mergeOverwrite $enough .Values.server.resources) }}
 {{- end }}
