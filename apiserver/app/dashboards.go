@@ -71,7 +71,7 @@ func newDashboards(
 	objects := shown{found{portal.view}, portal, cfg}
 	needs := proxy.Needs{
 		Access: front.kubernetes, Heads: portal.heads, Objects: objects, Clock: cfg.Clock, Log: cfg.Log,
-		Services:  services.New(reads{objects.found, reader{portal.view, portal.own}}, nil),
+		Services:  services.New(reads{objects.found, reader{portal.view, portal.own}}, nil, cfg.Clock),
 		Origin:    cfg.Dashboards.URL,
 		Site:      route.Site{Wildcard: cfg.Dashboards.Wildcard, Labels: newLabels(portal.view, cfg.Clock)},
 		PageURL:   cfg.Dashboards.PageURL.String(),

@@ -164,7 +164,7 @@ func (b *bed) open(t *testing.T, change func(*proxy.Needs)) {
 	needs := proxy.Needs{
 		Access: kubernetes, Objects: b, Sessions: b, PageURL: "https://page.example.com/", MaxUpload: 8 << 20, MaxSockets: 10_000, Clock: b.clock,
 		Heads:    heads.New(heads.Settings{Clusters: b, Reader: b, Options: headclient.Options{Connect: b.network.Connect}}),
-		Services: serve.New(b, b.network.Connect), Origin: &url.URL{Scheme: "https", Host: b.front.Listener.Addr().String()},
+		Services: serve.New(b, b.network.Connect, b.clock), Origin: &url.URL{Scheme: "https", Host: b.front.Listener.Addr().String()},
 		Log:             slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		IdentityHeaders: []string{"X-My-User"}, Site: route.Site{Labels: b},
 	}

@@ -384,7 +384,7 @@ func TestServe_SaysWhatFailedInItsOwnWords(t *testing.T) {
 func TestServe_SaysThatANetworkKeepsItOut(t *testing.T) {
 	var services struct{ serve.Reader }
 	b := newBed(t, fine, func(n *proxy.Needs) {
-		n.Services = serve.New(&services, func(context.Context, string) (net.Conn, error) { return nil, os.ErrDeadlineExceeded })
+		n.Services = serve.New(&services, func(context.Context, string) (net.Conn, error) { return nil, os.ErrDeadlineExceeded }, n.Clock)
 	})
 	services.Reader = b
 	if answer := b.get(t, "/services/team/sort/"); answer.code != 502 || !strings.Contains(answer.body, "network policy") {

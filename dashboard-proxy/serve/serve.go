@@ -5,7 +5,8 @@
 // gives its proxies.
 //
 // It must never take an address from a Service, an EndpointSlice, a status of ours or an annotation, take a pod that no
-// cluster of the service owns by UID, or dial one that it has not just read. It never sends a token.
+// cluster of the service owns by UID, or dial one that it has not just read: where the API server is silent, not lately read.
+// It never sends a token.
 package serve
 
 import (
@@ -24,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -65,14 +67,15 @@ var errOther = errors.New("the pod is not there any more, or takes no requests")
 type Services struct {
 	reader  Reader
 	connect headclient.Connect
+	reads   *reads
 }
 
 // New returns the services that a reader knows. Connect makes connections; nil is to anywhere.
-func New(reader Reader, connect headclient.Connect) *Services {
+func New(reader Reader, connect headclient.Connect, now clock.PassiveClock) *Services {
 	if connect == nil {
 		connect = headclient.ConnectAnywhere
 	}
-	return &Services{reader: reader, connect: connect}
+	return &Services{reader: reader, connect: connect, reads: newReads(now)}
 }
 
 // Endpoint is a pod that takes requests for a service.
@@ -118,22 +121,24 @@ func (s *Services) Find(namespace, name string) ([]Endpoint, error) {
 	return all, nil
 }
 
-// Connect reads the pod of an endpoint, and connects to it. Where the pod is not what it was, nothing is dialled.
+// Connect reads the pod of an endpoint, and connects to it. Where the pod is not what it was, nothing is dialled. Where the API
+// server does not answer, a pod counts as it was read lately, unless the cache says something else of it.
 func (s *Services) Connect(ctx context.Context, to Endpoint) (net.Conn, error) {
-	pod, err := s.reader.Pod(ctx, to.Namespace, to.Pod)
-	if err != nil {
-		return nil, fmt.Errorf("read pod %s/%s: %w", to.Namespace, to.Pod, err)
-	}
-	clusters := s.reader.ClustersOf(to.Namespace, to.Service)
-	at := slices.IndexFunc(clusters, func(one *v1alpha1.ComputeCluster) bool { return one.UID == to.Cluster })
-	if at < 0 || pod.UID != to.UID || !takes(pod, clusters[at], to.Service) || pod.Spec.HostNetwork {
-		return nil, fmt.Errorf("connect to pod %s/%s: %w", to.Namespace, to.Pod, errOther)
-	}
-	ip, err := podIP(pod)
+	ip, err := s.findIP(ctx, to)
 	if err != nil {
 		return nil, fmt.Errorf("connect to pod %s/%s: %w", to.Namespace, to.Pod, err)
 	}
 	return s.connect(ctx, net.JoinHostPort(ip.String(), strconv.Itoa(int(to.port))))
+}
+
+// judge returns the address of a pod, or why it is not the one of an endpoint.
+func (s *Services) judge(pod *corev1.Pod, to Endpoint) (netip.Addr, error) {
+	clusters := s.reader.ClustersOf(to.Namespace, to.Service)
+	at := slices.IndexFunc(clusters, func(one *v1alpha1.ComputeCluster) bool { return one.UID == to.Cluster })
+	if at < 0 || pod.UID != to.UID || !takes(pod, clusters[at], to.Service) || pod.Spec.HostNetwork {
+		return netip.Addr{}, errOther
+	}
+	return podIP(pod)
 }
 
 // isOf reports whether a cluster is one that a service uses: the one that its spec names, or one that it owns, with the

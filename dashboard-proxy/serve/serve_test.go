@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/serve"
@@ -26,13 +27,15 @@ type site struct {
 	service *v1alpha1.ClusterService
 	cluster *v1alpha1.ComputeCluster
 	pod     *corev1.Pod
-	// live is the pod as it is now; nil is gone.
+	// live is the pod as it is now; nil is gone. Silent is that the API server does not answer.
 	live   *corev1.Pod
+	silent error
+	clock  *clocktesting.FakeClock
 	dialed []string
 }
 
 func newSite() *site {
-	s := &site{}
+	s := &site{clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
 	s.service = &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "sort", UID: "uid-of-sort"}}
 	s.service.Spec.ServeConfig = runtime.RawExtension{Raw: []byte(`{"applications": []}`)}
 	s.cluster = &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{
@@ -74,6 +77,9 @@ func (s *site) PodsOf(owner types.UID) []*corev1.Pod {
 }
 
 func (s *site) Pod(_ context.Context, _, name string) (*corev1.Pod, error) {
+	if s.silent != nil {
+		return nil, s.silent
+	}
 	if s.live == nil {
 		return nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
 	}
@@ -85,7 +91,7 @@ func (s *site) services() *serve.Services {
 		s.dialed = append(s.dialed, address)
 		here, there := net.Pipe()
 		return here, there.Close()
-	})
+	}, s.clock)
 }
 
 func TestFind_LeadsToThePortOfTheSpec(t *testing.T) {
@@ -192,6 +198,45 @@ func TestConnect_DialsWhatIsThereNow(t *testing.T) {
 	moved.live.Status.PodIP = "10.1.0.8"
 	if _, err := moved.services().Connect(t.Context(), all[0]); err != nil || moved.dialed[0] != "10.1.0.8:8000" {
 		t.Errorf("%v, %v", moved.dialed, err)
+	}
+}
+
+// TestConnect_GoesByWhatWasReadLately where the API server does not answer, and only there.
+func TestConnect_GoesByWhatWasReadLately(t *testing.T) {
+	for name, c := range map[string]struct {
+		after   time.Duration
+		change  func(s *site)
+		isTaken bool
+	}{
+		"known in the last second": {time.Second - 1, func(s *site) { s.live = nil }, true},
+		"gone, and that is said":   {time.Second, func(s *site) { s.live = nil }, false},
+		"silence":                  {25*time.Second - 1, func(s *site) { s.silent = errors.New("connection refused") }, true},
+		"a pod that has moved":     {time.Second, func(s *site) { s.live.Status.PodIP = "" }, false},
+		"silence for too long":     {25 * time.Second, func(s *site) { s.silent = errors.New("connection refused") }, false},
+		"silence, and the cache says it is not ready": {time.Second, func(s *site) {
+			s.silent, s.pod.Status.Conditions[0].Status = errors.New("connection refused"), corev1.ConditionFalse
+		}, false},
+		"silence, and the cache says another address": {time.Second, func(s *site) {
+			s.silent, s.pod.Status.PodIP = errors.New("connection refused"), "10.1.0.9"
+		}, false},
+		"silence, and the cache has no such pod": {time.Second, func(s *site) {
+			s.silent, s.pod.UID = errors.New("connection refused"), "new"
+		}, false},
+	} {
+		s := newSite()
+		services := s.services()
+		all, err := services.Find("team", "sort")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := services.Connect(t.Context(), all[0]); err != nil {
+			t.Fatal(err)
+		}
+		s.clock.Step(c.after)
+		c.change(s)
+		if _, err := services.Connect(t.Context(), all[0]); (err == nil) != c.isTaken || (len(s.dialed) == 2) != c.isTaken {
+			t.Errorf("%s: %v is dialled, %v", name, s.dialed, err)
+		}
 	}
 }
 
