@@ -155,7 +155,7 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 		upgrades, requests := proxiedCounts()
 		rates := fewOfAll
 		if *full {
-			rates = []string{"-fresh", "4", "-kept", "16", "-long", "0.4", "-stream", "0.2", "-websocket", "0.2"}
+			rates = []string{"-fresh", "4", "-kept", "24", "-long", "0.4", "-stream", "0.2", "-websocket", "0.2"}
 		}
 		clients, direct := s.crowdThrough(ctx, token, rates...), s.crowd(ctx, rates...)
 		for round := range upgrades {
