@@ -141,7 +141,8 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 	var token string
 
 	BeforeAll(func(ctx SpecContext) {
-		withDashboards(ctx)
+		// What requests no CPU gets a hundredth of a node whose CPUs are all in use, and would answer nobody for half a minute.
+		withDashboards(ctx, "--set-string", "server.resources.requests.cpu=200m")
 		t := serviced(ctx)
 		s = t.applies(ctx, "echo", echoing("echo", "/")+ownCluster+hasty)
 		s.edit(ctx, letIn(v1alpha1.ServePeer{Server: &v1alpha1.ServerPeer{}},
