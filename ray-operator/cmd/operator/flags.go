@@ -41,7 +41,7 @@ func define(set *flag.FlagSet) *flags {
 	f := &flags{}
 	set.StringVar(&f.cfg.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics endpoint, or 0 for none")
 	set.StringVar(&f.cfg.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
-	set.IntVar(&f.cfg.Workers, "workers", 10, "how many clusters are worked on at once")
+	set.IntVar(&f.cfg.Workers, "workers", 10, "how many objects of one kind in one namespace are worked on at once; there are twice as many workers")
 	set.DurationVar(&f.cfg.Resync, "resync", 10*time.Hour, "after how long every cluster is looked at again though nothing happened")
 	set.StringVar(&f.namespaces, "watch-namespaces", "", "namespaces whose clusters are looked after, separated by commas; empty for all")
 	set.BoolVar(&f.cfg.WatchNodes, "watch-nodes", true, "watch nodes, to replace workers before their node is gone; takes rights on the whole Kubernetes cluster")

@@ -59,7 +59,7 @@ type Config struct {
 	MetricsAddress, HealthAddress string
 	// MeasuredClusters is how many clusters have series of their own in the metrics.
 	MeasuredClusters int
-	// Workers is how many clusters are worked on at once.
+	// Workers is how many objects of one kind in one namespace are worked on at once.
 	Workers int
 	// Resync is after how long every cluster is looked at again though nothing happened.
 	Resync time.Duration
@@ -182,9 +182,7 @@ func (cfg Config) options() (ctrl.Options, error) {
 		GracefulShutdownTimeout: &end,
 		Cache:                   cached,
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-		Controller: config.Controller{
-			MaxConcurrentReconciles: cfg.Workers, ReconciliationTimeout: time.Minute,
-		},
+		Controller:              config.Controller{ReconciliationTimeout: time.Minute},
 	}
 	if cfg.Election != nil {
 		err = cfg.Election.join(cfg.REST, &options)
@@ -268,7 +266,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 		For(&v1alpha1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone), notItsStatus(own)))
 	from := sources{manager.GetCache(), manager.GetCache()}
 	woken := from.ofClusters(cfg, heads.Changes(), scalers.Changes(), stores.Changes())
-	if err := complete(build, woken, own.Rest(reconciler)); err != nil {
+	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)
 	}
 	return nil
@@ -300,7 +298,7 @@ func jobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial he
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").
 		For(&v1alpha1.ClusterJob{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
 	woken := sources{manager.GetCache(), manager.GetCache()}.ofJobs(cfg, now, known, heads.Changes())
-	if err := complete(build, woken, own.Rest(reconciler)); err != nil {
+	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ClusterJobs: %w", err)
 	}
 	return nil

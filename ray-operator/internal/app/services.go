@@ -51,7 +51,7 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterservice").
 		For(&v1alpha1.ClusterService{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
 	woken := sources{manager.GetCache(), manager.GetCache()}.ofServices(known, heads.Changes(board.Services))
-	if err := complete(build, woken, own.Rest(reconciler)); err != nil {
+	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ClusterServices: %w", err)
 	}
 	return nil

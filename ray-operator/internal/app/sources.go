@@ -88,12 +88,13 @@ func (s sources) ofServices(known *census, heads source.Source) []source.Source 
 	return all
 }
 
-// complete adds a controller that is woken by what its builder has, and by sources.
-func complete(build *builder.Builder, woken []source.Source, reconciler reconcile.Reconciler) error {
+// complete adds a controller that is woken by what its builder has, and by sources. Its workers are shared among namespaces.
+func complete(build *builder.Builder, woken []source.Source, reconciler reconcile.Reconciler, with workers) error {
 	for _, one := range woken {
 		build.WatchesRawSource(one)
 	}
-	return build.WithOptions(controller.Options{RateLimiter: backOff()}).Complete(reconciler)
+	options := controller.Options{RateLimiter: backOff(), NewQueue: queueOf(with), MaxConcurrentReconciles: sharedWorkers(with.most)}
+	return build.WithOptions(options).Complete(reconciler)
 }
 
 // The pauses after passes that failed.

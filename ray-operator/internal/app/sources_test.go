@@ -218,7 +218,7 @@ func TestComplete_HandsSourcesToTheController(t *testing.T) {
 		return reconcile.Result{}, nil
 	})
 	build := ctrl.NewControllerManagedBy(manager).Named("sources").For(&v1alpha1.ClusterJob{})
-	if err := complete(build, []source.Source{answers("heads")}, reconciler); err != nil {
+	if err := complete(build, []source.Source{answers("heads")}, reconciler, workers{most: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if err := manager.Start(ctx); err != nil || !slices.Equal(reached, []string{"heads"}) {

@@ -55,8 +55,6 @@ func (s shelf) List(_ context.Context, into client.ObjectList, _ ...client.ListO
 	return nil
 }
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
 // woken returns the names that a handler puts into a queue, sorted.
 func woken(t *testing.T, tell func(context.Context, queue)) []string {
 	t.Helper()

@@ -28,6 +28,7 @@ type Metrics struct {
 	phases   *prometheus.HistogramVec
 	writes   *prometheus.CounterVec
 	delays   *prometheus.HistogramVec
+	lines    *prometheus.GaugeVec
 	jobs     jobMetrics
 	stores   storeMetrics
 	services serviceMetrics
@@ -51,6 +52,10 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Help:    "How long the API server took to answer writes for clusters and jobs.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"verb"}),
+		lines: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "heliostat_controller_waiting",
+			Help: "Objects that wait because their namespace has its share of a controller's workers.",
+		}, []string{"controller"}),
 		jobs:     newJobMetrics(),
 		stores:   newStoreMetrics(),
 		services: newServiceMetrics(),
@@ -59,7 +64,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		m.phases.WithLabelValues(phase) // there from the start, so that a rate has its zero
 	}
 	for _, collector := range []prometheus.Collector{
-		m.phases, m.writes, m.delays, m.jobs.starts, m.jobs.ends, m.stores.unswept, m.stores.swept, m.stores.recoveries,
+		m.phases, m.writes, m.delays, m.lines, m.jobs.starts, m.jobs.ends, m.stores.unswept, m.stores.swept, m.stores.recoveries,
 		m.services.upgrades,
 	} {
 		if err := registry.Register(collector); err != nil {
@@ -67,6 +72,15 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		}
 	}
 	return m, nil
+}
+
+// Waiting returns what tells how many objects wait for the workers of a controller.
+func (m *Metrics) Waiting(controller string) func(objects int) {
+	if m == nil {
+		return func(int) {}
+	}
+	gauge := m.lines.WithLabelValues(controller)
+	return func(objects int) { gauge.Set(float64(objects)) }
 }
 
 // Wrote counts a write, as kube.Wrote says.
