@@ -15,6 +15,8 @@ const (
 	// more than one host per replica; LabelHost its number in that replica.
 	LabelReplica = "heliostat.dev/replica"
 	LabelHost    = "heliostat.dev/host"
+	// LabelClusterUID is the ComputeCluster's UID, on its pods: another cluster may have the name by now.
+	LabelClusterUID = "heliostat.dev/cluster-uid"
 	// LabelEpoch is the number of the head that the pod belongs to, counted from 1.
 	LabelEpoch = "heliostat.dev/epoch"
 	// LabelStore is, on what runs a managed control store, the ComputeCluster's name. Its pod

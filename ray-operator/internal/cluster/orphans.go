@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +46,28 @@ func (p *podsOf) orphans(living types.UID) []Removal {
 		orphans = append(orphans, Removal{Pod: Pod{Pod: pod}, GraceSeconds: grace(orphanGrace), Why: "its cluster is gone"})
 	}
 	return orphans
+}
+
+// groupOrphans returns the owners with more than one orphan that has their label, and all other orphans.
+func groupOrphans(orphans []Removal) (owners []types.UID, alone []Removal) {
+	labelled := map[types.UID]int{}
+	ownerOf := func(one Removal) (types.UID, bool) {
+		owner := metav1.GetControllerOfNoCopy(one.Pod.Pod)
+		return owner.UID, one.Pod.Labels[v1alpha1.LabelClusterUID] == string(owner.UID)
+	}
+	for _, one := range orphans {
+		if owner, is := ownerOf(one); is {
+			labelled[owner]++
+		}
+	}
+	for _, one := range orphans {
+		if owner, is := ownerOf(one); !is || labelled[owner] < 2 {
+			alone = append(alone, one)
+		} else if !slices.Contains(owners, owner) {
+			owners = append(owners, owner)
+		}
+	}
+	return owners, alone
 }
 
 // owner is the UID of the one cluster that all of them belong to, empty if there is none.

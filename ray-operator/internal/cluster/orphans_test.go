@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"testing"
 
@@ -24,6 +25,8 @@ type leaving struct {
 	reads   int
 	mutex   sync.Mutex
 	deleted map[string]int
+	// together counts calls that delete all pods with a label.
+	together int
 }
 
 func newLeaving(t *testing.T, pods ...client.Object) *leaving {
@@ -55,6 +58,17 @@ func newLeaving(t *testing.T, pods ...client.Object) *leaving {
 			l.deleted[obj.GetName()]++
 			return nil
 		},
+		DeleteAllOf: func(ctx context.Context, below client.WithWatch, _ client.Object, opts ...client.DeleteAllOfOption) error {
+			var options client.DeleteAllOfOptions
+			options.ApplyOptions(opts)
+			var pods corev1.PodList
+			err := below.List(ctx, &pods, &options.ListOptions)
+			l.together++
+			for i := range pods.Items {
+				l.deleted[pods.Items[i].Name]++
+			}
+			return err
+		},
 	})
 	return l
 }
@@ -82,6 +96,27 @@ func podOfGone(name, node string) *corev1.Pod {
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ComputeCluster", Name: "demo", UID: "gone", Controller: &yes}},
 		},
 		Spec: corev1.PodSpec{NodeName: node},
+	}
+}
+
+// TestHasten_CostsOneCallForPodsWithTheLabel and leaves pods of others alone.
+func TestHasten_CostsOneCallForPodsWithTheLabel(t *testing.T) {
+	labelled := func(name, uid string) *corev1.Pod {
+		pod := podOfGone(name, "n1")
+		pod.Labels[v1alpha1.LabelClusterUID], pod.OwnerReferences[0].UID = uid, types.UID(uid)
+		return pod
+	}
+	server := newLeaving(t, labelled("head", "gone"), labelled("worker", "gone"), podOfGone("former", "n1"), labelled("other", "lives"))
+	r := &Reconciler{Client: server, Live: server, Writer: &kube.Writer{Client: server, Live: server}}
+	name := types.NamespacedName{Namespace: "default", Name: "demo"}
+	r.Gone.Add(name, "gone")
+	for range 5 {
+		if err := r.hasten(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := map[string]int{"head": 1, "worker": 1, "former": 1}; server.together != 1 || !maps.Equal(server.deleted, want) {
+		t.Errorf("%d calls for pods with the label, deleted %v", server.together, server.deleted)
 	}
 }
 

@@ -242,7 +242,7 @@ func (r *Reconciler) hasten(ctx context.Context, name types.NamespacedName) erro
 		r.Gone.forget(name)
 	}
 	pods := podsOf{items}
-	return r.hurry(ctx, pods.orphans(""))
+	return r.hurry(ctx, name.Namespace, pods.orphans(""))
 }
 
 // hastenUnseen does the same for pods whose cluster was not seen to go.
@@ -258,7 +258,7 @@ func (r *Reconciler) hastenUnseen(ctx context.Context, name types.NamespacedName
 	if owner := pods.owner(); cluster.UID == "" && owner != "" {
 		r.Gone.Add(name, owner)
 	}
-	return r.hurry(ctx, pods.orphans(cluster.UID))
+	return r.hurry(ctx, name.Namespace, pods.orphans(cluster.UID))
 }
 
 // hastenForeground does the same for a cluster whose deletion waits for its pods: it is gone only after them.
@@ -272,15 +272,19 @@ func (r *Reconciler) hastenForeground(ctx context.Context, cluster *v1alpha1.Com
 		return err
 	}
 	pods := podsOf{items}
-	return r.hurry(ctx, pods.orphans(""))
+	return r.hurry(ctx, cluster.Namespace, pods.orphans(""))
 }
 
-// hurry deletes pods with the grace of orphans, all at once.
-func (r *Reconciler) hurry(ctx context.Context, orphans []Removal) error {
+// hurry deletes pods with the grace of orphans, all at once: those of one owner with one call.
+func (r *Reconciler) hurry(ctx context.Context, namespace string, orphans []Removal) error {
 	if len(orphans) > 0 {
 		log.FromContext(ctx).Info("hastening pods whose cluster is deleted", "pods", len(orphans))
 	}
-	return summed(kube.AtOnce(len(orphans), func(i int) error {
-		return r.Writer.Delete(ctx, orphans[i].Pod.Pod, orphans[i].GraceSeconds)
-	}))
+	owners, alone := groupOrphans(orphans)
+	together := kube.AtOnce(len(owners), func(i int) error {
+		return r.Writer.DeleteTogether(ctx, namespace, v1alpha1.LabelClusterUID, string(owners[i]), grace(orphanGrace))
+	})
+	return errors.Join(summed(together), summed(kube.AtOnce(len(alone), func(i int) error {
+		return r.Writer.Delete(ctx, alone[i].Pod.Pod, alone[i].GraceSeconds)
+	})))
 }

@@ -290,6 +290,13 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object, graceSeconds *in
 	return fault.Wrap(err, "delete %s", w.describe(obj))
 }
 
+// DeleteTogether removes all pods of a namespace that have a label, with one call.
+func (w *Writer) DeleteTogether(ctx context.Context, namespace, label, value string, graceSeconds *int64) error {
+	err := w.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.MatchingLabels{label: value},
+		&client.DeleteAllOfOptions{DeleteOptions: client.DeleteOptions{GracePeriodSeconds: graceSeconds}})
+	return fault.Wrap(err, "delete the pods of %s with the label %s=%s", namespace, label, value)
+}
+
 // Annotate sets an annotation of the object as it was seen, and brings obj up to date
 // with what was written. If the object has changed since it was seen, it fails with a
 // conflict and nothing is written.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -211,6 +212,26 @@ func (n *noting) Delete(ctx context.Context, obj client.Object, opts ...client.D
 	err := n.Client.Delete(ctx, obj, opts...)
 	if err == nil {
 		n.pending.note(ctx, obj, written{deleted: obj.GetUID()})
+	}
+	return err
+}
+
+// DeleteAllOf as client.Writer says. Of pods it notes all that the cache has.
+func (n *noting) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+	var options client.DeleteAllOfOptions
+	options.ApplyOptions(opts)
+	var pods corev1.PodList
+	if _, is := obj.(*corev1.Pod); is {
+		err := n.pending.cache.List(ctx, &pods, &options.ListOptions, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return fmt.Errorf("list what is deleted together: %w", err)
+		}
+	}
+	err := n.Client.DeleteAllOf(ctx, obj, opts...)
+	for i := range pods.Items {
+		if err == nil {
+			n.pending.note(ctx, &pods.Items[i], written{deleted: pods.Items[i].UID})
+		}
 	}
 	return err
 }

@@ -172,6 +172,18 @@ func (o *operator) client(controller string) client.Client {
 		Delete: func(ctx context.Context, below client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			return o.change(controller, "delete", obj, func() error { return below.Delete(own(ctx), obj, opts...) })
 		},
+		DeleteAllOf: func(ctx context.Context, below client.WithWatch, obj client.Object, opts ...client.DeleteAllOfOption) error {
+			var meant client.DeleteAllOfOptions
+			meant.ApplyOptions(opts)
+			var pods corev1.PodList
+			if err := below.List(ctx, &pods, &meant.ListOptions); err != nil {
+				return err
+			}
+			for i := range pods.Items {
+				o.world.History.Foreign(controller, "delete", &pods.Items[i])
+			}
+			return o.call("delete", obj, func() error { return below.DeleteAllOf(own(ctx), obj, opts...) })
+		},
 		Patch: func(ctx context.Context, below client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			return o.change(controller, "patch", obj, func() error { return below.Patch(own(ctx), obj, patch, opts...) })
 		},

@@ -245,6 +245,28 @@ func (s *server) Delete(ctx context.Context, obj client.Object, opts ...client.D
 	if err := met(options.Preconditions, found); err != nil {
 		return err
 	}
+	return s.remove(found, options)
+}
+
+// DeleteAllOf removes the pods that are meant, one after the other.
+func (s *server) DeleteAllOf(ctx context.Context, _ client.Object, opts ...client.DeleteAllOfOption) error {
+	var options client.DeleteAllOfOptions
+	options.ApplyOptions(opts)
+	var pods corev1.PodList
+	if err := s.latest.List(ctx, &pods, &options.ListOptions); err != nil {
+		return err
+	}
+	defer s.begin(ctx)()
+	for i := range pods.Items {
+		if err := s.remove(&pods.Items[i], options.DeleteOptions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes what is there, or has it terminate.
+func (s *server) remove(found client.Object, options client.DeleteOptions) error {
 	if pod, ok := found.(*corev1.Pod); ok {
 		grace := *pod.Spec.TerminationGracePeriodSeconds
 		if options.GracePeriodSeconds != nil {

@@ -115,6 +115,7 @@ func base(d *draft) {
 	pod := d.pod
 	pod.Name, pod.Namespace = naming.Pod(d.cluster.Name, d.cluster.UID, d.at), d.cluster.Namespace
 	pod.Labels = merged(pod.Labels, naming.PodLabels(d.cluster.Name, d.at))
+	pod.Labels[v1alpha1.LabelClusterUID] = string(d.cluster.UID)
 	pod.Annotations = merged(pod.Annotations, map[string]string{v1alpha1.AnnotationIntent: Intent(d.cluster, d.at.Group)})
 	if !d.isHead() {
 		pod.Annotations[v1alpha1.AnnotationShape] = Shape(d.cluster, d.at.Group)
