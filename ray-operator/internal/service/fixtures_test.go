@@ -134,6 +134,22 @@ func (s *situation) takes(side *Side) {
 func upgrades(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec)) *situation {
 	t.Helper()
 	s := serves(t)
+	s.upgrade(t, edit)
+	return s
+}
+
+// turns has version 1 be what the spec asks for after an edit.
+func (s *situation) turns(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec)) {
+	t.Helper()
+	edit(&s.service.Spec)
+	revision, active := s.keep(t), &s.seen.Record.Active
+	active.Pods, active.Revision, active.Good = revision.Pods, revision.ID, revision.ID
+	s.takes(active)
+}
+
+// upgrade begins one to version 2 on cluster 2.
+func (s *situation) upgrade(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec)) {
+	t.Helper()
 	s.service.Spec.ClusterTemplate.Spec.Image = "ray:new"
 	if edit != nil {
 		edit(&s.service.Spec)
@@ -145,7 +161,6 @@ func upgrades(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec)) *situation 
 	s.runs(2, false)
 	s.takes(s.seen.Record.Candidate)
 	s.takes(&s.seen.Record.Active)
-	return s
 }
 
 func (s *situation) decide() Plan { return Decide(s.service, s.seen, desired.Site{}, at()) }

@@ -50,9 +50,9 @@ type Health struct {
 	Open []*corev1.Pod
 }
 
-// healthOf judges a version on a cluster; taken tells that the head has what is asked of it,
-// proven that all was well before.
-func (p *planner) healthOf(cluster *Cluster, revision Revision, taken, proven bool) Health {
+// healthOf judges a version on a cluster by what its deployments have to run; taken tells that the
+// head has what is asked of it, proven that all was well before.
+func (p *planner) healthOf(cluster *Cluster, revision Revision, requires requirement, taken, proven bool) Health {
 	h := Health{Applications: applications(cluster, revision)}
 	if cluster == nil || cluster.Head == nil || cluster.Head.Status.PodIP == "" {
 		h.Finding, h.Open = p.headless(cluster), p.stillOpen(cluster)
@@ -66,7 +66,7 @@ func (p *planner) healthOf(cluster *Cluster, revision Revision, taken, proven bo
 	h.Finding, h.Silent = p.unanswered(cluster)
 	if cluster.Heard && !cluster.Answer.At.IsZero() && taken && !(proven && p.lacksController(cluster, h.Open)) {
 		h.Told = true
-		p.judge(&h, cluster, revision, proven)
+		p.judge(&h, cluster, revision, requires, proven)
 	} else if h.Finding.Code == "" {
 		h.Finding = starting(cluster, p.clusterName(cluster))
 	}
@@ -101,10 +101,10 @@ func (p *planner) unanswered(cluster *Cluster) (reason.Finding, bool) {
 }
 
 // judge looks at the applications and at the proxies; proven tells that all was well before.
-func (p *planner) judge(h *Health, cluster *Cluster, revision Revision, proven bool) {
+func (p *planner) judge(h *Health, cluster *Cluster, revision Revision, requires requirement, proven bool) {
 	ready, worst := 100, reason.Finding{}
 	for _, name := range revision.names() {
-		up, finding := appears(cluster, name, proven)
+		up, finding := appears(cluster, name, proven, requires)
 		ready = min(ready, up)
 		h.Failed = h.Failed || finding.Code == reason.ApplicationFailed.Code
 		worst = worse(worst, finding)
@@ -115,7 +115,7 @@ func (p *planner) judge(h *Health, cluster *Cluster, revision Revision, proven b
 	}
 	h.Asked, h.Answers = answering+failed > 0, answering > 0
 	for _, name := range revision.names() {
-		h.Answers = h.Answers && running(cluster.Answer.Serving.Applications[name]) > 0
+		h.Answers = h.Answers && running(cluster.Answer.Serving.Applications[name], wished) > 0
 	}
 	switch {
 	case answering+failed == 0 && proven: // nobody was asked yet: no data is not zero
@@ -139,7 +139,7 @@ func worse(a, b reason.Finding) reason.Finding {
 }
 
 // appears tells how much of an application runs, in percent, and what is the matter with it.
-func appears(cluster *Cluster, name string, proven bool) (int, reason.Finding) {
+func appears(cluster *Cluster, name string, proven bool, requires requirement) (int, reason.Finding) {
 	application, known := cluster.Answer.Serving.Applications[name]
 	message := complaint(application)
 	if line := cluster.Answer.LastLines[name]; line != "" {
@@ -155,7 +155,7 @@ func appears(cluster *Cluster, name string, proven bool) (int, reason.Finding) {
 	case application.State == headclient.ApplicationUnhealthy:
 		return 0, reason.ApplicationUnhealthy.Of(name, cluster.Name, message)
 	}
-	up, deploying := running(application), application.State != headclient.ApplicationRunning
+	up, deploying := running(application, requires), application.State != headclient.ApplicationRunning
 	if deploying && !proven { // Serve says so of all that it is asked for again, for a moment
 		up = 0
 	}
@@ -180,13 +180,13 @@ func complaint(application headclient.Application) string {
 	return cut(application.Message)
 }
 
-// running is how much of an application's replicas run, in percent: of the deployment with the
-// fewest.
-func running(application headclient.Application) int {
+// running is how much of an application's replicas run, in percent: of the deployment that lacks
+// the most of what it requires.
+func running(application headclient.Application, requires requirement) int {
 	least := 100
 	for _, deployment := range application.Deployments {
-		if deployment.Wanted > 0 {
-			least = min(least, 100*deployment.Running/deployment.Wanted)
+		if need := requires(application.Name, deployment); need > 0 {
+			least = min(least, 100*deployment.Running/need)
 		}
 	}
 	return least

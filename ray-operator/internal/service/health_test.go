@@ -79,7 +79,7 @@ func TestWhyAHeadIsSilent(t *testing.T) {
 		cluster.Head.Status.Conditions[0].Status = c.ready
 		cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: c.told, Message: "told", ObservedGeneration: 1}}
 		p := &planner{service: s.service, seen: s.seen, record: s.seen.Record, now: at()}
-		health := p.healthOf(cluster, s.seen.Revisions[s.seen.Record.Candidate.Revision], false, false)
+		health := p.healthOf(cluster, s.seen.Revisions[s.seen.Record.Candidate.Revision], wished, false, false)
 		if health.Finding.Code != c.cause || !health.Silent {
 			t.Errorf("%s: %s: %s", c.name, health.Finding.Code, health.Finding.Text)
 		}

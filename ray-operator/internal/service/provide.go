@@ -303,7 +303,11 @@ func some(replicas int32, percent int) int32 { return (replicas*int32(percent) +
 
 // digest names what is asked of a side's Serve.
 func (p *planner) digest(side *Side) string {
-	hash, _ := naming.ObjectHash([]any{p.configured(side), p.capacity(side)}) // it always marshals
+	asked := []any{p.configured(side), p.capacity(side)}
+	if bounds := p.bounds(side); len(bounds) > 0 {
+		asked = append(asked, bounds)
+	}
+	hash, _ := naming.ObjectHash(asked) // it always marshals
 	return hash
 }
 
@@ -313,13 +317,17 @@ func (p *planner) want(side *Side) {
 	if cluster == nil || cluster.Head == nil || cluster.Head.Status.PodIP == "" || revision.ID == "" {
 		return
 	}
-	digest := p.digest(side)
+	if side == p.record.Candidate && p.isUncounted() {
+		p.inquire(cluster, nil)
+		return
+	}
+	digest, bounds := p.digest(side), p.bounds(side)
 	config := &serving.Config{
 		Digest: digest, Applications: map[string]json.RawMessage{}, Options: options(revision, p.capacity(side)),
 		Taken: side.Taken == digest && side.Head == string(cluster.Head.UID), Alone: p.own(),
 	}
 	for _, application := range revision.Config.Applications {
-		config.Applications[application.Name] = application.Raw
+		config.Applications[application.Name] = application.Bounded(bounds[application.Name])
 	}
 	if !p.own() {
 		for _, name := range p.record.Applications {

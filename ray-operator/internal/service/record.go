@@ -33,6 +33,8 @@ type Record struct {
 	Candidate *Side `json:"candidate,omitempty"`
 	// Shift is how far the upgrade to the candidate is.
 	Shift rollout.Shift `json:"shift,omitzero"`
+	// Whole is what the shares of both versions are of, where Serve scales a deployment.
+	Whole Whole `json:"whole,omitempty"`
 	// Routing: the gateway has yet to divide requests as the last step has it.
 	Routing bool `json:"routing,omitempty"`
 	// Routed: there may be an HTTPRoute of the service's.
@@ -178,6 +180,7 @@ func recall(service *v1alpha1.ClusterService, seen *Seen, now time.Time) (Record
 	}
 	if candidate, ok := restored(told.Candidate, seen, now); ok && candidate.Cluster != active.Cluster {
 		record.Candidate, record.Shift = &candidate, restoredShift(told, now)
+		record.Whole = restoredWhole(seen, &active, &candidate)
 	}
 	record.restoreFault(told, seen)
 	if last := told.LastUpgrade; last != nil {

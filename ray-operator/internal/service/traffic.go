@@ -20,6 +20,7 @@ func (p *planner) carry() {
 	record := &p.record
 	p.advance()
 	p.active = p.lookAt(&record.Active, record.Active.Good != "")
+	p.count()
 	if record.Candidate != nil {
 		p.candidate = p.lookAt(record.Candidate, record.Shift.Proven)
 		p.candidate = p.assumed(p.candidate, p.cluster(record.Candidate), record.Shift.Proven)
@@ -54,7 +55,7 @@ func (p *planner) lookAt(side *Side, proven bool) Health {
 		}
 		taken = side.Took == revision.ID && side.Head == head
 	}
-	return p.healthOf(cluster, revision, taken, proven)
+	return p.healthOf(cluster, revision, p.requires(side), taken, proven)
 }
 
 // assumed is a version that was well and of which nothing is known now: no data is not zero. While

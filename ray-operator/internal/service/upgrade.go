@@ -193,7 +193,7 @@ func (p *planner) withdraw() {
 func (p *planner) move() {
 	record := &p.record
 	candidate := record.Candidate
-	if candidate == nil || p.unheard(candidate) {
+	if candidate == nil || p.unheard(candidate) || p.isUncounted() {
 		return
 	}
 	lags, active := p.acknowledge(), rollout.Side{Ready: p.measure(&record.Active, p.active, 100-record.Shift.Traffic)}

@@ -43,6 +43,12 @@ func ServeConfig(name, importPath string) runtime.RawExtension {
 	return runtime.RawExtension{Raw: fmt.Appendf(nil, `{"applications":[{"import_path":%q,"name":%q,"route_prefix":"/%s"}]}`, importPath, name, name)}
 }
 
+// ScaledConfig is ServeConfig with a deployment that Serve scales between bounds.
+func ScaledConfig(name, importPath string, least, most int) runtime.RawExtension {
+	return runtime.RawExtension{Raw: fmt.Appendf(nil, `{"applications":[{"deployments":[{"autoscaling_config":{"max_replicas":%d,"min_replicas":%d},"name":"Model"}],`+
+		`"import_path":%q,"name":%q,"route_prefix":"/%s"}]}`, most, least, importPath, name, name)}
+}
+
 // Service reads a service.
 func (w *World) Service(name string) *v1alpha1.ClusterService {
 	w.Helper()

@@ -48,8 +48,7 @@ type Serving struct {
 	Silent func(*corev1.Pod) bool
 	// Refuse gives why a head does not take a configuration; nil and "" are that it does.
 	Refuse func(cluster string, config *serving.Config) string
-
-	world *World
+	world  *World
 	// running is what heads run, by the UIDs of their pods.
 	running map[types.UID]map[string]*deployed
 	// capacity is the target_capacity of each head, nil for the whole.
@@ -61,9 +60,13 @@ type Serving struct {
 	// demanded is the service that is asked at each moment, asked how often any was, and excused
 	// how often a request was lost though that was to be expected.
 	demanded string
-	excuse   func(*v1alpha1.ClusterService) bool
-	asked    int
-	excused  int
+	// load is how many replicas the requests to a service need, where Serve scales them, loaded since when.
+	load    int
+	onto    string
+	loaded  time.Time
+	excuse  func(*v1alpha1.ClusterService) bool
+	asked   int
+	excused int
 	// board and told are what the operator wants and knows; they go with its process.
 	board  *serving.Board
 	wanted map[types.NamespacedName]serving.Want
@@ -79,6 +82,8 @@ type deployed struct {
 	former bool
 	// resized is when it was last told to have another share of its replicas.
 	resized time.Time
+	// scaled is what Serve scales of it, nil where it has a fixed number of replicas.
+	scaled *scaled
 }
 
 // told2 is an answer with the head that gave it.
@@ -160,6 +165,7 @@ func (s *Serving) heads() []*corev1.Pod {
 // whether any did, and how long it is until one may.
 func (s *Serving) step() (changed bool, next time.Duration) {
 	s.ask()
+	s.scale()
 	heads := map[types.UID]*corev1.Pod{}
 	for _, pod := range s.heads() {
 		heads[pod.UID] = pod
@@ -197,7 +203,11 @@ func (s *Serving) due() (next time.Duration) {
 	now := s.world.Clock.Now()
 	for _, apps := range s.running {
 		for _, app := range apps {
-			for _, at := range []time.Time{app.at.Add(app.Takes), app.at.Add(app.Takes + app.Sickens), app.resized.Add(resizes)} {
+			times := []time.Time{app.at.Add(app.Takes), app.at.Add(app.Takes + app.Sickens), app.resized.Add(resizes)}
+			if app.scaled != nil && app.scaled.running != app.scaled.wanted {
+				times = append(times, app.scaled.next)
+			}
+			for _, at := range times {
 				if wait := at.Sub(now); wait > 0 && (next == 0 || wait < next) {
 					next = wait
 				}
@@ -251,7 +261,11 @@ func (s *Serving) take(head *corev1.Pod, cluster string, config *serving.Config)
 			continue
 		}
 		before := running[name]
-		app := &deployed{Deployed: Deployed{Takes: 3 * time.Second}, text: string(text), at: s.world.Clock.Now()}
+		if before != nil && before.scaled != nil && sameBut(before.text, string(text)) {
+			s.rebound(before, head, string(text))
+			continue
+		}
+		app := &deployed{Deployed: Deployed{Takes: 3 * time.Second}, text: string(text), at: s.world.Clock.Now(), scaled: scaledOf(string(text))}
 		app.former = before != nil && (before.former || s.state(before) == headclient.ApplicationRunning && !before.Mute)
 		if s.Program != nil {
 			app.Deployed = s.Program(Application{Cluster: cluster, Name: name, Text: app.text})
@@ -277,7 +291,7 @@ func (s *Serving) state(app *deployed) headclient.ApplicationState {
 		return headclient.ApplicationDeployFailed
 	case app.Sickens > 0 && age >= app.Takes+app.Sickens:
 		return headclient.ApplicationUnhealthy
-	case s.world.Clock.Now().Sub(app.resized) < resizes:
+	case s.world.Clock.Now().Sub(app.resized) < resizes, app.scaled != nil && app.scaled.running != app.scaled.wanted && app.scaled.trigger == byConfig:
 		return headclient.ApplicationDeploying
 	default:
 		return headclient.ApplicationRunning
@@ -294,6 +308,9 @@ func (s *Serving) resize(head *corev1.Pod, config *serving.Config) {
 	if (before == nil) != (options.Capacity == nil) || before != nil && *before != *options.Capacity {
 		for _, app := range s.running[head.UID] {
 			app.resized = s.world.Clock.Now()
+			if app.scaled != nil {
+				app.scaled.want(app.scaled.within(app.scaled.wanted, options.Capacity), byConfig, app.resized)
+			}
 		}
 	}
 	s.capacity[head.UID] = options.Capacity
@@ -316,7 +333,7 @@ func (s *Serving) serves(head *corev1.Pod, cluster string) headclient.Serving {
 		}
 		application := headclient.Application{Name: name, State: state, Message: app.Message, Declarative: true}
 		if !app.former || state != headclient.ApplicationDeployFailed { // of one that cannot be built Serve names no deployment
-			application.Deployments = []headclient.Deployment{{Name: name, Wanted: 1, Running: up}}
+			application.Deployments = app.deployments(name, up)
 		}
 		serves.Applications[name] = application
 	}
@@ -403,6 +420,9 @@ func (s *Serving) ask() {
 		return
 	}
 	lost := s.Request(s.demanded)
+	if cluster := s.cold(); lost == "" && cluster != "" {
+		lost = "ComputeCluster " + cluster + " has too few replicas"
+	}
 	switch service := s.world.Service(s.demanded); {
 	case lost == "":
 	case s.excuse != nil && s.excuse(service):

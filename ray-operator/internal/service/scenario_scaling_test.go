@@ -1,0 +1,76 @@
+package service_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+)
+
+// scales has Serve scale the service's deployment between bounds.
+func scales(path string, least, most int) func(*v1alpha1.ClusterService) {
+	return func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ScaledConfig("text", path, least, most) }
+}
+
+// loaded is a world with a service that Serve has scaled to so many of at most six replicas.
+func loaded(w *testkit.World, replicas int, edits ...func(*v1alpha1.ClusterService)) {
+	w.Helper()
+	w.Serving.Loads("text", replicas)
+	own(w, append([]func(*v1alpha1.ClusterService){scales("app:v1", 1, 6)}, edits...)...)
+	w.After(time.Minute)
+	under(w)
+}
+
+// scaledTo asserts that so many replicas run, each of them started once.
+func scaledTo(w *testkit.World, cluster int, replicas string) {
+	w.Helper()
+	if have := w.Service("text").Status.Active.Applications[0].Replicas; have != replicas {
+		w.Fatalf("%s replicas run, want %s", have, replicas)
+	}
+	if starts := w.Serving.Starts(clusterOf(w, cluster), "text"); starts != 1 {
+		w.Fatalf("the application was started %d times", starts)
+	}
+}
+
+// TestScaledService: Serve scales both versions by the requests that they get.
+func TestScaledService(t *testing.T) {
+	half := int32(50)
+	testkit.Play(t,
+		testkit.Scenario{Name: "image", Run: func(w *testkit.World) {
+			loaded(w, 4)
+			w.EditService("text", image("ray:new"))
+			w.After(5 * time.Minute)
+			serving(w, 2)
+			scaledTo(w, 2, "4/4")
+		}},
+		testkit.Scenario{Name: "half-the-room", Run: func(w *testkit.World) {
+			loaded(w, 4, func(s *v1alpha1.ClusterService) {
+				s.Spec.Upgrade = &v1alpha1.Upgrade{MaxSurgePercent: &half, StepPercent: &half}
+			})
+			w.EditService("text", image("ray:new"))
+			w.After(8 * time.Minute)
+			serving(w, 2)
+			scaledTo(w, 2, "4/4")
+		}},
+		testkit.Scenario{Name: "more-load-meanwhile", Run: func(w *testkit.World) {
+			loaded(w, 2)
+			w.EditService("text", image("ray:new"))
+			w.During(35 * time.Second)
+			w.Serving.Loads("text", 5)
+			w.After(5 * time.Minute)
+			serving(w, 2)
+			scaledTo(w, 2, "5/5")
+		}},
+		testkit.Scenario{Name: "there-and-back", Run: func(w *testkit.World) {
+			loaded(w, 4)
+			former := w.Service("text").Spec.ClusterTemplate.Spec.Image
+			w.EditService("text", image("ray:new"))
+			w.During(45 * time.Second)
+			w.EditService("text", image(former))
+			w.After(5 * time.Minute)
+			serving(w, 1)
+			scaledTo(w, 1, "4/4")
+		}},
+	)
+}
