@@ -26,15 +26,30 @@ func TestProxiesAreJudgedByTheirStatus(t *testing.T) {
 		{200, strings.Repeat("x", 1<<20), ""}, {500, strings.Repeat("x\n", 1<<20), headclient.Refused},
 	} {
 		address := answering(t, c.status, c.body)
-		if err := headclient.AskProxy(t.Context(), nil, address, "/-/healthz"); headclient.KindOf(err) != c.want || err != nil && len(err.Error()) > 512 {
+		if err := headclient.AskProxy(t.Context(), nil, address, "/-/healthz", false); headclient.KindOf(err) != c.want || err != nil && len(err.Error()) > 512 {
 			t.Errorf("%d %.50q: %v, want %s", c.status, c.body, err, c.want)
 		}
 	}
 	address := answering(t, 503, "No replicas are \x1b[31mavailable yet.\n")
-	err := headclient.AskProxy(t.Context(), nil, address, "/-/healthz")
+	err := headclient.AskProxy(t.Context(), nil, address, "/-/healthz", false)
 	want := "ask the proxy at " + address + " for /-/healthz: Refused: status 503: No replicas are  [31mavailable yet."
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestAskProxy_SpeaksTLS whatever certificate the proxy has.
+func TestAskProxy_SpeaksTLS(t *testing.T) {
+	for status, want := range map[int]headclient.Kind{200: "", 503: headclient.Refused} {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		t.Cleanup(server.Close)
+		if err := headclient.AskProxy(t.Context(), nil, server.Listener.Addr().String(), "/-/healthz", true); headclient.KindOf(err) != want {
+			t.Errorf("status %d: %v, want %q", status, err, want)
+		}
+	}
+	address := answering(t, 200, "success")
+	if err := headclient.AskProxy(t.Context(), nil, address, "/-/healthz", true); err == nil {
+		t.Error("a proxy that speaks no TLS is one that does")
 	}
 }
 
@@ -54,7 +69,7 @@ func TestHostileProxies(t *testing.T) {
 		address, connections := raw(t, c.say)
 		before := allocated()
 		for range 2 {
-			if err := headclient.AskProxy(t.Context(), nil, address, "/"); headclient.KindOf(err) != c.want {
+			if err := headclient.AskProxy(t.Context(), nil, address, "/", false); headclient.KindOf(err) != c.want {
 				t.Errorf("%s: %v, want %s", name, err, c.want)
 			}
 		}
@@ -65,7 +80,7 @@ func TestHostileProxies(t *testing.T) {
 			t.Errorf("%s: two questions made %d connections", name, n)
 		}
 	}
-	if err := headclient.AskProxy(t.Context(), nil, "127.0.0.1:1", "/"); headclient.KindOf(err) != headclient.Unavailable {
+	if err := headclient.AskProxy(t.Context(), nil, "127.0.0.1:1", "/", false); headclient.KindOf(err) != headclient.Unavailable {
 		t.Errorf("where nobody listens: %v", err)
 	}
 }
@@ -77,7 +92,7 @@ func TestQuestionsToProxiesArePlain(t *testing.T) {
 	t.Cleanup(server.Close)
 	address := server.Listener.Addr().String()
 	for _, path := range []string{"/", "/-/healthz", "/a/b?c=d&e=%20", "//other:80/x", "/@other", "/%2e%2e/x"} {
-		if err := headclient.AskProxy(t.Context(), nil, address, path); err != nil {
+		if err := headclient.AskProxy(t.Context(), nil, address, path, false); err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
@@ -88,12 +103,12 @@ func TestQuestionsToProxiesArePlain(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"", "x", "http://other/", "/a b", "/a\r\nHost: other", "/ä", "/%zz", "/" + strings.Repeat("x", 1024)} {
-		if err := headclient.AskProxy(t.Context(), nil, address, path); headclient.KindOf(err) != headclient.Invalid {
+		if err := headclient.AskProxy(t.Context(), nil, address, path, false); headclient.KindOf(err) != headclient.Invalid {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
 	for _, address := range []string{"", "host", ":80"} {
-		if err := headclient.AskProxy(t.Context(), nil, address, "/"); headclient.KindOf(err) != headclient.Invalid {
+		if err := headclient.AskProxy(t.Context(), nil, address, "/", false); headclient.KindOf(err) != headclient.Invalid {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
@@ -103,13 +118,13 @@ func TestCallersEndIsNotTheProxysFault(t *testing.T) {
 	address, _ := raw(t, func(w io.Writer) { drip(w, ok+"Content-Length: 100\r\n\r\n") })
 	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
-	if err := headclient.AskProxy(short, nil, address, "/"); headclient.KindOf(err) != headclient.Timeout || !errors.Is(err, context.DeadlineExceeded) {
+	if err := headclient.AskProxy(short, nil, address, "/", false); headclient.KindOf(err) != headclient.Timeout || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 	why := errors.New("the operator stops")
 	gone, leave := context.WithCancelCause(t.Context())
 	leave(why)
-	if err := headclient.AskProxy(gone, nil, address, "/"); headclient.KindOf(err) != headclient.Unavailable || !errors.Is(err, why) {
+	if err := headclient.AskProxy(gone, nil, address, "/", false); headclient.KindOf(err) != headclient.Unavailable || !errors.Is(err, why) {
 		t.Errorf("%v", err)
 	}
 }

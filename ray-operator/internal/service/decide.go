@@ -136,7 +136,7 @@ func (p *planner) revision(id string) Revision {
 
 // serve is the service's own way: which version is where, how it is, and who gets the requests.
 func (p *planner) serve() bool {
-	if p.collides() || p.portChanges() {
+	if p.collides() || p.splits() {
 		return true
 	}
 	p.Finalizer = true
@@ -166,16 +166,18 @@ func (p *planner) collides() bool {
 	return false
 }
 
-// portChanges tells whether the proxies are to listen elsewhere: the one Service leads to one
-// port, and two versions stand behind it while requests go over.
-func (p *planner) portChanges() bool {
+// splits reports whether the spec asks for proxies that cannot stand behind one Service with those that there are.
+// While the service is suspended nothing is there.
+func (p *planner) splits() bool {
 	good, known := p.seen.Revisions[p.record.Active.Good]
-	have, want := good.ports(), p.target.ports()
-	if !known || have.HTTP == want.HTTP && (have.GRPC == want.GRPC || have.GRPC == 0 || want.GRPC == 0) {
+	if !known || p.record.Suspended {
 		return false
 	}
-	p.obstacle(reason.InvalidSpec.Of("the ports of http_options and grpc_options cannot change while the service is there; set them back, or make a new service"))
-	return true
+	why := parts(good, p.target)
+	if why != "" {
+		p.obstacle(reason.InvalidSpec.Of(why))
+	}
+	return why != ""
 }
 
 // clash names what two versions both ask for, empty if nothing.

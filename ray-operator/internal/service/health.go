@@ -195,11 +195,8 @@ func running(application headclient.Application, requires requirement) int {
 // asked tells how many of the pods answer through their proxies and how many do not, as far as
 // that is known, and what is the matter with the first other one.
 func (p *planner) asked(cluster *Cluster, pods []*corev1.Pod) (answering, failed int, finding reason.Finding) {
-	switch {
-	case len(pods) == 0:
+	if len(pods) == 0 {
 		return 0, 0, reason.NoEndpoints.Of(cluster.Name, "Serve has no proxy there yet")
-	case p.https(): // nobody can be asked without knowing whom to trust; that Serve lists them has to do
-		return len(pods), 0, reason.Finding{}
 	}
 	for _, pod := range pods {
 		reply, known := cluster.Answer.Probes[p.probe(cluster, pod)]
@@ -219,12 +216,16 @@ func (p *planner) asked(cluster *Cluster, pods []*corev1.Pod) (answering, failed
 
 // probe is the question to the proxy of a pod.
 func (p *planner) probe(cluster *Cluster, pod *corev1.Pod) serving.Probe {
-	return serving.Probe{Pod: pod.UID, Address: address(pod, p.portOf(cluster, pod)), Path: p.healthPath()}
+	return serving.Probe{Pod: pod.UID, Address: address(pod, p.portOf(cluster, pod)), Path: p.healthPath(), TLS: p.speaksTLS(cluster)}
 }
 
-// https tells whether the proxies speak HTTPS only.
-func (p *planner) https() bool {
-	if id := p.configured(&p.record.Active); id != "" && p.revision(id).ID != "" {
+// speaksTLS reports whether the proxies of a cluster speak HTTPS only, by what its own version says.
+func (p *planner) speaksTLS(cluster *Cluster) bool {
+	side := &p.record.Active
+	if candidate := p.record.Candidate; candidate != nil && cluster != nil && cluster == p.cluster(candidate) {
+		side = candidate
+	}
+	if id := p.configured(side); id != "" && p.revision(id).ID != "" {
 		return p.revision(id).Config.HTTPS
 	}
 	return p.target.Config.HTTPS

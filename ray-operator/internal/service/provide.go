@@ -355,9 +355,6 @@ func (p *planner) inquire(cluster *Cluster, config *serving.Config) {
 		want.Every = whileMoving
 	}
 	for _, pod := range p.eligible(cluster) {
-		if p.https() {
-			break
-		}
 		want.Probes = append(want.Probes, p.probe(cluster, pod))
 	}
 	if door, there := p.entrance(cluster); there {

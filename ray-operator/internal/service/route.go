@@ -72,7 +72,7 @@ func (p *planner) leadable(side *Side) bool {
 // entered tells whether a candidate was seen to answer through its Service, or has requests
 // that way.
 func (p *planner) entered(candidate *Side) bool {
-	if p.https() || p.given(naming.ServeVersion(p.nameOf(candidate))) > 0 {
+	if p.given(naming.ServeVersion(p.nameOf(candidate))) > 0 {
 		return true
 	}
 	cluster := p.cluster(candidate)

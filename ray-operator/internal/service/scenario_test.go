@@ -248,6 +248,20 @@ func TestSpecThatCannotBeFollowed(t *testing.T) {
 			w.After(5 * time.Minute)
 			serving(w, 2)
 		}},
+		testkit.Scenario{Name: "https-while-suspended", Run: func(w *testkit.World) {
+			own(w)
+			secure := func(s *v1alpha1.ClusterService) {
+				s.Spec.ServeConfig.Raw = []byte(`{"applications":[{"import_path":"app:v1","name":"text","route_prefix":"/text"}],"http_options":{"ssl_certfile":"/c","ssl_keyfile":"/k"}}`)
+			}
+			w.EditService("text", secure)
+			w.After(2 * time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True InvalidSpec", "Stalled=True InvalidSpec")
+			w.EditService("text", suspended(true))
+			w.After(3 * time.Minute)
+			w.EditService("text", suspended(false))
+			w.After(5 * time.Minute)
+			serving(w, 2)
+		}},
 	)
 }
 

@@ -109,7 +109,7 @@ func (p *planner) fitOf(cluster *Cluster, h Health, has func(*corev1.Pod) bool) 
 	var fit []*corev1.Pod
 	for _, pod := range h.Open {
 		reply, known := cluster.Answer.Probes[p.probe(cluster, pod)]
-		if p.https() || known && reply.OK || has(pod) && (!known || reply.Times < failing) {
+		if known && reply.OK || has(pod) && (!known || reply.Times < failing) {
 			fit = append(fit, pod)
 		}
 	}
@@ -183,11 +183,11 @@ func (p *planner) door() (serving.Probe, bool) {
 
 // doorOf is the question to the applications through a Service, nil where it is not there.
 func (p *planner) doorOf(found *corev1.Service) (serving.Probe, bool) {
-	if found == nil || p.https() || found.Spec.ClusterIP == "" || found.Spec.ClusterIP == corev1.ClusterIPNone || len(found.Spec.Ports) == 0 {
+	if found == nil || found.Spec.ClusterIP == "" || found.Spec.ClusterIP == corev1.ClusterIPNone || len(found.Spec.Ports) == 0 {
 		return serving.Probe{}, false
 	}
 	port := strconv.Itoa(int(found.Spec.Ports[0].Port))
-	return serving.Probe{Address: net.JoinHostPort(found.Spec.ClusterIP, port), Path: p.healthPath()}, true
+	return serving.Probe{Address: net.JoinHostPort(found.Spec.ClusterIP, port), Path: p.healthPath(), TLS: p.speaksTLS(nil)}, true
 }
 
 // reached tells whether a service that was not ready answers through its own address: endpoints

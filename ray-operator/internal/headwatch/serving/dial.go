@@ -21,7 +21,7 @@ func DialBy(options headclient.Options) Dialer {
 
 // AskBy returns the Asker for real proxies, which connects by a function; nil is for any address.
 func AskBy(connect headclient.Connect) Asker {
-	return func(ctx context.Context, address, path string) error {
-		return headclient.AskProxy(ctx, connect, address, path)
+	return func(ctx context.Context, probe Probe) error {
+		return headclient.AskProxy(ctx, connect, probe.Address, probe.Path, probe.TLS)
 	}
 }

@@ -29,7 +29,7 @@ func (l *lookout) probe(ctx context.Context, probes []Probe, before map[Probe]Re
 			defer func() { <-slots }()
 			limited, stop := context.WithTimeout(ctx, patience)
 			defer stop()
-			failures[i] = l.watch.ask(limited, probe.Address, probe.Path)
+			failures[i] = l.watch.ask(limited, probe)
 		})
 	}
 	asked.Wait()

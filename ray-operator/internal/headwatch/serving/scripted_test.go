@@ -319,9 +319,10 @@ type proxies struct {
 	most   int // that were asked at a time
 }
 
-func (p *proxies) ask(ctx context.Context, address, path string) error {
+func (p *proxies) ask(ctx context.Context, probe Probe) error {
+	address := probe.Address
 	p.mu.Lock()
-	p.asked[address+path]++
+	p.asked[address+probe.Path]++
 	p.now++
 	p.most = max(p.most, p.now)
 	err, hung := p.errors[address], p.hung[address]

@@ -82,8 +82,9 @@ type Config struct {
 // Probe is a question to the proxy in a pod.
 type Probe struct {
 	Pod types.UID
-	// Address is the proxy's host:port, Path what is asked for.
+	// Address is the proxy's host:port, Path what is asked for. TLS: it speaks nothing else.
 	Address, Path string
+	TLS           bool
 }
 
 // Answer is what is known of a cluster's Serve. It is never changed once it was given out.
@@ -146,4 +147,4 @@ type Dialer func(at Place) (Head, error)
 
 // Asker asks a proxy. It fails where it does not answer in time, or with a status of 500 and
 // more; AskBy gives the one for real proxies.
-type Asker func(ctx context.Context, address, path string) error
+type Asker func(ctx context.Context, probe Probe) error
