@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	heads "github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -133,6 +134,37 @@ func TestSharedClusterInTrouble(t *testing.T) {
 			w.Must(w.Client.Delete(w.Ctx, w.Service("text")))
 			w.After(3 * time.Minute)
 			w.ExpectService("other", "Ready", "Ready=True", "Stalled=False")
+		}},
+	)
+}
+
+// TestNeighbour_IsRefusedAlone: what Ray refuses of one service keeps no other from changing, nor from a new head.
+func TestNeighbour_IsRefusedAlone(t *testing.T) {
+	testkit.Play(t,
+		testkit.Scenario{Name: "a-neighbour-is-refused", Run: func(w *testkit.World) {
+			w.Serving.Refuse = func(_ string, config *heads.Config) string {
+				if strings.Contains(string(config.Applications["other"]), "bad") {
+					return "applications.0.num_gpus: Input should be at least 0"
+				}
+				return ""
+			}
+			w.Prepare(func() {
+				w.Create(testkit.Cluster("demo", testkit.Group("cpu", 1)))
+				w.Settle()
+			})
+			given(w, testkit.Service("text"))
+			given(w, testkit.Service("other"), func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("other", "app:bad") })
+			w.ExpectService("other", "Starting", "Ready=False ServeConfigRefused")
+			w.ExpectService("text", "Ready", "Ready=True")
+			w.EditService("text", code("app:v2"))
+			w.After(3 * time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True", "Upgrading=False", "RolledBack=absent")
+			w.Delete(w.Head("demo"))
+			w.After(3 * time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True")
+			w.EditService("other", func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("other", "app:v2") })
+			w.After(3 * time.Minute)
+			w.ExpectService("other", "Ready", "Ready=True")
 		}},
 	)
 }

@@ -46,7 +46,7 @@ type Serving struct {
 	Program func(Application) Deployed
 	// Silent tells of heads that do not answer; nil is none.
 	Silent func(*corev1.Pod) bool
-	// Refuse gives why a head does not take a configuration; nil and "" are that it does.
+	// Refuse gives why a head does not take a service's part; nil and "" are that it does.
 	Refuse func(cluster string, config *serving.Config) string
 	world  *World
 	// running is what heads run, by the UIDs of their pods.
@@ -69,7 +69,7 @@ type Serving struct {
 	excused int
 	// board and told are what the operator wants and knows; they go with its process.
 	board  *serving.Board
-	wanted map[types.NamespacedName]serving.Want
+	wanted map[types.NamespacedName]serving.Wants
 	told   map[types.NamespacedName]told2
 }
 
@@ -100,7 +100,7 @@ func newServing(w *World) *Serving {
 
 // restart forgets what the operator's process knew.
 func (s *Serving) restart() {
-	s.wanted, s.told = map[types.NamespacedName]serving.Want{}, map[types.NamespacedName]told2{}
+	s.wanted, s.told = map[types.NamespacedName]serving.Wants{}, map[types.NamespacedName]told2{}
 	s.board = serving.NewBoard(source{s})
 }
 
@@ -136,7 +136,7 @@ func (s *Serving) On(cluster string) []string {
 type source struct{ *Serving }
 
 // Want is serving.Source's.
-func (s source) Want(cluster types.NamespacedName, want serving.Want) { s.wanted[cluster] = want }
+func (s source) Want(cluster types.NamespacedName, want serving.Wants) { s.wanted[cluster] = want }
 
 // Forget is serving.Source's.
 func (s source) Forget(cluster types.NamespacedName) {
@@ -218,21 +218,21 @@ func (s *Serving) due() (next time.Duration) {
 }
 
 // answer is what a head says, after it took what is wanted.
-func (s *Serving) answer(head *corev1.Pod, want serving.Want) serving.Answer {
+func (s *Serving) answer(head *corev1.Pod, want serving.Wants) serving.Answer {
 	now := s.world.Clock.Now()
-	answer := serving.Answer{At: now, Probes: map[serving.Probe]serving.Reply{}}
+	answer := serving.Answer{At: now, Probes: map[serving.Probe]serving.Reply{}, Parts: map[types.NamespacedName]serving.Outcome{}}
 	cluster := head.Labels[v1alpha1.LabelCluster]
-	if config := want.Config; config != nil {
-		why := ""
+	for _, service := range slices.SortedFunc(maps.Keys(want.Parts), byName) {
+		config, why := want.Parts[service], ""
 		if s.Refuse != nil {
 			why = s.Refuse(cluster, config)
 		}
 		if why != "" {
-			answer.Refused, answer.RefusedDigest = why, config.Digest
-		} else {
-			s.take(head, cluster, config)
-			answer.Taken = config.Digest
+			answer.Parts[service] = serving.Outcome{Refused: why, RefusedDigest: config.Digest}
+			continue
 		}
+		s.take(head, cluster, config)
+		answer.Parts[service] = serving.Outcome{Taken: config.Digest}
 	}
 	answer.Serving, answer.Closed = s.serves(head, cluster), want.Close
 	for _, probe := range want.Probes {

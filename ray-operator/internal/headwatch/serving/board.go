@@ -1,7 +1,6 @@
 package serving
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -10,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Board puts together what several services want of one cluster, because Serve is asked for
-// all applications at once. A part that nobody has stated yet, as after a restart of the
-// operator, takes nothing away: what the head shows beside the parts stays.
+// Board keeps what several services want of one cluster, because Serve is asked for all
+// applications at once. A part that nobody has stated yet, as after a restart of the operator,
+// takes nothing away: what the head shows beside the parts stays.
 type Board struct {
 	source Source
 
 	mu sync.Mutex
-	// parts are what is wanted of each cluster, by service.
-	parts map[types.NamespacedName]map[types.NamespacedName]Want
+	// wants are what is wanted of each cluster, by service.
+	wants map[types.NamespacedName]map[types.NamespacedName]Want
 }
 
-// NewBoard puts wants together for a source.
+// NewBoard returns a Board for a source.
 func NewBoard(source Source) *Board {
-	return &Board{source: source, parts: map[types.NamespacedName]map[types.NamespacedName]Want{}}
+	return &Board{source: source, wants: map[types.NamespacedName]map[types.NamespacedName]Want{}}
 }
 
 // Want says what a service wants of a cluster, in place of what it said before. It never
@@ -31,11 +30,11 @@ func NewBoard(source Source) *Board {
 func (b *Board) Want(cluster, service types.NamespacedName, want Want) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.parts[cluster] == nil {
-		b.parts[cluster] = map[types.NamespacedName]Want{}
+	if b.wants[cluster] == nil {
+		b.wants[cluster] = map[types.NamespacedName]Want{}
 	}
-	b.parts[cluster][service] = want
-	b.source.Want(cluster, together(b.parts[cluster], want.At))
+	b.wants[cluster][service] = want
+	b.source.Want(cluster, together(b.wants[cluster], want.At))
 }
 
 // Forget ends what a service wants of all clusters but those that are kept. It takes no
@@ -43,28 +42,27 @@ func (b *Board) Want(cluster, service types.NamespacedName, want Want) {
 func (b *Board) Forget(service types.NamespacedName, keep ...types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for cluster, parts := range b.parts {
-		if _, wants := parts[service]; !wants || slices.Contains(keep, cluster) {
+	for cluster, wants := range b.wants {
+		if _, is := wants[service]; !is || slices.Contains(keep, cluster) {
 			continue
 		}
-		delete(parts, service)
-		if len(parts) == 0 {
-			delete(b.parts, cluster)
+		delete(wants, service)
+		if len(wants) == 0 {
+			delete(b.wants, cluster)
 			b.source.Forget(cluster)
 		}
 	}
 }
 
-// Last is what was heard last from the head that is the pod of this UID, with Taken and Refused
-// as far as they are about what the service wants. It is false before the first answer or
+// Last is what was heard last from the head that is the pod of this UID, with the Outcome of what
+// the service wants. It is false before the first answer or
 // failure, and for another head than the one wanted.
 func (b *Board) Last(cluster, service types.NamespacedName, head types.UID) (Answer, bool) {
 	answer, heard := b.source.Last(cluster, head)
-	answer.Taken = digestOf(answer.Taken, service)
-	answer.RefusedDigest = digestOf(answer.RefusedDigest, service)
+	answer.Outcome, answer.Parts = answer.Parts[service], nil
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if part := b.parts[cluster][service]; part.Config == nil || part.Config.Digest != answer.RefusedDigest {
+	if want := b.wants[cluster][service]; want.Config == nil || want.Config.Digest != answer.RefusedDigest {
 		answer.Refused, answer.RefusedDigest = "", ""
 	}
 	return answer, heard
@@ -74,64 +72,50 @@ func (b *Board) Last(cluster, service types.NamespacedName, head types.UID) (Ans
 func (b *Board) Services(cluster types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return inOrder(b.parts[cluster])
+	return inOrder(b.wants[cluster])
 }
 
-func inOrder(parts map[types.NamespacedName]Want) []types.NamespacedName {
-	return slices.SortedFunc(maps.Keys(parts), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+// inOrder returns services in the order of their names.
+func inOrder[V any](of map[types.NamespacedName]V) []types.NamespacedName {
+	return slices.SortedFunc(maps.Keys(of), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// together is what all services want of one head. Of options that only one can have, the first
-// by name has its way; those that Serve reads at its start are the same for all.
-func together(parts map[types.NamespacedName]Want, at Place) Want {
-	whole := Want{At: at}
-	var digests []string
-	for _, service := range inOrder(parts) {
-		part := parts[service]
-		if whole.Every == 0 || part.Every > 0 && part.Every < whole.Every {
-			whole.Every = part.Every
+// together is what all services want of one head. What another head took counts for nothing.
+func together(wanted map[types.NamespacedName]Want, at Place) Wants {
+	whole := Wants{At: at, Parts: map[types.NamespacedName]*Config{}}
+	for _, service := range inOrder(wanted) {
+		want := wanted[service]
+		if whole.Every == 0 || want.Every > 0 && want.Every < whole.Every {
+			whole.Every = want.Every
 		}
-		for _, probe := range part.Probes {
+		for _, probe := range want.Probes {
 			if !slices.Contains(whole.Probes, probe) {
 				whole.Probes = append(whole.Probes, probe)
 			}
 		}
-		if len(parts) == 1 {
-			whole.Close = part.Close // of others' connections nobody decides
+		if len(wanted) == 1 {
+			whole.Close = want.Close // of others' connections nobody decides
 		}
-		if part.Config != nil {
-			whole.Config = whole.Config.with(part.Config)
-			whole.Config.Taken = whole.Config.Taken && part.At.Head == at.Head
-			whole.Config.Alone = whole.Config.Alone && len(parts) == 1
-			digests = append(digests, service.Name+"="+part.Config.Digest)
+		if want.Config != nil {
+			part := *want.Config
+			part.Taken = part.Taken && want.At.Head == at.Head
+			part.Alone = part.Alone && len(wanted) == 1
+			whole.Parts[service] = &part
 		}
 	}
-	if whole.Config != nil {
-		// One that names an application wins over one that gives it up: it has taken it over.
-		whole.Config.Drop = slices.DeleteFunc(whole.Config.Drop, func(name string) bool { _, is := whole.Config.Applications[name]; return is })
-		whole.Config.Digest = strings.Join(digests, " ")
+	for service, part := range whole.Parts {
+		part.Drop = slices.DeleteFunc(slices.Clone(part.Drop), func(name string) bool { return namedBy(whole.Parts, service, name) })
 	}
 	return whole
 }
 
-// with is a configuration with another's applications in it; nil is none.
-func (c *Config) with(part *Config) *Config {
-	if c == nil {
-		c = &Config{Options: part.Options, Applications: map[string]json.RawMessage{}, Taken: true, Alone: true}
-	}
-	maps.Copy(c.Applications, part.Applications)
-	c.Drop = append(c.Drop, part.Drop...)
-	c.Taken, c.Alone = c.Taken && part.Taken, c.Alone && part.Alone
-	return c
-}
-
-// digestOf is a service's part of a digest of all, empty if it has none. Names of services have
-// no blank and no '='.
-func digestOf(all string, service types.NamespacedName) string {
-	for _, part := range strings.Fields(all) {
-		if name, digest, ok := strings.Cut(part, "="); ok && name == service.Name {
-			return digest
+// namedBy reports whether another service's part names an application: one that asks for it wins
+// over one that gives it up.
+func namedBy(parts map[types.NamespacedName]*Config, but types.NamespacedName, name string) bool {
+	for service, part := range parts {
+		if _, names := part.Applications[name]; names && service != but {
+			return true
 		}
 	}
-	return ""
+	return false
 }

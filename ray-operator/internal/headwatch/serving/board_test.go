@@ -11,12 +11,12 @@ import (
 
 // keeper is a Source that keeps what is wanted, and gives a made-up answer.
 type keeper struct {
-	wants  map[types.NamespacedName]Want
+	wants  map[types.NamespacedName]Wants
 	answer Answer
 }
 
-func (k *keeper) Want(cluster types.NamespacedName, want Want) { k.wants[cluster] = want }
-func (k *keeper) Forget(cluster types.NamespacedName)          { delete(k.wants, cluster) }
+func (k *keeper) Want(cluster types.NamespacedName, want Wants) { k.wants[cluster] = want }
+func (k *keeper) Forget(cluster types.NamespacedName)           { delete(k.wants, cluster) }
 func (k *keeper) Last(_ types.NamespacedName, head types.UID) (Answer, bool) {
 	return k.answer, head == "head"
 }
@@ -25,27 +25,26 @@ func clusterNamed(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: name}
 }
 
-// part is what a service wants: one application of a name, with a digest.
-func part(digest, application string, taken bool, drop ...string) Want {
+// wantOf is what a service wants: one application of a name, with a digest.
+func wantOf(digest, application string, taken bool, drop ...string) Want {
 	return Want{At: Place{Head: "head"}, Every: 3 * time.Second, Config: &Config{
 		Digest: digest, Applications: map[string]json.RawMessage{application: json.RawMessage(`{}`)}, Options: json.RawMessage(`{"a":1}`), Taken: taken, Drop: drop,
 	}}
 }
 
-func TestPartsGoTogether(t *testing.T) {
-	source := &keeper{wants: map[types.NamespacedName]Want{}}
+func TestBoard_KeepsPartsApart(t *testing.T) {
+	source := &keeper{wants: map[types.NamespacedName]Wants{}}
 	board := NewBoard(source)
 	demo, a, b := clusterNamed("demo"), clusterNamed("a"), clusterNamed("b")
 	probe := Probe{Pod: "p", Address: "10.0.0.1:8000", Path: "/"}
-	first := part("1", "x", true, "y", "gone")
+	first := wantOf("1", "x", true, "y", "gone")
 	first.Probes = []Probe{probe}
 	board.Want(demo, a, first)
-	second := part("2", "y", true)
+	second := wantOf("2", "y", true)
 	second.Probes, second.Every = []Probe{probe}, time.Second
 	board.Want(demo, b, second)
-	want := Want{At: Place{Head: "head"}, Every: time.Second, Probes: []Probe{probe}, Config: &Config{
-		Digest: "a=1 b=2", Taken: true, Options: json.RawMessage(`{"a":1}`), Drop: []string{"gone"},
-		Applications: map[string]json.RawMessage{"x": json.RawMessage(`{}`), "y": json.RawMessage(`{}`)},
+	want := Wants{At: Place{Head: "head"}, Every: time.Second, Probes: []Probe{probe}, Parts: map[types.NamespacedName]*Config{
+		a: wantOf("1", "x", true, "gone").Config, b: second.Config, // x gives up y, which the other asks for
 	}}
 	if diff := cmp.Diff(want, source.wants[demo]); diff != "" {
 		t.Errorf("(- wanted, + stated):\n%s", diff)
@@ -53,17 +52,17 @@ func TestPartsGoTogether(t *testing.T) {
 	if diff := cmp.Diff([]types.NamespacedName{a, b}, board.Services(demo)); diff != "" {
 		t.Errorf("services (- wanted, + have):\n%s", diff)
 	}
-	board.Want(demo, b, part("3", "y", false))
-	if source.wants[demo].Config.Taken {
-		t.Error("what one of them was not taken of counts as taken")
+	board.Want(demo, b, wantOf("3", "y", false))
+	if have := source.wants[demo].Parts; !have[a].Taken || have[b].Taken || have[b].Digest != "3" {
+		t.Errorf("a change of one concerns the other: %v, %v", have[a], have[b])
 	}
 	board.Forget(b)
-	if have := source.wants[demo]; len(have.Config.Applications) != 2 { // until the other speaks
-		t.Errorf("a service that goes changes what is deployed: %v", have.Config.Applications)
+	if have := source.wants[demo]; len(have.Parts) != 2 { // until the other speaks
+		t.Errorf("a service that goes changes what is deployed: %v", have.Parts)
 	}
 	board.Want(demo, a, first)
-	if have := source.wants[demo]; len(have.Config.Applications) != 1 {
-		t.Errorf("%v are wanted of one that is alone", have.Config.Applications)
+	if have := source.wants[demo]; len(have.Parts) != 1 {
+		t.Errorf("%v are wanted of one that is alone", have.Parts)
 	}
 	board.Forget(a, demo)
 	if _, wanted := source.wants[demo]; !wanted {
@@ -76,40 +75,42 @@ func TestPartsGoTogether(t *testing.T) {
 }
 
 func TestAnotherHeadHasTakenNothing(t *testing.T) {
-	source := &keeper{wants: map[types.NamespacedName]Want{}}
+	source := &keeper{wants: map[types.NamespacedName]Wants{}}
 	board := NewBoard(source)
-	former := part("1", "x", true)
+	former := wantOf("1", "x", true)
 	former.At.Head = "former"
 	board.Want(clusterNamed("demo"), clusterNamed("a"), former)
-	board.Want(clusterNamed("demo"), clusterNamed("b"), part("2", "y", true))
-	if source.wants[clusterNamed("demo")].Config.Taken {
+	board.Want(clusterNamed("demo"), clusterNamed("b"), wantOf("2", "y", true))
+	if source.wants[clusterNamed("demo")].Parts[clusterNamed("a")].Taken {
 		t.Error("what a former head took counts for the next one")
 	}
 }
 
 func TestOnlyOneIsAlone(t *testing.T) {
-	source := &keeper{wants: map[types.NamespacedName]Want{}}
+	source := &keeper{wants: map[types.NamespacedName]Wants{}}
 	board := NewBoard(source)
-	own := part("1", "x", false)
+	own := wantOf("1", "x", false)
 	own.Config.Alone = true
 	board.Want(clusterNamed("demo"), clusterNamed("a"), own)
-	if !source.wants[clusterNamed("demo")].Config.Alone {
+	if !source.wants[clusterNamed("demo")].Parts[clusterNamed("a")].Alone {
 		t.Error("one that is alone is not")
 	}
 	board.Want(clusterNamed("demo"), clusterNamed("b"), own)
-	if source.wants[clusterNamed("demo")].Config.Alone {
+	if source.wants[clusterNamed("demo")].Parts[clusterNamed("a")].Alone {
 		t.Error("one of two is alone")
 	}
 }
 
 func TestAnswersAreOfTheService(t *testing.T) {
-	source := &keeper{wants: map[types.NamespacedName]Want{}, answer: Answer{Taken: "a=1 b=2", RefusedDigest: "a=9 b=3", Refused: "no"}}
+	demo, a, b := clusterNamed("demo"), clusterNamed("a"), clusterNamed("b")
+	source := &keeper{wants: map[types.NamespacedName]Wants{}, answer: Answer{Parts: map[types.NamespacedName]Outcome{
+		a: {Taken: "1", Refused: "never", RefusedDigest: "9"}, b: {Taken: "2", Refused: "no", RefusedDigest: "3"},
+	}}}
 	board := NewBoard(source)
-	demo := clusterNamed("demo")
-	board.Want(demo, clusterNamed("a"), part("1", "x", false))
-	board.Want(demo, clusterNamed("b"), part("3", "y", false))
+	board.Want(demo, a, wantOf("1", "x", false))
+	board.Want(demo, b, wantOf("3", "y", false))
 	for name, want := range map[string]Answer{
-		"a": {Taken: "1"}, "b": {Taken: "2", Refused: "no", RefusedDigest: "3"}, "c": {},
+		"a": {Outcome: Outcome{Taken: "1"}}, "b": {Outcome: Outcome{Taken: "2", Refused: "no", RefusedDigest: "3"}}, "c": {},
 	} {
 		have, heard := board.Last(demo, clusterNamed(name), "head")
 		if diff := cmp.Diff(want, have); diff != "" || !heard {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -20,57 +21,6 @@ const (
 	// is missing: somebody takes it away each time.
 	mostAgain = 30 * time.Second
 )
-
-// life is what was done in one session of a head.
-type life struct {
-	// reborn: another session answered before. What the record says of it counts no more.
-	reborn bool
-	// begun is the digest that was sent last, taken the same once the head took it. What
-	// became of it is not known in between, and the record does not know of it.
-	begun, taken string
-	refusal      refusal
-	// silent is in how many turns in a row the head said that it has no Serve.
-	silent int
-	// again is how often what was taken was deployed again in a row because something of it
-	// was missing, due when it is next.
-	again int
-	due   time.Time
-}
-
-// refusal is why a digest was not taken.
-type refusal struct {
-	digest, why string
-	// final: the head said so. Else nothing was sent, and the reason may pass.
-	final bool
-}
-
-// took tells whether a head has taken a configuration in this session, as far as is known.
-func (l *life) took(config *Config) bool {
-	if l.begun != "" {
-		return l.taken == config.Digest
-	}
-	return config.Taken && !l.reborn
-}
-
-// sure tells whether what Serve says is all that there is.
-func (l *life) sure(config *Config, running bool) bool {
-	return running || l.silent >= believed || config.Alone && !l.took(config)
-}
-
-// wants tells whether a configuration is to be deployed where Serve says this.
-func (l *life) wants(config *Config, serving headclient.Serving, now time.Time) bool {
-	switch {
-	case !l.sure(config, serving.Running):
-		return false
-	case !l.took(config):
-		return true
-	case !lacks(config, serving.Applications):
-		l.again, l.due, l.refusal = 0, time.Time{}, refusal{}
-		return false
-	default:
-		return !now.Before(l.due)
-	}
-}
 
 // lacks tells whether an application is missing that is to be there, or there that is to go.
 func lacks(config *Config, there map[string]headclient.Application) bool {
@@ -90,48 +40,54 @@ func stays(application headclient.Application) bool {
 	return application.State != "" && application.State != headclient.ApplicationDeleting
 }
 
-// deploy deploys a configuration where that is needed, and tells whether the head took it.
-// That it would not is an answer and no failure.
-func (l *lookout) deploy(ctx context.Context, config *Config, serving headclient.Serving) (bool, error) {
-	if config == nil || l.refusal.digest != config.Digest {
-		l.refusal = refusal{}
+// deploy deploys the first part that needs it and may be sent, and reports whether the head
+// took one. That it refuses one is an answer and no failure, and concerns that part alone: the
+// next one follows.
+func (l *lookout) deploy(ctx context.Context, wanted map[types.NamespacedName]*Config, serving headclient.Serving) (bool, error) {
+	sure := serving.Running || l.silent >= believed
+	for _, service := range inOrder(wanted) {
+		now, config, known := l.watch.clock.Now(), wanted[service], l.parts[service]
+		if !known.wants(config, sure, serving.Applications, now) {
+			continue
+		}
+		document, why := union(config, l.beside(service, wanted), serving.Applications)
+		if why != "" {
+			known.refuse(config.Digest, why, now)
+			continue
+		}
+		if !serving.Running && len(config.Applications) == 0 {
+			document = nil // no Serve is started to run nothing
+		}
+		if taken, err := l.send(ctx, service, config, document); taken || err != nil {
+			return taken, err
+		}
 	}
-	now := l.watch.clock.Now()
-	if config == nil || l.refusal.final || !l.wants(config, serving, now) {
-		return false, nil
-	}
-	document, why := union(config, serving.Applications)
-	if why != "" {
-		l.refusal = refusal{digest: config.Digest, why: why}
-		return false, nil
-	}
-	if !serving.Running && len(config.Applications) == 0 {
-		document = nil // no Serve is started to run nothing
-	}
-	return l.send(ctx, config, document, now)
+	return false, nil
 }
 
-// send sends a whole configuration, if there is anything to send.
-func (l *lookout) send(ctx context.Context, config *Config, document json.RawMessage, now time.Time) (bool, error) {
-	again := l.took(config)
-	if again || l.begun != config.Digest { // not each time that it fails
-		log.FromContext(ctx).Info("deploying applications", "cluster", l.cluster, "session", l.session, "digest", config.Digest, "applications", len(config.Applications), "again", again)
+// send sends a whole configuration, in which the part of one service is new, if there is
+// anything to send.
+func (l *lookout) send(ctx context.Context, service types.NamespacedName, config *Config, document json.RawMessage) (bool, error) {
+	known, now := l.parts[service], l.watch.clock.Now()
+	again, former := known.took(config), known.accepted
+	if again || known.sent != config.Digest { // not each time that it fails
+		log.FromContext(ctx).Info("deploying applications", "cluster", l.cluster, "service", service, "session", l.session,
+			"digest", config.Digest, "applications", len(config.Applications), "again", again)
 	}
-	l.begun, l.taken = config.Digest, ""
+	known.sent, known.accepted, known.taken = config.Digest, nil, ""
 	var err error
 	if document != nil {
 		err = l.head.Deploy(ctx, document)
 	}
 	switch headclient.KindOf(err) {
 	case "":
-		l.taken, l.refusal, l.silent = config.Digest, refusal{}, 0
+		l.accept(service, config)
 		if again {
-			l.again++
-			l.due = now.Add(min(shortest<<min(l.again, 10), mostAgain))
+			known.postpone(now)
 		}
 		return true, nil
 	case headclient.Refused, headclient.Invalid:
-		l.refusal = refusal{digest: config.Digest, why: headclient.CauseOf(err), final: true}
+		known.accepted, known.refusal = former, refusal{digest: config.Digest, why: headclient.CauseOf(err), final: true}
 		return false, nil
 	default:
 		l.heard(ctx, err)

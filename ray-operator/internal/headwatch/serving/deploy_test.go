@@ -2,10 +2,13 @@ package serving
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
@@ -257,7 +260,7 @@ func TestForeignWins(t *testing.T) {
 			t.Errorf("%+v", answer)
 		}
 		head.add(but(application("a", string(ask("a"))), imperative)) // somebody takes its name
-		b.pass(6 * time.Second)
+		b.pass(12 * time.Second)
 		if answer := b.last(); answer.Refused == "" || len(head.puts) != 1 {
 			t.Errorf("%+v", answer)
 		}
@@ -314,4 +317,127 @@ func TestWhatIsTakenAwayComesBack(t *testing.T) {
 			t.Errorf("deployed %d times in 10 min", n)
 		}
 	})
+}
+
+// other is a second service on the cluster, after ours by name.
+var other = service("demo-b")
+
+// both wants a part of ours and one of the other service.
+func both(ours, theirs *Config) Wants {
+	return of(map[types.NamespacedName]*Config{us: ours, other: theirs})
+}
+
+// refusing has a head refuse whatever configuration holds a word.
+func refusing(word string) func(*scripted) {
+	return func(s *scripted) { s.refuses = word }
+}
+
+// TestRefusal_IsOfOneService: the part of one service that Ray refuses keeps no other from being
+// taken, changed, or taken by the next head.
+func TestRefusal_IsOfOneService(t *testing.T) {
+	bad := func(digest, name string) *Config {
+		return changed(config(digest), func(c *Config) {
+			c.Applications[name] = json.RawMessage(fmt.Sprintf(`{"name":%q,"route_prefix":"/%s","bad":1}`, name, name))
+		})
+	}
+	for name, owners := range map[string][2]types.NamespacedName{"the first by name is bad": {other, us}, "the last is": {us, other}} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, b *bench) {
+				head := b.head("a:1")
+				head.set(refusing(`"bad":1`))
+				good, wrong := owners[0], owners[1]
+				say := func(ours, theirs *Config) {
+					b.Want(cluster, of(map[types.NamespacedName]*Config{good: ours, wrong: theirs}))
+				}
+				hold := func(when, digest, refused string, apps ...string) {
+					b.pass(20 * time.Second)
+					well, ill := b.lastOf(good), b.lastOf(wrong)
+					if well.Taken != digest || well.Refused != "" || ill.RefusedDigest != refused {
+						t.Errorf("%s: %+v, %+v", when, well.Outcome, ill.Outcome)
+					}
+					if diff := cmp.Diff(apps, head.names()); diff != "" {
+						t.Errorf("%s: %s", when, diff)
+					}
+				}
+				say(config("g1", "g"), bad("w1", "w"))
+				hold("from the start", "g1", "w1", "g")
+				say(config("g2", "g", "h"), bad("w1", "w"))
+				hold("one changes", "g2", "w1", "g", "h")
+				head.replace("s2")
+				hold("on the next head", "g2", "w1", "g", "h")
+				say(config("g2", "g", "h"), config("w2", "w"))
+				hold("it is corrected", "g2", "", "g", "h", "w")
+				say(config("g2", "g", "h"), bad("w3", "w"))
+				hold("and wrong again", "g2", "w3", "g", "h", "w")
+				say(changed(config("g3", "g"), func(c *Config) { c.Drop = []string{"h"} }), bad("w3", "w"))
+				hold("which keeps what was taken", "g3", "w3", "g", "w")
+			})
+		})
+	}
+}
+
+// TestParts_GoOneByOne: each with what the others had taken last, whatever they want now.
+func TestParts_GoOneByOne(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		b.Want(cluster, both(config("a1", "a"), config("b1", "b")))
+		b.pass(10 * time.Second)
+		if len(head.puts) != 2 || b.lastOf(us).Taken != "a1" || b.lastOf(other).Taken != "b1" {
+			t.Fatalf("deployed %q", head.puts)
+		}
+		b.Want(cluster, both(config("a2", "a", "c"), config("b2", "b", "d")))
+		b.pass(10 * time.Second)
+		if len(head.puts) != 4 || strings.Contains(head.puts[2], `"d"`) || !strings.Contains(head.puts[3], `"d"`) {
+			t.Errorf("deployed %q", head.puts[2:])
+		}
+		b.pass(time.Minute)
+		if len(head.puts) != 4 {
+			t.Errorf("deployed again: %q", head.puts[4:])
+		}
+	})
+}
+
+// TestNeighbour_KeepsItsNameAndRoute until it gives them up. For a moment that is no refusal: it
+// may be about to.
+func TestNeighbour_KeepsItsNameAndRoute(t *testing.T) {
+	route := func(digest, name, route string) *Config {
+		return changed(config(digest), func(c *Config) {
+			c.Applications[name] = json.RawMessage(fmt.Sprintf(`{"name":%q,"route_prefix":%q}`, name, route))
+		})
+	}
+	for name, c := range map[string]struct {
+		clash, freed *Config
+		why          string
+	}{
+		"a name": {
+			clash: changed(route("b2", "a", "/b"), func(c *Config) { c.Drop = []string{"b"} }), freed: changed(route("a2", "c", "/c"), func(c *Config) { c.Drop = []string{"a"} }),
+			why: `application "a" of ClusterService demo-a has this name`,
+		},
+		"a route": {
+			clash: route("b2", "b", "/a"), freed: route("a2", "a", "/c"),
+			why: `application "a" of ClusterService demo-a has the route /a`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, b *bench) {
+				b.head("a:1")
+				b.Want(cluster, both(route("a1", "a", "/a"), route("b1", "b", "/b")))
+				b.pass(10 * time.Second)
+				b.Want(cluster, both(route("a1", "a", "/a"), c.clash))
+				b.pass(3 * time.Second)
+				if answer := b.lastOf(other); answer.Refused != "" {
+					t.Errorf("told at once: %s", answer.Refused)
+				}
+				b.pass(10 * time.Second)
+				if answer := b.lastOf(other); answer.Refused != c.why || b.last().Refused != "" {
+					t.Errorf("%s: %+v", c.why, answer.Outcome)
+				}
+				b.Want(cluster, both(c.freed, c.clash))
+				b.pass(10 * time.Second)
+				if answer := b.lastOf(other); answer.Taken != "b2" || answer.Refused != "" || b.last().Taken != "a2" {
+					t.Errorf("%+v", answer.Outcome)
+				}
+			})
+		})
+	}
 }

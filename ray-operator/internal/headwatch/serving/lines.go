@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -28,9 +30,9 @@ type line struct {
 // lastLines are the last lines of the logs of the replicas that failed last, by application.
 // A log is read once. One that cannot be read is no failure of the head: a replica's log may
 // lie on a node that is gone.
-func (l *lookout) lastLines(ctx context.Context, config *Config, serving headclient.Serving) map[string]string {
+func (l *lookout) lastLines(ctx context.Context, parts map[types.NamespacedName]*Config, serving headclient.Serving) map[string]string {
 	lines, texts, left := map[string]line{}, map[string]string{}, reads
-	for _, name := range oursFirst(config, serving.Applications) {
+	for _, name := range oursFirst(parts, serving.Applications) {
 		log := failed(serving.Applications[name])
 		if log == (headclient.Log{}) {
 			continue
@@ -65,9 +67,15 @@ func (l *lookout) read(ctx context.Context, line *line) {
 }
 
 // oursFirst are the names of applications, first those that are ours.
-func oursFirst(config *Config, applications map[string]headclient.Application) []string {
+func oursFirst(parts map[types.NamespacedName]*Config, applications map[string]headclient.Application) []string {
+	ours := map[string]bool{}
+	for _, config := range parts {
+		for name := range config.Applications {
+			ours[name] = true
+		}
+	}
 	foreign := func(name string) int {
-		if config != nil && config.Applications[name] != nil {
+		if ours[name] {
 			return 0
 		}
 		return 1

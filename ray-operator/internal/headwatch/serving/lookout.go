@@ -2,7 +2,9 @@ package serving
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,7 +29,7 @@ const (
 type lookout struct {
 	watch    *Watch
 	cluster  types.NamespacedName
-	want     Want
+	want     Wants
 	answer   Answer
 	answered bool
 	stop     context.CancelFunc
@@ -49,7 +51,7 @@ type lookout struct {
 func (l *lookout) run(ctx context.Context) {
 	defer l.hangUp(ctx)
 	pause := time.Duration(0)
-	if config := l.wanted().Config; config == nil || config.Taken {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(l.wanted().Parts)), func(part *Config) bool { return !part.Taken }) {
 		pause = rand.N(shortest) // an operator that starts does not ask all heads at once
 	}
 	for l.wait(ctx, pause) {
@@ -84,7 +86,7 @@ func (l *lookout) wait(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-func (l *lookout) wanted() Want {
+func (l *lookout) wanted() Wants {
 	l.watch.mu.Lock()
 	defer l.watch.mu.Unlock()
 	return l.want
@@ -98,16 +100,16 @@ func (l *lookout) known() Answer {
 
 // pause is how long to wait before the next turn: a tenth more or less, so that heads that
 // were asked together are not for ever.
-func (l *lookout) pause(want Want, answer Answer) time.Duration {
+func (l *lookout) pause(want Wants, answer Answer) time.Duration {
 	every := max(want.Every, shortest)
 	switch {
 	case answer.Failure != "":
 		most := max(longest, every)
-		if want.Config != nil && !l.took(want.Config) {
+		if l.owes(want.Parts) {
 			most = longest
 		}
 		every = min(shortest<<min(l.failures-1, 10), most)
-	case underWay(want.Config, answer) || failing(answer.Probes) || mustClose(want, answer):
+	case underWay(want.Parts, answer) || l.waits(l.watch.clock.Now()) || failing(answer.Probes) || mustClose(want, answer):
 		every = shortest
 	}
 	return every - every/10 + rand.N(every/5)
@@ -115,24 +117,25 @@ func (l *lookout) pause(want Want, answer Answer) time.Duration {
 
 // mustClose tells whether connections are yet to be closed. What was closed before, for another
 // reason, on a cluster that stays is done with.
-func mustClose(want Want, answer Answer) bool { return want.Close != "" && want.Close != answer.Closed }
+func mustClose(want Wants, answer Answer) bool {
+	return want.Close != "" && want.Close != answer.Closed
+}
 
-// underWay tells whether an application is still to become what it shall be. One that is
-// missing because the head would not take it is not.
-func underWay(config *Config, answer Answer) bool {
-	if config == nil {
-		return false
-	}
-	refused := answer.RefusedDigest == config.Digest
-	for name := range config.Applications {
-		application, there := answer.Serving.Applications[name]
-		if there && application.State != headclient.ApplicationRunning || !there && !refused {
-			return true
+// underWay reports whether an application has yet to become what some service wants. One that
+// is missing because the head would not take it has not.
+func underWay(parts map[types.NamespacedName]*Config, answer Answer) bool {
+	for service, config := range parts {
+		refused := answer.Parts[service].RefusedDigest == config.Digest
+		for name := range config.Applications {
+			application, there := answer.Serving.Applications[name]
+			if there && application.State != headclient.ApplicationRunning || !there && !refused {
+				return true
+			}
 		}
-	}
-	for _, name := range config.Drop {
-		if application, there := answer.Serving.Applications[name]; there && application.Declarative && !refused {
-			return true
+		for _, name := range config.Drop {
+			if application, there := answer.Serving.Applications[name]; there && application.Declarative && !refused {
+				return true
+			}
 		}
 	}
 	return false
@@ -140,9 +143,9 @@ func underWay(config *Config, answer Answer) bool {
 
 // turn asks once for all that is to be known, and deploys what is to be. What nobody
 // answered stays as it was.
-func (l *lookout) turn(ctx context.Context, want Want) Answer {
+func (l *lookout) turn(ctx context.Context, want Wants) Answer {
 	answer := l.known()
-	err := l.attend(ctx, want.Config, &answer)
+	err := l.attend(ctx, want.Parts, &answer)
 	if err == nil {
 		answer.Failure, answer.Err, answer.FailingSince = "", nil, time.Time{}
 		l.failures = 0
@@ -154,7 +157,7 @@ func (l *lookout) turn(ctx context.Context, want Want) Answer {
 	}
 	answer.Probes = l.probe(ctx, want.Probes, answer.Probes)
 	if err == nil {
-		answer.LastLines = l.lastLines(ctx, want.Config, answer.Serving)
+		answer.LastLines = l.lastLines(ctx, want.Parts, answer.Serving)
 	}
 	if l.head != nil && err == nil && mustClose(want, answer) {
 		l.closeKept(ctx, want.Close, &answer)
@@ -174,14 +177,16 @@ func (l *lookout) closeKept(ctx context.Context, id string, answer *Answer) {
 	}
 }
 
-// attend looks what Serve does, and deploys what is wanted. What was deployed is told only
-// together with what Serve says after it: before that it speaks of what was there.
-func (l *lookout) attend(ctx context.Context, config *Config, answer *Answer) error {
+// attend looks what Serve does, and deploys what is wanted, one part after another. What was
+// deployed is told only together with what Serve says after it: before that it speaks of what
+// was there.
+func (l *lookout) attend(ctx context.Context, wanted map[types.NamespacedName]*Config, answer *Answer) error {
 	silent := l.silent
 	l.silent = 0
 	if err := l.converse(ctx); err != nil {
 		return err
 	}
+	l.update(wanted)
 	applications, err := l.look(ctx, answer)
 	if err != nil {
 		return err
@@ -189,13 +194,20 @@ func (l *lookout) attend(ctx context.Context, config *Config, answer *Answer) er
 	if !answer.Serving.Running {
 		l.silent = silent + 1
 	}
-	sent, err := l.deploy(ctx, config, headclient.Serving{Running: answer.Serving.Running, Applications: applications})
-	answer.Refused, answer.RefusedDigest = l.refusal.why, l.refusal.digest
-	if err != nil || !sent {
-		return err
+	for range wanted {
+		sent, err := l.deploy(ctx, wanted, headclient.Serving{Running: answer.Serving.Running, Applications: applications})
+		if err != nil {
+			return err
+		}
+		if !sent {
+			break
+		}
+		if applications, err = l.look(ctx, answer); err != nil {
+			return err
+		}
 	}
-	_, err = l.look(ctx, answer)
-	return err
+	answer.Parts = l.outcomes(l.watch.clock.Now())
+	return nil
 }
 
 // look asks what Serve does. It gives the applications with their configurations, which are
@@ -212,7 +224,8 @@ func (l *lookout) look(ctx context.Context, answer *Answer) (map[string]headclie
 		application.Deployed = nil
 		serving.Applications[name] = application
 	}
-	answer.At, answer.Serving, answer.Taken = l.watch.clock.Now(), serving, l.taken
+	now := l.watch.clock.Now()
+	answer.At, answer.Serving, answer.Parts = now, serving, l.outcomes(now)
 	return full, nil
 }
 

@@ -15,7 +15,7 @@ const counted = 3
 // replicas there are while as many run.
 func differ(a, b Answer) bool {
 	return a.At.IsZero() != b.At.IsZero() || a.Failure != b.Failure ||
-		a.Taken != b.Taken || a.Refused != b.Refused || a.RefusedDigest != b.RefusedDigest || a.Closed != b.Closed ||
+		!maps.Equal(a.Parts, b.Parts) || a.Closed != b.Closed ||
 		!alike(a.Serving, b.Serving) || !maps.Equal(a.LastLines, b.LastLines) || replied(a.Probes, b.Probes)
 }
 

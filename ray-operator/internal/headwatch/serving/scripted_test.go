@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -58,16 +59,17 @@ type scripted struct {
 	faults  map[verb][]fault // of the next calls
 	always  map[verb]fault
 
-	silent int // how often in a row it said that it has no Serve
-	calls  []verb
-	times  []time.Time                // of reads of what Serve does
-	puts   []string                   // documents that reached the head
-	showed map[string]json.RawMessage // what others had when it was last read
-	dialed int
-	closed int
-	token  headclient.Token
-	broken []string // rules that were
-	closes []string // IDs for which connections were to be closed
+	refuses string // what a configuration must not have in it
+	silent  int    // how often in a row it said that it has no Serve
+	calls   []verb
+	times   []time.Time                // of reads of what Serve does
+	puts    []string                   // documents that reached the head
+	showed  map[string]json.RawMessage // what others had when it was last read
+	dialed  int
+	closed  int
+	token   headclient.Token
+	broken  []string // rules that were
+	closes  []string // IDs for which connections were to be closed
 }
 
 func newHead() *scripted {
@@ -178,6 +180,9 @@ func (c *talk) Deploy(ctx context.Context, config json.RawMessage) error {
 		h := c.head
 		h.puts = append(h.puts, string(config))
 		asked, err := named(config)
+		if err == nil && h.refuses != "" && strings.Contains(string(config), h.refuses) {
+			err = errors.New("refused")
+		}
 		if err != nil {
 			return &headclient.Error{Kind: headclient.Refused, Act: "deploy", Err: err}
 		}
@@ -309,40 +314,6 @@ func (s *scripted) names() (names []string) {
 	return names
 }
 
-// proxies answer as a test says.
-type proxies struct {
-	mu     sync.Mutex
-	errors map[string]error
-	hung   map[string]bool
-	asked  map[string]int
-	now    int
-	most   int // that were asked at a time
-}
-
-func (p *proxies) ask(ctx context.Context, probe Probe) error {
-	address := probe.Address
-	p.mu.Lock()
-	p.asked[address+probe.Path]++
-	p.now++
-	p.most = max(p.most, p.now)
-	err, hung := p.errors[address], p.hung[address]
-	p.mu.Unlock()
-	if hung {
-		<-ctx.Done()
-		err = &headclient.Error{Kind: headclient.Timeout, Act: "ask", Err: ctx.Err()}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.now--
-	return err
-}
-
-func (p *proxies) set(change func(*proxies)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	change(p)
-}
-
 // bench is a running Watch over scripted heads by their addresses.
 type bench struct {
 	*Watch
@@ -466,13 +437,17 @@ func (b *bench) first() {
 	b.t.Fatal("nothing was heard")
 }
 
-// last is what is known of the cluster.
-func (b *bench) last() Answer {
+// last is what is known of the cluster, with what came of our service's part.
+func (b *bench) last() Answer { return b.lastOf(us) }
+
+// lastOf is what is known of the cluster, with what came of a service's part.
+func (b *bench) lastOf(service types.NamespacedName) Answer {
 	b.t.Helper()
 	answer, ok := b.Last(cluster, "head")
 	if !ok {
 		b.t.Fatal("nothing is known of the head")
 	}
+	answer.Outcome = answer.Parts[service]
 	return answer
 }
 
@@ -490,7 +465,19 @@ func config(digest string, names ...string) *Config {
 	return config
 }
 
+// us is the service that wants what wanted has.
+var us = service("demo-a")
+
 // wanted wants the head at a:1 to be asked every 5 s.
-func wanted(config *Config, probes ...Probe) Want {
-	return Want{At: Place{Head: "head", Address: "a:1"}, Config: config, Probes: probes, Every: 5 * time.Second}
+func wanted(config *Config, probes ...Probe) Wants {
+	parts := map[types.NamespacedName]*Config{}
+	if config != nil {
+		parts[us] = config
+	}
+	return of(parts, probes...)
+}
+
+// of wants the parts of several services at a:1.
+func of(parts map[types.NamespacedName]*Config, probes ...Probe) Wants {
+	return Wants{At: Place{Head: "head", Address: "a:1"}, Parts: parts, Probes: probes, Every: 5 * time.Second}
 }

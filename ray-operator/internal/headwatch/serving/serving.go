@@ -6,10 +6,10 @@
 // stated again as a whole whenever it changes. Out: what was heard last, with its time and
 // sort of failure, and a wake of the services of the cluster when it means something new.
 //
-// It must never take applications away that nobody said are ours, take an empty answer for
-// applications that are gone, deploy again what the head has taken already, let one head
-// delay another, keep a goroutine or a connection for a cluster that nobody asks about, or
-// write to Kubernetes.
+// It must never take applications away that nobody said are ours, let one service's mistake keep
+// another from its applications, take an empty answer for applications that are gone, deploy again
+// what the head has taken already, let one head delay another, keep a goroutine or a connection for
+// a cluster that nobody asks about, or write to Kubernetes.
 package serving
 
 import (
@@ -26,7 +26,7 @@ import (
 type Source interface {
 	// Want says what is wanted of a cluster, in place of what was said before. It never
 	// blocks; saying the same again changes nothing.
-	Want(cluster types.NamespacedName, want Want)
+	Want(cluster types.NamespacedName, wants Wants)
 	// Forget ends all that is asked about a cluster, and drops what is known of it. It takes
 	// no application away.
 	Forget(cluster types.NamespacedName)
@@ -47,7 +47,7 @@ type Place struct {
 	Trust headclient.Trust
 }
 
-// Want is what is wanted of one cluster.
+// Want is what one service wants of a cluster.
 type Want struct {
 	At Place
 	// Config is what is to be deployed, nil where it is only to be looked.
@@ -61,7 +61,18 @@ type Want struct {
 	Every time.Duration
 }
 
-// Config is what is to be deployed on one cluster. What others deployed there beside it stays.
+// Wants is what all services together want of one cluster. What they want deployed is kept apart.
+type Wants struct {
+	At Place
+	// Parts are what is to be deployed, by service; one that only looks has none.
+	Parts map[types.NamespacedName]*Config
+	// Probes, Close and Every are as in Want.
+	Probes []Probe
+	Close  string
+	Every  time.Duration
+}
+
+// Config is what a service wants deployed on a cluster. What others deployed there beside it stays.
 type Config struct {
 	// Digest names all of it, Taken and Alone aside: two that differ have different ones.
 	Digest string
@@ -99,11 +110,10 @@ type Answer struct {
 	FailingSince time.Time
 	// Serving is what Serve does. The configurations of applications are left out.
 	Serving headclient.Serving
-	// Taken is the digest of what this head took last; empty if nothing, or if it was not this
-	// process that sent it.
-	Taken string
-	// Refused is why the head would not take the digest RefusedDigest, in its words.
-	Refused, RefusedDigest string
+	// Parts are what came of the part of each service.
+	Parts map[types.NamespacedName]Outcome
+	// Outcome is that of the service that asks a Board.
+	Outcome
 	// Closed is the Close that was done, or has failed for good, and ClosedAt when that was heard.
 	Closed   string
 	ClosedAt time.Time
@@ -112,6 +122,15 @@ type Answer struct {
 	// LastLines are, by application, the last line of the log of the replica that failed last,
 	// of those that are not as they should be.
 	LastLines map[string]string
+}
+
+// Outcome is what came of a service's part.
+type Outcome struct {
+	// Taken is the digest of what this head took last; empty if nothing, or if it was not this
+	// process that sent it.
+	Taken string
+	// Refused is why the head would not take the digest RefusedDigest, in its words.
+	Refused, RefusedDigest string
 }
 
 // Reply is what a proxy answered to a probe.

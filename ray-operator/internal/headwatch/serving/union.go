@@ -22,11 +22,11 @@ const (
 const applicationsKey = "applications"
 
 // union is the whole configuration that Serve is to be asked for: ours as they are asked for,
-// and whatever else came the same way and would go if it were not named again, as Serve gives
-// it back; by name. An application that goes already is not called back. The second result
-// says why it must not be sent, empty if it may.
-func union(config *Config, there map[string]headclient.Application) (json.RawMessage, string) {
-	document, why := options(config)
+// those of other services as the head took them, and whatever else came the same way and would
+// go if it were not named again, as Serve gives it back; by name. An application that goes
+// already is not called back. The second result says why it must not be sent, empty if it may.
+func union(config *Config, beside neighbours, there map[string]headclient.Application) (json.RawMessage, string) {
+	document, why := options(beside.options)
 	if why != "" {
 		return nil, why
 	}
@@ -34,22 +34,13 @@ func union(config *Config, there map[string]headclient.Application) (json.RawMes
 	if all == nil {
 		all = map[string]json.RawMessage{}
 	}
-	theirs, why := foreign(config, there, all)
+	theirs, why := foreign(config, beside, there, all)
 	if why != "" {
 		return nil, why
 	}
 	for _, name := range slices.Sorted(maps.Keys(config.Applications)) {
-		ours, err := parse(config.Applications[name])
-		switch {
-		case err != nil:
-			return nil, fmt.Sprintf("application %q cannot be read: %s", name, err)
-		case ours.name != name:
-			return nil, fmt.Sprintf("application %q calls itself %q", name, ours.name)
-		case stays(there[name]) && !there[name].Declarative:
-			return nil, fmt.Sprintf("application %q of somebody else has this name, and was not deployed by a configuration", name)
-		}
-		if owner, taken := theirs[ours.route]; taken {
-			return nil, fmt.Sprintf("application %q of somebody else has the route %s", owner, ours.route)
+		if why := admit(name, config.Applications[name], beside, there, theirs); why != "" {
+			return nil, why
 		}
 	}
 	inOrder := make([]json.RawMessage, 0, len(all))
@@ -66,14 +57,39 @@ func union(config *Config, there map[string]headclient.Application) (json.RawMes
 	return bytes.TrimSpace(text.Bytes()), ""
 }
 
+// admit says why an application of ours must not be sent, empty if it may: it is not what it says
+// it is, or another has its name or its route.
+func admit(name string, application json.RawMessage, beside neighbours, there map[string]headclient.Application, routes map[string]string) string {
+	ours, err := parse(application)
+	other, taken := beside.applications[name]
+	switch {
+	case err != nil:
+		return fmt.Sprintf("application %q cannot be read: %s", name, err)
+	case ours.name != name:
+		return fmt.Sprintf("application %q calls itself %q", name, ours.name)
+	case taken:
+		return fmt.Sprintf("application %q of ClusterService %s has this name", name, other.service)
+	case stays(there[name]) && !there[name].Declarative:
+		return fmt.Sprintf("application %q of somebody else has this name, and was not deployed by a configuration", name)
+	}
+	if owner, taken := routes[ours.route]; taken {
+		whose := "somebody else"
+		if other, known := beside.applications[owner]; known {
+			whose = "ClusterService " + other.service
+		}
+		return fmt.Sprintf("application %q of %s has the route %s", owner, whose, ours.route)
+	}
+	return ""
+}
+
 // options are the parts of a configuration that are no applications, by their keys.
-func options(config *Config) (map[string]any, string) {
+func options(of json.RawMessage) (map[string]any, string) {
 	document := map[string]any{}
-	if config.Options == nil {
+	if of == nil {
 		return document, ""
 	}
 	var given map[string]json.RawMessage
-	if err := json.Unmarshal(config.Options, &given); err != nil || given == nil {
+	if err := json.Unmarshal(of, &given); err != nil || given == nil {
 		return nil, "the options of Serve are no JSON object"
 	}
 	for key, value := range given {
@@ -85,14 +101,16 @@ func options(config *Config) (map[string]any, string) {
 	return document, ""
 }
 
-// foreign adds to a configuration the applications of others that came by one, and gives the
-// routes that others have, of whatever way they came.
-func foreign(config *Config, there map[string]headclient.Application, all map[string]json.RawMessage) (map[string]string, string) {
-	routes := map[string]string{}
+// foreign adds to a configuration the applications of others, of other services as well as those
+// that came by a configuration otherwise, and gives the routes that others have, of whatever way
+// they came.
+func foreign(config *Config, beside neighbours, there map[string]headclient.Application, all map[string]json.RawMessage) (map[string]string, string) {
+	routes := beside.join(all)
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		application := there[name]
-		_, ours := config.Applications[name]
-		if !stays(application) || application.Declarative && (ours || slices.Contains(config.Drop, name)) {
+		_, known := all[name]
+		dropped := slices.Contains(config.Drop, name) || slices.Contains(beside.dropped, name)
+		if !stays(application) || application.Declarative && (known || dropped) {
 			continue
 		}
 		if application.RoutePrefix != "" {
@@ -114,6 +132,21 @@ func foreign(config *Config, there map[string]headclient.Application, all map[st
 		all[name] = application.Deployed
 	}
 	return routes, ""
+}
+
+// join adds the applications of other services to a configuration, and gives their routes.
+func (n neighbours) join(all map[string]json.RawMessage) map[string]string {
+	routes := map[string]string{}
+	for name, held := range n.applications {
+		if _, ours := all[name]; ours {
+			continue
+		}
+		all[name] = held.form
+		if form, err := parse(held.form); err == nil && form.route != "" { // the head took it
+			routes[form.route] = name
+		}
+	}
+	return routes
 }
 
 // faithful tells what would be lost of an application that was deployed again as it came back.

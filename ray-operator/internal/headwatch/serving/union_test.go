@@ -32,6 +32,11 @@ func but(one headclient.Application, change func(*headclient.Application)) headc
 func imperative(a *headclient.Application) { a.Declarative, a.Deployed = false, nil }
 func deleting(a *headclient.Application)   { a.State = headclient.ApplicationDeleting }
 
+// unionAlone is union where no other service is there.
+func unionAlone(config *Config, there map[string]headclient.Application) (json.RawMessage, string) {
+	return union(config, neighbours{options: config.Options}, there)
+}
+
 func TestUnion(t *testing.T) {
 	a, b := string(ask("a")), string(ask("b"))
 	theirs := application("theirs", `{"name":"theirs","route_prefix":"/t","args":{"n":12345678901234567890,"text":"<&>"}}`)
@@ -83,7 +88,7 @@ func TestUnion(t *testing.T) {
 			there:  shown(application("theirs", `{"name":"theirs","route_prefix":"/a"}`)), want: `{"applications":[` + a + `]}`,
 		},
 	} {
-		document, why := union(&c.config, c.there)
+		document, why := unionAlone(&c.config, c.there)
 		if diff := cmp.Diff(c.want, string(document)); why != "" || diff != "" {
 			t.Errorf("%s: %s%s", name, why, diff)
 		}
@@ -111,7 +116,7 @@ func TestConfigThatCannotBeSent(t *testing.T) {
 		"ours has null":             {config: ofText("default", `{"name":null}`), why: `application "default" cannot be read: its name is no text`},
 		"ours has a strange route":  {config: ofText("a", `{"name":"a","route_prefix":1}`), why: `application "a" cannot be read: its route_prefix is no text`},
 	} {
-		document, why := union(c.config, nil)
+		document, why := unionAlone(c.config, nil)
 		if diff := cmp.Diff(c.why, why); document != nil || diff != "" {
 			t.Errorf("%s: %s%s", name, document, diff)
 		}
@@ -155,7 +160,7 @@ func TestTheirsComeFirst(t *testing.T) {
 			config: ofText("a", `{"name":"a"}`), there: shown(application("theirs", `{"name":"theirs"}`)), why: `application "theirs" of somebody else has the route /`,
 		},
 	} {
-		document, why := union(c.config, c.there)
+		document, why := unionAlone(c.config, c.there)
 		if diff := cmp.Diff(c.why, why); document != nil || diff != "" {
 			t.Errorf("%s: %s%s", name, document, diff)
 		}
@@ -183,7 +188,7 @@ func TestTheirsWouldBeLost(t *testing.T) {
 		if c.deployed == "" {
 			theirs.Deployed = nil
 		}
-		document, why := union(config("d1", "a"), shown(theirs))
+		document, why := unionAlone(config("d1", "a"), shown(theirs))
 		if diff := cmp.Diff(c.why, why); (document == nil) != (why != "") || diff != "" {
 			t.Errorf("%s: %s%s", name, document, diff)
 		}
@@ -234,7 +239,7 @@ func givens() *rapid.Generator[given] {
 func TestUnionLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := givens().Draw(t, "given")
-		document, why := union(&g.config, g.there)
+		document, why := unionAlone(&g.config, g.there)
 		if why != "" {
 			t.Fatal(why)
 		}
@@ -246,7 +251,7 @@ func TestUnionLosesNothing(t *testing.T) {
 		if diff := cmp.Diff(g.want, got); err != nil || diff != "" {
 			t.Fatal(err, diff)
 		}
-		again, _ := union(&g.config, maps.Clone(g.there))
+		again, _ := unionAlone(&g.config, maps.Clone(g.there))
 		if string(again) != string(document) {
 			t.Fatalf("once %s, once %s", document, again)
 		}

@@ -67,11 +67,11 @@ func (w *Watch) Changes(services func(cluster types.NamespacedName) []types.Name
 }
 
 // Want is Source's.
-func (w *Watch) Want(cluster types.NamespacedName, want Want) {
+func (w *Watch) Want(cluster types.NamespacedName, want Wants) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.lookouts[cluster]
-	if l != nil && !same(Want{At: l.want.At}, Want{At: want.At}) {
+	if l != nil && !same(Wants{At: l.want.At}, Wants{At: want.At}) {
 		l.stop() // what another head said or took counts no more
 		l = nil
 	}
@@ -128,7 +128,7 @@ func (w *Watch) launch(l *lookout) {
 
 // same tells whether two wants are the same of the same head. Tokens are functions that are
 // asked anew each time: only whether there is one can be compared.
-func same(a, b Want) bool {
+func same(a, b Wants) bool {
 	tokens := (a.At.Token == nil) == (b.At.Token == nil)
 	a.At.Token, b.At.Token = nil, nil
 	return tokens && reflect.DeepEqual(a, b)
