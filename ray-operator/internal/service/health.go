@@ -151,6 +151,9 @@ func appears(cluster *Cluster, name string, proven bool, requires requirement) (
 	case !known:
 		return 0, reason.ServeDeploying.Of(cluster.Name, "Serve does not know application "+name+" yet")
 	case application.State == headclient.ApplicationDeployFailed:
+		if at := cluster.Answer.RetryAt; !at.IsZero() {
+			message += "; it is deployed again at " + pass.Stamp(at)
+		}
 		return 0, reason.ApplicationFailed.Of(name, cluster.Name, message)
 	case application.State == headclient.ApplicationUnhealthy:
 		return 0, reason.ApplicationUnhealthy.Of(name, cluster.Name, message)

@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -100,6 +102,19 @@ func TestTheFirstDeploymentThatIsNotWellIsNamed(t *testing.T) {
 	} {
 		if got := complaint(headclient.Application{Message: "Failed to update", Deployments: c.deployments}); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestFailedDeployment_SaysWhenItIsRetried, where it is.
+func TestFailedDeployment_SaysWhenItIsRetried(t *testing.T) {
+	for at, want := range map[time.Time]bool{{}: false, at().Add(time.Minute): true} {
+		s := serves(t)
+		s.seen.Clusters[1].Answer.Serving.Applications["text"] = headclient.Application{Name: "text", State: headclient.ApplicationDeployFailed, Message: "no index"}
+		s.seen.Clusters[1].Answer.RetryAt = at
+		plan := s.decide()
+		if have := strings.Contains(plan.Finding.Text, "no index; it is deployed again at "+pass.Stamp(at)); plan.Finding.Code != "ApplicationFailed" || have != want {
+			t.Errorf("retried at %s: %s: %s", at, plan.Finding.Code, plan.Finding.Text)
 		}
 	}
 }

@@ -325,6 +325,7 @@ func (p *planner) want(side *Side) {
 	config := &serving.Config{
 		Digest: digest, Applications: map[string]json.RawMessage{}, Options: options(revision, p.capacity(side)),
 		Taken: side.Taken == digest && side.Head == string(cluster.Head.UID), Alone: p.own(),
+		Retry: revision.ID == side.Good || side == &p.record.Active && side.Good == "",
 	}
 	for _, application := range revision.Config.Applications {
 		config.Applications[application.Name] = application.Bounded(bounds[application.Name])

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,31 @@ func TestWant_TakenIsOfOneHead(t *testing.T) {
 		wants := s.decide().Wants
 		if len(wants) != 1 || wants[0].Config == nil || wants[0].Config.Taken != want {
 			t.Errorf("head %q: %+v, want the configuration taken: %t", head, wants, want)
+		}
+	}
+}
+
+// TestWant_RetriesWhatNothingCanReplace: what was healthy, and a first version. Another one is taken back.
+func TestWant_RetriesWhatNothingCanReplace(t *testing.T) {
+	for name, c := range map[string]struct {
+		situation *situation
+		edit      func(*Record)
+		want      []bool // by cluster
+	}{
+		"healthy before": {situation: serves(t), want: []bool{true}},
+		"a first one":    {situation: serves(t), edit: func(r *Record) { r.Active.Good = "" }, want: []bool{true}},
+		"a change":       {situation: serves(t), edit: func(r *Record) { r.Active.Good, r.Active.Healthy = "former", now-1 }, want: []bool{false}},
+		"a candidate":    {situation: upgrades(t, nil), want: []bool{true, false}},
+	} {
+		if c.edit != nil {
+			c.edit(&c.situation.seen.Record)
+		}
+		var have []bool
+		for _, want := range c.situation.decide().Wants {
+			have = append(have, want.Config.Retry)
+		}
+		if !slices.Equal(have, c.want) {
+			t.Errorf("%s: %v, want %v", name, have, c.want)
 		}
 	}
 }

@@ -13,9 +13,11 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
-// changed is a configuration with a difference.
-func changed(config *Config, change func(*Config)) *Config {
-	change(config)
+// changed is a configuration with differences.
+func changed(config *Config, changes ...func(*Config)) *Config {
+	for _, change := range changes {
+		change(config)
+	}
 	return config
 }
 

@@ -36,6 +36,7 @@ type part struct {
 	// was missing, due when it is next.
 	again int
 	due   time.Time
+	retries
 }
 
 // refusal is why a digest was not taken.
@@ -82,7 +83,7 @@ func (l *life) update(wanted map[types.NamespacedName]*Config) {
 func (l *life) outcomes(now time.Time) map[types.NamespacedName]Outcome {
 	all := make(map[types.NamespacedName]Outcome, len(l.parts))
 	for service, known := range l.parts {
-		outcome := Outcome{Taken: known.taken}
+		outcome := Outcome{Taken: known.taken, RetryAt: known.retries.at}
 		if refusal := known.refusal; refusal.why != "" && !refusal.mayPass(now) {
 			outcome.Refused, outcome.RefusedDigest = refusal.why, refusal.digest
 		}
@@ -123,7 +124,7 @@ func (p *part) wants(config *Config, sure bool, applications map[string]headclie
 		return false
 	case !lacks(config, applications):
 		p.again, p.due, p.refusal = 0, time.Time{}, refusal{}
-		return false
+		return p.retries.isDue(config, applications, now)
 	default:
 		return !now.Before(p.due)
 	}
@@ -131,6 +132,7 @@ func (p *part) wants(config *Config, sure bool, applications map[string]headclie
 
 // postpone puts off the next time that the same is deployed.
 func (p *part) postpone(now time.Time) {
+	p.retries.note()
 	p.again++
 	p.due = now.Add(min(shortest<<min(p.again, 10), mostAgain))
 }

@@ -88,6 +88,9 @@ type Config struct {
 	// Alone tells that nobody else deploys there: a head that says at first that it has no
 	// Serve is believed at once, for there is nothing of others to lose.
 	Alone bool
+	// Retry: an application that could not be deployed is deployed again, after growing pauses.
+	// It is for what was healthy before, and for what nothing stands behind.
+	Retry bool
 }
 
 // Probe is a question to the proxy in a pod.
@@ -131,6 +134,8 @@ type Outcome struct {
 	Taken string
 	// Refused is why the head would not take the digest RefusedDigest, in its words.
 	Refused, RefusedDigest string
+	// RetryAt is when what could not be deployed is deployed again, zero if it is not.
+	RetryAt time.Time
 }
 
 // Reply is what a proxy answered to a probe.
