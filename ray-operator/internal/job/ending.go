@@ -200,8 +200,8 @@ func (p *planner) finish(f fate) {
 	}
 	if !start.IsZero() {
 		past.Start = start.Unix()
-		if record.Ran == 0 {
-			record.Ran = past.Start
+		if record.Ran == 0 { // deadlines count from it, and the clock of the head may be another
+			record.Ran = min(max(past.Start, record.Bound.At), p.now.Unix())
 		}
 	}
 	entry := entryOf(past)
@@ -209,6 +209,7 @@ func (p *planner) finish(f fate) {
 	entry.Message, entry.LastLines, entry.LogState = f.Text, f.lines, f.log
 	p.Done, p.Ask = &entry, nil
 	record.keep(past)
+	record.Ended = p.now.Unix()
 	record.Last, record.Bound, record.Ending, record.Since = record.Bound, Bound{}, "", 0
 }
 
@@ -256,7 +257,7 @@ func (p *planner) retry(f fate) {
 	}
 	p.tell(reason.AttemptEnded.Of(number, f.Code, f.Text), "Retry")
 	p.Events[len(p.Events)-1].Warning = true
-	p.say(v1alpha1.PhaseRetrying, reason.Retrying.Of(number, f.Code, pass.Stamp(p.record.ended().Add(p.backoff()))))
+	p.say(v1alpha1.PhaseRetrying, reason.Retrying.Of(number, f.Code, pass.Stamp(p.record.ended(p.now).Add(p.backoff()))))
 }
 
 // backoff is how long to wait after the last attempt before the next.

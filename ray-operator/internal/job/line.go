@@ -78,7 +78,7 @@ func waits(job *v1alpha1.ClusterJob, now time.Time) bool {
 		return false
 	}
 	p := planner{job: job, record: record}
-	return !now.Before(record.ended().Add(p.backoff()))
+	return !now.Before(record.ended(now).Add(p.backoff()))
 }
 
 // inLine sorts the jobs that wait by the order of their creation.

@@ -44,7 +44,9 @@ type Record struct {
 	// Failures counts attempts that the program failed, Losses those that were lost.
 	Failures int32 `json:"failures,omitempty"`
 	Losses   int32 `json:"losses,omitempty"`
-	// Past are the last attempts that ended, the oldest first.
+	// Ended is when the operator saw the last attempt end, by its own clock.
+	Ended int64 `json:"ended,omitempty"`
+	// Past are the last attempts that ended, the oldest first, with the times that Ray told.
 	Past []Past `json:"past,omitempty"`
 	// Suspended: the job is suspended and nothing of it runs.
 	Suspended bool `json:"suspended,omitempty"`
@@ -180,12 +182,22 @@ func (r *Record) keep(past Past) {
 	r.Past = r.Past[max(0, len(r.Past)-remembered):]
 }
 
-// ended is when the last attempt ended, zero if none has.
-func (r *Record) ended() time.Time {
+// ended is when the last attempt ended by the operator's clock, zero if none has. Where only the
+// status remembers it, it is the time that Ray told; one that is yet to come was told by a clock
+// that is wrong, and nothing waits for it.
+func (r *Record) ended(now time.Time) time.Time {
 	if len(r.Past) == 0 {
 		return time.Time{}
 	}
-	return time.Unix(r.Past[len(r.Past)-1].End, 0)
+	told := time.Unix(r.Past[len(r.Past)-1].End, 0)
+	switch {
+	case r.Ended > 0:
+		return time.Unix(r.Ended, 0)
+	case told.After(now):
+		return time.Time{}
+	default:
+		return told
+	}
 }
 
 func seconds(at *metav1.Time) int64 {

@@ -20,7 +20,7 @@ func (p *planner) step() bool {
 		p.attend()
 		return true
 	}
-	left := p.record.ended().Add(p.backoff()).Sub(p.now)
+	left := p.record.ended(p.now).Add(p.backoff()).Sub(p.now)
 	switch leaving := p.discard(); {
 	case len(p.record.Past) > 0 && left > 0:
 		last := p.record.Past[len(p.record.Past)-1]
