@@ -54,9 +54,9 @@ var jobPhases = map[string]struct {
 	},
 	"stands in line": {
 		but(jobOf(v1alpha1.PhasePending, true), func(job *v1alpha1.ClusterJob) {
-			job.Status.Conditions = []metav1.Condition{waiting(reason.InLine.Of("demo", 2, 1))}
+			job.Status.Conditions = []metav1.Condition{waiting(reason.InLine.Of("demo", 2, 2, 1))}
 		}), shared,
-		"Cluster Done 0-6, Queued Current 6-? (ComputeCluster demo runs 2 jobs, as many as its maxConcurrentJobs lets; place 1 in the line), " +
+		"Cluster Done 0-6, Queued Current 6-? (ComputeCluster demo runs 2 of the 2 jobs that its maxConcurrentJobs lets; place 1 in the line), " +
 			"Submitted Pending, Running Pending",
 	},
 	"waits since it was resumed": {

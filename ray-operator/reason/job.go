@@ -125,7 +125,7 @@ func jobEnds() Section {
 var (
 	InLine = Reason{
 		"InLine", Progress, "The cluster runs as many jobs as it may.",
-		"ComputeCluster %s runs %d jobs, as many as its maxConcurrentJobs lets; place %d in the line", "", nil,
+		"ComputeCluster %s runs %d of the %d jobs that its maxConcurrentJobs lets; place %d in the line", "", nil,
 	}
 	ClusterStarting = Reason{
 		"ClusterStarting", Progress, "The cluster has no head yet that a job could be sent to.",

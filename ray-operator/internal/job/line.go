@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
 // Places remembers who has just taken a place on a cluster, as long as the cache may not
@@ -68,7 +69,8 @@ func Holds(job *v1alpha1.ClusterJob) bool {
 	return err == nil && record.Bound.Head != "" && record.Outcome.Phase == ""
 }
 
-// waits tells whether a job stands in the line for its cluster now.
+// waits tells whether a job stands in the line for its cluster now. One that is invalid, as under
+// the rules of a later operator, cannot go, and keeps nobody behind it.
 func waits(job *v1alpha1.ClusterJob, now time.Time) bool {
 	record, err := recall(job)
 	if err != nil || record.Bound.Head != "" || record.Outcome.Phase != "" {
@@ -78,7 +80,7 @@ func waits(job *v1alpha1.ClusterJob, now time.Time) bool {
 		return false
 	}
 	p := planner{job: job, record: record}
-	return !now.Before(record.ended(now).Add(p.backoff()))
+	return !now.Before(record.ended(now).Add(p.backoff())) && len(validate.Job(job)) == 0
 }
 
 // inLine sorts the jobs that wait by the order of their creation.

@@ -90,6 +90,7 @@ func TestOrderOfTheLine(t *testing.T) {
 		"oldest": train(), "old": train(), "twin-a": train(), "twin-b": train(),
 		"runs": train(with(bound())), "over": train(with(bound(outcome))), "suspended": train(suspend), "going": train(deleted(1)),
 		"others": train(func(j *v1alpha1.ClusterJob) { j.Spec.ManagedBy = "example.com/other" }), "damaged": train(with(Record{})),
+		"invalid":   train(func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }),
 		"backs-off": train(retry, with(bound(failed))), "backed-off": train(retry, with(bound(failed, func(r *Record) { r.Past[0].End = ago(60) }))),
 	}
 	created := map[string]int64{"oldest": 100, "old": 99, "twin-a": 50, "twin-b": 50, "backed-off": 10}

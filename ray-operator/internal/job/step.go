@@ -87,7 +87,7 @@ func (p *planner) approach() {
 	case !p.seen.Heard || answer.Failure != "" || answer.Session.Name == "":
 		p.say(p.waiting(), p.unheard())
 	case line.Most > 0 && line.Running+line.Place > line.Most:
-		p.say(p.waiting(), reason.InLine.Of(p.clusterName(), line.Running, line.Place))
+		p.say(p.waiting(), reason.InLine.Of(p.clusterName(), line.Running, line.Most, line.Place))
 		p.wakeIn(pass.Recheck)
 	case len(p.job.Spec.EntrypointLabelSelector) > 0 && naming.IsRayBefore(answer.Session.Version, 54):
 		p.close(reason.SubmissionRefused.Of(fmt.Sprintf("entrypointLabelSelector needs Ray 2.54, and the cluster runs %s", answer.Session.Version)))
