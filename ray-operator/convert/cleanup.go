@@ -1,0 +1,169 @@
+package convert
+
+import (
+	"slices"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// longest is how long a cluster is kept at most after its job, in seconds: a year.
+const longest = 31536000
+
+// Policies of ray.io.
+const (
+	deleteCluster = "DeleteCluster"
+	deleteWorkers = "DeleteWorkers"
+	deleteSelf    = "DeleteSelf"
+	deleteNone    = "DeleteNone"
+)
+
+// ending is what goes after one outcome, and when; absent where nothing goes.
+type ending map[string]int32
+
+// endings are what goes after each outcome.
+type endings map[v1alpha1.JobOutcome]ending
+
+var outcomes = []v1alpha1.JobOutcome{v1alpha1.OutcomeSuccess, v1alpha1.OutcomeFailure}
+
+// takeCleanup says what of the job's own cluster goes when. A cluster that is not its own stays.
+func (c *conversion) takeCleanup(spec *rayJobSpec, made *v1alpha1.ClusterJobSpec) {
+	ends := c.endings(spec)
+	c.takeSelf(ends, made)
+	d := spec.DeletionStrategy
+	switch {
+	case made.ClusterTemplate != nil:
+		c.clean(ends, made)
+	case spec.ShutdownAfterJobFinishes:
+		c.drop("spec.shutdownAfterJobFinishes", notItsOwn)
+	case d != nil && (ends.has(deleteWorkers) || ends.has(deleteCluster) && !ends.has(deleteSelf)):
+		c.refuse("spec.deletionStrategy", notItsOwn)
+	}
+}
+
+// endings reads what goes after each outcome.
+func (c *conversion) endings(spec *rayJobSpec) endings {
+	after := int32(0)
+	if spec.TTLSecondsAfterFinished != nil {
+		after = *spec.TTLSecondsAfterFinished
+	}
+	ends := endings{v1alpha1.OutcomeSuccess: {}, v1alpha1.OutcomeFailure: {}}
+	switch d := spec.DeletionStrategy; {
+	case d != nil && len(d.DeletionRules) > 0:
+		if spec.ShutdownAfterJobFinishes || after > 0 {
+			c.refuse("spec.deletionStrategy.deletionRules",
+				"rules stand alone; leave shutdownAfterJobFinishes and ttlSecondsAfterFinished out")
+		}
+		c.takeDeletionRules(d.DeletionRules, ends)
+	case d != nil:
+		c.takePolicy("spec.deletionStrategy.onSuccess.policy", d.OnSuccess, ends[v1alpha1.OutcomeSuccess], after)
+		c.takePolicy("spec.deletionStrategy.onFailure.policy", d.OnFailure, ends[v1alpha1.OutcomeFailure], after)
+	case spec.ShutdownAfterJobFinishes:
+		for _, outcome := range outcomes {
+			ends[outcome][deleteCluster] = after
+		}
+	case after > 0:
+		c.drop("spec.ttlSecondsAfterFinished", "without shutdownAfterJobFinishes it has no effect; set that too")
+	}
+	return ends
+}
+
+const notItsOwn = "the cluster is not the job's, so that it stays; leave this out"
+
+// has reports whether something goes after some outcome.
+func (e endings) has(policy string) bool {
+	return slices.ContainsFunc(outcomes, func(outcome v1alpha1.JobOutcome) bool {
+		_,
+			has := e[outcome][policy]
+		return has
+	})
+}
+
+func (c *conversion) takePolicy(path string, policy *rayPolicy, into ending, after int32) {
+	if policy != nil {
+		c.end(path, policy.Policy, into, after)
+	}
+}
+
+// end takes what goes; of two times the earlier one counts.
+func (c *conversion) end(path, policy string, into ending, after int32) {
+	switch policy {
+	case deleteCluster, deleteWorkers, deleteSelf:
+		if earlier, has := into[policy]; !has || after < earlier {
+			into[policy] = after
+		}
+	case deleteNone:
+	default:
+		c.refuse(path, "ray.io knows DeleteCluster, DeleteWorkers, DeleteSelf and DeleteNone; use one of them")
+	}
+}
+
+func (c *conversion) takeDeletionRules(rules []rayDeletionRule, ends endings) {
+	const path = "spec.deletionStrategy.deletionRules"
+	for i := range rules {
+		rule := &rules[i]
+		switch when := &rule.Condition; {
+		case (when.JobStatus == "") == (when.JobDeploymentStatus == ""):
+			c.refuse(path, "a rule has one condition; give jobStatus or jobDeploymentStatus")
+		case when.JobStatus == "SUCCEEDED":
+			c.end(path, rule.Policy, ends[v1alpha1.OutcomeSuccess], when.TTLSeconds)
+		case when.JobStatus == "FAILED", when.JobDeploymentStatus == "Failed":
+			c.end(path, rule.Policy, ends[v1alpha1.OutcomeFailure], when.TTLSeconds)
+		default:
+			c.refuse(path, "a condition is SUCCEEDED or FAILED, or Failed of the deployment; use one of them")
+		}
+	}
+}
+
+// takeSelf makes of DeleteSelf the one time after which the ClusterJob goes, and with it its cluster.
+func (c *conversion) takeSelf(ends endings, made *v1alpha1.ClusterJobSpec) {
+	afterSuccess, has := ends[v1alpha1.OutcomeSuccess][deleteSelf]
+	afterFailure, hasToo := ends[v1alpha1.OutcomeFailure][deleteSelf]
+	switch {
+	case !has && !hasToo:
+		return
+	case has && hasToo:
+		made.TTLSecondsAfterFinished = new(max(afterSuccess, afterFailure))
+	}
+	if has != hasToo || afterSuccess != afterFailure {
+		c.change("spec.deletionStrategy", "ttlSecondsAfterFinished",
+			"ttlSecondsAfterFinished does not ask for the outcome; the cluster goes as it did, "+
+				"the ClusterJob after the longer time, or not by itself where one outcome kept it")
+	}
+	for _, outcome := range outcomes {
+		after, self := ends[outcome][deleteSelf]
+		if _, sooner := ends[outcome][deleteCluster]; self && !sooner {
+			ends[outcome][deleteCluster] = after
+		}
+	}
+}
+
+// clean writes the rules. An outcome without one keeps its cluster, but only beside a rule for the other one.
+func (c *conversion) clean(ends endings, made *v1alpha1.ClusterJobSpec) {
+	isAtOnce := true
+	for _, outcome := range outcomes {
+		whole, hasWhole := ends[outcome][deleteCluster]
+		workers, hasWorkers := ends[outcome][deleteWorkers]
+		if hasWorkers && (!hasWhole || workers < whole) && len(made.ClusterTemplate.Spec.WorkerGroups) > 0 {
+			made.Cleanup = append(made.Cleanup, v1alpha1.CleanupRule{Outcome: outcome, Action: v1alpha1.CleanupDeleteWorkers,
+				AfterSeconds: workers})
+		}
+		if hasWhole {
+			made.Cleanup = append(made.Cleanup, v1alpha1.CleanupRule{Outcome: outcome, Action: v1alpha1.CleanupDeleteCluster,
+				AfterSeconds: whole})
+		}
+		isAtOnce = isAtOnce && hasWhole && whole == 0
+	}
+	switch {
+	case isAtOnce && !slices.ContainsFunc(made.Cleanup, isOfWorkers):
+		made.Cleanup = nil // which is the default
+	case len(made.Cleanup) == 0:
+		for _, outcome := range outcomes {
+			made.Cleanup = append(made.Cleanup, v1alpha1.CleanupRule{Outcome: outcome, Action: v1alpha1.CleanupDeleteCluster,
+				AfterSeconds: longest})
+		}
+		c.change("spec.shutdownAfterJobFinishes", "cleanup", "the cluster was kept for good, and is kept for a year; "+
+			"take cleanup out to have it go with the job's end")
+	}
+}
+
+func isOfWorkers(rule v1alpha1.CleanupRule) bool { return rule.Action == v1alpha1.CleanupDeleteWorkers }

@@ -1,0 +1,187 @@
+package convert
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+)
+
+// takeFront converts the head's Service and Ingress.
+func (p *clusterPart) takeFront() {
+	head := &p.spec.HeadGroupSpec
+	made := &v1alpha1.HeadServiceSpec{Type: head.ServiceType}
+	if head.HeadService != nil {
+		p.takeHeadService(made, head.HeadService)
+	}
+	if len(p.spec.HeadServiceAnnotations) > 0 {
+		made.Annotations = merge(made.Annotations, p.spec.HeadServiceAnnotations)
+	}
+	if !isPlain(made) {
+		p.made.Head.Service = made
+	}
+	p.takeIngress()
+}
+
+// isPlain reports whether a Service is what the operator makes without a word.
+func isPlain(s *v1alpha1.HeadServiceSpec) bool {
+	said := len(s.Annotations)+len(s.Labels)+len(s.Ports)+len(s.NodePorts)+len(s.LoadBalancerSourceRanges) > 0
+	reached := s.LoadBalancerClass != "" || s.ExternalTrafficPolicy != "" || s.SessionAffinity != ""
+	return s.Type == "" && !s.Headless && !said && !reached
+}
+
+func merge(under, over map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, under)
+	maps.Copy(all, over)
+	return all
+}
+
+func (p *clusterPart) takeHeadService(made *v1alpha1.HeadServiceSpec, from *corev1.Service) {
+	at := p.path("headGroupSpec.headService")
+	made.Labels, made.Annotations = p.serviceLabels(at, from.Labels), from.Annotations
+	if from.Name != "" {
+		p.change(at+".metadata.name", "", "the head's Service is NAME-head; point clients there, or add a Service of the "+
+			"other name")
+	}
+	if from.Spec.Type != "" {
+		made.Type = from.Spec.Type
+	}
+	made.Headless = from.Spec.ClusterIP == corev1.ClusterIPNone
+	made.ServiceReach = p.reach(at, &from.Spec)
+	ours, _ := validate.RayPorts()
+	for _, port := range from.Spec.Ports {
+		target := port.TargetPort.IntVal
+		switch {
+		case slices.Contains(ours, port.Port):
+			continue // the operator's own, under its own names
+		case port.TargetPort.StrVal != "":
+			p.refuse(at+".spec.ports", "a targetPort is a number here; write that of the port "+port.TargetPort.StrVal)
+		}
+		made.Ports = append(made.Ports, v1alpha1.ServicePort{Name: port.Name, Port: port.Port, TargetPort: target})
+	}
+	made.NodePorts = p.nodePorts(from.Spec.Ports, func(port corev1.ServicePort) string {
+		if name, has := rayPortNames[port.Port]; has {
+			return name
+		}
+		return port.Name
+	})
+}
+
+// rayPortNames are the names of the ports of the head's Service.
+var rayPortNames = map[int32]string{6379: "gcs", 8265: "dashboard", 10001: "client", 8080: "metrics", 8000: "serve"}
+
+// serviceLabels are the labels of a Service without the operator's own.
+func (c *conversion) serviceLabels(at string, labels map[string]string) map[string]string {
+	kept := maps.Clone(labels)
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if slices.Contains(ownLabels, key) || strings.HasPrefix(key, prefixRay) {
+			c.drop(at+".metadata.labels["+key+"]", "the operator sets this label; choose another key if yours is selected by it")
+			delete(kept, key)
+		}
+	}
+	return kept
+}
+
+// reach is how a Service is reached beside its type, and says what of it has no field.
+func (c *conversion) reach(at string, spec *corev1.ServiceSpec) v1alpha1.ServiceReach {
+	made := v1alpha1.ServiceReach{
+		LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges, ExternalTrafficPolicy: spec.ExternalTrafficPolicy, SessionAffinity: spec.SessionAffinity,
+	}
+	if spec.LoadBalancerClass != nil {
+		made.LoadBalancerClass = *spec.LoadBalancerClass
+	}
+	if len(spec.Selector) > 0 {
+		c.drop(at+".spec.selector", "the operator selects the pods")
+	}
+	if spec.PublishNotReadyAddresses {
+		c.drop(at+".spec.publishNotReadyAddresses", "the operator publishes the head before it is ready")
+	}
+	for _, other := range []struct {
+		field string
+		given bool
+	}{
+		{"clusterIP", spec.ClusterIP != "" && spec.ClusterIP != corev1.ClusterIPNone}, {"clusterIPs",
+			len(spec.ClusterIPs) > 1},
+		{"externalIPs", len(spec.ExternalIPs) > 0}, {"externalName", spec.ExternalName != ""},
+		{"loadBalancerIP", spec.LoadBalancerIP != ""}, {"healthCheckNodePort", spec.HealthCheckNodePort != 0},
+		{"sessionAffinityConfig", spec.SessionAffinityConfig != nil}, {"ipFamilies", len(spec.IPFamilies) > 0},
+		{"ipFamilyPolicy", spec.IPFamilyPolicy != nil}, {"allocateLoadBalancerNodePorts",
+			spec.AllocateLoadBalancerNodePorts != nil},
+		{"internalTrafficPolicy", spec.InternalTrafficPolicy != nil}, {"trafficDistribution",
+			spec.TrafficDistribution != nil},
+	} {
+		if other.given {
+			c.note(Row{Path: at + ".spec." + other.field, Verdict: Dropped, Differs: true,
+				Text: "Services of the operator's have no such field; write a Service of your own beside it"})
+		}
+	}
+	return made
+}
+
+// nodePorts are the ports of the nodes by the names of ours.
+func (c *conversion) nodePorts(ports []corev1.ServicePort, name func(corev1.ServicePort) string) map[string]int32 {
+	var made map[string]int32
+	for _, port := range ports {
+		if port.NodePort != 0 {
+			if made == nil {
+				made = map[string]int32{}
+			}
+			made[name(port)] = port.NodePort
+		}
+	}
+	return made
+}
+
+func (p *clusterPart) takeIngress() {
+	head, at := &p.spec.HeadGroupSpec, p.path("headGroupSpec")
+	o := head.IngressOptions
+	if o == nil {
+		o = &rayIngress{}
+	}
+	switch {
+	case !head.EnableIngress && head.IngressOptions != nil:
+		p.drop(at+".ingressOptions", "without enableIngress it has no effect; set that, or leave it out")
+		return
+	case !head.EnableIngress:
+		return
+	case o.Host == "":
+		p.refuse(at+".ingressOptions.host", "an Ingress without a host takes requests that are for others; set host")
+		return
+	}
+	made := &v1alpha1.IngressSpec{Host: o.Host, Path: o.Path, PathType: o.PathType,
+		ClassName: p.meta.Annotations[keyIngress]}
+	for i := range o.TLS {
+		p.takeIngressTLS(at+".ingressOptions.tls", made, o.TLS[i].SecretName, o.TLS[i].Hosts)
+	}
+	for key, value := range p.meta.Annotations {
+		if key != keyIngress {
+			if made.Annotations == nil {
+				made.Annotations = map[string]string{}
+			}
+			made.Annotations[key] = value // KubeRay copies all of them
+		}
+	}
+	p.made.Head.Ingress = made
+}
+
+func (p *clusterPart) takeIngressTLS(path string, made *v1alpha1.IngressSpec, secret string, hosts []string) {
+	if made.TLSSecretName != "" && made.TLSSecretName != secret {
+		p.refuse(path, "all hosts of the Ingress have one Secret with their certificate; make one for all of them")
+	}
+	made.TLSSecretName = secret
+	for _, host := range hosts {
+		if host != made.Host && !slices.Contains(made.AdditionalHosts, host) {
+			p.note(Row{
+				Path: path, To: "head.ingress.additionalHosts", Verdict: Changed, Differs: true,
+				Text: "the dashboard answers under " + host + " too, for which there was a certificate only; take the host out " +
+					"if it must not",
+			})
+			made.AdditionalHosts = append(made.AdditionalHosts, host)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package convert_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/convert"
+	"github.com/heliostat-dev/heliostat/tests/rayio"
+)
+
+// ruleOf returns the rule about a leaf, and whether there is exactly one.
+func ruleOf(leaf rayio.Leaf) (convert.Rule, bool) {
+	path, kind := leaf.Path, leaf.Kind
+	if below, is := strings.CutPrefix(path, rayio.ClusterAt(kind)+"."); is && !strings.HasPrefix(path,
+		"spec.jobTemplate.") {
+		path, kind = below, ""
+		if found, has := find(path, kind); has {
+			return found, true
+		}
+		path, kind = leaf.Path, leaf.Kind // of a job or service beside its cluster
+	}
+	return find(path, kind)
+}
+
+func find(path, kind string) (convert.Rule, bool) {
+	var found []convert.Rule
+	for _, rule := range convert.Rules() {
+		below := strings.HasPrefix(path, rule.Path+".") || strings.HasPrefix(path, rule.Path+"[]")
+		if rule.Kind == kind && (rule.Path == path || rule.Whole && below) {
+			found = append(found, rule)
+		}
+	}
+	if len(found) != 1 {
+		return convert.Rule{}, false
+	}
+	return found[0], true
+}
+
+func TestRules_HoldForEveryLeaf(t *testing.T) {
+	used := map[string]bool{}
+	for _, leaf := range rayio.Leaves() {
+		rule, has := ruleOf(leaf)
+		if !has {
+			t.Errorf("no rule, or more than one, is about %s %s: add one to the table", leaf.Kind, leaf.Path)
+		}
+		used[rule.Kind+rule.Path] = true
+	}
+	for _, rule := range convert.Rules() {
+		if !used[rule.Kind+rule.Path] && !strings.HasPrefix(rule.Path, "metadata.") {
+			t.Errorf("the rule about %s %s is about no field of ray.io", rule.Kind, rule.Path)
+		}
+	}
+}
+
+func TestRules_SayWhatToDo(t *testing.T) {
+	for _, rule := range convert.Rules() {
+		switch {
+		case rule.Verdict != convert.Kept && rule.Text == "":
+			t.Errorf("%s is %s, and nothing says why", rule.Path, rule.Verdict)
+		case rule.Text != "" && !strings.HasSuffix(rule.Text, "."):
+			t.Errorf("the text about %s is no sentence: %s", rule.Path, rule.Text)
+		case rule.Verdict == convert.Kept && (rule.Differs || rule.To == ""):
+			t.Errorf("%s is kept, but differs or goes nowhere", rule.Path)
+		}
+	}
+}
+
+// companions are what a field needs to mean something, in the terms of a cluster's spec or of the object.
+var companions = map[string]map[string]any{
+	"autoscalerOptions.": {"enableInTreeAutoscaling": true},
+	"idleTimeoutSeconds": {"enableInTreeAutoscaling": true},
+	"priority":           {"enableInTreeAutoscaling": true},
+	"gcsFaultToleranceOptions.r": {"gcsFaultToleranceOptions.redisAddress": "redis:1",
+		"gcsFaultToleranceOptions.redisPassword.value": "x"},
+	"gcsFaultToleranceOptions.e": {"gcsFaultToleranceOptions.redisAddress": "redis:1"},
+	"gcsFaultToleranceOptions.s": {"gcsFaultToleranceOptions.backend": "rocksdb", "rayVersion": "2.60.0"},
+	"gcsFaultToleranceOptions.b": {"rayVersion": "2.60.0"},
+	"authOptions.secretName":     {"authOptions.mode": "token"},
+	"ingressOptions.": {"headGroupSpec.enableIngress": true,
+		"headGroupSpec.ingressOptions.host": "a.example.com"},
+	"enableIngress":              {"headGroupSpec.ingressOptions.host": "a.example.com"},
+	"networkPolicy.":             {"networkPolicy.mode": "DenyAll"},
+	"networkPolicy.head.ingress": {"networkPolicy.mode": "DenyAllIngress"},
+	"clusterUpgradeOptions":      {"spec.upgradeStrategy.type": "NewClusterWithIncrementalUpgrade"},
+	"ttlSecondsAfterFinished":    {"spec.shutdownAfterJobFinishes": true},
+	"deletionStrategy.onSuccess": {"spec.shutdownAfterJobFinishes": true},
+	"jobStatus":                  {"spec.deletionStrategy.deletionRules[].policy": "DeleteCluster"},
+	"jobDeploymentStatus":        {"spec.deletionStrategy.deletionRules[].policy": "DeleteCluster"},
+	"condition.ttlSeconds": {"spec.deletionStrategy.deletionRules[].policy": "DeleteCluster",
+		"spec.deletionStrategy.deletionRules[].condition.jobStatus": "FAILED"},
+	"deletionRules[].policy": {"spec.deletionStrategy.deletionRules[].condition.jobStatus": "FAILED"},
+}
+
+// plainest are values for leaves whose first value changes nothing, or is refused alone.
+var plainest = map[string]any{
+	"gcsFaultToleranceOptions.backend":                   "rocksdb",
+	"gcsFaultToleranceOptions.storage.deletionPolicy":    "Retain",
+	"autoscalerOptions.upscalingMode":                    "Aggressive",
+	"headGroupSpec.ingressOptions.pathType":              "Exact",
+	"spec.deletionStrategy.deletionRules[].policy":       "DeleteCluster",
+	"spec.entrypoint":                                    "python other.py",
+	"spec.serveConfigV2":                                 "applications: [{name: other, import_path: 'a:b'}]",
+	"workerGroupSpecs[].groupName":                       "gpu",
+	"authOptions.mode":                                   "disabled",
+	"rayVersion":                                         "2.55.0",
+	"networkPolicy.mode":                                 "DenyAll",
+	"networkPolicy.head.ingressRules[].ports[].endPort":  int64(8265),
+	"gcsFaultToleranceOptions.redisPassword.valueFrom.x": nil,
+	"headGroupSpec.template":                             map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "head", "image": "own/ray:2.52.0"}}}},
+	"workerGroupSpecs[].template":                        map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "w", "image": "own/ray:2.52.0"}}}},
+	"headGroupSpec.serviceType":                          "NodePort",
+	"headGroupSpec.headService":                          map[string]any{"spec": map[string]any{"clusterIP": "None"}},
+}
+
+// incomplete are leaves of rules that take some of what is below them, and are refused where they stand alone.
+var incomplete = []string{".valueFrom.", ".egressRules", ".ingressRules[]",
+	"rayClusterConfig.gcsFaultToleranceOptions.storage.claimName"}
+
+func TestRules_AreWhatHappens(t *testing.T) {
+	for _, leaf := range rayio.Leaves() {
+		rule, has := ruleOf(leaf)
+		if !has {
+			continue // the test of the table says so
+		}
+		before, after := withLeaf(leaf)
+		was, is := convert.Object(before, convert.Options{}), convert.Object(after, convert.Options{})
+		said := rowsAbout(is.Rows, leaf.Path)
+		switch {
+		case rule.Verdict == convert.Refused:
+			if !is.Refused() || len(said) == 0 {
+				t.Errorf("%s %s is not refused: %v", leaf.Kind, leaf.Path, is.Rows)
+			}
+		case is.Refused():
+			if !containsAny(leaf.Path, incomplete) {
+				t.Errorf("%s %s is refused: %v", leaf.Kind, leaf.Path, is.Rows)
+			}
+		case rule.Verdict == convert.Kept:
+			if len(said) == 0 && cmp.Equal(objectsOf(was), objectsOf(is)) {
+				t.Errorf("%s %s is lost without a row:\n%s", leaf.Kind, leaf.Path, text(after))
+			}
+		case len(said) == 0:
+			t.Errorf("%s %s is %s, and no row says so: %v", leaf.Kind, leaf.Path, rule.Verdict, is.Rows)
+		}
+	}
+}
+
+// withLeaf returns an object without a leaf and the same with it, each with what the leaf needs.
+func withLeaf(leaf rayio.Leaf) (before, after *unstructured.Unstructured) {
+	object := rayio.Base(leaf.Kind)
+	at := rayio.ClusterAt(leaf.Kind)
+	for part, others := range companions {
+		if !strings.Contains(leaf.Path, part) {
+			continue
+		}
+		for path, value := range others {
+			if !strings.HasPrefix(path, "spec.") {
+				path = at + "." + path
+			}
+			rayio.Set(object.Object, path, value)
+		}
+	}
+	if leaf.Path == "spec.clusterSelector" {
+		rayio.Unset(object.Object, "spec.rayClusterSpec")
+	}
+	before = object.DeepCopy()
+	value := rayio.Values(leaf)[0]
+	for path, other := range plainest {
+		if leaf.Path == path || leaf.Path == at+"."+path {
+			value = other
+		}
+	}
+	rayio.Set(object.Object, leaf.Path, value)
+	return before, object
+}
+
+func containsAny(path string, parts []string) bool {
+	for _, part := range parts {
+		if strings.Contains(path, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// rowsAbout are the rows about a leaf, or about what it is part of or has below it.
+func rowsAbout(rows []convert.Row, path string) []convert.Row {
+	var about []convert.Row
+	wanted := strings.ReplaceAll(path, "[]", "[0]")
+	for _, row := range rows {
+		if row.Path == wanted || strings.HasPrefix(wanted, row.Path+".") || strings.HasPrefix(wanted, row.Path+"[") ||
+			strings.HasPrefix(row.Path, wanted+".") || strings.HasPrefix(row.Path, wanted+"[") {
+			about = append(about, row)
+		}
+	}
+	return about
+}
+
+func objectsOf(result convert.Result) []map[string]any {
+	var all []map[string]any
+	for _, object := range result.Objects {
+		all = append(all, object.Object)
+	}
+	return all
+}
+
+func text(object *unstructured.Unstructured) string {
+	out, err := json.Marshal(object.Object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(out)
+}

@@ -1,0 +1,169 @@
+package convert
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Bounds of an upgrade's times, in seconds.
+const (
+	leastHealthy = 10
+	longestStep  = 86400
+)
+
+// clusterService converts a RayService.
+func (c *conversion) clusterService(spec *rayServiceSpec) runtime.Object {
+	service := &v1alpha1.ClusterService{TypeMeta: typeMeta("ClusterService"), Spec: v1alpha1.ClusterServiceSpec{
+		Suspend: c.suspended(spec.Suspend), ManagedBy: c.manager("spec.managedBy", spec.ManagedBy),
+	}}
+	if config := c.object("spec.serveConfigV2", spec.ServeConfig); config != nil {
+		service.Spec.ServeConfig = *config
+	} else if spec.ServeConfig == "" {
+		c.refuse("spec.serveConfigV2", "a service has something to serve; set serveConfigV2")
+	}
+	service.Spec.ClusterTemplate = &v1alpha1.ClusterTemplate{
+		Metadata: v1alpha1.TemplateMetadata{Labels: c.takeKueue()}, Spec: c.cluster(&spec.RayClusterSpec),
+	}
+	service.ObjectMeta = c.meta // after takeKueue, which takes labels away
+	service.Spec.Service = c.serveService(spec)
+	service.Spec.Upgrade = c.upgrade(spec)
+	return service
+}
+
+// serveService converts the Service in front of the proxies.
+func (c *conversion) serveService(spec *rayServiceSpec) *v1alpha1.ServeService {
+	made := &v1alpha1.ServeService{}
+	isHeadAlone := len(spec.RayClusterSpec.WorkerGroupSpecs) == 0
+	switch {
+	case isHeadAlone && spec.ExcludeHead:
+		c.change("spec.excludeHeadPodFromServeSvc", "service.headEndpoints",
+			"the cluster has no workers, so that the head's proxy answers; add a worker group to keep it free")
+	case !isHeadAlone && !spec.ExcludeHead:
+		made.HeadEndpoints = new(true)
+	}
+	from := spec.ServeService
+	if from == nil {
+		if made.HeadEndpoints == nil {
+			return nil
+		}
+		return made
+	}
+	const at = "spec.serveService"
+	if from.Name != "" {
+		c.change(at+".metadata.name", "", "the Service is named as the ClusterService; point clients there, or add a "+
+			"Service of the other name")
+	}
+	made.Type, made.Labels, made.Annotations = from.Spec.Type, c.serviceLabels(at, from.Labels), from.Annotations
+	made.ServiceReach = c.reach(at, &from.Spec)
+	made.Ports, made.NodePorts = c.servePorts(at, from.Spec.Ports)
+	return made
+}
+
+// Names of the ports of the Service in front of the proxies.
+const (
+	portHTTP = "http"
+	portGRPC = "grpc"
+)
+
+// servePorts are the ports for HTTP and gRPC: others lead to no proxy.
+func (c *conversion) servePorts(at string, ports []corev1.ServicePort) ([]v1alpha1.ServePort, map[string]int32) {
+	var made []v1alpha1.ServePort
+	for _, port := range ports {
+		if name := serveName(port); name != "" {
+			made = append(made, v1alpha1.ServePort{Name: name, Port: port.Port})
+			continue
+		}
+		c.change(at+".spec.ports", "service.ports", fmt.Sprintf("the port %d leads to no proxy of Serve, and is left "+
+			"out; add a Service of your own for it", port.Port))
+	}
+	named := c.nodePorts(ports, serveName)
+	delete(named, "")
+	return made, named
+}
+
+// serveName is the name of ours for a port that leads to Serve's proxies, empty for another.
+func serveName(port corev1.ServicePort) string {
+	target := port.Port
+	if port.TargetPort.IntVal != 0 {
+		target = port.TargetPort.IntVal
+	}
+	switch {
+	case target == 8000 || port.Name == "serve" || port.TargetPort.StrVal == "serve":
+		return portHTTP
+	case target == 9000 || port.Name == "serve-grpc" || port.TargetPort.StrVal == "serve-grpc":
+		return portGRPC
+	default:
+		return ""
+	}
+}
+
+// upgrade says how a change reaches users: all at once by default, as in KubeRay.
+func (c *conversion) upgrade(spec *rayServiceSpec) *v1alpha1.Upgrade {
+	made := &v1alpha1.Upgrade{RetireAfterSeconds: c.atMost("spec.rayClusterDeletionDelaySeconds",
+		"upgrade.retireAfterSeconds", spec.DeletionDelay)}
+	u := spec.UpgradeStrategy
+	if u == nil {
+		u = &rayUpgrade{}
+	}
+	switch u.Type {
+	case "", "NewCluster":
+		made.StepPercent = new(int32(100))
+	case "NewClusterWithIncrementalUpgrade":
+		made.Strategy = v1alpha1.UpgradeSurge
+	case "None":
+		made.Strategy = v1alpha1.UpgradeNone
+	default:
+		c.refuse("spec.upgradeStrategy.type", "ray.io knows NewCluster, NewClusterWithIncrementalUpgrade and None; use "+
+			"one of them")
+	}
+	c.takeSteps(u, made)
+	made.HealthyDeadlineSeconds = c.healthyDeadline()
+	return made
+}
+
+func (c *conversion) takeSteps(u *rayUpgrade, made *v1alpha1.Upgrade) {
+	const at, to = "spec.upgradeStrategy.clusterUpgradeOptions", "upgrade."
+	switch o := u.Options; {
+	case o == nil:
+	case made.Strategy != v1alpha1.UpgradeSurge:
+		c.drop(at, "the options belong to NewClusterWithIncrementalUpgrade; set that type, or leave them out")
+	default:
+		made.MaxSurgePercent = c.atLeastOne(at+".maxSurgePercent", to+"maxSurgePercent", o.MaxSurgePercent)
+		made.StepPercent = c.atLeastOne(at+".stepSizePercent", to+"stepPercent", o.StepSizePercent)
+		made.IntervalSeconds = c.atMost(at+".intervalSeconds", to+"intervalSeconds", o.IntervalSeconds)
+	}
+}
+
+// atMost is a number of seconds up to a day.
+func (c *conversion) atMost(path, to string, seconds *int32) *int32 {
+	if seconds == nil || *seconds <= longestStep {
+		return seconds
+	}
+	c.change(path, to, fmt.Sprintf("it becomes %d, the most that there is", longestStep))
+	return new(int32(longestStep))
+}
+
+// healthyDeadline is the time that a version has to become healthy, which KubeRay has in an annotation: seconds, or a
+// duration as Go writes it.
+func (c *conversion) healthyDeadline() *int32 {
+	text := c.marks[keyTimeout]
+	if text == "" {
+		return nil
+	}
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		duration, notDuration := time.ParseDuration(text)
+		if notDuration != nil {
+			c.refuse("metadata.annotations["+keyTimeout+"]", "it is neither seconds nor a duration such as 30m; correct it")
+			return nil
+		}
+		seconds = duration.Seconds()
+	}
+	return new(int32(max(min(seconds, longestStep), leastHealthy)))
+}

@@ -1,0 +1,165 @@
+package convert
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+)
+
+// takeTemplate keeps the pod template, and takes out what the operator does itself.
+func (n *nodePart) takeTemplate() {
+	template, path := n.from.Template.DeepCopy(), n.at+".template"
+	n.made.Template = template
+	n.takeTemplateMetadata(path+".metadata", &template.ObjectMeta)
+	pod, path := &template.Spec, path+".spec"
+	if len(pod.Containers) == 0 {
+		n.refuse(path+".containers", "ray.io runs Ray in the first container, and there is none; give one")
+		return
+	}
+	n.takeContainer(path+".containers[0]", pod)
+	n.takeInits(path, pod)
+	if pod.RestartPolicy != "" && pod.RestartPolicy != corev1.RestartPolicyAlways {
+		n.drop(path+".restartPolicy", "Ray's pods are restarted always, and replaced where that does not help")
+		pod.RestartPolicy = ""
+	}
+	if pod.ServiceAccountName != "" && pod.AutomountServiceAccountToken == nil {
+		n.change(path+".serviceAccountName", n.to+".template", "pods get no token of their service account; "+
+			"set automountServiceAccountToken to true where programs call Kubernetes")
+	}
+	n.takeSchedulerName(path, pod)
+}
+
+// ownLabels are those that every pod gets from the operator.
+var ownLabels = []string{"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by"}
+
+func (n *nodePart) takeTemplateMetadata(path string, meta *metav1.ObjectMeta) {
+	given := meta.Name != "" || meta.GenerateName != "" || meta.Namespace != "" ||
+		len(meta.Finalizers)+len(meta.OwnerReferences) > 0
+	if given {
+		n.drop(path, "the operator names pods; of the metadata only labels and annotations are taken")
+	}
+	for _, key := range slices.Sorted(maps.Keys(meta.Labels)) {
+		if slices.Contains(ownLabels, key) || strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") {
+			n.drop(path+".labels["+key+"]", "the operator sets this label on every pod; choose another key if yours is "+
+				"selected by it")
+			delete(meta.Labels, key)
+		}
+	}
+	if len(meta.Labels) == 0 {
+		meta.Labels = nil
+	}
+	*meta = metav1.ObjectMeta{Labels: meta.Labels, Annotations: meta.Annotations}
+}
+
+// takeContainer makes the first container the one that is named ray.
+func (n *nodePart) takeContainer(path string, pod *corev1.PodSpec) {
+	ray := &pod.Containers[0]
+	taken := func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerRay }
+	if slices.ContainsFunc(pod.Containers[1:], taken) || slices.ContainsFunc(pod.InitContainers, taken) {
+		n.refuse(path+".name", "the container that runs Ray is named ray, and another has the name; rename that")
+	}
+	ray.Name = v1alpha1.ContainerRay
+	n.image, ray.Image = ray.Image, ""
+	if len(ray.Command)+len(ray.Args) > 0 {
+		n.refuse(path+".command", "the operator starts Ray, so that command and args have no place; do what must come "+
+			"before in an init container")
+	}
+	n.takePorts(path+".ports", ray)
+	n.takeVariables(path+".env", ray)
+	if stops := ray.Lifecycle; stops != nil && stops.PreStop != nil && stops.PreStop.Exec != nil {
+		if strings.Contains(strings.Join(stops.PreStop.Exec.Command, " "), "ray stop") {
+			n.drop(path+".lifecycle.preStop", "pods that go are drained through Ray, which ray stop would cut short")
+			stops.PreStop = nil
+		}
+		if *stops == (corev1.Lifecycle{}) {
+			ray.Lifecycle = nil
+		}
+	}
+	if len(ray.Resources.Limits)+len(ray.Resources.Requests) == 0 {
+		memory := "2Gi"
+		if n.isHead {
+			memory = "4Gi"
+		}
+		n.change(path+".resources", n.to+".size", "without resources Ray gets 1 CPU and "+memory+"; set resources or size")
+	}
+}
+
+// takePorts takes out Ray's own ports, which the operator adds. Ports of the host stay, under the operator's names.
+func (n *nodePart) takePorts(path string, ray *corev1.Container) {
+	ours, workers := validate.RayPorts()
+	ours = append(ours, workers...) // a worker with a copy of the head's list does no harm
+	before := len(ray.Ports)
+	ray.Ports = slices.DeleteFunc(ray.Ports, func(p corev1.ContainerPort) bool {
+		return slices.Contains(ours, p.ContainerPort) && (p.Protocol == "" || p.Protocol == corev1.ProtocolTCP) &&
+			p.HostPort == 0
+	})
+	if len(ray.Ports) < before {
+		n.drop(path, "the operator adds Ray's own ports, named gcs, dashboard, client, metrics and serve")
+	}
+	if len(ray.Ports) == 0 {
+		ray.Ports = nil
+	}
+}
+
+// takeVariables takes out what the operator says itself.
+func (n *nodePart) takeVariables(path string, ray *corev1.Container) {
+	for i, e := range ray.Env {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		switch {
+		case n.isStoreVariable(e):
+			n.adjust(at, "controlStore.redis", e.Name+" is told by controlStore.redis")
+		case e.Name == "RAY_enable_autoscaler_v2":
+			n.drop(at, "the autoscaler is the operator's own, of one version")
+		case e.Name == "RAY_gcs_rpc_server_reconnect_timeout_s":
+			n.drop(at, "the operator says how long workers wait for a head")
+		}
+	}
+	ray.Env = slices.DeleteFunc(ray.Env, func(e corev1.EnvVar) bool {
+		return n.isStoreVariable(e) || e.Name == "RAY_enable_autoscaler_v2" ||
+			e.Name == "RAY_gcs_rpc_server_reconnect_timeout_s"
+	})
+	if len(ray.Env) == 0 {
+		ray.Env = nil
+	}
+}
+
+// takeInits takes out init containers that wait for the head by KubeRay's variables.
+func (n *nodePart) takeInits(path string, pod *corev1.PodSpec) {
+	waits := func(c corev1.Container) bool {
+		text := strings.Join(slices.Concat(c.Command, c.Args), " ")
+		return strings.Contains(text, "RAY_IP") || strings.Contains(text, "ray health-check")
+	}
+	for i, c := range pod.InitContainers {
+		if waits(c) {
+			n.drop(fmt.Sprintf("%s.initContainers[%d]", path, i), "workers start beside the head, and join it when it listens")
+		}
+	}
+	if pod.InitContainers = slices.DeleteFunc(pod.InitContainers, waits); len(pod.InitContainers) == 0 {
+		pod.InitContainers = nil
+	}
+}
+
+// takeSchedulerName is about templates that name a gang scheduler, which spec.scheduler names for all.
+func (n *nodePart) takeSchedulerName(path string, pod *corev1.PodSpec) {
+	if n.clusterPart.made.Scheduler == nil || pod.SchedulerName == "" {
+		return
+	}
+	n.adjust(path+".schedulerName", "scheduler.schedulerName", "spec.scheduler names the scheduler for all pods")
+	n.clusterPart.made.Scheduler.SchedulerName = pod.SchedulerName
+	pod.SchedulerName = ""
+}
+
+// isBare reports whether a template says nothing.
+func isBare(template *corev1.PodTemplateSpec) bool {
+	return reflect.DeepEqual(*template, corev1.PodTemplateSpec{
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: v1alpha1.ContainerRay}}},
+	})
+}
