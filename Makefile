@@ -34,7 +34,7 @@ proto: $(PROTO_TOOLS) ## Write proto/gen from Ray's protocol as far as we speak 
 web: ## Build the page into dashboard-proxy/web/dist with node, for the server to embed
 	@web/make.sh
 
-build: bin/operator ## Build the operator and the programs of the tests into bin/
+build: bin/operator bin/heliostat ## Build the operator and the programs of the tests into bin/
 	@tests/run.sh build
 
 images: bin/images ## Build the container images of the operator, Ray and Redis, without Docker
@@ -123,7 +123,7 @@ mutate: ## Run mutation tests on the pure packages: make mutate [PACKAGES=ray-op
 
 # Programs come from the user's cache where another checkout has built them from the same content.
 CACHED := tests/tools/cached.sh
-.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/openapi bin/images bin/localkube bin/kueue bin/operator
+.PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/openapi bin/images bin/localkube bin/kueue bin/operator bin/heliostat
 $(TOOLS) bin/gotestsum:
 	@$(CACHED) $(@F) tests/tools/go.mod tests/tools/go.sum -- sh -c 'go build -C tests/tools -o "$$OUT" $(PACKAGE)'
 bin/helm: PACKAGE = helm.sh/helm/v4/cmd/helm
@@ -147,5 +147,7 @@ bin/localkube:
 	@$(CACHED) $(@F) tests/localkube -- sh -c 'go build -C tests/localkube -o "$$OUT" .'
 bin/kueue:
 	@$(CACHED) $(@F) tests/kueue -- sh -c 'go build -C tests/kueue -o "$$OUT" .'
+bin/heliostat:
+	@$(CACHED) $(@F) go.mod go.sum apiserver/spelling cli ray-operator -- sh -c 'go build -o "$$OUT" ./cli/cmd/heliostat'
 bin/operator:
 	@$(CACHED) $(@F) go.mod go.sum ray-operator proto -- sh -c 'go build -o "$$OUT" ./ray-operator/cmd/operator'

@@ -1,0 +1,35 @@
+package app_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/heliostat-dev/heliostat/cli/app"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+)
+
+func TestRun_EndsWithACode(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"help":              {nil, outcome.Done, "convert"},
+		"a command":         {[]string{"convert", "--explain", "suspend"}, outcome.Done, "suspend"},
+		"a misspelt one":    {[]string{"convrt"}, outcome.Usage, `write "convert"`},
+		"a misspelt flag":   {[]string{"convert", "--aliasses"}, outcome.Usage, `write "--aliases"`},
+		"a flag of kubectl": {[]string{"convert", "--token", "x"}, outcome.Usage, "no such flag"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said bytes.Buffer
+			code := app.Run(t.Context(), c.args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &said,
+				ErrOut: &said})
+			if code != c.code || !strings.Contains(said.String(), c.says) {
+				t.Errorf("exit code %d, want %d and %q:\n%s", code, c.code, c.says, said.String())
+			}
+		})
+	}
+}

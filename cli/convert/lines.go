@@ -1,0 +1,77 @@
+package convert
+
+import (
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// lines finds the lines of fields in a document, which is read once more for that.
+type lines struct {
+	root  *yaml.Node
+	first int
+}
+
+// linesOf reads where the fields of a document stand. What YAML 1.1 and 1.2 read in two ways does not move a line.
+func linesOf(in *input) lines {
+	var root yaml.Node
+	if in.text == nil || yaml.Unmarshal(in.text, &root) != nil || len(root.Content) == 0 {
+		return lines{first: in.line}
+	}
+	return lines{root: root.Content[0], first: in.line}
+}
+
+// of returns the line of a field, or of the nearest one above it.
+func (l lines) of(path string) int {
+	if l.root == nil {
+		return l.first
+	}
+	node, line := l.root, l.root.Line
+	for _, name := range steps(path) {
+		next, at := below(node, name)
+		if next == nil {
+			break
+		}
+		node, line = next, at
+	}
+	return line + l.first - 1
+}
+
+// below returns the value of a key or an entry, and its line.
+func below(node *yaml.Node, name string) (*yaml.Node, int) {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	switch node.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == name {
+				return node.Content[i+1], node.Content[i].Line
+			}
+		}
+	case yaml.SequenceNode:
+		if number, err := strconv.Atoi(name); err == nil && number < len(node.Content) {
+			return node.Content[number], node.Content[number].Line
+		}
+	}
+	return nil, 0
+}
+
+// steps are the names and numbers of a path, such as a.b[0].c and a[key.with/dots].
+func steps(path string) []string {
+	var all []string
+	for path != "" {
+		if inside, is := strings.CutPrefix(path, "["); is {
+			key, rest, _ := strings.Cut(inside, "]")
+			all, path = append(all, key), strings.TrimPrefix(rest, ".")
+			continue
+		}
+		end := strings.IndexAny(path, ".[")
+		if end < 0 {
+			return append(all, path)
+		}
+		all, path = append(all, path[:end]), strings.TrimPrefix(path[end:], ".")
+	}
+	return all
+}

@@ -1,0 +1,111 @@
+package convert
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/convert"
+)
+
+// report prints what becomes of objects, and counts.
+type report struct {
+	out, rows io.Writer
+
+	unread, refused, differing, written int
+}
+
+// convert converts one document, and prints what comes out and each row. It fails where it cannot write.
+func (r *report) convert(in *input, options convert.Options) error {
+	if in.problem != nil {
+		r.unread++
+		return r.row(in, in.line, "", convert.Row{Verdict: "unread", Text: in.problem.Error()})
+	}
+	result := convert.Object(in.object, options)
+	if result.Refused() {
+		r.refused++
+	}
+	if result.Differs() {
+		r.differing++
+	}
+	name := in.object.GetKind() + "/" + in.object.GetName()
+	if namespace := in.object.GetNamespace(); namespace != "" {
+		name += " in " + namespace
+	}
+	var at lines
+	if len(result.Rows) > 0 {
+		at = linesOf(in)
+	}
+	slices.SortStableFunc(result.Rows, func(a, b convert.Row) int { return cmp.Compare(at.of(a.Path), at.of(b.Path)) })
+	for _, row := range result.Rows {
+		if err := r.row(in, at.of(row.Path), name, row); err != nil {
+			return err
+		}
+	}
+	for _, object := range result.Objects {
+		text, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return fmt.Errorf("write %s %s as YAML: %w", object.GetKind(), object.GetName(), err)
+		}
+		if _, err := fmt.Fprintf(r.out, "---\n%s", text); err != nil {
+			return err
+		}
+		r.written++
+	}
+	return nil
+}
+
+// row prints one row: where, which object, which field, what became of it, where it went, and why.
+func (r *report) row(in *input, line int, name string, row convert.Row) error {
+	var cells []string
+	if in.file != "" {
+		where := in.file
+		if line > 0 {
+			where = fmt.Sprintf("%s:%d (document %d)", in.file, line, in.number)
+		}
+		cells = append(cells, where)
+	}
+	verdict := string(row.Verdict)
+	if row.Differs {
+		verdict += ", differs"
+	}
+	if row.To != "" {
+		verdict += " -> " + row.To
+	}
+	cells = slices.DeleteFunc(append(cells, name, row.Path, verdict, row.Text),
+		func(cell string) bool { return cell == "" })
+	_, err := fmt.Fprintln(r.rows, printable(strings.Join(cells, "  ")))
+	return err
+}
+
+// printable has nothing that a terminal obeys: names and errors may be anybody's.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// end prints the sums, and returns the exit code as an error.
+func (r *report) end() error {
+	fmt.Fprintf(r.rows, "%d objects written; %d inputs will behave differently, %d were refused, %d could not be "+
+		"read\n", r.written, r.differing, r.refused, r.unread)
+	code := outcome.Differs
+	switch {
+	case r.unread > 0:
+		code = outcome.Usage
+	case r.refused > 0:
+		code = outcome.Refused
+	case r.differing == 0:
+		return nil
+	}
+	return &outcome.Error{Code: code}
+}

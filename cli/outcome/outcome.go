@@ -1,0 +1,49 @@
+// Package outcome says how a command ended.
+//
+// In: an error of a command. Out: the exit code for scripts. A command returns an Error where the code is not that of a
+// failure. It must never print anything: the program prints each error once.
+package outcome
+
+import "errors"
+
+// Exit codes.
+const (
+	// Done: the command did what it was asked for.
+	Done = 0
+	// Failed: something went wrong on the way.
+	Failed = 1
+	// Usage: the command cannot be understood, or names what is not there.
+	Usage = 2
+	// Differs: what was converted will behave differently.
+	Differs = 3
+	// Refused: somebody may not do this, or it cannot be done.
+	Refused = 5
+)
+
+// Error is an error with its exit code. One without a text says what was printed already.
+type Error struct {
+	Code int
+	Err  error
+}
+
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Code returns the exit code of a command that ended with an error, or with none.
+func Code(err error) int {
+	var coded *Error
+	switch {
+	case err == nil:
+		return Done
+	case errors.As(err, &coded):
+		return coded.Code
+	default:
+		return Failed
+	}
+}
