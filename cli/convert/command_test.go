@@ -217,7 +217,7 @@ func TestList_SaysWhyItCannot(t *testing.T) {
 		says string
 	}{
 		"no right":       {apierrors.NewForbidden(jobs, "", errors.New("ana may not")), outcome.Refused, "ask for the right"},
-		"no CRDs":        {apierrors.NewNotFound(jobs, ""), outcome.Usage, "does not know ray.io/v1"},
+		"no CRDs":        {apierrors.NewNotFound(jobs, ""), outcome.Usage, "has no such kind"},
 		"another reason": {errors.New("refused"), outcome.Failed, "list rayjobs"},
 	} {
 		t.Run(name, func(t *testing.T) {

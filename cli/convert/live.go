@@ -125,7 +125,7 @@ func whyNot(resource string, err error) error {
 		return &outcome.Error{Code: outcome.Refused, Err: fmt.Errorf("list %s: %w; ask for the right to get and list them",
 			resource, err)}
 	case apierrors.IsNotFound(err):
-		return &outcome.Error{Code: outcome.Usage, Err: fmt.Errorf("list %s: the API server does not know ray.io/v1; "+
+		return &outcome.Error{Code: outcome.Usage, Err: fmt.Errorf("list %s: the API server has no such kind in ray.io/v1; "+
 			"choose another --context, or give -f FILE", resource)}
 	default:
 		return fmt.Errorf("list %s: %w", resource, err)

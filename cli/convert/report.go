@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v2" // writes as sigs.k8s.io/yaml does, without the way through JSON
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/convert"
@@ -38,13 +38,8 @@ func (r *report) convert(in *input, options convert.Options) error {
 	if namespace := in.object.GetNamespace(); namespace != "" {
 		name += " in " + namespace
 	}
-	var at lines
-	if len(result.Rows) > 0 {
-		at = linesOf(in)
-	}
-	slices.SortStableFunc(result.Rows, func(a, b convert.Row) int { return cmp.Compare(at.of(a.Path), at.of(b.Path)) })
-	for _, row := range result.Rows {
-		if err := r.row(in, at.of(row.Path), name, row); err != nil {
+	for _, one := range place(in, result.Rows) {
+		if err := r.row(in, one.line, name, one.row); err != nil {
 			return err
 		}
 	}
@@ -59,6 +54,26 @@ func (r *report) convert(in *input, options convert.Options) error {
 		r.written++
 	}
 	return nil
+}
+
+// placed is a row with the line of its field.
+type placed struct {
+	line int
+	row  convert.Row
+}
+
+// place puts rows in the order of their lines, as far as these are known.
+func place(in *input, rows []convert.Row) []placed {
+	if len(rows) == 0 {
+		return nil // most documents are not read once more
+	}
+	at := linesOf(in)
+	var all []placed
+	for _, row := range rows {
+		all = append(all, placed{line: at.of(row.Path), row: row})
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.line, b.line) })
+	return all
 }
 
 // row prints one row: where, which object, which field, what became of it, where it went, and why.

@@ -157,10 +157,7 @@ func (c *conversion) adjust(path, to, text string) {
 }
 
 // tell adds the rows of the table for the fields that the object has.
-func (c *conversion) tell() {
-	rules := bookOf(c.kind)
-	c.walk(rules, "spec", c.from.Object["spec"])
-}
+func (c *conversion) tell() { c.walk(books[c.kind], "spec", c.from.Object["spec"]) }
 
 func (c *conversion) walk(rules book, path string, value any) {
 	if rule, has := rules[normal(path)]; has {

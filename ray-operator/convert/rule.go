@@ -127,16 +127,21 @@ func normal(path string) string {
 // book has the rules of one kind by their full paths.
 type book map[string]Rule
 
-// bookOf returns the rules that hold for the spec of a kind.
-func bookOf(kind string) book {
-	rules := book{}
+// books has the rules that hold for the spec of each kind.
+var books = func() map[string]book {
+	all := map[string]book{}
+	for _, kind := range Kinds() {
+		all[kind] = book{}
+	}
 	for _, rule := range Rules() {
-		switch at := clusterAt[kind]; {
-		case rule.Kind == kind:
-			rules[rule.Path] = rule
-		case rule.Kind == "" && at != "" && !strings.HasPrefix(rule.Path, "metadata."):
-			rules[at+"."+rule.Path] = rule
+		switch {
+		case rule.Kind != "":
+			all[rule.Kind][rule.Path] = rule
+		case !strings.HasPrefix(rule.Path, "metadata."):
+			for kind, at := range clusterAt {
+				all[kind][at+"."+rule.Path] = rule
+			}
 		}
 	}
-	return rules
-}
+	return all
+}()
