@@ -124,9 +124,9 @@ func bounded(raw json.RawMessage, bounds Bounds) json.RawMessage {
 	return printed(all)
 }
 
-// CanSleep reports whether the configuration lets Serve take the last replica of a deployment away.
-func (c Config) CanSleep() bool {
-	return slices.ContainsFunc(c.Applications, func(a Application) bool {
+// canSleep reports whether Serve may take the last replica of a deployment away.
+func canSleep(applications []Application) bool {
+	return slices.ContainsFunc(applications, func(a Application) bool {
 		return slices.ContainsFunc(a.Scaled(), func(s Scaled) bool { return s.Least == 0 })
 	})
 }

@@ -119,7 +119,7 @@ func TestCanSleep_WhereOneNeedsNoReplica(t *testing.T) {
 		`[{"name":"M","autoscaling_config":{"min_replicas":1,"max_replicas":2}}]`: false,
 		`[{"name":"M","num_replicas":1}]`:                                         false,
 	} {
-		if got := (serveconfig.Config{Applications: []serveconfig.Application{deployed(t, deployments)}}).CanSleep(); got != want {
+		if got := parsed(t, `{"applications":[{"name":"text","deployments":`+deployments+`}]}`).CanSleep; got != want {
 			t.Errorf("%s: %v, want %v", deployments, got, want)
 		}
 	}

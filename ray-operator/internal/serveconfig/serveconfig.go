@@ -55,6 +55,8 @@ type Config struct {
 	ProxyLocation string
 	// HAProxy tells whether controller_options have the proxies be HAProxy, which drains longer.
 	HAProxy bool
+	// CanSleep tells whether a deployment's configuration lets Serve take its last replica away.
+	CanSleep bool
 	// Options is all but the applications and target_capacity, a JSON object.
 	Options json.RawMessage
 }
@@ -90,6 +92,7 @@ func Parse(raw []byte) (Config, error) {
 	if err := whole.into("proxy_location", &config.ProxyLocation); err != nil {
 		return Config{}, fmt.Errorf("read the serveConfig: %w", err)
 	}
+	config.CanSleep = canSleep(config.Applications)
 	options := maps.Clone(whole)
 	delete(options, keyApplications)
 	delete(options, keyCapacity)

@@ -199,7 +199,7 @@ func running(application headclient.Application, requires requirement) int {
 // that is known, and what is the matter with the first other one.
 func (p *planner) asked(cluster *Cluster, pods []*corev1.Pod) (answering, failed int, finding reason.Finding) {
 	if len(pods) == 0 {
-		return 0, 0, reason.NoEndpoints.Of(cluster.Name, "Serve has no proxy there yet")
+		return 0, 0, reason.NoEndpoints.Of(cluster.Name, p.noProxy(cluster))
 	}
 	for _, pod := range pods {
 		reply, known := cluster.Answer.Probes[p.probe(cluster, pod)]
@@ -236,10 +236,10 @@ func (p *planner) speaksTLS(cluster *Cluster) bool {
 
 // healthPath is what proxies are asked for.
 func (p *planner) healthPath() string {
-	if p.service.Spec.HealthPath != "" {
-		return p.service.Spec.HealthPath
+	if path := p.service.Spec.HealthPath; path != "" && !p.canSleep() {
+		return path
 	}
-	return "/-/healthz"
+	return idlePath
 }
 
 // portOf is where the proxy of a pod listens.
@@ -260,17 +260,38 @@ func (p *planner) eligible(cluster *Cluster) []*corev1.Pod {
 	if !cluster.Heard || answer.At.IsZero() || !answer.Serving.Running {
 		return p.stillOpen(cluster)
 	}
+	open := p.listed(cluster)
+	if head := p.substitute(cluster, open); head != nil {
+		return []*corev1.Pod{head}
+	}
+	if len(open) == 0 {
+		return p.stillOpen(cluster)
+	}
+	return open
+}
+
+// listed are the pods of a cluster that may serve and whose proxies the head names, in the order of their names.
+func (p *planner) listed(cluster *Cluster) []*corev1.Pod {
 	var open []*corev1.Pod
 	for _, pod := range cluster.Pods {
 		if cluster.lists(pod) && p.mayServe(pod) {
 			open = append(open, pod)
 		}
 	}
-	if len(open) == 0 {
-		return p.stillOpen(cluster)
-	}
 	slices.SortFunc(open, byName)
 	return open
+}
+
+// inquired are the pods of a cluster whose proxies are asked: also those of workers in whose place the head takes
+// requests until they answer.
+func (p *planner) inquired(cluster *Cluster) []*corev1.Pod {
+	pods := p.eligible(cluster)
+	for _, pod := range p.listed(cluster) {
+		if cluster.Heard && cluster.Answer.Serving.Running && !slices.Contains(pods, pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }
 
 // lists tells whether the head names a pod's proxy as one that takes requests.

@@ -355,7 +355,7 @@ func (p *planner) inquire(cluster *Cluster, config *serving.Config) {
 	if p.record.Candidate != nil || p.record.Active.Revision != p.record.Active.Good || p.record.Active.Renewing != "" || config != nil && !config.Taken {
 		want.Every = whileMoving
 	}
-	for _, pod := range p.eligible(cluster) {
+	for _, pod := range p.inquired(cluster) {
 		want.Probes = append(want.Probes, p.probe(cluster, pod))
 	}
 	if door, there := p.entrance(cluster); there {

@@ -74,3 +74,44 @@ func TestScaledService(t *testing.T) {
 		}},
 	)
 }
+
+// sleeping asserts that a service without a replica is there for whoever asks.
+func sleeping(w *testkit.World, cluster int) {
+	w.Helper()
+	w.ExpectService("text", "Ready", "Ready=True", "Upgrading=False", "Stalled=False")
+	scaledTo(w, cluster, "0/0")
+}
+
+// TestSleepingService: Serve takes the last replica away when no requests come, and a request has it start one.
+func TestSleepingService(t *testing.T) {
+	fromZero := scales("app:v1", 0, 4)
+	testkit.Play(t,
+		testkit.Scenario{Name: "wakes-and-sleeps", Run: func(w *testkit.World) {
+			own(w, fromZero)
+			sleeping(w, 1)
+			under(w)
+			w.After(30 * time.Second)
+			serving(w, 1)
+			scaledTo(w, 1, "1/1")
+			w.Serving.Demand("")
+			w.After(3 * time.Minute)
+			sleeping(w, 1)
+			if lost := w.Serving.Request("text"); lost != "" {
+				w.Fatalf("a request is lost: %s", lost)
+			}
+			w.During(20 * time.Second)
+			scaledTo(w, 1, "1/1")
+			w.After(3 * time.Minute)
+			sleeping(w, 1)
+		}},
+		testkit.Scenario{Name: "upgraded-asleep", Run: func(w *testkit.World) {
+			own(w, fromZero, func(s *v1alpha1.ClusterService) { s.Spec.HealthPath = "/text/health" })
+			w.EditService("text", image("ray:new"))
+			w.After(5 * time.Minute)
+			sleeping(w, 2)
+			under(w)
+			w.After(time.Minute)
+			serving(w, 2)
+		}},
+	)
+}

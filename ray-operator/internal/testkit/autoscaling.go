@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -29,9 +30,16 @@ type scaled struct {
 	serveconfig.Scaled
 	wanted, running int
 	trigger         string
-	// next is when the next replica is there or gone.
-	next time.Time
+	// next is when the next replica is there or gone, emptied when the last one went, called when a request came last.
+	next, emptied, called time.Time
 }
+
+const (
+	// idle is how long Serve keeps a replica that a request called.
+	idle = time.Minute
+	// stays is how long the proxy of a worker answers that has no replica any more.
+	stays = 30 * time.Second
+)
 
 // scaledOf reads what an application has Serve scale, nil where it has a fixed number of replicas.
 func scaledOf(text string) *scaled {
@@ -94,10 +102,44 @@ func (s *scaled) move(now time.Time) bool {
 	}
 	if s.running < s.wanted {
 		s.running++
-	} else {
-		s.running--
+	} else if s.running--; s.running == 0 {
+		s.emptied = now
 	}
 	s.next = now.Add(perReplica)
+	return true
+}
+
+// calls is how many replicas the last request calls, however few come.
+func (s *scaled) calls(now time.Time) int {
+	if !s.called.IsZero() && now.Sub(s.called) < idle {
+		return 1
+	}
+	return 0
+}
+
+// sleeps reports whether a head runs nothing but what has no replica, and wants none.
+func (s *Serving) sleeps(head *corev1.Pod) bool {
+	for _, app := range s.running[head.UID] {
+		if app.scaled == nil || app.scaled.running > 0 || app.scaled.wanted > 0 {
+			return false
+		}
+	}
+	return len(s.running[head.UID]) > 0
+}
+
+// reaches reports whether the proxy of a pod passes something on. Where there is no replica a request waits for one, at
+// the head's proxy, or at that of a worker which has just lost its last; the others tell what is no request.
+func (s *Serving) reaches(head *corev1.Pod, pod types.UID, request bool) bool {
+	now := s.world.Clock.Now()
+	for _, app := range s.running[head.UID] {
+		if app.scaled != nil && request {
+			app.scaled.called = now
+		}
+		if app.scaled == nil || app.scaled.running > 0 {
+			continue
+		}
+		return pod == head.UID || request && now.Sub(app.scaled.emptied) < stays
+	}
 	return true
 }
 
@@ -117,7 +159,7 @@ func (s *Serving) scale() {
 			}
 			moved := app.scaled.move(now)
 			if !moved && app.scaled.running == app.scaled.wanted {
-				moved = app.scaled.want(app.scaled.within(s.needs(cluster), capacity), byLoad, now)
+				moved = app.scaled.want(app.scaled.within(max(s.needs(cluster), app.scaled.calls(now)), capacity), byLoad, now)
 			}
 			if moved {
 				s.world.lastChange = now

@@ -275,15 +275,15 @@ func (s *Serving) answersOf(uid types.UID) bool {
 }
 
 // through tells whether a request to the address of a Service is answered by each pod that it is
-// known to lead to, and whether there is one.
-func (s *Serving) through(address string) bool {
+// known to lead to, and whether there is one. What Serve answers itself is no request.
+func (s *Serving) through(address string, request bool) bool {
 	for _, obj := range s.world.server.latest.held() {
 		service, ok := obj.(*corev1.Service)
 		if !ok || address != doorOf(service) {
 			continue
 		}
 		pods := s.world.Gateway.known(service.Name)
-		return len(pods) > 0 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !s.answersAt(pod) })
+		return len(pods) > 0 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !s.answersTo(pod, request) })
 	}
 	return false
 }

@@ -204,8 +204,11 @@ func (s *Serving) due() (next time.Duration) {
 	for _, apps := range s.running {
 		for _, app := range apps {
 			times := []time.Time{app.at.Add(app.Takes), app.at.Add(app.Takes + app.Sickens), app.resized.Add(resizes)}
-			if app.scaled != nil && app.scaled.running != app.scaled.wanted {
+			if app.scaled != nil {
 				times = append(times, app.scaled.next)
+				if s.demanded == "" {
+					times = append(times, app.scaled.called.Add(idle))
+				}
 			}
 			for _, at := range times {
 				if wait := at.Sub(now); wait > 0 && (next == 0 || wait < next) {
@@ -236,9 +239,11 @@ func (s *Serving) answer(head *corev1.Pod, want serving.Wants) serving.Answer {
 	}
 	answer.Serving, answer.Closed = s.serves(head, cluster), want.Close
 	for _, probe := range want.Probes {
-		reply := serving.Reply{OK: s.answers(head, cluster), Times: 3}
+		reply, request := serving.Reply{Times: 3}, probe.Path != "/-/healthz"
 		if probe.Pod == "" { // through a Service, which leads to no pod before there is an endpoint
-			reply.OK = s.through(probe.Address)
+			reply.OK = s.through(probe.Address, request)
+		} else {
+			reply.OK = s.answers(head, cluster) && s.reaches(head, probe.Pod, request)
 		}
 		if !reply.OK {
 			reply.Why = "status 500"
@@ -338,7 +343,9 @@ func (s *Serving) serves(head *corev1.Pod, cluster string) headclient.Serving {
 		serves.Applications[name] = application
 	}
 	if serves.Running {
-		serves.Targets = s.targets(cluster)
+		serves.Targets = slices.DeleteFunc(s.targets(cluster), func(t headclient.Target) bool {
+			return s.sleeps(head) && t.Instance != string(head.UID)
+		})
 	}
 	return serves
 }
@@ -369,10 +376,13 @@ func (s *Serving) answers(head *corev1.Pod, _ string) bool {
 }
 
 // answersAt tells whether a request through the proxy of a pod is answered now.
-func (s *Serving) answersAt(pod *corev1.Pod) bool {
+func (s *Serving) answersAt(pod *corev1.Pod) bool { return s.answersTo(pod, true) }
+
+// answersTo is answersAt, also of what is no request.
+func (s *Serving) answersTo(pod *corev1.Pod, request bool) bool {
 	for _, head := range s.heads() {
 		if ownerOf(head) == ownerOf(pod) {
-			return s.answers(head, pod.Labels[v1alpha1.LabelCluster])
+			return s.answers(head, pod.Labels[v1alpha1.LabelCluster]) && s.reaches(head, pod.UID, request)
 		}
 	}
 	return false
