@@ -116,20 +116,28 @@ func (p *planner) another() {
 	switch strategy := p.strategy(); {
 	case record.Candidate != nil: // it ends the way it began
 		p.overtake()
+	case record.Active.Good == "" && p.yields(strategy):
+		if p.alone(record.Active.Cluster) {
+			p.keep()
+			p.away(record.Active.Cluster, time.Time{})
+			p.begin()
+		}
 	case strategy == v1alpha1.UpgradeNone:
 		held := reason.UpgradeHeld.Of()
 		p.Upgrading = &held
 	case strategy == v1alpha1.UpgradeInPlace:
 		p.replace()
 	case !p.alone(record.Active.Cluster):
-	case record.Active.Good == "": // it has never served: nothing is lost with it
-		p.keep()
-		p.away(record.Active.Cluster, time.Time{})
-		p.begin()
 	default:
 		p.keep()
 		p.prepare()
 	}
+}
+
+// yields reports whether a version that has never served makes room for another at once: nothing is lost with it,
+// so no strategy holds that up. Where its pods can be replaced where they are, and are to be, they are.
+func (p *planner) yields(strategy v1alpha1.UpgradeMode) bool {
+	return strategy != v1alpha1.UpgradeInPlace || p.unfit() != ""
 }
 
 // strategy is how a change that needs other pods comes about.

@@ -75,3 +75,40 @@ func TestUpgradeWaitsForWhatANewOperatorHasYetToHear(t *testing.T) {
 
 func unheardOf(c *Cluster) { c.Heard, c.Answer = false, serving.Answer{} }
 func unasked(c *Cluster)   { c.Answer.Probes = nil }
+
+// TestVersionThatNeverServed_HoldsNothingUp: a typo in the first image is mended whatever the strategy is.
+func TestVersionThatNeverServed_HoldsNothingUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		strategy    v1alpha1.UpgradeMode
+		good, store bool
+		want        string
+	}{
+		"None":                               {v1alpha1.UpgradeNone, false, false, "another"},
+		"None, and it served":                {v1alpha1.UpgradeNone, true, false, "held"},
+		"Surge":                              {v1alpha1.UpgradeSurge, false, false, "another"},
+		"InPlace":                            {v1alpha1.UpgradeInPlace, false, false, "in place"},
+		"InPlace that cannot be":             {v1alpha1.UpgradeInPlace, false, true, "another"},
+		"InPlace that cannot be, and served": {v1alpha1.UpgradeInPlace, true, true, "held"},
+	} {
+		s := serves(t)
+		s.service.Spec.Upgrade = &v1alpha1.Upgrade{Strategy: c.strategy}
+		s.service.Spec.ClusterTemplate.Spec.Image = "ray:fixed"
+		if c.store {
+			s.service.Spec.ClusterTemplate.Spec.ControlStore = &v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}
+		}
+		if !c.good {
+			s.seen.Record.Active.Good = ""
+		}
+		plan, have := s.decide(), "held"
+		switch {
+		case plan.Record == nil:
+		case plan.Record.Active.Cluster == 2 && len(plan.Record.Retiring) == 1:
+			have = "another"
+		case plan.Record.Active.Renewing != "":
+			have = "in place"
+		}
+		if have != c.want {
+			t.Errorf("%s: %s, want %s; %s", name, have, c.want, &plan)
+		}
+	}
+}
