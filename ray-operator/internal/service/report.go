@@ -23,6 +23,7 @@ func (p *planner) report() {
 		p.lookAgain()
 	case record.Active.Good == "":
 		p.say(v1alpha1.PhaseStarting, p.active.Finding)
+		p.hurry()
 	case !p.Serving:
 		p.say(p.broken(a + c))
 	case warns(p.active.Finding): // it serves, and somebody should look
