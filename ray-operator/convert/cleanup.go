@@ -53,10 +53,15 @@ func (c *conversion) endings(spec *rayJobSpec) endings {
 			c.refuse("spec.deletionStrategy.deletionRules",
 				"rules stand alone; leave shutdownAfterJobFinishes and ttlSecondsAfterFinished out")
 		}
-		c.takeDeletionRules(d.DeletionRules, ends)
+		c.takeDeletionRules(d, ends)
+	case d != nil && (d.OnSuccess == nil || d.OnFailure == nil):
+		c.refuse("spec.deletionStrategy", "it has rules, or a policy for both outcomes; give deletionRules, or onSuccess and onFailure")
 	case d != nil:
-		c.takePolicy("spec.deletionStrategy.onSuccess.policy", d.OnSuccess, ends[v1alpha1.OutcomeSuccess], after)
-		c.takePolicy("spec.deletionStrategy.onFailure.policy", d.OnFailure, ends[v1alpha1.OutcomeFailure], after)
+		c.end("spec.deletionStrategy.onSuccess.policy", d.OnSuccess.Policy, ends[v1alpha1.OutcomeSuccess], after)
+		c.end("spec.deletionStrategy.onFailure.policy", d.OnFailure.Policy, ends[v1alpha1.OutcomeFailure], after)
+		if spec.ShutdownAfterJobFinishes {
+			c.drop("spec.shutdownAfterJobFinishes", "deletionStrategy says what goes; leave this out")
+		}
 	case spec.ShutdownAfterJobFinishes:
 		for _, outcome := range outcomes {
 			ends[outcome][deleteCluster] = after
@@ -78,12 +83,6 @@ func (e endings) has(policy string) bool {
 	})
 }
 
-func (c *conversion) takePolicy(path string, policy *rayPolicy, into ending, after int32) {
-	if policy != nil {
-		c.end(path, policy.Policy, into, after)
-	}
-}
-
 // end takes what goes; of two times the earlier one counts.
 func (c *conversion) end(path, policy string, into ending, after int32) {
 	switch policy {
@@ -97,10 +96,13 @@ func (c *conversion) end(path, policy string, into ending, after int32) {
 	}
 }
 
-func (c *conversion) takeDeletionRules(rules []rayDeletionRule, ends endings) {
+func (c *conversion) takeDeletionRules(d *rayDeletion, ends endings) {
 	const path = "spec.deletionStrategy.deletionRules"
-	for i := range rules {
-		rule := &rules[i]
+	if d.OnSuccess != nil || d.OnFailure != nil {
+		c.refuse(path, "rules stand alone; leave onSuccess and onFailure out")
+	}
+	for i := range d.DeletionRules {
+		rule := &d.DeletionRules[i]
 		switch when := &rule.Condition; {
 		case (when.JobStatus == "") == (when.JobDeploymentStatus == ""):
 			c.refuse(path, "a rule has one condition; give jobStatus or jobDeploymentStatus")

@@ -49,6 +49,9 @@ func (p *clusterPart) takeHeadService(made *v1alpha1.HeadServiceSpec, from *core
 			"other name")
 	}
 	if from.Spec.Type != "" {
+		if made.Type != "" && made.Type != from.Spec.Type {
+			p.drop(p.path("headGroupSpec.serviceType"), "headService says another type, which counts; leave this out")
+		}
 		made.Type = from.Spec.Type
 	}
 	made.Headless = from.Spec.ClusterIP == corev1.ClusterIPNone
