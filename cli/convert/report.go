@@ -99,7 +99,7 @@ func (r *report) row(in *input, line int, name string, row convert.Row) error {
 	return err
 }
 
-// printable has nothing that a terminal obeys: names and errors may be anybody's.
+// printable has nothing that a terminal obeys: names and errors may be a stranger's.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

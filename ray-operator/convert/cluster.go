@@ -66,7 +66,7 @@ func (p *clusterPart) takeRest() {
 		p.made.Suspend = p.suspended(p.spec.Suspend)
 	}
 	if p.owned() && p.spec.ManagedBy != "" {
-		p.drop(p.path("managedBy"), "who looks after the job or the service looks after its cluster; set its own managedBy")
+		p.drop(p.path("managedBy"), "the manager of a job or a service manages its cluster too; set its own managedBy")
 	} else {
 		p.made.ManagedBy = p.manager(p.path("managedBy"), p.spec.ManagedBy)
 	}
@@ -81,7 +81,7 @@ func (p *clusterPart) takeRest() {
 	}
 }
 
-// manager is who looks after an object, empty for the default.
+// manager is who manages an object, empty for the default.
 func (c *conversion) manager(path, managedBy string) string {
 	switch managedBy {
 	case "", managerKubeRay:

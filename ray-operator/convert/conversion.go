@@ -3,6 +3,7 @@ package convert
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -109,7 +110,7 @@ func (c *conversion) read(into any) bool {
 	}
 	unknown, err := kjson.UnmarshalStrict(text, into)
 	if err != nil {
-		c.refuse("spec", "a value has not the type of its field: "+err.Error())
+		c.refuseType(err)
 		return false
 	}
 	for _, one := range unknown {
@@ -118,14 +119,21 @@ func (c *conversion) read(into any) bool {
 	return len(unknown) == 0
 }
 
+// refuseType refuses a value that is not what its field takes.
+func (c *conversion) refuseType(err error) {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		c.refuse("spec."+wrong.Field, fmt.Sprintf("a %s has no place here; give a %s", wrong.Value, wrong.Type.Kind()))
+		return
+	}
+	c.refuse("spec", "a value has not the form that its field takes: "+err.Error())
+}
+
 // refuseUnknown refuses a field by the error of a strict reader.
 func (c *conversion) refuseUnknown(err error) {
 	path := "spec"
 	if at, is := err.(interface{ FieldPath() string }); is {
-		path = join("spec", at.FieldPath())
-		if strings.Contains(at.FieldPath(), ".") || strings.Contains(at.FieldPath(), "[") {
-			path = "spec." + at.FieldPath()
-		}
+		path += "." + at.FieldPath()
 	}
 	c.refuse(path, "ray.io/v1 has no such field; correct its name, or take it out")
 }

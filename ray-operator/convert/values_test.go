@@ -54,7 +54,7 @@ var judged = map[string]struct {
 		"spec.autoscalerOptions.idleTimeoutSeconds", convert.Dropped},
 	"idle time of 0 becomes 1": {cluster, fields{"spec.enableInTreeAutoscaling": true,
 		"spec.autoscalerOptions.idleTimeoutSeconds": int64(0)}, "spec.autoscalerOptions.idleTimeoutSeconds", convert.Changed},
-	"a type that is not the field's": {cluster, fields{"spec.suspend": "yes"}, "spec", convert.Refused},
+	"a type that is not the field's": {cluster, fields{"spec.suspend": "yes"}, "spec.suspend", convert.Refused},
 	"an unknown field in a template": {cluster, fields{head + ".template.spec.nodeSelectr": "x"},
 		head + ".template.spec.nodeSelectr", convert.Refused},
 	"Kueue's suspension is dropped": {cluster, fields{"spec.suspend": true,
