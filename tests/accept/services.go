@@ -36,7 +36,8 @@ const (
 // serviceScenarios are those of services.
 func serviceScenarios() []scenario {
 	all := append(serviceWorlds(), manyUpgrades, crashedUpgrades, serveBad, serveSick, serveCut, serveInPlace, serveGateway,
-		passing(live.ServeExamplesLabel, "each example of a service runs as it is, and answers"))
+		passing(live.ServeExamplesLabel, "each example of a service runs as it is, and answers"),
+		passing(live.ServeAutoscaledLabel, "a service that autoscales is followed under load by a version that is as warm, sleeps, and wakes, and no request fails"))
 	for _, change := range live.ServeChanges() {
 		all = append(all, serveUpgrades(change))
 	}

@@ -37,6 +37,9 @@ const (
 	// ServeExamplesLabel is of the specs that apply the examples.
 	ServeExamplesLabel = "serve-examples"
 
+	// ServeAutoscaledLabel is of the spec of a service that Serve scales.
+	ServeAutoscaledLabel = "serve-autoscaled"
+
 	// PromisedTwoClusters is for how long two clusters are alive beyond what the switch needs,
 	// PromisedServeTold until a cause that can be seen is in the status.
 	PromisedTwoClusters = time.Minute
