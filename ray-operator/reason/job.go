@@ -32,11 +32,16 @@ var (
 		"the job API of ComputeCluster %s has not answered since %s: %s",
 		"See whether the head is well, and whether a network policy keeps the operator out; what runs goes on meanwhile", nil,
 	}
+	PodStranded = Reason{
+		"PodStranded", Warning, "A pod of a former cluster stays on a node that does not answer, and nothing waits for it any more. What it runs may go on.",
+		"pod %s of ComputeCluster %s is left behind on node %s, which does not answer",
+		"If that node is off for good, say so: %s", nil,
+	}
 )
 
 func jobObstacles() Section {
 	return Section{"What a job or a service waits for that a person may have to mend", []Reason{
-		ClusterMissing, ClusterSuspended, ClusterDeleting, ClusterForeign, HeadUnauthorized, HeadSilent,
+		ClusterMissing, ClusterSuspended, ClusterDeleting, ClusterForeign, HeadUnauthorized, HeadSilent, PodStranded,
 	}}
 }
 

@@ -288,6 +288,7 @@ func jobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial he
 		Client:  manager.GetClient(),
 		Live:    manager.GetAPIReader(),
 		Writer:  written,
+		Nodes:   nodes(manager, cfg),
 		Queue:   keeperOf(manager, cfg, written),
 		Runs:    heads,
 		Events:  telemetry.Recorder{Events: manager.GetEventRecorder(Name)},

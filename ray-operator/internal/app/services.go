@@ -41,6 +41,7 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 		Live:    manager.GetAPIReader(),
 		Writer:  written,
 		Routes:  written,
+		Nodes:   nodes(manager, cfg),
 		Heads:   board,
 		Events:  telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics: measured,

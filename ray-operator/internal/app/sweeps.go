@@ -28,6 +28,7 @@ func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, acces
 		Cache:     manager.GetClient(),
 		Live:      manager.GetAPIReader(),
 		Writer:    writer(manager, measured, nil),
+		Nodes:     nodes(manager, cfg),
 		Sweep:     access.client.Sweep,
 		Command:   controlstore.CleanUp,
 		Turns:     access.turns,
@@ -37,11 +38,16 @@ func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, acces
 		Namespace: cfg.Namespace,
 		Pod:       cfg.Pod,
 	}
-	if cfg.WatchNodes {
-		sweeper.Nodes = manager.GetClient()
-	}
 	if err := manager.Add(sweeper); err != nil {
 		return fmt.Errorf("add what sweeps after clusters: %w", err)
+	}
+	return nil
+}
+
+// nodes returns what reads nodes from the cache, nil where they may not be watched.
+func nodes(manager ctrl.Manager, cfg Config) client.Reader {
+	if cfg.WatchNodes {
+		return manager.GetClient()
 	}
 	return nil
 }

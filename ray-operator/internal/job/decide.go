@@ -25,9 +25,10 @@ type Seen struct {
 	// the record's number. Nil if there is none.
 	Cluster *v1alpha1.ComputeCluster
 	// Former are the job's own clusters of other numbers; Remains is how many pods there are
-	// of clusters that the job has no more use for.
-	Former  []*v1alpha1.ComputeCluster
-	Remains int
+	// of clusters that the job has no more use for, but those that are Stranded on lost nodes.
+	Former   []*v1alpha1.ComputeCluster
+	Remains  int
+	Stranded []*corev1.Pod
 	// Head is the pod that the attempt is bound to, or where none is bound the cluster's
 	// head. Nil if it is not there, or has ended. LastHead is that of the attempt before.
 	Head, LastHead *corev1.Pod

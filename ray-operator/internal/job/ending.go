@@ -8,6 +8,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -120,6 +121,9 @@ func (p *planner) rest() {
 		p.say(v1alpha1.PhaseSuspending, reason.ClusterEnding.Of(p.leaving()))
 		return
 	}
+	if p.job.Status.Phase == v1alpha1.PhaseSuspending {
+		p.leaveBehind()
+	}
 	if p.job.Spec.Suspend {
 		p.say(v1alpha1.PhaseSuspended, reason.JobSuspended.Of())
 	} else {
@@ -137,6 +141,13 @@ func (p *planner) discard() bool {
 		p.wakeIn(time.Second) // nobody tells of the pods of a cluster that is gone
 	}
 	return len(p.seen.Former) > 0 || p.seen.Remains > 0
+}
+
+// leaveBehind tells of pods that are not waited for any more.
+func (p *planner) leaveBehind() {
+	for _, pod := range p.seen.Stranded {
+		p.tell(reason.PodStranded.Of(pod.Name, p.record.Last.Cluster, pod.Spec.NodeName, reason.Command(stranded.OffCommand(pod.Spec.NodeName))), "LeaveBehind")
+	}
 }
 
 // letGo suspends a cluster of the job's own and deletes it when it has no pods any more: the

@@ -37,6 +37,8 @@ type Reconciler struct {
 	// Live reads past the cache.
 	Live   client.Reader
 	Writer *kube.Writer
+	// Nodes reads nodes from the cache; nil where they may not be watched.
+	Nodes client.Reader
 	// Queue keeps the Workloads of jobs that wait in a queue, nil where there is no Kueue.
 	Queue *queue.Keeper
 	// Runs asks live heads in the background.

@@ -13,6 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -82,8 +83,16 @@ func (r *Reconciler) seeClusters(ctx context.Context, job *v1alpha1.ClusterJob, 
 	}
 	var pods corev1.PodList
 	err = r.Client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: last}, client.UnsafeDisableDeepCopy)
-	seen.Remains = len(pods.Items)
-	return fault.Wrap(err, "list the pods of ComputeCluster %s", last)
+	if err != nil {
+		return fmt.Errorf("list the pods of ComputeCluster %s: %w", last, err)
+	}
+	there := make([]*corev1.Pod, len(pods.Items))
+	for i := range pods.Items {
+		there[i] = &pods.Items[i]
+	}
+	seen.Stranded, _, err = stranded.Among(ctx, r.Nodes, there, r.Clock.Now())
+	seen.Remains = len(there) - len(seen.Stranded)
+	return err
 }
 
 // seeHeads finds the head that the attempt is bound to, or the one that it could be.

@@ -80,6 +80,41 @@ func anotherCluster(w *testkit.World) {
 	w.Ran("train", 2)
 }
 
+// lostNode has the node of a worker of the job's first cluster fall silent for good.
+func lostNode(w *testkit.World) {
+	w.Helper()
+	w.Kubelet.Node = func(pod *corev1.Pod) string {
+		if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWorker {
+			return "old"
+		}
+		return "node-1"
+	}
+	w.Create(edited(testkit.OwnJob("train", testkit.Group("cpu", 1)), retries(v1alpha1.Retry{Limit: 1, Scope: v1alpha1.RetryCluster})))
+	w.During(30 * time.Second)
+	w.Kubelet.Node = nil
+	w.Silence("old")
+	w.During(30 * time.Second)
+}
+
+// TestLostNode_BlocksNothing: neither a retry on another cluster nor a suspension waits for its pods.
+func TestLostNode_BlocksNothing(t *testing.T) {
+	play(t,
+		testkit.Scenario{Name: "retry", Run: func(w *testkit.World) {
+			programs(w, testkit.Process{Waits: time.Second, Takes: 2 * time.Minute, ExitCode: 1}, succeeds)
+			lostNode(w)
+			w.After(10 * time.Minute)
+			w.ExpectJob("train", "Succeeded", "1 EntrypointFailed(1) Complete", "2 JobSucceeded(0) Complete")
+		}},
+		testkit.Scenario{Name: "suspension", Run: func(w *testkit.World) {
+			programs(w, hangs)
+			lostNode(w)
+			w.EditJob("train", func(j *v1alpha1.ClusterJob) { j.Spec.Suspend = true })
+			w.After(10 * time.Minute)
+			w.ExpectJob("train", "Suspended")
+		}, AnyOutput: true},
+	)
+}
+
 // lose takes the head's pod of demo without a trace.
 func lose(w *testkit.World) {
 	w.Helper()

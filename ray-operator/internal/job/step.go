@@ -48,6 +48,7 @@ func (p *planner) hasHead() bool {
 	switch {
 	case cluster == nil && p.own():
 		p.Make = ownCluster(p.job, p.record.Own)
+		p.leaveBehind()
 		p.say(v1alpha1.PhaseProvisioning, reason.ClusterStarting.Of(name, "it is being made"))
 	case cluster == nil:
 		p.say(v1alpha1.PhasePending, reason.ClusterMissing.Of(name))

@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -246,11 +247,25 @@ func (p *planner) free(cluster *Cluster) {
 // empty tells whether no cluster of the service has pods.
 func (p *planner) empty() bool {
 	for _, cluster := range p.seen.Clusters {
-		if len(cluster.Pods) > 0 {
+		if p.remains(cluster) {
 			return false
 		}
 	}
 	return true
+}
+
+// remains reports whether a cluster has pods that may yet end by themselves.
+func (p *planner) remains(cluster *Cluster) bool {
+	p.wakeIn(cluster.StrandsIn)
+	return len(cluster.Pods) > len(cluster.Stranded)
+}
+
+// leaveBehind tells of pods of a cluster that are not waited for any more.
+func (p *planner) leaveBehind(cluster *Cluster) {
+	for _, pod := range cluster.Stranded {
+		command := reason.Command(stranded.OffCommand(pod.Spec.NodeName))
+		p.tell(reason.PodStranded.Of(pod.Name, cluster.Name, pod.Spec.NodeName, command), "LeaveBehind")
+	}
 }
 
 // suspended drains a service that is to be suspended, and frees what it runs on.
@@ -345,9 +360,10 @@ func (p *planner) retire() {
 		case left > 0:
 			p.wakeIn(left)
 			p.askLast(cluster)
-		case len(cluster.Pods) > 0:
+		case p.remains(cluster):
 			p.free(cluster)
 		default:
+			p.leaveBehind(cluster)
 			p.Discard = append(p.Discard, cluster.ComputeCluster)
 		}
 		return false

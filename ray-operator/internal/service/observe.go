@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -55,6 +57,10 @@ type Cluster struct {
 	Head   *corev1.Pod
 	Answer serving.Answer
 	Heard  bool
+	// Stranded are those of the pods that nothing may wait for any more, on lost nodes; StrandsIn
+	// is after how long there may be another, 0 for never.
+	Stranded  []*corev1.Pod
+	StrandsIn time.Duration
 }
 
 // Standing is what stands under a fixed name: nothing, the service's own object, or another's.
@@ -142,6 +148,9 @@ func (r *Reconciler) seePods(ctx context.Context, service *v1alpha1.ClusterServi
 		for i := range pods.Items {
 			cluster.note(&pods.Items[i])
 			known[pods.Items[i].UID] = true
+		}
+		if cluster.Stranded, cluster.StrandsIn, err = stranded.Among(ctx, r.Nodes, cluster.Pods, r.Clock.Now()); err != nil {
+			return err
 		}
 		if cluster.Head != nil {
 			cluster.Answer, cluster.Heard = r.Heads.Last(client.ObjectKeyFromObject(cluster), client.ObjectKeyFromObject(service), cluster.Head.UID)

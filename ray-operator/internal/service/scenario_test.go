@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	heads "github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -165,6 +167,33 @@ func TestNeighbour_IsRefusedAlone(t *testing.T) {
 			w.EditService("other", func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = testkit.ServeConfig("other", "app:v2") })
 			w.After(3 * time.Minute)
 			w.ExpectService("other", "Ready", "Ready=True")
+		}},
+	)
+}
+
+// TestLostNode_BlocksNoUpgrade: a pod of a former cluster that its node keeps is waited for by nobody.
+func TestLostNode_BlocksNoUpgrade(t *testing.T) {
+	testkit.Play(t,
+		testkit.Scenario{Name: "another-upgrade", Run: func(w *testkit.World) {
+			onOld := func(pod *corev1.Pod) string {
+				if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWorker {
+					return "old"
+				}
+				return "node-1"
+			}
+			w.Kubelet.Node = onOld
+			own(w)
+			w.Kubelet.Node = nil
+			w.EditService("text", image("ray:two"))
+			w.During(20 * time.Second)
+			w.Silence("old")
+			w.After(10 * time.Minute)
+			serving(w, 2)
+			w.EditService("text", image("ray:three"))
+			w.After(10 * time.Minute)
+			serving(w, 3)
+			w.Answer("old")
+			w.After(time.Minute)
 		}},
 	)
 }

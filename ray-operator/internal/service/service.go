@@ -54,6 +54,8 @@ type Reconciler struct {
 	Writer *kube.Writer
 	// Routes writes HTTPRoutes, which no cache holds.
 	Routes *kube.Writer
+	// Nodes reads nodes from the cache; nil where they may not be watched.
+	Nodes client.Reader
 	// Heads asks live heads and proxies in the background.
 	Heads   Board
 	Events  telemetry.Recorder

@@ -15,6 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -201,7 +202,7 @@ func (t try) left(ctx context.Context) *outcome {
 	}
 	why := fmt.Sprintf("pod %s is not gone, and may still write to the Redis. It goes as soon as its node %s says so", pod.Name, pod.Spec.NodeName)
 	if pod.Spec.NodeName != "" {
-		why += fmt.Sprintf(". If that node is off for good, say so: kubectl taint node %s %s=nodeshutdown:NoExecute", pod.Spec.NodeName, corev1.TaintNodeOutOfService)
+		why += ". If that node is off for good, say so: " + stranded.OffCommand(pod.Spec.NodeName)
 	}
 	return &outcome{state: StateWaiting, why: why}
 }

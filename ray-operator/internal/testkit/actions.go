@@ -187,6 +187,7 @@ func (w *World) node(name string, edit func(*corev1.Node)) {
 func (w *World) Silence(name string) {
 	w.Helper()
 	w.nodeReady(name, corev1.ConditionUnknown)
+	w.History.Silence(name, true)
 	former := w.Kubelet.Hang
 	w.Kubelet.Hang = func(pod *corev1.Pod) bool { return pod.Spec.NodeName == name || former != nil && former(pod) }
 	for _, obj := range w.all() {
@@ -201,6 +202,7 @@ func (w *World) Silence(name string) {
 func (w *World) Answer(name string) {
 	w.Helper()
 	w.Kubelet.Hang = nil
+	w.History.Silence(name, false)
 	w.nodeReady(name, corev1.ConditionTrue)
 }
 

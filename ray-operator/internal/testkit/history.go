@@ -27,6 +27,8 @@ type History struct {
 	jobs     jobs
 	// past is set while an operator acts that sees the past.
 	past bool
+	// silent are nodes that do not answer: what terminates there holds nobody up.
+	silent map[string]bool
 }
 
 // known is a cluster and the largest size that each group had since the last rest: a
@@ -42,8 +44,20 @@ type known struct {
 func NewHistory() *History {
 	return &History{
 		clusters: map[types.UID]*known{}, pods: map[types.UID]*corev1.Pod{}, objects: map[types.UID]client.Object{},
-		jobs: newJobHistory(),
+		jobs: newJobHistory(), silent: map[string]bool{},
 	}
+}
+
+// Silence notes whether a node answers.
+func (h *History) Silence(node string, silent bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.silent[node] = silent
+}
+
+// holdsUp reports whether a pod has to be gone before what follows it: not one that terminates on a silent node.
+func (h *History) holdsUp(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil || !h.silent[pod.Spec.NodeName]
 }
 
 // Observe takes a revision in.
@@ -236,6 +250,9 @@ func (h *History) Left() []string {
 	defer h.mu.Unlock()
 	var left []string
 	for _, obj := range h.objects {
+		if pod, isPod := obj.(*corev1.Pod); isPod && !h.holdsUp(pod) {
+			continue
+		}
 		if owner := metav1.GetControllerOf(obj); owner != nil && hasController(owner.Kind) && h.objects[owner.UID] == nil {
 			left = append(left, fmt.Sprintf("%T %s", obj, obj.GetName()))
 		}

@@ -214,7 +214,7 @@ func (h *History) checkOwn(event Event, made *v1alpha1.ComputeCluster) {
 	}
 	for _, pod := range h.pods {
 		ref := metav1.GetControllerOf(pod)
-		if ref != nil && ref.Name != made.Name && h.jobs.ownerOf[ref.UID] == owner.UID {
+		if ref != nil && ref.Name != made.Name && h.jobs.ownerOf[ref.UID] == owner.UID && h.holdsUp(pod) {
 			h.fault("%s was made though pod %s of the job's former cluster is there", made.Name, pod.Name)
 		}
 	}

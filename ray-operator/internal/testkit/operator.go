@@ -141,11 +141,11 @@ func (o *operator) start() {
 		Events: telemetry.Recorder{Events: o.world}, Clock: now, WatchNodes: true, Site: site,
 	}
 	o.world.jobs = &job.Reconciler{
-		Client: jobs, Live: live, Writer: &kube.Writer{Client: jobs, Live: live},
+		Client: jobs, Nodes: jobs, Live: live, Writer: &kube.Writer{Client: jobs, Live: live},
 		Runs: o.world.Jobs, Events: telemetry.Recorder{Events: o.world}, Clock: now,
 	}
 	o.world.services = &service.Reconciler{
-		Client: services, Live: live,
+		Client: services, Nodes: services, Live: live,
 		Writer: &kube.Writer{Client: services, Live: live}, Routes: &kube.Writer{Client: services, Live: live},
 		Heads: board{o.world.Serving}, Events: telemetry.Recorder{Events: o.world}, Clock: now, Site: site,
 	}

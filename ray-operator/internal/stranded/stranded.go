@@ -1,0 +1,88 @@
+// Package stranded finds terminating pods that nothing may wait for any more, because their nodes
+// do not answer. The API server keeps such a pod until its node says that it ended, which may be never.
+//
+// In: pods, a reader of nodes, the time. Out: those pods, and when there may be more.
+//
+// It must never take a pod for stranded whose kubelet answers, or write anything.
+package stranded
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// overdue is for how long beyond its grace period a terminating pod is waited for, once its
+	// node does not answer: a kubelet that comes back ends it in that time.
+	overdue = 30 * time.Second
+	// overdueUnseen is the same where nobody may read nodes, and it may be the kubelet that is slow.
+	overdueUnseen = 5 * time.Minute
+)
+
+// Among returns those of some pods that nothing may wait for any more: terminating for longer than they may, on a node
+// that does not answer or is gone. It also returns after how long another one may be, 0 where none is terminating. The
+// reader of nodes is nil where nodes may not be read.
+func Among(ctx context.Context, nodes client.Reader, pods []*corev1.Pod, now time.Time) ([]*corev1.Pod, time.Duration, error) {
+	var stranded []*corev1.Pod
+	var wait time.Duration
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" {
+			continue
+		}
+		patience := overdueUnseen
+		if nodes != nil {
+			patience = overdue
+		}
+		if left := pod.DeletionTimestamp.Add(patience).Sub(now); left > 0 {
+			wait = sooner(wait, left)
+			continue
+		}
+		lost, err := isLost(ctx, nodes, pod.Spec.NodeName)
+		switch {
+		case err != nil:
+			return nil, 0, err
+		case lost:
+			stranded = append(stranded, pod)
+		default: // its kubelet answers, and may not for long
+			wait = sooner(wait, overdue)
+		}
+	}
+	return stranded, wait, nil
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// isLost reports whether a node is not ready or not there, or may not be read.
+func isLost(ctx context.Context, nodes client.Reader, name string) (bool, error) {
+	if nodes == nil {
+		return true, nil
+	}
+	var node corev1.Node
+	if err := nodes.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return true, nil
+		}
+		return false, fmt.Errorf("read node %s: %w", name, err)
+	}
+	for i := range node.Status.Conditions {
+		if condition := &node.Status.Conditions[i]; condition.Type == corev1.NodeReady {
+			return condition.Status != corev1.ConditionTrue, nil
+		}
+	}
+	return false, nil
+}
+
+// OffCommand returns the command by which a person says that a node is off for good. Kubernetes then
+// lets its pods go, and their volumes.
+func OffCommand(node string) string {
+	return fmt.Sprintf("kubectl taint node %s %s=nodeshutdown:NoExecute", node, corev1.TaintNodeOutOfService)
+}
