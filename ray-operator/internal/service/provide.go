@@ -331,19 +331,24 @@ func (p *planner) want(side *Side) {
 		config.Applications[application.Name] = application.Bounded(bounds[application.Name])
 	}
 	if !p.own() {
-		for _, name := range p.record.Applications {
-			if _, still := config.Applications[name]; !still {
-				config.Drop = append(config.Drop, name)
-			}
-		}
-		for name := range config.Applications {
-			if !slices.Contains(p.record.Applications, name) {
-				p.record.Applications = append(p.record.Applications, name)
-			}
-		}
-		slices.Sort(p.record.Applications)
+		p.noteApplications(config)
 	}
 	p.inquire(cluster, config)
+}
+
+// noteApplications adds those of a configuration to the record, and has those go that the configuration has no more.
+func (p *planner) noteApplications(config *serving.Config) {
+	for _, name := range p.record.Applications {
+		if _, still := config.Applications[name]; !still {
+			config.Drop = append(config.Drop, name)
+		}
+	}
+	for name := range config.Applications {
+		if !slices.Contains(p.record.Applications, name) {
+			p.record.Applications = append(p.record.Applications, name)
+		}
+	}
+	slices.Sort(p.record.Applications)
 }
 
 // inquire adds what is wanted of a cluster's head.
