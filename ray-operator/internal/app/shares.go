@@ -71,7 +71,7 @@ func newSharedQueue(name string, most int, tell func(waiting int)) *sharedQueue 
 func queueOf(with workers) func(string, workqueue.TypedRateLimiter[reconcile.Request]) queue {
 	return func(name string, pauses workqueue.TypedRateLimiter[reconcile.Request]) queue {
 		shared := newSharedQueue(name, with.most, with.measured.Waiting(name))
-		delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{Queue: shared})
+		delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: shared})
 		return workqueue.NewTypedRateLimitingQueueWithConfig(pauses, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{DelayingQueue: delaying})
 	}
 }

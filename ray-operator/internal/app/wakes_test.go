@@ -77,7 +77,7 @@ func made(of handler.EventHandler, obj client.Object) func(context.Context, queu
 
 func jobOn(name, head string) v1alpha1.ClusterJob {
 	one := v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name)}}
-	one.Spec.ClusterRef = &v1alpha1.ClusterReference{Name: "demo"}
+	one.Spec.ClusterRef, one.Spec.Entrypoint = &v1alpha1.ClusterReference{Name: "demo"}, "python x.py"
 	if head != "" {
 		one.Status.Attempts = []v1alpha1.JobAttempt{{Number: 1, ClusterName: "demo", HeadUID: head}}
 	}
