@@ -65,7 +65,7 @@ var (
 	UpgradeRolledBack = Reason{
 		"UpgradeRolledBack", Warning, "What the spec asks for failed, and the former version has the requests again.",
 		"version %s was taken back to version %s: %s",
-		"Correct the spec; what failed is not tried again until it changes", nil,
+		"Correct the spec, or set the annotation heliostat.dev/retry to try the same again", nil,
 	}
 	GatewayAPIMissing = Reason{
 		"GatewayAPIMissing", Warning, "upgrade.gateway is given, and the API server knows no HTTPRoutes.",

@@ -73,6 +73,9 @@ const (
 	// AnnotationResume wakes, on a ComputeCluster that its idle policy suspended, the
 	// cluster each time that its value changes; any text will do, such as the time.
 	AnnotationResume = "heliostat.dev/resume"
+	// AnnotationRetry tries, on a ClusterService, a version again that was taken back, each time that its value changes; any
+	// text will do, such as the time.
+	AnnotationRetry = "heliostat.dev/retry"
 	// AnnotationOwner names, on an object of the three kinds, who created it. It is what an object says of itself: any client
 	// that may edit it may set it.
 	AnnotationOwner = "heliostat.dev/owner"

@@ -41,9 +41,10 @@ type Record struct {
 	Routed bool `json:"routed,omitempty"`
 	// Began is since when something is on its way, in Unix seconds.
 	Began int64 `json:"began,omitempty"`
-	// Failed is the revision that is not tried again; Fault is why.
-	Failed string `json:"failed,omitempty"`
-	Fault  *Fault `json:"fault,omitempty"`
+	// Failed is the revision that is not tried again while its circumstances are FailedAs; Fault is why.
+	Failed   string `json:"failed,omitempty"`
+	FailedAs string `json:"failedAs,omitempty"`
+	Fault    *Fault `json:"fault,omitempty"`
 	// Retiring are clusters that have no requests any more.
 	Retiring []Retired `json:"retiring,omitempty"`
 	// Last is the change that ended last.

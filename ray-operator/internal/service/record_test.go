@@ -47,7 +47,7 @@ func TestRecordFits(t *testing.T) {
 	side := Side{Cluster: 1 << 30, Pods: "v1-" + long[:13], Revision: long[:13], Good: long[:13], At: 1 << 40, Healthy: 1 << 40, Taken: long[:13], Head: long[:36]}
 	fault := &Fault{Reason: "ServeNotHealthyInTime", Text: long}
 	record := Record{
-		Version: recordVersion, Clusters: 1 << 30, Active: side, Candidate: &side, Failed: side.Good, Fault: fault,
+		Version: recordVersion, Clusters: 1 << 30, Active: side, Candidate: &side, Failed: side.Good, FailedAs: side.Good, Fault: fault,
 		Shift: rollout.Shift{Traffic: 100, Active: 100, Candidate: 100, Proven: true, Back: true, At: at(), Began: at()},
 		Last:  &Last{From: "123456", To: "123457", Result: v1alpha1.UpgradeRolledBack, Fault: fault, Began: 1 << 40, Ended: 1 << 40},
 	}

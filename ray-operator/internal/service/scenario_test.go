@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	heads "github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
@@ -286,6 +287,27 @@ func TestBadVersion(t *testing.T) {
 			serving(w, 1)
 		}},
 	)
+}
+
+// TestBadVersion_IsTriedAgainOnRequest once it would get on.
+func TestBadVersion_IsTriedAgainOnRequest(t *testing.T) {
+	w, fails := testkit.NewWorld(t), true
+	own(w)
+	under(w)
+	w.Serving.Program = func(a testkit.Application) testkit.Deployed {
+		return testkit.Deployed{Takes: 3 * time.Second, Fails: fails && strings.Contains(a.Text, "v2")}
+	}
+	w.EditService("text", code("app:v2"))
+	w.After(3 * time.Minute)
+	w.ExpectService("text", "Ready", "RolledBack=True UpgradeRolledBack")
+	fails = false
+	w.After(3 * time.Minute)
+	w.ExpectService("text", "Ready", "RolledBack=True UpgradeRolledBack")
+	w.EditService("text", func(s *v1alpha1.ClusterService) {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1alpha1.AnnotationRetry, "1")
+	})
+	w.After(3 * time.Minute)
+	w.ExpectService("text", "Ready", "Ready=True", "Upgrading=False", "RolledBack=absent")
 }
 
 // TestSpecThatCannotBeFollowed: what serves goes on as it is.

@@ -68,9 +68,7 @@ func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 // revise brings what is asked for to what the spec says.
 func (p *planner) revise() {
 	record := &p.record
-	if record.Failed != "" && record.Failed != p.target.ID {
-		record.Failed, record.Fault = "", nil // the spec has changed
-	}
+	p.forgive()
 	switch active := &record.Active; {
 	case record.Failed == p.target.ID:
 	case active.Revision == "":
@@ -213,7 +211,7 @@ func (p *planner) move() {
 	record.Routing = (lags || move.Shift.Traffic != record.Shift.Traffic && p.taken()) && move.Shift.Traffic+record.Shift.Traffic > 0
 	p.wakeIn(move.Wake)
 	if move.Cause != "" && record.Failed == "" {
-		record.Failed, record.Fault = candidate.Revision, p.fault(move.Cause, p.candidate.Finding)
+		p.condemn(candidate.Revision, p.fault(move.Cause, p.candidate.Finding))
 	}
 	switch former := record.Shift; move.Verdict {
 	case rollout.Returned:
@@ -356,7 +354,7 @@ func (p *planner) doubt(first bool) {
 func (p *planner) revert(fault *Fault) {
 	active := &p.record.Active
 	p.ended(v1alpha1.UpgradeRolledBack, fault)
-	p.record.Failed, p.record.Fault = active.Revision, fault
+	p.condemn(active.Revision, fault)
 	active.Revision, active.At, active.Healthy = active.Good, p.now.Unix(), 0
 	p.reverted = true
 	p.renew(active, p.revision(active.Good).Pods)
