@@ -73,6 +73,8 @@ var _ = Describe("the keys of a cluster that is deleted", Ordered, Label(storeLa
 		secret := &corev1.Secret{}
 		Expect(kubernetes.Get(ctx, types.NamespacedName{Namespace: third.Namespace, Name: "store"}, secret)).To(Succeed())
 		Expect(kubernetes.Delete(ctx, secret)).To(Succeed())
+		killOperator(ctx) // it remembers the password
+		Expect(leads(ctx)).To(Succeed())
 		third.deleted(ctx)
 		data := noteSays(ctx, uid, "the credential is gone")
 		Expect(data["state"]).To(Equal("stuck"))

@@ -124,6 +124,8 @@ func withoutTheirSecret(t *testing.T, sweeps *live.Sweeps) {
 	for _, namespace := range []string{b.namespace, doomed} {
 		must(t, shared.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "store"}}))
 	}
+	o.stop(syscall.SIGTERM) // it remembers the password
+	o = watching(t, b.namespace, doomed)
 	must(t, shared.DeleteAllOf(t.Context(), &v1alpha1.ComputeCluster{}, client.InNamespace(b.namespace)))
 	emptied(t, b.namespace)
 	sweeps.StrippedGone = time.Since(begin).Seconds()
@@ -147,6 +149,25 @@ func withoutTheirSecret(t *testing.T, sweeps *live.Sweeps) {
 	noNotes(t, b.namespace)
 	b.swept(t)
 	sweeps.Lost += b.othersLost()
+}
+
+// TestStoreKeys_GoWithTheirNamespace: its Secret goes before its pods have ended, and the operator remembers what was in it.
+func TestStoreKeys_GoWithTheirNamespace(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	doomed := newNamespace(t)
+	b.opens(doomed)
+	b.cleansUp(doomed)
+	watching(t, b.namespace, doomed)
+	b.create(doomed, "d", storesOneByOne)
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: doomed}}
+	must(t, shared.Delete(t.Context(), space))
+	gone(t, space)
+	b.swept(t)
+	noNotes(t, doomed)
+	if lost := b.othersLost(); lost > 0 {
+		t.Errorf("%d keys of others are lost", lost)
+	}
 }
 
 // byHand does what the notes about clusters say, and deletes them.

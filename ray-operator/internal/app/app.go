@@ -40,6 +40,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/wire"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/servercert"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 )
@@ -146,7 +147,7 @@ func New(cfg Config) (ctrl.Manager, error) {
 	}
 	stores := storeAccess{
 		client: controlstore.Client{Connect: rules.Connect, ConnectGiven: rules.Narrowed(cfg.StoreAddresses).Connect},
-		turns:  turns.New(storesAtOnce, storesOfNamespace),
+		turns:  turns.New(storesAtOnce, storesOfNamespace), credentials: &sweep.Credentials{},
 	}
 	heads := headclient.Options{Connect: rules.Connect, Memory: headclient.NewMemory(answersAtOnce)}
 	if err := clusters(manager, cfg, measured, heads, stores); err != nil {
@@ -212,10 +213,11 @@ const (
 // answersAtOnce is how many bytes large answers of heads may take together: an eighth of what the chart gives the operator.
 const answersAtOnce = 64 << 20
 
-// storeAccess is how control stores are reached, and in whose turn.
+// storeAccess is how control stores are reached, in whose turn, and with what.
 type storeAccess struct {
-	client controlstore.Client
-	turns  *turns.Turns
+	client      controlstore.Client
+	turns       *turns.Turns
+	credentials *sweep.Credentials
 }
 
 // site is what clusters and services are told of the installation.
@@ -247,15 +249,15 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	}
 	written := writer(manager, measured, own)
 	reconciler := &cluster.Reconciler{
-		Client:     manager.GetClient(),
-		Live:       manager.GetAPIReader(),
-		Writer:     written,
-		Groups:     written,
-		Queue:      keeperOf(manager, cfg, written),
-		Heads:      heads,
-		Scale:      scalers,
-		Stores:     stores,
-		Notes:      keeper(manager, cfg, measured),
+		Client: manager.GetClient(),
+		Live:   manager.GetAPIReader(),
+		Writer: written,
+		Groups: written,
+		Queue:  keeperOf(manager, cfg, written),
+		Heads:  heads,
+		Scale:  scalers,
+		Stores: stores,
+		Notes:  keeper(manager, cfg, measured), Credentials: access.credentials,
 		Events:     telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics:    measured,
 		Clock:      now,

@@ -25,13 +25,13 @@ func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, acces
 		return nil
 	}
 	sweeper := &sweep.Sweeper{
-		Cache:     manager.GetClient(),
-		Live:      manager.GetAPIReader(),
-		Writer:    writer(manager, measured, nil),
-		Nodes:     nodes(manager, cfg),
-		Sweep:     access.client.Sweep,
-		Command:   controlstore.CleanUp,
-		Turns:     access.turns,
+		Cache:   manager.GetClient(),
+		Live:    manager.GetAPIReader(),
+		Writer:  writer(manager, measured, nil),
+		Nodes:   nodes(manager, cfg),
+		Sweep:   access.client.Sweep,
+		Command: controlstore.CleanUp,
+		Turns:   access.turns, Credentials: access.credentials,
 		Metrics:   measured,
 		Events:    telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Clock:     clock.RealClock{},

@@ -56,8 +56,11 @@ type Reconciler struct {
 	Scale steer.Source
 	// Stores asks the Redis of clusters in the background, and Notes keeps what is to be
 	// cleaned there when a cluster is gone.
-	Stores  controlstore.Source
-	Notes   Notes
+	Stores controlstore.Source
+	Notes  Notes
+	// Credentials remembers how given Redis servers were reached.
+	Credentials *sweep.Credentials
+
 	Events  telemetry.Recorder
 	Metrics *telemetry.Metrics
 	Clock   clock.PassiveClock

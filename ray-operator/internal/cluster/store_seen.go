@@ -225,7 +225,13 @@ func (r *Reconciler) askStore(cluster *v1alpha1.ComputeCluster, seen Seen, plan 
 func (r *Reconciler) wayTo(cluster *v1alpha1.ComputeCluster, encrypts bool) func(context.Context) (controlstore.Server, error) {
 	if given := cluster.Spec.ControlStore.Redis; given != nil {
 		note := sweep.Of(cluster, given)
-		return func(ctx context.Context) (controlstore.Server, error) { return note.Server(ctx, r.Live) }
+		return func(ctx context.Context) (controlstore.Server, error) {
+			server, err := note.Server(ctx, r.Live)
+			if err == nil {
+				r.Credentials.Remember(note, server)
+			}
+			return server, err
+		}
 	}
 	secret := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.Store(cluster.Name)}
 	owner := cluster.UID

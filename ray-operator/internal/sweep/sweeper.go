@@ -70,6 +70,8 @@ type Sweeper struct {
 	// Command is the shell command that does by hand what Sweep does. A user name is given
 	// where there is one.
 	Command func(address, username, namespace string) string
+	// Credentials are what is known where a Secret is gone.
+	Credentials *Credentials
 	// Turns are shared with those who ask stores: a try takes one while it talks to a Redis.
 	Turns   *turns.Turns
 	Metrics *telemetry.Metrics

@@ -184,6 +184,44 @@ func TestCredentialGone(t *testing.T) {
 	}
 }
 
+// TestSweeper_RemembersACredential that went with its namespace. A Secret that is there again comes first.
+func TestSweeper_RemembersACredential(t *testing.T) {
+	note := open(1, redis)
+	note.Password = v1alpha1.SecretKey{Name: "redis", Key: "password"}
+	other := note
+	other.Address = "redis://other:6379"
+	for what, c := range map[string]struct {
+		read  Note
+		there []client.Object
+		want  string
+	}{
+		"it was read by the note":        {note, nil, "old"},
+		"the Secret is there":            {note, []client.Object{secret("redis", map[string]string{"password": "new"})}, "new"},
+		"it was read by another note":    {other, nil, ""},
+		"it was read of another cluster": {open(2, redis), nil, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			run(t, append(c.there, note.ConfigMap("heliostat")), func(b *bed) {
+				known := &Credentials{}
+				known.Remember(c.read, controlstore.Server{Address: redis, Password: "old"})
+				b.begin(func(s *Sweeper) { s.Credentials = known })
+				b.pass(time.Minute)
+				if c.want == "" {
+					b.counts(0, 0, 1, 1)
+					return
+				}
+				b.nothingLeft(1)
+				if got := b.sweeps()[0].server.Password; got != c.want {
+					t.Errorf("tried with the password %q, want %q", got, c.want)
+				}
+				if _, is := known.Find(note); is {
+					t.Error("it is remembered though nothing is left to remove")
+				}
+			})
+		})
+	}
+}
+
 // TestSecretThatCannotBeRead is no Secret that is gone.
 func TestSecretThatCannotBeRead(t *testing.T) {
 	note := open(1, redis)

@@ -97,7 +97,11 @@ func (t try) sweep(ctx context.Context) outcome {
 		}
 	}
 	server, err := t.note.Server(ctx, t.Live)
-	if finding, ok := fault.Finding(err); ok && finding.Code == reason.StoreSecretMissing.Code {
+	if known, is := t.Credentials.Find(t.note); is && isMissing(err) {
+		server, err = known, nil
+	}
+	if isMissing(err) {
+		finding, _ := fault.Finding(err)
 		return outcome{state: StateStuck, clear: true, why: fmt.Sprintf("the credential is gone: %s. It is sought in namespace %s every %s; "+
 			"or remove the keys with the command below and delete this ConfigMap", finding.Text, t.note.Cluster.Namespace, stuckPause)}
 	}
@@ -124,6 +128,12 @@ func (t try) sweep(ctx context.Context) outcome {
 		log.FromContext(ctx).Info("removed the keys of a ComputeCluster that is gone", "address", t.note.Address, "rayNamespace", t.note.Namespace, "keys", removed)
 	}
 	return t.done(ctx)
+}
+
+// isMissing reports whether an error is that a Secret or a key of it is not there.
+func isMissing(err error) bool {
+	finding, told := fault.Finding(err)
+	return told && finding.Code == reason.StoreSecretMissing.Code
 }
 
 // hopeless are findings of servers that do not get better by themselves. To ask them often would let them keep the
@@ -175,6 +185,7 @@ func (t try) done(ctx context.Context) outcome {
 		return outcome{state: stateUnknown, clear: true}
 	}
 	t.Metrics.Swept()
+	t.Credentials.Forget(t.note.UID)
 	return outcome{state: stateDone}
 }
 
