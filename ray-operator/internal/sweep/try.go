@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -96,10 +97,7 @@ func (t try) sweep(ctx context.Context) outcome {
 			return *left
 		}
 	}
-	server, err := t.note.Server(ctx, t.Live)
-	if known, is := t.Credentials.Find(t.note); is && isMissing(err) {
-		server, err = known, nil
-	}
+	server, err := t.findServer(ctx)
 	if isMissing(err) {
 		finding, _ := fault.Finding(err)
 		return outcome{state: StateStuck, clear: true, why: fmt.Sprintf("the credential is gone: %s. It is sought in namespace %s every %s; "+
@@ -128,6 +126,15 @@ func (t try) sweep(ctx context.Context) outcome {
 		log.FromContext(ctx).Info("removed the keys of a ComputeCluster that is gone", "address", t.note.Address, "rayNamespace", t.note.Namespace, "keys", removed)
 	}
 	return t.done(ctx)
+}
+
+// findServer returns how the Redis is reached: as the Secrets say, and where one is gone, as it was read before.
+func (t try) findServer(ctx context.Context) (controlstore.Server, error) {
+	server, err := t.note.Server(ctx, t.Live)
+	if known, is := t.Credentials.Find(t.note); is && isMissing(err) {
+		return known, nil
+	}
+	return server, err
 }
 
 // isMissing reports whether an error is that a Secret or a key of it is not there.
