@@ -84,7 +84,7 @@ func (s *Services) isStill(to Endpoint, ip netip.Addr) bool {
 // readIP reads the pod of an endpoint, once for all who ask at the same time.
 func (s *Services) readIP(ctx context.Context, to Endpoint) (netip.Addr, error) {
 	answers := s.reads.asked.DoChan(string(to.UID)+" "+to.Service, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin) // whoever waits for it
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin) // it is for all that wait
 		defer cancel()
 		at := s.reads.clock.Now()
 		pod, err := s.reader.Pod(ctx, to.Namespace, to.Pod)

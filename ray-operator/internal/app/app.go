@@ -146,8 +146,9 @@ func New(cfg Config) (ctrl.Manager, error) {
 		return nil, err
 	}
 	stores := storeAccess{
-		client: controlstore.Client{Connect: rules.Connect, ConnectGiven: rules.Narrowed(cfg.StoreAddresses).Connect},
-		turns:  turns.New(storesAtOnce, storesOfNamespace), credentials: &sweep.Credentials{},
+		client:      controlstore.Client{Connect: rules.Connect, ConnectGiven: rules.Narrowed(cfg.StoreAddresses).Connect},
+		turns:       turns.New(storesAtOnce, storesOfNamespace),
+		credentials: &sweep.Credentials{},
 	}
 	heads := headclient.Options{Connect: rules.Connect, Memory: headclient.NewMemory(answersAtOnce)}
 	if err := clusters(manager, cfg, measured, heads, stores); err != nil {
@@ -249,20 +250,21 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	}
 	written := writer(manager, measured, own)
 	reconciler := &cluster.Reconciler{
-		Client: manager.GetClient(),
-		Live:   manager.GetAPIReader(),
-		Writer: written,
-		Groups: written,
-		Queue:  keeperOf(manager, cfg, written),
-		Heads:  heads,
-		Scale:  scalers,
-		Stores: stores,
-		Notes:  keeper(manager, cfg, measured), Credentials: access.credentials,
-		Events:     telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
-		Metrics:    measured,
-		Clock:      now,
-		Site:       site(cfg),
-		WatchNodes: cfg.WatchNodes,
+		Client:      manager.GetClient(),
+		Live:        manager.GetAPIReader(),
+		Writer:      written,
+		Groups:      written,
+		Queue:       keeperOf(manager, cfg, written),
+		Heads:       heads,
+		Scale:       scalers,
+		Stores:      stores,
+		Notes:       keeper(manager, cfg, measured),
+		Credentials: access.credentials,
+		Events:      telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
+		Metrics:     measured,
+		Clock:       now,
+		Site:        site(cfg),
+		WatchNodes:  cfg.WatchNodes,
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").
 		For(&v1alpha1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone), notItsStatus(own)))

@@ -25,18 +25,19 @@ func sweeps(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, acces
 		return nil
 	}
 	sweeper := &sweep.Sweeper{
-		Cache:   manager.GetClient(),
-		Live:    manager.GetAPIReader(),
-		Writer:  writer(manager, measured, nil),
-		Nodes:   nodes(manager, cfg),
-		Sweep:   access.client.Sweep,
-		Command: controlstore.CleanUp,
-		Turns:   access.turns, Credentials: access.credentials,
-		Metrics:   measured,
-		Events:    telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
-		Clock:     clock.RealClock{},
-		Namespace: cfg.Namespace,
-		Pod:       cfg.Pod,
+		Cache:       manager.GetClient(),
+		Live:        manager.GetAPIReader(),
+		Writer:      writer(manager, measured, nil),
+		Nodes:       nodes(manager, cfg),
+		Sweep:       access.client.Sweep,
+		Command:     controlstore.CleanUp,
+		Turns:       access.turns,
+		Credentials: access.credentials,
+		Metrics:     measured,
+		Events:      telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
+		Clock:       clock.RealClock{},
+		Namespace:   cfg.Namespace,
+		Pod:         cfg.Pod,
 	}
 	if err := manager.Add(sweeper); err != nil {
 		return fmt.Errorf("add what sweeps after clusters: %w", err)

@@ -55,7 +55,7 @@ type Config struct {
 	ProxyLocation string
 	// HAProxy tells whether controller_options have the proxies be HAProxy, which drains longer.
 	HAProxy bool
-	// CanSleep tells whether a deployment's configuration lets Serve take its last replica away.
+	// CanSleep reports whether a deployment's configuration lets Serve take its last replica away.
 	CanSleep bool
 	// Options is all but the applications and target_capacity, a JSON object.
 	Options json.RawMessage

@@ -75,7 +75,7 @@ func TestScaledService(t *testing.T) {
 	)
 }
 
-// sleeping asserts that a service without a replica is there for whoever asks.
+// sleeping asserts that a service without a replica still answers.
 func sleeping(w *testkit.World, cluster int) {
 	w.Helper()
 	w.ExpectService("text", "Ready", "Ready=True", "Upgrading=False", "Stalled=False")

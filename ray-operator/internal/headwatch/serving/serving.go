@@ -64,7 +64,7 @@ type Want struct {
 // Wants is what all services together want of one cluster. What they want deployed is kept apart.
 type Wants struct {
 	At Place
-	// Parts are what is to be deployed, by service; one that only looks has none.
+	// Parts are the configurations to deploy, by service; a service that only reads has none.
 	Parts map[types.NamespacedName]*Config
 	// Probes, Close and Every are as in Want.
 	Probes []Probe
