@@ -155,7 +155,7 @@ func newCallers() []*caller {
 	return callers
 }
 
-// count returns how many histories are to be played.
+// count returns how many histories must be played.
 func count(t *testing.T) uint64 {
 	t.Helper()
 	text := os.Getenv("HELIOSTAT_HISTORIES")

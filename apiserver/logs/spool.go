@@ -34,7 +34,7 @@ type spoolError struct {
 	err error
 }
 
-// Error says what was to be done.
+// Error says what had to be done.
 func (e *spoolError) Error() string { return e.act + ": " + e.err.Error() }
 
 // Unwrap is the cause.

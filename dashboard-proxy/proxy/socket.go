@@ -123,7 +123,7 @@ type socket struct {
 	mutex  sync.Mutex
 	frames frames
 	rounds int
-	// goodbye is what is to be written between two frames, as the last thing.
+	// goodbye is what must be written between two frames, as the last thing.
 	goodbye []byte
 	isOver  bool
 	over    sync.Once
@@ -291,7 +291,7 @@ func (s *socket) isEnding() bool {
 // end breaks both connections.
 func (s *socket) end() {
 	s.over.Do(func() {
-		_ = s.client.Close() // whatever was to be said was said
+		_ = s.client.Close() // whatever had to be said was said
 		_ = s.server.Close()
 	})
 }

@@ -26,7 +26,7 @@ type Activity struct {
 	LastEnded time.Time
 }
 
-// Any tells whether something uses the cluster.
+// Any reports whether something uses the cluster.
 func (a Activity) Any() bool { return a.Drivers > 0 || a.Jobs > 0 || a.Actors > 0 || a.Uncounted }
 
 // maxActors is how many actors of one state are looked through.
@@ -101,7 +101,7 @@ func (a *Activity) addActors(reply *rpc.GetAllActorInfoReply) {
 	a.Uncounted = a.Uncounted || len(reply.GetActorTableData()) >= maxActors
 }
 
-// leftover tells whether a namespace is that of actors which Ray's own libraries make once
+// leftover reports whether a namespace is that of actors which Ray's own libraries make once
 // and never end: read in Ray 2.60's source. One dataset would keep a cluster in use for ever.
 func leftover(namespace string) bool {
 	switch namespace {

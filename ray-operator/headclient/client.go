@@ -201,7 +201,7 @@ type exchange struct {
 	// outer is the caller's context, ctx what is left of it for this call.
 	outer, ctx context.Context //nolint:containedctx // gRPC hands a codec none
 	trailer    metadata.MD
-	// message is what the bytes of data are to be read into, which have so many parts.
+	// message is what the bytes of data must be read into, which have so many parts.
 	message proto.Message
 	data    []byte
 	parts   int
@@ -251,7 +251,7 @@ func (c *Client) sort(x *exchange, reply any, err error) error {
 	return nil
 }
 
-// outlived tells whether a call ended because the caller's time did. The head knows that time
+// outlived reports whether a call ended because the caller's time did. The head knows that time
 // and may be first to say so, before the caller's context knows it is over.
 func outlived(ctx, limited context.Context, err error) bool {
 	theirs, bounded := ctx.Deadline()
@@ -268,7 +268,7 @@ func (c *Client) authorize(ctx context.Context) (context.Context, error) {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token), nil
 }
 
-// token is read for each call; it is empty where none is to be sent.
+// token is read for each call; it is empty where none must be sent.
 func (o Options) token(ctx context.Context) (string, error) {
 	if o.Token == nil {
 		return "", nil
@@ -283,7 +283,7 @@ func (o Options) token(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// sendable tells whether a token fits into a header's value.
+// sendable reports whether a token fits into a header's value.
 func sendable(token string) bool {
 	for _, b := range []byte(token) {
 		if b <= ' ' || b > '~' {

@@ -18,7 +18,7 @@ import (
 var closeKept string
 
 // CloseKept has Serve's proxies end the connections that clients keep, each after the next
-// answer, and tells whether that was done or failed for good. It runs a job of this ID, at most
+// answer, and reports whether that was done or failed for good. It runs a job of this ID, at most
 // one; asking twice is asking once. New connections are kept as before: nobody must be led there
 // any more.
 func (s *Serve) CloseKept(ctx context.Context, id string) (bool, error) {

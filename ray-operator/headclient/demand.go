@@ -17,7 +17,7 @@ import (
 
 // Demand is what a head tells an autoscaler: what there is, and what waits for room.
 type Demand struct {
-	// Version counts the answers of GCS. It falls back when GCS starts anew.
+	// Version counts the answers of GCS. It falls back when GCS starts again.
 	Version int64
 	// Session names the head's life. Where GCS keeps its memory in a store that lasts, it
 	// stays the same over a new start.
@@ -224,7 +224,7 @@ func lower(resources map[string]float64) {
 	}
 }
 
-// ofGroup tells whether Ray made a name up for the bundles of a placement group. Most names
+// ofGroup reports whether Ray made a name up for the bundles of a placement group. Most names
 // are told apart by the first look, which costs less.
 func ofGroup(name string) bool {
 	return strings.Contains(name, "_group_") && groupName.MatchString(name)
@@ -233,7 +233,7 @@ func ofGroup(name string) bool {
 // groupName matches names such as CPU_group_1_<id> and bundle_group_<id>.
 var groupName = regexp.MustCompile(`_group_(\d+_)?[0-9a-f]{36}$`)
 
-// inside tells whether a request waits for a bundle.
+// inside reports whether a request waits for a bundle.
 func inside(shape map[string]float64) bool {
 	for name := range shape {
 		if ofGroup(name) {

@@ -44,7 +44,7 @@ const (
 	JobFailed    JobStatus = "FAILED"
 )
 
-// Over tells whether a job has come to its end.
+// Over reports whether a job has come to its end.
 func (s JobStatus) Over() bool { return s == JobStopped || s == JobSucceeded || s == JobFailed }
 
 // Job is what a head knows of a submission.

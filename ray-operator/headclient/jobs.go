@@ -17,7 +17,7 @@ var jobID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$`)
 
 // Jobs is one conversation with the job API of one head: the HTTP of its dashboard, over
 // one TCP connection. When that breaks every further call fails with Unavailable and the
-// caller dials anew; so two calls that both succeeded were answered by the same process.
+// caller dials again; so two calls that both succeeded were answered by the same process.
 // Nothing is ever repeated by itself. It may be used by many goroutines, which take turns.
 type Jobs struct{ conversation }
 

@@ -63,7 +63,7 @@ type Node struct {
 	// Type is its RAY_NODE_TYPE_NAME: the group.
 	Type  string
 	State NodeState
-	// Head tells whether it is the head's node.
+	// Head reports whether it is the head's node.
 	Head bool
 	// Idle is for how long it has been idle; zero in other states.
 	Idle time.Duration

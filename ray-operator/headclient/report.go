@@ -161,7 +161,7 @@ type Shape struct {
 	// Name is the group's.
 	Name string
 	// Resources are those of one node, memory in bytes. Ray is told whole numbers, rounded
-	// down: no library shall count on more than there is.
+	// down: no library must count on more than there is.
 	Resources map[string]float64
 	// Min and Max bound how many nodes there are, Max below zero is no limit.
 	Min, Max int

@@ -27,7 +27,7 @@ const (
 
 // Serve is one conversation with the dashboard of one head about Ray Serve, over one TCP
 // connection. When that breaks every further call fails with Unavailable and the caller
-// dials anew; so two calls that both succeeded were answered by the same process. Nothing is
+// dials again; so two calls that both succeeded were answered by the same process. Nothing is
 // ever repeated by itself. It may be used by many goroutines, which take turns.
 type Serve struct{ conversation }
 

@@ -279,7 +279,7 @@ func readTargets(groups []saidGroup) []Target {
 	return slices.Compact(targets)
 }
 
-// named tells whether a text may be a name: something, not too long, and as it looks.
+// named reports whether a text may be a name: something, not too long, and as it looks.
 func named(name string) bool {
 	return name != "" && len(name) <= maxName && name == clean(name)
 }

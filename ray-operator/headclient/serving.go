@@ -54,7 +54,7 @@ type Deployment struct {
 	// State and Trigger in Serve's own words: HEALTHY, UPDATING, UNHEALTHY, DEPLOY_FAILED, …
 	State, Trigger string
 	Message        string
-	// Wanted is how many replicas it shall have, Running how many do run; both are 0 where it
+	// Wanted is how many replicas it must have, Running how many do run; both are 0 where it
 	// was scaled to nothing.
 	Wanted, Running int
 	// Replicas are those that it has, in whatever state.

@@ -135,7 +135,7 @@ func managedStorage(m *v1alpha1.ManagedRedis) resource.Quantity {
 	return *m.Storage
 }
 
-// same tells whether two states of a volume ask for the same. The order of access modes
+// same reports whether two states of a volume ask for the same. The order of access modes
 // means nothing.
 func (v *storeVolume) same(other *storeVolume) bool {
 	sized := (v.storage == nil) == (other.storage == nil) && (v.storage == nil || v.storage.Cmp(*other.storage) == 0)
@@ -383,7 +383,7 @@ var volumeRules = []Rule{
 }
 
 // storedPodRules are about what the operator adds to pods for the store. The variables are
-// refused without a store too: they would make one that nobody looks after.
+// refused without a store too: they would make one that nobody manages.
 var storedPodRules = []Rule{
 	{
 		ID: "store-variable", Field: "spec.podDefaults.env", By: Policy,

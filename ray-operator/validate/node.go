@@ -30,7 +30,7 @@ var mostResource = resource.MustParse("100T")
 
 func isDevice(name string) bool { return strings.Contains(name, "/") }
 
-// whole tells whether a quantity is written as a whole number, in the sense of CEL's isInteger.
+// whole reports whether a quantity is written as a whole number, in the sense of CEL's isInteger.
 func whole(quantity resource.Quantity) bool {
 	_, ok := quantity.AsInt64()
 	return ok

@@ -104,7 +104,7 @@ var (
 	noUpgrade v1alpha1.Upgrade
 )
 
-// headAlone tells whether the cluster of the service's own has no workers.
+// headAlone reports whether the cluster of the service's own has no workers.
 func (s *serving) headAlone() bool { return s.cluster != nil && len(s.cluster.Spec.WorkerGroups) == 0 }
 
 var (

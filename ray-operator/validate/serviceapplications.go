@@ -176,7 +176,7 @@ func misplaced(key string) flaw {
 	}
 }
 
-// covers tells whether a route leads a path to its application.
+// covers reports whether a route leads a path to its application.
 func covers(route, path string) bool {
 	return route == "/" || route != "" && (path == route || strings.HasPrefix(path, route+"/"))
 }

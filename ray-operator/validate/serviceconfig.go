@@ -18,7 +18,7 @@ func (s *serving) first(kind string) map[string]any {
 	return nil
 }
 
-// speaksGRPC tells whether there are gRPC methods to serve.
+// speaksGRPC reports whether there are gRPC methods to serve.
 func (s *serving) speaksGRPC() bool {
 	functions, _ := s.first("grpc")["grpc_servicer_functions"].([]any)
 	return len(functions) > 0

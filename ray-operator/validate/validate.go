@@ -87,7 +87,7 @@ func nodesOf(cluster *v1alpha1.ComputeCluster) []node {
 	return nodes
 }
 
-// autoscaled tells whether the node's cluster has autoscaling.
+// autoscaled reports whether the node's cluster has autoscaling.
 func (n *node) autoscaled() bool { return n.cluster.Spec.Autoscaling != nil }
 
 func (n *node) podPath() *field.Path { return n.path.Child("template", "spec") }

@@ -29,7 +29,7 @@ func sources(from *corev1.EnvVarSource) int {
 	return len(slices.DeleteFunc(given, func(one bool) bool { return !one }))
 }
 
-// inTemplate tells whether the cluster of a job's own sets a variable in its pods.
+// inTemplate reports whether the cluster of a job's own sets a variable in its pods.
 func (r *run) inTemplate(name string) bool {
 	is := func(e corev1.EnvVar) bool { return e.Name == name }
 	if r.cluster == nil {

@@ -46,7 +46,7 @@ var ownVariables = []string{
 }
 
 // storeVariables are the variables that say where the head keeps its memory. Without a
-// control store they would give it one that nobody looks after.
+// control store they would give it one that nobody manages.
 var storeVariables = []string{
 	"RAY_REDIS_ADDRESS", "RAY_external_storage_namespace", "RAY_gcs_storage", "RAY_gcs_storage_path",
 	"RAY_REDIS_CA_CERT", "RAY_REDIS_CA_PATH", "RAY_REDIS_CLIENT_CERT", "RAY_REDIS_CLIENT_KEY", "RAY_REDIS_SERVER_NAME",

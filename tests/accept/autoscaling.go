@@ -66,7 +66,7 @@ var churn = scenario{
 var apiAway = within(live.AwayLabel, live.AwayEntry, promisedBack, 1,
 	"the API server is away for a minute: what runs is left alone, and what waits has its pods %.0f s after it is back, %d time")
 
-// anew shows that what waits is served after the head was lost.
+// again shows that what waits is served after the head was lost.
 var anew = within(live.AnewLabel, live.AnewEntry, promisedAnew, 1,
 	"the control service dies, and then the head: what is submitted afterwards has its worker and is done after %.0f s, %d time each")
 

@@ -3,7 +3,7 @@
 // it the page docs/results/<area>.md. Raw samples stay in .state/accept/<area>.
 //
 // In: -area, the repository as the working directory, root, and the programs that make
-// build makes. Out: these files, after each scenario; the exit code tells whether all of
+// build makes. Out: these files, after each scenario; the exit code reports whether all of
 // the area was shown for the code as it is, and kept. What the results say of a scenario
 // counts as long as neither its promise nor what it is about has changed since, so that an
 // area can be played in parts, and goes on where a run was stopped. It must never write the

@@ -150,7 +150,7 @@ func (r Result) shown(s scenario, code string) (Outcome, bool) {
 	return outcome, found && outcome.Kept && outcome.holds(s, code)
 }
 
-// holds tells whether the outcome is what the scenario would show with the code; nobody knows that
+// holds reports whether the outcome is what the scenario would show with the code; nobody knows that
 // of what was played with changes that were never committed.
 func (o Outcome) holds(s scenario, code string) bool {
 	return o.Code == code && o.Promise == s.promise && !strings.HasSuffix(o.Commit, changed)

@@ -82,7 +82,7 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
     if int(pid) != os.getpid() and b"DashboardAgent" in open(f"/proc/{pid}/cmdline", "rb").read():
         os.kill(int(pid), getattr(signal, "SIG" + sys.argv[1]))`
 
-// hasCondition tells whether a pod has a condition.
+// hasCondition reports whether a pod has a condition.
 func hasCondition(kind corev1.PodConditionType, status corev1.ConditionStatus) func(client.Object) bool {
 	return func(object client.Object) bool {
 		pod, ok := object.(*corev1.Pod)

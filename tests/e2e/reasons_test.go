@@ -29,7 +29,7 @@ type cause struct {
 	prepare func(ctx context.Context, namespace string)
 	// spoil makes it happen to a head or to the workers of a group.
 	spoil func(*v1alpha1.NodeSpec)
-	// shown tells whether a pod or an event shows the cause. Without it the API server
+	// shown reports whether a pod or an event shows the cause. Without it the API server
 	// refuses the pod, which nothing shows, and the time counts from the cluster on.
 	shown func(client.Object) bool
 }
@@ -104,7 +104,7 @@ func podPrefix(of string) string {
 	return spoiltWorkers + "-" + group + "-"
 }
 
-// names tells whether a cluster's status names the cause, everywhere it has to.
+// names reports whether a cluster's status names the cause, everywhere it has to.
 func (c *cause) names(of string) func(client.Object) bool {
 	return func(object client.Object) bool {
 		cluster := object.(*v1alpha1.ComputeCluster)
@@ -135,7 +135,7 @@ func (c *cause) visible(ctx context.Context, namespace, prefix string) func(cont
 	})
 }
 
-// inEvents tells whether events show the cause: of volumes nothing else does.
+// inEvents reports whether events show the cause: of volumes nothing else does.
 func (c *cause) inEvents() bool { return c.shown(&corev1.Event{Reason: "FailedMount"}) }
 
 // await waits until the status names the cause, and reports how long that took.
@@ -200,7 +200,7 @@ func keepOff(node *v1alpha1.NodeSpec) {
 	pod.Spec.NodeSelector = map[string]string{"example.com/disk": "none"}
 }
 
-// waits tells whether a container waits for one of the reasons of the kubelet.
+// waits reports whether a container waits for one of the reasons of the kubelet.
 func waits(reasons ...string) func(client.Object) bool {
 	return ofContainers(func(status corev1.ContainerStatus) bool {
 		for _, reason := range reasons {
@@ -212,7 +212,7 @@ func waits(reasons ...string) func(client.Object) bool {
 	})
 }
 
-// ended tells whether a container ended with an error.
+// ended reports whether a container ended with an error.
 func ended() func(client.Object) bool {
 	return ofContainers(func(status corev1.ContainerStatus) bool {
 		for _, state := range []corev1.ContainerState{status.State, status.LastTerminationState} {
@@ -241,7 +241,7 @@ func ofContainers(match func(corev1.ContainerStatus) bool) func(client.Object) b
 	}
 }
 
-// placeless tells whether the scheduler says that a pod has no place.
+// placeless reports whether the scheduler says that a pod has no place.
 func placeless(object client.Object) bool {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -255,7 +255,7 @@ func placeless(object client.Object) bool {
 	return false
 }
 
-// eventOf tells whether an event has a reason.
+// eventOf reports whether an event has a reason.
 func eventOf(reason string) func(client.Object) bool {
 	return func(object client.Object) bool {
 		event, ok := object.(*corev1.Event)

@@ -175,7 +175,7 @@ func page(ctx context.Context, url, token string) (string, error) {
 	return string(text), err
 }
 
-// names tells whether a service's status says some words, in a condition or of an application.
+// names reports whether a service's status says some words, in a condition or of an application.
 func names(name, words string) func(client.Object) bool {
 	return func(object client.Object) bool {
 		service, ok := object.(*v1alpha1.ClusterService)

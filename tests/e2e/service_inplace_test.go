@@ -21,7 +21,7 @@ import (
 
 // whereTheyAre has pods replaced on the one cluster that there is. Of the two replicas each has room
 // on one worker only, and goes on there until 60 s before the drain ends, so that the other one
-// has started anew by then.
+// has started again by then.
 func whereTheyAre(spec *v1alpha1.ClusterServiceSpec) error {
 	seconds := int32(100)
 	spec.Upgrade.Strategy = v1alpha1.UpgradeInPlace

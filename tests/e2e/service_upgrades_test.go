@@ -322,7 +322,7 @@ func (u *upgrade) through(ctx context.Context, next string) live.Upgraded {
 	return upgraded
 }
 
-// hasAll tells whether the version that is to win has all requests: that on the former cluster
+// hasAll reports whether the version that is to win has all requests: that on the former cluster
 // where the change was taken back, or one on another.
 func hasAll(service *v1alpha1.ClusterService, former string, back bool) bool {
 	for _, version := range []*v1alpha1.ServiceVersion{service.Status.Active, service.Status.Candidate} {

@@ -68,7 +68,7 @@ var _ = Describe("a cluster with its memory on a volume", Ordered, Label(storeLa
 	volumeRestored(func() *steady { return team }, "gcs", live.StoreFaultsLabel)
 })
 
-// byHandRounds is how often a head is made anew by hand, for what is compared with it.
+// byHandRounds is how often a head is made again by hand, for what is compared with it.
 const byHandRounds = 5
 
 // killed is the spec of heads that end in both ways. It has further labels.
@@ -172,7 +172,7 @@ func (s *steady) loses(ctx context.Context, how string, memory *live.Memory) {
 	Expect(s.head(ctx).UID).To(Equal(head.UID))
 }
 
-// recorded tells whether the status of now tells of exactly one more recovery than before, with the
+// recorded reports whether the status of now tells of exactly one more recovery than before, with the
 // same memory.
 func recorded(before, now *v1alpha1.ComputeCluster) bool {
 	if before.Status.Head == nil || now.Status.Head == nil || before.Status.ControlStore == nil || now.Status.ControlStore == nil {
@@ -206,7 +206,7 @@ func (e *env) hasEvent(why, about string) func(context.Context) error {
 }
 
 // returns waits until a head is back, and measures when the head lists its workers, when it
-// is ready, and when an actor answers. ready tells whether it is recorded, and what keeps it.
+// is ready, and when an actor answers. ready reports whether it is recorded, and what keeps it.
 func (s *steady) returns(ctx context.Context, head *corev1.Pod, recovery *live.Recovery, begin time.Time, ready func(context.Context) (bool, error)) {
 	GinkgoHelper()
 	token := s.token(ctx)

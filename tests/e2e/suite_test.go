@@ -195,7 +195,7 @@ func aliveNodes(nodes []headclient.Node) []headclient.Node {
 	return slices.DeleteFunc(nodes, func(node headclient.Node) bool { return node.State == headclient.Dead })
 }
 
-// uids of pods, to tell whether they are the same ones later.
+// uids of pods, to report whether they are the same ones later.
 func uids(pods []corev1.Pod) []types.UID {
 	all := make([]types.UID, 0, len(pods))
 	for i := range pods {

@@ -129,7 +129,7 @@ func (e *env) says(ctx context.Context, kind string, status metav1.ConditionStat
 	return said
 }
 
-// anew deletes the head pod, as a person does who wants a fresh start, and waits until
+// again deletes the head pod, as a person does who wants a fresh start, and waits until
 // the cluster is ready in an epoch with the spec that it has.
 func (e *env) anew(ctx context.Context, epoch int64) {
 	GinkgoHelper()

@@ -145,7 +145,7 @@ func (w *Way) Close() {
 	w.ended.Wait()
 }
 
-// isWrite tells whether a request is one that changes something that is meant to last.
+// isWrite reports whether a request is one that changes something that is meant to last.
 func isWrite(request *http.Request) bool {
 	switch request.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:

@@ -73,7 +73,7 @@ func (s *storm) forget(job *v1alpha1.ClusterJob) error {
 	return s.lose(forgotten, shared.Patch(s.t.Context(), &there, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// mirrored tells whether a job's status has told of all that is in its record.
+// mirrored reports whether a job's status has told of all that is in its record.
 func mirrored(job *v1alpha1.ClusterJob) bool {
 	var record struct {
 		Attempt int32

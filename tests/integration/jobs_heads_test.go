@@ -111,7 +111,7 @@ func (h *heads) find(pod types.UID) *head {
 	return nil
 }
 
-// has tells whether a pod is to have a head.
+// has reports whether a pod is to have a head.
 func (h *heads) has(pod *corev1.Pod) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -218,7 +218,7 @@ func (h *head) end() {
 	h.gone, h.last = true, h.fake.Runs()
 }
 
-// lives tells whether the head's pod does.
+// lives reports whether the head's pod does.
 func (h *head) lives() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

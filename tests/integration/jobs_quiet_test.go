@@ -74,7 +74,7 @@ func TestOnePassAfterConvergenceWritesNothingForJobs(t *testing.T) {
 }
 
 // TestJobsThatSettledCostNoCalls counts what jobs cost while nothing happens, the running
-// one among them; and that an operator that is started anew writes nothing either.
+// one among them; and that an operator that is started again writes nothing either.
 func TestJobsThatSettledCostNoCalls(t *testing.T) {
 	t.Parallel()
 	const calm = 10 * time.Second

@@ -95,7 +95,7 @@ func expire(t *testing.T, of types.NamespacedName) {
 	}
 }
 
-// life is a cluster's: made with two workers, and begun anew when its head is lost. pause
+// life is a cluster's: made with two workers, and begun again when its head is lost. pause
 // is called between its steps.
 func life(t *testing.T, name types.NamespacedName, pause func()) {
 	t.Helper()

@@ -49,7 +49,7 @@ var refusals = []refusedPod{
 				},
 			}
 		}, nil),
-		// When the quota lets it in, it is to be kept off all nodes.
+		// When the quota lets it in, it is kept off all nodes.
 		spoil: func(node *v1alpha1.NodeSpec) { node.Size = size("1", "1536Mi"); keepOff(node) },
 		lift:  raiseQuota,
 	},

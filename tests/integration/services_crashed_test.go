@@ -95,7 +95,7 @@ func newCourse(t *testing.T, upgrades, requests int) *course {
 	return c
 }
 
-// turn is after which write an operator is to be killed in the next change of a sort: one
+// turn is after which write an operator must be killed in the next change of a sort: one
 // later each time, and the first again after one that came to its end before that.
 func (c *course) turn(change string) int {
 	c.mu.Lock()
@@ -136,7 +136,7 @@ func (c *course) pick(number int) (picked change, all bool) {
 	return sorts[number%len(sorts)], true
 }
 
-// over tells whether there were enough changes and requests.
+// over reports whether there were enough changes and requests.
 func (c *course) over() bool {
 	_, all := c.pick(0)
 	c.mu.Lock()

@@ -27,7 +27,7 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/load"
 )
 
-// lane is a service in a namespace of its own, with the operator that looks after it there, and
+// lane is a service in a namespace of its own, with the operator that manages it there, and
 // with clients.
 type lane struct {
 	*course
@@ -237,7 +237,7 @@ func (l *lane) open() error {
 	return nil
 }
 
-// refused tells whether Kubernetes still took an endpoint for ready when that took no connection: its
+// refused reports whether Kubernetes still took an endpoint for ready when that took no connection: its
 // controller of EndpointSlices may be late by seconds.
 func (l *lane) refused(endpoint string, why error) {
 	at, listed := time.Now(), "it is in no EndpointSlice any more"

@@ -50,7 +50,7 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// watching starts an operator that looks after the clusters of namespaces.
+// watching starts an operator that manages the clusters of namespaces.
 func watching(t *testing.T, namespaces ...string) *operator {
 	t.Helper()
 	return startOperator(t, "--namespace="+live.ReleaseNamespace, "--watch-namespaces="+strings.Join(namespaces, ","))

@@ -56,7 +56,7 @@ func (c *Cluster) FindJob(ctx context.Context, name types.NamespacedName) (*v1al
 	return job, nil
 }
 
-// Ended tells whether a job has come to its end.
+// Ended reports whether a job has come to its end.
 func Ended(job *v1alpha1.ClusterJob) bool {
 	return meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ConditionComplete) ||
 		meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ConditionFailed)

@@ -34,7 +34,7 @@ type Quiet struct {
 	Calls []string `json:"calls"`
 }
 
-// Kept tells whether the promises were kept.
+// Kept reports whether the promises were kept.
 func (q Quiet) Kept() bool {
 	return q.Bytes < PromisedQuietBytes && q.CPUMs < PromisedQuietCPU.Seconds()*1000 && len(q.Calls) == 0
 }

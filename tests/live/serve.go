@@ -168,7 +168,7 @@ func (u Upgraded) sorts() []load.Sort {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Haunted tells whether the operator is killed at random moments of a round of changes.
+// Haunted reports whether the operator is killed at random moments of a round of changes.
 func Haunted(round int) bool { return round%2 == 1 }
 
 // Broken says what of the promises was not kept, times apart.
@@ -242,7 +242,7 @@ type TakenBack struct {
 	// Reason and Message are those of the upgrade's outcome.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Same tells whether the processes that answer are those of before.
+	// Same reports whether the processes that answer are those of before.
 	Same   bool `json:"same"`
 	Sent   int  `json:"sent"`
 	Failed int  `json:"failed"`

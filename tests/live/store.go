@@ -61,7 +61,7 @@ type Memory struct {
 	// Touched are worker pods that were replaced, or a container of which was restarted.
 	Touched int `json:"touched"`
 	// Asked is how often actors were asked after a recovery, and Changed how many answers
-	// came from another process or with another count than was to be expected.
+	// came from another process or with another count than had to be expected.
 	Asked   int `json:"asked"`
 	Changed int `json:"changed"`
 	// Tasks that a driver on a worker submitted, and how many of them were lost.
@@ -154,7 +154,7 @@ type StoreFault struct {
 	// Back is how many seconds after its end the cluster was Ready on it again; 0 where
 	// another trouble followed at once.
 	Back float64 `json:"back,omitempty"`
-	// Head tells whether the head's pod stayed.
+	// Head reports whether the head's pod stayed.
 	Head bool `json:"headStayed"`
 	// Touched are worker pods that were replaced, or a container of which was restarted.
 	Touched int `json:"touched"`
@@ -167,7 +167,7 @@ func (f StoreFault) String() string {
 	return fmt.Sprintf("%s: %s after %.1f s, lasted %.0f s, back after %.1f s, %d worker pods touched", f.Fault, f.Reason, f.Told, f.Lasted, f.Back, f.Touched)
 }
 
-// Broken tells whether a promise was not kept.
+// Broken reports whether a promise was not kept.
 func (f StoreFault) Broken() bool {
 	return f.Touched > 0 && !f.Anew || f.Back > PromisedStoreBack.Seconds()
 }

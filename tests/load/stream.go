@@ -27,7 +27,7 @@ func (s stream) ask(ctx context.Context, number int, due time.Time) reply {
 	return said
 }
 
-// row is how many chunks there are to be, and how long after one another. The first is sent
+// row is how many chunks there must be, and how long after one another. The first is sent
 // at once.
 type row struct {
 	chunks int

@@ -80,7 +80,7 @@ type listed struct {
 	GoFiles, Imports, TestImports, XTestImports []string
 }
 
-// usesRapid tells whether the tests draw their cases.
+// usesRapid reports whether the tests draw their cases.
 func (l listed) usesRapid() bool {
 	return strings.Contains(strings.Join(append(l.TestImports, l.XTestImports...), "\n")+"\n", "pgregory.net/rapid\n")
 }

@@ -8,7 +8,7 @@ import (
 	"go/types"
 )
 
-// visit puts mutants at a node; it tells whether there may be more below.
+// visit puts mutants at a node; it reports whether there may be more below.
 func (w *weave) visit(node ast.Node) bool {
 	if node == nil || w.skipped[node] {
 		return false
@@ -258,7 +258,7 @@ func (w *weave) constant(e ast.Expr, known types.TypeAndValue) {
 	}
 }
 
-// ours tells whether a constant expression holds a literal or a constant of the package.
+// ours reports whether a constant expression holds a literal or a constant of the package.
 func (w *weave) ours(e ast.Expr) bool {
 	found := false
 	ast.Inspect(e, func(node ast.Node) bool {

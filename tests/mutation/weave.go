@@ -23,7 +23,7 @@ type Mutant struct {
 // Key names a mutant within its package.
 func (m Mutant) Key() string { return m.Function + ": " + m.Change }
 
-// source is the text of one file with what is to be put into it.
+// source is the text of one file with what must be put into it.
 type source struct {
 	path  string
 	text  string

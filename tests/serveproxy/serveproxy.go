@@ -1,7 +1,7 @@
 // Package serveproxy is the HTTP proxy of Ray Serve on a node, without Ray: it answers as
 // examples/serve/echo does, in the version that the node's head serves.
 //
-// In: a listener, and what the proxy leads to, asked anew for each request. Out: answers by
+// In: a listener, and what the proxy leads to, asked again for each request. Out: answers by
 // which a load client knows who gave them. It answers /-/healthz as Serve's proxy does; it
 // leaves as that one does, or at once, as its pod's process does.
 //
@@ -169,7 +169,7 @@ func route(versions map[string]string, path string) (version, rest string, found
 	return version, rest, found
 }
 
-// say answers, and closes the connection after it if it is to be.
+// say answers, and closes the connection after it if it must be.
 func (p *Proxy) say(out http.ResponseWriter, request *http.Request, status int, text []byte) {
 	if one, ok := request.Context().Value(key{}).(*kept); ok && one.last.Load() {
 		out.Header().Set("Connection", "close")

@@ -135,7 +135,7 @@ func rootName(expression ast.Expr) *ast.Ident {
 	return nil
 }
 
-// isLocal tells whether the parser resolved a name to something inside a function.
+// isLocal reports whether the parser resolved a name to something inside a function.
 func isLocal(f *File, name *ast.Ident) bool {
 	if name.Obj == nil {
 		return false // declared in another file of the package

@@ -33,10 +33,10 @@ type File struct {
 // Dir is the directory of the file's package, from the repository's root.
 func (f *File) Dir() string { return path.Dir(f.Path) }
 
-// Test tells whether the file is compiled into tests alone.
+// Test reports whether the file is compiled into tests alone.
 func (f *File) Test() bool { return strings.HasSuffix(f.Path, "_test.go") }
 
-// Product tells whether the file is part of what users run, and not of the tests.
+// Product reports whether the file is part of what users run, and not of the tests.
 func (f *File) Product() bool {
 	return !f.Test() && !within(f.Path, "tests") && !within(f.Path, "ray-operator/internal/testkit")
 }
@@ -46,7 +46,7 @@ func (f *File) lines(node ast.Node) int {
 	return f.positions.Position(node.End()).Line - f.positions.Position(node.Pos()).Line + 1
 }
 
-// within tells whether a path is the directory or below it.
+// within reports whether a path is the directory or below it.
 func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
 // Violation is a rule broken at a place.

@@ -115,7 +115,7 @@ type ClusterJobSpec struct {
 	// +optional
 	StartDeadlineSeconds *int32 `json:"startDeadlineSeconds,omitempty"`
 
-	// ActiveDeadlineSeconds is how long all attempts together may take, from when the job first ran; it begins anew when a suspended job resumes.
+	// ActiveDeadlineSeconds is how long all attempts together may take, from when the job first ran; it begins again when a suspended job resumes.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
@@ -139,7 +139,7 @@ type ClusterJobSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ManagedBy names who looks after the job. Any value but the default makes this operator keep its hands off, as MultiKueue needs it. It cannot be changed.
+	// ManagedBy names who manages the job. Any value but the default makes this operator keep its hands off, as MultiKueue needs it. It cannot be changed.
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy cannot be changed; make a new job"

@@ -83,7 +83,7 @@ type ClusterServiceSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ManagedBy names who looks after the service. Any value but the default makes this operator keep its hands off, as MultiKueue needs it. It cannot be changed.
+	// ManagedBy names who manages the service. Any value but the default makes this operator keep its hands off, as MultiKueue needs it. It cannot be changed.
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy cannot be changed; make a new service"
@@ -122,7 +122,7 @@ type ServeService struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// HeadEndpoints tells whether the head's proxy takes requests too. Default: only where the cluster has no worker groups, because a head that comes back loses what it was asked meanwhile, and while workers are replaced in place.
+	// HeadEndpoints reports whether the head's proxy takes requests too. Default: only where the cluster has no worker groups, because a head that comes back loses what it was asked meanwhile, and while workers are replaced in place.
 	// +optional
 	HeadEndpoints *bool `json:"headEndpoints,omitempty"`
 	// AllowFrom lets further peers reach the applications. Pods of its Gateway's namespace always do. Those of the service's own namespace do unless the list has the peer server, which makes it complete. Default: the server, beside the own namespace; of a Service of type NodePort or LoadBalancer everybody.
@@ -215,7 +215,7 @@ type Upgrade struct {
 	// +kubebuilder:default=60
 	// +optional
 	RetireAfterSeconds *int32 `json:"retireAfterSeconds,omitempty"`
-	// AutoRollback tells whether a version that fails, or does not become healthy in time, is taken back without anybody's help. Default: true.
+	// AutoRollback reports whether a version that fails, or does not become healthy in time, is taken back without anybody's help. Default: true.
 	// +kubebuilder:default=true
 	// +optional
 	AutoRollback *bool `json:"autoRollback,omitempty"`
@@ -324,7 +324,7 @@ type ServiceVersion struct {
 	// ReadyEndpoints is how many pods take requests for it.
 	// +optional
 	ReadyEndpoints int32 `json:"readyEndpoints"`
-	// Healthy tells whether its applications run and answer.
+	// Healthy reports whether its applications run and answer.
 	// +optional
 	Healthy bool `json:"healthy"`
 	// Applications as Ray Serve tells of them.

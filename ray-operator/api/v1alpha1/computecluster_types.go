@@ -78,7 +78,7 @@ type ComputeClusterSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ManagedBy names who looks after the cluster. Any value but the default makes this operator keep its hands off, as MultiKueue needs it. It cannot be changed.
+	// ManagedBy names who manages the cluster. Any value but the default makes this operator keep its hands off, as MultiKueue needs it. It cannot be changed.
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy cannot be changed; make a new cluster"

@@ -103,8 +103,8 @@ const (
 	// what Serve read at its first start there.
 	AnnotationStartup = "heliostat.dev/startup"
 	// AnnotationRestart holds, on the head's pod of a cluster that was made for a
-	// ClusterService, the same of what Serve shall read, where it is not what the cluster was
-	// made with: another value makes another pod, in which Serve starts anew.
+	// ClusterService, the same of what Serve must read, where it is not what the cluster was
+	// made with: another value makes another pod, in which Serve starts again.
 	AnnotationRestart = "serve.heliostat.dev/startup"
 	// AnnotationClosed says, on a pod that took requests for a ClusterService and takes none any
 	// more, since when, in RFC 3339. Written by the operator only.

@@ -55,7 +55,7 @@ type deployment struct {
 	replicas []*replica
 	dead     []*replica
 	failure  string
-	// settled tells that it had all that it shall have since it was asked for last.
+	// settled tells that it had all that it must have since it was asked for last.
 	settled bool
 }
 
@@ -152,7 +152,7 @@ func (a *application) build(capacity *float64) {
 	maps.DeleteFunc(a.deployments, func(name string, _ *deployment) bool { return !wanted[name] })
 }
 
-// staff gives a deployment the replicas that it shall have.
+// staff gives a deployment the replicas that it must have.
 func (h *Head) staff(a *application, d *deployment, now time.Time) {
 	h.lose(d)
 	for fresh := d.fresh(); d.failure == "" && fresh < d.wanted; fresh++ {
@@ -174,7 +174,7 @@ func (h *Head) staff(a *application, d *deployment, now time.Time) {
 }
 
 // retire ends the replicas that are too many, once enough run that are as they should. It
-// tells whether they do.
+// reports whether they do.
 func (d *deployment) retire() (enough bool) {
 	running := 0
 	for _, one := range d.replicas {
@@ -198,7 +198,7 @@ func (d *deployment) retire() (enough bool) {
 	return true
 }
 
-// good tells whether a replica runs, as it should and where it can stay.
+// good reports whether a replica runs, as it should and where it can stay.
 func (d *deployment) good(one *replica) bool {
 	return one.version == d.version && one.state == replicaRunning
 }

@@ -29,7 +29,7 @@ type asked struct {
 	on []*node
 }
 
-// Want makes tasks wait for room. They run where there is some, and run anew elsewhere if
+// Want makes tasks wait for room. They run where there is some, and run again elsewhere if
 // their node dies, until end is called.
 func (h *Head) Want(ask Ask) (end func()) {
 	h.mu.Lock()
@@ -75,7 +75,7 @@ func (h *Head) room(ask Ask) *node {
 	return nil
 }
 
-// open tells whether a node takes work.
+// open reports whether a node takes work.
 func (n *node) open() bool { return !n.dead && !n.away && n.draining == 0 }
 
 func (n *node) free() map[string]float64 {

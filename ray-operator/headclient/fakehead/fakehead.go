@@ -176,7 +176,7 @@ func (h *Head) Restart() {
 }
 
 // Recover is a new start of GCS alone, over a store that lasts: the session is the same and
-// everything runs on, but the state version begins anew, reports and the floor are gone, and
+// everything runs on, but the state version begins again, reports and the floor are gone, and
 // no node is known until it joins again.
 func (h *Head) Recover() {
 	h.mu.Lock()
@@ -272,7 +272,7 @@ func (h *Head) settled(ctx context.Context) (Mood, error) {
 	}
 }
 
-// bears tells whether a call bears a token: Ray knows one form, and so do we.
+// bears reports whether a call bears a token: Ray knows one form, and so do we.
 func bears(ctx context.Context, token string) bool {
 	with, _ := metadata.FromIncomingContext(ctx)
 	given := with.Get("authorization")

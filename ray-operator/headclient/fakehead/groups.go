@@ -124,7 +124,7 @@ func (h *Head) placeGroup(g *group) {
 	g.placed = true
 }
 
-// mayBeOn tells whether a node is one for a bundle, room apart. The first bundle says where
+// mayBeOn reports whether a node is one for a bundle, room apart. The first bundle says where
 // those go that want to be together.
 func (g *group) mayBeOn(i int, n *node) bool {
 	if !n.open() || !n.matches(g.bundles[i].Selectors) || len(g.locality.Selector) > 0 && !n.matches([]headclient.Selector{g.locality.Selector}) {

@@ -187,7 +187,7 @@ func (h *Head) start(one *job, now time.Time) {
 	}
 }
 
-// waits tells whether a job asks for room at all; else it runs on the head.
+// waits reports whether a job asks for room at all; else it runs on the head.
 func (j *job) waits() bool {
 	return j.CPUs > 0 || j.GPUs > 0 || j.Memory > 0 || len(j.Resources) > 0 || len(j.LabelSelector) > 0
 }

@@ -19,7 +19,7 @@ const maxTombstones = 1000
 type Member struct {
 	// Instance and Type are its RAY_CLOUD_INSTANCE_ID and RAY_NODE_TYPE_NAME.
 	Instance, Type string
-	// Head tells whether it is the head's node.
+	// Head reports whether it is the head's node.
 	Head bool
 	// IP is its address, 127.0.0.1 where none is given.
 	IP string
@@ -35,7 +35,7 @@ type node struct {
 	// group, extra what the node has for their tasks.
 	used, extra map[string]float64
 	hosted      map[string]int
-	// away tells that a GCS that started anew has not heard of it yet.
+	// away tells that a GCS that started again has not heard of it yet.
 	away      bool
 	busy      int
 	idleSince time.Time
@@ -192,7 +192,7 @@ func (h *Head) state() *autoscaler.ClusterResourceState {
 	return state
 }
 
-// heard tells whether GCS knows the head's node, from which all demand comes here.
+// heard reports whether GCS knows the head's node, from which all demand comes here.
 func (h *Head) heard() bool {
 	return !slices.ContainsFunc(h.nodes, func(one *node) bool { return one.Head && one.away })
 }

@@ -253,7 +253,7 @@ func (s *serving) staffed() map[*node]time.Time {
 	return nodes
 }
 
-// gone tells whether a proxy is over, and when it is not needed lets it drain.
+// gone reports whether a proxy is over, and when it is not needed lets it drain.
 func (p *proxy) gone(needed bool, now time.Time) bool {
 	switch {
 	case needed:
@@ -415,7 +415,7 @@ func (w *web) replicaLog(request *http.Request) (said string, found bool) {
 	return strings.Join(lines, "\n") + "\n", found
 }
 
-// agentOf tells whether a node has an agent that could read a file. It is so with all that
+// agentOf reports whether a node has an agent that could read a file. It is so with all that
 // live, and where a test has made none.
 func (w *web) agentOf(id string) (missing string) {
 	for _, one := range w.head.serveNodes() {

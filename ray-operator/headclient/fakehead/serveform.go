@@ -98,7 +98,7 @@ func (a *askedApplication) route() *string {
 	return given
 }
 
-// code changes with what makes Serve build an application anew.
+// code changes with what makes Serve build an application again.
 func (a *askedApplication) code() string {
 	return *a.ImportPath + "\n" + canonical(a.RuntimeEnv) + "\n" + canonical(a.Args) + "\n"
 }

@@ -186,7 +186,7 @@ func (w *web) commanded(answer func(*job) reply) func(*job) reply {
 	}
 }
 
-// agentless tells whether the session is too young to have an agent. The caller holds the lock.
+// agentless reports whether the session is too young to have an agent. The caller holds the lock.
 func (h *Head) agentless() bool {
 	return h.clock.Since(h.job.session.since) < h.job.agentAfter
 }

@@ -173,7 +173,7 @@ func hosts(demand headclient.Demand) []headclient.Node {
 	return slices.DeleteFunc(slices.Clone(demand.Nodes), func(node headclient.Node) bool { return !begins(node.Labels, "_PG_") })
 }
 
-// begins tells whether a name begins with a text.
+// begins reports whether a name begins with a text.
 func begins(labels map[string]string, text string) bool {
 	for name := range labels {
 		if strings.HasPrefix(name, text) {

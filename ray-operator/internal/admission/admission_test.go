@@ -61,7 +61,7 @@ func holds(t *testing.T, text []byte, err error, places ...place) {
 	}
 }
 
-// is tells whether a validation is that of a rule of the place.
+// is reports whether a validation is that of a rule of the place.
 func (p place) is(t *testing.T, rule validate.Rule, one admissionv1.Validation) {
 	t.Helper()
 	quoted := strings.Trim(strconv.Quote(rule.Text()), `"`)

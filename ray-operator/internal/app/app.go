@@ -66,7 +66,7 @@ type Config struct {
 	Resync time.Duration
 	// Namespaces are those whose clusters are looked after; none is all.
 	Namespaces []string
-	// WatchNodes tells whether nodes may be watched. Without it nobody sees that a node is
+	// WatchNodes reports whether nodes may be watched. Without it nobody sees that a node is
 	// going before its pods are.
 	WatchNodes bool
 	// Namespace and Labels tell where the operator's own pods are and which labels they
@@ -192,7 +192,7 @@ func (cfg Config) options() (ctrl.Options, error) {
 	return options, err
 }
 
-// leading tells whether this operator is the one that works.
+// leading reports whether this operator is the one that works.
 func leading(manager ctrl.Manager) func() bool {
 	return func() bool {
 		select {

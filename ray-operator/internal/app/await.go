@@ -82,7 +82,7 @@ func awaited(api discovery.DiscoveryInterface) error {
 	return nil
 }
 
-// away tells whether an answer is none, or that of a server that does not work yet. What else
+// away reports whether an answer is none, or that of a server that does not work yet. What else
 // may be wrong, such as a credential, does not mend itself.
 func away(err error) bool {
 	var status apierrors.APIStatus

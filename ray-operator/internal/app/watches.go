@@ -170,7 +170,7 @@ func whatPoliciesTell() predicate.Funcs {
 	}
 }
 
-// trimNode keeps of a node what tells whether it stays: a large cluster's nodes are most
+// trimNode keeps of a node what reports whether it stays: a large cluster's nodes are most
 // of what a watch of them would hold.
 func trimNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)

@@ -23,7 +23,7 @@ const (
 // implicit begins the names of resources of which every node has 1 without saying so.
 const implicit = "node:__internal_implicit_resource_"
 
-// accelerators are resources of which other work shall not take the nodes.
+// accelerators are resources of which other work must not take the nodes.
 var accelerators = map[string]bool{"GPU": true, "TPU": true, "NPU": true, "HPU": true, "neuron_cores": true, "RBLN": true, "FURIOSA": true}
 
 // units are an amount in units of 1/10000, or instead where it is above what can be counted.

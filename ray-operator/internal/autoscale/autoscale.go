@@ -1,4 +1,4 @@
-// Package autoscale decides how many workers a cluster shall have, and which of them are to go.
+// Package autoscale decides how many workers a cluster must have, and which of them are to go.
 //
 // In: what Ray says of its nodes and of what waits, the pods that are on their way, the
 // groups with their shapes and bounds, and the time. Out: a target for each group with its
@@ -70,7 +70,7 @@ type Group struct {
 	// Failing is how its newest pods all fail, empty if they do not: it grows only for its minimum and for pods
 	// that are replaced.
 	Failing string
-	// Closed tells that it shall have no workers now: it is suspended.
+	// Closed tells that it must have no workers now: it is suspended.
 	Closed bool
 }
 
@@ -149,7 +149,7 @@ type Gang struct {
 	Selectors []Selector
 }
 
-// Decision is what is to be done.
+// Decision is what must be done.
 type Decision struct {
 	// Targets are in the order of the input's groups.
 	Targets []Target
@@ -163,7 +163,7 @@ type Decision struct {
 	Kept []Kept
 }
 
-// Target is how many replicas a group shall have.
+// Target is how many replicas a group must have.
 type Target struct {
 	Group    string
 	Replicas int

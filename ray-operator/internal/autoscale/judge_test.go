@@ -172,7 +172,7 @@ func (j *judge) gang(i int, gang *Gang) {
 	}
 }
 
-// places is how many a gang needs: one for all where it is to be together.
+// places is how many a gang needs: one for all where it must be together.
 func (g *Gang) places() int64 {
 	want := int64(0)
 	for _, bundle := range g.Bundles {

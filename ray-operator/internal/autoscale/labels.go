@@ -88,7 +88,7 @@ func (l *labels) know(of map[string]string) set {
 	return number
 }
 
-// has tells whether labels hold a label with a value.
+// has reports whether labels hold a label with a value.
 func (l *labels) has(on set, name, value string) bool {
 	has, there := l.sets[on][name]
 	return there && has == value

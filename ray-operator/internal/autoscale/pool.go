@@ -343,7 +343,7 @@ func (p *pool) candidates(want *wanting, within scope) queue {
 	return best
 }
 
-// bars tells whether a request that is kept apart has one like it on the nodes already.
+// bars reports whether a request that is kept apart has one like it on the nodes already.
 func (c *class) bars(one *unit) bool {
 	for _, label := range one.apart {
 		if slices.Contains(c.added, label) {

@@ -69,7 +69,7 @@ func (v *verdicts) keep(shape Resources, count int64, why string) {
 	v.kept[at].Count = int(sum(int64(v.kept[at].Count), count))
 }
 
-// held tells whether a node of a group, or one that is there, could hold one of the requests.
+// held reports whether a node of a group, or one that is there, could hold one of the requests.
 func (v *verdicts) held(one *unit, also rule) bool {
 	for at := range v.groups {
 		if v.holdsIn(one, also, at) {
@@ -79,7 +79,7 @@ func (v *verdicts) held(one *unit, also rule) bool {
 	return v.heldBy(one, also, func(*class) bool { return true })
 }
 
-// heldBy tells whether a node that is there could hold one of the requests if it were empty.
+// heldBy reports whether a node that is there could hold one of the requests if it were empty.
 func (v *verdicts) heldBy(one *unit, also rule, may func(*class) bool) bool {
 	if v.empty == nil {
 		v.empty = v.newPool(v.hosts(), true)
@@ -93,7 +93,7 @@ func (v *verdicts) heldBy(one *unit, also rule, may func(*class) bool) bool {
 	})
 }
 
-// possible tells whether a gang could have its place if everything were empty and nothing had
+// possible reports whether a gang could have its place if everything were empty and nothing had
 // a maximum. It says no only where that is sure.
 func (v *verdicts) possible(g *gang) bool {
 	for _, also := range g.rules {
@@ -107,7 +107,7 @@ func (v *verdicts) possible(g *gang) bool {
 	return false
 }
 
-// inOneDomain tells whether for one value of the gang's label each bundle could be held.
+// inOneDomain reports whether for one value of the gang's label each bundle could be held.
 func (v *verdicts) inOneDomain(g *gang, also rule) bool {
 	if enough(v.looks) {
 		return true
@@ -137,7 +137,7 @@ func (v *verdicts) inOneDomain(g *gang, also rule) bool {
 	return false
 }
 
-// inOneReplica tells whether an empty replica of several hosts could hold the gang.
+// inOneReplica reports whether an empty replica of several hosts could hold the gang.
 func (v *verdicts) inOneReplica(g *gang, also rule) bool {
 	for at, group := range v.groups {
 		if group.hosts < 2 {

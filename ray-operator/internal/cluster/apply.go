@@ -81,7 +81,7 @@ func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.ComputeCluster
 		return outcome
 	}
 	// Those that go are told before their successors are made, so that at no time a group
-	// has more workers that stay than it shall have.
+	// has more workers that stay than it must have.
 	gone := errors.Join(r.leave(ctx, plan, &outcome), r.remove(ctx, plan, &outcome))
 	if gone != nil {
 		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(filling Filling) bool { return plan.takesFrom(filling.Group) })

@@ -49,7 +49,7 @@ func (s Scaler) target(group string) (int, string) {
 // cannot have pods made over and over.
 const youngest = 10 * time.Second
 
-// given tells whether a worker is given back now.
+// given reports whether a worker is given back now.
 func (p *planner) given(worker Pod) bool {
 	if !autoscaled(p.cluster) || !p.seen.Scaler.gives(worker) {
 		return false
@@ -59,7 +59,7 @@ func (p *planner) given(worker Pod) bool {
 	return wait <= 0
 }
 
-// gives tells whether a worker is named as given back: Ray says that nothing runs there and
+// gives reports whether a worker is named as given back: Ray says that nothing runs there and
 // nothing will, or it never was a node of Ray's.
 func (s Scaler) gives(worker Pod) bool {
 	return s.Heard && s.Connected && slices.ContainsFunc(s.Word.Leaving, func(l scalelink.Leaver) bool {
@@ -87,7 +87,7 @@ func (h Held) size() (int, bool) {
 	return int(h[1]), true
 }
 
-// autoscaled tells whether a cluster's groups have the sizes that Ray needs.
+// autoscaled reports whether a cluster's groups have the sizes that Ray needs.
 func autoscaled(cluster *v1alpha1.ComputeCluster) bool { return cluster.Spec.Autoscaling != nil }
 
 // bounds are those of a group's size. Where nothing is scaled, replicas is within them.
@@ -113,7 +113,7 @@ func given(group *v1alpha1.WorkerGroup) int32 {
 	return *group.Replicas
 }
 
-// Size is how many replicas a group shall have.
+// Size is how many replicas a group must have.
 type Size struct {
 	Replicas int
 	// Alive is how many there are, those that are given back included, and Staying how many without them. Target is
@@ -150,7 +150,7 @@ func (p *planner) measure() {
 	}
 }
 
-// sized is the size that a group shall have if it is not suspended.
+// sized is the size that a group must have if it is not suspended.
 func (p *planner) sized(group *v1alpha1.WorkerGroup) Size {
 	size := Size{Replicas: pod.Replicas(p.cluster, group), Target: -1}
 	held, known := p.seen.Record.Scaled[group.Name]
@@ -227,7 +227,7 @@ func (p *planner) keep() {
 	}
 }
 
-// wanted is how many replicas a group shall have.
+// wanted is how many replicas a group must have.
 func (p Plan) wanted(group *v1alpha1.WorkerGroup) int { return p.Sizes[group.Name].Replicas }
 
 // scaled says that the autoscaler gives a group another size, nil where it does not.
@@ -283,7 +283,7 @@ func (r *Reconciler) steer(cluster *v1alpha1.ComputeCluster, seen Seen, plan Pla
 }
 
 // order says what the autoscaler is to work with, and looks again when it was out of reach
-// for so long that people are to be told.
+// for so long that people must be told.
 func (p *planner) order() {
 	p.Orders = p.orders()
 	if scaler := p.seen.Scaler; autoscaled(p.cluster) && !scaler.Connected && !scaler.Since.IsZero() {

@@ -17,7 +17,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
-// takes tells whether the plan takes something from a session that may be alive: workers,
+// takes reports whether the plan takes something from a session that may be alive: workers,
 // claims, the Service's way to the head. Such an act is bound to the object that it takes,
 // and not to the spec or the record for which it does.
 func (p Plan) takes() bool {
@@ -85,7 +85,7 @@ func (r *Reconciler) confirmWorkers(ctx context.Context, cluster *v1alpha1.Compu
 	return nil
 }
 
-// takesFrom tells whether the plan takes workers from a group.
+// takesFrom reports whether the plan takes workers from a group.
 func (p Plan) takesFrom(group string) bool {
 	of := func(pod Pod) bool { return pod.At.Group == group }
 	return slices.ContainsFunc(p.Exits, func(leave Leave) bool { return of(leave.Pod) }) ||

@@ -204,7 +204,7 @@ func (p *planner) loss() (wait time.Duration, lost bool) {
 	}
 }
 
-// sessionOver tells whether the head's Ray container ended after a worker had joined it.
+// sessionOver reports whether the head's Ray container ended after a worker had joined it.
 // What the kubelet starts in its place is another session, of which that worker knows
 // nothing, though its own raylet still says that it is healthy. A head that nobody had
 // joined is left to the kubelet, whose back-off slows a head that cannot start.
@@ -275,7 +275,7 @@ func (p *planner) fate(of Pod) string {
 }
 
 // recreate begins a new epoch where a pod is out of date and the spec wants all pods made
-// anew then. A head that is lost anyway is told of as lost.
+// again then. A head that is lost anyway is told of as lost.
 func (p *planner) recreate() bool {
 	strategy := p.cluster.Spec.UpgradeStrategy
 	if strategy == nil || strategy.Type != v1alpha1.UpgradeRecreate || p.head == nil || p.head.leaving() {
@@ -336,7 +336,7 @@ func (p *planner) leftovers() {
 	}
 }
 
-// orphaned tells whether a claim is of a group that is gone from the spec, and so are its pods.
+// orphaned reports whether a claim is of a group that is gone from the spec, and so are its pods.
 func (p *planner) orphaned(claim *corev1.PersistentVolumeClaim) bool {
 	group := claim.Labels[v1alpha1.LabelGroup]
 	return claim.DeletionTimestamp == nil && pod.FindGroup(p.cluster, group) == nil &&

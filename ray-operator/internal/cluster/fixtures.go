@@ -26,7 +26,7 @@ type fixture struct {
 	name func(cluster string) string
 	// empty is an object of the kind to read into.
 	empty func() client.Object
-	// wanted builds it, nil where the cluster shall have none.
+	// wanted builds it, nil where the cluster must have none.
 	wanted func(p *planner) client.Object
 	// optional tells that the cluster works without it: others' object under its name
 	// is told of, and stops nothing.
@@ -114,12 +114,12 @@ func (p *planner) fix() {
 	p.StoreSecret = slices.ContainsFunc(p.Fixtures, func(f Fixing) bool { return f.Kind == storeSetKind && f.Act == Make })
 }
 
-// optional tells whether a cluster works without the fixture of a kind.
+// optional reports whether a cluster works without the fixture of a kind.
 func optional(kind string) bool {
 	return slices.ContainsFunc(fixtures, func(f fixture) bool { return f.kind == kind && f.optional })
 }
 
-// runs tells whether what runs a store is what the user wants of it. Another operator's
+// runs reports whether what runs a store is what the user wants of it. Another operator's
 // defaults are no reason to restart it.
 func runs(seen, wanted client.Object) bool {
 	there, isSet := seen.(*appsv1.StatefulSet)
@@ -183,7 +183,7 @@ func (p *planner) lifted(kind string) *telemetry.Event {
 // is lifted: as long as a worker has by default.
 const headDrain = pod.DefaultDrain * time.Second
 
-// headMustGo tells whether an eviction of the head must not be refused (any more).
+// headMustGo reports whether an eviction of the head must not be refused (any more).
 func (p *planner) headMustGo() bool {
 	if p.head == nil {
 		return false

@@ -74,7 +74,7 @@ type Seen struct {
 	RecordMissing bool
 }
 
-// going tells whether something of a fixed name is on its way out and has to be waited for.
+// going reports whether something of a fixed name is on its way out and has to be waited for.
 func (s Seen) going() bool {
 	for _, standing := range s.Fixtures {
 		if standing.Presence == Going {

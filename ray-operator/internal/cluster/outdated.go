@@ -61,7 +61,7 @@ func (i intents) old(pods []Pod, turn Turn) []Pod {
 	return old
 }
 
-// isOld tells whether a pod was built from an earlier spec. A hash of a version that this
+// isOld reports whether a pod was built from an earlier spec. A hash of a version that this
 // operator does not know, made by a later one, cannot be compared and counts as good.
 func (i intents) isOld(p Pod) bool {
 	intent := i.of(p.At.Group)

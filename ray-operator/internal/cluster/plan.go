@@ -74,19 +74,19 @@ type Plan struct {
 	Rolling *reason.Finding
 	// GangFixed says that the scheduler goes by another size of the gang, which nobody can change.
 	GangFixed *reason.Finding
-	// Sizes are how large the groups shall be, Scaled what the record is to keep of that.
+	// Sizes are how large the groups must be, Scaled what the record is to keep of that.
 	Sizes  map[string]Size
 	Scaled map[string]Held
 	// Roll is the autoscaled group that is being rolled, as the record is to keep it.
 	Roll Roll
-	// Suspended tells that the cluster shall have no pods.
+	// Suspended tells that the cluster must have no pods.
 	Suspended bool
 	// IdleSince is since when nobody uses the cluster, where an idle policy asks, and
 	// IdleAt when it will act.
 	IdleSince, IdleAt time.Time
-	// Orders are what the autoscaler beside the head shall work with, nil where there is none.
+	// Orders are what the autoscaler beside the head must work with, nil where there is none.
 	Orders *scalelink.Orders
-	// Ask is what shall be asked of the head meanwhile.
+	// Ask is what must be asked of the head meanwhile.
 	Ask Ask
 	// Wake is after how long to look again though nothing happened; 0 is never.
 	Wake time.Duration
@@ -145,13 +145,13 @@ type Removal struct {
 	Event *telemetry.Event
 }
 
-// Empty tells whether the plan writes nothing.
+// Empty reports whether the plan writes nothing.
 func (p Plan) Empty() bool {
 	return p.Record == nil && !p.Token && !p.Authority && !p.StoreSecret && p.Volume == nil && !p.Note && len(p.Fixtures) == 0 && p.Head == nil && !p.NoteHead && p.End == nil && p.Queue.Step == kueue.Rest &&
 		len(p.Create)+len(p.Exits)+len(p.Delete)+len(p.Release)+len(p.Resize)+len(p.Adopt)+len(p.Reclaim) == 0
 }
 
-// Makes tells whether the plan creates a pod.
+// Makes reports whether the plan creates a pod.
 func (p Plan) Makes() bool { return p.Head != nil || len(p.Create) > 0 }
 
 // String is the plan in one line, for logs.

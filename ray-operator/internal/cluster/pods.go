@@ -22,7 +22,7 @@ type Pod struct {
 // They differ where a control store gave a later head the memory of an earlier one.
 type Turn struct{ Epoch, Session int64 }
 
-// has tells whether a pod is of the turn.
+// has reports whether a pod is of the turn.
 func (t Turn) has(p Pod) bool {
 	if p.At.Group == "" {
 		return p.At.Epoch == t.Epoch
@@ -30,13 +30,13 @@ func (t Turn) has(p Pod) bool {
 	return p.At.Epoch == t.Session
 }
 
-// isHead tells whether the pod was made as a head.
+// isHead reports whether the pod was made as a head.
 func (p Pod) isHead() bool { return p.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead }
 
-// leaving tells whether a pod is on its way out.
+// leaving reports whether a pod is on its way out.
 func (p Pod) leaving() bool { return p.DeletionTimestamp != nil }
 
-// finished tells whether a pod has ended as a whole and will not run again.
+// finished reports whether a pod has ended as a whole and will not run again.
 func (p Pod) finished() bool {
 	return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
 }
@@ -44,13 +44,13 @@ func (p Pod) finished() bool {
 // hasAddress reports whether a pod can be reached. The address of one that has ended may be another's by now.
 func (p Pod) hasAddress() bool { return p.Status.PodIP != "" && !p.finished() }
 
-// draining tells whether a pod is on its planned exit and still at work.
+// draining reports whether a pod is on its planned exit and still at work.
 func (p Pod) draining() bool { return !p.leaving() && p.Annotations[v1alpha1.AnnotationDrain] != "" }
 
-// counts tells whether a worker is one of those that its group has: it is there to stay.
+// counts reports whether a worker is one of those that its group has: it is there to stay.
 func (p Pod) counts() bool { return !p.leaving() && !p.finished() && !p.draining() }
 
-// ready tells whether the kubelet found the pod ready and it is not on its way out.
+// ready reports whether the kubelet found the pod ready and it is not on its way out.
 func (p Pod) ready() bool {
 	return !p.leaving() && !p.finished() && p.condition(corev1.PodReady) != nil
 }
@@ -73,13 +73,13 @@ func (p Pod) condition(kind corev1.PodConditionType) *corev1.PodCondition {
 	return nil
 }
 
-// hasStarted tells whether the pod's Ray container got through its startup probe.
+// hasStarted reports whether the pod's Ray container got through its startup probe.
 func (p Pod) hasStarted() bool {
 	container := diagnose.RayStatus(p.Pod)
 	return container != nil && (container.Started != nil && *container.Started || container.RestartCount > 0)
 }
 
-// halted tells whether the pod's Ray container has ended and does not run now, as while the
+// halted reports whether the pod's Ray container has ended and does not run now, as while the
 // kubelet makes it wait before it starts it again.
 func (p Pod) halted() bool {
 	container := diagnose.RayStatus(p.Pod)

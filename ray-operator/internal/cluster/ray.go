@@ -50,15 +50,15 @@ func (r Ray) fresh(now time.Time) bool {
 	return !r.Failed && !r.At.IsZero() && now.Sub(r.At) <= freshFor
 }
 
-// Ask is what shall be asked of the head in the background. The zero value is nothing.
+// Ask is what must be asked of the head in the background. The zero value is nothing.
 type Ask struct {
 	// Every is how often, 0 is never.
 	Every time.Duration
 	// Use asks whether someone uses the cluster.
 	Use bool
-	// Drains are the pods whose nodes are to be drained, each until when.
+	// Drains are the pods whose nodes must be drained, each until when.
 	Drains map[types.UID]time.Time
-	// Resizes are the pods whose nodes shall count more of some of Ray's resources.
+	// Resizes are the pods whose nodes must count more of some of Ray's resources.
 	Resizes map[types.UID]map[string]float64
 }
 

@@ -54,7 +54,7 @@ type Reconciler struct {
 	Heads headwatch.Source
 	// Scale holds the streams to the autoscalers beside heads.
 	Scale steer.Source
-	// Stores asks the Redis of clusters in the background, and Notes keeps what is to be
+	// Stores asks the Redis of clusters in the background, and Notes keeps what must be
 	// cleaned there when a cluster is gone.
 	Stores controlstore.Source
 	Notes  Notes
@@ -66,7 +66,7 @@ type Reconciler struct {
 	Clock   clock.PassiveClock
 	// Site is what the installation knows of itself.
 	Site desired.Site
-	// WatchNodes tells whether nodes may be read.
+	// WatchNodes reports whether nodes may be read.
 	WatchNodes bool
 	// Told remembers which statuses wait, Gone which clusters were seen to go.
 	Told pass.Told
@@ -83,7 +83,7 @@ type Reconciler struct {
 type Notes interface {
 	// Keep writes a note down, or mends it. Repeating it changes nothing.
 	Keep(ctx context.Context, note sweep.Note) error
-	// Kept tells whether a note is there as it shall be, and costs no call.
+	// Kept reports whether a note is there as it must be, and costs no call.
 	Kept(ctx context.Context, note sweep.Note) (bool, error)
 }
 
@@ -173,7 +173,7 @@ func (r *Reconciler) seeSecrets(ctx context.Context, cluster *v1alpha1.ComputeCl
 	return err
 }
 
-// IsManaged tells whether a cluster is this operator's to look after.
+// IsManaged reports whether a cluster is this operator's to manage.
 func IsManaged(cluster *v1alpha1.ComputeCluster) bool {
 	by := cluster.Spec.ManagedBy
 	return by == "" || by == v1alpha1.ManagedByOperator
@@ -189,7 +189,7 @@ func (r *Reconciler) forget(cluster types.NamespacedName) {
 }
 
 // tell writes the status if it differs in meaning from the one there is, or says after
-// how long it is to be written.
+// how long it must be written.
 func (r *Reconciler) tell(
 	ctx context.Context, cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus, now time.Time,
 ) (time.Duration, error) {

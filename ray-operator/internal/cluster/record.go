@@ -45,7 +45,7 @@ type Record struct {
 	Volume types.UID `json:"volume,omitempty"`
 	// Suspended is there from before the first pod is deleted until the cluster resumes.
 	Suspended Suspension `json:"suspended,omitzero"`
-	// Scaled is what is to be remembered of groups that are or were autoscaled.
+	// Scaled is what must be remembered of groups that are or were autoscaled.
 	Scaled map[string]Held `json:"scaled,omitempty"`
 	// Roll is the autoscaled group that is being rolled.
 	Roll Roll `json:"roll,omitzero"`
@@ -224,7 +224,7 @@ func (r Record) taking(turn Turn) Record {
 }
 
 // mirrored is the suspension as the status tells of it: one that is complete, or one that
-// has begun, of which the spec tells whether it is its own.
+// has begun, of which the spec reports whether it is its own.
 func mirrored(cluster *v1alpha1.ComputeCluster) Suspension {
 	told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
 	switch {

@@ -50,7 +50,7 @@ func (p *planner) resizes() {
 	}
 }
 
-// canGrow tells whether a worker that is out of date can become what the spec wants while
+// canGrow reports whether a worker that is out of date can become what the spec wants while
 // it runs. Ray can follow from 2.56 on; a node that cannot hold the pod then says so.
 func (i intents) canGrow(worker Pod) bool {
 	shape := worker.Annotations[v1alpha1.AnnotationShape]
@@ -63,7 +63,7 @@ func (i intents) canGrow(worker Pod) bool {
 		covers(wanted.Limits, pod.Ray(worker.Pod).Resources.Limits)
 }
 
-// covers tells whether every amount is there, and at least as much of it.
+// covers reports whether every amount is there, and at least as much of it.
 func covers(large, small corev1.ResourceList) bool {
 	for name, amount := range small {
 		if have, ok := large[name]; !ok || have.Cmp(amount) < 0 {
@@ -73,7 +73,7 @@ func covers(large, small corev1.ResourceList) bool {
 	return len(large) == len(small)
 }
 
-// resizing tells whether the kubelet is still at it; infeasible that the node can never
+// resizing reports whether the kubelet is still at it; infeasible that the node can never
 // hold the pod so.
 func resizing(worker Pod) bool {
 	return worker.condition(corev1.PodResizeInProgress) != nil || worker.condition(corev1.PodResizePending) != nil

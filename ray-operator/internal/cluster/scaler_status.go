@@ -162,7 +162,7 @@ func (t *teller) sizes() string {
 	return strings.Join(parts, ", ")
 }
 
-// wanted is how many replicas a group shall have, as far as the plan got to say so.
+// wanted is how many replicas a group must have, as far as the plan got to say so.
 func (t *teller) wanted(group *v1alpha1.WorkerGroup) int {
 	if size, known := t.plan.Sizes[group.Name]; known {
 		return size.Replicas

@@ -172,7 +172,7 @@ func recreating(w *testkit.World) {
 	w.Expect("demo", ready)
 }
 
-// recreatedAll makes all pods anew for any change, and never for what is no change of theirs.
+// recreatedAll makes all pods again for any change, and never for what is no change of theirs.
 func recreatedAll(w *testkit.World) {
 	recreating(w)
 	kept := testkit.UIDs(w.Pods("demo"))

@@ -180,7 +180,7 @@ func (t *teller) count() {
 	}
 }
 
-// exits tells whether the plan began a pod's planned exit.
+// exits reports whether the plan began a pod's planned exit.
 func (t *teller) exits(p Pod) bool {
 	for i := range t.plan.Exits {
 		if t.plan.Exits[i].Pod.UID == p.UID {

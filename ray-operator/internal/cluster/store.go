@@ -37,10 +37,10 @@ type Standpoint struct {
 	Finding       reason.Finding
 }
 
-// stored tells whether the head's memory outlives the head.
+// stored reports whether the head's memory outlives the head.
 func (p *planner) stored() bool { return p.cluster.Spec.ControlStore != nil }
 
-// inRedis tells whether a cluster's memory is in a Redis.
+// inRedis reports whether a cluster's memory is in a Redis.
 func inRedis(cluster *v1alpha1.ComputeCluster) bool {
 	store := cluster.Spec.ControlStore
 	return store != nil && (store.Redis != nil || store.ManagedRedis != nil)
@@ -50,10 +50,10 @@ func isManaged(cluster *v1alpha1.ComputeCluster) bool {
 	return inRedis(cluster) && cluster.Spec.ControlStore.ManagedRedis != nil
 }
 
-// headServes tells whether there is a head that can be asked for something.
+// headServes reports whether there is a head that can be asked for something.
 func (p *planner) headServes() bool { return p.head != nil && p.head.ready() }
 
-// headGone tells whether what ran under the head is over: without a store it ends with the head.
+// headGone reports whether what ran under the head is over: without a store it ends with the head.
 func (p *planner) headGone() bool {
 	return !p.stored() && (p.head == nil || p.head.finished())
 }
@@ -250,12 +250,12 @@ func (p *planner) note() {
 	p.Note = given && p.head == nil && !p.seen.Store.Noted && !p.ForgetStore && p.End == nil
 }
 
-// isFresh tells whether a session begins that is not the cluster's first.
+// isFresh reports whether a session begins that is not the cluster's first.
 func (p *planner) isFresh() bool {
 	return p.stored() && p.Session > 1 && p.Session == p.Epoch && p.head == nil
 }
 
-// storeHolds is why no head is to be made now, nil if one may.
+// storeHolds is why no head must be made now, nil if one may.
 func (p *planner) storeHolds() *reason.Finding {
 	if !p.stored() {
 		return nil
@@ -283,7 +283,7 @@ func (p *planner) former() *Pod {
 	return nil
 }
 
-// harmless tells whether a former head writes no more: what ran in it has ended, or its
+// harmless reports whether a former head writes no more: what ran in it has ended, or its
 // node is declared to be off. Of a Redis of the user's also a head whose node has not
 // answered for a while after it was to end, because somebody has to go on; docs/control-store.md
 // says what that does not guarantee.
@@ -301,7 +301,7 @@ func (p *planner) harmless(old Pod) bool {
 	return wait <= 0
 }
 
-// cutOff tells whether former heads can write no more although they may run: the operator's
+// cutOff reports whether former heads can write no more although they may run: the operator's
 // own Redis takes away their users before it admits the next one.
 func (p *planner) cutOff() bool {
 	verdict, known := p.verdict()

@@ -61,7 +61,7 @@ func (s StoreSeen) memoryOn() types.UID {
 }
 
 // askCalm is how often a store that serves is asked, askBusy how often while its head is not
-// ready: a managed Redis that was started anew does not know the head's user until it is asked.
+// ready: a managed Redis that was started again does not know the head's user until it is asked.
 const askCalm, askBusy = 5 * time.Second, time.Second
 
 // seeStore recalls what a Redis said last, and looks at a store's claim.
@@ -199,7 +199,7 @@ func nodesOfVolume(volume *corev1.PersistentVolume) []string {
 	return names
 }
 
-// askStore says what is to be known of a Redis from now on.
+// askStore says what must be known of a Redis from now on.
 func (r *Reconciler) askStore(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outcome) {
 	name := client.ObjectKeyFromObject(cluster)
 	switch {

@@ -34,13 +34,13 @@ func (t *teller) store(suspended *reason.Finding) {
 	}
 }
 
-// recovering tells whether the head comes back with the memory of an earlier life.
+// recovering reports whether the head comes back with the memory of an earlier life.
 func (t *teller) recovering() bool {
 	turn := t.turn()
 	return t.cluster.Spec.ControlStore != nil && t.head != nil && (turn.Session < turn.Epoch || restarts(*t.head) > 0)
 }
 
-// comesBack tells whether a head that is not ready is on its way back, given the code of
+// comesBack reports whether a head that is not ready is on its way back, given the code of
 // what was found of it, if anything was. A container that runs again after it had ended is
 // in no crash loop yet: the kubelet's back-off shows those.
 func (t *teller) comesBack(found string) bool {

@@ -82,7 +82,7 @@ func resumption(cluster *v1alpha1.ComputeCluster) string {
 	return hash
 }
 
-// idle tells whether nobody has used the cluster for as long as its policy says, by an
+// idle reports whether nobody has used the cluster for as long as its policy says, by an
 // answer of the head that is fresh; and else when that will be so. A job that waits for the
 // cluster uses it, though Ray does not know yet.
 func (p *planner) idle() bool {

@@ -152,7 +152,7 @@ func hasTwoTokens(pods []Pod) bool {
 }
 
 // seeToken looks at the token's Secret. The operator has no right to list Secrets, so
-// this is a live read; it is for where a pod is to be made, or where the Secret is the
+// this is a live read; it is for where a pod must be made, or where the Secret is the
 // user's, who may change it.
 func (r *Reconciler) seeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	if !pod.TokenRequired(cluster) {

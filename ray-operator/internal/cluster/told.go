@@ -67,7 +67,7 @@ func starts(first v1alpha1.ComputeClusterStatus) bool {
 	return under && !slices.ContainsFunc(first.Conditions, func(told metav1.Condition) bool { return warns(told.Reason) })
 }
 
-// turned tells whether a condition that changed is one to tell of at once. That an edit
+// turned reports whether a condition that changed is one to tell of at once. That an edit
 // makes a cluster work on itself is progress, and so is each step on its way; that it is
 // ready, or that it is not any more though nobody edited it, is more.
 func turned(after *metav1.Condition, edited bool) bool {

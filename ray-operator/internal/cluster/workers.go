@@ -107,7 +107,7 @@ func (m *members) vacates(worker Pod, now time.Time) time.Duration {
 }
 
 // progress counts replicas that are still to be replaced, and those that are as they
-// shall be and have joined.
+// must be and have joined.
 func (m *members) progress() (left, complete int) {
 	left = len(m.exiting)
 	for replica, isOld := range m.old {
@@ -148,7 +148,7 @@ func (p *planner) slot(worker Pod) scale.Slot {
 	return slot
 }
 
-// retire is why a worker shall leave though its group has room for it, empty if it may stay.
+// retire is why a worker must leave though its group has room for it, empty if it may stay.
 func (p *planner) retire(worker Pod) string {
 	_, asked := worker.Annotations[v1alpha1.AnnotationRetire]
 	switch {
@@ -265,7 +265,7 @@ func (p *planner) lateEvent(worker Pod) *telemetry.Event {
 	return &telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, why), Related: worker.Pod, Action: "Replace", Warning: true}
 }
 
-// mustAskFirst tells whether Ray has yet to say which workers are idle before some are
+// mustAskFirst reports whether Ray has yet to say which workers are idle before some are
 // chosen to leave that might be at work. A head that does not answer is not waited for.
 func (p *planner) mustAskFirst(m *members, change scale.Change) bool {
 	if p.head == nil || !p.head.ready() || p.seen.Ray.Failed || p.seen.Ray.fresh(p.now) {

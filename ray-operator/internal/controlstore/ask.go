@@ -121,7 +121,7 @@ func (l *line) own(ctx context.Context, claim Claim, m marker, seize bool) error
 	defer cancel()
 	key := markerKey(l.namespace)
 	switch {
-	case seize: // session 0 lets whatever happens next begin anew from here
+	case seize: // session 0 lets whatever happens next begin again from here
 		return l.together(brief, []any{"DEL", key}, []any{"HSET", key, "owner", string(claim.Owner), "cluster", clean(claim.Cluster)})
 	case m.there:
 		return nil
@@ -148,7 +148,7 @@ func (l *line) together(ctx context.Context, commands ...[]any) error {
 	return l.check(replies)
 }
 
-// first makes a claim's owner that of a prefix that has none, and tells whether it did.
+// first makes a claim's owner that of a prefix that has none, and reports whether it did.
 func (l *line) first(ctx context.Context, claim Claim) (bool, error) {
 	replies, err := l.ask(ctx, []any{"HSETNX", markerKey(l.namespace), "owner", string(claim.Owner)})
 	if err == nil {

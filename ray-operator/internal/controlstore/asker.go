@@ -33,7 +33,7 @@ type asker struct {
 	// news holds something while the target has changed since it was last looked at.
 	news chan struct{}
 
-	// server is how the store is reached, nil while that is to be read: a password may have
+	// server is how the store is reached, nil while that must be read: a password may have
 	// changed wherever something failed.
 	server *Server
 	// unread is why it could not be read, so that it is logged once.
@@ -95,7 +95,7 @@ func (a *asker) pause(admitted bool, shift float64) time.Duration {
 	}
 }
 
-// ask asks once and tells whether the claim was admitted.
+// ask asks once and reports whether the claim was admitted.
 func (a *asker) ask(ctx context.Context, target Target) bool {
 	if a.server == nil && !a.read(ctx, target) {
 		return false
@@ -146,7 +146,7 @@ func (a *asker) wanted() Target {
 	return a.target
 }
 
-// wait waits until the store is to be asked again: a tenth sooner or later where nobody
+// wait waits until the store must be asked again: a tenth sooner or later where nobody
 // waits, so that stores that were asked together are not for ever. It is false when the
 // context has ended.
 func (a *asker) wait(ctx context.Context, admitted bool) bool {

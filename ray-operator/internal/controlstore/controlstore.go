@@ -72,7 +72,7 @@ type Verdict struct {
 // Target is what is wanted of one cluster's store.
 type Target struct {
 	Claim Claim
-	// Server reads how to reach it: anew when there is a new claim, and after each failure.
+	// Server reads how to reach it: again when there is a new claim, and after each failure.
 	// An error that carries a finding (package fault) is told with its words.
 	Server func(context.Context) (Server, error)
 	// Every is how often to ask while it serves; while it does not, once a second, or twice a minute where the answer
@@ -84,7 +84,7 @@ type Target struct {
 
 // Source is what a controller needs of a Watch.
 type Source interface {
-	// Want says what is to be known of a cluster's store, in place of what was said before.
+	// Want says what must be known of a cluster's store, in place of what was said before.
 	// It never blocks. A new claim is asked for at once.
 	Want(cluster types.NamespacedName, target Target)
 	// Forget ends all that is asked about a cluster's store.

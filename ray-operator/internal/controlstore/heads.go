@@ -63,7 +63,7 @@ func former(users *redis.Cmd, mine string) []any {
 	return others
 }
 
-// knows tells whether what ACL GETUSER says is of a user who may log in with this password
+// knows reports whether what ACL GETUSER says is of a user who may log in with this password
 // and no other.
 func knows(user *redis.Cmd, password string) bool {
 	if errors.Is(user.Err(), redis.Nil) {

@@ -97,7 +97,7 @@ func (l *line) wrong(command string, err error) error {
 	}
 }
 
-// isFull tells whether an error is that a store is out of memory.
+// isFull reports whether an error is that a store is out of memory.
 func isFull(err error) bool {
 	finding, found := fault.Finding(err)
 	return found && finding.Code == reason.StoreFull.Code

@@ -91,7 +91,7 @@ func (w *Watch) Want(cluster types.NamespacedName, target Target) {
 	w.launch(a)
 }
 
-// begins tells whether all that is new in a claim is that its head was made. What admitted
+// begins reports whether all that is new in a claim is that its head was made. What admitted
 // the head then still holds until the store was asked again.
 func begins(before, after Claim) bool {
 	before.Begun = true

@@ -161,7 +161,7 @@ func TestAsksAtOnceAndThenNowAndThen(t *testing.T) {
 	})
 }
 
-// TestAsksEachSecondWhileNotAdmitted: and reads the credentials anew each time.
+// TestAsksEachSecondWhileNotAdmitted: and reads the credentials again each time.
 func TestAsksEachSecondWhileNotAdmitted(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.answers["a"] = away()
@@ -236,7 +236,7 @@ func TestSameClaimAgain(t *testing.T) {
 	})
 }
 
-// TestNewClaim: it is asked for at once, with credentials read anew, and what was known
+// TestNewClaim: it is asked for at once, with credentials read again, and what was known
 // counts no more, unless all that is new is that the head was made.
 func TestNewClaim(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {

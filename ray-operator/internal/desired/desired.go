@@ -3,7 +3,7 @@
 // control store.
 //
 // In: the cluster, where it counts its epoch, and what the installation knows of
-// itself. Out: whole objects, owned by the cluster unless they shall outlive it, or nil
+// itself. Out: whole objects, owned by the cluster unless they must outlive it, or nil
 // where the spec wants none. What a Secret holds is an argument: drawing it is the
 // caller's, so that this package stays pure. It never looks at what exists.
 package desired

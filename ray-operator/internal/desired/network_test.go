@@ -71,7 +71,7 @@ func admits(t *testing.T, peer networkingv1.NetworkPolicyPeer, from place) bool 
 	return peer.PodSelector == nil || matches(t, peer.PodSelector, from.pod)
 }
 
-// reaches tells whether a policy lets a place reach a port.
+// reaches reports whether a policy lets a place reach a port.
 func reaches(t *testing.T, policy *networkingv1.NetworkPolicy, from place, number int32) bool {
 	t.Helper()
 	return slices.ContainsFunc(policy.Spec.Ingress, func(rule networkingv1.NetworkPolicyIngressRule) bool {

@@ -67,7 +67,7 @@ func StoreService(cluster *v1alpha1.ComputeCluster) *corev1.Service {
 	}
 }
 
-// StoreSet runs a managed Redis: one pod, which a StatefulSet never makes anew before the
+// StoreSet runs a managed Redis: one pod, which a StatefulSet never makes again before the
 // former is gone, so that no two write to the volume. Pods are managed in parallel because a
 // set that waits for its pods to be ready never replaces one that cannot become so. It is
 // nil without a managed store.
@@ -187,7 +187,7 @@ func redisContainer(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.ManagedRed
 }
 
 // redisArguments of a Redis that may use so many bytes of memory. A quarter is left for what
-// it copies while it writes its file anew; when the rest is used up, it says so and forgets
+// it copies while it writes its file again; when the rest is used up, it says so and forgets
 // nothing.
 //
 // The file is synced each second. What Redis has answered it has handed to the kernel, so it

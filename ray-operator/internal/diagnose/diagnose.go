@@ -68,7 +68,7 @@ func Pod(pod *corev1.Pod, events []corev1.Event, now time.Time) (reason.Finding,
 	return finding, true
 }
 
-// NeedsEvents tells whether Pod can say more when it is given the pod's events: on a node
+// NeedsEvents reports whether Pod can say more when it is given the pod's events: on a node
 // for some seconds, and a container is not made yet.
 func NeedsEvents(pod *corev1.Pod, now time.Time) bool {
 	due, ok := EventsDue(pod)
@@ -128,7 +128,7 @@ func placed(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// making tells whether a container whose turn it is waits to be made.
+// making reports whether a container whose turn it is waits to be made.
 func making(pod *corev1.Pod) bool {
 	if len(pod.Status.ContainerStatuses) == 0 {
 		return true // the kubelet has not spoken yet
@@ -147,7 +147,7 @@ func making(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return creating(s.State) })
 }
 
-// creating tells whether the kubelet is about to make a container: volumes, network, image.
+// creating reports whether the kubelet is about to make a container: volumes, network, image.
 func creating(state corev1.ContainerState) bool {
 	return state.Running == nil && state.Terminated == nil &&
 		(state.Waiting == nil || slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, state.Waiting.Reason))

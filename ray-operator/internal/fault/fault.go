@@ -30,7 +30,7 @@ type Terminal struct{ Finding reason.Finding }
 // Error is the finding's code and text.
 func (t *Terminal) Error() string { return t.Finding.Code + ": " + t.Finding.Text }
 
-// IsWait tells whether an error, or every error joined in it, is a Wait.
+// IsWait reports whether an error, or every error joined in it, is a Wait.
 func IsWait(err error) bool {
 	switch err := err.(type) { //nolint:errorlint // walks the tree by hand: errors.As finds any, not all
 	case *Wait:
@@ -53,7 +53,7 @@ func Finding(err error) (reason.Finding, bool) {
 	return reason.Finding{}, false
 }
 
-// Refused tells whether the API server understood a request and would not have it:
+// Refused reports whether the API server understood a request and would not have it:
 // quota, admission, an invalid object, a missing right. Trying again helps only
 // after someone changed something, so it is shown.
 func Refused(err error) bool {
@@ -61,7 +61,7 @@ func Refused(err error) bool {
 		apierrors.IsRequestEntityTooLargeError(err) || isWebhookFailure(err)
 }
 
-// isWebhookFailure tells whether the API server could not ask an admission webhook.
+// isWebhookFailure reports whether the API server could not ask an admission webhook.
 // It calls that an internal error and gives it no mark but its words.
 func isWebhookFailure(err error) bool {
 	var status apierrors.APIStatus

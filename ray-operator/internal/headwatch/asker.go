@@ -123,7 +123,7 @@ func outstanding(target Target, answer Answer) []Drain {
 	return open
 }
 
-// justTold tells whether a node has taken its leave and is not seen to go yet.
+// justTold reports whether a node has taken its leave and is not seen to go yet.
 func (a *asker) justTold(target Target, answer Answer) bool {
 	for _, drain := range outstanding(target, answer) {
 		if node := answer.Nodes[drain.Pod]; alive(node.State) && node.Refused == "" {
@@ -133,7 +133,7 @@ func (a *asker) justTold(target Target, answer Answer) bool {
 	return false
 }
 
-// unequal tells whether a node has not what it shall have.
+// unequal reports whether a node has not what it must have.
 func unequal(target Target, answer Answer) bool {
 	for _, resize := range target.Resizes {
 		node, listed := answer.Nodes[resize.Pod]
@@ -144,7 +144,7 @@ func unequal(target Target, answer Answer) bool {
 	return false
 }
 
-// Has tells whether a node's total has of each resource what is wanted.
+// Has reports whether a node's total has of each resource what is wanted.
 func Has(total, wanted map[string]float64) bool {
 	for name, amount := range wanted {
 		if total[name] != amount {
@@ -175,7 +175,7 @@ func (a *asker) ask(ctx context.Context, target Target) Answer {
 	return answer
 }
 
-// fill asks for what is wanted, and sends what is to be done.
+// fill asks for what is wanted, and sends what must be done.
 func (a *asker) fill(ctx context.Context, target Target, answer *Answer) error {
 	state, err := a.head.State(ctx)
 	if err != nil {

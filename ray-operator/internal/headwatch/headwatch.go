@@ -1,7 +1,7 @@
 // Package headwatch asks live heads in the background, so that no reconcile ever waits for
 // one, and tells their nodes to leave until they do.
 //
-// In: per cluster what is to be known and which pods' nodes are to leave, stated again as
+// In: per cluster what must be known and which pods' nodes are to leave, stated again as
 // a whole whenever it changes. Out: the last answer with its time and sort of failure, and
 // a wake of the cluster's reconcile when an answer means something new.
 //
@@ -27,7 +27,7 @@ import (
 
 // Source is what a controller needs of a Watch.
 type Source interface {
-	// Want says what is to be known of a cluster's head and done there, in place of what
+	// Want says what must be known of a cluster's head and done there, in place of what
 	// was said before. It never blocks; saying the same again changes nothing.
 	Want(cluster types.NamespacedName, target Target)
 	// Forget ends all that is asked about a cluster, and drops what is known of it.
@@ -50,7 +50,7 @@ type Target struct {
 	// Every is how often the head is asked; never more often than once a second, which is
 	// how often Ray itself gathers what it answers with.
 	Every time.Duration
-	// Activity tells whether it is to be known if anything uses the cluster.
+	// Activity reports whether it must be known if anything uses the cluster.
 	Activity bool
 	Drains   []Drain
 	Resizes  []Resize
@@ -65,7 +65,7 @@ type Drain struct {
 	Deadline time.Time
 }
 
-// Resize is what the node of a pod shall have of some resources. It is sent until the node
+// Resize is what the node of a pod must have of some resources. It is sent until the node
 // is seen to have it.
 type Resize struct {
 	Pod       types.UID
@@ -86,7 +86,7 @@ type Answer struct {
 	// of pods that a Drain or a Resize names. A pod that is missing has no node, or its
 	// node was dead before anyone asked.
 	Nodes map[types.UID]Node
-	// Use is whether the cluster is used, if that was to be known.
+	// Use is whether the cluster is used, if that had to be known.
 	Use Use
 }
 
@@ -251,8 +251,8 @@ func (t Target) who() Target {
 	return Target{Head: t.Head, Address: t.Address, Token: t.Token, Trust: t.Trust}
 }
 
-// same tells whether two targets want the same of the same head. Tokens are functions that
-// are asked anew each time: only whether there is one can be compared.
+// same reports whether two targets want the same of the same head. Tokens are functions that
+// are asked again each time: only whether there is one can be compared.
 func same(a, b Target) bool {
 	tokens := (a.Token == nil) == (b.Token == nil)
 	a.Token, b.Token = nil, nil
@@ -277,7 +277,7 @@ func (w *Watch) publish(a *asker, answer Answer) {
 	}
 }
 
-// differ tells whether an answer means something new. That a node is busy now and idle
+// differ reports whether an answer means something new. That a node is busy now and idle
 // then, as happens all the time, does not.
 func differ(a, b Answer) bool {
 	return a.Failure != b.Failure || a.Use.At.IsZero() != b.Use.At.IsZero() ||
@@ -290,7 +290,7 @@ func alike(a, b Node) bool {
 		(alive(a.State) || a.State == b.State)
 }
 
-// alive tells whether a node takes work.
+// alive reports whether a node takes work.
 func alive(state headclient.NodeState) bool {
 	return state == headclient.Running || state == headclient.Idle
 }

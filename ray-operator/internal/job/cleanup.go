@@ -9,7 +9,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// finished looks after a job that has its outcome: what is left of it goes when it is due.
+// finished manages a job that has its outcome: what is left of it goes when it is due.
 func (p *planner) finished() bool {
 	end := &p.record.Outcome
 	if end.Phase == "" {
@@ -85,7 +85,7 @@ func (p *planner) rules() []v1alpha1.CleanupRule {
 	return append(first, rest...)
 }
 
-// hasWorkers tells whether a group of the cluster is not suspended yet.
+// hasWorkers reports whether a group of the cluster is not suspended yet.
 func hasWorkers(cluster *v1alpha1.ComputeCluster) bool {
 	for i := range cluster.Spec.WorkerGroups {
 		if !cluster.Spec.WorkerGroups[i].Suspend {

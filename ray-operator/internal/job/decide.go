@@ -94,10 +94,10 @@ func recorded(job *v1alpha1.ClusterJob, seen *Seen) string {
 
 func (p *planner) id() string { return naming.Submission(p.job.Name, p.job.UID, p.record.Attempt) }
 
-// own tells whether the job has a cluster of its own.
+// own reports whether the job has a cluster of its own.
 func (p *planner) own() bool { return p.job.Spec.ClusterTemplate != nil }
 
-// bound tells whether an attempt is bound to a head.
+// bound reports whether an attempt is bound to a head.
 func (p *planner) bound() bool { return p.record.Bound.Head != "" }
 
 // clusterName is the name of the cluster that the job runs on, or is to.
@@ -126,7 +126,7 @@ func (p *planner) unreadable() bool {
 	return true
 }
 
-// going looks after a job that is being deleted: what runs on a cluster of others is
+// going manages a job that is being deleted: what runs on a cluster of others is
 // stopped, and what runs on its own goes with that.
 func (p *planner) going() bool {
 	if p.job.DeletionTimestamp == nil {
@@ -188,7 +188,7 @@ func (p *planner) settle() bool {
 	return true
 }
 
-// told tells whether the status has the last attempt with its lines.
+// told reports whether the status has the last attempt with its lines.
 func told(job *v1alpha1.ClusterJob, record *Record) bool {
 	if len(record.Past) == 0 {
 		return true
@@ -220,7 +220,7 @@ func (p *planner) collect() {
 	}
 }
 
-// untaken tells whether an attempt ended because Ray did not take it: what is there under its
+// untaken reports whether an attempt ended because Ray did not take it: what is there under its
 // name, if anything, is somebody else's.
 func untaken(past Past) bool {
 	return past.Reason == reason.SubmissionForeign.Code || past.Reason == reason.SubmissionRefused.Code
@@ -273,7 +273,7 @@ func (p *planner) late() bool {
 	return true
 }
 
-// over tells whether a time that counts from a moment is over, and wakes the job when not.
+// over reports whether a time that counts from a moment is over, and wakes the job when not.
 func (p *planner) over(limit *int32, from time.Time) bool {
 	if limit == nil {
 		return false

@@ -90,7 +90,7 @@ func (p *planner) underway() string {
 	return v1alpha1.PhaseRunning
 }
 
-// suspend takes a suspended job off its cluster, and begins anew when it is resumed.
+// suspend takes a suspended job off its cluster, and begins again when it is resumed.
 func (p *planner) suspend() bool {
 	switch {
 	case p.job.Spec.Suspend && p.bound():
@@ -131,7 +131,7 @@ func (p *planner) rest() {
 	}
 }
 
-// discard lets the job's former clusters go, and tells whether they or their pods are still
+// discard lets the job's former clusters go, and reports whether they or their pods are still
 // there.
 func (p *planner) discard() bool {
 	for _, cluster := range p.seen.Former {
@@ -224,7 +224,7 @@ func (p *planner) finish(f fate) {
 	record.Last, record.Bound, record.Ending, record.Since = record.Bound, Bound{}, "", 0
 }
 
-// again counts an end and tells whether another attempt follows.
+// again counts an end and reports whether another attempt follows.
 func (p *planner) again(kind kind, f fate) bool {
 	retry, record := p.job.Spec.Retry, &p.record
 	if kind == failure {
@@ -246,7 +246,7 @@ func (p *planner) again(kind kind, f fate) bool {
 	}
 }
 
-// matches tells whether a failure with an exit code is one to retry. One without an exit
+// matches reports whether a failure with an exit code is one to retry. One without an exit
 // code is not among those that are named.
 func matches(codes *v1alpha1.ExitCodes, exit *int32) bool {
 	switch {

@@ -84,7 +84,7 @@ func (p *planner) fate() (fate, bool) {
 	return p.absent()
 }
 
-// answers tells whether the session that the attempt is bound to does.
+// answers reports whether the session that the attempt is bound to does.
 func (p *planner) answers() bool {
 	return p.seen.Heard && p.seen.Answer.Session.Name == p.record.Bound.Session
 }
@@ -128,7 +128,7 @@ func (p *planner) unknown() (fate, bool) {
 	return fate{Finding: p.endedBy(), log: v1alpha1.LogLost}, answer.Asked.After(p.settled()) // it never got there
 }
 
-// comesBack tells whether the cluster's memory outlives its head: another one will know the
+// comesBack reports whether the cluster's memory outlives its head: another one will know the
 // attempt, and what became of it. With its workers gone nothing of it goes on.
 func (p *planner) comesBack() bool {
 	cluster := p.seen.Cluster
@@ -136,7 +136,7 @@ func (p *planner) comesBack() bool {
 		!meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
 }
 
-// sessionEnded tells whether the head's Ray container ended after the attempt was bound to its
+// sessionEnded reports whether the head's Ray container ended after the attempt was bound to its
 // session, and does not answer: it will never answer as that session.
 func (p *planner) sessionEnded() bool {
 	silent := !p.answers() || p.seen.Answer.Failure != ""
@@ -210,7 +210,7 @@ func (p *planner) judge(job headclient.Job) reason.Finding {
 	}
 }
 
-// supervised tells whether what Ray has around the driver failed, and not the driver.
+// supervised reports whether what Ray has around the driver failed, and not the driver.
 func supervised(job headclient.Job) bool {
 	return slices.Contains([]string{
 		"JOB_SUPERVISOR_ACTOR_START_TIMEOUT", "JOB_SUPERVISOR_ACTOR_START_FAILURE", "JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE",

@@ -55,7 +55,7 @@ type Reconciler struct {
 // progressWait is how long a status that only tells of progress waits for more to tell.
 const progressWait = time.Second
 
-// IsManaged tells whether a job is this operator's to look after.
+// IsManaged reports whether a job is this operator's to manage.
 func IsManaged(job *v1alpha1.ClusterJob) bool {
 	by := job.Spec.ManagedBy
 	return by == "" || by == v1alpha1.ManagedByOperator
@@ -111,7 +111,7 @@ func (r *Reconciler) fail(ctx context.Context, job *v1alpha1.ClusterJob, seen Se
 }
 
 // tell writes the status if it differs in meaning from the one there is, or says after how
-// long it is to be written.
+// long it must be written.
 func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus, now time.Time) (time.Duration, error) {
 	name := client.ObjectKeyFromObject(job)
 	if equality.Semantic.DeepEqual(job.Status, status) {
@@ -129,7 +129,7 @@ func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.ClusterJob, status 
 	return 0, nil
 }
 
-// urgent tells whether a status says more than that there is progress.
+// urgent reports whether a status says more than that there is progress.
 func urgent(former, latter *v1alpha1.ClusterJobStatus) bool {
 	switch {
 	case former.ObservedGeneration == 0, len(former.Attempts) != len(latter.Attempts), len(former.Conditions) != len(latter.Conditions):

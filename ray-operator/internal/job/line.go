@@ -63,7 +63,7 @@ func (p *Places) Leave(cluster types.NamespacedName, job types.UID) {
 	}
 }
 
-// Holds tells whether a job has a place on its cluster: an attempt of it is bound.
+// Holds reports whether a job has a place on its cluster: an attempt of it is bound.
 func Holds(job *v1alpha1.ClusterJob) bool {
 	record, err := recall(job)
 	return err == nil && record.Bound.Head != "" && record.Outcome.Phase == ""

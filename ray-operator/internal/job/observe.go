@@ -134,7 +134,7 @@ func (s *Seen) note(pod *corev1.Pod) {
 	}
 }
 
-// mayBe tells whether a head can be that of the attempt: the one that it is bound to or an heir
+// mayBe reports whether a head can be that of the attempt: the one that it is bound to or an heir
 // of that one, and of an attempt that is not bound any of the cluster that stays.
 func (s *Seen) mayBe(pod *corev1.Pod) bool {
 	stays := s.Cluster != nil && pod.DeletionTimestamp == nil && metav1.IsControlledBy(pod, s.Cluster)

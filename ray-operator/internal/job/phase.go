@@ -15,7 +15,7 @@ type Move struct{ From, To, When string }
 // ends are the phases that a job never leaves.
 var ends = []string{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseStopped}
 
-// over tells whether a phase is an end.
+// over reports whether a phase is an end.
 func over(phase string) bool { return slices.Contains(ends, phase) }
 
 // byAnnotation is when a job becomes Stopped through its ClusterJob.
@@ -65,7 +65,7 @@ func Moves() []Move {
 	}
 }
 
-// Reachable tells whether a job may be told to be in one phase after another, over phases
+// Reachable reports whether a job may be told to be in one phase after another, over phases
 // that nobody was told of.
 func Reachable(from, to string) bool {
 	seen, next := map[string]bool{from: true}, []string{from}

@@ -21,7 +21,7 @@ type Plan struct {
 	Lost Bound
 	// Enter asks for a place on the cluster, of which there are so many; 0 is no bound.
 	Enter int
-	// Record is written first, if not nil, in one write with the finalizer as it shall be.
+	// Record is written first, if not nil, in one write with the finalizer as it must be.
 	Record    *Record
 	Finalizer bool
 	// Make is the job's own cluster to create. Free are clusters of its own to suspend before
@@ -57,7 +57,7 @@ type Plan struct {
 // Ask is what is wanted of a head.
 type Ask struct {
 	Head *corev1.Pod
-	// ID is empty where only the session is to be known.
+	// ID is empty where only the session must be known.
 	ID, Session string
 	// Submit asks for the submission, Stop for its end.
 	Submit, Stop bool
@@ -75,7 +75,7 @@ type Telling struct {
 	Cluster *v1alpha1.ComputeCluster
 }
 
-// Empty tells whether the plan writes nothing.
+// Empty reports whether the plan writes nothing.
 func (p *Plan) Empty() bool {
 	return p.Record == nil && p.Make == nil && len(p.Free)+len(p.Discard) == 0 && p.Shrink == nil && p.Keep == nil && !p.End && p.Queue.Step == kueue.Rest
 }

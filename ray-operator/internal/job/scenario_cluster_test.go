@@ -194,7 +194,7 @@ func ownRefused(w *testkit.World) {
 	w.ExpectJob("train", "Succeeded", "1 JobSucceeded(0) Complete")
 }
 
-// ownTaken: someone's cluster has the name that the job's shall have. It is left alone.
+// ownTaken: someone's cluster has the name that the job's must have. It is left alone.
 func ownTaken(w *testkit.World) {
 	job := testkit.OwnJob("train")
 	w.Create(job)

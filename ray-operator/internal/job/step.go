@@ -42,7 +42,7 @@ func (p *planner) waiting() string {
 	return v1alpha1.PhasePending
 }
 
-// hasHead tells whether there is a head to go to, and sees to it that there will be one.
+// hasHead reports whether there is a head to go to, and ensures that there will be one.
 func (p *planner) hasHead() bool {
 	cluster, name := p.seen.Cluster, p.clusterName()
 	switch {
@@ -114,7 +114,7 @@ func (p *planner) unheard() reason.Finding {
 	return reason.JobAPIStarting.Of(name)
 }
 
-// silent tells whether the head has not answered for so long that people are told, and wakes
+// silent reports whether the head has not answered for so long that people are told, and wakes
 // the job when that will be so.
 func (p *planner) silent() bool {
 	if !p.seen.Heard || p.seen.Answer.Failure == "" {
@@ -139,7 +139,7 @@ func (p *planner) bind() {
 	p.wakeIn(permitFor - time.Second)
 }
 
-// attend looks after a bound attempt.
+// attend manages a bound attempt.
 func (p *planner) attend() {
 	answer := &p.seen.Answer
 	known := p.seen.Heard && answer.Known

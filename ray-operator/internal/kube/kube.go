@@ -242,7 +242,7 @@ func (w *Writer) Label(ctx context.Context, obj client.Object, labels, annotatio
 	return fault.Wrap(err, "label %s", w.describe(obj))
 }
 
-// isAnother tells whether the object that a write named with its UID is gone, or another
+// isAnother reports whether the object that a write named with its UID is gone, or another
 // has its name by now. Of a patch the API server calls that a change of what cannot change.
 func isAnother(err error) bool {
 	var status apierrors.APIStatus
@@ -381,13 +381,13 @@ func (w *Writer) patchStatus(ctx context.Context, seen, wanted client.Object) er
 	return w.Client.Status().Patch(ctx, answer, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
 }
 
-// IsOwned tells whether the object's controller is the one with the UID.
+// IsOwned reports whether the object's controller is the one with the UID.
 func IsOwned(obj metav1.Object, owner types.UID) bool {
 	ref := metav1.GetControllerOfNoCopy(obj)
 	return ref != nil && ref.UID == owner
 }
 
-// IsPredecessors tells whether the object's controller has the owner's kind and name but
+// IsPredecessors reports whether the object's controller has the owner's kind and name but
 // another UID: that owner was deleted, and the garbage collector has yet to come by.
 func IsPredecessors(obj metav1.Object, owner metav1.OwnerReference) bool {
 	ref := metav1.GetControllerOfNoCopy(obj)

@@ -92,7 +92,7 @@ func (t Teller) While(kind string, finding *reason.Finding) {
 	t.Set(kind, true, *finding)
 }
 
-// Shown tells whether an error is for people: something was refused, or is in the way.
+// Shown reports whether an error is for people: something was refused, or is in the way.
 func Shown(err error) bool {
 	_, terminal := fault.Finding(err)
 	return terminal || fault.Refused(err)

@@ -17,7 +17,7 @@ func Epoch(pod *corev1.Pod) int64 {
 	return number
 }
 
-// Ready tells whether a pod is, as the kubelet says.
+// Ready reports whether a pod is, as the kubelet says.
 func Ready(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {

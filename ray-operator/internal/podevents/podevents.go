@@ -60,7 +60,7 @@ func (m *Memory) Of(ctx context.Context, live client.Reader, pod *corev1.Pod, no
 	return list.Items, true, nil
 }
 
-// look returns what is known of a pod, and reports whether its events are to be read now.
+// look returns what is known of a pod, and reports whether its events must be read now.
 func (m *Memory) look(pod *corev1.Pod, now time.Time) (events []corev1.Event, there, reads bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -46,7 +46,7 @@ func bounds(t *rapid.T, terms Terms, row Row) {
 	}
 }
 
-// backward tells whether requests moved against the way the upgrade goes.
+// backward reports whether requests moved against the way the upgrade goes.
 func backward(from, to Shift) bool {
 	if to.Back {
 		return to.Traffic > from.Traffic

@@ -1,6 +1,6 @@
 // Package rollout plans the replacement of old replicas by new ones, in plain numbers.
 //
-// In: how many replicas a group shall have, the pace, and which replicas there are. Out:
+// In: how many replicas a group must have, the pace, and which replicas there are. Out:
 // which of them to retire now, and how many the group is to have meanwhile.
 //
 // It is pure and level-triggered: it knows of no rollout that is under way but what the
@@ -23,7 +23,7 @@ type Replica struct {
 
 // Pace bounds a rollout, in replicas.
 type Pace struct {
-	// Wanted is how many the group shall have.
+	// Wanted is how many the group must have.
 	Wanted int
 	// Unavailable is how many of them may be missing, Surge how many may be there beyond.
 	Unavailable, Surge int

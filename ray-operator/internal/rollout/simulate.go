@@ -107,7 +107,7 @@ func (p *play) turn() {
 	}
 }
 
-// past tells whether something has happened by now, before whether it had at the last look.
+// past reports whether something has happened by now, before whether it had at the last look.
 func (p *play) past(event time.Duration) bool {
 	return event > 0 && !p.now.Before(p.start.Add(event))
 }
@@ -165,7 +165,7 @@ func (p *play) next(wake time.Duration) (time.Time, bool) {
 	return slices.MinFunc(times, time.Time.Compare), true
 }
 
-// tell tells both sides what they shall have from now on.
+// tell tells both sides what they must have from now on.
 func (p *play) tell() {
 	p.active.tell(p.shift.Active, p.now, p.script)
 	p.candidate.tell(p.shift.Candidate, p.now, p.script)

@@ -235,13 +235,13 @@ func (u upgrade) sent(shift Shift, traffic int) Shift {
 func (u upgrade) has(shift Shift) int   { return min(u.candidate, shift.Candidate) }
 func (u upgrade) keeps(shift Shift) int { return min(u.active, shift.Active) }
 
-// complete tells whether the candidate has all that it is told to have.
+// complete reports whether the candidate has all that it is told to have.
 func (u upgrade) complete(shift Shift) bool { return u.candidate >= shift.Candidate }
 
-// trusted tells whether the candidate may get more requests than it has.
+// trusted reports whether the candidate may get more requests than it has.
 func (u upgrade) trusted(shift Shift) bool { return shift.Proven && !u.failed }
 
-// returned tells whether the way back has ended: the active side has all that it had, or
+// returned reports whether the way back has ended: the active side has all that it had, or
 // lacks what the candidate cannot help it out with.
 func (u upgrade) returned(shift Shift) bool {
 	home := shift.Back && shift.Traffic == 0 && shift.Active == whole
@@ -264,12 +264,12 @@ func (u upgrade) cause(shift Shift) Cause {
 	return ""
 }
 
-// lacks tells whether the candidate has less than its requests need, or nothing.
+// lacks reports whether the candidate has less than its requests need, or nothing.
 func (u upgrade) lacks(shift Shift) bool {
 	return u.candidate < shift.Traffic || u.candidate == 0
 }
 
-// refuge tells whether a sick candidate's requests are better off with the active side: it
+// refuge reports whether a sick candidate's requests are better off with the active side: it
 // can take them, or is the healthier one. It is not where nothing is known of either.
 func (u upgrade) refuge(shift Shift) bool {
 	active, candidate := u.keeps(shift), u.has(shift)

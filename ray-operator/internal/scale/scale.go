@@ -1,7 +1,7 @@
 // Package scale is the arithmetic of replicas: which slots of a group to fill and
 // which to empty.
 //
-// In: how many replicas a group shall have, of how many hosts each, and the slots that
+// In: how many replicas a group must have, of how many hosts each, and the slots that
 // are taken. Out: the slots to create and the workers to remove, in the order in which
 // to do it.
 //
@@ -117,7 +117,7 @@ func replicas(hosts int, taken []Slot) []replica {
 	return all
 }
 
-// broken tells whether the replica can never be whole again: one of its workers ended, or
+// broken reports whether the replica can never be whole again: one of its workers ended, or
 // leaves without having been asked to, or is missing beside others that had joined, or
 // that have waited for it too long.
 func (r replica) broken(hosts int) bool {
@@ -132,7 +132,7 @@ func (r replica) broken(hosts int) bool {
 	return lost || incomplete && (joined || abandoned || planned)
 }
 
-// retires tells whether the replica goes as planned: asked to, or already at it.
+// retires reports whether the replica goes as planned: asked to, or already at it.
 func (r replica) retires() bool {
 	return slices.ContainsFunc(r.slots, func(s Slot) bool { return s.Retire || s.State == Draining })
 }
@@ -164,7 +164,7 @@ func firstToGo(a, b replica) int {
 	return cmp.Or(cmp.Compare(a.state(), b.state()), cmp.Compare(a.work(), b.work()), cmp.Compare(b.index, a.index))
 }
 
-// given tells whether all that is there of the replica is given back.
+// given reports whether all that is there of the replica is given back.
 func (r replica) given() bool {
 	return !slices.ContainsFunc(r.slots, func(s Slot) bool { return !s.Given })
 }

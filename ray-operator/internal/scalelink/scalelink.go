@@ -43,7 +43,7 @@ type Group struct {
 	// Resources and Labels are those of each of its nodes in Ray's terms.
 	Resources map[string]float64
 	Labels    map[string]string
-	// Suspended: it shall have no workers.
+	// Suspended: it must have no workers.
 	Suspended bool
 }
 
@@ -83,7 +83,7 @@ type Word struct {
 	Trouble string
 }
 
-// Target is how many replicas a group shall have.
+// Target is how many replicas a group must have.
 type Target struct {
 	Group    string
 	Replicas int

@@ -45,7 +45,7 @@ type Config struct {
 	Applications []Application
 	// HTTPPort and GRPCPort are those of the proxies in their pods.
 	HTTPPort, GRPCPort int32
-	// GRPC tells whether the proxies speak gRPC at all.
+	// GRPC reports whether the proxies speak gRPC at all.
 	GRPC bool
 	// RootPath is the ASGI root path; requests reach the proxies without it.
 	RootPath string
@@ -53,7 +53,7 @@ type Config struct {
 	HTTPS bool
 	// ProxyLocation is EveryNode or HeadOnly, or what else was written there.
 	ProxyLocation string
-	// HAProxy tells whether controller_options have the proxies be HAProxy, which drains longer.
+	// HAProxy reports whether controller_options have the proxies be HAProxy, which drains longer.
 	HAProxy bool
 	// CanSleep reports whether a deployment's configuration lets Serve take its last replica away.
 	CanSleep bool

@@ -133,7 +133,7 @@ func (r *Reconciler) fix(ctx context.Context, fixing Fixing) error {
 }
 
 // traffic gives pods requests before it takes them from others: at no time there are fewer
-// that have them than there were or shall be.
+// that have them than there were or must be.
 func (r *Reconciler) traffic(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
 	on, serve, route := v1alpha1.ServeOn, naming.ServeLabel(service.Name), naming.RouteLabel(service.Name)
 	given := errors.Join(r.label(ctx, plan.Open, serve, &on, nil), r.label(ctx, plan.Lead, route, &on, nil))

@@ -119,7 +119,7 @@ func (p *planner) number() {
 	p.target.Number++
 }
 
-// keep sees to it that the target is kept before anything is asked for in its name.
+// keep ensures that the target is kept before anything is asked for in its name.
 func (p *planner) keep() {
 	if _, ok := p.seen.Revisions[p.target.ID]; !ok {
 		p.Keep = p.target.kept(p.service, p.target.Number)
@@ -147,7 +147,7 @@ func (p *planner) serve() bool {
 	return true
 }
 
-// collides tells whether an older service on the cluster has what this one asks for.
+// collides reports whether an older service on the cluster has what this one asks for.
 func (p *planner) collides() bool {
 	for _, elder := range p.seen.Elders {
 		theirs, err := revisionOf(elder)
@@ -195,7 +195,7 @@ func clash(a, b Revision) string {
 	return ""
 }
 
-// own tells whether the service has clusters of its own.
+// own reports whether the service has clusters of its own.
 func (p *planner) own() bool { return p.service.Spec.ClusterTemplate != nil }
 
 // cluster is that of a side, nil if it is not there.
@@ -243,12 +243,12 @@ func (p *planner) ports() desired.Ports {
 	return desired.Ports{HTTP: 8000}
 }
 
-// opened tells whether a pod gets requests.
+// opened reports whether a pod gets requests.
 func (p *planner) opened(pod *corev1.Pod) bool {
 	return pod.Labels[naming.ServeLabel(p.service.Name)] == v1alpha1.ServeOn
 }
 
-// led tells whether a gateway may lead requests to a pod, serves whether a pod may get requests
+// led reports whether a gateway may lead requests to a pod, serves whether a pod may get requests
 // by any way.
 func (p *planner) led(pod *corev1.Pod) bool {
 	return pod.Labels[naming.RouteLabel(p.service.Name)] == v1alpha1.ServeOn

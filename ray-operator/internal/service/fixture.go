@@ -9,13 +9,13 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// fix chooses what to do about an object of a fixed name; wanted is nil where there is to be
+// fix chooses what to do about an object of a fixed name; wanted is nil where there must be
 // none.
 func (p *planner) fix(kind string, wanted client.Object) {
 	p.fixTo(kind, p.seen.Standing[kind], wanted, pass.Holds)
 }
 
-// fixTo chooses what to do about what stands where something is wanted; holds tells whether the
+// fixTo chooses what to do about what stands where something is wanted; holds reports whether the
 // one is as the other.
 func (p *planner) fixTo(kind string, standing Standing, wanted client.Object, holds func(seen, wanted client.Object) bool) {
 	switch {

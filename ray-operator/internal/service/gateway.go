@@ -82,7 +82,7 @@ func (p *planner) wrong(conditions []metav1.Condition, generation int64) *reason
 	return nil
 }
 
-// sameParent tells whether two references of a route in a namespace name the same of a gateway.
+// sameParent reports whether two references of a route in a namespace name the same of a gateway.
 func sameParent(a, b gatewayv1.ParentReference, namespace string) bool {
 	text := func(p gatewayv1.ParentReference) string {
 		in, section := namespace, ""
@@ -103,7 +103,7 @@ func (p *planner) gatewayName() string {
 	return string(*parent.Namespace) + "/" + string(parent.Name)
 }
 
-// taken tells whether requests come by way of a gateway.
+// taken reports whether requests come by way of a gateway.
 func (p *planner) taken() bool {
 	if gatewayOf(p.service) == nil {
 		return false
@@ -112,7 +112,7 @@ func (p *planner) taken() bool {
 	return taken
 }
 
-// lags tells whether requests come by way of a gateway that does not divide them yet as it is
+// lags reports whether requests come by way of a gateway that does not divide them yet as it is
 // decided, so that nothing may go on that leans on it. What nobody can see may be so.
 func (p *planner) lags() bool {
 	if gatewayOf(p.service) == nil || p.service.DeletionTimestamp != nil || p.service.Spec.Suspend {
@@ -134,7 +134,7 @@ func (p *planner) behind() string {
 	return finding.Text
 }
 
-// acknowledge tells whether the gateway lags. The time of a step counts from when it is done.
+// acknowledge reports whether the gateway lags. The time of a step counts from when it is done.
 func (p *planner) acknowledge() (lags bool) {
 	lags = p.lags()
 	if shift := &p.record.Shift; p.record.Routing && !lags && !shift.Back && !shift.At.IsZero() {

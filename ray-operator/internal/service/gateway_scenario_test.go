@@ -131,7 +131,7 @@ func TestGateway(t *testing.T) {
 	)
 }
 
-// subsequence tells whether all of some numbers are among others, in their order.
+// subsequence reports whether all of some numbers are among others, in their order.
 func subsequence(some, of []int32) bool {
 	for _, n := range some {
 		at := slices.Index(of, n)

@@ -74,7 +74,7 @@ func (s *situation) route() *gatewayv1.HTTPRoute {
 }
 
 // TestWhatAGatewaySays: of each thing that a gateway may say, or not say, the condition tells, and
-// the next step waits where requests come by way of it and do not go as they shall.
+// the next step waits where requests come by way of it and do not go as they must.
 func TestWhatAGatewaySays(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
 	says := func(parents ...gatewayv1.RouteParentStatus) func(*situation) {

@@ -73,14 +73,14 @@ func (p *planner) healthOf(cluster *Cluster, revision Revision, requires require
 	return h
 }
 
-// lacksController tells whether Serve answers requests without its controller, which may have ended and comes back. Ray
+// lacksController reports whether Serve answers requests without its controller, which may have ended and comes back. Ray
 // says nothing of applications then, and of those that were well that is no news.
 func (p *planner) lacksController(cluster *Cluster, open []*corev1.Pod) bool {
 	answering, _, _ := p.asked(cluster, open)
 	return !cluster.Answer.Serving.Running && answering > 0
 }
 
-// unanswered says what is the matter with a head that does not answer, if that is to be told, and
+// unanswered says what is the matter with a head that does not answer, if that must be told, and
 // whether it has been so for so long that what it said before counts no more.
 func (p *planner) unanswered(cluster *Cluster) (reason.Finding, bool) {
 	answer := &cluster.Answer
@@ -294,7 +294,7 @@ func (p *planner) inquired(cluster *Cluster) []*corev1.Pod {
 	return pods
 }
 
-// lists tells whether the head names a pod's proxy as one that takes requests.
+// lists reports whether the head names a pod's proxy as one that takes requests.
 func (c *Cluster) lists(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(c.Answer.Serving.Targets, func(target headclient.Target) bool { return target.Instance == string(pod.UID) })
 }
@@ -326,12 +326,12 @@ func (p *planner) still(cluster *Cluster, has func(*corev1.Pod) bool) []*corev1.
 	return open
 }
 
-// reachable tells whether a pod is there and can be reached.
+// reachable reports whether a pod is there and can be reached.
 func reachable(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && pass.Ready(pod)
 }
 
-// mayServe tells whether a pod stays and is of those that take requests.
+// mayServe reports whether a pod stays and is of those that take requests.
 func (p *planner) mayServe(pod *corev1.Pod) bool {
 	if !reachable(pod) || pod.Annotations[v1alpha1.AnnotationDrain] != "" {
 		return false
@@ -339,7 +339,7 @@ func (p *planner) mayServe(pod *corev1.Pod) bool {
 	return pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || p.headServes(pod.Labels[v1alpha1.LabelCluster])
 }
 
-// headServes tells whether the head's proxy takes requests too: where the user says so, and by
+// headServes reports whether the head's proxy takes requests too: where the user says so, and by
 // default where there are no workers, or while they are replaced one after another. The last
 // one may then go before the next has a proxy.
 func (p *planner) headServes(cluster string) bool {
@@ -421,7 +421,7 @@ func starting(cluster *Cluster, name string) reason.Finding {
 	return reason.ServeDeploying.Of(name, "Serve is being asked")
 }
 
-// warns tells whether a finding asks for a person.
+// warns reports whether a finding asks for a person.
 func warns(finding reason.Finding) bool {
 	return finding.Code != "" && finding.Severity() == reason.Warning
 }

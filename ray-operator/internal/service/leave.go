@@ -21,7 +21,7 @@ import (
 // service's own.
 const leaveFor = 2 * time.Minute
 
-// going looks after a service that is being deleted: it gets no more requests, those that it
+// going manages a service that is being deleted: it gets no more requests, those that it
 // has may end, and then what it runs on goes.
 func (p *planner) going() bool {
 	if p.service.DeletionTimestamp == nil {
@@ -62,7 +62,7 @@ func (p *planner) going() bool {
 	return true
 }
 
-// serving tells whether the service ever had requests that may not have ended.
+// serving reports whether the service ever had requests that may not have ended.
 func (p *planner) serving() bool { return p.record.Active.Good != "" && !p.record.Suspended }
 
 // provideLast keeps on asking the heads for what was asked of them, while requests end.
@@ -83,7 +83,7 @@ func (p *planner) askLast(cluster *Cluster) {
 // to be done.
 const prompt = 2 * time.Second
 
-// attended tells whether anybody is led to a pod of a cluster by the service's own address. A gateway
+// attended reports whether anybody is led to a pod of a cluster by the service's own address. A gateway
 // that still knows the pods has no weight for them.
 func (p *planner) attended(cluster *Cluster) bool {
 	return cluster != nil && slices.ContainsFunc(cluster.Pods, func(pod *corev1.Pod) bool { return p.opened(pod) && pod.DeletionTimestamp == nil })
@@ -102,11 +102,11 @@ func (p *planner) unled(noted int64, clusters ...*Cluster) int64 {
 // closeFor is how long it may take to have kept connections closed, beyond the drain.
 const closeFor = 20 * time.Second
 
-// lastAnswers is how long a cluster stays at least once its connections are to be closed, but no longer than half the
+// lastAnswers is how long a cluster stays at least once its connections must be closed, but no longer than half the
 // drain: each is closed with its next answer, and one that has not had it breaks under a request when the pods go.
 const lastAnswers = 10 * time.Second
 
-// hardStop is how long HAProxy finishes what it has begun once its connections are to be closed:
+// hardStop is how long HAProxy finishes what it has begun once its connections must be closed:
 // RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S of Serve 2.60 by default.
 const hardStop = 120 * time.Second
 
@@ -170,7 +170,7 @@ func (p *planner) part() {
 	}
 }
 
-// parted is since when the last of the pods that leave a cluster, and whose connections are to be
+// parted is since when the last of the pods that leave a cluster, and whose connections must be
 // closed, has no requests; zero where there is none.
 func (p *planner) parted(cluster *Cluster) (latest time.Time) {
 	for _, pod := range cluster.Pods {
@@ -187,7 +187,7 @@ func (p *planner) parted(cluster *Cluster) (latest time.Time) {
 	return latest
 }
 
-// leaves tells whether the proxy of a pod ends soon: the pod goes, or Serve has no more use for it.
+// leaves reports whether the proxy of a pod ends soon: the pod goes, or Serve has no more use for it.
 func (p *planner) leaves(cluster *Cluster, pod *corev1.Pod) bool {
 	if pod.Annotations[v1alpha1.AnnotationDrain] != "" {
 		return true
@@ -195,7 +195,7 @@ func (p *planner) leaves(cluster *Cluster, pod *corev1.Pod) bool {
 	return cluster.Heard && cluster.Answer.Serving.Running && !cluster.lists(pod)
 }
 
-// gone takes what the service runs away, and tells whether nothing of it is left.
+// gone takes what the service runs away, and reports whether nothing of it is left.
 func (p *planner) gone() bool {
 	if p.own() {
 		for _, number := range []int{p.record.Active.Cluster, p.candidateCluster()} {
@@ -244,7 +244,7 @@ func (p *planner) free(cluster *Cluster) {
 	p.Change = append(p.Change, Change{Seen: cluster.ComputeCluster, Wanted: wanted})
 }
 
-// empty tells whether no cluster of the service has pods.
+// empty reports whether no cluster of the service has pods.
 func (p *planner) empty() bool {
 	for _, cluster := range p.seen.Clusters {
 		if p.remains(cluster) {
@@ -268,7 +268,7 @@ func (p *planner) leaveBehind(cluster *Cluster) {
 	}
 }
 
-// suspended drains a service that is to be suspended, and frees what it runs on.
+// suspended drains a service that must be suspended, and frees what it runs on.
 func (p *planner) suspended() bool {
 	if !p.service.Spec.Suspend {
 		return false

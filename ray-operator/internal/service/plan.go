@@ -22,7 +22,7 @@ type Plan struct {
 	Keep *appsv1.ControllerRevision
 	Drop []*appsv1.ControllerRevision
 	// Record is written before what follows, if not nil, in one write with the finalizer as it
-	// shall be.
+	// must be.
 	Record    *Record
 	Finalizer bool
 	// Fixtures are objects of fixed names to make, mend or remove.
@@ -69,7 +69,7 @@ type Fixing struct {
 	Wanted, Seen client.Object
 }
 
-// Change is a cluster of the service's own as it was seen and as it is to be.
+// Change is a cluster of the service's own as it was seen and as it must be.
 type Change struct{ Seen, Wanted *v1alpha1.ComputeCluster }
 
 // Want is what is wanted of the head of a cluster.
@@ -78,7 +78,7 @@ type Want struct {
 	serving.Want
 }
 
-// Empty tells whether the plan writes nothing.
+// Empty reports whether the plan writes nothing.
 func (p *Plan) Empty() bool {
 	return p.Keep == nil && p.Record == nil && p.Make == nil &&
 		len(p.Drop)+len(p.Fixtures)+len(p.Change)+len(p.Discard)+len(p.Open)+len(p.Close)+len(p.Lead)+len(p.Strand) == 0

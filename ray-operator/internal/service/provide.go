@@ -42,7 +42,7 @@ func (p *planner) provide() {
 	}
 }
 
-// house sees to it that a side has its cluster as it shall be.
+// house ensures that a side has its cluster as it must be.
 func (p *planner) house(side *Side) {
 	cluster := p.seen.Clusters[side.Cluster]
 	switch {
@@ -102,7 +102,7 @@ func (p *planner) found(side *Side) {
 	p.sized(p.Make, p.capacity(side))
 }
 
-// capacity is how much of the whole a side shall have, in percent.
+// capacity is how much of the whole a side must have, in percent.
 func (p *planner) capacity(side *Side) int {
 	switch {
 	case p.record.Candidate == nil:
@@ -188,7 +188,7 @@ func drainLonger(spec *v1alpha1.ComputeClusterSpec, all bool) {
 	}
 }
 
-// hasHAProxy tells whether a node's environment has Serve's proxy there be HAProxy.
+// hasHAProxy reports whether a node's environment has Serve's proxy there be HAProxy.
 func hasHAProxy(node *v1alpha1.NodeSpec) bool {
 	return node.Template != nil && slices.ContainsFunc(node.Template.Spec.Containers, func(c corev1.Container) bool {
 		return c.Name == v1alpha1.ContainerRay && slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool {
@@ -261,7 +261,7 @@ func (p *planner) measure(side *Side, h Health, share int) int {
 	return ready
 }
 
-// surplus tells whether a side's cluster has more workers than it is to have.
+// surplus reports whether a side's cluster has more workers than it is to have.
 func (p *planner) surplus(side *Side, cluster *Cluster) bool {
 	whole, told, there := wholeOf(cluster.ComputeCluster), int32(0), int32(0)
 	for i := range cluster.Spec.WorkerGroups {
@@ -277,7 +277,7 @@ func (p *planner) surplus(side *Side, cluster *Cluster) bool {
 	return there > told
 }
 
-// deploying tells whether Serve changes what it runs of an application.
+// deploying reports whether Serve changes what it runs of an application.
 func deploying(h Health) bool {
 	return slices.ContainsFunc(h.Applications, func(a v1alpha1.ApplicationStatus) bool { return a.State == string(headclient.ApplicationDeploying) })
 }
@@ -375,7 +375,7 @@ func (p *planner) inquire(cluster *Cluster, config *serving.Config) {
 	p.Wants = append(p.Wants, want)
 }
 
-// options are the rest of a configuration, with how much of its capacity Serve shall have.
+// options are the rest of a configuration, with how much of its capacity Serve must have.
 func options(revision Revision, capacity int) json.RawMessage {
 	if capacity >= 100 {
 		return revision.Config.Options

@@ -81,11 +81,11 @@ type Side struct {
 	Renewing string `json:"n,omitempty"`
 }
 
-// How far pods that are replaced where they are have come, where no head is to be named.
+// How far pods that are replaced where they are have come, where no head must be named.
 const (
 	// headlessly: there was no head when it began.
 	headlessly = "headless"
-	// renewed: all pods are those that shall be.
+	// renewed: all pods are those that must be.
 	renewed = "renewed"
 )
 

@@ -56,14 +56,14 @@ func (p *planner) renew(side *Side, pods string) {
 	}
 }
 
-// known tells whether it can be gone back to a revision: the pods are those that it needs, or
+// known reports whether it can be gone back to a revision: the pods are those that it needs, or
 // what they are built from was kept.
 func (p *planner) known(id string) bool {
 	revision := p.revision(id)
 	return revision.Template != nil || revision.Pods == p.record.Active.Pods
 }
 
-// rolls tells whether the workers of a cluster are replaced where they are, by its name, and its
+// rolls reports whether the workers of a cluster are replaced where they are, by its name, and its
 // head stays.
 func (p *planner) rolls(name string) bool {
 	active := &p.record.Active
@@ -71,7 +71,7 @@ func (p *planner) rolls(name string) bool {
 	return active.Renewing != "" && cluster != nil && cluster.Name == name && !recreated(cluster.ComputeCluster)
 }
 
-// recreated tells whether a cluster replaces all pods at once.
+// recreated reports whether a cluster replaces all pods at once.
 func recreated(cluster *v1alpha1.ComputeCluster) bool {
 	given := cluster.Spec.UpgradeStrategy
 	return given != nil && given.Type == v1alpha1.UpgradeRecreate
@@ -105,7 +105,7 @@ func (p *planner) advance() {
 	}
 }
 
-// wanted is a side's cluster as it shall be, of its whole capacity; nil if it stays as it is.
+// wanted is a side's cluster as it must be, of its whole capacity; nil if it stays as it is.
 func (p *planner) wanted(side *Side, cluster *Cluster) *v1alpha1.ComputeCluster {
 	if side.Pods != p.target.Pods && side.Renewing == "" || p.template(side) == nil {
 		return nil
@@ -120,7 +120,7 @@ func (p *planner) wanted(side *Side, cluster *Cluster) *v1alpha1.ComputeCluster 
 	return wanted
 }
 
-// mark makes the head another one where Serve shall read at its first start what it did not read
+// mark makes the head another one where Serve must read at its first start what it did not read
 // when the cluster was made. A cluster that is as it was made has no mark.
 func (p *planner) mark(side *Side, wanted *v1alpha1.ComputeCluster) {
 	made, now := wanted.Annotations[v1alpha1.AnnotationStartup], startupOf(p.revision(side.Revision))
@@ -155,7 +155,7 @@ func pace(cluster *Cluster, wanted *v1alpha1.ComputeCluster) {
 	}
 }
 
-// oldHead tells whether the head is not the one that shall be. A hash of a version that this
+// oldHead reports whether the head is not the one that must be. A hash of a version that this
 // operator does not know counts as good, as it does to the cluster.
 func oldHead(cluster *Cluster, wanted *v1alpha1.ComputeCluster) bool {
 	intent := pod.Intent(wanted, "")
@@ -168,14 +168,14 @@ func oldHead(cluster *Cluster, wanted *v1alpha1.ComputeCluster) bool {
 	return carried != intent && (!versioned || theirs == version)
 }
 
-// otherPods tells whether two clusters have not the same pods.
+// otherPods reports whether two clusters have not the same pods.
 func otherPods(a, b *v1alpha1.ComputeCluster) bool {
 	one, _ := podsOf(&a.Spec, "") // API types always marshal
 	other, _ := podsOf(&b.Spec, "")
 	return one != other
 }
 
-// replaced tells whether all pods of a cluster are those that shall be, by its own word about the
+// replaced reports whether all pods of a cluster are those that must be, by its own word about the
 // spec that it has.
 func (p *planner) replaced(cluster *Cluster, wanted *v1alpha1.ComputeCluster) bool {
 	told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionUpToDate)

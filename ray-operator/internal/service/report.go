@@ -49,7 +49,7 @@ func (p *planner) broken(endpoints int) (string, reason.Finding) {
 	}
 }
 
-// usable tells whether the version that has the requests is not known to be broken, or the
+// usable reports whether the version that has the requests is not known to be broken, or the
 // candidate takes some and is not. One proxy that fails among others takes none. While a
 // configuration is on its way to pods that run, or was just taken back, the replicas of the former
 // one count, which Serve keeps until others run.

@@ -18,14 +18,14 @@ import (
 // kindVersion names the Services of versions for people.
 const kindVersion = "Service of a version"
 
-// isRoute tells whether a fixing is of an HTTPRoute.
+// isRoute reports whether a fixing is of an HTTPRoute.
 func (f Fixing) isRoute() bool {
 	_, wanted := f.Wanted.(*gatewayv1.HTTPRoute)
 	_, seen := f.Seen.(*gatewayv1.HTTPRoute)
 	return wanted || seen
 }
 
-// route is the HTTPRoute as it is to be, nil where there is to be none. A candidate is named
+// route is the HTTPRoute as it must be, nil where there must be none. A candidate is named
 // there before it gets requests, so that the gateway knows its Service by then.
 func (p *planner) route() *gatewayv1.HTTPRoute {
 	gateway := gatewayOf(p.service)
@@ -60,7 +60,7 @@ func (p *planner) weight() int32 {
 	}
 }
 
-// leadable tells whether a side was seen to have a pod that a gateway may lead to and that keeps
+// leadable reports whether a side was seen to have a pod that a gateway may lead to and that keeps
 // it.
 func (p *planner) leadable(side *Side) bool {
 	cluster := p.cluster(side)
@@ -69,7 +69,7 @@ func (p *planner) leadable(side *Side) bool {
 	})
 }
 
-// entered tells whether a candidate was seen to answer through its Service, or has requests
+// entered reports whether a candidate was seen to answer through its Service, or has requests
 // that way.
 func (p *planner) entered(candidate *Side) bool {
 	if p.given(naming.ServeVersion(p.nameOf(candidate))) > 0 {
@@ -122,7 +122,7 @@ func (p *planner) named(service string) *gatewayv1.HTTPBackendRef {
 	return nil
 }
 
-// holdsRoute tells whether a route is as it is wanted, both being there. Other than of other
+// holdsRoute reports whether a route is as it is wanted, both being there. Other than of other
 // objects all of its spec is compared: what somebody adds there takes requests away.
 func holdsRoute(seen, wanted client.Object) bool {
 	is, _ := seen.(*gatewayv1.HTTPRoute)
@@ -176,7 +176,7 @@ func (p *planner) routes() {
 	}
 }
 
-// versionServices sees to it that each version has its Service, and names those to keep: that of
+// versionServices ensures that each version has its Service, and names those to keep: that of
 // a cluster that goes stays as long, because the gateway may take a while to lead nowhere else.
 func (p *planner) versionServices() (kept map[string]bool) {
 	kept = map[string]bool{}

@@ -65,7 +65,7 @@ type Reconciler struct {
 	Site desired.Site
 }
 
-// IsManaged tells whether a service is this operator's to look after.
+// IsManaged reports whether a service is this operator's to manage.
 func IsManaged(service *v1alpha1.ClusterService) bool {
 	by := service.Spec.ManagedBy
 	return by == "" || by == v1alpha1.ManagedByOperator

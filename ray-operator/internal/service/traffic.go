@@ -14,7 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
 )
 
-// carry looks after the versions that there are: how they are, how far the way from one to the
+// carry manages the versions that there are: how they are, how far the way from one to the
 // other is, what runs where, and who gets the requests.
 func (p *planner) carry() {
 	record := &p.record
@@ -190,7 +190,7 @@ func (p *planner) doorOf(found *corev1.Service) (serving.Probe, bool) {
 	return serving.Probe{Address: net.JoinHostPort(found.Spec.ClusterIP, port), Path: p.healthPath(), TLS: p.speaksTLS(nil)}, true
 }
 
-// reached tells whether a service that was not ready answers through its own address: endpoints
+// reached reports whether a service that was not ready answers through its own address: endpoints
 // that were just given are known to nodes a moment later.
 func (p *planner) reached() bool {
 	door, there := p.door()
@@ -205,7 +205,7 @@ func (p *planner) reached() bool {
 	return false
 }
 
-// wasReady tells whether the service was told to be.
+// wasReady reports whether the service was told to be.
 func (p *planner) wasReady() bool {
 	return meta.IsStatusConditionTrue(p.service.Status.Conditions, v1alpha1.ConditionReady)
 }

@@ -133,7 +133,7 @@ func (p *planner) another() {
 }
 
 // yields reports whether a version that has never served makes room for another at once: nothing is lost with it,
-// so no strategy holds that up. Where its pods can be replaced where they are, and are to be, they are.
+// so no strategy holds that up. Where its pods can be replaced where they are, and must be, they are.
 func (p *planner) yields(strategy v1alpha1.UpgradeMode) bool {
 	return strategy != v1alpha1.UpgradeInPlace || p.unfit() != ""
 }
@@ -174,7 +174,7 @@ func (p *planner) prepare() {
 	p.tell(reason.UpgradeBegan.Of(p.target.label(), p.revision(p.record.Active.Revision).label()), "Upgrade")
 }
 
-// alone tells whether there is no cluster but the one: at most two are ever alive.
+// alone reports whether there is no cluster but the one: at most two are ever alive.
 func (p *planner) alone(number int) bool {
 	for other, cluster := range p.seen.Clusters {
 		if other != number {
@@ -228,7 +228,7 @@ func (p *planner) move() {
 	}
 }
 
-// unheard tells whether nothing is known yet of a version that was well: as after a restart of
+// unheard reports whether nothing is known yet of a version that was well: as after a restart of
 // the operator. Nothing goes on, and nothing goes back, until its head answers or has not for a
 // while.
 func (p *planner) unheard(candidate *Side) bool {

@@ -41,7 +41,7 @@ type bed struct {
 	timeout time.Duration
 	// meddle is called before a node is told to go.
 	meddle func(headclient.NodeID)
-	// away are nodes that GCS does not know since it began anew.
+	// away are nodes that GCS does not know since it began again.
 	away map[headclient.NodeID]bool
 }
 

@@ -62,7 +62,7 @@ func (c *capacity) learn(ordered scalelink.Group, l line, joined bool, now time.
 	}
 }
 
-// passed tells whether the group is passed over.
+// passed reports whether the group is passed over.
 func (c *capacity) passed(now time.Time) bool { return now.Before(c.until) }
 
 func latest(times ...time.Time) time.Time {

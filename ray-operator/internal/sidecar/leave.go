@@ -34,7 +34,7 @@ type victim struct {
 	idle time.Duration
 }
 
-// victims are the workers that are to be told to go: those of a decision, whole replicas,
+// victims are the workers that must be told to go: those of a decision, whole replicas,
 // and what is left of a replica of which a part has gone. There are none while nobody would
 // hear that they went.
 func (m *Memory) victims(s *sight, decision autoscale.Decision) [][]victim {
@@ -125,7 +125,7 @@ func (m *Memory) adopt(s *sight) {
 	}
 }
 
-// stays tells whether a worker that was told to go does not: it came back as another node,
+// stays reports whether a worker that was told to go does not: it came back as another node,
 // or goes on as if nothing had been.
 func (m *Memory) stays(s *sight, uid string, going leave) bool {
 	node := s.node(uid)
@@ -202,7 +202,7 @@ func (m *Memory) leavers(s *sight, p parting) []scalelink.Leaver {
 	return all
 }
 
-// draining tells whether a worker is on its way out and not gone yet.
+// draining reports whether a worker is on its way out and not gone yet.
 func (m *Memory) draining() bool {
 	for _, going := range m.leaving {
 		if !going.drained {

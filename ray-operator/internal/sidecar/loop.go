@@ -326,7 +326,7 @@ func (l *Loop) tell(ctx context.Context, s *sight, r report) {
 	}
 }
 
-// try tells whether Ray was told something, and logs it once where it could not be. What
+// try reports whether Ray was told something, and logs it once where it could not be. What
 // this Ray does not know how to be told it need not be told again.
 func (l *Loop) try(what string, err error) bool {
 	if err == nil {

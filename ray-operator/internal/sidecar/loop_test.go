@@ -71,7 +71,7 @@ func TestRayIsTold(t *testing.T) {
 }
 
 // TestRefused: a worker that would not go stays, and is told again when it was idle for its
-// time anew.
+// time again.
 func TestRefused(t *testing.T) {
 	b := newBed(t, cpuGroup(8))
 	end := b.head.Want(cpus(1))

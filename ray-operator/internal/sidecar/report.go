@@ -20,7 +20,7 @@ type report struct {
 	never []string
 }
 
-// same tells whether two reports say the same, the time apart.
+// same reports whether two reports say the same, the time apart.
 func (r report) same(other report) bool {
 	return slices.Equal(r.Wanted, other.Wanted) && slices.Equal(r.Coming, other.Coming) && slices.Equal(r.Failed, other.Failed) &&
 		slices.Equal(r.never, other.never)

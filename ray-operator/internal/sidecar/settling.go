@@ -23,7 +23,7 @@ type settling struct {
 // doubt has the next answer taken for a new head's.
 func (s *settling) doubt() { s.doubted, s.over = true, false }
 
-// renewed tells whether the head that answers is surely not the one that answered last: it
+// renewed reports whether the head that answers is surely not the one that answered last: it
 // has to be told again what it was told.
 func (s *settling) renewed(now *sight) bool {
 	d := &now.Demand
@@ -39,7 +39,7 @@ func (s *settling) settle(now *sight, leaving map[string]leave) {
 	s.over = s.over || now.Now.Sub(s.since) >= patience || complete(now, leaving)
 }
 
-// complete tells whether each pod that is ready is a node, those apart that were told to go.
+// complete reports whether each pod that is ready is a node, those apart that were told to go.
 func complete(now *sight, leaving map[string]leave) bool {
 	for uid, i := range now.pods {
 		_, joined := now.nodes[uid]

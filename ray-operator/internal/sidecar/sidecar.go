@@ -37,7 +37,7 @@ type Config struct {
 	GCS, Listen, Metrics string
 	// Head is the UID of the pod that this runs in; empty takes orders for any.
 	Head string
-	// Token gives the cluster's token anew each time; nil is none.
+	// Token gives the cluster's token again each time; nil is none.
 	Token func() (string, error)
 	// Client is what the connection to GCS is encrypted with, Server the one that the operator makes; nil are those of
 	// a cluster without encryption.

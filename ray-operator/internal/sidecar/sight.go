@@ -47,7 +47,7 @@ func look(seen Seen) *sight {
 	return s
 }
 
-// livelier tells whether a node of a pod counts, and not another of the same pod. Of two
+// livelier reports whether a node of a pod counts, and not another of the same pod. Of two
 // that idle, the one that began later is the one that is there.
 func livelier(a, b *headclient.Node) bool {
 	return cmp.Or(cmp.Compare(liveliness(b), liveliness(a)), cmp.Compare(a.Idle, b.Idle), bytes.Compare(a.ID[:], b.ID[:])) < 0

@@ -19,7 +19,7 @@ func (m *Memory) word(s *sight, in autoscale.Input, decision autoscale.Decision)
 	}
 }
 
-// targets are the sizes that groups shall have, within what was ordered. The words of a
+// targets are the sizes that groups must have, within what was ordered. The words of a
 // target stay as long as its number, so that they say why it changed, unless workers begin or cease to fail.
 func (m *Memory) targets(s *sight, going parting, decision autoscale.Decision) []scalelink.Target {
 	wanted := make(map[string]autoscale.Target, len(decision.Targets))

@@ -25,7 +25,7 @@ type Keeper struct {
 	Namespace string
 }
 
-// Kept tells whether the note is in the cache as it shall be.
+// Kept reports whether the note is in the cache as it must be.
 func (k *Keeper) Kept(ctx context.Context, note Note) (bool, error) {
 	if k.Namespace == "" {
 		return false, nil
@@ -38,7 +38,7 @@ func (k *Keeper) Kept(ctx context.Context, note Note) (bool, error) {
 	return seen.DeletionTimestamp == nil && says(&seen, note), nil
 }
 
-// Keep sees to it that the note is there, and as it shall be. Where it is, that costs no
+// Keep ensures that the note is there, and as it must be. Where it is, that costs no
 // call. No Redis may be asked, and no head may start, before Keep gave nil.
 // Errors: Terminal where the operator does not know its own namespace or too many notes of the
 // cluster's could not be swept by (StoreNotNoted), or someone else's object has the name (NameConflict); Wait where the note is being deleted;
@@ -94,7 +94,7 @@ func (k *Keeper) mayAdd(ctx context.Context, namespace string) error {
 	return &fault.Terminal{Finding: reason.StoreNotNoted.In("left").Of(why, k.Namespace, v1alpha1.LabelNote)}
 }
 
-// mend brings the ConfigMap that has the note's name to what it shall be, if it is a note
+// mend brings the ConfigMap that has the note's name to what it must be, if it is a note
 // about this cluster.
 func (k *Keeper) mend(ctx context.Context, note Note, wanted *corev1.ConfigMap) error {
 	var seen corev1.ConfigMap
@@ -120,7 +120,7 @@ func (k *Keeper) mend(ctx context.Context, note Note, wanted *corev1.ConfigMap) 
 	return k.Writer.Edit(ctx, &seen, changed)
 }
 
-// says tells whether a ConfigMap is the note.
+// says reports whether a ConfigMap is the note.
 func says(kept *corev1.ConfigMap, note Note) bool {
 	have, err := ParseNote(kept)
 	return err == nil && have == note

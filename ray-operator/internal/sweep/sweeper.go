@@ -216,7 +216,7 @@ func (s *Sweeper) update(ctx context.Context, kept *corev1.ConfigMap) {
 	}
 }
 
-// cached tells whether the cluster of a note is in the cache.
+// cached reports whether the cluster of a note is in the cache.
 func (s *Sweeper) cached(ctx context.Context, note Note) (bool, error) {
 	var cluster v1alpha1.ComputeCluster
 	err := s.Cache.Get(ctx, note.Cluster, &cluster, client.UnsafeDisableDeepCopy)
@@ -229,7 +229,7 @@ func (s *Sweeper) cached(ctx context.Context, note Note) (bool, error) {
 	return cluster.UID == note.UID, nil
 }
 
-// due tells whether there is something to do for an item.
+// due reports whether there is something to do for an item.
 func (it *item) due(now time.Time) bool {
 	return !it.running && (it.damage != nil || !it.goneSince.IsZero()) && !it.next.After(now)
 }

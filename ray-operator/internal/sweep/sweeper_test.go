@@ -33,7 +33,7 @@ func hung(ctx context.Context) error {
 	return fmt.Errorf("sweep: %w", ctx.Err())
 }
 
-// tells tells whether a text holds all words.
+// tells reports whether a text holds all words.
 func tells(text string, words ...string) bool {
 	for _, word := range words {
 		if !strings.Contains(text, word) {

@@ -257,7 +257,7 @@ func (t try) remaining(ctx context.Context) (*corev1.Pod, error) {
 	return nil, nil
 }
 
-// mayWrite tells whether a pod with the cluster's label is the cluster's and may still run.
+// mayWrite reports whether a pod with the cluster's label is the cluster's and may still run.
 // One without an owner was its: whoever deletes a cluster and orphans its pods lets them run.
 func (t try) mayWrite(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	owner := metav1.GetControllerOf(pod)

@@ -17,7 +17,7 @@ import (
 type Fleet struct {
 	// Reader reads from the cache.
 	Reader client.Reader
-	// Leading tells whether this operator is the one that works; a standby stays silent,
+	// Leading reports whether this operator is the one that works; a standby stays silent,
 	// so that sums over all operators are right.
 	Leading func() bool
 

@@ -89,7 +89,7 @@ func storeKind(store *v1alpha1.ControlStore) string {
 	}
 }
 
-// recovery tells whether a change of status is the end of a head's recovery: the head was
+// recovery reports whether a change of status is the end of a head's recovery: the head was
 // ready, was not for a while, and is ready again in the same session of a store; and how
 // long it was not.
 func recovery(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterStatus, now time.Time) (time.Duration, bool) {

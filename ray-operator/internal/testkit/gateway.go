@@ -264,7 +264,7 @@ func (g *Gateway) request() string {
 	return ""
 }
 
-// answersOf tells whether a request to a pod is answered, which may be on its way out.
+// answersOf reports whether a request to a pod is answered, which may be on its way out.
 func (s *Serving) answersOf(uid types.UID) bool {
 	for _, obj := range s.world.server.latest.held() {
 		if pod, ok := obj.(*corev1.Pod); ok && pod.UID == uid {
@@ -274,7 +274,7 @@ func (s *Serving) answersOf(uid types.UID) bool {
 	return false
 }
 
-// through tells whether a request to the address of a Service is answered by each pod that it is
+// through reports whether a request to the address of a Service is answered by each pod that it is
 // known to lead to, and whether there is one. What Serve answers itself is no request.
 func (s *Serving) through(address string, request bool) bool {
 	for _, obj := range s.world.server.latest.held() {

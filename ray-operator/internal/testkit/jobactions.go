@@ -159,7 +159,7 @@ func (w *World) Ran(name string, want int) {
 	}
 }
 
-// HasJob tells whether there is a job.
+// HasJob reports whether there is a job.
 func (w *World) HasJob(name string) bool {
 	return w.server.latest.find(key{jobKind, types.NamespacedName{Namespace: Namespace, Name: name}}) != nil
 }

@@ -159,7 +159,7 @@ func (h *History) checkPlaces(changed *jobKnown) {
 	}
 }
 
-// holds tells whether a job has a place on a cluster that is not its own.
+// holds reports whether a job has a place on a cluster that is not its own.
 func (k *jobKnown) holds(cluster string) bool {
 	return !k.gone && k.Spec.ClusterRef != nil && k.Spec.ClusterRef.Name == cluster && job.Holds(k.ClusterJob)
 }
@@ -220,7 +220,7 @@ func (h *History) checkOwn(event Event, made *v1alpha1.ComputeCluster) {
 	}
 }
 
-// mayChange tells whether the operator may change a cluster's spec as it did: one that a job
+// mayChange reports whether the operator may change a cluster's spec as it did: one that a job
 // made for itself is suspended, or its workers are; one that a service made follows its template.
 func mayChange(before, after *v1alpha1.ComputeCluster) bool {
 	owner := metav1.GetControllerOf(after)

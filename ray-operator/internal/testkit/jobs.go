@@ -179,7 +179,7 @@ func (j *Jobs) pod(uid types.UID) *corev1.Pod {
 	return nil
 }
 
-// kept tells whether a Redis keeps a session beyond its head.
+// kept reports whether a Redis keeps a session beyond its head.
 func (j *Jobs) kept(l *life) bool {
 	mark, stored := j.world.Stores.marks[l.cluster]
 	alive := slices.ContainsFunc(j.world.server.latest.held(), func(obj client.Object) bool { return obj.GetUID() == l.cluster })

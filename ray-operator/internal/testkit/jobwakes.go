@@ -57,7 +57,7 @@ func (w *World) referring(cluster types.NamespacedName) []v1alpha1.ClusterJob {
 	return list.Items
 }
 
-// headTells tells whether an event of a pod is one of a head that comes, goes, gets an
+// headTells reports whether an event of a pod is one of a head that comes, goes, gets an
 // address, or turns ready.
 func headTells(event Event, now *corev1.Pod) bool {
 	if now.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead {

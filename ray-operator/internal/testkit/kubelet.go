@@ -120,7 +120,7 @@ func resourcesOf(pod *corev1.Pod) *corev1.ResourceRequirements {
 	return &pod.Spec.Containers[0].Resources
 }
 
-// unsized tells whether a running pod has other resources than it shall have by now.
+// unsized reports whether a running pod has other resources than it must have by now.
 func unsized(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && len(pod.Status.ContainerStatuses) == 1 &&
 		!equality.Semantic.DeepEqual(pod.Status.ContainerStatuses[0].Resources, resourcesOf(pod))

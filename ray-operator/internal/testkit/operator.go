@@ -88,7 +88,7 @@ func (o *operator) call(verb string, obj any, act func() error) error {
 	return apierrors.NewTimeoutError("testkit: the reply was lost", 1)
 }
 
-// count takes note of a call and tells whether it is the one to go wrong, and whether
+// count takes note of a call and reports whether it is the one to go wrong, and whether
 // the operator was dead before it.
 func (o *operator) count(verb string, obj any) (hit, dead bool) {
 	write := verb != "get" && verb != "list"

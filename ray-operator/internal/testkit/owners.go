@@ -68,7 +68,7 @@ func (o *owners) managerOf(obj client.Object) (*managedfields.FieldManager, erro
 	return o.managers[kind], nil
 }
 
-// tracked tells whether who set a field matters: nobody applies the others.
+// tracked reports whether who set a field matters: nobody applies the others.
 func tracked(obj client.Object) bool {
 	switch obj.(type) {
 	case *v1alpha1.ComputeCluster, *v1alpha1.ClusterJob, *v1alpha1.ClusterService, *corev1.Pod, *corev1.Node, *corev1.Secret, *corev1.Event:

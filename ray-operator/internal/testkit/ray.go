@@ -14,12 +14,12 @@ import (
 )
 
 // Ray stands in for all heads and, as a headwatch.Source, for what asks them in the
-// background: a pod that is ready is a node of its head, and one that is to be drained is
+// background: a pod that is ready is a node of its head, and one that must be drained is
 // dead once its work is done.
 type Ray struct {
 	// Busy tells of pods that have work, Silent of heads that do not answer; nil is none.
 	Busy, Silent func(*corev1.Pod) bool
-	// WorkTakes is how long the work on a busy node goes on once it is to be drained.
+	// WorkTakes is how long the work on a busy node goes on once it must be drained.
 	WorkTakes time.Duration
 	// IdleSince is since when nobody has used any cluster, zero while someone does.
 	IdleSince time.Time
@@ -114,12 +114,12 @@ func byName(a, b types.NamespacedName) int {
 	return 1
 }
 
-// awaited tells whether the clock is to go on to the next question for its own sake.
+// awaited reports whether the clock is to go on to the next question for its own sake.
 func (r *Ray) awaited(q *question) bool {
 	return q.at.Sub(r.world.lastChange) <= patience || q.at.Before(r.world.until)
 }
 
-// news tells whether an answer has another meaning than the one before: that time has gone
+// news reports whether an answer has another meaning than the one before: that time has gone
 // by, or who has work, wakes nobody.
 func news(before, after headwatch.Answer) bool {
 	return before.Failure != after.Failure || before.Use.Active != after.Use.Active || !before.Use.IdleSince.Equal(after.Use.IdleSince) ||

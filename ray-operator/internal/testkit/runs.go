@@ -126,7 +126,7 @@ func (j *Jobs) turn(name types.NamespacedName, q *query) {
 	}
 }
 
-// differ tells whether an answer has another meaning than the one before, as runs has it.
+// differ reports whether an answer has another meaning than the one before, as runs has it.
 func differ(a, b runs.Answer) bool {
 	return a.Failure != b.Failure || a.Session != b.Session || a.Asked.IsZero() != b.Asked.IsZero() || a.Known != b.Known ||
 		a.Foreign != b.Foreign || a.Refused != b.Refused || a.Submitted.IsZero() != b.Submitted.IsZero() ||
@@ -181,7 +181,7 @@ func (j *Jobs) converse(q *query) error {
 // rayVersion is what heads run.
 const rayVersion = "2.60.0"
 
-// mayBeSubmitted tells whether a run is to be submitted, if the head does not know it.
+// mayBeSubmitted reports whether a run must be submitted, if the head does not know it.
 func (j *Jobs) mayBeSubmitted(q *query) bool {
 	return submittable(q.want, j.world.Clock.Now()) && q.answer.Submitted.IsZero()
 }

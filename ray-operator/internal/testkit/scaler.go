@@ -94,7 +94,7 @@ func (s *Scaler) answer(name types.NamespacedName, before steer.Answer) *steer.A
 	return &steer.Answer{Word: word, At: now, Connected: true}
 }
 
-// alike tells whether two answers mean the same: when one came does not matter.
+// alike reports whether two answers mean the same: when one came does not matter.
 func alike(a, b steer.Answer) bool {
 	return a.Connected == b.Connected && a.Failure == b.Failure && a.FailingSince.Equal(b.FailingSince) && reflect.DeepEqual(a.Word, b.Word)
 }

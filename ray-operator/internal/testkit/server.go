@@ -46,7 +46,7 @@ type server struct {
 	// revision counts writes, made the objects, former the clusters, jobs and services of a name.
 	revision, made int
 	former         map[key]int
-	// own tells whether the write that is under way is the operator's.
+	// own reports whether the write that is under way is the operator's.
 	own bool
 	// tell is told of every revision, in order.
 	tell func(Event)
@@ -214,7 +214,7 @@ func unknown() []metav1.Condition {
 }
 
 // uid numbers objects, except that clusters, jobs and services count by name: the names of what is
-// made for them follow from their UIDs and shall not depend on what else was made.
+// made for them follow from their UIDs and must not depend on what else was made.
 func (s *server) uid(obj client.Object) types.UID {
 	switch kindOf(obj) {
 	case clusterKind:

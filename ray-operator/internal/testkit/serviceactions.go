@@ -65,7 +65,7 @@ func (w *World) EditService(name string, edit func(*v1alpha1.ClusterService)) {
 	w.Must(w.Client.Update(w.Ctx, found))
 }
 
-// HasService tells whether there is a service.
+// HasService reports whether there is a service.
 func (w *World) HasService(name string) bool {
 	return w.server.latest.find(key{serviceKind, types.NamespacedName{Namespace: Namespace, Name: name}}) != nil
 }

@@ -55,10 +55,10 @@ type Serving struct {
 	capacity map[types.UID]*float64
 	// foreign are applications that somebody else deployed, by cluster.
 	foreign map[string]map[string]string
-	// starts counts, by cluster and name, how often an application was started anew.
+	// starts counts, by cluster and name, how often an application was started again.
 	starts map[string]int
 	// demanded is the service that is asked at each moment, asked how often any was, and excused
-	// how often a request was lost though that was to be expected.
+	// how often a request was lost though that had to be expected.
 	demanded string
 	// load is how many replicas the requests to a service need, where Serve scales them, loaded since when.
 	load    int
@@ -189,7 +189,7 @@ func (s *Serving) step() (changed bool, next time.Duration) {
 	return changed, s.due()
 }
 
-// means tells whether two answers mean the same.
+// means reports whether two answers mean the same.
 func means(a, b serving.Answer) bool {
 	before, after := a.Serving.Capacity, b.Serving.Capacity
 	same := (before == nil) == (after == nil) && (before == nil || *before == *after)
@@ -363,7 +363,7 @@ func (s *Serving) targets(cluster string) []headclient.Target {
 	return targets
 }
 
-// answers tells whether the proxies of a cluster answer: there is an application that runs.
+// answers reports whether the proxies of a cluster answer: there is an application that runs.
 func (s *Serving) answers(head *corev1.Pod, _ string) bool {
 	for _, app := range s.running[head.UID] {
 		state := s.state(app)
@@ -375,7 +375,7 @@ func (s *Serving) answers(head *corev1.Pod, _ string) bool {
 	return false
 }
 
-// answersAt tells whether a request through the proxy of a pod is answered now.
+// answersAt reports whether a request through the proxy of a pod is answered now.
 func (s *Serving) answersAt(pod *corev1.Pod) bool { return s.answersTo(pod, true) }
 
 // answersTo is answersAt, also of what is no request.

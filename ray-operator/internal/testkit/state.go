@@ -23,7 +23,7 @@ import (
 
 // state is a world's end: every object as JSON, without what differs between two runs
 // that mean the same, such as UIDs and times. Slots and replicas of a group are counted
-// anew from 0: which of them are taken depends on how long the pods before them took to go.
+// again from 0: which of them are taken depends on how long the pods before them took to go.
 type state map[string]string
 
 func (w *World) state() state {

@@ -60,7 +60,7 @@ func removeRecord(found client.Object) {
 	found.SetAnnotations(annotations)
 }
 
-// controlled tells whether an object is a cluster or a job that the operator looks after.
+// controlled reports whether an object is a cluster or a job that the operator manages.
 func controlled(obj client.Object) bool {
 	switch obj := obj.(type) {
 	case *v1alpha1.ComputeCluster:
@@ -163,7 +163,7 @@ func (t *trouble) catchUp(w *World) bool {
 	return true
 }
 
-// release lets all events in that were held back, and tells whether there were any.
+// release lets all events in that were held back, and reports whether there were any.
 func (t *trouble) release(w *World) bool {
 	queued := len(w.view.queue) > 0
 	w.wake(w.view.deliver(late{}))

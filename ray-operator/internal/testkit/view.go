@@ -55,7 +55,7 @@ func kindOf(obj any) string {
 // The kinds that have a controller.
 const clusterKind, jobKind, serviceKind = "ComputeCluster", "ClusterJob", "ClusterService"
 
-// hasController tells whether a kind has one.
+// hasController reports whether a kind has one.
 func hasController(kind string) bool {
 	return kind == clusterKind || kind == jobKind || kind == serviceKind
 }
@@ -67,7 +67,7 @@ type view struct {
 	objects map[key]client.Object
 	// queue holds events that have not reached the cache.
 	queue []Event
-	// holds tells whether the cache takes an object in; nil is all.
+	// holds reports whether the cache takes an object in; nil is all.
 	holds func(client.Object) bool
 }
 

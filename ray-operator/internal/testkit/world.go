@@ -70,7 +70,7 @@ type World struct {
 	// due tells of each cluster, job and service when to reconcile it next.
 	due       map[request]time.Time
 	revisions []Event
-	// proofs are copies of the objects of the revisions, if they are to be kept.
+	// proofs are copies of the objects of the revisions, if they must be kept.
 	proving    bool
 	proofs     []client.Object
 	logs       []string
@@ -166,7 +166,7 @@ func (w *World) After(while time.Duration) {
 	w.Settle()
 }
 
-// prove tells whether the operator left alone what its cache gave it without a copy.
+// prove reports whether the operator left alone what its cache gave it without a copy.
 func (w *World) prove() {
 	w.Helper()
 	for i, kept := range w.proofs {
@@ -329,7 +329,7 @@ func (w *World) clustersOn(node string) []types.NamespacedName {
 	return names
 }
 
-// waiting is what is to be reconciled some time, in order.
+// waiting is what must be reconciled some time, in order.
 func (w *World) waiting() []request {
 	return slices.SortedFunc(maps.Keys(w.due), func(a, b request) int {
 		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.String(), b.String()))
@@ -371,7 +371,7 @@ func (w *World) pass(of request) {
 	}
 }
 
-// restart begins a new life of the operator: its cache is filled anew, it looks at all there
+// restart begins a new life of the operator: its cache is filled again, it looks at all there
 // is, and of what the former one had in memory nothing is left.
 func (w *World) restart() {
 	w.operator.dead = false

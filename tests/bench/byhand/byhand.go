@@ -77,7 +77,7 @@ type Medians struct {
 // Later is how much later than by hand Ray listed all nodes.
 func (m Medians) Later() float64 { return m.Operator - m.ByHand }
 
-// Kept tells whether the promises were.
+// Kept reports whether the promises were.
 func (m Medians) Kept() bool {
 	return m.Later() <= PromisedListed && m.Ready <= PromisedReady && !m.TooEarly
 }

@@ -47,7 +47,7 @@ type JobMedians struct{ ByHand, Operator float64 }
 // Ratio is how many times as long as by hand the ClusterJob took.
 func (m JobMedians) Ratio() float64 { return m.Operator / m.ByHand }
 
-// Kept tells whether the promises were.
+// Kept reports whether the promises were.
 func (m JobMedians) Kept() bool {
 	return m.Ratio() <= PromisedJobRatio && m.Operator <= PromisedJobSeconds
 }

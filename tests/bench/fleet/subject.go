@@ -11,7 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
-// subject is the kind of cluster that a contender looks after.
+// subject is the kind of cluster that a contender manages.
 type subject struct {
 	// make gives a cluster of a head and three workers.
 	make func(types.NamespacedName) client.Object
@@ -21,7 +21,7 @@ type subject struct {
 	grow func(context.Context, *controlPlane, types.NamespacedName) error
 }
 
-// computeClusters are those that the operator and the floor look after.
+// computeClusters are those that the operator and the floor manage.
 func computeClusters() subject {
 	return subject{
 		make: func(name types.NamespacedName) client.Object { return newCluster(name) },
@@ -35,7 +35,7 @@ func computeClusters() subject {
 	}
 }
 
-// subject is what a contender of a name looks after.
+// subject is what a contender of a name manages.
 func (b *bench) subject(contender string) subject {
 	if b.other != nil && contender == b.other.Name {
 		return b.other.subject()

@@ -94,7 +94,7 @@ func descend(object map[string]any, path ...string) (map[string]any, bool) {
 	return object, true
 }
 
-// walk visits a schema and all schemas below it, parents first. visit tells whether to
+// walk visits a schema and all schemas below it, parents first. visit reports whether to
 // go on below.
 func walk(schema map[string]any, visit func(schema map[string]any) bool) {
 	if !visit(schema) {

@@ -215,7 +215,7 @@ func TestATemplateOfAServiceMayChange(t *testing.T) {
 	}
 }
 
-// transitions tells whether a schema, or one below it, has a rule about changes.
+// transitions reports whether a schema, or one below it, has a rule about changes.
 func transitions(t *testing.T, schema apiextensions.JSONSchemaProps) bool {
 	t.Helper()
 	text, err := json.Marshal(schema)

@@ -80,7 +80,7 @@ func laidOver(over, under *corev1.SecurityContext) *corev1.SecurityContext {
 	return all
 }
 
-// HasAutoscaler tells whether a head's pod was made with an autoscaler beside Ray.
+// HasAutoscaler reports whether a head's pod was made with an autoscaler beside Ray.
 func HasAutoscaler(head *corev1.Pod) bool {
 	return slices.ContainsFunc(head.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1alpha1.ContainerAutoscaler })
 }

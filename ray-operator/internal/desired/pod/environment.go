@@ -21,7 +21,7 @@ var ownedVariables = []string{
 	"RAY_REDIS_CA_CERT", "RAY_REDIS_CA_PATH", "RAY_REDIS_CLIENT_CERT", "RAY_REDIS_CLIENT_KEY", "RAY_REDIS_SERVER_NAME",
 }
 
-// OwnsVariable tells whether an environment variable of the Ray container is the
+// OwnsVariable reports whether an environment variable of the Ray container is the
 // operator's alone.
 func OwnsVariable(name string) bool { return slices.Contains(ownedVariables, name) }
 

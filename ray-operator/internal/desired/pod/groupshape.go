@@ -54,5 +54,5 @@ func (d *draft) variable(name string) string {
 	return ""
 }
 
-// refers tells whether a variable's text is made of others.
+// refers reports whether a variable's text is made of others.
 func refers(variable corev1.EnvVar) bool { return strings.Contains(variable.Value, "$(") }

@@ -133,7 +133,7 @@ func TestOwnerIsTheCluster(t *testing.T) {
 
 // TestFormerPodsAreUpToDate: pods that earlier operators built, kept here as they were,
 // carry the names and intents that today's operator gives them, so that it neither makes
-// a twin of one nor calls it out of date. These files are never written anew.
+// a twin of one nor calls it out of date. These files are never written again.
 func TestFormerPodsAreUpToDate(t *testing.T) {
 	for file, today := range map[string]*corev1.Pod{
 		"head":                pod.Head(testkit.Cluster("demo", testkit.Group("cpu", 1)), 1),

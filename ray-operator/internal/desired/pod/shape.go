@@ -33,7 +33,7 @@ func Shape(cluster *v1alpha1.ComputeCluster, group string) string {
 	return Intent(&bare, group)
 }
 
-// RayAmounts are the CPU and memory (bytes) that Ray shall count of a worker that was
+// RayAmounts are the CPU and memory (bytes) that Ray must count of a worker that was
 // resized while it runs. What rayResources fixes is left out. The object store keeps the
 // size that it was started with.
 func RayAmounts(cluster *v1alpha1.ComputeCluster, running *corev1.Pod) map[string]float64 {

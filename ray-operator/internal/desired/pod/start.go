@@ -35,7 +35,7 @@ func HeadPorts() []corev1.ContainerPort {
 	}
 }
 
-// PortNumber tells whether a port's name stands for one of Ray's, and for which number.
+// PortNumber reports whether a port's name stands for one of Ray's, and for which number.
 func PortNumber(name string) (bool, int32) {
 	for _, port := range HeadPorts() {
 		if port.Name == name {

@@ -78,13 +78,13 @@ func authentication(d *draft) {
 }
 
 // tokenMount is where a container sees the token. As a part of the volume it stays what it
-// was when the container began: each of Ray's processes reads it anew, and a changed token
+// was when the container began: each of Ray's processes reads it again, and a changed token
 // would keep all that start later from the head.
 func tokenMount() corev1.VolumeMount {
 	return corev1.VolumeMount{Name: VolumeToken, MountPath: pathTokenFile, SubPath: v1alpha1.TokenKey, ReadOnly: true}
 }
 
-// TokenRequired tells whether those who talk to the cluster need its token.
+// TokenRequired reports whether those who talk to the cluster need its token.
 func TokenRequired(cluster *v1alpha1.ComputeCluster) bool {
 	return cluster.Spec.Authentication == nil || cluster.Spec.Authentication.Mode != v1alpha1.AuthenticationDisabled
 }

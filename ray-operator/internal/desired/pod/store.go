@@ -100,7 +100,7 @@ func StoreEndpoint(address string) (host, port string) {
 	return strings.Trim(endpoint[:at], "[]"), endpoint[at+1:]
 }
 
-// hasName tells whether a host is given by a name, and not by an IP address. No domain ends
+// hasName reports whether a host is given by a name, and not by an IP address. No domain ends
 // in a label of digits alone.
 func hasName(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]

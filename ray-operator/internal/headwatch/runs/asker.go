@@ -84,7 +84,7 @@ func (a *asker) work(ctx context.Context) {
 	}
 }
 
-// next is the run whose turn is first, and when; nil if nothing is to be asked.
+// next is the run whose turn is first, and when; nil if nothing must be asked.
 func (a *asker) next() (*run, time.Time) {
 	a.watch.mu.Lock()
 	defer a.watch.mu.Unlock()
@@ -105,7 +105,7 @@ func (a *asker) next() (*run, time.Time) {
 	return first, when
 }
 
-// converse sees to it that there is a conversation, and that its session is known; anew asks
+// converse ensures that there is a conversation, and that its session is known; anew asks
 // for the session again.
 func (a *asker) converse(ctx context.Context, anew bool) error {
 	if a.head == nil {
@@ -167,7 +167,7 @@ func (a *asker) call(ctx context.Context, what act, do func(context.Context) err
 	return err
 }
 
-// answers tells whether a call has brought an answer, be it a no.
+// answers reports whether a call has brought an answer, be it a no.
 func answers(err error) bool {
 	switch headclient.KindOf(err) {
 	case "", headclient.NotFound, headclient.Exists, headclient.Refused, headclient.Unsupported:

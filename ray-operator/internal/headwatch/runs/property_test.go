@@ -89,7 +89,7 @@ func (a *attempt) permit(d time.Duration) {
 	a.permits = append(a.permits, [2]time.Time{time.Now(), time.Now().Add(d)})
 }
 
-// world is a head, its jobs, and the operators who look after them.
+// world is a head, its jobs, and the operators who manage them.
 type world struct {
 	*bench
 	head  *scripted
@@ -217,7 +217,7 @@ func (w *world) outcome(job *attempt) string {
 	return ""
 }
 
-// stopped tells whether it never ran, or was stopped and its output read.
+// stopped reports whether it never ran, or was stopped and its output read.
 func stopped(a Answer) bool {
 	return !a.Asked.IsZero() && (!a.Known || a.Job.Status == headclient.JobStopped && a.Tailed)
 }

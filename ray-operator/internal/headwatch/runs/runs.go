@@ -55,13 +55,13 @@ type Place struct {
 // Want is what is wanted of one job.
 type Want struct {
 	At Place
-	// ID is the submission's name. Where it is empty only the head's session is to be known:
+	// ID is the submission's name. Where it is empty only the head's session must be known:
 	// whether its job API answers, and as whom.
 	ID string
 	// Session is the name of the one that the run is bound to. Where another one answers,
 	// nothing is submitted, asked or stopped.
 	Session string
-	// Submission is to be submitted if the head does not know the ID; nil where it was
+	// Submission must be submitted if the head does not know the ID; nil where it was
 	// accepted already or must not be.
 	Submission *headclient.Submission
 	// Until is up to when a submission may be begun: a permit of whoever leads.

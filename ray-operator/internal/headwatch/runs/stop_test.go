@@ -195,7 +195,7 @@ func TestStopOfTheUnknown(t *testing.T) {
 	})
 }
 
-// output is what there is to be read when a run is over.
+// output is what can be read when a run is over.
 type output struct {
 	change func(h *scripted)
 	want   func(*Want)

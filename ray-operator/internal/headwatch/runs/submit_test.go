@@ -76,7 +76,7 @@ func TestSubmittedOnce(t *testing.T) {
 				}
 				b.Want(name("a"), wanted("a", nil))
 				b.pass(30 * time.Second)
-				// The looks after that only tell how often it is asked about.
+				// The manages that only tell how often it is asked about.
 				want := append(slices.Clone(c.want), look)
 				if got := head.verbs(); !slices.Equal(withoutRepeatedLooks(got), withoutRepeatedLooks(want)) {
 					t.Errorf("calls: %v", got)

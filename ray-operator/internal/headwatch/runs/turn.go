@@ -118,7 +118,7 @@ func (w *Watch) settle(t *turn, err error) {
 	r.answer, r.answered = t.answer, true
 }
 
-// differ tells whether an answer about a run means something new. When it was asked does
+// differ reports whether an answer about a run means something new. When it was asked does
 // not, nor lines that were read in advance.
 func differ(a, b Answer) bool {
 	return a.Failure != b.Failure || a.Asked.IsZero() != b.Asked.IsZero() || a.Known != b.Known ||
@@ -126,10 +126,10 @@ func differ(a, b Answer) bool {
 		a.Tailed != b.Tailed || a.LogLost != b.LogLost || !reflect.DeepEqual(a.Job, b.Job)
 }
 
-// done tells whether nothing is left to be asked or done.
+// done reports whether nothing is left to be asked or done.
 func (a *Answer) done() bool { return a.Foreign || a.Refused != "" || a.Tailed }
 
-// bound tells whether this is the session that the run is bound to.
+// bound reports whether this is the session that the run is bound to.
 func (t *turn) bound() bool {
 	return t.want.ID != "" && t.want.Session != "" && t.want.Session == t.session
 }
@@ -168,12 +168,12 @@ func (t *turn) attend(ctx context.Context) error {
 	}
 }
 
-// mayBeSubmitted tells whether the run is to be submitted, if the head does not know it.
+// mayBeSubmitted reports whether the run must be submitted, if the head does not know it.
 func (t *turn) mayBeSubmitted() bool {
 	return submittable(t.want, t.watch.clock.Now()) && t.answer.Submitted.IsZero()
 }
 
-// submittable tells whether a submission is wanted and permitted.
+// submittable reports whether a submission is wanted and permitted.
 func submittable(want Want, now time.Time) bool {
 	return want.Submission != nil && !want.Stop && now.Before(want.Until)
 }
@@ -319,8 +319,8 @@ func (a *Answer) giveUpTail() {
 	a.Tail.Truncated = !a.LogLost
 }
 
-// missed counts that a head failed, for a run that is over and whose output is to be read.
-// It tells whether this was the last try. The caller holds the Watch's lock.
+// missed counts that a head failed, for a run that is over and whose output must be read.
+// It reports whether this was the last try. The caller holds the Watch's lock.
 func (r *run) missed() bool {
 	if !r.answer.Job.Status.Over() || r.answer.done() {
 		return false

@@ -136,7 +136,7 @@ func (w *Watch) Want(job types.NamespacedName, want Want) {
 	}
 }
 
-// says tells whether a want says something to act upon: that a submission was withdrawn
+// says reports whether a want says something to act upon: that a submission was withdrawn
 // or a permit prolonged is nothing.
 func (r *run) says(want Want, now time.Time) bool {
 	permitted := func(w Want) bool { return w.Submission != nil && !w.Stop && now.Before(w.Until) }

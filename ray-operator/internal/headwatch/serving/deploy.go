@@ -22,7 +22,7 @@ const (
 	mostAgain = 30 * time.Second
 )
 
-// lacks tells whether an application is missing that is to be there, or there that is to go.
+// lacks reports whether an application is missing that must be there, or there that is to go.
 func lacks(config *Config, there map[string]headclient.Application) bool {
 	for name := range config.Applications {
 		if application := there[name]; !stays(application) || !application.Declarative {
@@ -35,7 +35,7 @@ func lacks(config *Config, there map[string]headclient.Application) bool {
 	})
 }
 
-// stays tells whether an application is there, and not about to go.
+// stays reports whether an application is there, and not about to go.
 func stays(application headclient.Application) bool {
 	return application.State != "" && application.State != headclient.ApplicationDeleting
 }

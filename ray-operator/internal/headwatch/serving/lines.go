@@ -100,7 +100,7 @@ func failed(application headclient.Application) headclient.Log {
 	return of.Failed
 }
 
-// ill tells whether Serve says that a deployment is not well, with the words that it has for
+// ill reports whether Serve says that a deployment is not well, with the words that it has for
 // an application too.
 func ill(deployment headclient.Deployment) bool {
 	switch headclient.ApplicationState(deployment.State) {

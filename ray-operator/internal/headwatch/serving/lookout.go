@@ -24,7 +24,7 @@ const (
 	kept = 15 * time.Second
 )
 
-// lookout looks after Serve on one cluster. Its first fields are guarded by the Watch's
+// lookout manages Serve on one cluster. Its first fields are guarded by the Watch's
 // lock, the others are its goroutine's own.
 type lookout struct {
 	watch    *Watch
@@ -115,7 +115,7 @@ func (l *lookout) pause(want Wants, answer Answer) time.Duration {
 	return every - every/10 + rand.N(every/5)
 }
 
-// mustClose tells whether connections are yet to be closed. What was closed before, for another
+// mustClose reports whether connections are yet to be closed. What was closed before, for another
 // reason, on a cluster that stays is done with.
 func mustClose(want Wants, answer Answer) bool {
 	return want.Close != "" && want.Close != answer.Closed
@@ -141,7 +141,7 @@ func underWay(parts map[types.NamespacedName]*Config, answer Answer) bool {
 	return false
 }
 
-// turn asks once for all that is to be known, and deploys what is to be. What nobody
+// turn asks once for all that must be known, and deploys what must be. What nobody
 // answered stays as it was.
 func (l *lookout) turn(ctx context.Context, want Wants) Answer {
 	answer := l.known()
@@ -229,7 +229,7 @@ func (l *lookout) look(ctx context.Context, answer *Answer) (map[string]headclie
 	return full, nil
 }
 
-// converse sees to it that there is a conversation with a head whose session is known. What
+// converse ensures that there is a conversation with a head whose session is known. What
 // another session was told counts no more.
 func (l *lookout) converse(ctx context.Context) error {
 	if l.head != nil {
@@ -267,7 +267,7 @@ func (l *lookout) heard(ctx context.Context, err error) {
 	}
 }
 
-// answers tells whether a call has brought an answer, be it a no.
+// answers reports whether a call has brought an answer, be it a no.
 func answers(err error) bool {
 	switch headclient.KindOf(err) {
 	case "", headclient.NotFound, headclient.Refused, headclient.Unsupported, headclient.Invalid:

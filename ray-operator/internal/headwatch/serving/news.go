@@ -11,7 +11,7 @@ import (
 // than that many looks at when the first came.
 const counted = 3
 
-// differ tells whether an answer means something new. When it was heard does not, nor which
+// differ reports whether an answer means something new. When it was heard does not, nor which
 // replicas there are while as many run.
 func differ(a, b Answer) bool {
 	return a.At.IsZero() != b.At.IsZero() || a.Failure != b.Failure ||
@@ -19,7 +19,7 @@ func differ(a, b Answer) bool {
 		!alike(a.Serving, b.Serving) || !maps.Equal(a.LastLines, b.LastLines) || replied(a.Probes, b.Probes)
 }
 
-// alike tells whether Serve does the same.
+// alike reports whether Serve does the same.
 func alike(a, b headclient.Serving) bool {
 	return a.Running == b.Running && (a.Capacity == nil) == (b.Capacity == nil) &&
 		(a.Capacity == nil || *a.Capacity == *b.Capacity) &&
@@ -27,7 +27,7 @@ func alike(a, b headclient.Serving) bool {
 		maps.EqualFunc(a.Applications, b.Applications, alikeApplications)
 }
 
-// among tells whether all the targets are among others: no order of them means anything.
+// among reports whether all the targets are among others: no order of them means anything.
 func among(targets, others []headclient.Target) bool {
 	return !slices.ContainsFunc(targets, func(t headclient.Target) bool { return !slices.Contains(others, t) })
 }
@@ -42,7 +42,7 @@ func alikeDeployments(a, b headclient.Deployment) bool {
 		a.Wanted == b.Wanted && a.Running == b.Running
 }
 
-// replied tells whether replies of proxies mean something new. That a proxy is not asked any
+// replied reports whether replies of proxies mean something new. That a proxy is not asked any
 // more does not: whoever wants that knows.
 func replied(a, b map[Probe]Reply) bool {
 	for probe, now := range b {

@@ -53,7 +53,7 @@ func count(before Reply, failure error, now time.Time) Reply {
 	return reply
 }
 
-// failing tells whether a proxy does not answer as it should.
+// failing reports whether a proxy does not answer as it should.
 func failing(replies map[Probe]Reply) bool {
 	for _, reply := range replies {
 		if !reply.OK {

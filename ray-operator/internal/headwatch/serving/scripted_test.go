@@ -231,7 +231,7 @@ func (c *talk) Close() error {
 	return nil
 }
 
-// theirs tells whether an application is not ours, by its name.
+// theirs reports whether an application is not ours, by its name.
 func theirs(name string) bool { return name[0] == 't' }
 
 // application is one that runs, and came by a configuration.

@@ -2,7 +2,7 @@
 // wanted, and asks the proxies of pods whether they answer, so that no reconcile ever waits
 // for a head or a proxy.
 //
-// In: per cluster which applications are wanted, and which pods' proxies are to be asked,
+// In: per cluster which applications are wanted, and which pods' proxies must be asked,
 // stated again as a whole whenever it changes. Out: what was heard last, with its time and
 // sort of failure, and a wake of the services of the cluster when it means something new.
 //
@@ -50,7 +50,7 @@ type Place struct {
 // Want is what one service wants of a cluster.
 type Want struct {
 	At Place
-	// Config is what is to be deployed, nil where it is only to be looked.
+	// Config is what must be deployed, nil where it is only to be looked.
 	Config *Config
 	// Probes are the proxies that are asked, each time that the head is.
 	Probes []Probe

@@ -21,7 +21,7 @@ const (
 // applicationsKey is where Serve's form has the applications.
 const applicationsKey = "applications"
 
-// union is the whole configuration that Serve is to be asked for: ours as they are asked for,
+// union is the whole configuration that Serve must be asked for: ours as they are asked for,
 // those of other services as the head took them, and whatever else came the same way and would
 // go if it were not named again, as Serve gives it back; by name. An application that goes
 // already is not called back. The second result says why it must not be sent, empty if it may.
@@ -191,7 +191,7 @@ func parse(application json.RawMessage) (form, error) {
 // looks like a browser or went through one.
 const hidden = "<redacted>"
 
-// redacted tells whether a configuration came back without its secrets. Wherever in it that
+// redacted reports whether a configuration came back without its secrets. Wherever in it that
 // is, it must not be deployed so.
 func redacted(config json.RawMessage) bool {
 	var content any
@@ -201,7 +201,7 @@ func redacted(config json.RawMessage) bool {
 	return hides(content)
 }
 
-// hides tells whether something was hidden in what JSON holds. A runtime_env may also be
+// hides reports whether something was hidden in what JSON holds. A runtime_env may also be
 // JSON in a text of its own.
 func hides(content any) bool {
 	switch content := content.(type) {

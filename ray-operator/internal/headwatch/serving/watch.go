@@ -126,8 +126,8 @@ func (w *Watch) launch(l *lookout) {
 	})
 }
 
-// same tells whether two wants are the same of the same head. Tokens are functions that are
-// asked anew each time: only whether there is one can be compared.
+// same reports whether two wants are the same of the same head. Tokens are functions that are
+// asked again each time: only whether there is one can be compared.
 func same(a, b Wants) bool {
 	tokens := (a.At.Token == nil) == (b.At.Token == nil)
 	a.At.Token, b.At.Token = nil, nil

@@ -61,7 +61,7 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-// welcome tells whether a source may make one more connection now.
+// welcome reports whether a source may make one more connection now.
 func (d *door) welcome(from netip.Addr) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

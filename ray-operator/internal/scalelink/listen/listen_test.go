@@ -85,7 +85,7 @@ func (b *bench) has(most int) {
 	}
 }
 
-// news tells whether Changed has given something.
+// news reports whether Changed has given something.
 func (b *bench) news() bool {
 	select {
 	case <-b.Changed():

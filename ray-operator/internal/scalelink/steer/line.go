@@ -55,7 +55,7 @@ type stream struct {
 	head  types.UID
 	token string
 	end   context.CancelCauseFunc
-	// sent is what was sent on it; sending tells that a goroutine sees to it that this is
+	// sent is what was sent on it; sending tells that a goroutine ensures that this is
 	// what is wanted. The Link's lock guards both.
 	sent    wire.Frame
 	sending bool
@@ -65,8 +65,8 @@ func newLine(link *Link, cluster types.NamespacedName, target Target) *line {
 	return &line{link: link, cluster: cluster, target: target, stop: func() {}}
 }
 
-// leadsTo tells whether a target is the autoscaler at the end of this line. Tokens are
-// functions that are asked anew each time: only whether there is one can be compared.
+// leadsTo reports whether a target is the autoscaler at the end of this line. Tokens are
+// functions that are asked again each time: only whether there is one can be compared.
 func (l *line) leadsTo(target Target) bool {
 	return l.target.Head == target.Head && l.target.Address == target.Address && l.target.Trust == target.Trust &&
 		(l.target.Token == nil) == (target.Token == nil)
@@ -214,7 +214,7 @@ func (l *line) heard(word scalelink.Word) {
 	l.link.publish(l, func(a *Answer) { a.Word, a.At = word, l.link.clock.Now() })
 }
 
-// tell sees to it that the autoscaler gets the orders that are wanted now. The caller holds
+// tell ensures that the autoscaler gets the orders that are wanted now. The caller holds
 // the lock.
 func (l *line) tell() {
 	s := l.stream

@@ -227,7 +227,7 @@ func (l *Link) publish(line *line, change func(*Answer)) {
 	}
 }
 
-// differ tells whether an answer means something new: not that it failed once more, or that
+// differ reports whether an answer means something new: not that it failed once more, or that
 // the same was said again.
 func differ(a, b Answer) bool {
 	return a.Connected != b.Connected || a.Failure != b.Failure || a.At.IsZero() != b.At.IsZero() || !reflect.DeepEqual(a.Word, b.Word)

@@ -66,7 +66,7 @@ func (h Hierarchies) all() []string { return append([]string{h.unified}, h.v1...
 // those that have ended included.
 func (h Hierarchies) CPUStat(path string) string { return filepath.Join(h.unified, path, "cpu.stat") }
 
-// HasMemory tells whether the memory of pods can be limited on this machine.
+// HasMemory reports whether the memory of pods can be limited on this machine.
 func (h Hierarchies) HasMemory() bool {
 	for _, mount := range h.v1 {
 		if _, err := os.Stat(filepath.Join(mount, "memory.limit_in_bytes")); err == nil {

@@ -84,7 +84,7 @@ func (c *Cluster) applyManifests(ctx context.Context) error {
 	return os.WriteFile(done, nil, 0o600)
 }
 
-// kubeletsRun tells whether no kubelet has to be started.
+// kubeletsRun reports whether no kubelet has to be started.
 func (c *Cluster) kubeletsRun() bool {
 	for i := range c.set.Nodes() {
 		if !c.set.NodePrograms(i + 1)[0].Running(c.groups) {

@@ -62,7 +62,7 @@ func Install(ctx context.Context, out io.Writer, names []string) error {
 	return nil
 }
 
-// Check returns everything that is missing to run nodes or, if there are to be
+// Check returns everything that is missing to run nodes or, if there must be
 // none, a control plane.
 func Check(nodes bool) error {
 	var missing []error

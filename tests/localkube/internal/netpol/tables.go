@@ -26,7 +26,7 @@ func requirePrograms() error {
 
 // apply makes the ruleset the one in force in the network namespace it runs in.
 // Sets come before the chains that name them and go after them; packets meet
-// either all old or all new chains. What is in the tables is read anew each
+// either all old or all new chains. What is in the tables is read again each
 // time, so that the leftovers of an earlier process or a failed attempt go too.
 func apply(ctx context.Context, rules Ruleset) error {
 	oldChains, err := staleChains(ctx, rules)

@@ -270,7 +270,7 @@ func (n Network) SetJoined(member string, joined bool) error {
 	return nil
 }
 
-// Joined tells whether a member is there and not cut off.
+// Joined reports whether a member is there and not cut off.
 func (n Network) Joined(member string) bool {
 	link, err := netlink.LinkByName(n.Names.Link(member))
 	return err == nil && link.Attrs().Flags&net.FlagUp != 0

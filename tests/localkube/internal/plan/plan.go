@@ -61,7 +61,7 @@ func (n Names) Link(member string) string {
 	return n.link + "-" + strings.TrimPrefix(member, "node")
 }
 
-// OwnsLink tells whether an interface of the host belongs to the instance.
+// OwnsLink reports whether an interface of the host belongs to the instance.
 func (n Names) OwnsLink(link string) bool {
 	return link == n.Bridge() || strings.HasPrefix(link, n.link+"-")
 }
@@ -69,7 +69,7 @@ func (n Names) OwnsLink(link string) bool {
 // Netns is the name of a member's network namespace.
 func (n Names) Netns(member string) string { return "lk." + n.Tag + "." + member }
 
-// OwnsNetns tells whether a network namespace's name belongs to the instance.
+// OwnsNetns reports whether a network namespace's name belongs to the instance.
 func (n Names) OwnsNetns(netns string) bool { return strings.HasPrefix(netns, "lk."+n.Tag+".") }
 
 // Cgroup is the path, in every hierarchy, under which all of the instance's

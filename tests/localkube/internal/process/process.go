@@ -1,4 +1,4 @@
-// Package process starts the programs of an instance and tells whether they
+// Package process starts the programs of an instance and reports whether they
 // still run.
 //
 // In: a program, its arguments and where it belongs: control group, network and
@@ -110,7 +110,7 @@ func Run(ctx context.Context, h cgroup.Hierarchies, path string, argv ...string)
 	return stdout.String(), nil
 }
 
-// Running tells whether the program runs in its control group. Its children,
+// Running reports whether the program runs in its control group. Its children,
 // such as a container runtime's, may outlive it there and do not count.
 func (p Program) Running(h cgroup.Hierarchies) bool {
 	for _, pid := range h.Processes(p.Cgroup) {
