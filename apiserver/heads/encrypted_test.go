@@ -81,7 +81,7 @@ func TestConverse_Encrypted(t *testing.T) {
 	unavailable(t, b.asked(t.Context()), "CAMissing")
 	another, _ := authority(t)
 	b.PutSecret(headstest.Secret(b.cluster, name, v1alpha1.AuthorityCertificateKey, string(another)))
-	unavailable(t, b.asked(t.Context()), "HeadSilent")
+	unavailable(t, b.asked(t.Context()), "HeadUnreachable")
 	if b.fake.Calls("GET /api/version") != 0 {
 		t.Error("it was asked before it was known")
 	}

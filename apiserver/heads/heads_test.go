@@ -208,7 +208,7 @@ func TestConverse_ByAnAddressOfTheNewProtocol(t *testing.T) {
 	b := newBed(t, nil)
 	b.pod.Status.PodIP = "fd00::1"
 	b.PutPod(b.pod)
-	unavailable(t, b.asked(t.Context()), "HeadSilent") // nobody listens there
+	unavailable(t, b.asked(t.Context()), "HeadUnreachable") // nobody listens there
 	if b.network.Dials("[fd00::1]:8265") != 1 {
 		t.Error("it was not dialled")
 	}
@@ -266,7 +266,7 @@ func TestExplain_TellsStartingFromSilent(t *testing.T) {
 	for name, c := range map[string]struct {
 		ready corev1.ConditionStatus
 		code  string
-	}{"starting": {corev1.ConditionFalse, "HeadStarting"}, "silent": {corev1.ConditionTrue, "HeadSilent"}} {
+	}{"starting": {corev1.ConditionFalse, "HeadStarting"}, "silent": {corev1.ConditionTrue, "HeadUnreachable"}} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, nil)
 			b.pod.Status.Conditions[0].Status = c.ready

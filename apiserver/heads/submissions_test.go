@@ -126,7 +126,7 @@ func TestSubmit_SaysThatItMayRun(t *testing.T) {
 	b, _ := timed(t)
 	b.fake.Behave(fakehead.Mute)
 	_, _, err := b.heads.Submit(t.Context(), b.on, headclient.Submission{ID: "mine", Entrypoint: "x"})
-	if unavailable(t, err, "HeadSilent"); !strings.Contains(err.Error(), "the job mine may have been taken") {
+	if unavailable(t, err, "HeadUnreachable"); !strings.Contains(err.Error(), "the job mine may have been taken") {
 		t.Errorf("it says %v", err)
 	}
 	b.fake.Behave(fakehead.Well)

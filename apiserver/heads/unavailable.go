@@ -136,7 +136,7 @@ func gone(head Head) *Unavailable {
 // silent is for a head that does not answer though it is ready.
 func silent(cluster, why string) *Unavailable {
 	return &Unavailable{
-		Code: reason.HeadSilent.Code, Temporary: true, RetryAfter: retrySilent,
+		Code: reason.HeadUnreachable.Code, Temporary: true, RetryAfter: retrySilent,
 		Message: fmt.Sprintf("the dashboard of ComputeCluster %s does not answer: %s", cluster, why),
 		Remedy:  "See whether the head is well, and whether a network policy keeps the server out",
 	}

@@ -169,7 +169,7 @@ func (r *reading) unknown(ctx context.Context, err error, attempt *v1alpha1.JobA
 	}
 	hasRun := r.hasData || attempt.StartTime != nil
 	if hasRun {
-		why.Code, why.Message = reason.RunGone.Code, fmt.Sprintf("Ray does not know attempt %d any more", attempt.Number)
+		why.Code, why.Message = reason.RunNotFound.Code, fmt.Sprintf("Ray does not know attempt %d any more", attempt.Number)
 	}
 	switch {
 	case r.options.Follow:

@@ -279,13 +279,13 @@ func TestReadJob_ThatRayDoesNotKnow(t *testing.T) {
 		b.job(t.Context(), 0, Options{}).ends(t, Broken, "OutputGone")
 		r := b.job(t.Context(), 0, Options{Follow: true})
 		pass(5 * time.Second)
-		if r.codes() != "RunGone" {
+		if r.codes() != "RunNotFound" {
 			t.Errorf("the notices are %q", r.codes())
 		}
-		attempt = over(attempt, "RunGone", nil)
+		attempt = over(attempt, "RunNotFound", nil)
 		attempt.LogState = v1alpha1.LogLost
 		b.putAttempts(attempt)
-		r.ends(t, Failed, "RunGone")
+		r.ends(t, Failed, "RunNotFound")
 	})
 }
 

@@ -164,7 +164,7 @@ func (s *session) fails(ctx context.Context, v verdict) (again bool, err error) 
 	}
 	// The API server did not answer.
 	return s.retry(ctx, v.err, &heads.Unavailable{
-		Code: reason.HeadSilent.Code, Message: "the head of the cluster cannot be found: " + v.err.Error(),
+		Code: reason.HeadUnreachable.Code, Message: "the head of the cluster cannot be found: " + v.err.Error(),
 		Remedy: "Read again from the last offset", Temporary: true, RetryAfter: lookEach,
 	})
 }

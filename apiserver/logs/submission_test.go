@@ -219,7 +219,7 @@ func TestReadSubmission_WaitsForAHeadThatIsSilent(t *testing.T) {
 		pass(2 * time.Second)
 		b.fake.Behave(fakehead.Away)
 		pass(10 * time.Second)
-		if r.codes() != "HeadSilent" {
+		if r.codes() != "HeadUnreachable" {
 			t.Errorf("the notices are %q", r.codes())
 		}
 		b.fake.Behave(fakehead.Well)
@@ -230,11 +230,11 @@ func TestReadSubmission_WaitsForAHeadThatIsSilent(t *testing.T) {
 		began := time.Now()
 		r = b.submission(t.Context(), "a", Options{})
 		var unavailable *heads.Unavailable
-		if <-r.done; !errors.As(r.err, &unavailable) || unavailable.Code != "HeadSilent" || time.Since(began) > 10*time.Second {
+		if <-r.done; !errors.As(r.err, &unavailable) || unavailable.Code != "HeadUnreachable" || time.Since(began) > 10*time.Second {
 			t.Errorf("who does not follow gets %v after %s", r.err, time.Since(began))
 		}
 		r = b.submission(t.Context(), "a", Options{Follow: true})
-		if r.ends(t, Broken, "HeadSilent"); time.Since(began) < patience {
+		if r.ends(t, Broken, "HeadUnreachable"); time.Since(began) < patience {
 			t.Errorf("who follows is sent away after %s", time.Since(began))
 		}
 	})
@@ -355,7 +355,7 @@ func TestReadSubmission_WithoutTheAPIServer(t *testing.T) {
 		}
 		b.network.Break()
 		pass(5 * time.Second)
-		if r.codes() != "HeadSilent" {
+		if r.codes() != "HeadUnreachable" {
 			t.Errorf("who has to connect is told %q", r.codes())
 		}
 		now := b.submission(t.Context(), "a", Options{})

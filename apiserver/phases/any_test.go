@@ -49,7 +49,7 @@ func (c chance) conditions() []metav1.Condition {
 	for _, kind := range []string{"Ready", "Stalled", "Reconciling", "HeadReady", "WorkersReady", "Suspended", "Upgrading", "Complete", "Failed"} {
 		if c.IntN(2) == 0 {
 			all = append(all, metav1.Condition{
-				Type: kind, Status: pick(c, metav1.ConditionTrue, metav1.ConditionFalse, "x"), Reason: pick(c, "InLine", "AllReady", "", "x"),
+				Type: kind, Status: pick(c, metav1.ConditionTrue, metav1.ConditionFalse, "x"), Reason: pick(c, "JobQueued", "AllReady", "", "x"),
 				Message: "words", LastTransitionTime: c.moment(),
 			})
 		}

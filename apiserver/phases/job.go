@@ -12,7 +12,7 @@ import (
 )
 
 // wayOfJob is that of the current attempt, or of the last one. A job with a cluster of its own is queued until that is
-// made. One on a cluster that others use stands in line once the cluster is there.
+// made. One on a cluster that others use waits in the queue once the cluster is there.
 func wayOfJob(job *v1alpha1.ClusterJob, in explain.Input) way {
 	w := begin(&job.ObjectMeta, job.Status.Conditions, job.Status.Phase)
 	attempt, former := attemptsOf(job)
@@ -86,7 +86,7 @@ func isOver(job *v1alpha1.ClusterJob) bool {
 
 // position is the place of the step that a job is at.
 func position(job *v1alpha1.ClusterJob) int {
-	inLine := explain.Headline(job).Code == reason.InLine.Code
+	inLine := explain.Headline(job).Code == reason.JobQueued.Code
 	name := Queued
 	switch job.Status.Phase {
 	case v1alpha1.PhaseRunning:

@@ -52,11 +52,11 @@ var jobPhases = map[string]struct {
 		jobOf(v1alpha1.PhasePending, true), nil,
 		"Cluster Current 0-? (" + words + "), Queued Pending, Submitted Pending, Running Pending",
 	},
-	"stands in line": {
+	"waits in the queue": {
 		but(jobOf(v1alpha1.PhasePending, true), func(job *v1alpha1.ClusterJob) {
-			job.Status.Conditions = []metav1.Condition{waiting(reason.InLine.Of("demo", 2, 2, 1))}
+			job.Status.Conditions = []metav1.Condition{waiting(reason.JobQueued.Of("demo", 2, 2, 1))}
 		}), shared,
-		"Cluster Done 0-6, Queued Current 6-? (ComputeCluster demo runs 2 of the 2 jobs that its maxConcurrentJobs lets; place 1 in the line), " +
+		"Cluster Done 0-6, Queued Current 6-? (ComputeCluster demo runs 2 of the 2 jobs that its maxConcurrentJobs lets; place 1 in the queue), " +
 			"Submitted Pending, Running Pending",
 	},
 	"waits since it was resumed": {
@@ -90,7 +90,7 @@ var jobPhases = map[string]struct {
 		but(ended(v1alpha1.PhaseFailed, false), func(job *v1alpha1.ClusterJob) { job.Status.OwnCluster = 0 }), nil,
 		"Queued Failed 0-20 (" + words + "), Ended Done 20-?",
 	},
-	"failed in line": {
+	"failed in the queue": {
 		ended(v1alpha1.PhaseFailed, true), shared, "Cluster Done 0-6, Queued Failed 6-20 (" + words + "), Ended Done 20-?",
 	},
 	"succeeded before it was seen to run": {

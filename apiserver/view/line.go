@@ -140,7 +140,7 @@ func refersTo(object Object) string {
 }
 
 // idle are the reasons whose texts say since when a cluster is idle.
-var idle = []string{reason.IdleSoon.Code, reason.IdleTold.Code, reason.SuspendedIdle.Code}
+var idle = []string{reason.IdleSoon.Code, reason.IdleLimitReached.Code, reason.SuspendedIdle.Code}
 
 // idleSince reads since when a cluster is idle from the text of its condition: the status has it nowhere else.
 func idleSince(conditions []metav1.Condition) time.Time {

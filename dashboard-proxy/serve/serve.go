@@ -150,7 +150,7 @@ func isOf(cluster *v1alpha1.ComputeCluster, service *v1alpha1.ClusterService) bo
 	if ref := service.Spec.ClusterRef; ref != nil {
 		return cluster.Name == ref.Name
 	}
-	number, err := strconv.Atoi(cluster.Annotations[v1alpha1.AnnotationNumber])
+	number, err := strconv.Atoi(cluster.Annotations[v1alpha1.AnnotationRevisionCluster])
 	return err == nil && metav1.IsControlledBy(cluster, service) &&
 		cluster.Name == naming.ServiceCluster(service.Name, service.UID, number)
 }

@@ -123,7 +123,7 @@ var (
 	}
 	Recreating = Reason{
 		"Recreating", Progress, "Recreate replaces all pods at once.",
-		"epoch %d begins: head and workers are made anew from the current spec", "", nil,
+		"epoch %d begins: head and workers are recreated from the current spec", "", nil,
 	}
 	Draining = Reason{
 		"Draining", Progress, "Workers on a planned exit finish what runs on them.",
@@ -139,15 +139,15 @@ var (
 		"IdleSoon", Progress, "The cluster is idle, and its idle policy is going to act.",
 		"idle since %s; will be %s at %s", "Use the cluster, or change idlePolicy, to keep it", nil,
 	}
-	IdleTold = Reason{
-		"IdleTold", Progress, "The cluster has been idle for as long as its idle policy says, whose action is None.",
+	IdleLimitReached = Reason{
+		"IdleLimitReached", Progress, "The cluster has been idle for as long as its idle policy says, whose action is None.",
 		"idle since %s; the idle policy only tells", "", nil,
 	}
 )
 
 func passing() Section {
 	return Section{"What is on its way by itself", []Reason{
-		HeadMissing, HeadStarting, Recreating, RollingOut, RollWaiting, Resizing, WorkersStarting, Draining, Suspending, Queued, IdleSoon, IdleTold,
+		HeadMissing, HeadStarting, Recreating, RollingOut, RollWaiting, Resizing, WorkersStarting, Draining, Suspending, Queued, IdleSoon, IdleLimitReached,
 	}}
 }
 
@@ -188,8 +188,8 @@ var (
 	WorkerFailed = Reason{
 		"WorkerFailed", Warning, "A worker pod ended as a whole.", "worker pod %s failed and is replaced: %s", "", nil,
 	}
-	NodeGoing = Reason{
-		"NodeGoing", Progress, "A worker leaves a node that announces by a taint that it is about to go.",
+	NodeDraining = Reason{
+		"NodeDraining", Progress, "A worker leaves a node that announces by a taint that it is about to go.",
 		"worker pod %s is drained and replaced: its node %s is going (taint %s)", "", nil,
 	}
 	Retired = Reason{
@@ -208,6 +208,6 @@ var (
 
 func events() Section {
 	return Section{"Changes, told by events", []Reason{
-		HeadLost, WorkerFailed, NodeGoing, Retired, BudgetLifted, HeadReplaced, Resumed, DeletedIdle,
+		HeadLost, WorkerFailed, NodeDraining, Retired, BudgetLifted, HeadReplaced, Resumed, DeletedIdle,
 	}}
 }

@@ -2,8 +2,8 @@ package reason
 
 // What becomes of the store behind a head.
 var (
-	StoreTaken = Reason{
-		"StoreTaken", Warning, "The namespace in the Redis holds the memory of another cluster.",
+	StoreInUse = Reason{
+		"StoreInUse", Warning, "The namespace in the Redis holds the memory of another cluster.",
 		"the control store holds the memory of another cluster (%s)",
 		"Give this cluster another namespace. If the other one is gone for good: %s", nil,
 	}
@@ -30,7 +30,7 @@ var (
 	StoreSecretMissing = Reason{
 		"StoreSecretMissing", Warning, "A Secret of the store, or a key of it, is not there.",
 		"the control store's %s", "Make the Secret with this key, or correct the reference",
-		[]Case{{"managed", "Delete StatefulSet %s; both are made anew, and the data stays"}},
+		[]Case{{"managed", "Delete StatefulSet %s; both are recreated, and the data stays"}},
 	}
 	StoreNotTrusted = Reason{
 		"StoreNotTrusted", Warning, "The store's certificate is not trusted, or it does not take ours.",
@@ -63,7 +63,7 @@ var (
 		"Find out what slows it; a head that runs goes on, and one that ends comes back when the store is faster", nil,
 	}
 	StoreVolumeMissing = Reason{
-		"StoreVolumeMissing", Warning, "The claim that the store shall use is not there.",
+		"StoreVolumeMissing", Warning, "The claim that the store uses does not exist.",
 		"the claim %s of the control store is not there", "Make it, or correct existingClaim", nil,
 	}
 	VolumeHeldByLostNode = Reason{
@@ -84,8 +84,8 @@ var (
 		"head pod %s of a former epoch is not gone, and may still write to the control store",
 		"It goes as soon as its node says so. If node %s is off for good, say so: kubectl taint node %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", nil,
 	}
-	StoreNotNoted = Reason{
-		"StoreNotNoted", Warning, "The operator cannot write down whose keys are in the Redis, and without that no head is started.",
+	StoreRecordFailed = Reason{
+		"StoreRecordFailed", Warning, "The operator cannot write down whose keys are in the Redis, and without that no head is started.",
 		"the operator cannot write down that this cluster has keys in a Redis: %s",
 		"Start the operator with --namespace set to the namespace that it runs in; the chart does",
 		[]Case{{"left", "Bring their Redis back, or remove the keys by hand and delete the notes; they say why: kubectl get configmap -n %s -l %s -o yaml"}},
@@ -135,9 +135,9 @@ var (
 
 func controlStore() Section {
 	return Section{"The control store", []Reason{
-		StoreTaken, StoreDataLost, StoreSecretMissing, StoreUnreachable, StoreWrongPassword, StoreNotPermitted, StoreNotTrusted, StoreNotAllowed,
+		StoreInUse, StoreDataLost, StoreSecretMissing, StoreUnreachable, StoreWrongPassword, StoreNotPermitted, StoreNotTrusted, StoreNotAllowed,
 		StoreUnsupported, StoreReadOnly, StoreFull, StoreSlow, StoreVolumeMissing, VolumeHeldByLostNode, StoreVolumeLost, StoreVolumeFull,
-		StoreNotNoted, StoreKeysLeft, OldHeadRemains, HeadWithdrawn, StoreLoading, StoreStarting, StoreVolumePending, StoreChecking, HeadRecovering, StoreServes,
+		StoreRecordFailed, StoreKeysLeft, OldHeadRemains, HeadWithdrawn, StoreLoading, StoreStarting, StoreVolumePending, StoreChecking, HeadRecovering, StoreServes,
 		HeadRestarted, HeadRecovered,
 	}}
 }

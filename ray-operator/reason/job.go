@@ -18,17 +18,17 @@ var (
 		"Create it again; what waits for it starts by itself then", nil,
 	}
 	ClusterForeign = Reason{
-		"ClusterForeign", Warning, "The ComputeCluster is looked after by another controller, so its head is not known here.",
+		"ClusterForeign", Warning, "The ComputeCluster is managed by another controller, so its head is not known here.",
 		"ComputeCluster %s is managed by %s",
-		"Name a cluster that this operator looks after", nil,
+		"Name a cluster that this operator manages", nil,
 	}
 	HeadUnauthorized = Reason{
 		"HeadUnauthorized", Warning, "The head does not take the cluster's token, or the token's Secret cannot be read.",
 		"the head of ComputeCluster %s does not let the operator in: %s",
 		"See the cluster's condition UpToDate; the head must run with the token that is in the Secret", nil,
 	}
-	HeadSilent = Reason{
-		"HeadSilent", Warning, "The head does not answer the operator.",
+	HeadUnreachable = Reason{
+		"HeadUnreachable", Warning, "The head does not answer the operator.",
 		"the job API of ComputeCluster %s has not answered since %s: %s",
 		"See whether the head is well, and whether a network policy keeps the operator out; what runs goes on meanwhile", nil,
 	}
@@ -41,7 +41,7 @@ var (
 
 func jobObstacles() Section {
 	return Section{"What a job or a service waits for that a person may have to mend", []Reason{
-		ClusterMissing, ClusterSuspended, ClusterDeleting, ClusterForeign, HeadUnauthorized, HeadSilent, PodStranded,
+		ClusterMissing, ClusterSuspended, ClusterDeleting, ClusterForeign, HeadUnauthorized, HeadUnreachable, PodStranded,
 	}}
 }
 
@@ -63,7 +63,7 @@ var (
 		"See that a node has what entrypointResources and entrypointLabelSelector ask for", nil,
 	}
 	DriverLost = Reason{
-		"DriverLost", Warning, "Ray lost the process that looks after the driver, as when its node goes.",
+		"DriverLost", Warning, "Ray lost the process that supervises the driver, as when its node goes.",
 		"Ray lost the driver: %s",
 		"Set retry to have such a loss followed by another attempt", nil,
 	}
@@ -86,8 +86,8 @@ var (
 		"there is another job under the name %s in Ray",
 		"Make a new ClusterJob; names in Ray are never used twice", nil,
 	}
-	RunGone = Reason{
-		"RunGone", Warning, "The head that was given the job does not know it any more.",
+	RunNotFound = Reason{
+		"RunNotFound", Warning, "The head that was given the job does not know it any more.",
 		"Ray does not know the job %s any more: someone deleted it there. How it ended is not known",
 		"Set retry to have such a loss followed by another attempt, if it may run twice", nil,
 	}
@@ -121,16 +121,16 @@ var (
 func jobEnds() Section {
 	return Section{"How an attempt of a job ended other than well", []Reason{
 		EntrypointFailed, RuntimeEnvFailed, DriverNotStarted, DriverLost, JobFailed, StoppedInRay, SubmissionRefused,
-		SubmissionForeign, RunGone, ClusterGone, StartDeadlineExceeded, DeadlineExceeded, AttemptDeadlineExceeded,
+		SubmissionForeign, RunNotFound, ClusterGone, StartDeadlineExceeded, DeadlineExceeded, AttemptDeadlineExceeded,
 		StopAbandoned,
 	}}
 }
 
 // What a job is at.
 var (
-	InLine = Reason{
-		"InLine", Progress, "The cluster runs as many jobs as it may.",
-		"ComputeCluster %s runs %d of the %d jobs that its maxConcurrentJobs lets; place %d in the line", "", nil,
+	JobQueued = Reason{
+		"JobQueued", Progress, "The cluster runs as many jobs as it may.",
+		"ComputeCluster %s runs %d of the %d jobs that its maxConcurrentJobs lets; place %d in the queue", "", nil,
 	}
 	ClusterStarting = Reason{
 		"ClusterStarting", Progress, "The cluster has no head yet that a job could be sent to.",
@@ -170,7 +170,7 @@ var (
 
 func jobProgress() Section {
 	return Section{"What a job is at", []Reason{
-		Stopping, Retrying, InLine, ClusterEnding, ClusterStarting, JobAPIStarting, Submitting, JobPending, JobRunning, Collecting,
+		Stopping, Retrying, JobQueued, ClusterEnding, ClusterStarting, JobAPIStarting, Submitting, JobPending, JobRunning, Collecting,
 	}}
 }
 

@@ -36,8 +36,8 @@ var (
 		"ReferenceMissing", Warning, "The pod names a ServiceAccount, a PriorityClass or a RuntimeClass that does not exist.",
 		"cannot be made: %s %s does not exist", "Create it, or correct podDefaults or the template", nil,
 	}
-	NamespaceGoing = Reason{
-		"NamespaceGoing", Progress, "The namespace is being deleted, and nothing new is made in it.",
+	NamespaceTerminating = Reason{
+		"NamespaceTerminating", Progress, "The namespace is being deleted, and nothing new is made in it.",
 		"cannot be made: %s is being deleted", "", nil,
 	}
 	CreateRefused = Reason{
@@ -48,6 +48,6 @@ var (
 
 func refusals() Section {
 	return Section{"Why the API server refuses", []Reason{
-		CreateForbidden, ReferenceMissing, PodSecurityDenied, AdmissionDenied, WebhookFailed, LimitRangeViolated, QuotaExceeded, CreateRefused, NamespaceGoing,
+		CreateForbidden, ReferenceMissing, PodSecurityDenied, AdmissionDenied, WebhookFailed, LimitRangeViolated, QuotaExceeded, CreateRefused, NamespaceTerminating,
 	}}
 }

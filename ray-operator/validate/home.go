@@ -122,7 +122,7 @@ var homeRules = []Rule{
 	},
 	{
 		ID: "own-cluster-managed-by", Field: "spec.clusterTemplate.spec.managedBy", By: Expression,
-		Refused: "who looks after a job or a service looks after its cluster", Remedy: "set spec.managedBy of that, and leave this out",
+		Refused: "the controller that manages a job or a service manages its cluster too", Remedy: "set spec.managedBy of that, and leave this out",
 		home: inTemplateSpec("managedBy", func(s *v1alpha1.ComputeClusterSpec) bool {
 			return s.ManagedBy != "" && s.ManagedBy != v1alpha1.ManagedByOperator
 		}),

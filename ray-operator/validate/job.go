@@ -131,7 +131,7 @@ var jobRules = []Rule{
 	},
 	{
 		ID: "retry-scope", Field: "spec.retry.scope", By: Expression,
-		Refused: "only a cluster of the job's own is made anew for a retry", Remedy: "use scope Driver, or clusterTemplate",
+		Refused: "only a cluster of the job's own is recreated for a retry", Remedy: "use scope Driver, or clusterTemplate",
 		job: func(r *run, bad report) {
 			if retry := r.spec.Retry; retry != nil && retry.Scope == v1alpha1.RetryCluster && r.cluster == nil {
 				bad.at(specPath.Child("retry", "scope"), nil)

@@ -29,7 +29,7 @@ var _ = Describe("an idle cluster", Ordered, func() {
 
 	It("is told of where the policy is only to tell, and stays as it is", func(ctx SpecContext) {
 		head := notebook.head(ctx)
-		since := notebook.suspendedFor(ctx, metav1.ConditionFalse, "IdleTold").LastTransitionTime.Sub(readySince(&head))
+		since := notebook.suspendedFor(ctx, metav1.ConditionFalse, "IdleLimitReached").LastTransitionTime.Sub(readySince(&head))
 		Expect(since).To(BeNumerically(">=", (idleSeconds-1)*time.Second), "times are whole seconds")
 		driver := notebook.begin(ctx, "import os, time\n"+
 			"while not os.path.exists('/tmp/noticed'): time.sleep(0.1)\nresult = 1")
@@ -37,7 +37,7 @@ var _ = Describe("an idle cluster", Ordered, func() {
 		exec(ctx, &head, "touch", "/tmp/noticed")
 		var one int
 		driver.end(ctx, &one)
-		notebook.suspendedFor(ctx, metav1.ConditionFalse, "IdleTold")
+		notebook.suspendedFor(ctx, metav1.ConditionFalse, "IdleLimitReached")
 		Expect(notebook.head(ctx).UID).To(Equal(head.UID))
 		Expect(notebook.ready(ctx).Status.Epoch).To(BeEquivalentTo(1))
 	}, SpecTimeout(limit))

@@ -73,7 +73,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 		kept.head(ctx)
 		cluster, err := kubernetes.Find(ctx, kept.NamespacedName)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(cluster.Annotations[v1alpha1.AnnotationKept]).To(ContainSubstring("ClusterJob again keeps it"))
+		Expect(cluster.Annotations[v1alpha1.AnnotationRetainedBy]).To(ContainSubstring("ClusterJob again keeps it"))
 		now := int32(0)
 		job.edit(ctx, func(spec *v1alpha1.ClusterJobSpec) { spec.TTLSecondsAfterFinished = &now })
 		job.gone(ctx)

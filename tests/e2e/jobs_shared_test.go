@@ -243,7 +243,7 @@ func lined(given func() (*office, *env)) {
 			made := line[len(line)-1].now(ctx).CreationTimestamp
 			Eventually(ctx, time.Now).Should(BeTemporally(">=", made.Add(time.Second)), "Kubernetes counts seconds")
 		}
-		line[2].says(ctx, reason.InLine.Code)
+		line[2].says(ctx, reason.JobQueued.Code)
 		for _, job := range line {
 			job.is(ctx, v1alpha1.PhaseSucceeded)
 		}

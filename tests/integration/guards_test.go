@@ -129,7 +129,7 @@ func TestGuards_RecordsAreTheOperatorsOwn(t *testing.T) {
 			return ana.Create(ctx, with(nil, map[string]string{v1alpha1.LabelService: "a"}), client.DryRunAll)
 		}, words},
 		{"another record", patch(`{"metadata":{"annotations":{"heliostat.dev/record":"{\"v\":1}"}}}`), words},
-		{"an annotation of ours beside it", patch(`{"metadata":{"annotations":{"heliostat.dev/number":"1"}}}`), words},
+		{"an annotation of ours beside it", patch(`{"metadata":{"annotations":{"heliostat.dev/revision-cluster":"1"}}}`), words},
 		{"no record any more", patch(`{"metadata":{"annotations":{"heliostat.dev/record":null}}}`), ""},
 		{"resume", patch(`{"metadata":{"annotations":{"heliostat.dev/resume":"b"}}}`), ""},
 		{"an annotation of the user's", patch(`{"metadata":{"annotations":{"team":"a"},"labels":{"team":"a"}}}`), ""},

@@ -14,7 +14,7 @@ import (
 )
 
 // settledJobs makes a job in each state that lasts, and gives them when they are there:
-// running, over, over with a cluster that is kept, suspended, and in the line.
+// running, over, over with a cluster that is kept, suspended, and in the queue.
 func settledJobs(t *testing.T, namespace string) []types.NamespacedName {
 	t.Helper()
 	cluster := newCluster(namespace, "c", 0)
@@ -104,7 +104,7 @@ func TestJobsThatSettledCostNoCalls(t *testing.T) {
 	}
 }
 
-// TestAPlaceThatIsGivenBackIsTaken: those in line do not wait for longer than the one before
+// TestAPlaceThatIsGivenBackIsTaken: those in the queue do not wait for longer than the one before
 // them runs.
 func TestAPlaceThatIsGivenBackIsTaken(t *testing.T) {
 	t.Parallel()

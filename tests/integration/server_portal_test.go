@@ -266,7 +266,7 @@ func TestServer_FindsHeads(t *testing.T) {
 	submissions := "/v1/namespaces/" + namespace + "/clusters/demo/submissions"
 	eventually(t, "the server to ask the head", func(ctx context.Context) error {
 		code, answer, err := editor.says(ctx, "GET", submissions, "")
-		if err == nil && (code != 503 || answer["reason"] != "HeadSilent") {
+		if err == nil && (code != 503 || answer["reason"] != "HeadUnreachable") {
 			err = fmt.Errorf("it is %d, %v", code, answer)
 		}
 		return err

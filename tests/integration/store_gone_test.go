@@ -244,7 +244,7 @@ func TestStoreOfAnotherIsNotSwept(t *testing.T) {
 	second := b.cluster(b.namespace, "second", "shared", 0)
 	must(t, shared.Create(t.Context(), second))
 	s := storied{bed: b, member: member{client.ObjectKeyFromObject(second), second.UID, "shared"}}
-	s.tells(t, "False StoreTaken")
+	s.tells(t, "False StoreInUse")
 	if heads := podsOf(t, s.NamespacedName, ""); len(heads) > 0 {
 		t.Errorf("%s has the pod %s", s.member, heads[0].Name)
 	}

@@ -130,7 +130,7 @@ type RetiringWorker struct {
 	// Node is the id of Ray's node in hexadecimal; empty where it never was one.
 	// +optional
 	Node string `json:"node,omitempty"`
-	// Reason is Idle, Unneeded, NoCapacity or Late, or why the operator has it leave: Surplus for a lowered maximum, GroupSuspended, GroupRemoved, Rolling, Retired, NodeGoing.
+	// Reason is Idle, Unneeded, NoCapacity or Late, or why the operator has it leave: Surplus for a lowered maximum, GroupSuspended, GroupRemoved, Rolling, Retired, NodeDraining.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// State is Draining or Drained.

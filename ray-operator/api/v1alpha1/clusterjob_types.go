@@ -47,7 +47,7 @@ type ClusterJobList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.clusterRef) != has(self.clusterTemplate)",message="a job runs either on a cluster that exists or on one of its own; give exactly one of clusterRef and clusterTemplate"
 // +kubebuilder:validation:XValidation:rule="has(self.entrypoint) != has(self.command)",message="a job has one thing to run; give exactly one of entrypoint and command"
 // +kubebuilder:validation:XValidation:rule="!has(self.cleanup) || has(self.clusterTemplate)",message="a job cleans up only a cluster of its own; leave cleanup out, or use clusterTemplate",fieldPath=".cleanup"
-// +kubebuilder:validation:XValidation:rule="!has(self.retry) || !has(self.retry.scope) || self.retry.scope != 'Cluster' || has(self.clusterTemplate)",message="only a cluster of the job's own is made anew for a retry; use scope Driver, or clusterTemplate",fieldPath=".retry"
+// +kubebuilder:validation:XValidation:rule="!has(self.retry) || !has(self.retry.scope) || self.retry.scope != 'Cluster' || has(self.clusterTemplate)",message="only a cluster of the job's own is recreated for a retry; use scope Driver, or clusterTemplate",fieldPath=".retry"
 type ClusterJobSpec struct {
 	// ClusterRef names the ComputeCluster to run on, in the same namespace.
 	// +optional
@@ -161,7 +161,7 @@ type ClusterReference struct {
 // ClusterTemplate describes a ComputeCluster to be made.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.suspend) || !self.spec.suspend",message="a suspended cluster would run nothing; suspend the job or the service with its own spec.suspend, and leave this out",fieldPath=".spec.suspend"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.managedBy) || self.spec.managedBy == 'heliostat.dev/operator'",message="who looks after a job or a service looks after its cluster; set spec.managedBy of that, and leave this out",fieldPath=".spec.managedBy"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.managedBy) || self.spec.managedBy == 'heliostat.dev/operator'",message="the controller that manages a job or a service manages its cluster too; set spec.managedBy of that, and leave this out",fieldPath=".spec.managedBy"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.idlePolicy) || !has(self.spec.idlePolicy.action) || self.spec.idlePolicy.action == 'None'",message="the cluster of a job goes by the job's cleanup, and a service is never idle; leave idlePolicy out, or use action None",fieldPath=".spec.idlePolicy"
 type ClusterTemplate struct {
 	// Metadata is put on the ComputeCluster.

@@ -87,18 +87,18 @@ const (
 	AnnotationRetryOf = "heliostat.dev/retry-of"
 	// AnnotationRequest holds, on an object that was created with an Idempotency-Key, a hash of what was asked for.
 	AnnotationRequest = "heliostat.dev/request"
-	// AnnotationKept says, on a ComputeCluster that a ClusterJob made for itself and keeps
+	// AnnotationRetainedBy says, on a ComputeCluster that a ClusterJob made for itself and keeps
 	// after its end, who keeps it and until when.
-	AnnotationKept = "heliostat.dev/kept"
-	// AnnotationFreed says, on a ComputeCluster that a ClusterJob made for itself, since when
+	AnnotationRetainedBy = "heliostat.dev/retained-by"
+	// AnnotationReleasedAt says, on a ComputeCluster that a ClusterJob made for itself, since when
 	// the job lets it go: it is suspended first, and then deleted.
-	AnnotationFreed = "heliostat.dev/freed"
-	// AnnotationNumber holds, on a ComputeCluster that was made for a ClusterService, its number
+	AnnotationReleasedAt = "heliostat.dev/released-at"
+	// AnnotationRevisionCluster holds, on a ComputeCluster that was made for a ClusterService, its number
 	// among those, counted from 1.
-	AnnotationNumber = "heliostat.dev/number"
-	// AnnotationWhole holds, on a ComputeCluster that was made for a ClusterService and has less
+	AnnotationRevisionCluster = "heliostat.dev/revision-cluster"
+	// AnnotationFullReplicas holds, on a ComputeCluster that was made for a ClusterService and has less
 	// than its whole capacity, how many replicas of each group the whole has, as JSON.
-	AnnotationWhole = "heliostat.dev/whole"
+	AnnotationFullReplicas = "heliostat.dev/full-replicas"
 	// AnnotationStartup holds, on a ComputeCluster that was made for a ClusterService, a hash of
 	// what Serve read at its first start there.
 	AnnotationStartup = "heliostat.dev/startup"

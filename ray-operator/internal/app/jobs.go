@@ -126,7 +126,7 @@ func (w waker) nextInLine() handler.EventHandler {
 		name := types.NamespacedName{Namespace: changed.Namespace, Name: changed.Spec.ClusterRef.Name}
 		var cluster v1alpha1.ComputeCluster
 		if err := w.jobs.Get(ctx, name, &cluster); err != nil || cluster.Spec.MaxConcurrentJobs == nil {
-			return // nobody stands in line
+			return // none waits in the queue
 		}
 		jobs := w.on(ctx, name)
 		for _, name := range job.Next(jobs, w.clock.Now()) {

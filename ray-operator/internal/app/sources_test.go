@@ -168,7 +168,7 @@ func TestSources_WakeByObjects(t *testing.T) {
 		{"a policy for all pods wakes the clusters beside it", clusters, comes, policy(), []string{"demo"}},
 		{"a node that is cordoned wakes the clusters on it", clusters, cordons, node(), []string{"demo"}},
 		{"a node that may not be watched wakes none", blind, cordons, node(), nil},
-		{"a job that goes wakes the next in line", jobs, goes, &runs, []string{"waits"}},
+		{"a job that goes wakes the next in the queue", jobs, goes, &runs, []string{"waits"}},
 		{"a cluster wakes its jobs", jobs, comes, shelf.cluster, []string{"waits"}},
 		{"a head wakes its jobs", jobs, comes, head, []string{"waits"}},
 		{"a cluster wakes no jobs where there are none", jobsAmong(none), comes, shelf.cluster, nil},

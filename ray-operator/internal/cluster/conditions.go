@@ -269,7 +269,7 @@ func (t *teller) idle() *reason.Finding {
 		if t.plan.IdleAt.After(t.now) {
 			return nil
 		}
-		found = reason.IdleTold.Of(since)
+		found = reason.IdleLimitReached.Of(since)
 	}
 	return &found
 }

@@ -176,7 +176,7 @@ func TestDecideWhoLeaves(t *testing.T) {
 		"a head that is not ready cannot drain": {one_, given(1, silent, pods(0, unreadyPod)), "-cpu1@1 30s"},
 		"asked to retire":                       {nil, given(1, pods(1, retire)), "+cpu2@1 ~cpu0@1/Retired/5m0s ask/1s/1 5m0s"},
 		"asked to retire, of one too many":      {one_, given(1, pods(1, retire)), "~cpu0@1/Retired/5m0s ask/1s/1 5m0s"},
-		"its node is going":                     {nil, given(1, pods(1, on("n2")), nodeSeen("n2", cluster.Node{Going: "spot"})), "+cpu2@1 ~cpu0@1/NodeGoing/5m0s ask/1s/1 5m0s"},
+		"its node is going":                     {nil, given(1, pods(1, on("n2")), nodeSeen("n2", cluster.Node{Going: "spot"})), "+cpu2@1 ~cpu0@1/NodeDraining/5m0s ask/1s/1 5m0s"},
 		"a suspended group": {
 			func(s *v1alpha1.ComputeClusterSpec) { s.WorkerGroups[0].Suspend = true }, given(1),
 			"~cpu1@1/GroupSuspended/5m0s ~cpu0@1/GroupSuspended/5m0s ask/1s/2 5m0s",

@@ -26,7 +26,7 @@ const (
 	exitRemoved   = "GroupRemoved"
 	exitRolling   = "Rolling"
 	exitRetired   = "Retired"
-	exitNode      = "NodeGoing"
+	exitNode      = "NodeDraining"
 )
 
 const exitVersion = 1

@@ -70,7 +70,7 @@ func TestNotIdle(t *testing.T) {
 			used(w, v1alpha1.IdleNone)
 			unused(w)
 			w.After(4 * time.Minute)
-			w.Expect("demo", ready, "Suspended=False IdleTold")
+			w.Expect("demo", ready, "Suspended=False IdleLimitReached")
 			w.Ray.IdleSince = time.Time{}
 			w.After(time.Minute)
 			w.Expect("demo", ready, "Suspended=absent")

@@ -407,7 +407,7 @@ func (p *planner) farewell(worker Pod, why string) *telemetry.Event {
 	switch why {
 	case exitNode:
 		node := worker.Spec.NodeName
-		return &telemetry.Event{Finding: reason.NodeGoing.Of(worker.Name, node, p.seen.Nodes[node].Going), Related: worker.Pod, Action: "Drain"}
+		return &telemetry.Event{Finding: reason.NodeDraining.Of(worker.Name, node, p.seen.Nodes[node].Going), Related: worker.Pod, Action: "Drain"}
 	case exitRetired:
 		return &telemetry.Event{Finding: reason.Retired.Of(worker.Name, v1alpha1.AnnotationRetire), Related: worker.Pod, Action: "Drain"}
 	default:

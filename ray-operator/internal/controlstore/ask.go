@@ -136,7 +136,7 @@ func (l *line) own(ctx context.Context, claim Claim, m marker, seize bool) error
 	if m.owner == claim.Owner { // another operator of ours
 		return nil
 	}
-	return problem(reason.StoreTaken.Of(m.holder(), cleanUp(l.server, l.place, l.namespace)))
+	return problem(reason.StoreInUse.Of(m.holder(), cleanUp(l.server, l.place, l.namespace)))
 }
 
 // together does commands in one go, and fails if any is refused.

@@ -48,7 +48,7 @@ type asker struct {
 // lasting are findings that stay until a person acts. Whoever asks at each second then keeps a server, the API server and
 // the operator busy for nothing.
 var lasting = map[string]bool{
-	reason.StoreWrongPassword.Code: true, reason.StoreNotPermitted.Code: true, reason.StoreTaken.Code: true, reason.StoreUnsupported.Code: true,
+	reason.StoreWrongPassword.Code: true, reason.StoreNotPermitted.Code: true, reason.StoreInUse.Code: true, reason.StoreUnsupported.Code: true,
 	reason.StoreNotAllowed.Code: true, reason.StoreNotTrusted.Code: true, reason.StoreSecretMissing.Code: true, reason.CAMissing.Code: true,
 }
 

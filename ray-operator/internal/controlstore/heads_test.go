@@ -70,7 +70,7 @@ func TestFormerHeadIsCutOff(t *testing.T) {
 		t.Errorf("a user who is no head: %v", err)
 	}
 
-	expect(t, answer(server, c), reason.StoreTaken)
+	expect(t, answer(server, c), reason.StoreInUse)
 	if err := write(head(t, s, "head-2", "secret-1")); err != nil {
 		t.Errorf("a claim of a former epoch cut the head off: %v", err)
 	}

@@ -88,10 +88,10 @@ func judge(claim Claim, m marker, cleanUp reason.Command) decision {
 	foreign := m.there && !ours
 	switch {
 	case foreign && !claim.Own:
-		return decision{refused: reason.StoreTaken.Of(m.holder(), cleanUp)}
+		return decision{refused: reason.StoreInUse.Of(m.holder(), cleanUp)}
 	case ours && m.epoch > claim.Epoch:
 		who := fmt.Sprintf("this one's own, of epoch %d, and %d was to begin: another operator works on it, or an old state of Kubernetes was restored", m.epoch, claim.Epoch)
-		return decision{refused: reason.StoreTaken.Of(who, cleanUp)}
+		return decision{refused: reason.StoreInUse.Of(who, cleanUp)}
 	case ours && m.session == claim.Session:
 		return decision{}
 	case claim.Begun:

@@ -13,7 +13,7 @@ func (d decision) what() string {
 	switch {
 	case d.lost:
 		return "lost"
-	case d.refused.Code == reason.StoreTaken.Code:
+	case d.refused.Code == reason.StoreInUse.Code:
 		return "taken"
 	case d.sweep && d.seize:
 		return "seize, sweep"

@@ -76,7 +76,7 @@ func TestEpochs(t *testing.T) {
 	if have := mark(s, "ns")["epoch"]; have != "2" {
 		t.Errorf("epoch %s is marked", have)
 	}
-	expect(t, turn(s, 1, 1, true), reason.StoreTaken, "of epoch 2", "redis-cli")
+	expect(t, turn(s, 1, 1, true), reason.StoreInUse, "of epoch 2", "redis-cli")
 	if have := mark(s, "ns")["epoch"]; have != "2" || len(s.Keys()) != 9 {
 		t.Errorf("epoch %s is marked after an earlier one was refused, keys %v", have, s.Keys())
 	}
@@ -158,14 +158,14 @@ func TestOthersMarker(t *testing.T) {
 		c := claim()
 		c.Begun = begun
 		refused := answer(at(s), c)
-		expect(t, refused, reason.StoreTaken, "team/other", "uid-2", CleanUp(s.Address(), "", "ns"))
+		expect(t, refused, reason.StoreInUse, "team/other", "uid-2", CleanUp(s.Address(), "", "ns"))
 		if refused.Lost {
 			t.Error("another's memory is lost memory")
 		}
 	}
 	later := claim()
 	later.Session, later.Epoch = 2, 2
-	expect(t, answer(at(s), later), reason.StoreTaken)
+	expect(t, answer(at(s), later), reason.StoreInUse)
 	if diff := cmp.Diff(before, s.Keys()); diff != "" || mark(s, "ns")["owner"] != "uid-2" {
 		t.Errorf("refusing changed the store: %s", diff)
 	}
@@ -207,7 +207,7 @@ func TestDamagedMarker(t *testing.T) {
 		for _, begun := range []bool{false, true} {
 			c := claim()
 			c.Begun = begun
-			expect(t, answer(at(s), c), reason.StoreTaken, "marker")
+			expect(t, answer(at(s), c), reason.StoreInUse, "marker")
 		}
 		c := claim()
 		c.Own = true
@@ -443,7 +443,7 @@ func TestOnlyOneWins(t *testing.T) {
 			switch {
 			case verdict.Admitted && verdict.Holds == 8:
 				admitted++
-			case verdict.Finding.Code != reason.StoreTaken.Code:
+			case verdict.Finding.Code != reason.StoreInUse.Code:
 				t.Errorf("round %d: %+v", round, verdict)
 			}
 		}

@@ -30,7 +30,7 @@ const (
 
 // Sweep removes all keys of a namespace that is the owner's or nobody's, the marker last,
 // and tells how many. Where the namespace is another's by now it touches nothing and fails
-// with StoreTaken: a sweep whose last answer was lost may come back when somebody else has
+// with StoreInUse: a sweep whose last answer was lost may come back when somebody else has
 // begun there. When it was cut off, the next one goes on with what is left. Its error
 // carries a finding (package fault); it takes as long as the server needs, in steps of
 // milliseconds.
@@ -71,7 +71,7 @@ func (l *line) seize(ctx context.Context, owner types.UID) error {
 	if err != nil || nobodys || m.owner == owner {
 		return err
 	}
-	return problem(reason.StoreTaken.Of(m.holder(), cleanUp(l.server, l.place, l.namespace)))
+	return problem(reason.StoreInUse.Of(m.holder(), cleanUp(l.server, l.place, l.namespace)))
 }
 
 // sweep removes all keys of the prefix but the marker.

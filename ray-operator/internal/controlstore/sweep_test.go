@@ -68,7 +68,7 @@ func TestSweepIsNotForOthers(t *testing.T) {
 	fill(s, "ns")
 	before := s.Keys()
 	removed, err := anywhere.Sweep(context.Background(), at(s), "ns", "uid-1")
-	if finding, found := fault.Finding(err); !found || finding.Code != reason.StoreTaken.Code || removed != 0 {
+	if finding, found := fault.Finding(err); !found || finding.Code != reason.StoreInUse.Code || removed != 0 {
 		t.Errorf("%d removed: %v", removed, err)
 	}
 	if diff := cmp.Diff(before, s.Keys()); diff != "" {
@@ -111,7 +111,7 @@ func TestNobodyBeginsWhileSwept(t *testing.T) {
 	}
 	other := claim()
 	other.Owner = "uid-2"
-	expect(t, answer(at(s), other), reason.StoreTaken)
+	expect(t, answer(at(s), other), reason.StoreInUse)
 	removed, err := anywhere.Sweep(context.Background(), at(s), "ns", "uid-1")
 	if err != nil || int64(removed) != left-1 || size() != 0 {
 		t.Errorf("%d removed of %d: %v", removed, left, err)

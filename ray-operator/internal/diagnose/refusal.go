@@ -62,7 +62,7 @@ func refusal(answer apierrors.APIStatus) reason.Finding {
 	status := answer.Status()
 	message := strings.ReplaceAll(status.Message[:min(len(status.Message), longest)], "\n", " ")
 	if err, ok := answer.(error); ok && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return reason.NamespaceGoing.Of(goingNamespace(message))
+		return reason.NamespaceTerminating.Of(goingNamespace(message))
 	}
 	cause := forbidden.ReplaceAllString(message, "")
 	for _, parse := range parsers {

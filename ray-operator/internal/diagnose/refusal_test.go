@@ -136,9 +136,9 @@ var refusals = map[string]struct {
 	},
 	"namespace": {
 		going("unable to create new content in namespace gone because it is being terminated"),
-		"NamespaceGoing: worker a: cannot be made: namespace gone is being deleted",
+		"NamespaceTerminating: worker a: cannot be made: namespace gone is being deleted",
 	},
-	"namespace, in other words": {going("it ends"), "NamespaceGoing: worker a: cannot be made: the namespace is being deleted"},
+	"namespace, in other words": {going("it ends"), "NamespaceTerminating: worker a: cannot be made: the namespace is being deleted"},
 	"invalid": {
 		answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 			`Pod "a" is invalid: spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`),

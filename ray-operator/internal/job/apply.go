@@ -62,7 +62,7 @@ func (r *Reconciler) apply(ctx context.Context, job *v1alpha1.ClusterJob, seen k
 		errs = append(errs, r.shrink(ctx, plan.Shrink))
 	}
 	if plan.Keep != nil {
-		errs = append(errs, r.Writer.Note(ctx, plan.Keep.Cluster, v1alpha1.AnnotationKept, plan.Keep.Note))
+		errs = append(errs, r.Writer.Note(ctx, plan.Keep.Cluster, v1alpha1.AnnotationRetainedBy, plan.Keep.Note))
 	}
 	errs = append(errs, r.Queue.Do(ctx, seen, plan.Queue))
 	if plan.End {
@@ -129,7 +129,7 @@ func (r *Reconciler) free(ctx context.Context, cluster *v1alpha1.ComputeCluster)
 	if wanted.Annotations == nil {
 		wanted.Annotations = map[string]string{}
 	}
-	wanted.Annotations[v1alpha1.AnnotationFreed] = pass.Stamp(r.Clock.Now())
+	wanted.Annotations[v1alpha1.AnnotationReleasedAt] = pass.Stamp(r.Clock.Now())
 	return r.Writer.Edit(ctx, cluster, wanted)
 }
 

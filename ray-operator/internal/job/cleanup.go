@@ -58,7 +58,7 @@ func (p *planner) cleanCluster(cluster *v1alpha1.ComputeCluster, end time.Time) 
 		}
 	}
 	note := fmt.Sprintf("ClusterJob %s keeps it %s", p.job.Name, until)
-	if cluster.Annotations[v1alpha1.AnnotationKept] != note {
+	if cluster.Annotations[v1alpha1.AnnotationRetainedBy] != note {
 		p.Keep = &Keeping{Cluster: cluster, Note: note}
 	}
 }

@@ -46,7 +46,7 @@ type Seen struct {
 type Line struct {
 	// Most is how many may run there, 0 without a bound; Running how many do.
 	Most, Running int
-	// Place in the line, from 1.
+	// Place in the queue, from 1.
 	Place int
 }
 

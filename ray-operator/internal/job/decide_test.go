@@ -64,7 +64,7 @@ func freed(seconds int64, empty bool) func(*Seen) {
 	return func(s *Seen) {
 		s.Cluster = demo()
 		s.Cluster.Spec.Suspend = true
-		s.Cluster.Annotations = map[string]string{v1alpha1.AnnotationFreed: pass.Stamp(time.Unix(ago(seconds), 0))}
+		s.Cluster.Annotations = map[string]string{v1alpha1.AnnotationReleasedAt: pass.Stamp(time.Unix(ago(seconds), 0))}
 		if empty {
 			s.Cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue}}
 		}
@@ -186,16 +186,16 @@ func TestSteps(t *testing.T) {
 			train(), seen(fresh(), func(s *Seen) { s.Head.Status.PodIP = "" }), "Pending ClusterStarting",
 		},
 		"not heard":      {train(), seen(fresh(), func(s *Seen) { s.Heard = false }), "Pending JobAPIStarting ask"},
-		"silent":         {train(), seen(fresh(), silent(31)), "Pending HeadSilent ask"},
+		"silent":         {train(), seen(fresh(), silent(31)), "Pending HeadUnreachable ask"},
 		"silent a while": {train(), seen(fresh(), silent(29)), "Pending JobAPIStarting ask"},
-		"in line":        {train(), seen(fresh(), line(2, 1, 2)), "Pending InLine ask"},
-		"next in line":   {train(), seen(fresh(), line(2, 1, 1)), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") finalizer ask submit"},
+		"in the queue":        {train(), seen(fresh(), line(2, 1, 2)), "Pending JobQueued ask"},
+		"next in the queue":   {train(), seen(fresh(), line(2, 1, 1)), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") finalizer ask submit"},
 		"to be bound":    {train(), seen(fresh()), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") finalizer ask submit"},
 		"own, to be bound": {
 			train(own), seen(fresh()), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") ask submit",
 		},
 		"bound":         {train(), seen(bound()), "Submitting Submitting ask submit"},
-		"bound, silent": {train(), seen(bound(), silent(31)), "Submitting HeadSilent ask submit"},
+		"bound, silent": {train(), seen(bound(), silent(31)), "Submitting HeadUnreachable ask submit"},
 		"taken":         {train(), seen(bound(), says(headclient.JobPending)), "Submitting JobPending ask"},
 		"taken, not heard of yet": {
 			train(), seen(bound(), func(s *Seen) { s.Answer.Submitted = now }), "Submitting Submitting ask",

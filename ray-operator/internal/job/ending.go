@@ -157,7 +157,7 @@ func (p *planner) letGo(cluster *v1alpha1.ComputeCluster) {
 	if cluster.DeletionTimestamp != nil {
 		return
 	}
-	since, err := time.Parse(time.RFC3339, cluster.Annotations[v1alpha1.AnnotationFreed])
+	since, err := time.Parse(time.RFC3339, cluster.Annotations[v1alpha1.AnnotationReleasedAt])
 	left := since.Add(freeFor).Sub(p.now)
 	switch {
 	case err != nil || !cluster.Spec.Suspend:

@@ -34,7 +34,7 @@ func class(code string) kind {
 		return success
 	case reason.EntrypointFailed.Code, reason.RuntimeEnvFailed.Code, reason.JobFailed.Code, reason.AttemptDeadlineExceeded.Code:
 		return failure
-	case reason.HeadLost.Code, reason.ClusterGone.Code, reason.DriverLost.Code, reason.DriverNotStarted.Code, reason.RunGone.Code:
+	case reason.HeadLost.Code, reason.ClusterGone.Code, reason.DriverLost.Code, reason.DriverNotStarted.Code, reason.RunNotFound.Code:
 		return loss
 	case reason.SubmissionRefused.Code, reason.SubmissionForeign.Code, reason.StoppedInRay.Code, reason.Stopped.Code,
 		reason.DeadlineExceeded.Code, reason.StartDeadlineExceeded.Code:
@@ -123,7 +123,7 @@ func (p *planner) absent() (fate, bool) {
 func (p *planner) unknown() (fate, bool) {
 	answer := &p.seen.Answer
 	if !answer.Submitted.IsZero() || !p.started().IsZero() {
-		return fate{Finding: reason.RunGone.Of(p.id()), log: v1alpha1.LogLost}, true
+		return fate{Finding: reason.RunNotFound.Of(p.id()), log: v1alpha1.LogLost}, true
 	}
 	return fate{Finding: p.endedBy(), log: v1alpha1.LogLost}, answer.Asked.After(p.settled()) // it never got there
 }

@@ -69,7 +69,7 @@ func Holds(job *v1alpha1.ClusterJob) bool {
 	return err == nil && record.Bound.Head != "" && record.Outcome.Phase == ""
 }
 
-// waits reports whether a job stands in the line for its cluster now. One that is invalid, as under
+// waits reports whether a job stands in the queue for its cluster now. One that is invalid, as under
 // the rules of a later operator, cannot go, and keeps nobody behind it.
 func waits(job *v1alpha1.ClusterJob, now time.Time) bool {
 	record, err := recall(job)

@@ -26,7 +26,7 @@ func kept(w *testkit.World, workers int, until string) {
 	if len(clusters) != 1 {
 		w.Fatalf("%d clusters are left", len(clusters))
 	}
-	if note := clusters[0].Annotations[v1alpha1.AnnotationKept]; !strings.HasPrefix(note, "ClusterJob train keeps it "+until) {
+	if note := clusters[0].Annotations[v1alpha1.AnnotationRetainedBy]; !strings.HasPrefix(note, "ClusterJob train keeps it "+until) {
 		w.Fatalf("the cluster says that %q", note)
 	}
 	if have := len(w.Workers(clusters[0].Name, "cpu")); have != workers {

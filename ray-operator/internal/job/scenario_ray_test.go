@@ -51,7 +51,7 @@ func TestWhatRaySays(t *testing.T) {
 			one(retries(v1alpha1.Retry{Limit: 1}), hangs, succeeds)(w)
 			w.Jobs.Change(w.Job("train").Status.SubmissionID, func(*headclient.Job) bool { return false })
 			w.After(time.Minute)
-			w.ExpectJob("train", "Succeeded", "1 RunGone Lost", "2 JobSucceeded(0) Complete")
+			w.ExpectJob("train", "Succeeded", "1 RunNotFound Lost", "2 JobSucceeded(0) Complete")
 		}},
 	)
 }

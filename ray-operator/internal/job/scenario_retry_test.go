@@ -188,7 +188,7 @@ func headSilent(w *testkit.World) {
 	one(plain, hangs)(w)
 	w.Jobs.Silent = all
 	w.After(time.Minute)
-	w.ExpectJob("train", "Running", "Ready=False HeadSilent", "1")
+	w.ExpectJob("train", "Running", "Ready=False HeadUnreachable", "1")
 	w.Jobs.Silent = nil
 	w.After(time.Minute)
 	w.ExpectJob("train", "Running", "Ready=False JobRunning", "1")

@@ -177,11 +177,11 @@ func TestStop_SharedCluster(t *testing.T) {
 				w.After(time.Second)
 				given(w, testkit.Job(name))
 			}
-			w.ExpectJob("third", "Pending", "Ready=False InLine")
+			w.ExpectJob("third", "Pending", "Ready=False JobQueued")
 			w.Annotate(w.Job("second"), v1alpha1.AnnotationStop, v1alpha1.StopOn)
 			w.Settle()
 			w.ExpectJob("second", "Stopped", "Failed=True Stopped")
-			w.ExpectJob("third", "Pending", "Ready=False InLine")
+			w.ExpectJob("third", "Pending", "Ready=False JobQueued")
 			stop(w)
 			w.Settle()
 			w.ExpectJob("third", "Running", "1")

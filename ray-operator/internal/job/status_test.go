@@ -160,7 +160,7 @@ func TestUrgent(t *testing.T) {
 		"the end":    {func(s *v1alpha1.ClusterJobStatus) { s.Phase = v1alpha1.PhaseSucceeded }, true},
 		"suspended":  {func(s *v1alpha1.ClusterJobStatus) { s.Phase = v1alpha1.PhaseSuspended }, true},
 		"an attempt": {func(s *v1alpha1.ClusterJobStatus) { s.Attempts = []v1alpha1.JobAttempt{{}} }, true},
-		"a warning":  {func(s *v1alpha1.ClusterJobStatus) { s.Conditions[0].Reason = reason.HeadSilent.Code }, true},
+		"a warning":  {func(s *v1alpha1.ClusterJobStatus) { s.Conditions[0].Reason = reason.HeadUnreachable.Code }, true},
 		"one more":   {func(s *v1alpha1.ClusterJobStatus) { s.Conditions = append(s.Conditions, metav1.Condition{}) }, true},
 	} {
 		latter := base()

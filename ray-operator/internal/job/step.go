@@ -88,7 +88,7 @@ func (p *planner) approach() {
 	case !p.seen.Heard || answer.Failure != "" || answer.Session.Name == "":
 		p.say(p.waiting(), p.unheard())
 	case line.Most > 0 && line.Running+line.Place > line.Most:
-		p.say(p.waiting(), reason.InLine.Of(p.clusterName(), line.Running, line.Most, line.Place))
+		p.say(p.waiting(), reason.JobQueued.Of(p.clusterName(), line.Running, line.Most, line.Place))
 		p.wakeIn(pass.Recheck)
 	case len(p.job.Spec.EntrypointLabelSelector) > 0 && naming.IsRayBefore(answer.Session.Version, 54):
 		p.close(reason.SubmissionRefused.Of(fmt.Sprintf("entrypointLabelSelector needs Ray 2.54, and the cluster runs %s", answer.Session.Version)))
@@ -104,7 +104,7 @@ func (p *planner) unheard() reason.Finding {
 	case p.seen.Heard && answer.Failure == headclient.Unauthenticated:
 		return reason.HeadUnauthorized.Of(name, cut(answer.Err.Error()))
 	case p.silent() && pass.Ready(p.seen.Head):
-		return reason.HeadSilent.Of(name, pass.Stamp(answer.FailingSince), cut(answer.Err.Error()))
+		return reason.HeadUnreachable.Of(name, pass.Stamp(answer.FailingSince), cut(answer.Err.Error()))
 	}
 	if p.seen.Cluster != nil && !pass.Ready(p.seen.Head) {
 		if starting := clusterStarting(p.seen.Cluster); starting.Severity() == reason.Warning {

@@ -38,7 +38,7 @@ func TestStop_ByState(t *testing.T) {
 	running := says(headclient.JobRunning)
 	hold(t, map[string]guarded{
 		"waits for a cluster":        {train(asked), seen(fresh(), noCluster), isStopped},
-		"waits in line":              {train(asked), seen(fresh(), line(1, 1, 1)), isStopped},
+		"waits in the queue":              {train(asked), seen(fresh(), line(1, 1, 1)), isStopped},
 		"could be bound":             {train(asked), seen(fresh()), isStopped},
 		"own cluster to be made":     {train(own, asked), seen(fresh(), noCluster), isStopped},
 		"own cluster without a head": {train(own, asked), seen(fresh(), noHead), isStopped},
@@ -118,7 +118,7 @@ func TestStop_LeavesTheLine(t *testing.T) {
 		t.Error("a job that waits stands in no line")
 	}
 	if job := train(asked); waits(job, now) {
-		t.Error("a job that is to stop stands in the line")
+		t.Error("a job that is to stop stands in the queue")
 	}
 }
 

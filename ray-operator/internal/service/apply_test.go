@@ -53,7 +53,7 @@ func TestSeeClusters_AreByNameAndNumber(t *testing.T) {
 	}
 	owned := func(name string, number int) *v1alpha1.ComputeCluster {
 		return &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, UID: types.UID(name), Annotations: map[string]string{v1alpha1.AnnotationNumber: strconv.Itoa(number)},
+			Namespace: "default", Name: name, UID: types.UID(name), Annotations: map[string]string{v1alpha1.AnnotationRevisionCluster: strconv.Itoa(number)},
 		}}
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).

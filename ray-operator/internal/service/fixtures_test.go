@@ -86,7 +86,7 @@ func (s *situation) runs(cluster int, open bool) *Cluster {
 	name := naming.ServiceCluster("text", "text-uid", cluster)
 	made := &Cluster{ComputeCluster: &v1alpha1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, UID: types.UID(name), Annotations: map[string]string{v1alpha1.AnnotationNumber: strconv.Itoa(cluster)},
+			Namespace: "default", Name: name, UID: types.UID(name), Annotations: map[string]string{v1alpha1.AnnotationRevisionCluster: strconv.Itoa(cluster)},
 			Labels: map[string]string{v1alpha1.LabelService: "text"},
 		},
 		Spec: *s.service.Spec.ClusterTemplate.Spec.DeepCopy(),

@@ -128,7 +128,7 @@ func (r *Reconciler) seeClusters(ctx context.Context, service *v1alpha1.ClusterS
 		return fmt.Errorf("list the service's clusters: %w", err)
 	}
 	for i := range list.Items {
-		number, err := strconv.Atoi(list.Items[i].Annotations[v1alpha1.AnnotationNumber])
+		number, err := strconv.Atoi(list.Items[i].Annotations[v1alpha1.AnnotationRevisionCluster])
 		if err == nil && number > 0 && list.Items[i].Name == naming.ServiceCluster(service.Name, service.UID, number) {
 			seen.Clusters[number] = &Cluster{ComputeCluster: &list.Items[i]}
 		}

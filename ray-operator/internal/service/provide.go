@@ -147,7 +147,7 @@ func (p *planner) clusterFor(side *Side) *v1alpha1.ComputeCluster {
 		annotations = map[string]string{}
 	}
 	labels[v1alpha1.LabelService] = p.service.Name
-	annotations[v1alpha1.AnnotationNumber] = strconv.Itoa(side.Cluster)
+	annotations[v1alpha1.AnnotationRevisionCluster] = strconv.Itoa(side.Cluster)
 	annotations[v1alpha1.AnnotationStartup] = startupOf(revision)
 	cluster := &v1alpha1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{
@@ -218,7 +218,7 @@ func (p *planner) sized(cluster *v1alpha1.ComputeCluster, percent int) {
 	if cluster.Spec.Autoscaling != nil {
 		return
 	}
-	noted := cluster.Annotations[v1alpha1.AnnotationWhole]
+	noted := cluster.Annotations[v1alpha1.AnnotationFullReplicas]
 	if percent >= 100 && noted == "" {
 		return
 	}
@@ -229,11 +229,11 @@ func (p *planner) sized(cluster *v1alpha1.ComputeCluster, percent int) {
 		group.Replicas = &share
 	}
 	if percent >= 100 {
-		delete(cluster.Annotations, v1alpha1.AnnotationWhole)
+		delete(cluster.Annotations, v1alpha1.AnnotationFullReplicas)
 		return
 	}
 	text, _ := json.Marshal(whole) // numbers always marshal
-	cluster.Annotations[v1alpha1.AnnotationWhole] = string(text)
+	cluster.Annotations[v1alpha1.AnnotationFullReplicas] = string(text)
 }
 
 // measure is how much of the whole capacity a side has up, in percent: what is up of what Serve was
@@ -285,7 +285,7 @@ func deploying(h Health) bool {
 // wholeOf is how many replicas each group of a cluster has when the cluster has its whole capacity.
 func wholeOf(cluster *v1alpha1.ComputeCluster) map[string]int32 {
 	whole := map[string]int32{}
-	noted := cluster.Annotations[v1alpha1.AnnotationWhole]
+	noted := cluster.Annotations[v1alpha1.AnnotationFullReplicas]
 	if noted != "" && json.Unmarshal([]byte(noted), &whole) != nil {
 		whole = map[string]int32{} // someone changed it; what is there counts
 	}

@@ -30,7 +30,7 @@ func TestSized(t *testing.T) {
 				t.Errorf("at %d %% group %d has %d replicas, want %d", step.percent, i, have, want)
 			}
 		}
-		if _, noted := cluster.Annotations[v1alpha1.AnnotationWhole]; noted != step.noted {
+		if _, noted := cluster.Annotations[v1alpha1.AnnotationFullReplicas]; noted != step.noted {
 			t.Errorf("at %d %% the whole is noted: %v", step.percent, noted)
 		}
 	}

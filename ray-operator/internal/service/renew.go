@@ -112,7 +112,7 @@ func (p *planner) wanted(side *Side, cluster *Cluster) *v1alpha1.ComputeCluster 
 	}
 	wanted := cluster.DeepCopy()
 	wanted.Spec = p.clusterFor(side).Spec
-	delete(wanted.Annotations, v1alpha1.AnnotationWhole)
+	delete(wanted.Annotations, v1alpha1.AnnotationFullReplicas)
 	p.mark(side, wanted)
 	if side.Renewing != "" {
 		pace(cluster, wanted)

@@ -53,7 +53,7 @@ func TestUpgradeWaitsForWhatANewOperatorHasYetToHear(t *testing.T) {
 			cluster.Pods = cluster.Pods[:2] // the head and a worker
 			cluster.Pods[1].Labels[naming.ServeLabel("text")] = v1alpha1.ServeOn
 			cluster.Spec.WorkerGroups[0].Replicas = number(1)
-			cluster.Annotations[v1alpha1.AnnotationWhole] = `{"cpu":2}`
+			cluster.Annotations[v1alpha1.AnnotationFullReplicas] = `{"cpu":2}`
 			if i == 1 {
 				c.active(cluster)
 			} else {

@@ -41,11 +41,11 @@ func (k *Keeper) Kept(ctx context.Context, note Note) (bool, error) {
 // Keep ensures that the note is there, and as it must be. Where it is, that costs no
 // call. No Redis may be asked, and no head may start, before Keep gave nil.
 // Errors: Terminal where the operator does not know its own namespace or too many notes of the
-// cluster's could not be swept by (StoreNotNoted), or someone else's object has the name (NameConflict); Wait where the note is being deleted;
+// cluster's could not be swept by (StoreRecordFailed), or someone else's object has the name (NameConflict); Wait where the note is being deleted;
 // else the API server's.
 func (k *Keeper) Keep(ctx context.Context, note Note) error {
 	if k.Namespace == "" {
-		return &fault.Terminal{Finding: reason.StoreNotNoted.Of("it was started without --namespace")}
+		return &fault.Terminal{Finding: reason.StoreRecordFailed.Of("it was started without --namespace")}
 	}
 	wanted := note.ConfigMap(k.Namespace)
 	if _, err := ParseNote(wanted); err != nil {
@@ -72,7 +72,7 @@ func (k *Keeper) Keep(ctx context.Context, note Note) error {
 // mostLeft is how many clusters of a namespace may be gone with their keys left in a Redis before no other is noted.
 const mostLeft = 20
 
-// mayAdd fails with StoreNotNoted while too many notes of a namespace cannot be swept by. Without that, clusters that are
+// mayAdd fails with StoreRecordFailed while too many notes of a namespace cannot be swept by. Without that, clusters that are
 // made and deleted in a loop beside a Redis that is away would leave notes without number.
 func (k *Keeper) mayAdd(ctx context.Context, namespace string) error {
 	var list corev1.ConfigMapList
@@ -91,7 +91,7 @@ func (k *Keeper) mayAdd(ctx context.Context, namespace string) error {
 		return nil
 	}
 	why := fmt.Sprintf("%d clusters of namespace %s are gone, and their keys could not be removed", left, namespace)
-	return &fault.Terminal{Finding: reason.StoreNotNoted.In("left").Of(why, k.Namespace, v1alpha1.LabelNote)}
+	return &fault.Terminal{Finding: reason.StoreRecordFailed.In("left").Of(why, k.Namespace, v1alpha1.LabelNote)}
 }
 
 // mend brings the ConfigMap that has the note's name to what it must be, if it is a note

@@ -133,7 +133,7 @@ func TestNotesThatCannotBeKept(t *testing.T) {
 		code      string
 		wait      bool
 	}{
-		{"without a namespace of its own", nil, whole(), "", "StoreNotNoted", false},
+		{"without a namespace of its own", nil, whole(), "", "StoreRecordFailed", false},
 		{"the name is someone's", theirs, whole(), "heliostat", "NameConflict", false},
 		{"on its way out", leaving, whole(), "heliostat", "", true},
 		{"that nobody could sweep by", nil, unreadable, "heliostat", "", false},
@@ -182,8 +182,8 @@ func TestKeeper_AddsNoNoteBesideTooManyLeft(t *testing.T) {
 		code  string
 	}{
 		{"19 that fail", left(19, StateFailing), added, ""},
-		{"20 that fail", left(20, StateFailing), added, "StoreNotNoted"},
-		{"20 that are stuck", left(20, StateStuck), added, "StoreNotNoted"},
+		{"20 that fail", left(20, StateFailing), added, "StoreRecordFailed"},
+		{"20 that are stuck", left(20, StateStuck), added, "StoreRecordFailed"},
 		{"20 that are stuck, of another namespace", left(20, StateStuck), elsewhere, ""},
 		{"20 whose pods are on their way", left(20, StateWaiting), added, ""},
 		{"20 of clusters that are there", left(20, ""), added, ""},

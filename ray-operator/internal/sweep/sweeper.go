@@ -64,7 +64,7 @@ type Sweeper struct {
 	// Writer writes notes.
 	Writer *kube.Writer
 	// Sweep removes the keys under Ray's namespace that are the owner's, and tells how many
-	// there were. It touches nothing and fails with the finding StoreTaken where the
+	// there were. It touches nothing and fails with the finding StoreInUse where the
 	// namespace is another's.
 	Sweep func(ctx context.Context, server controlstore.Server, namespace string, owner types.UID) (removed int, err error)
 	// Command is the shell command that does by hand what Sweep does. A user name is given

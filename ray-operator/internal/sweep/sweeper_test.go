@@ -250,7 +250,7 @@ func TestClusterCreatedAgain(t *testing.T) {
 	for what, answer := range map[string]func(context.Context) error{
 		"its keys are there": nil,
 		"the namespace is the successor's by now": func(context.Context) error {
-			return &fault.Terminal{Finding: reason.StoreTaken.Of("team/c1", "x")}
+			return &fault.Terminal{Finding: reason.StoreInUse.Of("team/c1", "x")}
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

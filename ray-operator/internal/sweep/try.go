@@ -114,7 +114,7 @@ func (t try) sweep(ctx context.Context) outcome {
 	removed, err := t.Sweep(ctx, server, t.note.Namespace, t.note.UID)
 	finding, told := fault.Finding(err)
 	switch {
-	case told && finding.Code == reason.StoreTaken.Code: // whoever began there did so after our keys were gone
+	case told && finding.Code == reason.StoreInUse.Code: // whoever began there did so after our keys were gone
 		log.FromContext(ctx).Info("nothing to remove: the namespace in the Redis is another's by now", "address", t.note.Address, "rayNamespace", t.note.Namespace)
 	case told && slices.Contains(hopeless, finding.Code):
 		return outcome{state: StateStuck, clear: true, why: finding.Text}

@@ -21,7 +21,7 @@ func newJobMetrics() jobMetrics {
 		starts: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "heliostat_job_start_duration_seconds",
 			Help: "How long jobs took from their creation or resumption until they first ran.",
-			// From a job on a cluster that is there to one that waits in line for hours.
+			// From a job on a cluster that is there to one that waits in the queue for hours.
 			Buckets: []float64{0.5, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400},
 		}),
 		ends: prometheus.NewCounterVec(prometheus.CounterOpts{

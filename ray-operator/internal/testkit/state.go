@@ -261,8 +261,8 @@ func normaliseService(obj *v1alpha1.ClusterService) {
 func byType(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) }
 
 func normaliseCluster(obj *v1alpha1.ComputeCluster) {
-	if kept, ok := obj.Annotations[v1alpha1.AnnotationKept]; ok {
-		obj.Annotations[v1alpha1.AnnotationKept] = times.ReplaceAllString(kept, "then")
+	if kept, ok := obj.Annotations[v1alpha1.AnnotationRetainedBy]; ok {
+		obj.Annotations[v1alpha1.AnnotationRetainedBy] = times.ReplaceAllString(kept, "then")
 	}
 	if record, err := cluster.ParseRecord(obj.Annotations[v1alpha1.AnnotationRecord]); err == nil {
 		if record.HeadUID != "" {

@@ -100,7 +100,7 @@ func (s *Stores) verdict(claim controlstore.Claim) controlstore.Verdict {
 	case s.Down != nil:
 		return controlstore.Verdict{Finding: *s.Down}
 	case kept.epoch > claim.Epoch:
-		return controlstore.Verdict{Finding: reason.StoreTaken.Of("a later epoch of "+claim.Cluster, "wait")}
+		return controlstore.Verdict{Finding: reason.StoreInUse.Of("a later epoch of "+claim.Cluster, "wait")}
 	case claim.Begun && (!marked || kept.session != claim.Session):
 		return controlstore.Verdict{Finding: reason.StoreDataLost.Of("its marker is gone"), Lost: true}
 	}

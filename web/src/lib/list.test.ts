@@ -67,7 +67,7 @@ test("filter: a query says it, and without defaults", () => {
 });
 
 test("filter: a text is found in name, owner, code and message", () => {
-  const line = lineOf("train", {owner: "Anna", code: "HeadSilent", message: "no answer"});
+  const line = lineOf("train", {owner: "Anna", code: "HeadUnreachable", message: "no answer"});
   for (const [text, want] of [
     ["RAI", true],
     ["anna", true],
