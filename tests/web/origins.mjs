@@ -96,3 +96,33 @@ for (const [i, name] of ways.entries()) {
     assert.deepEqual(Object.fromEntries(found), Object.fromEntries(want));
   });
 }
+
+test("sign-in at an issuer", {timeout: 60_000}, async (t) => {
+  const {page: at, victim} = bed.ways.issuer,
+    context = await contextOf(t),
+    page = await context.newPage(),
+    addresses = [];
+  page.on("request", (request) => addresses.push(request.url()));
+
+  await page.goto(`${at}/session/oidc?to=/ui/`);
+  await page.locator("#refuse").click();
+  await page.getByText("The issuer Sunrise did not sign you in.").waitFor();
+  await page.goto(victim);
+  await page.waitForURL(`${at}/ui/signin?*`); // for nobody is signed in
+
+  await page.goto(`${at}/session/oidc?to=/ui/`);
+  await page.locator("#approve").click();
+  await page.waitForURL(`${at}/ui/`);
+  const {signedIn, user} = await page.evaluate(async () => (await fetch("/session")).json());
+  assert.deepEqual({signedIn, user}, {signedIn: true, user: "sso:ana"});
+  await page.locator("#victim").click();
+  await page.locator("h1", {hasText: "victim"}).waitFor();
+  assert.equal(page.url(), victim, "the dashboards' origin has a session of its own by now");
+  assert.equal(await page.evaluate(() => document.cookie), "", "no script reads a session");
+  assert.ok(!addresses.some((one) => /eyJ|id_token|the-client-secret/.test(one)), "no address has a token");
+
+  const mail = await context.newPage();
+  await mail.goto(bed.stranger);
+  await mail.evaluate((to) => location.assign(to), victim);
+  await mail.locator("h1", {hasText: "victim"}).waitFor();
+});

@@ -42,11 +42,10 @@ const (
 // origins are the page and the dashboards in processes of their own, before heads that keep what reaches them.
 type origins struct {
 	*headstest.Site
-	t          *testing.T
-	kubernetes *access.Kubernetes
-	network    *headstest.Network
-	keys       *session.Keys
-	log        *slog.Logger
+	t       *testing.T
+	network *headstest.Network
+	keys    *session.Keys
+	log     *slog.Logger
 
 	mu   sync.Mutex
 	seen []string
@@ -60,13 +59,14 @@ type way struct {
 }
 
 // TestOrigins opens dashboards in a browser, on each of the three ways to separate origins, and holds what passes there
-// against the table of docs/dashboards.md.
+// against the table of docs/dashboards.md. In one more, users sign in at an issuer of OpenID Connect.
 func TestOrigins(t *testing.T) {
 	token := accesstest.JWT(map[string]any{"exp": time.Now().Add(time.Hour).Unix()})
 	o := &origins{
 		Site: headstest.New(), t: t, network: headstest.NewNetwork(), log: slog.New(slog.DiscardHandler),
-		kubernetes: accesstest.Start(t, token, "alice", nil).Kubernetes(t, clock.RealClock{}),
 	}
+	tokens := users{kubernetes: accesstest.Start(t, token, "alice", nil).Kubernetes(t, clock.RealClock{}),
+		identity: access.Identity{Mode: access.PassThrough}}
 	file := filepath.Join(t.TempDir(), "keys")
 	must(t, os.WriteFile(file, []byte(strings.Repeat("k", 32)), 0o600))
 	var err error
@@ -89,8 +89,8 @@ func TestOrigins(t *testing.T) {
 	settings, err := json.Marshal(map[string]any{
 		"token": token, "control": control.URL, "stranger": stranger,
 		"ways": map[string]way{
-			"port": o.open("page.example.test", ""), "host": o.open("dashboards.example.test", ""),
-			"wildcard": o.open("ray.example.test", "ray.example.test"),
+			"port": o.open("page.example.test", "", tokens), "host": o.open("dashboards.example.test", "", tokens),
+			"wildcard": o.open("ray.example.test", "ray.example.test", tokens), "issuer": o.openIssuer(),
 		},
 	})
 	must(t, err)
@@ -113,8 +113,40 @@ func (o *origins) serve(host string, handler http.Handler) (port, origin string)
 	return at.Port(), "https://" + host + ":" + at.Port()
 }
 
+// users are those who sign in on a page, and where their rights are looked up.
+type users struct {
+	kubernetes *access.Kubernetes
+	identity   access.Identity
+	config     signin.Config
+}
+
+// openIssuer serves the page and the dashboards to users of an issuer, whom the server impersonates.
+func (o *origins) openIssuer() way {
+	issuer, prefix := accesstest.StartIssuer(o.t), "sso:"
+	of := users{
+		identity: access.Identity{Mode: access.Impersonate, Audience: accesstest.Audience, Issuers: []access.Issuer{{
+			URL: issuer.URL, Audience: "portal", UsernameClaim: "sub", Prefix: &prefix, CertificateAuthority: issuer.Authority()}}},
+		config: signin.Config{OIDC: &signin.OIDC{Name: "Sunrise", Issuer: issuer.URL, ClientID: "portal",
+			ClientSecretFile: filepath.Join(o.t.TempDir(), "secret"), Scopes: []string{"openid"},
+			CertificateAuthority: issuer.Authority()}},
+	}
+	must(o.t, os.WriteFile(of.config.OIDC.ClientSecretFile, []byte("the-client-secret"), 0o600))
+	options := accesstest.Start(o.t, "unused", "nobody", nil).Options(clock.RealClock{})
+	options.Identity = of.identity
+	var err error
+	of.kubernetes, err = access.New(options)
+	must(o.t, err)
+	found := o.open("page.example.test", "", of)
+	claims := func() map[string]any {
+		return map[string]any{"sub": "ana", "exp": time.Now().Add(time.Hour).Unix()}
+	}
+	issuer.Register(accesstest.Client{ID: "portal", Secret: "the-client-secret",
+		ReturnTo: found.Page + "/session/oidc/callback", Claims: claims})
+	return found
+}
+
 // open serves the page and the dashboards in one way.
-func (o *origins) open(host, wildcard string) way {
+func (o *origins) open(host, wildcard string, of users) way {
 	var onPage, onDashboards http.Handler
 	late := func(to *http.Handler) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) { (*to).ServeHTTP(w, r) }
@@ -127,7 +159,7 @@ func (o *origins) open(host, wildcard string) way {
 	at, err := signin.ParseOrigins(page, shared, wildcard)
 	must(o.t, err)
 	signInPage, signInDashboards, err := signin.New(signin.Needs{
-		Origins: at, Identity: access.Identity{Mode: access.PassThrough}, Keys: o.keys, Access: o.kubernetes,
+		Origins: at, Config: of.config, Identity: of.identity, Keys: o.keys, Access: of.kubernetes,
 		Clock: clock.RealClock{}, Log: o.log,
 	})
 	must(o.t, err)
@@ -136,7 +168,7 @@ func (o *origins) open(host, wildcard string) way {
 	must(o.t, err)
 	ctx, end := context.WithCancel(o.t.Context())
 	made := proxy.New(ctx, proxy.Needs{
-		Access: o.kubernetes, Sessions: signInDashboards, SignIn: signInDashboards, Origin: own, Site: site, PageURL: page + "/",
+		Access: of.kubernetes, Sessions: signInDashboards, SignIn: signInDashboards, Origin: own, Site: site, PageURL: page + "/",
 		Heads:     heads.New(heads.Settings{Clusters: o, Reader: o, Options: headclient.Options{Connect: o.network.Connect}}),
 		MaxUpload: 1 << 20, MaxSockets: 10, Clock: clock.RealClock{}, Log: o.log,
 	})

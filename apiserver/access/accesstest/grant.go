@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"html"
 	"maps"
 	"net/http"
 	"net/url"
@@ -49,6 +51,17 @@ func (i *Issuer) Approve(t testing.TB, address string) string {
 	code := rand.Text()
 	i.codes[code] = grant{challenge: query.Get("code_challenge"), nonce: query.Get("nonce")}
 	return i.client.ReturnTo + "?" + url.Values{"code": {code}, "state": {query.Get("state")}}.Encode()
+}
+
+// offer answers a browser that was led to the issuer: its user signs in, or refuses to.
+func (i *Issuer) offer(t testing.TB, w http.ResponseWriter, r *http.Request) {
+	i.mutex.Lock()
+	to := i.client.ReturnTo
+	i.mutex.Unlock()
+	refused := to + "?" + url.Values{"error": {"access_denied"}, "state": {r.URL.Query().Get("state")}}.Encode()
+	w.Header().Set("Content-Type", "text/html")
+	_, _ = fmt.Fprintf(w, `<!doctype html><title>issuer</title><a id="approve" href="%s">Sign in</a><a id="refuse" href="%s">Cancel</a>`,
+		html.EscapeString(i.Approve(t, r.URL.String())), html.EscapeString(refused)) // a browser that is gone needs no answer
 }
 
 // Revoke ends all that could be renewed.

@@ -154,6 +154,9 @@ func (i *Issuer) answer(t testing.TB, w http.ResponseWriter, r *http.Request) {
 			"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
 			"id_token_signing_alg_values_supported": []string{"ES256", "none", "HS256"},
 		}
+	case "/authorize":
+		i.offer(t, w, r)
+		return
 	case "/token":
 		i.exchange(t, w, r)
 		return
