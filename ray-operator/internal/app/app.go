@@ -268,8 +268,8 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	}
 	build := ctrl.NewControllerManagedBy(manager).Named("computecluster").
 		For(&v1alpha1.ComputeCluster{}, builder.WithPredicates(notes(&reconciler.Gone), notItsStatus(own)))
-	from := sources{manager.GetCache(), manager.GetCache()}
-	woken := from.ofClusters(cfg, heads.Changes(), scalers.Changes(), stores.Changes())
+	rules := cluster.WakeRules(cluster.Watched{Nodes: cfg.WatchNodes, Queue: cfg.Kueue})
+	woken := append(sources{manager.GetCache(), manager.GetCache(), nil}.follow(rules), heads.Changes(), scalers.Changes(), stores.Changes())
 	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ComputeClusters: %w", err)
 	}
@@ -302,7 +302,7 @@ func jobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial he
 	known := newCensus()
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").
 		For(&v1alpha1.ClusterJob{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
-	woken := sources{manager.GetCache(), manager.GetCache()}.ofJobs(cfg, now, known, heads.Changes())
+	woken := append(sources{manager.GetCache(), manager.GetCache(), known}.follow(job.WakeRules(now, cfg.Kueue)), heads.Changes())
 	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ClusterJobs: %w", err)
 	}
@@ -312,7 +312,7 @@ func jobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial he
 // pending returns what holds back passes of a controller until the cache shows the objects of these kinds, and those
 // made for clusters, as the passes before left them.
 func pending(manager ctrl.Manager, kinds ...client.Object) (*kube.Pending, error) {
-	own, err := kube.NewPending(manager.GetCache(), manager.GetScheme(), clock.RealClock{}, append(kinds, children()...)...)
+	own, err := kube.NewPending(manager.GetCache(), manager.GetScheme(), clock.RealClock{}, append(kinds, cluster.Children()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("follow the operator's own writes: %w", err)
 	}

@@ -1,19 +1,12 @@
 package app
 
 import (
-	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	keeping "github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
@@ -50,38 +43,4 @@ func (cfg Config) queued(kinds ...client.Object) []client.Object {
 		kinds = append(kinds, &kueue.Workload{})
 	}
 	return kinds
-}
-
-// wakesQueuedClusters wakes the cluster that a Workload is for, or those that its job made.
-func wakesQueuedClusters(clusters client.Reader) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, workload client.Object) []reconcile.Request {
-		owner := metav1.GetControllerOfNoCopy(workload)
-		switch {
-		case owner == nil:
-			return nil
-		case owner.Kind == "ComputeCluster":
-			return []reconcile.Request{request(workload.GetNamespace(), owner.Name)}
-		}
-		var list v1alpha1.ComputeClusterList
-		owned := client.MatchingFields{index.Owner: string(owner.UID)}
-		if err := clusters.List(ctx, &list, client.InNamespace(workload.GetNamespace()), owned, client.UnsafeDisableDeepCopy); err != nil {
-			log.FromContext(ctx).Error(err, "Cannot list the clusters of a queued job", "job", owner.Name)
-		}
-		var requests []reconcile.Request
-		for i := range list.Items {
-			requests = append(requests, request(list.Items[i].Namespace, list.Items[i].Name))
-		}
-		return requests
-	})
-}
-
-// wakesQueuedJobs wakes the job that a Workload is for.
-func wakesQueuedJobs() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, workload client.Object) []reconcile.Request {
-		owner := metav1.GetControllerOfNoCopy(workload)
-		if owner == nil || owner.Kind != "ClusterJob" {
-			return nil
-		}
-		return []reconcile.Request{request(workload.GetNamespace(), owner.Name)}
-	})
 }

@@ -1,91 +1,69 @@
 package app
 
 import (
+	"context"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
 
-// sources lists what wakes controllers, beside changes of their own kind.
-//
-// The lists are values and not calls of a builder, so that a test can start them on a queue without an API server.
-//
-// The reader finds whom to wake. It reads from the cache and never waits: handlers hold up the events of all objects.
+// sources are what rules follow. The reader finds whom to wake: it reads from the cache and never waits, for handlers hold
+// up the events of all objects.
 type sources struct {
 	cache  cache.Cache
 	reader client.Reader
+	// known says in which namespaces there are objects to wake at all; nil is in all.
+	known *census
 }
 
-// changes returns a source of the changes of a kind.
-func (s sources) changes(kind client.Object, wakes handler.EventHandler, told ...predicate.Predicate) source.Source {
-	return source.Kind(s.cache, kind, wakes, told...)
-}
-
-// ofClusters returns what wakes ComputeClusters: nodes only where they may be watched.
-func (s sources) ofClusters(cfg Config, heads, scalers, stores source.Source) []source.Source {
-	all := []source.Source{
-		heads, scalers, stores,
-		s.changes(&v1alpha1.ClusterJob{}, clusterOfJob(), predicate.GenerationChangedPredicate{}),
-		s.changes(&networkingv1.NetworkPolicy{}, wakesClustersBeside(s.reader), whatPoliciesTell()),
-	}
-	for _, kind := range children() {
-		all = append(all, s.changes(kind, wakesItsCluster(), whatTells(kind)))
-	}
-	if cfg.Kueue {
-		all = append(all, s.changes(&kueue.Workload{}, wakesQueuedClusters(s.reader)))
-	}
-	if cfg.WatchNodes {
-		all = append(all, s.changes(&corev1.Node{}, wakesClustersOn(s.reader), whatNodesTell()))
+// follow returns a source for each rule.
+//
+// They are values and not calls of a builder, so that a test can start them on a queue without an API server.
+func (s sources) follow(rules []wake.Rule) []source.Source {
+	var all []source.Source
+	for _, rule := range rules {
+		all = append(all, source.Kind(s.cache, rule.Kind, s.handle(rule)))
 	}
 	return all
 }
 
-// ofJobs returns what wakes ClusterJobs. The census is of them.
-func (s sources) ofJobs(cfg Config, now clock.PassiveClock, known *census, heads source.Source) []source.Source {
-	wakes := waker{s.reader, now, known}
-	all := []source.Source{
-		heads,
-		s.changes(&v1alpha1.ClusterJob{}, wakes.nextInLine()),
-		s.changes(&v1alpha1.ComputeCluster{}, wakes.jobsOfCluster()),
-		s.changes(&corev1.Pod{}, wakes.jobsOfHead(), whatHeadsTell()),
+// handle returns what puts those into a queue whom a rule finds.
+func (s sources) handle(rule wake.Rule) handler.EventHandler {
+	tell := func(ctx context.Context, change wake.Change, into queue) {
+		object := change.Object()
+		if s.known != nil && !s.known.has(object.GetNamespace()) {
+			return
+		}
+		names, err := rule.Wake(ctx, s.reader, change)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Cannot find all that a change wakes", "rule", rule.Name, "object", client.ObjectKeyFromObject(object))
+		}
+		for _, name := range names {
+			into.Add(reconcile.Request{NamespacedName: name})
+		}
 	}
-	if cfg.Kueue {
-		all = append(all, s.changes(&kueue.Workload{}, wakesQueuedJobs()))
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, into queue) {
+			tell(ctx, wake.Change{New: e.Object}, into)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, into queue) {
+			tell(ctx, wake.Change{Old: e.ObjectOld, New: e.ObjectNew}, into)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, into queue) {
+			tell(ctx, wake.Change{Old: e.Object}, into)
+		},
 	}
-	return all
-}
-
-// ofServices returns what wakes ClusterServices. The census is of them.
-func (s sources) ofServices(known *census, heads source.Source) []source.Source {
-	users := users{s.reader, known}
-	all := []source.Source{
-		heads,
-		s.changes(&v1alpha1.ClusterService{}, users.beside(), predicate.GenerationChangedPredicate{}),
-		s.changes(&v1alpha1.ComputeCluster{}, users.ofCluster()),
-		s.changes(&corev1.Pod{}, users.ofPod(), whatPodsTell()),
-	}
-	for _, kind := range []client.Object{
-		&corev1.Service{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &appsv1.ControllerRevision{},
-	} {
-		all = append(all, s.changes(kind, wakesItsService(), whatTells(kind)))
-	}
-	return all
 }
 
 // complete adds a controller that is woken by what its builder has, and by sources. Its workers are shared among namespaces.

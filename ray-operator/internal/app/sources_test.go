@@ -25,7 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
 
 // informers returns a cache whose changes a test makes.
@@ -46,9 +50,6 @@ func answers(name string) source.Source {
 	})
 }
 
-// silent returns a source that wakes nobody.
-func silent() source.Source { return source.Func(func(context.Context, queue) error { return nil }) }
-
 // start starts sources on a queue, one after the other.
 func start(ctx context.Context, t *testing.T, all []source.Source, into queue) {
 	t.Helper()
@@ -64,26 +65,6 @@ func start(ctx context.Context, t *testing.T, all []source.Source, into queue) {
 	}
 }
 
-func TestSources_WakeByAnswers(t *testing.T) {
-	from, now := sources{informers(t), shelf{}}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	for name, test := range map[string]struct {
-		of   []source.Source
-		want []string
-	}{
-		"clusters wake by heads, autoscalers and stores": {
-			from.ofClusters(Config{WatchNodes: true}, answers("heads"), answers("scalers"), answers("stores")),
-			[]string{"heads", "scalers", "stores"},
-		},
-		"jobs wake by heads":     {from.ofJobs(Config{}, now, newCensus(), answers("heads")), []string{"heads"}},
-		"services wake by heads": {from.ofServices(newCensus(), answers("heads")), []string{"heads"}},
-	} {
-		got := woken(t, func(ctx context.Context, into queue) { start(ctx, t, test.of, into) })
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: they wake by %v, want %v", name, got, test.want)
-		}
-	}
-}
-
 // ownedBy returns objects of kinds that one owner controls.
 func ownedBy(kind, name string, objects ...client.Object) []client.Object {
 	yes := true
@@ -94,10 +75,16 @@ func ownedBy(kind, name string, objects ...client.Object) []client.Object {
 	return objects
 }
 
+// controlled are the rules of one controller, and the namespaces that have objects of its kind; nil is all.
+type controlled struct {
+	rules []wake.Rule
+	known *census
+}
+
 // happening is something that a cache tells of an object, and whom of one controller it wakes.
 type happening struct {
 	name string
-	of   func(sources) []source.Source
+	of   controlled
 	tell func(*controllertest.FakeInformer, client.Object)
 	what client.Object
 	want []string
@@ -111,22 +98,15 @@ func cordons(to *controllertest.FakeInformer, obj client.Object) {
 	to.Update(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: obj.GetName()}}, obj)
 }
 
-// jobsAmong returns what wakes jobs of the namespaces that a census knows.
-func jobsAmong(known *census) func(sources) []source.Source {
-	return func(s sources) []source.Source {
-		return s.ofJobs(Config{Kueue: true}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), known, silent())
-	}
-}
-
-// servicesAmong returns what wakes services of the namespaces that a census knows.
-func servicesAmong(known *census) func(sources) []source.Source {
-	return func(s sources) []source.Source { return s.ofServices(known, silent()) }
+// jobsAmong are jobs of the namespaces that a census knows.
+func jobsAmong(known *census) controlled {
+	return controlled{job.WakeRules(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), true), known}
 }
 
 // ofOwned returns what happens to objects that clusters, jobs and services own.
-func ofOwned(clusters, jobs, services func(sources) []source.Source) []happening {
+func ofOwned(clusters, jobs, services controlled) []happening {
 	var all []happening
-	for _, child := range ownedBy("ComputeCluster", "demo", children()...) {
+	for _, child := range ownedBy("ComputeCluster", "demo", cluster.Children()...) {
 		all = append(all, happening{"what it owns wakes a cluster", clusters, comes, child, []string{"demo"}})
 	}
 	for _, workload := range ownedBy("ComputeCluster", "queued", &kueue.Workload{}) {
@@ -145,14 +125,15 @@ func ofOwned(clusters, jobs, services func(sources) []source.Source) []happening
 }
 
 func TestSources_WakeByObjects(t *testing.T) {
-	clusters := func(s sources) []source.Source {
-		return s.ofClusters(Config{WatchNodes: true, Kueue: true}, silent(), silent(), silent())
-	}
-	blind := func(s sources) []source.Source { return s.ofClusters(Config{}, silent(), silent(), silent()) }
+	clusters := controlled{rules: cluster.WakeRules(cluster.Watched{Nodes: true, Queue: true})}
+	blind := controlled{rules: cluster.WakeRules(cluster.Watched{})}
 	some, none := newCensus(), newCensus()
 	some.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "one"}})
-	jobs, services := jobsAmong(some), servicesAmong(some)
-	runs, waits, serves := jobOn("runs", "head"), jobOn("waits", ""), serviceOn("serves")
+	jobs, services := jobsAmong(some), controlled{service.WakeRules(), some}
+	runs, waits, ended, serves := jobOn("runs", "head"), jobOn("waits", ""), jobOn("ended", ""), serviceOn("serves")
+	ended.Status.EndTime, ended.Spec.Suspend = &metav1.Time{Time: time.Unix(1, 0)}, true // its record would say so too
+	owned := clusterNamed("demo", metav1.OwnerReference{Kind: "ClusterJob", Name: "its-job"},
+		metav1.OwnerReference{Kind: "ClusterService", Name: "its-service"})
 	worker := corev1.Pod{}
 	ownedBy("ComputeCluster", "demo", &worker)
 	head := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -160,7 +141,7 @@ func TestSources_WakeByObjects(t *testing.T) {
 		Labels: map[string]string{v1alpha1.LabelCluster: "demo", v1alpha1.LabelRole: v1alpha1.RoleHead},
 	}}
 	shelf := shelf{
-		cluster: clusterNamed("demo"), jobs: []v1alpha1.ClusterJob{waits}, services: []v1alpha1.ClusterService{serves},
+		cluster: owned, jobs: []v1alpha1.ClusterJob{waits, ended}, services: []v1alpha1.ClusterService{serves},
 		pods: []corev1.Pod{worker},
 	}
 	all := []happening{
@@ -169,21 +150,21 @@ func TestSources_WakeByObjects(t *testing.T) {
 		{"a node that is cordoned wakes the clusters on it", clusters, cordons, node(), []string{"demo"}},
 		{"a node that may not be watched wakes none", blind, cordons, node(), nil},
 		{"a job that goes wakes the next in the queue", jobs, goes, &runs, []string{"waits"}},
-		{"a cluster wakes its jobs", jobs, comes, shelf.cluster, []string{"waits"}},
-		{"a head wakes its jobs", jobs, comes, head, []string{"waits"}},
-		{"a cluster wakes no jobs where there are none", jobsAmong(none), comes, shelf.cluster, nil},
+		{"a cluster wakes its jobs", jobs, comes, owned, []string{"its-job", "waits"}},
+		{"a head wakes its jobs", jobs, comes, head, []string{"its-job", "waits"}},
+		{"a cluster wakes no jobs where there are none", jobsAmong(none), comes, owned, nil},
 		{"a head wakes no jobs where there are none", jobsAmong(none), comes, head, nil},
-		{"a cluster wakes no services where there are none", servicesAmong(none), comes, shelf.cluster, nil},
-		{"a pod wakes no services where there are none", servicesAmong(none), comes, head, nil},
+		{"a cluster wakes no services where there are none", controlled{service.WakeRules(), none}, comes, owned, nil},
+		{"a pod wakes no services where there are none", controlled{service.WakeRules(), none}, comes, head, nil},
 		{"a service wakes those beside it", services, comes, &serves, []string{"serves"}},
-		{"a cluster wakes its services", services, comes, shelf.cluster, []string{"serves"}},
-		{"a pod wakes its services", services, comes, head, []string{"serves"}},
+		{"a cluster wakes its services", services, comes, owned, []string{"its-service", "serves"}},
+		{"a pod wakes its services", services, comes, head, []string{"its-service", "serves"}},
 	}
 	all = append(all, ofOwned(clusters, jobs, services)...)
 	for _, one := range all {
 		cached := informers(t)
 		got := woken(t, func(ctx context.Context, into queue) {
-			start(ctx, t, one.of(sources{cached, shelf}), into)
+			start(ctx, t, sources{cached, shelf, one.of.known}.follow(one.of.rules), into)
 			informer, err := cached.FakeInformerFor(ctx, one.what)
 			if err != nil {
 				t.Fatal(err)

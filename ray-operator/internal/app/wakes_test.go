@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
 
 // shelf is a cache of one namespace in which every job and service refers to one cluster.
@@ -55,6 +55,10 @@ func (s shelf) List(_ context.Context, into client.ObjectList, _ ...client.ListO
 	return nil
 }
 
+func request(namespace, name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
 // woken returns the names that a handler puts into a queue, sorted.
 func woken(t *testing.T, tell func(context.Context, queue)) []string {
 	t.Helper()
@@ -69,10 +73,6 @@ func woken(t *testing.T, tell func(context.Context, queue)) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func made(of handler.EventHandler, obj client.Object) func(context.Context, queue) {
-	return func(ctx context.Context, into queue) { of.Create(ctx, event.CreateEvent{Object: obj}, into) }
 }
 
 func jobOn(name, head string) v1alpha1.ClusterJob {
@@ -97,70 +97,8 @@ func clusterNamed(name string, owners ...metav1.OwnerReference) *v1alpha1.Comput
 	return one
 }
 
-// TestNextInLine_IsWoken: when a job takes its place, gives it back, or is deleted.
-func TestNextInLine_IsWoken(t *testing.T) {
-	holds, waits := jobOn("holds", "head"), jobOn("waits", "")
-	over := jobOn("holds", "")
-	cache := shelf{cluster: clusterNamed("demo"), jobs: []v1alpha1.ClusterJob{waits}}
-	wakes := waker{cache, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), newCensus()}.nextInLine()
-	for _, c := range []struct {
-		what string
-		tell func(context.Context, queue)
-		want []string
-	}{
-		{"a job that is deleted", func(ctx context.Context, q queue) {
-			wakes.Delete(ctx, event.DeleteEvent{Object: &holds}, q)
-		}, []string{"waits"}},
-		{"a place that is given back", func(ctx context.Context, q queue) {
-			wakes.Update(ctx, event.UpdateEvent{ObjectOld: &holds, ObjectNew: &over}, q)
-		}, []string{"waits"}},
-		{"a job that goes on", func(ctx context.Context, q queue) {
-			wakes.Update(ctx, event.UpdateEvent{ObjectOld: &holds, ObjectNew: &holds}, q)
-		}, nil},
-	} {
-		if got := woken(t, c.tell); !slices.Equal(got, c.want) {
-			t.Errorf("%s wakes %v, want %v", c.what, got, c.want)
-		}
-	}
-}
-
-func TestHeadsWakeJobsByWhatTheyTell(t *testing.T) {
-	told := whatHeadsTell()
-	head := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "n", Name: "h", Labels: map[string]string{v1alpha1.LabelRole: v1alpha1.RoleHead},
-		},
-		Status: corev1.PodStatus{
-			Phase:      corev1.PodPending,
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
-		},
-	}
-	now := metav1.Now()
-	for _, c := range []struct {
-		what   string
-		change func(*corev1.Pod)
-		want   bool
-	}{
-		{"an address", func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }, true},
-		{"its phase", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, true},
-		{"that it is ready", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue }, true},
-		{"that it goes", func(p *corev1.Pod) { p.DeletionTimestamp = &now }, true},
-		{"a label", func(p *corev1.Pod) { p.Labels["more"] = "x" }, false},
-		{"a worker's address", func(p *corev1.Pod) {
-			p.Labels[v1alpha1.LabelRole], p.Status.PodIP = v1alpha1.RoleWorker, "10.0.0.1"
-		}, false},
-	} {
-		changed := head.DeepCopy()
-		c.change(changed)
-		if got := told.Update(event.UpdateEvent{ObjectOld: head, ObjectNew: changed}); got != c.want {
-			t.Errorf("%s wakes jobs: %t, want %t", c.what, got, c.want)
-		}
-	}
-}
-
 // TestPodsWake_ByWhatIsKeptOfThem: what a kubelet writes of a pod beside that costs no pass, and no look for its users.
 func TestPodsWake_ByWhatIsKeptOfThem(t *testing.T) {
-	told := whatPodsTell()
 	base := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w", ResourceVersion: "1", Labels: map[string]string{}},
 		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "ray"}}},
@@ -195,41 +133,8 @@ func TestPodsWake_ByWhatIsKeptOfThem(t *testing.T) {
 		changed := base.DeepCopy()
 		changed.ResourceVersion = "2"
 		c.change(changed)
-		if got := told.Update(event.UpdateEvent{ObjectOld: kept(base.DeepCopy()), ObjectNew: kept(changed)}); got != c.want {
+		if got := wake.ChangesPod(wake.Change{Old: kept(base.DeepCopy()), New: kept(changed)}); got != c.want {
 			t.Errorf("%s wakes: %t, want %t", c.what, got, c.want)
-		}
-	}
-}
-
-// TestUsersOfAClusterAreWoken: jobs that have not ended, services, and who owns the cluster.
-func TestUsersOfAClusterAreWoken(t *testing.T) {
-	runs, ended := jobOn("runs", "head"), jobOn("ended", "")
-	ended.Status.EndTime = &metav1.Time{Time: time.Unix(1, 0)}
-	fresh, serves := jobOn("fresh", ""), serviceOn("serves")
-	owned := clusterNamed("demo", metav1.OwnerReference{Kind: "ClusterJob", Name: "its-job"},
-		metav1.OwnerReference{Kind: "ClusterService", Name: "its-service"})
-	cache := shelf{cluster: owned, jobs: []v1alpha1.ClusterJob{runs, ended}, services: []v1alpha1.ClusterService{serves}}
-	head := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "n", Name: "h", Labels: map[string]string{v1alpha1.LabelCluster: "demo"},
-	}}
-	known := newCensus()
-	known.add(owned)
-	jobs, services := waker{cache, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), known}, users{cache, known}
-	for _, c := range []struct {
-		what string
-		tell func(context.Context, queue)
-		want []string
-	}{
-		{"a cluster, of jobs", made(jobs.jobsOfCluster(), owned), []string{"its-job", "runs"}},
-		{"a head, of jobs", made(jobs.jobsOfHead(), head), []string{"its-job", "runs"}},
-		{"a cluster, of services", made(services.ofCluster(), owned), []string{"its-service", "serves"}},
-		{"a pod, of services", made(services.ofPod(), head), []string{"its-service", "serves"}},
-		{"a service, of those beside it", made(services.beside(), &serves), []string{"serves"}},
-		{"a job, of clusters", made(clusterOfJob(), &runs), []string{"demo"}},
-		{"a job that has just been made, of clusters", made(clusterOfJob(), &fresh), []string{"demo"}},
-	} {
-		if got := woken(t, c.tell); !slices.Equal(got, c.want) {
-			t.Errorf("%s wakes %v, want %v", c.what, got, c.want)
 		}
 	}
 }

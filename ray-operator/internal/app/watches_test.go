@@ -12,9 +12,10 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
 
 func node() *corev1.Node {
@@ -80,28 +81,9 @@ func TestTrimPolicy_KeepsRulesOfOursAlone(t *testing.T) {
 	}
 }
 
-func TestPolicies_WakeWhenTheyRuleEgress(t *testing.T) {
-	told, ingress := whatPoliciesTell(), policy(func(p *networkingv1.NetworkPolicy) {
-		p.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
-	})
-	for what, have := range map[string]bool{
-		"made":    told.Create(event.CreateEvent{Object: policy()}),
-		"deleted": told.Delete(event.DeleteEvent{Object: policy()}),
-		"begins":  told.Update(event.UpdateEvent{ObjectOld: ingress, ObjectNew: policy()}),
-		"ends":    told.Update(event.UpdateEvent{ObjectOld: policy(), ObjectNew: ingress}),
-	} {
-		if !have {
-			t.Errorf("%s: nobody is woken", what)
-		}
-	}
-	if told.Create(event.CreateEvent{Object: ingress}) || told.Delete(event.DeleteEvent{Object: ingress}) ||
-		told.Update(event.UpdateEvent{ObjectOld: policy(), ObjectNew: policy()}) {
-		t.Error("a policy that changes nothing wakes clusters")
-	}
-}
-
 func TestNodesWakeByWhatTheyTell(t *testing.T) {
-	told := whatNodesTell()
+	rules := cluster.WakeRules(cluster.Watched{Nodes: true})
+	told := rules[len(rules)-1]
 	for _, c := range []struct {
 		what   string
 		change func(*corev1.Node)
@@ -121,11 +103,11 @@ func TestNodesWakeByWhatTheyTell(t *testing.T) {
 		if errBefore != nil || errNow != nil {
 			t.Fatal(errBefore, errNow)
 		}
-		if got := told.Update(event.UpdateEvent{ObjectOld: before.(client.Object), ObjectNew: now.(client.Object)}); got != c.want {
+		if got := told.Matters(wake.Change{Old: before.(client.Object), New: now.(client.Object)}); got != c.want {
 			t.Errorf("%s wakes clusters: %t, want %t", c.what, got, c.want)
 		}
 	}
-	if told.Create(event.CreateEvent{Object: node()}) {
+	if told.Matters(wake.Change{New: node()}) {
 		t.Error("a new node wakes clusters, of which none can be on it")
 	}
 }
@@ -160,7 +142,7 @@ func TestCachesHoldWhatIsOurs(t *testing.T) {
 			t.Errorf("of %T all are held that %v", kind, by.Label)
 		}
 	}
-	if whole != 2 || len(all.ByObject) != 2+len(children()) {
+	if whole != 2 || len(all.ByObject) != 2+len(cluster.Children()) {
 		t.Errorf("%d kinds, %d of them others' too", len(all.ByObject), whole)
 	}
 	some, err := caches(Config{Namespaces: []string{"a", "b"}})
@@ -185,47 +167,6 @@ func TestOfConfigMapsOnlyNotesAreHeld(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"own": v1alpha1.LabelNote}, held); diff != "" {
 		t.Errorf("of ConfigMaps others are held than the notes: %s", diff)
-	}
-}
-
-func TestStatefulSetsWakeByWhatTheyTell(t *testing.T) {
-	told := whatTells(&appsv1.StatefulSet{})
-	for _, c := range []struct {
-		what   string
-		change func(*appsv1.StatefulSet)
-		want   bool
-	}{
-		{"nothing but a version", func(s *appsv1.StatefulSet) { s.ResourceVersion = "2" }, false},
-		{"a pod that is not ready", func(s *appsv1.StatefulSet) { s.Status.Replicas, s.Status.CurrentRevision = 2, "r" }, false},
-		{"a pod that is ready", func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 1 }, true},
-		{"its spec", func(s *appsv1.StatefulSet) { s.Generation = 2 }, true},
-		{"an annotation", func(s *appsv1.StatefulSet) { s.Annotations = map[string]string{"a": "b"} }, true},
-		{"a label", func(s *appsv1.StatefulSet) { s.Labels = map[string]string{"a": "b"} }, true},
-	} {
-		before := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "demo-redis", Generation: 1, ResourceVersion: "1"}}
-		now := before.DeepCopy()
-		c.change(now)
-		if got := told.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: now}); got != c.want {
-			t.Errorf("%s wakes the cluster: %t, want %t", c.what, got, c.want)
-		}
-	}
-	made := &appsv1.StatefulSet{}
-	if !told.Create(event.CreateEvent{Object: made}) || !told.Delete(event.DeleteEvent{Object: made}) {
-		t.Error("a StatefulSet that comes or goes does not wake its cluster")
-	}
-}
-
-func TestWakingByOwner(t *testing.T) {
-	yes := true
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", OwnerReferences: []metav1.OwnerReference{
-		{Kind: "ComputeCluster", Name: "demo", UID: "u", Controller: &yes},
-	}}}
-	if got := clusterOf(pod); len(got) != 1 || got[0].String() != "n/demo" {
-		t.Errorf("the pod wakes %v", got)
-	}
-	pod.OwnerReferences[0].Kind = "ReplicaSet"
-	if got := clusterOf(pod); got != nil {
-		t.Errorf("someone else's pod wakes %v", got)
 	}
 }
 

@@ -267,7 +267,7 @@ func (w *Watch) publish(a *asker, answer Answer) {
 	if w.heads[a.cluster] != a {
 		return
 	}
-	news := !a.answered || differ(a.answer, answer)
+	news := !a.answered || HasNews(a.answer, answer)
 	a.answer, a.answered = answer, true
 	if !news {
 		return
@@ -277,9 +277,9 @@ func (w *Watch) publish(a *asker, answer Answer) {
 	}
 }
 
-// differ reports whether an answer means something new. That a node is busy now and idle
-// then, as happens all the time, does not.
-func differ(a, b Answer) bool {
+// HasNews reports whether an answer means something else than the one before, and so wakes its cluster. That a node is
+// busy now and idle then, as happens all the time, does not.
+func HasNews(a, b Answer) bool {
 	return a.Failure != b.Failure || a.Use.At.IsZero() != b.Use.At.IsZero() ||
 		!a.Use.IdleSince.Equal(b.Use.IdleSince) || // zero while it is active
 		!maps.EqualFunc(a.Nodes, b.Nodes, alike)

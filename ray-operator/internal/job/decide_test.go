@@ -185,12 +185,12 @@ func TestSteps(t *testing.T) {
 		"no address": {
 			train(), seen(fresh(), func(s *Seen) { s.Head.Status.PodIP = "" }), "Pending ClusterStarting",
 		},
-		"not heard":      {train(), seen(fresh(), func(s *Seen) { s.Heard = false }), "Pending JobAPIStarting ask"},
-		"silent":         {train(), seen(fresh(), silent(31)), "Pending HeadUnreachable ask"},
-		"silent a while": {train(), seen(fresh(), silent(29)), "Pending JobAPIStarting ask"},
-		"in the queue":        {train(), seen(fresh(), line(2, 1, 2)), "Pending JobQueued ask"},
-		"next in the queue":   {train(), seen(fresh(), line(2, 1, 1)), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") finalizer ask submit"},
-		"to be bound":    {train(), seen(fresh()), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") finalizer ask submit"},
+		"not heard":         {train(), seen(fresh(), func(s *Seen) { s.Heard = false }), "Pending JobAPIStarting ask"},
+		"silent":            {train(), seen(fresh(), silent(31)), "Pending HeadUnreachable ask"},
+		"silent a while":    {train(), seen(fresh(), silent(29)), "Pending JobAPIStarting ask"},
+		"in the queue":      {train(), seen(fresh(), line(2, 1, 2)), "Pending JobQueued ask"},
+		"next in the queue": {train(), seen(fresh(), line(2, 1, 1)), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") finalizer ask submit"},
+		"to be bound":       {train(), seen(fresh()), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") finalizer ask submit"},
 		"own, to be bound": {
 			train(own), seen(fresh()), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") ask submit",
 		},

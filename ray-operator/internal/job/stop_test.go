@@ -38,7 +38,7 @@ func TestStop_ByState(t *testing.T) {
 	running := says(headclient.JobRunning)
 	hold(t, map[string]guarded{
 		"waits for a cluster":        {train(asked), seen(fresh(), noCluster), isStopped},
-		"waits in the queue":              {train(asked), seen(fresh(), line(1, 1, 1)), isStopped},
+		"waits in the queue":         {train(asked), seen(fresh(), line(1, 1, 1)), isStopped},
 		"could be bound":             {train(asked), seen(fresh()), isStopped},
 		"own cluster to be made":     {train(own, asked), seen(fresh(), noCluster), isStopped},
 		"own cluster without a head": {train(own, asked), seen(fresh(), noHead), isStopped},

@@ -100,7 +100,7 @@ func (r *Ray) step() (changed bool, next time.Duration) {
 		after := answer{question.Head, r.answer(name, question, before.Answer)}
 		r.answers[name] = after
 		changed = true
-		if !known || news(before.Answer, after.Answer) {
+		if !known || headwatch.HasNews(before.Answer, after.Answer) {
 			r.world.due[request{clusterKind, name}] = now
 		}
 	}
@@ -117,19 +117,6 @@ func byName(a, b types.NamespacedName) int {
 // awaited reports whether the clock is to go on to the next question for its own sake.
 func (r *Ray) awaited(q *question) bool {
 	return q.at.Sub(r.world.lastChange) <= patience || q.at.Before(r.world.until)
-}
-
-// news reports whether an answer has another meaning than the one before: that time has gone
-// by, or who has work, wakes nobody.
-func news(before, after headwatch.Answer) bool {
-	return before.Failure != after.Failure || before.Use.Active != after.Use.Active || !before.Use.IdleSince.Equal(after.Use.IdleSince) ||
-		!maps.EqualFunc(before.Nodes, after.Nodes, func(a, b headwatch.Node) bool {
-			return works(a) == works(b) && (works(a) || a.State == b.State) && maps.Equal(a.Total, b.Total)
-		})
-}
-
-func works(node headwatch.Node) bool {
-	return node.State == headclient.Running || node.State == headclient.Idle
 }
 
 // answer is what a head says now, given what it said last.

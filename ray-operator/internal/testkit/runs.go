@@ -2,7 +2,6 @@ package testkit
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -111,7 +110,7 @@ func (j *Jobs) turn(name types.NamespacedName, q *query) {
 		q.answer.Failure, q.answer.Err, q.met = headclient.KindOf(err), err, false
 		q.missed()
 	}
-	if q.owed || differ(before, q.answer) {
+	if q.owed || runs.HasNews(before, q.answer) {
 		j.world.due[request{jobKind, name}] = now
 		q.changed = now
 	}
@@ -124,13 +123,6 @@ func (j *Jobs) turn(name types.NamespacedName, q *query) {
 	default:
 		q.at = now.Add(latest)
 	}
-}
-
-// differ reports whether an answer has another meaning than the one before, as runs has it.
-func differ(a, b runs.Answer) bool {
-	return a.Failure != b.Failure || a.Session != b.Session || a.Asked.IsZero() != b.Asked.IsZero() || a.Known != b.Known ||
-		a.Foreign != b.Foreign || a.Refused != b.Refused || a.Submitted.IsZero() != b.Submitted.IsZero() ||
-		a.Tailed != b.Tailed || a.LogLost != b.LogLost || !reflect.DeepEqual(a.Job, b.Job)
 }
 
 func (q *query) done() bool { return q.answer.Foreign || q.answer.Refused != "" || q.answer.Tailed }

@@ -4,19 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 )
 
 // Service is a valid service on the cluster demo with one application of its name.
@@ -114,53 +107,4 @@ func toldOf(service *v1alpha1.ClusterService) string {
 	}
 	fmt.Fprintf(&text, "\n%+v\nrecord %s", service.Status.Summary, service.Annotations[v1alpha1.AnnotationRecord])
 	return text.String()
-}
-
-// servicesOf are the services to look at after an event, as the operator's watches say.
-func (w *World) servicesOf(event Event) []types.NamespacedName {
-	switch obj := event.Object.(type) {
-	case *v1alpha1.ClusterService:
-		return append(w.beside(event, obj), client.ObjectKeyFromObject(obj))
-	case *v1alpha1.ComputeCluster:
-		return w.servedBy(client.ObjectKeyFromObject(obj), obj.OwnerReferences)
-	case *corev1.Pod:
-		name := types.NamespacedName{Namespace: obj.Namespace, Name: obj.Labels[v1alpha1.LabelCluster]}
-		var cluster v1alpha1.ComputeCluster
-		w.Must(client.IgnoreNotFound(w.view.Get(w.Ctx, name, &cluster)))
-		return w.servedBy(name, cluster.OwnerReferences)
-	case *corev1.Service, *networkingv1.NetworkPolicy, *policyv1.PodDisruptionBudget, *appsv1.ControllerRevision:
-		return ownedBy(obj.GetNamespace(), obj.GetOwnerReferences())
-	default:
-		return nil
-	}
-}
-
-func ownedBy(namespace string, owners []metav1.OwnerReference) []types.NamespacedName {
-	var names []types.NamespacedName
-	for _, owner := range owners {
-		if owner.Kind == serviceKind {
-			names = append(names, types.NamespacedName{Namespace: namespace, Name: owner.Name})
-		}
-	}
-	return names
-}
-
-// servedBy are the service that a cluster was made for, and those that refer to it.
-func (w *World) servedBy(cluster types.NamespacedName, owners []metav1.OwnerReference) []types.NamespacedName {
-	names := ownedBy(cluster.Namespace, owners)
-	var list v1alpha1.ClusterServiceList
-	w.Must(w.view.List(w.Ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}))
-	for i := range list.Items {
-		names = append(names, client.ObjectKeyFromObject(&list.Items[i]))
-	}
-	return names
-}
-
-// beside are the services on the cluster of one that comes, goes or is edited.
-func (w *World) beside(event Event, changed *v1alpha1.ClusterService) []types.NamespacedName {
-	before, was := event.Was.(*v1alpha1.ClusterService)
-	if changed.Spec.ClusterRef == nil || was && event.Type != watch.Deleted && before.Generation == changed.Generation {
-		return nil
-	}
-	return w.servedBy(types.NamespacedName{Namespace: changed.Namespace, Name: changed.Spec.ClusterRef.Name}, nil)
 }

@@ -2,7 +2,6 @@ package testkit
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -70,7 +69,7 @@ type Serving struct {
 	// board and told are what the operator wants and knows; they go with its process.
 	board  *serving.Board
 	wanted map[types.NamespacedName]serving.Wants
-	told   map[types.NamespacedName]told2
+	told   map[types.NamespacedName]saidBy
 }
 
 // deployed is an application as a head runs it.
@@ -86,8 +85,8 @@ type deployed struct {
 	scaled *scaled
 }
 
-// told2 is an answer with the head that gave it.
-type told2 struct {
+// saidBy is an answer with the head that gave it.
+type saidBy struct {
 	head   types.UID
 	answer serving.Answer
 }
@@ -100,7 +99,7 @@ func newServing(w *World) *Serving {
 
 // restart forgets what the operator's process knew.
 func (s *Serving) restart() {
-	s.wanted, s.told = map[types.NamespacedName]serving.Wants{}, map[types.NamespacedName]told2{}
+	s.wanted, s.told = map[types.NamespacedName]serving.Wants{}, map[types.NamespacedName]saidBy{}
 	s.board = serving.NewBoard(source{s})
 }
 
@@ -178,8 +177,8 @@ func (s *Serving) step() (changed bool, next time.Duration) {
 			continue
 		}
 		answer := s.answer(head, want)
-		if former, ok := s.told[cluster]; !ok || former.head != head.UID || !means(former.answer, answer) {
-			s.told[cluster] = told2{head.UID, answer}
+		if former, ok := s.told[cluster]; !ok || former.head != head.UID || serving.HasNews(former.answer, answer) {
+			s.told[cluster] = saidBy{head.UID, answer}
 			for _, name := range s.board.Services(cluster) {
 				s.world.due[request{serviceKind, name}] = s.world.Clock.Now()
 			}
@@ -187,15 +186,6 @@ func (s *Serving) step() (changed bool, next time.Duration) {
 		}
 	}
 	return changed, s.due()
-}
-
-// means reports whether two answers mean the same.
-func means(a, b serving.Answer) bool {
-	before, after := a.Serving.Capacity, b.Serving.Capacity
-	same := (before == nil) == (after == nil) && (before == nil || *before == *after)
-	a.Serving.Capacity, b.Serving.Capacity = nil, nil // printed as the place where it is kept
-	a.At, b.At = time.Time{}, time.Time{}
-	return same && fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b)
 }
 
 // due is how long it is until an application changes by itself.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	gocmp "github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,6 +26,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
 
 const (
@@ -67,6 +68,8 @@ type World struct {
 	clusters *cluster.Reconciler
 	jobs     *job.Reconciler
 	services *service.Reconciler
+	// rules say whom a change wakes, by the kind of those that are woken.
+	rules map[string][]wake.Rule
 	// due tells of each cluster, job and service when to reconcile it next.
 	due       map[request]time.Time
 	revisions []Event
@@ -94,6 +97,9 @@ func NewWorld(t testing.TB) *World {
 	w := &World{
 		TB: t, Clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), History: NewHistory(),
 		due: map[request]time.Time{}, view: newView(labelled), ServerLabels: map[string]string{"app": "server"},
+	}
+	w.rules = map[string][]wake.Rule{
+		clusterKind: cluster.WakeRules(cluster.Watched{Nodes: true}), jobKind: job.WakeRules(w.Clock, false), serviceKind: service.WakeRules(),
 	}
 	w.Ctx = log.IntoContext(t.Context(), funcr.New(func(_, args string) { w.logs = append(w.logs, args) }, funcr.Options{}))
 	w.server = newServer(w.Clock, w.publish)
@@ -272,61 +278,37 @@ func (w *World) next(waits ...time.Duration) time.Duration {
 // refresh lets the cache catch up, as far as the trouble there is lets it.
 func (w *World) refresh() { w.wake(w.trouble.deliver(w)) }
 
-// wake notes what has to be looked at after what came into the cache.
+// wake notes what has to be looked at after what came into the cache, by the rules that the operator's watches follow.
 func (w *World) wake(delivered []Event) {
 	for _, event := range delivered {
 		if gone, ok := event.Object.(*v1alpha1.ComputeCluster); ok && event.Type == watch.Deleted {
 			w.clusters.Gone.Add(client.ObjectKeyFromObject(gone), gone.UID)
 		}
-		look := func(kind string, names []types.NamespacedName) {
-			for _, name := range names {
-				if !isOwnStatus(event) || keyOf(event.Object) != (key{kind, name}) {
-					w.due[request{kind, name}] = w.Clock.Now()
-				}
+		change := wake.Change{Old: event.Was, New: event.Object}
+		if event.Type == watch.Deleted {
+			change = wake.Change{Old: event.Object}
+		}
+		if hasController(kindOf(event.Object)) && !(event.Own && !wake.IsBeyondStatus(change)) {
+			w.due[request{kindOf(event.Object), client.ObjectKeyFromObject(event.Object)}] = w.Clock.Now()
+		}
+		for kind, rules := range w.rules {
+			for _, rule := range rules {
+				w.follow(kind, rule, change)
 			}
 		}
-		look(clusterKind, append(w.clustersOf(event.Object), w.clusterOfJob(event)...))
-		if event.Was != nil { // whose it was may be another, or nobody now
-			look(clusterKind, w.clustersOf(event.Was))
-		}
-		look(jobKind, w.jobsOf(event))
-		look(serviceKind, w.servicesOf(event))
 	}
 }
 
-// isOwnStatus reports whether an event is of a status that the operator wrote, which wakes nobody for its own object.
-func isOwnStatus(event Event) bool {
-	was, now := event.Was, event.Object
-	return event.Own && event.Type == watch.Modified && was != nil && was.GetUID() == now.GetUID() && was.GetGeneration() == now.GetGeneration() &&
-		maps.Equal(was.GetLabels(), now.GetLabels()) && maps.Equal(was.GetAnnotations(), now.GetAnnotations())
-}
-
-// clustersOf are the clusters to look at when an object changed, as the operator's
-// watches say.
-func (w *World) clustersOf(obj client.Object) []types.NamespacedName {
-	switch obj.(type) {
-	case *v1alpha1.ComputeCluster:
-		return []types.NamespacedName{client.ObjectKeyFromObject(obj)}
-	case *corev1.Node:
-		return w.clustersOn(obj.GetName())
-	case *corev1.Secret, *corev1.Event: // nobody watches these
-		return nil
+// follow notes whom a rule wakes at a change.
+func (w *World) follow(kind string, rule wake.Rule, change wake.Change) {
+	if reflect.TypeOf(rule.Kind) != reflect.TypeOf(change.Object()) {
+		return
 	}
-	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == clusterKind {
-		return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: owner.Name}}
+	names, err := rule.Wake(w.Ctx, w.view, change)
+	w.Must(err)
+	for _, name := range names {
+		w.due[request{kind, name}] = w.Clock.Now()
 	}
-	return nil
-}
-
-// clustersOn are the clusters with pods on a node.
-func (w *World) clustersOn(node string) []types.NamespacedName {
-	var pods corev1.PodList
-	w.Must(w.view.List(w.Ctx, &pods, client.MatchingFields{"spec.nodeName": node}))
-	var names []types.NamespacedName
-	for i := range pods.Items {
-		names = append(names, w.clustersOf(&pods.Items[i])...)
-	}
-	return names
 }
 
 // waiting is what must be reconciled some time, in order.

@@ -112,16 +112,16 @@ func (w *Watch) settle(t *turn, err error) {
 			r.due = r.stopDue
 		}
 	}
-	if t.owed || differ(r.answer, t.answer) {
+	if t.owed || HasNews(r.answer, t.answer) {
 		w.wake(r.job)
 	}
 	r.answer, r.answered = t.answer, true
 }
 
-// differ reports whether an answer about a run means something new. When it was asked does
-// not, nor lines that were read in advance.
-func differ(a, b Answer) bool {
-	return a.Failure != b.Failure || a.Asked.IsZero() != b.Asked.IsZero() || a.Known != b.Known ||
+// HasNews reports whether an answer about a run means something else than the one before, and so wakes its job. When it
+// was asked does not, nor lines that were read in advance.
+func HasNews(a, b Answer) bool {
+	return a.Failure != b.Failure || a.Session != b.Session || a.Asked.IsZero() != b.Asked.IsZero() || a.Known != b.Known ||
 		a.Foreign != b.Foreign || a.Refused != b.Refused || a.Submitted.IsZero() != b.Submitted.IsZero() ||
 		a.Tailed != b.Tailed || a.LogLost != b.LogLost || !reflect.DeepEqual(a.Job, b.Job)
 }

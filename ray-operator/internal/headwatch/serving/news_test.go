@@ -83,7 +83,7 @@ func TestNews(t *testing.T) {
 		"a last line":              func(a *Answer) { a.LastLines["a"] = "bang" },
 	} {
 		answer := someAnswer()
-		if change(&answer); !differ(someAnswer(), answer) {
+		if change(&answer); !HasNews(someAnswer(), answer) {
 			t.Errorf("%s is no news", name)
 		}
 	}
@@ -103,7 +103,7 @@ func TestNoNews(t *testing.T) {
 		"the same failure": func(a *Answer) { a.Err = fmt.Errorf("other words") },
 	} {
 		answer := someAnswer()
-		if change(&answer); differ(someAnswer(), answer) {
+		if change(&answer); HasNews(someAnswer(), answer) {
 			t.Errorf("%s is news", name)
 		}
 	}

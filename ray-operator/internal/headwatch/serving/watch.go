@@ -142,7 +142,7 @@ func (w *Watch) publish(l *lookout, answer Answer) {
 		w.mu.Unlock()
 		return
 	}
-	news := !l.answered || differ(l.answer, answer)
+	news := !l.answered || HasNews(l.answer, answer)
 	l.answer, l.answered = answer, true
 	woken := slices.Clone(w.waiting)
 	w.mu.Unlock()

@@ -1,0 +1,121 @@
+package job
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
+)
+
+// kindName is the kind that owner references name.
+const kindName = "ClusterJob"
+
+// WakeRules say what wakes jobs, beside changes of their own: Workloads of Kueue where there is a queue.
+func WakeRules(now clock.PassiveClock, isQueued bool) []wake.Rule {
+	rules := []wake.Rule{
+		{Name: "a job wakes the next in the queue", Kind: &v1alpha1.ClusterJob{}, Matters: changesPlace, Find: nextInQueue(now)},
+		{Name: "a cluster wakes the jobs that use it", Kind: &v1alpha1.ComputeCluster{}, Matters: wake.Always, Find: jobsOfCluster},
+		{Name: "a head wakes the jobs of its cluster", Kind: &corev1.Pod{}, Matters: changesHead, Find: jobsOfHead},
+	}
+	if isQueued {
+		rules = append(rules, wake.Rule{Name: "a Workload wakes its job", Kind: &kueue.Workload{},
+			Matters: wake.Always, Find: wake.Controllers(kindName)})
+	}
+	return rules
+}
+
+// changesPlace reports whether a job took a place on its cluster or gave one back, which it does too where it goes.
+func changesPlace(c wake.Change) bool {
+	if c.New == nil {
+		return true
+	}
+	before, was := c.Old.(*v1alpha1.ClusterJob)
+	now, is := c.New.(*v1alpha1.ClusterJob)
+	return was && is && Holds(before) != Holds(now)
+}
+
+// nextInQueue finds the first of those that wait for a job's cluster.
+func nextInQueue(now clock.PassiveClock) func(context.Context, client.Reader, wake.Change) ([]types.NamespacedName, error) {
+	return func(ctx context.Context, cache client.Reader, c wake.Change) ([]types.NamespacedName, error) {
+		changed, is := c.Object().(*v1alpha1.ClusterJob)
+		if !is || changed.Spec.ClusterRef == nil {
+			return nil, nil
+		}
+		name := types.NamespacedName{Namespace: changed.Namespace, Name: changed.Spec.ClusterRef.Name}
+		var cluster v1alpha1.ComputeCluster
+		switch err := cache.Get(ctx, name, &cluster, client.UnsafeDisableDeepCopy); {
+		case err != nil:
+			return nil, client.IgnoreNotFound(err)
+		case cluster.Spec.MaxConcurrentJobs == nil:
+			return nil, nil // none waits
+		}
+		jobs, err := listJobs(ctx, cache, name)
+		return Next(jobs, now.Now()), err
+	}
+}
+
+// jobsOfCluster finds the job that a cluster was made for, and those that refer to it and have not ended.
+func jobsOfCluster(ctx context.Context, cache client.Reader, c wake.Change) ([]types.NamespacedName, error) {
+	cluster := c.Object()
+	names := wake.Owners(kindName, cluster)
+	jobs, err := listJobs(ctx, cache, client.ObjectKeyFromObject(cluster))
+	for i := range jobs {
+		if jobs[i].Status.EndTime == nil {
+			names = append(names, client.ObjectKeyFromObject(&jobs[i]))
+		}
+	}
+	return names, err
+}
+
+// listJobs lists the jobs that refer to a cluster.
+func listJobs(ctx context.Context, cache client.Reader, cluster types.NamespacedName) ([]v1alpha1.ClusterJob, error) {
+	var list v1alpha1.ClusterJobList
+	err := cache.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list ClusterJobs that refer to ComputeCluster %s: %w", cluster, err)
+	}
+	return list.Items, nil
+}
+
+// changesHead reports whether a head came or went, got an address, or turned ready or unready.
+func changesHead(c wake.Change) bool {
+	if c.Object().GetLabels()[v1alpha1.LabelRole] != v1alpha1.RoleHead {
+		return false
+	}
+	before, was := c.Old.(*corev1.Pod)
+	now, is := c.New.(*corev1.Pod)
+	if !was || !is {
+		return true
+	}
+	return before.Status.PodIP != now.Status.PodIP || before.Status.Phase != now.Status.Phase ||
+		isReady(before) != isReady(now) || (before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil)
+}
+
+// isReady reports whether a pod has the condition Ready.
+func isReady(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			return pod.Status.Conditions[i].Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// jobsOfHead finds the jobs that use the cluster of a head.
+func jobsOfHead(ctx context.Context, cache client.Reader, c wake.Change) ([]types.NamespacedName, error) {
+	cluster := &v1alpha1.ComputeCluster{}
+	name := types.NamespacedName{Namespace: c.Object().GetNamespace(), Name: c.Object().GetLabels()[v1alpha1.LabelCluster]}
+	if err := cache.Get(ctx, name, cluster, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read ComputeCluster %s: %w", name, err)
+	}
+	cluster.Namespace, cluster.Name = name.Namespace, name.Name // jobs refer to one that is gone as well
+	return jobsOfCluster(ctx, cache, wake.Change{New: cluster})
+}
