@@ -14,7 +14,7 @@ import (
 )
 
 // leftBehind are the specs of a cluster with two workers on which objects and actors are
-// that nobody else has. What they show is what docs/objects-and-drains.md tells users.
+// that nobody else has. What they show is what docs/clusters.md tells users.
 func leftBehind(cluster func() *env) {
 	It("stay for objects until drainSeconds are over, and take them away but those that Ray makes again", func(ctx SpecContext) {
 		team := cluster()
