@@ -68,7 +68,7 @@ func (k *Kubernetes) isThere(ctx context.Context, c *Caller) error {
 func (k *Kubernetes) decide(ctx context.Context, c *Caller, what authorizationv1.ResourceAttributes, key string) error {
 	_, decision := k.may.ask(ctx, key, func(ctx context.Context) (struct{}, error) {
 		decision := k.review(ctx, c, what)
-		switch { // also where whoever asked does not wait any more
+		switch { // also where the caller has stopped waiting
 		case decision == nil:
 			k.decisions.put(key, nil, keepAllowed)
 			k.permitted.put(key, struct{}{}, knownFor)

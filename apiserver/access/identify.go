@@ -77,7 +77,7 @@ func (k *Kubernetes) identifyBy(ctx context.Context, token Token, key string) (*
 	}
 	return k.whose.ask(ctx, key, func(ctx context.Context) (*Caller, error) {
 		caller, err := k.ask(ctx, token)
-		switch { // also where whoever asked does not wait any more
+		switch { // also where the caller has stopped waiting
 		case errors.Is(err, ErrUnauthorized):
 			k.refused.put(key, err, keepRefused)
 			k.lately.forget(key)

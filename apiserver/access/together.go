@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// askWithin is how long one question is on its way at most, whoever waits for the answer.
+// askWithin is how long one question may take, however many callers wait for the answer.
 const askWithin = 5 * time.Second
 
 // askedAtOnce is how many questions of a kind are on their way at once. Each of a burst that found no connection free would open

@@ -32,7 +32,7 @@ const (
 )
 
 // endpoint is where a request can go. Connections are kept by key, which is of one pod: a pod that is gone takes its
-// connections along, whoever has its address by then.
+// connections along, even if another pod has its address by then.
 type endpoint struct {
 	key, host string
 	connect   func(ctx context.Context) (net.Conn, error)

@@ -42,7 +42,7 @@ func ParseOrigins(page, dashboards, wildcard string) (Origins, error) {
 			return Origins{}, fmt.Errorf("read the dashboards' address: %w", err)
 		}
 		if o.Dashboards == o.Page {
-			return Origins{}, errors.New("read the dashboards' address: it is the page's, and whoever runs a cluster could " +
+			return Origins{}, errors.New("read the dashboards' address: it is the page's, and the owner of a cluster could " +
 				"act for its visitors: give it another port or host")
 		}
 	}

@@ -243,7 +243,7 @@ func TestRequestsAreRays(t *testing.T) {
 		`"entrypoint_num_cpus":0.5,"entrypoint_num_gpus":1,"entrypoint_memory":1073741824,"entrypoint_resources":{"lens":2},"entrypoint_label_selector":{"zone":"a"}}`)
 }
 
-// TestTokenIsInNoError: whoever is asked was told the token, and may say it again.
+// TestTokenIsInNoError: a server knows the token from the request, and may repeat it in its answer.
 func TestTokenIsInNoError(t *testing.T) {
 	const token = "the-token-of-this-cluster"
 	options := headclient.Options{Token: func(context.Context) (string, error) { return token, nil }}

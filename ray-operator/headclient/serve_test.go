@@ -245,7 +245,7 @@ func TestRequestsOfServeAreRays(t *testing.T) {
 	}
 }
 
-// TestServeTellsNoToken: whoever is asked was told the token, and may say it again.
+// TestServeTellsNoToken: a server knows the token from the request, and may repeat it in its answer.
 func TestServeTellsNoToken(t *testing.T) {
 	const token = "the-token-of-this-cluster"
 	options := headclient.Options{Token: func(context.Context) (string, error) { return token, nil }}

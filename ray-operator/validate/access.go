@@ -184,7 +184,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "ingress-open", Field: "spec.head.ingress", By: Expression,
-		Refused: "head.ingress opens the dashboard, which runs code for whoever reaches it", Remedy: "set authentication.mode to Token, or leave the ingress out",
+		Refused: "head.ingress must not expose the dashboard without authentication, because anyone who reaches it can run code", Remedy: "set authentication.mode to Token, or leave the ingress out",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if c.Spec.Head.Ingress != nil && c.Spec.Authentication != nil && c.Spec.Authentication.Mode == v1alpha1.AuthenticationDisabled {
 				bad.at(field.NewPath("spec", "head", "ingress"), nil)
@@ -193,7 +193,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "open-public", Field: "spec.authentication.mode", By: Policy,
-		Refused: "without authentication whoever reaches the cluster runs code in it, so it must have no public address",
+		Refused: "without authentication the cluster must have no public address, because anyone who reaches it can run code",
 		Remedy:  "set authentication.mode to Token; or make head.service a ClusterIP, and give allowFrom no empty from and no ipBlock wider than /8",
 		Holds: "variables.cluster.?authentication.?mode.orValue('') != 'Disabled' || (variables.cluster.?head.?service.?type.orValue('ClusterIP') == 'ClusterIP' && " +
 			"variables.cluster.?network.?allowFrom.orValue([]).all(r, size(r.from) > 0 && r.from.all(p, !has(p.ipBlock) || !isCIDR(p.ipBlock.cidr) || cidr(p.ipBlock.cidr).prefixLength() >= 8)))",

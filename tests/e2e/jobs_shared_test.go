@@ -191,7 +191,7 @@ func command(words ...string) string {
 	return fmt.Sprintf("command: %s\n", text)
 }
 
-// stopped are the specs of jobs that are stopped by whoever made them.
+// stopped are the specs of jobs that their owners stop.
 func stopped(given func() (*office, *env)) {
 	It("are suspended, resumed as another attempt, and deleted while they run", func(ctx SpecContext) {
 		o, _ := given()

@@ -215,7 +215,7 @@ func (s *steady) sound(ctx context.Context) {
 func (s *steady) forgets(ctx context.Context, how string, lose func()) {
 	GinkgoHelper()
 	before, former := s.ready(ctx), s.pods(ctx, "")
-	fault := live.StoreFault{Fault: how, Anew: true}
+	fault := live.StoreFault{Fault: how, NewSession: true}
 	begin := time.Now()
 	lose()
 	eventually(ctx, "an event that tells of it", s.hasEvent(reason.StoreDataLost.Code, "a new session begins with fresh workers"))
@@ -354,7 +354,7 @@ func visitor(ctx context.Context, namespace, claim string) corev1.Pod {
 	GinkgoHelper()
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "visitor"}, Spec: corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64),
-		SecurityContext:               &corev1.PodSecurityContext{RunAsUser: new(int64)}, // whoever owns the files
+		SecurityContext:               &corev1.PodSecurityContext{RunAsUser: new(int64)}, // any user may own the files
 		Containers: []corev1.Container{{
 			Name: v1alpha1.ContainerRay, Image: rayImage, Command: []string{"sleep", "infinity"},
 			VolumeMounts: []corev1.VolumeMount{{Name: "store", MountPath: "/store"}},

@@ -106,7 +106,7 @@ func losing(ctx context.Context, e *env, store, verb string) time.Time {
 		tolerations = ""
 	}
 	manifest := fmt.Sprintf(placed, keep, lost, tolerations) + store
-	if strings.Contains(store, "managedRedis") { // which is to be on the other node
+	if strings.Contains(store, "managedRedis") { // which must be on the other node
 		cordon(ctx, lost, true)
 		e.apply(ctx, manifest)
 		eventually(ctx, "the Redis to have a place", e.redisPlaced)

@@ -36,7 +36,7 @@ type steady struct {
 	heads      []string // Ray's IDs of the heads that were alive when the actors were last asked
 }
 
-// memoryOf is a cluster whose workers have room for the work. Whoever measures asks from
+// memoryOf is a cluster whose workers have room for the work. The measurement asks from
 // outside of Kubernetes.
 const memoryOf = smallHead + `
 network: {allowFrom: [{from: [{ipBlock: {cidr: 0.0.0.0/0}}], ports: [GCS, Serve]}]}

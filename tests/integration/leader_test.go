@@ -187,7 +187,7 @@ func TestADeletedLeaseIsMadeAnew(t *testing.T) {
 	took := time.Since(deleted)
 	t.Logf("a deleted Lease was there again after %v", rounded(took))
 	inTime(t, "another Lease", took, 22*time.Second)
-	// Whoever holds it now, or both for a moment: the work is done once.
+	// One of the two holds it now, or both for a moment: the work is done once.
 	for _, name := range create(t, namespace, 5, 1) {
 		same(t, name, 1)
 	}

@@ -202,7 +202,7 @@ func (s speaker) acts(t *testing.T, here string, viewer speaker) {
 	}
 }
 
-// learnsNothing shows that whoever has no right is told nothing, not even what is there, and who has no good token why.
+// learnsNothing shows that a caller without rights learns nothing, not even what is there, and one without a good token why.
 func (s speaker) learnsNothing(t *testing.T, here string) {
 	t.Helper()
 	was, other := s.must(t, 403, "GET "+here+"/clusters/demo", ""), s.must(t, 403, "GET "+here+"/clusters/none", "")

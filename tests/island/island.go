@@ -2,7 +2,7 @@
 // pods that are none can have addresses that Kubernetes takes for those of pods.
 //
 // In: functions that listen, connect or start programs. Out: what they made, which stays in
-// the namespace whoever uses it later. A namespace has no name and goes with the process,
+// the namespace, from wherever it is used later. A namespace has no name and goes with the process,
 // however that ends; nothing of the machine is changed. It takes root.
 //
 // It must never lead anywhere: there is no way in or out but sockets that this process holds.

@@ -158,8 +158,8 @@ type StoreFault struct {
 	Head bool `json:"headStayed"`
 	// Touched are worker pods that were replaced, or a container of which was restarted.
 	Touched int `json:"touched"`
-	// Anew tells that the memory was lost, and head and workers are new.
-	Anew bool `json:"anew,omitempty"`
+	// NewSession reports whether the memory was lost, and head and workers are new.
+	NewSession bool `json:"anew,omitempty"`
 }
 
 // String is the fault in one line.
@@ -169,5 +169,5 @@ func (f StoreFault) String() string {
 
 // Broken reports whether a promise was not kept.
 func (f StoreFault) Broken() bool {
-	return f.Touched > 0 && !f.Anew || f.Back > PromisedStoreBack.Seconds()
+	return f.Touched > 0 && !f.NewSession || f.Back > PromisedStoreBack.Seconds()
 }

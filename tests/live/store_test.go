@@ -48,7 +48,7 @@ func TestAFaultIsHeldToItsPromises(t *testing.T) {
 		{StoreFault{Back: 20}, false},
 		{StoreFault{Back: 20.1}, true},
 		{StoreFault{Touched: 1}, true},
-		{StoreFault{Touched: 2, Anew: true}, false},
+		{StoreFault{Touched: 2, NewSession: true}, false},
 	} {
 		if c.fault.Broken() != c.broken {
 			t.Errorf("%s: broken is %v", c.fault, c.fault.Broken())

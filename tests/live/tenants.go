@@ -35,7 +35,7 @@ type Tenants struct {
 	Objects int `json:"objects"`
 	// Seconds is how long the servers were hostile.
 	Seconds int `json:"seconds"`
-	// Calm is how soon honest clusters were looked after before, Beside while others were hostile.
+	// Calm is how soon honest clusters were reconciled before, Beside while others were hostile.
 	Calm   Reactions `json:"calm"`
 	Beside Reactions `json:"beside"`
 	// Memory is the most that the operator had resident, MemoryLimit the chart's limit: MiB.

@@ -2,7 +2,7 @@
 // takes, and counts what became of each request.
 //
 // In: the address of a service that speaks as examples/serve/echo does, and how many
-// requests of each sort a second. Out: a Report, by the phases that whoever runs it names.
+// requests of each sort a second. Out: a Report, by the phases that its caller names.
 //
 // It must never ask twice for one request, follow a redirect, wait for an answer before it
 // sends the next request, or leave out a request that was not answered. What it measures

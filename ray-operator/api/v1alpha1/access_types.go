@@ -161,7 +161,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="self.mode != 'Disabled' || !has(self.secretName)",message="secretName has no meaning with mode Disabled; leave one of the two out"
 type Authentication struct {
-	// Mode Token asks for a token everywhere. Disabled opens the cluster to whoever reaches its ports: they can run code in its pods.
+	// Mode Token asks for a token everywhere. Disabled opens the cluster to anyone who reaches its ports: they can run code in its pods.
 	// +kubebuilder:validation:Enum=Token;Disabled
 	// +kubebuilder:default=Token
 	// +optional

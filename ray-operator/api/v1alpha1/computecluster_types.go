@@ -46,7 +46,7 @@ type ComputeClusterList struct {
 
 // ComputeClusterSpec describes a Ray cluster.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.head) || !has(self.head.ingress) || !has(self.authentication) || self.authentication.mode != 'Disabled'",message="head.ingress opens the dashboard, which runs code for whoever reaches it; set authentication.mode to Token, or leave the ingress out",fieldPath=".head.ingress"
+// +kubebuilder:validation:XValidation:rule="!has(self.head) || !has(self.head.ingress) || !has(self.authentication) || self.authentication.mode != 'Disabled'",message="head.ingress must not expose the dashboard without authentication, because anyone who reaches it can run code; set authentication.mode to Token, or leave the ingress out",fieldPath=".head.ingress"
 // +kubebuilder:validation:XValidation:rule="has(self.controlStore) == has(oldSelf.controlStore)",message="a control store is given when the cluster is made and stays; make a new cluster",fieldPath=".controlStore"
 // +kubebuilder:validation:XValidation:rule="(has(self.network) && has(self.network.encryption) && self.network.encryption == 'Required') == (has(oldSelf.network) && has(oldSelf.network.encryption) && oldSelf.network.encryption == 'Required')",message="network.encryption cannot be changed; make a new cluster",fieldPath=".network"
 // +kubebuilder:validation:XValidation:rule="self.?head.?service.?headless.orValue(false) == oldSelf.?head.?service.?headless.orValue(false)",message="head.service.headless cannot be changed; make a new cluster",fieldPath=".head.service"

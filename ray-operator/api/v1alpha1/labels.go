@@ -62,7 +62,7 @@ const (
 	// memory, which can be changed while the pod runs.
 	AnnotationShape = "heliostat.dev/intent-shape"
 	// AnnotationRetire asks, on a worker pod, for its planned exit: it is drained through
-	// Ray and then removed. Whoever may edit the pod may set it, to any value.
+	// Ray and then removed. Any client that may edit the pod may set it, to any value.
 	AnnotationRetire = "heliostat.dev/retire"
 	// AnnotationDrain marks a worker pod on its planned exit: when and why it began, as
 	// versioned JSON. Written by the operator only.

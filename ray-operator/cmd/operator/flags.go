@@ -43,7 +43,7 @@ func define(set *flag.FlagSet) *flags {
 	set.StringVar(&f.cfg.HealthAddress, "health-probe-bind-address", ":8081", "host:port of /healthz and /readyz, or 0 for none")
 	set.IntVar(&f.cfg.Workers, "workers", 10, "how many objects of one kind in one namespace are worked on at once; there are twice as many workers")
 	set.DurationVar(&f.cfg.Resync, "resync", 10*time.Hour, "after how long every cluster is looked at again though nothing happened")
-	set.StringVar(&f.namespaces, "watch-namespaces", "", "namespaces whose clusters are looked after, separated by commas; empty for all")
+	set.StringVar(&f.namespaces, "watch-namespaces", "", "comma-separated namespaces to reconcile; empty for all")
 	set.BoolVar(&f.cfg.WatchNodes, "watch-nodes", true, "watch nodes, to replace workers before their node is gone; takes rights on the whole Kubernetes cluster")
 	set.BoolVar(&f.cfg.Kueue, "kueue", false, "have clusters and jobs with the label kueue.x-k8s.io/queue-name wait for Kueue's admission; its CRDs must be installed")
 	set.StringVar(&f.cfg.Namespace, "namespace", "", "the operator's own namespace")

@@ -12,7 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc/autoscaler"
 )
 
-// scaling is what GCS was told by an autoscaler, and by whoever holds a floor.
+// scaling is what an autoscaler, and the holders of floors, reported to GCS.
 type scaling struct {
 	reported *autoscaler.AutoscalingState
 	floor    *autoscaler.ClusterResourceConstraint

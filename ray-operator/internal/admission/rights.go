@@ -131,7 +131,7 @@ func RightsTable() string {
 const ofRights = `
 ## Rights that a spec needs
 
-Whoever creates one of the three kinds, or changes more of its spec than ` + "`suspend`" + `, needs a right for what the
+A user who creates one of the three kinds, or changes more of its spec than ` + "`suspend`" + `, needs a right for what the
 spec names or opens. Where a pod could do the same, the right to create pods in the namespace is enough. The operator
 itself is not asked: the rights of who wrote a job or a service were asked for then. Reasons and alternatives:
 [tenants](../design/tenancy.md).

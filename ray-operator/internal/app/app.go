@@ -64,7 +64,7 @@ type Config struct {
 	Workers int
 	// Resync is after how long every cluster is looked at again though nothing happened.
 	Resync time.Duration
-	// Namespaces are those whose clusters are looked after; none is all.
+	// Namespaces are those whose objects the operator reconciles; none is all.
 	Namespaces []string
 	// WatchNodes reports whether nodes may be watched. Without it nobody sees that a node is
 	// going before its pods are.

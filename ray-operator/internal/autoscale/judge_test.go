@@ -283,7 +283,7 @@ func (j *judge) pace() {
 				joined++
 			}
 		}
-		// Whoever is above a maximum is somebody else's choice, and not counted.
+		// Workers above a maximum are somebody else's choice, and not counted.
 		if alive <= min(g.Max, j.d.Targets[i].Replicas+len(leaving)) {
 			onWay += j.onTheirWay(&g, func(replica int) bool { return !going[replica] && !leaving[replica] })
 		}

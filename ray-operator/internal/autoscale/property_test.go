@@ -204,7 +204,7 @@ func TestEveryDecisionStands(t *testing.T) {
 	}
 }
 
-// shown is an input for whoever looks for a fault.
+// shown returns an input as text, for a person who looks for a fault.
 func shown(in Input) string {
 	text, err := json.MarshalIndent(in, "", " ")
 	if err != nil {

@@ -287,7 +287,7 @@ func (p *planner) recreate() bool {
 	}
 	for _, worker := range old {
 		if p.stored() && worker.At.Group != "" {
-			p.Delete = append(p.Delete, Removal{Pod: worker, GraceSeconds: grace(lostGrace), Why: "all pods are made anew"})
+			p.Delete = append(p.Delete, Removal{Pod: worker, GraceSeconds: grace(lostGrace), Why: "all pods are recreated"})
 		}
 	}
 	p.beginEpoch(telemetry.Event{Finding: reason.Recreating.Of(p.Epoch + 1), Action: "Recreate"})

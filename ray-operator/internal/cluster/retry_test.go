@@ -62,7 +62,7 @@ func TestDecide_PausesForAHeadThatCannotStart(t *testing.T) {
 	}
 }
 
-// TestDecide_BeginsASessionAfterAHeadThatRan: whoever joined it, or may have, starts afresh.
+// TestDecide_BeginsASessionAfterAHeadThatRan: workers that joined it, or may have, start afresh.
 func TestDecide_BeginsASessionAfterAHeadThatRan(t *testing.T) {
 	for name, edit := range map[string]func(*cluster.Seen){
 		"a worker is ready": func(s *cluster.Seen) { unborn(s.Pods[1].Pod) },

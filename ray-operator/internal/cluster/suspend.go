@@ -10,7 +10,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// suspend takes the pods away where the spec or the idle policy wants none, and tells
+// suspend removes the pods where the spec or the idle policy wants none, and reports
 // whether that is so.
 func (p *planner) suspend() bool {
 	wanted := p.suspension()

@@ -45,7 +45,7 @@ type asker struct {
 	generation int64
 }
 
-// lasting are findings that stay until a person acts. Whoever asks at each second then keeps a server, the API server and
+// lasting are findings that stay until a person acts. To ask each second then would keep a server, the API server and
 // the operator busy for nothing.
 var lasting = map[string]bool{
 	reason.StoreWrongPassword.Code: true, reason.StoreNotPermitted.Code: true, reason.StoreInUse.Code: true, reason.StoreUnsupported.Code: true,

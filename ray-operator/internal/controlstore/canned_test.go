@@ -200,7 +200,7 @@ func TestWrongAddresses(t *testing.T) {
 	}
 }
 
-// TestCancelled: whoever stops asking does not wait for a server that does not answer.
+// TestCancelled: a cancelled check does not wait for a server that does not answer.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

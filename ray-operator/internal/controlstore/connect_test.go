@@ -11,7 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// Whoever a server leads to is held to the rules as it was itself.
+// The servers that a server names are held to the same rules as itself.
 func TestAsk_RefusesAddressesOnEveryHop(t *testing.T) {
 	t.Parallel()
 	one := Client{ConnectGiven: egress.Rules{Local: true}.Narrowed([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}).Connect}

@@ -19,7 +19,7 @@ type fake struct {
 	address string
 	// canned are raw replies by the beginning of a command, "HSET RAY".
 	canned map[string]string
-	// hello, if not empty, is sent to whoever connects, and the connection closed.
+	// hello, if not empty, is sent to each client that connects, and the connection closed.
 	hello string
 
 	mu   sync.Mutex

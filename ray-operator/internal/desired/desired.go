@@ -108,7 +108,7 @@ func HostsService(cluster *v1alpha1.ComputeCluster) *corev1.Service {
 }
 
 // Ingress opens the dashboard to the outside. It is nil where the spec asks for none,
-// and without authentication, because the dashboard runs code for whoever reaches it.
+// and without authentication, because the dashboard runs code for anyone who reaches it.
 func Ingress(cluster *v1alpha1.ComputeCluster) *networkingv1.Ingress {
 	wanted := cluster.Spec.Head.Ingress
 	if wanted == nil || !pod.TokenRequired(cluster) {

@@ -106,8 +106,8 @@ func TestOwnedAndLabelled(t *testing.T) {
 	}
 }
 
-// TestBuildIsAFunction: what is built shares nothing with the spec, so that whoever
-// writes it cannot change a cached object.
+// TestBuildIsAFunction: what is built shares nothing with the spec, so that a write
+// of it cannot change a cached object.
 func TestBuildIsAFunction(t *testing.T) {
 	cluster, before := open(), open()
 	service := desired.HeadService(cluster, 1)

@@ -125,7 +125,7 @@ func EncryptsStore(set *appsv1.StatefulSet) bool {
 	return slices.ContainsFunc(set.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return slices.Contains(c.Args, optionTLS) })
 }
 
-// EncryptStore has the Redis of a set that StoreSet built listen with TLS alone. Whoever asks has to know a password, and
+// EncryptStore has the Redis of a set that StoreSet built listen with TLS alone. A client has to know a password, and
 // needs no certificate.
 func EncryptStore(set *appsv1.StatefulSet, cluster *v1alpha1.ComputeCluster, site Site) {
 	spec := &set.Spec.Template.Spec

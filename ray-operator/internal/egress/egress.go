@@ -31,7 +31,7 @@ type Rules struct {
 // RefusedError is a connection that the rules do not allow.
 type RefusedError struct {
 	// Sort says what sort of address it is, in the plural: "loopback addresses". The address itself is not told, as it
-	// may come from a look-up that whoever reads the status could not make.
+	// may come from a look-up that the reader of the status could not make.
 	Sort string
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
 )
 
-// oneSecret reads the Secret demo-ca, whoever owns it.
+// oneSecret reads the Secret demo-ca of any owner.
 type oneSecret struct {
 	client.Reader
 	secret *corev1.Secret

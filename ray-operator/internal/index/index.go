@@ -1,7 +1,7 @@
 // Package index names the indexes of the cache and says what they hold.
 //
-// In: an object of the cache. Out: the values under which it is found. Whoever lists by an
-// index and whoever makes the cache keep it read its name here.
+// In: an object of the cache. Out: the values under which it is found. Packages that list by an
+// index and the one that makes the cache keep it read its name here.
 //
 // It is pure, and it never looks at anything but the object.
 package index

@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// TestNeverMoreThanMost: whoever asks for places, and whenever the cache shows who has one,
+// TestNeverMoreThanMost: in whatever order jobs ask for places, and whenever the cache shows who has one,
 // there are never more holders than places.
 func TestNeverMoreThanMost(t *testing.T) {
 	for seed := range uint64(200) {

@@ -1,5 +1,5 @@
-// Package rights says which rights whoever writes a ComputeCluster, a ClusterJob or a ClusterService must have for what
-// the spec names or opens.
+// Package rights says which rights a user who writes a ComputeCluster, a ClusterJob or a ClusterService must have for
+// what the spec names or opens.
 //
 // In: an object. Out: demands, each with the field, the right, and a text for a refusal. For the chart's policies the
 // same needs have expressions, and a test sends both sides of each to a real API server.
@@ -42,7 +42,7 @@ type Need struct {
 	IsClusterWide bool
 	// IsNamed tells that the right is on one object; others are on all of a namespace.
 	IsNamed bool
-	// OrPods tells that whoever may create pods has the right too, because a pod could do the same.
+	// OrPods reports whether the right to create pods is enough too, because a pod could do the same.
 	OrPods bool
 	// Most is how many different names one object may have for this need, unless pods may be created.
 	Most int

@@ -45,8 +45,8 @@ type Shift struct {
 	// Proven: the candidate had all that it was told to have once. From then on less than
 	// what its requests need is sickness.
 	Proven bool `json:"proven,omitzero"`
-	// Back: it is on its way back to the active version. Whoever changes their mind sets it or
-	// takes it away by hand, at any time.
+	// Back: it is on its way back to the active version. It may change at any
+	// time, as when a user changes their mind.
 	Back bool `json:"back,omitzero"`
 	// At is when Traffic changed last, zero if never.
 	At time.Time `json:"at,omitzero"`

@@ -23,7 +23,7 @@ import (
 )
 
 // apply carries a plan out. What is written first decides what may follow: a failure ends it.
-// The version that serves is looked after first: what is refused of another keeps nothing
+// The version that serves comes first: a refusal of another's objects takes nothing
 // from it. What became of the route is told apart: it keeps nothing else from being done.
 func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) (routed, err error) {
 	if plan.Empty() {

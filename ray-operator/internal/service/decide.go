@@ -79,7 +79,7 @@ func (p *planner) unreadable() {
 	}
 }
 
-// invalid looks at the spec. What serves is looked after in any case.
+// invalid looks at the spec. The version that serves is reconciled in any case.
 func (p *planner) invalid() bool {
 	errs := validate.Service(p.service).ErrorList()
 	if len(errs) == 0 {

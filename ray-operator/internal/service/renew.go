@@ -30,7 +30,7 @@ func (p *planner) replace() {
 func (p *planner) unfit() string {
 	cluster := p.cluster(&p.record.Active)
 	if cluster == nil {
-		return "" // it is made anew
+		return "" // it is recreated
 	}
 	side := p.record.Active
 	side.Revision, side.Pods = p.target.ID, p.target.Pods

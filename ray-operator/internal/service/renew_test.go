@@ -14,7 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// inPlace is a situation in which version 1 serves, an edit asks for other pods, and they are to
+// inPlace is a situation in which version 1 serves, an edit asks for other pods, and they must
 // be replaced where they are.
 func inPlace(t *testing.T, edit specEdit) *situation {
 	t.Helper()

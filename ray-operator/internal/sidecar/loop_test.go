@@ -346,7 +346,7 @@ func TestReportsArePaced(t *testing.T) {
 	}
 }
 
-// TestHostileOrders: whoever knows the token may order what they like: nothing breaks, and
+// TestHostileOrders: a caller who knows the token may order what they like: nothing breaks, and
 // what follows is within what they ordered.
 func TestHostileOrders(t *testing.T) {
 	for name, orders := range map[string]scalelink.Orders{

@@ -102,7 +102,7 @@ func (t trust) Config(context.Context) (*tls.Config, error) { return t.config, n
 func serve(ctx context.Context, on net.Listener, handler http.Handler) error {
 	server := &http.Server{
 		Handler: handler, ReadTimeout: readTimeout, WriteTimeout: 2 * readTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // whoever reaches the port could fill the log
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // anyone who reaches the port could fill the log
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // what is cut off is a scrape
 	if err := server.Serve(netutil.LimitListener(on, readers)); !errors.Is(err, http.ErrServerClosed) {

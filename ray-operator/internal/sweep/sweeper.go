@@ -28,8 +28,8 @@ const (
 	// settles is how long a cluster must be gone before its keys are touched: what was
 	// under way for it, such as a question to its Redis, has ended then.
 	settles = 2 * time.Second
-	// shortest and longest are the pauses after a first and after many failures: keys are
-	// to be gone within a minute of their Redis's return.
+	// shortest and longest are the pauses after a first and after many failures: keys must
+	// be gone within a minute of their Redis's return.
 	shortest, longest = time.Second, 15 * time.Second
 	// stuckPause is the pause where an administrator has to act.
 	stuckPause = 10 * time.Minute

@@ -114,7 +114,7 @@ func (t try) sweep(ctx context.Context) outcome {
 	removed, err := t.Sweep(ctx, server, t.note.Namespace, t.note.UID)
 	finding, told := fault.Finding(err)
 	switch {
-	case told && finding.Code == reason.StoreInUse.Code: // whoever began there did so after our keys were gone
+	case told && finding.Code == reason.StoreInUse.Code: // the other cluster began there after our keys were gone
 		log.FromContext(ctx).Info("nothing to remove: the namespace in the Redis is another's by now", "address", t.note.Address, "rayNamespace", t.note.Namespace)
 	case told && slices.Contains(hopeless, finding.Code):
 		return outcome{state: StateStuck, clear: true, why: finding.Text}
@@ -258,7 +258,7 @@ func (t try) remaining(ctx context.Context) (*corev1.Pod, error) {
 }
 
 // mayWrite reports whether a pod with the cluster's label is the cluster's and may still run.
-// One without an owner was its: whoever deletes a cluster and orphans its pods lets them run.
+// One without an owner was its: a user who deletes a cluster and orphans its pods lets them run.
 func (t try) mayWrite(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner != nil && owner.UID != t.note.UID || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {

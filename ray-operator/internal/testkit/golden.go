@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write testdata/*.yaml anew from what the code builds")
+var update = flag.Bool("update", false, "rewrite testdata/*.yaml from what the code builds")
 
 // Golden compares an object with testdata/<name>.yaml of the test's package, or writes
 // that file where the test runs with -update.

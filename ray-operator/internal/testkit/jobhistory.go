@@ -63,7 +63,7 @@ func (h *History) job(event Event, obj *v1alpha1.ClusterJob) {
 	}
 	known.ClusterJob = obj
 	if !event.Own {
-		return // whoever else writes may do what he likes
+		return // other writers may do what they like
 	}
 	if record, err := job.ParseRecord(obj.Annotations[v1alpha1.AnnotationRecord]); err == nil {
 		h.jobRecord(known, record)

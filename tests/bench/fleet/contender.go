@@ -278,7 +278,7 @@ func (cp *controlPlane) takeMould(ctx context.Context) (mould, error) {
 	return m, nil
 }
 
-// sown is the part of an object's metadata that whoever makes it gives.
+// sown is the part of an object's metadata that its creator gives.
 func sown(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: meta.Name, Labels: meta.Labels, Annotations: meta.Annotations, Finalizers: meta.Finalizers}
 }

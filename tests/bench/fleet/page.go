@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// line is a sample for whoever watches the bench.
+// line is a sample for a person who watches the bench.
 func (s Sample) line() string {
 	text := fmt.Sprintf("round %d, %-6s %-8s: all ready %.1f s, status p50 %.1f s, p95 %.1f s, CPU %.2f ms, %.2f calls",
 		s.Round, s.Layout, s.Contender, s.Times.AllReady, s.Times.P50, s.Times.P95, s.CPU, s.calls())

@@ -23,8 +23,8 @@ func granted(t *testing.T, options ...string) map[string][]rbacv1.PolicyRule {
 	return rules
 }
 
-// never are rights by which an operator could do more than its work, or whoever takes it
-// over.
+// never are rights by which an operator, or an attacker who takes it over, could do more
+// than its work.
 var never = map[string][]string{
 	"*": {"*", "escalate", "bind", "impersonate", "deletecollection"}, "secrets": {"list", "watch", "update", "patch", "delete"},
 	"computeclusters": {"update"}, "clusterjobs": {"create", "update"}, "clusterservices": {"create", "update", "delete"}, "controllerrevisions": {"update", "patch"},

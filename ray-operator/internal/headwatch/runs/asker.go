@@ -105,9 +105,9 @@ func (a *asker) next() (*run, time.Time) {
 	return first, when
 }
 
-// converse ensures that there is a conversation, and that its session is known; anew asks
+// converse ensures that there is a conversation, and that its session is known. With renew it asks
 // for the session again.
-func (a *asker) converse(ctx context.Context, anew bool) error {
+func (a *asker) converse(ctx context.Context, renew bool) error {
 	if a.head == nil {
 		if a.secret == nil {
 			a.secret = headclient.Remember(a.watch.tokenOf(a))
@@ -119,9 +119,9 @@ func (a *asker) converse(ctx context.Context, anew bool) error {
 		if err != nil {
 			return err
 		}
-		a.head, anew = head, true
+		a.head, renew = head, true
 	}
-	if !anew {
+	if !renew {
 		return nil
 	}
 	var session headclient.Session

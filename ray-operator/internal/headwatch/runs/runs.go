@@ -64,7 +64,7 @@ type Want struct {
 	// Submission must be submitted if the head does not know the ID; nil where it was
 	// accepted already or must not be.
 	Submission *headclient.Submission
-	// Until is up to when a submission may be begun: a permit of whoever leads.
+	// Until is up to when a submission may be begun: a permit of the leader.
 	Until time.Time
 	// Stop: the run is to end, and nothing is submitted any more.
 	Stop bool

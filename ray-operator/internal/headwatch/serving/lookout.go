@@ -248,7 +248,7 @@ func (l *lookout) converse(ctx context.Context) error {
 	session, err := head.Session(ctx)
 	if err != nil {
 		l.token.Heard(err)
-		l.hangUp(ctx) // whoever it is that answers so, it is not known who
+		l.hangUp(ctx) // it is not known which server answers so
 		return err
 	}
 	if l.session != "" && l.session != session.Name {

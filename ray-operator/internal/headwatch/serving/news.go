@@ -43,7 +43,7 @@ func alikeDeployments(a, b headclient.Deployment) bool {
 }
 
 // replied reports whether replies of proxies mean something new. That a proxy is not asked any
-// more does not: whoever wants that knows.
+// more does not: the caller stopped asking it.
 func replied(a, b map[Probe]Reply) bool {
 	for probe, now := range b {
 		before := a[probe]

@@ -187,8 +187,8 @@ func parse(application json.RawMessage) (form, error) {
 	return read, nil
 }
 
-// hidden is what Ray puts in the place of the value of an environment variable, for whoever
-// looks like a browser or went through one.
+// hidden is what Ray puts in the place of the value of an environment variable, for a client
+// that looks like a browser or went through one.
 const hidden = "<redacted>"
 
 // redacted reports whether a configuration came back without its secrets. Wherever in it that

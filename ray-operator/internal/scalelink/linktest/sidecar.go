@@ -221,7 +221,7 @@ func (s *Sidecar) Follow(claim *pb.Claim, stream grpc.ServerStreamingServer[pb.W
 	}
 }
 
-// Order takes orders, from whoever gives them.
+// Order takes orders, from any caller.
 func (s *Sidecar) Order(ctx context.Context, message *pb.Orders) (*pb.Ordered, error) {
 	orders, err := wire.ToOrders(message)
 	if err != nil {

@@ -154,7 +154,7 @@ func TestStrangersLeaveSoon(t *testing.T) {
 		}
 		b.order(operator, 1)
 		b.has(1)
-		b.connect("secret") // whoever waits, another operator comes in
+		b.connect("secret") // another operator comes in while others wait
 	})
 }
 

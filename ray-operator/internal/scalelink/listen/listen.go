@@ -35,7 +35,7 @@ import (
 // Options say who is listened to.
 type Options struct {
 	// Token gives the cluster's token, read for each stream, so that one that was replaced
-	// counts. Nil is a cluster without authentication: whoever comes is listened to.
+	// counts. Nil is a cluster without authentication: every caller is accepted.
 	Token func() (string, error)
 	// Head is the UID of the pod that this runs in: orders about another are refused. Empty
 	// takes any.

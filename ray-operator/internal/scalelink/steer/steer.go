@@ -76,8 +76,8 @@ type Answer struct {
 }
 
 // Link keeps a stream to each autoscaler that is wanted while it runs. It is a runnable of
-// controller-runtime's manager, and because an autoscaler obeys whoever came last, of the
-// leader's alone.
+// controller-runtime's manager, and because an autoscaler obeys the caller that came last,
+// of the leader's alone.
 type Link struct {
 	clock   clock.Clock
 	connect headclient.Connect

@@ -39,7 +39,7 @@ func (t *throttled) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the connection, and whoever waits to read it.
+// Close ends the connection, and reads that wait on it.
 func (t *throttled) Close() error {
 	t.end()
 	return t.Conn.Close()

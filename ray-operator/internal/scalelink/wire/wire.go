@@ -4,7 +4,7 @@
 // send, the same for the same content, or orders and words that hold to all bounds; and the
 // gRPC client and server options that both ends share.
 //
-// It must never let a message through that is out of bounds, whoever wrote it, give memory
+// It must never let a message of any writer through that is out of bounds, give memory
 // to more parts than fit, or lose more of a message than the ends of texts for people.
 package wire
 

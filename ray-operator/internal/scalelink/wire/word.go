@@ -9,7 +9,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 )
 
-// FromWord is a word on the wire. Of what can never fit, it holds as much as fits: whoever
+// FromWord is a word on the wire. Of what can never fit, it holds as much as fits: a user who
 // submits work may ask for what cannot be in as many ways as they like.
 func FromWord(word scalelink.Word) (Frame, error) {
 	word.Never = word.Never[:min(len(word.Never), MaxInfeasible)]

@@ -114,8 +114,8 @@ func (s Store) Lock(name string) (func(), error) {
 	return func() { file.Close() }, nil
 }
 
-// touch says whether the archive is there, and marks it as used now. The mark is on the digest's file: whoever caches
-// something about the archive by its modification time is not disturbed.
+// touch says whether the archive is there, and marks it as used now. The mark is on the digest's file, so that caches
+// keyed by the archive's modification time stay valid.
 func (s Store) touch(path string) bool {
 	if _, err := os.Stat(path); err != nil {
 		return false

@@ -43,7 +43,7 @@ type unit struct {
 	pkg     string
 	ldflags string
 	links   []string
-	takes   string // shown to whoever has to wait
+	takes   string // shown to the user, who has to wait
 }
 
 var units = []unit{

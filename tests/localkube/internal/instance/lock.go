@@ -41,7 +41,7 @@ func tryLock(path string) (*Lock, error)  { return lock(path, unix.LOCK_EX|unix.
 func waitLock(path string) (*Lock, error) { return lock(path, unix.LOCK_EX) }
 
 // lock also looks whether the file is still the one at path: Release removes
-// it, and whoever waited then holds a lock on nothing.
+// it, and a process that waited then holds a lock on nothing.
 func lock(path string, how int) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)

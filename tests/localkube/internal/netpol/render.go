@@ -63,7 +63,7 @@ func renderChains(rules Ruleset, stale []string) string {
 	return b.String()
 }
 
-// ends are the matches for the guarded pod and for whoever is at the other end.
+// ends are the matches for the guarded pod and for its peer at the other end.
 var ends = map[Direction]struct{ own, other, otherSet string }{
 	Ingress: {"-d", "-s", "src"},
 	Egress:  {"-s", "-d", "dst"},

@@ -222,7 +222,7 @@ func replaceRoutes(h *netlink.Handle, link netlink.Link, routes []Route) error {
 }
 
 // Routes are the routes of one party: to the pods of all nodes but itself, and
-// to the services. Whoever is no node reaches services through node 1, whose
+// to the services. A party that is no node reaches services through node 1, whose
 // kube-proxy rewrites them; a node rewrites them itself, on a route that only
 // has to exist. Self is 0 for the host and for the control plane.
 func (n Network) Routes(nodes, self int) []Route {
