@@ -71,14 +71,14 @@ func objectNames(c *v1alpha1.ComputeCluster, visit func(path *field.Path, name s
 var accessRules = []Rule{
 	{
 		ID: "own-label", Field: "spec.podDefaults.labels, spec.head.service.labels", By: Expression,
-		Refused: "the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own", Remedy: chooseOther,
+		Refused: "a key must not have the prefix heliostat.dev, nor be app.kubernetes.io/name, instance or managed-by, which the operator sets", Remedy: chooseOther,
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			withLabels(c, func(path *field.Path, labels map[string]string) { keys(bad, path, "", labels, isOwnLabel) })
 		},
 	},
 	{
 		ID: "own-annotation", Field: annotated, By: Expression,
-		Refused: "the prefix heliostat.dev is the operator's own", Remedy: chooseOther,
+		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			withAnnotations(c, func(path *field.Path, annotations map[string]string) {
 				keys(bad, path, "", annotations, isOwnAnnotation)
@@ -109,7 +109,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "object-name", Field: "any name of a Secret, service account or class", By: Expression,
-		Refused: "no object can have this name", Remedy: "use lower-case letters, digits, '-' and '.', as the object itself does",
+		Refused: "the name must be a DNS-1123 subdomain", Remedy: "use lower-case letters, digits, '-' and '.'",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			objectNames(c, func(path *field.Path, name string) {
 				if name != "" && !isObjectName(name) {
@@ -150,17 +150,17 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "port-name-ray", Field: "spec.head.service.ports", By: Expression,
-		Refused: "the names gcs, dashboard, client, metrics and serve are those of Ray's own ports", Remedy: "choose another name",
+		Refused: "a port must not be named gcs, dashboard, client, metrics or serve, which are Ray's own ports", Remedy: "choose another name",
 		cluster: servicePorts(func(p *v1alpha1.ServicePort) bool { ours, _ := pod.PortNumber(p.Name); return ours }),
 	},
 	{
 		ID: "port-number-ray", Field: "spec.head.service.ports", By: Expression,
-		Refused: "6379, 8265, 10001, 8080 and 8000 are Ray's own ports and there already", Remedy: "choose another number",
+		Refused: "a port must not be 6379, 8265, 10001, 8080 or 8000, which are Ray's own ports", Remedy: "choose another number",
 		cluster: servicePorts(func(p *v1alpha1.ServicePort) bool { return slices.Contains(headPortNumbers(), p.Port) }),
 	},
 	{
 		ID: "port-number-twice", Field: "spec.head.service.ports", By: Expression,
-		Refused: "two ports have the same number", Remedy: "choose another number for one of them",
+		Refused: "port numbers must be unique", Remedy: "choose another number for one of the ports",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if s := c.Spec.Head.Service; s != nil {
 				twice(bad, nil, "spec.head.service.ports", s.Ports, func(p *v1alpha1.ServicePort) string { return fmt.Sprint(p.Port) })
@@ -179,7 +179,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "ingress-path", Field: "spec.head.ingress.path", By: Expression,
-		Refused: "path must begin with '/' and hold no '//', '/./', '/../' or escaped '/'", Remedy: "give a plain path such as /ray",
+		Refused: "path must begin with '/' and contain no '//', '/./', '/../' or escaped '/'", Remedy: "give a plain path such as /ray",
 		cluster: ingress("path", func(g *v1alpha1.IngressSpec) bool { return g.Path != "" && badPath(g.Path) }),
 	},
 	{
@@ -205,7 +205,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "secret-unused", Field: "spec.authentication.secretName", By: Expression,
-		Refused: "secretName has no meaning with mode Disabled", Remedy: "leave one of the two out",
+		Refused: "secretName must not be set with mode Disabled", Remedy: "leave one of the two out",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if a := c.Spec.Authentication; a != nil && a.Mode == v1alpha1.AuthenticationDisabled && a.SecretName != "" {
 				bad.at(field.NewPath("spec", "authentication", "secretName"), a.SecretName)
@@ -214,7 +214,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "network-unused", Field: "spec.network", By: Expression,
-		Refused: "allowFrom, allowTo and cloudMetadata Enabled have no meaning with isolation Disabled",
+		Refused: "allowFrom, allowTo and cloudMetadata Enabled must not be set with isolation Disabled",
 		Remedy:  "leave one of the two out",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			n := c.Spec.Network
@@ -248,7 +248,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "network-peer", Field: "spec.network.allowFrom[*].from, spec.network.allowTo[*].to", By: Expression,
-		Refused: "a peer is either an ipBlock or selectors, and not empty", Remedy: "make two peers of it, or fill it in",
+		Refused: "a peer must be either an ipBlock or selectors, and must not be empty", Remedy: "split it into two peers, or fill it in",
 		cluster: peers(isNoPeer),
 	},
 	{

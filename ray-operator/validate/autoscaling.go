@@ -106,7 +106,7 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-nodes", Field: "spec.autoscaling.maxNodes", By: Expression,
-		Refused: "the groups' minReplicas together need more workers than maxNodes", Remedy: "raise maxNodes or lower minReplicas",
+		Refused: "maxNodes must not be below the number of workers that the groups' minReplicas need", Remedy: "raise maxNodes or lower minReplicas",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			least := int64(0)
 			for i := range c.Spec.WorkerGroups {
@@ -119,19 +119,19 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-size-name", Field: "spec.autoscaling.size", By: Expression,
-		Refused: "the autoscaler's size is of cpu and memory", Remedy: "take the rest out",
+		Refused: "the autoscaler's size must contain only cpu and memory", Remedy: "remove the rest",
 		cluster: autoscalerSize(func(name string, _ resource.Quantity) bool { return name != "cpu" && name != "memory" }),
 	},
 	{
 		ID: "autoscaling-size", Field: "spec.autoscaling.size", By: Expression,
-		Refused: "the autoscaler does not run with so little", Remedy: "give cpu above 0 and memory of 32Mi or more",
+		Refused: "the autoscaler's size must have cpu above 0 and memory of at least 32Mi", Remedy: "raise it",
 		cluster: autoscalerSize(func(name string, quantity resource.Quantity) bool {
 			return name == "cpu" && quantity.Sign() <= 0 || name == "memory" && quantity.Cmp(leastAutoscaler) < 0
 		}),
 	},
 	{
 		ID: "autoscaling-env", Field: "spec.autoscaling.env", By: Expression,
-		Refused: "a variable of the autoscaler has a plain value and is not " + pod.VariablePodUID,
+		Refused: "a variable of the autoscaler must have a plain value, and must not be " + pod.VariablePodUID,
 		Remedy:  "correct it",
 		cluster: ofAutoscaling(func(a *v1alpha1.Autoscaling, bad report) {
 			each(bad, autoscalingPath, "env", a.Env, func(e *corev1.EnvVar) bool {
@@ -141,7 +141,7 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-root", Field: "spec.autoscaling.securityContext", By: Expression,
-		Refused: "the autoscaler runs within pod security restricted, not as root and without privileges", Remedy: "take them out",
+		Refused: "the autoscaler must run within pod security restricted, without root and privileges", Remedy: "remove them",
 		cluster: scalerSecurity(func(s *corev1.SecurityContext) bool {
 			isRoot := s.RunAsNonRoot != nil && !*s.RunAsNonRoot || s.RunAsUser != nil && *s.RunAsUser == 0
 			return isRoot || is(s.Privileged) || is(s.AllowPrivilegeEscalation)
@@ -149,8 +149,8 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-profile", Field: "spec.autoscaling.securityContext", By: Expression,
-		Refused: "the autoscaler runs within pod security restricted, under the profiles of its runtime",
-		Remedy:  "take procMount, seLinuxOptions, windowsOptions and Unconfined out",
+		Refused: "the autoscaler must run within pod security restricted, under the profiles of its runtime",
+		Remedy:  "remove procMount, seLinuxOptions, windowsOptions and Unconfined",
 		cluster: scalerSecurity(func(s *corev1.SecurityContext) bool {
 			isFree := s.SeccompProfile != nil && s.SeccompProfile.Type == corev1.SeccompProfileTypeUnconfined ||
 				s.AppArmorProfile != nil && s.AppArmorProfile.Type == corev1.AppArmorProfileTypeUnconfined
@@ -159,7 +159,7 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-capabilities", Field: "spec.autoscaling.securityContext.capabilities", By: Expression,
-		Refused: "the autoscaler runs without capabilities", Remedy: "leave capabilities out, or give drop: [ALL]",
+		Refused: "the autoscaler must have no capabilities", Remedy: "leave capabilities out, or set drop: [ALL]",
 		cluster: scalerSecurity(func(s *corev1.SecurityContext) bool {
 			return s.Capabilities != nil && (len(s.Capabilities.Add) > 0 || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}))
 		}),

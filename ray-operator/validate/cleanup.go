@@ -25,7 +25,7 @@ func cleanups(wrong func(rule, other *v1alpha1.CleanupRule) bool) func(*run, rep
 var cleanupRules = []Rule{
 	{
 		ID: "cleanup-own", Field: "spec.cleanup", By: Expression,
-		Refused: "a job cleans up only a cluster of its own", Remedy: "leave cleanup out, or use clusterTemplate",
+		Refused: "cleanup must be used with clusterTemplate only", Remedy: "leave cleanup out, or use clusterTemplate",
 		job: func(r *run, bad report) {
 			if len(r.spec.Cleanup) > 0 && r.cluster == nil {
 				bad.at(specPath.Child("cleanup"), nil)
@@ -34,14 +34,14 @@ var cleanupRules = []Rule{
 	},
 	{
 		ID: "cleanup-twice", Field: "spec.cleanup", By: Expression,
-		Refused: "two rules say when the same goes after the same outcome", Remedy: "keep one of them",
+		Refused: "rules must differ in outcome or action", Remedy: "keep one of the two",
 		job: cleanups(func(rule, other *v1alpha1.CleanupRule) bool {
 			return rule.Outcome == other.Outcome && rule.Action == other.Action
 		}),
 	},
 	{
 		ID: "cleanup-order", Field: "spec.cleanup", By: Expression,
-		Refused: "DeleteWorkers comes after DeleteCluster or with it, and so has nothing to do", Remedy: "lower its afterSeconds or take it out",
+		Refused: "DeleteWorkers must come before DeleteCluster", Remedy: "lower its afterSeconds or remove it",
 		job: cleanups(func(rule, other *v1alpha1.CleanupRule) bool {
 			return rule.Action == v1alpha1.CleanupDeleteWorkers && other.Action == v1alpha1.CleanupDeleteCluster &&
 				rule.Outcome == other.Outcome && rule.AfterSeconds >= other.AfterSeconds

@@ -56,8 +56,8 @@ var clusterRules = []Rule{
 	},
 	{
 		ID: "ray-version", Field: "spec.rayVersion", By: Expression,
-		Refused: "rayVersion must be a version of Ray from 2.52.0 on, such as 2.60.0, 2.61.0rc1 or 2.60.0+own, or nightly",
-		Remedy:  "give one, and put what else a tag says into image",
+		Refused: "rayVersion must be nightly or a Ray version from 2.52.0 on, such as 2.60.0, 2.61.0rc1 or 2.60.0+own",
+		Remedy:  "give one, and put other parts of a tag into image",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if !rayVersion.MatchString(c.Spec.RayVersion) {
 				bad.at(field.NewPath("spec", "rayVersion"), c.Spec.RayVersion)
@@ -66,7 +66,7 @@ var clusterRules = []Rule{
 	},
 	{
 		ID: "ray-version-image", Field: "spec.image", By: Expression,
-		Refused: "no tag of an image holds a '+', so that there is no default image of this rayVersion", Remedy: "give image",
+		Refused: "image must be set for this rayVersion, because no image tag can contain its '+'", Remedy: "set image",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if strings.Contains(c.Spec.RayVersion, "+") && c.Spec.Image == "" {
 				bad.at(field.NewPath("spec", "image"), nil)
@@ -94,7 +94,7 @@ var clusterRules = []Rule{
 	},
 	{
 		ID: "managed-by-fixed", Field: "spec.managedBy", By: Expression,
-		Refused: "managedBy cannot be changed", Remedy: "make a new cluster",
+		Refused: "managedBy is immutable", Remedy: "create a new cluster",
 		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
 			if managedBy(before) != managedBy(after) {
 				bad.at(field.NewPath("spec", "managedBy"), after.Spec.ManagedBy)
@@ -103,7 +103,7 @@ var clusterRules = []Rule{
 	},
 	{
 		ID: "rolling-type", Field: "spec.upgradeStrategy.rolling", By: Expression,
-		Refused: "rolling belongs to type RollingWorkers", Remedy: "set that type or leave rolling out",
+		Refused: "rolling must be used with type RollingWorkers", Remedy: "set that type or leave rolling out",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if u := c.Spec.UpgradeStrategy; u != nil && u.Rolling != nil && u.Type != v1alpha1.UpgradeRollingWorkers {
 				bad.at(field.NewPath("spec", "upgradeStrategy", "rolling"), nil)
@@ -112,7 +112,7 @@ var clusterRules = []Rule{
 	},
 	{
 		ID: "rolling-none", Field: "spec.upgradeStrategy.rolling", By: Expression,
-		Refused: "with maxUnavailable and maxSurge both 0 no worker could ever be replaced", Remedy: "set one of them above 0",
+		Refused: "maxUnavailable and maxSurge must not both be 0", Remedy: "set one of them above 0",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if u := c.Spec.UpgradeStrategy; u != nil && u.Rolling != nil && u.Rolling.MaxUnavailable <= 0 && u.Rolling.MaxSurge <= 0 {
 				bad.at(field.NewPath("spec", "upgradeStrategy", "rolling"), nil)

@@ -26,7 +26,7 @@ const nul = "\x00"
 var commandRules = []Rule{
 	{
 		ID: "job-what", Field: "spec", By: Expression,
-		Refused: "a job has one thing to run", Remedy: "give exactly one of entrypoint and command",
+		Refused: "a job must have one program to run", Remedy: "set exactly one of entrypoint and command",
 		job: func(r *run, bad report) {
 			if (r.spec.Entrypoint != "") == (len(r.spec.Command) > 0) {
 				bad.at(specPath, nil)
@@ -35,7 +35,7 @@ var commandRules = []Rule{
 	},
 	{
 		ID: "entrypoint-blank", Field: "spec.entrypoint", By: Expression,
-		Refused: "the entrypoint has nothing but blanks", Remedy: "give a shell line, such as python train.py",
+		Refused: "entrypoint must not be blank", Remedy: "give a shell line, such as python train.py",
 		job: func(r *run, bad report) {
 			if r.spec.Entrypoint != "" && strings.TrimSpace(r.spec.Entrypoint) == "" {
 				bad.at(specPath.Child("entrypoint"), r.spec.Entrypoint)
@@ -44,7 +44,7 @@ var commandRules = []Rule{
 	},
 	{
 		ID: "command-program", Field: "spec.command", By: Expression,
-		Refused: "the first element of a command is the program", Remedy: "name one there",
+		Refused: "the first element of command must be the program", Remedy: "name it there",
 		job: func(r *run, bad report) {
 			if len(r.spec.Command) > 0 && r.spec.Command[0] == "" {
 				bad.at(specPath.Child("command").Index(0), nil)

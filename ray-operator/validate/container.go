@@ -206,7 +206,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "ray-memory", Field: "NODE.template.spec.containers[ray].resources", By: Policy,
-		Refused: "Ray does not start with so little memory", Remedy: "give a head 768Mi or more and a worker 512Mi or more",
+		Refused: "memory must be at least 768Mi for a head and 512Mi for a worker, or Ray does not start", Remedy: "raise it",
 		Holds: "[n.ray.?resources.?limits.?memory.or(n.ray.?resources.?requests.?memory)].all(m, !m.hasValue() || " +
 			"!quantity(string(m.value())).isLessThan(quantity(n.head ? '768Mi' : '512Mi')))",
 		inner: inRay(func(n *node, bad report) {

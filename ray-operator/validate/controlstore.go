@@ -217,7 +217,7 @@ var controlStoreRules = slices.Concat(storeRules, redisRules, volumeRules, store
 var storeRules = []Rule{
 	{
 		ID: "store-kind", Field: "spec.controlStore", By: Expression,
-		Refused: "a control store is exactly one of redis, managedRedis and embedded", Remedy: "give one",
+		Refused: "controlStore must have exactly one of redis, managedRedis and embedded", Remedy: "set one",
 		cluster: stored("", func(s *v1alpha1.ControlStore) bool {
 			given := kinds(s)
 			return len(slices.DeleteFunc(given[:], func(one bool) bool { return !one })) != 1
@@ -225,7 +225,7 @@ var storeRules = []Rule{
 	},
 	{
 		ID: "store-fixed", Field: "spec.controlStore", By: Expression,
-		Refused: "a control store is given when the cluster is made and stays", Remedy: "make a new cluster",
+		Refused: "controlStore must not be added or removed after creation", Remedy: "create a new cluster",
 		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
 			if (before.Spec.ControlStore == nil) != (after.Spec.ControlStore == nil) {
 				bad.at(storePath, nil)
@@ -234,12 +234,12 @@ var storeRules = []Rule{
 	},
 	{
 		ID: "store-kind-fixed", Field: "spec.controlStore", By: Expression,
-		Refused: "a control store cannot become one of another kind", Remedy: "make a new cluster",
+		Refused: "the kind of a control store is immutable", Remedy: "create a new cluster",
 		change: restored("", func(before, after *v1alpha1.ControlStore) bool { return kinds(before) != kinds(after) }),
 	},
 	{
 		ID: "store-version", Field: "spec.controlStore.embedded", By: Expression,
-		Refused: "the embedded control store needs Ray 2.57 or later", Remedy: "raise rayVersion, or choose managedRedis",
+		Refused: "rayVersion must be 2.57 or later for the embedded control store", Remedy: "raise it, or use managedRedis",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if storeOf(c).Embedded != nil && beforeRocks.MatchString(c.Spec.RayVersion) {
 				bad.at(storePath.Child("embedded"), nil)
@@ -252,46 +252,46 @@ var storeRules = []Rule{
 var redisRules = []Rule{
 	{
 		ID: "store-address", Field: "spec.controlStore.redis.address", By: Expression,
-		Refused: "address must be redis://HOST:PORT, or rediss://HOST:PORT with TLS, and hold nothing else", Remedy: "user and password go into usernameSecret and passwordSecret",
+		Refused: "address must be redis://HOST:PORT, or rediss://HOST:PORT with TLS, and contain nothing else", Remedy: "put user and password into usernameSecret and passwordSecret",
 		// The value is not told: it may hold a password.
 		cluster: stored("redis.address", redisStore(func(r *v1alpha1.GivenRedis) bool { return !redisAddress.MatchString(r.Address) })),
 	},
 	{
 		ID: "store-namespace", Field: "spec.controlStore.redis.namespace", By: Expression,
-		Refused: "the namespace of a control store consists of letters, digits and the characters - _ . : /", Remedy: "choose such a name",
+		Refused: "the namespace of a control store must consist of letters, digits and the characters - _ . : /", Remedy: "choose such a name",
 		cluster: stored("redis.namespace", redisStore(func(r *v1alpha1.GivenRedis) bool {
 			return r.Namespace != "" && !rayNamespace.MatchString(r.Namespace)
 		})),
 	},
 	{
 		ID: "store-namespace-fixed", Field: "spec.controlStore.redis.namespace", By: Expression,
-		Refused: "the namespace of a control store cannot be changed", Remedy: "make a new cluster",
+		Refused: "the namespace of a control store is immutable", Remedy: "create a new cluster",
 		change: restored("redis.namespace", func(before, after *v1alpha1.ControlStore) bool {
 			return before.Redis != nil && after.Redis != nil && before.Redis.Namespace != after.Redis.Namespace
 		}),
 	},
 	{
 		ID: "store-username", Field: "spec.controlStore.redis", By: Expression,
-		Refused: "a user name needs a password", Remedy: "give passwordSecret too",
+		Refused: "usernameSecret must be used with passwordSecret", Remedy: "set passwordSecret too",
 		cluster: stored("redis", redisStore(func(r *v1alpha1.GivenRedis) bool { return r.UsernameSecret != nil && r.PasswordSecret == nil })),
 	},
 	{
 		ID: "store-tls", Field: "spec.controlStore.redis", By: Expression,
-		Refused: "tls is for addresses that begin with rediss://", Remedy: "change the address, or leave tls out",
+		Refused: "tls must be used with an address that begins with rediss://", Remedy: "change the address, or leave tls out",
 		cluster: stored("redis", redisStore(func(r *v1alpha1.GivenRedis) bool {
 			return r.TLS != nil && !strings.HasPrefix(r.Address, "rediss://")
 		})),
 	},
 	{
 		ID: "store-certificate", Field: "spec.controlStore.redis.tls", By: Expression,
-		Refused: "a client's certificate and its key go together", Remedy: "give both or none",
+		Refused: "certificateSecret and keySecret must be set together", Remedy: "set both or none",
 		cluster: stored("redis.tls", redisStore(func(r *v1alpha1.GivenRedis) bool {
 			return r.TLS != nil && (r.TLS.CertificateSecret == nil) != (r.TLS.KeySecret == nil)
 		})),
 	},
 	{
 		ID: "store-server-name", Field: "spec.controlStore.redis.tls.serverName", By: Expression,
-		Refused: "a server name consists of lower-case letters, digits, '-' and '.'", Remedy: "give the name that the certificate is for",
+		Refused: "serverName must consist of lower-case letters, digits, '-' and '.'", Remedy: "give the name that the certificate is for",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if r := storeOf(c).Redis; r != nil && r.TLS != nil && r.TLS.ServerName != "" && !isObjectName(r.TLS.ServerName) {
 				bad.at(storePath.Child("redis", "tls", "serverName"), r.TLS.ServerName)
@@ -300,7 +300,7 @@ var redisRules = []Rule{
 	},
 	{
 		ID: "store-secret", Field: "spec.controlStore.redis.usernameSecret.name, spec.controlStore.redis.passwordSecret.name, spec.controlStore.redis.tls.*.name", By: Expression,
-		Refused: "the name of a Secret must be a DNS-1123 subdomain", Remedy: "give the name of a Secret beside the cluster",
+		Refused: "the name of a Secret must be a DNS-1123 subdomain", Remedy: "give the name of a Secret in the cluster's namespace",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			for _, k := range secretKeys(c) {
 				if !isObjectName(k.key.Name) {
@@ -311,7 +311,7 @@ var redisRules = []Rule{
 	},
 	{
 		ID: "store-secret-key", Field: "spec.controlStore.redis.usernameSecret.key, spec.controlStore.redis.passwordSecret.key, spec.controlStore.redis.tls.*.key", By: Expression,
-		Refused: "a key of a Secret consists of letters, digits, '-', '_' and '.', and is not '.' nor begins with '..'", Remedy: "give such a key",
+		Refused: "a key of a Secret must consist of letters, digits, '-', '_' and '.', must not be '.', and must not begin with '..'", Remedy: "give such a key",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			for _, k := range secretKeys(c) {
 				if len(validation.IsConfigMapKey(k.key.Key)) > 0 {
@@ -322,12 +322,12 @@ var redisRules = []Rule{
 	},
 	{
 		ID: "store-size-name", Field: "spec.controlStore.managedRedis.size", By: Expression,
-		Refused: "the size of a managed Redis is of cpu and memory", Remedy: "take the rest out",
+		Refused: "the size of a managed Redis must contain only cpu and memory", Remedy: "remove the rest",
 		cluster: redisSize(func(name string, _ resource.Quantity) bool { return name != "cpu" && name != "memory" }),
 	},
 	{
 		ID: "store-size", Field: "spec.controlStore.managedRedis.size", By: Expression,
-		Refused: "Redis does not run with so little", Remedy: "give cpu above 0 and memory of 64Mi or more",
+		Refused: "the size of a managed Redis must have cpu above 0 and memory of at least 64Mi", Remedy: "raise it",
 		cluster: redisSize(func(name string, quantity resource.Quantity) bool {
 			return name == "cpu" && quantity.Sign() <= 0 || name == "memory" && quantity.Cmp(leastRedis) < 0
 		}),
@@ -338,7 +338,7 @@ var redisRules = []Rule{
 var volumeRules = []Rule{
 	{
 		ID: "store-storage", Field: "spec.controlStore.managedRedis.storage, spec.controlStore.embedded.storage", By: Expression,
-		Refused: "a control store needs room", Remedy: "give 100Mi or more",
+		Refused: "storage of a control store must be at least 100Mi", Remedy: "raise it",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			for _, v := range storeVolumes(c) {
 				if v.storage != nil && v.storage.Cmp(leastStore) < 0 {
@@ -349,7 +349,7 @@ var volumeRules = []Rule{
 	},
 	{
 		ID: "store-volume-fixed", Field: "spec.controlStore.managedRedis, spec.controlStore.embedded", By: Expression,
-		Refused: "the volume of a control store cannot be changed", Remedy: "make a new cluster, or enlarge its PersistentVolumeClaim itself",
+		Refused: "the volume of a control store is immutable", Remedy: "create a new cluster, or enlarge the PersistentVolumeClaim",
 		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
 			was := storeVolumes(before)
 			for _, v := range storeVolumes(after) {
@@ -361,21 +361,21 @@ var volumeRules = []Rule{
 	},
 	{
 		ID: "store-modes", Field: "spec.controlStore.embedded.accessModes", By: Expression,
-		Refused: "a claim of ReadWriteOncePod has no other access mode", Remedy: "give it alone, or leave it out",
+		Refused: "ReadWriteOncePod must be the only access mode", Remedy: "use it alone, or leave it out",
 		cluster: stored("embedded.accessModes", embedded(func(e *v1alpha1.EmbeddedStore) bool {
 			return len(e.AccessModes) > 1 && slices.Contains(e.AccessModes, corev1.ReadWriteOncePod)
 		})),
 	},
 	{
 		ID: "store-claim-name", Field: "spec.controlStore.embedded.existingClaim", By: Expression,
-		Refused: "the name of a claim must be a DNS-1123 subdomain", Remedy: "give the name of a claim beside the cluster",
+		Refused: "the name of a claim must be a DNS-1123 subdomain", Remedy: "give the name of a claim in the cluster's namespace",
 		cluster: stored("embedded.existingClaim", embedded(func(e *v1alpha1.EmbeddedStore) bool {
 			return e.ExistingClaim != "" && !isObjectName(e.ExistingClaim)
 		})),
 	},
 	{
 		ID: "store-claim", Field: "spec.controlStore.embedded.existingClaim", By: Expression,
-		Refused: "an existing claim has its own storage, class and modes, and is never deleted", Remedy: "give either existingClaim or the others",
+		Refused: "existingClaim must not be set with storage, storageClassName, accessModes or retain", Remedy: "set either existingClaim or the others",
 		cluster: stored("embedded.existingClaim", embedded(func(e *v1alpha1.EmbeddedStore) bool {
 			return e.ExistingClaim != "" && (e.Storage != nil || e.StorageClassName != nil || len(e.AccessModes) > 0 || e.Retain)
 		})),

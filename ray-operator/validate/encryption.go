@@ -30,7 +30,7 @@ func encrypted(check func(n *node, bad report)) func(*node, report) {
 var encryptionRules = []Rule{
 	{
 		ID: "encryption-fixed", Field: "spec.network.encryption", By: Expression,
-		Refused: "network.encryption cannot be changed", Remedy: "make a new cluster",
+		Refused: "network.encryption is immutable", Remedy: "create a new cluster",
 		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
 			if pod.EncryptionRequired(before) != pod.EncryptionRequired(after) {
 				bad.at(field.NewPath("spec", "network"), nil)
@@ -39,7 +39,7 @@ var encryptionRules = []Rule{
 	},
 	{
 		ID: "encryption-store", Field: "spec.controlStore.redis.address", By: Expression,
-		Refused: "with network.encryption the address of a Redis must begin with rediss://", Remedy: "give the address of its TLS port",
+		Refused: "the address of a Redis must begin with rediss:// with network.encryption", Remedy: "give the address of its TLS port",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if given := storeOf(c).Redis; given != nil && pod.EncryptionRequired(c) && strings.HasPrefix(given.Address, "redis:") {
 				bad.at(storePath.Child("redis"), nil)
@@ -48,7 +48,7 @@ var encryptionRules = []Rule{
 	},
 	{
 		ID: "encryption-isolation", Field: "spec.network.isolation", By: Expression,
-		Refused: "with encryption isolation must be Enabled, because Ray's agents take the token in clear text", Remedy: "leave isolation out",
+		Refused: "isolation must be Enabled with encryption, because Ray's agents accept the token in clear text", Remedy: "leave isolation out",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if pod.EncryptionRequired(c) && c.Spec.Network.Isolation == v1alpha1.IsolationDisabled {
 				bad.at(field.NewPath("spec", "network"), nil)

@@ -17,11 +17,11 @@ func TestFindings_SayEachPartApart(t *testing.T) {
 	cluster.Spec.WorkerGroups[0].RayStartParams = map[string]string{"num-cpus": "1"}
 	want := validate.Findings{{
 		Rule: "ray-version", Path: "spec.rayVersion", Value: "1.0",
-		Refused: "rayVersion must be a version of Ray from 2.52.0 on, such as 2.60.0, 2.61.0rc1 or 2.60.0+own, or nightly",
-		Remedy:  "give one, and put what else a tag says into image",
+		Refused: "rayVersion must be nightly or a Ray version from 2.52.0 on, such as 2.60.0, 2.61.0rc1 or 2.60.0+own",
+		Remedy:  "give one, and put other parts of a tag into image",
 	}, {
 		Rule: "option-resources", Path: "spec.workerGroups[0].rayStartParams[num-cpus]", Value: "num-cpus",
-		Refused: "num-cpus, num-gpus, memory and resources follow the pod", Remedy: "use rayResources to override them",
+		Refused: "num-cpus, num-gpus, memory and resources must not be set, because they follow the pod", Remedy: "use rayResources to override them",
 	}}
 	if diff := cmp.Diff(want, validate.Cluster(cluster)); diff != "" {
 		t.Errorf("- want, + have:\n%s", diff)

@@ -28,7 +28,7 @@ var groupRules = []Rule{
 	},
 	{
 		ID: "group-name-head", Field: "GROUP.name", By: Expression,
-		Refused: "the names head and headgroup stand for the head itself", Remedy: "choose another name for the group",
+		Refused: "a group must not be named head or headgroup, which stand for the head", Remedy: "choose another name",
 		group: func(n *node, bad report) {
 			if slices.Contains(headNames, n.group.Name) {
 				bad.at(n.path.Child("name"), n.group.Name)
@@ -66,7 +66,7 @@ var groupRules = []Rule{
 	},
 	{
 		ID: "too-many-hosts", Field: "GROUP.hostsPerReplica", By: Expression,
-		Refused: "replicas times hostsPerReplica must not be above 10000 pods", Remedy: "lower one of the two or make two clusters",
+		Refused: "replicas times hostsPerReplica must not be above 10000 pods", Remedy: "lower one of the two or create two clusters",
 		group: func(n *node, bad report) {
 			if pods := int64(given(n.group.Replicas, 1)) * hosts(n.group); hosts(n.group) > 1 && pods > maxReplicas {
 				bad.at(n.path.Child("hostsPerReplica"), pods)
@@ -75,7 +75,7 @@ var groupRules = []Rule{
 	},
 	{
 		ID: "too-many-workers", Field: "spec.workerGroups", By: Expression,
-		Refused: "the workers of all groups together must not be above 10000", Remedy: "lower replicas or make two clusters",
+		Refused: "the groups must not have more than 10000 workers together", Remedy: "lower replicas or create two clusters",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			all := int64(0)
 			for i := range c.Spec.WorkerGroups {
@@ -89,7 +89,7 @@ var groupRules = []Rule{
 	},
 	{
 		ID: "hosts-fixed", Field: "GROUP.hostsPerReplica", By: Expression,
-		Refused: "hostsPerReplica cannot be changed", Remedy: "add a group of another name and remove this one",
+		Refused: "hostsPerReplica is immutable", Remedy: "add a group with another name and remove this one",
 		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
 			for i := range after.Spec.WorkerGroups {
 				group := &after.Spec.WorkerGroups[i]

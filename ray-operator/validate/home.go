@@ -84,7 +84,7 @@ func homeOutOfBounds(h *home, bad report) {
 var homeRules = []Rule{
 	{
 		ID: "home-cluster-name", Field: "spec.clusterRef.name", By: Expression,
-		Refused: "no ComputeCluster can have this name", Remedy: "give the name of one in the same namespace",
+		Refused: "the name must be valid for a ComputeCluster", Remedy: "give the name of one in the same namespace",
 		home: func(h *home, bad report) {
 			if h.ref != nil && h.ref.Name != "" && !label.MatchString(h.ref.Name) {
 				bad.at(specPath.Child("clusterRef", "name"), h.ref.Name)
@@ -93,7 +93,7 @@ var homeRules = []Rule{
 	},
 	{
 		ID: "own-cluster-metadata", Field: "spec.clusterTemplate.metadata.labels, spec.clusterTemplate.metadata.annotations", By: Expression,
-		Refused: "the prefix heliostat.dev is the operator's own", Remedy: chooseOther,
+		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
 		home: func(h *home, bad report) {
 			keys(bad, templateMeta, "labels", h.metadata().Labels, isOwnAnnotation)
 			keys(bad, templateMeta, "annotations", h.metadata().Annotations, isOwnAnnotation)
@@ -117,19 +117,19 @@ var homeRules = []Rule{
 	},
 	{
 		ID: "own-cluster-suspend", Field: "spec.clusterTemplate.spec.suspend", By: Expression,
-		Refused: "a suspended cluster would run nothing", Remedy: "suspend the job or the service with its own spec.suspend, and leave this out",
+		Refused: "suspend must not be set in a clusterTemplate", Remedy: "suspend the job or the service with its own spec.suspend",
 		home: inTemplateSpec("suspend", func(s *v1alpha1.ComputeClusterSpec) bool { return s.Suspend }),
 	},
 	{
 		ID: "own-cluster-managed-by", Field: "spec.clusterTemplate.spec.managedBy", By: Expression,
-		Refused: "the controller that manages a job or a service manages its cluster too", Remedy: "set spec.managedBy of that, and leave this out",
+		Refused: "managedBy must not name another controller in a clusterTemplate", Remedy: "set spec.managedBy of the job or the service",
 		home: inTemplateSpec("managedBy", func(s *v1alpha1.ComputeClusterSpec) bool {
 			return s.ManagedBy != "" && s.ManagedBy != v1alpha1.ManagedByOperator
 		}),
 	},
 	{
 		ID: "own-cluster-idle", Field: "spec.clusterTemplate.spec.idlePolicy", By: Expression,
-		Refused: "the cluster of a job goes by the job's cleanup, and a service is never idle", Remedy: "leave idlePolicy out, or use action None",
+		Refused: "idlePolicy must have action None in a clusterTemplate, because jobs use cleanup and services are never idle", Remedy: "leave idlePolicy out, or use action None",
 		home: inTemplateSpec("idlePolicy", func(s *v1alpha1.ComputeClusterSpec) bool {
 			return s.IdlePolicy != nil && s.IdlePolicy.Action != "" && s.IdlePolicy.Action != v1alpha1.IdleNone
 		}),

@@ -99,7 +99,7 @@ var jobRules = []Rule{
 	},
 	{
 		ID: "job-where", Field: "spec", By: Expression,
-		Refused: "a job runs either on a cluster that exists or on one of its own", Remedy: "give exactly one of clusterRef and clusterTemplate",
+		Refused: "a job must run either on an existing cluster or on its own", Remedy: "set exactly one of clusterRef and clusterTemplate",
 		job: func(r *run, bad report) {
 			if (r.spec.ClusterRef != nil) == (r.spec.ClusterTemplate != nil) {
 				bad.at(specPath, nil)
@@ -108,7 +108,7 @@ var jobRules = []Rule{
 	},
 	{
 		ID: "job-managed-by-fixed", Field: "spec.managedBy", By: Expression,
-		Refused: "managedBy cannot be changed", Remedy: "make a new job",
+		Refused: "managedBy is immutable", Remedy: "create a new job",
 		jobChange: func(before, after *run, bad report) {
 			if jobManagedBy(before.job) != jobManagedBy(after.job) {
 				bad.at(specPath.Child("managedBy"), after.spec.ManagedBy)
@@ -131,7 +131,7 @@ var jobRules = []Rule{
 	},
 	{
 		ID: "retry-scope", Field: "spec.retry.scope", By: Expression,
-		Refused: "only a cluster of the job's own is recreated for a retry", Remedy: "use scope Driver, or clusterTemplate",
+		Refused: "scope Cluster must be used with clusterTemplate only", Remedy: "use scope Driver, or clusterTemplate",
 		job: func(r *run, bad report) {
 			if retry := r.spec.Retry; retry != nil && retry.Scope == v1alpha1.RetryCluster && r.cluster == nil {
 				bad.at(specPath.Child("retry", "scope"), nil)
@@ -140,7 +140,7 @@ var jobRules = []Rule{
 	},
 	{
 		ID: "retry-backoff", Field: "spec.retry.backoffSeconds", By: Expression,
-		Refused: "backoffSeconds, 10 where it is not given, must not be above maxBackoffSeconds, 360 where it is not given", Remedy: "lower it or raise the other",
+		Refused: "backoffSeconds (default 10) must not be above maxBackoffSeconds (default 360)", Remedy: "lower it or raise the other",
 		job: func(r *run, bad report) {
 			if retry := r.spec.Retry; retry != nil && given(retry.BackoffSeconds, 10) > given(retry.MaxBackoffSeconds, 360) {
 				bad.at(specPath.Child("retry", "backoffSeconds"), given(retry.BackoffSeconds, 10))
@@ -149,7 +149,7 @@ var jobRules = []Rule{
 	},
 	{
 		ID: "retry-exit-codes", Field: "spec.retry.onExitCodes", By: Expression,
-		Refused: "exit codes are either those that are retried or those that are not", Remedy: "give exactly one of in and notIn",
+		Refused: "exit codes must be either those that are retried or those that are not", Remedy: "set exactly one of in and notIn",
 		job: func(r *run, bad report) {
 			if retry := r.spec.Retry; retry != nil && retry.OnExitCodes != nil && (len(retry.OnExitCodes.In) > 0) == (len(retry.OnExitCodes.NotIn) > 0) {
 				bad.at(specPath.Child("retry", "onExitCodes"), nil)

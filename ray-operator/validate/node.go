@@ -129,31 +129,31 @@ var nodeRules = []Rule{
 	},
 	{
 		ID: "size-memory", Field: "NODE.size[memory]", By: Expression,
-		Refused: "Ray does not start with so little memory", Remedy: "give a head 768Mi or more and a worker 512Mi or more",
+		Refused: "memory must be at least 768Mi for a head and 512Mi for a worker, or Ray does not start", Remedy: "raise it",
 		node: sizes(func(n *node, name string, quantity resource.Quantity) bool {
 			return name == string(corev1.ResourceMemory) && quantity.Sign() > 0 && quantity.Cmp(n.leastMemory()) < 0
 		}),
 	},
 	{
 		ID: "resource-positive", Field: "NODE.rayResources", By: Expression,
-		Refused: "a resource cannot be negative", Remedy: "give 0 or more",
+		Refused: "a resource must not be negative", Remedy: "give 0 or more",
 		node: logical(func(_ string, quantity resource.Quantity) bool { return quantity.Sign() < 0 }),
 	},
 	{
 		ID: "resource-whole", Field: "NODE.rayResources", By: Expression,
-		Refused: "Ray counts resources of a node in whole numbers up to 100T", Remedy: "give a smaller or a whole number, such as 1000 for thousandths",
+		Refused: "a resource must be a whole number up to 100T", Remedy: "give a smaller or a whole number, such as 1000 for thousandths",
 		node: logical(func(name string, quantity resource.Quantity) bool {
 			return name != "memory" && quantity.Sign() >= 0 && !whole(quantity) || quantity.Cmp(mostResource) > 0
 		}),
 	},
 	{
 		ID: "resource-store", Field: "NODE.rayResources", By: Expression,
-		Refused: "object_store_memory has a field of its own", Remedy: "use objectStoreMemory",
+		Refused: "rayResources must not contain object_store_memory", Remedy: "use objectStoreMemory",
 		node: logical(func(name string, _ resource.Quantity) bool { return name == "object_store_memory" }),
 	},
 	{
 		ID: "resource-node", Field: "NODE.rayResources", By: Expression,
-		Refused: "resources named node:... or without a name are Ray's own", Remedy: "choose another name",
+		Refused: "a resource must not be named node:... or have an empty name", Remedy: "choose another name",
 		node: logical(func(name string, _ resource.Quantity) bool { return name == "" || strings.HasPrefix(name, "node:") }),
 	},
 	{
@@ -172,23 +172,23 @@ var nodeRules = []Rule{
 	},
 	{
 		ID: "option-resources", Field: "NODE.rayStartParams", By: Expression,
-		Refused: "num-cpus, num-gpus, memory and resources follow the pod", Remedy: "use rayResources to override them", node: options("option-resources"),
+		Refused: "num-cpus, num-gpus, memory and resources must not be set, because they follow the pod", Remedy: "use rayResources to override them", node: options("option-resources"),
 	},
 	{
 		ID: "option-labels", Field: "NODE.rayStartParams", By: Expression,
-		Refused: "the operator sets Ray's labels", Remedy: "use the field labels", node: options("option-labels"),
+		Refused: "labels and labels-file must not be set, because the operator sets Ray's labels", Remedy: "use the field labels", node: options("option-labels"),
 	},
 	{
 		ID: "option-store", Field: "NODE.rayStartParams", By: Expression,
-		Refused: "object-store-memory has a field of its own", Remedy: "use objectStoreMemory", node: options("option-store"),
+		Refused: "object-store-memory must not be set", Remedy: "use objectStoreMemory", node: options("option-store"),
 	},
 	{
 		ID: "option-usage", Field: "NODE.rayStartParams", By: Expression,
-		Refused: "usage statistics are off by default", Remedy: "set RAY_USAGE_STATS_ENABLED in the template to change that", node: options("option-usage"),
+		Refused: "disable-usage-stats must not be set, because usage statistics are off by default", Remedy: "set RAY_USAGE_STATS_ENABLED in the template to change that", node: options("option-usage"),
 	},
 	{
 		ID: "option-bare", Field: "NODE.rayStartParams", By: Expression,
-		Refused: strings.Join(bareParams, ", ") + " take no value", Remedy: "leave it empty",
+		Refused: strings.Join(bareParams, ", ") + " must have no value", Remedy: "leave it empty",
 		node: func(n *node, bad report) {
 			keys(bad, n.path, "rayStartParams", n.spec.RayStartParams, func(key string) bool {
 				return slices.Contains(bareParams, key) && n.spec.RayStartParams[key] != ""
@@ -209,7 +209,7 @@ var nodeRules = []Rule{
 	},
 	{
 		ID: "ray-label-own", Field: "NODE.labels", By: Expression,
-		Refused: "the prefix ray.io is Ray's own, but for accelerator-type, market-type, gpu-domain, availability-* and tpu-*",
+		Refused: "the prefix ray.io is reserved for Ray, except for accelerator-type, market-type, gpu-domain, availability-* and tpu-*",
 		Remedy:  "choose another prefix",
 		node:    func(n *node, bad report) { keys(bad, n.path, "labels", n.spec.Labels, isRayLabel) },
 	},

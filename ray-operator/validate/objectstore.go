@@ -35,7 +35,7 @@ func (n *node) sizedMemory() (resource.Quantity, bool) {
 var objectStoreRules = []Rule{
 	{
 		ID: "object-store-least", Field: "NODE.objectStoreMemory", By: Expression,
-		Refused: "Ray's object store is a whole number of bytes, 75Mi or more", Remedy: "give more",
+		Refused: "objectStoreMemory must be a whole number of bytes and at least 75Mi", Remedy: "raise it",
 		node: func(n *node, bad report) {
 			if store := n.spec.ObjectStoreMemory; store != nil && (store.Cmp(leastObjects) < 0 || !whole(*store)) {
 				bad.at(n.path.Child("objectStoreMemory"), store.String())

@@ -40,19 +40,19 @@ func asked(wrong func(name string, quantity resource.Quantity) bool) func(*run, 
 var placementRules = []Rule{
 	{
 		ID: "driver-resource-own", Field: "spec.entrypointResources", By: Expression,
-		Refused: "resources named object_store_memory, bundle, node:... or without a name are Ray's own", Remedy: "choose another name",
+		Refused: "a resource must not be named object_store_memory, bundle or node:..., or have an empty name", Remedy: "choose another name",
 		job: asked(func(name string, _ resource.Quantity) bool {
 			return slices.Contains(resourcesOfRay, name) || strings.HasPrefix(name, "node:")
 		}),
 	},
 	{
 		ID: "driver-resource-negative", Field: "spec.entrypointResources", By: Expression,
-		Refused: "a driver cannot take less than nothing", Remedy: "give 0 or more",
+		Refused: "a resource of the driver must not be negative", Remedy: "give 0 or more",
 		job: asked(func(_ string, quantity resource.Quantity) bool { return quantity.Sign() < 0 }),
 	},
 	{
 		ID: "driver-resource-step", Field: "spec.entrypointResources", By: Expression,
-		Refused: "Ray counts what a driver takes in steps of 0.0001 up to 100T, and memory in whole bytes", Remedy: "round it",
+		Refused: "a resource of the driver must be a multiple of 0.0001 up to 100T, and memory a whole number of bytes", Remedy: "round it",
 		job: asked(func(name string, quantity resource.Quantity) bool {
 			if quantity.Sign() < 0 {
 				return false

@@ -80,7 +80,7 @@ func isHeadless(c *v1alpha1.ComputeCluster) bool {
 var reachRules = []Rule{
 	ofReach(Rule{
 		ID: "service-reach", Field: "spec.head.service, spec.service",
-		Refused: "nodePorts and externalTrafficPolicy belong to type NodePort or LoadBalancer, loadBalancerClass and loadBalancerSourceRanges to LoadBalancer",
+		Refused: "nodePorts and externalTrafficPolicy need type NodePort or LoadBalancer, and loadBalancerClass and loadBalancerSourceRanges need LoadBalancer",
 		Remedy:  "set that type or leave them out",
 	}, func(r *reached, bad report) {
 		ofNodes := len(r.of.NodePorts) > 0 || r.of.ExternalTrafficPolicy != ""
@@ -91,13 +91,13 @@ var reachRules = []Rule{
 	}),
 	ofReach(Rule{
 		ID: "node-port-name", Field: "spec.head.service.nodePorts, spec.service.nodePorts",
-		Refused: "nodePorts names a port that the Service does not have", Remedy: "use the names of its ports",
+		Refused: "nodePorts must name ports of the Service", Remedy: "use the names of its ports",
 	}, func(r *reached, bad report) {
 		keys(bad, r.path, "nodePorts", r.of.NodePorts, func(name string) bool { return !r.hasPort(name) })
 	}),
 	ofReach(Rule{
 		ID: "node-port-number", Field: "spec.head.service.nodePorts, spec.service.nodePorts",
-		Refused: "a node port is a number from 1 to 65535 that no other port has", Remedy: "correct the number",
+		Refused: "a node port must be a number from 1 to 65535 that no other port has", Remedy: "correct the number",
 	}, func(r *reached, bad report) {
 		times := map[int32]int{}
 		for _, number := range r.of.NodePorts {
@@ -110,7 +110,7 @@ var reachRules = []Rule{
 	}),
 	ofReach(Rule{
 		ID: "load-balancer-class", Field: "spec.head.service.loadBalancerClass, spec.service.loadBalancerClass",
-		Refused: "a loadBalancerClass is a name with an optional DNS prefix and '/'", Remedy: "give one such as service.k8s.aws/nlb",
+		Refused: "loadBalancerClass must be a name with an optional DNS prefix and '/'", Remedy: "give one such as service.k8s.aws/nlb",
 	}, func(r *reached, bad report) {
 		if class := r.of.LoadBalancerClass; class != "" && len(validation.IsQualifiedName(class)) > 0 {
 			bad.at(r.path.Child("loadBalancerClass"), class)
@@ -124,7 +124,7 @@ var reachRules = []Rule{
 	}),
 	{
 		ID: "load-balancer-class-fixed", Field: "spec.head.service.loadBalancerClass, spec.service.loadBalancerClass", By: Expression,
-		Refused: "Kubernetes changes no loadBalancerClass of a load balancer", Remedy: "set type to ClusterIP first",
+		Refused: "loadBalancerClass must not change while type is LoadBalancer", Remedy: "set type to ClusterIP first",
 		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
 			was, had := ofHead(before)
 			is, has := ofHead(after)
@@ -141,7 +141,7 @@ var reachRules = []Rule{
 	},
 	{
 		ID: "headless", Field: "spec.head.service.headless", By: Expression,
-		Refused: "a headless Service leads to pods themselves, so its type is ClusterIP and no port has another targetPort",
+		Refused: "a headless Service must have type ClusterIP and no targetPort that differs from its port, because it resolves to pod addresses",
 		Remedy:  "leave headless out or correct these",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if isHeadless(c) && (isOutside(c.Spec.Head.Service.Type) || slices.ContainsFunc(c.Spec.Head.Service.Ports, hasOtherTarget)) {
@@ -151,7 +151,7 @@ var reachRules = []Rule{
 	},
 	{
 		ID: "headless-fixed", Field: "spec.head.service.headless", By: Expression,
-		Refused: "head.service.headless cannot be changed", Remedy: "make a new cluster",
+		Refused: "head.service.headless is immutable", Remedy: "create a new cluster",
 		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
 			if isHeadless(before) != isHeadless(after) {
 				bad.at(headServicePath, nil)
@@ -160,7 +160,7 @@ var reachRules = []Rule{
 	},
 	{
 		ID: "encryption-headless", Field: "spec.head.service.headless", By: Expression,
-		Refused: "with network.encryption the dashboard is behind another port of the head, which a headless Service cannot lead to",
+		Refused: "head.service.headless must not be set with network.encryption, because a headless Service cannot map the dashboard's port",
 		Remedy:  "leave headless out",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if isHeadless(c) && pod.EncryptionRequired(c) {

@@ -28,7 +28,7 @@ func placed(check func(s *v1alpha1.Scheduler, bad report)) func(*v1alpha1.Comput
 var schedulerRules = []Rule{
 	{
 		ID: "scheduler-fixed", Field: "spec.scheduler", By: Expression,
-		Refused: "scheduler is given when the cluster is made and stays", Remedy: "make a new cluster",
+		Refused: "scheduler is immutable", Remedy: "create a new cluster",
 		change: func(before, after *v1alpha1.ComputeCluster, bad report) {
 			if !equality.Semantic.DeepEqual(before.Spec.Scheduler, after.Spec.Scheduler) {
 				bad.at(schedulerPath, nil)
@@ -37,7 +37,7 @@ var schedulerRules = []Rule{
 	},
 	{
 		ID: "scheduler-no-queue", Field: "spec.scheduler.queue", By: Expression,
-		Refused: "the schedulers SchedulerPlugins and Kubernetes have no queues", Remedy: "leave queue out",
+		Refused: "queue must not be set with SchedulerPlugins and Kubernetes, which have no queues", Remedy: "leave queue out",
 		cluster: placed(func(s *v1alpha1.Scheduler, bad report) {
 			if s.Queue != "" && (s.Name == v1alpha1.SchedulerPlugins || s.Name == v1alpha1.SchedulerKubernetes) {
 				bad.at(schedulerPath.Child("queue"), nil)

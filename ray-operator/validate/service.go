@@ -133,7 +133,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-where", Field: "spec", By: Expression,
-		Refused: "a service runs either on a cluster that exists or on one of its own", Remedy: "give exactly one of clusterRef and clusterTemplate",
+		Refused: "a service must run either on an existing cluster or on its own", Remedy: "set exactly one of clusterRef and clusterTemplate",
 		service: func(s *serving, bad report) {
 			if (s.ref != nil) == (s.template != nil) {
 				bad.at(specPath, nil)
@@ -142,7 +142,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-stays", Field: "spec", By: Expression,
-		Refused: "a service stays on a cluster that exists or on clusters of its own", Remedy: "make a new service",
+		Refused: "a service must not change between clusterRef and clusterTemplate", Remedy: "create a new service",
 		serviceChange: func(before, after *serving, bad report) {
 			if (before.ref != nil) != (after.ref != nil) {
 				bad.at(specPath, nil)
@@ -151,7 +151,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-cluster-fixed", Field: "spec.clusterRef", By: Expression,
-		Refused: "clusterRef cannot be changed", Remedy: "make a new service",
+		Refused: "clusterRef is immutable", Remedy: "create a new service",
 		serviceChange: func(before, after *serving, bad report) {
 			if before.ref != nil && after.ref != nil && *before.ref != *after.ref {
 				bad.at(specPath.Child("clusterRef"), after.ref.Name)
@@ -160,7 +160,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-managed-by-fixed", Field: "spec.managedBy", By: Expression,
-		Refused: "managedBy cannot be changed", Remedy: "make a new service",
+		Refused: "managedBy is immutable", Remedy: "create a new service",
 		serviceChange: func(before, after *serving, bad report) {
 			if serviceManagedBy(before) != serviceManagedBy(after) {
 				bad.at(specPath.Child("managedBy"), after.spec.ManagedBy)
@@ -169,7 +169,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-upgrade-where", Field: "spec.upgrade", By: Expression,
-		Refused: "only a service with a cluster of its own makes a second one to upgrade to", Remedy: "leave upgrade out, or use clusterTemplate",
+		Refused: "upgrade must be used with clusterTemplate only", Remedy: "leave upgrade out, or use clusterTemplate",
 		service: func(s *serving, bad report) {
 			if s.spec.Upgrade != nil && s.template == nil {
 				bad.at(specPath.Child("upgrade"), nil)
@@ -178,7 +178,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-upgrade-step", Field: "spec.upgrade", By: Expression,
-		Refused: "stepPercent, 20 where it is not given, must not be above maxSurgePercent, 100 where it is not given", Remedy: "lower it or raise the other",
+		Refused: "stepPercent (default 20) must not be above maxSurgePercent (default 100)", Remedy: "lower it or raise the other",
 		service: func(s *serving, bad report) {
 			if step := given(s.upgrade().StepPercent, usualStep); step > given(s.upgrade().MaxSurgePercent, usualSurge) {
 				bad.at(specPath.Child("upgrade", "stepPercent"), step)
@@ -203,7 +203,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-metadata", Field: "spec.service.labels, spec.service.annotations", By: Expression,
-		Refused: "the prefix heliostat.dev is the operator's own", Remedy: chooseOther,
+		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
 		service: func(s *serving, bad report) {
 			keys(bad, frontPath, "labels", s.front().Labels, isOwnAnnotation)
 			keys(bad, frontPath, "annotations", s.front().Annotations, isOwnAnnotation)
@@ -226,7 +226,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-port-twice", Field: "spec.service.ports", By: Expression,
-		Refused: "two ports have one number", Remedy: "give each its own",
+		Refused: "port numbers must be unique", Remedy: "give each port its own",
 		service: func(s *serving, bad report) {
 			if ports := s.front().Ports; len(ports) == 2 && ports[0].Port == ports[1].Port {
 				bad.at(frontPath.Child("ports"), ports[1].Port)
@@ -235,7 +235,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-peer", Field: "spec.service.allowFrom", By: Expression,
-		Refused: "a peer is one of an ipBlock, selectors or server, and not empty", Remedy: "make two peers of it, or fill it in",
+		Refused: "a peer must be one of ipBlock, selectors and server, and must not be empty", Remedy: "split it into two peers, or fill it in",
 		service: func(s *serving, bad report) {
 			each(bad, frontPath, "allowFrom", s.front().AllowFrom, func(p *v1alpha1.ServePeer) bool {
 				isServer, isOther := p.Server != nil, p.IPBlock != nil || p.PodSelector != nil || p.NamespaceSelector != nil

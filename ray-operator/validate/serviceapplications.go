@@ -185,7 +185,7 @@ func covers(route, path string) bool {
 var healthRules = []Rule{
 	{
 		ID: "health-path", Field: "spec.healthPath", By: Expression,
-		Refused: "a path begins with '/' and has visible ASCII characters only", Remedy: "encode what is not",
+		Refused: "the path must begin with '/' and contain visible ASCII characters only", Remedy: "percent-encode all others",
 		service: func(s *serving, bad report) {
 			if path := s.spec.HealthPath; path != "" && !pathForm.MatchString(path) {
 				bad.at(specPath.Child("healthPath"), path)

@@ -32,7 +32,7 @@ func gatewayPath() *field.Path { return specPath.Child("upgrade", "gateway") }
 var gatewayRules = []Rule{
 	{
 		ID: "gateway-name", Field: "spec.upgrade.gateway.parentRef.name", By: Expression,
-		Refused: "a Gateway's name is DNS labels in lower case with dots between them", Remedy: "correct it",
+		Refused: "the name of a Gateway must be lower-case DNS labels separated by dots", Remedy: "correct it",
 		service: func(s *serving, bad report) {
 			if g := s.gateway(); g != nil && !subdomainForm.MatchString(g.ParentRef.Name) {
 				bad.at(gatewayPath().Child("parentRef", "name"), g.ParentRef.Name)
@@ -41,7 +41,7 @@ var gatewayRules = []Rule{
 	},
 	{
 		ID: "gateway-namespace", Field: "spec.upgrade.gateway.parentRef.namespace", By: Expression,
-		Refused: "a namespace is a DNS label in lower case", Remedy: "correct it",
+		Refused: "a namespace must be a lower-case DNS label", Remedy: "correct it",
 		service: func(s *serving, bad report) {
 			if g := s.gateway(); g != nil && g.ParentRef.Namespace != "" && !namespaceForm.MatchString(g.ParentRef.Namespace) {
 				bad.at(gatewayPath().Child("parentRef", "namespace"), g.ParentRef.Namespace)
@@ -50,7 +50,7 @@ var gatewayRules = []Rule{
 	},
 	{
 		ID: "gateway-listener", Field: "spec.upgrade.gateway.parentRef.sectionName", By: Expression,
-		Refused: "a listener's name is DNS labels in lower case with dots between them", Remedy: "correct it",
+		Refused: "the name of a listener must be lower-case DNS labels separated by dots", Remedy: "correct it",
 		service: func(s *serving, bad report) {
 			if g := s.gateway(); g != nil && g.ParentRef.SectionName != "" && !subdomainForm.MatchString(g.ParentRef.SectionName) {
 				bad.at(gatewayPath().Child("parentRef", "sectionName"), g.ParentRef.SectionName)
@@ -59,7 +59,7 @@ var gatewayRules = []Rule{
 	},
 	{
 		ID: "gateway-hostnames", Field: "spec.upgrade.gateway.hostnames", By: Expression,
-		Refused: "a hostname is DNS labels in lower case with dots between them, the first of which may be '*'", Remedy: "correct it",
+		Refused: "a hostname must be lower-case DNS labels separated by dots, with an optional '*' as the first", Remedy: "correct it",
 		service: func(s *serving, bad report) {
 			wrong := func(name string) bool { return !hostnameForm.MatchString(name) }
 			if g := s.gateway(); g != nil && slices.ContainsFunc(g.Hostnames, wrong) {

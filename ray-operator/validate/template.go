@@ -38,13 +38,13 @@ var templateRules = []Rule{
 	},
 	{
 		ID: "template-own-label", Field: "NODE.template.metadata.labels", By: Policy,
-		Refused: "the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own", Remedy: chooseOther,
+		Refused: "a key must not have the prefix heliostat.dev, nor be app.kubernetes.io/name, instance or managed-by, which the operator sets", Remedy: chooseOther,
 		Holds: fmt.Sprintf(noOwnLabel, "n.meta.?labels.orValue({})"),
 		inner: func(n *node, bad report) { keys(bad, n.metaPath(), "labels", n.template.Labels, isOwnLabel) },
 	},
 	{
 		ID: "template-own-annotation", Field: "NODE.template.metadata.annotations", By: Policy,
-		Refused: "the prefix heliostat.dev is the operator's own", Remedy: chooseOther,
+		Refused: "a key must not have the prefix heliostat.dev, which is reserved for the operator", Remedy: chooseOther,
 		Holds: fmt.Sprintf(noOwnAnnotation, "n.meta.?annotations.orValue({})"),
 		inner: func(n *node, bad report) {
 			keys(bad, n.metaPath(), "annotations", n.template.Annotations, isOwnAnnotation)

@@ -115,7 +115,7 @@ var variableRules = []Rule{
 	},
 	{
 		ID: "metadata-own", Field: "spec.metadata", By: Expression,
-		Refused: "the prefix heliostat.dev is the operator's own, and job_submission_id is Ray's", Remedy: chooseOther,
+		Refused: "a key must not have the prefix heliostat.dev, nor be Ray's job_submission_id", Remedy: chooseOther,
 		job: func(r *run, bad report) {
 			keys(bad, specPath, "metadata", r.spec.Metadata, func(key string) bool {
 				return isOwnAnnotation(key) || key == "job_submission_id"

@@ -170,7 +170,7 @@ func TestMisspeltFieldsAreRefused(t *testing.T) {
 		{`{"clusterRef":{"name":"a"},"command":["a"],"entrypoint":""}`, "spec.entrypoint"},
 		{`{"clusterRef":{"name":"a"},"entrypoint":"a","retry":{"onExitCodes":{"in":[]}}}`, "spec.retry.onExitCodes.in"},
 		{`{"clusterRef":{"name":"a"},"entrypoint":"a","entrypointResources":{"CPU":"0.25","GPU":1,"reader":"0.3"}}`, ""},
-		{`{"clusterRef":{"name":"a"},"entrypoint":"a","entrypointResources":{"CPU":"0.00005"}}`, "in steps of 0.0001"},
+		{`{"clusterRef":{"name":"a"},"entrypoint":"a","entrypointResources":{"CPU":"0.00005"}}`, "a multiple of 0.0001"},
 		{`{"clusterRef":{"name":"a"},"entrypoint":"a","runtimeEnv":{"tomorrow":1}}`, ""},
 	})
 }

@@ -5,11 +5,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-// PodDefaults is what every pod of a cluster gets.
+// PodDefaults are settings that every pod of a cluster gets.
 type PodDefaults struct {
-	// ServiceAccountName of the pods. They still get no token of it unless a template asks for one.
+	// ServiceAccountName of the pods. Pods mount its token only where a template asks for it.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// ImagePullSecrets are Secrets with credentials for registries.
@@ -19,12 +19,12 @@ type PodDefaults struct {
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 	// Labels of the pods.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="a key must not have the prefix heliostat.dev, nor be app.kubernetes.io/name, instance or managed-by, which the operator sets; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the pods.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Env of the Ray container.
@@ -42,30 +42,30 @@ type PodDefaults struct {
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// Tolerations of the pods, beside those of their templates.
+	// Tolerations of the pods, in addition to those of their templates.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 	// PriorityClassName of the pods.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
 // HeadServiceSpec describes the Service in front of the head.
 //
-// +kubebuilder:validation:XValidation:rule="[self.?type.orValue('ClusterIP')].all(kind, (kind != 'ClusterIP' || !has(self.nodePorts) && !has(self.externalTrafficPolicy)) && (kind == 'LoadBalancer' || !has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges)))",message="nodePorts and externalTrafficPolicy belong to type NodePort or LoadBalancer, loadBalancerClass and loadBalancerSourceRanges to LoadBalancer; set that type or leave them out"
-// +kubebuilder:validation:XValidation:rule="self.?type.orValue('ClusterIP') != 'LoadBalancer' || oldSelf.?type.orValue('ClusterIP') != 'LoadBalancer' || (!has(self.loadBalancerClass) && !has(oldSelf.loadBalancerClass) || has(self.loadBalancerClass) && has(oldSelf.loadBalancerClass) && self.loadBalancerClass == oldSelf.loadBalancerClass)",message="Kubernetes changes no loadBalancerClass of a load balancer; set type to ClusterIP first"
-// +kubebuilder:validation:XValidation:rule="!has(self.nodePorts) || self.nodePorts.all(name, name in ['gcs', 'dashboard', 'client', 'metrics', 'serve'] || has(self.ports) && self.ports.exists(port, port.name == name))",message="nodePorts names a port that the Service does not have; use the names of its ports",fieldPath=".nodePorts"
-// +kubebuilder:validation:XValidation:rule="!self.?headless.orValue(false) || self.?type.orValue('ClusterIP') == 'ClusterIP' && (!has(self.ports) || self.ports.all(port, !has(port.targetPort) || port.targetPort == port.port))",message="a headless Service leads to pods themselves, so its type is ClusterIP and no port has another targetPort; leave headless out or correct these",fieldPath=".headless"
+// +kubebuilder:validation:XValidation:rule="[self.?type.orValue('ClusterIP')].all(kind, (kind != 'ClusterIP' || !has(self.nodePorts) && !has(self.externalTrafficPolicy)) && (kind == 'LoadBalancer' || !has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges)))",message="nodePorts and externalTrafficPolicy need type NodePort or LoadBalancer, and loadBalancerClass and loadBalancerSourceRanges need LoadBalancer; set that type or leave them out"
+// +kubebuilder:validation:XValidation:rule="self.?type.orValue('ClusterIP') != 'LoadBalancer' || oldSelf.?type.orValue('ClusterIP') != 'LoadBalancer' || (!has(self.loadBalancerClass) && !has(oldSelf.loadBalancerClass) || has(self.loadBalancerClass) && has(oldSelf.loadBalancerClass) && self.loadBalancerClass == oldSelf.loadBalancerClass)",message="loadBalancerClass must not change while type is LoadBalancer; set type to ClusterIP first"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodePorts) || self.nodePorts.all(name, name in ['gcs', 'dashboard', 'client', 'metrics', 'serve'] || has(self.ports) && self.ports.exists(port, port.name == name))",message="nodePorts must name ports of the Service; use the names of its ports",fieldPath=".nodePorts"
+// +kubebuilder:validation:XValidation:rule="!self.?headless.orValue(false) || self.?type.orValue('ClusterIP') == 'ClusterIP' && (!has(self.ports) || self.ports.all(port, !has(port.targetPort) || port.targetPort == port.port))",message="a headless Service must have type ClusterIP and no targetPort that differs from its port, because it resolves to pod addresses; leave headless out or correct these",fieldPath=".headless"
 type HeadServiceSpec struct {
 	// Type of the Service. Default: ClusterIP.
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	// +optional
 	Type corev1.ServiceType `json:"type,omitempty"`
-	// Headless, if true, gives the Service no address of its own: its name leads to the head's pod itself. It cannot be changed. Default: false.
+	// Headless, if true, makes the Service headless: its name resolves to the address of the head pod. Immutable. Default: false.
 	// +optional
 	Headless bool `json:"headless,omitempty"`
 
@@ -73,26 +73,26 @@ type HeadServiceSpec struct {
 
 	// Labels of the Service.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="the prefix heliostat.dev and app.kubernetes.io/name, instance and managed-by are the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && !key.contains('.heliostat.dev/') && !(key in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']))",message="a key must not have the prefix heliostat.dev, nor be app.kubernetes.io/name, instance or managed-by, which the operator sets; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the Service, such as those that load balancers read.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Ports beside Ray's own, which are always there: gcs, dashboard, client, metrics, serve.
+	// Ports in addition to Ray's own ports, which the Service always has: gcs, dashboard, client, metrics, serve.
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.all(port, !(port.name in ['gcs', 'dashboard', 'client', 'metrics', 'serve']))",message="the names gcs, dashboard, client, metrics and serve are those of Ray's own ports; choose another name"
-	// +kubebuilder:validation:XValidation:rule="self.all(port, !(port.port in [6379, 8265, 10001, 8080, 8000]))",message="6379, 8265, 10001, 8080 and 8000 are Ray's own ports and there already; choose another number"
-	// +kubebuilder:validation:XValidation:rule="self.all(port, self.exists_one(other, other.port == port.port))",message="two ports have the same number; choose another number for one of them"
+	// +kubebuilder:validation:XValidation:rule="self.all(port, !(port.name in ['gcs', 'dashboard', 'client', 'metrics', 'serve']))",message="a port must not be named gcs, dashboard, client, metrics or serve, which are Ray's own ports; choose another name"
+	// +kubebuilder:validation:XValidation:rule="self.all(port, !(port.port in [6379, 8265, 10001, 8080, 8000]))",message="a port must not be 6379, 8265, 10001, 8080 or 8000, which are Ray's own ports; choose another number"
+	// +kubebuilder:validation:XValidation:rule="self.all(port, self.exists_one(other, other.port == port.port))",message="port numbers must be unique; choose another number for one of the ports"
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Ports []ServicePort `json:"ports,omitempty"`
 }
 
-// ServicePort is a further port of the head's Service.
+// ServicePort is an additional port of the head's Service.
 type ServicePort struct {
 	// Name of the port, a DNS label.
 	// +kubebuilder:validation:MaxLength=15
@@ -111,42 +111,42 @@ type ServicePort struct {
 	TargetPort int32 `json:"targetPort,omitempty"`
 }
 
-// IngressSpec opens the dashboard to the outside. Ray's token stays in force.
+// IngressSpec exposes the dashboard outside the Kubernetes cluster. Requests still need Ray's token.
 type IngressSpec struct {
 	// ClassName of the Ingress. Default: the Kubernetes cluster's default class.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
 	// +optional
 	ClassName string `json:"className,omitempty"`
-	// Host under which the dashboard answers.
+	// Host of the dashboard.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$') && !self.matches('^[0-9.]+$')",message="host must be a DNS name, not an address; give one such as ray.example.com"
 	// +required
 	Host string `json:"host"`
-	// Path under which the dashboard answers, with what follows it. Default: "/".
+	// Path of the dashboard, including all paths below it. Default: "/".
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !['//', '/./', '/../', '%2f', '%2F'].exists(part, self.contains(part)) && !self.endsWith('/..') && !self.endsWith('/.')",message="path must begin with '/' and hold no '//', '/./', '/../' or escaped '/'; give a plain path such as /ray"
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !['//', '/./', '/../', '%2f', '%2F'].exists(part, self.contains(part)) && !self.endsWith('/..') && !self.endsWith('/.')",message="path must begin with '/' and contain no '//', '/./', '/../' or escaped '/'; give a plain path such as /ray"
 	// +optional
 	Path string `json:"path,omitempty"`
-	// AdditionalHosts under which the dashboard answers too.
+	// AdditionalHosts of the dashboard.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.all(host, host.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$') && !host.matches('^[0-9.]+$'))",message="host must be a DNS name, not an address; give one such as ray.example.com"
 	// +listType=set
 	// +optional
 	AdditionalHosts []string `json:"additionalHosts,omitempty"`
-	// PathType is how a request's path is compared with path. Some controllers, such as those of AWS and Google, want ImplementationSpecific and "/*". Default: Prefix.
+	// PathType is how a request's path is matched with path. Some controllers, such as those of AWS and Google, need ImplementationSpecific and "/*". Default: Prefix.
 	// +kubebuilder:validation:Enum=Prefix;Exact;ImplementationSpecific
 	// +optional
 	PathType networkingv1.PathType `json:"pathType,omitempty"`
-	// Annotations of the Ingress, such as those that its controller and cert-manager read.
+	// Annotations of the Ingress, such as those for its controller or cert-manager.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// TLSSecretName is the Secret with the certificate of all hosts. Default: none, for where the controller has one of its own.
+	// TLSSecretName is the Secret with the certificate for all hosts. Default: none, so that the Ingress controller uses its own.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
 	// +optional
 	TLSSecretName string `json:"tlsSecretName,omitempty"`
 }
@@ -157,18 +157,18 @@ const (
 	AuthenticationDisabled = "Disabled"
 )
 
-// Authentication says how those who talk to the cluster prove that they may.
+// Authentication is how clients of the cluster authenticate.
 //
-// +kubebuilder:validation:XValidation:rule="self.mode != 'Disabled' || !has(self.secretName)",message="secretName has no meaning with mode Disabled; leave one of the two out"
+// +kubebuilder:validation:XValidation:rule="self.mode != 'Disabled' || !has(self.secretName)",message="secretName must not be set with mode Disabled; leave one of the two out"
 type Authentication struct {
-	// Mode Token asks for a token everywhere. Disabled opens the cluster to anyone who reaches its ports: they can run code in its pods.
+	// Mode Token requires a token on every port. With Disabled, anyone who reaches the ports can run code in the cluster's pods.
 	// +kubebuilder:validation:Enum=Token;Disabled
 	// +kubebuilder:default=Token
 	// +optional
 	Mode string `json:"mode,omitempty"`
-	// SecretName is a Secret of yours with the token under the key auth_token. Default: one that the operator makes. A pod keeps the one that it was started with: a change takes effect on new pods only.
+	// SecretName is your own Secret with the token under the key auth_token. A pod keeps the token that it started with: a change affects new pods only. Default: a Secret that the operator creates.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="no object can have this name; use lower-case letters, digits, '-' and '.', as the object itself does"
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="the name must be a DNS-1123 subdomain; use lower-case letters, digits, '-' and '.'"
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 }
@@ -179,7 +179,7 @@ const (
 	IsolationDisabled = "Disabled"
 )
 
-// What pods reach of the cloud's metadata.
+// Access of pods to the cloud's metadata.
 const (
 	CloudMetadataEnabled  = "Enabled"
 	CloudMetadataDisabled = "Disabled"
@@ -191,32 +191,32 @@ const (
 	EncryptionRequired = "Required"
 )
 
-// Network says who reaches the cluster's pods, and what they reach.
+// Network controls the traffic to and from the cluster's pods.
 //
-// +kubebuilder:validation:XValidation:rule="self.isolation != 'Disabled' || (!has(self.allowFrom) && !has(self.allowTo) && self.cloudMetadata != 'Enabled')",message="allowFrom, allowTo and cloudMetadata Enabled have no meaning with isolation Disabled; leave one of the two out"
-// +kubebuilder:validation:XValidation:rule="self.encryption != 'Required' || self.isolation != 'Disabled'",message="with encryption isolation must be Enabled, because Ray's agents take the token in clear text; leave isolation out"
+// +kubebuilder:validation:XValidation:rule="self.isolation != 'Disabled' || (!has(self.allowFrom) && !has(self.allowTo) && self.cloudMetadata != 'Enabled')",message="allowFrom, allowTo and cloudMetadata Enabled must not be set with isolation Disabled; leave one of the two out"
+// +kubebuilder:validation:XValidation:rule="self.encryption != 'Required' || self.isolation != 'Disabled'",message="isolation must be Enabled with encryption, because Ray's agents accept the token in clear text; leave isolation out"
 type Network struct {
-	// Isolation Enabled keeps a NetworkPolicy around the cluster's pods. Disabled lets everyone in the Kubernetes cluster reach every port of them.
+	// Isolation Enabled creates a NetworkPolicy for the cluster's pods. With Disabled, anyone in the Kubernetes cluster can reach all of their ports.
 	// +kubebuilder:validation:Enum=Enabled;Disabled
 	// +kubebuilder:default=Enabled
 	// +optional
 	Isolation string `json:"isolation,omitempty"`
-	// AllowFrom lets further peers in.
+	// AllowFrom are additional peers that may connect to the pods.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	AllowFrom []IngressRule `json:"allowFrom,omitempty"`
-	// AllowTo, if given, is all that the pods may reach, beside the cluster itself, DNS and its control store. Default: everything but the cloud's metadata addresses.
+	// AllowTo, if set, restricts the pods to these peers, in addition to the cluster itself, DNS and the control store. Default: all addresses except the cloud's metadata.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	AllowTo []EgressRule `json:"allowTo,omitempty"`
-	// CloudMetadata Enabled lets the pods reach the cloud's metadata addresses, where code gets the credentials of its node. Disabled does not, unless allowTo names them.
+	// CloudMetadata Enabled lets the pods reach the cloud's metadata addresses, where code can get the credentials of its node. Disabled blocks them unless allowTo names them.
 	// +kubebuilder:validation:Enum=Enabled;Disabled
 	// +kubebuilder:default=Disabled
 	// +optional
 	CloudMetadata string `json:"cloudMetadata,omitempty"`
-	// Encryption Required has Ray's processes and the operator speak TLS with certificates of this cluster, and nothing else. It cannot be changed.
+	// Encryption Required makes Ray's processes and the operator use TLS only, with certificates of this cluster. Immutable.
 	// +kubebuilder:validation:Enum=Disabled;Required
 	// +kubebuilder:default=Disabled
 	// +optional
@@ -238,15 +238,15 @@ const (
 	PortMetrics   Port = "Metrics"
 )
 
-// IngressRule lets peers reach ports of the cluster.
+// IngressRule allows peers to connect to ports of the cluster.
 type IngressRule struct {
-	// From are the peers; an empty list is everybody.
+	// From are the peers. An empty list allows all.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +kubebuilder:validation:XValidation:rule="self.all(peer, has(peer.ipBlock) != (has(peer.podSelector) || has(peer.namespaceSelector)))",message="a peer is either an ipBlock or selectors, and not empty; make two peers of it, or fill it in"
+	// +kubebuilder:validation:XValidation:rule="self.all(peer, has(peer.ipBlock) != (has(peer.podSelector) || has(peer.namespaceSelector)))",message="a peer must be either an ipBlock or selectors, and must not be empty; split it into two peers, or fill it in"
 	// +required
 	From []networkingv1.NetworkPolicyPeer `json:"from"`
-	// Ports that they reach.
+	// Ports that they may connect to.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=6
 	// +listType=set
@@ -254,15 +254,15 @@ type IngressRule struct {
 	Ports []Port `json:"ports"`
 }
 
-// EgressRule lets the cluster's pods reach peers.
+// EgressRule allows the cluster's pods to connect to peers.
 type EgressRule struct {
-	// To are the peers; an empty list is everybody.
+	// To are the peers. An empty list allows all.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +kubebuilder:validation:XValidation:rule="self.all(peer, has(peer.ipBlock) != (has(peer.podSelector) || has(peer.namespaceSelector)))",message="a peer is either an ipBlock or selectors, and not empty; make two peers of it, or fill it in"
+	// +kubebuilder:validation:XValidation:rule="self.all(peer, has(peer.ipBlock) != (has(peer.podSelector) || has(peer.namespaceSelector)))",message="a peer must be either an ipBlock or selectors, and must not be empty; split it into two peers, or fill it in"
 	// +required
 	To []networkingv1.NetworkPolicyPeer `json:"to"`
-	// Ports of the peers, by protocol and number; an empty list is all.
+	// Ports of the peers, by protocol and number. An empty list allows all.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional

@@ -12,91 +12,91 @@ const (
 	PaceAggressive   = "Aggressive"
 )
 
-// Autoscaling gives a cluster workers when tasks, actors or placement groups do not fit, and gives idle ones back. It needs maxReplicas of each group.
+// Autoscaling adds workers when tasks, actors or placement groups do not fit, and removes idle ones. Each group needs maxReplicas.
 type Autoscaling struct {
-	// IdleTimeoutSeconds is for how long nothing has run on a worker before it goes.
+	// IdleTimeoutSeconds is how long a worker must be idle before it is removed.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +kubebuilder:default=60
 	// +optional
 	IdleTimeoutSeconds *int32 `json:"idleTimeoutSeconds,omitempty"`
 
-	// Pace is how many workers may be on their way at once: Conservative as many as have joined, but one always; Default a hundred, or as many as have joined if that is more; Aggressive all that are needed.
+	// Pace is how many workers may be starting at once. Conservative allows as many as have joined, at least one. Default allows 100, or as many as have joined if that is more. Aggressive has no limit.
 	// +kubebuilder:validation:Enum=Default;Conservative;Aggressive
 	// +kubebuilder:default=Default
 	// +optional
 	Pace string `json:"pace,omitempty"`
 
-	// MaxNodes is how many workers' pods there may be in all groups together. Default: what the groups' maxReplicas allow.
+	// MaxNodes is the maximum number of worker pods of all groups together. Default: the sum that the groups' maxReplicas allow.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	// +optional
 	MaxNodes *int32 `json:"maxNodes,omitempty"`
 
-	// Size of the autoscaler's container beside the head: cpu is a request, memory request and limit. Default: cpu 50m, memory 64Mi.
+	// Size of the autoscaler's container in the head pod: cpu is a request, memory is a request and a limit. Default: cpu 50m, memory 64Mi.
 	// +kubebuilder:validation:MaxProperties=2
-	// +kubebuilder:validation:XValidation:rule="self.all(name, name in ['cpu', 'memory'])",message="the autoscaler's size is of cpu and memory; take the rest out"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(name, name == 'cpu' && sign(quantity(string(self[name]))) <= 0) && !self.exists(name, name == 'memory' && quantity(string(self[name])).isLessThan(quantity('32Mi')))",message="the autoscaler does not run with so little; give cpu above 0 and memory of 32Mi or more"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name in ['cpu', 'memory'])",message="the autoscaler's size must contain only cpu and memory; remove the rest"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(name, name == 'cpu' && sign(quantity(string(self[name]))) <= 0) && !self.exists(name, name == 'memory' && quantity(string(self[name])).isLessThan(quantity('32Mi')))",message="the autoscaler's size must have cpu above 0 and memory of at least 32Mi; raise it"
 	// +optional
 	Size corev1.ResourceList `json:"size,omitempty"`
 
-	// Image of the autoscaler's container, such as the operator's image in a registry of yours: it must hold the operator's program /autoscaler. Default: the operator's own image.
+	// Image of the autoscaler's container, such as the operator's image in your own registry. It must contain the operator's program /autoscaler. Default: the operator's image.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Image string `json:"image,omitempty"`
 
 	// Env of the autoscaler's container, such as GODEBUG. Default: none.
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'POD_UID' && !has(e.valueFrom))",message="a variable of the autoscaler has a plain value and is not POD_UID; correct it"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'POD_UID' && !has(e.valueFrom))",message="a variable of the autoscaler must have a plain value, and must not be POD_UID; correct it"
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// SecurityContext of the autoscaler's container, within pod security "restricted". Default: what that level asks for, and a root file system that cannot be written.
-	// +kubebuilder:validation:XValidation:rule="self.?runAsNonRoot.orValue(true) && self.?runAsUser.orValue(1) != 0 && !self.?privileged.orValue(false) && !self.?allowPrivilegeEscalation.orValue(false)",message="the autoscaler runs within pod security restricted, not as root and without privileges; take them out"
-	// +kubebuilder:validation:XValidation:rule="!has(self.procMount) && !has(self.seLinuxOptions) && !has(self.windowsOptions) && self.?seccompProfile.?type.orValue('') != 'Unconfined' && self.?appArmorProfile.?type.orValue('') != 'Unconfined'",message="the autoscaler runs within pod security restricted, under the profiles of its runtime; take procMount, seLinuxOptions, windowsOptions and Unconfined out"
-	// +kubebuilder:validation:XValidation:rule="!has(self.capabilities) || size(self.capabilities.?add.orValue([])) == 0 && size(self.capabilities.?drop.orValue([])) == 1 && self.capabilities.drop[0] == 'ALL'",message="the autoscaler runs without capabilities; leave capabilities out, or give drop: [ALL]"
+	// SecurityContext of the autoscaler's container, within pod security "restricted". Default: what that level requires, and a read-only root file system.
+	// +kubebuilder:validation:XValidation:rule="self.?runAsNonRoot.orValue(true) && self.?runAsUser.orValue(1) != 0 && !self.?privileged.orValue(false) && !self.?allowPrivilegeEscalation.orValue(false)",message="the autoscaler must run within pod security restricted, without root and privileges; remove them"
+	// +kubebuilder:validation:XValidation:rule="!has(self.procMount) && !has(self.seLinuxOptions) && !has(self.windowsOptions) && self.?seccompProfile.?type.orValue('') != 'Unconfined' && self.?appArmorProfile.?type.orValue('') != 'Unconfined'",message="the autoscaler must run within pod security restricted, under the profiles of its runtime; remove procMount, seLinuxOptions, windowsOptions and Unconfined"
+	// +kubebuilder:validation:XValidation:rule="!has(self.capabilities) || size(self.capabilities.?add.orValue([])) == 0 && size(self.capabilities.?drop.orValue([])) == 1 && self.capabilities.drop[0] == 'ALL'",message="the autoscaler must have no capabilities; leave capabilities out, or set drop: [ALL]"
 	// +optional
 	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 }
 
-// AutoscalingStatus is what the autoscaler of the live head decided last.
+// AutoscalingStatus is the last decision of the autoscaler of the current head.
 type AutoscalingStatus struct {
-	// Groups are what is wanted of each group, and why.
+	// Groups are the target of each group, and why.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Groups []GroupTarget `json:"groups,omitempty"`
-	// Retiring are workers that are to go, 20 at most.
+	// Retiring are workers that will be removed, 20 at most.
 	// +listType=atomic
 	// +optional
 	Retiring []RetiringWorker `json:"retiring,omitempty"`
-	// RetiringTotal is how many workers are to go.
+	// RetiringTotal is how many workers will be removed.
 	// +optional
 	RetiringTotal int32 `json:"retiringTotal,omitempty"`
-	// Infeasible is what waits and can never fit, whatever the number of workers: 20 shapes at most. What changes of it is told every 30 seconds.
+	// Infeasible is demand that no number of workers can satisfy, 20 shapes at most. It is updated every 30 seconds.
 	// +listType=atomic
 	// +optional
 	Infeasible []InfeasibleShape `json:"infeasible,omitempty"`
-	// InfeasibleTotal is how many such shapes wait.
+	// InfeasibleTotal is the number of such shapes.
 	// +optional
 	InfeasibleTotal int32 `json:"infeasibleTotal,omitempty"`
-	// HeadUID is the UID of the head's pod whose autoscaler decided this.
+	// HeadUID is the UID of the head pod whose autoscaler decided this.
 	// +optional
 	HeadUID string `json:"headUID,omitempty"`
 }
 
-// GroupTarget is how many replicas of a group are wanted.
+// GroupTarget is the target of a group.
 type GroupTarget struct {
 	// Name of the group.
 	Name string `json:"name"`
 	// Target is the number of replicas.
 	Target int32 `json:"target"`
-	// Replicas is what the spec's replicas was then, below zero where it gave none: once autoscaling is off, the target counts until replicas is another.
+	// Replicas was the spec's replicas at that time, or negative if it was not set. After autoscaling is turned off, the target counts until replicas changes.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
-	// Reason says what for, such as "3 × {GPU: 1}".
+	// Reason is the demand behind the target, such as "3 × {GPU: 1}".
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// Rolled reports that the group keeps this target while its workers are replaced.
@@ -106,49 +106,49 @@ type GroupTarget struct {
 
 // Why a worker retires, and how far it has come.
 const (
-	// RetireIdle: nothing has run on it for the idle time. RetireUnneeded: it was on its way
-	// and nothing waits for it any more. RetireNoCapacity: its group is passed over.
-	// RetireLate: it has not joined for so long that another is made in its place.
+	// RetireIdle: it was idle for the idle timeout. RetireUnneeded: it was starting, and no demand
+	// needs it any more. RetireNoCapacity: its group got no capacity, and others are tried.
+	// RetireLate: it did not join in time, and another is created in its place.
 	RetireIdle       = "Idle"
 	RetireUnneeded   = "Unneeded"
 	RetireNoCapacity = "NoCapacity"
 	RetireLate       = "Late"
 
-	// RetiringDraining: Ray is to let what runs there end. RetiringDrained: nothing runs there
-	// and nothing will.
+	// RetiringDraining: Ray drains it, and running work may end. RetiringDrained: no work runs there
+	// or will.
 	RetiringDraining = "Draining"
 	RetiringDrained  = "Drained"
 )
 
-// RetiringWorker is a worker that is to go.
+// RetiringWorker is a worker that will be removed.
 type RetiringWorker struct {
 	// Pod is the name of its pod.
 	Pod string `json:"pod"`
 	// UID of the pod.
 	// +optional
 	UID string `json:"uid,omitempty"`
-	// Node is the id of Ray's node in hexadecimal; empty where it never was one.
+	// Node is the ID of its Ray node in hexadecimal. Empty if it never joined.
 	// +optional
 	Node string `json:"node,omitempty"`
-	// Reason is Idle, Unneeded, NoCapacity or Late, or why the operator has it leave: Surplus for a lowered maximum, GroupSuspended, GroupRemoved, Rolling, Retired, NodeDraining.
+	// Reason is Idle, Unneeded, NoCapacity or Late, or the operator's reason: Surplus for a lowered maximum, GroupSuspended, GroupRemoved, Rolling, Retired, NodeDraining.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// State is Draining or Drained.
 	// +optional
 	State string `json:"state,omitempty"`
-	// Deadline is when the pod goes though Ray has not said that it is drained.
+	// Deadline is when the pod is deleted even if Ray has not reported it as drained.
 	// +optional
 	Deadline *metav1.Time `json:"deadline,omitempty"`
 }
 
-// InfeasibleShape is a request that no group can ever hold.
+// InfeasibleShape is a resource request that no group can ever satisfy.
 type InfeasibleShape struct {
-	// Shape such as "{GPU: 16}".
+	// Shape is the request, such as "{GPU: 16}".
 	Shape string `json:"shape"`
-	// Count is how many such requests wait.
+	// Count is how many such requests are pending.
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// Reason such as "the largest group has 8 GPU".
+	// Reason is why it cannot fit, such as "the largest group has 8 GPU".
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }

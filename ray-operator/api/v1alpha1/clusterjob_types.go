@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ClusterJob is one run to completion, on a cluster that exists or on one made for it.
+// ClusterJob runs a program to completion, on an existing cluster or on its own.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,10 +24,10 @@ type ClusterJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants. No controller writes it.
+	// Spec is the desired state. No controller writes it.
 	// +required
 	Spec ClusterJobSpec `json:"spec"`
-	// Status is what the operator saw and did last.
+	// Status is the observed state, as the operator reported it last.
 	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the operator; if this stays, check that the Heliostat operator runs", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status ClusterJobStatus `json:"status,omitempty"`
@@ -42,33 +42,33 @@ type ClusterJobList struct {
 	Items           []ClusterJob `json:"items"`
 }
 
-// ClusterJobSpec describes a run. What it is made of cannot be changed but while suspend is true.
+// ClusterJobSpec describes a job. Fields that define what runs can be changed only while suspend is true.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.clusterRef) != has(self.clusterTemplate)",message="a job runs either on a cluster that exists or on one of its own; give exactly one of clusterRef and clusterTemplate"
-// +kubebuilder:validation:XValidation:rule="has(self.entrypoint) != has(self.command)",message="a job has one thing to run; give exactly one of entrypoint and command"
-// +kubebuilder:validation:XValidation:rule="!has(self.cleanup) || has(self.clusterTemplate)",message="a job cleans up only a cluster of its own; leave cleanup out, or use clusterTemplate",fieldPath=".cleanup"
-// +kubebuilder:validation:XValidation:rule="!has(self.retry) || !has(self.retry.scope) || self.retry.scope != 'Cluster' || has(self.clusterTemplate)",message="only a cluster of the job's own is recreated for a retry; use scope Driver, or clusterTemplate",fieldPath=".retry"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterRef) != has(self.clusterTemplate)",message="a job must run either on an existing cluster or on its own; set exactly one of clusterRef and clusterTemplate"
+// +kubebuilder:validation:XValidation:rule="has(self.entrypoint) != has(self.command)",message="a job must have one program to run; set exactly one of entrypoint and command"
+// +kubebuilder:validation:XValidation:rule="!has(self.cleanup) || has(self.clusterTemplate)",message="cleanup must be used with clusterTemplate only; leave cleanup out, or use clusterTemplate",fieldPath=".cleanup"
+// +kubebuilder:validation:XValidation:rule="!has(self.retry) || !has(self.retry.scope) || self.retry.scope != 'Cluster' || has(self.clusterTemplate)",message="scope Cluster must be used with clusterTemplate only; use scope Driver, or clusterTemplate",fieldPath=".retry"
 type ClusterJobSpec struct {
 	// ClusterRef names the ComputeCluster to run on, in the same namespace.
 	// +optional
 	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
 
-	// ClusterTemplate describes a ComputeCluster of the job's own, which goes when the job is over.
+	// ClusterTemplate describes the job's own ComputeCluster, which is deleted after the job ends.
 	// +optional
 	ClusterTemplate *ClusterTemplate `json:"clusterTemplate,omitempty"`
 
-	// Entrypoint is a shell line, as Ray takes it.
+	// Entrypoint is a shell command line, as in Ray's job API.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32768
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.trim() != ''",message="the entrypoint has nothing but blanks; give a shell line, such as python train.py"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.trim() != ''",message="entrypoint must not be blank; give a shell line, such as python train.py"
 	// +optional
 	Entrypoint string `json:"entrypoint,omitempty"`
 
-	// Command is a program with its arguments, which reach it byte for byte, past any shell.
+	// Command is a program with its arguments, run without a shell. Each argument is passed unchanged.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1024
 	// +kubebuilder:validation:items:MaxLength=32768
-	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self[0] != ''",message="the first element of a command is the program; name one there"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self[0] != ''",message="the first element of command must be the program; name it there"
 	// +listType=atomic
 	// +optional
 	Command []string `json:"command,omitempty"`
@@ -79,92 +79,92 @@ type ClusterJobSpec struct {
 	// +optional
 	RuntimeEnv *runtime.RawExtension `json:"runtimeEnv,omitempty"`
 
-	// Env is the environment of the driver and its tasks. A valueFrom needs clusterTemplate: it becomes environment of the pods, while all of a job on a shared cluster lies open in Ray's store.
+	// Env is the environment of the driver and its tasks. A valueFrom needs clusterTemplate, where it becomes environment of the pods. On a shared cluster, its value would be readable in Ray's store.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// EntrypointResources are what the driver itself takes of Ray's resources, with the keys of rayResources. Default: none, and the driver runs on the head.
+	// EntrypointResources are Ray resources that the driver itself reserves, with the keys of rayResources. Default: none, and the driver runs on the head.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['', 'object_store_memory', 'bundle']) && !name.startsWith('node:'))",message="resources named object_store_memory, bundle, node:... or without a name are Ray's own; choose another name"
-	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) >= 0)",message="a driver cannot take less than nothing; give 0 or more"
-	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) < 0 || (!quantity(string(self[name])).isGreaterThan(quantity('100T')) && (name != 'memory' || quantity(string(self[name])).isInteger()) && [quantity(string(self[name])).asApproximateFloat() * 10000.0].all(steps, steps - double(int(steps + 0.5)) < 0.01 && double(int(steps + 0.5)) - steps < 0.01)))",message="Ray counts what a driver takes in steps of 0.0001 up to 100T, and memory in whole bytes; round it"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['', 'object_store_memory', 'bundle']) && !name.startsWith('node:'))",message="a resource must not be named object_store_memory, bundle or node:..., or have an empty name; choose another name"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) >= 0)",message="a resource of the driver must not be negative; give 0 or more"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) < 0 || (!quantity(string(self[name])).isGreaterThan(quantity('100T')) && (name != 'memory' || quantity(string(self[name])).isInteger()) && [quantity(string(self[name])).asApproximateFloat() * 10000.0].all(steps, steps - double(int(steps + 0.5)) < 0.01 && double(int(steps + 0.5)) - steps < 0.01)))",message="a resource of the driver must be a multiple of 0.0001 up to 100T, and memory a whole number of bytes; round it"
 	// +optional
 	EntrypointResources map[string]resource.Quantity `json:"entrypointResources,omitempty"`
 
-	// EntrypointLabelSelector says by their labels on which of Ray's nodes the driver may run. It needs Ray 2.54.
+	// EntrypointLabelSelector selects by labels the Ray nodes on which the driver may run. It needs Ray 2.54.
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	EntrypointLabelSelector map[string]string `json:"entrypointLabelSelector,omitempty"`
 
-	// Metadata is kept with the job by Ray.
+	// Metadata that Ray stores with the job.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && key != 'job_submission_id')",message="the prefix heliostat.dev is the operator's own, and job_submission_id is Ray's; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/') && key != 'job_submission_id')",message="a key must not have the prefix heliostat.dev, nor be Ray's job_submission_id; choose another"
 	// +optional
 	Metadata map[string]string `json:"metadata,omitempty"`
 
-	// Retry says when and where a failed attempt is followed by another. Default: never.
+	// Retry configures when and where a failed attempt is retried. Default: never.
 	// +optional
 	Retry *Retry `json:"retry,omitempty"`
 
-	// StartDeadlineSeconds is how long after its creation or resumption the job may take to run first.
+	// StartDeadlineSeconds is the maximum time from creation or resumption until the job first runs.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	StartDeadlineSeconds *int32 `json:"startDeadlineSeconds,omitempty"`
 
-	// ActiveDeadlineSeconds is how long all attempts together may take, from when the job first ran; it begins again when a suspended job resumes.
+	// ActiveDeadlineSeconds is the maximum duration of all attempts together, from the first run. It restarts when a suspended job resumes.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	ActiveDeadlineSeconds *int32 `json:"activeDeadlineSeconds,omitempty"`
 
-	// Cleanup says what goes when of the job's own cluster. Default: the cluster, at once. An outcome that no rule names keeps the cluster as long as the job is there.
+	// Cleanup configures what is deleted of the job's own cluster, and when. If no rule names the outcome, the cluster stays as long as the job exists. Default: the cluster is deleted immediately.
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.all(rule, self.exists_one(other, other.outcome == rule.outcome && other.action == rule.action))",message="two rules say when the same goes after the same outcome; keep one of them"
-	// +kubebuilder:validation:XValidation:rule="self.all(rule, rule.action != 'DeleteWorkers' || !self.exists(other, other.action == 'DeleteCluster' && other.outcome == rule.outcome && (has(rule.afterSeconds) ? rule.afterSeconds : 0) >= (has(other.afterSeconds) ? other.afterSeconds : 0)))",message="DeleteWorkers comes after DeleteCluster or with it, and so has nothing to do; lower its afterSeconds or take it out"
+	// +kubebuilder:validation:XValidation:rule="self.all(rule, self.exists_one(other, other.outcome == rule.outcome && other.action == rule.action))",message="rules must differ in outcome or action; keep one of the two"
+	// +kubebuilder:validation:XValidation:rule="self.all(rule, rule.action != 'DeleteWorkers' || !self.exists(other, other.action == 'DeleteCluster' && other.outcome == rule.outcome && (has(rule.afterSeconds) ? rule.afterSeconds : 0) >= (has(other.afterSeconds) ? other.afterSeconds : 0)))",message="DeleteWorkers must come before DeleteCluster; lower its afterSeconds or remove it"
 	// +listType=atomic
 	// +optional
 	Cleanup []CleanupRule `json:"cleanup,omitempty"`
 
-	// TTLSecondsAfterFinished is how long after its end the ClusterJob is deleted, with its cluster if it has kept one. Default: never.
+	// TTLSecondsAfterFinished is how long after its end the ClusterJob is deleted, together with its cluster if that still exists. Default: never.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// Suspend, if true, stops the run and frees a cluster of the job's own. Resuming starts the next attempt.
+	// Suspend, if true, stops the run and deletes the job's own cluster. Resuming starts the next attempt.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ManagedBy names who manages the job. Any value but the default makes this operator keep its hands off, as MultiKueue needs it. It cannot be changed.
+	// ManagedBy names the controller that reconciles this object. This operator ignores objects with any other value than the default, as MultiKueue needs. Immutable.
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy cannot be changed; make a new job"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable; create a new job"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$')",message="managedBy must be a domain, '/', and a name; give one such as \"kueue.x-k8s.io/multikueue\""
 	// +optional
 	ManagedBy string `json:"managedBy,omitempty"`
 }
 
-// ClusterReference names a ComputeCluster beside the object.
+// ClusterReference names a ComputeCluster in the same namespace.
 type ClusterReference struct {
 	// Name of the ComputeCluster.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=50
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="no ComputeCluster can have this name; give the name of one in the same namespace"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must be valid for a ComputeCluster; give the name of one in the same namespace"
 	// +required
 	Name string `json:"name"`
 }
 
-// ClusterTemplate describes a ComputeCluster to be made.
+// ClusterTemplate describes a ComputeCluster to create.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.suspend) || !self.spec.suspend",message="a suspended cluster would run nothing; suspend the job or the service with its own spec.suspend, and leave this out",fieldPath=".spec.suspend"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.managedBy) || self.spec.managedBy == 'heliostat.dev/operator'",message="the controller that manages a job or a service manages its cluster too; set spec.managedBy of that, and leave this out",fieldPath=".spec.managedBy"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.idlePolicy) || !has(self.spec.idlePolicy.action) || self.spec.idlePolicy.action == 'None'",message="the cluster of a job goes by the job's cleanup, and a service is never idle; leave idlePolicy out, or use action None",fieldPath=".spec.idlePolicy"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.suspend) || !self.spec.suspend",message="suspend must not be set in a clusterTemplate; suspend the job or the service with its own spec.suspend",fieldPath=".spec.suspend"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.managedBy) || self.spec.managedBy == 'heliostat.dev/operator'",message="managedBy must not name another controller in a clusterTemplate; set spec.managedBy of the job or the service",fieldPath=".spec.managedBy"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.idlePolicy) || !has(self.spec.idlePolicy.action) || self.spec.idlePolicy.action == 'None'",message="idlePolicy must have action None in a clusterTemplate, because jobs use cleanup and services are never idle; leave idlePolicy out, or use action None",fieldPath=".spec.idlePolicy"
 type ClusterTemplate struct {
-	// Metadata is put on the ComputeCluster.
+	// Metadata of the ComputeCluster.
 	// +optional
 	Metadata TemplateMetadata `json:"metadata,omitempty"`
 	// Spec of the ComputeCluster.
@@ -172,72 +172,72 @@ type ClusterTemplate struct {
 	Spec ComputeClusterSpec `json:"spec"`
 }
 
-// TemplateMetadata is what an object that is made from a template carries.
+// TemplateMetadata is the metadata of an object that is created from a template.
 type TemplateMetadata struct {
 	// Labels of the object.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the object.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// RetryScope is where a failed attempt is followed by another.
+// RetryScope is where a failed attempt is retried.
 type RetryScope string
 
 // Scopes of a retry.
 const (
 	// RetryDriver: on the same cluster.
 	RetryDriver RetryScope = "Driver"
-	// RetryCluster: on a new cluster, once the former one and its pods are gone.
+	// RetryCluster: on a new cluster, after the previous one and its pods are deleted.
 	RetryCluster RetryScope = "Cluster"
 )
 
-// Retry says when and where a failed attempt is followed by another.
+// Retry configures when and where a failed attempt is retried.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.backoffSeconds) || !has(self.maxBackoffSeconds) || self.backoffSeconds <= self.maxBackoffSeconds",message="backoffSeconds, 10 where it is not given, must not be above maxBackoffSeconds, 360 where it is not given; lower it or raise the other"
+// +kubebuilder:validation:XValidation:rule="!has(self.backoffSeconds) || !has(self.maxBackoffSeconds) || self.backoffSeconds <= self.maxBackoffSeconds",message="backoffSeconds (default 10) must not be above maxBackoffSeconds (default 360); lower it or raise the other"
 type Retry struct {
-	// Limit is how many failed attempts are followed by another. Default: 0.
+	// Limit is the maximum number of retries after failed attempts. Default: 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Limit int32 `json:"limit,omitempty"`
 
-	// Scope is where the next attempt runs: Driver, on the same cluster; Cluster, on a new one. Default: Driver.
+	// Scope is where the next attempt runs: Driver on the same cluster, Cluster on a new one. Default: Driver.
 	// +kubebuilder:validation:Enum=Driver;Cluster
 	// +kubebuilder:default=Driver
 	// +optional
 	Scope RetryScope `json:"scope,omitempty"`
 
-	// BackoffSeconds is how long to wait before the first retry; each further one waits twice as long. Default: 10.
+	// BackoffSeconds is the pause before the first retry. It doubles with each further one. Default: 10.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=10
 	// +optional
 	BackoffSeconds *int32 `json:"backoffSeconds,omitempty"`
 
-	// MaxBackoffSeconds is the longest wait. Default: 360.
+	// MaxBackoffSeconds is the longest pause. Default: 360.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=360
 	// +optional
 	MaxBackoffSeconds *int32 `json:"maxBackoffSeconds,omitempty"`
 
-	// OnExitCodes narrows which failures are retried. Default: all. What is lost by no fault of the program is not asked for its exit code.
+	// OnExitCodes limits which failures are retried, by exit code. Attempts lost to infrastructure are retried whatever their exit code. Default: all.
 	// +optional
 	OnExitCodes *ExitCodes `json:"onExitCodes,omitempty"`
 
-	// InfrastructureLimit is how many attempts that were lost by no fault of the program (its head, its node, its cluster) are followed by another, apart from limit. Default: they count towards limit.
+	// InfrastructureLimit is the maximum number of retries of attempts lost to infrastructure (head, node or cluster), separate from limit. Default: they count towards limit.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	InfrastructureLimit *int32 `json:"infrastructureLimit,omitempty"`
 
-	// AttemptDeadlineSeconds is how long one attempt may run; what takes longer is stopped, and has failed.
+	// AttemptDeadlineSeconds is the maximum duration of one attempt. A longer one is stopped and counts as failed.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
@@ -246,9 +246,9 @@ type Retry struct {
 
 // ExitCodes selects exit codes of the driver's process.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.__in__) != has(self.notIn)",message="exit codes are either those that are retried or those that are not; give exactly one of in and notIn"
+// +kubebuilder:validation:XValidation:rule="has(self.__in__) != has(self.notIn)",message="exit codes must be either those that are retried or those that are not; set exactly one of in and notIn"
 type ExitCodes struct {
-	// In are the codes that are retried.
+	// In are exit codes that are retried.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=255
 	// +kubebuilder:validation:items:Minimum=1
@@ -256,7 +256,7 @@ type ExitCodes struct {
 	// +listType=set
 	// +optional
 	In []int32 `json:"in,omitempty"`
-	// NotIn are the codes that are not.
+	// NotIn are exit codes that are not retried.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=255
 	// +kubebuilder:validation:items:Minimum=1
@@ -275,43 +275,43 @@ const (
 	OutcomeFailure JobOutcome = "Failure"
 )
 
-// CleanupAction is what goes of a job's own cluster.
+// CleanupAction is what is deleted of a job's own cluster.
 type CleanupAction string
 
 // Actions of a cleanup.
 const (
 	// CleanupDeleteCluster deletes the cluster.
 	CleanupDeleteCluster CleanupAction = "DeleteCluster"
-	// CleanupDeleteWorkers takes the workers away and keeps the head.
+	// CleanupDeleteWorkers deletes the workers and keeps the head.
 	CleanupDeleteWorkers CleanupAction = "DeleteWorkers"
 )
 
-// CleanupRule is one thing that goes of a job's own cluster after an outcome.
+// CleanupRule deletes a job's own cluster, or its workers, after an outcome.
 type CleanupRule struct {
-	// Outcome is how the job ended: Success, or Failure with all that is no success.
+	// Outcome of the job: Success, or Failure for every other end.
 	// +kubebuilder:validation:Enum=Success;Failure
 	// +required
 	Outcome JobOutcome `json:"outcome"`
-	// Action is what goes.
+	// Action is what is deleted.
 	// +kubebuilder:validation:Enum=DeleteCluster;DeleteWorkers
 	// +required
 	Action CleanupAction `json:"action"`
-	// AfterSeconds is how long after the job's end. Default: 0.
+	// AfterSeconds is the delay after the job's end. Default: 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	AfterSeconds int32 `json:"afterSeconds,omitempty"`
 }
 
-// ClusterJobStatus is what the operator saw and did last.
+// ClusterJobStatus is the observed state of a job.
 type ClusterJobStatus struct {
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Phase is one word for people; programs read conditions.
+	// Phase is a one-word summary for people. Programs must use conditions.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// Summary holds strings for columns.
+	// Summary holds strings for kubectl's columns.
 	// +optional
 	Summary JobSummary `json:"summary,omitempty"`
 	// Conditions: Ready, Reconciling, Stalled, Complete, Failed, Suspended.
@@ -322,7 +322,7 @@ type ClusterJobStatus struct {
 	// ClusterName is the ComputeCluster of the current or last attempt.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// SubmissionID is the current or last attempt's name in Ray.
+	// SubmissionID is the submission ID in Ray of the current or last attempt.
 	// +optional
 	SubmissionID string `json:"submissionID,omitempty"`
 	// OwnCluster is the number of the job's own cluster, from 1; 0 without one.
@@ -336,37 +336,37 @@ type ClusterJobStatus struct {
 	// +listMapKey=number
 	// +optional
 	Attempts []JobAttempt `json:"attempts,omitempty"`
-	// StartTime is when the job first ran, since it was last resumed.
+	// StartTime is when the job first ran after its creation or last resumption.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// EndTime is when the job came to its end.
+	// EndTime is when the job ended.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
 }
 
 // JobSummary holds strings that kubectl shows in columns.
 type JobSummary struct {
-	// Attempt is "number/most".
+	// Attempt is "number/maximum".
 	// +optional
 	Attempt string `json:"attempt,omitempty"`
-	// Duration from the first run to the end, once there is one.
+	// Duration from the first run to the end. Empty until the job ends.
 	// +optional
 	Duration string `json:"duration,omitempty"`
-	// Entrypoint is the beginning of what runs.
+	// Entrypoint is the beginning of the entrypoint or command.
 	// +optional
 	Entrypoint string `json:"entrypoint,omitempty"`
 }
 
-// LogState says what LastLines hold.
+// LogState is how complete LastLines are.
 type LogState string
 
 // States of an attempt's last lines.
 const (
-	// LogComplete: all of the last lines, or all there were.
+	// LogComplete: all of the last lines, or the whole output.
 	LogComplete LogState = "Complete"
-	// LogTruncated: lines were cut, or some are missing before those that are shown.
+	// LogTruncated: lines were cut, or earlier lines are missing.
 	LogTruncated LogState = "Truncated"
-	// LogLost: they could not be read before their head was gone.
+	// LogLost: they could not be read before the head was deleted.
 	LogLost LogState = "Lost"
 )
 
@@ -374,7 +374,7 @@ const (
 type JobAttempt struct {
 	// Number of the attempt, from 1.
 	Number int32 `json:"number"`
-	// SubmissionID is its name in Ray, as "ray job logs" takes it.
+	// SubmissionID is its submission ID in Ray, as for "ray job logs".
 	// +optional
 	SubmissionID string `json:"submissionID,omitempty"`
 	// ClusterName is the ComputeCluster that it runs on.
@@ -386,35 +386,35 @@ type JobAttempt struct {
 	// HeadName is the head pod that it was submitted to.
 	// +optional
 	HeadName string `json:"headName,omitempty"`
-	// HeadUID is that pod's UID: it was submitted there, and to no other.
+	// HeadUID is that pod's UID. The attempt was submitted to no other pod.
 	// +optional
 	HeadUID string `json:"headUID,omitempty"`
-	// Session is Ray's name of the life of that head that took it.
+	// Session is Ray's session name of the head that accepted it.
 	// +optional
 	Session string `json:"session,omitempty"`
-	// SubmitTime is when it was bound to that head, right before it was submitted.
+	// SubmitTime is when it was bound to that head, just before its submission.
 	// +optional
 	SubmitTime *metav1.Time `json:"submitTime,omitempty"`
-	// StartTime is when it began to run.
+	// StartTime is when it started to run.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// EndTime is when it ended.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
-	// Reason is the code of how it ended, or before that of why it is being stopped.
+	// Reason is the code of how it ended, or while it is being stopped, why.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message says it in words.
+	// Message explains the reason.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ExitCode of the driver's process, if it ended by itself.
+	// ExitCode of the driver's process, if it exited by itself.
 	// +optional
 	ExitCode *int32 `json:"exitCode,omitempty"`
 	// LastLines are the last lines of the driver's output.
 	// +listType=atomic
 	// +optional
 	LastLines []string `json:"lastLines,omitempty"`
-	// LogState says what lastLines hold: Complete, Truncated or Lost. It is absent while they are read.
+	// LogState is how complete lastLines are: Complete, Truncated or Lost. It is absent until they are read.
 	// +optional
 	LogState LogState `json:"logState,omitempty"`
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ClusterService is Ray Serve applications behind one stable Service, on a cluster that exists or on one made for them.
+// ClusterService runs Ray Serve applications behind one stable Service, on an existing cluster or on its own.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,10 +26,10 @@ type ClusterService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants. No controller writes it.
+	// Spec is the desired state. No controller writes it.
 	// +required
 	Spec ClusterServiceSpec `json:"spec"`
-	// Status is what the operator saw and did last.
+	// Status is the observed state, as the operator reported it last.
 	// +kubebuilder:default={conditions: {{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the operator; if this stays, check that the Heliostat operator runs", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
 	// +optional
 	Status ClusterServiceStatus `json:"status,omitempty"`
@@ -44,59 +44,59 @@ type ClusterServiceList struct {
 	Items           []ClusterService `json:"items"`
 }
 
-// ClusterServiceSpec describes applications, where they run and how a change of them reaches those who use them.
+// ClusterServiceSpec describes applications, where they run, and how changes are rolled out.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.clusterRef) != has(self.clusterTemplate)",message="a service runs either on a cluster that exists or on one of its own; give exactly one of clusterRef and clusterTemplate"
-// +kubebuilder:validation:XValidation:rule="has(self.clusterRef) == has(oldSelf.clusterRef)",message="a service stays on a cluster that exists or on clusters of its own; make a new service"
-// +kubebuilder:validation:XValidation:rule="!has(self.upgrade) || has(self.clusterTemplate)",message="only a service with a cluster of its own makes a second one to upgrade to; leave upgrade out, or use clusterTemplate",fieldPath=".upgrade"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterRef) != has(self.clusterTemplate)",message="a service must run either on an existing cluster or on its own; set exactly one of clusterRef and clusterTemplate"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterRef) == has(oldSelf.clusterRef)",message="a service must not change between clusterRef and clusterTemplate; create a new service"
+// +kubebuilder:validation:XValidation:rule="!has(self.upgrade) || has(self.clusterTemplate)",message="upgrade must be used with clusterTemplate only; leave upgrade out, or use clusterTemplate",fieldPath=".upgrade"
 type ClusterServiceSpec struct {
-	// ServeConfig is what Ray Serve is asked to run, in Serve's own form: applications with their name, route_prefix and import_path, http_options and the rest. What Heliostat does not know is passed on as it is.
+	// ServeConfig is the configuration of Ray Serve in Serve's own format: applications with name, route_prefix and import_path, http_options and so on. Unknown fields are passed on unchanged.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	// +required
 	ServeConfig runtime.RawExtension `json:"serveConfig"`
 
-	// ClusterRef names the ComputeCluster to run on, in the same namespace. Other services may use it too.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterRef cannot be changed; make a new service"
+	// ClusterRef names the ComputeCluster to run on, in the same namespace. Other services may use the same cluster.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterRef is immutable; create a new service"
 	// +optional
 	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
 
-	// ClusterTemplate describes a ComputeCluster of the service's own, which goes when the service goes.
+	// ClusterTemplate describes the service's own ComputeCluster, which is deleted with the service.
 	// +optional
 	ClusterTemplate *ClusterTemplate `json:"clusterTemplate,omitempty"`
 
-	// Service is the one address of the applications, <name>, from the first minute to the end.
+	// Service configures the Service <name>, the stable address of the applications for the whole life of this object.
 	// +optional
 	Service *ServeService `json:"service,omitempty"`
 
-	// HealthPath is asked through the proxies of the workers before they get requests, and while they have them: any answer below 500 is one. It begins with the route_prefix of an application. Default: Serve's own /-/healthz, which tells that there is a replica to pass a request on to.
+	// HealthPath is the HTTP path probed through each worker's Serve proxy before and while it receives traffic. Any status below 500 counts as healthy. It must begin with the route_prefix of an application. Default: Serve's /-/healthz, which reports whether the proxy has a replica to route to.
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^/[!-~]*$')",message="a path begins with '/' and has visible ASCII characters only; encode what is not"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^/[!-~]*$')",message="the path must begin with '/' and contain visible ASCII characters only; percent-encode all others"
 	// +optional
 	HealthPath string `json:"healthPath,omitempty"`
 
-	// Upgrade says how a change that needs other pods reaches those who use the service. Default: a whole second cluster, which takes the requests over in steps.
+	// Upgrade configures how a change that needs other pods is rolled out. Default: a second cluster of full size, to which the traffic moves in steps.
 	// +optional
 	Upgrade *Upgrade `json:"upgrade,omitempty"`
 
-	// Suspend, if true, takes the applications away, and a cluster of the service's own with them; the Service stays, and answers nobody.
+	// Suspend, if true, removes the applications, and the service's own cluster. The Service stays, without endpoints.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ManagedBy names who manages the service. Any value but the default makes this operator keep its hands off, as MultiKueue needs it. It cannot be changed.
+	// ManagedBy names the controller that reconciles this object. This operator ignores objects with any other value than the default, as MultiKueue needs. Immutable.
 	// +kubebuilder:default="heliostat.dev/operator"
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy cannot be changed; make a new service"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable; create a new service"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$')",message="managedBy must be a domain, '/', and a name; give one such as \"kueue.x-k8s.io/multikueue\""
 	// +optional
 	ManagedBy string `json:"managedBy,omitempty"`
 }
 
-// ServeService is the Service in front of the proxies that serve.
+// ServeService is the Service in front of the Serve proxies.
 //
-// +kubebuilder:validation:XValidation:rule="[self.?type.orValue('ClusterIP')].all(kind, (kind != 'ClusterIP' || !has(self.nodePorts) && !has(self.externalTrafficPolicy)) && (kind == 'LoadBalancer' || !has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges)))",message="nodePorts and externalTrafficPolicy belong to type NodePort or LoadBalancer, loadBalancerClass and loadBalancerSourceRanges to LoadBalancer; set that type or leave them out"
-// +kubebuilder:validation:XValidation:rule="self.?type.orValue('ClusterIP') != 'LoadBalancer' || oldSelf.?type.orValue('ClusterIP') != 'LoadBalancer' || (!has(self.loadBalancerClass) && !has(oldSelf.loadBalancerClass) || has(self.loadBalancerClass) && has(oldSelf.loadBalancerClass) && self.loadBalancerClass == oldSelf.loadBalancerClass)",message="Kubernetes changes no loadBalancerClass of a load balancer; set type to ClusterIP first"
-// +kubebuilder:validation:XValidation:rule="!has(self.nodePorts) || self.nodePorts.all(name, name in ['http', 'grpc'])",message="nodePorts names a port that the Service does not have; use the names of its ports",fieldPath=".nodePorts"
+// +kubebuilder:validation:XValidation:rule="[self.?type.orValue('ClusterIP')].all(kind, (kind != 'ClusterIP' || !has(self.nodePorts) && !has(self.externalTrafficPolicy)) && (kind == 'LoadBalancer' || !has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges)))",message="nodePorts and externalTrafficPolicy need type NodePort or LoadBalancer, and loadBalancerClass and loadBalancerSourceRanges need LoadBalancer; set that type or leave them out"
+// +kubebuilder:validation:XValidation:rule="self.?type.orValue('ClusterIP') != 'LoadBalancer' || oldSelf.?type.orValue('ClusterIP') != 'LoadBalancer' || (!has(self.loadBalancerClass) && !has(oldSelf.loadBalancerClass) || has(self.loadBalancerClass) && has(oldSelf.loadBalancerClass) && self.loadBalancerClass == oldSelf.loadBalancerClass)",message="loadBalancerClass must not change while type is LoadBalancer; set type to ClusterIP first"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodePorts) || self.nodePorts.all(name, name in ['http', 'grpc'])",message="nodePorts must name ports of the Service; use the names of its ports",fieldPath=".nodePorts"
 type ServeService struct {
 	// Type of the Service. Default: ClusterIP.
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
@@ -105,38 +105,38 @@ type ServeService struct {
 
 	ServiceReach `json:",inline"`
 
-	// Ports of the Service: http, and grpc where the serveConfig has grpc_options with servicer functions. Default: 8000, and 9000 for grpc.
+	// Ports of the Service: http, and grpc if serveConfig has grpc_options with servicer functions. Default: 8000 for http, 9000 for grpc.
 	// +kubebuilder:validation:MaxItems=2
-	// +kubebuilder:validation:XValidation:rule="self.all(port, self.exists_one(other, other.port == port.port))",message="two ports have one number; give each its own"
+	// +kubebuilder:validation:XValidation:rule="self.all(port, self.exists_one(other, other.port == port.port))",message="port numbers must be unique; give each port its own"
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Ports []ServePort `json:"ports,omitempty"`
 	// Labels of the Service.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations of the Service.
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="the prefix heliostat.dev is the operator's own; choose another"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('heliostat.dev/'))",message="a key must not have the prefix heliostat.dev, which is reserved for the operator; choose another"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// HeadEndpoints reports whether the head's proxy takes requests too. Default: only where the cluster has no worker groups, because a head that comes back loses what it was asked meanwhile, and while workers are replaced in place.
+	// HeadEndpoints, if true, adds the head's proxy to the endpoints. A head that restarts loses requests in flight. Default: only for clusters without worker groups, and while workers are replaced in place.
 	// +optional
 	HeadEndpoints *bool `json:"headEndpoints,omitempty"`
-	// AllowFrom lets further peers reach the applications. Pods of its Gateway's namespace always do. Those of the service's own namespace do unless the list has the peer server, which makes it complete. Default: the server, beside the own namespace; of a Service of type NodePort or LoadBalancer everybody.
+	// AllowFrom are additional peers that may connect to the applications. Pods in the Gateway's namespace always may. Pods in the service's namespace may too, unless the list contains the peer server, which makes it exhaustive. Default: the service's namespace and the server; everybody for type NodePort or LoadBalancer.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +kubebuilder:validation:XValidation:rule="self.all(peer, [has(peer.ipBlock), has(peer.podSelector) || has(peer.namespaceSelector), has(peer.server)].exists_one(is, is))",message="a peer is one of an ipBlock, selectors or server, and not empty; make two peers of it, or fill it in"
+	// +kubebuilder:validation:XValidation:rule="self.all(peer, [has(peer.ipBlock), has(peer.podSelector) || has(peer.namespaceSelector), has(peer.server)].exists_one(is, is))",message="a peer must be one of ipBlock, selectors and server, and must not be empty; split it into two peers, or fill it in"
 	// +optional
 	AllowFrom []ServePeer `json:"allowFrom,omitempty"`
 }
 
-// ServePeer is who reaches the applications of a service: the server, or a peer as NetworkPolicies have it.
+// ServePeer may connect to the applications of a service: the server, or a peer as in a NetworkPolicy.
 type ServePeer struct {
 	networkingv1.NetworkPolicyPeer `json:",inline"`
-	// Server is that of this installation, which lets in callers that have clusterservices/proxy. Write {}.
+	// Server is the server of this installation, which admits callers with the right clusterservices/proxy. Write {}.
 	// +optional
 	Server *ServerPeer `json:"server,omitempty"`
 }
@@ -150,42 +150,42 @@ type ServePort struct {
 	// +kubebuilder:validation:Enum=http;grpc
 	// +required
 	Name string `json:"name"`
-	// Port of the Service. Which port of the pods it leads to is what the serveConfig says.
+	// Port of the Service. The serveConfig sets the target port in the pods.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +required
 	Port int32 `json:"port"`
 }
 
-// UpgradeMode is how a change that needs other pods comes about.
+// UpgradeMode is how a change that needs other pods is rolled out.
 type UpgradeMode string
 
 // Modes of an upgrade.
 const (
-	// UpgradeSurge: on a second cluster, which takes the requests over in steps.
+	// UpgradeSurge: on a second cluster, to which the traffic moves in steps.
 	UpgradeSurge UpgradeMode = "Surge"
-	// UpgradeInPlace: on the cluster that runs, whose pods are replaced where they are.
+	// UpgradeInPlace: on the same cluster, by replacing its pods.
 	UpgradeInPlace UpgradeMode = "InPlace"
-	// UpgradeNone: not at all, until the strategy is another.
+	// UpgradeNone: not at all, until the strategy changes.
 	UpgradeNone UpgradeMode = "None"
 )
 
-// Upgrade says how a change that needs other pods reaches those who use the service.
+// Upgrade configures how a change that needs other pods is rolled out.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.stepPercent) || !has(self.maxSurgePercent) || self.stepPercent <= self.maxSurgePercent",message="stepPercent, 20 where it is not given, must not be above maxSurgePercent, 100 where it is not given; lower it or raise the other"
+// +kubebuilder:validation:XValidation:rule="!has(self.stepPercent) || !has(self.maxSurgePercent) || self.stepPercent <= self.maxSurgePercent",message="stepPercent (default 20) must not be above maxSurgePercent (default 100); lower it or raise the other"
 type Upgrade struct {
-	// Strategy: Surge, on a second cluster, which takes the requests over in steps; InPlace, on the cluster that runs, whose workers are replaced one at a time, or all pods at once where the head changes too, during which nothing answers; None, not at all until the strategy is another. An upgrade that has begun ends the way it began. Default: Surge.
+	// Strategy Surge creates a second cluster, to which the traffic moves in steps. InPlace replaces the workers of the same cluster one at a time; if the head changes too, it replaces all pods at once, and the service is down meanwhile. None blocks the change until the strategy changes. An upgrade in progress keeps its strategy. Default: Surge.
 	// +kubebuilder:validation:Enum=Surge;InPlace;None
 	// +kubebuilder:default=Surge
 	// +optional
 	Strategy UpgradeMode `json:"strategy,omitempty"`
-	// MaxSurgePercent is how much of the service's capacity may be there beyond what it has: 100 is a whole second cluster; with less the new one grows as the old one shrinks. For Surge only. Default: 100.
+	// MaxSurgePercent is the additional capacity during an upgrade: 100 is a second cluster of full size. With less, the new cluster grows as the old one shrinks. For Surge only. Default: 100.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:default=100
 	// +optional
 	MaxSurgePercent *int32 `json:"maxSurgePercent,omitempty"`
-	// StepPercent is how much of the requests goes over at a time. A step is a number of endpoints, the least that makes that share; with a gateway it is the exact percentage. For Surge only. Default: 20.
+	// StepPercent is the share of the traffic that moves in one step. A step is the smallest number of endpoints with that share; with a gateway it is the exact percentage. For Surge only. Default: 20.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:default=20
@@ -197,29 +197,29 @@ type Upgrade struct {
 	// +kubebuilder:default=10
 	// +optional
 	IntervalSeconds *int32 `json:"intervalSeconds,omitempty"`
-	// HealthyDeadlineSeconds is how long the new version may take to become healthy; one that does not is taken back. Default: 1800.
+	// HealthyDeadlineSeconds is the maximum time for a new version to become healthy, after which it is rolled back. Default: 1800.
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=1800
 	// +optional
 	HealthyDeadlineSeconds *int32 `json:"healthyDeadlineSeconds,omitempty"`
-	// DrainSeconds is how long the requests that a cluster has when it gets no more may take; it goes after that. Default: 60.
+	// DrainSeconds is how long requests in flight may take after a cluster stops receiving traffic. The cluster is deleted after that. Default: 60.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=60
 	// +optional
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
-	// RetireAfterSeconds is how long the old cluster is kept once the new one has all requests, to go back to at once; it drains meanwhile. Of what came about in place it is how long it has to be healthy before it counts. Default: 60.
+	// RetireAfterSeconds is how long the old cluster is kept, for an immediate rollback, after the new one receives all traffic. It drains meanwhile. After an upgrade in place, it is how long the new version must be healthy before the upgrade counts as successful. Default: 60.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +kubebuilder:default=60
 	// +optional
 	RetireAfterSeconds *int32 `json:"retireAfterSeconds,omitempty"`
-	// AutoRollback reports whether a version that fails, or does not become healthy in time, is taken back without anybody's help. Default: true.
+	// AutoRollback, if true, rolls a version back that fails or does not become healthy in time. Default: true.
 	// +kubebuilder:default=true
 	// +optional
 	AutoRollback *bool `json:"autoRollback,omitempty"`
-	// Gateway has a Gateway of Gateway API divide HTTP requests between two versions in exact percentages. In-cluster users of the Service go by endpoints as without it.
+	// Gateway splits HTTP requests between two versions in exact percentages, by a Gateway of Gateway API. In-cluster clients of the Service are still split by endpoints.
 	// +optional
 	Gateway *ServiceGateway `json:"gateway,omitempty"`
 }
@@ -229,43 +229,43 @@ type ServiceGateway struct {
 	// ParentRef names the Gateway.
 	// +required
 	ParentRef GatewayReference `json:"parentRef"`
-	// Hostnames of the requests that are meant for the service, a wildcard label in front allowed. Default: those of the Gateway's listener.
+	// Hostnames of the service, with an optional leading wildcard label. Default: those of the Gateway's listener.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'))",message="a hostname is DNS labels in lower case with dots between them, the first of which may be '*'; correct it"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'))",message="a hostname must be lower-case DNS labels separated by dots, with an optional '*' as the first; correct it"
 	// +listType=set
 	// +optional
 	Hostnames []string `json:"hostnames,omitempty"`
 }
 
-// GatewayReference names a Gateway, and what of it.
+// GatewayReference names a Gateway, and optionally one of its listeners.
 type GatewayReference struct {
 	// Name of the Gateway.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="a Gateway's name is DNS labels in lower case with dots between them; correct it"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a Gateway must be lower-case DNS labels separated by dots; correct it"
 	// +required
 	Name string `json:"name"`
-	// Namespace of the Gateway, whose listeners must allow routes of the service's. Default: the service's own.
+	// Namespace of the Gateway. Its listeners must allow routes from the service's namespace. Default: the service's namespace.
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a namespace is a DNS label in lower case; correct it"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a namespace must be a lower-case DNS label; correct it"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// SectionName is the one listener to use. Default: all that fit.
+	// SectionName is the only listener to use. Default: all that match.
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="a listener's name is DNS labels in lower case with dots between them; correct it"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a listener must be lower-case DNS labels separated by dots; correct it"
 	// +optional
 	SectionName string `json:"sectionName,omitempty"`
 }
 
-// ClusterServiceStatus is what the operator saw and did last.
+// ClusterServiceStatus is the observed state of a service.
 type ClusterServiceStatus struct {
-	// ObservedGeneration is the generation of the spec that this status is about.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Phase is one word for people; programs read conditions.
+	// Phase is a one-word summary for people. Programs must use conditions.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// Summary holds strings for columns.
+	// Summary holds strings for kubectl's columns.
 	// +optional
 	Summary ServiceSummary `json:"summary,omitempty"`
 	// Conditions: Ready, Reconciling, Stalled, Upgrading, RolledBack, Suspended, NameConflict, GatewayProgrammed.
@@ -276,30 +276,30 @@ type ClusterServiceStatus struct {
 	// URL of the applications, inside the Kubernetes cluster.
 	// +optional
 	URL string `json:"url,omitempty"`
-	// Active is the version that has the requests, or had them before an upgrade began.
+	// Active is the version that receives the traffic, or received it before the upgrade started.
 	// +optional
 	Active *ServiceVersion `json:"active,omitempty"`
-	// Candidate is the version that is to have them.
+	// Candidate is the version that will receive it.
 	// +optional
 	Candidate *ServiceVersion `json:"candidate,omitempty"`
-	// Retiring are clusters of versions that have no requests any more and have yet to go.
+	// Retiring are clusters of versions that no longer receive traffic and are not deleted yet.
 	// +listType=set
 	// +optional
 	Retiring []string `json:"retiring,omitempty"`
-	// LastUpgrade is the last change that ended.
+	// LastUpgrade is the last upgrade that ended.
 	// +optional
 	LastUpgrade *UpgradeOutcome `json:"lastUpgrade,omitempty"`
 }
 
 // ServiceSummary holds strings that kubectl shows in columns.
 type ServiceSummary struct {
-	// Version is the revision that serves, with the one that is to: "1" or "1 → 2".
+	// Version is the active revision, and during an upgrade the candidate: "1" or "1 → 2".
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Traffic is the share of the requests that each gets: "100%" or "60% → 40%".
+	// Traffic is the share of the traffic of each: "100%" or "60% → 40%".
 	// +optional
 	Traffic string `json:"traffic,omitempty"`
-	// Applications is "running/asked for".
+	// Applications is "running/desired".
 	// +optional
 	Applications string `json:"applications,omitempty"`
 }
@@ -309,45 +309,45 @@ type ServiceVersion struct {
 	// ClusterName is the ComputeCluster that it runs on.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// Revision is its number, counted from 1; its ControllerRevision has it too.
+	// Revision is its number, counted from 1, as in its ControllerRevision.
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// GoodRevision is the one that was healthy last on this cluster, which a revision that fails is taken back to.
+	// GoodRevision is the last healthy revision on this cluster, the target of a rollback.
 	// +optional
 	GoodRevision string `json:"goodRevision,omitempty"`
-	// TrafficPercent is the share of the requests that it gets: with a gateway that takes the route, what the route says; else as its share of the endpoints has it.
+	// TrafficPercent is its share of the traffic: the weight in the route if a gateway accepts it, otherwise its share of the endpoints.
 	// +optional
 	TrafficPercent int32 `json:"trafficPercent"`
-	// CapacityPercent is how much of the whole capacity it was given.
+	// CapacityPercent is its share of the full capacity.
 	// +optional
 	CapacityPercent int32 `json:"capacityPercent"`
-	// ReadyEndpoints is how many pods take requests for it.
+	// ReadyEndpoints is the number of pods that accept requests for it.
 	// +optional
 	ReadyEndpoints int32 `json:"readyEndpoints"`
-	// Healthy reports whether its applications run and answer.
+	// Healthy reports whether its applications run and answer probes.
 	// +optional
 	Healthy bool `json:"healthy"`
-	// Applications as Ray Serve tells of them.
+	// Applications as Ray Serve reports them.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Applications []ApplicationStatus `json:"applications,omitempty"`
 }
 
-// ApplicationStatus is one application as Ray Serve tells of it.
+// ApplicationStatus is one application as Ray Serve reports it.
 type ApplicationStatus struct {
 	// Name of the application.
 	Name string `json:"name"`
-	// State in Serve's own words: NOT_STARTED, DEPLOYING, DEPLOY_FAILED, RUNNING, UNHEALTHY, DELETING; MISSING where Serve does not know it.
+	// State as reported by Serve: NOT_STARTED, DEPLOYING, DEPLOY_FAILED, RUNNING, UNHEALTHY or DELETING. MISSING if Serve does not know it.
 	// +optional
 	State string `json:"state,omitempty"`
-	// RoutePrefix is where it answers.
+	// RoutePrefix is its URL path.
 	// +optional
 	RoutePrefix string `json:"routePrefix,omitempty"`
-	// Replicas is "running/wanted" of all its deployments.
+	// Replicas is "running/desired" of all its deployments.
 	// +optional
 	Replicas string `json:"replicas,omitempty"`
-	// Message is what Serve says of it, cut to its end.
+	// Message is the end of Serve's message about it.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -357,32 +357,32 @@ type UpgradeResult string
 
 // Results of an upgrade.
 const (
-	// UpgradeSucceeded: the new version has all requests.
+	// UpgradeSucceeded: the new version receives all traffic.
 	UpgradeSucceeded UpgradeResult = "Succeeded"
-	// UpgradeRolledBack: the former version has them again.
+	// UpgradeRolledBack: the previous version receives it again.
 	UpgradeRolledBack UpgradeResult = "RolledBack"
 	// UpgradeSuperseded: the spec was changed again before it ended.
 	UpgradeSuperseded UpgradeResult = "Superseded"
 )
 
-// UpgradeOutcome is a change that ended.
+// UpgradeOutcome is an upgrade that ended.
 type UpgradeOutcome struct {
-	// From is the revision that served before.
+	// From is the revision that was active before.
 	// +optional
 	From string `json:"from,omitempty"`
-	// To is the one that was to.
+	// To is the candidate revision.
 	// +optional
 	To string `json:"to,omitempty"`
 	// Result: Succeeded, RolledBack or Superseded.
 	// +optional
 	Result UpgradeResult `json:"result,omitempty"`
-	// Reason is the code of why it was taken back.
+	// Reason is the code of why it was rolled back.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message says it in words.
+	// Message explains the reason.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// StartTime is when it began.
+	// StartTime is when it started.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// EndTime is when it ended.

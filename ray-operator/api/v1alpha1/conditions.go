@@ -3,36 +3,36 @@ package v1alpha1
 // Condition types of a ComputeCluster. Ready, Reconciling and Stalled follow
 // kstatus, so that kubectl wait, Argo CD and Flux understand them.
 const (
-	// ConditionReady is True when the head and all wanted workers are ready. Absent of what is suspended, which is as its
-	// spec says: who waits for it would wait for ever.
+	// ConditionReady is True when the head and all wanted workers are ready. Absent while the object is
+	// suspended, so that clients that wait for it do not wait for ever.
 	ConditionReady = "Ready"
 	// ConditionReconciling is True while the operator works towards the spec.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True when nothing will change until a person acts, and while a head ends again and again.
+	// ConditionStalled is True when nothing will change until a user acts, and while a head crash-loops.
 	ConditionStalled = "Stalled"
-	// ConditionHeadReady is True when the head answers and takes work.
+	// ConditionHeadReady is True when the head answers and accepts work.
 	ConditionHeadReady = "HeadReady"
 	// ConditionWorkersReady is True when every wanted worker has joined.
 	ConditionWorkersReady = "WorkersReady"
-	// ConditionUpToDate is True when every pod was built from the spec as it is now.
+	// ConditionUpToDate is True when every pod was built from the current spec.
 	ConditionUpToDate = "UpToDate"
-	// ConditionControlStoreReady is True while the store behind the head serves, False with
-	// what helps while it does not, and Unknown until that is known. Absent without a store.
+	// ConditionControlStoreReady is True while the control store works, False with
+	// a remedy while it does not, and Unknown until that is known. Absent without a store.
 	ConditionControlStoreReady = "ControlStoreReady"
-	// ConditionAutoscaling is True while the autoscaler of the live head says how many workers
-	// there are, and False with what helps while nobody does. Absent without autoscaling.
+	// ConditionAutoscaling is True while the autoscaler of the current head decides the number of workers,
+	// and False with a remedy while it does not. Absent without autoscaling.
 	ConditionAutoscaling = "Autoscaling"
-	// ConditionInvalidSpec is True while the operator refuses a spec that an earlier operator accepted. The cluster goes on
+	// ConditionInvalidSpec is True while the operator refuses a spec that an earlier operator accepted. The cluster continues
 	// as before.
 	ConditionInvalidSpec = "InvalidSpec"
-	// ConditionNameConflict is True while an object that is not the cluster's own
-	// stands under a name that the cluster needs. Absent otherwise.
+	// ConditionNameConflict is True while an object of another owner has a name that the
+	// cluster needs. Absent otherwise.
 	ConditionNameConflict = "NameConflict"
 	// ConditionSuspended is True while the cluster has no pods because it is suspended,
-	// and False with the time ahead where its idle policy will suspend it.
+	// and False with the time before its idle policy suspends it.
 	ConditionSuspended = "Suspended"
-	// ConditionVersionMismatch is True while workers refuse to join because they hold
-	// another version of Ray or Python than the head. Absent otherwise.
+	// ConditionVersionMismatch is True while workers cannot join because their versions of Ray or
+	// Python differ from the head's. Absent otherwise.
 	ConditionVersionMismatch = "VersionMismatch"
 	// ConditionRayUnverified is True while the cluster's Ray is none of the releases that the
 	// operator was verified with. Absent otherwise.
@@ -44,21 +44,21 @@ const (
 const (
 	// ConditionComplete is True when the job has succeeded.
 	ConditionComplete = "Complete"
-	// ConditionFailed is True when the job has come to any other end.
+	// ConditionFailed is True when the job has ended in any other way.
 	ConditionFailed = "Failed"
 )
 
 // Condition types of a ClusterService, beside Ready, Reconciling, Stalled, Suspended and
-// NameConflict. Ready is True while all applications of the version that has the requests run
-// and there is a pod to answer.
+// NameConflict. Ready is True while all applications of the active version run
+// and at least one endpoint is ready.
 const (
-	// ConditionUpgrading is True while another version is on its way to the requests or back.
+	// ConditionUpgrading is True while traffic moves to another version, or back.
 	ConditionUpgrading = "Upgrading"
-	// ConditionRolledBack is True while what the spec asks for was taken back, because it
-	// failed; it is not tried again until the spec is changed.
+	// ConditionRolledBack is True while the version of the spec was rolled back, because it
+	// failed. It is not retried until the spec changes.
 	ConditionRolledBack = "RolledBack"
-	// ConditionGatewayProgrammed is True while the gateway has taken the service's route as it
-	// is, and False with what helps while it has not. Absent where no gateway is asked for.
+	// ConditionGatewayProgrammed is True while the gateway has accepted the current route of the service,
+	// and False with a remedy while it has not. Absent without a gateway.
 	ConditionGatewayProgrammed = "GatewayProgrammed"
 )
 

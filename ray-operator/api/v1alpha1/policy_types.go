@@ -7,11 +7,11 @@ const (
 	UpgradeRecreate       = "Recreate"
 )
 
-// UpgradeStrategy says what happens to pods that were built from an earlier spec.
+// UpgradeStrategy is how pods that were built from an earlier spec are replaced.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.rolling) || self.type == 'RollingWorkers'",message="rolling belongs to type RollingWorkers; set that type or leave rolling out"
+// +kubebuilder:validation:XValidation:rule="!has(self.rolling) || self.type == 'RollingWorkers'",message="rolling must be used with type RollingWorkers; set that type or leave rolling out"
 type UpgradeStrategy struct {
-	// Type OnDelete leaves them until someone deletes them. RollingWorkers replaces workers, group by group, drained through Ray, for changes that touch workers only. Recreate replaces all pods at once when any is out of date, and so ends what runs.
+	// Type OnDelete keeps them until a user deletes them. RollingWorkers drains and replaces workers, group by group, for changes of workers only. Recreate replaces all pods at once when any is out of date, which ends running work.
 	// +kubebuilder:validation:Enum=OnDelete;RollingWorkers;Recreate
 	// +kubebuilder:default=OnDelete
 	// +optional
@@ -23,15 +23,15 @@ type UpgradeStrategy struct {
 
 // Rolling is the pace of a rolling replacement, in replicas of a group.
 //
-// +kubebuilder:validation:XValidation:rule="self.maxUnavailable > 0 || self.maxSurge > 0",message="with maxUnavailable and maxSurge both 0 no worker could ever be replaced; set one of them above 0"
+// +kubebuilder:validation:XValidation:rule="self.maxUnavailable > 0 || self.maxSurge > 0",message="maxUnavailable and maxSurge must not both be 0; set one of them above 0"
 type Rolling struct {
-	// MaxUnavailable is how many may be missing at once.
+	// MaxUnavailable is how many replicas may be unavailable at once.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	// +kubebuilder:default=1
 	// +optional
 	MaxUnavailable int32 `json:"maxUnavailable"`
-	// MaxSurge is how many may be there beyond replicas.
+	// MaxSurge is how many replicas may exist in addition to replicas.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	// +kubebuilder:default=0
@@ -46,14 +46,14 @@ const (
 	IdleNone    = "None"
 )
 
-// IdlePolicy says what happens to a cluster that nobody uses: no driver is connected, no job runs, no detached actor lives, nothing is asked for and no worker is busy, by Ray's own account.
+// IdlePolicy is what happens to an idle cluster. A cluster is idle when Ray reports no connected driver, running job, detached actor, pending demand or busy worker.
 type IdlePolicy struct {
-	// AfterSeconds is for how long the cluster must have been idle without a break.
+	// AfterSeconds is how long the cluster must be idle without interruption.
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=31536000
 	// +required
 	AfterSeconds int32 `json:"afterSeconds"`
-	// Action Suspend takes the pods away; an edit of the spec, the annotation heliostat.dev/resume or a ClusterJob brings them back. Delete deletes the ComputeCluster. None only tells.
+	// Action Suspend deletes the pods; an edit of the spec, the annotation heliostat.dev/resume or a ClusterJob resumes the cluster. Delete deletes the ComputeCluster. None only reports.
 	// +kubebuilder:validation:Enum=Suspend;Delete;None
 	// +kubebuilder:default=None
 	// +optional

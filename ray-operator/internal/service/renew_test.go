@@ -163,7 +163,7 @@ func TestNotInPlace(t *testing.T) {
 	}{
 		"hosts": {func(*v1alpha1.ClusterServiceSpec) {}, func(s *v1alpha1.ClusterServiceSpec) {
 			s.ClusterTemplate.Spec.WorkerGroups[0].HostsPerReplica = 2
-		}, "hostsPerReplica cannot be changed"},
+		}, "hostsPerReplica is immutable"},
 		"startup with a store": {func(s *v1alpha1.ClusterServiceSpec) {
 			s.ClusterTemplate.Spec.ControlStore = &v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{}}
 		}, withHTTP, "control store"},

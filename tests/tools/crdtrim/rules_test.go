@@ -13,7 +13,7 @@ var refused = map[string]struct{ spec, remedy string }{
 	"pull policy":        {`{imagePullPolicy: Sometimes}`, "supported values"},
 	"group without name": {`{workerGroups: [{replicas: 1}]}`, "name: Required value"},
 	"group's name":       {`{workerGroups: [{name: CPU}]}`, "lower-case letters"},
-	"group named head":   {`{workerGroups: [{name: headgroup}]}`, "choose another name for the group"},
+	"group named head":   {`{workerGroups: [{name: headgroup}]}`, "named head or headgroup"},
 	"negative replicas":  {`{workerGroups: [{name: a, replicas: -1}]}`, "greater than or equal to 0"},
 	"too many replicas":  {`{workerGroups: [{name: a, replicas: 10001}]}`, "less than or equal to 10000"},
 	"long quantity":      {`{head: {size: {cpu: "` + strings.Repeat("1", 41) + `"}}}`, "may not be more than 40"},
