@@ -64,15 +64,15 @@ var headlines = map[string]struct {
 	},
 	"Stalled where Ready is not there": {
 		clusterOf("demo", condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, crash, 2)),
-		"CrashLoop: container ray ended with exit code 1 (See its log: kubectl logs --previous)", born.Add(2 * time.Minute),
+		"CrashLoop: container ray ended with exit code 1 (Check its log: kubectl logs --previous)", born.Add(2 * time.Minute),
 	},
 	"Reconciling where it is there alone": {
 		clusterOf("demo", condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, crash, 2)),
-		"CrashLoop: container ray ended with exit code 1 (See its log: kubectl logs --previous)", born.Add(2 * time.Minute),
+		"CrashLoop: container ray ended with exit code 1 (Check its log: kubectl logs --previous)", born.Add(2 * time.Minute),
 	},
 	"not before it was made": {
 		clusterOf("demo", condition(v1alpha1.ConditionReady, metav1.ConditionFalse, crash, -9)),
-		"CrashLoop: container ray ended with exit code 1 (See its log: kubectl logs --previous)", born,
+		"CrashLoop: container ray ended with exit code 1 (Check its log: kubectl logs --previous)", born,
 	},
 	"words of others beside the schema's code": {
 		clusterOf("demo", unready(reason.Finding{Code: explain.CodePending, Text: "a"})), "Pending: a ()", born.Add(time.Minute),
@@ -87,7 +87,7 @@ var headlines = map[string]struct {
 	"since the youngest condition that says so": {
 		clusterOf("demo", unready(crash), condition(v1alpha1.ConditionWorkersReady, metav1.ConditionFalse, crash, 7),
 			condition(v1alpha1.ConditionHeadReady, metav1.ConditionFalse, noRoom, 9)),
-		"CrashLoop: container ray ended with exit code 1 (See its log: kubectl logs --previous)", born.Add(7 * time.Minute),
+		"CrashLoop: container ray ended with exit code 1 (Check its log: kubectl logs --previous)", born.Add(7 * time.Minute),
 	},
 	"nothing for a pod":           {&corev1.Pod{}, ":  ()", time.Time{}},
 	"nothing for nothing":         {nil, ":  ()", time.Time{}},
@@ -141,7 +141,7 @@ func short() (cluster *v1alpha1.ComputeCluster, pods []*corev1.Pod, told []strin
 		ready(podOf(cluster, "demo-head", "")), unschedulable(podOf(cluster, "demo-cpu-1", "cpu")), nil,
 		unschedulable(podOf(cluster, "demo-cpu-0", "cpu")), unschedulable(podOf(clusterOf("other"), "other-head", "")),
 	}
-	const words = "cannot be scheduled: 0/2 nodes fit: 2 too little cpu (Ask for less in size, or add nodes with more cpu)"
+	const words = "cannot be scheduled: 0/2 nodes fit: 2 too little cpu (Request less in size, or add nodes with more cpu)"
 	return cluster, pods, []string{
 		"ComputeCluster team/demo Unschedulable: 2 of 2 workers of cpu: " + words,
 		"Pod team/demo-cpu-0 Unschedulable: " + words,
@@ -164,8 +164,8 @@ func clusterStories() map[string]story {
 		"a condition that warns comes after what the status puts first": {
 			explain.Input{Object: lame}, []string{
 				"ComputeCluster team/demo HeadMissing: there is no head pod yet ()",
-				"ComputeCluster team/demo StoreSlow: the control store at redis:6379 takes more than 5s for an answer " +
-					"(Find out what slows it; a head that runs goes on, and one that ends comes back when the store is faster)",
+				"ComputeCluster team/demo StoreSlow: the control store at redis:6379 takes more than 5s to answer " +
+					"(Find what slows it down; a running head continues, and a lost one recovers when the store is faster)",
 			},
 		},
 		"what is ahead of a ready cluster": {
@@ -189,7 +189,7 @@ func userStories() map[string]story {
 	cluster, pods, told := short()
 	job := jobOf("train", unready(reason.ClusterStarting.Of("demo", "x")))
 	job.Status.ClusterName = "demo"
-	jobTold := "ClusterJob team/train ClusterStarting: ComputeCluster demo has no head yet that takes jobs: x ()"
+	jobTold := "ClusterJob team/train ClusterStarting: ComputeCluster demo has no head yet that accepts jobs: x ()"
 	over := job.DeepCopy()
 	over.Status.EndTime = new(at(9))
 	retried := jobOf("train", unready(reason.Retrying.Of(1, "DriverLost", "10:00")))
@@ -226,7 +226,7 @@ func userStories() map[string]story {
 			in(retried), []string{
 				"ClusterJob team/train Retrying: attempt 1 ended (DriverLost); the next follows at 10:00 ()",
 				"ClusterJob team/train DriverLost: Ray lost the driver: its node died " +
-					"(Set retry to have such a loss followed by another attempt)",
+					"(Set retry to retry after such a loss)",
 			},
 		},
 	}
@@ -262,7 +262,7 @@ func TestExplain_FormerHead(t *testing.T) {
 	chain := explain.Explain(explain.Input{Object: cluster, Pods: []*corev1.Pod{former, current}, Now: now})
 	if have := strings.Join(lines(chain[1:]), "\n"); have != "Pod team/demo-head-b Starting: container ray is starting ()\n"+
 		"Pod team/demo-head-a Terminating: has been terminating since 2026-11-21T15:34:30Z on node node1 "+
-		"(See whether the node is well; if it is gone for good, delete the Node or taint it node.kubernetes.io/out-of-service)" {
+		"(Check the node; if it is permanently gone, delete the Node or taint it node.kubernetes.io/out-of-service)" {
 		t.Error(have)
 	}
 	if soon := explain.Explain(explain.Input{Object: cluster, Pods: []*corev1.Pod{former}, Now: at(5).Add(29 * time.Second)}); len(soon) != 1 {

@@ -90,10 +90,10 @@ func restarting(policy corev1.ContainerRestartPolicy) func(*corev1.Pod) {
 }
 
 const (
-	noImage   = "ImagePullFailed: image ray:1 cannot be pulled: x (Correct the image, or see the events of the pod) 3"
-	seeLog    = "See its log: kubectl logs --previous"
-	otherNode = "It is replaced by itself; if this repeats, see the node's devices and resources"
-	hangs     = "See whether the node is well; if it is gone for good, delete the Node or taint it node.kubernetes.io/out-of-service"
+	noImage   = "ImagePullFailed: image ray:1 cannot be pulled: x (Correct the image, or check the events of the pod) 3"
+	seeLog    = "Check its log: kubectl logs --previous"
+	otherNode = "The operator replaces it; if this repeats, check the node's devices and resources"
+	hangs     = "Check the node; if it is permanently gone, delete the Node or taint it node.kubernetes.io/out-of-service"
 )
 
 // pods are heads, with what they say themselves and since how many minutes after everything was made.
@@ -105,7 +105,7 @@ var pods = map[string]struct {
 	"scheduled and not yet on a node": {scheduling(corev1.ConditionTrue, ""), "Scheduling: is being scheduled () 2"},
 	"no node": {
 		scheduling(corev1.ConditionFalse, "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: none."),
-		"Unschedulable: cannot be scheduled: 0/1 nodes are available: 1 Insufficient cpu (Make room, add nodes, or ask for less) 2",
+		"Unschedulable: cannot be scheduled: 0/1 nodes are available: 1 Insufficient cpu (Free resources, add nodes, or request less) 2",
 	},
 	"room is made": {
 		both(scheduling(corev1.ConditionFalse, "x"), func(pod *corev1.Pod) { pod.Status.NominatedNodeName = "node2" }),
@@ -117,7 +117,7 @@ var pods = map[string]struct {
 		},
 		"SchedulingGated: held back by scheduling gate queue () 0",
 	},
-	"no word of a kubelet": {placed, "ContainerCreating: its containers are being made on node node1 () 3"},
+	"no word of a kubelet": {placed, "ContainerCreating: its containers are being created on node node1 () 3"},
 	"all ready and a gate closed": {
 		both(inState(runs(0), nil, 0), func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses[0].Ready = true
@@ -137,19 +137,19 @@ var pods = map[string]struct {
 	"refused for a device":   {over("UnexpectedAdmissionError", "x"), "NodeRefused: node node1 refused it (UnexpectedAdmissionError): x (" + otherNode + ") 3"},
 	"refused for want":       {over("OutOfcpu", "x"), "NodeRefused: node node1 refused it (OutOfcpu): x (" + otherNode + ") 3"},
 	"ended for another cause": {
-		over("DeadlineExceeded", ""), "PodFailed: ended as a whole: DeadlineExceeded (Correct the template, unless it was meant to) 3",
+		over("DeadlineExceeded", ""), "PodFailed: ended as a whole: DeadlineExceeded (Correct the template, unless this is intended) 3",
 	},
 	"ended as it was meant to": {
 		both(placed, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }),
-		"PodFailed: ended as a whole: Succeeded (Correct the template, unless it was meant to) 3",
+		"PodFailed: ended as a whole: Succeeded (Correct the template, unless this is intended) 3",
 	},
 	"ended with its container": {
 		both(inState(corev1.ContainerState{Terminated: exit(1, "Error", "a\nb\n")}, nil, 0), func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }),
 		"CrashLoop: container ray ended with exit code 1: b (" + seeLog + ") 3",
 	},
 
-	"no image":                  {inState(held("ErrImagePull", "x"), nil, 0), "ImagePullFailed: image ray:1 cannot be pulled: x (Correct the image, or see the events of the pod) 3"},
-	"no image, in no words":     {inState(held("ImagePullBackOff", ""), nil, 0), "ImagePullFailed: image ray:1 cannot be pulled: ImagePullBackOff (Correct the image, or see the events of the pod) 3"},
+	"no image":                  {inState(held("ErrImagePull", "x"), nil, 0), "ImagePullFailed: image ray:1 cannot be pulled: x (Correct the image, or check the events of the pod) 3"},
+	"no image, in no words":     {inState(held("ImagePullBackOff", ""), nil, 0), "ImagePullFailed: image ray:1 cannot be pulled: ImagePullBackOff (Correct the image, or check the events of the pod) 3"},
 	"an image with no name":     {inState(held("InvalidImageName", "x"), nil, 0), noImage},
 	"an image never pulled":     {inState(held("ErrImageNeverPull", "x"), nil, 0), noImage},
 	"an image not read":         {inState(held("ImageInspectError", "x"), nil, 0), noImage},
@@ -161,7 +161,7 @@ var pods = map[string]struct {
 	"an init container that is retried": {
 		both(inState(runs(0), nil, 0), in, restarting(corev1.ContainerRestartPolicyNever)), "InitRunning: init container ray is running () 3",
 	},
-	"no variable": {inState(held("CreateContainerConfigError", "x"), nil, 0), "ConfigError: container ray cannot be made: x (Correct the container in the template) 3"},
+	"no variable": {inState(held("CreateContainerConfigError", "x"), nil, 0), "ConfigError: container ray cannot be created: x (Correct the container in the template) 3"},
 	"no start":    {inState(held("RunContainerError", "x"), nil, 0), "StartFailed: container ray cannot be started: x (Correct command, mounts or securityContext of the container, or the image) 3"},
 	"no command": {
 		inState(held("CrashLoopBackOff", ""), exit(128, "StartError", "x"), 1),
@@ -173,13 +173,13 @@ var pods = map[string]struct {
 	"a crash before it answers again":                {inState(runs(0), exit(1, "Error", ""), 1), "CrashLoop: container ray ended with exit code 1 (1 restart) (" + seeLog + ") 3"},
 	"a crash of another container":                   {both(inState(held("CrashLoopBackOff", ""), exit(1, "Error", ""), 1), renamed), "SidecarFailed: container logs ended with exit code 1 (1 restart) (Correct that container in the template) 3"},
 	"a crash of an init container":                   {both(inState(held("CrashLoopBackOff", ""), exit(1, "Error", ""), 1), in), "InitFailed: init container ray ended with exit code 1 (1 restart) (Correct the init container in the template) 3"},
-	"an init container that ended":                   {both(inState(corev1.ContainerState{Terminated: exit(0, "Completed", "")}, nil, 0), in), "ContainerCreating: its containers are being made on node node1 () 3"},
-	"an init container that ended and is made again": {both(inState(held("", ""), exit(0, "Completed", ""), 0), in), "ContainerCreating: its containers are being made on node node1 () 3"},
+	"an init container that ended":                   {both(inState(corev1.ContainerState{Terminated: exit(0, "Completed", "")}, nil, 0), in), "ContainerCreating: its containers are being created on node node1 () 3"},
+	"an init container that ended and is made again": {both(inState(held("", ""), exit(0, "Completed", ""), 0), in), "ContainerCreating: its containers are being created on node node1 () 3"},
 	"an init container that runs":                    {both(inState(runs(0), nil, 0), in), "InitRunning: init container ray is running () 3"},
-	"a container that is made":                       {inState(held("ContainerCreating", ""), nil, 0), "ContainerCreating: its containers are being made on node node1 () 3"},
-	"a container without a state":                    {inState(corev1.ContainerState{}, nil, 0), "ContainerCreating: its containers are being made on node node1 () 3"},
+	"a container that is made":                       {inState(held("ContainerCreating", ""), nil, 0), "ContainerCreating: its containers are being created on node node1 () 3"},
+	"a container without a state":                    {inState(corev1.ContainerState{}, nil, 0), "ContainerCreating: its containers are being created on node node1 () 3"},
 	"a container that starts":                        {inState(runs(2*time.Minute-1), nil, 0), "Starting: container ray is starting () 3"},
-	"a container that does not answer":               {inState(runs(2*time.Minute), nil, 0), "ProbeFailing: container ray runs and does not answer its probe (See its log and whether it has enough CPU) 3"},
+	"a container that does not answer":               {inState(runs(2*time.Minute), nil, 0), "ProbeFailing: container ray runs and does not answer its probe (Check its log, and that it has enough CPU) 3"},
 	"a container that was started and does not answer": {
 		both(inState(runs(0), exit(1, "Error", ""), 1), func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Started = new(true) }),
 		"Starting: container ray is starting () 3",

@@ -134,8 +134,8 @@ func TestFindHead_SaysWhyThereIsNone(t *testing.T) {
 		"being deleted":     {func(c *v1alpha1.ComputeCluster) { c.DeletionTimestamp = &since }, "ClusterDeleting", "is being deleted", false},
 		"another's":         {func(c *v1alpha1.ComputeCluster) { c.Spec.ManagedBy = "example.com/x" }, "ClusterForeign", "managed by example.com/x", false},
 		"without a node": {
-			condition("HeadReady", "Unschedulable", "cannot be scheduled: 3 nodes, too full. Make room, add nodes, or ask for less", "False"),
-			"HeadMissing", "no head pod now: cannot be scheduled: 3 nodes, too full. Make room", true,
+			condition("HeadReady", "Unschedulable", "cannot be scheduled: 3 nodes, too full. Free resources, add nodes, or request less", "False"),
+			"HeadMissing", "no head pod now: cannot be scheduled: 3 nodes, too full. Free resources", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

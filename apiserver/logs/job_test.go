@@ -49,14 +49,14 @@ func TestReadJob_IsThatOfTheAttempt(t *testing.T) {
 
 func TestReadJob_WaitsForItsCluster(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
-		b.PutJob("train", ready("ClusterMissing", "there is no ComputeCluster demo in this namespace. Create it; what waits for it starts by itself then"))
+		b.PutJob("train", ready("ClusterMissing", "there is no ComputeCluster demo in this namespace. Create it; waiting jobs and services then start by themselves"))
 		now := b.job(t.Context(), 0, Options{})
 		if end := now.ends(t, Pending, "ClusterMissing"); end.Remedy == "" || strings.Contains(end.Message, "Create it") {
 			t.Errorf("it ends with %+v", end)
 		}
 		r := b.job(t.Context(), 0, Options{Follow: true})
 		pass(time.Hour)
-		b.PutJob("train", ready("ClusterStarting", "ComputeCluster demo has no head yet that takes jobs: x"))
+		b.PutJob("train", ready("ClusterStarting", "ComputeCluster demo has no head yet that accepts jobs: x"))
 		pass(time.Minute)
 		if r.codes() != "ClusterMissing ClusterStarting" {
 			t.Errorf("the notices are %q", r.codes())
@@ -132,7 +132,7 @@ func TestReadJob_WhoseOutputIsGone(t *testing.T) {
 				pass(3 * time.Second)
 				lose(b)
 				attempt := over(b.attempt("train-1"), "EntrypointFailed", exit(4))
-				attempt.Message = "the entrypoint ended with exit code 4. See its last lines in status.attempts"
+				attempt.Message = "the entrypoint ended with exit code 4. Check its last lines in status.attempts"
 				attempt.LastLines, attempt.LogState = []string{"7", "8", "9"}, v1alpha1.LogTruncated
 				b.putAttempts(attempt)
 				for _, c := range []struct {
@@ -201,7 +201,7 @@ func TestReadJob_SaysWhyItWasStopped(t *testing.T) {
 		message string
 		want    Outcome
 	}{
-		"Stopped":          {"stopped by the annotation heliostat.dev/stop. Make a new ClusterJob to run it again", Stopped},
+		"Stopped":          {"stopped by the annotation heliostat.dev/stop. Create a new ClusterJob to run it again", Stopped},
 		"DeadlineExceeded": {"", Failed},
 	} {
 		t.Run(code, func(t *testing.T) {

@@ -42,7 +42,7 @@ var clusterPhases = map[string]struct {
 	},
 	"failed where a person has to act": {
 		clusterOf(waiting(reason.InvalidSpec.Of("x")), since(v1alpha1.ConditionStalled, true, 1)), nil,
-		"Accepted Failed 0-? (the spec cannot be carried out: x), HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
+		"Accepted Failed 0-? (the spec is invalid: x), HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"waits for the scheduler": {
 		clusterOf(headStarts), []*corev1.Pod{headOf("")},
@@ -50,7 +50,7 @@ var clusterPhases = map[string]struct {
 	},
 	"waits for Ray": {
 		clusterOf(headStarts), []*corev1.Pod{headOf("node1")},
-		"Accepted Done 0-2, HeadScheduled Done 2-3, HeadReady Current 3-? (Pod demo-head: its containers are being made on node node1), " +
+		"Accepted Done 0-2, HeadScheduled Done 2-3, HeadReady Current 3-? (Pod demo-head: its containers are being created on node node1), " +
 			"WorkersReady Pending, Ready Pending",
 	},
 	"what the status knows of a head without its pod": {
@@ -119,7 +119,7 @@ var clusterPhases = map[string]struct {
 	"on its way to be suspended": {
 		but(clusterOf(since(v1alpha1.ConditionSuspended, false, 30), waiting(reason.Suspending.Of(2))),
 			func(c *v1alpha1.ComputeCluster) { c.Status.Phase = v1alpha1.PhaseSuspending }), nil,
-		"Suspended Current ?-? (2 pods are still going), Accepted Pending, HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
+		"Suspended Current ?-? (2 pods are still terminating), Accepted Pending, HeadScheduled Pending, HeadReady Pending, WorkersReady Pending, Ready Pending",
 	},
 	"deleted": {
 		but(clusterOf(ready), func(c *v1alpha1.ComputeCluster) { c.DeletionTimestamp = new(at(40)) }), nil,

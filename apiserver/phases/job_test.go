@@ -56,7 +56,7 @@ var jobPhases = map[string]struct {
 		but(jobOf(v1alpha1.PhasePending, true), func(job *v1alpha1.ClusterJob) {
 			job.Status.Conditions = []metav1.Condition{waiting(reason.JobQueued.Of("demo", 2, 2, 1))}
 		}), shared,
-		"Cluster Done 0-6, Queued Current 6-? (ComputeCluster demo runs 2 of the 2 jobs that its maxConcurrentJobs lets; place 1 in the queue), " +
+		"Cluster Done 0-6, Queued Current 6-? (ComputeCluster demo runs 2 of the 2 jobs that its maxConcurrentJobs allows; position 1 in the queue), " +
 			"Submitted Pending, Running Pending",
 	},
 	"waits since it was resumed": {

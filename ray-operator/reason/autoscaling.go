@@ -1,39 +1,39 @@
 package reason
 
-// What becomes of a cluster's autoscaling.
+// States of a cluster's autoscaling.
 var (
 	HeadWithoutAutoscaler = Reason{
-		"HeadWithoutAutoscaler", Warning, "Autoscaling was turned on while the head ran, and a running head is not restarted.",
-		"head pod %s runs without the autoscaler, so groups keep the sizes that they have",
-		"Delete the head pod when it suits you; head and workers start afresh, and are scaled", nil,
+		"HeadWithoutAutoscaler", Warning, "Autoscaling was enabled while the head was running, and the operator does not restart a running head.",
+		"head pod %s runs without the autoscaler, so groups keep their current sizes",
+		"Delete the head pod at a convenient time; head and workers restart, and autoscaling starts", nil,
 	}
 	AutoscalerUnreachable = Reason{
-		"AutoscalerUnreachable", Warning, "The operator cannot reach the autoscaler beside the head. Sizes are frozen within their bounds.",
-		"no word from the autoscaler in head pod %s since %s: %s",
-		"See the container autoscaler of the head pod, and whether network policies of others keep the operator from port 6380", nil,
+		"AutoscalerUnreachable", Warning, "The operator cannot reach the autoscaler in the head pod. Group sizes are frozen within their bounds.",
+		"the autoscaler in head pod %s has not answered since %s: %s",
+		"Check the container autoscaler of the head pod, and network policies that block the operator from port 6380", nil,
 	}
 	AutoscalerTrouble = Reason{
-		"AutoscalerTrouble", Warning, "The autoscaler cannot read what waits in Ray. Sizes stay as they are.",
-		"the autoscaler cannot decide: %s", "See the logs of the head pod", nil,
+		"AutoscalerTrouble", Warning, "The autoscaler cannot read the demand in Ray. Group sizes stay as they are.",
+		"the autoscaler cannot decide: %s", "Check the logs of the head pod", nil,
 	}
 	AutoscalerStarting = Reason{
-		"AutoscalerStarting", Progress, "The head has just started, and its autoscaler has not spoken yet.",
-		"the autoscaler in head pod %s has not spoken yet", "", nil,
+		"AutoscalerStarting", Progress, "The head has just started, and its autoscaler has not reported yet.",
+		"the autoscaler in head pod %s has not reported yet", "", nil,
 	}
 	Autoscaled = Reason{
-		"Autoscaled", Fine, "The groups have the sizes that the autoscaler wants, within their bounds.",
+		"Autoscaled", Fine, "The groups have the sizes that the autoscaler decided, within their bounds.",
 		"the autoscaler decides: %s", "", nil,
 	}
 	SizesHeld = Reason{
-		"SizesHeld", Fine, "Autoscaling was turned off. The groups keep the sizes that they had then.",
-		"autoscaling is off, and groups keep the sizes that they had: %s", "Edit replicas of a group to give it another size", nil,
+		"SizesHeld", Fine, "Autoscaling was disabled. The groups keep their last sizes.",
+		"autoscaling is off, and groups keep their last sizes: %s", "Edit replicas of a group to change its size", nil,
 	}
 	Infeasible = Reason{
-		"Infeasible", Warning, "Something waits in Ray that no group can ever hold, however many workers it has.",
-		"nothing can hold %s",
-		"Ask for less, or add a group whose workers have it", nil,
+		"Infeasible", Warning, "Demand in Ray fits no group, however many workers it has.",
+		"no group can ever satisfy %s",
+		"Request less, or add a group whose workers have it", nil,
 	}
-	Scaled = Reason{"Scaled", Fine, "The autoscaler gave a group another size.", "scaled group %s %d → %d: %s", "", nil}
+	Scaled = Reason{"Scaled", Fine, "The autoscaler changed the size of a group.", "scaled group %s %d → %d: %s", "", nil}
 )
 
 func autoscaling() Section {

@@ -1,111 +1,111 @@
 package reason
 
-// What keeps a cluster from being as it should.
+// Problems of a cluster.
 var (
 	InvalidSpec = Reason{
-		"InvalidSpec", Warning, "A rule that admission could not check is broken, such as one inside a pod template.",
-		"the spec cannot be carried out: %s",
-		"Correct the spec; running pods are left as they are", nil,
+		"InvalidSpec", Warning, "The spec breaks a rule that admission could not check, such as one for a pod template.",
+		"the spec is invalid: %s",
+		"Correct the spec; running pods stay as they are", nil,
 	}
 	SpecRefused = Reason{
-		"SpecRefused", Warning, "The rules of this operator are stricter than those of the one before. The cluster goes on: it is suspended, healed and scaled.",
+		"SpecRefused", Warning, "The rules of this operator are stricter than those of an earlier one. The cluster continues: it is suspended, healed and scaled.",
 		"this operator refuses the spec, which an earlier one accepted: %s",
-		"Correct the spec; until then the cluster goes on as before", nil,
+		"Correct the spec; until then the cluster continues as before", nil,
 	}
 	NameConflict = Reason{
-		"NameConflict", Warning, "An object of a name that the cluster needs belongs to someone else. It is never touched.",
+		"NameConflict", Warning, "An object with a name that the cluster needs has another owner. The operator never changes it.",
 		"%s exists and does not belong to this cluster",
-		"Delete it if nobody needs it, or create the cluster under another name", nil,
+		"Delete it if it is not needed, or create the cluster under another name", nil,
 	}
 	RecordDamaged = Reason{
-		"RecordDamaged", Warning, "Someone changed the annotation in which the operator keeps what it cannot see elsewhere.",
+		"RecordDamaged", Warning, "A client changed the annotation in which the operator records facts that it cannot observe.",
 		"the annotation heliostat.dev/record cannot be read: %s",
-		"Remove the annotation; it is restored from the status. Running pods are left as they are", nil,
+		"Remove the annotation; it is restored from the status. Running pods stay as they are", nil,
 	}
 	HeadFailing = Reason{
-		"HeadFailing", Warning, "The head has not become ready for ten minutes, and ends again and again. The operator goes on trying.",
+		"HeadFailing", Warning, "The head has not become ready for ten minutes, and crash-loops. The operator keeps retrying.",
 		"the head has not become ready for 10 minutes, and ended %d times",
-		"See its log with kubectl logs --previous, and correct the spec; the operator goes on trying", nil,
+		"Check its log with kubectl logs --previous, and correct the spec; the operator keeps retrying", nil,
 	}
 	CAMissing = Reason{
-		"CAMissing", Warning, "The Secret with the cluster's certificate authority was deleted while pods, or a managed Redis, have certificates of it.",
-		"Secret %s with the cluster's certificate authority is gone, so no new pod could join those that run",
+		"CAMissing", Warning, "The Secret with the cluster's certificate authority was deleted while pods, or a managed Redis, use its certificates.",
+		"Secret %s with the cluster's certificate authority is missing, so new pods cannot join the running ones",
 		"Restore the Secret, or suspend the cluster and resume it to start with a new one", nil,
 	}
 	TokenMissing = Reason{
-		"TokenMissing", Warning, "The Secret that the operator made for the token was deleted while the head lives.",
-		"Secret %s with the cluster's token is gone, so no new pod could join the running head",
-		"Restore the Secret, or delete the head pod to start afresh with a new token", nil,
+		"TokenMissing", Warning, "The Secret that the operator created for the token was deleted while the head is running.",
+		"Secret %s with the cluster's token is missing, so new pods cannot join the running head",
+		"Restore the Secret, or delete the head pod to restart with a new token", nil,
 	}
 	TokenSecretInvalid = Reason{
-		"TokenSecretInvalid", Warning, "The Secret named in authentication.secretName is not there or does not hold a token.",
+		"TokenSecretInvalid", Warning, "The Secret named in authentication.secretName does not exist or does not hold a token.",
 		"Secret %s of authentication.secretName %s",
 		"Create it with the token under the key auth_token", nil,
 	}
 	TokenChanged = Reason{
-		"TokenChanged", Warning, "The content of the token's Secret is not what the running pods were started with.",
-		"the token in Secret %s is not the one that %d of %d pods were started with, and a pod keeps its own",
-		"Delete the head pod when it suits you; head and workers start afresh with the new token", nil,
+		"TokenChanged", Warning, "The token in the Secret differs from the one that the running pods started with.",
+		"the token in Secret %s differs from the one that %d of %d pods started with",
+		"Delete the head pod at a convenient time; head and workers restart with the new token", nil,
 	}
 	PodsOutdated = Reason{
-		"PodsOutdated", Warning, "Pods run that were built from an earlier spec, and the upgrade strategy is OnDelete.",
+		"PodsOutdated", Warning, "Running pods were built from an earlier spec, and the upgrade strategy is OnDelete.",
 		"%d of %d pods were built from an earlier spec: %s",
-		"Delete them when it suits you; their successors follow the current spec", nil,
+		"Delete them at a convenient time; their replacements use the current spec", nil,
 	}
 	HeadOutdated = Reason{
-		"HeadOutdated", Warning, "RollingWorkers does not go on, because the head itself was built from an earlier spec.",
-		"%d of %d pods were built from an earlier spec (%s), the head among them, and workers are not rolled past their head",
-		"Delete the head pod when it suits you; head and workers start afresh with the current spec", nil,
+		"HeadOutdated", Warning, "RollingWorkers does not continue, because the head was built from an earlier spec.",
+		"%d of %d pods were built from an earlier spec (%s), including the head, and workers are not replaced before their head",
+		"Delete the head pod at a convenient time; head and workers restart with the current spec", nil,
 	}
 	SchedulerMissing = Reason{
-		"SchedulerMissing", Warning, "The API server does not know the kind by which the cluster's scheduler knows a gang, or no version of it that the operator writes.",
-		"the API server has no usable %s of %s, without which scheduler %s places nothing",
-		"Install that scheduler with its CRDs, for Kubernetes turn on its feature gates and API, or make the cluster without spec.scheduler", nil,
+		"SchedulerMissing", Warning, "The API server does not serve the kind that the cluster's scheduler uses for gangs, or no version that the operator supports.",
+		"the API server has no usable %s of %s, which scheduler %s needs",
+		"Install that scheduler with its CRDs, for Kubernetes enable its feature gates and API, or create the cluster without spec.scheduler", nil,
 	}
 	SchedulerForbidden = Reason{
-		"SchedulerForbidden", Warning, "The operator has no right to keep the objects by which the cluster's scheduler knows gangs.",
+		"SchedulerForbidden", Warning, "The operator has no right to manage the objects that the cluster's scheduler uses for gangs.",
 		"the operator may not read %s of %s: %s",
 		"Add %s to the chart's value schedulers", nil,
 	}
 	GangFixed = Reason{
-		"GangFixed", Warning, "The gang has another size by now, and this version of Kubernetes takes no change of its PodGroup.",
-		"%s was made for another number of pods than the %d that the cluster needs now, and Kubernetes 1.36 changes none",
-		"Suspend the cluster and resume it, or move to Kubernetes 1.37; pods that run are left as they are", nil,
+		"GangFixed", Warning, "The size of the gang has changed, and this version of Kubernetes allows no change of its PodGroup.",
+		"%s was created for another number of pods than the %d that the cluster needs now, and is immutable in Kubernetes 1.36",
+		"Suspend and resume the cluster, or upgrade to Kubernetes 1.37; running pods stay as they are", nil,
 	}
 	QueueBlocked = Reason{
-		"QueueBlocked", Warning, "The object has the label of a queue of Kueue, and cannot wait there or cannot follow its admission.",
+		"QueueBlocked", Warning, "The object has the label of a Kueue queue, and cannot wait there or cannot follow its admission.",
 		"cannot wait in LocalQueue %s: %s",
 		"Correct its labels or its spec, create what is missing, or remove the label kueue.x-k8s.io/queue-name", nil,
 	}
 	RayUnverified = Reason{
-		"RayUnverified", Warning, "The cluster's Ray is a later release, a pre-release, a nightly or a build of one's own.",
+		"RayUnverified", Warning, "The cluster's Ray is a later release, a pre-release, a nightly or a custom build.",
 		"Ray %s is not one of the releases that the operator was verified with (%s): the protocols of autoscaling, planned exits, jobs, services and control stores may differ",
-		"Use one of these, or try what you need before you rely on it", nil,
+		"Use one of these, or test what you need before you rely on it", nil,
 	}
 	Terminating = Reason{
-		"Terminating", Warning, "A pod that was told to go is still there half a minute after its grace period.",
+		"Terminating", Warning, "A pod is still terminating 30 s after its grace period ended.",
 		"has been terminating since %s on node %s",
-		"See whether the node is well; if it is gone for good, delete the Node or taint it node.kubernetes.io/out-of-service", nil,
+		"Check the node; if it is permanently gone, delete the Node or taint it node.kubernetes.io/out-of-service", nil,
 	}
 )
 
 func obstacles() Section {
-	return Section{"What keeps a cluster from being as it should", []Reason{
+	return Section{"Problems of a cluster", []Reason{
 		InvalidSpec, SpecRefused, RecordDamaged, NameConflict, SchedulerMissing, SchedulerForbidden, TokenSecretInvalid, TokenMissing,
 		CAMissing, HeadFailing, Terminating, TokenChanged, GangFixed, HeadOutdated, PodsOutdated, RayUnverified, QueueBlocked,
 	}}
 }
 
-// What is on its way by itself.
+// Progress of a cluster.
 var (
 	HeadMissing = Reason{
-		"HeadMissing", Progress, "The head pod has not been made yet.", "there is no head pod yet", "", nil,
+		"HeadMissing", Progress, "The head pod is not created yet.", "there is no head pod yet", "", nil,
 	}
 	HeadStarting = Reason{
-		"HeadStarting", Progress, "The head pod is there and Ray does not answer yet.", "head pod %s is starting", "", nil,
+		"HeadStarting", Progress, "The head pod exists, and Ray does not answer yet.", "head pod %s is starting", "", nil,
 	}
 	WorkersStarting = Reason{
-		"WorkersStarting", Progress, "Fewer workers than wanted have joined, and nothing is known to be wrong.",
+		"WorkersStarting", Progress, "Fewer workers than desired have joined, and no problem is known.",
 		"%d of %d workers are ready", "", nil,
 	}
 	RollingOut = Reason{
@@ -113,51 +113,51 @@ var (
 		"%d of %d workers are up to date; group %s is being replaced", "", nil,
 	}
 	RollWaiting = Reason{
-		"RollWaiting", Progress, "RollingWorkers does not go on to the next group, because an earlier one is not complete.",
-		"%d of %d pods were built from an earlier spec, and the replacement waits for group %s, of which %d of %d replicas are ready",
-		"See in status.groups what it waits for; suspend the group to go on without it", nil,
+		"RollWaiting", Progress, "RollingWorkers does not continue with the next group, because an earlier one is not complete.",
+		"%d of %d pods were built from an earlier spec, and the replacement waits for group %s with %d of %d replicas ready",
+		"Check in status.groups what it waits for; suspend the group to continue without it", nil,
 	}
 	Resizing = Reason{
-		"Resizing", Progress, "Workers get more CPU or memory while they run.",
-		"%d of %d pods are given their new size while they run", "", nil,
+		"Resizing", Progress, "Workers are resized to more CPU or memory while they run.",
+		"%d of %d pods are being resized while they run", "", nil,
 	}
 	Recreating = Reason{
 		"Recreating", Progress, "Recreate replaces all pods at once.",
-		"epoch %d begins: head and workers are recreated from the current spec", "", nil,
+		"epoch %d starts: head and workers are recreated from the current spec", "", nil,
 	}
 	Draining = Reason{
-		"Draining", Progress, "Workers on a planned exit finish what runs on them.",
-		"%d workers of %s finish their work before they go", "", nil,
+		"Draining", Progress, "Workers on a planned exit finish their running work.",
+		"%d workers of %s finish their work before they are removed", "", nil,
 	}
 	Suspending = Reason{
-		"Suspending", Progress, "The cluster is being suspended.", "%d pods are still going", "", nil,
+		"Suspending", Progress, "The cluster is being suspended.", "%d pods are still terminating", "", nil,
 	}
 	Queued = Reason{
-		"Queued", Progress, "Kueue has not admitted the object, or has taken its quota back.", "waits in LocalQueue %s: %s", "", nil,
+		"Queued", Progress, "Kueue has not admitted the object, or has reclaimed its quota.", "waits in LocalQueue %s: %s", "", nil,
 	}
 	IdleSoon = Reason{
-		"IdleSoon", Progress, "The cluster is idle, and its idle policy is going to act.",
+		"IdleSoon", Progress, "The cluster is idle, and its idle policy will act.",
 		"idle since %s; will be %s at %s", "Use the cluster, or change idlePolicy, to keep it", nil,
 	}
 	IdleLimitReached = Reason{
-		"IdleLimitReached", Progress, "The cluster has been idle for as long as its idle policy says, whose action is None.",
-		"idle since %s; the idle policy only tells", "", nil,
+		"IdleLimitReached", Progress, "The cluster has been idle for afterSeconds of its idle policy, whose action is None.",
+		"idle since %s; the idle policy only reports", "", nil,
 	}
 )
 
 func passing() Section {
-	return Section{"What is on its way by itself", []Reason{
+	return Section{"Progress of a cluster", []Reason{
 		HeadMissing, HeadStarting, Recreating, RollingOut, RollWaiting, Resizing, WorkersStarting, Draining, Suspending, Queued, IdleSoon, IdleLimitReached,
 	}}
 }
 
-// States of a cluster that is as it should be.
+// Good states of a cluster.
 var (
 	AllReady = Reason{
-		"AllReady", Fine, "Head and all wanted workers are ready.", "head and %d of %d workers are ready", "", nil,
+		"AllReady", Fine, "Head and all desired workers are ready.", "head and %d of %d workers are ready", "", nil,
 	}
 	HeadReady       = Reason{"HeadReady", Fine, "The head answers.", "head pod %s answers", "", nil}
-	WorkersReady    = Reason{"WorkersReady", Fine, "All wanted workers have joined.", "%d of %d workers are ready", "", nil}
+	WorkersReady    = Reason{"WorkersReady", Fine, "All desired workers have joined.", "%d of %d workers are ready", "", nil}
 	PodsUpToDate    = Reason{"PodsUpToDate", Fine, "No pod is out of date.", "every pod was built from the current spec", "", nil}
 	Settled         = Reason{"Settled", Fine, "The condition does not hold, and nothing is left to do.", "nothing is left to do", "", nil}
 	SuspendedBySpec = Reason{
@@ -174,40 +174,40 @@ var (
 )
 
 func states() Section {
-	return Section{"States that need nothing", []Reason{
+	return Section{"Good states of a cluster", []Reason{
 		AllReady, HeadReady, WorkersReady, PodsUpToDate, Settled, SuspendedBySpec, SuspendedIdle, GroupSuspended,
 	}}
 }
 
-// Changes that a person gains by being told of, as events.
+// Events of a cluster.
 var (
 	HeadLost = Reason{
-		"HeadLost", Warning, "The head is gone, and with it the Ray session and what ran in it. Of an attempt of a job: it may have run.",
+		"HeadLost", Warning, "The head is lost, and with it the Ray session and its work. For an attempt of a job: it may have run.",
 		"head pod %s is lost, and with it its Ray session: %s", "", nil,
 	}
 	WorkerFailed = Reason{
-		"WorkerFailed", Warning, "A worker pod ended as a whole.", "worker pod %s failed and is replaced: %s", "", nil,
+		"WorkerFailed", Warning, "A worker pod failed.", "worker pod %s failed and is replaced: %s", "", nil,
 	}
 	NodeDraining = Reason{
-		"NodeDraining", Progress, "A worker leaves a node that announces by a taint that it is about to go.",
-		"worker pod %s is drained and replaced: its node %s is going (taint %s)", "", nil,
+		"NodeDraining", Progress, "A worker is drained, because a taint announces the removal of its node.",
+		"worker pod %s is drained and replaced: its node %s will be removed (taint %s)", "", nil,
 	}
 	Retired = Reason{
-		"Retired", Progress, "A worker begins a planned exit.", "worker pod %s is drained and then removed, as its annotation %s asks", "", nil,
+		"Retired", Progress, "A worker starts a planned exit.", "worker pod %s is drained and then removed, as its annotation %s requests", "", nil,
 	}
-	HeadReplaced = Reason{"HeadReplaced", Fine, "A head was made for a new epoch.", "head pod %s was made for epoch %d", "", nil}
+	HeadReplaced = Reason{"HeadReplaced", Fine, "A head was created for a new epoch.", "head pod %s was created for epoch %d", "", nil}
 	BudgetLifted = Reason{
-		"BudgetLifted", Progress, "The PodDisruptionBudget of the head is removed, because its node is going.",
-		"the budget of head pod %s is lifted, because its node %s is going: an eviction ends the Ray session", "", nil,
+		"BudgetLifted", Progress, "The PodDisruptionBudget of the head is removed, because a taint announces the removal of its node.",
+		"the PodDisruptionBudget of head pod %s is removed, because its node %s will be removed: an eviction ends the Ray session", "", nil,
 	}
 	DeletedIdle = Reason{
 		"DeletedIdle", Warning, "The idle policy deleted the cluster.", "idle since %s; the idle policy deletes the cluster", "", nil,
 	}
-	Resumed = Reason{"Resumed", Fine, "A suspended cluster runs again.", "the cluster is resumed (%s); epoch %d begins", "", nil}
+	Resumed = Reason{"Resumed", Fine, "A suspended cluster runs again.", "the cluster is resumed (%s); epoch %d starts", "", nil}
 )
 
 func events() Section {
-	return Section{"Changes, told by events", []Reason{
+	return Section{"Events of a cluster", []Reason{
 		HeadLost, WorkerFailed, NodeDraining, Retired, BudgetLifted, HeadReplaced, Resumed, DeletedIdle,
 	}}
 }

@@ -1,31 +1,31 @@
 package reason
 
-// What those are told who read the output of a job, or ask for a job that Ray has.
+// Refusals and notices for clients that read the output of a job, or ask for a job in Ray.
 var (
 	OutputGone = Reason{
-		"OutputGone", Warning, "The output of a job, or the rest of it, went with its head or its node, or its file was removed.",
-		"the output of job %s is not there any more: %s",
-		"Write what must last to storage of your own", nil,
+		"OutputGone", Warning, "The output of a job, or the rest of it, was lost with its head or its node, or its file was removed.",
+		"the output of job %s is no longer available: %s",
+		"Write output that must last to your own storage", nil,
 	}
 	OutputUnreadable = Reason{
-		"OutputUnreadable", Warning, "Ray does not give the output as it is. Ray 2.52 gives a cluster with a token text alone.",
+		"OutputUnreadable", Warning, "Ray does not return the raw output. On a cluster with a token, Ray 2.52 returns text only.",
 		"the output of job %s cannot be read: %s",
-		"Use a later Ray, which gives any bytes", nil,
+		"Use a later Ray, which returns raw bytes", nil,
 	}
 	OutputShorter = Reason{
-		"OutputShorter", Warning, "The output ends before the offset that was asked for.",
-		"the output of job %s has %d bytes, and byte %d was asked for",
+		"OutputShorter", Warning, "The output ends before the requested offset.",
+		"the output of job %s has %d bytes, and byte %d was requested",
 		"Read from offset 0", nil,
 	}
 	OutputNotKept = Reason{
-		"OutputNotKept", Warning, "The server could not write what it keeps of an output for its readers.",
-		"the server cannot keep the output of job %s: %s",
-		"See the server's disk; read again from the last offset", nil,
+		"OutputNotKept", Warning, "The server could not store an output for its readers.",
+		"the server cannot store the output of job %s: %s",
+		"Check the server's disk; read again from the last offset", nil,
 	}
 	OutputsCrowded = Reason{
-		"OutputsCrowded", Warning, "The server keeps as many outputs as it has room for.",
+		"OutputsCrowded", Warning, "The server stores as many outputs as it has room for.",
 		"%d outputs are being read, as many as the server has room for",
-		"Read again in a moment, or end another reader", nil,
+		"Read again later, or stop another reader", nil,
 	}
 	ReaderBehind = Reason{
 		"ReaderBehind", Warning, "A reader was so slow that others would have had to wait for it.",
@@ -33,18 +33,18 @@ var (
 		"Read again from the last offset", nil,
 	}
 	TailShort = Reason{
-		"TailShort", Progress, "The server keeps fewer lines of an output than were asked for.",
-		"fewer than %d lines are given: the server keeps nothing of the output before byte %d", "", nil,
+		"TailShort", Progress, "The server stores fewer lines of an output than requested.",
+		"fewer than %d lines are returned: the server stores no output before byte %d", "", nil,
 	}
 	SubmissionMissing = Reason{
-		"SubmissionMissing", Warning, "Ray has no job under the name that was asked for.",
+		"SubmissionMissing", Warning, "Ray has no job with the requested name.",
 		"Ray on ComputeCluster %s has no job %s",
 		"List the submissions of the cluster", nil,
 	}
 )
 
 func outputs() Section {
-	return Section{"What readers of an output are told", []Reason{
+	return Section{"Output of a job", []Reason{
 		OutputGone, OutputUnreadable, OutputShorter, OutputNotKept, OutputsCrowded, ReaderBehind, SubmissionMissing, TailShort,
 	}}
 }

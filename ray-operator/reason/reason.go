@@ -19,11 +19,11 @@ import (
 type Severity int
 
 const (
-	// Fine: all is as it should be.
+	// Fine: nothing to do.
 	Fine Severity = iota
-	// Progress: it is on its way there by itself.
+	// Progress: it resolves by itself.
 	Progress
-	// Warning: a person has to act, or at least wants to know.
+	// Warning: a user has to act, or should know.
 	Warning
 )
 

@@ -155,7 +155,7 @@ func TestOf(t *testing.T) {
 		"with a remedy": {
 			reason.NameConflict.Of("Service demo-head"),
 			reason.Finding{Code: "NameConflict", Text: "Service demo-head exists and does not belong to this cluster. " +
-				"Delete it if nobody needs it, or create the cluster under another name"},
+				"Delete it if it is not needed, or create the cluster under another name"},
 		},
 		"without one": {reason.AllReady.Of(2, 3), reason.Finding{Code: "AllReady", Text: "head and 2 of 3 workers are ready"}},
 	} {

@@ -15,13 +15,13 @@ import (
 func TestSplit(t *testing.T) {
 	const (
 		conflict = "Service a exists and does not belong to this cluster"
-		rename   = "Delete it if nobody needs it, or create the cluster under another name"
+		rename   = "Delete it if it is not needed, or create the cluster under another name"
 		damaged  = "the annotation heliostat.dev/record cannot be read: b"
-		remove   = "Remove the annotation; it is restored from the status. Running pods are left as they are"
-		gone     = "Ray does not know the job a any more: someone deleted it there. How it ended is not known"
-		again    = "Set retry to have such a loss followed by another attempt, if it may run twice"
+		remove   = "Remove the annotation; it is restored from the status. Running pods stay as they are"
+		gone     = "Ray no longer knows the job a: it was deleted there. How it ended is unknown"
+		again    = "Set retry to retry after such a loss, if the job may run twice"
 		outdated = "-1 of 20 pods were built from an earlier spec: a"
-		follow   = "Delete them when it suits you; their successors follow the current spec"
+		follow   = "Delete them at a convenient time; their replacements use the current spec"
 		grows    = "Raise memory in size: /dev/shm grows with it"
 	)
 	for name, test := range map[string]struct{ code, message, remedy string }{
@@ -145,7 +145,7 @@ func valuesOf(entry reason.Reason, next func() (word string, number int)) []any 
 
 // TestOf_KeepsSentences: only where a sentence begins like a remedy of the reason do values lose the ends of theirs.
 func TestOf_KeepsSentences(t *testing.T) {
-	const rest, other = ", or correct the volume in the template", "See the events of the pod and its claims"
+	const rest, other = ", or correct the volume in the template", "Check the events of the pod and its claims"
 	for want, values := range map[string][]any{
 		"a. Creates b. c.. Create d. e.":         {"a. Creates b. c.", "d. e."},
 		"a. Delete or rename it, or. Create b. ": {"a. Delete or rename it, or", "b. "},

@@ -101,7 +101,7 @@ func hasCondition(kind corev1.PodConditionType, status corev1.ConditionStatus) f
 var runCauses = []cause{
 	{
 		name:   "Ray refuses an option",
-		reason: reason.CrashLoop, words: "No such option '--no-such-option'. See its log",
+		reason: reason.CrashLoop, words: "No such option '--no-such-option'. Check its log",
 		shown: ended(), spoil: func(node *v1alpha1.NodeSpec) { node.RayStartParams = map[string]string{"no-such-option": ""} },
 	},
 	{

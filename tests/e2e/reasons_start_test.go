@@ -42,7 +42,7 @@ var startCauses = []cause{
 	},
 	{
 		name:   "the image's registry does not answer",
-		reason: reason.ImagePullFailed, words: "cannot be pulled: the registry does not answer. See whether the nodes reach",
+		reason: reason.ImagePullFailed, words: "cannot be pulled: the registry does not answer. Check that the nodes reach",
 		shown: waits("ErrImagePull", "ImagePullBackOff"), spoil: image("127.0.0.1:5999/ray:404"),
 	},
 	{
@@ -61,7 +61,7 @@ var startCauses = []cause{
 	},
 	{
 		name:   "there is too little CPU",
-		reason: reason.Unschedulable, words: "0/2 nodes fit: 2 too little cpu (it asks for 64). Ask for less",
+		reason: reason.Unschedulable, words: "0/2 nodes fit: 2 too little cpu (it asks for 64). Request less",
 		shown: placeless, spoil: func(node *v1alpha1.NodeSpec) { node.Size[corev1.ResourceCPU] = resource.MustParse("64") },
 	},
 	{
@@ -88,12 +88,12 @@ var startCauses = []cause{
 	},
 	{
 		name:   "the storage class of a claim is missing",
-		reason: reason.VolumeNotReady, words: "its PersistentVolumeClaims are not bound. See why",
+		reason: reason.VolumeNotReady, words: "its PersistentVolumeClaims are not bound. Check why",
 		prepare: claimWithoutClass, shown: placeless, spoil: volume(claimOf("data")),
 	},
 	{
 		name:   "the Secret of a variable has no such key",
-		reason: reason.ConfigError, words: "container ray cannot be made: Secret half has no key token. Add the key to Secret half",
+		reason: reason.ConfigError, words: "container ray cannot be created: Secret half has no key token. Add the key to Secret half",
 		prepare: func(ctx context.Context, namespace string) {
 			Expect(kubernetes.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "half"}})).To(Succeed())
 		},
@@ -101,7 +101,7 @@ var startCauses = []cause{
 	},
 	{
 		name:   "the Secret of a variable is missing",
-		reason: reason.ConfigError, words: "container ray cannot be made: Secret gone does not exist. Create Secret gone",
+		reason: reason.ConfigError, words: "container ray cannot be created: Secret gone does not exist. Create Secret gone",
 		shown: waits("CreateContainerConfigError"), spoil: variable("gone"),
 	},
 	{

@@ -218,7 +218,7 @@ func (s *steady) forgets(ctx context.Context, how string, lose func()) {
 	fault := live.StoreFault{Fault: how, NewSession: true}
 	begin := time.Now()
 	lose()
-	eventually(ctx, "an event that tells of it", s.hasEvent(reason.StoreDataLost.Code, "a new session begins with fresh workers"))
+	eventually(ctx, "an event that tells of it", s.hasEvent(reason.StoreDataLost.Code, "a new session starts with new workers"))
 	fault.Told, fault.Reason = time.Since(begin).Seconds(), reason.StoreDataLost.Code
 	eventually(ctx, "another session", func(ctx context.Context) error {
 		now, err := kubernetes.Find(ctx, s.NamespacedName)

@@ -134,7 +134,7 @@ while not result and time.time() < until:
         result = True`, &gone)
 	Expect(gone).To(BeTrue(), "an actor whose driver ended with the head's container")
 	Eventually(ctx, s.events).WithTimeout(limit).WithPolling(time.Second).
-		Should(ContainElement(ContainSubstring("what ran on the head is lost")), "events are written after the status")
+		Should(ContainElement(ContainSubstring("work on the head is lost")), "events are written after the status")
 }
 
 // loses ends the head in a way, and adds to a count how it came back.

@@ -87,7 +87,7 @@ var refusals = []refusedPod{
 	{
 		name:    "an admission webhook is down",
 		reason:  reason.WebhookFailed,
-		words:   "admission webhook pods.example.com cannot be called: service \"nobody\" not found. See whether",
+		words:   "admission webhook pods.example.com cannot be called: service \"nobody\" not found. Check that",
 		prepare: makes(webhook, nil), spoil: mark,
 	},
 	{

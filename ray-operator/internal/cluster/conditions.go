@@ -230,7 +230,7 @@ func made(outcome Outcome, p Pod) bool {
 	return false
 }
 
-// suspended says that the cluster is suspended, and whether pods are still going.
+// suspended says that the cluster is suspended, and whether pods are still terminating.
 func (t *teller) suspended() (finding *reason.Finding, going bool) {
 	if !t.plan.Suspended {
 		return nil, false

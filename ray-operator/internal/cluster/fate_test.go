@@ -27,7 +27,7 @@ func TestEventsSayWhy(t *testing.T) {
 		"head evicted": {
 			given(1, pods(0, failed), pods(0, func(p *corev1.Pod) { p.Status.Message = "The node was low on resource: memory" })),
 			"head pod " + head + lost + "was evicted from node node-1: The node was low on resource: memory. " +
-				"Let requests equal limits for memory, so that it is not the first to go",
+				"Set requests equal to limits for memory, so that it is not evicted first",
 		},
 		"head out of memory": {
 			given(1, pods(0, outOfMemory)),

@@ -182,7 +182,7 @@ func TestUpToDate_NamesTheGroupThatARollWaitsFor(t *testing.T) {
 	}
 	seen.Pods = append(seen.Pods, gpu)
 	told := meta.FindStatusCondition(told(of, seen, nil).Conditions, v1alpha1.ConditionUpToDate)
-	if told.Status != metav1.ConditionFalse || told.Reason != reason.RollWaiting.Code || !strings.Contains(told.Message, "group cpu, of which 1 of 2") {
+	if told.Status != metav1.ConditionFalse || told.Reason != reason.RollWaiting.Code || !strings.Contains(told.Message, "group cpu with 1 of 2") {
 		t.Errorf("%+v", told)
 	}
 }

@@ -14,7 +14,7 @@ import (
 const (
 	fewer   = "Relax the pod affinity or topologySpreadConstraints in the template, or add nodes"
 	volumes = "Make its volumes available on the nodes that fit"
-	more    = "Ask for less in size, or add nodes with more cpu"
+	more    = "Request less in size, or add nodes with more cpu"
 )
 
 // verdicts are the scheduler's words for causes, what becomes of them, and the remedy.
@@ -33,7 +33,7 @@ var verdicts = map[string][2]string{
 		"2 cannot have its claim, which another pod uses", volumes,
 	},
 	"1 Insufficient ephemeral-storage": {
-		"1 too little ephemeral-storage", "Ask for less in size, or add nodes with more ephemeral-storage",
+		"1 too little ephemeral-storage", "Request less in size, or add nodes with more ephemeral-storage",
 	},
 	// Of causes that equally many nodes have, what the pod asks for comes first.
 	"1 node(s) had untolerated taint {a: b}, 1 Insufficient cpu": {"1 too little cpu, 1 have taint a=b", more},
@@ -217,13 +217,13 @@ func TestWords(t *testing.T) {
 		"plain":                       sandboxWords("desc = plain"),
 		"last":                        lastPart(": last"),
 		"aaa…":                        clean("aaa bbb", 5),
-		`container ray cannot be made: Secret x does not exist. Create Secret x, or correct env and envFrom in the template`://
+		`container ray cannot be created: Secret x does not exist. Create Secret x, or correct env and envFrom in the template`://
 		configFailure("ray", "secret\n\"x\" not found").Text,
 		"Secret x of a volume does not exist. Create Secret x, or correct the volume in the template": of(volumeFailure("secret\n\"x\" not found")),
-		"image a cannot be pulled: plain. Correct the image, or see the events of the pod":            imageFailure("a", "ErrImagePull", "desc = plain").Text,
-		"cannot be written: ServiceAccount a/b:c may not get pods in the whole cluster. Grant it that verb; the chart's roles hold all that is needed"://
+		"image a cannot be pulled: plain. Correct the image, or check the events of the pod":          imageFailure("a", "ErrImagePull", "desc = plain").Text,
+		"cannot be written: ServiceAccount a/b:c may not get pods in the whole cluster. Grant it that verb; the chart's roles contain all that is needed"://
 		of(parseRights(`User "system:serviceaccount:a:b:c" cannot get resource "pods" in API group ""`)),
-		"a: the API server refuses it: one two. Change what it names; the operator tries again by itself": Refusal("a", said("one\ntwo")).Text,
+		"a: the API server refuses it: one two. Change what it names; the operator retries by itself": Refusal("a", said("one\ntwo")).Text,
 	} {
 		if have != want {
 			t.Errorf("%q, want %q", have, want)

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	creating = "ContainerCreating: its containers are being made on node n1"
+	creating = "ContainerCreating: its containers are being created on node n1"
 	noSecret = `FailedMount: MountVolume.SetUp failed for volume "creds" : secret "team-creds" not found`
 	summary  = "FailedMount: Unable to attach or mount volumes: unmounted volumes=[creds], unattached volumes=[], failed to process volumes=[]: context deadline exceeded"
 	multi    = `FailedAttachVolume: Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) b`
@@ -35,11 +35,11 @@ var eventful = map[string]struct{ events, want string }{
 		noSecret + "\n" + summary,
 		"VolumeNotReady: Secret team-creds of a volume does not exist. Create Secret team-creds, or correct the volume in the template",
 	},
-	"the summary alone": {summary, "VolumeNotReady: volumes not mounted yet: creds. See the events of the pod and its claims"},
+	"the summary alone": {summary, "VolumeNotReady: volumes not mounted yet: creds. Check the events of the pod and its claims"},
 	"attached elsewhere": {
 		multi + "\n" + summary,
 		"VolumeNotReady: volume pvc-1: Volume is already used by pod(s) b. " +
-			"Use a volume with access mode ReadWriteMany, or wait until the other pod is gone",
+			"Use a volume with access mode ReadWriteMany, or wait until the other pod is deleted",
 	},
 	"attached in the end": {multi + "\n" + attached, creating},
 	"pulling":             {noSecret + "\n" + pulling, "ImagePulling: image rayproject/ray:2.60.0 is being pulled on node n1"},
@@ -49,15 +49,15 @@ var eventful = map[string]struct{ events, want string }{
 	"pulled": {pulling + "\n" + pulled, creating},
 	"mount of a driver": {
 		`FailedMount: MountVolume.MountDevice failed for volume "pvc-1" : rpc error: code = DeadlineExceeded desc = context deadline exceeded`,
-		"VolumeNotReady: volume pvc-1: rpc error: code = DeadlineExceeded desc = context deadline exceeded. See the events of the pod and its claims",
+		"VolumeNotReady: volume pvc-1: rpc error: code = DeadlineExceeded desc = context deadline exceeded. Check the events of the pod and its claims",
 	},
 	"limit of volumes": {
-		"FailedAttachVolume: the node has no room", "VolumeNotReady: the node has no room. See the events of the pod and its claims",
+		"FailedAttachVolume: the node has no room", "VolumeNotReady: the node has no room. Check the events of the pod and its claims",
 	},
 	"network": {
 		sandbox,
 		`SetupFailed: cannot be set up on node n1: failed to setup network for sandbox "…": plugin type="calico" failed (add): no IPs available in pool. ` +
-			"See the node's network plugin, container runtime and device plugins",
+			"Check the node's network plugin, container runtime and device plugins",
 	},
 	"pulling without a name": {"Pulling: an image", "ImagePulling: image an image is being pulled on node n1"},
 }

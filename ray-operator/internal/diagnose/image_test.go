@@ -14,7 +14,7 @@ const (
 	backOff = `Back-off pulling image "` + image + `": ErrImagePull: `
 	cannot  = "image " + image + " cannot be pulled: "
 	secret  = ". Name a Secret with credentials in podDefaults.imagePullSecrets"
-	reach   = ". See whether the nodes reach the registry"
+	reach   = ". Check that the nodes reach the registry"
 )
 
 // registrysWords are messages of container runtimes and what becomes of them.
@@ -44,7 +44,7 @@ var registrysWords = map[string]struct{ why, message, want string }{
 	"too often": {
 		"ErrImagePull", resolve + "failed to copy: httpReadSeeker: failed open: unexpected status code: 429 Too Many Requests - " +
 			"Server message: toomanyrequests: You have reached your pull rate limit",
-		"the registry limits how often one may pull (429). Use credentials in podDefaults.imagePullSecrets or a mirror; it is tried again by itself",
+		"the registry limits how often one may pull (429). Use credentials in podDefaults.imagePullSecrets or a mirror; the kubelet retries by itself",
 	},
 	"no answer": {
 		"ErrImagePull", resolve + `failed to do request: Head "https://reg.example.com/v2/": dial tcp 10.0.0.9:443: i/o timeout`,
@@ -82,9 +82,9 @@ var registrysWords = map[string]struct{ why, message, want string }{
 		"this is not a valid name of an image. Correct the image's name",
 	},
 	"unheard of": {
-		"ErrImagePull", "rpc error: code = Unknown desc = the snapshotter is asleep.", "the snapshotter is asleep. Correct the image, or see the events of the pod",
+		"ErrImagePull", "rpc error: code = Unknown desc = the snapshotter is asleep.", "the snapshotter is asleep. Correct the image, or check the events of the pod",
 	},
-	"nothing said": {"ImageInspectError", "", "ImageInspectError. Correct the image, or see the events of the pod"},
+	"nothing said": {"ImageInspectError", "", "ImageInspectError. Correct the image, or check the events of the pod"},
 }
 
 // TestRegistrysWords: messages of containerd and CRI-O, boiled down. Kubelets put the

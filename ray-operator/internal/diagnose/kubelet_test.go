@@ -46,30 +46,30 @@ func (r recording) at() time.Time {
 // told is what each recording is told as. Those that begin with "+" need the events.
 var told = map[string]string{
 	"notfound": "ImagePullFailed: image registry.invalid/ray:1 cannot be pulled: the name of the registry cannot be resolved. " +
-		"See whether the nodes reach the registry",
+		"Check that the nodes reach the registry",
 	"refused": "ImagePullFailed: image 127.0.0.1:5999/ray:404 cannot be pulled: the registry does not answer. " +
-		"See whether the nodes reach the registry",
+		"Check that the nodes reach the registry",
 	"badname": "ImagePullFailed: image UPPER/ray:1 cannot be pulled: this is not a valid name of an image. Correct the image's name",
 	"never": "ImagePullFailed: image x/y:1 cannot be pulled: it is not on the node, and imagePullPolicy is Never. " +
 		"Load it onto the nodes, or change imagePullPolicy",
 	"multi": "ImagePullFailed: image registry.invalid/x:2 cannot be pulled: the name of the registry cannot be resolved. " +
-		"See whether the nodes reach the registry",
-	"nosecretenv": "ConfigError: container ray cannot be made: Secret creds does not exist. " +
+		"Check that the nodes reach the registry",
+	"nosecretenv": "ConfigError: container ray cannot be created: Secret creds does not exist. " +
 		"Create Secret creds, or correct env and envFrom in the template",
-	"nocmenv": "ConfigError: container ray cannot be made: ConfigMap nope does not exist. " +
+	"nocmenv": "ConfigError: container ray cannot be created: ConfigMap nope does not exist. " +
 		"Create ConfigMap nope, or correct env and envFrom in the template",
-	"nokeyenv": "ConfigError: container ray cannot be made: Secret half has no key token. " +
+	"nokeyenv": "ConfigError: container ray cannot be created: Secret half has no key token. " +
 		"Add the key to Secret half, or correct env in the template",
-	"root": "ConfigError: container ray cannot be made: container has runAsNonRoot and image will run as root. " +
+	"root": "ConfigError: container ray cannot be created: container has runAsNonRoot and image will run as root. " +
 		"Set runAsUser in the securityContext of the template to a user other than 0",
 	"nosecretvol": "+VolumeNotReady: Secret gone of a volume does not exist. Create Secret gone, or correct the volume in the template",
 	"nocmvol":     "+VolumeNotReady: ConfigMap gone of a volume does not exist. Create ConfigMap gone, or correct the volume in the template",
 	"nokeyvol": "+VolumeNotReady: volume d: there is no key z. " +
 		"Add the key to what it is made of, or correct the volume in the template",
 	"hostpath": "+VolumeNotReady: volume d: hostPath type check failed: /nowhere is not a directory. " +
-		"See the events of the pod and its claims",
+		"Check the events of the pod and its claims",
 	"crash": "CrashLoop: container ray ended with exit code 3 (4 restarts): starting | ConnectionError: no head. " +
-		"See its log: kubectl logs --previous",
+		"Check its log: kubectl logs --previous",
 	"mismatch": "VersionMismatch: Ray refuses it: the head runs Ray 2.60.0 and Python 3.11.9, this image has Ray 2.59.0 and Python 3.11.2. " +
 		"Use the head's image, or one with the same versions of Ray and, to the patch, Python",
 	"oom": "OutOfMemory: container ray ran out of memory at its limit of 20Mi (4 restarts). Raise memory in size or the template",
@@ -83,13 +83,13 @@ var told = map[string]string{
 	"startup": "Starting: container ray is starting",
 	"gate":    "ReadinessGated: waits for its readiness gate example.com/lb",
 	"evict": "Evicted: was evicted from node node1: Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. " +
-		"Ask for ephemeral-storage in size, or write less to disk",
+		"Request ephemeral-storage in size, or write less to disk",
 	"evictapi":   "Evicted: was evicted from node node1: by the eviction API, as kubectl drain and autoscalers do",
 	"taintevict": "NodeLost: its node node1 is lost: it has a NoExecute taint, as nodes get that do not answer",
 	"nodelost":   "NodeLost: its node node1 is lost: it does not answer, and Kubernetes calls its pods not ready",
 	"refusedbynode": "NodeRefused: node node1 refused it (OutOfcpu): " +
 		"Pod was rejected: Node didn't have enough resource: cpu, requested: 64000, used: 0, capacity: 2000. " +
-		"It is replaced by itself; if this repeats, see the node's devices and resources",
+		"The operator replaces it; if this repeats, check the node's devices and resources",
 }
 
 func TestRecordedPods(t *testing.T) {

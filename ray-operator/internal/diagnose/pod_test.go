@@ -98,16 +98,16 @@ var pods = map[string]struct {
 	after time.Duration
 	want  string
 }{
-	"kubelet silent": {onNode(), 39 * time.Second, "ContainerCreating: its containers are being made on node n1"},
+	"kubelet silent": {onNode(), 39 * time.Second, "ContainerCreating: its containers are being created on node n1"},
 	"kubelet silent for long": {
 		onNode(), 40 * time.Second, "NodeLost: its node n1 is lost: its kubelet has not taken the pod up",
 	},
-	"creating":  {onNode(waitingFor("ContainerCreating", "")), time.Hour, "ContainerCreating: its containers are being made on node n1"},
-	"no status": {onNode(corev1.ContainerStatus{Name: "ray"}), 0, "ContainerCreating: its containers are being made on node n1"},
+	"creating":  {onNode(waitingFor("ContainerCreating", "")), time.Hour, "ContainerCreating: its containers are being created on node n1"},
+	"no status": {onNode(corev1.ContainerStatus{Name: "ray"}), 0, "ContainerCreating: its containers are being created on node n1"},
 	"starting":  {onNode(running("ray", false, false)), 119 * time.Second, "Starting: container ray is starting"},
 	"starting for long": {
 		change(onNode(running("ray", false, false)), func(p *corev1.Pod) { p.Spec.Containers[0].StartupProbe = startup }), 120 * time.Second,
-		"ProbeFailing: container ray runs and does not answer its probe at :8265/up. See its log and whether it has enough CPU",
+		"ProbeFailing: container ray runs and does not answer its probe at :8265/up. Check its log, and that it has enough CPU",
 	},
 	"out of memory": {
 		change(onNode(ended("ray", oom)), limited), 0,
@@ -125,7 +125,7 @@ var pods = map[string]struct {
 		change(onNode(waitingFor("ContainerCreating", "")), func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 0}
 		}), 0,
-		"CrashLoop: container ray ended with exit code 0. See its log: kubectl logs --previous",
+		"CrashLoop: container ray ended with exit code 0. Check its log: kubectl logs --previous",
 	},
 	"command missing": {
 		onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `exec: "ray": executable file not found in $PATH`})), 0,
@@ -139,18 +139,18 @@ var pods = map[string]struct {
 	},
 	"a program of Ray's that is not found": {
 		onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "ray: not found"})), 0,
-		"CrashLoop: container ray ended with exit code 1 (3 restarts): ray: not found. See its log: kubectl logs --previous",
+		"CrashLoop: container ray ended with exit code 1 (3 restarts): ray: not found. Check its log: kubectl logs --previous",
 	},
 	"started, and not ready so far": {
 		change(onNode(running("ray", true, false)), unreadySince(born)), 119 * time.Second, "Starting: container ray is starting",
 	},
 	"not ready for long, with a probe of another sort": {
 		onNode(running("ray", true, false)), 120 * time.Second,
-		"ProbeFailing: container ray runs and does not answer its probe. See its log and whether it has enough CPU",
+		"ProbeFailing: container ray runs and does not answer its probe. Check its log, and that it has enough CPU",
 	},
 	"not ready any more": {
 		change(onNode(running("ray", true, false)), unreadySince(born.Add(time.Second))), 2 * time.Second,
-		"ProbeFailing: container ray runs and does not answer its probe. See its log and whether it has enough CPU",
+		"ProbeFailing: container ray runs and does not answer its probe. Check its log, and that it has enough CPU",
 	},
 	"after its init container": {
 		change(onNode(running("ray", false, false)), func(p *corev1.Pod) {
@@ -171,27 +171,27 @@ var pods = map[string]struct {
 	},
 	"killed": {
 		onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"})), 0,
-		"CrashLoop: container ray ended with exit code 137, SIGKILL (3 restarts). See its log: kubectl logs --previous",
+		"CrashLoop: container ray ended with exit code 137, SIGKILL (3 restarts). Check its log: kubectl logs --previous",
 	},
 	"ended, nothing known": {
 		onNode(waitingFor("CrashLoopBackOff", "")), 0,
-		"CrashLoop: container ray ended with exit code unknown. See its log: kubectl logs --previous",
+		"CrashLoop: container ray ended with exit code unknown. Check its log: kubectl logs --previous",
 	},
 	"started again after an end": {
 		change(onNode(running("ray", false, false)), func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].RestartCount = 1
 			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no"}
 		}), 0,
-		"CrashLoop: container ray ended with exit code 1 (1 restart): no. See its log: kubectl logs --previous",
+		"CrashLoop: container ray ended with exit code 1 (1 restart): no. Check its log: kubectl logs --previous",
 	},
 	"user by name": {
 		onNode(waitingFor("CreateContainerConfigError", `container has runAsNonRoot and image has non-numeric user (ray), cannot verify user is non-root (pod: "a", container: ray)`)), 0,
-		"ConfigError: container ray cannot be made: container has runAsNonRoot and image has non-numeric user (ray), cannot verify user is non-root. " +
-			"Set runAsUser in the securityContext of the template to a number: the image names its user by a word",
+		"ConfigError: container ray cannot be created: container has runAsNonRoot and image has non-numeric user (ray), cannot verify user is non-root. " +
+			"Set runAsUser in the securityContext of the template to a number: the user of the image is not numeric",
 	},
 	"another config error": {
 		onNode(waitingFor("CreateContainerConfigError", "failed to sync configmap cache: timed out waiting for the condition")), 0,
-		"ConfigError: container ray cannot be made: failed to sync configmap cache: timed out waiting for the condition. Correct the container in the template",
+		"ConfigError: container ray cannot be created: failed to sync configmap cache: timed out waiting for the condition. Correct the container in the template",
 	},
 	"hook": {
 		onNode(waitingFor("PostStartHookError", "")), 0,
@@ -214,12 +214,12 @@ var pods = map[string]struct {
 	"terminating for long": {
 		change(disrupted("PreemptionByScheduler", ""), func(p *corev1.Pod) { grace := int64(60); p.DeletionGracePeriodSeconds = &grace }), 30 * time.Second,
 		"Terminating: has been terminating since 2026-11-21T14:59:00Z on node n1. " +
-			"See whether the node is well; if it is gone for good, delete the Node or taint it node.kubernetes.io/out-of-service",
+			"Check the node; if it is permanently gone, delete the Node or taint it node.kubernetes.io/out-of-service",
 	},
 	"memory pressure": {
 		failed("Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 95Mi. Container ray was using 3Gi, request is 1Gi, has larger consumption of memory. "), 0,
 		"Evicted: was evicted from node n1: The node was low on resource: memory. Threshold quantity: 100Mi, available: 95Mi. " +
-			"Container ray was using 3Gi, request is 1Gi, has larger consumption of memory. Let requests equal limits for memory, so that it is not the first to go",
+			"Container ray was using 3Gi, request is 1Gi, has larger consumption of memory. Set requests equal to limits for memory, so that it is not evicted first",
 	},
 	"shared memory full": {
 		failed("Evicted", `Usage of EmptyDir volume "ray-shm" exceeds the limit "1Gi". `), 0,
@@ -240,16 +240,16 @@ var pods = map[string]struct {
 	"devices gone": {
 		failed("UnexpectedAdmissionError", "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu."), 0,
 		"NodeRefused: node n1 refused it (UnexpectedAdmissionError): Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. " +
-			"It is replaced by itself; if this repeats, see the node's devices and resources",
+			"The operator replaces it; if this repeats, check the node's devices and resources",
 	},
 	"ended as a whole": {
 		failed("", "", corev1.ContainerStatus{Name: "ray", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0, Reason: "Completed"}}}), 0,
-		"CrashLoop: container ray ended with exit code 0. See its log: kubectl logs --previous",
+		"CrashLoop: container ray ended with exit code 0. Check its log: kubectl logs --previous",
 	},
 	"deadline": {
 		failed("DeadlineExceeded", "Pod was active on the node longer than the specified deadline", corev1.ContainerStatus{Name: "ray"}), 0,
 		"PodFailed: ended as a whole: DeadlineExceeded: Pod was active on the node longer than the specified deadline. " +
-			"Correct the template, unless it was meant to",
+			"Correct the template, unless this is intended",
 	},
 }
 
@@ -335,7 +335,7 @@ func TestLog(t *testing.T) {
 	quote := func(log string) string {
 		finding, _ := diagnose.Pod(onNode(ended("ray", corev1.ContainerStateTerminated{ExitCode: 1, Message: log})), nil, born)
 		_, rest, _ := strings.Cut(finding.Text, "(3 restarts)")
-		return strings.TrimSuffix(rest, ". See its log: kubectl logs --previous")
+		return strings.TrimSuffix(rest, ". Check its log: kubectl logs --previous")
 	}
 	for name, test := range map[string]struct{ log, want string }{
 		"empty":     {" \n ", ""},

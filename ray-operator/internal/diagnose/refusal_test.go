@@ -38,112 +38,112 @@ var refusals = map[string]struct {
 	"quota": {
 		forbidden("exceeded quota: gpu, requested: requests.cpu=8,requests.nvidia.com/gpu=2, used: requests.cpu=0,requests.nvidia.com/gpu=0, " +
 			"limited: requests.cpu=2,requests.nvidia.com/gpu=1"),
-		"QuotaExceeded: worker a: cannot be made: ResourceQuota gpu: requests.cpu requested 8, used 0 of 2; " +
-			"requests.nvidia.com/gpu requested 2, used 0 of 1. Ask for less, suspend another cluster, or raise the quota",
+		"QuotaExceeded: worker a: cannot be created: ResourceQuota gpu: requests.cpu requested 8, used 0 of 2; " +
+			"requests.nvidia.com/gpu requested 2, used 0 of 1. Request less, suspend another cluster, or raise the quota",
 	},
 	"quota of what has no size": {
 		forbidden("failed quota: gpu: must specify requests.cpu for: ray"),
-		"QuotaExceeded: worker a: cannot be made: ResourceQuota gpu: must specify requests.cpu for: ray. " +
+		"QuotaExceeded: worker a: cannot be created: ResourceQuota gpu: must specify requests.cpu for: ray. " +
 			"Set what it names in size or in the template's resources",
 	},
 	"quota not counted": {
 		forbidden("status unknown for quota: gpu, resources: pods"),
-		"QuotaExceeded: worker a: cannot be made: ResourceQuota gpu: its use is not known yet. Wait; the quota's use is not counted yet",
+		"QuotaExceeded: worker a: cannot be created: ResourceQuota gpu: its use is not known yet. Wait; the quota's use is not counted yet",
 	},
 	"no quota covers it": {
 		forbidden("insufficient quota to match these scopes: [{PriorityClass In [high]}]"),
-		"QuotaExceeded: worker a: cannot be made: ResourceQuota of the namespace: " +
+		"QuotaExceeded: worker a: cannot be created: ResourceQuota of the namespace: " +
 			"insufficient quota to match these scopes: [{PriorityClass In [high]}]. " +
-			"Use another priorityClassName, or have a ResourceQuota made that covers it",
+			"Use another priorityClassName, or create a ResourceQuota that covers it",
 	},
 	"limit ranges": {
 		forbidden("[minimum cpu usage per Container is 100m, but request is 50m, maximum memory usage per Container is 1Gi, but limit is 4Gi, " +
 			"cpu max limit to request ratio per Container is 2, but provided ratio is 20.000000]"),
-		"LimitRangeViolated: worker a: cannot be made: the namespace's LimitRange: minimum cpu usage per Container is 100m, but request is 50m, " +
+		"LimitRangeViolated: worker a: cannot be created: the namespace's LimitRange: minimum cpu usage per Container is 100m, but request is 50m, " +
 			"maximum memory usage per Container is 1Gi, but limit is 4Gi, cpu max limit to request ratio per Container is 2, " +
 			"but provided ratio is 20.000000. Change size or the template's resources to fit",
 	},
 	"one limit range": {
 		forbidden("cpu max limit to request ratio per Container is 2, but provided ratio is 20.000000"),
-		"LimitRangeViolated: worker a: cannot be made: the namespace's LimitRange: cpu max limit to request ratio per Container is 2, " +
+		"LimitRangeViolated: worker a: cannot be created: the namespace's LimitRange: cpu max limit to request ratio per Container is 2, " +
 			"but provided ratio is 20.000000. Change size or the template's resources to fit",
 	},
 	"pod security": {
 		forbidden(`violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true), privileged ` +
 			`(container "ray" must not set securityContext.privileged=true)`),
-		"PodSecurityDenied: worker a: cannot be made: pod security level restricted forbids host namespaces (hostNetwork=true), privileged " +
+		"PodSecurityDenied: worker a: cannot be created: pod security level restricted forbids host namespaces (hostNetwork=true), privileged " +
 			`(container "ray" must not set securityContext.privileged=true). ` +
 			"Correct the securityContext in the template, or relax the namespace's label pod-security.kubernetes.io/enforce",
 	},
 	"policy": {
 		answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 			`pods "a" is invalid: : ValidatingAdmissionPolicy 'only-our-registry' with binding 'bind-registry' denied request: images must come from reg`),
-		"AdmissionDenied: worker a: cannot be made: policy only-our-registry denies it: images must come from reg. " +
-			"Change the cluster to what the policy asks for, or have it make an exception",
+		"AdmissionDenied: worker a: cannot be created: policy only-our-registry denies it: images must come from reg. " +
+			"Change the cluster to satisfy the policy, or add an exception to the policy",
 	},
 	"webhook": {
 		answer(http.StatusBadRequest, metav1.StatusReasonBadRequest,
 			"admission webhook \"validate.kyverno.svc-fail\" denied the request: \n\nresource Pod/t/a was blocked due to the following policies \n\n"+
 				"require-labels:\n  check: 'validation error: label team is required'\n"),
-		"AdmissionDenied: worker a: cannot be made: webhook validate.kyverno.svc-fail denies it: resource Pod/t/a was blocked " +
+		"AdmissionDenied: worker a: cannot be created: webhook validate.kyverno.svc-fail denies it: resource Pod/t/a was blocked " +
 			"due to the following policies require-labels: check: 'validation error: label team is required'. " +
-			"Change the cluster to what the policy asks for, or have it make an exception",
+			"Change the cluster to satisfy the policy, or add an exception to the policy",
 	},
 	"webhook that says nothing": {
 		answer(http.StatusForbidden, metav1.StatusReasonForbidden, `admission webhook "a.example.com" denied the request without explanation`),
-		"AdmissionDenied: worker a: cannot be made: webhook a.example.com denies it: without explanation. " +
-			"Change the cluster to what the policy asks for, or have it make an exception",
+		"AdmissionDenied: worker a: cannot be created: webhook a.example.com denies it: without explanation. " +
+			"Change the cluster to satisfy the policy, or add an exception to the policy",
 	},
 	"webhook is down": {
 		answer(http.StatusInternalServerError, metav1.StatusReasonInternalError,
 			`Internal error occurred: failed calling webhook "validate.kyverno.svc": failed to call webhook: `+
 				`Post "https://127.0.0.1:1/x?timeout=2s": dial tcp 127.0.0.1:1: connect: connection refused`),
-		"WebhookFailed: worker a: cannot be made: admission webhook validate.kyverno.svc cannot be called: connection refused. " +
-			"See whether what serves the webhook runs; it is tried again by itself",
+		"WebhookFailed: worker a: cannot be created: admission webhook validate.kyverno.svc cannot be called: connection refused. " +
+			"Check that the webhook's server runs; the operator retries by itself",
 	},
 	"webhook that is not there": {
 		answer(http.StatusInternalServerError, metav1.StatusReasonInternalError,
 			`Internal error occurred: failed calling webhook "a.example.com": service "a" not found`),
-		`WebhookFailed: worker a: cannot be made: admission webhook a.example.com cannot be called: service "a" not found. ` +
-			"See whether what serves the webhook runs; it is tried again by itself",
+		`WebhookFailed: worker a: cannot be created: admission webhook a.example.com cannot be called: service "a" not found. ` +
+			"Check that the webhook's server runs; the operator retries by itself",
 	},
 	"missing right": {
 		forbidden(`User "system:serviceaccount:heliostat-system:heliostat" cannot create resource "pods" in API group "" in the namespace "t"`),
 		"CreateForbidden: worker a: cannot be written: ServiceAccount heliostat-system/heliostat may not create pods in namespace t. " +
-			"Grant it that verb; the chart's roles hold all that is needed",
+			"Grant it that verb; the chart's roles contain all that is needed",
 	},
 	"missing right to make what has no name yet": {
 		answer(http.StatusForbidden, metav1.StatusReasonForbidden, `pods is forbidden: User "eve" cannot create resource "pods" in API group "" in the namespace "t"`),
 		"CreateForbidden: worker a: cannot be written: eve may not create pods in namespace t. " +
-			"Grant it that verb; the chart's roles hold all that is needed",
+			"Grant it that verb; the chart's roles contain all that is needed",
 	},
 	"missing right everywhere": {
 		forbidden(`User "eve" cannot patch resource "networkpolicies" in API group "networking.k8s.io" at the cluster scope`),
 		"CreateForbidden: worker a: cannot be written: eve may not patch networkpolicies.networking.k8s.io in the whole cluster. " +
-			"Grant it that verb; the chart's roles hold all that is needed",
+			"Grant it that verb; the chart's roles contain all that is needed",
 	},
 	"service account": {
 		forbidden(`error looking up service account t/nobody: serviceaccount "nobody" not found`),
-		"ReferenceMissing: worker a: cannot be made: ServiceAccount nobody does not exist. Create it, or correct podDefaults or the template",
+		"ReferenceMissing: worker a: cannot be created: ServiceAccount nobody does not exist. Create it, or correct podDefaults or the template",
 	},
 	"priority class": {
 		forbidden("no PriorityClass with name none was found"),
-		"ReferenceMissing: worker a: cannot be made: PriorityClass none does not exist. Create it, or correct podDefaults or the template",
+		"ReferenceMissing: worker a: cannot be created: PriorityClass none does not exist. Create it, or correct podDefaults or the template",
 	},
 	"runtime class": {
 		forbidden(`pod rejected: RuntimeClass "gvisor" not found`),
-		"ReferenceMissing: worker a: cannot be made: RuntimeClass gvisor does not exist. Create it, or correct podDefaults or the template",
+		"ReferenceMissing: worker a: cannot be created: RuntimeClass gvisor does not exist. Create it, or correct podDefaults or the template",
 	},
 	"namespace": {
 		going("unable to create new content in namespace gone because it is being terminated"),
-		"NamespaceTerminating: worker a: cannot be made: namespace gone is being deleted",
+		"NamespaceTerminating: worker a: cannot be created: namespace gone is being deleted",
 	},
-	"namespace, in other words": {going("it ends"), "NamespaceTerminating: worker a: cannot be made: the namespace is being deleted"},
+	"namespace, in other words": {going("it ends"), "NamespaceTerminating: worker a: cannot be created: the namespace is being deleted"},
 	"invalid": {
 		answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 			`Pod "a" is invalid: spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`),
 		`CreateRefused: worker a: the API server refuses it: Pod "a" is invalid: spec.containers[0].resources.requests: ` +
-			`Invalid value: "2": must be less than or equal to cpu limit of 1. Change what it names; the operator tries again by itself`,
+			`Invalid value: "2": must be less than or equal to cpu limit of 1. Change what it names; the operator retries by itself`,
 	},
 }
 
@@ -175,7 +175,7 @@ func TestRefusalOfMany(t *testing.T) {
 
 func TestRefusalOfOthers(t *testing.T) {
 	finding := diagnose.Refusal("worker a", errors.New("no route\nto host."))
-	want := "worker a: the API server refuses it: no route to host. Change what it names; the operator tries again by itself"
+	want := "worker a: the API server refuses it: no route to host. Change what it names; the operator retries by itself"
 	if finding.Code != "CreateRefused" || finding.Text != want {
 		t.Errorf("told as %s: %s", finding.Code, finding.Text)
 	}

@@ -42,7 +42,7 @@ var schedulersWords = map[string]struct{ message, want string }{
 		"0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 Insufficient nvidia.com/gpu, " + tainted + cordoned + behind,
 		"Unschedulable: cannot be scheduled: 0/3 nodes fit: 1 too few nvidia.com/gpu (it asks for 8), " +
 			"1 too little cpu (it asks for 100), 1 too little memory (it asks for 100Gi), 1 have a taint that it does not tolerate, 1 further causes. " +
-			"Ask for less in size, or add nodes with more nvidia.com/gpu",
+			"Request less in size, or add nodes with more nvidia.com/gpu",
 	},
 	"devices behind a taint": {
 		"0/42 nodes are available: 12 node(s) had untolerated taint {gpu: a100}, 30 Insufficient nvidia.com/gpu." + older,
@@ -53,7 +53,7 @@ var schedulersWords = map[string]struct{ message, want string }{
 		"0/4 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 3 Insufficient nvidia.com/gpu." +
 			" preemption: 0/4 nodes are available: 1 Preemption is not helpful for scheduling, 3 No preemption victims found for incoming pod.",
 		"Unschedulable: cannot be scheduled: 0/4 nodes fit: 3 too few nvidia.com/gpu (it asks for 8), " +
-			"1 have taint node-role.kubernetes.io/control-plane. Ask for less in size, or add nodes with more nvidia.com/gpu",
+			"1 have taint node-role.kubernetes.io/control-plane. Request less in size, or add nodes with more nvidia.com/gpu",
 	},
 	"selector": {
 		"0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, " + tainted + cordoned + behind,
@@ -67,7 +67,7 @@ var schedulersWords = map[string]struct{ message, want string }{
 	},
 	"system taints only": {
 		"0/2 nodes are available: 2 node(s) had untolerated taint {node.kubernetes.io/not-ready: }." + behind,
-		"Unschedulable: cannot be scheduled: 0/2 nodes fit: 2 have taint node.kubernetes.io/not-ready. Make room, add nodes, or ask for less",
+		"Unschedulable: cannot be scheduled: 0/2 nodes fit: 2 have taint node.kubernetes.io/not-ready. Free resources, add nodes, or request less",
 	},
 	"cordoned only": {
 		"0/2 nodes are available: 2 node(s) were unschedulable." + behind,
@@ -76,7 +76,7 @@ var schedulersWords = map[string]struct{ message, want string }{
 	"host ports": {
 		"0/3 nodes are available: 1 node(s) didn't have free ports for the requested pod ports, " + tainted + cordoned + behind,
 		"Unschedulable: cannot be scheduled: 0/3 nodes fit: 1 have its host ports taken, " +
-			"1 have a taint that it does not tolerate, 1 are cordoned. Leave out hostPort and hostNetwork in the template, or add nodes",
+			"1 have a taint that it does not tolerate, 1 are cordoned. Remove hostPort and hostNetwork from the template, or add nodes",
 	},
 	"anti-affinity": {
 		"0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, " + tainted + cordoned + behind,
@@ -90,7 +90,7 @@ var schedulersWords = map[string]struct{ message, want string }{
 	},
 	"full nodes": {
 		"0/2 nodes are available: 2 Too many pods." + behind,
-		"Unschedulable: cannot be scheduled: 0/2 nodes fit: 2 are full of pods. Add nodes, or let them take more pods",
+		"Unschedulable: cannot be scheduled: 0/2 nodes fit: 2 are full of pods. Add nodes, or raise their limit of pods",
 	},
 	"volume elsewhere": {
 		"0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity." + behind,
@@ -98,11 +98,11 @@ var schedulersWords = map[string]struct{ message, want string }{
 	},
 	"a cause of another scheduler": {
 		"0/2 nodes are available: 2 node(s) lack fabric, or are asleep." + behind,
-		"Unschedulable: cannot be scheduled: 0/2 nodes fit: 2 lack fabric, or are asleep. Make room, add nodes, or ask for less",
+		"Unschedulable: cannot be scheduled: 0/2 nodes fit: 2 lack fabric, or are asleep. Free resources, add nodes, or request less",
 	},
 	"no nodes": {
 		"no nodes available to schedule pods",
-		"Unschedulable: cannot be scheduled: there are no nodes. Make room, add nodes, or ask for less",
+		"Unschedulable: cannot be scheduled: there are no nodes. Free resources, add nodes, or request less",
 	},
 	"claim missing": {
 		`0/3 nodes are available: persistentvolumeclaim "data" not found. not found`,
@@ -112,16 +112,16 @@ var schedulersWords = map[string]struct{ message, want string }{
 	"claim unbound": {
 		"0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found",
 		"VolumeNotReady: its PersistentVolumeClaims are not bound. " +
-			"See why its PersistentVolumeClaims are not bound: storage class, or a lack of volumes",
+			"Check why its PersistentVolumeClaims are not bound: storage class, or a lack of volumes",
 	},
 	"before any node": {
 		"0/3 nodes are available: waiting for ephemeral volume controller to create the persistentvolumeclaim \"a-scratch\". not found",
 		`Unschedulable: cannot be scheduled: 0/3 nodes fit: waiting for ephemeral volume controller to create the persistentvolumeclaim "a-scratch". ` +
-			"Make room, add nodes, or ask for less",
+			"Free resources, add nodes, or request less",
 	},
 	"a gang scheduler": {
 		"3/4 tasks in gang unschedulable: pod group is not ready",
-		"Unschedulable: cannot be scheduled: 3/4 tasks in gang unschedulable: pod group is not ready. Make room, add nodes, or ask for less",
+		"Unschedulable: cannot be scheduled: 3/4 tasks in gang unschedulable: pod group is not ready. Free resources, add nodes, or request less",
 	},
 }
 
@@ -148,7 +148,7 @@ func TestWithoutNode(t *testing.T) {
 		},
 		"no verdict for long": {
 			func(p *corev1.Pod) { p.Status.Conditions, p.Spec.SchedulerName = nil, "volcano" }, 30 * time.Second,
-			"Unschedulable: cannot be scheduled: scheduler volcano has not looked at it. See whether the scheduler volcano runs",
+			"Unschedulable: cannot be scheduled: scheduler volcano has not looked at it. Check that the scheduler volcano runs",
 		},
 		"gated": {
 			func(p *corev1.Pod) {

@@ -72,7 +72,7 @@ func TestLine(t *testing.T) {
 			expectPhases(w, "RRPPPP")
 			w.ExpectJob("job-3", "Pending", "Ready=False JobQueued", "Stalled=False")
 			for i := 3; i <= 6; i++ {
-				if said := w.JobMessage(fmt.Sprintf("job-%d", i)); !strings.Contains(said, fmt.Sprintf("place %d in the queue", i-2)) {
+				if said := w.JobMessage(fmt.Sprintf("job-%d", i)); !strings.Contains(said, fmt.Sprintf("position %d in the queue", i-2)) {
 					w.Fatalf("job %d says %q", i, said)
 				}
 			}
@@ -91,7 +91,7 @@ func TestLine(t *testing.T) {
 			expectPhases(w, "SRSRPP")
 			w.EditJob("job-3", func(j *v1alpha1.ClusterJob) { j.Spec.Suspend = false })
 			w.Settle()
-			if said := w.JobMessage("job-3"); !strings.Contains(said, "place 1 in the queue") {
+			if said := w.JobMessage("job-3"); !strings.Contains(said, "position 1 in the queue") {
 				w.Fatalf("job 3 says %q", said)
 			}
 		}},
@@ -109,7 +109,7 @@ func TestLine(t *testing.T) {
 			w.EditJob("job-6", startsWithin(60))
 			w.Settle()
 			w.ExpectJob("job-6", "Failed", "Failed=True StartDeadlineExceeded")
-			if said := w.JobMessage("job-6"); !strings.Contains(said, "place 1 in the queue") {
+			if said := w.JobMessage("job-6"); !strings.Contains(said, "position 1 in the queue") {
 				w.Fatalf("the job says %q", said)
 			}
 		}},

@@ -220,7 +220,7 @@ func (t try) left(ctx context.Context) *outcome {
 	}
 	why := fmt.Sprintf("pod %s is not gone, and may still write to the Redis. It goes as soon as its node %s says so", pod.Name, pod.Spec.NodeName)
 	if pod.Spec.NodeName != "" {
-		why += ". If that node is off for good, say so: " + stranded.OffCommand(pod.Spec.NodeName)
+		why += ". If that node is permanently off, taint it: " + stranded.OffCommand(pod.Spec.NodeName)
 	}
 	return &outcome{state: StateWaiting, why: why}
 }

@@ -1,7 +1,7 @@
 // Command print writes the reference of reasons.
 //
 // In: the catalogue. Out, on standard output: a page in Markdown with each code, when it
-// is used, its message and what helps. It must never say anything that the catalogue
+// is used, its message and its remedy. It must never say anything that the catalogue
 // does not.
 package main
 
@@ -18,18 +18,17 @@ const opening = `# Reasons
 
 Generated from the catalogue by "make generate"; do not edit.
 
-What stands as reason in a condition, in the status of a worker group, or in an event. Programs compare codes; messages are
-for people and may change. In a message … stands for a name or text and N for a number. A message about pods begins with
-which they are, such as "3 of 8 workers of gpu:". *Warning* asks for a person, *Progress* goes on by itself, *Fine* needs
-nothing. Where only one can be told, it is the one of the highest severity that stands first here; a worker group tells what
-most of its workers have.
+Reasons of conditions, worker groups and events. Programs compare codes; messages are for people and may change. In a
+message … stands for a name or text, and N for a number. A message about pods begins with their number and group, such as
+"3 of 8 workers of gpu:". *Warning* needs a user, *Progress* resolves by itself, *Fine* needs nothing. If several apply, a
+condition has the first in this list of the highest severity. A worker group has the reason of most of its workers.
 `
 
 func page(sections []reason.Section) string {
 	var text strings.Builder
 	text.WriteString(opening)
 	for _, section := range sections {
-		fmt.Fprintf(&text, "\n## %s\n\n| code | severity | when | message | what helps |\n|---|---|---|---|---|\n", section.Title)
+		fmt.Fprintf(&text, "\n## %s\n\n| code | severity | when | message | remedy |\n|---|---|---|---|---|\n", section.Title)
 		for _, r := range section.Reasons {
 			fmt.Fprintf(&text, "| <a id=\"%s\"></a>`%s` | %s | %s | %s | %s |\n",
 				strings.ToLower(r.Code), r.Code, r.Severity, cell(r.When), cell(r.Message), remedies(r))

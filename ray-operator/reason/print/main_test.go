@@ -13,7 +13,7 @@ func TestPage(t *testing.T) {
 		{Code: "B", When: "Else.", Message: "b", Remedy: "Wait"},
 		{Code: "C", When: "Never.", Message: "c"},
 	}}})
-	want := "\n## Some\n\n| code | severity | when | message | what helps |\n|---|---|---|---|---|\n" +
+	want := "\n## Some\n\n| code | severity | when | message | remedy |\n|---|---|---|---|---|\n" +
 		"| <a id=\"a\"></a>`A` | Warning | At times. | N of … | *one*: Add …\\|b<br>otherwise: Help |\n" +
 		"| <a id=\"b\"></a>`B` | Fine | Else. | b | Wait |\n" +
 		"| <a id=\"c\"></a>`C` | Fine | Never. | c |  |\n"
