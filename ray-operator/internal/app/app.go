@@ -302,7 +302,7 @@ func jobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial he
 	known := newCensus()
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterjob").
 		For(&v1alpha1.ClusterJob{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
-	woken := append(sources{manager.GetCache(), manager.GetCache(), known}.follow(job.WakeRules(now, cfg.Kueue)), heads.Changes())
+	woken := append(sources{manager.GetCache(), manager.GetCache(), known}.follow(job.WakeRules(&reconciler.Lines, now, cfg.Kueue)), heads.Changes())
 	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ClusterJobs: %w", err)
 	}

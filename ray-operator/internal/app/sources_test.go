@@ -100,7 +100,7 @@ func cordons(to *controllertest.FakeInformer, obj client.Object) {
 
 // jobsAmong are jobs of the namespaces that a census knows.
 func jobsAmong(known *census) controlled {
-	return controlled{job.WakeRules(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), true), known}
+	return controlled{job.WakeRules(&job.Lines{}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), true), known}
 }
 
 // ofOwned returns what happens to objects that clusters, jobs and services own.
@@ -131,7 +131,7 @@ func TestSources_WakeByObjects(t *testing.T) {
 	some.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "one"}})
 	jobs, services := jobsAmong(some), controlled{service.WakeRules(), some}
 	runs, waits, ended, serves := jobOn("runs", "head"), jobOn("waits", ""), jobOn("ended", ""), serviceOn("serves")
-	ended.Status.EndTime, ended.Spec.Suspend = &metav1.Time{Time: time.Unix(1, 0)}, true // its record would say so too
+	ended.Status.EndTime = &metav1.Time{Time: time.Unix(1, 0)}
 	owned := clusterNamed("demo", metav1.OwnerReference{Kind: "ClusterJob", Name: "its-job"},
 		metav1.OwnerReference{Kind: "ClusterService", Name: "its-service"})
 	worker := corev1.Pod{}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
@@ -41,18 +42,37 @@ func (s shelf) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	return nil
 }
 
-func (s shelf) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+func (s shelf) List(_ context.Context, into client.ObjectList, by ...client.ListOption) error {
 	switch list := into.(type) {
 	case *v1alpha1.ComputeClusterList:
 		list.Items = []v1alpha1.ComputeCluster{*s.cluster}
 	case *v1alpha1.ClusterJobList:
-		list.Items = s.jobs
+		for i := range s.jobs {
+			if isFoundBy(&s.jobs[i], by...) {
+				list.Items = append(list.Items, s.jobs[i])
+			}
+		}
 	case *v1alpha1.ClusterServiceList:
 		list.Items = s.services
 	case *corev1.PodList:
 		list.Items = s.pods
 	}
 	return nil
+}
+
+// isFoundBy reports whether a job is among those that an index of the cache finds.
+func isFoundBy(one *v1alpha1.ClusterJob, by ...client.ListOption) bool {
+	var options client.ListOptions
+	options.ApplyOptions(by)
+	for _, field := range index.Fields() {
+		if _, is := field.Kind.(*v1alpha1.ClusterJob); !is {
+			continue
+		}
+		if value, asked := options.FieldSelector.RequiresExactMatch(field.Name); asked && !slices.Contains(field.Value(one), value) {
+			return false
+		}
+	}
+	return true
 }
 
 func request(namespace, name string) reconcile.Request {

@@ -147,13 +147,13 @@ func (r *Reconciler) seeJobs(ctx context.Context, cluster *v1alpha1.ComputeClust
 		return nil
 	}
 	var jobs v1alpha1.ClusterJobList
-	err := r.Client.List(ctx, &jobs, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &jobs, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Unended: cluster.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("list the jobs of ComputeCluster %s: %w", cluster.Name, err)
 	}
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
-		if job.Status.EndTime == nil && !job.Spec.Suspend && job.DeletionTimestamp == nil &&
+		if !job.Spec.Suspend && job.DeletionTimestamp == nil &&
 			(job.Spec.ManagedBy == "" || job.Spec.ManagedBy == v1alpha1.ManagedByOperator) {
 			seen.Wanted = job.Name
 			return nil

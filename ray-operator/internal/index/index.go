@@ -20,15 +20,16 @@ import (
 )
 
 // Owner finds objects by the UID of their controller, Stray pods without one by the name of the cluster that their label
-// names, Node pods by the name of their node, Serve pods by the name of a service for which they take requests, and Cluster
-// ClusterJobs and ClusterServices by the name of the cluster that they refer to. Egress finds under
-// EgressRuled the NetworkPolicies of which RulesEgress is true.
+// names, Node pods by the name of their node, Serve pods by the name of a service for which they take requests, Cluster
+// ClusterServices by the name of the cluster that they refer to, and Unended ClusterJobs that have not ended by theirs.
+// Egress finds under EgressRuled the NetworkPolicies of which RulesEgress is true.
 const (
 	Owner   = "metadata.controller.uid"
 	Stray   = "metadata.labels.cluster"
 	Node    = "spec.nodeName"
 	Serve   = "metadata.labels.serve"
 	Cluster = "spec.clusterRef.name"
+	Unended = "status.unended.clusterRef.name"
 	Egress  = "spec.egress"
 
 	EgressRuled = "ruled"
@@ -52,7 +53,7 @@ func Fields() []Field {
 		{&v1alpha1.ComputeCluster{}, Owner, ownerUID},
 		{&appsv1.ControllerRevision{}, Owner, ownerUID},
 		{&corev1.Service{}, Owner, ownerUID},
-		{&v1alpha1.ClusterJob{}, Cluster, clusterOf},
+		{&v1alpha1.ClusterJob{}, Unended, unendedOn},
 		{&v1alpha1.ClusterService{}, Cluster, clusterOf},
 		{&networkingv1.NetworkPolicy{}, Egress, egressOf},
 	}
@@ -89,17 +90,17 @@ func servedBy(obj client.Object) (services []string) {
 }
 
 func clusterOf(obj client.Object) []string {
-	var ref *v1alpha1.ClusterReference
-	switch user := obj.(type) {
-	case *v1alpha1.ClusterJob:
-		ref = user.Spec.ClusterRef
-	case *v1alpha1.ClusterService:
-		ref = user.Spec.ClusterRef
+	if service, ok := obj.(*v1alpha1.ClusterService); ok && service.Spec.ClusterRef != nil {
+		return []string{service.Spec.ClusterRef.Name}
 	}
-	if ref == nil {
-		return nil
+	return nil
+}
+
+func unendedOn(obj client.Object) []string {
+	if job, ok := obj.(*v1alpha1.ClusterJob); ok && job.Spec.ClusterRef != nil && job.Status.EndTime == nil {
+		return []string{job.Spec.ClusterRef.Name}
 	}
-	return []string{ref.Name}
+	return nil
 }
 
 func egressOf(obj client.Object) []string {

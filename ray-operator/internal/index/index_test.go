@@ -28,6 +28,10 @@ func TestFields(t *testing.T) {
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelCluster: "lost"}}},
 		&v1alpha1.ComputeCluster{ObjectMeta: owned},
 		&v1alpha1.ClusterJob{Spec: v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}}},
+		&v1alpha1.ClusterJob{
+			Spec:   v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}},
+			Status: v1alpha1.ClusterJobStatus{EndTime: &metav1.Time{}},
+		},
 		&v1alpha1.ClusterJob{},
 		&v1alpha1.ClusterService{Spec: v1alpha1.ClusterServiceSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "shared"}}},
 		&v1alpha1.ClusterService{},
@@ -37,7 +41,7 @@ func TestFields(t *testing.T) {
 	}
 	want := []string{
 		"u", "", "n1", "", "", "", "", "", "", "", "", "echo", "u", "", "lost", "", "",
-		"u", "demo", "", "shared", "", "u", "ruled", "",
+		"u", "demo", "", "", "shared", "", "u", "ruled", "",
 	}
 	var got []string
 	for _, obj := range objects {

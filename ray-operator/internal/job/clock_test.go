@@ -26,7 +26,7 @@ func TestBackoff_IsByOurOwnClock(t *testing.T) {
 			if next := Decide(train(retry, toldOf(1)), seen(record), now.Add(after)); next.Phase != want {
 				t.Errorf("%s: after %s it is %s: %s", name, after, next.Phase, next.Finding.Text)
 			}
-			if have := waits(train(retry, toldOf(1), note(v1alpha1.AnnotationRecord, record.String())), now.Add(after)); have != (want == v1alpha1.PhaseSubmitting) {
+			if have := read(train(retry, toldOf(1), note(v1alpha1.AnnotationRecord, record.String()))).waits(now.Add(after)); have != (want == v1alpha1.PhaseSubmitting) {
 				t.Errorf("%s: after %s it waits for a place: %t", name, after, have)
 			}
 		}

@@ -47,8 +47,10 @@ type Reconciler struct {
 	Metrics *telemetry.Metrics
 	Clock   clock.PassiveClock
 	// Told remembers which statuses wait, Places who has just taken a place on a cluster.
-	Told    pass.Told
-	Places  Places
+	Told   pass.Told
+	Places Places
+	// Lines remembers what was read of the jobs in line.
+	Lines   Lines
 	permits permits
 }
 

@@ -7,9 +7,12 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -69,43 +72,93 @@ func Holds(job *v1alpha1.ClusterJob) bool {
 	return err == nil && record.Bound.Head != "" && record.Outcome.Phase == ""
 }
 
-// waits reports whether a job stands in the queue for its cluster now. One that is invalid, as under
-// the rules of a later operator, cannot go, and keeps nobody behind it.
-func waits(job *v1alpha1.ClusterJob, now time.Time) bool {
-	record, err := recall(job)
-	if err != nil || record.Bound.Head != "" || record.Outcome.Phase != "" {
-		return false
-	}
-	if job.Spec.Suspend || isStopAsked(job) || job.DeletionTimestamp != nil || !IsManaged(job) {
-		return false
-	}
-	p := planner{job: job, record: record}
-	return !now.Before(record.ended(now).Add(p.backoff())) && len(validate.Job(job)) == 0
+// Lines remembers what was read of jobs that stand in line for clusters, so that each change of a job is read once. The
+// zero value is ready.
+type Lines struct {
+	once  sync.Once
+	known *lru.Cache
 }
 
-// inLine sorts the jobs that wait by the order of their creation.
-func inLine(jobs []v1alpha1.ClusterJob, now time.Time) []*v1alpha1.ClusterJob {
-	var line []*v1alpha1.ClusterJob
-	for i := range jobs {
-		if waits(&jobs[i], now) {
-			line = append(line, &jobs[i])
+// mostKnown bounds how many jobs a Lines remembers. Others are read each time.
+const mostKnown = 10_000
+
+// standing is what a job's place in the line depends on, as of one version of the job.
+type standing struct {
+	name    types.NamespacedName
+	uid     types.UID
+	version string
+	created metav1.Time
+	record  Record
+	backoff time.Duration
+	// holds: it has a place. ready: nothing but the pause after an attempt keeps it from the line.
+	holds, ready bool
+}
+
+// read reads a job. One that is invalid, as under the rules of a later operator, cannot go, and keeps nobody behind it.
+func read(job *v1alpha1.ClusterJob) *standing {
+	s := &standing{
+		name: types.NamespacedName{Namespace: job.Namespace, Name: job.Name}, uid: job.UID, version: job.ResourceVersion, created: job.CreationTimestamp,
+	}
+	var err error
+	if s.record, err = recall(job); err != nil || s.record.Outcome.Phase != "" {
+		return s
+	}
+	p := planner{job: job, record: s.record}
+	s.backoff, s.holds = p.backoff(), p.bound()
+	s.ready = !s.holds && !job.Spec.Suspend && !isStopAsked(job) && job.DeletionTimestamp == nil && IsManaged(job) && len(validate.Job(job)) == 0
+	return s
+}
+
+// waits reports whether the job stands in the line for its cluster now.
+func (s *standing) waits(now time.Time) bool {
+	return s.ready && !now.Before(s.record.ended(now).Add(s.backoff))
+}
+
+// read returns what a job's place in the line depends on.
+func (l *Lines) read(job *v1alpha1.ClusterJob) *standing {
+	l.once.Do(func() { l.known = lru.New(mostKnown) })
+	if known, ok := l.known.Get(job.UID); ok {
+		if s, is := known.(*standing); is && s.version == job.ResourceVersion {
+			return s
 		}
 	}
-	slices.SortFunc(line, func(a, b *v1alpha1.ClusterJob) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
-	})
-	return line
+	s := read(job)
+	l.known.Add(job.UID, s)
+	return s
 }
 
-// Next are the first of those that wait for a place on a cluster, of all its jobs.
-func Next(jobs []v1alpha1.ClusterJob, now time.Time) []types.NamespacedName {
-	var names []types.NamespacedName
-	for _, job := range inLine(jobs, now) {
-		names = append(names, types.NamespacedName{Namespace: job.Namespace, Name: job.Name})
+// sort returns the jobs of a cluster that wait, in the order of their creation, and those that have a place.
+func (l *Lines) sort(jobs []v1alpha1.ClusterJob, now time.Time) (waiting []*standing, holders []types.UID) {
+	for i := range jobs {
+		switch s := l.read(&jobs[i]); {
+		case s.holds:
+			holders = append(holders, s.uid)
+		case s.waits(now):
+			waiting = append(waiting, s)
+		}
 	}
-	return names[:min(len(names), nextAtOnce)]
+	slices.SortFunc(waiting, func(a, b *standing) int {
+		return cmp.Or(a.created.Compare(b.created.Time), cmp.Compare(a.uid, b.uid))
+	})
+	return waiting, holders
+}
+
+// Next are the first of those that wait for a place on a cluster, of all its jobs that have not ended.
+func (l *Lines) Next(jobs []v1alpha1.ClusterJob, now time.Time) []types.NamespacedName {
+	waiting, _ := l.sort(jobs, now)
+	var names []types.NamespacedName
+	for _, s := range waiting[:min(len(waiting), nextAtOnce)] {
+		names = append(names, s.name)
+	}
+	return names
 }
 
 // nextAtOnce is how many of those that wait are looked at when a place may have become
 // free; each that takes one has the next looked at.
 const nextAtOnce = 8
+
+// recheck is after how long a job that waits looks again by itself. Next wakes the first ones in time, so the others only
+// keep the place right that they tell of, the more rarely the further behind they are.
+func (l Line) recheck() time.Duration {
+	return pass.Recheck * time.Duration(1+(l.Place-1)/nextAtOnce)
+}

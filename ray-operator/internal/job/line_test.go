@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,8 +10,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 )
 
 // TestNeverMoreThanMost: in whatever order jobs ask for places, and whenever the cache shows who has one,
@@ -105,11 +110,15 @@ func TestOrderOfTheLine(t *testing.T) {
 		jobs = append(jobs, *job)
 	}
 	var names []string
-	for _, job := range inLine(jobs, now) {
-		names = append(names, job.Name)
+	waiting, holders := new(Lines).sort(jobs, now)
+	for _, one := range waiting {
+		names = append(names, one.name.Name)
 	}
 	if want := []string{"oldest", "old", "twin-a", "twin-b", "backed-off"}; !slices.Equal(names, want) {
 		t.Errorf("the line is %q, want %q", names, want)
+	}
+	if !slices.Equal(holders, []types.UID{"runs"}) {
+		t.Errorf("%q hold places", holders)
 	}
 	for name, job := range all {
 		if have := Holds(job); have != (name == "runs") {
@@ -126,12 +135,99 @@ func TestNext(t *testing.T) {
 		job.Name, job.UID = fmt.Sprintf("job-%02d", i), types.UID(fmt.Sprintf("job-%02d", i))
 		jobs = append(jobs, *job)
 	}
-	next := Next(jobs, now)
+	next := new(Lines).Next(jobs, now)
 	if len(next) != nextAtOnce || next[0].Name != "job-00" || next[nextAtOnce-1].Name != fmt.Sprintf("job-%02d", nextAtOnce-1) {
 		t.Errorf("next are %v", next)
 	}
-	if few := Next(jobs[:2], now); len(few) != 2 {
+	if few := new(Lines).Next(jobs[:2], now); len(few) != 2 {
 		t.Errorf("of two next are %v", few)
+	}
+}
+
+// shelf is a cache that holds the cluster demo and jobs, and counts the jobs that it gives.
+type shelf struct {
+	client.Client
+	jobs  []v1alpha1.ClusterJob
+	given int
+}
+
+func (s *shelf) List(_ context.Context, into client.ObjectList, by ...client.ListOption) error {
+	list, ok := into.(*v1alpha1.ClusterJobList)
+	if !ok {
+		return fmt.Errorf("a list of %T is not expected", into)
+	}
+	var options client.ListOptions
+	options.ApplyOptions(by)
+	fields := index.Fields()
+	for i := range s.jobs {
+		for _, field := range fields {
+			value, asked := options.FieldSelector.RequiresExactMatch(field.Name)
+			if _, is := field.Kind.(*v1alpha1.ClusterJob); is && asked && slices.Contains(field.Value(&s.jobs[i]), value) {
+				list.Items = append(list.Items, s.jobs[i])
+			}
+		}
+	}
+	s.given += len(list.Items)
+	return nil
+}
+
+// longLine is a cluster on which 5,000 jobs have ended and 200 wait for two that run.
+func longLine() (*shelf, Seen) {
+	var cache shelf
+	add := func(format string, count int, edits ...edit) {
+		for i := range count {
+			job := train(edits...)
+			job.Name, job.UID, job.ResourceVersion = fmt.Sprintf(format, i), types.UID(fmt.Sprintf(format, i)), fmt.Sprint(i+1)
+			cache.jobs = append(cache.jobs, *job)
+		}
+	}
+	over := bound(outcome)
+	add("ended-%d", 5000, note(v1alpha1.AnnotationRecord, over.String()), func(j *v1alpha1.ClusterJob) { j.Status.EndTime = &metav1.Time{Time: now} })
+	add("runs-%d", 2, note(v1alpha1.AnnotationRecord, bound().String()))
+	add("waits-%03d", 200)
+	cluster := demo()
+	cluster.Spec.MaxConcurrentJobs = number(2)
+	return &cache, Seen{Record: fresh(), Cluster: cluster}
+}
+
+// TestSeeLine_ReadsEachChangeOnce: a pass over one that waits takes none that has ended, and parses what has changed.
+func TestSeeLine_ReadsEachChangeOnce(t *testing.T) {
+	cache, seen := longLine()
+	r := &Reconciler{Client: cache, Clock: clocktesting.NewFakePassiveClock(now)}
+	last := &cache.jobs[len(cache.jobs)-1]
+	look := func() {
+		if holders, err := r.seeLine(t.Context(), last, &seen); err != nil || len(holders) != 2 {
+			t.Fatalf("%d run, %v", len(holders), err)
+		}
+	}
+	look()
+	if want := (Line{Most: 2, Running: 2, Place: 200}); seen.Line != want || cache.given != 202 {
+		t.Errorf("it stands at %+v, of %d jobs, want %+v of 202", seen.Line, cache.given, want)
+	}
+	unended := slices.Clone(cache.jobs[5000:])
+	if each := testing.AllocsPerRun(10, func() { r.Lines.sort(unended, now) }); each > 20 { // validating one takes more
+		t.Errorf("one more look at the line allocates %.0f times", each)
+	}
+	cache.jobs[5002].Spec.Suspend, cache.jobs[5002].ResourceVersion = true, "changed"
+	if look(); seen.Line.Place != 199 {
+		t.Errorf("behind one that was suspended it stands at %d", seen.Line.Place)
+	}
+}
+
+func BenchmarkLines(b *testing.B) {
+	cache, _ := longLine()
+	unended, lines := cache.jobs[5000:], new(Lines)
+	for b.Loop() {
+		lines.sort(unended, now)
+	}
+}
+
+// TestQueued_LooksAgain: the first ones soon, others the later the further behind they are.
+func TestQueued_LooksAgain(t *testing.T) {
+	for place, want := range map[int]time.Duration{1: 1, 8: 1, 9: 2, 16: 2, 200: 25} {
+		if plan := decide(train(), seen(fresh(), line(2, 2, place))); plan.Wake != want*pass.Recheck {
+			t.Errorf("place %d: after %s, want %s", place, plan.Wake, want*pass.Recheck)
+		}
 	}
 }
 

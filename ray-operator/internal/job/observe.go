@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -147,25 +148,17 @@ func (s *Seen) mayBe(pod *corev1.Pod) bool {
 // seeLine finds where the job stands among those that wait for the cluster, and who runs
 // there.
 func (r *Reconciler) seeLine(ctx context.Context, job *v1alpha1.ClusterJob, seen *Seen) ([]types.UID, error) {
-	if seen.Cluster == nil || seen.Cluster.Spec.MaxConcurrentJobs == nil || job.Spec.ClusterRef == nil || !waits(job, r.Clock.Now()) {
+	now := r.Clock.Now()
+	if seen.Cluster == nil || seen.Cluster.Spec.MaxConcurrentJobs == nil || job.Spec.ClusterRef == nil || !r.Lines.read(job).waits(now) {
 		return nil, nil
 	}
 	var jobs v1alpha1.ClusterJobList
-	err := r.Client.List(ctx, &jobs, client.InNamespace(job.Namespace), client.MatchingFields{index.Cluster: seen.Cluster.Name}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &jobs, client.InNamespace(job.Namespace), client.MatchingFields{index.Unended: seen.Cluster.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs of ComputeCluster %s: %w", seen.Cluster.Name, err)
 	}
-	var holders []types.UID
-	for i := range jobs.Items {
-		if Holds(&jobs.Items[i]) {
-			holders = append(holders, jobs.Items[i].UID)
-		}
-	}
-	seen.Line = Line{Most: int(*seen.Cluster.Spec.MaxConcurrentJobs), Running: len(holders)}
-	for i, other := range inLine(jobs.Items, r.Clock.Now()) {
-		if other.UID == job.UID {
-			seen.Line.Place = i + 1
-		}
-	}
+	waiting, holders := r.Lines.sort(jobs.Items, now)
+	place := slices.IndexFunc(waiting, func(s *standing) bool { return s.uid == job.UID }) + 1
+	seen.Line = Line{Most: int(*seen.Cluster.Spec.MaxConcurrentJobs), Running: len(holders), Place: place}
 	return holders, nil
 }

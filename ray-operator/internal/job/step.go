@@ -89,7 +89,7 @@ func (p *planner) approach() {
 		p.say(p.waiting(), p.unheard())
 	case line.Most > 0 && line.Running+line.Place > line.Most:
 		p.say(p.waiting(), reason.JobQueued.Of(p.clusterName(), line.Running, line.Most, line.Place))
-		p.wakeIn(pass.Recheck)
+		p.wakeIn(line.recheck())
 	case len(p.job.Spec.EntrypointLabelSelector) > 0 && naming.IsRayBefore(answer.Session.Version, 54):
 		p.close(reason.SubmissionRefused.Of(fmt.Sprintf("entrypointLabelSelector needs Ray 2.54, and the cluster runs %s", answer.Session.Version)))
 	default:

@@ -114,10 +114,10 @@ func TestStop_TakesOneValue(t *testing.T) {
 
 // TestStop_LeavesTheLine: who is to stop takes nobody's place.
 func TestStop_LeavesTheLine(t *testing.T) {
-	if job := train(); !waits(job, now) {
+	if job := train(); !read(job).waits(now) {
 		t.Error("a job that waits stands in no line")
 	}
-	if job := train(asked); waits(job, now) {
+	if job := train(asked); read(job).waits(now) {
 		t.Error("a job that is to stop stands in the queue")
 	}
 }

@@ -18,10 +18,11 @@ import (
 // kindName is the kind that owner references name.
 const kindName = "ClusterJob"
 
-// WakeRules say what wakes jobs, beside changes of their own: Workloads of Kueue where there is a queue.
-func WakeRules(now clock.PassiveClock, isQueued bool) []wake.Rule {
+// WakeRules say what wakes jobs, beside changes of their own: Workloads of Kueue where there is a queue. What was read of
+// jobs in queues of clusters is remembered in lines.
+func WakeRules(lines *Lines, now clock.PassiveClock, isQueued bool) []wake.Rule {
 	rules := []wake.Rule{
-		{Name: "a job wakes the next in the queue", Kind: &v1alpha1.ClusterJob{}, Matters: changesPlace, Find: nextInQueue(now)},
+		{Name: "a job wakes the next in the queue", Kind: &v1alpha1.ClusterJob{}, Matters: changesPlace, Find: nextInQueue(lines, now)},
 		{Name: "a cluster wakes the jobs that use it", Kind: &v1alpha1.ComputeCluster{}, Matters: wake.Always, Find: jobsOfCluster},
 		{Name: "a head wakes the jobs of its cluster", Kind: &corev1.Pod{}, Matters: changesHead, Find: jobsOfHead},
 	}
@@ -43,7 +44,7 @@ func changesPlace(c wake.Change) bool {
 }
 
 // nextInQueue finds the first of those that wait for a job's cluster.
-func nextInQueue(now clock.PassiveClock) func(context.Context, client.Reader, wake.Change) ([]types.NamespacedName, error) {
+func nextInQueue(lines *Lines, now clock.PassiveClock) func(context.Context, client.Reader, wake.Change) ([]types.NamespacedName, error) {
 	return func(ctx context.Context, cache client.Reader, c wake.Change) ([]types.NamespacedName, error) {
 		changed, is := c.Object().(*v1alpha1.ClusterJob)
 		if !is || changed.Spec.ClusterRef == nil {
@@ -58,7 +59,7 @@ func nextInQueue(now clock.PassiveClock) func(context.Context, client.Reader, wa
 			return nil, nil // none waits
 		}
 		jobs, err := listJobs(ctx, cache, name)
-		return Next(jobs, now.Now()), err
+		return lines.Next(jobs, now.Now()), err
 	}
 }
 
@@ -68,17 +69,15 @@ func jobsOfCluster(ctx context.Context, cache client.Reader, c wake.Change) ([]t
 	names := wake.Owners(kindName, cluster)
 	jobs, err := listJobs(ctx, cache, client.ObjectKeyFromObject(cluster))
 	for i := range jobs {
-		if jobs[i].Status.EndTime == nil {
-			names = append(names, client.ObjectKeyFromObject(&jobs[i]))
-		}
+		names = append(names, client.ObjectKeyFromObject(&jobs[i]))
 	}
 	return names, err
 }
 
-// listJobs lists the jobs that refer to a cluster.
+// listJobs lists the jobs that refer to a cluster and have not ended.
 func listJobs(ctx context.Context, cache client.Reader, cluster types.NamespacedName) ([]v1alpha1.ClusterJob, error) {
 	var list v1alpha1.ClusterJobList
-	err := cache.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Cluster: cluster.Name}, client.UnsafeDisableDeepCopy)
+	err := cache.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Unended: cluster.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list ClusterJobs that refer to ComputeCluster %s: %w", cluster, err)
 	}
