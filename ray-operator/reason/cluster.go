@@ -195,6 +195,10 @@ var (
 	Retired = Reason{
 		"Retired", Progress, "A worker starts a planned exit.", "worker pod %s is drained and then removed, as its annotation %s requests", "", nil,
 	}
+	NeverStarted = Reason{
+		"NeverStarted", Progress, "Pods that never started are replaced, because the spec that they were built from was corrected.",
+		"%s never started: replaced, because the spec has changed since", "", nil,
+	}
 	HeadReplaced = Reason{"HeadReplaced", Fine, "A head was created for a new epoch.", "head pod %s was created for epoch %d", "", nil}
 	BudgetLifted = Reason{
 		"BudgetLifted", Progress, "The PodDisruptionBudget of the head is removed, because a taint announces the removal of its node.",
@@ -208,6 +212,6 @@ var (
 
 func events() Section {
 	return Section{"Events of a cluster", []Reason{
-		HeadLost, WorkerFailed, NodeDraining, Retired, BudgetLifted, HeadReplaced, Resumed, DeletedIdle,
+		HeadLost, WorkerFailed, NeverStarted, NodeDraining, Retired, BudgetLifted, HeadReplaced, Resumed, DeletedIdle,
 	}}
 }

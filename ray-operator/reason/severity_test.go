@@ -17,7 +17,7 @@ const (
 		"ServiceServes ServiceSuspended GatewayProgrammed UpgradeBegan UpgradeDone UpgradeWithdrawn"
 
 	progress = "HeadMissing HeadStarting WorkersStarting RollingOut RollWaiting Resizing Recreating Draining Suspending Queued IdleSoon IdleLimitReached " +
-		"AutoscalerStarting NodeDraining Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
+		"AutoscalerStarting NeverStarted NodeDraining Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
 		"Scheduling Starting NamespaceTerminating " +
 		"Stopping Retrying JobQueued ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending JobRunning Collecting " +
 		"StoreLoading StoreStarting StoreVolumePending StoreChecking HeadRecovering " +

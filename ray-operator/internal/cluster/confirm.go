@@ -52,7 +52,38 @@ func (r *Reconciler) confirm(ctx context.Context, cluster *v1alpha1.ComputeClust
 	if apierrors.IsNotFound(err) || !same {
 		return &fault.Wait{For: "the cache to show the cluster as it is"}
 	}
+	if err := r.confirmUnstarted(ctx, cluster, plan); err != nil {
+		return err
+	}
 	return r.confirmWorkers(ctx, cluster, seen, plan)
+}
+
+// confirmUnstarted asks the API server whether the pods that go because they never started have not begun to run meanwhile.
+func (r *Reconciler) confirmUnstarted(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan) error {
+	if len(plan.Unstarted) == 0 {
+		return nil
+	}
+	pods, err := r.livePods(ctx, cluster, naming.ClusterSelector(cluster.Name))
+	if err != nil {
+		return err
+	}
+	changed := map[types.UID]bool{}
+	for i := range pods {
+		changed[pods[i].UID] = !(Pod{Pod: &pods[i]}).isUnstarted()
+	}
+	if slices.ContainsFunc(plan.Unstarted, func(p Pod) bool { return changed[p.UID] }) {
+		return &fault.Wait{For: "the cache to show the pods as they are"}
+	}
+	return nil
+}
+
+// livePods lists pods of a cluster as the API server has them.
+func (r *Reconciler) livePods(ctx context.Context, cluster *v1alpha1.ComputeCluster, labels map[string]string) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := r.Live.List(ctx, &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels(labels)); err != nil {
+		return nil, fmt.Errorf("list the pods of ComputeCluster %s: %w", client.ObjectKeyFromObject(cluster), err)
+	}
+	return pods.Items, nil
 }
 
 // confirmWorkers asks the API server for the workers too, where a plan takes some from a
@@ -63,10 +94,9 @@ func (r *Reconciler) confirmWorkers(ctx context.Context, cluster *v1alpha1.Compu
 	if !takes || !autoscaled(cluster) || seen.Scaler.Connected {
 		return nil
 	}
-	var pods corev1.PodList
-	labels := client.MatchingLabels(naming.RoleSelector(cluster.Name, v1alpha1.RoleWorker))
-	if err := r.Live.List(ctx, &pods, client.InNamespace(cluster.Namespace), labels); err != nil {
-		return fmt.Errorf("list the workers of ComputeCluster %s: %w", client.ObjectKeyFromObject(cluster), err)
+	pods, err := r.livePods(ctx, cluster, naming.RoleSelector(cluster.Name, v1alpha1.RoleWorker))
+	if err != nil {
+		return err
 	}
 	counts, living := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, known := range seen.Pods {
@@ -74,8 +104,8 @@ func (r *Reconciler) confirmWorkers(ctx context.Context, cluster *v1alpha1.Compu
 			counts[known.UID] = true
 		}
 	}
-	for i := range pods.Items {
-		if live := (Pod{Pod: &pods.Items[i]}); kube.IsOwned(live, cluster.UID) && live.counts() {
+	for i := range pods {
+		if live := (Pod{Pod: &pods[i]}); kube.IsOwned(live, cluster.UID) && live.counts() {
 			living[live.UID] = true
 		}
 	}

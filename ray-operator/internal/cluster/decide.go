@@ -73,7 +73,7 @@ func (p *planner) choose() {
 		return
 	case seen.Record.Suspended.Cause != "":
 		p.resume()
-	case p.recreate():
+	case p.recreate(), p.correctHead():
 	default:
 		wait, lost := p.loss()
 		if wait > 0 {
@@ -281,7 +281,7 @@ func (p *planner) recreate() bool {
 	if strategy == nil || strategy.Type != v1alpha1.UpgradeRecreate || p.head == nil || p.head.leaving() {
 		return false
 	}
-	old := p.intents.old(p.seen.Pods, p.Turn)
+	old := slices.DeleteFunc(p.intents.old(p.seen.Pods, p.Turn), Pod.isUnstarted) // which are replaced by themselves
 	if len(old) == 0 {
 		return false
 	}

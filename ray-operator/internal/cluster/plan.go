@@ -55,6 +55,8 @@ type Plan struct {
 	Exits   []Leave
 	Delete  []Removal
 	Release []*corev1.PersistentVolumeClaim
+	// Unstarted holds those that go only because they never started, which must be true still when they do.
+	Unstarted []Pod
 	// End asks to delete the cluster itself; the event is told then.
 	End *telemetry.Event
 	// Queue is what the cluster's place in a queue means for it, and the write to its Workload.

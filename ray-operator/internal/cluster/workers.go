@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"strconv"
 	"time"
 
@@ -40,7 +39,7 @@ type members struct {
 	old, joined map[int]bool
 	// exiting counts replicas that a rolling replacement retired and that are at work.
 	exiting map[int]bool
-	// vacating counts workers that leave and whose slots are waited for.
+	// vacating counts workers that leave, or are about to, and whose slots are waited for.
 	vacating int
 }
 
@@ -76,6 +75,7 @@ func (p *planner) members(group *v1alpha1.WorkerGroup) *members {
 			m.vacating++
 		}
 	}
+	m.correct(p.intents)
 	return m
 }
 
@@ -232,9 +232,7 @@ func (p *planner) resize(m *members, rolling bool) {
 	for _, slot := range change.Broken {
 		p.discard(m.bySlot[slot.Index])
 	}
-	for _, slot := range change.Retire {
-		p.exit(m.bySlot[slot.Index], cmp.Or(p.retire(m.bySlot[slot.Index]), p.companion(m, slot.Index)))
-	}
+	p.retireAll(m, change.Retire)
 	p.takeBack(m, change.Given)
 	for _, slot := range change.Surplus {
 		p.exit(m.bySlot[slot.Index], why)
