@@ -28,7 +28,7 @@ go run ./ray-operator/internal/admission/print tables >"$out/docs/reference/vali
 go run ./ray-operator/reason/print >"$out/docs/reference/reasons.md"
 go run ./ray-operator/convert/print >"$out/docs/reference/kuberay-fields.md"
 go run ./ray-operator/internal/job/print >"$out/docs/reference/job-phases.md"
-go run ./ray-operator/internal/rollout/print >"$out/docs/reference/upgrades.md"
+go run ./ray-operator/internal/upgrade/print >"$out/docs/reference/upgrades.md"
 go run ./apiserver/rest/print routes proto/heliostat/v1/portal.proto >"$out/docs/reference/rest.md"
 mkdir -p "$out/apiserver/rest"
 go run ./apiserver/rest/print openapi proto/gen/heliostat/v1/portal.openapi.json "$crd" >"$out/apiserver/rest/openapi.json"

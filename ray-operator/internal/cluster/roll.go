@@ -3,7 +3,7 @@ package cluster
 import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 )
 
 // Roll is a rolling replacement of an autoscaled group. Its size is fixed when it begins: what the autoscaler wants
@@ -76,13 +76,13 @@ func (p *planner) beginRoll(m *members) {
 
 // pace is how fast a group is rolled. With autoscaling, what is there beyond its size stays within its maximum and the
 // cluster's; where nothing may be missing, one replica may be beyond them, since nothing could be replaced otherwise.
-func (p *planner) pace(group *v1alpha1.WorkerGroup) rollout.Pace {
-	pace := rollout.Pace{Wanted: p.wanted(group), Unavailable: 1}
+func (p *planner) pace(group *v1alpha1.WorkerGroup) scale.RollPace {
+	pace := scale.RollPace{Wanted: p.wanted(group), Unavailable: 1}
 	if rolling := p.cluster.Spec.UpgradeStrategy.Rolling; rolling != nil {
 		pace.Unavailable, pace.Surge = int(rolling.MaxUnavailable), int(rolling.MaxSurge)
 	}
 	if p.seen.Queue.Queue != "" { // which has given quota for no pod beyond its sizes
-		return rollout.Pace{Wanted: pace.Wanted, Unavailable: max(pace.Unavailable, 1)}
+		return scale.RollPace{Wanted: pace.Wanted, Unavailable: max(pace.Unavailable, 1)}
 	}
 	if !autoscaled(p.cluster) {
 		return pace

@@ -10,7 +10,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -201,11 +200,11 @@ func (p *planner) rolled(all []*members) *members {
 // the size that the group is to have meanwhile.
 func (p *planner) roll(m *members) int {
 	pace := p.pace(m.group)
-	var replicas []rollout.Replica
+	var replicas []scale.RollReplica
 	for index, old := range m.old {
-		replicas = append(replicas, rollout.Replica{Index: index, Old: old, Ready: m.joined[index]})
+		replicas = append(replicas, scale.RollReplica{Index: index, Old: old, Ready: m.joined[index]})
 	}
-	step := rollout.Next(pace, len(m.exiting), replicas)
+	step := scale.PlanRoll(pace, len(m.exiting), replicas)
 	for _, index := range step.Retire {
 		for i := range m.slots {
 			m.slots[i].Retire = m.slots[i].Retire || m.slots[i].Index/m.hosts == index

@@ -1,9 +1,8 @@
-// Package scale is the arithmetic of replicas: which slots of a group to fill and
-// which to empty.
+// Package scale is the arithmetic of replicas: which slots of a group to fill and which to empty, and how a group rolls
+// from old replicas to new ones.
 //
-// In: how many replicas a group must have, of how many hosts each, and the slots that
-// are taken. Out: the slots to create and the workers to remove, in the order in which
-// to do it.
+// In: how many replicas a group must have, of how many hosts each, and the slots that are taken. Out: the slots to create
+// and the workers to remove, in the order in which to do it; of a roll, which replicas to retire now, and the size meanwhile.
 //
 // It is pure, and it never counts a worker that leaves or drains as present: that only
 // keeps its slot busy, so a worker that hangs while terminating never blocks scaling.

@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 )
 
@@ -48,7 +48,7 @@ func (s *situation) says(cluster int, state, trigger string, running, wanted int
 func under(t *testing.T, traffic int, edit func(*v1alpha1.ClusterServiceSpec)) *situation {
 	t.Helper()
 	s := upgrades(t, edit)
-	s.seen.Record.Shift = rollout.Shift{Traffic: traffic, Active: 100, Candidate: 100, Proven: true, At: at().Add(-5 * time.Second), Began: at().Add(-time.Minute)}
+	s.seen.Record.Shift = upgrade.Shift{Traffic: traffic, Active: 100, Candidate: 100, Proven: true, At: at().Add(-5 * time.Second), Began: at().Add(-time.Minute)}
 	s.takes(&s.seen.Record.Active)
 	s.takes(s.seen.Record.Candidate)
 	return s
@@ -232,13 +232,13 @@ func silence(c *Cluster) {
 func TestUpgrade_HoldsTheWholeOnBothSides(t *testing.T) {
 	whole, free := serveconfig.Bounds{Least: 7, Most: 10}, serveconfig.Bounds{Least: 1, Most: 10}
 	for name, c := range map[string]struct {
-		shift             rollout.Shift
+		shift             upgrade.Shift
 		active, candidate serveconfig.Bounds
 	}{
-		"before the first step":    {rollout.Shift{Active: 100, Candidate: 100}, free, whole},
-		"after it":                 {rollout.Shift{Traffic: 20, Active: 100, Candidate: 100}, whole, whole},
-		"with all of the requests": {rollout.Shift{Traffic: 100, Active: 100, Candidate: 100}, whole, whole},
-		"with little room":         {rollout.Shift{Traffic: 20, Active: 75, Candidate: 25}, serveconfig.Bounds{Least: 7, Most: 7}, serveconfig.Bounds{Least: 7, Most: 7}},
+		"before the first step":    {upgrade.Shift{Active: 100, Candidate: 100}, free, whole},
+		"after it":                 {upgrade.Shift{Traffic: 20, Active: 100, Candidate: 100}, whole, whole},
+		"with all of the requests": {upgrade.Shift{Traffic: 100, Active: 100, Candidate: 100}, whole, whole},
+		"with little room":         {upgrade.Shift{Traffic: 20, Active: 75, Candidate: 25}, serveconfig.Bounds{Least: 7, Most: 7}, serveconfig.Bounds{Least: 7, Most: 7}},
 	} {
 		s := begins(t, nil)
 		s.seen.Record.Whole, s.seen.Record.Shift = Whole{"text/D": 7}, c.shift

@@ -15,7 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -156,11 +156,11 @@ func done(t *testing.T, edit specEdit) []string {
 		},
 		func(s *situation) { s.baking(at().Add(-100 * time.Second)) },
 		func(s *situation) {
-			s.seen.Record.Candidate, s.seen.Record.Shift = nil, rollout.Shift{}
+			s.seen.Record.Candidate, s.seen.Record.Shift = nil, upgrade.Shift{}
 			delete(s.seen.Clusters, 2)
 		},
 		func(s *situation) {
-			s.seen.Record.Candidate, s.seen.Record.Shift = nil, rollout.Shift{}
+			s.seen.Record.Candidate, s.seen.Record.Shift = nil, upgrade.Shift{}
 			s.seen.Record.Retiring = []Retired{{Cluster: 2, At: now - 100}}
 		},
 		func(s *situation) {

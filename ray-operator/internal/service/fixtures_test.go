@@ -15,7 +15,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -157,7 +157,7 @@ func (s *situation) upgrade(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec
 	revision := s.keep(t)
 	s.seen.Record.Clusters, s.seen.Record.Began = 2, now-100
 	s.seen.Record.Candidate = &Side{Cluster: 2, Pods: revision.Pods, Revision: revision.ID, At: now - 100}
-	s.seen.Record.Shift = rollout.Begin((&planner{service: s.service}).terms(), time.Unix(now-100, 0))
+	s.seen.Record.Shift = upgrade.Begin((&planner{service: s.service}).terms(), time.Unix(now-100, 0))
 	s.runs(2, false)
 	s.takes(s.seen.Record.Candidate)
 	s.takes(&s.seen.Record.Active)

@@ -11,7 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -323,7 +323,7 @@ func (p *planner) resume() {
 	if record.Suspended {
 		active := &record.Active
 		active.Good, active.Healthy, active.At, active.Taken = "", 0, p.now.Unix(), ""
-		record.Shift = rollout.Shift{}
+		record.Shift = upgrade.Shift{}
 	}
 	record.Drained, record.Suspended = 0, false
 }

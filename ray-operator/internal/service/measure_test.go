@@ -5,7 +5,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 )
 
 // shared is a situation in which the active version of two workers is told to have a share of its
@@ -13,7 +13,7 @@ import (
 func shared(t *testing.T, capacity int, asked float64, state headclient.ApplicationState) (*planner, Health) {
 	t.Helper()
 	s := upgrades(t, nil)
-	s.seen.Record.Shift = rollout.Shift{Traffic: 50, Active: capacity, Candidate: 100, Proven: true, At: at(), Began: at()}
+	s.seen.Record.Shift = upgrade.Shift{Traffic: 50, Active: capacity, Candidate: 100, Proven: true, At: at(), Began: at()}
 	cluster := s.seen.Clusters[1]
 	cluster.Spec = *s.service.Spec.ClusterTemplate.Spec.DeepCopy()
 	cluster.Answer.Serving.Capacity = &asked

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -32,7 +32,7 @@ type Record struct {
 	Active    Side  `json:"active,omitzero"`
 	Candidate *Side `json:"candidate,omitempty"`
 	// Shift is how far the upgrade to the candidate is.
-	Shift rollout.Shift `json:"shift,omitzero"`
+	Shift upgrade.Shift `json:"shift,omitzero"`
 	// Whole is what the shares of both versions are of, where Serve scales a deployment.
 	Whole Whole `json:"whole,omitempty"`
 	// Routing: the gateway has yet to divide requests as the last step has it.
@@ -209,8 +209,8 @@ func (s *Side) restoreRenewal(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
 }
 
 // restoredShift is how far an upgrade is as the status tells of it.
-func restoredShift(told *v1alpha1.ClusterServiceStatus, now time.Time) rollout.Shift {
-	shift := rollout.Shift{
+func restoredShift(told *v1alpha1.ClusterServiceStatus, now time.Time) upgrade.Shift {
+	shift := upgrade.Shift{
 		Traffic: int(told.Candidate.TrafficPercent), Active: int(told.Active.CapacityPercent), Candidate: int(told.Candidate.CapacityPercent),
 		Proven: told.Candidate.TrafficPercent > 0, Back: told.Phase == v1alpha1.PhaseRollingBack, Began: now,
 	}

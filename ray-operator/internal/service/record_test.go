@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 )
 
 // FuzzRecord: whatever stands in the annotation, it is a record that is written again as it was
 // read, or an error.
 func FuzzRecord(f *testing.F) {
-	f.Add(Record{Version: recordVersion, Active: Side{Cluster: 1, Pods: "p", Revision: "r"}, Candidate: &Side{Cluster: 2}, Shift: rollout.Shift{Traffic: 20}}.String())
+	f.Add(Record{Version: recordVersion, Active: Side{Cluster: 1, Pods: "p", Revision: "r"}, Candidate: &Side{Cluster: 2}, Shift: upgrade.Shift{Traffic: 20}}.String())
 	f.Add(`{"v":2}`)
 	f.Add(`{"v":1,"clusters":-1}`)
 	f.Add("")
@@ -48,7 +48,7 @@ func TestRecordFits(t *testing.T) {
 	fault := &Fault{Reason: "ServeNotHealthyInTime", Text: long}
 	record := Record{
 		Version: recordVersion, Clusters: 1 << 30, Active: side, Candidate: &side, Failed: side.Good, FailedAs: side.Good, Fault: fault,
-		Shift: rollout.Shift{Traffic: 100, Active: 100, Candidate: 100, Proven: true, Back: true, At: at(), Began: at()},
+		Shift: upgrade.Shift{Traffic: 100, Active: 100, Candidate: 100, Proven: true, Back: true, At: at(), Began: at()},
 		Last:  &Last{From: "123456", To: "123457", Result: v1alpha1.UpgradeRolledBack, Fault: fault, Began: 1 << 40, Ended: 1 << 40},
 	}
 	if size := len(record.String()); size > recordLimit {
@@ -79,7 +79,7 @@ func TestRestored(t *testing.T) {
 	if diff := cmp.Diff(want.Candidate, have.Candidate); diff != "" {
 		t.Errorf("candidate (- before, + restored):\n%s", diff)
 	}
-	shift := rollout.Shift{Traffic: have.Shift.Traffic, Active: 100, Candidate: 100, Proven: true, At: at(), Began: at()}
+	shift := upgrade.Shift{Traffic: have.Shift.Traffic, Active: 100, Candidate: 100, Proven: true, At: at(), Began: at()}
 	if diff := cmp.Diff(shift, have.Shift); diff != "" || have.Shift.Traffic == 0 {
 		t.Errorf("shift (- wanted, + restored):\n%s", diff)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 )
 
 // carry manages the versions that there are: how they are, how far the way from one to the
@@ -74,7 +74,7 @@ func (p *planner) assumed(h Health, cluster *Cluster, proven bool) Health {
 func (p *planner) share() {
 	mine, theirs := p.fit(p.opened)
 	p.lead(p.fit(p.led))
-	a, c := rollout.Endpoints(p.record.Shift.Traffic, len(mine), len(theirs))
+	a, c := upgrade.Endpoints(p.record.Shift.Traffic, len(mine), len(theirs))
 	if p.record.Candidate == nil {
 		a, c = len(mine), 0
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -32,7 +32,7 @@ func TestShare_NeverTakesTheLastRequests(t *testing.T) {
 			active.Answer.Probes = map[serving.Probe]serving.Reply{}
 		}
 		s.seen.Record.Active.Good = s.seen.Record.Active.Revision
-		s.seen.Record.Shift = rollout.Shift{Active: 100, Candidate: 100, Proven: true, Back: true, At: time.Unix(now, 0)}
+		s.seen.Record.Shift = upgrade.Shift{Active: 100, Candidate: 100, Proven: true, Back: true, At: time.Unix(now, 0)}
 		p := &planner{service: s.service, seen: s.seen, record: s.seen.Record, now: at()}
 		p.active.Open, p.candidate.Open = active.Pods[1:], s.seen.Clusters[2].Pods[1:]
 		p.share()

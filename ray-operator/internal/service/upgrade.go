@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -22,8 +22,8 @@ const (
 )
 
 // terms are those of the service's upgrades.
-func (p *planner) terms() rollout.Terms {
-	terms := rollout.Terms{
+func (p *planner) terms() upgrade.Terms {
+	terms := upgrade.Terms{
 		Surge: defaultSurge, Step: defaultStep, Interval: defaultInterval * time.Second, Deadline: defaultDeadline * time.Second, AutoRollback: true,
 	}
 	given := p.service.Spec.Upgrade
@@ -160,7 +160,7 @@ func (p *planner) overtake() {
 	case record.Shift.Traffic == 0: // a third one: what nobody uses goes first
 		p.ended(v1alpha1.UpgradeSuperseded, nil)
 		p.away(candidate.Cluster, record.Shift.At)
-		record.Candidate, record.Shift = nil, rollout.Shift{}
+		record.Candidate, record.Shift = nil, upgrade.Shift{}
 	default:
 		record.Shift.Back = true
 	}
@@ -170,7 +170,7 @@ func (p *planner) overtake() {
 func (p *planner) prepare() {
 	p.record.Clusters++
 	p.record.Candidate = &Side{Cluster: p.record.Clusters, Pods: p.target.Pods, Revision: p.target.ID, At: p.now.Unix()}
-	p.record.Shift, p.record.Began = rollout.Begin(p.terms(), p.now), p.now.Unix()
+	p.record.Shift, p.record.Began = upgrade.Begin(p.terms(), p.now), p.now.Unix()
 	p.tell(reason.UpgradeBegan.Of(p.target.label(), p.revision(p.record.Active.Revision).label()), "Upgrade")
 }
 
@@ -202,9 +202,9 @@ func (p *planner) move() {
 	if candidate == nil || p.unheard(candidate) || p.isUncounted() {
 		return
 	}
-	lags, active := p.acknowledge(), rollout.Side{Ready: p.measure(&record.Active, p.active, 100-record.Shift.Traffic)}
-	move := rollout.Advance(p.terms(), record.Shift, active,
-		rollout.Side{Ready: p.measure(candidate, p.candidate, record.Shift.Traffic), Failed: p.candidate.Failed}, p.now)
+	lags, active := p.acknowledge(), upgrade.Version{Ready: p.measure(&record.Active, p.active, 100-record.Shift.Traffic)}
+	move := upgrade.Advance(p.terms(), record.Shift, active,
+		upgrade.Version{Ready: p.measure(candidate, p.candidate, record.Shift.Traffic), Failed: p.candidate.Failed}, p.now)
 	if lags {
 		move = move.Held(record.Shift, active)
 	}
@@ -214,10 +214,10 @@ func (p *planner) move() {
 		p.condemn(candidate.Revision, p.fault(move.Cause, p.candidate.Finding))
 	}
 	switch former := record.Shift; move.Verdict {
-	case rollout.Returned:
+	case upgrade.Returned:
 		record.Shift = move.Shift
 		p.back(record.Fault)
-	case rollout.Done:
+	case upgrade.Done:
 		if move.Shift.Active < former.Active { // it keeps what it has while it may be gone back to
 			move.Shift.Active = former.Active
 		}
@@ -240,8 +240,8 @@ func (p *planner) unheard(candidate *Side) bool {
 }
 
 // fault is why a version is taken back.
-func (p *planner) fault(cause rollout.Cause, finding reason.Finding) *Fault {
-	if cause == rollout.Late {
+func (p *planner) fault(cause upgrade.Cause, finding reason.Finding) *Fault {
+	if cause == upgrade.Late {
 		finding = reason.ServeNotHealthyInTime.Of(p.terms().Deadline, finding.Text)
 	}
 	return &Fault{Reason: finding.Code, Text: cut(finding.Text)}
@@ -260,7 +260,7 @@ func (p *planner) bake() {
 	p.away(record.Active.Cluster, record.Shift.At)
 	record.Active = *record.Candidate
 	record.Active.Good, record.Active.Healthy = record.Active.Revision, p.now.Unix()
-	record.Candidate, record.Shift = nil, rollout.Shift{}
+	record.Candidate, record.Shift = nil, upgrade.Shift{}
 	p.active, p.candidate = p.candidate, Health{}
 }
 
@@ -272,7 +272,7 @@ func (p *planner) back(fault *Fault) {
 	}
 	p.ended(result, fault)
 	p.away(p.record.Candidate.Cluster, p.record.Shift.At)
-	p.record.Candidate, p.record.Shift = nil, rollout.Shift{}
+	p.record.Candidate, p.record.Shift = nil, upgrade.Shift{}
 	p.candidate = Health{}
 }
 
@@ -340,11 +340,11 @@ func (p *planner) doubt(first bool) {
 	switch {
 	case first || !terms.AutoRollback || !p.known(active.Good):
 	case p.active.Failed:
-		p.revert(p.fault(rollout.Failed, p.active.Finding))
+		p.revert(p.fault(upgrade.Failed, p.active.Finding))
 	case active.Healthy > 0 && p.active.Told && p.active.Ready == 0 && (p.active.Asked || warns(p.active.Finding)): // not where proxies have yet to be asked
-		p.revert(p.fault(rollout.Sick, p.active.Finding))
+		p.revert(p.fault(upgrade.Sick, p.active.Finding))
 	case left <= 0:
-		p.revert(p.fault(rollout.Late, p.hindrance()))
+		p.revert(p.fault(upgrade.Late, p.hindrance()))
 	default:
 		p.wakeIn(left)
 	}

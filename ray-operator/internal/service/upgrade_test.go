@@ -7,7 +7,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -16,10 +16,10 @@ import (
 func TestFault_OfALateVersionIsItsTime(t *testing.T) {
 	p := &planner{service: text()}
 	last := reason.Finding{Code: reason.ProxyFailing.Code, Text: "the proxy answers 503"}
-	for cause, want := range map[rollout.Cause]string{
-		rollout.Late:   reason.ServeNotHealthyInTime.Code,
-		rollout.Sick:   last.Code,
-		rollout.Failed: last.Code,
+	for cause, want := range map[upgrade.Cause]string{
+		upgrade.Late:   reason.ServeNotHealthyInTime.Code,
+		upgrade.Sick:   last.Code,
+		upgrade.Failed: last.Code,
 	} {
 		if got := p.fault(cause, last).Reason; got != want {
 			t.Errorf("cause %v: reason %s, want %s", cause, got, want)

@@ -1,4 +1,11 @@
-package rollout
+// Package upgrade plans how requests and capacity move from one version of a service to the next.
+//
+// In: the strategy's bounds, what stands decided, and how much of each version is ready. Out: the next step: shares of
+// requests and capacity in percent, when to look again, and why it goes back. Endpoints turns a share into numbers of pods.
+//
+// It is pure and level-triggered: it keeps nothing, so it may be asked again at any time. It must never leave less ready
+// than the whole, or ask for more than the surge allows.
+package upgrade
 
 import (
 	"cmp"
@@ -25,8 +32,8 @@ type Terms struct {
 	AutoRollback bool
 }
 
-// Side is one version as it is seen now.
-type Side struct {
+// Version is one version as it is seen now.
+type Version struct {
 	// Ready is how much of the whole capacity it has up and proven healthy, in percent: 0
 	// where it is sick or nothing is known of it.
 	Ready int
@@ -118,7 +125,7 @@ func Begin(terms Terms, now time.Time) Shift {
 // that is not healthy they go at once. A side's capacity shrinks once the other one was seen
 // to have what its requests need, and the other one grows once the first was seen to have
 // shrunk. Where nothing is ready on either side nothing moves: what is not known is not zero.
-func Advance(terms Terms, shift Shift, active, candidate Side, now time.Time) Move {
+func Advance(terms Terms, shift Shift, active, candidate Version, now time.Time) Move {
 	u := upgrade{terms: terms.bounded(), active: percent(active.Ready), candidate: percent(candidate.Ready), failed: candidate.Failed, now: now}
 	move := u.decide(shift.bounded())
 	if move.Verdict == Going && move.Shift != shift {
@@ -135,7 +142,7 @@ func Advance(terms Terms, shift Shift, active, candidate Side, now time.Time) Mo
 // because those who send the requests are told of it and have not followed yet: nothing that
 // leans on it. What goes back to the active side goes at once, and so does what that
 // side cannot take any more. Who asks looks again when there is something to see.
-func (m Move) Held(from Shift, active Side) Move {
+func (m Move) Held(from Shift, active Version) Move {
 	rescues := m.Shift.Traffic > from.Traffic && percent(active.Ready) < from.Active
 	if m.Shift.Back || rescues || m.Shift.Traffic < from.Traffic {
 		return m

@@ -5,16 +5,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 )
 
 func TestPage(t *testing.T) {
 	have := page([]story{{
-		title: "One", text: "It fails.", terms: rollout.Terms{AutoRollback: true},
-		script: rollout.Script{Pods: 3, Grow: time.Minute, Fails: 90 * time.Second, SickAt: 100},
+		title: "One", text: "It fails.", terms: upgrade.Terms{AutoRollback: true},
+		script: upgrade.Script{Pods: 3, Grow: time.Minute, Fails: 90 * time.Second, SickAt: 100},
 	}, {
-		title: "Two", text: "All at once.", terms: rollout.Terms{Surge: 60},
-		script: rollout.Script{Pods: 3, Grow: time.Minute},
+		title: "Two", text: "All at once.", terms: upgrade.Terms{Surge: 60},
+		script: upgrade.Script{Pods: 3, Grow: time.Minute},
 	}})
 	const head = "| after | old capacity | new capacity | traffic | endpoints | share | |\n|---|---|---|---|---|---|---|\n"
 	want := "\n## One\n\nIt fails.\n\n" + head +

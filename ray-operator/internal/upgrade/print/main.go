@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/rollout"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 )
 
 func main() { fmt.Print(page(stories())) }
@@ -27,15 +27,15 @@ requests the new version is to get, *endpoints* is how many pods of the old and 
 // story is one upgrade that is told.
 type story struct {
 	title, text string
-	terms       rollout.Terms
-	script      rollout.Script
+	terms       upgrade.Terms
+	script      upgrade.Script
 }
 
 func stories() []story {
-	defaults := rollout.Terms{Surge: 100, Step: 20, Interval: 10 * time.Second, Deadline: 30 * time.Minute, AutoRollback: true}
+	defaults := upgrade.Terms{Surge: 100, Step: 20, Interval: 10 * time.Second, Deadline: 30 * time.Minute, AutoRollback: true}
 	quarter := defaults
 	quarter.Surge = 25
-	script := rollout.Script{Pods: 5, Grow: 40 * time.Second, Shrink: 15 * time.Second}
+	script := upgrade.Script{Pods: 5, Grow: 40 * time.Second, Shrink: 15 * time.Second}
 	four, sick := script, script
 	four.Pods, sick.SickAt = 4, 50
 	return []story{
@@ -60,17 +60,17 @@ func page(stories []story) string {
 	for _, s := range stories {
 		fmt.Fprintf(&text, "\n## %s\n\n%s\n\n", s.title, s.text)
 		text.WriteString("| after | old capacity | new capacity | traffic | endpoints | share | |\n|---|---|---|---|---|---|---|\n")
-		for _, row := range rollout.Simulate(s.terms, s.script) {
+		for _, row := range upgrade.Simulate(s.terms, s.script) {
 			text.WriteString(line(row))
 		}
 	}
 	return text.String()
 }
 
-func line(row rollout.Row) string {
+func line(row upgrade.Row) string {
 	return fmt.Sprintf("| %s | %s | %s | %d %% | %d + %d | %d %% | %s |\n",
 		row.After.Round(time.Second), capacity(row.Shift.Active, row.Active.Ready), capacity(row.Shift.Candidate, row.Candidate.Ready),
-		row.Shift.Traffic, row.ActivePods, row.CandidatePods, rollout.Share(row.ActivePods, row.CandidatePods), remark(row))
+		row.Shift.Traffic, row.ActivePods, row.CandidatePods, upgrade.Share(row.ActivePods, row.CandidatePods), remark(row))
 }
 
 // capacity is what a side is told to have, with what it has where that is something else.
@@ -82,11 +82,11 @@ func capacity(told, ready int) string {
 }
 
 // remark is what is worth a word in a row.
-func remark(row rollout.Row) string {
+func remark(row upgrade.Row) string {
 	switch {
 	case row.Cause != "":
 		return "goes back: " + string(row.Cause)
-	case row.Verdict != rollout.Going:
+	case row.Verdict != upgrade.Going:
 		return row.Verdict.String()
 	}
 	return ""

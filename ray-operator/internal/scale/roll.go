@@ -1,19 +1,12 @@
-// Package rollout plans the replacement of old replicas by new ones, in plain numbers.
-//
-// In: how many replicas a group must have, the pace, and which replicas there are. Out:
-// which of them to retire now, and how many the group is to have meanwhile.
-//
-// It is pure and level-triggered: it knows of no rollout that is under way but what the
-// replicas show, so it may be asked again at any time.
-package rollout
+package scale
 
 import (
 	"cmp"
 	"slices"
 )
 
-// Replica is one that is there and not on its way out.
-type Replica struct {
+// RollReplica is a replica that is there and not terminating.
+type RollReplica struct {
 	Index int
 	// Old was built from an earlier spec.
 	Old bool
@@ -21,16 +14,16 @@ type Replica struct {
 	Ready bool
 }
 
-// Pace bounds a rollout, in replicas.
-type Pace struct {
+// RollPace bounds a roll, in replicas.
+type RollPace struct {
 	// Wanted is how many the group must have.
 	Wanted int
 	// Unavailable is how many of them may be missing, Surge how many may be there beyond.
 	Unavailable, Surge int
 }
 
-// Step is what to do now.
-type Step struct {
+// RollStep is the next step of a roll.
+type RollStep struct {
 	// Retire holds the indices of old replicas to retire, first to go first.
 	Retire []int
 	// Size is how many replicas the group is to have after that, with those that are
@@ -38,11 +31,11 @@ type Step struct {
 	Size int
 }
 
-// Next plans the next step. exiting counts old replicas that were retired and are still
+// PlanRoll plans the next step. exiting counts old replicas that were retired and are still
 // at work: they count against the surge. Where nothing is old and nothing exits, Size is
 // what is wanted. Old ones that have not joined go at once: they serve nobody.
-func Next(pace Pace, exiting int, replicas []Replica) Step {
-	var old, stuck []Replica
+func PlanRoll(pace RollPace, exiting int, replicas []RollReplica) RollStep {
+	var old, stuck []RollReplica
 	ready := 0
 	for _, r := range replicas {
 		if r.Ready {
@@ -59,7 +52,7 @@ func Next(pace Pace, exiting int, replicas []Replica) Step {
 	slices.SortFunc(stuck, highestFirst)
 	// An old one that is not to be missed may go once so many are ready that enough stay.
 	spare := max(0, min(len(old), ready-(pace.Wanted-pace.Unavailable)))
-	var step Step
+	var step RollStep
 	for _, r := range append(stuck, old[:spare]...) {
 		step.Retire = append(step.Retire, r.Index)
 	}
@@ -68,4 +61,4 @@ func Next(pace Pace, exiting int, replicas []Replica) Step {
 	return step
 }
 
-func highestFirst(a, b Replica) int { return cmp.Compare(b.Index, a.Index) }
+func highestFirst(a, b RollReplica) int { return cmp.Compare(b.Index, a.Index) }

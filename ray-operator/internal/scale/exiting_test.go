@@ -1,4 +1,4 @@
-package rollout
+package scale
 
 import (
 	"reflect"
@@ -7,8 +7,8 @@ import (
 
 // TestAsManyExitAsAreOld: two counts that are equal are not nothing.
 func TestAsManyExitAsAreOld(t *testing.T) {
-	have := Next(Pace{Wanted: 3, Unavailable: 1}, 1, []Replica{oldReady(0), newReady(1)})
-	if want := (Step{Size: 2}); !reflect.DeepEqual(have, want) {
+	have := PlanRoll(RollPace{Wanted: 3, Unavailable: 1}, 1, []RollReplica{oldReady(0), newReady(1)})
+	if want := (RollStep{Size: 2}); !reflect.DeepEqual(have, want) {
 		t.Errorf("%+v, want %+v: the one that exits must not be replaced beside itself", have, want)
 	}
 }

@@ -1,4 +1,4 @@
-package rollout
+package upgrade
 
 import (
 	"slices"
@@ -35,7 +35,7 @@ type Row struct {
 	// After is the time since the start.
 	After time.Duration
 	// Active and Candidate are what was seen, Shift is what was decided then.
-	Active, Candidate Side
+	Active, Candidate Version
 	Shift             Shift
 	// ActivePods and CandidatePods are how many pods take requests from then on.
 	ActivePods, CandidatePods int
@@ -117,15 +117,15 @@ func (p *play) before(event time.Duration) bool {
 }
 
 // seen is what there is to see of both sides.
-func (p *play) seen() (active, candidate Side) {
+func (p *play) seen() (active, candidate Version) {
 	p.active.pass(p.now)
 	p.candidate.pass(p.now)
-	active, candidate = Side{Ready: p.active.ready}, Side{Ready: p.candidate.ready}
+	active, candidate = Version{Ready: p.active.ready}, Version{Ready: p.candidate.ready}
 	if p.past(p.script.Dies) {
 		active.Ready = 0
 	}
 	if p.past(p.script.Fails) {
-		candidate = Side{Failed: true}
+		candidate = Version{Failed: true}
 	}
 	if !p.sick.IsZero() && !p.now.Before(p.sick) && (p.script.SickFor <= 0 || p.now.Before(p.sick.Add(p.script.SickFor))) {
 		candidate.Ready = 0
@@ -147,7 +147,7 @@ func (p *play) note(row Row) {
 }
 
 // pods is how many pods a side has ready, rounded up.
-func (p *play) pods(side Side) int { return (side.Ready*pods(p.script.Pods) + whole - 1) / whole }
+func (p *play) pods(side Version) int { return (side.Ready*pods(p.script.Pods) + whole - 1) / whole }
 
 // next is when there is something to see again, if ever.
 func (p *play) next(wake time.Duration) (time.Time, bool) {

@@ -1,4 +1,4 @@
-package rollout
+package upgrade
 
 import (
 	"testing"
@@ -72,8 +72,8 @@ func wildShift(t *rapid.T) Shift {
 	return shift
 }
 
-func wildSide(t *rapid.T, name string) Side {
-	return Side{
+func wildSide(t *rapid.T, name string) Version {
+	return Version{
 		Ready:  rapid.OneOf(rapid.IntRange(0, 100), rapid.SampledFrom([]int{0, 100}), rapid.Int()).Draw(t, name),
 		Failed: rapid.IntRange(0, 4).Draw(t, name+" failed") == 0,
 	}

@@ -1,4 +1,4 @@
-package rollout
+package upgrade
 
 import (
 	"testing"
@@ -173,7 +173,7 @@ func TestEventsArePlayed(t *testing.T) {
 func TestPodsAreRoundedUp(t *testing.T) {
 	for _, test := range []struct{ pods, ready, want int }{{101, 1, 2}, {100, 1, 1}, {101, 100, 101}, {3, 25, 1}, {3, 34, 2}, {3, 0, 0}, {-3, 50, 0}} {
 		p := begin(full, Script{Pods: test.pods})
-		if have := p.pods(Side{Ready: test.ready}); have != test.want {
+		if have := p.pods(Version{Ready: test.ready}); have != test.want {
 			t.Errorf("%d %% of %d pods are %d, want %d", test.ready, test.pods, have, test.want)
 		}
 	}

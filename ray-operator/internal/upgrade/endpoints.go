@@ -1,4 +1,4 @@
-package rollout
+package upgrade
 
 // mostPods bounds what Endpoints reckons with; no Kubernetes cluster has as many.
 const mostPods = 200_000

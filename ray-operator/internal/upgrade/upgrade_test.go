@@ -1,4 +1,4 @@
-package rollout
+package upgrade
 
 import (
 	"testing"
@@ -53,7 +53,7 @@ func check(t *testing.T, looks map[string]look) {
 	t.Helper()
 	for name, l := range looks {
 		t.Run(name, func(t *testing.T) {
-			have := Advance(l.terms, l.shift, Side{Ready: l.active}, Side{Ready: l.candidate, Failed: l.failed}, now)
+			have := Advance(l.terms, l.shift, Version{Ready: l.active}, Version{Ready: l.candidate, Failed: l.failed}, now)
 			if diff := cmp.Diff(l.want, have); diff != "" {
 				t.Errorf("want -, have +\n%s", diff)
 			}
