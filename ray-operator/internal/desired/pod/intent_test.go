@@ -1,10 +1,12 @@
 package pod_test
 
 import (
+	"os"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -128,3 +130,22 @@ func TestIntentIsKept(t *testing.T) {
 }
 
 const keptIntent = "v1-jkp4hgba6a75n"
+
+// TestIntentsAreKept_WithNewerLibraries: a cluster with something of every type that a pod's template can have keeps its
+// hashes, so a library whose types marshal to other JSON calls no pod out of date: another order of fields, a field that is
+// written though it is empty, or one that is filled in. The file is never written again; types that come later get another.
+func TestIntentsAreKept_WithNewerLibraries(t *testing.T) {
+	text, err := os.ReadFile("testdata/former/cluster.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cluster v1alpha1.ComputeCluster
+	if err := yaml.UnmarshalStrict(text, &cluster); err != nil {
+		t.Fatal(err)
+	}
+	for group, want := range map[string]string{"": "v1-52n46ifqg4wdc", "name": "v1-5t2ja4jkmsp6e"} {
+		if intent := pod.Intent(&cluster, group); intent != want {
+			t.Errorf("the intent of group %q is %s, want %s", group, intent, want)
+		}
+	}
+}
