@@ -33,6 +33,7 @@ func TestObjectsOfFixedNames(t *testing.T) {
 	t.Run("an Ingress gets another host in place", f.ingress)
 	t.Run("a NetworkPolicy goes and comes with isolation", f.policy)
 	t.Run("a Service selects the head again", f.service)
+	t.Run("a pod without its owner gets it back", f.owner)
 	t.Run("a PodDisruptionBudget of a head at work is whole, and goes with the pods", f.budget)
 }
 
@@ -165,6 +166,22 @@ func (f *furnished) service(t *testing.T) {
 	} {
 		meddle(t, &service, add, whole)
 	}
+}
+
+func (f *furnished) owner(t *testing.T) {
+	for _, pod := range podsOf(t, f.NamespacedName, "") {
+		seen := pod.DeepCopy()
+		pod.OwnerReferences = nil
+		must(t, shared.Patch(t.Context(), &pod, client.MergeFrom(seen)))
+		eventually(t, pod.Name+" to be the cluster's again", func(ctx context.Context) error {
+			err := shared.Get(ctx, client.ObjectKeyFromObject(&pod), &pod)
+			if err == nil && !equality.Semantic.DeepEqual(pod.OwnerReferences, seen.OwnerReferences) {
+				err = fmt.Errorf("its owners are %+v", pod.OwnerReferences)
+			}
+			return err
+		})
+	}
+	f.edit(t, func(*v1alpha1.ComputeClusterSpec) {}) // which sees that no pod was replaced
 }
 
 func (f *furnished) budget(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // TestRecord: a record that cannot be this cluster's is written again, and nothing of the cluster is touched.
@@ -97,4 +98,24 @@ func TestReclaim(t *testing.T) {
 			}
 		}})
 	}
+}
+
+// TestReclaim_LeavesStrangers: a pod with the labels of a cluster's whose name is not of that cluster's UID stays nobody's.
+func TestReclaim_LeavesStrangers(t *testing.T) {
+	at := naming.Place{Group: "cpu", Slot: 7, Epoch: 1}
+	play(t, testkit.Scenario{Name: "stranger", Run: func(w *testkit.World) {
+		w.Kubelet.Idle = func(pod *corev1.Pod) bool { return metav1.GetControllerOf(pod) == nil }
+		started(w, "demo", testkit.Group("cpu", 1))
+		stranger := &corev1.Pod{ObjectMeta: named(naming.Pod("demo", "another", at))}
+		stranger.Labels = w.Workers("demo", "cpu")[0].Labels
+		stranger.Labels[v1alpha1.LabelSlot] = "7"
+		w.Create(stranger)
+		version := stranger.ResourceVersion
+		w.Settle()
+		w.Expect("demo", ready)
+		w.Read(stranger)
+		if stranger.ResourceVersion != version || len(stranger.OwnerReferences) > 0 {
+			w.Fatalf("a pod of nobody's was written: %+v", stranger.ObjectMeta)
+		}
+	}})
 }
