@@ -23,7 +23,7 @@ run_go() {
   case $1 in
     tests/integration | tests/web)
       make build
-      instance one-api --control-plane-only
+      instance one-api --control-plane-only --pod-groups
       ;;
     tests/localkube | tests/localkube/internal/realtest) make build ;;
     tests/bench/byhand)

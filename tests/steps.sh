@@ -151,14 +151,14 @@ rights_used() {
 
 step_rights() {
   bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system --set server.enabled=true,server.dashboards.enabled=true,kueue.enabled=true \
-    --set 'schedulers={Volcano,KAI,SchedulerPlugins}' | # as specs install it, and as tests/integration does
+    --set 'schedulers={Volcano,KAI,SchedulerPlugins,Kubernetes}' | # as specs install it, and as tests/integration does
     go run ./tests/rights compare heliostat-system/heliostat .state/rights/{integration,e2e-clusters,e2e-services}.txt
   bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system --values tests/integration/testdata/server.yaml |
     go run ./tests/rights compare heliostat-system/heliostat-server .state/rights/integration-server.txt
 }
 
 step_integration() {
-  instance itest --control-plane-only
+  instance itest --control-plane-only --pod-groups
   # Most of these tests wait: for Leases, budgets, and an API server that gives up kinds.
   AGAIN=1 gotest integration . ./tests/integration/... -count=1 -parallel 8 -timeout 25m
   rights_used integration

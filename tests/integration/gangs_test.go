@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,6 +94,46 @@ func (s *gangScheduler) life(t *testing.T, name types.NamespacedName) {
 
 	must(t, shared.Delete(t.Context(), cluster))
 	eventually(t, "nothing to be left of the gang", func(ctx context.Context) error { return absent(s.find(ctx, name, s.empty())) })
+}
+
+// TestGangs_OfKubernetesAreAdmittedAsOne: the real scheduler binds no pod of a gang that does not fit as a whole, though its
+// head would, and all of one that does. The instance is up with --pod-groups.
+func TestGangs_OfKubernetesAreAdmittedAsOne(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	startOperator(t, "--watch-namespaces="+namespace)
+	large, small := types.NamespacedName{Namespace: namespace, Name: "large"}, types.NamespacedName{Namespace: namespace, Name: "small"}
+	create := func(name types.NamespacedName, workers int32) { // the only node has 1000
+		cluster := newCluster(namespace, name.Name, workers)
+		cluster.Spec.Scheduler = &v1alpha1.Scheduler{Name: v1alpha1.SchedulerKubernetes}
+		cluster.Spec.WorkerGroups[0].Size = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("600")}
+		must(t, shared.Create(t.Context(), cluster))
+	}
+	create(large, 2)
+	eventually(t, "the scheduler to look at the large gang", says(large, "Unschedulable"))
+	create(small, 1)
+	ready(t, small)
+	for _, pod := range podsOf(t, large, "") {
+		if pod.Spec.NodeName != "" {
+			t.Errorf("pod %s of a gang that does not fit is on %s", pod.Name, pod.Spec.NodeName)
+		}
+	}
+	edit(t, small, func(spec *v1alpha1.ComputeClusterSpec) { spec.WorkerGroups[0].Replicas = new(int32) })
+	eventually(t, "a smaller gang to be told of", func(ctx context.Context) error {
+		var cluster v1alpha1.ComputeCluster
+		must(t, shared.Get(ctx, small, &cluster))
+		if told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionUpToDate); told == nil || told.Reason != "GangFixed" {
+			return fmt.Errorf("it says %+v", told)
+		}
+		return nil
+	})
+	edit(t, large, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true })
+	native := gangScheduler{version: schema.GroupVersion{Group: "scheduling.k8s.io", Version: "v1alpha2"}}
+	eventually(t, "a suspended cluster to hold no place", func(ctx context.Context) error { return absent(native.find(ctx, large, native.empty())) })
+	for _, name := range []types.NamespacedName{large, small} {
+		must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name.Name}}))
+		eventually(t, "nothing to be left of the gang", func(ctx context.Context) error { return absent(native.find(ctx, name, native.empty())) })
+	}
 }
 
 func edit(t *testing.T, name types.NamespacedName, change func(*v1alpha1.ComputeClusterSpec)) {

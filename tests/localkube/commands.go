@@ -34,6 +34,7 @@ func upCommand(o *options) *cobra.Command {
 	c.Flags().IntVar(&w.Nodes, "nodes", 2, "number of nodes")
 	c.Flags().BoolVar(&controlPlaneOnly, "control-plane-only", false, "etcd, API server, controller manager and scheduler, no nodes")
 	c.Flags().IntVar(&w.GPUs, "gpus", 0, "fake devices on each node: as many whole GPUs, MIG slices and shared GPUs")
+	c.Flags().BoolVar(&w.PodGroups, "pod-groups", false, "Kubernetes' own gang scheduling: the alpha API of PodGroups, and the scheduler's gates")
 	c.Flags().StringArrayVar(&w.Images, "image", nil, "image archive that all nodes have; may be repeated")
 	c.MarkFlagsMutuallyExclusive("nodes", "control-plane-only")
 	return c

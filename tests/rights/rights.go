@@ -183,8 +183,12 @@ var unasked = map[string]map[string]string{
 
 // spare tells of a right that a run need not show although the operator needs it, because
 // another was used. It lists what it watches only where the API server cannot stream what
-// there is. It gets what it creates only where that is there already.
+// there is. It gets what it creates only where that is there already. It gives gangs of Kubernetes another size only from 1.37
+// on, and the tests run on 1.36.
 func (r rights) spare(one right) bool {
+	if (one == right{"scheduling.k8s.io", "podgroups", "patch"}) {
+		return true
+	}
 	needs := map[string]string{"list": "watch", "get": "create"}[one.verb]
 	return needs != "" && r[right{one.group, one.resource, needs}]
 }

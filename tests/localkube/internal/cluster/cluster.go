@@ -92,8 +92,9 @@ func (c *Cluster) settle(ctx context.Context, spec instance.Spec) error {
 	state, err := c.Instance.Load()
 	switch {
 	case err == nil && state.Spec != spec:
-		return fmt.Errorf("bring up instance %s: it has %d nodes and %d devices of each kind, wanted are %d and %d: run localkube down --name %s first",
-			c.Instance.Name, state.Nodes, state.GPUs, spec.Nodes, spec.GPUs, c.Instance.Name)
+		return fmt.Errorf("bring up instance %s: it has %d nodes, %d devices of each kind and PodGroups %t, "+
+			"wanted are %d, %d and %t: run localkube down --name %s first",
+			c.Instance.Name, state.Nodes, state.GPUs, state.PodGroups, spec.Nodes, spec.GPUs, spec.PodGroups, c.Instance.Name)
 	case errors.Is(err, fs.ErrNotExist):
 		if state, err = c.begin(ctx, spec); err != nil {
 			return err

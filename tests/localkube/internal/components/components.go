@@ -85,7 +85,7 @@ func (s Set) Etcd() process.Program {
 // answer finds the request in the log.
 func (s Set) APIServer() process.Program {
 	f := s.Authority().Path
-	return s.controlPlane(s.kube("kube-apiserver"),
+	server := s.controlPlane(s.kube("kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379",
 		"--secure-port=6443", "--advertise-address="+s.addresses().ControlPlane().String(),
 		"--tls-cert-file="+f("apiserver.crt"), "--tls-private-key-file="+f("apiserver.key"),
@@ -106,27 +106,42 @@ func (s Set) APIServer() process.Program {
 		"--proxy-client-cert-file="+f("front-client.crt"), "--proxy-client-key-file="+f("front-client.key"),
 		"--audit-policy-file="+s.Instance.Path("audit.yaml"), "--audit-log-path="+s.Instance.AuditLog(),
 		"--audit-log-mode=blocking", "--audit-log-maxsize=4096", "--audit-log-maxbackup=1")
+	server.Args = append(server.Args, s.podGroups("--runtime-config=scheduling.k8s.io/v1alpha2=true")...)
+	return server
+}
+
+// podGroups turn on Kubernetes' own gang scheduling, where the instance has it. A PodGroup has a finalizer from the API
+// server on, which the controller manager takes away.
+func (s Set) podGroups(more ...string) []string {
+	if !s.State.PodGroups {
+		return nil
+	}
+	return append(more, "--feature-gates=GenericWorkload=true,GangScheduling=true")
 }
 
 // ControllerManager misses a dead node after 15 s instead of 50 s.
 func (s Set) ControllerManager() process.Program {
 	f := s.Authority().Path
 	config := f("controller-manager.kubeconfig")
-	return s.controlPlane(s.kube("kube-controller-manager"),
+	manager := s.controlPlane(s.kube("kube-controller-manager"),
 		"--kubeconfig="+config, "--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config,
 		"--service-account-private-key-file="+f("service-accounts.key"), "--root-ca-file="+f("ca.crt"),
 		"--cluster-signing-cert-file="+f("ca.crt"), "--cluster-signing-key-file="+f("ca.key"),
 		"--use-service-account-credentials", "--leader-elect=false", "--node-monitor-grace-period=15s",
 		// The default of 20 requests a second makes the start of its 40 controllers last 5 s.
 		"--kube-api-qps=200", "--kube-api-burst=400")
+	manager.Args = append(manager.Args, s.podGroups()...)
+	return manager
 }
 
 // Scheduler is the default scheduler.
 func (s Set) Scheduler() process.Program {
 	config := s.Authority().Path("scheduler.kubeconfig")
-	return s.controlPlane(s.kube("kube-scheduler"),
+	scheduler := s.controlPlane(s.kube("kube-scheduler"),
 		"--kubeconfig="+config, "--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config,
 		"--leader-elect=false")
+	scheduler.Args = append(scheduler.Args, s.podGroups()...)
+	return scheduler
 }
 
 // DNS is CoreDNS on the control plane's address.

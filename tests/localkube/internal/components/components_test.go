@@ -65,6 +65,23 @@ func TestControlPlaneAlone(t *testing.T) {
 	}
 }
 
+func TestPodGroups_AreOnWhereTheyAreAskedFor(t *testing.T) {
+	const gates = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+	for _, asked := range []bool{false, true} {
+		s := set(t, 0)
+		s.State.PodGroups = asked
+		server := s.APIServer().Args
+		if served := slices.Contains(server, "--runtime-config=scheduling.k8s.io/v1alpha2=true"); served != asked {
+			t.Errorf("asked for: %v; the API server has %q", asked, server)
+		}
+		for _, args := range [][]string{server, s.ControllerManager().Args, s.Scheduler().Args} {
+			if slices.Contains(args, gates) != asked {
+				t.Errorf("asked for: %v; the gates of %q", asked, args)
+			}
+		}
+	}
+}
+
 func TestConfigure(t *testing.T) {
 	s := set(t, 2)
 	if err := s.Configure(); err != nil {

@@ -27,6 +27,8 @@ const maxSocketPath = 107 - len(".ttrpc")
 type Spec struct {
 	Nodes int `json:"nodes"` // 0: only the control plane
 	GPUs  int `json:"gpus"`  // fake devices of each kind on every node
+	// PodGroups turns on Kubernetes' own gang scheduling, which is alpha.
+	PodGroups bool `json:"podGroups,omitempty"`
 }
 
 // State is what a later command cannot work out by itself.
