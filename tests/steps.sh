@@ -105,6 +105,7 @@ step_unit() {
   gotest "$step" tests/images ./... || bad=1
   gotest "$step" tests/tools "./crdtrim ./protogen" -count=1 || bad=1 # crdtrim reads files that the cache does not watch
   gotest "$step" tests/tools/openapi ./... || bad=1
+  gotest "$step" tests/oldest ./... -count=1 || bad=1 # it reads files that the cache does not watch
   gotest "$step" tests/localkube "$(cd tests/localkube && go list ./internal/... | grep -v /realtest)" || bad=1
   return $bad
 }
