@@ -100,7 +100,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "annotation-grammar", Field: annotated, By: Policy,
-		Refused: "a key of an annotation must follow Kubernetes' grammar", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
+		Refused: "a key of an annotation must have Kubernetes' syntax", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
 		Holds: "[variables.cluster.?podDefaults.?annotations, variables.cluster.?head.?service.?annotations, variables.cluster.?head.?ingress.?annotations].all(o, " +
 			fmt.Sprintf(goodAnnotations, "o.orValue({})") + ")",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
@@ -120,7 +120,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "pull-secret", Field: "spec.podDefaults.imagePullSecrets", By: Policy,
-		Refused: "an entry names no Secret", Remedy: "give its name",
+		Refused: "an entry must name a Secret", Remedy: "give its name",
 		Holds: "variables.cluster.?podDefaults.?imagePullSecrets.orValue([]).all(s, s.?name.orValue('') != '')",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if d := c.Spec.PodDefaults; d != nil {
@@ -141,7 +141,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "duplicate", Field: "any list whose entries have names", By: Schema, Says: "Duplicate value",
-		Refused: "two entries have the same name", Remedy: "rename or remove one", cluster: duplicates, inner: templateDuplicates, job: jobDuplicates, service: serviceDuplicates,
+		Refused: "names of entries must be unique", Remedy: "rename or remove one", cluster: duplicates, inner: templateDuplicates, job: jobDuplicates, service: serviceDuplicates,
 	},
 	{
 		ID: "port-name", Field: "spec.head.service.ports[*].name", By: Schema, Says: "should match",
@@ -228,7 +228,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "network-nobody", Field: "spec.network.allowFrom[*].from, spec.network.allowTo[*].to", By: Schema, Says: "Required value",
-		Refused: "an entry says whom it is about", Remedy: "give from or to; an empty list is everybody",
+		Refused: "an entry must have from or to", Remedy: "add it; an empty list allows all",
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if c.Spec.Network == nil {
 				return
@@ -257,7 +257,7 @@ var accessRules = []Rule{
 	},
 	{
 		ID: "network-port", Field: "spec.network.allowTo[*].ports", By: Policy,
-		Refused: "a port is TCP, UDP or SCTP, a number from 1 to 65535 or a name, and endPort only goes with a number that is not above it", Remedy: "correct it",
+		Refused: "a port must have protocol TCP, UDP or SCTP, a number from 1 to 65535 or a name, and endPort only with a number that is not above it", Remedy: "correct it",
 		Holds: "variables.cluster.?network.?allowTo.orValue([]).all(r, r.?ports.orValue([]).all(p, p.?protocol.orValue('TCP') in ['', 'TCP', 'UDP', 'SCTP'] && " +
 			"(!has(p.port) || type(p.port) != int || (p.port >= 1 && p.port <= 65535)) && " +
 			"(!has(p.port) || type(p.port) != string || (p.port.size() <= 15 && p.port.matches('^[a-z0-9]+(-[a-z0-9]+)*$') && p.port.matches('[a-z]'))) && " +

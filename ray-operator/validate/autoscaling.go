@@ -75,7 +75,7 @@ const notScaled = "!n.head || !has(variables.cluster.autoscaling) || "
 var autoscalingRules = []Rule{
 	{
 		ID: "autoscaling-max", Field: "GROUP.maxReplicas", By: Policy,
-		Refused: "with autoscaling each group needs maxReplicas, because what a cluster may cost is never left open", Remedy: "give the most replicas that there may be",
+		Refused: "maxReplicas must be set with autoscaling, so that the cost of a cluster has a limit", Remedy: "set the maximum number of replicas",
 		Holds: "n.head || !has(variables.cluster.autoscaling) || has(n.spec.maxReplicas)",
 		group: scaled(func(n *node, bad report) {
 			if n.group.MaxReplicas == nil {
@@ -85,7 +85,7 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-hosts", Field: "GROUP.maxReplicas", By: Policy,
-		Refused: "with autoscaling maxReplicas times hostsPerReplica must not be above 10000 pods", Remedy: "lower one of the two or make two clusters",
+		Refused: "maxReplicas times hostsPerReplica must not be above 10000 pods with autoscaling", Remedy: "lower one of the two or create two clusters",
 		Holds: "n.head || !has(variables.cluster.autoscaling) || n.spec.?maxReplicas.orValue(0) * n.hosts <= 10000",
 		group: scaled(func(n *node, bad report) {
 			if pods := int64(given(n.group.MaxReplicas, 0)) * hosts(n.group); pods > maxReplicas {
@@ -95,7 +95,7 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-unused", Field: "GROUP", By: Policy,
-		Refused: "idleTimeoutSeconds, priority and capacityTimeoutSeconds have no meaning without autoscaling", Remedy: "add autoscaling: {} to the spec, or leave them out",
+		Refused: "idleTimeoutSeconds, priority and capacityTimeoutSeconds must not be set without autoscaling", Remedy: "add autoscaling: {} to the spec, or leave them out",
 		Holds: "n.head || has(variables.cluster.autoscaling) || !['idleTimeoutSeconds', 'priority', 'capacityTimeoutSeconds'].exists(f, f in n.spec)",
 		group: func(n *node, bad report) {
 			g := n.group
@@ -166,7 +166,7 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-container", Field: "NODE.template.spec", By: Policy,
-		Refused: "with autoscaling the operator runs a container named autoscaler in the head's pod", Remedy: "choose another name",
+		Refused: "a container of the head must not be named autoscaler with autoscaling, because the operator adds one with this name", Remedy: "choose another name",
 		Holds: notScaled + "!(n.containers + n.inits).exists(c, c.name == '" + v1alpha1.ContainerAutoscaler + "')",
 		inner: scaled(func(n *node, bad report) {
 			n.containers(func(path *field.Path, c *corev1.Container) {
@@ -178,7 +178,7 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-port", Field: "NODE.template.spec.containers[*].ports", By: Policy,
-		Refused: fmt.Sprintf("with autoscaling the ports %d, named %s, and %d of the head's pod are the autoscaler's", pod.PortScale, pod.PortScaleName, pod.PortScaleMetrics),
+		Refused: fmt.Sprintf("with autoscaling the ports %d, named %s, and %d of the head pod must be free for the autoscaler", pod.PortScale, pod.PortScaleName, pod.PortScaleMetrics),
 		Remedy:  "choose another port and another name",
 		Holds: notScaled + fmt.Sprintf("n.running.all(c, c.?ports.orValue([]).all(p, p.?name.orValue('') != '%s' && "+
 			"(p.?protocol.orValue('TCP') != 'TCP' || !(p.containerPort in [%d, %d]))))", pod.PortScaleName, pod.PortScale, pod.PortScaleMetrics),
@@ -191,7 +191,7 @@ var autoscalingRules = []Rule{
 	},
 	{
 		ID: "autoscaling-service", Field: "spec.head.service.ports", By: Policy,
-		Refused: fmt.Sprintf("with autoscaling port %d of the head is for the operator alone", pod.PortScale), Remedy: "choose another targetPort",
+		Refused: fmt.Sprintf("with autoscaling port %d of the head must be free for the operator", pod.PortScale), Remedy: "choose another targetPort",
 		Holds: fmt.Sprintf("!has(variables.cluster.autoscaling) || variables.cluster.?head.?service.?ports.orValue([]).all(p, p.?targetPort.orValue(p.port) != %d)", pod.PortScale),
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if c.Spec.Autoscaling != nil && c.Spec.Head.Service != nil {

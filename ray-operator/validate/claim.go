@@ -28,13 +28,13 @@ func (n *node) claimPath() *field.Path { return n.path.Child("volumeClaimTemplat
 var claimRules = []Rule{
 	{
 		ID: "claim-name", Field: "GROUP.volumeClaimTemplates[*].metadata.name", By: Policy,
-		Refused: "a claim's name, which its volume gets, must be a DNS label", Remedy: "give lower-case letters, digits and '-', at most 63",
+		Refused: "the name of a claim, which is also that of its volume, must be a DNS label", Remedy: "use lower-case letters, digits and '-', at most 63",
 		Holds: "n.claims.all(c, !format.dns1123Label().validate(c.?metadata.?name.orValue('')).hasValue())",
 		group: claims(func(_ *node, c *corev1.PersistentVolumeClaim) bool { return len(validation.IsDNS1123Label(c.Name)) > 0 }),
 	},
 	{
 		ID: "claim-twice", Field: "GROUP.volumeClaimTemplates", By: Policy,
-		Refused: "two claims have the same name", Remedy: "rename one",
+		Refused: "names of claims must be unique", Remedy: "rename one",
 		Holds: "n.claims.all(c, n.claims.exists_one(d, d.?metadata.?name.orValue('') == c.?metadata.?name.orValue('')))",
 		group: func(n *node, bad report) {
 			twice(bad, n.claimPath(), "", n.group.VolumeClaimTemplates, func(c *corev1.PersistentVolumeClaim) string { return c.Name })
@@ -51,7 +51,7 @@ var claimRules = []Rule{
 	},
 	{
 		ID: "claim-modes", Field: "GROUP.volumeClaimTemplates[*].spec.accessModes", By: Policy,
-		Refused: "a claim needs access modes of ReadWriteOnce, ReadOnlyMany and ReadWriteMany, or ReadWriteOncePod alone", Remedy: "ReadWriteOnce is right for most",
+		Refused: "a claim must have access modes of ReadWriteOnce, ReadOnlyMany and ReadWriteMany, or ReadWriteOncePod alone", Remedy: "use ReadWriteOnce unless you need another",
 		Holds: fmt.Sprintf("n.claims.all(c, size(c.?spec.?accessModes.orValue([])) > 0 && c.spec.accessModes.all(m, m in %s && "+
 			"(m != 'ReadWriteOncePod' || size(c.spec.accessModes) == 1)))", list(texts(claimModes))),
 		group: claims(func(_ *node, c *corev1.PersistentVolumeClaim) bool {
@@ -63,7 +63,7 @@ var claimRules = []Rule{
 	},
 	{
 		ID: "claim-storage", Field: "GROUP.volumeClaimTemplates[*].spec.resources.requests[storage]", By: Policy,
-		Refused: "a claim must ask for storage", Remedy: "give a size such as 10Gi",
+		Refused: "a claim must request storage", Remedy: "give a size such as 10Gi",
 		Holds: "n.claims.all(c, sign(quantity(string(c.?spec.?resources.?requests.?storage.orValue('0')))) > 0)",
 		group: claims(func(_ *node, c *corev1.PersistentVolumeClaim) bool {
 			storage := c.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -72,7 +72,7 @@ var claimRules = []Rule{
 	},
 	{
 		ID: "claim-labels", Field: "GROUP.volumeClaimTemplates[*].metadata", By: Policy,
-		Refused: "a claim's labels and annotations must follow Kubernetes' grammar and leave the operator's own (heliostat.dev/… and app.kubernetes.io/name, instance, managed-by) alone",
+		Refused: "labels and annotations of a claim must have Kubernetes' syntax and must not be the operator's (heliostat.dev/… and app.kubernetes.io/name, instance, managed-by)",
 		Remedy:  "correct or remove them",
 		Holds: "n.claims.all(c, " + fmt.Sprintf(noOwnLabel, claimLabels) + " && " + fmt.Sprintf(goodLabels, claimLabels) + " && " +
 			fmt.Sprintf(noOwnAnnotation, claimAnnotations) + " && " + fmt.Sprintf(goodAnnotations, claimAnnotations) + ")",
@@ -83,7 +83,7 @@ var claimRules = []Rule{
 	},
 	{
 		ID: "claim-extra", Field: "GROUP.volumeClaimTemplates[*]", By: Policy,
-		Refused: "of a claim only its name, labels, annotations and spec are taken over, and its source lies in the same namespace", Remedy: "remove the rest",
+		Refused: "a claim must have only a name, labels, annotations and a spec, with a source in the same namespace", Remedy: "remove the rest",
 		Holds: "n.claims.all(c, !['generateName', 'namespace', 'finalizers', 'ownerReferences'].exists(f, f in c.?metadata.orValue({})) && " +
 			"size(c.?status.orValue({})) == 0 && !c.?spec.?dataSourceRef.?namespace.hasValue())",
 		group: claims(func(_ *node, c *corev1.PersistentVolumeClaim) bool {

@@ -49,7 +49,7 @@ var cleanupRules = []Rule{
 	},
 	{
 		ID: "cleanup-workers", Field: "spec.cleanup", By: Policy,
-		Refused: "the cluster has no workers that DeleteWorkers could take away", Remedy: "use DeleteCluster",
+		Refused: "DeleteWorkers must be used with a cluster that has workers", Remedy: "use DeleteCluster",
 		Holds: "!has(object.spec.clusterTemplate) || size(variables.cluster.?workerGroups.orValue([])) > 0 || " +
 			"object.spec.?cleanup.orValue([]).all(c, c.action != 'DeleteWorkers')",
 		job: func(r *run, bad report) {

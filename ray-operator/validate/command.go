@@ -53,8 +53,8 @@ var commandRules = []Rule{
 	},
 	{
 		ID: "run-size", Field: "spec.entrypoint, spec.command", By: Policy,
-		Refused: "what is run is one line of at most 32 KiB, in which an element of a command takes its bytes and three more",
-		Remedy:  "put what is long into a file or a variable",
+		Refused: "the command line must have at most 32 KiB, where an element of command counts its bytes and three more",
+		Remedy:  "put long parts into a file or a variable",
 		Holds: "size(bytes(object.spec.?entrypoint.orValue(''))) <= 32768 && " +
 			"object.spec.?command.orValue([]).map(w, size(bytes(w)) + 3).sum() <= 32768",
 		job: func(r *run, bad report) {
@@ -68,7 +68,7 @@ var commandRules = []Rule{
 	},
 	{
 		ID: "run-nul", Field: "spec.entrypoint, spec.command, spec.env, spec.runtimeEnv.env_vars", By: Policy,
-		Refused: "no process can be given a text with a NUL character", Remedy: "take it out",
+		Refused: "the text must not contain a NUL character", Remedy: "remove it",
 		Holds: `!object.spec.?entrypoint.orValue('').contains('\x00') && object.spec.?command.orValue([]).all(w, !w.contains('\x00')) && ` +
 			`object.spec.?env.orValue([]).all(e, !e.?value.orValue('').contains('\x00')) && ` +
 			`variables.vars.all(k, type(variables.vars[k]) != string || !variables.vars[k].contains('\x00'))`,

@@ -110,7 +110,7 @@ func textOf(variables []corev1.EnvVar) int {
 var containerRules = []Rule{
 	{
 		ID: "ray-command", Field: "NODE.template.spec.containers[ray].command", By: Policy,
-		Refused: "the operator starts Ray", Remedy: "pass options by rayStartParams, and do what must come before in an init container",
+		Refused: "command and args of the ray container must not be set, because the operator starts Ray", Remedy: "pass options with rayStartParams, and use an init container for earlier steps",
 		Holds: "size(n.ray.?command.orValue([])) + size(n.ray.?args.orValue([])) == 0",
 		inner: inRay(func(n *node, bad report) {
 			if len(n.ray.Command)+len(n.ray.Args) > 0 {
@@ -126,7 +126,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "many-variables", Field: "NODE.template.spec", By: Policy,
-		Refused: fmt.Sprintf("a container has more than %d variables", mostContainerVariables), Remedy: "put them into a ConfigMap, and name that in envFrom",
+		Refused: fmt.Sprintf("a container must not have more than %d variables", mostContainerVariables), Remedy: "put them into a ConfigMap, and name it in envFrom",
 		Holds: fmt.Sprintf("(n.containers + n.inits).all(c, size(c.?env.orValue([])) <= %d)", mostContainerVariables),
 		inner: func(n *node, bad report) {
 			n.containers(func(path *field.Path, c *corev1.Container) {
@@ -136,7 +136,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "long-variables", Field: "NODE.template.spec", By: Policy,
-		Refused: fmt.Sprintf("the values of all variables have more than %d characters", mostVariableText), Remedy: "put them into a ConfigMap, and name that in envFrom",
+		Refused: fmt.Sprintf("the values of all variables must not have more than %d characters", mostVariableText), Remedy: "put them into a ConfigMap, and name it in envFrom",
 		Holds: fmt.Sprintf("(n.containers + n.inits).map(c, c.?env.orValue([]).map(e, size(e.?value.orValue(''))).sum()).sum() <= %d", mostVariableText),
 		inner: func(n *node, bad report) {
 			all := 0
@@ -146,7 +146,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "huge-variable", Field: "NODE.template.spec.containers[*].env", By: Policy,
-		Refused: "name and value of a variable have more than 131070 bytes, and Linux starts no program with it", Remedy: "put the value into a ConfigMap, and mount that as a file",
+		Refused: "name and value of a variable must not have more than 131070 bytes, the limit of Linux", Remedy: "put the value into a ConfigMap, and mount it as a file",
 		Holds: fmt.Sprintf("(n.containers + n.inits).all(c, size(%s) == 0)", hugeNames("c.?env.orValue([])")),
 		Which: fmt.Sprintf("(n.containers + n.inits).filter(c, size(%[1]s) > 0).map(c, 'container ' + c.name + ': ' + (%[1]s).join(', '))[0]", hugeNames("c.?env.orValue([])")),
 		inner: func(n *node, bad report) {
@@ -155,7 +155,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "huge-default", Field: "spec.podDefaults.env", By: Policy,
-		Refused: "name and value of a variable have more than 131070 bytes, and Linux starts no program with it", Remedy: "put the value into a ConfigMap, and mount that as a file",
+		Refused: "name and value of a variable must not have more than 131070 bytes, the limit of Linux", Remedy: "put the value into a ConfigMap, and mount it as a file",
 		Holds: fmt.Sprintf("size(%s) == 0", hugeNames("variables.cluster.?podDefaults.?env.orValue([])")),
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if d := c.Spec.PodDefaults; d != nil {
@@ -165,7 +165,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "long-defaults", Field: "spec.podDefaults.env", By: Policy,
-		Refused: fmt.Sprintf("the values of all variables have more than %d characters", mostVariableText), Remedy: "put them into a ConfigMap, and name that in envFrom",
+		Refused: fmt.Sprintf("the values of all variables must not have more than %d characters", mostVariableText), Remedy: "put them into a ConfigMap, and name it in envFrom",
 		Holds: fmt.Sprintf("variables.cluster.?podDefaults.?env.orValue([]).map(e, size(e.?value.orValue(''))).sum() <= %d", mostVariableText),
 		cluster: func(c *v1alpha1.ComputeCluster, bad report) {
 			if d := c.Spec.PodDefaults; d != nil {
@@ -175,7 +175,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "ray-port-name", Field: "NODE.template.spec.containers[ray].ports", By: Policy,
-		Refused: "the names gcs, dashboard, client, metrics and serve stand for Ray's ports 6379, 8265, 10001, 8080 and 8000", Remedy: "choose another name",
+		Refused: "the port names gcs, dashboard, client, metrics and serve must be used for Ray's ports 6379, 8265, 10001, 8080 and 8000 only", Remedy: "choose another name",
 		Holds: "n.ray.?ports.orValue([]).all(p, !(p.?name.orValue('') in " + portMap() + ") || " + portMap() + "[p.name] == p.containerPort)",
 		inner: inRay(func(n *node, bad report) {
 			each(bad, n.rayPath, "ports", n.ray.Ports, func(p *corev1.ContainerPort) bool {
@@ -186,7 +186,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "ray-mount", Field: "NODE.template.spec.containers[ray].volumeMounts", By: Policy,
-		Refused: "the operator mounts its volumes at /dev/shm and below /var/run/secrets/heliostat.dev", Remedy: "choose another path",
+		Refused: "a mount must not be at /dev/shm or below /var/run/secrets/heliostat.dev, where the operator mounts its volumes", Remedy: "choose another path",
 		Holds: fmt.Sprintf("n.ray.?volumeMounts.orValue([]).all(m, !m.mountPath.matches('%s') && !m.mountPath.matches('%s'))", mounts[0], mounts[1]),
 		inner: inRay(func(n *node, bad report) {
 			each(bad, n.rayPath, "volumeMounts", n.ray.VolumeMounts, func(m *corev1.VolumeMount) bool {
@@ -196,7 +196,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "ray-size-twice", Field: "NODE.size", By: Policy,
-		Refused: "the template's ray container has resources of its own", Remedy: "keep one of the two",
+		Refused: "size must not be set with resources of the template's ray container", Remedy: "keep one of the two",
 		Holds: "size(n.spec.?size.orValue({})) == 0 || size(n.ray.?resources.?limits.orValue({})) + size(n.ray.?resources.?requests.orValue({})) == 0",
 		inner: inRay(func(n *node, bad report) {
 			if len(n.spec.Size) > 0 && len(n.ray.Resources.Limits)+len(n.ray.Resources.Requests) > 0 {
@@ -217,7 +217,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "container-negative", Field: "NODE.template.spec.containers[*].resources", By: Policy,
-		Refused: "a container cannot ask for less than nothing", Remedy: "give 0 or more",
+		Refused: "requests and limits must not be negative", Remedy: "give 0 or more",
 		Holds: noneOf(negativeNames), Which: firstOf(negativeNames),
 		inner: inAll(func(r *corev1.ResourceRequirements) []string {
 			negative := func(_ string, quantity resource.Quantity) bool { return quantity.Sign() < 0 }
@@ -226,7 +226,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "container-request", Field: "NODE.template.spec.containers[*].resources", By: Policy,
-		Refused: "a request is above its limit", Remedy: "raise the limit or lower the request",
+		Refused: "a request must not be above its limit", Remedy: "raise the limit or lower the request",
 		Holds: noneOf(aboveNames), Which: firstOf(aboveNames),
 		inner: inAll(func(r *corev1.ResourceRequirements) []string {
 			return namesOf(r.Requests, func(name string, quantity resource.Quantity) bool {
@@ -237,7 +237,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "container-device", Field: "NODE.template.spec.containers[*].resources", By: Policy,
-		Refused: "a device cannot be split, and its request and limit must be the same", Remedy: "give a whole number as the limit and leave the request out",
+		Refused: "a device must be a whole number, with the same request and limit", Remedy: "set a whole number as the limit and leave the request out",
 		Holds: noneOf(splitNames), Which: firstOf(splitNames),
 		inner: inAll(func(r *corev1.ResourceRequirements) []string {
 			split := namesOf(r.Limits, func(name string, quantity resource.Quantity) bool { return isDevice(name) && !whole(quantity) })
@@ -249,7 +249,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "container-ray-port", Field: "NODE.template.spec.containers[*].ports", By: Policy,
-		Refused: "Ray listens on this port of the pod", Remedy: "have the other container listen on another one",
+		Refused: "a container must not use this port of the pod, because Ray listens on it", Remedy: "choose another port for the container",
 		Holds: "n.running.all(c, c.name == 'ray' || c.?ports.orValue([]).all(p, p.?protocol.orValue('TCP') != 'TCP' || !(p.containerPort in n.ports)))",
 		inner: func(n *node, bad report) {
 			ours, worker := RayPorts()
@@ -268,7 +268,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "container-port-clash", Field: "NODE.template.spec.containers[*].ports", By: Policy,
-		Refused: "two containers listen on the same port of the pod or of the host", Remedy: "have one of them listen on another one",
+		Refused: "ports of containers must be unique in the pod and on the host", Remedy: "choose another port for one of them",
 		Holds: "n.running.all(c, n.running.all(d, c.name == d.name || c.?ports.orValue([]).all(p, !d.?ports.orValue([]).exists(q, " +
 			"p.?protocol.orValue('TCP') == q.?protocol.orValue('TCP') && (p.containerPort == q.containerPort || " +
 			"(p.?hostPort.orValue(0) != 0 && p.?hostPort.orValue(0) == q.?hostPort.orValue(0)))))))",
@@ -276,7 +276,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "container-host-port", Field: "NODE.template.spec.containers[*].ports", By: Policy,
-		Refused: "on the host's network a hostPort must be the containerPort", Remedy: "leave hostPort out",
+		Refused: "a hostPort must be equal to the containerPort on the host's network", Remedy: "leave hostPort out",
 		Holds: "!n.pod.?hostNetwork.orValue(false) || (n.containers + n.inits).all(c, c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0 || p.hostPort == p.containerPort))",
 		inner: func(n *node, bad report) {
 			n.containers(func(path *field.Path, c *corev1.Container) {

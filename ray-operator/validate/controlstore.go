@@ -208,7 +208,7 @@ func isStoreVariable(e *corev1.EnvVar) bool { return slices.Contains(storeVariab
 // useStore helps those who set a store's variables by hand.
 const useStore = "use controlStore"
 
-var setsStore = "the operator alone tells Ray where the head's memory is, by " + strings.Join(storeVariables, ", ")
+var setsStore = "only the operator may configure Ray's control store, with " + strings.Join(storeVariables, ", ")
 
 // controlStoreRules are about the control store and what goes with it alone.
 var controlStoreRules = slices.Concat(storeRules, redisRules, volumeRules, storedPodRules)

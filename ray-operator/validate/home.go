@@ -109,7 +109,7 @@ var homeRules = []Rule{
 	},
 	{
 		ID: "own-cluster-annotations", Field: "spec.clusterTemplate.metadata.annotations", By: Policy,
-		Refused: "a key of an annotation must follow Kubernetes' grammar", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
+		Refused: "a key of an annotation must have Kubernetes' syntax", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
 		Holds: fmt.Sprintf(goodAnnotations, ofTemplateAnnotations),
 		home: func(h *home, bad report) {
 			keys(bad, templateMeta, "annotations", h.metadata().Annotations, badAnnotation)

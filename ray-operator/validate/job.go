@@ -117,7 +117,7 @@ var jobRules = []Rule{
 	},
 	{
 		ID: "job-fixed", Field: "spec." + joined(runFields, ", spec."), By: Policy,
-		Refused: "what a run is made of cannot be changed", Remedy: "suspend the job and change it before it resumes, or make a new one",
+		Refused: "fields that define the run are immutable", Remedy: "suspend the job and change it before it resumes, or create a new one",
 		Holds: "oldObject == null || object.spec.?suspend.orValue(false) || oldObject.spec.?suspend.orValue(false) || " +
 			list(runFields) + ".all(f, object.spec[?f] == oldObject.spec[?f])",
 		jobChange: func(before, after *run, bad report) {

@@ -105,7 +105,7 @@ const (
 var nodeRules = []Rule{
 	{
 		ID: "size-name", Field: "NODE.size", By: Policy,
-		Refused: "a size is of cpu, memory, ephemeral-storage, hugepages-… or a device with its domain, such as nvidia.com/gpu", Remedy: "correct the name",
+		Refused: "a key of size must be cpu, memory, ephemeral-storage, hugepages-… or a device with its domain, such as nvidia.com/gpu", Remedy: "correct the name",
 		Holds: "n.spec.?size.orValue({}).all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || " +
 			"(k.contains('/') && !format.qualifiedName().validate(k).hasValue()))",
 		node: sizes(func(_ *node, name string, _ resource.Quantity) bool {
@@ -115,7 +115,7 @@ var nodeRules = []Rule{
 	},
 	{
 		ID: "size-positive", Field: "NODE.size", By: Policy,
-		Refused: "a size must be above 0, and of a device 0 or more", Remedy: "give more, or leave it out",
+		Refused: "a size must be above 0, or for a device 0 or more", Remedy: "raise it, or leave it out",
 		Holds: "size(" + smallSizes + ") == 0", Which: "(" + smallSizes + ").join(', ')",
 		node: sizes(func(_ *node, name string, quantity resource.Quantity) bool {
 			return quantity.Sign() < 0 || quantity.Sign() == 0 && !isDevice(name)
@@ -123,7 +123,7 @@ var nodeRules = []Rule{
 	},
 	{
 		ID: "size-device", Field: "NODE.size", By: Policy,
-		Refused: "a device cannot be split", Remedy: "give a whole number",
+		Refused: "a device must be a whole number", Remedy: "give a whole number",
 		Holds: "size(" + splitSizes + ") == 0", Which: "(" + splitSizes + ").join(', ')",
 		node: sizes(func(_ *node, name string, quantity resource.Quantity) bool { return isDevice(name) && !whole(quantity) }),
 	},
@@ -158,7 +158,7 @@ var nodeRules = []Rule{
 	},
 	{
 		ID: "option-name", Field: "NODE.rayStartParams", By: Policy,
-		Refused: "an option of ray start is lower-case letters, digits and '-', without leading dashes", Remedy: "correct it",
+		Refused: "an option of ray start must be lower-case letters, digits and '-', without leading dashes", Remedy: "correct it",
 		Holds: "n.spec.?rayStartParams.orValue({}).all(k, k.matches('" + startName.String() + "'))",
 		node: func(n *node, bad report) {
 			keys(bad, n.path, "rayStartParams", n.spec.RayStartParams, func(key string) bool { return !startName.MatchString(key) })

@@ -44,8 +44,8 @@ var objectStoreRules = []Rule{
 	},
 	{
 		ID: "object-store-most", Field: "NODE.objectStoreMemory", By: Policy,
-		Refused: fmt.Sprintf("the object store takes %d %% of the container's memory at most, which must be known", mostObjects),
-		Remedy:  "lower it, or give more memory",
+		Refused: fmt.Sprintf("the object store must have at most %d %% of the container's memory, which must be set", mostObjects),
+		Remedy:  "lower it, or raise memory",
 		Holds: fmt.Sprintf("!has(n.spec.objectStoreMemory) || "+
 			"[n.ray.?resources.?limits.?memory.or(n.ray.?resources.?requests.?memory).or("+
 			"size(n.ray.?resources.?limits.orValue({})) + size(n.ray.?resources.?requests.orValue({})) > 0 ? optional.none() : "+

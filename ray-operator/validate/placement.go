@@ -62,7 +62,7 @@ var placementRules = []Rule{
 	},
 	{
 		ID: "selector-grammar", Field: "spec.entrypointLabelSelector", By: Policy,
-		Refused: "a selector's key is a label's key, and its value a label's value, in(a, b), or one of these after '!'", Remedy: "correct the key or the value",
+		Refused: "a key of a selector must be a label key, and its value a label value, in(a, b), or one of these after '!'", Remedy: "correct the key or the value",
 		Holds: "object.spec.?entrypointLabelSelector.orValue({}).all(k, !format.qualifiedName().validate(k).hasValue() && " +
 			"object.spec.entrypointLabelSelector[k].matches('" + selectorValue.String() + "'))",
 		job: func(r *run, bad report) {
@@ -74,7 +74,7 @@ var placementRules = []Rule{
 	},
 	{
 		ID: "selector-version", Field: "spec.entrypointLabelSelector", By: Policy,
-		Refused: "entrypointLabelSelector needs Ray 2.54", Remedy: "raise clusterTemplate.spec.rayVersion with its image, or leave the selector out",
+		Refused: "entrypointLabelSelector must be used with Ray 2.54 or later", Remedy: "raise clusterTemplate.spec.rayVersion with its image, or leave the selector out",
 		Holds: "size(object.spec.?entrypointLabelSelector.orValue({})) == 0 || !variables.cluster.?rayVersion.orValue('').matches('" + withoutLabels.String() + "')",
 		job: func(r *run, bad report) {
 			if len(r.spec.EntrypointLabelSelector) > 0 && r.cluster != nil && withoutLabels.MatchString(r.cluster.Spec.RayVersion) {

@@ -143,7 +143,7 @@ var runtimeEnvPath = field.NewPath("spec", "runtimeEnv")
 var runtimeEnvRules = []Rule{
 	{
 		ID: "runtime-env-object", Field: "spec.runtimeEnv", By: Schema, Says: "must be of type object",
-		Refused: "a runtime environment is an object", Remedy: "write its fields as YAML, not as a text",
+		Refused: "runtimeEnv must be an object", Remedy: "write its fields as YAML, not as a string",
 		job: func(r *run, bad report) {
 			if r.noObject {
 				bad.at(runtimeEnvPath, nil)
@@ -152,7 +152,7 @@ var runtimeEnvRules = []Rule{
 	},
 	{
 		ID: "runtime-env-vars", Field: "spec.runtimeEnv.env_vars", By: Policy,
-		Refused: "env_vars is an object of texts", Remedy: "put numbers and booleans between quotation marks, or leave env_vars out",
+		Refused: "env_vars must be an object of strings", Remedy: "quote numbers and booleans, or leave env_vars out",
 		Holds: "[variables.runtimeEnv.?env_vars.orValue(dyn({}))].all(m, type(m) == map && m.all(k, type(m[k]) == string))",
 		job: inRuntimeEnv(map[string]func(any) bool{"env_vars": func(value any) bool {
 			texts, ok := value.(map[string]any)
@@ -161,8 +161,8 @@ var runtimeEnvRules = []Rule{
 	},
 	{
 		ID: "runtime-env-uri", Field: "spec.runtimeEnv.working_dir, spec.runtimeEnv.py_modules", By: Policy,
-		Refused: "Ray's job API takes no path and uploads nothing: working_dir is the URI of an archive, and py_modules a list of such",
-		Remedy:  "give one such as https://host/code.zip or s3://bucket/code.zip; for what is in the image, cd to it in the entrypoint or set PYTHONPATH",
+		Refused: "working_dir must be the URI of an archive, and py_modules a list of such URIs, because Ray's job API accepts no paths",
+		Remedy:  "give one such as https://host/code.zip or s3://bucket/code.zip; for code in the image, cd to it in the entrypoint or set PYTHONPATH",
 		Holds: "[variables.runtimeEnv.?working_dir.orValue(dyn(null))].all(d, d == null || (type(d) == string && d.matches('" + directoryURI.String() + "'))) && " +
 			"[variables.runtimeEnv.?py_modules.orValue(dyn(null))].all(l, l == null || (type(l) == list && l.all(d, type(d) == string && d.matches('" + moduleURI.String() + "'))))",
 		job: inRuntimeEnv(map[string]func(any) bool{
@@ -175,7 +175,7 @@ var runtimeEnvRules = []Rule{
 	},
 	{
 		ID: "runtime-env-installer", Field: "spec.runtimeEnv", By: Policy,
-		Refused: "Ray takes one of pip, uv and conda", Remedy: "keep one; with conda, list what pip installs among its dependencies",
+		Refused: "a runtime environment must have only one of pip, uv and conda", Remedy: "keep one; with conda, list pip's packages among its dependencies",
 		Holds: list(installers) + ".filter(k, variables.runtimeEnv[?k].orValue(dyn(null)) != null).size() <= 1",
 		job: func(r *run, bad report) {
 			there := slices.DeleteFunc(slices.Clone(installers), func(name string) bool { return r.runtimeEnv[name] == nil })
@@ -186,7 +186,7 @@ var runtimeEnvRules = []Rule{
 	},
 	{
 		ID: "runtime-env-packages", Field: "spec.runtimeEnv.pip, spec.runtimeEnv.uv, spec.runtimeEnv.conda", By: Policy,
-		Refused: "pip and uv are a list of requirements, an object with packages, or the path of a file in the image; conda is an environment as an object, or the name or path of one",
+		Refused: "pip and uv must be a list of requirements, an object with packages, or the path of a file in the image; conda must be an environment as an object, or the name or path of one",
 		Remedy:  "use one of these forms",
 		Holds: "['pip', 'uv'].all(k, [variables.runtimeEnv[?k].orValue(dyn(null))].all(p, p == null || type(p) == string || " +
 			"(type(p) == list && p.all(t, type(t) == string)) || (type(p) == map && 'packages' in p))) && " +
@@ -202,8 +202,8 @@ var runtimeEnvRules = []Rule{
 	},
 	{
 		ID: "runtime-env-size", Field: "spec.runtimeEnv, spec.env, spec.metadata", By: Policy,
-		Refused: fmt.Sprintf("runtimeEnv, env and metadata may be 64 KiB together, lie %d deep, and have no more than %d values beside each other", maxDepth, maxEntries),
-		Remedy:  "put what is large into the image, a ConfigMap or a working_dir",
+		Refused: fmt.Sprintf("runtimeEnv, env and metadata must have at most 64 KiB together, %d levels, and %d values on one level", maxDepth, maxEntries),
+		Remedy:  "put large values into the image, a ConfigMap or a working_dir",
 		Holds: fmt.Sprintf("[variables.runtimeEnv, object.spec.?env.orValue([]), object.spec.?metadata.orValue({})].map(v, %s).sum() <= %d",
 			measured("v", 0), maxRuntimeEnv),
 		job: func(r *run, bad report) {

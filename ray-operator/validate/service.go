@@ -187,7 +187,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-store", Field: "spec.clusterTemplate.spec.controlStore.redis.namespace, spec.clusterTemplate.spec.controlStore.embedded.existingClaim", By: Policy,
-		Refused: "an upgrade makes a second cluster of the template, and two clusters never share one memory", Remedy: "leave it out; each cluster then has its own",
+		Refused: "namespace and existingClaim of a control store must not be set in a clusterTemplate, because the second cluster of an upgrade would share them", Remedy: "leave it out; each cluster then has its own",
 		Holds: "variables.cluster.?controlStore.?redis.?namespace.orValue('') == '' && variables.cluster.?controlStore.?embedded.?existingClaim.orValue('') == ''",
 		service: func(s *serving, bad report) {
 			if s.cluster == nil {
@@ -218,7 +218,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-annotations", Field: "spec.service.annotations", By: Policy,
-		Refused: "a key of an annotation must follow Kubernetes' grammar", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
+		Refused: "a key of an annotation must have Kubernetes' syntax", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
 		Holds: goodIn(goodAnnotations, "annotations"),
 		service: func(s *serving, bad report) {
 			keys(bad, frontPath, "annotations", s.front().Annotations, badAnnotation)
@@ -253,7 +253,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-grpc", Field: "spec.service.ports, spec.service.nodePorts", By: Policy,
-		Refused: "the proxies speak no gRPC", Remedy: "set grpc_options.grpc_servicer_functions in serveConfig, or leave the port out",
+		Refused: "a grpc port must be used with grpc_servicer_functions, without which the proxies serve no gRPC", Remedy: "set grpc_options.grpc_servicer_functions in serveConfig, or leave the port out",
 		Holds: "!(object.spec.?service.?ports.orValue([]).exists(p, p.name == 'grpc') || 'grpc' in object.spec.?service.?nodePorts.orValue({})) || " + speaksGRPC,
 		service: func(s *serving, bad report) {
 			if !s.speaksGRPC() {
@@ -264,7 +264,7 @@ var serviceRules = []Rule{
 	},
 	{
 		ID: "service-head", Field: "spec.service.headEndpoints", By: Policy,
-		Refused: "the cluster has no workers, so that the head's proxy is the only one", Remedy: "leave headEndpoints out, or add a worker group",
+		Refused: "headEndpoints must not be false for a cluster without workers, where the head's proxy is the only one", Remedy: "leave headEndpoints out, or add a worker group",
 		Holds: "object.spec.?service.?headEndpoints.orValue(true) || !" + headAlone,
 		service: func(s *serving, bad report) {
 			if head := s.front().HeadEndpoints; head != nil && !*head && s.headAlone() {

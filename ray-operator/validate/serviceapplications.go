@@ -109,7 +109,7 @@ var remote = []flaw{
 var applicationRules = []Rule{
 	inLists(Rule{
 		ID: "serve-applications", Field: "spec.serveConfig.applications",
-		Refused: "a service serves at least one application", Remedy: "list one; to serve nothing for a while set suspend to true, and leave it there",
+		Refused: "a service must have at least one application", Remedy: "add one; to stop serving for a while, set suspend to true and keep it",
 	}, "[['applications' in variables.serve && (type(variables.serve.applications) != list || size(variables.serve.applications) > 0) ? '' : 'spec.serveConfig.applications'].filter(p, p != '')]",
 		func(s *serving, bad report) {
 			entries, isList := s.config["applications"].([]any)
@@ -120,8 +120,8 @@ var applicationRules = []Rule{
 		}),
 	{
 		ID: "serve-too-many", Field: "spec.serveConfig.applications", By: Policy,
-		Refused: fmt.Sprintf("a service has at most %d applications, with at most %d deployments in all of them together", maxApplications, maxDeployments),
-		Remedy:  "make a second service",
+		Refused: fmt.Sprintf("a service must have at most %d applications, with at most %d deployments in all of them together", maxApplications, maxDeployments),
+		Remedy:  "create a second service",
 		Holds:   fmt.Sprintf("size(variables.listed) <= %d && variables.offered.map(l, size(l)).sum() <= %d", maxApplications, maxDeployments),
 		service: func(s *serving, bad report) {
 			if s.applications > maxApplications || s.deployments > maxDeployments {
@@ -131,16 +131,16 @@ var applicationRules = []Rule{
 	},
 	ofParts(Rule{
 		ID: "serve-name", Field: "spec.serveConfig.applications[*].name, spec.serveConfig.applications[*].deployments[*].name",
-		Refused: "an application, and a deployment that something is said of, has a name of 1 to 253 characters", Remedy: "give it; that of a deployment is the one in the code",
+		Refused: "an application, and an entry of a deployment, must have a name of 1 to 253 characters", Remedy: "set it; the name of a deployment is the one in the code",
 	}, ill(partApplication, "name", longestName, nil), ill(partDeployment, "name", longestName, nil)),
 	repeated(Rule{
 		ID: "serve-name-twice", Field: "spec.serveConfig.applications[*].name",
-		Refused: "two applications have one name", Remedy: "give each its own",
+		Refused: "names of applications must be unique", Remedy: "give each its own",
 	}, partApplication, "name", nameIn, nameOf),
 	ofParts(Rule{
 		ID: "serve-route", Field: "spec.serveConfig.applications[*].route_prefix",
-		Refused: "a route_prefix begins with '/', does not end with '/' unless that is all of it, has no '{' and '}', and is 1024 characters long at most",
-		Remedy:  "correct it, or set it to null for an application that only others call",
+		Refused: "a route_prefix must begin with '/', must not end with '/' unless it is only that, must not contain '{' and '}', and must have at most 1024 characters",
+		Remedy:  "correct it, or set it to null for an application that only other applications call",
 	}, flaw{
 		in: partApplication, key: "route_prefix",
 		when: "[o.of.?route_prefix.orValue(dyn('/'))].exists(v, type(v) == string && !(" + goodText(longestPath, routePrefix) + "))",
@@ -151,20 +151,20 @@ var applicationRules = []Rule{
 	}),
 	repeated(Rule{
 		ID: "serve-route-twice", Field: "spec.serveConfig.applications[*].route_prefix",
-		Refused: "two applications answer at one route_prefix, which is '/' where it is not given", Remedy: "give each its own, or null to one that only others call",
+		Refused: "route_prefixes (default '/') must be unique", Remedy: "give each application its own, or null if only other applications call it",
 	}, partApplication, "route_prefix", routeIn, routeOf),
 	ofParts(Rule{
 		ID: "serve-import", Field: "spec.serveConfig.applications[*].import_path",
-		Refused: "import_path says what an application runs, as module:attribute or module.attribute, in 1024 characters at most", Remedy: "give such a path, as in app.main:app",
+		Refused: "import_path must be module:attribute or module.attribute, with at most 1024 characters", Remedy: "give such a path, as in app.main:app",
 	}, ill(partApplication, "import_path", longestPath, importPath)),
 	ofParts(Rule{
 		ID: "serve-application-port", Field: "spec.serveConfig.applications[*].host, spec.serveConfig.applications[*].port",
-		Refused: "all applications share the proxies, and so their host and port", Remedy: "set these in http_options",
+		Refused: "host and port must not be set for an application, because all applications share the proxies", Remedy: "set them in http_options",
 	}, misplaced("host"), misplaced("port")),
 	ofParts(Rule{
 		ID: "serve-remote", Field: "spec.serveConfig.**.runtime_env.working_dir, py_modules",
-		Refused: "Ray Serve uploads nothing: working_dir is the URI of an archive, and py_modules a list of such",
-		Remedy:  "give one such as https://host/code.zip or s3://bucket/code.zip; what is in the image needs none, if PYTHONPATH has it",
+		Refused: "working_dir must be the URI of an archive, and py_modules a list of such URIs, because Ray Serve uploads nothing",
+		Remedy:  "give one such as https://host/code.zip or s3://bucket/code.zip; code in the image needs none, if PYTHONPATH has it",
 	}, remote...),
 }
 
@@ -194,7 +194,7 @@ var healthRules = []Rule{
 	},
 	{
 		ID: "health-route", Field: "spec.healthPath", By: Policy,
-		Refused: "no application answers at healthPath", Remedy: "begin it with the route_prefix of one, or leave it out for Ray Serve's own /-/healthz",
+		Refused: "healthPath must be the path of an application", Remedy: "begin it with the route_prefix of one, or leave it out for Serve's own /-/healthz",
 		Holds: "object.spec.?healthPath.orValue('') == '' || [object.spec.healthPath.split('?')[0]].exists(p, variables.application[0].map(o, " + routeIn +
 			").exists(r, r == '/' || r != '' && (p == r || p.startsWith(r + '/'))))",
 		service: func(s *serving, bad report) {
@@ -212,8 +212,8 @@ var healthRules = []Rule{
 	},
 	{
 		ID: "health-tls", Field: "spec.healthPath", By: Policy,
-		Refused: "healthPath is asked over HTTP, and with ssl_certfile the proxies speak nothing but HTTPS",
-		Remedy:  "leave healthPath out, or have HTTPS end before the proxies and leave ssl_certfile out",
+		Refused: "healthPath must not be set with ssl_certfile, because it is probed over HTTP and the proxies then accept only HTTPS",
+		Remedy:  "leave healthPath out, or terminate TLS before the proxies and leave ssl_certfile out",
 		Holds:   "object.spec.?healthPath.orValue('') == '' || !variables.http[0].exists(o, " + said("ssl_certfile") + ")",
 		service: func(s *serving, bad report) {
 			if s.spec.HealthPath != "" && isSaid(s.first("http"), "ssl_certfile") {

@@ -73,7 +73,7 @@ var everybody = []string{"", "0.0.0.0", "::"}
 var serveRules = []Rule{
 	{
 		ID: "serve-missing", Field: "spec.serveConfig", By: Schema, Says: "Required value",
-		Refused: "a service has something to serve", Remedy: "give serveConfig with its applications",
+		Refused: "serveConfig must be set", Remedy: "set it with its applications",
 		service: func(s *serving, bad report) {
 			if s.missing {
 				bad.at(configPath, nil)
@@ -82,7 +82,7 @@ var serveRules = []Rule{
 	},
 	{
 		ID: "serve-no-object", Field: "spec.serveConfig", By: Schema, Says: "must be of type object",
-		Refused: "serveConfig is an object", Remedy: "write its fields as YAML, not as a text",
+		Refused: "serveConfig must be an object", Remedy: "write its fields as YAML, not as a string",
 		service: func(s *serving, bad report) {
 			if s.noObject {
 				bad.at(configPath, nil)
@@ -91,7 +91,7 @@ var serveRules = []Rule{
 	},
 	ofParts(Rule{
 		ID: "serve-proxies", Field: "spec.serveConfig.proxy_location",
-		Refused: "with proxy_location Disabled nobody could reach the applications, and beside EveryNode and HeadOnly Ray Serve knows no other place",
+		Refused: "proxy_location must be EveryNode or HeadOnly",
 		Remedy:  "leave it out for EveryNode",
 	}, flaw{
 		in: partConfig, key: "proxy_location", when: "'proxy_location' in o.of && !(o.of.proxy_location in ['EveryNode', 'HeadOnly'])",
@@ -102,7 +102,7 @@ var serveRules = []Rule{
 	}),
 	{
 		ID: "serve-proxy-head", Field: "spec.serveConfig.proxy_location", By: Policy,
-		Refused: "with proxy_location HeadOnly the head's proxy is the only one, and it takes requests only where service.headEndpoints is true or the cluster has no workers",
+		Refused: "proxy_location HeadOnly must be used with service.headEndpoints true or a cluster without workers, because the head's proxy is then the only one",
 		Remedy:  "set service.headEndpoints to true, or leave proxy_location out",
 		Holds:   "variables.serve.?proxy_location.orValue(dyn('')) != 'HeadOnly' || object.spec.?service.?headEndpoints.orValue(" + headAlone + ")",
 		service: func(s *serving, bad report) {
@@ -117,7 +117,7 @@ var serveRules = []Rule{
 	},
 	ofParts(Rule{
 		ID: "serve-host", Field: "spec.serveConfig.http_options.host",
-		Refused: "a proxy that listens at one address only is reached by nobody", Remedy: `leave host out, or give "0.0.0.0" or "::"`,
+		Refused: "host must stand for all addresses, because no client can reach a proxy that listens at one address", Remedy: `leave host out, or give "0.0.0.0" or "::"`,
 	}, flaw{
 		in: "http", key: "host", when: "type(o.of.?host.orValue(dyn(null))) == string && !(o.of.host in " + list(everybody) + ")",
 		wrong: func(of map[string]any) bool {
@@ -131,7 +131,7 @@ var serveRules = []Rule{
 	}, takenPort("http"), takenPort("grpc")),
 	inLists(Rule{
 		ID: "serve-port-twice", Field: "spec.serveConfig.grpc_options.port",
-		Refused: "HTTP, by default at 8000, and gRPC, by default at 9000, cannot have one port", Remedy: "choose another for one of them",
+		Refused: "HTTP (default 8000) and gRPC (default 9000) must have different ports", Remedy: "choose another for one of them",
 	}, "variables.grpc.map(l, l.filter(o, "+speaksGRPC+" && [(variables.http[0].map(h, h.of.?port.orValue(dyn(8000))) + [dyn(8000)])[0]]"+
 		".exists(v, "+numberOf("v", "== o.of.?port.orValue(dyn(9000))")+")).map(o, o.path + '.port'))",
 		func(s *serving, bad report) {
@@ -142,14 +142,14 @@ var serveRules = []Rule{
 		}),
 	ofParts(Rule{
 		ID: "serve-tls", Field: "spec.serveConfig.http_options",
-		Refused: "HTTPS needs a certificate and its key", Remedy: "give both ssl_certfile and ssl_keyfile, or neither",
+		Refused: "ssl_certfile and ssl_keyfile must be set together for HTTPS", Remedy: "set both or neither",
 	}, flaw{
 		in: "http", when: "(" + said("ssl_certfile") + ") != (" + said("ssl_keyfile") + ")",
 		wrong: func(of map[string]any) bool { return isSaid(of, "ssl_certfile") != isSaid(of, "ssl_keyfile") },
 	}),
 	ofParts(Rule{
 		ID: "serve-controller", Field: "spec.serveConfig.controller_options.runtime_env",
-		Refused: "the controller of Ray Serve takes env_vars and nothing else", Remedy: "set the rest in runtime_env of the applications",
+		Refused: "the runtime_env of Serve's controller must contain only env_vars", Remedy: "set the rest in runtime_env of the applications",
 	}, flaw{
 		in: "controllerEnvironment", when: "o.of.exists(k, k != 'env_vars')",
 		wrong: func(of map[string]any) bool {
@@ -158,7 +158,7 @@ var serveRules = []Rule{
 	}),
 	ofParts(Rule{
 		ID: "serve-capacity", Field: "spec.serveConfig.target_capacity",
-		Refused: "target_capacity is the operator's during an upgrade, and on a shared cluster it would hold for what others serve too",
+		Refused: "target_capacity must not be set, because the operator sets it during an upgrade, and on a shared cluster it would affect other services",
 		Remedy:  "leave it out, and set num_replicas or autoscaling_config of the deployments",
 	}, flaw{
 		in: partConfig, key: "target_capacity", when: there("target_capacity"),

@@ -17,19 +17,19 @@ func beside(key, other string) flaw {
 var deploymentRules = []Rule{
 	repeated(Rule{
 		ID: "serve-deployment-twice", Field: "spec.serveConfig.applications[*].deployments[*].name",
-		Refused: "two entries are about one deployment", Remedy: "make one of them",
+		Refused: "a deployment must have only one entry", Remedy: "merge the two",
 	}, partDeployment, "name", nameIn, nameOf),
 	ofParts(Rule{
 		ID: "serve-per-node-alone", Field: "spec.serveConfig.applications[*].deployments[*].max_replicas_per_node",
-		Refused: "max_replicas_per_node does not go with placement_group_bundles or gang_scheduling_config", Remedy: "keep one of them",
+		Refused: "max_replicas_per_node must not be set with placement_group_bundles or gang_scheduling_config", Remedy: "keep one of them",
 	}, beside("max_replicas_per_node", "placement_group_bundles"), beside("max_replicas_per_node", "gang_scheduling_config")),
 	ofParts(Rule{
 		ID: "serve-gang-strategy", Field: "spec.serveConfig.applications[*].deployments[*].placement_group_strategy",
-		Refused: "placement_group_strategy does not go with gang_scheduling_config", Remedy: "set gang_placement_strategy of the latter instead",
+		Refused: "placement_group_strategy must not be set with gang_scheduling_config", Remedy: "set gang_placement_strategy of the latter instead",
 	}, beside("placement_group_strategy", "gang_scheduling_config")),
 	ofParts(Rule{
 		ID: "serve-bundle-selector", Field: "spec.serveConfig.applications[*].deployments[*].placement_group_bundle_label_selector",
-		Refused: "placement_group_bundle_label_selector has one entry for all of placement_group_bundles, or one for each", Remedy: "correct it, or leave it out",
+		Refused: "placement_group_bundle_label_selector must have one entry for all placement_group_bundles, or one for each", Remedy: "correct it, or leave it out",
 	}, flaw{
 		in: partDeployment, key: "placement_group_bundle_label_selector",
 		when: "type(o.of.?placement_group_bundle_label_selector.orValue(dyn(null))) == list && size(o.of.placement_group_bundle_label_selector) != " +
@@ -46,7 +46,7 @@ var deploymentRules = []Rule{
 var scalingRules = []Rule{
 	ofParts(Rule{
 		ID: "serve-replicas-fixed", Field: "spec.serveConfig.applications[*].deployments[*].num_replicas",
-		Refused: "a deployment with autoscaling_config has no fixed number of replicas", Remedy: `set num_replicas to "auto" or leave it out, or take autoscaling_config out`,
+		Refused: "num_replicas must not be a number with autoscaling_config", Remedy: `set num_replicas to "auto" or leave it out, or remove autoscaling_config`,
 	}, flaw{
 		in: partDeployment, key: "num_replicas", when: "[o.of.?num_replicas.orValue(dyn(null))].exists(v, " + numberOf("v") + ") && " + there("autoscaling_config"),
 		wrong: func(of map[string]any) bool {
@@ -56,7 +56,7 @@ var scalingRules = []Rule{
 	}),
 	ofParts(Rule{
 		ID: "serve-scaling-order", Field: "spec.serveConfig.applications[*].deployments[*].autoscaling_config",
-		Refused: "min_replicas is not above initial_replicas, and neither is above max_replicas", Remedy: "correct them",
+		Refused: "min_replicas must not be above initial_replicas, and neither must be above max_replicas", Remedy: "correct them",
 	}, flaw{
 		in: "autoscaling", wrong: isOutOfOrder,
 		when: "[['min_replicas', 'initial_replicas'], ['min_replicas', 'max_replicas'], ['initial_replicas', 'max_replicas']].exists(p, " +
@@ -64,7 +64,7 @@ var scalingRules = []Rule{
 	}),
 	ofParts(Rule{
 		ID: "serve-scaling-elsewhere", Field: "spec.serveConfig.applications[*].external_scaler_enabled",
-		Refused: "with external_scaler_enabled no deployment of the application scales by itself", Remedy: `take autoscaling_config and num_replicas "auto" out, or external_scaler_enabled`,
+		Refused: "deployments must not scale by themselves with external_scaler_enabled", Remedy: `remove autoscaling_config and num_replicas "auto", or external_scaler_enabled`,
 	}, flaw{
 		in: partApplication, key: "external_scaler_enabled", wrong: isScaledTwice,
 		when: "o.of.?external_scaler_enabled.orValue(dyn(false)) == true && " + listIn("o.of", "deployments") + ".exists(d, type(d) == map && " +
@@ -72,7 +72,7 @@ var scalingRules = []Rule{
 	}),
 	ofParts(Rule{
 		ID: "serve-gang-size", Field: "spec.serveConfig.applications[*].deployments[*].gang_scheduling_config",
-		Refused: "gang_scheduling_config has a gang_size, of which num_replicas, and with \"auto\" the numbers of autoscaling_config, are multiples", Remedy: "correct them",
+		Refused: "gang_scheduling_config must have a gang_size, and num_replicas, or with \"auto\" the numbers of autoscaling_config, must be multiples of it", Remedy: "correct them",
 	}, flaw{
 		in: partDeployment, key: "gang_scheduling_config", wrong: isBrokenGang,
 		when: "[o.of.?gang_scheduling_config.orValue(dyn(null))].exists(g, type(g) == map && (!('gang_size' in g) || " + countOf("g.gang_size") + " && " +

@@ -73,7 +73,7 @@ const (
 // shapes are the forms that Ray Serve's own schema asks for, as far as a field is known.
 var shapes = []shape{
 	{
-		id: "serve-object", refused: fmt.Sprintf(takes, "an object"), remedy: "write its fields as YAML, not as a text", good: isObject, holds: "type(v) == map",
+		id: "serve-object", refused: fmt.Sprintf(takes, "an object"), remedy: "write its fields as YAML, not as a string", good: isObject, holds: "type(v) == map",
 		fields: map[string]string{
 			partConfig:      "http_options grpc_options controller_options? logging_config? tracing_config?",
 			partApplication: "runtime_env args autoscaling_policy? logging_config?",
@@ -100,7 +100,7 @@ var shapes = []shape{
 		fields: map[string]string{"grpc": "grpc_servicer_functions", "logging": "additional_log_standard_attrs"},
 	},
 	{
-		id: "serve-text", refused: fmt.Sprintf(takes, "a text"), remedy: "put it between quotation marks", good: isText, holds: "type(v) == string",
+		id: "serve-text", refused: fmt.Sprintf(takes, "a text"), remedy: "quote it", good: isText, holds: "type(v) == string",
 		fields: map[string]string{
 			"http":          "host root_path ssl_keyfile? ssl_certfile? ssl_keyfile_password? ssl_ca_certs?",
 			partApplication: "name route_prefix? import_path", partDeployment: "name",
@@ -108,7 +108,7 @@ var shapes = []shape{
 		},
 	},
 	{
-		id: "serve-texts", refused: fmt.Sprintf(takes, "an object of texts"), remedy: "put numbers and booleans between quotation marks",
+		id: "serve-texts", refused: fmt.Sprintf(takes, "an object of texts"), remedy: "quote numbers and booleans",
 		good: func(value any) bool {
 			texts, ok := value.(map[string]any)
 			return ok && !slices.ContainsFunc(sorted(texts), func(key string) bool { return key == "" || !isText(texts[key]) })
@@ -117,13 +117,13 @@ var shapes = []shape{
 		fields: map[string]string{"environment": "env_vars", "controllerEnvironment": "env_vars", "actor": "label_selector?"},
 	},
 	{
-		id: "serve-flag", refused: fmt.Sprintf(takes, "true or false"), remedy: "write one of them, without quotation marks", good: isFlag, holds: "type(v) == bool",
+		id: "serve-flag", refused: fmt.Sprintf(takes, "true or false"), remedy: "write one of them, without quotes", good: isFlag, holds: "type(v) == bool",
 		fields: map[string]string{
 			"grpc": "enable_reflection", partApplication: "external_scaler_enabled", "logging": "enable_access_log", "tracing": "enabled",
 		},
 	},
 	{
-		id: "serve-port", refused: "a port is a whole number from 1 to 65535", remedy: unquoted, good: wholes(1, 65535), holds: wholeOf("v", 1, 65535),
+		id: "serve-port", refused: "a port must be a whole number from 1 to 65535", remedy: unquoted, good: wholes(1, 65535), holds: wholeOf("v", 1, 65535),
 		fields: map[string]string{"http": "port", "grpc": "port"},
 	},
 	{
@@ -171,23 +171,23 @@ var shapes = []shape{
 		fields: map[string]string{"tracing": "sampling_ratio"},
 	},
 	{
-		id: "serve-status", refused: "who asks too much is answered with 503 or 429", remedy: "give one of the two",
+		id: "serve-status", refused: "the status must be 503 or 429", remedy: "use one of the two",
 		good: number(func(n float64) bool { return n == 503 || n == 429 }), holds: "v in [503, 429]",
 		fields: map[string]string{"backpressure": "status_code"},
 	},
 	{
-		id: "serve-replicas", refused: `num_replicas is a whole number of 1 or more, or "auto"`,
-		remedy: "correct it; for less than 1 give autoscaling_config with min_replicas 0 instead",
+		id: "serve-replicas", refused: `num_replicas must be a whole number of 1 or more, or "auto"`,
+		remedy: "correct it; for less than 1 set autoscaling_config with min_replicas 0 instead",
 		good:   func(value any) bool { return isCount(value) || value == "auto" }, holds: "(" + countOf("v") + " || v == 'auto')",
 		fields: map[string]string{partDeployment: "num_replicas?"},
 	},
 	{
-		id: "serve-queue", refused: "max_queued_requests is a whole number of 1 or more, or -1 for no limit", remedy: unquoted,
+		id: "serve-queue", refused: "max_queued_requests must be a whole number of 1 or more, or -1 for no limit", remedy: unquoted,
 		good: func(value any) bool { return isCount(value) || value == -1.0 }, holds: "(" + countOf("v") + " || v == -1)",
 		fields: map[string]string{partDeployment: "max_queued_requests"},
 	},
 	{
-		id: "serve-aggregation", refused: "none of the words that Ray Serve takes here", remedy: "use mean, max or min",
+		id: "serve-aggregation", refused: "the value must be one that Serve allows", remedy: "use mean, max or min",
 		good: func(value any) bool {
 			word, ok := value.(string)
 			return ok && slices.Contains(aggregations, strings.ToLower(word))
@@ -196,7 +196,7 @@ var shapes = []shape{
 		fields: map[string]string{"autoscaling": "aggregation_function"},
 	},
 	{
-		id: "serve-log-level", refused: "a level of Python's logging has a name or a number", remedy: "use DEBUG, INFO, WARNING, ERROR or CRITICAL",
+		id: "serve-log-level", refused: "the level must be a name of Python's logging, or a number", remedy: "use DEBUG, INFO, WARNING, ERROR or CRITICAL",
 		good: func(value any) bool {
 			name, _ := value.(string)
 			number, isNumber := value.(float64)
@@ -219,7 +219,7 @@ var (
 // oneOfWords is the shape of fields that take one of some words.
 func oneOfWords(id string, fields map[string]string, words ...string) shape {
 	return shape{
-		id: id, refused: "none of the words that Ray Serve takes here", remedy: "use " + joined(words, " or "), fields: fields,
+		id: id, refused: "the value must be one that Serve allows", remedy: "use " + joined(words, " or "), fields: fields,
 		good:  func(value any) bool { word, ok := value.(string); return ok && slices.Contains(words, word) },
 		holds: "v in " + list(words),
 	}

@@ -69,8 +69,8 @@ var gatewayRules = []Rule{
 	},
 	{
 		ID: "gateway-tls", Field: "spec.upgrade.gateway", By: Policy,
-		Refused: "a gateway speaks HTTP to the proxies, and with ssl_certfile they speak nothing but HTTPS",
-		Remedy:  "have HTTPS end at the gateway and leave ssl_certfile out, or leave gateway out",
+		Refused: "gateway must not be set with ssl_certfile, because a gateway speaks HTTP to the proxies",
+		Remedy:  "terminate TLS at the gateway and leave ssl_certfile out, or leave gateway out",
 		Holds:   "!object.spec.?upgrade.?gateway.hasValue() || !variables.http[0].exists(o, " + said("ssl_certfile") + ")",
 		service: func(s *serving, bad report) {
 			if s.gateway() != nil && isSaid(s.first("http"), "ssl_certfile") {

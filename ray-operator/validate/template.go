@@ -27,7 +27,7 @@ func is(value *bool) bool { return value != nil && *value }
 var templateRules = []Rule{
 	{
 		ID: "template-metadata", Field: "NODE.template.metadata", By: Policy,
-		Refused: "of a template's metadata only labels and annotations are taken over", Remedy: "remove name, generateName, namespace, finalizers and ownerReferences",
+		Refused: "metadata of a template must contain only labels and annotations", Remedy: "remove name, generateName, namespace, finalizers and ownerReferences",
 		Holds: "!['name', 'generateName', 'namespace', 'finalizers', 'ownerReferences'].exists(f, f in n.meta)",
 		inner: func(n *node, bad report) {
 			m := &n.template.ObjectMeta
@@ -61,7 +61,7 @@ var templateRules = []Rule{
 	},
 	{
 		ID: "template-annotation-grammar", Field: "NODE.template.metadata.annotations", By: Policy,
-		Refused: "a key of an annotation must follow Kubernetes' grammar", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
+		Refused: "a key of an annotation must have Kubernetes' syntax", Remedy: "use letters, digits, '-', '_' and '.', at most 63, with an optional DNS prefix and '/'",
 		Holds: fmt.Sprintf(goodAnnotations, "n.meta.?annotations.orValue({})"),
 		inner: func(n *node, bad report) {
 			keys(bad, n.metaPath(), "annotations", n.template.Annotations, badAnnotation)
@@ -69,13 +69,13 @@ var templateRules = []Rule{
 	},
 	{
 		ID: "template-no-ray", Field: "NODE.template.spec.containers", By: Policy,
-		Refused: "none of the containers is named ray, so none would run Ray", Remedy: "name one of them ray, or list no containers",
+		Refused: "one container must be named ray, which runs Ray", Remedy: "name one of them ray, or list no containers",
 		Holds: "size(n.containers) == 0 || n.containers.exists(c, c.name == 'ray')",
 		inner: flag("containers", func(n *node) bool { return len(n.pod.Containers) > 0 && n.ray == nil }),
 	},
 	{
 		ID: "template-init-name", Field: "NODE.template.spec.initContainers", By: Policy,
-		Refused: "an init container has the name of a container, or the name ray", Remedy: "rename it",
+		Refused: "an init container must not have the name of a container, or the name ray", Remedy: "rename it",
 		Holds: "n.inits.all(i, i.name != 'ray' && !n.containers.exists(c, c.name == i.name))",
 		inner: func(n *node, bad report) {
 			each(bad, n.podPath(), "initContainers", n.pod.InitContainers, func(i *corev1.Container) bool {
@@ -93,19 +93,19 @@ var templateRules = []Rule{
 	},
 	{
 		ID: "template-processes", Field: "NODE.template.spec.shareProcessNamespace", By: Policy,
-		Refused: "with a shared process namespace job code could read its neighbours' memory and credentials", Remedy: "leave it out",
+		Refused: "shareProcessNamespace must not be true, because job code could read the memory and credentials of other containers", Remedy: "leave it out",
 		Holds: "!n.pod.?shareProcessNamespace.orValue(false)",
 		inner: flag("shareProcessNamespace", func(n *node) bool { return is(n.pod.ShareProcessNamespace) }),
 	},
 	{
 		ID: "template-host-processes", Field: "NODE.template.spec.hostPID", By: Policy,
-		Refused: "with the host's process namespace job code could reach every process of the node", Remedy: "leave it out",
+		Refused: "hostPID must not be true, because job code could reach every process of the node", Remedy: "leave it out",
 		Holds: "!n.pod.?hostPID.orValue(false)",
 		inner: flag("hostPID", func(n *node) bool { return n.pod.HostPID }),
 	},
 	{
 		ID: "template-host-network", Field: "NODE.template.spec.hostNetwork", By: Policy,
-		Refused: "NetworkPolicies do not reach pods on the host's network, so the cluster would lie open", Remedy: "set network.isolation to Disabled, or leave hostNetwork out",
+		Refused: "hostNetwork must not be true with network.isolation, because NetworkPolicies do not apply to the host's network", Remedy: "set network.isolation to Disabled, or leave hostNetwork out",
 		Holds: "!n.pod.?hostNetwork.orValue(false) || variables.cluster.?network.?isolation.orValue('Enabled') == 'Disabled'",
 		inner: flag("hostNetwork", func(n *node) bool {
 			open := n.cluster.Spec.Network != nil && n.cluster.Spec.Network.Isolation == v1alpha1.IsolationDisabled
@@ -114,7 +114,7 @@ var templateRules = []Rule{
 	},
 	{
 		ID: "template-host-dns", Field: "NODE.template.spec.dnsPolicy", By: Policy,
-		Refused: "on the host's network a pod does not find the head by its Service's name", Remedy: "set dnsPolicy to ClusterFirstWithHostNet",
+		Refused: "dnsPolicy must let a pod on the host's network resolve the name of the head's Service", Remedy: "set dnsPolicy to ClusterFirstWithHostNet",
 		Holds: "!n.pod.?hostNetwork.orValue(false) || n.pod.?dnsPolicy.orValue('') in ['ClusterFirstWithHostNet', 'None']",
 		inner: flag("dnsPolicy", func(n *node) bool {
 			return n.pod.HostNetwork && n.pod.DNSPolicy != corev1.DNSClusterFirstWithHostNet && n.pod.DNSPolicy != corev1.DNSNone
@@ -122,7 +122,7 @@ var templateRules = []Rule{
 	},
 	{
 		ID: "template-restart", Field: "NODE.template.spec.restartPolicy", By: Policy,
-		Refused: "Ray's pods are restarted always", Remedy: "leave restartPolicy out, in the pod and in the ray container",
+		Refused: "restartPolicy must be Always for pods and containers of Ray", Remedy: "leave restartPolicy out, in the pod and in the ray container",
 		Holds: "n.pod.?restartPolicy.orValue('') in ['', 'Always'] && n.ray.?restartPolicy.orValue('Always') == 'Always'",
 		inner: flag("restartPolicy", func(n *node) bool {
 			own := n.ray != nil && n.ray.RestartPolicy != nil && *n.ray.RestartPolicy != corev1.ContainerRestartPolicyAlways
@@ -131,13 +131,13 @@ var templateRules = []Rule{
 	},
 	{
 		ID: "template-deadline", Field: "NODE.template.spec.activeDeadlineSeconds", By: Policy,
-		Refused: "a deadline would kill the pod in the middle of its work", Remedy: "use idlePolicy, or delete the cluster when it is no longer needed",
+		Refused: "activeDeadlineSeconds must not be set, because it would kill the pod during its work", Remedy: "use idlePolicy, or delete the cluster when it is no longer needed",
 		Holds: "!('activeDeadlineSeconds' in n.pod)",
 		inner: flag("activeDeadlineSeconds", func(n *node) bool { return n.pod.ActiveDeadlineSeconds != nil }),
 	},
 	{
 		ID: "template-grace", Field: "NODE.template.spec.terminationGracePeriodSeconds", By: Policy,
-		Refused: "a grace period cannot be negative", Remedy: "give 0 or more, or leave it out",
+		Refused: "a grace period must not be negative", Remedy: "give 0 or more, or leave it out",
 		Holds: "n.pod.?terminationGracePeriodSeconds.orValue(0) >= 0",
 		inner: flag("terminationGracePeriodSeconds", func(n *node) bool {
 			return n.pod.TerminationGracePeriodSeconds != nil && *n.pod.TerminationGracePeriodSeconds < 0
@@ -145,13 +145,13 @@ var templateRules = []Rule{
 	},
 	{
 		ID: "template-node-name", Field: "NODE.template.spec.nodeName", By: Policy,
-		Refused: "nodeName passes by the scheduler, so pods that do not fit would fail for ever", Remedy: "use nodeSelector with kubernetes.io/hostname",
+		Refused: "nodeName must not be set, because it bypasses the scheduler, and pods that do not fit would keep failing", Remedy: "use nodeSelector with kubernetes.io/hostname",
 		Holds: "n.pod.?nodeName.orValue('') == ''",
 		inner: flag("nodeName", func(n *node) bool { return n.pod.NodeName != "" }),
 	},
 	{
 		ID: "template-host-name", Field: "NODE.template.spec.hostname", By: Policy,
-		Refused: "with hostsPerReplica above 1 the operator names the hosts", Remedy: "leave hostname and subdomain out",
+		Refused: "hostname and subdomain must not be set with hostsPerReplica above 1, because the operator sets them", Remedy: "leave them out",
 		Holds: "n.hosts == 1 || (n.pod.?hostname.orValue('') == '' && n.pod.?subdomain.orValue('') == '')",
 		inner: flag("hostname", func(n *node) bool {
 			return n.group != nil && n.group.HostsPerReplica > 1 && n.pod.Hostname+n.pod.Subdomain != ""
@@ -159,13 +159,13 @@ var templateRules = []Rule{
 	},
 	{
 		ID: "template-ephemeral", Field: "NODE.template.spec.ephemeralContainers", By: Policy,
-		Refused: "no pod can be made with ephemeral containers", Remedy: "add them to a running pod with kubectl debug",
+		Refused: "a template must not have ephemeral containers", Remedy: "add them to a running pod with kubectl debug",
 		Holds: "size(n.pod.?ephemeralContainers.orValue([])) == 0",
 		inner: flag("ephemeralContainers", func(n *node) bool { return len(n.pod.EphemeralContainers) > 0 }),
 	},
 	{
 		ID: "template-pod-resources", Field: "NODE.template.spec.resources", By: Policy,
-		Refused: "Ray is told what its container has, not its pod", Remedy: "use size, or the resources of the ray container",
+		Refused: "resources of the pod must not be set, because Ray reads those of its container", Remedy: "use size, or the resources of the ray container",
 		Holds: "!('resources' in n.pod)",
 		inner: flag("resources", func(n *node) bool { return n.pod.Resources != nil }),
 	},

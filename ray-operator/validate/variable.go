@@ -45,7 +45,7 @@ func (r *run) inTemplate(name string) bool {
 var variableRules = []Rule{
 	{
 		ID: "variable-name", Field: "spec.env, spec.runtimeEnv.env_vars", By: Policy,
-		Refused: "a variable's name is letters, digits, '_', '.' and '-', starting with a letter or '_'", Remedy: "correct it",
+		Refused: "the name of a variable must be letters, digits, '_', '.' and '-', starting with a letter or '_'", Remedy: "correct it",
 		Holds: ofNames("n.matches('" + variableName.String() + "')"),
 		job: func(r *run, bad report) {
 			r.eachVariable(func(path *field.Path, name string) {
@@ -69,7 +69,7 @@ var variableRules = []Rule{
 	},
 	{
 		ID: "variable-source", Field: "spec.env", By: Policy,
-		Refused: "a variable has a value or one source", Remedy: "give either value or valueFrom, and in valueFrom exactly one source",
+		Refused: "a variable must have either a value or one source", Remedy: "set either value or valueFrom, and in valueFrom exactly one source",
 		Holds: "object.spec.?env.orValue([]).all(e, !has(e.valueFrom) || (e.?value.orValue('') == '' && size(e.valueFrom) == 1))",
 		job: variables(func(_ *run, e *corev1.EnvVar) bool {
 			return e.ValueFrom != nil && (e.Value != "" || sources(e.ValueFrom) != 1)
@@ -77,14 +77,14 @@ var variableRules = []Rule{
 	},
 	{
 		ID: "variable-open", Field: "spec.env", By: Policy,
-		Refused: "on a cluster that is not the job's own a value from a Secret or ConfigMap would lie open in Ray's store, for everyone who may use the cluster",
+		Refused: "valueFrom must not be used on a shared cluster, because every user of the cluster could read the value in Ray's store",
 		Remedy:  "use clusterTemplate, or set the variable in the cluster's pods",
 		Holds:   "has(object.spec.clusterTemplate) || object.spec.?env.orValue([]).all(e, !has(e.valueFrom))",
 		job:     variables(func(r *run, e *corev1.EnvVar) bool { return r.cluster == nil && e.ValueFrom != nil }),
 	},
 	{
 		ID: "variable-twice", Field: "spec.env, spec.runtimeEnv.env_vars", By: Policy,
-		Refused: "a variable is in env and in env_vars of runtimeEnv", Remedy: "keep one of the two",
+		Refused: "a variable must not be both in env and in env_vars of runtimeEnv", Remedy: "keep one of the two",
 		Holds: "object.spec.?env.orValue([]).all(e, !(e.name in variables.vars))",
 		job: variables(func(r *run, e *corev1.EnvVar) bool {
 			_, there := r.vars[e.Name]
@@ -93,14 +93,14 @@ var variableRules = []Rule{
 	},
 	{
 		ID: "variable-in-template", Field: "spec.env", By: Policy,
-		Refused: "a variable with valueFrom becomes one of the pods, and clusterTemplate sets it there already", Remedy: "keep one of the two",
+		Refused: "a variable with valueFrom must not be in clusterTemplate too, because it becomes a variable of the pods", Remedy: "keep one of the two",
 		Holds: "object.spec.?env.orValue([]).all(e, !has(e.valueFrom) || !(variables.cluster.?podDefaults.?env.orValue([]).exists(p, p.name == e.name) || " +
 			"variables.nodes.exists(n, n.ray.?env.orValue([]).exists(p, p.name == e.name))))",
 		job: variables(func(r *run, e *corev1.EnvVar) bool { return e.ValueFrom != nil && r.inTemplate(e.Name) }),
 	},
 	{
 		ID: "variable-room", Field: "spec.env", By: Policy,
-		Refused: "with the variables that have valueFrom, clusterTemplate.spec.podDefaults.env would have more than 256", Remedy: "take some out",
+		Refused: "clusterTemplate.spec.podDefaults.env must not have more than 256 variables, including those with valueFrom of env", Remedy: "remove some",
 		Holds: "object.spec.?env.orValue([]).filter(e, has(e.valueFrom)).size() + size(variables.cluster.?podDefaults.?env.orValue([])) <= 256",
 		job: func(r *run, bad report) {
 			plain := func(e corev1.EnvVar) bool { return e.ValueFrom == nil }

@@ -68,7 +68,7 @@ func TestHugeJobsAreRefused(t *testing.T) {
 	} {
 		job := newJob(namespace, "huge")
 		job.Spec.RuntimeEnv = &runtime.RawExtension{Raw: []byte(text)}
-		if err := shared.Create(t.Context(), job, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "may be 64 KiB together") {
+		if err := shared.Create(t.Context(), job, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "at most 64 KiB together") {
 			t.Errorf("%s of %d bytes are answered with %.300v", what, len(text), err)
 		}
 	}
