@@ -86,7 +86,7 @@ func newDashboards(
 	made := proxy.New(outlast(ctx, cfg.Dashboards.Drain, cfg.Clock), needs)
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "heliostat_server_websockets",
-		Help: "WebSockets to dashboards and services that are open.",
+		Help: "Open WebSockets to dashboards and services.",
 	}, func() float64 { return float64(made.Sockets()) })
 	if err := registry.Register(open); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)

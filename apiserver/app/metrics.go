@@ -26,17 +26,17 @@ func newMetrics(registry prometheus.Registerer, streams func() int) (*metrics, e
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "heliostat_server_requests_total",
-			Help: "Requests that were answered, by route and code. A watch counts when it ends.",
+			Help: "Answered requests, by route and code. A watch counts when it ends.",
 		}, []string{"route", "code"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "heliostat_server_request_duration_seconds",
-			Help:    "How long requests took, watches apart.",
+			Help:    "Duration of requests, except watches.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"route"}),
 	}
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "heliostat_server_streams",
-		Help: "Watches that are open.",
+		Help: "Open watches.",
 	}, func() float64 { return float64(streams()) })
 	for _, collector := range []prometheus.Collector{m.requests, m.durations, open} {
 		if err := registry.Register(collector); err != nil {

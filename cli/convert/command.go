@@ -46,7 +46,7 @@ func Command(access genericclioptions.RESTClientGetter, streams genericiooptions
 	var wanted request
 	command := &cobra.Command{
 		Use:   "convert (-f FILE|DIR|- | rayclusters,rayjobs,rayservices [NAME...])",
-		Short: "Convert KubeRay's objects into ours, and say what became of each field",
+		Short: "Convert KubeRay's objects to Heliostat's, and report the result for each field",
 		Long:  long, Example: examples,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wanted.read(args); err != nil {

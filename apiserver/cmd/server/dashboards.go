@@ -22,11 +22,11 @@ type dashboardFlags struct {
 
 func (d *dashboardFlags) define(set *flag.FlagSet) {
 	set.StringVar(&d.address, "dashboards-address", "0", "host:port on which dashboards and services are served, with TLS, or 0 for none")
-	set.StringVar(&d.url, "dashboards-url", "", "https address by which browsers reach --dashboards-address; its origin must be another than that of --page-url")
-	set.StringVar(&d.page, "page-url", "", "https address by which browsers reach --bind-address, where the page is")
-	set.StringVar(&d.wildcard, "dashboards-wildcard", "", "host[:port] below which each cluster and service has a name of its own; empty for none")
-	set.StringVar(&d.maxUpload, "dashboards-max-upload", "1Gi", "how large the body of a request to a dashboard or service may be, such as 1Gi")
-	set.DurationVar(&d.drain, "dashboards-drain", 10*time.Minute, "for how long WebSockets to dashboards and services go on when the server ends")
+	set.StringVar(&d.url, "dashboards-url", "", "https address at which browsers reach --dashboards-address; its origin must differ from that of --page-url")
+	set.StringVar(&d.page, "page-url", "", "https address at which browsers reach the page on --bind-address")
+	set.StringVar(&d.wildcard, "dashboards-wildcard", "", "host[:port] below which each cluster and service has its own name; empty for none")
+	set.StringVar(&d.maxUpload, "dashboards-max-upload", "1Gi", "maximum size of a request body to a dashboard or service, such as 1Gi")
+	set.DurationVar(&d.drain, "dashboards-drain", 10*time.Minute, "how long WebSockets to dashboards and services stay open when the server terminates")
 }
 
 // read checks what was given.

@@ -23,9 +23,9 @@ type flags struct {
 func define(set *flag.FlagSet) *flags {
 	f := &flags{}
 	set.StringVar(&f.cfg.GCS, "gcs-address", "127.0.0.1:6379", "host:port of the head's GCS")
-	set.StringVar(&f.cfg.Listen, "listen", ":6380", "host:port on which the operator is listened to")
+	set.StringVar(&f.cfg.Listen, "listen", ":6380", "host:port on which the autoscaler listens for the operator")
 	set.StringVar(&f.cfg.Metrics, "metrics-listen", ":44217", "host:port of /metrics and /healthz")
-	set.StringVar(&f.cfg.Head, "head", "", "UID of the pod that this runs in: orders for another are refused; empty takes any")
+	set.StringVar(&f.cfg.Head, "head", "", "UID of the head pod: orders for another pod are refused; empty accepts any")
 	set.StringVar(&f.tokenFile, "token-file", "", "file with the cluster's token, read each time; empty for a cluster without one")
 	set.StringVar(&f.certificates, "certificates", "", "directory with ca.crt, tls.crt and tls.key; empty for a cluster without encryption")
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log: 0 for changes, 1 for more")

@@ -60,9 +60,9 @@ type Config struct {
 	MetricsAddress, HealthAddress string
 	// MeasuredClusters is how many clusters have series of their own in the metrics.
 	MeasuredClusters int
-	// Workers is how many objects of one kind in one namespace are worked on at once.
+	// Workers is how many objects of one kind in one namespace are reconciled at once.
 	Workers int
-	// Resync is after how long every cluster is looked at again though nothing happened.
+	// Resync is the interval at which every cluster is reconciled even without changes.
 	Resync time.Duration
 	// Namespaces are those whose objects the operator reconciles; none is all.
 	Namespaces []string

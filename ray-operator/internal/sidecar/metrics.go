@@ -59,15 +59,15 @@ func NewMetrics(clock clock.PassiveClock) *Metrics {
 		registry: prometheus.NewRegistry(), clock: clock, at: clock.Now(),
 		rounds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "heliostat_autoscaler_round_seconds", Buckets: prometheus.ExponentialBuckets(0.001, 2, 13),
-			Help: "How long rounds took in which the head answered, with what the head was asked and told.",
+			Help: "Duration of rounds in which the head answered, including its requests.",
 		}),
 		decisions: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "heliostat_autoscaler_decision_seconds", Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
-			Help: "How long decisions took by themselves.",
+			Help: "Duration of decisions alone.",
 		}),
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "heliostat_autoscaler_decisions_total",
-			Help: "Rounds by what came of them: Changed, Unchanged, or Failed where the head gave no answer.",
+			Help: "Rounds by result: Changed, Unchanged, or Failed if the head did not answer.",
 		}, []string{"result"}),
 		ray: map[string]*prometheus.Desc{},
 	}

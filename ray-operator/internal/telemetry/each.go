@@ -22,12 +22,12 @@ func newEachCluster(most int) eachCluster {
 	}
 	return eachCluster{
 		most: most,
-		phase: of("heliostat_cluster_phase", "1 for the phase that the status of a cluster tells.",
+		phase: of("heliostat_cluster_phase", "1 for the phase in the status of a cluster.",
 			"namespace", "cluster", "phase"),
-		workers: of("heliostat_cluster_workers", "Workers of a cluster that are wanted (desired), that have a pod (created) and whose pod is ready (ready).",
+		workers: of("heliostat_cluster_workers", "Workers of a cluster that the spec requests (desired), that have a pod (created) and whose pod is ready (ready).",
 			"namespace", "cluster", "state"),
-		epoch:      of("heliostat_cluster_epoch", "How many heads a cluster has had.", "namespace", "cluster"),
-		unmeasured: of("heliostat_clusters_unmeasured", "Clusters without series of their own, because older ones have all that there may be."),
+		epoch:      of("heliostat_cluster_epoch", "Number of heads that a cluster has had.", "namespace", "cluster"),
+		unmeasured: of("heliostat_clusters_unmeasured", "Clusters without their own series, because older clusters use the maximum."),
 	}
 }
 

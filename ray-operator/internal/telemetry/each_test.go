@@ -32,15 +32,15 @@ func TestFleet_MeasuresTheOldestClusters(t *testing.T) {
 	if err := NewFleet(registry, reader, func() bool { return true }, 2); err != nil {
 		t.Fatal(err)
 	}
-	want := `# HELP heliostat_cluster_epoch How many heads a cluster has had.
+	want := `# HELP heliostat_cluster_epoch Number of heads that a cluster has had.
 # TYPE heliostat_cluster_epoch gauge
 heliostat_cluster_epoch{cluster="a",namespace="team"} 0
 heliostat_cluster_epoch{cluster="b",namespace="team"} 3
-# HELP heliostat_cluster_phase 1 for the phase that the status of a cluster tells.
+# HELP heliostat_cluster_phase 1 for the phase in the status of a cluster.
 # TYPE heliostat_cluster_phase gauge
 heliostat_cluster_phase{cluster="a",namespace="team",phase="Pending"} 1
 heliostat_cluster_phase{cluster="b",namespace="team",phase="Ready"} 1
-# HELP heliostat_cluster_workers Workers of a cluster that are wanted (desired), that have a pod (created) and whose pod is ready (ready).
+# HELP heliostat_cluster_workers Workers of a cluster that the spec requests (desired), that have a pod (created) and whose pod is ready (ready).
 # TYPE heliostat_cluster_workers gauge
 heliostat_cluster_workers{cluster="a",namespace="team",state="created"} 0
 heliostat_cluster_workers{cluster="a",namespace="team",state="desired"} 0
@@ -48,7 +48,7 @@ heliostat_cluster_workers{cluster="a",namespace="team",state="ready"} 0
 heliostat_cluster_workers{cluster="b",namespace="team",state="created"} 3
 heliostat_cluster_workers{cluster="b",namespace="team",state="desired"} 4
 heliostat_cluster_workers{cluster="b",namespace="team",state="ready"} 2
-# HELP heliostat_clusters_unmeasured Clusters without series of their own, because older ones have all that there may be.
+# HELP heliostat_clusters_unmeasured Clusters without their own series, because older clusters use the maximum.
 # TYPE heliostat_clusters_unmeasured gauge
 heliostat_clusters_unmeasured 2
 `

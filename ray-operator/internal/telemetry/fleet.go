@@ -33,10 +33,10 @@ const scrapeLimit = 5 * time.Second
 func NewFleet(registry prometheus.Registerer, reader client.Reader, leading func() bool, measured int) error {
 	fleet := &Fleet{
 		Reader: reader, Leading: leading, each: newEachCluster(measured),
-		clusters: prometheus.NewDesc("heliostat_clusters", "Clusters by the phase that their status tells.", []string{"phase"}, nil),
+		clusters: prometheus.NewDesc("heliostat_clusters", "Clusters by the phase in their status.", []string{"phase"}, nil),
 		workers: prometheus.NewDesc("heliostat_workers",
-			"Workers of all clusters that are wanted (desired), that have a pod (created) and whose pod is ready (ready).", []string{"state"}, nil),
-		jobs: prometheus.NewDesc("heliostat_jobs", "Jobs by the phase that their status tells.", []string{"phase"}, nil),
+			"Workers of all clusters that the specs request (desired), that have a pod (created) and whose pod is ready (ready).", []string{"state"}, nil),
+		jobs: prometheus.NewDesc("heliostat_jobs", "Jobs by the phase in their status.", []string{"phase"}, nil),
 	}
 	if err := registry.Register(fleet); err != nil {
 		return fmt.Errorf("register the gauges: %w", err)

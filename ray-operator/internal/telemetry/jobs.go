@@ -20,13 +20,13 @@ func newJobMetrics() jobMetrics {
 	return jobMetrics{
 		starts: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "heliostat_job_start_duration_seconds",
-			Help: "How long jobs took from their creation or resumption until they first ran.",
+			Help: "Time from the creation or resumption of jobs until they first ran.",
 			// From a job on a cluster that is there to one that waits in the queue for hours.
 			Buckets: []float64{0.5, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400},
 		}),
 		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "heliostat_job_ends_total",
-			Help: "Jobs that came to their end, by the phase and the reason that their status tells.",
+			Help: "Jobs that ended, by the phase and the reason in their status.",
 		}, []string{"phase", "reason"}),
 	}
 }

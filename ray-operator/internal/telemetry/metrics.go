@@ -39,22 +39,22 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "heliostat_cluster_phase_duration_seconds",
-			Help: "How long clusters took from their creation or resumption, or from the creation of a lost head's successor, to the end of a phase.",
+			Help: "Time from the creation or resumption of clusters, or from the creation of a lost head's successor, to the end of a phase.",
 			// From a head that has its image to one that waits for a node with a GPU.
 			Buckets: []float64{1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 900, 1800, 3600},
 		}, []string{"phase"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "heliostat_cluster_writes_total",
-			Help: "Writes for clusters and jobs, by the kind written, the verb and the code of the API server's answer.",
+			Help: "Writes for clusters and jobs, by kind, verb and code of the API server's response.",
 		}, []string{"kind", "verb", "code"}),
 		delays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "heliostat_cluster_write_duration_seconds",
-			Help:    "How long the API server took to answer writes for clusters and jobs.",
+			Help:    "Response time of the API server for writes for clusters and jobs.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"verb"}),
 		lines: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "heliostat_controller_waiting",
-			Help: "Objects that wait because their namespace has its share of a controller's workers.",
+			Help: "Objects that wait because their namespace already uses its share of a controller's workers.",
 		}, []string{"controller"}),
 		jobs:     newJobMetrics(),
 		stores:   newStoreMetrics(),

@@ -88,7 +88,7 @@ func TestPhasesAndWritesAreMeasured(t *testing.T) {
 	m.Wrote("Pod", "create", fmt.Errorf("create pod: %w", apierrors.NewAlreadyExists(pods, "x")), 0.1)
 	m.Wrote("Pod", "delete", errors.New("connection refused"), 3)
 	want := `
-# HELP heliostat_cluster_writes_total Writes for clusters and jobs, by the kind written, the verb and the code of the API server's answer.
+# HELP heliostat_cluster_writes_total Writes for clusters and jobs, by kind, verb and code of the API server's response.
 # TYPE heliostat_cluster_writes_total counter
 heliostat_cluster_writes_total{code="200",kind="Pod",verb="create"} 1
 heliostat_cluster_writes_total{code="409",kind="Pod",verb="create"} 1
@@ -169,7 +169,7 @@ func TestTheFleetIsCountedByTheLeader(t *testing.T) {
 	}
 	leads = true
 	want := `
-# HELP heliostat_clusters Clusters by the phase that their status tells.
+# HELP heliostat_clusters Clusters by the phase in their status.
 # TYPE heliostat_clusters gauge
 heliostat_clusters{phase="Failed"} 0
 heliostat_clusters{phase="Pending"} 1
@@ -179,7 +179,7 @@ heliostat_clusters{phase="Starting"} 1
 heliostat_clusters{phase="Suspended"} 0
 heliostat_clusters{phase="Suspending"} 0
 heliostat_clusters{phase="Updating"} 0
-# HELP heliostat_jobs Jobs by the phase that their status tells.
+# HELP heliostat_jobs Jobs by the phase in their status.
 # TYPE heliostat_jobs gauge
 heliostat_jobs{phase="Failed"} 0
 heliostat_jobs{phase="Pending"} 1
@@ -191,7 +191,7 @@ heliostat_jobs{phase="Submitting"} 0
 heliostat_jobs{phase="Succeeded"} 0
 heliostat_jobs{phase="Suspended"} 0
 heliostat_jobs{phase="Suspending"} 0
-# HELP heliostat_workers Workers of all clusters that are wanted (desired), that have a pod (created) and whose pod is ready (ready).
+# HELP heliostat_workers Workers of all clusters that the specs request (desired), that have a pod (created) and whose pod is ready (ready).
 # TYPE heliostat_workers gauge
 heliostat_workers{state="created"} 8
 heliostat_workers{state="desired"} 12
@@ -222,7 +222,7 @@ func TestJobsAreMeasuredOnce(t *testing.T) {
 		job.Status = status
 	}
 	want := `
-# HELP heliostat_job_ends_total Jobs that came to their end, by the phase and the reason that their status tells.
+# HELP heliostat_job_ends_total Jobs that ended, by the phase and the reason in their status.
 # TYPE heliostat_job_ends_total counter
 heliostat_job_ends_total{phase="Succeeded",reason="JobSucceeded"} 1
 `

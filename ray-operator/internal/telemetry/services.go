@@ -13,7 +13,7 @@ type serviceMetrics struct{ upgrades *prometheus.CounterVec }
 func newServiceMetrics() serviceMetrics {
 	m := serviceMetrics{upgrades: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "heliostat_service_upgrades_total",
-		Help: "Changes of ClusterServices that ended, by how.",
+		Help: "Upgrades of ClusterServices that ended, by result.",
 	}, []string{"result"})}
 	for _, result := range []v1alpha1.UpgradeResult{v1alpha1.UpgradeSucceeded, v1alpha1.UpgradeRolledBack, v1alpha1.UpgradeSuperseded} {
 		m.upgrades.WithLabelValues(string(result))

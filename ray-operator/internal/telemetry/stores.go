@@ -30,15 +30,15 @@ func newStoreMetrics() storeMetrics {
 	m := storeMetrics{
 		unswept: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "heliostat_stores_unswept",
-			Help: "Clusters that are gone and whose keys are still in a Redis of their users', by what is done about it.",
+			Help: "Deleted clusters whose keys are still in a Redis of a user, by the state of the removal.",
 		}, []string{"state"}),
 		swept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "heliostat_stores_swept_total",
-			Help: "Clusters that are gone and whose keys were removed from a Redis of their users'.",
+			Help: "Deleted clusters whose keys were removed from a Redis of a user.",
 		}),
 		recoveries: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "heliostat_head_recovery_duration_seconds",
-			Help: "How long heads were not ready until they were back with the memory that their control store kept.",
+			Help: "Time that heads were not ready until they recovered from their control store.",
 			// From a container that is started again to a store that was away for a while.
 			Buckets: []float64{1, 2, 3, 5, 7.5, 10, 15, 20, 30, 45, 60, 90, 120},
 		}, []string{"store"}),

@@ -75,10 +75,10 @@ func TestStoresAreMeasured(t *testing.T) {
 	m.Unswept("failing", 0)
 	m.Swept()
 	want := `
-# HELP heliostat_stores_swept_total Clusters that are gone and whose keys were removed from a Redis of their users'.
+# HELP heliostat_stores_swept_total Deleted clusters whose keys were removed from a Redis of a user.
 # TYPE heliostat_stores_swept_total counter
 heliostat_stores_swept_total 1
-# HELP heliostat_stores_unswept Clusters that are gone and whose keys are still in a Redis of their users', by what is done about it.
+# HELP heliostat_stores_unswept Deleted clusters whose keys are still in a Redis of a user, by the state of the removal.
 # TYPE heliostat_stores_unswept gauge
 heliostat_stores_unswept{state="failing"} 0
 heliostat_stores_unswept{state="stuck"} 3
