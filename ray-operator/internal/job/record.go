@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 )
 
 const (
@@ -86,10 +87,21 @@ type Outcome struct {
 // fresh is the record of a job that has not begun.
 func fresh() Record { return Record{Version: recordVersion, Attempt: 1, Own: 1} }
 
-// String is the annotation's text.
-func (r Record) String() string {
-	text, _ := json.Marshal(r) // numbers and strings always marshal
-	return string(text)
+// String is the annotation's text, which ParseRecord reads again: where it would be too long, it has fewer words of others
+// and fewer former attempts.
+func (r Record) String() string { return pass.Fit(&r, recordLimit, r.shorten) }
+
+// shorten takes away what is needed least, and reports whether there was anything.
+func (r *Record) shorten() bool {
+	switch {
+	case r.Outcome.Text != "":
+		r.Outcome.Text = pass.Shorten(r.Outcome.Text)
+	case len(r.Past) > 1: // the last one says how long to wait
+		r.Past = r.Past[1:]
+	default:
+		return false
+	}
+	return true
 }
 
 // ParseRecord reads the annotation's text. It fails on text that this version did not

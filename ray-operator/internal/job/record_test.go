@@ -1,12 +1,14 @@
 package job
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -128,25 +130,67 @@ func TestRecordsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLastAreKept: the largest record that there can be is one that can be read.
-func TestOnlyTheLastAreKept(t *testing.T) {
+func TestKeep_DropsTheOldest(t *testing.T) {
 	record := fresh()
-	record.Bound = Bound{
-		Cluster: strings.Repeat("c", 50), UID: "00000000-0000-0000-0000-000000000000", Pod: strings.Repeat("p", 63),
-		Head: "00000000-0000-0000-0000-000000000000", Session: "session_2026-01-01_00-00-00_000000_4294967295", At: ago(0),
-	}
-	record.Last = record.Bound
-	code := int32(255)
 	for n := range int32(1000) {
-		record.keep(Past{
-			Number: n + 1, Cluster: record.Bound.Cluster, Head: record.Bound.Head, Reason: "AttemptDeadlineExceeded", Exit: &code, Start: ago(0), End: ago(0),
-		})
+		record.keep(Past{Number: n + 1})
 	}
 	if len(record.Past) != remembered || record.Past[0].Number != 1001-remembered {
-		t.Fatalf("%d are kept, from %d", len(record.Past), record.Past[0].Number)
+		t.Errorf("%d are kept, from %d", len(record.Past), record.Past[0].Number)
 	}
-	if _, err := ParseRecord(record.String()); err != nil {
-		t.Errorf("a record of %d bytes: %v", len(record.String()), err)
+}
+
+// TestString_IsReadAgain whatever Ray and users call things and say, and without losing what decides anything.
+func TestString_IsReadAgain(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		name, uid := rapid.StringMatching(`[a-z0-9-]{63}`), rapid.StringMatching(`[0-9a-f-]{36}`)
+		session := rapid.StringMatching(`[!-~]{253}`)
+		words := rapid.StringOfN(rapid.SampledFrom([]rune("a<\"\\é\x01\u2028😀")), mostText/2, -1, 2*mostText)
+		binding := func(label string) Bound {
+			return Bound{
+				Cluster: name.Draw(rt, label), UID: types.UID(uid.Draw(rt, label)), Pod: name.Draw(rt, label), Head: types.UID(uid.Draw(rt, label)),
+				Session: session.Draw(rt, label), At: rapid.Int64().Draw(rt, label),
+			}
+		}
+		record := fresh()
+		record.Of, record.Bound, record.Last = types.UID(uid.Draw(rt, "of")), binding("bound"), binding("last")
+		record.Attempt, record.Own = rapid.Int32Min(1).Draw(rt, "attempt"), rapid.Int32Min(1).Draw(rt, "own")
+		record.Ended, record.Failures, record.Losses = rapid.Int64().Draw(rt, "ended"), rapid.Int32().Draw(rt, "failures"), rapid.Int32().Draw(rt, "losses")
+		code := rapid.Int32().Draw(rt, "code")
+		for range rapid.SampledFrom([]int{0, 1, remembered}).Draw(rt, "past") {
+			record.keep(Past{
+				Number: record.Attempt, Cluster: name.Draw(rt, "cluster"), Head: types.UID(uid.Draw(rt, "head")), Reason: "AttemptDeadlineExceeded", Exit: &code,
+				Start: rapid.Int64().Draw(rt, "start"), End: rapid.Int64().Draw(rt, "end"),
+			})
+		}
+		record.Outcome = Outcome{
+			Phase: v1alpha1.PhaseFailed, Reason: "AttemptDeadlineExceeded", Text: cut(words.Draw(rt, "text")),
+		}
+		have, err := ParseRecord(record.String())
+		if err != nil || have.String() != record.String() {
+			rt.Fatalf("%s, %v", have, err)
+		}
+		if len(record.Past) > 0 && !reflect.DeepEqual(have.Past[len(have.Past)-1], record.Past[len(record.Past)-1]) {
+			rt.Errorf("the last attempt was lost")
+		}
+		have.Past, have.Outcome.Text, record.Past, record.Outcome.Text = nil, "", nil, ""
+		if !reflect.DeepEqual(have, record) {
+			rt.Errorf("%+v became %+v", record, have)
+		}
+	})
+}
+
+// TestString_KeepsAllThatFits: ten attempts and the page of an index that could not be reached.
+func TestString_KeepsAllThatFits(t *testing.T) {
+	record := bound(func(r *Record) { r.Outcome = Outcome{Phase: "Failed", Text: strings.Repeat("<a>", mostText/3)} })
+	uid, code := types.UID("00000000-0000-0000-0000-000000000000"), int32(255)
+	for n := range int32(remembered) {
+		record.keep(Past{
+			Number: n + 1, Cluster: strings.Repeat("c", 50), Head: uid, Reason: "AttemptDeadlineExceeded", Exit: &code, Start: ago(60), End: ago(30),
+		})
+	}
+	if have, err := ParseRecord(record.String()); err != nil || have.Outcome != record.Outcome || len(have.Past) != remembered {
+		t.Errorf("%s, %v", have, err)
 	}
 }
 

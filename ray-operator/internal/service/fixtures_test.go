@@ -64,6 +64,22 @@ func serves(t *testing.T) *situation {
 	return s
 }
 
+// shares is a situation in which version 1 serves on a cluster that is not the service's own.
+func shares(t *testing.T) *situation {
+	t.Helper()
+	s := serves(t)
+	cluster := s.seen.Clusters[1]
+	s.service.Spec.ClusterRef, s.service.Spec.ClusterTemplate = &v1alpha1.ClusterReference{Name: cluster.Name}, nil
+	s.seen.Clusters, s.seen.Revisions = map[int]*Cluster{0: cluster}, map[string]Revision{}
+	revision := s.keep(t)
+	active := &s.seen.Record.Active
+	active.Cluster, active.Pods, active.Revision, active.Good = 0, "", revision.ID, revision.ID
+	s.seen.Record.Clusters = 0
+	s.seen.Record.note("text")
+	s.takes(active)
+	return s
+}
+
 // keep keeps the revision that the spec asks for now.
 func (s *situation) keep(t *testing.T) Revision {
 	t.Helper()

@@ -215,13 +215,17 @@ func (p *planner) gone() bool {
 	if cluster.Head == nil || cluster.Head.Status.PodIP == "" {
 		return false
 	}
+	if !cluster.Heard || cluster.Answer.At.IsZero() { // the head knows the names of what was asked of it
+		p.inquire(cluster, nil)
+		return false
+	}
 	digest, _ := naming.ObjectHash([]any{"nothing", p.record.Applications}) // it always marshals
-	if cluster.Heard && cluster.Answer.Taken == digest {
+	if cluster.Answer.Taken == digest {
 		p.record.Applications = nil
 		return true
 	}
 	p.inquire(cluster, &serving.Config{
-		Digest: digest, Applications: map[string]json.RawMessage{}, Drop: p.record.Applications, Options: p.revision(p.record.Active.Revision).Config.Options,
+		Digest: digest, Applications: map[string]json.RawMessage{}, Drop: p.askedNames(), Options: p.revision(p.record.Active.Revision).Config.Options,
 	})
 	return false
 }

@@ -338,17 +338,10 @@ func (p *planner) want(side *Side) {
 
 // noteApplications adds those of a configuration to the record, and has those go that the configuration has no more.
 func (p *planner) noteApplications(config *serving.Config) {
-	for _, name := range p.record.Applications {
-		if _, still := config.Applications[name]; !still {
-			config.Drop = append(config.Drop, name)
-		}
+	config.Drop = slices.DeleteFunc(p.askedNames(), func(name string) bool { return config.Applications[name] != nil })
+	for _, name := range slices.Sorted(maps.Keys(config.Applications)) {
+		p.record.note(name)
 	}
-	for name := range config.Applications {
-		if !slices.Contains(p.record.Applications, name) {
-			p.record.Applications = append(p.record.Applications, name)
-		}
-	}
-	slices.Sort(p.record.Applications)
 }
 
 // inquire adds what is wanted of a cluster's head.

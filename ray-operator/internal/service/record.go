@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -54,10 +55,16 @@ type Record struct {
 	Drained int64 `json:"drained,omitempty"`
 	// Suspended: nothing of the service runs.
 	Suspended bool `json:"suspended,omitempty"`
-	// Applications are the names that were last asked of a cluster that is not the service's
-	// own.
-	Applications []string `json:"apps,omitempty"`
+	// Applications are those that were last asked of a cluster that is not the service's own, each by the hash of its
+	// name: names may be so long and so many that no annotation of ours holds them.
+	Applications []string `json:"asked,omitempty"`
+	// Names are what Applications was in an earlier operator.
+	Names []string `json:"apps,omitempty"`
 }
+
+// mostAsked bounds Applications: those of three versions that are asked for one after another while no head takes any.
+// One more is not noted, and stays on the cluster when the service gives it up.
+const mostAsked = 192
 
 // Side is a version on a cluster.
 type Side struct {
@@ -115,10 +122,40 @@ type Last struct {
 	Ended  int64                  `json:"e"`
 }
 
-// String is the annotation's text.
+// String is the annotation's text, which ParseRecord reads again: where it would be too long, it has fewer words of others.
 func (r Record) String() string {
-	text, _ := json.Marshal(r) // numbers and strings always marshal
-	return string(text)
+	r.Fault, r.Last = copied(r.Fault), copied(r.Last)
+	if r.Last != nil {
+		r.Last.Fault = copied(r.Last.Fault)
+	}
+	return pass.Fit(&r, recordLimit, r.shorten)
+}
+
+func copied[T any](from *T) *T {
+	if from == nil {
+		return nil
+	}
+	to := *from
+	return &to
+}
+
+// shorten takes away what is needed least, and reports whether there was anything.
+func (r *Record) shorten() bool {
+	for _, fault := range []*Fault{r.lastFault(), r.Fault} {
+		if fault != nil && fault.Text != "" {
+			fault.Text = pass.Shorten(fault.Text)
+			return true
+		}
+	}
+	return false
+}
+
+// lastFault is why the change that ended last was taken back, nil if it was not.
+func (r *Record) lastFault() *Fault {
+	if r.Last == nil {
+		return nil
+	}
+	return r.Last.Fault
 }
 
 // clone is a record that shares nothing with this one.
@@ -140,6 +177,10 @@ func ParseRecord(text string) (Record, error) {
 	if record.Version != recordVersion || record.Clusters < 0 {
 		return Record{}, fmt.Errorf("parse record: version %d, cluster %d, want version %d and numbers from 0", record.Version, record.Clusters, recordVersion)
 	}
+	for _, name := range record.Names {
+		record.note(name)
+	}
+	record.Names = nil
 	return record, nil
 }
 
@@ -176,7 +217,7 @@ func recall(service *v1alpha1.ClusterService, seen *Seen, now time.Time) (Record
 	record.Active.restoreRenewal(told, seen)
 	if service.Spec.ClusterRef != nil {
 		for i := range told.Active.Applications {
-			record.Applications = append(record.Applications, told.Active.Applications[i].Name)
+			record.note(told.Active.Applications[i].Name)
 		}
 	}
 	if candidate, ok := restored(told.Candidate, seen, now); ok && candidate.Cluster != active.Cluster {

@@ -1,11 +1,14 @@
 package service
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
@@ -41,18 +44,105 @@ func TestParseRecordRefuses(t *testing.T) {
 	}
 }
 
-// TestRecordFits: the largest that there may be is well within the annotation's limit.
+// drawSide is any side that a record may have.
+func drawSide(rt *rapid.T, label string) Side {
+	hash, uid, seconds := rapid.StringMatching(`[a-z2-7]{13}`), rapid.StringMatching(`[0-9a-f-]{36}`), rapid.Int64Range(0, 1<<40)
+	return Side{
+		Cluster: rapid.IntRange(0, 1<<30).Draw(rt, label), Pods: "v1-" + hash.Draw(rt, label), Revision: hash.Draw(rt, label), Good: hash.Draw(rt, label),
+		At: seconds.Draw(rt, label), Healthy: seconds.Draw(rt, label), Taken: hash.Draw(rt, label), Took: hash.Draw(rt, label),
+		Head: uid.Draw(rt, label), Renewing: uid.Draw(rt, label),
+	}
+}
+
+// TestString_IsReadAgain whatever Ray and users call things and say, and without losing what decides anything.
+func TestString_IsReadAgain(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		fault := func(label string) *Fault {
+			words := rapid.StringOfN(rapid.SampledFrom([]rune("a<\"\\é\x01\u2028😀")), longest, 2*longest, -1)
+			return &Fault{Reason: "ServeNotHealthyInTime", Text: cut(words.Draw(rt, label))}
+		}
+		record := Record{
+			Version: recordVersion, Of: "00000000-0000-0000-0000-000000000000", Clusters: rapid.IntRange(0, 1<<30).Draw(rt, "clusters"),
+			Active: drawSide(rt, "active"), Failed: "aaaaaaaaaaaaa", FailedAs: "aaaaaaaaaaaaa", Fault: fault("fault"), Began: 1 << 40,
+			Last: &Last{From: "123456", To: "123457", Result: v1alpha1.UpgradeRolledBack, Fault: fault("last"), Began: 1 << 40, Ended: 1 << 40},
+		}
+		if rapid.Bool().Draw(rt, "own") {
+			candidate := drawSide(rt, "candidate")
+			record.Candidate, record.Whole = &candidate, Whole{strings.Repeat("d", mostNoted-len(`"":123456,`)): 123456}
+			record.Shift = rollout.Shift{Traffic: 100, Active: 100, Candidate: 100, Proven: true, Back: true, At: at().UTC(), Began: at().UTC()}
+			record.Retiring = []Retired{{Cluster: 1 << 30, At: 1 << 40, Unused: true, Held: true}}
+		} else {
+			for i := range rapid.SampledFrom([]int{0, 64, 300}).Draw(rt, "applications") {
+				record.note(fmt.Sprintf("%0253d", i))
+			}
+		}
+		have, err := ParseRecord(record.String())
+		if err != nil || have.String() != record.String() {
+			rt.Fatalf("%d bytes: %v", len(record.String()), err)
+		}
+		for _, one := range []*Record{&have, &record} {
+			one.Fault.Text, one.Last.Fault.Text = "", ""
+		}
+		if diff := cmp.Diff(record, have); diff != "" {
+			rt.Errorf("(- written, + read):\n%s", diff)
+		}
+	})
+}
+
+// TestRecordFits: all that there usually is fits, so that no words are lost.
 func TestRecordFits(t *testing.T) {
-	long := strings.Repeat("ä", longest)
-	side := Side{Cluster: 1 << 30, Pods: "v1-" + long[:13], Revision: long[:13], Good: long[:13], At: 1 << 40, Healthy: 1 << 40, Taken: long[:13], Head: long[:36]}
-	fault := &Fault{Reason: "ServeNotHealthyInTime", Text: long}
+	fault := &Fault{Reason: "ServeNotHealthyInTime", Text: strings.Repeat("<ä>", longest/3)}
+	side := Side{Cluster: 1 << 30, Pods: "v1-aaaaaaaaaaaaa", Revision: "aaaaaaaaaaaaa", Good: "aaaaaaaaaaaaa", Taken: "aaaaaaaaaaaaa", Head: strings.Repeat("a", 36)}
 	record := Record{
 		Version: recordVersion, Clusters: 1 << 30, Active: side, Candidate: &side, Failed: side.Good, FailedAs: side.Good, Fault: fault,
 		Shift: upgrade.Shift{Traffic: 100, Active: 100, Candidate: 100, Proven: true, Back: true, At: at(), Began: at()},
 		Last:  &Last{From: "123456", To: "123457", Result: v1alpha1.UpgradeRolledBack, Fault: fault, Began: 1 << 40, Ended: 1 << 40},
 	}
-	if size := len(record.String()); size > recordLimit {
-		t.Errorf("it has %d bytes", size)
+	if have, err := ParseRecord(record.String()); err != nil || have.Fault.Text != fault.Text || have.Last.Fault.Text != fault.Text {
+		t.Errorf("it has %d bytes: %v", len(record.String()), err)
+	}
+}
+
+// TestNoteApplications_RenamesAll: as many applications as there may be, of long names, are renamed at once.
+func TestNoteApplications_RenamesAll(t *testing.T) {
+	s := shares(t)
+	var names []string
+	for version := range 2 {
+		names = nil
+		var applications []string
+		for i := range 64 {
+			names = append(names, fmt.Sprintf("%036d-%d-%02d", i, version, i))
+			applications = append(applications, fmt.Sprintf(`{"name":%q,"route_prefix":"/%d","import_path":"app:v1"}`, names[i], i))
+		}
+		s.service.Spec.ServeConfig.Raw = fmt.Appendf(nil, `{"applications":[%s]}`, strings.Join(applications, ","))
+		plan := s.decide()
+		if plan.Record == nil || len(plan.Wants) != 1 {
+			t.Fatalf("version %d: %s", version, &plan)
+		}
+		record, err := ParseRecord(plan.Record.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.seen.Record = record
+		s.keep(t)
+		if drop := plan.Wants[0].Config.Drop; version == 1 && len(drop) != 65 { // and the one of before
+			t.Errorf("%d applications go: %v", len(drop), drop)
+		}
+	}
+}
+
+// TestAskedNames_KnowThoseOfAnEarlierOperator, which wrote them as they are.
+func TestAskedNames_KnowThoseOfAnEarlierOperator(t *testing.T) {
+	s := shares(t)
+	var err error
+	if s.seen.Record, err = ParseRecord(`{"v":1,"apps":["text","of-an-old-version"],"active":{"p":"","r":""}}`); err != nil {
+		t.Fatal(err)
+	}
+	shown := s.seen.Clusters[0].Answer.Serving.Applications
+	shown["of-an-old-version"], shown["of-another"] = shown["text"], shown["text"]
+	p := &planner{service: s.service, seen: s.seen, record: s.seen.Record}
+	if have, want := p.askedNames(), []string{"of-an-old-version", "text"}; !slices.Equal(have, want) {
+		t.Errorf("%q were asked for, want %q", have, want)
 	}
 }
 

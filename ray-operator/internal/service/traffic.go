@@ -50,7 +50,10 @@ func (p *planner) lookAt(side *Side, proven bool) Health {
 		if cluster.Heard && cluster.Answer.Taken == digest && (side.Taken != digest || side.Took != revision.ID || side.Head != head) {
 			side.Taken, side.Took, side.Head = digest, revision.ID, head
 			if !p.own() {
-				p.record.Applications = revision.names()
+				p.record.Applications = nil
+				for _, name := range revision.names() {
+					p.record.note(name)
+				}
 			}
 		}
 		taken = side.Took == revision.ID && side.Head == head
