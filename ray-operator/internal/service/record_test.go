@@ -69,7 +69,7 @@ func TestString_IsReadAgain(t *testing.T) {
 		if rapid.Bool().Draw(rt, "own") {
 			candidate := drawSide(rt, "candidate")
 			record.Candidate, record.Whole = &candidate, Whole{strings.Repeat("d", mostNoted-len(`"":123456,`)): 123456}
-			record.Shift = rollout.Shift{Traffic: 100, Active: 100, Candidate: 100, Proven: true, Back: true, At: at().UTC(), Began: at().UTC()}
+			record.Shift = upgrade.Shift{Traffic: 100, Active: 100, Candidate: 100, Proven: true, Back: true, At: at().UTC(), Began: at().UTC()}
 			record.Retiring = []Retired{{Cluster: 1 << 30, At: 1 << 40, Unused: true, Held: true}}
 		} else {
 			for i := range rapid.SampledFrom([]int{0, 64, 300}).Draw(rt, "applications") {

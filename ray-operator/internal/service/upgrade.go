@@ -203,8 +203,9 @@ func (p *planner) move() {
 		return
 	}
 	lags, active := p.acknowledge(), upgrade.Version{Ready: p.measure(&record.Active, p.active, 100-record.Shift.Traffic)}
-	move := upgrade.Advance(p.terms(), record.Shift, active,
-		upgrade.Version{Ready: p.measure(candidate, p.candidate, record.Shift.Traffic), Failed: p.candidate.Failed}, p.now)
+	move := upgrade.Advance(p.terms(), record.Shift, active, upgrade.Version{
+		Ready: p.measure(candidate, p.candidate, record.Shift.Traffic), Failed: p.candidate.Failed, Lost: p.hasLostPods(p.cluster(candidate)),
+	}, p.now)
 	if lags {
 		move = move.Held(record.Shift, active)
 	}
@@ -337,11 +338,16 @@ func (p *planner) settle() {
 func (p *planner) doubt(first bool) {
 	active, terms := &p.record.Active, p.terms()
 	left := terms.Deadline - since(active.At, p.now)
+	sick := active.Healthy > 0 && p.active.Told && p.active.Ready == 0 &&
+		(p.active.Asked || warns(p.active.Finding)) // not where proxies have yet to be asked
 	switch {
 	case first || !terms.AutoRollback || !p.known(active.Good):
 	case p.active.Failed:
 		p.revert(p.fault(upgrade.Failed, p.active.Finding))
-	case active.Healthy > 0 && p.active.Told && p.active.Ready == 0 && (p.active.Asked || warns(p.active.Finding)): // not where proxies have yet to be asked
+	case sick && p.hasLostPods(p.cluster(active)): // it begins again on those that come in their place
+		active.At, active.Healthy = p.now.Unix(), 0
+		p.wakeIn(terms.Deadline)
+	case sick:
 		p.revert(p.fault(upgrade.Sick, p.active.Finding))
 	case left <= 0:
 		p.revert(p.fault(upgrade.Late, p.hindrance()))

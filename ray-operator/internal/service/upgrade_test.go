@@ -4,8 +4,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -75,6 +79,56 @@ func TestUpgradeWaitsForWhatANewOperatorHasYetToHear(t *testing.T) {
 
 func unheardOf(c *Cluster) { c.Heard, c.Answer = false, serving.Answer{} }
 func unasked(c *Cluster)   { c.Answer.Probes = nil }
+
+// TestDoubt_SparesAVersionThatLostPods: a change was healthy for a moment, and then none of its proxies answers.
+func TestDoubt_SparesAVersionThatLostPods(t *testing.T) {
+	ends := func(status *corev1.PodStatus) {
+		status.Conditions[0].Status = corev1.ConditionFalse
+		status.ContainerStatuses = []corev1.ContainerStatus{{Name: v1alpha1.ContainerRay, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}}}
+	}
+	for name, c := range map[string]struct {
+		befalls func(*Cluster, *corev1.Pod)
+		spared  bool
+	}{
+		"all pods are there": {func(*Cluster, *corev1.Pod) {}, false},
+		"one is deleted":     {func(_ *Cluster, pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: at()} }, true},
+		"one is not ready":   {func(_ *Cluster, pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }, true},
+		"one is gone":        {func(c *Cluster, _ *corev1.Pod) { c.Pods = c.Pods[:2] }, true},
+		"one is gone, and an autoscaler says how many there are": {func(c *Cluster, _ *corev1.Pod) {
+			c.Pods, c.Spec.Autoscaling = c.Pods[:2], &v1alpha1.Autoscaling{}
+		}, false},
+		"one was evicted": {func(_ *Cluster, pod *corev1.Pod) {
+			ends(&pod.Status)
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
+		}, true},
+		"one ended by itself": {func(_ *Cluster, pod *corev1.Pod) { ends(&pod.Status) }, false},
+	} {
+		s := serves(t)
+		active, cluster := &s.seen.Record.Active, s.seen.Clusters[1]
+		s.service.Spec.ServeConfig = serveConfig("app:v2")
+		active.Revision, active.At, active.Healthy = s.keep(t).ID, now-50, now-20
+		s.takes(active)
+		for _, pod := range cluster.Pods {
+			cluster.answers(pod, false)
+		}
+		c.befalls(cluster, cluster.Pods[2])
+		plan := s.decide()
+		if plan.Record == nil || (plan.Record.Failed == "") != c.spared {
+			t.Errorf("%s: %s", name, &plan)
+			continue
+		}
+		if !c.spared {
+			continue
+		}
+		s.seen.Record = *plan.Record
+		for after, failed := range map[time.Duration]bool{1799 * time.Second: false, 1800 * time.Second: true} {
+			later := Decide(s.service, s.seen, desired.Site{}, at().Add(after))
+			if back := later.Record != nil && later.Record.Failed != ""; back != failed {
+				t.Errorf("%s: %s later: %s", name, after, &later)
+			}
+		}
+	}
+}
 
 // TestVersionThatNeverServed_HoldsNothingUp: a typo in the first image is mended whatever the strategy is.
 func TestVersionThatNeverServed_HoldsNothingUp(t *testing.T) {

@@ -42,6 +42,34 @@ func TestCandidateSickens(t *testing.T) {
 	})
 }
 
+// TestCandidateLosesPods: requests go to where the health is, and nothing turns back before the deadline is over.
+func TestCandidateLosesPods(t *testing.T) {
+	terms := Terms{Surge: 100, Step: 50, Interval: 10 * time.Second, Deadline: time.Minute, AutoRollback: true}
+	begun := time.Unix(1000, 0)
+	shift := Shift{Traffic: 100, Active: 100, Candidate: 100, Proven: true, At: begun, Began: begun}
+	for name, c := range map[string]struct {
+		ready int
+		want  int
+	}{"half of them": {50, 50}, "all of them": {0, 0}} {
+		lost := Advance(terms, shift, Side{Ready: 100}, Side{Ready: c.ready, Lost: true}, begun.Add(20*time.Second))
+		if lost.Cause != "" || lost.Shift.Back || lost.Shift.Traffic != c.want || lost.Shift.Proven {
+			t.Errorf("%s: %+v", name, lost)
+		}
+		for after, want := range map[time.Duration]Cause{time.Second: "", 59 * time.Second: "", 60 * time.Second: Late} {
+			later := Advance(terms, lost.Shift, Side{Ready: 100}, Side{Ready: c.ready}, begun.Add(20*time.Second+after))
+			if later.Cause != want {
+				t.Errorf("%s: %s later: %+v", name, after, later)
+			}
+		}
+		if came := Advance(terms, lost.Shift, Side{Ready: 100}, Side{Ready: 100}, begun.Add(40*time.Second)); came.Shift.Traffic <= c.want || came.Shift.Back {
+			t.Errorf("%s: others came: %+v", name, came)
+		}
+	}
+	if sick := Advance(terms, shift, Side{Ready: 100}, Side{Ready: 50}, begun.Add(20*time.Second)); sick.Cause != Sick {
+		t.Errorf("with all its pods: %+v", sick)
+	}
+}
+
 func TestBothAreSick(t *testing.T) {
 	check(t, map[string]look{
 		"just enough on the active side": {patient, at(50, 100, 100, proven, moved(3)), 70, 30, false, Move{Shift: at(30, 100, 100, proven, moved(0))}},

@@ -39,6 +39,8 @@ type Version struct {
 	Ready int
 	// Failed: it will not get healthy by itself.
 	Failed bool
+	// Lost: pods of it went through no fault of its own, and others come in their place.
+	Lost bool
 }
 
 // Shift is what stands decided. It is kept between two looks, as JSON.
@@ -126,7 +128,7 @@ func Begin(terms Terms, now time.Time) Shift {
 // to have what its requests need, and the other one grows once the first was seen to have
 // shrunk. Where nothing is ready on either side nothing moves: what is not known is not zero.
 func Advance(terms Terms, shift Shift, active, candidate Version, now time.Time) Move {
-	u := upgrade{terms: terms.bounded(), active: percent(active.Ready), candidate: percent(candidate.Ready), failed: candidate.Failed, now: now}
+	u := upgrade{terms: terms.bounded(), active: percent(active.Ready), candidate: percent(candidate.Ready), failed: candidate.Failed, lost: candidate.Lost, now: now}
 	move := u.decide(shift.bounded())
 	if move.Verdict == Going && move.Shift != shift {
 		after := u.decide(move.Shift)
@@ -173,9 +175,9 @@ func (s Shift) bounded() Shift {
 // upgrade is one look at an upgrade.
 type upgrade struct {
 	terms Terms
-	// active and candidate are ready; failed is of the candidate.
+	// active and candidate are ready; failed and lost are of the candidate.
 	active, candidate int
-	failed            bool
+	failed, lost      bool
 	now               time.Time
 }
 
@@ -218,6 +220,9 @@ func (u upgrade) noted(shift Shift) Shift {
 		shift.Began, shift.Proven = u.now, false
 	}
 	shift.Proven = shift.Candidate > 0 && (shift.Proven || u.complete(shift))
+	if shift.Proven && u.lost && u.lacks(shift) { // it proves itself again with what comes in place of what it lost
+		shift.Proven, shift.Began = false, u.now
+	}
 	return shift
 }
 

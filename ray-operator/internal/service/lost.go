@@ -1,0 +1,58 @@
+package service
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+)
+
+// hasLostPods reports whether workers of a cluster went, and others have yet to come in their place: ones that are deleted,
+// evicted or on a node that is gone, as when a spot instance is reclaimed. That is no fault of what runs there. Where a
+// container has ended by itself it may be, so then it is not that.
+func (p *planner) hasLostPods(cluster *Cluster) bool {
+	if cluster == nil {
+		return false
+	}
+	there, lost := int32(0), false
+	for _, pod := range cluster.Pods {
+		switch {
+		case pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleWorker:
+		case hasCrashed(pod):
+			return false
+		case pod.DeletionTimestamp != nil, !pass.Ready(pod) && (p.serves(pod) || pod.Annotations[v1alpha1.AnnotationClosed] != ""):
+			lost = true // it had requests, and is none that has yet to start
+		default:
+			there++
+		}
+	}
+	return lost || there < workersOf(cluster)
+}
+
+// workersOf is how many workers a cluster must have; 0 where its autoscaler decides.
+func workersOf(cluster *Cluster) (count int32) {
+	if cluster.Spec.Autoscaling != nil {
+		return 0
+	}
+	for i := range cluster.Spec.WorkerGroups {
+		if group := &cluster.Spec.WorkerGroups[i]; !group.Suspend {
+			count += or(group.Replicas, 0) * max(1, group.HostsPerReplica)
+		}
+	}
+	return count
+}
+
+// hasCrashed reports whether a container of a pod ended by itself, and not because somebody took the pod away.
+func hasCrashed(pod *corev1.Pod) bool {
+	disrupted := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+	})
+	if disrupted || pod.DeletionTimestamp != nil {
+		return false
+	}
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
+	})
+}
