@@ -19,15 +19,19 @@ var closeKept string
 
 // CloseKept has Serve's proxies end the connections that clients keep, each after the next
 // answer, and reports whether that was done or failed for good. It runs a job of this ID, at most
-// one; asking twice is asking once. New connections are kept as before: nobody must be led there
-// any more.
+// one; asking again before it is over is asking once. A job that is over is forgotten, because a cluster
+// that stays would gather one for each worker that leaves. New connections are kept as before: nobody must
+// be led there any more.
 func (s *Serve) CloseKept(ctx context.Context, id string) (bool, error) {
 	jobs := &Jobs{s.conversation}
 	job, err := jobs.Job(ctx, id)
 	var failure *Error
 	switch {
+	case err == nil && !job.Status.Over():
+		return false, nil
 	case err == nil:
-		return job.Status.Over(), nil
+		_ = jobs.Forget(ctx, id) // what the head keeps of it then does no harm, and a second run would be worse
+		return true, nil
 	case !errors.As(err, &failure) || failure.Kind != NotFound:
 		return false, err
 	}

@@ -1,6 +1,10 @@
 package headclient
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -9,5 +13,47 @@ import (
 func TestCloseKept_IsOneShellWord(t *testing.T) {
 	if strings.Contains(closeKept, "'") || !strings.Contains(closeKept, "import ray") {
 		t.Errorf("the program does not fit between single quotes:\n%s", closeKept)
+	}
+}
+
+// TestCloseKept_ForgetsItsJob once that is over, and is done with it whether the head forgets it or not.
+func TestCloseKept_ForgetsItsJob(t *testing.T) {
+	for name, forgets := range map[string]int{"it is forgotten": http.StatusOK, "the head cannot forget it": http.StatusInternalServerError} {
+		var asked []string
+		states := []string{"", "RUNNING", "SUCCEEDED"}
+		server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
+			asked = append(asked, request.Method+" "+request.URL.Path)
+			switch {
+			case request.Method == http.MethodPost:
+				_, _ = io.WriteString(out, `{"submission_id": "heliostat-close-1"}`)
+			case request.Method == http.MethodDelete:
+				out.WriteHeader(forgets)
+				_, _ = io.WriteString(out, `{"deleted": true}`)
+			case states[0] == "":
+				states = states[1:]
+				out.WriteHeader(http.StatusNotFound)
+				_, _ = io.WriteString(out, "Job heliostat-close-1 does not exist")
+			default:
+				_, _ = io.WriteString(out, `{"submission_id": "heliostat-close-1", "status": "`+states[0]+`"}`)
+				states = states[1:]
+			}
+		}))
+		serve, err := DialServe(server.Listener.Addr().String(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for turn, want := range []bool{false, false, true} {
+			if done, err := serve.CloseKept(t.Context(), "heliostat-close-1"); err != nil || done != want {
+				t.Errorf("%s: turn %d: %t, %v", name, turn, done, err)
+			}
+		}
+		const path = " /api/jobs/heliostat-close-1"
+		if want := []string{"GET" + path, "POST /api/jobs/", "GET" + path, "GET" + path, "DELETE" + path}; !slices.Equal(asked, want) {
+			t.Errorf("%s: it asked %q, want %q", name, asked, want)
+		}
+		if err := serve.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Close()
 	}
 }
