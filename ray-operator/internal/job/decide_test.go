@@ -195,7 +195,7 @@ func TestSteps(t *testing.T) {
 			train(own), seen(fresh()), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") ask submit",
 		},
 		"bound":         {train(), seen(bound()), "Submitting Submitting ask submit"},
-		"bound, silent": {train(), seen(bound(), silent(31)), "Submitting HeadUnreachable ask submit"},
+		"bound, silent": {train(), seen(bound(), silent(31)), "Submitting HeadUnreachable ask"},
 		"taken":         {train(), seen(bound(), says(headclient.JobPending)), "Submitting JobPending ask"},
 		"taken, not heard of yet": {
 			train(), seen(bound(), func(s *Seen) { s.Answer.Submitted = now }), "Submitting Submitting ask",

@@ -114,6 +114,12 @@ func (p *planner) unheard() reason.Finding {
 	return reason.JobAPIStarting.Of(name)
 }
 
+// mayHear reports whether a permit to submit is of use: one for a head that does not answer would be renewed for ever, each
+// time with a read past the cache. Whoever asks the head wakes the job when it answers again.
+func (p *planner) mayHear() bool {
+	return !p.seen.Heard || p.seen.Answer.Failure == "" || p.now.Sub(p.seen.Answer.FailingSince) < permitFor
+}
+
 // silent reports whether the head has not answered for so long that people are told, and wakes
 // the job when that will be so.
 func (p *planner) silent() bool {
@@ -144,10 +150,11 @@ func (p *planner) attend() {
 	answer := &p.seen.Answer
 	known := p.seen.Heard && answer.Known
 	taken := known || p.seen.Heard && !answer.Submitted.IsZero() || !p.started().IsZero()
+	submit := p.seen.Head != nil && !taken && p.mayHear()
 	if p.seen.Head != nil {
-		p.Ask = &Ask{Head: p.seen.Head, ID: p.id(), Session: p.record.Bound.Session, Submit: !taken}
+		p.Ask = &Ask{Head: p.seen.Head, ID: p.id(), Session: p.record.Bound.Session, Submit: submit}
 	}
-	if !taken {
+	if submit {
 		p.wakeIn(permitFor - time.Second)
 	}
 	switch phase := p.underway(); {
