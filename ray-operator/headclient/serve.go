@@ -162,6 +162,9 @@ func lastLine(said []byte, token string) string {
 func judgeServe(status int, said string) (Kind, string) {
 	switch status {
 	case http.StatusBadRequest:
+		if isTransient(said) {
+			return Unavailable, lastWords(said)
+		}
 		return Refused, refusal(said)
 	case http.StatusNotImplemented: // Ray came without Serve
 		return Unsupported, lastWords(said)
@@ -176,6 +179,28 @@ func judgeServe(status int, said string) (Kind, string) {
 		}
 	}
 	return judge(status, said)
+}
+
+// transient is how a traceback ends that tells of a fault of Serve's controller or of what it stands on. Serve answers the
+// same status to every error of the task that takes a configuration, those that its store has while the GCS is slow among
+// them.
+var transient = regexp.MustCompile(
+	`^([A-Za-z_]\w*\.)*(KVStoreError|RpcError|GetTimeoutError|TimeoutError|ActorDiedError|ActorUnavailableError|RayActorError)(:|$)`)
+
+// isTransient reports whether a refusal is none: the same configuration may be taken later. What pydantic says of a
+// configuration is about that alone, whatever words are in it; of a traceback the last line that is not indented counts.
+func isTransient(said string) bool {
+	first, _, _ := strings.Cut(said, "\n")
+	if strings.Contains(first, " validation error") {
+		return false
+	}
+	last := ""
+	for line := range strings.Lines(said) {
+		if line = strings.TrimRight(line, " \t\r\n"); line != "" && line[0] != ' ' && line[0] != '\t' {
+			last = line
+		}
+	}
+	return transient.MatchString(last)
 }
 
 // judgeLog sorts an answer of the part of the dashboard that knows files.

@@ -86,6 +86,12 @@ func TestAnswersOfServeAreSorted(t *testing.T) {
 		{401, "Unauthorized: Missing authentication token", all(headclient.Unauthenticated)},
 		{403, "Forbidden: Invalid authentication token", all(headclient.Unauthenticated)},
 		{400, "1 validation error for ServeDeploySchema\napplications\n  Field required [type=missing]", all(headclient.Refused)},
+		{400, failedTask("ray.serve._private.storage.kv_store.KVStoreError: 14"), kinds{"Serving": headclient.Unavailable, "Deploy": headclient.Unavailable}},
+		{400, failedTask("ray.exceptions.RpcError: Timed out while waiting for GCS to become available.\n  rpc_code: 4"), kinds{"Deploy": headclient.Unavailable}},
+		{400, failedTask("TimeoutError"), kinds{"Deploy": headclient.Unavailable}},
+		{400, failedTask("ray.serve.exceptions.RayServeException: \"KVStoreError: 14\" is no name"), kinds{"Deploy": headclient.Refused}},
+		{400, failedTask("ValueError: TimeoutError: 1"), kinds{"Deploy": headclient.Refused}},
+		{400, "1 validation error for ServeDeploySchema\napplications.0.name\n  Value error, x [type=value_error, input_value='\nKVStoreError: 14']\nKVStoreError: 14", kinds{"Deploy": headclient.Refused}},
 		{404, "404: Not Found", all(headclient.Protocol)},
 		{405, "'PUT' method not allowed for browser traffic.", all(headclient.Protocol)},
 		{413, "too large", all(headclient.Refused)},
@@ -114,6 +120,15 @@ func TestAnswersOfServeAreSorted(t *testing.T) {
 			}
 		}
 	}
+}
+
+// failedTask is what Serve says with a status of 400 where the task failed that takes a configuration.
+func failedTask(last string) string {
+	return "\x1b[36mray::ServeController.apply_config()\x1b[39m (pid=123, ip=10.0.0.1, actor_id=abc)\n" +
+		"  File \"/ray/serve/_private/storage/kv_store.py\", line 64, in put\n    return self.gcs_client.internal_kv_put(\n" +
+		"ray.exceptions.RpcError: Deadline Exceeded\n\nDuring handling of the above exception, another exception occurred:\n\n" +
+		"\x1b[36mray::ServeController.apply_config()\x1b[39m (pid=123, ip=10.0.0.1, actor_id=abc)\n" +
+		"  File \"/ray/serve/_private/controller.py\", line 1290, in apply_config\n    self.kv_store.put(\n" + last + "\n"
 }
 
 // TestHostileServe: none of these takes memory or time beyond the limits, none panics.
