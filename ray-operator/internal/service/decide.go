@@ -293,7 +293,7 @@ func (p *planner) isolated() []string {
 }
 
 // revisions is how many revisions are kept that nothing runs of.
-const revisions = 10
+const revisions = 3
 
 // drop takes revisions away that are neither asked for nor among the last.
 func (p *planner) drop() {

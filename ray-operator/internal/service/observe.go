@@ -96,12 +96,13 @@ func (r *Reconciler) observe(ctx context.Context, service *v1alpha1.ClusterServi
 
 func (r *Reconciler) seeRevisions(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
 	var list appsv1.ControllerRevisionList
-	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingFields{index.Owner: string(service.UID)})
+	owned := client.MatchingFields{index.Owner: string(service.UID)}
+	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), owned, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("list the service's revisions: %w", err)
 	}
 	for i := range list.Items {
-		if revision, err := parseRevision(&list.Items[i]); err == nil { // what somebody else wrote there is none
+		if revision, err := r.parsed.read(&list.Items[i]); err == nil { // what somebody else wrote there is none
 			seen.Revisions[revision.ID] = revision
 		}
 	}

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/lru"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
@@ -113,6 +115,31 @@ func parseRevision(object *appsv1.ControllerRevision) (Revision, error) {
 	}
 	at := strings.LastIndexByte(object.Name, '-')
 	return Revision{ID: object.Name[at+1:], Number: object.Revision, Pods: kept.Pods, Startup: serveconfig.Startup(raw), Config: config, Raw: raw, Template: kept.Template, Object: object}, nil
+}
+
+// parsedRevisions remembers what was parsed of ControllerRevisions, whose content never changes. The zero value is ready.
+type parsedRevisions struct {
+	once  sync.Once
+	known *lru.Cache
+}
+
+// mostParsed bounds how many are remembered: those of services that many passes look at. Each may take some 100 KiB.
+const mostParsed = 256
+
+// read parses a ControllerRevision, each version of it once. The result is shared, and must not be changed.
+func (p *parsedRevisions) read(object *appsv1.ControllerRevision) (Revision, error) {
+	p.once.Do(func() { p.known = lru.New(mostParsed) })
+	key := [2]string{string(object.UID), object.ResourceVersion}
+	if known, ok := p.known.Get(key); ok {
+		if revision, is := known.(Revision); is {
+			return revision, nil
+		}
+	}
+	revision, err := parseRevision(object)
+	if err == nil {
+		p.known.Add(key, revision)
+	}
+	return revision, err
 }
 
 // kept is a revision as an object of the service's.

@@ -45,7 +45,7 @@ type Board interface {
 	Last(cluster, service types.NamespacedName, head types.UID) (serving.Answer, bool)
 }
 
-// Reconciler reconciles ClusterServices.
+// Reconciler reconciles ClusterServices. What it remembers makes it one that is not copied.
 type Reconciler struct {
 	// Client reads from the cache.
 	Client client.Client
@@ -62,7 +62,8 @@ type Reconciler struct {
 	Metrics *telemetry.Metrics
 	Clock   clock.PassiveClock
 	// Site is what the installation knows of itself.
-	Site desired.Site
+	Site   desired.Site
+	parsed parsedRevisions
 }
 
 // IsManaged reports whether a service is this operator's to manage.
