@@ -9,7 +9,7 @@ var (
 	}
 	ServeOptionsDiffer = Reason{
 		"ServeOptionsDiffer", Warning, "Services on one cluster request different options of Serve, which has only one set of them.",
-		"ClusterService %s, which is older, requests other http_options, grpc_options, controller_options or proxy_location on ComputeCluster %s",
+		"ClusterService %s, which is older, requests other options of Serve, such as http_options or logging_config, on ComputeCluster %s",
 		"Request the same, or use a cluster of your own", nil,
 	}
 	ServeConfigRefused = Reason{

@@ -2,6 +2,9 @@ package desired
 
 import (
 	"cmp"
+	"regexp"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -30,11 +33,33 @@ type Backend struct {
 	Weight  int32
 }
 
-// ServeRoute attaches a service to its gateway and divides requests between versions. All that
+// mostMatches is how many matches a rule of an HTTPRoute may have.
+const mostMatches = 64
+
+// routable is what a path may be that an HTTPRoute matches by its prefix, beside "/".
+var routable = regexp.MustCompile(`^(/[-A-Za-z0-9._~!$&'()*+,;=:@]+)+$`)
+
+// matchesOf are the requests below some paths. Where a gateway cannot tell one of them, it is all requests.
+func matchesOf(paths []string) []gatewayv1.HTTPRouteMatch {
+	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
+	unfit := func(path string) bool {
+		return !routable.MatchString(path) || strings.Contains(path+"/", "/./") || strings.Contains(path+"/", "/../")
+	}
+	if len(paths) == 0 || len(paths) > mostMatches || slices.ContainsFunc(paths, unfit) {
+		paths = []string{"/"}
+	}
+	prefix := gatewayv1.PathMatchPathPrefix
+	var matches []gatewayv1.HTTPRouteMatch
+	for i := range paths {
+		matches = append(matches, gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Type: &prefix, Value: &paths[i]}})
+	}
+	return matches
+}
+
+// ServeRoute attaches a service to its gateway and divides the requests below its paths between versions. All that
 // the API server would fill in is said, so that what is there can be compared with it.
-func ServeRoute(service *v1alpha1.ClusterService, gateway *v1alpha1.ServiceGateway, backends ...Backend) *gatewayv1.HTTPRoute {
-	prefix, root := gatewayv1.PathMatchPathPrefix, "/"
-	rule := gatewayv1.HTTPRouteRule{Matches: []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Type: &prefix, Value: &root}}}}
+func ServeRoute(service *v1alpha1.ClusterService, gateway *v1alpha1.ServiceGateway, paths []string, backends ...Backend) *gatewayv1.HTTPRoute {
+	rule := gatewayv1.HTTPRouteRule{Matches: matchesOf(paths)}
 	port := servePort(frontOf(service), PortHTTP, 8000, 0).Port
 	for _, backend := range backends {
 		group, kind := gatewayv1.Group(""), gatewayv1.Kind("Service")

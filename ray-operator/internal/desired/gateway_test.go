@@ -1,7 +1,9 @@
 package desired_test
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,7 +34,7 @@ func TestServeRoute(t *testing.T) {
 	gateway := &v1alpha1.ServiceGateway{
 		ParentRef: v1alpha1.GatewayReference{Name: "public", Namespace: "infra", SectionName: "http"}, Hostnames: []string{"*.example.com"},
 	}
-	made := desired.ServeRoute(testkit.Service("text"), gateway, desired.Backend{Service: "text-1-serve", Weight: 90}, desired.Backend{Service: "text-2-serve", Weight: 10})
+	made := desired.ServeRoute(testkit.Service("text"), gateway, []string{"/"}, desired.Backend{Service: "text-1-serve", Weight: 90}, desired.Backend{Service: "text-2-serve", Weight: 10})
 	text, err := yaml.Marshal(made.Spec)
 	if err != nil {
 		t.Fatal(err)
@@ -65,14 +67,41 @@ rules:
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("the route (- wanted, + made):\n%s", diff)
 	}
-	plain := desired.ServeRoute(testkit.Service("text"), &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}})
+	plain := desired.ServeRoute(testkit.Service("text"), &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}}, nil)
 	if parent := plain.Spec.ParentRefs[0]; *parent.Namespace != testkit.Namespace || parent.SectionName != nil || plain.Name != "text" {
 		t.Errorf("by default %s has the parent %+v", plain.Name, parent)
 	}
 	other := testkit.Service("text")
 	other.Spec.Service = &v1alpha1.ServeService{Ports: []v1alpha1.ServePort{{Name: "http", Port: 80}}}
-	moved := desired.ServeRoute(other, gateway, desired.Backend{Service: "text-1-serve", Weight: 100})
+	moved := desired.ServeRoute(other, gateway, nil, desired.Backend{Service: "text-1-serve", Weight: 100})
 	if port := *moved.Spec.Rules[0].BackendRefs[0].Port; port != 80 {
 		t.Errorf("the route leads to the port %d, want 80 as the service has it", port)
+	}
+}
+
+// TestServeRoute_MatchesItsPaths, so that services with other paths may have the same hostname.
+func TestServeRoute_MatchesItsPaths(t *testing.T) {
+	var many []string
+	for i := range 65 {
+		many = append(many, fmt.Sprintf("/%d", i))
+	}
+	for name, c := range map[string]struct{ paths, want []string }{
+		"none":                         {nil, []string{"/"}},
+		"all":                          {[]string{"/", "/text"}, []string{"/"}},
+		"two, in order, each once":     {[]string{"/text", "/a/b-c.d", "/text"}, []string{"/a/b-c.d", "/text"}},
+		"one that ends in a slash":     {[]string{"/text/"}, []string{"/"}},
+		"one with a parameter":         {[]string{"/text", "/{user}"}, []string{"/"}},
+		"one that leads elsewhere":     {[]string{"/text/.."}, []string{"/"}},
+		"one with a letter of Unicode": {[]string{"/ä"}, []string{"/"}},
+		"more than a rule may have":    {many, []string{"/"}},
+	} {
+		gateway := &v1alpha1.ServiceGateway{ParentRef: v1alpha1.GatewayReference{Name: "public"}}
+		var have []string
+		for _, match := range desired.ServeRoute(testkit.Service("text"), gateway, c.paths).Spec.Rules[0].Matches {
+			have = append(have, *match.Path.Value)
+		}
+		if !slices.Equal(have, c.want) {
+			t.Errorf("%s: it matches %q, want %q", name, have, c.want)
+		}
 	}
 }

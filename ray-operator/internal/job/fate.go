@@ -2,6 +2,7 @@ package job
 
 import (
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -201,6 +202,8 @@ func (p *planner) judge(job headclient.Job) reason.Finding {
 		return reason.RuntimeEnvFailed.Of(cut(job.Message))
 	case job.ErrorType == "JOB_SUPERVISOR_ACTOR_DIED":
 		return reason.DriverLost.Of(cut(job.Message))
+	case job.ErrorType == "JOB_SUPERVISOR_ACTOR_START_FAILURE" && isMistake(job.Message):
+		return reason.JobFailed.Of(job.ErrorType, cut(job.Message))
 	case supervised(job):
 		return reason.DriverNotStarted.Of(job.ErrorType, cut(job.Message))
 	case job.ExitCode != nil:
@@ -208,6 +211,18 @@ func (p *planner) judge(job headclient.Job) reason.Finding {
 	default:
 		return reason.JobFailed.Of(job.ErrorType, cut(job.Message))
 	}
+}
+
+// isMistake reports whether Ray could not start what it has around the driver because of what was asked for, as a runtime
+// environment of a wrong type or a negative amount. Its message ends with a traceback, and that with the error.
+func isMistake(message string) bool {
+	last := ""
+	for line := range strings.Lines(message) {
+		if word, _, _ := strings.Cut(line, ":"); strings.HasSuffix(word, "Error") && !strings.ContainsAny(word, " \t'") {
+			last = word
+		}
+	}
+	return last == "TypeError" || last == "ValueError"
 }
 
 // supervised reports whether what Ray has around the driver failed, and not the driver.

@@ -112,6 +112,9 @@ func TestJudge(t *testing.T) {
 		"supervisor died":       {headclient.JobFailed, failsWith("JOB_SUPERVISOR_ACTOR_DIED"), "DriverLost", "DeadlineExceeded", loss},
 		"no room":               {headclient.JobFailed, failsWith("JOB_SUPERVISOR_ACTOR_START_TIMEOUT"), "DriverNotStarted", "DeadlineExceeded", loss},
 		"not started":           {headclient.JobFailed, failsWith("JOB_SUPERVISOR_ACTOR_START_FAILURE"), "DriverNotStarted", "DeadlineExceeded", loss},
+		"a wrong type":          {headclient.JobFailed, startFailure("TypeError: runtime_env['pip'] must be of type str or list, got <class 'int'>"), "JobFailed", "DeadlineExceeded", failure},
+		"a negative amount":     {headclient.JobFailed, startFailure("ValueError: The keyword 'num_cpus' must be >= 0\n  in the options"), "JobFailed", "DeadlineExceeded", failure},
+		"no GCS":                {headclient.JobFailed, startFailure("ValueError: a\n\nDuring handling of the above exception, another exception occurred:\n\nray.exceptions.RpcError: Timed out"), "DriverNotStarted", "DeadlineExceeded", loss},
 		"cannot be placed":      {headclient.JobFailed, failsWith("JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE"), "DriverNotStarted", "DeadlineExceeded", loss},
 		"supervisor, who knows": {headclient.JobFailed, failsWith("JOB_SUPERVISOR_ACTOR_UNKNOWN_FAILURE"), "DriverNotStarted", "DeadlineExceeded", loss},
 		"a word yet to come":    {headclient.JobFailed, failsWith("SOMETHING_NEW"), "JobFailed", "JobFailed", failure},
@@ -133,6 +136,15 @@ func TestJudge(t *testing.T) {
 		if class(code) != neutral {
 			t.Errorf("%s counts", code)
 		}
+	}
+}
+
+// startFailure is that Ray could not start what it has around the driver, with the end of its traceback.
+func startFailure(ends string) func(*headclient.Job) {
+	return func(job *headclient.Job) {
+		job.ErrorType = "JOB_SUPERVISOR_ACTOR_START_FAILURE"
+		job.Message = "Failed to start supervisor actor train-1: 'because'. Full traceback:\nTraceback (most recent call last):\n" +
+			"  File \"job_manager.py\", line 590, in submit_job\n    supervisor = self._supervisor_actor_cls.options(\n" + ends + "\n"
 	}
 }
 

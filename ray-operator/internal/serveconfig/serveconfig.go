@@ -30,10 +30,11 @@ const (
 	HeadOnly  = "HeadOnly"
 )
 
-// Keys of the configuration that are not passed on as options.
+// Keys of the configuration.
 const (
 	keyApplications = "applications"
 	keyCapacity     = "target_capacity"
+	keyLocation     = "proxy_location"
 )
 
 // HAProxyVariable is the environment variable that, as 1, has Serve's proxies be HAProxy.
@@ -89,7 +90,7 @@ func Parse(raw []byte) (Config, error) {
 			return Config{}, fmt.Errorf("read the serveConfig: %w", err)
 		}
 	}
-	if err := whole.into("proxy_location", &config.ProxyLocation); err != nil {
+	if err := whole.into(keyLocation, &config.ProxyLocation); err != nil {
 		return Config{}, fmt.Errorf("read the serveConfig: %w", err)
 	}
 	config.CanSleep = canSleep(config.Applications)

@@ -149,6 +149,20 @@ func TestStartup(t *testing.T) {
 }
 
 // TestStartupDoesNotHangOnOrder: the order of keys is no difference, and another value is one.
+func TestCommon_IsWhatServeHasOnce(t *testing.T) {
+	for name, c := range map[string]struct{ config, want string }{
+		"nothing":                {`{"applications": []}`, `{}`},
+		"no object":              {`[]`, ``},
+		"what Serve starts with": {`{"http_options": {"port": 1}, "grpc_options": {}, "controller_options": {}, "proxy_location": "HeadOnly", "target_capacity": 5}`, `{}`},
+		"what is null":           {`{"logging_config": null}`, `{}`},
+		"the rest, in order":     {`{"tracing_config": {"b": 1, "a": 2.0}, "logging_config": {}}`, `{"logging_config":{},"tracing_config":{"a":2.0,"b":1}}`},
+	} {
+		if have := serveconfig.Common([]byte(c.config)); have != c.want {
+			t.Errorf("%s: %s, want %s", name, have, c.want)
+		}
+	}
+}
+
 func TestStartupDoesNotHangOnOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		options := rapid.MapOfN(rapid.StringMatching(`[a-z]{1,4}`), rapid.StringMatching(`[a-z<&]{0,3}`), 1, 8).Draw(t, "options")

@@ -3,6 +3,7 @@ package serveconfig
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // defaults are what Serve takes where nothing is said, of the options that it reads when it
@@ -26,8 +27,8 @@ func Startup(raw []byte) string {
 		return ""
 	}
 	kept := map[string]any{}
-	if place, there := whole["proxy_location"]; there && string(place) != `"`+EveryNode+`"` {
-		kept["proxy_location"] = canonical(place)
+	if place, there := whole[keyLocation]; there && string(place) != `"`+EveryNode+`"` {
+		kept[keyLocation] = canonical(place)
 	}
 	for name, usual := range defaults {
 		options, there := whole[name]
@@ -47,6 +48,23 @@ func Startup(raw []byte) string {
 		}
 		if len(said) > 0 {
 			kept[name] = said
+		}
+	}
+	return string(printed(kept))
+}
+
+// Common gives those options that Serve has once for all applications and takes at any time, as logging_config: all that
+// are not in Startup, but the applications and target_capacity. The form is canonical. It is empty for what is no object.
+func Common(raw []byte) string {
+	whole, err := object(raw)
+	if err != nil {
+		return ""
+	}
+	kept := map[string]any{}
+	for name, value := range whole {
+		_, starts := defaults[name]
+		if !starts && !isNull(value) && !slices.Contains([]string{keyApplications, keyCapacity, keyLocation}, name) {
+			kept[name] = canonical(value)
 		}
 	}
 	return string(printed(kept))

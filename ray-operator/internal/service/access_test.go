@@ -7,6 +7,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // policyOf returns what a pass does about the policy of a service, and whether it does anything.
@@ -39,5 +40,30 @@ func TestServePolicy_SparesOpenClusters(t *testing.T) {
 	second.Spec.Network = open
 	if fixing, is = policyOf(s.decide()); !is || fixing.Wanted != nil || fixing.Seen == nil {
 		t.Errorf("the policy stays where no cluster needs one: %+v", fixing)
+	}
+}
+
+// TestCollides_OnAnyOptionOfServe: it has one set for all services of a cluster, and none is without effect.
+func TestCollides_OnAnyOptionOfServe(t *testing.T) {
+	for name, c := range map[string]struct {
+		options string
+		differ  bool
+	}{
+		"the same":          {`"logging_config":{"log_level":"INFO"}`, false},
+		"in another order":  {`"target_capacity":null,"logging_config":{"log_level":"INFO"}`, false},
+		"another log level": {`"logging_config":{"log_level":"DEBUG"}`, true},
+		"tracing beside it": {`"tracing_config":{"a":"b"},"logging_config":{"log_level":"INFO"}`, true},
+		"another port":      {`"http_options":{"port":1},"logging_config":{"log_level":"INFO"}`, true},
+		"no logging at all": {`"proxy_location":"EveryNode"`, true},
+	} {
+		s := shares(t)
+		elder := s.service.DeepCopy()
+		elder.Name, elder.UID = "elder", "elder-uid"
+		elder.Spec.ServeConfig.Raw = []byte(`{"logging_config":{"log_level":"INFO"},"applications":[{"name":"elder","route_prefix":"/elder","import_path":"a:b"}]}`)
+		s.seen.Elders = []*v1alpha1.ClusterService{elder}
+		s.service.Spec.ServeConfig.Raw = []byte(`{` + c.options + `,"applications":[{"name":"text","route_prefix":"/text","import_path":"app:v1"}]}`)
+		if plan := s.decide(); (plan.Finding.Code == reason.ServeOptionsDiffer.Code) != c.differ {
+			t.Errorf("%s: %s %s", name, plan.Finding.Code, plan.Finding.Text)
+		}
 	}
 }

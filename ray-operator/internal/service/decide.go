@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
@@ -158,7 +159,7 @@ func (p *planner) collides() bool {
 			p.obstacle(reason.ServeCollision.Of(what, elder.Name, elder.Spec.ClusterRef.Name))
 			return true
 		}
-		if theirs.Startup != p.target.Startup {
+		if theirs.Startup != p.target.Startup || serveconfig.Common(theirs.Raw) != serveconfig.Common(p.target.Raw) {
 			p.obstacle(reason.ServeOptionsDiffer.Of(elder.Name, elder.Spec.ClusterRef.Name))
 			return true
 		}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,7 +50,7 @@ func (s *situation) leads(cluster int, is bool) {
 // routes has a route that divides so, of generation 3, which the gateway has taken.
 func (s *situation) routes(active, candidate int32) *gatewayv1.HTTPRoute {
 	name := func(number int) string { return naming.ServeVersion(s.seen.Clusters[number].Name) }
-	route := desired.ServeRoute(s.service, s.service.Spec.Upgrade.Gateway, desired.Backend{Service: name(1), Weight: active}, desired.Backend{Service: name(2), Weight: candidate})
+	route := desired.ServeRoute(s.service, s.service.Spec.Upgrade.Gateway, []string{"/text"}, desired.Backend{Service: name(1), Weight: active}, desired.Backend{Service: name(2), Weight: candidate})
 	pass.Marked(route)
 	route.Generation = 3
 	route.Status.Parents = []gatewayv1.RouteParentStatus{told(route, "a", 3, metav1.ConditionTrue, metav1.ConditionTrue)}
@@ -200,5 +201,23 @@ func TestTimeCountsFromWhenItIsDone(t *testing.T) {
 				t.Errorf("it counts from %d, want %d: %s", have, test.want, plan.Record)
 			}
 		})
+	}
+}
+
+// TestPaths_AreThoseOfAllVersions that may have requests.
+func TestPaths_AreThoseOfAllVersions(t *testing.T) {
+	for name, c := range map[string]struct {
+		config string
+		want   []string
+	}{
+		"another prefix": {`{"applications":[{"name":"a","route_prefix":"/new","import_path":"a:b"},{"name":"b","route_prefix":null,"import_path":"a:b"}]}`, []string{"/new", "/text"}},
+		"a root path":    {`{"http_options":{"root_path":"/below"},"applications":[{"name":"a","route_prefix":"/new","import_path":"a:b"}]}`, nil},
+	} {
+		s := upgrades(t, func(spec *v1alpha1.ClusterServiceSpec) { spec.ServeConfig.Raw = []byte(c.config) })
+		p := &planner{service: s.service, seen: s.seen, record: s.seen.Record}
+		have := p.paths()
+		if slices.Sort(have); !slices.Equal(slices.Compact(have), c.want) {
+			t.Errorf("%s: %q, want %q", name, have, c.want)
+		}
 	}
 }

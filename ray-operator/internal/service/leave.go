@@ -41,6 +41,7 @@ func (p *planner) going() bool {
 		}
 		until = deleted.Add(p.drain())
 		p.closes(p.cluster(&p.record.Active), deleted)
+		p.closes(p.cluster(p.record.Candidate), deleted)
 	}
 	p.Active = p.service.Status.Active
 	if left := until.Sub(p.now); left > 0 {

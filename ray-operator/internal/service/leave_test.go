@@ -188,3 +188,24 @@ func drains(_ *situation, _ *Cluster, pod *corev1.Pod) {
 func unlisted(_ *situation, cluster *Cluster, pod *corev1.Pod) {
 	cluster.Answer.Serving.Targets = slices.DeleteFunc(cluster.Answer.Serving.Targets, func(target headclient.Target) bool { return target.Instance == string(pod.UID) })
 }
+
+// TestGoing_ClosesConnectionsOfBothVersions: a candidate that has a share of the requests has clients that keep connections.
+func TestGoing_ClosesConnectionsOfBothVersions(t *testing.T) {
+	s := upgrades(t, nil)
+	s.service.DeletionTimestamp = &metav1.Time{Time: time.Unix(now-40, 0)}
+	s.seen.Record.Shift.Traffic, s.seen.Record.Shift.Proven = 50, true
+	for _, cluster := range s.seen.Clusters {
+		for _, pod := range cluster.Pods {
+			delete(pod.Labels, naming.ServeLabel("text"))
+		}
+	}
+	closing := map[string]string{}
+	for _, want := range s.decide().Wants {
+		closing[want.Cluster.Name] = want.Close
+	}
+	for _, cluster := range s.seen.Clusters {
+		if closing[cluster.Name] == "" {
+			t.Errorf("of ComputeCluster %s no connection is closed", cluster.Name)
+		}
+	}
+}

@@ -38,7 +38,26 @@ func (p *planner) route() *gatewayv1.HTTPRoute {
 	for i, side := range p.sides() {
 		backends = append(backends, desired.Backend{Service: naming.ServeVersion(p.nameOf(side)), Weight: shares[i]})
 	}
-	return desired.ServeRoute(p.service, gateway, backends...)
+	return desired.ServeRoute(p.service, gateway, p.paths(), backends...)
+}
+
+// paths are where the versions that there are answer, all of them where that cannot be said.
+func (p *planner) paths() []string {
+	var paths []string
+	for _, side := range p.sides() {
+		for _, id := range []string{side.Revision, side.Good} {
+			config := p.revision(id).Config
+			if config.RootPath != "" { // below which Serve answers too, or not, by its release
+				return nil
+			}
+			for i := range config.Applications {
+				if config.Applications[i].HasRoute {
+					paths = append(paths, config.Applications[i].RoutePrefix)
+				}
+			}
+		}
+	}
+	return paths
 }
 
 // weight is the candidate's share of the requests in percent, as the route is to have it. No

@@ -51,21 +51,21 @@ func TestCandidateLosesPods(t *testing.T) {
 		ready int
 		want  int
 	}{"half of them": {50, 50}, "all of them": {0, 0}} {
-		lost := Advance(terms, shift, Side{Ready: 100}, Side{Ready: c.ready, Lost: true}, begun.Add(20*time.Second))
+		lost := Advance(terms, shift, Version{Ready: 100}, Version{Ready: c.ready, Lost: true}, begun.Add(20*time.Second))
 		if lost.Cause != "" || lost.Shift.Back || lost.Shift.Traffic != c.want || lost.Shift.Proven {
 			t.Errorf("%s: %+v", name, lost)
 		}
 		for after, want := range map[time.Duration]Cause{time.Second: "", 59 * time.Second: "", 60 * time.Second: Late} {
-			later := Advance(terms, lost.Shift, Side{Ready: 100}, Side{Ready: c.ready}, begun.Add(20*time.Second+after))
+			later := Advance(terms, lost.Shift, Version{Ready: 100}, Version{Ready: c.ready}, begun.Add(20*time.Second+after))
 			if later.Cause != want {
 				t.Errorf("%s: %s later: %+v", name, after, later)
 			}
 		}
-		if came := Advance(terms, lost.Shift, Side{Ready: 100}, Side{Ready: 100}, begun.Add(40*time.Second)); came.Shift.Traffic <= c.want || came.Shift.Back {
+		if came := Advance(terms, lost.Shift, Version{Ready: 100}, Version{Ready: 100}, begun.Add(40*time.Second)); came.Shift.Traffic <= c.want || came.Shift.Back {
 			t.Errorf("%s: others came: %+v", name, came)
 		}
 	}
-	if sick := Advance(terms, shift, Side{Ready: 100}, Side{Ready: 50}, begun.Add(20*time.Second)); sick.Cause != Sick {
+	if sick := Advance(terms, shift, Version{Ready: 100}, Version{Ready: 50}, begun.Add(20*time.Second)); sick.Cause != Sick {
 		t.Errorf("with all its pods: %+v", sick)
 	}
 }
