@@ -152,11 +152,9 @@ const parting = 8 * time.Second
 
 // part has the connections closed that clients keep to pods that leave a cluster which stays: those of
 // workers that are replaced or given up. Each proxy of the cluster closes those that it has then, with
-// their next answer; for those that stay that costs a client one connection.
+// their next answer; for those that stay that costs a client one connection and no request, so on a cluster of several
+// services any of them may ask for it.
 func (p *planner) part() {
-	if !p.own() {
-		return
-	}
 	for _, side := range []*Side{&p.record.Active, p.record.Candidate} {
 		if side == nil || p.cluster(side) == nil {
 			continue

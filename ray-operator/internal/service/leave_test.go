@@ -165,7 +165,7 @@ func TestPart(t *testing.T) {
 		{"the cluster is not the service's own", 25, func(s *situation, c *Cluster, pod *corev1.Pod) {
 			drains(nil, c, pod)
 			s.service.Spec.ClusterRef, s.service.Spec.ClusterTemplate = &v1alpha1.ClusterReference{Name: c.Name}, nil
-		}, ""},
+		}, "heliostat-close-9975"},
 	} {
 		s := upgrades(t, nil)
 		cluster := s.seen.Clusters[1]

@@ -359,11 +359,9 @@ func (p *planner) inquire(cluster *Cluster, config *serving.Config) {
 	if door, there := p.entrance(cluster); there {
 		want.Probes = append(want.Probes, door)
 	}
-	if door, there := p.door(); there {
+	if door, there := p.door(); there && !p.wasReady() { // nobody looks at its answer otherwise
 		want.Probes = append(want.Probes, door)
-		if !p.wasReady() {
-			want.Every = whileMoving
-		}
+		want.Every = whileMoving
 	}
 	p.Wants = append(p.Wants, want)
 }

@@ -2,12 +2,16 @@ package service
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 )
 
 // TestSized: groups have their share of the replicas, rounded up, and get back what they had.
@@ -111,5 +115,20 @@ func TestDrainLongerByEnvironment(t *testing.T) {
 	}
 	if b, c := spec.WorkerGroups[1].Template.Spec, spec.WorkerGroups[2].Template; b.TerminationGracePeriodSeconds != nil || c != nil {
 		t.Errorf("without HAProxy the templates are %+v and %+v", b, c)
+	}
+}
+
+// TestInquire_AsksTheDoorWhileItMatters: once the service is ready nobody looks at what its own address answers.
+func TestInquire_AsksTheDoorWhileItMatters(t *testing.T) {
+	for ready, want := range map[metav1.ConditionStatus]bool{metav1.ConditionTrue: false, metav1.ConditionFalse: true, metav1.ConditionUnknown: true} {
+		s := serves(t)
+		door := desired.ServeService(s.service, desired.Ports{HTTP: 8000})
+		door.Spec.ClusterIP = "10.1.2.3"
+		s.seen.Standing[kindService] = Standing{Object: door}
+		s.service.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready}}
+		asked := slices.ContainsFunc(s.decide().Wants[0].Probes, func(probe serving.Probe) bool { return strings.HasPrefix(probe.Address, "10.1.2.3:") })
+		if asked != want {
+			t.Errorf("Ready is %s: its address is asked: %t", ready, asked)
+		}
 	}
 }

@@ -93,9 +93,7 @@ func together(wanted map[types.NamespacedName]Want, at Place) Wants {
 				whole.Probes = append(whole.Probes, probe)
 			}
 		}
-		if len(wanted) == 1 {
-			whole.Close = want.Close // of others' connections nobody decides
-		}
+		whole.Close = max(whole.Close, want.Close) // named by their times: a later one closes what an earlier one would
 		if want.Config != nil {
 			part := *want.Config
 			part.Taken = part.Taken && want.At.Head == at.Head

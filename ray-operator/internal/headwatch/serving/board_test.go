@@ -121,3 +121,20 @@ func TestAnswersAreOfTheService(t *testing.T) {
 		t.Error("another head was heard")
 	}
 }
+
+// TestBoard_ClosesByTheLatest: of what services of one cluster want closed, which costs no request, the latest is enough.
+func TestBoard_ClosesByTheLatest(t *testing.T) {
+	source := &keeper{wants: map[types.NamespacedName]Wants{}}
+	board := NewBoard(source)
+	for _, c := range []struct{ service, id, want string }{
+		{"a", "", ""}, {"b", "heliostat-close-1000", "heliostat-close-1000"}, {"a", "heliostat-close-1001", "heliostat-close-1001"},
+		{"c", "heliostat-close-0999", "heliostat-close-1001"}, {"a", "", "heliostat-close-1000"},
+	} {
+		want := wantOf("1", c.service, true)
+		want.Close = c.id
+		board.Want(clusterNamed("demo"), clusterNamed(c.service), want)
+		if have := source.wants[clusterNamed("demo")].Close; have != c.want {
+			t.Errorf("%s wants %q: it is to close %q, want %q", c.service, c.id, have, c.want)
+		}
+	}
+}

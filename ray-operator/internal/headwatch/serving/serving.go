@@ -55,7 +55,8 @@ type Want struct {
 	// Probes are the proxies that are asked, each time that the head is.
 	Probes []Probe
 	// Close names a job by which the proxies end the connections that clients keep, because
-	// nobody is led there any more; empty for none. Each name is run once.
+	// nobody is led there any more; empty for none. Each name is run once. It orders by when it was given, and of
+	// what several services want the latest is run.
 	Close string
 	// Every is how often the head is asked; never more often than once a second.
 	Every time.Duration
