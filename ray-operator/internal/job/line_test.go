@@ -15,7 +15,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 )
 
 // TestNeverMoreThanMost: in whatever order jobs ask for places, and whenever the cache shows who has one,
@@ -224,9 +223,9 @@ func BenchmarkLines(b *testing.B) {
 
 // TestQueued_LooksAgain: the first ones soon, others the later the further behind they are.
 func TestQueued_LooksAgain(t *testing.T) {
-	for place, want := range map[int]time.Duration{1: 1, 8: 1, 9: 2, 16: 2, 200: 25} {
-		if plan := decide(train(), seen(fresh(), line(2, 2, place))); plan.Wake != want*pass.Recheck {
-			t.Errorf("place %d: after %s, want %s", place, plan.Wake, want*pass.Recheck)
+	for place, want := range map[int]time.Duration{1: 15 * time.Second, 8: 15 * time.Second, 9: 30 * time.Second, 16: 30 * time.Second, 200: 375 * time.Second} {
+		if plan := decide(train(), seen(fresh(), line(2, 2, place))); plan.Wake != want {
+			t.Errorf("place %d: after %s, want %s", place, plan.Wake, want)
 		}
 	}
 }
