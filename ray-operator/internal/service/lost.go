@@ -9,10 +9,11 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 )
 
-// hasLostPods reports whether workers of a cluster went, and others have yet to come in their place: ones that are deleted,
+// hasLostPods reports whether workers of a side went, and others have yet to come in their place: ones that are deleted,
 // evicted or on a node that is gone, as when a spot instance is reclaimed. That is no fault of what runs there. Where a
-// container has ended by itself it may be, so then it is not that.
-func (p *planner) hasLostPods(cluster *Cluster) bool {
+// container has ended by itself since that was asked for it may be, so then it is not that.
+func (p *planner) hasLostPods(side *Side) bool {
+	cluster := p.cluster(side)
 	if cluster == nil {
 		return false
 	}
@@ -20,7 +21,7 @@ func (p *planner) hasLostPods(cluster *Cluster) bool {
 	for _, pod := range cluster.Pods {
 		switch {
 		case pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleWorker:
-		case hasCrashed(pod):
+		case hasCrashed(pod, side.At):
 			return false
 		case pod.DeletionTimestamp != nil, !pass.Ready(pod) && (p.serves(pod) || pod.Annotations[v1alpha1.AnnotationClosed] != ""):
 			lost = true // it had requests, and is none that has yet to start
@@ -44,8 +45,9 @@ func workersOf(cluster *Cluster) (count int32) {
 	return count
 }
 
-// hasCrashed reports whether a container of a pod ended by itself, and not because somebody took the pod away.
-func hasCrashed(pod *corev1.Pod) bool {
+// hasCrashed reports whether a container of a pod ended by itself since a moment in Unix seconds, and not because somebody
+// took the pod away.
+func hasCrashed(pod *corev1.Pod, since int64) bool {
 	disrupted := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
 	})
@@ -53,6 +55,8 @@ func hasCrashed(pod *corev1.Pod) bool {
 		return false
 	}
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-		return s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
+		return slices.ContainsFunc([]corev1.ContainerState{s.State, s.LastTerminationState}, func(state corev1.ContainerState) bool {
+			return state.Terminated != nil && state.Terminated.FinishedAt.Unix() >= since
+		})
 	})
 }

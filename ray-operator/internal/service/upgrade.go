@@ -204,7 +204,7 @@ func (p *planner) move() {
 	}
 	lags, active := p.acknowledge(), upgrade.Version{Ready: p.measure(&record.Active, p.active, 100-record.Shift.Traffic)}
 	move := upgrade.Advance(p.terms(), record.Shift, active, upgrade.Version{
-		Ready: p.measure(candidate, p.candidate, record.Shift.Traffic), Failed: p.candidate.Failed, Lost: p.hasLostPods(p.cluster(candidate)),
+		Ready: p.measure(candidate, p.candidate, record.Shift.Traffic), Failed: p.candidate.Failed, Lost: p.hasLostPods(candidate),
 	}, p.now)
 	if lags {
 		move = move.Held(record.Shift, active)
@@ -344,7 +344,7 @@ func (p *planner) doubt(first bool) {
 	case first || !terms.AutoRollback || !p.known(active.Good):
 	case p.active.Failed:
 		p.revert(p.fault(upgrade.Failed, p.active.Finding))
-	case sick && p.hasLostPods(p.cluster(active)): // it begins again on those that come in their place
+	case sick && p.hasLostPods(active): // it begins again on those that come in their place
 		active.At, active.Healthy = p.now.Unix(), 0
 		p.wakeIn(terms.Deadline)
 	case sick:

@@ -82,9 +82,10 @@ func unasked(c *Cluster)   { c.Answer.Probes = nil }
 
 // TestDoubt_SparesAVersionThatLostPods: a change was healthy for a moment, and then none of its proxies answers.
 func TestDoubt_SparesAVersionThatLostPods(t *testing.T) {
-	ends := func(status *corev1.PodStatus) {
+	ends := func(status *corev1.PodStatus, since int64) {
 		status.Conditions[0].Status = corev1.ConditionFalse
-		status.ContainerStatuses = []corev1.ContainerStatus{{Name: v1alpha1.ContainerRay, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}}}
+		ended := &corev1.ContainerStateTerminated{ExitCode: 137, FinishedAt: metav1.Unix(now-since, 0)}
+		status.ContainerStatuses = []corev1.ContainerStatus{{Name: v1alpha1.ContainerRay, LastTerminationState: corev1.ContainerState{Terminated: ended}}}
 	}
 	for name, c := range map[string]struct {
 		befalls func(*Cluster, *corev1.Pod)
@@ -98,10 +99,11 @@ func TestDoubt_SparesAVersionThatLostPods(t *testing.T) {
 			c.Pods, c.Spec.Autoscaling = c.Pods[:2], &v1alpha1.Autoscaling{}
 		}, false},
 		"one was evicted": {func(_ *Cluster, pod *corev1.Pod) {
-			ends(&pod.Status)
+			ends(&pod.Status, 5)
 			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
 		}, true},
-		"one ended by itself": {func(_ *Cluster, pod *corev1.Pod) { ends(&pod.Status) }, false},
+		"one ended by itself":                {func(_ *Cluster, pod *corev1.Pod) { ends(&pod.Status, 5) }, false},
+		"one ended before, and is not ready": {func(_ *Cluster, pod *corev1.Pod) { ends(&pod.Status, 500) }, true},
 	} {
 		s := serves(t)
 		active, cluster := &s.seen.Record.Active, s.seen.Clusters[1]
