@@ -105,7 +105,7 @@ func list(ctx context.Context, name string) (listed, map[string]string, error) {
 	return one, compiled, nil // dependencies come first, the package last
 }
 
-// mutate weaves mutants into a package's files.
+// mutate weaves mutants into a package's files, but for those that a program wrote.
 func mutate(l listed, compiled map[string]string) ([]Mutant, []*source, error) {
 	positions := token.NewFileSet()
 	var files []*ast.File
@@ -116,7 +116,7 @@ func mutate(l listed, compiled map[string]string) ([]Mutant, []*source, error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the package: %w", err)
 		}
-		file, err := parser.ParseFile(positions, path, text, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(positions, path, text, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return nil, nil, fmt.Errorf("parse the package: %w", err)
 		}
@@ -142,7 +142,9 @@ func mutate(l listed, compiled map[string]string) ([]Mutant, []*source, error) {
 				w.file.names[imported.Imported()] = imported.Name()
 			}
 		}
-		w.weaveFile(file)
+		if !ast.IsGenerated(file) {
+			w.weaveFile(file)
+		}
 	}
 	return w.mutants, sources, nil
 }

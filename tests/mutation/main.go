@@ -36,7 +36,7 @@ const (
 func purePackages() []string {
 	const internal = "ray-operator/internal/"
 	return []string{
-		internal + "upgrade", internal + "scale", internal + "autoscale", internal + "serveconfig", "ray-operator/naming",
+		internal + "upgrade", internal + "scale", internal + "gang", internal + "autoscale", internal + "serveconfig", "ray-operator/naming",
 		internal + "desired", internal + "desired/pod", internal + "rights", internal + "diagnose", "ray-operator/validate", "ray-operator/reason",
 	}
 }

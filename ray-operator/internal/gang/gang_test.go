@@ -1,10 +1,12 @@
 package gang_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -22,6 +24,12 @@ func placed(name v1alpha1.SchedulerKind, edits ...func(*v1alpha1.ComputeClusterS
 		edit(&cluster.Spec)
 	}
 	return gang.Gang{Cluster: cluster, Members: map[string]int{"cpu": 2, "gpu": 0}}
+}
+
+// single is a gang with one worker alone.
+func single(of gang.Gang) gang.Gang {
+	of.Members = map[string]int{"cpu": 1}
+	return of
 }
 
 // queued names a queue, another name of the scheduler, and a priority class.
@@ -57,6 +65,13 @@ func TestObject_SaysTheGangToItsScheduler(t *testing.T) {
 			placed(v1alpha1.SchedulerVolcano, queued), "v1beta1", "scheduling.volcano.sh/v1beta1",
 			map[string]any{"minMember": int64(3), "minTaskMember": tasks, "minResources": sum, "queue": "team", "priorityClassName": "high"},
 		},
+		"Volcano with one worker": {
+			single(placed(v1alpha1.SchedulerVolcano)), "v1beta1", "scheduling.volcano.sh/v1beta1",
+			map[string]any{
+				"minMember": int64(2), "minTaskMember": map[string]any{"ray.head": int64(1), "cpu": int64(1)},
+				"minResources": map[string]any{"cpu": "3", "memory": "6Gi"},
+			},
+		},
 		"KAI's default queue": {
 			placed(v1alpha1.SchedulerKAI), "v2alpha2", "scheduling.run.ai/v2alpha2",
 			map[string]any{"minMember": int64(3), "queue": "default-queue"},
@@ -77,8 +92,11 @@ func TestObject_SaysTheGangToItsScheduler(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := test.gang.Object(test.version)
+			if owner := metav1.GetControllerOf(object); owner == nil || owner.Kind != "ComputeCluster" {
+				t.Errorf("the object belongs to %+v", owner)
+			}
 			if object.GetAPIVersion() != test.kind || object.GetKind() != "PodGroup" || object.GetName() != "demo-gang" ||
-				object.GetNamespace() != testkit.Namespace || len(object.GetOwnerReferences()) != 1 || object.GetLabels()[v1alpha1.LabelCluster] != "demo" {
+				object.GetNamespace() != testkit.Namespace || object.GetLabels()[v1alpha1.LabelCluster] != "demo" {
 				t.Errorf("the object is %v", object.Object)
 			}
 			if diff := cmp.Diff(test.want, object.Object["spec"]); diff != "" {
@@ -163,6 +181,12 @@ func TestJoin_SaysTheGangOnEachPod(t *testing.T) {
 			placed(v1alpha1.SchedulerYuniKorn, queued), worker(0),
 			joined{"mine", "", yuniKorn(map[string]string{"queue": "team"}), yuniKorn(map[string]string{"queue": "team", "task-groups": groups, "task-group-name": "cpu"})},
 		},
+		"the only worker under YuniKorn": {
+			single(placed(v1alpha1.SchedulerYuniKorn)), worker(0),
+			joined{"yunikorn", "", yuniKorn(nil), yuniKorn(map[string]string{
+				"task-groups": strings.Replace(groups, `"cpu","minMember":2`, `"cpu","minMember":1`, 1), "task-group-name": "cpu",
+			})},
+		},
 		"a worker beyond YuniKorn's gang": {
 			placed(v1alpha1.SchedulerYuniKorn), worker(1), joined{"yunikorn", "", yuniKorn(nil), yuniKorn(map[string]string{"task-groups": groups})},
 		},
@@ -181,12 +205,13 @@ func TestJoin_SaysTheGangOnEachPod(t *testing.T) {
 // TestJoin_DescribesPlaceholders: YuniKorn holds places with pods of its own, which must fit where ours will.
 func TestJoin_DescribesPlaceholders(t *testing.T) {
 	of := placed(v1alpha1.SchedulerYuniKorn, func(s *v1alpha1.ComputeClusterSpec) {
-		s.PodDefaults = &v1alpha1.PodDefaults{NodeSelector: map[string]string{"pool": "a"}}
+		s.PodDefaults, s.Head.Template = &v1alpha1.PodDefaults{NodeSelector: map[string]string{"pool": "a"}}, testkit.Template()
+		s.Head.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
 	})
 	of.Members = nil
 	made := head(of.Cluster)
 	of.Join(made)
-	want := `[{"name":"ray.head","minMember":1,"minResource":{"cpu":"1","memory":"4Gi"},"nodeSelector":{"pool":"a"},` + stays + `}]`
+	want := `[{"name":"ray.head","minMember":1,"minResource":{"cpu":"1","memory":"4Gi"},"nodeSelector":{"pool":"a"},` + stays + `,"affinity":{"nodeAffinity":{}}}]`
 	if have := made.Annotations["yunikorn.apache.org/task-groups"]; have != want {
 		t.Errorf("%s, want %s", have, want)
 	}
@@ -205,6 +230,19 @@ func TestKindOf_IsThatOfTheScheduler(t *testing.T) {
 	}
 	if _, needed := gang.KindOf(testkit.Cluster("demo")); needed {
 		t.Error("a cluster without a scheduler needs an object")
+	}
+}
+
+// TestKindOf_PrefersTheLatestVersion: of those that the API server may have.
+func TestKindOf_PrefersTheLatestVersion(t *testing.T) {
+	for name, want := range map[v1alpha1.SchedulerKind][]string{
+		v1alpha1.SchedulerVolcano: {"v1beta1"}, v1alpha1.SchedulerKAI: {"v2alpha2"}, v1alpha1.SchedulerPlugins: {"v1alpha1"},
+		v1alpha1.SchedulerKubernetes: {"v1beta1", "v1alpha3", "v1alpha2"},
+	} {
+		kind, _ := gang.KindOf(placed(name).Cluster)
+		if diff := cmp.Diff(want, kind.Versions); diff != "" {
+			t.Errorf("%s (- want, + have):\n%s", name, diff)
+		}
 	}
 }
 
