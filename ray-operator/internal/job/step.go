@@ -115,7 +115,7 @@ func (p *planner) unheard() reason.Finding {
 }
 
 // mayHear reports whether a permit to submit is of use: one for a head that does not answer would be renewed for ever, each
-// time with a read past the cache. Whoever asks the head wakes the job when it answers again.
+// time with a read past the cache. The poller wakes the job when the head answers again.
 func (p *planner) mayHear() bool {
 	return !p.seen.Heard || p.seen.Answer.Failure == "" || p.now.Sub(p.seen.Answer.FailingSince) < permitFor
 }
