@@ -71,7 +71,7 @@ test("filter: a text is found in name, owner, code and message", () => {
   for (const [text, want] of [
     ["RAI", true],
     ["anna", true],
-    ["silent", true],
+    ["unreachable", true],
     ["answer", true],
     ["team", false],
   ] as const) {
