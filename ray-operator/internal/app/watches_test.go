@@ -107,7 +107,10 @@ func TestNodesWakeByWhatTheyTell(t *testing.T) {
 			t.Errorf("%s wakes clusters: %t, want %t", c.what, got, c.want)
 		}
 	}
-	if told.Matters(wake.Change{New: node()}) {
+	if !told.Matters(wake.Change{New: node()}) {
+		t.Error("a node that is first seen when it is about to go wakes no cluster")
+	}
+	if told.Matters(wake.Change{New: &corev1.Node{}}) {
 		t.Error("a new node wakes clusters, of which none can be on it")
 	}
 }

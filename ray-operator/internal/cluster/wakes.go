@@ -110,13 +110,16 @@ func listClusters(ctx context.Context, cache client.Reader, which ...client.List
 	return names, nil
 }
 
-// changesNode reports whether a node begins to go away, or comes back. A new one has no pods yet, and one that is gone had
-// said so before.
+// changesNode reports whether a node begins to go away, or comes back. A new one has no pods yet, unless the cache missed
+// its creation: then it may be about to go when it is first seen.
 func changesNode(c wake.Change) bool {
 	before, was := c.Old.(*corev1.Node)
 	now, is := c.New.(*corev1.Node)
-	if !is {
+	switch {
+	case !is:
 		return c.New == nil
+	case c.Old == nil:
+		return len(now.Spec.Taints) > 0 || now.Spec.Unschedulable
 	}
 	return was && (!equality.Semantic.DeepEqual(before.Spec, now.Spec) ||
 		!equality.Semantic.DeepEqual(before.Status.Conditions, now.Status.Conditions))
