@@ -34,7 +34,7 @@ func TestStoresThatLeadElsewhere(t *testing.T) {
 		redis v1alpha1.GivenRedis
 		want  string
 	}{
-		"metadata":       {v1alpha1.GivenRedis{Address: "redis://169.254.169.254:80"}, "StoreNotAllowed: the control store at 169.254.169.254:80 is not asked"},
+		"metadata":       {v1alpha1.GivenRedis{Address: "redis://169.254.169.254:80"}, "StoreNotAllowed: the operator must not connect to the control store at 169.254.169.254:80"},
 		"another-name":   {v1alpha1.GivenRedis{Address: secure.Address()}, "StoreNotTrusted: the control store at " + secure.HostPort() + " cannot be trusted: its certificate is for another name"},
 		"the-given-name": {v1alpha1.GivenRedis{Address: secure.Address(), TLS: &v1alpha1.RedisTLS{ServerName: "redis.test"}}, "StoreServes"},
 		"a-sentinel":     {v1alpha1.GivenRedis{Address: "redis://" + opposing(t, []hostile.Manner{hostile.Leading("169.254.169.254:80")}, 0).Address()}, "StoreNotAllowed: the control store at 169.254.169.254:80, to which"},
