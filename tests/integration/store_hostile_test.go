@@ -37,7 +37,7 @@ func TestStoresThatLeadElsewhere(t *testing.T) {
 		"metadata":       {v1alpha1.GivenRedis{Address: "redis://169.254.169.254:80"}, "StoreNotAllowed: the operator must not connect to the control store at 169.254.169.254:80"},
 		"another-name":   {v1alpha1.GivenRedis{Address: secure.Address()}, "StoreNotTrusted: the control store at " + secure.HostPort() + " cannot be trusted: its certificate is for another name"},
 		"the-given-name": {v1alpha1.GivenRedis{Address: secure.Address(), TLS: &v1alpha1.RedisTLS{ServerName: "redis.test"}}, "StoreServes"},
-		"a-sentinel":     {v1alpha1.GivenRedis{Address: "redis://" + opposing(t, []hostile.Manner{hostile.Leading("169.254.169.254:80")}, 0).Address()}, "StoreNotAllowed: the control store at 169.254.169.254:80, to which"},
+		"a-sentinel":     {v1alpha1.GivenRedis{Address: "redis://" + opposing(t, []hostile.Manner{hostile.Leading("169.254.169.254:80")}, 0).Address()}, "StoreNotAllowed: the operator must not connect to the control store at 169.254.169.254:80 (to which"},
 	} {
 		cluster := newCluster(namespace, name, 0)
 		cluster.Spec.ControlStore = &v1alpha1.ControlStore{Redis: &c.redis}

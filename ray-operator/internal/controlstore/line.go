@@ -256,7 +256,7 @@ func (l *line) close() {
 // name is what people know the server by.
 func (l *line) name() string {
 	if given, err := parse(l.server.Address); err == nil && given.String() != l.place.String() {
-		return l.place.String() + ", to which " + given.String() + " leads,"
+		return l.place.String() + " (to which " + given.String() + " leads)"
 	}
 	return l.place.String()
 }
