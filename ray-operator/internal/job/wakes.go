@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
 
@@ -95,26 +96,14 @@ func changesHead(c wake.Change) bool {
 		return true
 	}
 	return before.Status.PodIP != now.Status.PodIP || before.Status.Phase != now.Status.Phase ||
-		isReady(before) != isReady(now) || (before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil)
-}
-
-// isReady reports whether a pod has the condition Ready.
-func isReady(pod *corev1.Pod) bool {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == corev1.PodReady {
-			return pod.Status.Conditions[i].Status == corev1.ConditionTrue
-		}
-	}
-	return false
+		pass.Ready(before) != pass.Ready(now) || (before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil)
 }
 
 // jobsOfHead finds the jobs that use the cluster of a head.
 func jobsOfHead(ctx context.Context, cache client.Reader, c wake.Change) ([]types.NamespacedName, error) {
-	cluster := &v1alpha1.ComputeCluster{}
-	name := types.NamespacedName{Namespace: c.Object().GetNamespace(), Name: c.Object().GetLabels()[v1alpha1.LabelCluster]}
-	if err := cache.Get(ctx, name, cluster, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read ComputeCluster %s: %w", name, err)
+	cluster, err := wake.ClusterOf(ctx, cache, c.Object())
+	if err != nil {
+		return nil, err
 	}
-	cluster.Namespace, cluster.Name = name.Namespace, name.Name // jobs refer to one that is gone as well
 	return jobsOfCluster(ctx, cache, wake.Change{New: cluster})
 }

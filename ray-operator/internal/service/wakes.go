@@ -66,11 +66,9 @@ func listServices(ctx context.Context, cache client.Reader, cluster types.Namesp
 
 // servicesOfPod finds the services that use the cluster of a pod.
 func servicesOfPod(ctx context.Context, cache client.Reader, c wake.Change) ([]types.NamespacedName, error) {
-	cluster := &v1alpha1.ComputeCluster{}
-	name := types.NamespacedName{Namespace: c.Object().GetNamespace(), Name: c.Object().GetLabels()[v1alpha1.LabelCluster]}
-	if err := cache.Get(ctx, name, cluster, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read ComputeCluster %s: %w", name, err)
+	cluster, err := wake.ClusterOf(ctx, cache, c.Object())
+	if err != nil {
+		return nil, err
 	}
-	cluster.Namespace, cluster.Name = name.Namespace, name.Name // services refer to one that is gone as well
 	return servicesOfCluster(ctx, cache, wake.Change{New: cluster})
 }
