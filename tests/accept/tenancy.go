@@ -14,6 +14,10 @@ const (
 	besideHonest  = 100
 	besideObjects = 20
 	besideSeconds = 600
+	// Workers that neighbours of honest clusters ask for, and the seconds beside each.
+	grownWorkers     = 1_000
+	refusedWorkers   = 500
+	neighbourSeconds = 60
 )
 
 // hostileTenants shows that one operator serves honest tenants beside hostile ones.
@@ -42,4 +46,33 @@ func besideHostile(figures json.RawMessage, failed error) (Outcome, error) {
 		broken = append(broken, "too few or too short")
 	}
 	return judged(tenants.String(), broken, failed, figures), nil
+}
+
+// busyNeighbours shows that a neighbour's work slows no honest cluster.
+var busyNeighbours = scenario{
+	name: "busy-neighbours",
+	promise: fmt.Sprintf("beside a cluster that grows by %d workers, a quota that refuses %d and a webhook that hangs for 10 s, "+
+		"the p99 of %d honest clusters is at most %.1f × that of a calm time", grownWorkers, refusedWorkers, besideHonest, live.PromisedBesideNeighbours),
+	play: func(ctx context.Context, state string) (Outcome, error) {
+		text, failed, err := measured(ctx, state, "TestNeighbours_SlowNobodyElse", fmt.Sprintf("HELIOSTAT_HONEST=%d", besideHonest),
+			fmt.Sprintf("HELIOSTAT_GROWN=%d", grownWorkers), fmt.Sprintf("HELIOSTAT_REFUSED=%d", refusedWorkers),
+			fmt.Sprintf("HELIOSTAT_NEIGHBOUR_SECONDS=%d", neighbourSeconds))
+		if err != nil {
+			return Outcome{}, err
+		}
+		return besideBusy(text, failed)
+	},
+}
+
+// besideBusy judges what the test measured.
+func besideBusy(figures json.RawMessage, failed error) (Outcome, error) {
+	var neighbours live.Neighbours
+	if err := json.Unmarshal(figures, &neighbours); err != nil {
+		return Outcome{}, errors.Join(failed, fmt.Errorf("parse the figures: %w", err))
+	}
+	broken := neighbours.Broken()
+	if neighbours.Honest < besideHonest || neighbours.Grown < grownWorkers || neighbours.Refused < refusedWorkers {
+		broken = append(broken, "too few")
+	}
+	return judged(neighbours.String(), broken, failed, figures), nil
 }

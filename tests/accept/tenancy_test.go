@@ -36,3 +36,31 @@ func TestHostileTenants_AreJudged(t *testing.T) {
 		t.Errorf("what is no JSON passed for figures: %+v", got)
 	}
 }
+
+func TestBusyNeighbours_AreJudged(t *testing.T) {
+	good := func() live.Neighbours {
+		edits := live.Reactions{Edits: 9, P99: 12}
+		return live.Neighbours{
+			Honest: besideHonest, Grown: grownWorkers, Refused: refusedWorkers, Calm: live.Reactions{Edits: 9, P99: 10},
+			Beside: map[string]live.Reactions{live.NeighbourGrows: edits, live.NeighbourRefused: edits, live.NeighbourHangs: edits},
+		}
+	}
+	few, late, untried := good(), good(), good()
+	few.Grown = 10
+	late.Beside[live.NeighbourRefused] = live.Reactions{Edits: 9, P99: 13}
+	delete(untried.Beside, live.NeighbourHangs)
+	for name, c := range map[string]struct {
+		measured live.Neighbours
+		kept     bool
+		says     string
+	}{
+		"all kept":         {good(), true, "a cluster that grows: p50 0 ms and p99 12 ms"},
+		"too few workers":  {few, false, "too few"},
+		"late":             {late, false, "honest clusters waited beside a quota that refuses"},
+		"one of them left": {untried, false, "nothing was edited beside a webhook that hangs"},
+	} {
+		if got, err := besideBusy(encoded(c.measured), nil); err != nil || got.Kept != c.kept || !strings.Contains(got.Measured, c.says) {
+			t.Errorf("%s: %+v, %v: want %v and %q", name, got, err, c.kept, c.says)
+		}
+	}
+}
