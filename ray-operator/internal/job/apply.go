@@ -28,17 +28,17 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// apply carries a plan out. What is written first decides what may follow: a failure ends
+// applyPlan carries a plan out. What is written first decides what may follow: a failure ends
 // it.
-func (r *Reconciler) apply(ctx context.Context, job *v1alpha1.ClusterJob, seen kueue.Seen, plan Plan, holders []types.UID) error {
+func (r *Reconciler) applyPlan(ctx context.Context, job *v1alpha1.ClusterJob, seen kueue.Seen, plan Plan, holders []types.UID) error {
 	if plan.Empty() {
 		return nil
 	}
-	if err := r.confirm(ctx, job, plan.Lost); err != nil {
+	if err := r.confirmLoss(ctx, job, plan.Lost); err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("carrying out", "plan", plan.String())
-	if err := r.record(ctx, job, plan, holders); err != nil {
+	log.FromContext(ctx).Info("Applying plan", "plan", plan.String())
+	if err := r.writeRecord(ctx, job, plan, holders); err != nil {
 		return err
 	}
 	if plan.Make != nil {
@@ -47,19 +47,19 @@ func (r *Reconciler) apply(ctx context.Context, job *v1alpha1.ClusterJob, seen k
 		}
 	}
 	if len(plan.Free)+len(plan.Discard) > 0 { // to a cache that is late, the cluster of a later attempt is a former one
-		if _, err := r.permit(ctx, job); err != nil {
+		if _, err := r.renewPermit(ctx, job); err != nil {
 			return err
 		}
 	}
 	var errs []error
 	for _, cluster := range plan.Free {
-		errs = append(errs, r.free(ctx, cluster))
+		errs = append(errs, r.suspendCluster(ctx, cluster))
 	}
 	for _, cluster := range plan.Discard {
 		errs = append(errs, r.Writer.Delete(ctx, cluster, nil))
 	}
 	if plan.Shrink != nil {
-		errs = append(errs, r.shrink(ctx, plan.Shrink))
+		errs = append(errs, r.suspendWorkers(ctx, plan.Shrink))
 	}
 	if plan.Keep != nil {
 		errs = append(errs, r.Writer.Note(ctx, plan.Keep.Cluster, v1alpha1.AnnotationRetainedBy, plan.Keep.Note))
@@ -71,8 +71,8 @@ func (r *Reconciler) apply(ctx context.Context, job *v1alpha1.ClusterJob, seen k
 	return errors.Join(errs...)
 }
 
-// confirm looks past the cache for a head that is taken for gone.
-func (r *Reconciler) confirm(ctx context.Context, job *v1alpha1.ClusterJob, lost Bound) error {
+// confirmLoss looks past the cache for a head that is taken for gone.
+func (r *Reconciler) confirmLoss(ctx context.Context, job *v1alpha1.ClusterJob, lost Bound) error {
 	if lost.Pod == "" {
 		return nil
 	}
@@ -89,8 +89,8 @@ func (r *Reconciler) confirm(ctx context.Context, job *v1alpha1.ClusterJob, lost
 	return &fault.Wait{For: "the cache to know of Pod " + lost.Pod}
 }
 
-// record writes the record and the finalizer. It takes the place on the cluster first.
-func (r *Reconciler) record(ctx context.Context, job *v1alpha1.ClusterJob, plan Plan, holders []types.UID) error {
+// writeRecord writes the record and the finalizer. It takes the place on the cluster first.
+func (r *Reconciler) writeRecord(ctx context.Context, job *v1alpha1.ClusterJob, plan Plan, holders []types.UID) error {
 	if plan.Record == nil {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (r *Reconciler) record(ctx context.Context, job *v1alpha1.ClusterJob, plan 
 		wanted.Annotations = map[string]string{}
 	}
 	wanted.Annotations[v1alpha1.AnnotationRecord] = record.String()
-	keep(wanted, plan.Finalizer)
+	setFinalizer(wanted, plan.Finalizer)
 	began := r.Clock.Now()
 	if err := r.Writer.Edit(ctx, job, wanted); err != nil {
 		if plan.Enter > 0 {
@@ -118,12 +118,12 @@ func (r *Reconciler) record(ctx context.Context, job *v1alpha1.ClusterJob, plan 
 	if plan.Record.Bound.Head == "" {
 		r.Places.Leave(types.NamespacedName{Namespace: job.Namespace, Name: plan.Record.Last.Cluster}, job.UID)
 	}
-	r.permits.give(job.UID, began.Add(permitFor)) // what was just written is what there is
+	r.permits.keepUntil(job.UID, began.Add(permitFor)) // what was just written is what there is
 	return nil
 }
 
-// free suspends a cluster of the job's own, and notes since when.
-func (r *Reconciler) free(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+// suspendCluster suspends a cluster of the job's own, and notes since when.
+func (r *Reconciler) suspendCluster(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
 	wanted := cluster.DeepCopy()
 	wanted.Spec.Suspend = true
 	if wanted.Annotations == nil {
@@ -133,7 +133,7 @@ func (r *Reconciler) free(ctx context.Context, cluster *v1alpha1.ComputeCluster)
 	return r.Writer.Edit(ctx, cluster, wanted)
 }
 
-func (r *Reconciler) shrink(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+func (r *Reconciler) suspendWorkers(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
 	wanted := cluster.DeepCopy()
 	for i := range wanted.Spec.WorkerGroups {
 		wanted.Spec.WorkerGroups[i].Suspend = true
@@ -141,8 +141,8 @@ func (r *Reconciler) shrink(ctx context.Context, cluster *v1alpha1.ComputeCluste
 	return r.Writer.Edit(ctx, cluster, wanted)
 }
 
-// refusal says what the API server would not have.
-func refusal(plan Plan, err error) reason.Finding {
+// refusalOf says what the API server would not have.
+func refusalOf(plan Plan, err error) reason.Finding {
 	if plan.Make != nil {
 		return diagnose.Refusal("ComputeCluster "+plan.Make.Name, err)
 	}
@@ -153,9 +153,9 @@ func refusal(plan Plan, err error) reason.Finding {
 // operator may lead.
 const permitFor = 5 * time.Second
 
-// want says what is wanted of the head from now on. A submission is permitted only by what
+// askHead says what is wanted of the head from now on. A submission is permitted only by what
 // was just written, or read past the cache.
-func (r *Reconciler) want(ctx context.Context, job *v1alpha1.ClusterJob, seen Seen, plan Plan) error {
+func (r *Reconciler) askHead(ctx context.Context, job *v1alpha1.ClusterJob, seen Seen, plan Plan) error {
 	name := client.ObjectKeyFromObject(job)
 	if plan.Ask == nil || plan.Ask.Head.Status.PodIP == "" {
 		r.Runs.Forget(name)
@@ -173,7 +173,7 @@ func (r *Reconciler) want(ctx context.Context, job *v1alpha1.ClusterJob, seen Se
 	}
 	want.At.Token, want.At.Trust = r.tokenOf(head, seen.Cluster), headwatch.TrustOf(r.Live, head)
 	if ask.Submit {
-		until, err := r.permit(ctx, job)
+		until, err := r.renewPermit(ctx, job)
 		if err != nil {
 			return err
 		}
@@ -203,12 +203,12 @@ func (r *Reconciler) tokenOf(head *corev1.Pod, cluster *v1alpha1.ComputeCluster)
 	return headwatch.TokenOwnedBy(r.Live, types.NamespacedName{Namespace: head.Namespace, Name: naming.TokenSecret(owner.Name)}, owner.UID)
 }
 
-// permit gives the time up to which the job's attempt may be submitted, and its clusters may go. Where the one given
+// renewPermit gives the time up to which the job's attempt may be submitted, and its clusters may go. Where the one given
 // last is nearly over, the job is read past the cache: if it is not as it was seen, this
 // pass is none to go by.
-func (r *Reconciler) permit(ctx context.Context, job *v1alpha1.ClusterJob) (time.Time, error) {
+func (r *Reconciler) renewPermit(ctx context.Context, job *v1alpha1.ClusterJob) (time.Time, error) {
 	now := r.Clock.Now()
-	if until := r.permits.last(job.UID); until.Sub(now) > permitFor/2 {
+	if until := r.permits.lastUntil(job.UID); until.Sub(now) > permitFor/2 {
 		return until, nil
 	}
 	var there v1alpha1.ClusterJob
@@ -220,6 +220,6 @@ func (r *Reconciler) permit(ctx context.Context, job *v1alpha1.ClusterJob) (time
 	if !same {
 		return time.Time{}, &fault.Wait{For: "the cache to know what became of ClusterJob " + job.Name}
 	}
-	r.permits.give(job.UID, now.Add(permitFor))
+	r.permits.keepUntil(job.UID, now.Add(permitFor))
 	return now.Add(permitFor), nil
 }

@@ -40,7 +40,7 @@ func TestConfirm_LooksPastTheCache(t *testing.T) {
 			if c.there != nil {
 				api.WithObjects(c.there)
 			}
-			err := (&Reconciler{Live: api.Build()}).confirm(t.Context(), train(), Bound{Pod: head().Name, Head: head().UID})
+			err := (&Reconciler{Live: api.Build()}).confirmLoss(t.Context(), train(), Bound{Pod: head().Name, Head: head().UID})
 			if (err == nil) != c.lost {
 				t.Errorf("confirm: %v, want the head lost: %t", err, c.lost)
 			}
@@ -70,7 +70,7 @@ func TestApply_RecordsBeforeItMakes(t *testing.T) {
 		Writer: &kube.Writer{Client: api, Live: api}, Live: api, Clock: clocktesting.NewFakePassiveClock(now),
 	}
 	record := bound()
-	if err := r.apply(t.Context(), job, kueue.Seen{}, Plan{Record: &record, Make: demo()}, nil); err != nil {
+	if err := r.applyPlan(t.Context(), job, kueue.Seen{}, Plan{Record: &record, Make: demo()}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"job " + job.Name, "cluster " + demo().Name}; !slices.Equal(written, want) {

@@ -9,47 +9,48 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// finished manages a job that has its outcome: what is left of it goes when it is due.
-func (p *planner) finished() bool {
+// cleanUpEndedJob removes what is left of a job that has its outcome, each thing when it is due.
+func cleanUpEndedJob(p *planner) bool {
 	end := &p.record.Outcome
 	if end.Phase == "" {
 		return false
 	}
 	p.Finalizer = false
-	if told(p.job, &p.record) {
-		p.cleanup()
+	if isTold(p.job, &p.record) {
+		planCleanup(p)
 	} else {
-		p.collect()
+		readLastLines(p)
 	}
-	p.say(end.Phase, reason.Finding{Code: end.Reason, Text: end.Text})
+	p.setPhase(end.Phase, reason.Finding{Code: end.Reason, Text: end.Text})
 	return true
 }
 
-// cleanup is what goes after the end, each when it is due.
-func (p *planner) cleanup() {
+// planCleanup plans what goes after the end.
+func planCleanup(p *planner) {
 	end := time.Unix(p.record.Outcome.At, 0)
-	p.discard()
-	if cluster := p.seen.Cluster; p.own() && cluster != nil && cluster.DeletionTimestamp == nil {
+	releaseFormer(p)
+	if cluster := p.seen.Cluster; p.hasOwnCluster() && cluster != nil && cluster.DeletionTimestamp == nil {
 		if p.Queue.Held && p.seen.Queue.Workload != nil { // it was kept, and others need its quota
-			p.letGo(cluster)
+			releaseCluster(p, cluster)
 		} else {
-			p.cleanCluster(cluster, end)
+			applyCleanupRules(p, cluster, end)
 		}
 	}
-	if p.over(p.job.Spec.TTLSecondsAfterFinished, end) {
+	if checkDeadline(p, p.job.Spec.TTLSecondsAfterFinished, end) {
 		p.End = true
 	}
 }
 
-func (p *planner) cleanCluster(cluster *v1alpha1.ComputeCluster, end time.Time) {
+// applyCleanupRules plans what the rules of the outcome want of the job's own cluster.
+func applyCleanupRules(p *planner, cluster *v1alpha1.ComputeCluster, end time.Time) {
 	until := "as long as the ClusterJob is there"
-	for _, rule := range p.rules() {
+	for _, rule := range cleanupRulesOf(p.situation) {
 		due := end.Add(time.Duration(rule.AfterSeconds) * time.Second)
 		left := due.Sub(p.now)
 		p.wakeIn(left)
 		switch {
 		case rule.Action == v1alpha1.CleanupDeleteCluster && left <= 0:
-			p.letGo(cluster)
+			releaseCluster(p, cluster)
 			return
 		case rule.Action == v1alpha1.CleanupDeleteCluster:
 			until = "until " + pass.Stamp(due)
@@ -63,17 +64,17 @@ func (p *planner) cleanCluster(cluster *v1alpha1.ComputeCluster, end time.Time) 
 	}
 }
 
-// rules are those of the outcome, DeleteCluster first.
-func (p *planner) rules() []v1alpha1.CleanupRule {
+// cleanupRulesOf returns the rules of the outcome, DeleteCluster first.
+func cleanupRulesOf(s situation) []v1alpha1.CleanupRule {
 	on := v1alpha1.OutcomeFailure
-	if p.record.Outcome.Phase == v1alpha1.PhaseSucceeded {
+	if s.record.Outcome.Phase == v1alpha1.PhaseSucceeded {
 		on = v1alpha1.OutcomeSuccess
 	}
-	if len(p.job.Spec.Cleanup) == 0 {
+	if len(s.job.Spec.Cleanup) == 0 {
 		return []v1alpha1.CleanupRule{{Outcome: on, Action: v1alpha1.CleanupDeleteCluster}}
 	}
 	var first, rest []v1alpha1.CleanupRule
-	for _, rule := range p.job.Spec.Cleanup {
+	for _, rule := range s.job.Spec.Cleanup {
 		switch {
 		case rule.Outcome != on:
 		case rule.Action == v1alpha1.CleanupDeleteCluster:

@@ -26,7 +26,7 @@ func TestBackoff_IsByOurOwnClock(t *testing.T) {
 			if next := Decide(train(retry, toldOf(1)), seen(record), now.Add(after)); next.Phase != want {
 				t.Errorf("%s: after %s it is %s: %s", name, after, next.Phase, next.Finding.Text)
 			}
-			if have := read(train(retry, toldOf(1), note(v1alpha1.AnnotationRecord, record.String()))).waits(now.Add(after)); have != (want == v1alpha1.PhaseSubmitting) {
+			if have := standingOf(train(retry, toldOf(1), note(v1alpha1.AnnotationRecord, record.String()))).isWaiting(now.Add(after)); have != (want == v1alpha1.PhaseSubmitting) {
 				t.Errorf("%s: after %s it waits for a place: %t", name, after, have)
 			}
 		}
@@ -36,7 +36,7 @@ func TestBackoff_IsByOurOwnClock(t *testing.T) {
 // TestBackoff_HasNoEndThatIsYetToCome: where the record is lost, the status has what the head's clock said.
 func TestBackoff_HasNoEndThatIsYetToCome(t *testing.T) {
 	record := bound(func(r *Record) { r.Past = []Past{past(1, "EntrypointFailed", -3600)} })
-	if end := record.ended(now); !end.IsZero() {
+	if end := record.endedAt(now); !end.IsZero() {
 		t.Errorf("it ended at %s", end)
 	}
 }

@@ -105,7 +105,7 @@ func TestGuards(t *testing.T) {
 	hold(t, map[string]guarded{
 		"unreadable": {train(), Seen{RecordError: errors.New("no")}, " RecordDamaged stalled"},
 		"going, nothing runs": {
-			train(deleted(0)), seen(fresh()), " Stopping record(1 own 1 bound \"\" ending \"\" outcome \"\")",
+			train(deleted(0)), seen(newRecord()), " Stopping record(1 own 1 bound \"\" ending \"\" outcome \"\")",
 		},
 		"going, it runs":      {train(deleted(10)), seen(bound(), running), " Stopping finalizer ask stop"},
 		"going, it runs, bad": {train(deleted(10), func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(bound(), running), " Stopping finalizer ask stop"},
@@ -125,7 +125,7 @@ func TestGuards(t *testing.T) {
 			train(own), seen(bound(outcome), func(s *Seen) { s.LastHead, s.Heard = head(), false }), "Failed EntrypointFailed ask",
 		},
 		"finished, suspended": {train(suspend, toldOf(1)), seen(bound(outcome)), "Failed EntrypointFailed"},
-		"invalid":             {train(func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(fresh()), "Pending InvalidSpec stalled"},
+		"invalid":             {train(func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(newRecord()), "Pending InvalidSpec stalled"},
 		"invalid, but it runs": {
 			train(func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(bound(), running), "Running JobRunning ask",
 		},
@@ -150,12 +150,12 @@ func TestGuards(t *testing.T) {
 		"suspended, it runs": {
 			train(suspend), seen(bound(), running), "Suspending Stopping record(1 own 1 bound \"session_1\" ending \"JobSuspended\" outcome \"\") ask stop",
 		},
-		"suspended, waits": {train(suspend), seen(fresh()), "Suspended JobSuspended record(1 own 1 bound \"\" ending \"\" outcome \"\")"},
+		"suspended, waits": {train(suspend), seen(newRecord()), "Suspended JobSuspended record(1 own 1 bound \"\" ending \"\" outcome \"\")"},
 		"suspended, own cluster": {
-			train(own, suspend), seen(fresh()), "Suspending ClusterEnding record(1 own 2 bound \"\" ending \"\" outcome \"\") free",
+			train(own, suspend), seen(newRecord()), "Suspending ClusterEnding record(1 own 2 bound \"\" ending \"\" outcome \"\") free",
 		},
 		"late to start": {
-			train(func(j *v1alpha1.ClusterJob) { j.Spec.StartDeadlineSeconds = number(60) }), seen(fresh(), noCluster),
+			train(func(j *v1alpha1.ClusterJob) { j.Spec.StartDeadlineSeconds = number(60) }), seen(newRecord(), noCluster),
 			"Failed StartDeadlineExceeded record(1 own 1 bound \"\" ending \"\" outcome \"Failed\")",
 		},
 	})
@@ -179,20 +179,20 @@ func TestGuards_LookAtWhatWas(t *testing.T) {
 func TestSteps(t *testing.T) {
 	running := says(headclient.JobRunning)
 	hold(t, map[string]guarded{
-		"own cluster to be made": {train(own), seen(fresh(), noCluster), "Provisioning ClusterStarting make"},
-		"no cluster":             {train(), seen(fresh(), noCluster), "Pending ClusterMissing"},
-		"no head":                {train(), seen(fresh(), noHead), "Pending ClusterStarting"},
+		"own cluster to be made": {train(own), seen(newRecord(), noCluster), "Provisioning ClusterStarting make"},
+		"no cluster":             {train(), seen(newRecord(), noCluster), "Pending ClusterMissing"},
+		"no head":                {train(), seen(newRecord(), noHead), "Pending ClusterStarting"},
 		"no address": {
-			train(), seen(fresh(), func(s *Seen) { s.Head.Status.PodIP = "" }), "Pending ClusterStarting",
+			train(), seen(newRecord(), func(s *Seen) { s.Head.Status.PodIP = "" }), "Pending ClusterStarting",
 		},
-		"not heard":         {train(), seen(fresh(), func(s *Seen) { s.Heard = false }), "Pending JobAPIStarting ask"},
-		"silent":            {train(), seen(fresh(), silent(31)), "Pending HeadUnreachable ask"},
-		"silent a while":    {train(), seen(fresh(), silent(29)), "Pending JobAPIStarting ask"},
-		"in the queue":      {train(), seen(fresh(), line(2, 1, 2)), "Pending JobQueued ask"},
-		"next in the queue": {train(), seen(fresh(), line(2, 1, 1)), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") finalizer ask submit"},
-		"to be bound":       {train(), seen(fresh()), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") finalizer ask submit"},
+		"not heard":         {train(), seen(newRecord(), func(s *Seen) { s.Heard = false }), "Pending JobAPIStarting ask"},
+		"silent":            {train(), seen(newRecord(), silent(31)), "Pending HeadUnreachable ask"},
+		"silent a while":    {train(), seen(newRecord(), silent(29)), "Pending JobAPIStarting ask"},
+		"in the queue":      {train(), seen(newRecord(), line(2, 1, 2)), "Pending JobQueued ask"},
+		"next in the queue": {train(), seen(newRecord(), line(2, 1, 1)), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") finalizer ask submit"},
+		"to be bound":       {train(), seen(newRecord()), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") finalizer ask submit"},
 		"own, to be bound": {
-			train(own), seen(fresh()), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") ask submit",
+			train(own), seen(newRecord()), "Submitting Submitting record(1 own 1 bound \"session_1\" ending \"\" outcome \"\") ask submit",
 		},
 		"bound":         {train(), seen(bound()), "Submitting Submitting ask submit"},
 		"bound, silent": {train(), seen(bound(), silent(31)), "Submitting HeadUnreachable ask"},
@@ -214,7 +214,7 @@ func line(most, running, place int) func(*Seen) {
 func TestOldRay(t *testing.T) {
 	selects := func(j *v1alpha1.ClusterJob) { j.Spec.EntrypointLabelSelector = map[string]string{"zone": "a"} }
 	for version, want := range map[string]string{"2.53.0": "Failed SubmissionRefused", "2.54.0": "Submitting Submitting", "2.60.0": "Submitting Submitting", "3.0": "Submitting Submitting", "": "Submitting Submitting"} {
-		have := gist(decide(train(selects), seen(fresh(), func(s *Seen) { s.Answer.Session.Version = version })))
+		have := gist(decide(train(selects), seen(newRecord(), func(s *Seen) { s.Answer.Session.Version = version })))
 		if !strings.HasPrefix(have, want) {
 			t.Errorf("Ray %q: %s, want %s", version, have, want)
 		}
@@ -270,12 +270,12 @@ func TestWakes(t *testing.T) {
 		want time.Duration
 	}{
 		"back-off":        {train(retry, toldOf(1)), seen(bound(failed)), 20 * time.Second},
-		"start deadline":  {train(func(j *v1alpha1.ClusterJob) { j.Spec.StartDeadlineSeconds = number(90) }), seen(fresh(), noCluster), 30 * time.Second},
+		"start deadline":  {train(func(j *v1alpha1.ClusterJob) { j.Spec.StartDeadlineSeconds = number(90) }), seen(newRecord(), noCluster), 30 * time.Second},
 		"active deadline": {train(runsSince(10), func(j *v1alpha1.ClusterJob) { j.Spec.ActiveDeadlineSeconds = number(60) }), seen(bound(), says(headclient.JobRunning)), 50 * time.Second},
 		"ttl":             {train(toldOf(1), func(j *v1alpha1.ClusterJob) { j.Spec.TTLSecondsAfterFinished = number(110) }), seen(bound(outcome)), 10 * time.Second},
 		"a permit":        {train(), seen(bound()), 4 * time.Second},
 		"silent so far":   {train(), seen(bound(), says(headclient.JobRunning), silent(12)), 18 * time.Second},
-		"nothing":         {train(), seen(fresh(), noCluster), 0},
+		"nothing":         {train(), seen(newRecord(), noCluster), 0},
 	} {
 		if have := decide(test.job, test.seen).Wake; have != test.want {
 			t.Errorf("%s: wakes after %s, want %s", name, have, test.want)
@@ -285,7 +285,7 @@ func TestWakes(t *testing.T) {
 
 // TestPlansInWords: a plan's line for the log names each write.
 func TestPlansInWords(t *testing.T) {
-	record := fresh()
+	record := newRecord()
 	plan := Plan{Record: &record, Make: demo(), Discard: []*v1alpha1.ComputeCluster{demo()}, Shrink: demo(), Keep: &Keeping{Cluster: demo()}, End: true}
 	want := "record " + record.String() + ", create ComputeCluster demo, delete ComputeCluster demo, suspend the workers of ComputeCluster demo, " +
 		"note on ComputeCluster demo that it is kept, delete the job"

@@ -125,8 +125,8 @@ func done(t *testing.T, job *v1alpha1.ClusterJob) []string {
 		edits []edit
 		seen  Seen
 	}{
-		{nil, seen(fresh(), noCluster)},
-		{nil, seen(fresh())},
+		{nil, seen(newRecord(), noCluster)},
+		{nil, seen(newRecord())},
 		{[]edit{runsSince(100)}, seen(bound(), says(headclient.JobRunning))},
 		{nil, seen(bound(), says(headclient.JobFailed, exits(3)))},
 		{nil, seen(bound(), noHead)},

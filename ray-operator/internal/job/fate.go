@@ -28,8 +28,8 @@ const (
 	final
 )
 
-// class is the kind of an end by its reason's code.
-func class(code string) kind {
+// classOf returns the kind of an end by its reason's code.
+func classOf(code string) kind {
 	switch code {
 	case reason.JobSucceeded.Code:
 		return success
@@ -66,35 +66,30 @@ const (
 	silentAfter = 30 * time.Second
 )
 
-// fate finds out what has become of the bound attempt; false while it goes on.
-func (p *planner) fate() (fate, bool) {
-	answer := &p.seen.Answer
+// judgeAttempt returns what has become of the bound attempt, false while it goes on.
+func judgeAttempt(s situation) (fate, bool) {
+	answer := &s.seen.Answer
 	switch {
-	case p.seen.Heard && answer.Known && answer.Job.Status.Over():
-		if !answer.Tailed && p.seen.Head != nil {
+	case s.seen.Heard && answer.Known && answer.Job.Status.Over():
+		if !answer.Tailed && s.seen.Head != nil {
 			return fate{}, false // its last lines are on their way
 		}
-		return p.ended(answer.Job), true
-	case p.answers():
-		if f, is := p.unlike(); is {
+		return judgeEnded(s, answer.Job), true
+	case s.hasSession():
+		if f, is := judgeRejected(s); is {
 			return f, true
 		}
-	case p.seen.Heard && answer.Session.Name != "":
-		return p.lost("another session answers at its address"), true
+	case s.seen.Heard && answer.Session.Name != "":
+		return judgeLostHead(s, "another session answers at its address"), true
 	}
-	return p.absent()
+	return judgeAbsent(s)
 }
 
-// answers reports whether the session that the attempt is bound to does.
-func (p *planner) answers() bool {
-	return p.seen.Heard && p.seen.Answer.Session.Name == p.record.Bound.Session
-}
-
-// unlike is the fate of an attempt that its head has otherwise than it was submitted.
-func (p *planner) unlike() (fate, bool) {
-	switch answer := &p.seen.Answer; {
+// judgeRejected returns the fate of an attempt that Ray refused, or that somebody else submitted under its name.
+func judgeRejected(s situation) (fate, bool) {
+	switch answer := &s.seen.Answer; {
 	case answer.Foreign:
-		return fate{Finding: reason.SubmissionForeign.Of(p.id()), log: v1alpha1.LogComplete}, true
+		return fate{Finding: reason.SubmissionForeign.Of(s.submissionID()), log: v1alpha1.LogComplete}, true
 	case answer.Refused != "":
 		return fate{Finding: reason.SubmissionRefused.Of(answer.Refused), log: v1alpha1.LogComplete}, true
 	default:
@@ -102,75 +97,76 @@ func (p *planner) unlike() (fate, bool) {
 	}
 }
 
-// absent is the fate of an attempt whose cluster or head is gone, or does not know it.
-func (p *planner) absent() (fate, bool) {
-	bound, answer := &p.record.Bound, &p.seen.Answer
-	unknown := p.answers() && !answer.Known && !answer.Asked.IsZero()
+// judgeAbsent returns the fate of an attempt whose cluster or head is gone, or does not know it.
+func judgeAbsent(s situation) (fate, bool) {
+	bound, answer := &s.record.Bound, &s.seen.Answer
+	unknown := s.hasSession() && !answer.Known && !answer.Asked.IsZero()
 	switch {
-	case p.seen.Cluster == nil || p.seen.Cluster.UID != bound.UID:
-		return fate{Finding: reason.ClusterGone.Of(bound.Cluster, p.record.Attempt), gone: true, log: v1alpha1.LogLost}, p.seen.Head == nil
-	case p.seen.Head == nil:
-		return p.lost("it is not there any more"), !p.comesBack()
-	case !p.comesBack() && p.sessionEnded():
-		return p.lost("its Ray container ended, and the session with it"), true // whenever the kubelet starts it again
+	case s.seen.Cluster == nil || s.seen.Cluster.UID != bound.UID:
+		return fate{Finding: reason.ClusterGone.Of(bound.Cluster, s.record.Attempt), gone: true, log: v1alpha1.LogLost}, s.seen.Head == nil
+	case s.seen.Head == nil:
+		return judgeLostHead(s, "it is not there any more"), !canComeBack(s)
+	case !canComeBack(s) && hasSessionEnded(s):
+		return judgeLostHead(s, "its Ray container ended, and the session with it"), true // whenever the kubelet starts it again
 	case unknown:
-		return p.unknown()
+		return judgeUnknown(s)
 	default:
 		return fate{}, false
 	}
 }
 
-// unknown is the fate of an attempt that its own session does not know.
-func (p *planner) unknown() (fate, bool) {
-	answer := &p.seen.Answer
-	if !answer.Submitted.IsZero() || !p.started().IsZero() {
-		return fate{Finding: reason.RunNotFound.Of(p.id()), log: v1alpha1.LogLost}, true
+// judgeUnknown returns the fate of an attempt that its own session does not know.
+func judgeUnknown(s situation) (fate, bool) {
+	answer := &s.seen.Answer
+	if !answer.Submitted.IsZero() || !s.startedAt().IsZero() {
+		return fate{Finding: reason.RunNotFound.Of(s.submissionID()), log: v1alpha1.LogLost}, true
 	}
-	return fate{Finding: p.endedBy(), log: v1alpha1.LogLost}, answer.Asked.After(p.settled()) // it never got there
+	return fate{Finding: explainStop(s), log: v1alpha1.LogLost}, answer.Asked.After(settledAt(s)) // it never got there
 }
 
-// comesBack reports whether the cluster's memory outlives its head: another one will know the
+// canComeBack reports whether the cluster's memory outlives its head: another one will know the
 // attempt, and what became of it. With its workers gone nothing of it goes on.
-func (p *planner) comesBack() bool {
-	cluster := p.seen.Cluster
+func canComeBack(s situation) bool {
+	cluster := s.seen.Cluster
 	return cluster.Spec.ControlStore != nil && !cluster.Spec.Suspend && cluster.DeletionTimestamp == nil &&
 		!meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
 }
 
-// sessionEnded reports whether the head's Ray container ended after the attempt was bound to its
+// hasSessionEnded reports whether the head's Ray container ended after the attempt was bound to its
 // session, and does not answer: it will never answer as that session.
-func (p *planner) sessionEnded() bool {
-	silent := !p.answers() || p.seen.Answer.Failure != ""
-	return silent && diagnose.RayEnded(p.seen.Head).After(time.Unix(p.record.Bound.At, 0))
+func hasSessionEnded(s situation) bool {
+	silent := !s.hasSession() || s.seen.Answer.Failure != ""
+	return silent && diagnose.RayEnded(s.seen.Head).After(time.Unix(s.record.Bound.At, 0))
 }
 
-// settled is from when on an attempt that the head does not know is taken for one that never
+// settledAt returns from when on an attempt that the head does not know is taken for one that never
 // got there: some time after it was last allowed to be submitted. Never while it still is.
-func (p *planner) settled() time.Time {
+func settledAt(s situation) time.Time {
 	switch {
-	case p.job.DeletionTimestamp != nil:
-		return p.job.DeletionTimestamp.Add(settledAfter)
-	case p.record.Ending != "":
-		return time.Unix(p.record.Since, 0).Add(settledAfter)
+	case s.job.DeletionTimestamp != nil:
+		return s.job.DeletionTimestamp.Add(settledAfter)
+	case s.record.Ending != "":
+		return time.Unix(s.record.Since, 0).Add(settledAfter)
 	default:
-		return p.now
+		return s.now
 	}
 }
 
-func (p *planner) lost(why string) fate {
+// judgeLostHead returns the fate of an attempt whose head is lost.
+func judgeLostHead(s situation, why string) fate {
 	return fate{
-		Finding: reason.HeadLost.Of(p.record.Bound.Pod, why), gone: p.seen.Head == nil, log: v1alpha1.LogLost,
+		Finding: reason.HeadLost.Of(s.record.Bound.Pod, why), gone: s.seen.Head == nil, log: v1alpha1.LogLost,
 	}
 }
 
-// ended is the fate of a job that Ray says is over.
-func (p *planner) ended(job headclient.Job) fate {
-	f := fate{exit: exitCode(job), end: job.End, Finding: p.judge(job)}
-	f.lines, f.log = lines(p.seen.Answer.Tail.Lines), v1alpha1.LogComplete
+// judgeEnded returns the fate of a run that Ray says is over.
+func judgeEnded(s situation, job headclient.Job) fate {
+	f := fate{exit: exitCode(job), end: job.End, Finding: nameEnd(s, job)}
+	f.lines, f.log = lastOf(s.seen.Answer.Tail.Lines), v1alpha1.LogComplete
 	switch {
-	case !p.seen.Answer.Tailed || p.seen.Answer.LogLost:
+	case !s.seen.Answer.Tailed || s.seen.Answer.LogLost:
 		f.lines, f.log = nil, v1alpha1.LogLost
-	case p.seen.Answer.Tail.Truncated:
+	case s.seen.Answer.Tail.Truncated:
 		f.log = v1alpha1.LogTruncated
 	}
 	return f
@@ -187,29 +183,27 @@ func exitCode(job headclient.Job) *int32 {
 	return code
 }
 
-func lines(of []string) []string { return of[max(0, len(of)-LastLines):] }
-
-// judge names how a job ended.
-func (p *planner) judge(job headclient.Job) reason.Finding {
+// nameEnd returns the finding for how a run ended.
+func nameEnd(s situation, job headclient.Job) reason.Finding {
 	switch {
 	case job.Status == headclient.JobSucceeded:
-		return reason.JobSucceeded.Of(p.record.Attempt)
-	case p.record.Ending != "" && (job.Status == headclient.JobStopped || job.ExitCode == nil && supervised(job)):
-		return p.endedBy()
+		return reason.JobSucceeded.Of(s.record.Attempt)
+	case s.record.Ending != "" && (job.Status == headclient.JobStopped || job.ExitCode == nil && isSupervisorFailure(job)):
+		return explainStop(s)
 	case job.Status == headclient.JobStopped:
 		return reason.StoppedInRay.Of()
 	case job.ErrorType == "RUNTIME_ENV_SETUP_FAILURE":
-		return reason.RuntimeEnvFailed.Of(cut(job.Message))
+		return reason.RuntimeEnvFailed.Of(cutText(job.Message))
 	case job.ErrorType == "JOB_SUPERVISOR_ACTOR_DIED":
-		return reason.DriverLost.Of(cut(job.Message))
+		return reason.DriverLost.Of(cutText(job.Message))
 	case job.ErrorType == "JOB_SUPERVISOR_ACTOR_START_FAILURE" && isMistake(job.Message):
-		return reason.JobFailed.Of(job.ErrorType, cut(job.Message))
-	case supervised(job):
-		return reason.DriverNotStarted.Of(job.ErrorType, cut(job.Message))
+		return reason.JobFailed.Of(job.ErrorType, cutText(job.Message))
+	case isSupervisorFailure(job):
+		return reason.DriverNotStarted.Of(job.ErrorType, cutText(job.Message))
 	case job.ExitCode != nil:
 		return reason.EntrypointFailed.Of(*exitCode(job))
 	default:
-		return reason.JobFailed.Of(job.ErrorType, cut(job.Message))
+		return reason.JobFailed.Of(job.ErrorType, cutText(job.Message))
 	}
 }
 
@@ -225,8 +219,8 @@ func isMistake(message string) bool {
 	return last == "TypeError" || last == "ValueError"
 }
 
-// supervised reports whether what Ray has around the driver failed, and not the driver.
-func supervised(job headclient.Job) bool {
+// isSupervisorFailure reports whether what Ray has around the driver failed, and not the driver.
+func isSupervisorFailure(job headclient.Job) bool {
 	return slices.Contains([]string{
 		"JOB_SUPERVISOR_ACTOR_START_TIMEOUT", "JOB_SUPERVISOR_ACTOR_START_FAILURE", "JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE",
 		"JOB_SUPERVISOR_ACTOR_DIED", "JOB_SUPERVISOR_ACTOR_UNKNOWN_FAILURE",
@@ -236,8 +230,8 @@ func supervised(job headclient.Job) bool {
 // mostText is how much of what Ray says goes into a condition, in bytes.
 const mostText = 512
 
-// cut is the end of a text, where errors say most.
-func cut(text string) string {
+// cutText returns the end of a text, where errors say most.
+func cutText(text string) string {
 	if len(text) <= mostText {
 		return text
 	}
@@ -248,35 +242,9 @@ func cut(text string) string {
 	return "…" + text
 }
 
-// endedBy is the finding of an attempt that was stopped on purpose.
-func (p *planner) endedBy() reason.Finding {
-	spec := &p.job.Spec
-	switch p.record.Ending {
-	case reason.Stopped.Code:
-		return reason.Stopped.Of()
-	case reason.JobPreempted.Code:
-		return reason.JobPreempted.Of()
-	case reason.StartDeadlineExceeded.Code:
-		return reason.StartDeadlineExceeded.Of(value(spec.StartDeadlineSeconds), "Ray did not run it")
-	case reason.DeadlineExceeded.Code:
-		return reason.DeadlineExceeded.Of(value(spec.ActiveDeadlineSeconds))
-	case reason.AttemptDeadlineExceeded.Code:
-		return reason.AttemptDeadlineExceeded.Of(attemptDeadline(spec))
-	default:
-		return reason.JobSuspended.Of()
-	}
-}
-
-func value(of *int32) int32 {
+func valueOf(of *int32) int32 {
 	if of == nil {
 		return 0
 	}
 	return *of
-}
-
-func attemptDeadline(spec *v1alpha1.ClusterJobSpec) int32 {
-	if spec.Retry == nil {
-		return 0
-	}
-	return value(spec.Retry.AttemptDeadlineSeconds)
 }

@@ -57,8 +57,8 @@ func TestFate(t *testing.T) {
 		"may yet get there":              {bound(ending(reason.DeadlineExceeded, 30)), []func(*Seen){unknown(41)}, ""},
 		"never got there, so far as yet": {bound(), []func(*Seen){unknown(0)}, ""},
 	} {
-		p := planner{job: train(ranBefore(2)), seen: seen(test.record, test.edits...), now: now, record: test.record}
-		f, is := p.fate()
+		s := situation{job: train(ranBefore(2)), seen: seen(test.record, test.edits...), now: now, record: test.record}
+		f, is := judgeAttempt(s)
 		have := ""
 		if is {
 			have = f.Code + " " + string(f.log)
@@ -123,17 +123,17 @@ func TestJudge(t *testing.T) {
 		said := job{Status: test.status}
 		test.edit(&said)
 		for record, want := range map[string]string{"": test.want, "DeadlineExceeded": test.meant} {
-			p := planner{job: train(), record: bound(func(r *Record) { r.Ending = record })}
-			if have := p.judge(said).Code; have != want {
+			s := situation{job: train(), record: bound(func(r *Record) { r.Ending = record })}
+			if have := nameEnd(s, said).Code; have != want {
 				t.Errorf("%s, ending %q: %s, want %s", name, record, have, want)
 			}
 		}
-		if have := class(test.want); have != test.kind {
+		if have := classOf(test.want); have != test.kind {
 			t.Errorf("%s is counted as %d, want %d", test.want, have, test.kind)
 		}
 	}
 	for _, code := range []string{reason.JobSuspended.Code, reason.StopAbandoned.Code, "SomethingOfALaterVersion"} {
-		if class(code) != neutral {
+		if classOf(code) != neutral {
 			t.Errorf("%s counts", code)
 		}
 	}
@@ -149,11 +149,11 @@ func startFailure(ends string) func(*headclient.Job) {
 }
 
 func TestCut(t *testing.T) {
-	if short := "why"; cut(short) != short {
-		t.Errorf("%q became %q", short, cut(short))
+	if short := "why"; cutText(short) != short {
+		t.Errorf("%q became %q", short, cutText(short))
 	}
 	for _, long := range []string{strings.Repeat("a", 600), strings.Repeat("ü", 400), strings.Repeat("日", 300), "a" + strings.Repeat("ü", 400), strings.Repeat("\xff", 600)} {
-		have := cut(long)
+		have := cutText(long)
 		if len([]rune(have)) > mostText+1 || !strings.HasPrefix(have, "…") || utf8.ValidString(long) && !strings.HasSuffix(long, strings.TrimPrefix(have, "…")) {
 			t.Errorf("%q… became %q", long[:10], have)
 		}
@@ -177,7 +177,7 @@ func TestExitCodes(t *testing.T) {
 		"cannot be excluded":   {&v1alpha1.ExitCodes{NotIn: []int32{1, 3}}, nil, true},
 		"neither names a code": {&v1alpha1.ExitCodes{}, &one, true},
 	} {
-		if have := matches(test.codes, test.exit); have != test.want {
+		if have := isRetriedExit(test.codes, test.exit); have != test.want {
 			t.Errorf("%s: %v", name, have)
 		}
 	}
@@ -205,9 +205,9 @@ func TestCounts(t *testing.T) {
 	} {
 		job := train()
 		job.Spec.Retry = test.retry
-		p := planner{job: job, record: bound(func(r *Record) { r.Failures, r.Losses = test.failures, test.losses })}
+		p := planner{situation: situation{job: job, record: bound(func(r *Record) { r.Failures, r.Losses = test.failures, test.losses })}}
 		code := int32(1)
-		if have := p.again(test.kind, fate{exit: &code}); have != test.want {
+		if have := countEnd(&p, test.kind, fate{exit: &code}); have != test.want {
 			t.Errorf("%s: %v", name, have)
 		}
 		if p.record.Failures+p.record.Losses != test.failures+test.losses+1 {
@@ -238,12 +238,12 @@ func TestBackoff(t *testing.T) {
 	} {
 		job := train()
 		job.Spec.Retry = test.retry
-		record := fresh()
+		record := newRecord()
 		record.Failures = test.count
 		if test.last != "" {
 			record.Past = []Past{past(1, test.last, 0)}
 		}
-		if have := (&planner{job: job, record: record}).backoff(); have != test.want {
+		if have := retryDelay(situation{job: job, record: record}); have != test.want {
 			t.Errorf("%s: %s, want %s", name, have, test.want)
 		}
 	}

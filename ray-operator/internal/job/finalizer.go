@@ -16,9 +16,9 @@ func isKept(job *v1alpha1.ClusterJob) bool {
 	return slices.ContainsFunc(finalizers, func(name string) bool { return controllerutil.ContainsFinalizer(job, name) })
 }
 
-// keep gives a job the finalizer, or takes it away under both of its names. A job that has it
+// setFinalizer gives a job the finalizer, or takes it away under both of its names. A job that has it
 // under the former name keeps that: nothing may be added to one that is being deleted.
-func keep(job *v1alpha1.ClusterJob, is bool) {
+func setFinalizer(job *v1alpha1.ClusterJob, is bool) {
 	switch {
 	case is && !isKept(job):
 		controllerutil.AddFinalizer(job, v1alpha1.FinalizerRun)

@@ -26,7 +26,7 @@ func TestKeep_KnowsBothNames(t *testing.T) {
 	} {
 		job := train()
 		job.Finalizers = test.has
-		if keep(job, test.is); !slices.Equal(job.Finalizers, test.want) {
+		if setFinalizer(job, test.is); !slices.Equal(job.Finalizers, test.want) {
 			t.Errorf("%s: %v, want %v", name, job.Finalizers, test.want)
 		}
 	}

@@ -63,7 +63,7 @@ func binding(seconds int64) Bound {
 
 // bound is the record of a job whose first attempt was bound a minute ago.
 func bound(edits ...func(*Record)) Record {
-	record := fresh()
+	record := newRecord()
 	record.Bound = binding(60)
 	for _, edit := range edits {
 		edit(&record)

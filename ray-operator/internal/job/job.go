@@ -75,19 +75,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.Runs.Forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	seen, holders, err := r.observe(ctx, &job)
+	seen, holders, err := r.observeJob(ctx, &job)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	now := r.Clock.Now()
 	plan := Decide(&job, seen, now)
 	before := job.DeepCopy()
-	err = r.apply(ctx, &job, seen.Queue, plan, holders)
+	err = r.applyPlan(ctx, &job, seen.Queue, plan, holders)
 	if before.ResourceVersion = job.ResourceVersion; err == nil {
-		err = r.want(ctx, &job, seen, plan)
+		err = r.askHead(ctx, &job, seen, plan)
 	}
 	if err != nil {
-		return r.fail(ctx, before, seen, plan, err)
+		return r.endFailedPass(ctx, before, seen, plan, err)
 	}
 	for _, event := range plan.Events {
 		r.Events.Record(before, event.Event)
@@ -95,35 +95,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			r.Events.Record(event.Cluster, event.Event)
 		}
 	}
-	wait, err := r.tell(ctx, before, Status(before, seen, plan, nil, now), now)
+	wait, err := r.writeStatus(ctx, before, Status(before, seen, plan, nil, now), now)
 	plan.wakeIn(wait)
 	return pass.Result(plan.Wake, err)
 }
 
-// fail ends a pass that could not do what it had decided. What the API server refused is
+// endFailedPass ends a pass that could not do what it had decided. What the API server refused is
 // told; of all else the status is left as it was.
-func (r *Reconciler) fail(ctx context.Context, job *v1alpha1.ClusterJob, seen Seen, plan Plan, err error) (ctrl.Result, error) {
+func (r *Reconciler) endFailedPass(ctx context.Context, job *v1alpha1.ClusterJob, seen Seen, plan Plan, err error) (ctrl.Result, error) {
 	if pass.Shown(err) {
 		plan.Record, plan.Done = nil, nil
-		if _, told := r.tell(ctx, job, Status(job, seen, plan, err, r.Clock.Now()), r.Clock.Now()); told != nil {
+		if _, told := r.writeStatus(ctx, job, Status(job, seen, plan, err, r.Clock.Now()), r.Clock.Now()); told != nil {
 			return pass.Result(0, told)
 		}
 	}
 	return pass.Result(plan.Wake, err)
 }
 
-// tell writes the status if it differs in meaning from the one there is, or says after how
+// writeStatus writes the status if it differs in meaning from the one there is, or says after how
 // long it must be written.
-func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus, now time.Time) (time.Duration, error) {
+func (r *Reconciler) writeStatus(ctx context.Context, job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus, now time.Time) (time.Duration, error) {
 	name := client.ObjectKeyFromObject(job)
 	if equality.Semantic.DeepEqual(job.Status, status) {
 		r.Told.Forget(name)
 		return 0, nil
 	}
-	if wait := r.Told.Wait(name, progressWait, now); wait > 0 && !urgent(&job.Status, &status) {
+	if wait := r.Told.Wait(name, progressWait, now); wait > 0 && !isUrgent(&job.Status, &status) {
 		return wait, nil
 	}
-	if err := r.Writer.Status(ctx, bare(job, job.Status), bare(job, status)); err != nil {
+	if err := r.Writer.Status(ctx, withoutSpec(job, job.Status), withoutSpec(job, status)); err != nil {
 		return 0, err
 	}
 	r.Told.Forget(name)
@@ -131,12 +131,12 @@ func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.ClusterJob, status 
 	return 0, nil
 }
 
-// urgent reports whether a status says more than that there is progress.
-func urgent(former, latter *v1alpha1.ClusterJobStatus) bool {
+// isUrgent reports whether a status says more than that there is progress.
+func isUrgent(former, latter *v1alpha1.ClusterJobStatus) bool {
 	switch {
 	case former.ObservedGeneration == 0, len(former.Attempts) != len(latter.Attempts), len(former.Conditions) != len(latter.Conditions):
 		return true
-	case former.Phase != latter.Phase && (over(latter.Phase) || latter.Phase == v1alpha1.PhaseSuspended):
+	case former.Phase != latter.Phase && (isEndPhase(latter.Phase) || latter.Phase == v1alpha1.PhaseSuspended):
 		return true
 	}
 	for i := range latter.Attempts {
@@ -153,8 +153,8 @@ func urgent(former, latter *v1alpha1.ClusterJobStatus) bool {
 	return false
 }
 
-// bare is a job with a status and no spec, which takes no time to compare.
-func bare(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) *v1alpha1.ClusterJob {
+// withoutSpec is a job with a status and no spec, which takes no time to compare.
+func withoutSpec(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) *v1alpha1.ClusterJob {
 	return &v1alpha1.ClusterJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, ResourceVersion: job.ResourceVersion}, Status: status,
 	}

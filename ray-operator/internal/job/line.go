@@ -68,7 +68,7 @@ func (p *Places) Leave(cluster types.NamespacedName, job types.UID) {
 
 // Holds reports whether a job has a place on its cluster: an attempt of it is bound.
 func Holds(job *v1alpha1.ClusterJob) bool {
-	record, err := recall(job)
+	record, err := recallRecord(job)
 	return err == nil && record.Bound.Head != "" && record.Outcome.Phase == ""
 }
 
@@ -94,46 +94,46 @@ type standing struct {
 	holds, ready bool
 }
 
-// read reads a job. One that is invalid, as under the rules of a later operator, cannot go, and keeps nobody behind it.
-func read(job *v1alpha1.ClusterJob) *standing {
+// standingOf reads a job. One that is invalid, as under the rules of a later operator, cannot go, and keeps nobody behind it.
+func standingOf(job *v1alpha1.ClusterJob) *standing {
 	s := &standing{
 		name: types.NamespacedName{Namespace: job.Namespace, Name: job.Name}, uid: job.UID, version: job.ResourceVersion, created: job.CreationTimestamp,
 	}
 	var err error
-	if s.record, err = recall(job); err != nil || s.record.Outcome.Phase != "" {
+	if s.record, err = recallRecord(job); err != nil || s.record.Outcome.Phase != "" {
 		return s
 	}
-	p := planner{job: job, record: s.record}
-	s.backoff, s.holds = p.backoff(), p.bound()
+	now := situation{job: job, record: s.record}
+	s.backoff, s.holds = retryDelay(now), now.isBound()
 	s.ready = !s.holds && !job.Spec.Suspend && !isStopAsked(job) && job.DeletionTimestamp == nil && IsManaged(job) && len(validate.Job(job)) == 0
 	return s
 }
 
-// waits reports whether the job stands in the line for its cluster now.
-func (s *standing) waits(now time.Time) bool {
-	return s.ready && !now.Before(s.record.ended(now).Add(s.backoff))
+// isWaiting reports whether the job stands in the line for its cluster now.
+func (s *standing) isWaiting(now time.Time) bool {
+	return s.ready && !now.Before(s.record.endedAt(now).Add(s.backoff))
 }
 
-// read returns what a job's place in the line depends on.
-func (l *Lines) read(job *v1alpha1.ClusterJob) *standing {
+// readStanding returns what a job's place in the line depends on.
+func (l *Lines) readStanding(job *v1alpha1.ClusterJob) *standing {
 	l.once.Do(func() { l.known = lru.New(mostKnown) })
 	if known, ok := l.known.Get(job.UID); ok {
 		if s, is := known.(*standing); is && s.version == job.ResourceVersion {
 			return s
 		}
 	}
-	s := read(job)
+	s := standingOf(job)
 	l.known.Add(job.UID, s)
 	return s
 }
 
-// sort returns the jobs of a cluster that wait, in the order of their creation, and those that have a place.
-func (l *Lines) sort(jobs []v1alpha1.ClusterJob, now time.Time) (waiting []*standing, holders []types.UID) {
+// sortWaiting returns the jobs of a cluster that wait, in the order of their creation, and those that have a place.
+func (l *Lines) sortWaiting(jobs []v1alpha1.ClusterJob, now time.Time) (waiting []*standing, holders []types.UID) {
 	for i := range jobs {
-		switch s := l.read(&jobs[i]); {
+		switch s := l.readStanding(&jobs[i]); {
 		case s.holds:
 			holders = append(holders, s.uid)
-		case s.waits(now):
+		case s.isWaiting(now):
 			waiting = append(waiting, s)
 		}
 	}
@@ -145,7 +145,7 @@ func (l *Lines) sort(jobs []v1alpha1.ClusterJob, now time.Time) (waiting []*stan
 
 // Next are the first of those that wait for a place on a cluster, of all its jobs that have not ended.
 func (l *Lines) Next(jobs []v1alpha1.ClusterJob, now time.Time) []types.NamespacedName {
-	waiting, _ := l.sort(jobs, now)
+	waiting, _ := l.sortWaiting(jobs, now)
 	var names []types.NamespacedName
 	for _, s := range waiting[:min(len(waiting), nextAtOnce)] {
 		names = append(names, s.name)
@@ -157,8 +157,8 @@ func (l *Lines) Next(jobs []v1alpha1.ClusterJob, now time.Time) []types.Namespac
 // free; each that takes one has the next looked at.
 const nextAtOnce = 8
 
-// recheck is after how long a job that waits looks again by itself. Next wakes the first ones in time, so the others only
+// recheckAfter is after how long a job that waits looks again by itself. Next wakes the first ones in time, so the others only
 // keep the place right that they tell of, the more rarely the further behind they are.
-func (l Line) recheck() time.Duration {
+func (l Line) recheckAfter() time.Duration {
 	return pass.Recheck * time.Duration(1+(l.Place-1)/nextAtOnce)
 }

@@ -109,7 +109,7 @@ func TestOrderOfTheLine(t *testing.T) {
 		jobs = append(jobs, *job)
 	}
 	var names []string
-	waiting, holders := new(Lines).sort(jobs, now)
+	waiting, holders := new(Lines).sortWaiting(jobs, now)
 	for _, one := range waiting {
 		names = append(names, one.name.Name)
 	}
@@ -186,7 +186,7 @@ func longLine() (*shelf, Seen) {
 	add("waits-%03d", 200)
 	cluster := demo()
 	cluster.Spec.MaxConcurrentJobs = number(2)
-	return &cache, Seen{Record: fresh(), Cluster: cluster}
+	return &cache, Seen{Record: newRecord(), Cluster: cluster}
 }
 
 // TestSeeLine_ReadsEachChangeOnce: a pass over one that waits takes none that has ended, and parses what has changed.
@@ -204,7 +204,7 @@ func TestSeeLine_ReadsEachChangeOnce(t *testing.T) {
 		t.Errorf("it stands at %+v, of %d jobs, want %+v of 202", seen.Line, cache.given, want)
 	}
 	unended := slices.Clone(cache.jobs[5000:])
-	if each := testing.AllocsPerRun(10, func() { r.Lines.sort(unended, now) }); each > 20 { // validating one takes more
+	if each := testing.AllocsPerRun(10, func() { r.Lines.sortWaiting(unended, now) }); each > 20 { // validating one takes more
 		t.Errorf("one more look at the line allocates %.0f times", each)
 	}
 	cache.jobs[5002].Spec.Suspend, cache.jobs[5002].ResourceVersion = true, "changed"
@@ -217,14 +217,14 @@ func BenchmarkLines(b *testing.B) {
 	cache, _ := longLine()
 	unended, lines := cache.jobs[5000:], new(Lines)
 	for b.Loop() {
-		lines.sort(unended, now)
+		lines.sortWaiting(unended, now)
 	}
 }
 
 // TestQueued_LooksAgain: the first ones soon, others the later the further behind they are.
 func TestQueued_LooksAgain(t *testing.T) {
 	for place, want := range map[int]time.Duration{1: 15 * time.Second, 8: 15 * time.Second, 9: 30 * time.Second, 16: 30 * time.Second, 200: 375 * time.Second} {
-		if plan := decide(train(), seen(fresh(), line(2, 2, place))); plan.Wake != want {
+		if plan := decide(train(), seen(newRecord(), line(2, 2, place))); plan.Wake != want {
 			t.Errorf("place %d: after %s, want %s", place, plan.Wake, want)
 		}
 	}
@@ -233,12 +233,12 @@ func TestQueued_LooksAgain(t *testing.T) {
 // TestPermits: what was given is known until long after it is over.
 func TestPermits(t *testing.T) {
 	var p permits
-	p.give("a", now)
-	p.give("b", now.Add(permitFor))
-	if !p.last("a").Equal(now) || !p.last("b").Equal(now.Add(permitFor)) || !p.last("c").IsZero() {
+	p.keepUntil("a", now)
+	p.keepUntil("b", now.Add(permitFor))
+	if !p.lastUntil("a").Equal(now) || !p.lastUntil("b").Equal(now.Add(permitFor)) || !p.lastUntil("c").IsZero() {
 		t.Errorf("permits %v", p.until)
 	}
-	p.give("c", now.Add(3*permitFor))
+	p.keepUntil("c", now.Add(3*permitFor))
 	if len(p.until) != 1 {
 		t.Errorf("%v are kept", p.until)
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
-// observe reads the world; it writes nothing.
-func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ClusterJob) (Seen, []types.UID, error) {
+// observeJob reads the world; it writes nothing.
+func (r *Reconciler) observeJob(ctx context.Context, job *v1alpha1.ClusterJob) (Seen, []types.UID, error) {
 	var seen Seen
-	if seen.Record, seen.RecordError = recall(job); seen.RecordError != nil {
+	if seen.Record, seen.RecordError = recallRecord(job); seen.RecordError != nil {
 		return seen, nil, nil
 	}
 	if err := r.seeClusters(ctx, job, &seen); err != nil {
@@ -42,7 +42,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ClusterJob) (See
 			at = head.UID
 		}
 		seen.Answer, seen.Heard = r.Runs.Last(client.ObjectKeyFromObject(job), at, id)
-	case seen.LastHead != nil && !told(job, record):
+	case seen.LastHead != nil && !isTold(job, record):
 		id = naming.Submission(job.Name, job.UID, record.Past[len(record.Past)-1].Number)
 		seen.Answer, seen.Heard = r.Runs.Last(client.ObjectKeyFromObject(job), record.Last.Head, id)
 	case head != nil:
@@ -54,7 +54,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ClusterJob) (See
 
 // seeClusters finds the cluster that the job runs on and those it has no more use for.
 func (r *Reconciler) seeClusters(ctx context.Context, job *v1alpha1.ClusterJob, seen *Seen) error {
-	name := clusterName(job, seen.Record)
+	name := clusterNameOf(job, seen.Record)
 	if job.Spec.ClusterRef != nil {
 		var cluster v1alpha1.ComputeCluster
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name}, &cluster)
@@ -116,28 +116,28 @@ func (r *Reconciler) seeHeads(ctx context.Context, job *v1alpha1.ClusterJob, see
 			return fmt.Errorf("list the cluster's pods: %w", err)
 		}
 		for i := range pods.Items {
-			seen.note(&pods.Items[i])
+			seen.noteHead(&pods.Items[i])
 		}
 	}
 	return nil
 }
 
-// note takes a pod of the cluster for what it is to the job.
-func (s *Seen) note(pod *corev1.Pod) {
+// noteHead takes a pod of the cluster for what it is to the job.
+func (s *Seen) noteHead(pod *corev1.Pod) {
 	if pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return
 	}
 	if pod.UID == s.Record.Last.Head {
 		s.LastHead = pod
 	}
-	if s.mayBe(pod) && (s.Head == nil || pass.Epoch(pod) > pass.Epoch(s.Head)) {
+	if s.canBeHead(pod) && (s.Head == nil || pass.Epoch(pod) > pass.Epoch(s.Head)) {
 		s.Head = pod
 	}
 }
 
-// mayBe reports whether a head can be that of the attempt: the one that it is bound to or an heir
+// canBeHead reports whether a head can be that of the attempt: the one that it is bound to or an heir
 // of that one, and of an attempt that is not bound any of the cluster that stays.
-func (s *Seen) mayBe(pod *corev1.Pod) bool {
+func (s *Seen) canBeHead(pod *corev1.Pod) bool {
 	stays := s.Cluster != nil && pod.DeletionTimestamp == nil && metav1.IsControlledBy(pod, s.Cluster)
 	if bound := s.Record.Bound; bound.Head != "" {
 		return pod.UID == bound.Head || stays && s.Cluster.UID == bound.UID && s.Cluster.Spec.ControlStore != nil
@@ -149,7 +149,7 @@ func (s *Seen) mayBe(pod *corev1.Pod) bool {
 // there.
 func (r *Reconciler) seeLine(ctx context.Context, job *v1alpha1.ClusterJob, seen *Seen) ([]types.UID, error) {
 	now := r.Clock.Now()
-	if seen.Cluster == nil || seen.Cluster.Spec.MaxConcurrentJobs == nil || job.Spec.ClusterRef == nil || !r.Lines.read(job).waits(now) {
+	if seen.Cluster == nil || seen.Cluster.Spec.MaxConcurrentJobs == nil || job.Spec.ClusterRef == nil || !r.Lines.readStanding(job).isWaiting(now) {
 		return nil, nil
 	}
 	var jobs v1alpha1.ClusterJobList
@@ -157,7 +157,7 @@ func (r *Reconciler) seeLine(ctx context.Context, job *v1alpha1.ClusterJob, seen
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs of ComputeCluster %s: %w", seen.Cluster.Name, err)
 	}
-	waiting, holders := r.Lines.sort(jobs.Items, now)
+	waiting, holders := r.Lines.sortWaiting(jobs.Items, now)
 	place := slices.IndexFunc(waiting, func(s *standing) bool { return s.uid == job.UID }) + 1
 	seen.Line = Line{Most: int(*seen.Cluster.Spec.MaxConcurrentJobs), Running: len(holders), Place: place}
 	return holders, nil

@@ -13,7 +13,7 @@ type permits struct {
 	until map[types.UID]time.Time
 }
 
-func (p *permits) give(job types.UID, until time.Time) {
+func (p *permits) keepUntil(job types.UID, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.until == nil {
@@ -27,7 +27,7 @@ func (p *permits) give(job types.UID, until time.Time) {
 	p.until[job] = until
 }
 
-func (p *permits) last(job types.UID) time.Time {
+func (p *permits) lastUntil(job types.UID) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.until[job]

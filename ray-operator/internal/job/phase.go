@@ -15,8 +15,8 @@ type Move struct{ From, To, When string }
 // ends are the phases that a job never leaves.
 var ends = []string{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseStopped}
 
-// over reports whether a phase is an end.
-func over(phase string) bool { return slices.Contains(ends, phase) }
+// isEndPhase reports whether a phase is an end.
+func isEndPhase(phase string) bool { return slices.Contains(ends, phase) }
 
 // byAnnotation is when a job becomes Stopped through its ClusterJob.
 const byAnnotation = "its annotation " + v1alpha1.AnnotationStop + " asked for it"

@@ -116,10 +116,10 @@ func (p *Plan) wakeIn(wait time.Duration) {
 	}
 }
 
-// say sets what the job is at.
-func (p *Plan) say(phase string, finding reason.Finding) { p.Phase, p.Finding = phase, finding }
+// setPhase sets what the job is at.
+func (p *Plan) setPhase(phase string, finding reason.Finding) { p.Phase, p.Finding = phase, finding }
 
-func (p *Plan) tell(finding reason.Finding, action string) {
+func (p *Plan) addEvent(finding reason.Finding, action string) {
 	p.Events = append(p.Events, Telling{Event: telemetry.Event{
 		Finding: finding, Action: action, Warning: finding.Severity() == reason.Warning,
 	}})

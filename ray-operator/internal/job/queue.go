@@ -51,11 +51,11 @@ func (r *Reconciler) seeQueue(ctx context.Context, job *v1alpha1.ClusterJob, see
 	return nil
 }
 
-// queue has the queue say whether a job may run that wants to.
-func (p *planner) queue() {
+// planQueue plans what the job's place in a queue means for it.
+func planQueue(p *planner) {
 	outcome := p.record.Outcome
 	now := kueue.Standing{
-		Wants: p.wants(), Runs: p.seen.Alive,
+		Wants: isRunnable(p.situation), Runs: p.seen.Alive,
 		Ready: p.seen.Cluster != nil && meta.IsStatusConditionTrue(p.seen.Cluster.Status.Conditions, v1alpha1.ConditionReady),
 	}
 	if outcome.Phase != "" {
@@ -70,19 +70,19 @@ func (p *planner) queue() {
 	}
 }
 
-// wants reports whether nothing but the queue keeps the job from running: an invalid one runs no attempt but one that is bound.
-func (p *planner) wants() bool {
-	if p.job.Spec.Suspend || p.job.DeletionTimestamp != nil || p.seen.Queue.Queue == "" {
+// isRunnable reports whether nothing but the queue keeps the job from running: an invalid one runs no attempt but one that is bound.
+func isRunnable(s situation) bool {
+	if s.job.Spec.Suspend || s.job.DeletionTimestamp != nil || s.seen.Queue.Queue == "" {
 		return false
 	}
-	return p.bound() || len(validate.Job(p.job)) == 0
+	return s.isBound() || len(validate.Job(s.job)) == 0
 }
 
-// held reports whether the job may not run now.
-func (p *planner) held() bool { return p.job.Spec.Suspend || p.Queue.Held }
+// isHeld reports whether the job may not run now.
+func (p *planner) isHeld() bool { return p.job.Spec.Suspend || p.Queue.Held }
 
-// queued says what a job waits for that has no admission.
-func (p *planner) queued() reason.Finding {
+// explainQueue returns what a job without admission waits for.
+func explainQueue(p *planner) reason.Finding {
 	queue := p.seen.Queue
 	if queue.Problem != "" {
 		return reason.QueueBlocked.Of(queue.Queue, queue.Problem)

@@ -45,11 +45,11 @@ type queueing struct {
 // admissions are of jobs on their way from a queue to their end.
 func admissions() map[string]queueing {
 	preempted := func(r *Record) { r.Suspended = true }
-	rested := fresh()
+	rested := newRecord()
 	rested.Suspended = true
 	return map[string]queueing{
 		"a new one is queued and makes no cluster": {
-			seen(fresh(), noCluster, inQueue(false)), own, "Pending Queued record(1 own 1 bound \"\" ending \"\" outcome \"\") and create Workload",
+			seen(newRecord(), noCluster, inQueue(false)), own, "Pending Queued record(1 own 1 bound \"\" ending \"\" outcome \"\") and create Workload",
 		},
 		"one that is not admitted makes no cluster": {seen(rested, noCluster, inQueue(false, "Other")), own, "Pending Queued and leave Workload"},
 		"an admitted one makes its cluster": {
@@ -89,7 +89,7 @@ func endings() map[string]queueing {
 		own(j)
 		j.Spec.Cleanup = []v1alpha1.CleanupRule{{Outcome: v1alpha1.OutcomeFailure, Action: v1alpha1.CleanupDeleteCluster}}
 	}
-	rested := fresh()
+	rested := newRecord()
 	rested.Suspended = true
 	return map[string]queueing{
 		"one that ended keeps its quota while its cluster is there": {
@@ -106,10 +106,10 @@ func endings() map[string]queueing {
 			seen(bound(done), noCluster, inQueue(false, "Admitted", "QuotaReserved")), own, "Succeeded JobSucceeded and write the status of Workload",
 		},
 		"an invalid one whose cluster starts keeps its quota": {
-			seen(fresh(), inQueue(true, "Admitted", "QuotaReserved")), invalid, "Pending InvalidSpec stalled and leave Workload",
+			seen(newRecord(), inQueue(true, "Admitted", "QuotaReserved")), invalid, "Pending InvalidSpec stalled and leave Workload",
 		},
 		"an invalid one that is evicted lets its cluster go": {
-			seen(fresh(), inQueue(true, "Admitted", "QuotaReserved", "Evicted")), invalid,
+			seen(newRecord(), inQueue(true, "Admitted", "QuotaReserved", "Evicted")), invalid,
 			"Pending InvalidSpec record(1 own 2 bound \"\" ending \"\" outcome \"\") free stalled and leave Workload",
 		},
 		"an invalid one without a cluster leaves the queue": {
@@ -130,7 +130,7 @@ func TestQueue_HoldsAndLets(t *testing.T) {
 }
 
 func TestQueue_LooksForTheLastPod(t *testing.T) {
-	rested := fresh()
+	rested := newRecord()
 	rested.Suspended = true
 	if plan := decide(train(own), seen(rested, noCluster, inQueue(true))); plan.Wake != time.Second {
 		t.Errorf("a job whose Workload is gone looks again in %s, while pods of its cluster end", plan.Wake)
@@ -164,7 +164,7 @@ func TestSeeQueue_AsksForTheClusterThatRuns(t *testing.T) {
 	reader := fake.NewClientBuilder().WithScheme(scheme).Build()
 	r := &Reconciler{Client: reader, Queue: &queue.Keeper{Client: reader}}
 	for want, cluster := range map[int32]*v1alpha1.ComputeCluster{2: there, 5: nil} {
-		seen := Seen{Record: fresh(), Cluster: cluster}
+		seen := Seen{Record: newRecord(), Cluster: cluster}
 		if err := r.seeQueue(t.Context(), job, &seen); err != nil {
 			t.Fatal(err)
 		}

@@ -84,15 +84,15 @@ type Outcome struct {
 	At     int64  `json:"at"`
 }
 
-// fresh is the record of a job that has not begun.
-func fresh() Record { return Record{Version: recordVersion, Attempt: 1, Own: 1} }
+// newRecord is the record of a job that has not begun.
+func newRecord() Record { return Record{Version: recordVersion, Attempt: 1, Own: 1} }
 
 // String is the annotation's text, which ParseRecord reads again: where it would be too long, it has fewer words of others
 // and fewer former attempts.
-func (r Record) String() string { return pass.Fit(&r, recordLimit, r.shorten) }
+func (r Record) String() string { return pass.Fit(&r, recordLimit, r.dropLeast) }
 
-// shorten takes away what is needed least, and reports whether there was anything.
-func (r *Record) shorten() bool {
+// dropLeast takes away what is needed least, and reports whether there was anything.
+func (r *Record) dropLeast() bool {
 	switch {
 	case r.Outcome.Text != "":
 		r.Outcome.Text = pass.Shorten(r.Outcome.Text)
@@ -121,8 +121,8 @@ func ParseRecord(text string) (Record, error) {
 	return record, nil
 }
 
-// written is what the annotation says of the job, nil where it says nothing, or was copied from another.
-func written(job *v1alpha1.ClusterJob) (*Record, error) {
+// writtenRecord is what the annotation says of the job, nil where it says nothing, or was copied from another.
+func writtenRecord(job *v1alpha1.ClusterJob) (*Record, error) {
 	text, ok := job.Annotations[v1alpha1.AnnotationRecord]
 	if !ok {
 		return nil, nil //nolint:nilnil // there is none, which is no error
@@ -134,39 +134,39 @@ func written(job *v1alpha1.ClusterJob) (*Record, error) {
 	return &record, err
 }
 
-// recall gives the job's record: the annotation, else what the status mirrors.
-func recall(job *v1alpha1.ClusterJob) (Record, error) {
-	if record, err := written(job); record != nil {
+// recallRecord gives the job's record: the annotation, else what the status mirrors.
+func recallRecord(job *v1alpha1.ClusterJob) (Record, error) {
+	if record, err := writtenRecord(job); record != nil {
 		return *record, err
 	}
-	record, status := fresh(), &job.Status
+	record, status := newRecord(), &job.Status
 	record.Attempt = max(1, status.Attempt)
 	for i := range status.Attempts {
-		record.restore(&status.Attempts[i])
+		record.restoreAttempt(&status.Attempts[i])
 	}
 	record.Own = max(1, status.OwnCluster)
-	record.Ran = seconds(status.StartTime)
+	record.Ran = unixSeconds(status.StartTime)
 	if told := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSuspended); told != nil {
 		record.Suspended = told.Status == metav1.ConditionTrue
-		record.Began = seconds(&told.LastTransitionTime)
+		record.Began = unixSeconds(&told.LastTransitionTime)
 	}
-	if last := len(record.Past) - 1; last >= 0 && record.Bound.Head == "" && !over(status.Phase) {
+	if last := len(record.Past) - 1; last >= 0 && record.Bound.Head == "" && !isEndPhase(status.Phase) {
 		record.Attempt = record.Past[last].Number + 1 // one that has ended is never bound again
 	}
-	if over(status.Phase) {
+	if isEndPhase(status.Phase) {
 		ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 		if ready != nil {
-			record.Outcome = Outcome{Phase: status.Phase, Reason: ready.Reason, Text: ready.Message, At: seconds(status.EndTime)}
+			record.Outcome = Outcome{Phase: status.Phase, Reason: ready.Reason, Text: ready.Message, At: unixSeconds(status.EndTime)}
 		}
 	}
 	return record, nil
 }
 
-// restore takes an attempt over from the status.
-func (r *Record) restore(told *v1alpha1.JobAttempt) {
+// restoreAttempt takes an attempt over from the status.
+func (r *Record) restoreAttempt(told *v1alpha1.JobAttempt) {
 	bound := Bound{
 		Cluster: told.ClusterName, UID: types.UID(told.ClusterUID), Pod: told.HeadName, Head: types.UID(told.HeadUID), Session: told.Session,
-		At: seconds(told.SubmitTime),
+		At: unixSeconds(told.SubmitTime),
 	}
 	if told.EndTime == nil {
 		r.Bound, r.Ending = bound, told.Reason
@@ -176,11 +176,11 @@ func (r *Record) restore(told *v1alpha1.JobAttempt) {
 		return
 	}
 	r.Last = bound
-	r.keep(Past{
+	r.keepAttempt(Past{
 		Number: told.Number, Cluster: told.ClusterName, Head: types.UID(told.HeadUID), Reason: told.Reason, Exit: told.ExitCode,
-		Start: seconds(told.StartTime), End: seconds(told.EndTime),
+		Start: unixSeconds(told.StartTime), End: unixSeconds(told.EndTime),
 	})
-	switch class(told.Reason) {
+	switch classOf(told.Reason) {
 	case failure:
 		r.Failures++
 	case loss:
@@ -188,16 +188,16 @@ func (r *Record) restore(told *v1alpha1.JobAttempt) {
 	}
 }
 
-// keep puts an attempt among the past ones.
-func (r *Record) keep(past Past) {
+// keepAttempt puts an attempt among the past ones.
+func (r *Record) keepAttempt(past Past) {
 	r.Past = append(r.Past[:len(r.Past):len(r.Past)], past)
 	r.Past = r.Past[max(0, len(r.Past)-remembered):]
 }
 
-// ended is when the last attempt ended by the operator's clock, zero if none has. Where only the
+// endedAt is when the last attempt ended by the operator's clock, zero if none has. Where only the
 // status remembers it, it is the time that Ray told; one that is yet to come was told by a clock
 // that is wrong, and nothing waits for it.
-func (r *Record) ended(now time.Time) time.Time {
+func (r *Record) endedAt(now time.Time) time.Time {
 	if len(r.Past) == 0 {
 		return time.Time{}
 	}
@@ -212,7 +212,7 @@ func (r *Record) ended(now time.Time) time.Time {
 	}
 }
 
-func seconds(at *metav1.Time) int64 {
+func unixSeconds(at *metav1.Time) int64 {
 	if at == nil || at.IsZero() {
 		return 0
 	}

@@ -30,7 +30,7 @@ func records() map[string]struct {
 		r.Bound, r.Last, r.Attempt, r.Failures, r.Past, r.Ran = Bound{}, binding(60), 2, 1, []Past{failed}, failed.Start
 	}
 	return map[string]told{
-		"fresh":     {v1alpha1.PhasePending, fresh()},
+		"fresh":     {v1alpha1.PhasePending, newRecord()},
 		"bound":     {v1alpha1.PhaseSubmitting, bound()},
 		"retrying":  {v1alpha1.PhaseRetrying, bound(retried)},
 		"again":     {v1alpha1.PhaseSubmitting, bound(retried, func(r *Record) { r.Bound = binding(5) })},
@@ -56,7 +56,7 @@ func TestStatusRestoresRecord(t *testing.T) {
 		job := train(own)
 		plan := Plan{Phase: told.phase, Finding: reason.Finding{Code: told.record.Outcome.Reason, Text: told.record.Outcome.Text}}
 		job.Status = Status(job, Seen{Record: told.record}, plan, nil, now)
-		have, err := recall(job)
+		have, err := recallRecord(job)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -76,26 +76,26 @@ func TestRecordComesFirst(t *testing.T) {
 	job := train()
 	job.Annotations = map[string]string{v1alpha1.AnnotationRecord: bound().String()}
 	job.Status.Attempt, job.Status.Phase = 7, v1alpha1.PhaseFailed
-	if have, err := recall(job); err != nil || have.String() != bound().String() {
+	if have, err := recallRecord(job); err != nil || have.String() != bound().String() {
 		t.Errorf("%s, %v", have, err)
 	}
 	job.Annotations[v1alpha1.AnnotationRecord] = ""
-	if have, err := recall(job); err == nil {
+	if have, err := recallRecord(job); err == nil {
 		t.Errorf("an empty record is %s", have)
 	}
 	ours := bound()
-	for uid, want := range map[types.UID]Record{job.UID: ours, "another": fresh()} {
+	for uid, want := range map[types.UID]Record{job.UID: ours, "another": newRecord()} {
 		ours.Of, want.Of = uid, ""
 		job.Annotations[v1alpha1.AnnotationRecord] = ours.String()
 		job.Status = v1alpha1.ClusterJobStatus{}
-		have, err := recall(job)
+		have, err := recallRecord(job)
 		if have.Of = ""; err != nil || have.String() != want.String() {
 			t.Errorf("the record of %s: %s, %v", uid, have, err)
 		}
 	}
 	delete(job.Annotations, v1alpha1.AnnotationRecord)
 	job.Status = v1alpha1.ClusterJobStatus{}
-	if have, err := recall(job); err != nil || have.String() != fresh().String() {
+	if have, err := recallRecord(job); err != nil || have.String() != newRecord().String() {
 		t.Errorf("a new job has the record %s, %v", have, err)
 	}
 }
@@ -104,7 +104,7 @@ func TestRecordComesFirst(t *testing.T) {
 func TestResumed(t *testing.T) {
 	job := train()
 	job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionFalse, LastTransitionTime: metav1.Unix(ago(20), 0)}}
-	if have, err := recall(job); err != nil || have.Began != ago(20) || have.Suspended {
+	if have, err := recallRecord(job); err != nil || have.Began != ago(20) || have.Suspended {
 		t.Errorf("%s, %v", have, err)
 	}
 }
@@ -131,9 +131,9 @@ func TestRecordsThatCannotBe(t *testing.T) {
 }
 
 func TestKeep_DropsTheOldest(t *testing.T) {
-	record := fresh()
+	record := newRecord()
 	for n := range int32(1000) {
-		record.keep(Past{Number: n + 1})
+		record.keepAttempt(Past{Number: n + 1})
 	}
 	if len(record.Past) != remembered || record.Past[0].Number != 1001-remembered {
 		t.Errorf("%d are kept, from %d", len(record.Past), record.Past[0].Number)
@@ -152,19 +152,19 @@ func TestString_IsReadAgain(t *testing.T) {
 				Session: session.Draw(rt, label), At: rapid.Int64().Draw(rt, label),
 			}
 		}
-		record := fresh()
+		record := newRecord()
 		record.Of, record.Bound, record.Last = types.UID(uid.Draw(rt, "of")), binding("bound"), binding("last")
 		record.Attempt, record.Own = rapid.Int32Min(1).Draw(rt, "attempt"), rapid.Int32Min(1).Draw(rt, "own")
 		record.Ended, record.Failures, record.Losses = rapid.Int64().Draw(rt, "ended"), rapid.Int32().Draw(rt, "failures"), rapid.Int32().Draw(rt, "losses")
 		code := rapid.Int32().Draw(rt, "code")
 		for range rapid.SampledFrom([]int{0, 1, remembered}).Draw(rt, "past") {
-			record.keep(Past{
+			record.keepAttempt(Past{
 				Number: record.Attempt, Cluster: name.Draw(rt, "cluster"), Head: types.UID(uid.Draw(rt, "head")), Reason: "AttemptDeadlineExceeded", Exit: &code,
 				Start: rapid.Int64().Draw(rt, "start"), End: rapid.Int64().Draw(rt, "end"),
 			})
 		}
 		record.Outcome = Outcome{
-			Phase: v1alpha1.PhaseFailed, Reason: "AttemptDeadlineExceeded", Text: cut(words.Draw(rt, "text")),
+			Phase: v1alpha1.PhaseFailed, Reason: "AttemptDeadlineExceeded", Text: cutText(words.Draw(rt, "text")),
 		}
 		have, err := ParseRecord(record.String())
 		if err != nil || have.String() != record.String() {
@@ -185,7 +185,7 @@ func TestString_KeepsAllThatFits(t *testing.T) {
 	record := bound(func(r *Record) { r.Outcome = Outcome{Phase: "Failed", Text: strings.Repeat("<a>", mostText/3)} })
 	uid, code := types.UID("00000000-0000-0000-0000-000000000000"), int32(255)
 	for n := range int32(remembered) {
-		record.keep(Past{
+		record.keepAttempt(Past{
 			Number: n + 1, Cluster: strings.Repeat("c", 50), Head: uid, Reason: "AttemptDeadlineExceeded", Exit: &code, Start: ago(60), End: ago(30),
 		})
 	}

@@ -19,7 +19,7 @@ func TestARemovedRecordIsWrittenAgain(t *testing.T) {
 		Spec:       v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}, Entrypoint: "true"},
 	}
 	plan := func() Plan {
-		record, err := recall(job)
+		record, err := recallRecord(job)
 		return Decide(job, Seen{Record: record, RecordError: err}, now)
 	}
 	if p := plan(); p.Record != nil {

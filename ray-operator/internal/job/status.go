@@ -24,7 +24,7 @@ const LastLines = 20
 func Status(job *v1alpha1.ClusterJob, seen Seen, plan Plan, refused error, now time.Time) v1alpha1.ClusterJobStatus {
 	record := recordAfter(seen, plan)
 	status := v1alpha1.ClusterJobStatus{
-		ObservedGeneration: job.Generation, Phase: plan.Phase, Attempt: current(record), ClusterName: nameOfCluster(job, seen, record),
+		ObservedGeneration: job.Generation, Phase: plan.Phase, Attempt: currentAttempt(record), ClusterName: nameOfCluster(job, seen, record),
 		Conditions: slices.Clone(job.Status.Conditions),
 	}
 	if job.Spec.ClusterTemplate != nil {
@@ -33,11 +33,11 @@ func Status(job *v1alpha1.ClusterJob, seen Seen, plan Plan, refused error, now t
 	if status.Attempt > 0 {
 		status.SubmissionID = naming.Submission(job.Name, job.UID, status.Attempt)
 	}
-	status.Attempts = attempts(job, seen, plan, now)
+	status.Attempts = listAttempts(job, seen, plan, now)
 	status.StartTime = startOf(status.Attempts, record)
 	status.EndTime = pass.Moment(record.Outcome.At)
-	status.Summary = summary(job, status)
-	conditions(job, &status, plan, refused, now)
+	status.Summary = summarize(job, status)
+	setConditions(job, &status, plan, refused, now)
 	return status
 }
 
@@ -54,13 +54,13 @@ func recordAfter(seen Seen, plan Plan) Record {
 func nameOfCluster(job *v1alpha1.ClusterJob, seen Seen, record Record) string {
 	waits := record.Bound.Head != "" || record.Outcome.Phase == "" && !record.Suspended && (seen.Cluster != nil || job.Spec.ClusterRef != nil)
 	if waits || record.Last.Cluster == "" {
-		return clusterName(job, record)
+		return clusterNameOf(job, record)
 	}
 	return record.Last.Cluster
 }
 
-// current is the number of the bound attempt, or of the last.
-func current(record Record) int32 {
+// currentAttempt is the number of the bound attempt, or of the last.
+func currentAttempt(record Record) int32 {
 	switch {
 	case record.Bound.Head != "":
 		return record.Attempt
@@ -71,16 +71,16 @@ func current(record Record) int32 {
 	}
 }
 
-// attempts are the past ones and the bound one, with what was told of them before.
-func attempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, now time.Time) []v1alpha1.JobAttempt {
+// listAttempts are the past ones and the bound one, with what was told of them before.
+func listAttempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, now time.Time) []v1alpha1.JobAttempt {
 	record := recordAfter(seen, plan)
 	var all []v1alpha1.JobAttempt
 	for i, past := range record.Past {
 		entry := entryOf(past)
 		if i == len(record.Past)-1 {
-			describe(&entry, record.Last)
+			describeBound(&entry, record.Last)
 		}
-		switch former := attempt(job.Status.Attempts, past.Number); {
+		switch former := findAttempt(job.Status.Attempts, past.Number); {
 		case plan.Done != nil && plan.Done.Number == past.Number:
 			entry = *plan.Done
 		case former != nil && former.LogState != "":
@@ -92,9 +92,9 @@ func attempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, now time.Time) []v
 	}
 	if record.Bound.Head != "" {
 		entry := v1alpha1.JobAttempt{Number: record.Attempt, Reason: record.Ending}
-		describe(&entry, record.Bound)
-		p := planner{job: job, seen: seen, record: record, now: now}
-		if started := p.started(); !started.IsZero() {
+		describeBound(&entry, record.Bound)
+		s := situation{job: job, seen: seen, record: record, now: now}
+		if started := s.startedAt(); !started.IsZero() {
 			at := metav1.Unix(started.Unix(), 0)
 			entry.StartTime = &at
 		}
@@ -113,15 +113,15 @@ func entryOf(past Past) v1alpha1.JobAttempt {
 	}
 }
 
-// describe says what an attempt is or was bound to.
-func describe(entry *v1alpha1.JobAttempt, bound Bound) {
+// describeBound says what an attempt is or was bound to.
+func describeBound(entry *v1alpha1.JobAttempt, bound Bound) {
 	entry.ClusterName, entry.ClusterUID = bound.Cluster, string(bound.UID)
 	entry.HeadName, entry.HeadUID, entry.Session = bound.Pod, string(bound.Head), bound.Session
 	entry.SubmitTime = pass.Moment(bound.At)
 }
 
-// attempt finds one by its number, nil if it is not told of.
-func attempt(all []v1alpha1.JobAttempt, number int32) *v1alpha1.JobAttempt {
+// findAttempt finds one by its number, nil if it is not told of.
+func findAttempt(all []v1alpha1.JobAttempt, number int32) *v1alpha1.JobAttempt {
 	at := slices.IndexFunc(all, func(a v1alpha1.JobAttempt) bool { return a.Number == number })
 	if at < 0 {
 		return nil
@@ -133,19 +133,19 @@ func startOf(all []v1alpha1.JobAttempt, record Record) *metav1.Time {
 	if record.Ran > 0 {
 		return pass.Moment(record.Ran)
 	}
-	if entry := attempt(all, record.Attempt); entry != nil && record.Bound.Head != "" {
+	if entry := findAttempt(all, record.Attempt); entry != nil && record.Bound.Head != "" {
 		return entry.StartTime
 	}
 	return nil
 }
 
-// summary holds the strings for columns.
-func summary(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) v1alpha1.JobSummary {
+// summarize holds the strings for columns.
+func summarize(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) v1alpha1.JobSummary {
 	var s v1alpha1.JobSummary
 	if status.Attempt > 0 {
 		s.Attempt = fmt.Sprint(status.Attempt)
 		if retry := job.Spec.Retry; retry != nil {
-			most := 1 + retry.Limit + value(retry.InfrastructureLimit)
+			most := 1 + retry.Limit + valueOf(retry.InfrastructureLimit)
 			s.Attempt = fmt.Sprintf("%d/%d", status.Attempt, max(most, status.Attempt))
 		}
 	}
@@ -162,11 +162,11 @@ func summary(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) v1alpha
 // mostEntrypoint is how many characters of the entrypoint a column shows.
 const mostEntrypoint = 60
 
-// conditions follow from the phase and the finding.
-func conditions(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJobStatus, plan Plan, refused error, now time.Time) {
-	finding, stalled := verdict(plan, refused)
+// setConditions follow from the phase and the finding.
+func setConditions(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJobStatus, plan Plan, refused error, now time.Time) {
+	finding, stalled := findingOf(plan, refused)
 	say := pass.Teller{Conditions: &status.Conditions, Generation: job.Generation, Now: now}
-	ended, suspended := over(status.Phase), status.Phase == v1alpha1.PhaseSuspended
+	ended, suspended := isEndPhase(status.Phase), status.Phase == v1alpha1.PhaseSuspended
 	succeeded := status.Phase == v1alpha1.PhaseSucceeded
 	stalled = stalled || ended && !succeeded
 	if suspended && !stalled { // it is as its spec says, so that nobody waits for it to be ready
@@ -185,26 +185,26 @@ func conditions(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJobStatus, pla
 	if suspended || status.Phase == v1alpha1.PhaseSuspending {
 		say.Set(v1alpha1.ConditionSuspended, suspended, finding)
 	} else {
-		resumed(status.Conditions, say)
+		setResumed(status.Conditions, say)
 	}
 }
 
-// verdict is what to tell, and whether nothing will change until a person acts.
-func verdict(plan Plan, refused error) (reason.Finding, bool) {
+// findingOf is what to tell, and whether nothing will change until a person acts.
+func findingOf(plan Plan, refused error) (reason.Finding, bool) {
 	obstacle, terminal := fault.Finding(refused)
 	switch {
 	case terminal:
 		return obstacle, true
 	case refused != nil && fault.Refused(refused):
-		return refusal(plan, refused), plan.Stalled
+		return refusalOf(plan, refused), plan.Stalled
 	default:
 		return plan.Finding, plan.Stalled
 	}
 }
 
-// resumed says of a job that was suspended that it is not any more; one that never was
+// setResumed says of a job that was suspended that it is not any more; one that never was
 // says nothing.
-func resumed(all []metav1.Condition, say pass.Teller) {
+func setResumed(all []metav1.Condition, say pass.Teller) {
 	for i := range all {
 		if all[i].Type == v1alpha1.ConditionSuspended {
 			say.SetOr(v1alpha1.ConditionSuspended, false, reason.Finding{})

@@ -45,7 +45,7 @@ func TestConditions(t *testing.T) {
 		v1alpha1.PhaseRetrying: "rPs", v1alpha1.PhaseSuspending: "rPsu", v1alpha1.PhaseSuspended: "psU",
 		v1alpha1.PhaseSucceeded: "RpsC", v1alpha1.PhaseFailed: "rpSF", v1alpha1.PhaseStopped: "rpSF",
 	} {
-		status := Status(train(), seen(fresh()), Plan{Phase: phase, Finding: reason.JobRunning.Of(1, "demo")}, nil, now)
+		status := Status(train(), seen(newRecord()), Plan{Phase: phase, Finding: reason.JobRunning.Of(1, "demo")}, nil, now)
 		if have := said(status); have != want {
 			t.Errorf("%s says %s, want %s", phase, have, want)
 		}
@@ -55,12 +55,12 @@ func TestConditions(t *testing.T) {
 			}
 		}
 	}
-	if have := said(Status(train(), seen(fresh()), Plan{Phase: v1alpha1.PhasePending, Stalled: true, Finding: reason.InvalidSpec.Of("x")}, nil, now)); have != "rpS" {
+	if have := said(Status(train(), seen(newRecord()), Plan{Phase: v1alpha1.PhasePending, Stalled: true, Finding: reason.InvalidSpec.Of("x")}, nil, now)); have != "rpS" {
 		t.Errorf("one that a person has to mend says %s", have)
 	}
 	resumed := train()
 	resumed.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: "JobSuspended"}}
-	if have := said(Status(resumed, seen(fresh()), Plan{Phase: v1alpha1.PhasePending, Finding: reason.ClusterMissing.Of("demo")}, nil, now)); have != "rPsu" {
+	if have := said(Status(resumed, seen(newRecord()), Plan{Phase: v1alpha1.PhasePending, Finding: reason.ClusterMissing.Of("demo")}, nil, now)); have != "rPsu" {
 		t.Errorf("one that was suspended says %s", have)
 	}
 }
@@ -78,7 +78,7 @@ func TestRefusals(t *testing.T) {
 		"in a way": {fault.Conflict("ComputeCluster demo"), "ComputeCluster demo", "rpS"},
 		"passing":  {errors.New("connection reset"), "it is being made", "rPs"},
 	} {
-		status := Status(train(own), seen(fresh()), plan, test.err, now)
+		status := Status(train(own), seen(newRecord()), plan, test.err, now)
 		ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 		if !strings.Contains(ready.Message, test.want) || said(status) != test.all {
 			t.Errorf("%s: %s says %q", name, said(status), ready.Message)
@@ -100,16 +100,16 @@ func TestSummary(t *testing.T) {
 		record Record
 		want   v1alpha1.JobSummary
 	}{
-		"new":              {train(), fresh(), v1alpha1.JobSummary{Entrypoint: "python train.py"}},
+		"new":              {train(), newRecord(), v1alpha1.JobSummary{Entrypoint: "python train.py"}},
 		"runs":             {train(), bound(), v1alpha1.JobSummary{Entrypoint: "python train.py", Attempt: "1"}},
 		"retried":          {train(retry(v1alpha1.Retry{Limit: 4})), bound(third), v1alpha1.JobSummary{Entrypoint: "python train.py", Attempt: "3/5"}},
 		"losses apart":     {train(retry(v1alpha1.Retry{Limit: 4, InfrastructureLimit: number(2)})), bound(third), v1alpha1.JobSummary{Entrypoint: "python train.py", Attempt: "3/7"}},
 		"suspended often":  {train(retry(v1alpha1.Retry{Limit: 1})), bound(third), v1alpha1.JobSummary{Entrypoint: "python train.py", Attempt: "3/3"}},
 		"ended":            {train(), bound(outcome, func(r *Record) { r.Ran = ago(100 + 3661) }), v1alpha1.JobSummary{Entrypoint: "python train.py", Attempt: "1", Duration: "1h1m1s"}},
 		"ended in no time": {train(), bound(outcome, func(r *Record) { r.Ran = ago(90) }), v1alpha1.JobSummary{Entrypoint: "python train.py", Attempt: "1", Duration: "0s"}},
-		"long":             {train(long), fresh(), v1alpha1.JobSummary{Entrypoint: "python train.py --words " + strings.Repeat("ü", 35) + "…"}},
+		"long":             {train(long), newRecord(), v1alpha1.JobSummary{Entrypoint: "python train.py --words " + strings.Repeat("ü", 35) + "…"}},
 		"command": {
-			train(func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint, j.Spec.Command = "", []string{"python", "a b"} }), fresh(),
+			train(func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint, j.Spec.Command = "", []string{"python", "a b"} }), newRecord(),
 			v1alpha1.JobSummary{Entrypoint: "python a b"},
 		},
 	} {
@@ -165,11 +165,11 @@ func TestUrgent(t *testing.T) {
 	} {
 		latter := base()
 		test.edit(latter)
-		if have := urgent(base(), latter); have != test.want {
+		if have := isUrgent(base(), latter); have != test.want {
 			t.Errorf("%s is urgent: %v", name, have)
 		}
 	}
-	if !urgent(&v1alpha1.ClusterJobStatus{}, &v1alpha1.ClusterJobStatus{}) {
+	if !isUrgent(&v1alpha1.ClusterJobStatus{}, &v1alpha1.ClusterJobStatus{}) {
 		t.Errorf("the first status waits")
 	}
 }
@@ -187,7 +187,7 @@ func TestPhases(t *testing.T) {
 	}
 	for phase := range phases {
 		for other := range phases {
-			if is, may := Reachable(phase, other), phase == other || !over(phase); is != may && (over(phase) || over(other)) {
+			if is, may := Reachable(phase, other), phase == other || !isEndPhase(phase); is != may && (isEndPhase(phase) || isEndPhase(other)) {
 				t.Errorf("there is a way from %s to %s: %v", phase, other, is)
 			}
 		}

@@ -37,12 +37,12 @@ const (
 func TestStop_ByState(t *testing.T) {
 	running := says(headclient.JobRunning)
 	hold(t, map[string]guarded{
-		"waits for a cluster":        {train(asked), seen(fresh(), noCluster), isStopped},
-		"waits in the queue":         {train(asked), seen(fresh(), line(1, 1, 1)), isStopped},
-		"could be bound":             {train(asked), seen(fresh()), isStopped},
-		"own cluster to be made":     {train(own, asked), seen(fresh(), noCluster), isStopped},
-		"own cluster without a head": {train(own, asked), seen(fresh(), noHead), isStopped},
-		"invalid":                    {train(asked, func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(fresh()), isStopped},
+		"waits for a cluster":        {train(asked), seen(newRecord(), noCluster), isStopped},
+		"waits in the queue":         {train(asked), seen(newRecord(), line(1, 1, 1)), isStopped},
+		"could be bound":             {train(asked), seen(newRecord()), isStopped},
+		"own cluster to be made":     {train(own, asked), seen(newRecord(), noCluster), isStopped},
+		"own cluster without a head": {train(own, asked), seen(newRecord(), noHead), isStopped},
+		"invalid":                    {train(asked, func(j *v1alpha1.ClusterJob) { j.Spec.Entrypoint = "" }), seen(newRecord()), isStopped},
 		"bound, not submitted":       {train(asked), seen(bound()), "Submitting " + isStopping},
 		"PENDING":                    {train(asked), seen(bound(), says(headclient.JobPending)), "Submitting " + isStopping},
 		"runs":                       {train(asked), seen(bound(), running), "Running " + isStopping},
@@ -114,10 +114,10 @@ func TestStop_TakesOneValue(t *testing.T) {
 
 // TestStop_LeavesTheLine: who is to stop takes nobody's place.
 func TestStop_LeavesTheLine(t *testing.T) {
-	if job := train(); !read(job).waits(now) {
+	if job := train(); !standingOf(job).isWaiting(now) {
 		t.Error("a job that waits stands in no line")
 	}
-	if job := train(asked); read(job).waits(now) {
+	if job := train(asked); standingOf(job).isWaiting(now) {
 		t.Error("a job that is to stop stands in the queue")
 	}
 }
@@ -139,7 +139,7 @@ func TestPermit_LooksForTheStop(t *testing.T) {
 	} {
 		live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(train(test.there)).Build()
 		r := &Reconciler{Live: live, Clock: clocktesting.NewFakePassiveClock(now)}
-		if _, err := r.permit(t.Context(), train(test.seen)); (err == nil) != test.permitted {
+		if _, err := r.renewPermit(t.Context(), train(test.seen)); (err == nil) != test.permitted {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}

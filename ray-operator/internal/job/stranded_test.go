@@ -13,7 +13,7 @@ import (
 // TestStrandedPods_AreLeftBehind: they keep no retry and no suspension, and an event says what to do.
 func TestStrandedPods_AreLeftBehind(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "train-1-cpu-0"}, Spec: corev1.PodSpec{NodeName: "old"}}
-	record := fresh()
+	record := newRecord()
 	record.Attempt, record.Own, record.Losses, record.Last = 2, 2, 1, binding(90000)
 	record.Past = []Past{past(1, "HeadLost", 86400)}
 	again := func(j *v1alpha1.ClusterJob) { j.Spec.Retry = &v1alpha1.Retry{Limit: 3, Scope: v1alpha1.RetryCluster} }

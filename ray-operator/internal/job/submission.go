@@ -7,13 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -53,13 +49,13 @@ func submission(job *v1alpha1.ClusterJob, attempt int32) (*headclient.Submission
 			s.Resources[name] = quantity.AsApproximateFloat64()
 		}
 	}
-	s.Metadata[runs.MetadataPayload], err = payload(job, attempt)
+	s.Metadata[runs.MetadataPayload], err = hashPayload(job, attempt)
 	return s, err
 }
 
-// payload names what is submitted: the user's words and not what is made of them, so that
+// hashPayload names what is submitted: the user's words and not what is made of them, so that
 // a new operator knows again what a former one has submitted.
-func payload(job *v1alpha1.ClusterJob, attempt int32) (string, error) {
+func hashPayload(job *v1alpha1.ClusterJob, attempt int32) (string, error) {
 	run := v1alpha1.ClusterJobSpec{
 		Entrypoint: job.Spec.Entrypoint, Command: job.Spec.Command, RuntimeEnv: job.Spec.RuntimeEnv, Env: job.Spec.Env,
 		EntrypointResources: job.Spec.EntrypointResources, EntrypointLabelSelector: job.Spec.EntrypointLabelSelector, Metadata: job.Spec.Metadata,
@@ -117,41 +113,4 @@ func runtimeEnv(job *v1alpha1.ClusterJob, attempt int32) (json.RawMessage, error
 		return nil, fmt.Errorf("print the runtime environment: %w", err)
 	}
 	return text, nil
-}
-
-// ownCluster is the job's own cluster of a number: it belongs to the job and goes with it.
-func ownCluster(job *v1alpha1.ClusterJob, number int32) *v1alpha1.ComputeCluster {
-	template := job.Spec.ClusterTemplate.DeepCopy()
-	labels := maps.Clone(template.Metadata.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[v1alpha1.LabelJob] = job.Name
-	delete(labels, kueue.LabelQueue)
-	if queue := kueue.QueueOf(job); queue != "" {
-		labels[kueue.LabelQueue] = queue
-	}
-	cluster := &v1alpha1.ComputeCluster{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: job.Namespace, Name: naming.JobCluster(job.Name, job.UID, number),
-			Labels: labels, Annotations: template.Metadata.Annotations,
-			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(job, v1alpha1.GroupVersion.WithKind("ClusterJob")),
-			},
-		},
-		Spec: template.Spec,
-	}
-	var secret []corev1.EnvVar
-	for i := range job.Spec.Env {
-		if job.Spec.Env[i].ValueFrom != nil {
-			secret = append(secret, job.Spec.Env[i])
-		}
-	}
-	if len(secret) > 0 {
-		if cluster.Spec.PodDefaults == nil {
-			cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{}
-		}
-		cluster.Spec.PodDefaults.Env = append(cluster.Spec.PodDefaults.Env, secret...)
-	}
-	return cluster
 }

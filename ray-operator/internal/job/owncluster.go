@@ -1,0 +1,93 @@
+package job
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// freeFor is how long a cluster that is released may take to be without pods.
+const freeFor = 15 * time.Second
+
+// ownCluster returns the job's own cluster of a number. It belongs to the job and goes with it.
+func ownCluster(job *v1alpha1.ClusterJob, number int32) *v1alpha1.ComputeCluster {
+	template := job.Spec.ClusterTemplate.DeepCopy()
+	labels := maps.Clone(template.Metadata.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.LabelJob] = job.Name
+	delete(labels, kueue.LabelQueue)
+	if queue := kueue.QueueOf(job); queue != "" {
+		labels[kueue.LabelQueue] = queue
+	}
+	cluster := &v1alpha1.ComputeCluster{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: job.Namespace, Name: naming.JobCluster(job.Name, job.UID, number),
+			Labels: labels, Annotations: template.Metadata.Annotations,
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(job, v1alpha1.GroupVersion.WithKind("ClusterJob")),
+			},
+		},
+		Spec: template.Spec,
+	}
+	var secret []corev1.EnvVar
+	for i := range job.Spec.Env {
+		if job.Spec.Env[i].ValueFrom != nil {
+			secret = append(secret, job.Spec.Env[i])
+		}
+	}
+	if len(secret) > 0 {
+		if cluster.Spec.PodDefaults == nil {
+			cluster.Spec.PodDefaults = &v1alpha1.PodDefaults{}
+		}
+		cluster.Spec.PodDefaults.Env = append(cluster.Spec.PodDefaults.Env, secret...)
+	}
+	return cluster
+}
+
+// releaseFormer releases the job's former clusters, and reports whether they or their pods are still there.
+func releaseFormer(p *planner) bool {
+	for _, cluster := range p.seen.Former {
+		releaseCluster(p, cluster)
+	}
+	if len(p.seen.Former) == 0 && p.seen.Remains > 0 {
+		p.wakeIn(time.Second) // nobody tells of the pods of a cluster that is gone
+	}
+	return len(p.seen.Former) > 0 || p.seen.Remains > 0
+}
+
+// reportStranded adds events about pods that are no longer waited for.
+func reportStranded(p *planner) {
+	for _, pod := range p.seen.Stranded {
+		p.addEvent(reason.PodStranded.Of(pod.Name, p.record.Last.Cluster, pod.Spec.NodeName, reason.Command(stranded.OffCommand(pod.Spec.NodeName))), "LeaveBehind")
+	}
+}
+
+// releaseCluster suspends a cluster of the job's own, and deletes it once it has no pods: the
+// garbage collector would give its workers their full grace, a suspension gives them a short
+// one. One whose suspension does not come to its end is deleted all the same.
+func releaseCluster(p *planner, cluster *v1alpha1.ComputeCluster) {
+	if cluster.DeletionTimestamp != nil {
+		return
+	}
+	since, err := time.Parse(time.RFC3339, cluster.Annotations[v1alpha1.AnnotationReleasedAt])
+	left := since.Add(freeFor).Sub(p.now)
+	switch {
+	case err != nil || !cluster.Spec.Suspend:
+		p.Free = append(p.Free, cluster)
+	case left > 0 && !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionSuspended):
+		p.wakeIn(left)
+	default:
+		p.Discard = append(p.Discard, cluster)
+	}
+}

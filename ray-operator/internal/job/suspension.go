@@ -1,0 +1,47 @@
+package job
+
+import (
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// suspendJob takes a suspended job off its cluster, and begins again when it is resumed.
+func suspendJob(p *planner) bool {
+	switch {
+	case p.job.Spec.Suspend && p.isBound():
+		stopAttempt(p, reason.JobSuspended.Of())
+	case p.isHeld() && p.isBound() && !p.hasOwnCluster():
+		return false // the label came later, and a job on a cluster that exists has no quota to lose
+	case p.isHeld() && p.isBound():
+		stopAttempt(p, reason.JobPreempted.Of())
+	case p.isHeld():
+		vacateCluster(p)
+	case p.record.Suspended:
+		p.record.Suspended, p.record.Began, p.record.Ran = false, p.now.Unix(), 0
+		return false
+	default:
+		return false
+	}
+	return true
+}
+
+// vacateCluster has a job without an attempt give up its own cluster, as while it is suspended.
+func vacateCluster(p *planner) {
+	if !p.record.Suspended && p.hasOwnCluster() && p.seen.Cluster != nil {
+		p.record.Own++
+		p.seen.Former = append(p.seen.Former, p.seen.Cluster)
+	}
+	p.record.Suspended = true
+	if releaseFormer(p) {
+		p.setPhase(v1alpha1.PhaseSuspending, reason.ClusterEnding.Of(p.endingCluster()))
+		return
+	}
+	if p.job.Status.Phase == v1alpha1.PhaseSuspending {
+		reportStranded(p)
+	}
+	if p.job.Spec.Suspend {
+		p.setPhase(v1alpha1.PhaseSuspended, reason.JobSuspended.Of())
+	} else {
+		p.setPhase(v1alpha1.PhasePending, explainQueue(p))
+	}
+}
