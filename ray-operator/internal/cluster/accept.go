@@ -10,10 +10,10 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
-// judge asks the rules about the spec, and returns what stalls the cluster. What an earlier operator accepted does not: a
-// newer one with stricter rules goes on with the cluster, and says what it refuses. Nor does anything keep a cluster from
-// being suspended.
-func (p *planner) judge() *reason.Finding {
+// checkRules applies the rules to the spec, and returns what stalls the cluster. What an earlier operator accepted
+// does not: a newer one with stricter rules goes on with the cluster, and says what it refuses. Nor does anything keep
+// a cluster from being suspended.
+func checkRules(p *planner) *reason.Finding {
 	findings := validate.Cluster(p.cluster)
 	if len(findings) == 0 {
 		return nil

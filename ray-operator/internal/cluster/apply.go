@@ -44,63 +44,67 @@ type Outcome struct {
 	Err error
 }
 
-func (o *Outcome) tell(event *telemetry.Event) {
+// addEvent adds an event, if there is one.
+func (o *Outcome) addEvent(event *telemetry.Event) {
 	if event != nil {
 		o.Events = append(o.Events, *event)
 	}
 }
 
-// apply carries a plan out. A failed record, token or policy ends it, because what
+// applier carries plans out.
+type applier struct{ *Reconciler }
+
+// applyPlan carries a plan out. A failed record, token or policy ends it, because what
 // follows depends on them; a failed pod does not keep the others from being made.
-func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) Outcome {
+func (a applier) applyPlan(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) Outcome {
 	outcome := Outcome{Refused: map[string]error{}}
 	if plan.Empty() {
 		return outcome
 	}
-	log.FromContext(ctx).Info("carrying out", "plan", plan.String())
+	log.FromContext(ctx).Info("Applying plan", "plan", plan.String())
 	if plan.End != nil {
-		if outcome.Err = r.Writer.DeleteSeen(ctx, cluster); outcome.Err == nil {
-			outcome.tell(plan.End)
+		if outcome.Err = a.Writer.DeleteSeen(ctx, cluster); outcome.Err == nil {
+			outcome.addEvent(plan.End)
 		}
 		return outcome
 	}
-	if outcome.Err = r.confirm(ctx, cluster, seen, plan); outcome.Err != nil {
+	if outcome.Err = a.confirmPlan(ctx, cluster, seen, plan); outcome.Err != nil {
 		return outcome
 	}
-	if outcome.Err = r.reclaim(ctx, cluster, plan); outcome.Err != nil {
+	if outcome.Err = a.reclaimPods(ctx, cluster, plan); outcome.Err != nil {
 		return outcome
 	}
-	token, err := r.prepare(ctx, cluster, plan, &outcome)
+	token, err := a.prepareObjects(ctx, cluster, plan, &outcome)
 	if err != nil {
 		outcome.Err = err
 		return outcome
 	}
-	stamp(plan, cmp.Or(token, seen.Token.Hash))
-	if err := r.makeHead(ctx, plan, &outcome); err != nil {
-		outcome.Err = errors.Join(err, r.remove(ctx, plan, &outcome))
+	stampPods(plan, cmp.Or(token, seen.Token.Hash))
+	if err := a.makeHead(ctx, plan, &outcome); err != nil {
+		outcome.Err = errors.Join(err, a.deletePods(ctx, plan, &outcome))
 		return outcome
 	}
 	// Those that go are told before their successors are made, so that at no time a group
 	// has more workers that stay than it must have.
-	gone := errors.Join(r.leave(ctx, plan, &outcome), r.remove(ctx, plan, &outcome))
+	gone := errors.Join(a.beginExits(ctx, plan, &outcome), a.deletePods(ctx, plan, &outcome))
 	if gone != nil {
-		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(filling Filling) bool { return plan.takesFrom(filling.Group) })
+		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(filling Filling) bool { return plan.isTakingFrom(filling.Group) })
 	}
-	r.fill(ctx, plan, &outcome)
-	outcome.Err = errors.Join(outcome.Err, gone, r.noteHead(ctx, cluster, seen, plan), r.grow(ctx, plan, &outcome), r.Queue.Do(ctx, seen.Queue, plan.Queue))
+	a.makeWorkers(ctx, plan, &outcome)
+	outcome.Err = errors.Join(outcome.Err, gone, a.noteHead(ctx, cluster, seen, plan), a.resizeWorkers(ctx, plan, &outcome), a.Queue.Do(ctx, seen.Queue, plan.Queue))
 	return outcome
 }
 
-// reclaim makes the cluster the owner of its pods that have lost theirs, before anything else is done to them.
-func (r *Reconciler) reclaim(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan) error {
-	return summed(kube.Batches(len(plan.Reclaim), func(i int) error {
+// reclaimPods makes the cluster the owner of its pods that have lost theirs, before anything else is done to them.
+func (a applier) reclaimPods(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan) error {
+	return sumErrors(kube.Batches(len(plan.Reclaim), func(i int) error {
 		owner := metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))
-		return r.Writer.Own(ctx, plan.Reclaim[i].Pod, *owner)
+		return a.Writer.Own(ctx, plan.Reclaim[i].Pod, *owner)
 	}))
 }
 
-// stamp notes on new pods which token they are started with.
-func stamp(plan Plan, token string) {
+// stampPods notes on new pods which token they are started with.
+func stampPods(plan Plan, token string) {
 	pods := []*corev1.Pod{}
 	if plan.Head != nil {
 		pods = append(pods, plan.Head)
@@ -115,80 +119,81 @@ func stamp(plan Plan, token string) {
 	}
 }
 
-// prepare writes what pods depend on: first the record, then all else at once. It gives
+// prepareObjects writes what pods depend on: first the record, then all else at once. It gives
 // the hash of a token that it made.
-func (r *Reconciler) prepare(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan, outcome *Outcome) (string, error) {
-	if err := r.foremost(ctx, cluster, plan, outcome); err != nil {
+func (a applier) prepareObjects(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan, outcome *Outcome) (string, error) {
+	if err := a.writeRecord(ctx, cluster, plan, outcome); err != nil {
 		return "", err
 	}
 	hash := ""
 	acts := []func() error{}
 	if plan.Token {
 		acts = append(acts, func() (err error) {
-			hash, err = r.makeToken(ctx, cluster)
+			hash, err = a.makeToken(ctx, cluster)
 			return err
 		})
 	}
 	if plan.Authority {
-		acts = append(acts, func() error { return r.makeAuthority(ctx, cluster) })
+		acts = append(acts, func() error { return a.makeAuthority(ctx, cluster) })
 	}
 	if plan.Volume != nil {
-		acts = append(acts, func() error { return r.makeVolume(ctx, plan.Volume) })
+		acts = append(acts, func() error { return a.makeVolume(ctx, plan.Volume) })
 	}
 	if plan.Note {
 		acts = append(acts, func() error {
-			err := r.Notes.Keep(ctx, sweep.Of(cluster, cluster.Spec.ControlStore.Redis))
+			err := a.Notes.Keep(ctx, sweep.Of(cluster, cluster.Spec.ControlStore.Redis))
 			outcome.Noted = err == nil
 			return err
 		})
 	}
 	for _, fixing := range plan.Fixtures {
-		acts = append(acts, func() error { return r.fix(ctx, fixing) })
+		acts = append(acts, func() error { return a.applyFixture(ctx, fixing) })
 	}
 	errs := kube.AtOnce(len(acts), func(i int) error { return acts[i]() })
 	for i, fixing := range plan.Fixtures {
 		at := len(acts) - len(plan.Fixtures) + i
-		if conflict, ok := fault.Finding(errs[at]); ok && optional(fixing.Kind) {
+		if conflict, ok := fault.Finding(errs[at]); ok && isOptional(fixing.Kind) {
 			outcome.Conflict, errs[at] = &conflict, nil
 		} else if errs[at] == nil {
-			outcome.tell(fixing.Event)
+			outcome.addEvent(fixing.Event)
 		}
 	}
 	return hash, errors.Join(errs...)
 }
 
-// foremost writes the record, on which all depends, and the Secret of a managed store before
+// writeRecord writes the record, on which all depends, and the Secret of a managed store before
 // what needs it: once that is there, nobody looks for the Secret.
-func (r *Reconciler) foremost(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan, outcome *Outcome) error {
+func (a applier) writeRecord(ctx context.Context, cluster *v1alpha1.ComputeCluster, plan Plan, outcome *Outcome) error {
 	if plan.Record != nil {
-		if err := r.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, plan.Record.about(cluster).String()); err != nil {
+		if err := a.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, plan.Record.boundTo(cluster).String()); err != nil {
 			return err
 		}
 		outcome.Recorded = true
-		outcome.tell(plan.Began)
+		outcome.addEvent(plan.Began)
 	}
 	if plan.StoreSecret {
-		return r.makeStoreSecret(ctx, cluster)
+		return a.makeStoreSecret(ctx, cluster)
 	}
 	return nil
 }
 
 // makeToken makes the token's Secret, or finds it made, and gives the hash of the token.
-func (r *Reconciler) makeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster) (string, error) {
+func (a applier) makeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster) (string, error) {
 	token := newToken()
-	made, err := r.Writer.Create(ctx, desired.TokenSecret(cluster, token))
+	made, err := a.Writer.Create(ctx, desired.TokenSecret(cluster, token))
 	if err != nil || made {
 		return naming.TokenHash(token), err
 	}
 	var there Seen
-	err = r.seeToken(ctx, cluster, &there)
+	err = observer{a.Reconciler}.seeToken(ctx, cluster, &there)
 	return there.Token.Hash, err
 }
 
-func (r *Reconciler) fix(ctx context.Context, fixing Fixing) error {
-	writer := r.Writer
+// applyFixture does what is planned about one object of a fixed name.
+func (a applier) applyFixture(ctx context.Context, fixing Fixing) error {
+	writer := a.Writer
 	if fixing.Kind == gangKind {
-		writer = r.Groups
+		writer = a.Groups
 	}
 	switch fixing.Act {
 	case Make:
@@ -208,28 +213,29 @@ func newToken() string {
 	return hex.EncodeToString(bits)
 }
 
-func (r *Reconciler) makeHead(ctx context.Context, plan Plan, outcome *Outcome) error {
+// makeHead creates the head.
+func (a applier) makeHead(ctx context.Context, plan Plan, outcome *Outcome) error {
 	if plan.Head == nil {
 		return nil
 	}
-	if _, err := r.Writer.Create(ctx, plan.Head); err != nil {
+	if _, err := a.Writer.Create(ctx, plan.Head); err != nil {
 		outcome.Refused[""] = err
 		return err
 	}
 	outcome.Created = append(outcome.Created, plan.Head)
 	if plan.Epoch > 1 {
-		outcome.tell(&telemetry.Event{Finding: reason.HeadReplaced.Of(plan.Head.Name, plan.Epoch), Action: "Recover"})
+		outcome.addEvent(&telemetry.Event{Finding: reason.HeadReplaced.Of(plan.Head.Name, plan.Epoch), Action: "Recover"})
 	}
 	return nil
 }
 
-// fill creates the workers, the groups side by side: what refuses one group's pods does
+// makeWorkers creates the workers, the groups side by side: what refuses one group's pods does
 // not keep others from being made.
-func (r *Reconciler) fill(ctx context.Context, plan Plan, outcome *Outcome) {
+func (a applier) makeWorkers(ctx context.Context, plan Plan, outcome *Outcome) {
 	var mu sync.Mutex
 	errs := kube.AtOnce(len(plan.Create), func(i int) error {
 		filling := plan.Create[i]
-		made, err := r.fillGroup(ctx, filling)
+		made, err := a.fillGroup(ctx, filling)
 		mu.Lock()
 		defer mu.Unlock()
 		outcome.Created = append(outcome.Created, made...)
@@ -237,16 +243,17 @@ func (r *Reconciler) fill(ctx context.Context, plan Plan, outcome *Outcome) {
 			outcome.Refused[filling.Group] = err
 		}
 		if len(made) > 0 {
-			outcome.tell(filling.Event)
+			outcome.addEvent(filling.Event)
 		}
 		return err
 	})
 	outcome.Err = errors.Join(outcome.Err, errors.Join(errs...))
 }
 
-func (r *Reconciler) fillGroup(ctx context.Context, filling Filling) ([]*corev1.Pod, error) {
-	err := summed(kube.Batches(len(filling.Claims), func(i int) error {
-		_, err := r.Writer.Create(ctx, filling.Claims[i])
+// fillGroup creates the claims and pods of a group, and returns the pods.
+func (a applier) fillGroup(ctx context.Context, filling Filling) ([]*corev1.Pod, error) {
+	err := sumErrors(kube.Batches(len(filling.Claims), func(i int) error {
+		_, err := a.Writer.Create(ctx, filling.Claims[i])
 		return err
 	}))
 	if err != nil {
@@ -254,81 +261,81 @@ func (r *Reconciler) fillGroup(ctx context.Context, filling Filling) ([]*corev1.
 	}
 	made := make([]*corev1.Pod, len(filling.Pods))
 	errs := kube.Batches(len(filling.Pods), func(i int) error {
-		_, err := r.Writer.Create(ctx, filling.Pods[i])
+		_, err := a.Writer.Create(ctx, filling.Pods[i])
 		if err == nil {
 			made[i] = filling.Pods[i]
 		}
 		return err
 	})
-	return slices.DeleteFunc(made, func(pod *corev1.Pod) bool { return pod == nil }), summed(errs)
+	return slices.DeleteFunc(made, func(pod *corev1.Pod) bool { return pod == nil }), sumErrors(errs)
 }
 
 // noteHead puts the head's UID into the record, before anything can count on it.
-func (r *Reconciler) noteHead(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) error {
+func (a applier) noteHead(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) error {
 	if !plan.NoteHead {
 		return nil
 	}
 	record := Record{
 		Version: recordVersion, Scaled: plan.Scaled, Roll: plan.Roll, Accepted: plan.Accepted, Failures: plan.Failures, Volume: seen.Store.memoryOn(),
-	}.taking(plan.Turn)
+	}.withTurn(plan.Turn)
 	if plan.Head != nil {
 		record.HeadUID = plan.Head.UID
 	} else if head := headOf(seen.Pods, plan.Epoch); head != nil {
 		record.HeadUID = head.UID
 	}
-	return r.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, record.about(cluster).String())
+	return a.Writer.Annotate(ctx, cluster, v1alpha1.AnnotationRecord, record.boundTo(cluster).String())
 }
 
-// leave notes on workers that their planned exit begins.
-func (r *Reconciler) leave(ctx context.Context, plan Plan, outcome *Outcome) error {
+// beginExits notes on workers that their planned exit begins.
+func (a applier) beginExits(ctx context.Context, plan Plan, outcome *Outcome) error {
 	begun := make([]bool, len(plan.Exits))
 	errs := kube.Batches(len(plan.Exits), func(i int) error {
-		err := r.Writer.Note(ctx, plan.Exits[i].Pod.Pod, v1alpha1.AnnotationDrain, plan.Exits[i].Exit.String())
+		err := a.Writer.Note(ctx, plan.Exits[i].Pod.Pod, v1alpha1.AnnotationDrain, plan.Exits[i].Exit.String())
 		begun[i] = err == nil
 		return err
 	})
 	for i := range begun {
 		if begun[i] {
-			outcome.tell(plan.Exits[i].Event)
+			outcome.addEvent(plan.Exits[i].Event)
 		}
 	}
-	return summed(errs)
+	return sumErrors(errs)
 }
 
-// grow gives workers more while they run, and notes that they have it.
-func (r *Reconciler) grow(ctx context.Context, plan Plan, outcome *Outcome) error {
+// resizeWorkers gives workers more while they run, and notes that they have it.
+func (a applier) resizeWorkers(ctx context.Context, plan Plan, outcome *Outcome) error {
 	resized := kube.Batches(len(plan.Resize), func(i int) error {
-		return r.Writer.Resize(ctx, plan.Resize[i].Pod.Pod, v1alpha1.ContainerRay, plan.Resize[i].Resources)
+		return a.Writer.Resize(ctx, plan.Resize[i].Pod.Pod, v1alpha1.ContainerRay, plan.Resize[i].Resources)
 	})
 	adopted := kube.Batches(len(plan.Adopt), func(i int) error {
-		return r.Writer.Note(ctx, plan.Adopt[i].Pod.Pod, v1alpha1.AnnotationIntent, plan.Adopt[i].Intent)
+		return a.Writer.Note(ctx, plan.Adopt[i].Pod.Pod, v1alpha1.AnnotationIntent, plan.Adopt[i].Intent)
 	})
-	err := summed(resized)
+	err := sumErrors(resized)
 	if fault.Refused(err) { // they go on as they are
 		outcome.Unresized, err = err, nil
 	}
-	return errors.Join(err, summed(adopted))
+	return errors.Join(err, sumErrors(adopted))
 }
 
-func (r *Reconciler) remove(ctx context.Context, plan Plan, outcome *Outcome) error {
+func (a applier) deletePods(ctx context.Context, plan Plan, outcome *Outcome) error {
 	done := make([]bool, len(plan.Delete))
 	errs := kube.Batches(len(plan.Delete), func(i int) error {
-		err := r.Writer.Delete(ctx, plan.Delete[i].Pod.Pod, plan.Delete[i].GraceSeconds)
+		err := a.Writer.Delete(ctx, plan.Delete[i].Pod.Pod, plan.Delete[i].GraceSeconds)
 		done[i] = err == nil
 		return err
 	})
 	for i := range done {
 		if done[i] {
-			outcome.tell(plan.Delete[i].Event)
+			outcome.addEvent(plan.Delete[i].Event)
 		}
 	}
-	released := kube.Batches(len(plan.Release), func(i int) error { return r.Writer.Delete(ctx, plan.Release[i], nil) })
-	return errors.Join(summed(errs), summed(released))
+	released := kube.Batches(len(plan.Release), func(i int) error { return a.Writer.Delete(ctx, plan.Release[i], nil) })
+	return errors.Join(sumErrors(errs), sumErrors(released))
 }
 
-// summed keeps the first error and the number of others: a thousand refused pods are
+// sumErrors keeps the first error and the number of others: a thousand refused pods are
 // refused for one reason.
-func summed(errs []error) error {
+func sumErrors(errs []error) error {
 	var first error
 	count := 0
 	for _, err := range errs {
@@ -345,8 +352,8 @@ func summed(errs []error) error {
 	return first
 }
 
-// place reads a created pod's place; it was made from one.
-func place(pod *corev1.Pod) naming.Place {
+// placeOf reads a created pod's place; it was made from one.
+func placeOf(pod *corev1.Pod) naming.Place {
 	at, _ := naming.ParsePlace(pod.Labels)
 	return at
 }

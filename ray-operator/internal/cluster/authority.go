@@ -19,33 +19,33 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// encryptsStore reports whether a managed Redis speaks TLS. One that was made by a former operator goes on in clear text
-// until its cluster is suspended, as does a head that was made with it.
-func (p *planner) encryptsStore() bool {
-	set, isThere := p.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
+// isStoreEncrypted reports whether a managed Redis speaks TLS. One that was made by a former operator goes on in clear
+// text until its cluster is suspended, as does a head that was made with it.
+func isStoreEncrypted(b basis) bool {
+	set, isThere := b.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
 	isAsleep := isThere && set.Spec.Replicas != nil && *set.Spec.Replicas == 0
 	switch {
-	case !isManaged(p.cluster):
+	case !isManaged(b.cluster):
 		return false
-	case pod.EncryptionRequired(p.cluster):
+	case pod.EncryptionRequired(b.cluster):
 		return true
 	case isThere && (!isAsleep || desired.EncryptsStore(set)):
 		return desired.EncryptsStore(set)
-	case p.head != nil: // somebody has deleted the set
-		return pod.EncryptsStore(p.head.Pod)
+	case b.head != nil: // somebody has deleted the set
+		return pod.EncryptsStore(b.head.Pod)
 	default:
-		return p.site.Image.Image != ""
+		return b.site.Image.Image != ""
 	}
 }
 
-// needsAuthority reports whether a plan depends on the Secret of the certificate authority: where pods are made that have
-// it, and as long as something waits, which may be for it.
+// needsAuthority reports whether a plan depends on the Secret of the certificate authority: where pods are made that
+// have it, and as long as something waits, which may be for it.
 func needsAuthority(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) bool {
 	encrypts := pod.EncryptionRequired(cluster)
 	switch {
 	case !encrypts && !plan.EncryptsStore, plan.Stalled != nil:
 		return false
-	case len(seen.Pods) == 0, plan.Held != nil, plan.EncryptsStore && !seen.redisRuns():
+	case len(seen.Pods) == 0, plan.Held != nil, plan.EncryptsStore && !seen.isRedisRunning():
 		return true
 	default:
 		return plan.Head != nil || encrypts && plan.Makes()
@@ -53,26 +53,27 @@ func needsAuthority(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) bool
 }
 
 // seeAuthority looks at the Secret of the certificate authority, past the cache, as seeToken does.
-func (r *Reconciler) seeAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) (err error) {
-	seen.Authority, err = r.readAuthority(ctx, cluster, &corev1.Secret{})
+func (o observer) seeAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) (err error) {
+	seen.Authority, err = o.readAuthority(ctx, cluster, &corev1.Secret{})
 	return err
 }
 
-func (r *Reconciler) readAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster, into *corev1.Secret) (Presence, error) {
+// readAuthority reads the Secret of the certificate authority, past the cache.
+func (o observer) readAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster, into *corev1.Secret) (Presence, error) {
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.AuthoritySecret(cluster.Name)}
-	found, err := presence(r.Live.Get(ctx, name, into), into, cluster)
+	found, err := presence(o.Live.Get(ctx, name, into), into, cluster)
 	if err != nil {
 		err = fmt.Errorf("read Secret %s: %w", name, err)
 	}
 	return found, err
 }
 
-// authority has the Secret of the certificate authority made before the first pod. Pods that live have certificates of the
-// one that is gone, and could not speak with those of another: none is made then.
-func (p *planner) authority() {
+// planAuthority plans the Secret of the certificate authority, which is there before the first pod. Pods that live
+// have certificates of the one that is gone, and could not speak with those of another: none is made then.
+func planAuthority(p *planner) {
 	switch {
-	case !pod.EncryptionRequired(p.cluster) && !p.encryptsStore(), p.seen.Authority == Ours:
-	case p.head != nil && hasCertificate(*p.head), p.stored() && slices.ContainsFunc(p.seen.Pods, hasCertificate), p.seen.redisRuns():
+	case !pod.EncryptionRequired(p.cluster) && !isStoreEncrypted(p.basis()), p.seen.Authority == Ours:
+	case p.head != nil && hasCertificate(*p.head), p.hasStore() && slices.ContainsFunc(p.seen.Pods, hasCertificate), p.seen.isRedisRunning():
 		missing := reason.CAMissing.Of(naming.AuthoritySecret(p.cluster.Name))
 		p.Held = &missing
 		p.wakeIn(pass.Recheck)
@@ -86,15 +87,15 @@ func hasCertificate(of Pod) bool {
 	return pod.IsEncrypted(of.Pod) || of.isHead() && pod.EncryptsStore(of.Pod)
 }
 
-// redisRuns reports whether a managed Redis answers, with a certificate of the authority that there was.
-func (s Seen) redisRuns() bool {
+// isRedisRunning reports whether a managed Redis answers, with a certificate of the authority that there was.
+func (s Seen) isRedisRunning() bool {
 	set, is := s.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
 	return is && set.Status.ReadyReplicas > 0 && desired.EncryptsStore(set)
 }
 
 // makeAuthority makes a certificate authority and its Secret; one that is there stays.
-func (r *Reconciler) makeAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
-	made, err := pki.New(cluster.Name, r.Clock.Now())
+func (a applier) makeAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+	made, err := pki.New(cluster.Name, a.Clock.Now())
 	if err != nil {
 		return fmt.Errorf("make the certificate authority of %s: %w", cluster.Name, err)
 	}
@@ -102,14 +103,14 @@ func (r *Reconciler) makeAuthority(ctx context.Context, cluster *v1alpha1.Comput
 	if err != nil {
 		return fmt.Errorf("write the certificate authority of %s: %w", cluster.Name, err)
 	}
-	_, err = r.Writer.Create(ctx, desired.AuthoritySecret(cluster, certificate, key))
+	_, err = a.Writer.Create(ctx, desired.AuthoritySecret(cluster, certificate, key))
 	return err
 }
 
 // trustStore returns the certificate by which a managed Redis with TLS is known, and the name that it must be for.
 func (r *Reconciler) trustStore(ctx context.Context, cluster *v1alpha1.ComputeCluster) (certificate []byte, host string, err error) {
 	var secret corev1.Secret
-	found, err := r.readAuthority(ctx, cluster, &secret)
+	found, err := observer{r}.readAuthority(ctx, cluster, &secret)
 	switch {
 	case err != nil:
 		return nil, "", err

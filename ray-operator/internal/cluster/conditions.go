@@ -21,20 +21,20 @@ type verdict struct {
 	reason.Finding
 }
 
-// conditions turns numbers and findings into conditions and the phase.
-func (t *teller) conditions() {
-	head, workers := t.headVerdict(), t.workersVerdict()
-	stalled, held := t.obstacles(head.holds && workers.holds)
-	suspended, suspending := t.suspended()
+// setConditions turns numbers and findings into conditions and the phase.
+func setConditions(t *statusDraft) {
+	head, workers := judgeHeadReady(t), judgeWorkersReady(t)
+	stalled, held := findObstacles(t, head.holds && workers.holds)
+	suspended, suspending := explainSuspension(t)
 	if suspended != nil {
 		head, workers = verdict{false, *suspended}, verdict{false, *suspended}
 	}
 	t.say.Set(v1alpha1.ConditionHeadReady, head.holds, head.Finding)
 	t.say.Set(v1alpha1.ConditionWorkersReady, workers.holds, workers.Finding)
-	upToDate := t.upToDate()
+	upToDate := judgeUpToDate(t)
 	t.say.Set(v1alpha1.ConditionUpToDate, upToDate.holds, upToDate.Finding)
 	obstacle := cmp.Or(stalled, suspended, held)
-	ready := verdict{head.holds && workers.holds && obstacle == nil, t.overall(head, workers)}
+	ready := verdict{head.holds && workers.holds && obstacle == nil, chooseReadyFinding(t, head, workers)}
 	if obstacle != nil {
 		ready.Finding = *obstacle
 	}
@@ -49,39 +49,40 @@ func (t *teller) conditions() {
 	if suspending {
 		t.say.Set(v1alpha1.ConditionSuspended, false, *suspended)
 	}
-	if idle := t.idle(); idle != nil && suspended == nil {
+	if idle := explainIdle(t); idle != nil && suspended == nil {
 		t.say.Set(v1alpha1.ConditionSuspended, false, *idle)
 	}
 	t.say.While(v1alpha1.ConditionInvalidSpec, t.plan.Refused)
-	t.say.While(v1alpha1.ConditionNameConflict, t.conflict(stalled))
-	t.autoscaling(suspended)
-	t.store(suspended)
-	t.say.While(v1alpha1.ConditionVersionMismatch, t.mismatch())
-	t.say.While(v1alpha1.ConditionRayUnverified, t.unverified())
-	t.status.Phase = t.phase(ready.holds, stalled != nil, suspended != nil, suspending)
+	t.say.While(v1alpha1.ConditionNameConflict, findConflict(t, stalled))
+	reportAutoscaling(t, suspended)
+	reportStore(t, suspended)
+	t.say.While(v1alpha1.ConditionVersionMismatch, findMismatch(t))
+	t.say.While(v1alpha1.ConditionRayUnverified, findUnverifiedRay(t))
+	t.status.Phase = choosePhase(t, ready.holds, stalled != nil, suspended != nil, suspending)
 }
 
-// obstacles are what keeps the cluster from being worked on, and what keeps a part of it, where not all of it runs.
-func (t *teller) obstacles(allRun bool) (stalled, held *reason.Finding) {
+// findObstacles returns what keeps the cluster from being worked on, and what keeps a part of it, where not all of it
+// runs.
+func findObstacles(t *statusDraft, allRun bool) (stalled, held *reason.Finding) {
 	stalled, held = t.plan.Stalled, t.plan.Held
 	if finding, ok := fault.Finding(t.outcome.Err); ok {
 		stalled = &finding
 	} else if held == nil && t.outcome.Err != nil && fault.Refused(t.outcome.Err) {
-		refusal := t.refusal()
+		refusal := explainRefusal(t)
 		held = &refusal
 	}
-	if t.lacksToken() && allRun {
+	if t.isTokenGone() && allRun {
 		held = nil // what runs goes on: UpToDate tells
 	}
 	if stalled == nil && !t.plan.Suspended {
-		stalled = t.failing()
+		stalled = findFailingHead(t)
 	}
 	return stalled, held
 }
 
-// refusal is what the API server refused: that of the head before that of the groups, in
-// their order, before anything else.
-func (t *teller) refusal() reason.Finding {
+// explainRefusal returns what the API server refused: that of the head before that of the groups, in their order,
+// before anything else.
+func explainRefusal(t *statusDraft) reason.Finding {
 	if refused := t.outcome.Refused[""]; refused != nil {
 		return diagnose.Refusal("the head pod", refused)
 	}
@@ -94,7 +95,8 @@ func (t *teller) refusal() reason.Finding {
 	return diagnose.Refusal("a part of the cluster", t.outcome.Err)
 }
 
-func (t *teller) headVerdict() verdict {
+// judgeHeadReady returns whether the head is ready, and why.
+func judgeHeadReady(t *statusDraft) verdict {
 	finding, found := diagnose.Worst(t.findings[""]...)
 	refused := t.outcome.Refused[""]
 	switch {
@@ -104,9 +106,9 @@ func (t *teller) headVerdict() verdict {
 		return verdict{false, finding.About("the former head pod")}
 	case t.head == nil:
 		return verdict{false, reason.HeadMissing.Of()}
-	case t.head.ready():
+	case t.head.isReady():
 		return verdict{true, reason.HeadReady.Of(t.head.Name)}
-	case t.comesBack(finding.Code):
+	case isComingBack(t, finding.Code):
 		return verdict{false, reason.HeadRecovering.Of(t.head.Name)}
 	case found && finding.Code != reason.Starting.Code:
 		return verdict{false, finding.About("head pod " + t.head.Name)}
@@ -115,18 +117,18 @@ func (t *teller) headVerdict() verdict {
 	}
 }
 
-// A head is failing that has not been ready for headDeadline, and ended at least as often as the kubelet, or the operator,
-// lets it within that time.
+// A head is failing that has not been ready for headDeadline, and ended at least as often as the kubelet, or the
+// operator, lets it within that time.
 const (
 	headDeadline = 10 * time.Minute
 	headEnds     = 5
 	headsInVain  = 6
 )
 
-// failing reports a head that ends again and again. It is tried for as long as the cluster is there, but who waits for the
-// cluster should wait no longer.
-func (t *teller) failing() *reason.Finding {
-	if t.head == nil || t.head.ready() {
+// findFailingHead returns a finding for a head that ends again and again. It is tried for as long as the cluster is
+// there, but who waits for the cluster should wait no longer.
+func findFailingHead(t *statusDraft) *reason.Finding {
+	if t.head == nil || t.head.isReady() {
 		return nil
 	}
 	since := t.head.CreationTimestamp.Time
@@ -137,7 +139,7 @@ func (t *teller) failing() *reason.Finding {
 	}
 	ends := restarts(*t.head)
 	loops := ends >= headEnds && t.now.Sub(since) >= headDeadline && t.now.Sub(t.head.endedAt()) < headDeadline
-	switch vain := t.failures(); {
+	switch vain := t.statusFailures(); {
 	case loops:
 		finding := reason.HeadFailing.Of(ends)
 		return &finding
@@ -149,11 +151,12 @@ func (t *teller) failing() *reason.Finding {
 	}
 }
 
-func (t *teller) workersVerdict() verdict {
+// judgeWorkersReady returns whether enough workers are ready, and why.
+func judgeWorkersReady(t *statusDraft) verdict {
 	workers := t.status.Workers
 	short := func(group v1alpha1.GroupStatus) bool {
 		spec := pod.FindGroup(t.cluster, group.Name)
-		return group.Ready < t.needed(spec, group.Desired) || group.Created > group.Ready && !autoscaled(t.cluster)
+		return group.Ready < neededWorkers(t, spec, group.Desired) || group.Created > group.Ready && !isAutoscaled(t.cluster)
 	}
 	if !slices.ContainsFunc(t.status.Groups, short) {
 		return verdict{true, reason.WorkersReady.Of(workers.Ready, workers.Desired)}
@@ -170,7 +173,8 @@ func (t *teller) workersVerdict() verdict {
 	return verdict{false, reason.WorkersStarting.Of(workers.Ready, workers.Desired)}
 }
 
-func (t *teller) overall(head, workers verdict) reason.Finding {
+// chooseReadyFinding returns the finding of the condition Ready where nothing is in the way.
+func chooseReadyFinding(t *statusDraft, head, workers verdict) reason.Finding {
 	switch {
 	case !head.holds:
 		return head.Finding
@@ -181,13 +185,13 @@ func (t *teller) overall(head, workers verdict) reason.Finding {
 	}
 }
 
-// upToDate tells which pods were built from an earlier spec, or started with another token.
-func (t *teller) upToDate() verdict {
-	old := t.intents.old(t.pods, t.turn())
-	growing := count(t.pods, func(p Pod) bool { return p.counts() && t.intents.canGrow(p) })
-	locked := count(t.pods, t.isLockedOut)
+// judgeUpToDate returns which pods were built from an earlier spec, or started with another token.
+func judgeUpToDate(t *statusDraft) verdict {
+	old := t.intents.outdatedPods(t.pods, t.statusTurn())
+	growing := countPods(t.pods, func(p Pod) bool { return p.isStaying() && t.intents.canGrow(p) })
+	locked := countPods(t.pods, func(p Pod) bool { return isLockedOut(t, p) })
 	switch {
-	case t.lacksToken():
+	case t.isTokenGone():
 		return verdict{false, *t.plan.Held}
 	case t.plan.Rolling != nil:
 		return verdict{false, *t.plan.Rolling}
@@ -196,32 +200,33 @@ func (t *teller) upToDate() verdict {
 	case t.outcome.Unresized != nil:
 		return verdict{false, diagnose.Refusal("the new size of workers", t.outcome.Unresized)}
 	case len(old) > 0:
-		return verdict{false, reason.PodsOutdated.Of(len(old), alive(t.pods), listed(old))}
+		return verdict{false, reason.PodsOutdated.Of(len(old), countStaying(t.pods), listNames(old))}
 	case growing > 0:
-		return verdict{false, reason.Resizing.Of(growing, alive(t.pods))}
+		return verdict{false, reason.Resizing.Of(growing, countStaying(t.pods))}
 	case locked > 0:
-		return verdict{false, reason.TokenChanged.Of(pod.TokenSecret(t.cluster), locked, alive(t.pods))}
+		return verdict{false, reason.TokenChanged.Of(pod.TokenSecret(t.cluster), locked, countStaying(t.pods))}
 	default:
 		return verdict{true, reason.PodsUpToDate.Of()}
 	}
 }
 
-// lacksToken reports whether the operator's own Secret with the token is gone while the head lives.
-func (t *teller) lacksToken() bool {
+// isTokenGone reports whether the operator's own Secret with the token is gone while the head lives.
+func (t *statusDraft) isTokenGone() bool {
 	return t.plan.Held != nil && t.plan.Held.Code == reason.TokenMissing.Code
 }
 
-// isLockedOut reports whether a pod was started with another token than the one that pods are started with now, or where
-// nobody has looked at that, than the head.
-func (t *teller) isLockedOut(p Pod) bool {
+// isLockedOut reports whether a pod was started with another token than the one that pods are started with now, or
+// where nobody has looked at that, than the head.
+func isLockedOut(t *statusDraft, p Pod) bool {
 	started, now := p.Annotations[v1alpha1.AnnotationToken], t.seen.Token.Hash
 	if now == "" && t.head != nil {
 		now = t.head.Annotations[v1alpha1.AnnotationToken]
 	}
-	return started != "" && now != "" && started != now && !made(t.outcome, p)
+	return started != "" && now != "" && started != now && !isMade(t.outcome, p)
 }
 
-func made(outcome Outcome, p Pod) bool {
+// isMade reports whether the plan made a pod.
+func isMade(outcome Outcome, p Pod) bool {
 	for _, pod := range outcome.Created {
 		if pod.Name == p.Name {
 			return true
@@ -230,8 +235,8 @@ func made(outcome Outcome, p Pod) bool {
 	return false
 }
 
-// suspended says that the cluster is suspended, and whether pods are still terminating.
-func (t *teller) suspended() (finding *reason.Finding, going bool) {
+// explainSuspension returns why the cluster is suspended, nil if it is not, and whether pods are still terminating.
+func explainSuspension(t *statusDraft) (finding *reason.Finding, going bool) {
 	if !t.plan.Suspended {
 		return nil, false
 	}
@@ -240,7 +245,7 @@ func (t *teller) suspended() (finding *reason.Finding, going bool) {
 		record = *t.plan.Record
 	}
 	if record.Suspended.Cause == suspendedQueued {
-		found := t.queued()
+		found := explainQueue(t)
 		return &found, true
 	}
 	found := reason.SuspendedBySpec.Of()
@@ -252,19 +257,19 @@ func (t *teller) suspended() (finding *reason.Finding, going bool) {
 	return &found, going
 }
 
-// idle says when the idle policy will act, or that it only tells.
-func (t *teller) idle() *reason.Finding {
+// explainIdle returns when the idle policy will act, or that its limit is reached.
+func explainIdle(t *statusDraft) *reason.Finding {
 	policy := t.cluster.Spec.IdlePolicy
 	if policy == nil || t.plan.IdleAt.IsZero() {
 		return nil
 	}
-	since := told(t.plan.IdleSince)
+	since := stampOf(t.plan.IdleSince)
 	var found reason.Finding
 	switch policy.Action {
 	case v1alpha1.IdleSuspend:
-		found = reason.IdleSoon.Of(since, "suspended", told(t.plan.IdleAt))
+		found = reason.IdleSoon.Of(since, "suspended", stampOf(t.plan.IdleAt))
 	case v1alpha1.IdleDelete:
-		found = reason.IdleSoon.Of(since, "deleted", told(t.plan.IdleAt))
+		found = reason.IdleSoon.Of(since, "deleted", stampOf(t.plan.IdleAt))
 	default:
 		if t.plan.IdleAt.After(t.now) {
 			return nil
@@ -274,8 +279,8 @@ func (t *teller) idle() *reason.Finding {
 	return &found
 }
 
-// conflict is an object of others' that stands in the way.
-func (t *teller) conflict(stalled *reason.Finding) *reason.Finding {
+// findConflict returns an object of others' that stands in the way.
+func findConflict(t *statusDraft, stalled *reason.Finding) *reason.Finding {
 	switch {
 	case stalled != nil && stalled.Code == reason.NameConflict.Code:
 		return stalled
@@ -286,8 +291,8 @@ func (t *teller) conflict(stalled *reason.Finding) *reason.Finding {
 	}
 }
 
-// mismatch is a pod that refuses to join its head.
-func (t *teller) mismatch() *reason.Finding {
+// findMismatch returns a pod that refuses to join its head.
+func findMismatch(t *statusDraft) *reason.Finding {
 	for _, group := range t.status.Groups {
 		if group.Reason == reason.VersionMismatch.Code {
 			return &reason.Finding{Code: group.Reason, Text: group.Message}
@@ -296,9 +301,9 @@ func (t *teller) mismatch() *reason.Finding {
 	return nil
 }
 
-// lost reports whether a head was lost and the cluster has not been ready since. A later epoch alone says nothing of that:
-// one begins as well when a cluster is resumed or recreated.
-func (t *teller) lost() bool {
+// hasLostHead reports whether a head was lost and the cluster has not been ready since. A later epoch alone says
+// nothing of that: one begins as well when a cluster is resumed or recreated.
+func hasLostHead(t *statusDraft) bool {
 	former := &t.cluster.Status
 	switch {
 	case t.plan.Began != nil:
@@ -312,8 +317,8 @@ func (t *teller) lost() bool {
 	}
 }
 
-// unverified says that the cluster's Ray is none that the operator was verified with.
-func (t *teller) unverified() *reason.Finding {
+// findUnverifiedRay returns a finding where the operator was not verified with the cluster's Ray.
+func findUnverifiedRay(t *statusDraft) *reason.Finding {
 	version := t.cluster.Spec.RayVersion
 	if naming.IsRayVerified(version) {
 		return nil
@@ -322,7 +327,8 @@ func (t *teller) unverified() *reason.Finding {
 	return &found
 }
 
-func (t *teller) phase(ready, stalled, suspended, suspending bool) string {
+// choosePhase returns the phase for people.
+func choosePhase(t *statusDraft, ready, stalled, suspended, suspending bool) string {
 	switch {
 	case stalled:
 		return v1alpha1.PhaseFailed
@@ -336,7 +342,7 @@ func (t *teller) phase(ready, stalled, suspended, suspending bool) string {
 		return v1alpha1.PhaseUpdating
 	case ready:
 		return v1alpha1.PhaseReady
-	case t.lost(), t.recovering():
+	case hasLostHead(t), isRecovering(t):
 		return v1alpha1.PhaseRecovering
 	case t.head == nil || t.head.Spec.NodeName == "":
 		return v1alpha1.PhasePending

@@ -12,8 +12,9 @@ type Cordons struct {
 	since map[string]time.Time
 }
 
-// date returns a node with the time since when it is cordoned: the one that it says itself, or when it was first seen.
-func (c *Cordons) date(name string, node Node, now time.Time) Node {
+// dateNode returns a node with the time since when it is cordoned: the one that it says itself, or when it was first
+// seen.
+func (c *Cordons) dateNode(name string, node Node, now time.Time) Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !node.Closed || !node.Cordoned.IsZero() {

@@ -18,7 +18,7 @@ func TestCordons_DateFromWhenTheyWereSeen(t *testing.T) {
 		{Node{}, Node{}},
 		{Node{Closed: true}, Node{Closed: true, Cordoned: at(5)}},
 	} {
-		if got := cordons.date("n", c.node, at(i)); got != c.want {
+		if got := cordons.dateNode("n", c.node, at(i)); got != c.want {
 			t.Errorf("after %d s: %+v, want %+v", i, got, c.want)
 		}
 	}

@@ -13,13 +13,13 @@ import (
 )
 
 // seePolicies finds a policy that rules egress, where it matters.
-func (r *Reconciler) seePolicies(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seePolicies(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	if !leavesEgress(cluster) {
 		return nil
 	}
 	var policies networkingv1.NetworkPolicyList
 	ruling := client.MatchingFields{index.Egress: index.EgressRuled}
-	if err := r.Client.List(ctx, &policies, client.InNamespace(cluster.Namespace), ruling, client.UnsafeDisableDeepCopy); err != nil {
+	if err := o.Client.List(ctx, &policies, client.InNamespace(cluster.Namespace), ruling, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the network policies beside ComputeCluster %s: %w", cluster.Name, err)
 	}
 	seen.EgressRuled = len(policies.Items) > 0
@@ -32,11 +32,12 @@ func leavesEgress(cluster *v1alpha1.ComputeCluster) bool {
 	return network == nil || network.AllowTo == nil && network.CloudMetadata != v1alpha1.CloudMetadataEnabled && network.Isolation != v1alpha1.IsolationDisabled
 }
 
-// networkPolicy returns the policy around the cluster's pods. Where the namespace has one that limits what all its pods
-// reach, and the spec says nothing of that, ours leaves it alone: policies add up, so it would open what that one closes.
-func (p *planner) networkPolicy() *networkingv1.NetworkPolicy {
-	policy := desired.NetworkPolicy(p.cluster, p.site)
-	if policy != nil && p.seen.EgressRuled && leavesEgress(p.cluster) {
+// networkPolicyOf returns the policy around the cluster's pods. Where the namespace has one that limits what all its
+// pods reach, and the spec says nothing of that, ours leaves it alone: policies add up, so it would open what that one
+// closes.
+func networkPolicyOf(s *situation) *networkingv1.NetworkPolicy {
+	policy := desired.NetworkPolicy(s.cluster, s.site)
+	if policy != nil && s.seen.EgressRuled && leavesEgress(s.cluster) {
 		policy.Spec.PolicyTypes, policy.Spec.Egress = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, nil
 	}
 	return policy

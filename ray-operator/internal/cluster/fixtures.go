@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -40,7 +38,7 @@ const budgetKind = "PodDisruptionBudget"
 var fixtures = []fixture{
 	{
 		kind: "NetworkPolicy", name: naming.NetworkPolicy, empty: func() client.Object { return &networkingv1.NetworkPolicy{} },
-		wanted: func(p *planner) client.Object { return orNothing(p.networkPolicy()) },
+		wanted: func(p *planner) client.Object { return orNothing(networkPolicyOf(p.situation)) },
 	},
 	{
 		kind: "Service", name: naming.HeadService, empty: func() client.Object { return &corev1.Service{} },
@@ -64,11 +62,11 @@ var fixtures = []fixture{
 	},
 	{
 		kind: storeSetKind, name: naming.Store, empty: func() client.Object { return &appsv1.StatefulSet{} },
-		wanted: (*planner).storeSet,
+		wanted: storeSetOf,
 	},
 	{
 		kind: budgetKind, name: naming.HeadBudget, empty: func() client.Object { return &policyv1.PodDisruptionBudget{} },
-		wanted: (*planner).budget, optional: true,
+		wanted: budgetOf, optional: true,
 	},
 }
 
@@ -90,14 +88,14 @@ type Standing struct {
 	Object client.Object
 }
 
-// fix chooses what to do about every fixture.
-func (p *planner) fix() {
+// planFixtures chooses what to do about every fixture.
+func planFixtures(p *planner) {
 	for i := range fixtures {
 		f := &fixtures[i]
 		standing, wanted := p.seen.Fixtures[f.kind], f.wanted(p)
 		switch {
 		case wanted == nil && standing.Presence == Ours:
-			p.Fixtures = append(p.Fixtures, Fixing{Act: Remove, Kind: f.kind, Seen: standing.Object, Event: p.lifted(f.kind)})
+			p.Fixtures = append(p.Fixtures, Fixing{Act: Remove, Kind: f.kind, Seen: standing.Object, Event: eventOfBudget(p, f.kind)})
 		case wanted == nil:
 		case standing.Presence == Foreign: // one that is not optional has stalled the cluster before
 			conflict := reason.NameConflict.Of(f.kind + " " + wanted.GetName())
@@ -106,7 +104,7 @@ func (p *planner) fix() {
 		case standing.Presence == Absent:
 			p.Fixtures = append(p.Fixtures, Fixing{Act: Make, Kind: f.kind, Wanted: pass.Marked(wanted)})
 		case standing.Presence == Ours:
-			if marked := pass.Marked(wanted); !pass.Holds(standing.Object, marked) && !runs(standing.Object, marked) {
+			if marked := pass.Marked(wanted); !pass.Holds(standing.Object, marked) && !isRunningAs(standing.Object, marked) {
 				p.Fixtures = append(p.Fixtures, Fixing{Act: Mend, Kind: f.kind, Wanted: marked, Seen: standing.Object})
 			}
 		}
@@ -114,28 +112,28 @@ func (p *planner) fix() {
 	p.StoreSecret = slices.ContainsFunc(p.Fixtures, func(f Fixing) bool { return f.Kind == storeSetKind && f.Act == Make })
 }
 
-// optional reports whether a cluster works without the fixture of a kind.
-func optional(kind string) bool {
+// isOptional reports whether a cluster works without the fixture of a kind.
+func isOptional(kind string) bool {
 	return slices.ContainsFunc(fixtures, func(f fixture) bool { return f.kind == kind && f.optional })
 }
 
-// runs reports whether what runs a store is what the user wants of it. Another operator's
+// isRunningAs reports whether what runs a store is what the user wants of it. Another operator's
 // defaults are no reason to restart it.
-func runs(seen, wanted client.Object) bool {
+func isRunningAs(seen, wanted client.Object) bool {
 	there, isSet := seen.(*appsv1.StatefulSet)
 	want, _ := wanted.(*appsv1.StatefulSet)
 	return isSet && there.Annotations[v1alpha1.AnnotationIntent] == want.Annotations[v1alpha1.AnnotationIntent] &&
 		there.Spec.Replicas != nil && *there.Spec.Replicas == *want.Spec.Replicas
 }
 
-// storeSet runs a managed Redis, and keeps it for a cluster that is suspended: its volume is
-// free to be copied then.
-func (p *planner) storeSet() client.Object {
+// storeSetOf returns what runs a managed Redis. It stays for a cluster that is suspended: its volume is free to be
+// copied then.
+func storeSetOf(p *planner) client.Object {
 	set := desired.StoreSet(p.cluster)
 	if set != nil {
 		pod.Place(&set.Spec.Template.Spec, p.site.PodDefaults)
 	}
-	if set != nil && p.encryptsStore() {
+	if set != nil && isStoreEncrypted(p.basis()) {
 		desired.EncryptStore(set, p.cluster, p.site)
 	}
 	if seen, is := p.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet); is && set != nil {
@@ -145,59 +143,4 @@ func (p *planner) storeSet() client.Object {
 		set.Spec.Replicas = new(int32)
 	}
 	return orNothing(set)
-}
-
-// budgetAfter is how long a head must have been ready to get a budget: a cluster for a
-// short job goes without.
-const budgetAfter = time.Minute
-
-// budget keeps consolidation from moving a head that has been at work for a while. It is
-// lifted where the head's node is going, so that it never holds up a drain for ever.
-func (p *planner) budget() client.Object {
-	since := time.Time{}
-	if p.head != nil {
-		since = p.head.readySince()
-	}
-	there := p.seen.Fixtures[budgetKind].Presence == Ours
-	switch {
-	case p.Suspended, since.IsZero() && !there, p.headMustGo():
-		return nil
-	}
-	if wait := since.Add(budgetAfter).Sub(p.now); !there && wait > 0 {
-		p.wakeIn(wait)
-		return nil
-	}
-	return desired.HeadBudget(p.cluster)
-}
-
-// lifted is what to tell when the budget goes because its head must be free to go.
-func (p *planner) lifted(kind string) *telemetry.Event {
-	if kind != budgetKind || p.Suspended || !p.headMustGo() {
-		return nil
-	}
-	node := p.head.Spec.NodeName
-	return &telemetry.Event{Finding: reason.BudgetLifted.Of(p.head.Name, node), Action: "Drain", Warning: true}
-}
-
-// headDrain is how long a head may stay on a node that was cordoned, before its budget
-// is lifted: as long as a worker has by default.
-const headDrain = pod.DefaultDrain * time.Second
-
-// headMustGo reports whether an eviction of the head must not be refused (any more).
-func (p *planner) headMustGo() bool {
-	if p.head == nil {
-		return false
-	}
-	node, known := p.seen.Nodes[p.head.Spec.NodeName]
-	switch {
-	case !known:
-		return false
-	case node.Going != "":
-		return true
-	case node.Cordoned.IsZero():
-		return false
-	}
-	wait := node.Cordoned.Add(headDrain).Sub(p.now)
-	p.wakeIn(wait)
-	return wait <= 0
 }

@@ -35,13 +35,13 @@ type GangSeen struct {
 }
 
 // seeGang reads the object, which no cache holds: the API server may come to know its kind later, or know it no more.
-func (r *Reconciler) seeGang(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeGang(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	kind, needed := gang.KindOf(cluster)
 	if !needed {
 		return nil
 	}
 	// Without versions the mapper would never look for one that a group gets later.
-	mapping, err := r.Groups.Client.RESTMapper().RESTMapping(kind.GroupKind, kind.Versions...)
+	mapping, err := o.Groups.Client.RESTMapper().RESTMapping(kind.GroupKind, kind.Versions...)
 	if meta.IsNoMatchError(err) {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (r *Reconciler) seeGang(ctx context.Context, cluster *v1alpha1.ComputeClust
 	seen.Gang.Version = mapping.GroupVersionKind.Version
 	object := kind.Empty(seen.Gang.Version)
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: naming.Gang(cluster.Name)}
-	err = r.Groups.Live.Get(ctx, key, object)
+	err = o.Groups.Live.Get(ctx, key, object)
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		seen.Gang.Version = ""
@@ -68,14 +68,14 @@ func (r *Reconciler) seeGang(ctx context.Context, cluster *v1alpha1.ComputeClust
 	return nil
 }
 
-// gang is what the cluster's pods are placed as.
-func (p *planner) gang() gang.Gang {
+// gangOf returns what the cluster's pods are placed as.
+func gangOf(p *planner) gang.Gang {
 	members := map[string]int{}
 	for i := range p.cluster.Spec.WorkerGroups {
 		group := &p.cluster.Spec.WorkerGroups[i]
-		size := p.wanted(group)
-		if autoscaled(p.cluster) {
-			size = bounds(group).Min
+		size := p.wantedReplicas(group)
+		if isAutoscaled(p.cluster) {
+			size = boundsOf(group).Min
 		}
 		if !group.Suspend {
 			members[group.Name] = size * pod.Hosts(group)
@@ -84,15 +84,16 @@ func (p *planner) gang() gang.Gang {
 	return gang.Gang{Cluster: p.cluster, Members: members}
 }
 
-// joined returns a pod with what makes it one of the gang, where the queue has its quota.
-func (p *planner) joined(made *corev1.Pod) *corev1.Pod {
-	p.gang().Join(made)
+// joinGang returns a pod with what makes it one of the gang, where the queue has its quota.
+func joinGang(p *planner, made *corev1.Pod) *corev1.Pod {
+	gangOf(p).Join(made)
 	p.seen.Queue.Placements[kueue.PodSetOf(made.Labels[v1alpha1.LabelGroup])].On(made)
 	return made
 }
 
-// keepGang has the object there before any pod, with the size that the gang has now, and gone while there are no pods to be.
-func (p *planner) keepGang() {
+// planGang plans the object, which is there before any pod with the size that the gang has now, and gone while there
+// must be no pods.
+func planGang(p *planner) {
 	kind, needed := gang.KindOf(p.cluster)
 	if !needed {
 		return
@@ -104,35 +105,35 @@ func (p *planner) keepGang() {
 		}
 		return
 	}
-	if held := p.gangHolds(kind); held != nil {
+	if held := findGangObstacle(p.situation, kind); held != nil {
 		p.Held = held
 		p.wakeIn(pass.Recheck)
 		return
 	}
-	wanted := p.gang().Object(seen.Version)
+	wanted := gangOf(p).Object(seen.Version)
 	switch {
 	case seen.Presence == Absent:
 		p.Fixtures = append(p.Fixtures, Fixing{Act: Make, Kind: gangKind, Wanted: wanted})
 	case gang.Holds(seen.Object, wanted):
 	case !kind.CanResize(seen.Version):
-		fixed := reason.GangFixed.Of(gangKind+" "+wanted.GetName(), p.gang().Size())
+		fixed := reason.GangFixed.Of(gangKind+" "+wanted.GetName(), gangOf(p).Size())
 		p.GangFixed = &fixed
 	default:
 		p.Fixtures = append(p.Fixtures, Fixing{Act: Mend, Kind: gangKind, Wanted: wanted, Seen: seen.Object})
 	}
 }
 
-// gangHolds is why the object cannot be kept, nil if it can.
-func (p *planner) gangHolds(kind gang.Kind) *reason.Finding {
+// findGangObstacle returns why the object cannot be kept, nil if it can.
+func findGangObstacle(s *situation, kind gang.Kind) *reason.Finding {
 	var finding reason.Finding
-	seen, name := p.seen.Gang, p.cluster.Spec.Scheduler.Name
+	seen, name := s.seen.Gang, s.cluster.Spec.Scheduler.Name
 	switch {
 	case seen.Refused != nil:
 		finding = reason.SchedulerForbidden.Of(gangKind, kind.Group, seen.Refused.Error(), string(name))
 	case seen.Version == "":
 		finding = reason.SchedulerMissing.Of(gangKind, kind.Group, string(name))
 	case seen.Presence == Foreign:
-		finding = reason.NameConflict.Of(gangKind + " " + naming.Gang(p.cluster.Name))
+		finding = reason.NameConflict.Of(gangKind + " " + naming.Gang(s.cluster.Name))
 	default:
 		return nil
 	}

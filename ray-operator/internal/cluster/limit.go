@@ -12,8 +12,8 @@ import (
 // limitNodes keeps what is made within the cluster's maximum, whatever the autoscaler wants: groups of high priority
 // grow first. A maximum below what is there takes nobody away: workers go when they are idle. A group that is rolled
 // keeps its places.
-func (p *planner) limitNodes() {
-	room, limited := p.nodesLeft(func(size Size) int {
+func limitNodes(p *planner) {
+	room, limited := nodesLeft(p, func(size Size) int {
 		if size.Rolled {
 			return max(size.Replicas, size.Staying)
 		}
@@ -38,8 +38,9 @@ func (p *planner) limitNodes() {
 	}
 }
 
-// nodesLeft is how many more workers the cluster's maximum allows than groups have of them, false where there is none.
-func (p *planner) nodesLeft(of func(Size) int) (int, bool) {
+// nodesLeft returns how many more workers the cluster's maximum allows than groups have of them, false where there is
+// none.
+func nodesLeft(p *planner, of func(Size) int) (int, bool) {
 	spec := p.cluster.Spec.Autoscaling
 	if spec == nil || spec.MaxNodes == nil {
 		return 0, false
@@ -52,17 +53,18 @@ func (p *planner) nodesLeft(of func(Size) int) (int, bool) {
 	return room, true
 }
 
-// byPriority are a cluster's groups, those of high priority first.
+// byPriority returns a cluster's groups, those of high priority first.
 func byPriority(cluster *v1alpha1.ComputeCluster) []*v1alpha1.WorkerGroup {
 	var all []*v1alpha1.WorkerGroup
 	for i := range cluster.Spec.WorkerGroups {
 		all = append(all, &cluster.Spec.WorkerGroups[i])
 	}
-	slices.SortStableFunc(all, func(a, b *v1alpha1.WorkerGroup) int { return cmp.Compare(priority(b), priority(a)) })
+	slices.SortStableFunc(all, func(a, b *v1alpha1.WorkerGroup) int { return cmp.Compare(priorityOf(b), priorityOf(a)) })
 	return all
 }
 
-func priority(group *v1alpha1.WorkerGroup) int {
+// priorityOf returns a group's priority.
+func priorityOf(group *v1alpha1.WorkerGroup) int {
 	if group.Priority == nil {
 		return 0
 	}

@@ -74,8 +74,8 @@ type Seen struct {
 	RecordMissing bool
 }
 
-// going reports whether something of a fixed name is on its way out and has to be waited for.
-func (s Seen) going() bool {
+// hasTerminating reports whether something of a fixed name is on its way out and has to be waited for.
+func (s Seen) hasTerminating() bool {
 	for _, standing := range s.Fixtures {
 		if standing.Presence == Going {
 			return true
@@ -84,7 +84,7 @@ func (s Seen) going() bool {
 	return s.Token.Presence == Going || s.Authority == Going || s.Gang.Presence == Going
 }
 
-// claimsOf are the claims of a group by slot, in the order of slots and names.
+// claimsOf returns the claims of a group by slot, in the order of slots and names.
 func (s Seen) claimsOf(group string) []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
 	for _, claim := range s.Claims {
@@ -109,10 +109,13 @@ type Node struct {
 	Off  bool
 }
 
-// observe reads the world; it writes nothing.
-func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeCluster) (Seen, error) {
+// observer reads what a pass has to know. It writes nothing.
+type observer struct{ *Reconciler }
+
+// observeCluster reads the cluster's surroundings.
+func (o observer) observeCluster(ctx context.Context, cluster *v1alpha1.ComputeCluster) (Seen, error) {
 	seen := Seen{Token: Token{Presence: Ours}, Authority: Ours} // until it matters and is looked at
-	pods, err := r.ownedPods(ctx, cluster.Namespace, cluster.UID)
+	pods, err := o.listOwnedPods(ctx, cluster.Namespace, cluster.UID)
 	if err != nil {
 		return seen, err
 	}
@@ -122,7 +125,7 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 		at, _ := naming.ParsePlace(pods[i].Labels)
 		seen.Pods = append(seen.Pods, Pod{Pod: &pods[i], At: at})
 	}
-	strays, err := r.strays(ctx, cluster)
+	strays, err := o.listStrays(ctx, cluster)
 	if err != nil {
 		return seen, err
 	}
@@ -130,9 +133,9 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 		pods, seen.Pods = append(pods, *strays[i].Pod), append(seen.Pods, strays[i])
 	}
 	slices.SortFunc(seen.Pods, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
-	seen.Record, seen.RecordMissing, seen.RecordError = recall(cluster, pods)
+	seen.Record, seen.RecordMissing, seen.RecordError = recallRecord(cluster, pods)
 	for _, look := range []func(context.Context, *v1alpha1.ComputeCluster, *Seen) error{
-		r.confirmHead, r.seeFixtures, r.seeGang, r.seePolicies, r.seeClaims, r.seeNodes, r.seeEvents, r.seeRay, r.seeScaler, r.seeStore, r.seeJobs, r.seeQueue,
+		o.confirmHead, o.seeFixtures, o.seeGang, o.seePolicies, o.seeClaims, o.seeNodes, o.seeEvents, o.seeRay, o.seeScaler, o.seeStore, o.seeJobs, o.seeQueue,
 	} {
 		if err := look(ctx, cluster, &seen); err != nil {
 			return seen, err
@@ -142,12 +145,12 @@ func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.ComputeClust
 }
 
 // seeJobs finds a job that wants the cluster, whether it runs or waits.
-func (r *Reconciler) seeJobs(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeJobs(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	if cluster.Spec.IdlePolicy == nil && seen.Record.Suspended.Cause != suspendedIdle {
 		return nil
 	}
 	var jobs v1alpha1.ClusterJobList
-	err := r.Client.List(ctx, &jobs, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Unended: cluster.Name}, client.UnsafeDisableDeepCopy)
+	err := o.Client.List(ctx, &jobs, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Unended: cluster.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("list the jobs of ComputeCluster %s: %w", cluster.Name, err)
 	}
@@ -162,12 +165,12 @@ func (r *Reconciler) seeJobs(ctx context.Context, cluster *v1alpha1.ComputeClust
 	return nil
 }
 
-func (r *Reconciler) seeFixtures(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeFixtures(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	seen.Fixtures = make(map[string]Standing, len(fixtures))
 	for i := range fixtures {
 		f := &fixtures[i]
 		obj, key := f.empty(), types.NamespacedName{Namespace: cluster.Namespace, Name: f.name(cluster.Name)}
-		found, err := presence(r.Client.Get(ctx, key, obj, client.UnsafeDisableDeepCopy), obj, cluster)
+		found, err := presence(o.Client.Get(ctx, key, obj, client.UnsafeDisableDeepCopy), obj, cluster)
 		if err != nil {
 			return fmt.Errorf("read %s %s: %w", f.kind, key, err)
 		}
@@ -178,10 +181,10 @@ func (r *Reconciler) seeFixtures(ctx context.Context, cluster *v1alpha1.ComputeC
 	return nil
 }
 
-func (r *Reconciler) seeClaims(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeClaims(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	var list corev1.PersistentVolumeClaimList
 	owned := client.MatchingFields{index.Owner: string(cluster.UID)}
-	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), owned, client.UnsafeDisableDeepCopy); err != nil {
+	if err := o.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), owned, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the claims of %s: %w", cluster.Name, err)
 	}
 	seen.Claims = map[string]*corev1.PersistentVolumeClaim{}
@@ -193,8 +196,8 @@ func (r *Reconciler) seeClaims(ctx context.Context, cluster *v1alpha1.ComputeClu
 	return nil
 }
 
-func (r *Reconciler) seeNodes(ctx context.Context, _ *v1alpha1.ComputeCluster, seen *Seen) error {
-	if !r.WatchNodes {
+func (o observer) seeNodes(ctx context.Context, _ *v1alpha1.ComputeCluster, seen *Seen) error {
+	if !o.WatchNodes {
 		return nil
 	}
 	seen.Nodes = map[string]Node{}
@@ -204,10 +207,10 @@ func (r *Reconciler) seeNodes(ctx context.Context, _ *v1alpha1.ComputeCluster, s
 			continue
 		}
 		var node corev1.Node
-		if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		if err := o.Client.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read node %s: %w", name, err)
 		} else if err == nil {
-			seen.Nodes[name] = r.Cordons.date(name, nodeOf(&node), r.Clock.Now())
+			seen.Nodes[name] = o.Cordons.dateNode(name, nodeOf(&node), o.Clock.Now())
 		}
 	}
 	return nil
@@ -218,15 +221,15 @@ func (r *Reconciler) seeNodes(ctx context.Context, _ *v1alpha1.ComputeCluster, s
 const maxEventPods = 3
 
 // seeEvents looks at what the kubelet told of pods that it could not make containers for: nothing else says why.
-func (r *Reconciler) seeEvents(ctx context.Context, _ *v1alpha1.ComputeCluster, seen *Seen) error {
-	now := r.Clock.Now()
+func (o observer) seeEvents(ctx context.Context, _ *v1alpha1.ComputeCluster, seen *Seen) error {
+	now := o.Clock.Now()
 	looked := map[string]bool{}
 	for _, p := range seen.Pods {
 		if looked[p.At.Group] || len(looked) >= maxEventPods || !diagnose.NeedsEvents(p.Pod, now) {
 			continue
 		}
 		looked[p.At.Group] = true
-		events, known, err := r.PodEvents.Of(ctx, r.Live, p.Pod, now)
+		events, known, err := o.PodEvents.Of(ctx, o.Live, p.Pod, now)
 		if err != nil {
 			return err
 		}
@@ -242,7 +245,7 @@ func (r *Reconciler) seeEvents(ctx context.Context, _ *v1alpha1.ComputeCluster, 
 
 // confirmHead asks the API server for the head that the record names, or that there must have been since there are
 // workers, where the cache does not have it: a cache of pods that is late must not end a living head's epoch.
-func (r *Reconciler) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	if seen.RecordError != nil || headOf(seen.Pods, seen.Record.Epoch) != nil || seen.Record.Suspended.Cause != "" {
 		return nil
 	}
@@ -256,7 +259,7 @@ func (r *Reconciler) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeC
 		return nil // it is there, and someone changed its labels
 	}
 	var head corev1.Pod
-	switch err := r.Live.Get(ctx, key, &head); {
+	switch err := o.Live.Get(ctx, key, &head); {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
@@ -267,20 +270,21 @@ func (r *Reconciler) confirmHead(ctx context.Context, cluster *v1alpha1.ComputeC
 	return nil
 }
 
-func (r *Reconciler) ownedPods(ctx context.Context, namespace string, owner types.UID) ([]corev1.Pod, error) {
+// listOwnedPods lists the pods of an owner.
+func (o observer) listOwnedPods(ctx context.Context, namespace string, owner types.UID) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{index.Owner: string(owner)}, client.UnsafeDisableDeepCopy)
+	err := o.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{index.Owner: string(owner)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", owner, err)
 	}
 	return list.Items, nil
 }
 
-// strays are the cluster's pods that have lost their owner reference. Both name and labels say whose they are: the name
-// holds a hash of the cluster's UID and of the place, and only the operator may set the labels.
-func (r *Reconciler) strays(ctx context.Context, cluster *v1alpha1.ComputeCluster) ([]Pod, error) {
+// listStrays returns the cluster's pods that have lost their owner reference. Both name and labels say whose they are:
+// the name holds a hash of the cluster's UID and of the place, and only the operator may set the labels.
+func (o observer) listStrays(ctx context.Context, cluster *v1alpha1.ComputeCluster) ([]Pod, error) {
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Stray: cluster.Name}, client.UnsafeDisableDeepCopy)
+	err := o.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{index.Stray: cluster.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of ComputeCluster %s without an owner: %w", cluster.Name, err)
 	}
@@ -295,6 +299,7 @@ func (r *Reconciler) strays(ctx context.Context, cluster *v1alpha1.ComputeCluste
 	return strays, nil
 }
 
+// presence returns what a read of an object says of it.
 func presence(err error, obj client.Object, cluster *v1alpha1.ComputeCluster) (Presence, error) {
 	owner := metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))
 	switch {
@@ -324,6 +329,7 @@ var goingTaints = []string{
 	"node.cloudprovider.kubernetes.io/shutdown", corev1.TaintNodeOutOfService,
 }
 
+// nodeOf returns what matters of a node.
 func nodeOf(node *corev1.Node) Node {
 	seen := Node{Closed: node.Spec.Unschedulable}
 	for _, taint := range node.Spec.Taints {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,8 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 )
 
 // orphanGrace in seconds is for pods of a cluster that is gone: nobody waits for them.
@@ -20,7 +23,7 @@ const orphanGrace = int64(5)
 // podsOf are the pods that say that they belong to a cluster of a name, whatever its UID.
 type podsOf struct{ items []corev1.Pod }
 
-func (p *podsOf) read(ctx context.Context, reader client.Reader, cluster types.NamespacedName) error {
+func (p *podsOf) readPods(ctx context.Context, reader client.Reader, cluster types.NamespacedName) error {
 	var list corev1.PodList
 	labels := client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}
 	if err := reader.List(ctx, &list, client.InNamespace(cluster.Namespace), labels, client.UnsafeDisableDeepCopy); err != nil {
@@ -30,9 +33,9 @@ func (p *podsOf) read(ctx context.Context, reader client.Reader, cluster types.N
 	return nil
 }
 
-// orphans are those whose owner is a ComputeCluster other than the living one, and whose grace is longer than
+// findOrphans returns those whose owner is a ComputeCluster other than the living one, and whose grace is longer than
 // orphanGrace. One that is on no node goes at once anyway.
-func (p *podsOf) orphans(living types.UID) []Removal {
+func (p *podsOf) findOrphans(living types.UID) []Removal {
 	var orphans []Removal
 	for i := range p.items {
 		pod := &p.items[i]
@@ -70,8 +73,8 @@ func groupOrphans(orphans []Removal) (owners []types.UID, alone []Removal) {
 	return owners, alone
 }
 
-// owner is the UID of the one cluster that all of them belong to, empty if there is none.
-func (p *podsOf) owner() (owner types.UID) {
+// soleOwner returns the UID of the one cluster that all of them belong to, empty if there is none.
+func (p *podsOf) soleOwner() (owner types.UID) {
 	for i := range p.items {
 		ref := metav1.GetControllerOfNoCopy(&p.items[i])
 		if ref == nil || i > 0 && ref.UID != owner {
@@ -99,16 +102,84 @@ func (g *Gone) Add(cluster types.NamespacedName, uid types.UID) {
 	g.uids[cluster] = uid
 }
 
-// last is the UID of the cluster that went last under the name, empty if that is not known.
-func (g *Gone) last(cluster types.NamespacedName) types.UID {
+// lastOf returns the UID of the cluster that went last under the name, empty if that is not known.
+func (g *Gone) lastOf(cluster types.NamespacedName) types.UID {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.uids[cluster]
 }
 
-// forget drops what is known under a name: the pods are gone too, or another cluster has the name.
-func (g *Gone) forget(cluster types.NamespacedName) {
+// forgetCluster drops what is known under a name: the pods are gone too, or another cluster has the name.
+func (g *Gone) forgetCluster(cluster types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.uids, cluster)
+}
+
+// hastener shortens the grace of pods whose cluster is gone or terminating.
+type hastener struct{ *Reconciler }
+
+// hastenOrphans shortens the grace of pods whose cluster is gone, which the garbage collector
+// would give their full grace. Where the cluster was not seen to go, the API server is
+// asked first: the cache may just not know of it yet. All at once: a kubelet that has begun
+// to stop a pod does not take a shorter grace any more, so this must not come after the
+// garbage collector.
+func (h hastener) hastenOrphans(ctx context.Context, name types.NamespacedName) error {
+	gone := h.Gone.lastOf(name)
+	if gone == "" {
+		return h.hastenUnseen(ctx, name)
+	}
+	items, err := observer{h.Reconciler}.listOwnedPods(ctx, name.Namespace, gone)
+	if err != nil {
+		return err
+	}
+	if len(items) == 0 {
+		h.Gone.forgetCluster(name)
+	}
+	pods := podsOf{items}
+	return h.hurryPods(ctx, name.Namespace, pods.findOrphans(""))
+}
+
+// hastenUnseen does the same for pods whose cluster was not seen to go.
+func (h hastener) hastenUnseen(ctx context.Context, name types.NamespacedName) error {
+	var pods podsOf
+	if err := pods.readPods(ctx, h.Client, name); err != nil || len(pods.findOrphans("")) == 0 {
+		return err
+	}
+	var cluster v1alpha1.ComputeCluster
+	if err := h.Live.Get(ctx, name, &cluster); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read ComputeCluster %s: %w", name, err)
+	}
+	if owner := pods.soleOwner(); cluster.UID == "" && owner != "" {
+		h.Gone.Add(name, owner)
+	}
+	return h.hurryPods(ctx, name.Namespace, pods.findOrphans(cluster.UID))
+}
+
+// hastenForeground does the same for a cluster whose deletion waits for its pods: it is gone only after them.
+func (h hastener) hastenForeground(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+	waits := slices.Contains(cluster.Finalizers, metav1.FinalizerDeleteDependents)
+	if cluster.DeletionTimestamp == nil || !IsManaged(cluster) || !waits {
+		return nil
+	}
+	items, err := observer{h.Reconciler}.listOwnedPods(ctx, cluster.Namespace, cluster.UID)
+	if err != nil {
+		return err
+	}
+	pods := podsOf{items}
+	return h.hurryPods(ctx, cluster.Namespace, pods.findOrphans(""))
+}
+
+// hurryPods deletes pods with the grace of orphans, all at once: those of one owner with one call.
+func (h hastener) hurryPods(ctx context.Context, namespace string, orphans []Removal) error {
+	if len(orphans) > 0 {
+		log.FromContext(ctx).Info("hastening pods whose cluster is deleted", "pods", len(orphans))
+	}
+	owners, alone := groupOrphans(orphans)
+	together := kube.AtOnce(len(owners), func(i int) error {
+		return h.Writer.DeleteTogether(ctx, namespace, v1alpha1.LabelClusterUID, string(owners[i]), grace(orphanGrace))
+	})
+	return errors.Join(sumErrors(together), sumErrors(kube.AtOnce(len(alone), func(i int) error {
+		return h.Writer.Delete(ctx, alone[i].Pod.Pod, alone[i].GraceSeconds)
+	})))
 }

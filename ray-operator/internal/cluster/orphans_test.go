@@ -111,7 +111,7 @@ func TestHasten_CostsOneCallForPodsWithTheLabel(t *testing.T) {
 	name := types.NamespacedName{Namespace: "default", Name: "demo"}
 	r.Gone.Add(name, "gone")
 	for range 5 {
-		if err := r.hasten(t.Context(), name); err != nil {
+		if err := (hastener{r}).hastenOrphans(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,7 +138,7 @@ func TestHasten_CostsOneCallForAPodThatRuns(t *testing.T) {
 				r.Gone.Add(name, c.seen)
 			}
 			for range 5 {
-				if err := r.hasten(t.Context(), name); err != nil {
+				if err := (hastener{r}).hastenOrphans(t.Context(), name); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -154,7 +154,7 @@ func TestHasten_KeepsNothingOnceThePodsAreGone(t *testing.T) {
 	r := &Reconciler{Client: newLeaving(t)}
 	name := types.NamespacedName{Namespace: "default", Name: "demo"}
 	r.Gone.Add(name, "gone")
-	if err := r.hasten(t.Context(), name); err != nil {
+	if err := (hastener{r}).hastenOrphans(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Gone.uids) > 0 {

@@ -23,25 +23,25 @@ func intentsOf(cluster *v1alpha1.ComputeCluster) intents {
 	return intents{cluster: cluster, wanted: map[string]string{}, shapes: map[string]string{}, sizes: map[string]corev1.ResourceRequirements{}}
 }
 
-// of is the intent's hash for a group, or for the head under "".
-func (i intents) of(group string) string {
-	return once(i.wanted, group, func() string { return pod.Intent(i.cluster, group) })
+// intentOf returns the intent's hash for a group, or for the head under "".
+func (i intents) intentOf(group string) string {
+	return remember(i.wanted, group, func() string { return pod.Intent(i.cluster, group) })
 }
 
-// shape is the hash of what cannot be changed while a worker of a group runs.
-func (i intents) shape(group string) string {
-	return once(i.shapes, group, func() string { return pod.Shape(i.cluster, group) })
+// shapeOf returns the hash of what cannot be changed while a worker of a group runs.
+func (i intents) shapeOf(group string) string {
+	return remember(i.shapes, group, func() string { return pod.Shape(i.cluster, group) })
 }
 
-// resources are those that a new worker of a group would have, whatever its slot.
-func (i intents) resources(group string) corev1.ResourceRequirements {
-	return once(i.sizes, group, func() corev1.ResourceRequirements {
+// resourcesOf returns those that a new worker of a group would have, whatever its slot.
+func (i intents) resourcesOf(group string) corev1.ResourceRequirements {
+	return remember(i.sizes, group, func() corev1.ResourceRequirements {
 		return pod.Ray(pod.Worker(i.cluster, pod.FindGroup(i.cluster, group), 0, 1)).Resources
 	})
 }
 
-// once works a value out where it is not known yet.
-func once[T any](known map[string]T, key string, work func() T) T {
+// remember works a value out where it is not known yet.
+func remember[T any](known map[string]T, key string, work func() T) T {
 	value, ok := known[key]
 	if !ok {
 		value = work()
@@ -50,11 +50,11 @@ func once[T any](known map[string]T, key string, work func() T) T {
 	return value
 }
 
-// old are the pods of a turn that were built from an earlier spec and stay as they are.
-func (i intents) old(pods []Pod, turn Turn) []Pod {
+// outdatedPods returns the pods of a turn that were built from an earlier spec and stay as they are.
+func (i intents) outdatedPods(pods []Pod, turn Turn) []Pod {
 	var old []Pod
 	for _, p := range pods {
-		if turn.has(p) && p.counts() && i.isOld(p) && !i.canGrow(p) {
+		if turn.hasPod(p) && p.isStaying() && i.isOld(p) && !i.canGrow(p) {
 			old = append(old, p)
 		}
 	}
@@ -64,7 +64,7 @@ func (i intents) old(pods []Pod, turn Turn) []Pod {
 // isOld reports whether a pod was built from an earlier spec. A hash of a version that this
 // operator does not know, made by a later one, cannot be compared and counts as good.
 func (i intents) isOld(p Pod) bool {
-	intent := i.of(p.At.Group)
+	intent := i.intentOf(p.At.Group)
 	if intent == "" {
 		return false // its group is gone, and so it will be
 	}
@@ -74,10 +74,10 @@ func (i intents) isOld(p Pod) bool {
 	return carried != intent && (!versioned || theirs == version)
 }
 
-// alive counts the pods that are there to stay.
-func alive(pods []Pod) int { return count(pods, Pod.counts) }
+// countStaying counts the pods that are there to stay.
+func countStaying(pods []Pod) int { return countPods(pods, Pod.isStaying) }
 
-func count(pods []Pod, of func(Pod) bool) int {
+func countPods(pods []Pod, of func(Pod) bool) int {
 	found := 0
 	for _, p := range pods {
 		if of(p) {
@@ -90,8 +90,8 @@ func count(pods []Pod, of func(Pod) bool) int {
 // maxListed is how many pods a message names.
 const maxListed = 3
 
-// listed names pods for people.
-func listed(pods []Pod) string {
+// listNames names pods for people.
+func listNames(pods []Pod) string {
 	var names []string
 	for _, p := range pods[:min(len(pods), maxListed)] {
 		names = append(names, p.Name)

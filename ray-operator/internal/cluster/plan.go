@@ -106,7 +106,7 @@ const (
 	Remove
 )
 
-// String is the verb.
+// String returns the verb.
 func (a Act) String() string { return [...]string{"create", "mend", "delete"}[a] }
 
 // Fixing is what to do about one object of a fixed name.
@@ -156,7 +156,7 @@ func (p Plan) Empty() bool {
 // Makes reports whether the plan creates a pod.
 func (p Plan) Makes() bool { return p.Head != nil || len(p.Create) > 0 }
 
-// String is the plan in one line, for logs.
+// String returns the plan in one line, for logs.
 func (p Plan) String() string {
 	if p.Stalled != nil {
 		return "stalled: " + p.Stalled.Code
@@ -183,13 +183,13 @@ func (p Plan) String() string {
 	}
 	say(p.NoteHead, "record the head's UID")
 	say(p.Queue.Step != kueue.Rest, p.Queue.Step.String()+" Workload")
-	parts = append(parts, p.ofWorkers()...)
+	parts = append(parts, p.describeWorkers()...)
 	say(p.End != nil, "delete the cluster")
 	return strings.Join(parts, ", ")
 }
 
-// ofWorkers is what the plan does about workers, one by one.
-func (p Plan) ofWorkers() []string {
+// describeWorkers returns what the plan does about workers, one by one.
+func (p Plan) describeWorkers() []string {
 	var parts []string
 	add := func(format string, values ...any) { parts = append(parts, fmt.Sprintf(format, values...)) }
 	for _, stray := range p.Reclaim {

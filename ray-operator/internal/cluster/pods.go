@@ -22,8 +22,8 @@ type Pod struct {
 // They differ where a control store gave a later head the memory of an earlier one.
 type Turn struct{ Epoch, Session int64 }
 
-// has reports whether a pod is of the turn.
-func (t Turn) has(p Pod) bool {
+// hasPod reports whether a pod is of the turn.
+func (t Turn) hasPod(p Pod) bool {
 	if p.At.Group == "" {
 		return p.At.Epoch == t.Epoch
 	}
@@ -33,38 +33,40 @@ func (t Turn) has(p Pod) bool {
 // isHead reports whether the pod was made as a head.
 func (p Pod) isHead() bool { return p.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead }
 
-// leaving reports whether a pod is on its way out.
-func (p Pod) leaving() bool { return p.DeletionTimestamp != nil }
+// isTerminating reports whether a pod is on its way out.
+func (p Pod) isTerminating() bool { return p.DeletionTimestamp != nil }
 
-// finished reports whether a pod has ended as a whole and will not run again.
-func (p Pod) finished() bool {
+// hasFinished reports whether a pod has ended as a whole and will not run again.
+func (p Pod) hasFinished() bool {
 	return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
 }
 
 // hasAddress reports whether a pod can be reached. The address of one that has ended may be another's by now.
-func (p Pod) hasAddress() bool { return p.Status.PodIP != "" && !p.finished() }
+func (p Pod) hasAddress() bool { return p.Status.PodIP != "" && !p.hasFinished() }
 
-// draining reports whether a pod is on its planned exit and still at work.
-func (p Pod) draining() bool { return !p.leaving() && p.Annotations[v1alpha1.AnnotationDrain] != "" }
-
-// counts reports whether a worker is one of those that its group has: it is there to stay.
-func (p Pod) counts() bool { return !p.leaving() && !p.finished() && !p.draining() }
-
-// ready reports whether the kubelet found the pod ready and it is not on its way out.
-func (p Pod) ready() bool {
-	return !p.leaving() && !p.finished() && p.condition(corev1.PodReady) != nil
+// isDraining reports whether a pod is on its planned exit and still at work.
+func (p Pod) isDraining() bool {
+	return !p.isTerminating() && p.Annotations[v1alpha1.AnnotationDrain] != ""
 }
 
-// readySince is when the kubelet found the pod ready, zero if it did not or does not say.
+// isStaying reports whether a worker is one of those that its group has: it is there to stay.
+func (p Pod) isStaying() bool { return !p.isTerminating() && !p.hasFinished() && !p.isDraining() }
+
+// isReady reports whether the kubelet found the pod ready and it is not on its way out.
+func (p Pod) isReady() bool {
+	return !p.isTerminating() && !p.hasFinished() && p.trueCondition(corev1.PodReady) != nil
+}
+
+// readySince returns when the kubelet found the pod ready, zero if it did not or does not say.
 func (p Pod) readySince() time.Time {
-	if p.ready() {
-		return p.condition(corev1.PodReady).LastTransitionTime.Time
+	if p.isReady() {
+		return p.trueCondition(corev1.PodReady).LastTransitionTime.Time
 	}
 	return time.Time{}
 }
 
-// condition is the pod's condition of a type while it is True, else nil.
-func (p Pod) condition(kind corev1.PodConditionType) *corev1.PodCondition {
+// trueCondition returns the pod's condition of a type while it is True, else nil.
+func (p Pod) trueCondition(kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		if found := &p.Status.Conditions[i]; found.Type == kind && found.Status == corev1.ConditionTrue {
 			return found
@@ -79,14 +81,14 @@ func (p Pod) hasStarted() bool {
 	return container != nil && (container.Started != nil && *container.Started || container.RestartCount > 0)
 }
 
-// halted reports whether the pod's Ray container has ended and does not run now, as while the
+// isHalted reports whether the pod's Ray container has ended and does not run now, as while the
 // kubelet makes it wait before it starts it again.
-func (p Pod) halted() bool {
+func (p Pod) isHalted() bool {
 	container := diagnose.RayStatus(p.Pod)
 	return container != nil && container.State.Running == nil && !p.endedAt().IsZero()
 }
 
-// endedAt is when the pod's Ray container last ended, zero if it never did.
+// endedAt returns when the pod's Ray container last ended, zero if it never did.
 func (p Pod) endedAt() time.Time { return diagnose.RayEnded(p.Pod) }
 
 // headOf finds the pod that is, or was, the head of an epoch: one that stays, before
@@ -97,9 +99,9 @@ func headOf(pods []Pod, epoch int64) *Pod {
 		switch {
 		case p == nil:
 			return 0
-		case p.leaving():
+		case p.isTerminating():
 			return 1
-		case p.finished():
+		case p.hasFinished():
 			return 2
 		default:
 			return 3

@@ -44,8 +44,8 @@ func TestHeadsAreAskedUntilTheyHaveEnded(t *testing.T) {
 		heads, scale := &asked{}, &steered{}
 		r := &Reconciler{Heads: heads, Scale: scale}
 		seen, plan := Seen{Pods: []Pod{head}}, Plan{Turn: Turn{Epoch: 1}, Ask: Ask{Every: time.Second}, Orders: &scalelink.Orders{Head: "head"}}
-		r.ask(&v1alpha1.ComputeCluster{}, seen, plan)
-		r.steer(&v1alpha1.ComputeCluster{}, seen, plan)
+		r.askHead(&v1alpha1.ComputeCluster{}, seen, plan)
+		r.steerScaler(&v1alpha1.ComputeCluster{}, seen, plan)
 		if heads.count != want || scale.count != want {
 			t.Errorf("a head that is %s: asked %d times and steered %d times, want %d", phase, heads.count, scale.count, want)
 		}

@@ -46,7 +46,8 @@ const (
 	askDrain = time.Second
 )
 
-func (r Ray) fresh(now time.Time) bool {
+// isFresh reports whether an answer is young enough to decide on it.
+func (r Ray) isFresh(now time.Time) bool {
 	return !r.Failed && !r.At.IsZero() && now.Sub(r.At) <= freshFor
 }
 
@@ -62,35 +63,38 @@ type Ask struct {
 	Resizes map[types.UID]map[string]float64
 }
 
-func (a *Ask) often(every time.Duration) {
+// askEvery has the head asked at least so often.
+func (a *Ask) askEvery(every time.Duration) {
 	if a.Every == 0 || every < a.Every {
 		a.Every = every
 	}
 }
 
-func (a *Ask) drain(pod types.UID, until time.Time) {
+// addDrain has the node of a pod drained.
+func (a *Ask) addDrain(pod types.UID, until time.Time) {
 	if a.Drains == nil {
 		a.Drains = map[types.UID]time.Time{}
 	}
 	a.Drains[pod] = until
-	a.often(askDrain)
+	a.askEvery(askDrain)
 }
 
-func (a *Ask) resize(pod types.UID, amounts map[string]float64) {
+// addResize has the node of a pod count more resources.
+func (a *Ask) addResize(pod types.UID, amounts map[string]float64) {
 	if a.Resizes == nil {
 		a.Resizes = map[types.UID]map[string]float64{}
 	}
 	a.Resizes[pod] = amounts
-	a.often(askDrain)
+	a.askEvery(askDrain)
 }
 
 // seeRay recalls what the head said last, if it is the head that is there now.
-func (r *Reconciler) seeRay(_ context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeRay(_ context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	head := headOf(seen.Pods, seen.Record.Epoch)
 	if head == nil {
 		return nil
 	}
-	answer, ok := r.Heads.Last(client.ObjectKeyFromObject(cluster), head.UID)
+	answer, ok := o.Heads.Last(client.ObjectKeyFromObject(cluster), head.UID)
 	if !ok {
 		return nil
 	}
@@ -101,9 +105,9 @@ func (r *Reconciler) seeRay(_ context.Context, cluster *v1alpha1.ComputeCluster,
 	return nil
 }
 
-// ask says what is wanted of the head from now on. It is reached by the address of the
-// pod that is ours, and by nothing that anyone else could have written.
-func (r *Reconciler) ask(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) {
+// askHead sets what is asked of the head in the background. It is reached by the address of the pod that is ours, and
+// by nothing that anyone else could have written.
+func (r *Reconciler) askHead(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) {
 	name, head := client.ObjectKeyFromObject(cluster), headOf(seen.Pods, plan.Epoch)
 	if plan.Ask.Every == 0 || head == nil || !head.hasAddress() {
 		r.Heads.Forget(name)

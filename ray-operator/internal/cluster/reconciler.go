@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,7 +22,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
@@ -92,39 +90,40 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var cluster v1alpha1.ComputeCluster
 	if err := r.Client.Get(ctx, request.NamespacedName, &cluster); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.forget(request.NamespacedName)
-			return ctrl.Result{}, r.hasten(ctx, request.NamespacedName)
+			r.forgetCluster(request.NamespacedName)
+			return ctrl.Result{}, hastener{r}.hastenOrphans(ctx, request.NamespacedName)
 		}
 		return ctrl.Result{}, fmt.Errorf("read ComputeCluster %s: %w", request, err)
 	}
 	if cluster.DeletionTimestamp != nil || !IsManaged(&cluster) {
-		r.forget(request.NamespacedName) // the garbage collector is at it, or another controller
-		return ctrl.Result{}, r.hastenForeground(ctx, &cluster)
+		r.forgetCluster(request.NamespacedName) // the garbage collector is at it, or another controller
+		return ctrl.Result{}, hastener{r}.hastenForeground(ctx, &cluster)
 	}
-	r.Gone.forget(request.NamespacedName)
-	seen, err := r.observe(ctx, &cluster)
+	r.Gone.forgetCluster(request.NamespacedName)
+	seen, err := observer{r}.observeCluster(ctx, &cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	now := r.Clock.Now()
-	plan, err := r.decide(ctx, &cluster, &seen, now)
+	plan, err := r.decidePlan(ctx, &cluster, &seen, now)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	outcome := r.apply(ctx, &cluster, seen, plan)
-	r.ask(&cluster, seen, plan)
-	r.steer(&cluster, seen, plan)
+	outcome := applier{r}.applyPlan(ctx, &cluster, seen, plan)
+	r.askHead(&cluster, seen, plan)
+	r.steerScaler(&cluster, seen, plan)
 	r.askStore(&cluster, seen, plan, outcome)
-	wait, told := r.tell(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
+	wait, told := r.writeStatus(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
 	plan.wakeIn(wait)
 	for _, event := range outcome.Events {
 		r.Events.Record(&cluster, event)
 	}
-	return result(plan, outcome, told)
+	return resultOf(plan, outcome, told)
 }
 
-// decide looks at the Secrets of token and authority where the plan depends on them or it is time to, and only there.
-func (r *Reconciler) decide(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen, now time.Time) (Plan, error) {
+// decidePlan looks at the Secrets of token and authority where the plan depends on them or it is time to, and only
+// there.
+func (r *Reconciler) decidePlan(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen, now time.Time) (Plan, error) {
 	own := ownSecret(cluster) != ""
 	fresh := !own && isNew(cluster, seen)
 	known, good := r.recallToken(cluster, seen, fresh || own, now)
@@ -135,9 +134,9 @@ func (r *Reconciler) decide(ctx context.Context, cluster *v1alpha1.ComputeCluste
 	token := !fresh && (plan.Makes() || own || known.isDue(cluster, *seen, plan, good, now))
 	authority := needsAuthority(cluster, *seen, plan)
 	looks := token || authority && !fresh
-	err := r.seeSecrets(ctx, cluster, seen, looks, authority)
+	err := observer{r}.seeSecrets(ctx, cluster, seen, looks, authority)
 	if err == nil && looks {
-		r.Tokens.keep(cluster, seen.Token, now)
+		r.Tokens.keepToken(cluster, seen.Token, now)
 		good = tokenAgain
 	}
 	if err == nil && (token || authority) {
@@ -157,18 +156,18 @@ func (r *Reconciler) recallToken(cluster *v1alpha1.ComputeCluster, seen *Seen, o
 	if others || !pod.TokenRequired(cluster) {
 		return lookedAt{}, tokenAgain
 	}
-	known, good := r.Tokens.recall(cluster, now)
+	known, good := r.Tokens.recallToken(cluster, now)
 	seen.Token = known.Token
 	return known, good
 }
 
 // seeSecrets looks at the Secrets of token and authority, as far as the plan needs them.
-func (r *Reconciler) seeSecrets(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen, token, authority bool) (err error) {
+func (o observer) seeSecrets(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen, token, authority bool) (err error) {
 	if token {
-		err = r.seeToken(ctx, cluster, seen)
+		err = o.seeToken(ctx, cluster, seen)
 	}
 	if authority {
-		err = errors.Join(err, r.seeAuthority(ctx, cluster, seen))
+		err = errors.Join(err, o.seeAuthority(ctx, cluster, seen))
 	}
 	return err
 }
@@ -179,8 +178,8 @@ func IsManaged(cluster *v1alpha1.ComputeCluster) bool {
 	return by == "" || by == v1alpha1.ManagedByOperator
 }
 
-// forget ends what is kept in memory about a cluster.
-func (r *Reconciler) forget(cluster types.NamespacedName) {
+// forgetCluster ends what is kept in memory about a cluster.
+func (r *Reconciler) forgetCluster(cluster types.NamespacedName) {
 	r.Told.Forget(cluster)
 	r.Tokens.Forget(cluster)
 	r.Heads.Forget(cluster)
@@ -188,9 +187,9 @@ func (r *Reconciler) forget(cluster types.NamespacedName) {
 	r.Stores.Forget(cluster)
 }
 
-// tell writes the status if it differs in meaning from the one there is, or says after
+// writeStatus writes the status if it differs in meaning from the one there is, or says after
 // how long it must be written.
-func (r *Reconciler) tell(
+func (r *Reconciler) writeStatus(
 	ctx context.Context, cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus, now time.Time,
 ) (time.Duration, error) {
 	name := client.ObjectKeyFromObject(cluster)
@@ -198,10 +197,10 @@ func (r *Reconciler) tell(
 		r.Told.Forget(name)
 		return 0, nil
 	}
-	if wait := r.Told.Wait(name, waitsFor(cluster.Status, status), now); wait > 0 && !urgent(cluster.Status, status) {
+	if wait := r.Told.Wait(name, waitsFor(cluster.Status, status), now); wait > 0 && !isUrgent(cluster.Status, status) {
 		return wait, nil
 	}
-	if err := r.Writer.Status(ctx, bare(cluster, cluster.Status), bare(cluster, status)); err != nil {
+	if err := r.Writer.Status(ctx, withoutSpec(cluster, cluster.Status), withoutSpec(cluster, status)); err != nil {
 		return 0, err
 	}
 	r.Told.Forget(name)
@@ -212,82 +211,17 @@ func (r *Reconciler) tell(
 	return 0, nil
 }
 
-// bare is a cluster with a status and no spec, which takes no time to compare.
-func bare(cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus) *v1alpha1.ComputeCluster {
+// withoutSpec returns a cluster with a status and no spec, which takes no time to compare.
+func withoutSpec(cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus) *v1alpha1.ComputeCluster {
 	return &v1alpha1.ComputeCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name, ResourceVersion: cluster.ResourceVersion}, Status: status,
 	}
 }
 
-// result turns a pass into when to look again.
-func result(plan Plan, outcome Outcome, told error) (ctrl.Result, error) {
+// resultOf returns when to look again.
+func resultOf(plan Plan, outcome Outcome, told error) (ctrl.Result, error) {
 	if outcome.Conflict != nil {
 		plan.wakeIn(pass.Recheck)
 	}
 	return pass.Result(plan.Wake, errors.Join(outcome.Err, told))
-}
-
-// hasten shortens the grace of pods whose cluster is gone, which the garbage collector
-// would give their full grace. Where the cluster was not seen to go, the API server is
-// asked first: the cache may just not know of it yet. All at once: a kubelet that has begun
-// to stop a pod does not take a shorter grace any more, so this must not come after the
-// garbage collector.
-func (r *Reconciler) hasten(ctx context.Context, name types.NamespacedName) error {
-	gone := r.Gone.last(name)
-	if gone == "" {
-		return r.hastenUnseen(ctx, name)
-	}
-	items, err := r.ownedPods(ctx, name.Namespace, gone)
-	if err != nil {
-		return err
-	}
-	if len(items) == 0 {
-		r.Gone.forget(name)
-	}
-	pods := podsOf{items}
-	return r.hurry(ctx, name.Namespace, pods.orphans(""))
-}
-
-// hastenUnseen does the same for pods whose cluster was not seen to go.
-func (r *Reconciler) hastenUnseen(ctx context.Context, name types.NamespacedName) error {
-	var pods podsOf
-	if err := pods.read(ctx, r.Client, name); err != nil || len(pods.orphans("")) == 0 {
-		return err
-	}
-	var cluster v1alpha1.ComputeCluster
-	if err := r.Live.Get(ctx, name, &cluster); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read ComputeCluster %s: %w", name, err)
-	}
-	if owner := pods.owner(); cluster.UID == "" && owner != "" {
-		r.Gone.Add(name, owner)
-	}
-	return r.hurry(ctx, name.Namespace, pods.orphans(cluster.UID))
-}
-
-// hastenForeground does the same for a cluster whose deletion waits for its pods: it is gone only after them.
-func (r *Reconciler) hastenForeground(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
-	waits := slices.Contains(cluster.Finalizers, metav1.FinalizerDeleteDependents)
-	if cluster.DeletionTimestamp == nil || !IsManaged(cluster) || !waits {
-		return nil
-	}
-	items, err := r.ownedPods(ctx, cluster.Namespace, cluster.UID)
-	if err != nil {
-		return err
-	}
-	pods := podsOf{items}
-	return r.hurry(ctx, cluster.Namespace, pods.orphans(""))
-}
-
-// hurry deletes pods with the grace of orphans, all at once: those of one owner with one call.
-func (r *Reconciler) hurry(ctx context.Context, namespace string, orphans []Removal) error {
-	if len(orphans) > 0 {
-		log.FromContext(ctx).Info("hastening pods whose cluster is deleted", "pods", len(orphans))
-	}
-	owners, alone := groupOrphans(orphans)
-	together := kube.AtOnce(len(owners), func(i int) error {
-		return r.Writer.DeleteTogether(ctx, namespace, v1alpha1.LabelClusterUID, string(owners[i]), grace(orphanGrace))
-	})
-	return errors.Join(summed(together), summed(kube.AtOnce(len(alone), func(i int) error {
-		return r.Writer.Delete(ctx, alone[i].Pod.Pod, alone[i].GraceSeconds)
-	})))
 }

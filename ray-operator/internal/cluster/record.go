@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,23 +68,23 @@ type Suspension struct {
 	Resume string `json:"resume,omitempty"`
 }
 
-// since is since when the cluster was idle, as people read it. It is not known where the
+// since returns since when the cluster was idle, as people read it. It is not known where the
 // record was lost and came back from the status.
 func (s Suspension) since() string {
 	if s.Since == 0 {
 		return "before its record was lost"
 	}
-	return told(time.Unix(s.Since, 0))
+	return stampOf(time.Unix(s.Since, 0))
 }
 
-// about binds a record to its cluster, so that it counts nowhere else.
-func (r Record) about(cluster *v1alpha1.ComputeCluster) Record {
+// boundTo binds a record to its cluster, so that it counts nowhere else.
+func (r Record) boundTo(cluster *v1alpha1.ComputeCluster) Record {
 	r.Of = cluster.UID
 	return r
 }
 
-// isOf reports whether a record can be that of a cluster: one that was copied from another is not, nor is one of an epoch
-// that the cluster cannot have reached. The status is at most one epoch behind the record, or behind the pods.
+// isOf reports whether a record can be that of a cluster: one that was copied from another is not, nor is one of an
+// epoch that the cluster cannot have reached. The status is at most one epoch behind the record, or behind the pods.
 func (r Record) isOf(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) bool {
 	reached := cluster.Status.Epoch
 	switch {
@@ -102,8 +101,9 @@ func (r Record) isOf(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) bool {
 	return r.Epoch <= reached+1
 }
 
-// contradicted returns the UID of the head that lives, where the status names it and the record another; else empty.
-func (r Record) contradicted(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) types.UID {
+// contradictingHead returns the UID of the head that lives, where the status names it and the record another; else
+// empty.
+func (r Record) contradictingHead(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) types.UID {
 	head := cluster.Status.Head
 	if head == nil || r.HeadUID == "" || r.HeadUID == types.UID(head.UID) || r.Epoch != cluster.Status.Epoch {
 		return ""
@@ -111,14 +111,14 @@ func (r Record) contradicted(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod
 	for i := range pods {
 		at, _ := naming.ParsePlace(pods[i].Labels)
 		live := Pod{Pod: &pods[i], At: at}
-		if live.UID == types.UID(head.UID) && live.isHead() && at.Epoch == r.Epoch && live.counts() {
+		if live.UID == types.UID(head.UID) && live.isHead() && at.Epoch == r.Epoch && live.isStaying() {
 			return live.UID
 		}
 	}
 	return ""
 }
 
-// String is the annotation's text.
+// String returns the annotation's text.
 func (r Record) String() string {
 	text, _ := json.Marshal(r) // two numbers and a string always marshal
 	return string(text)
@@ -146,27 +146,27 @@ func ParseRecord(text string) (Record, error) {
 	return record, nil
 }
 
-// recall gives the cluster's record and reports whether its annotation lacks it: what that says where it can be this
-// cluster's, else what the status mirrors, else what the pods themselves say, else that of a new cluster.
-func recall(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (record Record, missing bool, err error) {
+// recallRecord gives the cluster's record and reports whether its annotation lacks it: what that says where it can be
+// this cluster's, else what the status mirrors, else what the pods themselves say, else that of a new cluster.
+func recallRecord(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) (record Record, missing bool, err error) {
 	text, ok := cluster.Annotations[v1alpha1.AnnotationRecord]
 	if !ok {
-		return restored(cluster, pods), true, nil
+		return restoreRecord(cluster, pods), true, nil
 	}
 	if record, err = ParseRecord(text); err != nil {
 		return record, false, err
 	}
 	if !record.isOf(cluster, pods) {
-		return restored(cluster, pods), true, nil
+		return restoreRecord(cluster, pods), true, nil
 	}
-	if head := record.contradicted(cluster, pods); head != "" {
+	if head := record.contradictingHead(cluster, pods); head != "" {
 		record.HeadUID, missing = head, true
 	}
 	return record, missing, nil
 }
 
-// restored is the record of a cluster whose annotation says nothing of it.
-func restored(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) Record {
+// restoreRecord returns the record of a cluster whose annotation says nothing of it.
+func restoreRecord(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) Record {
 	record := Record{Version: recordVersion, Epoch: min(max(1, cluster.Status.Epoch), maxEpoch)}
 	if cluster.Status.Epoch > 0 {
 		if head := cluster.Status.Head; head != nil {
@@ -178,7 +178,7 @@ func restored(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) Record {
 		if store := cluster.Status.ControlStore; store != nil && store.Session < record.Epoch {
 			record.Session = store.Session
 		}
-		record.Suspended, record.Scaled, record.Roll = mirrored(cluster), mirroredSizes(cluster), mirroredRoll(cluster.Status)
+		record.Suspended, record.Scaled, record.Roll = mirroredSuspension(cluster), mirroredSizes(cluster), mirroredRoll(cluster.Status)
 		return record
 	}
 	session := int64(0)
@@ -196,26 +196,11 @@ func restored(cluster *v1alpha1.ComputeCluster, pods []corev1.Pod) Record {
 	return record
 }
 
-// sparesRecord reports whether a cluster that has no record needs none: in its first epoch, with nothing to be kept that
-// neither the status nor the pods tell. The status has the UID of the first head, and before there is one, workers tell
-// that there was a head. An annotation that is wrong is not spared, as the status that contradicts it may go.
-func (p *planner) sparesRecord() bool {
-	_, annotated := p.cluster.Annotations[v1alpha1.AnnotationRecord]
-	if !p.seen.RecordMissing || annotated || p.Record != nil || p.Epoch > 1 || p.Failures > 0 {
-		return false
-	}
-	if p.stored() || autoscaled(p.cluster) || len(p.Scaled) > 0 || len(p.Accepted) > 0 || p.Roll != (Roll{}) {
-		return false
-	}
-	witnesses := func(group v1alpha1.WorkerGroup) bool { return p.wanted(&group) > 0 }
-	return slices.ContainsFunc(p.cluster.Spec.WorkerGroups, witnesses)
-}
+// recordedTurn returns the turn that the record names.
+func (r Record) recordedTurn() Turn { return Turn{Epoch: r.Epoch, Session: cmp.Or(r.Session, r.Epoch)} }
 
-// turn is the record's.
-func (r Record) turn() Turn { return Turn{Epoch: r.Epoch, Session: cmp.Or(r.Session, r.Epoch)} }
-
-// taking gives the record a turn.
-func (r Record) taking(turn Turn) Record {
+// withTurn gives the record a turn.
+func (r Record) withTurn(turn Turn) Record {
 	r.Epoch, r.Session = turn.Epoch, turn.Session
 	if turn.Session == turn.Epoch {
 		r.Session = 0
@@ -223,9 +208,9 @@ func (r Record) taking(turn Turn) Record {
 	return r
 }
 
-// mirrored is the suspension as the status tells of it: one that is complete, or one that
+// mirroredSuspension returns the suspension as the status tells of it: one that is complete, or one that
 // has begun, of which the spec reports whether it is its own.
-func mirrored(cluster *v1alpha1.ComputeCluster) Suspension {
+func mirroredSuspension(cluster *v1alpha1.ComputeCluster) Suspension {
 	told := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSuspended)
 	switch {
 	case told == nil:

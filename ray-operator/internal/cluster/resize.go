@@ -24,28 +24,28 @@ type Adopting struct {
 	Intent string
 }
 
-// resizes makes workers larger in place, where CPU and memory of their group's size is all
+// resizeWorkers makes workers larger in place, where CPU and memory of their group's size is all
 // that changed: Kubernetes first, then Ray, and then they count as up to date. They are
 // never made smaller so: what runs on them may need what it was promised.
-func (p *planner) resizes() {
+func resizeWorkers(p *planner) {
 	defer func() {
 		if len(p.Resize) > 0 {
 			p.wakeIn(pass.Recheck) // in case that it is refused
 		}
 	}()
 	for _, worker := range p.seen.Pods {
-		if !p.has(worker) || !worker.counts() || !p.intents.canGrow(worker) {
+		if !p.hasPod(worker) || !worker.isStaying() || !p.intents.canGrow(worker) {
 			continue
 		}
-		wanted, actual := p.intents.resources(worker.At.Group), diagnose.RayStatus(worker.Pod).Resources
+		wanted, actual := p.intents.resourcesOf(worker.At.Group), diagnose.RayStatus(worker.Pod).Resources
 		switch {
 		case !equality.Semantic.DeepEqual(pod.Ray(worker.Pod).Resources, wanted):
 			p.Resize = append(p.Resize, Resizing{Pod: worker, Resources: wanted})
-		case actual == nil || !equality.Semantic.DeepEqual(*actual, wanted) || resizing(worker):
+		case actual == nil || !equality.Semantic.DeepEqual(*actual, wanted) || isResizing(worker):
 		case !headwatch.Has(p.seen.Ray.Nodes[worker.UID].Total, pod.RayAmounts(p.cluster, worker.Pod)):
-			p.Ask.resize(worker.UID, pod.RayAmounts(p.cluster, worker.Pod))
+			p.Ask.addResize(worker.UID, pod.RayAmounts(p.cluster, worker.Pod))
 		default:
-			p.Adopt = append(p.Adopt, Adopting{Pod: worker, Intent: p.intents.of(worker.At.Group)})
+			p.Adopt = append(p.Adopt, Adopting{Pod: worker, Intent: p.intents.intentOf(worker.At.Group)})
 		}
 	}
 }
@@ -54,17 +54,17 @@ func (p *planner) resizes() {
 // it runs. Ray can follow from 2.56 on; a node that cannot hold the pod then says so.
 func (i intents) canGrow(worker Pod) bool {
 	shape := worker.Annotations[v1alpha1.AnnotationShape]
-	if !i.isOld(worker) || shape == "" || !worker.ready() || diagnose.RayStatus(worker.Pod) == nil || naming.IsRayBefore(i.cluster.Spec.RayVersion, 56) ||
-		shape != i.shape(worker.At.Group) {
+	if !i.isOld(worker) || shape == "" || !worker.isReady() || diagnose.RayStatus(worker.Pod) == nil || naming.IsRayBefore(i.cluster.Spec.RayVersion, 56) ||
+		shape != i.shapeOf(worker.At.Group) {
 		return false
 	}
-	wanted := i.resources(worker.At.Group)
-	return !infeasible(worker) && covers(wanted.Requests, pod.Ray(worker.Pod).Resources.Requests) &&
-		covers(wanted.Limits, pod.Ray(worker.Pod).Resources.Limits)
+	wanted := i.resourcesOf(worker.At.Group)
+	return !isInfeasible(worker) && hasAll(wanted.Requests, pod.Ray(worker.Pod).Resources.Requests) &&
+		hasAll(wanted.Limits, pod.Ray(worker.Pod).Resources.Limits)
 }
 
-// covers reports whether every amount is there, and at least as much of it.
-func covers(large, small corev1.ResourceList) bool {
+// hasAll reports whether every amount is there, and at least as much of it.
+func hasAll(large, small corev1.ResourceList) bool {
 	for name, amount := range small {
 		if have, ok := large[name]; !ok || have.Cmp(amount) < 0 {
 			return false
@@ -73,13 +73,13 @@ func covers(large, small corev1.ResourceList) bool {
 	return len(large) == len(small)
 }
 
-// resizing reports whether the kubelet is still at it; infeasible that the node can never
+// isResizing reports whether the kubelet is still at it; infeasible that the node can never
 // hold the pod so.
-func resizing(worker Pod) bool {
-	return worker.condition(corev1.PodResizeInProgress) != nil || worker.condition(corev1.PodResizePending) != nil
+func isResizing(worker Pod) bool {
+	return worker.trueCondition(corev1.PodResizeInProgress) != nil || worker.trueCondition(corev1.PodResizePending) != nil
 }
 
-func infeasible(worker Pod) bool {
-	pending := worker.condition(corev1.PodResizePending)
+func isInfeasible(worker Pod) bool {
+	pending := worker.trueCondition(corev1.PodResizePending)
 	return pending != nil && pending.Reason == corev1.PodReasonInfeasible
 }

@@ -23,10 +23,9 @@ const patience = 30 * time.Second
 // the size that the API server stores, whatever code in a cluster asks for.
 const mostTold = 20
 
-// scaling fills what the status tells of autoscaling, also of sizes that are kept since it
-// was turned off.
-func (t *teller) scaling() {
-	if !autoscaled(t.cluster) && len(t.heldSizes()) == 0 {
+// reportSizes sets what the status says of autoscaling, also of sizes that are kept since it was turned off.
+func reportSizes(t *statusDraft) {
+	if !isAutoscaled(t.cluster) && len(listHeldSizes(t)) == 0 {
 		return
 	}
 	told := &v1alpha1.AutoscalingStatus{}
@@ -41,11 +40,11 @@ func (t *teller) scaling() {
 		}
 	}
 	scaler := t.seen.Scaler
-	if !autoscaled(t.cluster) || !scaler.Heard || t.head == nil {
+	if !isAutoscaled(t.cluster) || !scaler.Heard || t.head == nil {
 		return
 	}
 	told.HeadUID = string(t.head.UID)
-	told.Retiring = t.retiring()
+	told.Retiring = listRetiring(t)
 	told.RetiringTotal, told.InfeasibleTotal = int32(len(told.Retiring)), int32(len(scaler.Word.Never))
 	told.Retiring = told.Retiring[:min(len(told.Retiring), mostTold)]
 	for _, never := range scaler.Word.Never[:min(len(scaler.Word.Never), mostTold)] {
@@ -53,14 +52,14 @@ func (t *teller) scaling() {
 	}
 }
 
-// retiring are the workers that the autoscaler gives back, and those on a planned exit.
-func (t *teller) retiring() []v1alpha1.RetiringWorker {
+// listRetiring returns the workers that the autoscaler gives back, and those on a planned exit.
+func listRetiring(t *statusDraft) []v1alpha1.RetiringWorker {
 	var all []v1alpha1.RetiringWorker
 	for _, p := range t.pods {
 		named := slices.IndexFunc(t.seen.Scaler.Word.Leaving, func(l scalelink.Leaver) bool { return l.Pod == string(p.UID) })
 		switch {
-		case p.draining():
-			exit := p.exit()
+		case p.isDraining():
+			exit := p.plannedExit()
 			until := metav1.NewTime(exit.Until)
 			all = append(all, v1alpha1.RetiringWorker{
 				Pod: p.Name, UID: string(p.UID), Reason: exit.Why, State: v1alpha1.RetiringDraining, Deadline: &until,
@@ -77,8 +76,8 @@ func (t *teller) retiring() []v1alpha1.RetiringWorker {
 	return all
 }
 
-// heldSizes are the groups that keep a size since autoscaling was turned off, with it.
-func (t *teller) heldSizes() []string {
+// listHeldSizes returns the groups that keep a size since autoscaling was turned off, with it.
+func listHeldSizes(t *statusDraft) []string {
 	var all []string
 	for i := range t.cluster.Spec.WorkerGroups {
 		name := t.cluster.Spec.WorkerGroups[i].Name
@@ -89,9 +88,9 @@ func (t *teller) heldSizes() []string {
 	return all
 }
 
-// autoscaling sets the condition of its name.
-func (t *teller) autoscaling(suspended *reason.Finding) {
-	told := t.scalerVerdict()
+// reportAutoscaling sets the condition Autoscaling.
+func reportAutoscaling(t *statusDraft, suspended *reason.Finding) {
+	told := judgeScaler(t)
 	if told == nil {
 		t.say.While(v1alpha1.ConditionAutoscaling, nil)
 		return
@@ -102,28 +101,28 @@ func (t *teller) autoscaling(suspended *reason.Finding) {
 	t.say.Set(v1alpha1.ConditionAutoscaling, told.holds, told.Finding)
 }
 
-// scalerVerdict is the condition Autoscaling, nil where the cluster has none.
-func (t *teller) scalerVerdict() *verdict {
-	held := t.heldSizes()
+// judgeScaler returns the condition Autoscaling, nil where the cluster has none.
+func judgeScaler(t *statusDraft) *verdict {
+	held := listHeldSizes(t)
 	switch {
-	case !autoscaled(t.cluster) && len(held) == 0:
+	case !isAutoscaled(t.cluster) && len(held) == 0:
 		return nil
-	case !autoscaled(t.cluster):
+	case !isAutoscaled(t.cluster):
 		return &verdict{false, reason.SizesHeld.Of(strings.Join(held, ", "))}
 	case t.head == nil:
 		return &verdict{false, reason.HeadMissing.Of()}
 	case !pod.HasAutoscaler(t.head.Pod):
 		return &verdict{false, reason.HeadWithoutAutoscaler.Of(t.head.Name)}
 	default:
-		return t.spoken()
+		return judgeScalerWord(t)
 	}
 }
 
-// spoken is the condition of a cluster whose head has an autoscaler beside it.
-func (t *teller) spoken() *verdict {
+// judgeScalerWord returns the condition of a cluster whose head has an autoscaler beside it.
+func judgeScalerWord(t *statusDraft) *verdict {
 	switch scaler := t.seen.Scaler; {
-	case !scaler.Connected && !scaler.Since.IsZero() && t.now.Sub(scaler.Since) >= patience && t.head.ready():
-		return &verdict{false, reason.AutoscalerUnreachable.Of(t.head.Name, told(scaler.Since), scaler.Failure)}
+	case !scaler.Connected && !scaler.Since.IsZero() && t.now.Sub(scaler.Since) >= patience && t.head.isReady():
+		return &verdict{false, reason.AutoscalerUnreachable.Of(t.head.Name, stampOf(scaler.Since), scaler.Failure)}
 	case !scaler.Heard || !scaler.Connected:
 		return &verdict{false, reason.AutoscalerStarting.Of(t.head.Name)}
 	case scaler.Word.Trouble != "" && !t.head.hasStarted():
@@ -131,14 +130,14 @@ func (t *teller) spoken() *verdict {
 	case scaler.Word.Trouble != "":
 		return &verdict{false, reason.AutoscalerTrouble.Of(scaler.Word.Trouble)}
 	case len(scaler.Word.Never) > 0:
-		return &verdict{true, reason.Infeasible.Of(shapes(t.status.Autoscaling))}
+		return &verdict{true, reason.Infeasible.Of(describeShapes(t.status.Autoscaling))}
 	default:
-		return &verdict{true, reason.Autoscaled.Of(t.sizes())}
+		return &verdict{true, reason.Autoscaled.Of(listSizes(t))}
 	}
 }
 
-// shapes tells of at most three shapes that nothing can hold.
-func shapes(of *v1alpha1.AutoscalingStatus) string {
+// describeShapes returns at most three shapes that nothing can hold, as text.
+func describeShapes(of *v1alpha1.AutoscalingStatus) string {
 	const most = 3
 	var parts []string
 	all := of.Infeasible
@@ -151,38 +150,38 @@ func shapes(of *v1alpha1.AutoscalingStatus) string {
 	return strings.Join(parts, ", ")
 }
 
-// sizes are the groups' sizes with their bounds.
-func (t *teller) sizes() string {
+// listSizes returns the groups' sizes with their bounds.
+func listSizes(t *statusDraft) string {
 	var parts []string
 	for i := range t.cluster.Spec.WorkerGroups {
 		group := &t.cluster.Spec.WorkerGroups[i]
-		within := bounds(group)
-		parts = append(parts, fmt.Sprintf("%s %d (%d to %d)", group.Name, t.wanted(group), within.Min, within.Max))
+		within := boundsOf(group)
+		parts = append(parts, fmt.Sprintf("%s %d (%d to %d)", group.Name, desiredReplicas(t, group), within.Min, within.Max))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// wanted is how many replicas a group must have, as far as the plan got to say so.
-func (t *teller) wanted(group *v1alpha1.WorkerGroup) int {
+// desiredReplicas returns how many replicas a group must have, as far as the plan got to say so.
+func desiredReplicas(t *statusDraft, group *v1alpha1.WorkerGroup) int {
 	if size, known := t.plan.Sizes[group.Name]; known {
 		return size.Replicas
 	}
 	if group.Suspend {
 		return 0
 	}
-	return scale.Follow(pod.Replicas(t.cluster, group), 0, bounds(group))
+	return scale.Follow(pod.Replicas(t.cluster, group), 0, boundsOf(group))
 }
 
-// needed is how many workers of a group have to be ready for the cluster to be usable: with
+// neededWorkers returns how many workers of a group have to be ready for the cluster to be usable: with
 // autoscaling those of its minimum.
-func (t *teller) needed(group *v1alpha1.WorkerGroup, desired int32) int32 {
-	if !autoscaled(t.cluster) {
+func neededWorkers(t *statusDraft, group *v1alpha1.WorkerGroup, desired int32) int32 {
+	if !isAutoscaled(t.cluster) {
 		return desired
 	}
-	return min(desired, int32(bounds(group).Min*pod.Hosts(group)))
+	return min(desired, int32(boundsOf(group).Min*pod.Hosts(group)))
 }
 
-// mirroredSizes are the sizes that the record keeps, as the status tells of them.
+// mirroredSizes returns the sizes that the record keeps, as the status tells of them.
 func mirroredSizes(cluster *v1alpha1.ComputeCluster) map[string]Held {
 	status := cluster.Status.Autoscaling
 	if status == nil {
@@ -191,7 +190,7 @@ func mirroredSizes(cluster *v1alpha1.ComputeCluster) map[string]Held {
 	all := map[string]Held{}
 	for _, target := range status.Groups {
 		all[target.Name] = Held{target.Replicas}
-		if !autoscaled(cluster) {
+		if !isAutoscaled(cluster) {
 			all[target.Name] = Held{target.Replicas, target.Target}
 		}
 	}

@@ -20,21 +20,21 @@ import (
 // former status only the times of conditions that did not change are kept.
 func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outcome, now time.Time) v1alpha1.ComputeClusterStatus {
 	if plan.Record != nil && !outcome.Recorded { // what it was to begin has not begun
-		plan.Turn, plan.Failures = seen.Record.turn(), seen.Record.Failures
+		plan.Turn, plan.Failures = seen.Record.recordedTurn(), seen.Record.Failures
 	}
-	t := teller{
-		cluster: cluster, seen: seen, plan: plan, outcome: outcome, now: now, pods: current(seen.Pods, plan, outcome),
+	t := statusDraft{
+		cluster: cluster, seen: seen, plan: plan, outcome: outcome, now: now, pods: currentPods(seen.Pods, plan, outcome),
 		findings: map[string][]reason.Finding{}, intents: intentsOf(cluster),
 	}
 	t.status = v1alpha1.ComputeClusterStatus{
 		ObservedGeneration: cluster.Generation,
-		Epoch:              t.epoch(),
+		Epoch:              statusEpoch(&t),
 		ServiceName:        naming.HeadService(cluster.Name),
 		TokenSecretName:    pod.TokenSecret(cluster),
 		DashboardURL:       pod.DashboardURL(cluster),
 		Conditions:         slices.Clone(cluster.Status.Conditions),
 	}
-	if turn := t.turn(); cluster.Spec.ControlStore == nil && turn.Session < turn.Epoch {
+	if turn := t.statusTurn(); cluster.Spec.ControlStore == nil && turn.Session < turn.Epoch {
 		t.status.Session = turn.Session
 	}
 	t.say = pass.Teller{Conditions: &t.status.Conditions, Generation: cluster.Generation, Now: now}
@@ -42,19 +42,19 @@ func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outc
 		made := t.head.CreationTimestamp
 		t.status.Head = &v1alpha1.HeadStatus{
 			PodName: t.head.Name, UID: string(t.head.UID), Restarts: restarts(*t.head), NodeName: t.head.Spec.NodeName,
-			IP: t.head.Status.PodIP, Since: &made, Failures: t.failures(),
+			IP: t.head.Status.PodIP, Since: &made, Failures: t.statusFailures(),
 		}
 	}
-	t.examine()
-	t.count()
-	t.total()
-	t.scaling()
-	t.conditions()
+	examinePods(&t)
+	countGroups(&t)
+	sumResources(&t)
+	reportSizes(&t)
+	setConditions(&t)
 	return t.status
 }
 
-// teller is a status in the making, with what it is made from.
-type teller struct {
+// statusDraft is a status in the making, with what it is made from.
+type statusDraft struct {
 	status  v1alpha1.ComputeClusterStatus
 	cluster *v1alpha1.ComputeCluster
 	seen    Seen
@@ -71,9 +71,9 @@ type teller struct {
 	findings map[string][]reason.Finding
 }
 
-// epoch is the one that the status speaks of: the plan's, or where there is none the
+// statusEpoch returns the one that the status speaks of: the plan's, or where there is none the
 // recorded one, or where that is damaged the one last told.
-func (t *teller) epoch() int64 {
+func statusEpoch(t *statusDraft) int64 {
 	switch {
 	case t.plan.Epoch > 0:
 		return t.plan.Epoch
@@ -84,93 +84,93 @@ func (t *teller) epoch() int64 {
 	}
 }
 
-// turn is the one that the status speaks of.
-func (t *teller) turn() Turn {
+// statusTurn returns the one that the status speaks of.
+func (t *statusDraft) statusTurn() Turn {
 	if t.plan.Session > 0 {
 		return t.plan.Turn
 	}
 	turn := Turn{Epoch: t.status.Epoch, Session: t.status.Epoch}
 	if t.seen.RecordError == nil {
-		turn.Session = t.seen.Record.turn().Session
+		turn.Session = t.seen.Record.recordedTurn().Session
 	}
 	return turn
 }
 
-// failures counts the heads before the one that the status speaks of that ended soon.
-func (t *teller) failures() int32 {
+// statusFailures counts the heads before the one that the status speaks of that ended soon.
+func (t *statusDraft) statusFailures() int32 {
 	if t.plan.Session > 0 {
 		return int32(t.plan.Failures)
 	}
 	return int32(t.seen.Record.Failures)
 }
 
-// current is the pods as they are after the plan: with those made, without those that
+// currentPods returns the pods as they are after the plan: with those made, without those that
 // are gone or going.
-func current(pods []Pod, plan Plan, outcome Outcome) []Pod {
+func currentPods(pods []Pod, plan Plan, outcome Outcome) []Pod {
 	removed := map[string]bool{}
 	for _, removal := range plan.Delete {
 		removed[removal.Pod.Name] = true
 	}
 	var all []Pod
 	for _, p := range pods {
-		if !removed[p.Name] && !p.leaving() {
+		if !removed[p.Name] && !p.isTerminating() {
 			all = append(all, p)
 		}
 	}
 	for _, made := range outcome.Created {
-		all = append(all, Pod{Pod: made, At: place(made)})
+		all = append(all, Pod{Pod: made, At: placeOf(made)})
 	}
 	return all
 }
 
-// examine finds out what each pod of the epoch waits for.
-func (t *teller) examine() {
+// examinePods finds out what each pod of the epoch waits for.
+func examinePods(t *statusDraft) {
 	look := func(p Pod) {
-		if finding, found := diagnose.Pod(p.Pod, t.seen.Events[p.UID], t.now); found && t.turn().has(p) {
-			if t.lacksToken() && lacksToken(t.cluster, finding) { // no template has that volume
+		if finding, found := diagnose.Pod(p.Pod, t.seen.Events[p.UID], t.now); found && t.statusTurn().hasPod(p) {
+			if t.isTokenGone() && lacksToken(t.cluster, finding) { // no template has that volume
 				finding = *t.plan.Held
 			}
 			t.findings[p.At.Group] = append(t.findings[p.At.Group], finding)
 		}
 	}
 	for _, p := range t.pods {
-		if !p.draining() {
+		if !p.isDraining() {
 			look(p)
 		}
 	}
 	for _, p := range t.seen.Pods {
-		if p.leaving() {
+		if p.isTerminating() {
 			look(p)
 		}
 	}
 }
 
-// count fills the workers' numbers.
-func (t *teller) count() {
-	turn := t.turn()
+// countGroups fills the workers' numbers.
+func countGroups(t *statusDraft) {
+	turn := t.statusTurn()
 	for i := range t.cluster.Spec.WorkerGroups {
 		group := &t.cluster.Spec.WorkerGroups[i]
 		counts := v1alpha1.GroupStatus{Name: group.Name}
 		if !t.plan.Suspended {
-			counts.Desired = int32(t.wanted(group) * pod.Hosts(group))
+			counts.Desired = int32(desiredReplicas(t, group) * pod.Hosts(group))
 		}
 		for _, p := range t.pods {
 			switch {
-			case p.At.Group != group.Name || !turn.has(p) || p.finished():
+			case p.At.Group != group.Name || !turn.hasPod(p) || p.hasFinished():
 				continue
-			case p.draining() || t.exits(p):
+			case p.isDraining() || isExiting(t, p):
 				counts.Draining++
 				continue
 			}
 			counts.Created++
-			if p.ready() {
+			if p.isReady() {
 				counts.Ready++
 			}
 			if t.intents.isOld(p) {
 				counts.Outdated++
 			}
 		}
-		if finding, found := t.group(group, counts); found {
+		if finding, found := explainGroup(t, group, counts); found {
 			counts.Reason, counts.Message = finding.Code, finding.Text
 		}
 		t.status.Workers.Desired += counts.Desired
@@ -180,8 +180,8 @@ func (t *teller) count() {
 	}
 }
 
-// exits reports whether the plan began a pod's planned exit.
-func (t *teller) exits(p Pod) bool {
+// isExiting reports whether the plan began a pod's planned exit.
+func isExiting(t *statusDraft, p Pod) bool {
 	for i := range t.plan.Exits {
 		if t.plan.Exits[i].Pod.UID == p.UID {
 			return true
@@ -190,8 +190,8 @@ func (t *teller) exits(p Pod) bool {
 	return false
 }
 
-// group is what a group waits for, or why it is as it is.
-func (t *teller) group(group *v1alpha1.WorkerGroup, counts v1alpha1.GroupStatus) (reason.Finding, bool) {
+// explainGroup returns what a group waits for, or why it is as it is.
+func explainGroup(t *statusDraft, group *v1alpha1.WorkerGroup, counts v1alpha1.GroupStatus) (reason.Finding, bool) {
 	complete := counts.Ready >= counts.Desired
 	switch refused := t.outcome.Refused[group.Name]; {
 	case refused != nil:
@@ -210,8 +210,8 @@ func (t *teller) group(group *v1alpha1.WorkerGroup, counts v1alpha1.GroupStatus)
 	return diagnose.Group(group.Name, int(counts.Desired), findings)
 }
 
-// total sums what the wanted pods ask for.
-func (t *teller) total() {
+// sumResources sums what the wanted pods ask for.
+func sumResources(t *statusDraft) {
 	sum := corev1.ResourceList{}
 	add := func(group string, times int64) {
 		for name, quantity := range pod.Requests(t.cluster, group) {

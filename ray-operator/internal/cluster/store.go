@@ -10,10 +10,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -37,54 +35,45 @@ type Standpoint struct {
 	Finding       reason.Finding
 }
 
-// stored reports whether the head's memory outlives the head.
-func (p *planner) stored() bool { return p.cluster.Spec.ControlStore != nil }
-
 // inRedis reports whether a cluster's memory is in a Redis.
 func inRedis(cluster *v1alpha1.ComputeCluster) bool {
 	store := cluster.Spec.ControlStore
 	return store != nil && (store.Redis != nil || store.ManagedRedis != nil)
 }
 
+// isManaged reports whether the operator runs the Redis of a cluster.
 func isManaged(cluster *v1alpha1.ComputeCluster) bool {
 	return inRedis(cluster) && cluster.Spec.ControlStore.ManagedRedis != nil
 }
 
-// headServes reports whether there is a head that can be asked for something.
-func (p *planner) headServes() bool { return p.head != nil && p.head.ready() }
-
-// headGone reports whether what ran under the head is over: without a store it ends with the head.
-func (p *planner) headGone() bool {
-	return !p.stored() && (p.head == nil || p.head.finished())
+// verdictOfTurn returns what a Redis said of the claim that the plan works for.
+func verdictOfTurn(b basis) (controlstore.Verdict, bool) {
+	store := b.seen.Store
+	return store.Verdict, store.Known && !b.records && b.Turn == b.seen.Record.recordedTurn()
 }
 
-// verdict is what a Redis said of the claim that the plan works for.
-func (p *planner) verdict() (controlstore.Verdict, bool) {
-	store := p.seen.Store
-	return store.Verdict, store.Known && p.Record == nil && p.Turn == p.seen.Record.turn()
-}
-
-// standpoint says how the store is.
-func (p *planner) standpoint() *Standpoint {
+// assessStore returns how the store is.
+func assessStore(b basis) *Standpoint {
 	switch {
-	case !p.stored():
+	case !b.hasStore():
 		return nil
-	case inRedis(p.cluster):
-		return p.redisStandpoint()
+	case inRedis(b.cluster):
+		return assessRedis(b)
 	default:
-		return p.volumeStandpoint()
+		return assessVolume(b)
 	}
 }
 
-func (p *planner) redisStandpoint() *Standpoint {
-	verdict, known := p.verdict()
+// assessRedis returns how a store in a Redis is.
+func assessRedis(b basis) *Standpoint {
+	verdict, known := verdictOfTurn(b)
 	switch {
-	case !known && p.head != nil: // it was asked before, and nobody says otherwise
+	case !known && b.head != nil: // it was asked before, and nobody says otherwise
 		return &Standpoint{}
 	case known && verdict.Admitted:
 		return &Standpoint{Known: true, Serves: true, Finding: verdict.Finding}
-	case isManaged(p.cluster):
-		return &Standpoint{Known: true, Finding: p.ofManaged(verdict.Finding)}
+	case isManaged(b.cluster):
+		return &Standpoint{Known: true, Finding: explainManagedRedis(b.situation, verdict.Finding)}
 	case !known:
 		return &Standpoint{Known: true, Finding: reason.StoreChecking.Of()}
 	default:
@@ -92,9 +81,9 @@ func (p *planner) redisStandpoint() *Standpoint {
 	}
 }
 
-// ofManaged says of a managed Redis what lies behind an answer, or behind none.
-func (p *planner) ofManaged(finding reason.Finding) reason.Finding {
-	starting, isStarting := p.storeStarting()
+// explainManagedRedis returns what lies behind an answer of a managed Redis, or behind none.
+func explainManagedRedis(s *situation, finding reason.Finding) reason.Finding {
+	starting, isStarting := explainStoreStart(s)
 	switch finding.Code {
 	case "", reason.StoreUnreachable.Code, reason.StoreSecretMissing.Code:
 		if isStarting {
@@ -102,7 +91,7 @@ func (p *planner) ofManaged(finding reason.Finding) reason.Finding {
 		}
 	case reason.StoreReadOnly.Code:
 		if strings.Contains(finding.Text, "No space left") {
-			return reason.StoreVolumeFull.Of("Redis cannot write to it", naming.StoreClaim(p.cluster.Name))
+			return reason.StoreVolumeFull.Of("Redis cannot write to it", naming.StoreClaim(s.cluster.Name))
 		}
 	}
 	if finding.Code == "" {
@@ -111,10 +100,10 @@ func (p *planner) ofManaged(finding reason.Finding) reason.Finding {
 	return finding
 }
 
-// storeStarting says what a managed Redis that has no ready pod waits for.
-func (p *planner) storeStarting() (reason.Finding, bool) {
-	set, there := p.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
-	switch volume := p.seen.Store.Volume; {
+// explainStoreStart returns what a managed Redis that has no ready pod waits for.
+func explainStoreStart(s *situation) (reason.Finding, bool) {
+	set, there := s.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
+	switch volume := s.seen.Store.Volume; {
 	case there && set.Status.ReadyReplicas > 0:
 		return reason.Finding{}, false
 	case volume.Phase == corev1.ClaimLost:
@@ -122,22 +111,23 @@ func (p *planner) storeStarting() (reason.Finding, bool) {
 	case there && volume.Phase == corev1.ClaimPending:
 		return reason.StoreVolumePending.Of(volume.Name, volume.Name), true
 	}
-	name := "pod " + naming.StorePod(p.cluster.Name)
-	if p.seen.Store.Pod != nil {
-		if finding, found := diagnose.Pod(p.seen.Store.Pod, nil, p.now); found && finding.Severity() == reason.Warning {
+	name := "pod " + naming.StorePod(s.cluster.Name)
+	if s.seen.Store.Pod != nil {
+		if finding, found := diagnose.Pod(s.seen.Store.Pod, nil, s.now); found && finding.Severity() == reason.Warning {
 			return finding.About(name), true
 		}
 	}
 	return reason.StoreStarting.Of(name + " is not ready yet"), true
 }
 
-func (p *planner) volumeStandpoint() *Standpoint {
-	volume := p.seen.Store.Volume
+// assessVolume returns how a store on a volume is.
+func assessVolume(b basis) *Standpoint {
+	volume := b.seen.Store.Volume
 	says := func(serves bool, finding reason.Finding) *Standpoint {
 		return &Standpoint{Known: true, Serves: serves, Finding: finding}
 	}
-	ready := p.headServes()
-	lost := p.forgotten()
+	ready := b.hasReadyHead()
+	lost := findLostMemory(b)
 	switch {
 	case lost != nil:
 		return says(false, *lost)
@@ -145,10 +135,10 @@ func (p *planner) volumeStandpoint() *Standpoint {
 		return says(false, reason.StoreVolumeLost.Of(volume.Name))
 	case !ready && volume.HeldBy != "":
 		return says(false, reason.VolumeHeldByLostNode.Of(volume.HeldBy, volume.HeldBy))
-	case !ready && p.lostWith() != "":
-		return says(false, reason.VolumeHeldByLostNode.Of(p.lostWith(), p.lostWith()))
-	case !ready && p.filled() != "":
-		return says(false, reason.StoreVolumeFull.Of(p.filled(), volume.Name))
+	case !ready && lostNode(b) != "":
+		return says(false, reason.VolumeHeldByLostNode.Of(lostNode(b), lostNode(b)))
+	case !ready && explainFullVolume(b) != "":
+		return says(false, reason.StoreVolumeFull.Of(explainFullVolume(b), volume.Name))
 	case volume.Presence == Absent && volume.given:
 		return says(false, reason.StoreVolumeMissing.Of(volume.Name))
 	case volume.Phase != corev1.ClaimBound:
@@ -158,21 +148,21 @@ func (p *planner) volumeStandpoint() *Standpoint {
 	}
 }
 
-// lostWith is the lost node of a former head that may still write to the volume, empty if there
+// lostNode returns the lost node of a former head that may still write to the volume, empty if there
 // is none.
-func (p *planner) lostWith() string {
-	if old := p.former(); old != nil && !p.seen.Nodes[old.Spec.NodeName].Lost.IsZero() {
+func lostNode(b basis) string {
+	if old := formerHead(b); old != nil && !b.seen.Nodes[old.Spec.NodeName].Lost.IsZero() {
 		return old.Spec.NodeName
 	}
 	return ""
 }
 
-// filled is what a head that ended for want of room said last.
-func (p *planner) filled() string {
-	if p.head == nil {
+// explainFullVolume returns what a head that ended for want of room said last.
+func explainFullVolume(b basis) string {
+	if b.head == nil {
 		return ""
 	}
-	container := diagnose.RayStatus(p.head.Pod)
+	container := diagnose.RayStatus(b.head.Pod)
 	if container == nil || container.LastTerminationState.Terminated == nil {
 		return ""
 	}
@@ -183,14 +173,14 @@ func (p *planner) filled() string {
 	return "Ray ended with \"" + words + "\""
 }
 
-// forgotten says that the store does not hold the session's memory any more, nil where it
-// does, or where that is not known.
-func (p *planner) forgotten() *reason.Finding {
-	volume, had := p.seen.Store.Volume, p.seen.Record.Volume
-	if !p.stored() || p.Turn != p.seen.Record.turn() && p.Session == p.Epoch {
+// findLostMemory returns a finding where the store has lost the session's memory, nil where it does, or where that is
+// not known.
+func findLostMemory(b basis) *reason.Finding {
+	volume, had := b.seen.Store.Volume, b.seen.Record.Volume
+	if !b.hasStore() || b.Turn != b.seen.Record.recordedTurn() && b.Session == b.Epoch {
 		return nil
 	}
-	if verdict := p.seen.Store.Verdict; p.seen.Store.Known && verdict.Lost {
+	if verdict := b.seen.Store.Verdict; b.seen.Store.Known && verdict.Lost {
 		return &verdict.Finding
 	}
 	if had != "" && volume.UID != "" && had != volume.UID {
@@ -200,129 +190,92 @@ func (p *planner) forgotten() *reason.Finding {
 	return nil
 }
 
-// startOver begins a new session where the memory of this one is lost.
-func (p *planner) startOver() bool {
-	lost := p.forgotten()
-	if lost == nil {
-		return false
-	}
-	p.Store = &Standpoint{Known: true, Finding: *lost}
-	p.beginEpoch(telemetry.Event{Finding: *lost, Action: "Recover", Warning: true})
-	return true
-}
-
-// withdraw takes a head away that ended because its Redis is away: the kubelet's back-off
-// would keep it from coming back when the Redis does. Workers stay. One that runs again is
-// left alone: it waits for its Redis for a minute by itself.
-func (p *planner) withdraw() {
-	verdict, known := p.verdict()
-	away := known && !verdict.Admitted && verdict.Finding.Code != reason.StoreSlow.Code
-	if !away || p.head == nil || p.head.leaving() || !p.head.halted() {
-		return
-	}
-	event := telemetry.Event{Finding: reason.HeadWithdrawn.Of(p.head.Name, verdict.Finding.Code), Action: "Recover", Warning: true}
-	p.Delete = append(p.Delete, Removal{Pod: *p.head, GraceSeconds: grace(lostGrace), Why: "its control store is away", Event: &event})
-}
-
-// makeHead makes the head of the epoch, once its store will have it and no other head can
-// harm what is in there.
-func (p *planner) makeHead() {
-	p.ForgetStore = p.ForgetStore || p.isFresh() && p.former() != nil // who still writes would spoil what is begun
-	if p.head != nil || p.Held != nil {
-		return
-	}
-	if held := p.storeHolds(); held != nil {
-		p.Held = held
-		p.wakeIn(storeLook)
-		return
-	}
-	p.Head, p.NoteHead = p.joined(p.site.HeadPod(p.cluster, p.Epoch)), !p.sparesRecord()
-	if p.encryptsStore() {
-		pod.EncryptStore(p.Head, p.cluster)
-	}
-}
-
-// note has it written down that the cluster has keys in a Redis of its user's, before that
-// is asked for the first time: a Redis that admits a head is marked as the cluster's, though
-// the head may never come.
-func (p *planner) note() {
-	given := p.stored() && p.cluster.Spec.ControlStore.Redis != nil
+// noteStoreKeys plans a note that the cluster has keys in a Redis of its user's, before that is asked for the first
+// time: a Redis that admits a head is marked as the cluster's, though the head may never come.
+func noteStoreKeys(p *planner) {
+	given := p.hasStore() && p.cluster.Spec.ControlStore.Redis != nil
 	p.Note = given && p.head == nil && !p.seen.Store.Noted && !p.ForgetStore && p.End == nil
 }
 
-// isFresh reports whether a session begins that is not the cluster's first.
-func (p *planner) isFresh() bool {
-	return p.stored() && p.Session > 1 && p.Session == p.Epoch && p.head == nil
+// isFreshSession reports whether a session begins that is not the cluster's first.
+func isFreshSession(b basis) bool {
+	return b.hasStore() && b.Session > 1 && b.Session == b.Epoch && b.head == nil
 }
 
-// storeHolds is why no head must be made now, nil if one may.
-func (p *planner) storeHolds() *reason.Finding {
-	if !p.stored() {
+// findStoreObstacle returns why no head must be made now, nil if one may.
+func findStoreObstacle(b basis) *reason.Finding {
+	if !b.hasStore() {
 		return nil
 	}
-	store := p.standpoint()
-	if former := p.former(); former != nil && (!p.cutOff() || p.isFresh()) {
-		held := p.remains(*former)
+	store := assessStore(b)
+	if former := formerHead(b); former != nil && (!isCutOff(b) || isFreshSession(b)) {
+		held := explainFormer(b, *former)
 		return &held
 	}
-	volume := p.seen.Store.Volume
-	mayBind := !inRedis(p.cluster) && volume.Presence == Ours && volume.Phase != corev1.ClaimLost && volume.HeldBy == ""
+	volume := b.seen.Store.Volume
+	mayBind := !inRedis(b.cluster) && volume.Presence == Ours && volume.Phase != corev1.ClaimLost && volume.HeldBy == ""
 	if store.Serves || mayBind { // a claim may wait for its first pod
 		return nil
 	}
 	return &store.Finding
 }
 
-// former is a head of an earlier epoch that may still write, nil if there is none.
-func (p *planner) former() *Pod {
-	for i := range p.seen.Pods {
-		if old := &p.seen.Pods[i]; old.isHead() && old.At.Epoch != p.Epoch && !p.harmless(*old) {
+// formerHead returns a head of an earlier epoch that may still write, nil if there is none.
+func formerHead(b basis) *Pod {
+	for i := range b.seen.Pods {
+		if old := &b.seen.Pods[i]; old.isHead() && old.At.Epoch != b.Epoch && !isHarmless(b, *old) {
 			return old
 		}
 	}
 	return nil
 }
 
-// harmless reports whether a former head writes no more: what ran in it has ended, or its
-// node is declared to be off. Of a Redis of the user's also a head whose node has not
-// answered for a while after it was to end, because somebody has to go on; docs/control-store.md
-// says what that does not guarantee.
-func (p *planner) harmless(old Pod) bool {
-	node, known := p.seen.Nodes[old.Spec.NodeName]
-	answers := known && node.Lost.IsZero() // so it will say when the pod has ended
-	switch {
-	case old.finished(), node.Off:
+// isHarmless reports whether a former head writes no more: what ran in it has ended, its node is declared to be off, or
+// it has been waited for long enough.
+func isHarmless(b basis, old Pod) bool {
+	switch node := b.seen.Nodes[old.Spec.NodeName]; {
+	case old.hasFinished(), node.Off:
 		return true
-	case !old.leaving() || !inRedis(p.cluster) || isManaged(p.cluster) || answers:
-		return false
+	default:
+		wait, ends := patienceWith(b, old)
+		return ends && wait <= 0
 	}
-	wait := old.DeletionTimestamp.Add(unreachableGrace).Sub(p.now)
-	p.wakeIn(wait)
-	return wait <= 0
 }
 
-// cutOff reports whether former heads can write no more although they may run: the operator's
+// patienceWith returns for how long a former head is still waited for, false if there is no end to that. There is one
+// only for a Redis of the user's, where its node does not answer: somebody has to go on. docs/control-store.md says
+// what that does not guarantee.
+func patienceWith(b basis, old Pod) (time.Duration, bool) {
+	node, known := b.seen.Nodes[old.Spec.NodeName]
+	answers := known && node.Lost.IsZero() // so it will say when the pod has ended
+	if !old.isTerminating() || !inRedis(b.cluster) || isManaged(b.cluster) || answers {
+		return 0, false
+	}
+	return old.DeletionTimestamp.Add(unreachableGrace).Sub(b.now), true
+}
+
+// isCutOff reports whether former heads can write no more although they may run: the operator's
 // own Redis takes away their users before it admits the next one.
-func (p *planner) cutOff() bool {
-	verdict, known := p.verdict()
-	return isManaged(p.cluster) && known && verdict.Admitted
+func isCutOff(b basis) bool {
+	verdict, known := verdictOfTurn(b)
+	return isManaged(b.cluster) && known && verdict.Admitted
 }
 
-// remains says that a former head is waited for.
-func (p *planner) remains(old Pod) reason.Finding {
+// explainFormer returns that a former head is waited for.
+func explainFormer(b basis, old Pod) reason.Finding {
 	switch node := old.Spec.NodeName; {
-	case p.seen.Nodes[node].Lost.IsZero():
-		return reason.HeadRecovering.Of(naming.Pod(p.cluster.Name, p.cluster.UID, naming.Place{Epoch: p.Epoch}))
-	case inRedis(p.cluster):
+	case b.seen.Nodes[node].Lost.IsZero():
+		return reason.HeadRecovering.Of(naming.Pod(b.cluster.Name, b.cluster.UID, naming.Place{Epoch: b.Epoch}))
+	case inRedis(b.cluster):
 		return reason.OldHeadRemains.Of(old.Name, node, node)
 	default:
 		return reason.VolumeHeldByLostNode.Of(node, node)
 	}
 }
 
-// keepStore sees to what a managed store needs beside the fixtures, and to the claim of a store.
-func (p *planner) keepStore() {
-	if !p.stored() {
+// planStoreClaim plans the claim of a store.
+func planStoreClaim(p *planner) {
+	if !p.hasStore() {
 		return
 	}
 	wanted, volume := desired.StoreClaim(p.cluster), p.seen.Store.Volume

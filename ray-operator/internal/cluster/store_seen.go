@@ -52,7 +52,7 @@ type Volume struct {
 	given, ofRedis bool
 }
 
-// memoryOn is the UID of the claim that the head's own store is on, empty without one.
+// memoryOn returns the UID of the claim that the head's own store is on, empty without one.
 func (s StoreSeen) memoryOn() types.UID {
 	if s.Volume.ofRedis {
 		return ""
@@ -65,35 +65,35 @@ func (s StoreSeen) memoryOn() types.UID {
 const askCalm, askBusy = 5 * time.Second, time.Second
 
 // seeStore recalls what a Redis said last, and looks at a store's claim.
-func (r *Reconciler) seeStore(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeStore(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	if cluster.Spec.ControlStore == nil || seen.RecordError != nil {
 		return nil
 	}
 	if inRedis(cluster) {
 		claim := claimOf(cluster, seen.Record, seen.Pods)
-		seen.Store.Verdict, seen.Store.Known = r.Stores.Last(client.ObjectKeyFromObject(cluster), claim)
+		seen.Store.Verdict, seen.Store.Known = o.Stores.Last(client.ObjectKeyFromObject(cluster), claim)
 	}
 	if given := cluster.Spec.ControlStore.Redis; given != nil {
 		var err error
-		if seen.Store.Noted, err = r.Notes.Kept(ctx, sweep.Of(cluster, given)); err != nil {
+		if seen.Store.Noted, err = o.Notes.Kept(ctx, sweep.Of(cluster, given)); err != nil {
 			return err
 		}
 	}
 	if pod.StoreClaim(cluster) == "" {
 		return nil
 	}
-	return errors.Join(r.seeVolume(ctx, cluster, seen), r.seeStorePod(ctx, cluster, seen))
+	return errors.Join(o.seeVolume(ctx, cluster, seen), o.seeStorePod(ctx, cluster, seen))
 }
 
 // seeStorePod looks at the pod of a managed Redis that is not ready. The cache has pods of Ray alone.
-func (r *Reconciler) seeStorePod(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeStorePod(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	set, isThere := seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
 	if !isThere || set.Status.ReadyReplicas > 0 || set.Status.Replicas == 0 {
 		return nil
 	}
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.StorePod(cluster.Name)}
 	var found corev1.Pod
-	switch err := r.Live.Get(ctx, name, &found); {
+	switch err := o.Live.Get(ctx, name, &found); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return fmt.Errorf("read pod %s: %w", name, err)
@@ -103,9 +103,9 @@ func (r *Reconciler) seeStorePod(ctx context.Context, cluster *v1alpha1.ComputeC
 	return nil
 }
 
-// claimOf is what a cluster wants of a Redis for a record's turn.
+// claimOf returns what a cluster wants of a Redis for a record's turn.
 func claimOf(cluster *v1alpha1.ComputeCluster, record Record, pods []Pod) controlstore.Claim {
-	turn := record.turn()
+	turn := record.recordedTurn()
 	return controlstore.Claim{
 		Owner: cluster.UID, Cluster: cluster.Namespace + "/" + cluster.Name, Namespace: pod.StoreNamespace(cluster),
 		Session: turn.Session, Epoch: turn.Epoch, Own: isManaged(cluster),
@@ -115,15 +115,15 @@ func claimOf(cluster *v1alpha1.ComputeCluster, record Record, pods []Pod) contro
 
 // seeVolume looks at a store's claim, and at the node that holds its volume where the head is
 // not there. A claim of the user's is in no cache.
-func (r *Reconciler) seeVolume(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeVolume(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	head := headOf(seen.Pods, seen.Record.Epoch)
-	ready := head != nil && head.ready()
+	ready := head != nil && head.isReady()
 	wanted := desired.StoreClaim(cluster)
 	volume := &seen.Store.Volume
 	*volume = Volume{Name: pod.StoreClaim(cluster), given: wanted == nil, ofRedis: inRedis(cluster)}
-	var reader client.Reader = r.Client
+	var reader client.Reader = o.Client
 	if volume.given {
-		reader = r.Live
+		reader = o.Live
 	}
 	if volume.given && ready { // it works with it
 		*volume = Volume{Name: volume.Name, given: true, Presence: Ours, Phase: corev1.ClaimBound, UID: seen.Record.Volume}
@@ -138,15 +138,15 @@ func (r *Reconciler) seeVolume(ctx context.Context, cluster *v1alpha1.ComputeClu
 		return fmt.Errorf("read claim %s: %w", key, err)
 	}
 	volume.claim, volume.UID, volume.Phase = claim, claim.UID, claim.Status.Phase
-	volume.Presence = belongs(claim, cluster, volume.given)
+	volume.Presence = presenceOfClaim(claim, cluster, volume.given)
 	if ready || inRedis(cluster) || claim.Spec.VolumeName == "" {
 		return nil
 	}
-	return r.seeHolder(ctx, claim.Spec.VolumeName, volume)
+	return o.seeHolder(ctx, claim.Spec.VolumeName, volume)
 }
 
-// belongs judges a store's claim. One that was retained has no owner and names the cluster.
-func belongs(claim *corev1.PersistentVolumeClaim, cluster *v1alpha1.ComputeCluster, given bool) Presence {
+// presenceOfClaim judges a store's claim. One that was retained has no owner and names the cluster.
+func presenceOfClaim(claim *corev1.PersistentVolumeClaim, cluster *v1alpha1.ComputeCluster, given bool) Presence {
 	retained := metav1.GetControllerOf(claim) == nil && claim.Labels[v1alpha1.LabelStore] == cluster.Name
 	switch {
 	case !given && !retained:
@@ -160,17 +160,17 @@ func belongs(claim *corev1.PersistentVolumeClaim, cluster *v1alpha1.ComputeClust
 }
 
 // seeHolder finds out whether a volume is bound to a node that is lost.
-func (r *Reconciler) seeHolder(ctx context.Context, name string, volume *Volume) error {
-	if !r.WatchNodes {
+func (o observer) seeHolder(ctx context.Context, name string, volume *Volume) error {
+	if !o.WatchNodes {
 		return nil
 	}
 	var bound corev1.PersistentVolume
-	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &bound); client.IgnoreNotFound(err) != nil {
+	if err := o.Live.Get(ctx, types.NamespacedName{Name: name}, &bound); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read volume %s: %w", name, err)
 	}
 	for _, node := range nodesOfVolume(&bound) {
 		var there corev1.Node
-		if err := r.Client.Get(ctx, types.NamespacedName{Name: node}, &there); client.IgnoreNotFound(err) != nil {
+		if err := o.Client.Get(ctx, types.NamespacedName{Name: node}, &there); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read node %s: %w", node, err)
 		}
 		if there.Name != "" && nodeOf(&there).Lost.IsZero() {
@@ -182,7 +182,7 @@ func (r *Reconciler) seeHolder(ctx context.Context, name string, volume *Volume)
 	return nil
 }
 
-// nodesOfVolume are the nodes, by name, that a volume says it can be used on; none where it
+// nodesOfVolume returns the nodes, by name, that a volume says it can be used on; none where it
 // does not name nodes.
 func nodesOfVolume(volume *corev1.PersistentVolume) []string {
 	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
@@ -199,7 +199,7 @@ func nodesOfVolume(volume *corev1.PersistentVolume) []string {
 	return names
 }
 
-// askStore says what must be known of a Redis from now on.
+// askStore sets what is asked of a Redis in the background.
 func (r *Reconciler) askStore(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outcome) {
 	name := client.ObjectKeyFromObject(cluster)
 	switch {
@@ -215,14 +215,14 @@ func (r *Reconciler) askStore(cluster *v1alpha1.ComputeCluster, seen Seen, plan 
 	}
 	every := askCalm
 	set, isSet := seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
-	if head := headOf(seen.Pods, plan.Epoch); head == nil || !head.ready() || isSet && set.Status.ReadyReplicas == 0 {
+	if head := headOf(seen.Pods, plan.Epoch); head == nil || !head.isReady() || isSet && set.Status.ReadyReplicas == 0 {
 		every = askBusy
 	}
-	r.Stores.Want(name, controlstore.Target{Claim: claimOf(cluster, record, seen.Pods), Every: every, Generation: cluster.Generation, Server: r.wayTo(cluster, plan.EncryptsStore)})
+	r.Stores.Want(name, controlstore.Target{Claim: claimOf(cluster, record, seen.Pods), Every: every, Generation: cluster.Generation, Server: r.storeServer(cluster, plan.EncryptsStore)})
 }
 
-// wayTo reads how a cluster's Redis is reached, with TLS where it is a managed one that encrypts.
-func (r *Reconciler) wayTo(cluster *v1alpha1.ComputeCluster, encrypts bool) func(context.Context) (controlstore.Server, error) {
+// storeServer reads how a cluster's Redis is reached, with TLS where it is a managed one that encrypts.
+func (r *Reconciler) storeServer(cluster *v1alpha1.ComputeCluster, encrypts bool) func(context.Context) (controlstore.Server, error) {
 	if given := cluster.Spec.ControlStore.Redis; given != nil {
 		note := sweep.Of(cluster, given)
 		return func(ctx context.Context) (controlstore.Server, error) {
@@ -258,8 +258,8 @@ func (r *Reconciler) wayTo(cluster *v1alpha1.ComputeCluster, encrypts bool) func
 
 // makeVolume makes a store's claim. One that nobody owns and that just appeared is looked at
 // in the next pass.
-func (r *Reconciler) makeVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-	_, err := r.Writer.Create(ctx, claim)
+func (a applier) makeVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	_, err := a.Writer.Create(ctx, claim)
 	if _, conflict := fault.Finding(err); conflict && metav1.GetControllerOf(claim) == nil {
 		return &fault.Wait{For: "the cache to show claim " + claim.Name}
 	}
@@ -267,7 +267,7 @@ func (r *Reconciler) makeVolume(ctx context.Context, claim *corev1.PersistentVol
 }
 
 // makeStoreSecret makes the Secret of a managed Redis; one that is there stays.
-func (r *Reconciler) makeStoreSecret(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
-	_, err := r.Writer.Create(ctx, desired.StoreSecret(cluster, newToken(), newToken()))
+func (a applier) makeStoreSecret(ctx context.Context, cluster *v1alpha1.ComputeCluster) error {
+	_, err := a.Writer.Create(ctx, desired.StoreSecret(cluster, newToken(), newToken()))
 	return err
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// store tells how the control store is.
-func (t *teller) store(suspended *reason.Finding) {
+// reportStore sets what the status says of the control store.
+func reportStore(t *statusDraft, suspended *reason.Finding) {
 	if t.cluster.Spec.ControlStore == nil {
 		return
 	}
-	t.status.ControlStore = &v1alpha1.ControlStoreStatus{Session: t.turn().Session, ClaimName: pod.StoreClaim(t.cluster)}
+	t.status.ControlStore = &v1alpha1.ControlStoreStatus{Session: t.statusTurn().Session, ClaimName: pod.StoreClaim(t.cluster)}
 	if inRedis(t.cluster) {
 		t.status.ControlStore.Namespace = pod.StoreNamespace(t.cluster)
 	}
@@ -34,18 +34,18 @@ func (t *teller) store(suspended *reason.Finding) {
 	}
 }
 
-// recovering reports whether the head comes back with the memory of an earlier life.
-func (t *teller) recovering() bool {
-	turn := t.turn()
+// isRecovering reports whether the head comes back with the memory of an earlier life.
+func isRecovering(t *statusDraft) bool {
+	turn := t.statusTurn()
 	return t.cluster.Spec.ControlStore != nil && t.head != nil && (turn.Session < turn.Epoch || restarts(*t.head) > 0)
 }
 
-// comesBack reports whether a head that is not ready is on its way back, given the code of
+// isComingBack reports whether a head that is not ready is on its way back, given the code of
 // what was found of it, if anything was. A container that runs again after it had ended is
 // in no crash loop yet: the kubelet's back-off shows those.
-func (t *teller) comesBack(found string) bool {
+func isComingBack(t *statusDraft, found string) bool {
 	switch {
-	case !t.recovering():
+	case !isRecovering(t):
 		return false
 	case found == reason.CrashLoop.Code:
 		container := diagnose.RayStatus(t.head.Pod)
@@ -55,7 +55,7 @@ func (t *teller) comesBack(found string) bool {
 	}
 }
 
-// restarts is how often Ray's container was started again in a pod.
+// restarts returns how often Ray's container was started again in a pod.
 func restarts(p Pod) int32 {
 	if container := diagnose.RayStatus(p.Pod); container != nil {
 		return container.RestartCount
@@ -63,7 +63,7 @@ func restarts(p Pod) int32 {
 	return 0
 }
 
-// cameBack is what to tell when a status shows that a head ended in its pod, or is back.
+// cameBack returns what to tell when a status shows that a head ended in its pod, or is back.
 func cameBack(before, after *v1alpha1.ComputeClusterStatus) []telemetry.Event {
 	if after.ControlStore == nil || after.Head == nil || before.Head == nil {
 		return nil

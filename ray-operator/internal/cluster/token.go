@@ -19,6 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -34,7 +35,7 @@ type Token struct {
 	Lacking string
 }
 
-// ownSecret is the name of the user's own Secret, empty where the operator makes one.
+// ownSecret returns the name of the user's own Secret, empty where the operator makes one.
 func ownSecret(cluster *v1alpha1.ComputeCluster) string {
 	if name := pod.TokenSecret(cluster); name != naming.TokenSecret(cluster.Name) {
 		return name
@@ -46,12 +47,12 @@ func ownSecret(cluster *v1alpha1.ComputeCluster) string {
 // may not watch Secrets.
 const tokenLook = time.Minute
 
-// tokenAgain is how often the operator's own Secret is looked at where nothing else asks for it: nobody should change it,
-// and 500 clusters cost one read each two seconds.
+// tokenAgain is how often the operator's own Secret is looked at where nothing else asks for it: nobody should change
+// it, and 500 clusters cost one read each two seconds.
 const tokenAgain = 15 * time.Minute
 
-// Tokens remembers what was last seen of the operator's own Secrets. It is lost with the process, which then looks again
-// within tokenAgain. The zero value is ready.
+// Tokens remembers what was last seen of the operator's own Secrets. It is lost with the process, which then looks
+// again within tokenAgain. The zero value is ready.
 type Tokens struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]lookedAt
@@ -65,14 +66,14 @@ type lookedAt struct {
 	seen    bool
 }
 
-// recall returns what is known of a cluster's Secret, and how long that is good for, 0 where it is time to look.
-func (t *Tokens) recall(cluster *v1alpha1.ComputeCluster, now time.Time) (lookedAt, time.Duration) {
+// recallToken returns what is known of a cluster's Secret, and how long that is good for, 0 where it is time to look.
+func (t *Tokens) recallToken(cluster *v1alpha1.ComputeCluster, now time.Time) (lookedAt, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	name := client.ObjectKeyFromObject(cluster)
 	known := t.known[name]
 	if known.cluster != cluster.UID {
-		known = t.note(name, lookedAt{Token: Token{Presence: Ours}, cluster: cluster.UID, at: now})
+		known = t.noteToken(name, lookedAt{Token: Token{Presence: Ours}, cluster: cluster.UID, at: now})
 	}
 	// The UID spreads clusters: after a start of the operator they come one by one.
 	hash := fnv.New32a()
@@ -82,8 +83,8 @@ func (t *Tokens) recall(cluster *v1alpha1.ComputeCluster, now time.Time) (looked
 	return known, max(0, next.Sub(now))
 }
 
-// note keeps what is known; the caller holds the lock.
-func (t *Tokens) note(name types.NamespacedName, known lookedAt) lookedAt {
+// noteToken keeps what is known; the caller holds the lock.
+func (t *Tokens) noteToken(name types.NamespacedName, known lookedAt) lookedAt {
 	if t.known == nil {
 		t.known = map[types.NamespacedName]lookedAt{}
 	}
@@ -91,11 +92,11 @@ func (t *Tokens) note(name types.NamespacedName, known lookedAt) lookedAt {
 	return known
 }
 
-// keep remembers what was seen of a cluster's Secret.
-func (t *Tokens) keep(cluster *v1alpha1.ComputeCluster, token Token, now time.Time) {
+// keepToken remembers what was seen of a cluster's Secret.
+func (t *Tokens) keepToken(cluster *v1alpha1.ComputeCluster, token Token, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.note(client.ObjectKeyFromObject(cluster), lookedAt{Token: token, cluster: cluster.UID, at: now, seen: true})
+	t.noteToken(client.ObjectKeyFromObject(cluster), lookedAt{Token: token, cluster: cluster.UID, at: now, seen: true})
 }
 
 // Forget ends the memory of a cluster.
@@ -105,19 +106,19 @@ func (t *Tokens) Forget(cluster types.NamespacedName) {
 	delete(t.known, cluster)
 }
 
-// isDue reports whether it is time to look at the operator's own Secret: it was not there, or of a cluster that runs it was
-// looked at long ago, or something asks for it.
+// isDue reports whether it is time to look at the operator's own Secret: it was not there, or of a cluster that runs
+// it was looked at long ago, or something asks for it.
 func (l lookedAt) isDue(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, good time.Duration, now time.Time) bool {
 	if l.seen && l.Presence != Ours {
 		return true
 	}
 	runs := plan.Stalled == nil && !plan.Suspended && len(seen.Pods) > 0
-	return runs && (good == 0 || l.asks(cluster, seen, now))
+	return runs && (good == 0 || l.isAsked(cluster, seen, now))
 }
 
-// asks reports whether something seen of a cluster asks for a look at the operator's own Secret: the status or the pods tell
-// of another token, or a pod waits for it.
-func (l lookedAt) asks(cluster *v1alpha1.ComputeCluster, seen Seen, now time.Time) bool {
+// isAsked reports whether something seen of a cluster asks for a look at the operator's own Secret: the status or the
+// pods tell of another token, or a pod waits for it.
+func (l lookedAt) isAsked(cluster *v1alpha1.ComputeCluster, seen Seen, now time.Time) bool {
 	if !l.seen && (tellsOfToken(cluster) || hasTwoTokens(seen.Pods)) {
 		return true
 	}
@@ -154,13 +155,13 @@ func hasTwoTokens(pods []Pod) bool {
 // seeToken looks at the token's Secret. The operator has no right to list Secrets, so
 // this is a live read; it is for where a pod must be made, or where the Secret is the
 // user's, who may change it.
-func (r *Reconciler) seeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+func (o observer) seeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	if !pod.TokenRequired(cluster) {
 		return nil
 	}
 	var secret corev1.Secret
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: pod.TokenSecret(cluster)}
-	err := r.Live.Get(ctx, key, &secret)
+	err := o.Live.Get(ctx, key, &secret)
 	if ownSecret(cluster) != "" {
 		seen.Token, err = usersToken(err, &secret)
 	} else {
@@ -187,4 +188,27 @@ func usersToken(err error, secret *corev1.Secret) (Token, error) {
 	default:
 		return Token{Presence: Ours}, nil
 	}
+}
+
+// planToken plans the token's Secret. A living head has read its token, so a new one would only keep new pods out:
+// none is made then.
+func planToken(p *planner) {
+	own := ownSecret(p.cluster)
+	if own != "" {
+		p.wakeIn(tokenLook)
+	}
+	var missing reason.Finding
+	switch {
+	case !pod.TokenRequired(p.cluster), p.seen.Token.Presence == Ours:
+		return
+	case own != "":
+		missing = reason.TokenSecretInvalid.Of(own, p.seen.Token.Lacking)
+	case p.head != nil:
+		missing = reason.TokenMissing.Of(naming.TokenSecret(p.cluster.Name))
+	default:
+		p.Token = p.Held == nil && findStoreObstacle(p.basis()) == nil // it goes with the first pod
+		return
+	}
+	p.Held = &missing
+	p.wakeIn(pass.Recheck)
 }

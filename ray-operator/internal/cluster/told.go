@@ -20,7 +20,7 @@ const progressWait = 2 * time.Second
 // tasks would cost a write each time.
 const infeasibleWait = 30 * time.Second
 
-// waitsFor is how long a status may wait for more to tell.
+// waitsFor returns how long a status may wait for more to tell.
 func waitsFor(former, latter v1alpha1.ComputeClusterStatus) time.Duration {
 	if former.Autoscaling == nil || latter.Autoscaling == nil || len(former.Autoscaling.Infeasible) == 0 || len(latter.Autoscaling.Infeasible) == 0 {
 		return progressWait
@@ -38,11 +38,11 @@ func waitsFor(former, latter v1alpha1.ComputeClusterStatus) time.Duration {
 	return progressWait
 }
 
-// urgent reports whether a status says more than that there is progress: readiness, an obstacle or
+// isUrgent reports whether a status says more than that there is progress: readiness, an obstacle or
 // the end of one, a new epoch, anything that went wrong.
-func urgent(former, latter v1alpha1.ComputeClusterStatus) bool {
+func isUrgent(former, latter v1alpha1.ComputeClusterStatus) bool {
 	if former.ObservedGeneration == 0 {
-		return !starts(latter)
+		return !isStarting(latter)
 	}
 	if former.Epoch != latter.Epoch || former.TokenSecretName != latter.TokenSecretName {
 		return true
@@ -54,26 +54,26 @@ func urgent(former, latter v1alpha1.ComputeClusterStatus) bool {
 	for i := range latter.Conditions {
 		after := &latter.Conditions[i]
 		before := meta.FindStatusCondition(former.Conditions, after.Type)
-		if before == nil || before.Status != after.Status && turned(after, edited) || before.Reason != after.Reason && warns(after.Reason) {
+		if before == nil || before.Status != after.Status && isTurning(after, edited) || before.Reason != after.Reason && isWarning(after.Reason) {
 			return true
 		}
 	}
 	return len(former.Conditions) != len(latter.Conditions)
 }
 
-// starts reports whether a first status says no more than that all is under way.
-func starts(first v1alpha1.ComputeClusterStatus) bool {
+// isStarting reports whether a first status says no more than that all is under way.
+func isStarting(first v1alpha1.ComputeClusterStatus) bool {
 	under := first.Phase == v1alpha1.PhasePending || first.Phase == v1alpha1.PhaseStarting
-	return under && !slices.ContainsFunc(first.Conditions, func(told metav1.Condition) bool { return warns(told.Reason) })
+	return under && !slices.ContainsFunc(first.Conditions, func(told metav1.Condition) bool { return isWarning(told.Reason) })
 }
 
-// turned reports whether a condition that changed is one to tell of at once. That an edit
+// isTurning reports whether a condition that changed is one to tell of at once. That an edit
 // makes a cluster work on itself is progress, and so is each step on its way; that it is
 // ready, or that it is not any more though nobody edited it, is more.
-func turned(after *metav1.Condition, edited bool) bool {
+func isTurning(after *metav1.Condition, edited bool) bool {
 	switch after.Type {
 	case v1alpha1.ConditionReady:
-		return after.Status == metav1.ConditionTrue || !edited || warns(after.Reason)
+		return after.Status == metav1.ConditionTrue || !edited || isWarning(after.Reason)
 	case v1alpha1.ConditionReconciling, v1alpha1.ConditionWorkersReady:
 		return false
 	case v1alpha1.ConditionHeadReady:
@@ -83,4 +83,5 @@ func turned(after *metav1.Condition, edited bool) bool {
 	}
 }
 
-func warns(code string) bool { return reason.Finding{Code: code}.Severity() == reason.Warning }
+// isWarning reports whether the reason of a code is a warning.
+func isWarning(code string) bool { return reason.Finding{Code: code}.Severity() == reason.Warning }

@@ -25,7 +25,7 @@ func TestUrgent_AFirstStatus(t *testing.T) {
 		first := v1alpha1.ComputeClusterStatus{
 			ObservedGeneration: 1, Phase: c.phase, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: c.reason}},
 		}
-		if got := urgent(v1alpha1.ComputeClusterStatus{}, first); got != c.want {
+		if got := isUrgent(v1alpha1.ComputeClusterStatus{}, first); got != c.want {
 			t.Errorf("%s: urgent %t, want %t", name, got, c.want)
 		}
 	}

@@ -22,7 +22,8 @@ import (
 // kindName is the kind that owner references name.
 const kindName = "ComputeCluster"
 
-// Children are the kinds of objects that are made for clusters and watched. The cache holds those with a cluster's label.
+// Children returns the kinds of objects that are made for clusters and watched. The cache holds those with a cluster's
+// label.
 func Children() []client.Object {
 	return []client.Object{
 		&corev1.Pod{},
@@ -110,8 +111,8 @@ func listClusters(ctx context.Context, cache client.Reader, which ...client.List
 	return names, nil
 }
 
-// changesNode reports whether a node begins to go away, or comes back. A new one has no pods yet, unless the cache missed
-// its creation: then it may be about to go when it is first seen.
+// changesNode reports whether a node begins to go away, or comes back. A new one has no pods yet, unless the cache
+// missed its creation: then it may be about to go when it is first seen.
 func changesNode(c wake.Change) bool {
 	before, was := c.Old.(*corev1.Node)
 	now, is := c.New.(*corev1.Node)

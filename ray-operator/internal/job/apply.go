@@ -186,8 +186,9 @@ func (r *Reconciler) askHead(ctx context.Context, job *v1alpha1.ClusterJob, seen
 	return nil
 }
 
-// tokenOf returns what reads the token of a head's cluster. Its Secret is never found by a name that somebody else could
-// have written: either the cluster is there and is the head's owner, or the Secret has the same owner as the head.
+// tokenOf returns what reads the token of a head's cluster. Its Secret is never found by a name that somebody else
+// could have written: either the cluster is there and is the head's owner, or the Secret has the same owner as the
+// head.
 func (r *Reconciler) tokenOf(head *corev1.Pod, cluster *v1alpha1.ComputeCluster) headclient.Token {
 	if cluster != nil && metav1.IsControlledBy(head, cluster) {
 		secret := pod.TokenSecret(cluster)
@@ -203,9 +204,8 @@ func (r *Reconciler) tokenOf(head *corev1.Pod, cluster *v1alpha1.ComputeCluster)
 	return headwatch.TokenOwnedBy(r.Live, types.NamespacedName{Namespace: head.Namespace, Name: naming.TokenSecret(owner.Name)}, owner.UID)
 }
 
-// renewPermit gives the time up to which the job's attempt may be submitted, and its clusters may go. Where the one given
-// last is nearly over, the job is read past the cache: if it is not as it was seen, this
-// pass is none to go by.
+// renewPermit gives the time up to which the job's attempt may be submitted, and its clusters may go. Where the one
+// given last is nearly over, the job is read past the cache: if it is not as it was seen, this pass is none to go by.
 func (r *Reconciler) renewPermit(ctx context.Context, job *v1alpha1.ClusterJob) (time.Time, error) {
 	now := r.Clock.Now()
 	if until := r.permits.lastUntil(job.UID); until.Sub(now) > permitFor/2 {

@@ -112,7 +112,8 @@ func isPermitUseful(s situation) bool {
 	return !s.seen.Heard || s.seen.Answer.Failure == "" || s.now.Sub(s.seen.Answer.FailingSince) < permitFor
 }
 
-// checkSilence reports whether the head has not answered for so long that people are told. If not, it wakes the job then.
+// checkSilence reports whether the head has not answered for so long that people are told. If not, it wakes the job
+// then.
 func checkSilence(p *planner) bool {
 	if !p.seen.Heard || p.seen.Answer.Failure == "" {
 		return false

@@ -207,8 +207,9 @@ func nameEnd(s situation, job headclient.Job) reason.Finding {
 	}
 }
 
-// isMistake reports whether Ray could not start what it has around the driver because of what was asked for, as a runtime
-// environment of a wrong type or a negative amount. Its message ends with a traceback, and that with the error.
+// isMistake reports whether Ray could not start what it has around the driver because of what was asked for, as a
+// runtime environment of a wrong type or a negative amount. Its message ends with a traceback, and that with the
+// error.
 func isMistake(message string) bool {
 	last := ""
 	for line := range strings.Lines(message) {

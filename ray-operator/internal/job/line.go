@@ -94,7 +94,8 @@ type standing struct {
 	holds, ready bool
 }
 
-// standingOf reads a job. One that is invalid, as under the rules of a later operator, cannot go, and keeps nobody behind it.
+// standingOf reads a job. One that is invalid, as under the rules of a later operator, cannot go, and keeps nobody
+// behind it.
 func standingOf(job *v1alpha1.ClusterJob) *standing {
 	s := &standing{
 		name: types.NamespacedName{Namespace: job.Namespace, Name: job.Name}, uid: job.UID, version: job.ResourceVersion, created: job.CreationTimestamp,
@@ -157,8 +158,8 @@ func (l *Lines) Next(jobs []v1alpha1.ClusterJob, now time.Time) []types.Namespac
 // free; each that takes one has the next looked at.
 const nextAtOnce = 8
 
-// recheckAfter is after how long a job that waits looks again by itself. Next wakes the first ones in time, so the others only
-// keep the place right that they tell of, the more rarely the further behind they are.
+// recheckAfter is after how long a job that waits looks again by itself. Next wakes the first ones in time, so the
+// others only keep the place right that they tell of, the more rarely the further behind they are.
 func (l Line) recheckAfter() time.Duration {
 	return pass.Recheck * time.Duration(1+(l.Place-1)/nextAtOnce)
 }

@@ -70,7 +70,8 @@ func planQueue(p *planner) {
 	}
 }
 
-// isRunnable reports whether nothing but the queue keeps the job from running: an invalid one runs no attempt but one that is bound.
+// isRunnable reports whether nothing but the queue keeps the job from running: an invalid one runs no attempt but one
+// that is bound.
 func isRunnable(s situation) bool {
 	if s.job.Spec.Suspend || s.job.DeletionTimestamp != nil || s.seen.Queue.Queue == "" {
 		return false

@@ -87,8 +87,8 @@ type Outcome struct {
 // newRecord is the record of a job that has not begun.
 func newRecord() Record { return Record{Version: recordVersion, Attempt: 1, Own: 1} }
 
-// String is the annotation's text, which ParseRecord reads again: where it would be too long, it has fewer words of others
-// and fewer former attempts.
+// String is the annotation's text, which ParseRecord reads again: where it would be too long, it has fewer words of
+// others and fewer former attempts.
 func (r Record) String() string { return pass.Fit(&r, recordLimit, r.dropLeast) }
 
 // dropLeast takes away what is needed least, and reports whether there was anything.

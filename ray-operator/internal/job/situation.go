@@ -9,8 +9,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// situation is what a decision reads: the job, what was seen, the record as planned so far, and the time. What takes one
-// by value reads it and changes nothing.
+// situation is what a decision reads: the job, what was seen, the record as planned so far, and the time. What takes
+// one by value reads it and changes nothing.
 type situation struct {
 	job    *v1alpha1.ClusterJob
 	seen   Seen
@@ -43,8 +43,8 @@ func clusterNameOf(job *v1alpha1.ClusterJob, record Record) string {
 	}
 }
 
-// startedAt returns when the bound attempt was first seen to run, zero if it was not. What Ray calls the start of a job is its
-// submission, so that counts only for one that was over before anyone looked.
+// startedAt returns when the bound attempt was first seen to run, zero if it was not. What Ray calls the start of a
+// job is its submission, so that counts only for one that was over before anyone looked.
 func (s situation) startedAt() time.Time {
 	if entry := findAttempt(s.job.Status.Attempts, s.record.Attempt); entry != nil && entry.StartTime != nil {
 		return entry.StartTime.Time

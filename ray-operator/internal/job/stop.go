@@ -60,8 +60,8 @@ func continueStop(p *planner) bool {
 	return true
 }
 
-// advanceStop asks for the stop of the bound attempt, and ends it once it is over or has been waited for long enough: on
-// the job's own cluster the work ends with that.
+// advanceStop asks for the stop of the bound attempt, and ends it once it is over or has been waited for long enough:
+// on the job's own cluster the work ends with that.
 func advanceStop(p *planner) {
 	p.setPhase(p.boundPhase(), askForStop(p, explainStop(p.situation).Text))
 	if p.isSuspending() {

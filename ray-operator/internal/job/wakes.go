@@ -19,8 +19,8 @@ import (
 // kindName is the kind that owner references name.
 const kindName = "ClusterJob"
 
-// WakeRules say what wakes jobs, beside changes of their own: Workloads of Kueue where there is a queue. What was read of
-// jobs in queues of clusters is remembered in lines.
+// WakeRules say what wakes jobs, beside changes of their own: Workloads of Kueue where there is a queue. What was read
+// of jobs in queues of clusters is remembered in lines.
 func WakeRules(lines *Lines, now clock.PassiveClock, isQueued bool) []wake.Rule {
 	rules := []wake.Rule{
 		{Name: "a job wakes the next in the queue", Kind: &v1alpha1.ClusterJob{}, Matters: changesPlace, Find: nextInQueue(lines, now)},

@@ -1,0 +1,57 @@
+package cluster
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+)
+
+// missingClaims returns those that a slot still needs; going tells that one is on its way out.
+func missingClaims(s *situation, group *v1alpha1.WorkerGroup, slot int) (missing []*corev1.PersistentVolumeClaim, going bool) {
+	for i := range group.VolumeClaimTemplates {
+		claim := desired.Claim(s.cluster, group, slot, i)
+		there, ok := s.seen.Claims[claim.Name]
+		switch {
+		case !ok:
+			missing = append(missing, claim)
+		case there.DeletionTimestamp != nil:
+			going = true
+		}
+	}
+	return missing, going
+}
+
+// releaseClaims gives back the claims of slots that a group has no use for: more than it wants,
+// and no pod is in them or about to be.
+func releaseClaims(p *planner, m *members, created []int) {
+	if m.group.Suspend || len(m.group.VolumeClaimTemplates) == 0 {
+		return
+	}
+	needed := map[int]bool{}
+	for slot := range m.bySlot {
+		needed[slot] = true
+	}
+	for _, slot := range created {
+		needed[slot] = true
+	}
+	for slot := 0; len(needed) < p.wantedReplicas(m.group)*m.hosts; slot++ {
+		needed[slot] = true
+	}
+	for _, claim := range p.seen.claimsOf(m.group.Name) {
+		if slot, err := strconv.Atoi(claim.Labels[v1alpha1.LabelSlot]); err != nil || !needed[slot] {
+			p.Release = append(p.Release, claim)
+		}
+	}
+}
+
+// isOrphaned reports whether a claim is of a group that is gone from the spec, and so are its pods.
+func isOrphaned(s *situation, claim *corev1.PersistentVolumeClaim) bool {
+	group := claim.Labels[v1alpha1.LabelGroup]
+	return claim.DeletionTimestamp == nil && pod.FindGroup(s.cluster, group) == nil &&
+		!slices.ContainsFunc(s.seen.Pods, func(worker Pod) bool { return worker.At.Group == group })
+}

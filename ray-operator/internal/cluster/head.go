@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// planHead makes the head of the epoch, once its store will have it and no other head can
+// harm what is in there.
+func planHead(p *planner) {
+	b := p.basis()
+	former := formerHead(b)
+	p.ForgetStore = p.ForgetStore || isFreshSession(b) && former != nil // who still writes would spoil what is begun
+	if p.head != nil || p.Held != nil {
+		return
+	}
+	if held := findStoreObstacle(b); held != nil {
+		p.Held = held
+		p.wakeIn(storeLook)
+		if former != nil {
+			wait, _ := patienceWith(b, *former)
+			p.wakeIn(wait)
+		}
+		return
+	}
+	p.Head, p.NoteHead = joinGang(p, p.site.HeadPod(p.cluster, p.Epoch)), !isRecordSpared(p)
+	if isStoreEncrypted(p.basis()) {
+		pod.EncryptStore(p.Head, p.cluster)
+	}
+}
+
+// withdrawHead deletes a head that ended because its Redis is away: the kubelet's back-off would keep it from coming
+// back when the Redis does. Workers stay. One that runs again is left alone: it waits for its Redis for a minute by
+// itself.
+func withdrawHead(p *planner) {
+	verdict, known := verdictOfTurn(p.basis())
+	away := known && !verdict.Admitted && verdict.Finding.Code != reason.StoreSlow.Code
+	if !away || p.head == nil || p.head.isTerminating() || !p.head.isHalted() {
+		return
+	}
+	event := telemetry.Event{Finding: reason.HeadWithdrawn.Of(p.head.Name, verdict.Finding.Code), Action: "Recover", Warning: true}
+	p.Delete = append(p.Delete, Removal{Pod: *p.head, GraceSeconds: grace(lostGrace), Why: "its control store is away", Event: &event})
+}
+
+// planRecord plans to record the head's UID where the record lacks it.
+func planRecord(p *planner) {
+	if p.head != nil && (p.seen.RecordMissing || p.seen.Record.HeadUID == "" || p.Record != nil) {
+		p.NoteHead = !isRecordSpared(p)
+	}
+}
+
+// isRecordSpared reports whether a cluster that has no record needs none: in its first epoch, with nothing to be kept
+// that neither the status nor the pods tell. The status has the UID of the first head, and before there is one,
+// workers tell that there was a head. An annotation that is wrong is not spared, as the status that contradicts it may
+// go.
+func isRecordSpared(p *planner) bool {
+	_, annotated := p.cluster.Annotations[v1alpha1.AnnotationRecord]
+	if !p.seen.RecordMissing || annotated || p.Record != nil || p.Epoch > 1 || p.Failures > 0 {
+		return false
+	}
+	if p.hasStore() || isAutoscaled(p.cluster) || len(p.Scaled) > 0 || len(p.Accepted) > 0 || p.Roll != (Roll{}) {
+		return false
+	}
+	witnesses := func(group v1alpha1.WorkerGroup) bool { return p.wantedReplicas(&group) > 0 }
+	return slices.ContainsFunc(p.cluster.Spec.WorkerGroups, witnesses)
+}
+
+// hasReadyHead reports whether there is a head that can be asked for something.
+func (b basis) hasReadyHead() bool { return b.head != nil && b.head.isReady() }
+
+// isHeadGone reports whether what ran under the head is over: without a store it ends with the head.
+func (b basis) isHeadGone() bool {
+	return !b.hasStore() && (b.head == nil || b.head.hasFinished())
+}
+
+// budgetAfter is how long a head must have been ready to get a budget: a cluster for a
+// short job goes without.
+const budgetAfter = time.Minute
+
+// budgetOf returns the budget that keeps consolidation from moving a head that has been at work for a while. It is
+// lifted where the head's node is going, so that it never holds up a drain for ever.
+func budgetOf(p *planner) client.Object {
+	since := time.Time{}
+	if p.head != nil {
+		since = p.head.readySince()
+	}
+	there := p.seen.Fixtures[budgetKind].Presence == Ours
+	switch {
+	case p.Suspended, since.IsZero() && !there, checkHeadEviction(p):
+		return nil
+	}
+	if wait := since.Add(budgetAfter).Sub(p.now); !there && wait > 0 {
+		p.wakeIn(wait)
+		return nil
+	}
+	return desired.HeadBudget(p.cluster)
+}
+
+// eventOfBudget returns the event for when the budget goes because its head must be free to go.
+func eventOfBudget(p *planner, kind string) *telemetry.Event {
+	if kind != budgetKind || p.Suspended || !checkHeadEviction(p) {
+		return nil
+	}
+	node := p.head.Spec.NodeName
+	return &telemetry.Event{Finding: reason.BudgetLifted.Of(p.head.Name, node), Action: "Drain", Warning: true}
+}
+
+// headDrain is how long a head may stay on a node that was cordoned, before its budget
+// is lifted: as long as a worker has by default.
+const headDrain = pod.DefaultDrain * time.Second
+
+// checkHeadEviction reports whether an eviction of the head must not be refused any longer. If not, it wakes the
+// cluster then.
+func checkHeadEviction(p *planner) bool {
+	if p.head == nil {
+		return false
+	}
+	node, known := p.seen.Nodes[p.head.Spec.NodeName]
+	switch {
+	case !known:
+		return false
+	case node.Going != "":
+		return true
+	case node.Cordoned.IsZero():
+		return false
+	}
+	wait := node.Cordoned.Add(headDrain).Sub(p.now)
+	p.wakeIn(wait)
+	return wait <= 0
+}
+
+const (
+	// goingRetry is how soon to look again at what is on its way out.
+	goingRetry = time.Second
+	// fillAgain is how soon the next workers are built where one pass did not build all. What was made wakes sooner.
+	fillAgain = time.Second
+	// lostGrace in seconds is for workers whose session has ended: there is nothing
+	// left that they could hand over.
+	lostGrace = int64(5)
+)

@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// resumption returns a short form of the annotation that wakes an idle cluster.
+func resumption(cluster *v1alpha1.ComputeCluster) string {
+	value, ok := cluster.Annotations[v1alpha1.AnnotationResume]
+	if !ok {
+		return ""
+	}
+	hash, _ := naming.ObjectHash(value) // a string always marshals
+	return hash
+}
+
+// checkIdle reports whether nobody has used the cluster for as long as its policy says, by an
+// answer of the head that is fresh; and else when that will be so. A job that waits for the
+// cluster uses it, though Ray does not know yet.
+func checkIdle(p *planner) bool {
+	policy := p.cluster.Spec.IdlePolicy
+	if policy == nil || p.head == nil || !p.head.isReady() {
+		return false
+	}
+	p.Ask.askEvery(askIdle)
+	p.Ask.Use = true
+	if p.seen.Wanted != "" {
+		p.wakeIn(pass.Recheck) // the end of a job wakes nobody here
+		return false
+	}
+	if !p.seen.Ray.isFresh(p.now) || p.seen.Ray.IdleSince.IsZero() || p.now.Sub(p.seen.Ray.UseAt) > freshFor {
+		return false
+	}
+	p.IdleSince = idleStart(p.basis())
+	p.IdleAt = p.IdleSince.Add(time.Duration(policy.AfterSeconds) * time.Second)
+	p.wakeIn(p.IdleAt.Sub(p.now))
+	return !p.IdleAt.After(p.now)
+}
+
+// idleStart returns since when nobody has used the cluster: at most since its head is ready.
+func idleStart(b basis) time.Time {
+	since := b.seen.Ray.IdleSince
+	if ready := b.head.readySince(); ready.After(since) {
+		since = ready
+	}
+	return since
+}
+
+// deleteIdleCluster deletes a cluster that its idle policy wants gone.
+func deleteIdleCluster(p *planner) bool {
+	if policy := p.cluster.Spec.IdlePolicy; policy == nil || policy.Action != v1alpha1.IdleDelete || !checkIdle(p) {
+		return false
+	}
+	p.End = &telemetry.Event{Finding: reason.DeletedIdle.Of(stampOf(p.IdleSince)), Action: "Delete"}
+	return true
+}
+
+// stampOf returns a time as people read it in a message.
+func stampOf(at time.Time) string { return at.UTC().Format(time.RFC3339) }

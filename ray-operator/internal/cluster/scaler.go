@@ -1,0 +1,238 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Scaler is what the autoscaler beside the head says.
+type Scaler struct {
+	// Heard tells that it has spoken, Connected that it is listened to now: without that
+	// its last word counts for nothing.
+	Heard, Connected bool
+	// Failure says why nobody listens to it, since when.
+	Failure string
+	Since   time.Time
+	Word    scalelink.Word
+}
+
+// target returns how many replicas it wants of a group, below zero where nothing is known.
+func (s Scaler) target(group string) (int, string) {
+	for _, target := range s.Word.Targets {
+		if s.Heard && s.Connected && target.Group == group {
+			return target.Replicas, target.Reason
+		}
+	}
+	return -1, ""
+}
+
+// youngest is how old a worker is at least that is given back: an autoscaler that lies
+// cannot have pods made over and over.
+const youngest = 10 * time.Second
+
+// checkGivenBack reports whether a worker is given back now. If not yet, it wakes the cluster then.
+func checkGivenBack(p *planner, worker Pod) bool {
+	if !isAutoscaled(p.cluster) || !p.seen.Scaler.hasGivenBack(worker) {
+		return false
+	}
+	wait := worker.CreationTimestamp.Add(youngest).Sub(p.now)
+	p.wakeIn(wait)
+	return wait <= 0
+}
+
+// hasGivenBack reports whether a worker is named as given back: Ray says that nothing runs there and
+// nothing will, or it never was a node of Ray's.
+func (s Scaler) hasGivenBack(worker Pod) bool {
+	return s.Heard && s.Connected && slices.ContainsFunc(s.Word.Leaving, func(l scalelink.Leaver) bool {
+		return l.Pod == string(worker.UID) && l.Drained && (l.Node != "" || !worker.isReady())
+	})
+}
+
+// isLate reports whether a worker is given back because it never joined, or not for long.
+func (s Scaler) isLate(worker Pod) bool {
+	return slices.ContainsFunc(s.Word.Leaving, func(l scalelink.Leaver) bool {
+		return l.Pod == string(worker.UID) && l.Reason == scalelink.Late
+	})
+}
+
+// eventOfScaling returns the event for another size of a group, nil where it keeps its size.
+func eventOfScaling(p *planner, m *members) *telemetry.Event {
+	size := p.Sizes[m.group.Name]
+	if !isAutoscaled(p.cluster) || size.Replicas == size.Alive || size.Target < 0 || size.Rolled {
+		return nil
+	}
+	why := size.Reason
+	switch within := boundsOf(m.group); {
+	case size.Replicas == within.Max && size.Target > within.Max, size.Alive > within.Max:
+		why = fmt.Sprintf("maximum of %d", within.Max)
+	case size.Replicas == within.Min && size.Target < within.Min:
+		why = fmt.Sprintf("minimum of %d", within.Min)
+	}
+	finding := reason.Scaled.Of(m.group.Name, size.Alive, size.Replicas, why)
+	return &telemetry.Event{Finding: finding, Action: "Scale " + m.group.Name}
+}
+
+// steerScaler sends the orders to the autoscaler beside the head. It is reached by the address of the pod that is
+// ours.
+func (r *Reconciler) steerScaler(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) {
+	name, head := client.ObjectKeyFromObject(cluster), headOf(seen.Pods, plan.Epoch)
+	if plan.Orders == nil || head == nil || string(head.UID) != plan.Orders.Head || !head.hasAddress() {
+		r.Scale.Forget(name)
+		return
+	}
+	target := steer.Target{
+		Head: head.UID, Address: net.JoinHostPort(head.Status.PodIP, strconv.Itoa(pod.PortScale)), Orders: *plan.Orders,
+		Trust: headwatch.TrustOf(r.Live, head.Pod),
+	}
+	if secret := pod.TokenSecret(cluster); secret != "" {
+		target.Token = headwatch.TokenFrom(r.Live, types.NamespacedName{Namespace: cluster.Namespace, Name: secret})
+	}
+	r.Scale.Want(name, target)
+}
+
+// seeScaler recalls what the autoscaler beside the head that is there now said last.
+func (o observer) seeScaler(_ context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
+	head := headOf(seen.Pods, seen.Record.Epoch)
+	if head == nil || !isAutoscaled(cluster) {
+		return nil
+	}
+	answer, ok := o.Scale.Last(client.ObjectKeyFromObject(cluster), head.UID)
+	if !ok {
+		return nil
+	}
+	seen.Scaler = Scaler{Heard: !answer.At.IsZero(), Connected: answer.Connected, Since: answer.FailingSince, Word: answer.Word}
+	if answer.Err != nil {
+		seen.Scaler.Failure = answer.Err.Error()
+	}
+	return nil
+}
+
+// orderScaler plans the orders of the autoscaler, and wakes the cluster when it has been out of reach for so long that
+// people must be told.
+func orderScaler(p *planner) {
+	p.Orders = ordersFor(p)
+	if scaler := p.seen.Scaler; isAutoscaled(p.cluster) && !scaler.Connected && !scaler.Since.IsZero() {
+		p.wakeIn(scaler.Since.Add(patience).Sub(p.now))
+	}
+}
+
+// ordersFor returns the orders of the autoscaler beside the head: the spec's bounds and shapes, and the workers that
+// are there.
+func ordersFor(p *planner) *scalelink.Orders {
+	spec := p.cluster.Spec.Autoscaling
+	if spec == nil || p.head == nil || p.head.isTerminating() || !pod.HasAutoscaler(p.head.Pod) {
+		return nil
+	}
+	all := scalelink.Orders{Head: string(p.head.UID), Pace: cmp.Or(spec.Pace, v1alpha1.PaceDefault)}
+	if spec.MaxNodes != nil {
+		all.MaxNodes = int(*spec.MaxNodes)
+	}
+	for i := range p.cluster.Spec.WorkerGroups {
+		group := ordersOf(pod.Under(p.cluster, p.site.PodDefaults), &p.cluster.Spec.WorkerGroups[i])
+		if size := p.Sizes[group.Name]; size.Rolled { // other groups serve what waits meanwhile, and nobody is drained here
+			group.Min, group.Max = size.Alive, size.Alive
+		}
+		all.Groups = append(all.Groups, group)
+	}
+	for _, worker := range p.seen.Pods {
+		group := pod.FindGroup(p.cluster, worker.At.Group)
+		if group == nil || !p.hasPod(worker) {
+			continue
+		}
+		hosts := pod.Hosts(group)
+		one := scalelink.Pod{
+			UID: string(worker.UID), Group: group.Name, Replica: worker.At.Slot / hosts, Host: worker.At.Slot % hosts,
+			Since: worker.CreationTimestamp.Time,
+		}
+		one.Stage, one.Why = stageOf(p.situation, worker)
+		all.Pods = append(all.Pods, one)
+	}
+	return &all
+}
+
+// ordersOf returns the orders for one group.
+func ordersOf(cluster *v1alpha1.ComputeCluster, group *v1alpha1.WorkerGroup) scalelink.Group {
+	within := boundsOf(group)
+	one := scalelink.Group{
+		Name: group.Name, Min: within.Min, Max: within.Max, Hosts: pod.Hosts(group), Suspended: group.Suspend,
+		IdleTimeout:     secondsOr(group.IdleTimeoutSeconds, secondsOr(cluster.Spec.Autoscaling.IdleTimeoutSeconds, defaultIdle)),
+		CapacityTimeout: secondsOr(group.CapacityTimeoutSeconds, 0),
+	}
+	one.Priority = priorityOf(group)
+	one.Resources, one.Labels = pod.GroupShape(cluster, group)
+	return one
+}
+
+// defaultIdle is the schema's default.
+const defaultIdle = time.Minute
+
+// secondsOr returns a time that is given in seconds, or the default.
+func secondsOr(given *int32, otherwise time.Duration) time.Duration {
+	if given == nil {
+		return otherwise
+	}
+	return time.Duration(*given) * time.Second
+}
+
+// stageOf returns how far a worker has come, and what it waits for, or how it fails to start.
+func stageOf(s *situation, worker Pod) (scalelink.Stage, string) {
+	switch {
+	case worker.isTerminating(), worker.isDraining(), worker.hasFinished():
+		return scalelink.Leaving, ""
+	case worker.isReady():
+		return scalelink.Ready, ""
+	case worker.Spec.NodeName == "":
+		why := ""
+		if finding, found := diagnose.Pod(worker.Pod, nil, worker.CreationTimestamp.Time); found {
+			why = finding.Code
+		}
+		return scalelink.Waiting, why
+	default:
+		finding, found := diagnose.Pod(worker.Pod, s.seen.Events[worker.UID], s.now)
+		if found && finding.Severity() == reason.Warning {
+			return scalelink.Starting, finding.Code
+		}
+		return scalelink.Starting, ""
+	}
+}
+
+// takeBackWorkers deletes workers that the autoscaler gives back: they were drained already.
+func takeBackWorkers(p *planner, m *members, given []scale.Slot) {
+	event := eventOfScaling(p, m)
+	for _, slot := range given {
+		worker := m.bySlot[slot.Index]
+		if p.seen.Scaler.isLate(worker) {
+			p.Delete = append(p.Delete, Removal{Pod: worker, Why: "it is late to join", Event: eventOfLate(p.situation, worker)})
+			continue
+		}
+		p.Delete = append(p.Delete, Removal{Pod: worker, Why: "the autoscaler gives it back", Event: event})
+		event = nil // once for all of them
+	}
+}
+
+// eventOfLate returns the event of a worker that is replaced because it does not join.
+func eventOfLate(s *situation, worker Pod) *telemetry.Event {
+	why := "it has not joined Ray for 15 minutes"
+	if finding, found := diagnose.Pod(worker.Pod, s.seen.Events[worker.UID], s.now); found && finding.Severity() == reason.Warning {
+		why += ": " + finding.Text
+	}
+	return &telemetry.Event{Finding: reason.WorkerFailed.Of(worker.Name, why), Related: worker.Pod, Action: "Replace", Warning: true}
+}

@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
+)
+
+// Held is what the record keeps of a group that is or was scaled: the replicas of its spec
+// at the time, below zero where it gave none, and once autoscaling is off, the size that it
+// keeps until they are edited.
+type Held []int32
+
+// size returns the size that is kept, false while autoscaling is on.
+func (h Held) size() (int, bool) {
+	if len(h) < 2 {
+		return 0, false
+	}
+	return int(h[1]), true
+}
+
+// isAutoscaled reports whether a cluster's groups have the sizes that Ray needs.
+func isAutoscaled(cluster *v1alpha1.ComputeCluster) bool { return cluster.Spec.Autoscaling != nil }
+
+// boundsOf returns those of a group's size. Where nothing is scaled, replicas is within them.
+func boundsOf(group *v1alpha1.WorkerGroup) scale.Bounds {
+	within := scale.Bounds{Max: maxSize}
+	if group.MinReplicas != nil {
+		within.Min = int(*group.MinReplicas)
+	}
+	if group.MaxReplicas != nil {
+		within.Max = int(*group.MaxReplicas)
+	}
+	return within
+}
+
+// maxSize is more than the schema lets a group have.
+const maxSize = 10000
+
+// givenReplicas returns the replicas as the spec gives them, below zero where it does not.
+func givenReplicas(group *v1alpha1.WorkerGroup) int32 {
+	if group.Replicas == nil {
+		return -1
+	}
+	return *group.Replicas
+}
+
+// Size is how many replicas a group must have.
+type Size struct {
+	Replicas int
+	// Alive is how many there are, those that are given back included, and Staying how many without them. Target is
+	// what the autoscaler wants (below zero: it said nothing), Reason why it wants that.
+	Alive, Staying, Target int
+	Reason                 string
+	// Begins tells of a new group that has not had yet what it is to begin with.
+	Begins bool
+	// Rolled reports that the group is being rolled, and keeps its size meanwhile.
+	Rolled bool
+}
+
+// measureGroups plans the size of each group, and what the record keeps of them.
+func measureGroups(p *planner) {
+	p.Sizes, p.Scaled, p.Roll = map[string]Size{}, map[string]Held{}, Roll{}
+	for i := range p.cluster.Spec.WorkerGroups {
+		group := &p.cluster.Spec.WorkerGroups[i]
+		p.Sizes[group.Name] = limitToQuota(p.situation, group, sizeOf(p, group))
+	}
+	limitNodes(p)
+	for i := range p.cluster.Spec.WorkerGroups {
+		group := &p.cluster.Spec.WorkerGroups[i]
+		size := p.Sizes[group.Name]
+		if held := heldOf(p.basis(), group, size); held != nil {
+			p.Scaled[group.Name] = held
+		}
+		if group.Suspend {
+			size.Replicas = 0
+		}
+		p.Sizes[group.Name] = size
+		if size.Rolled {
+			p.Roll = Roll{Group: group.Name, Size: size.Replicas}
+		}
+	}
+}
+
+// sizeOf returns the size that a group must have if it is not suspended.
+func sizeOf(p *planner, group *v1alpha1.WorkerGroup) Size {
+	size := Size{Replicas: pod.Replicas(p.cluster, group), Target: -1}
+	held, known := p.seen.Record.Scaled[group.Name]
+	if !known && !isAutoscaled(p.cluster) {
+		return size
+	}
+	var slots []scale.Slot
+	for _, worker := range p.seen.Pods {
+		if worker.At.Group == group.Name && p.hasPod(worker) {
+			slots = append(slots, slotOf(p, worker))
+		}
+	}
+	alive := scale.Alive(pod.Hosts(group), slots)
+	there := slices.Clone(slots)
+	for i := range there {
+		there[i].Given = false
+	}
+	size.Alive, size.Staying = scale.Alive(pod.Hosts(group), there), alive
+	kept, off := held.size()
+	switch within := boundsOf(group); {
+	case isAutoscaled(p.cluster):
+		begins := scale.Follow(size.Replicas, 0, within)
+		size.Target, size.Reason = p.seen.Scaler.target(group.Name)
+		size.Replicas = scale.Follow(size.Target, alive, within)
+		if size.Begins = !known && alive < begins; size.Begins {
+			size.Replicas = max(size.Replicas, begins)
+		}
+		if isRolled(p.basis(), group.Name) {
+			size.Replicas, size.Rolled, size.Reason = scale.Follow(p.seen.Record.Roll.Size, 0, within), true, rollReason
+		}
+	case held[0] != givenReplicas(group): // edited since
+	case off:
+		size.Replicas = scale.Follow(kept, 0, within)
+	default:
+		size.Replicas = scale.Follow(-1, alive, within)
+	}
+	return size
+}
+
+// heldOf returns what the record is to keep of a group, nil for nothing.
+func heldOf(b basis, group *v1alpha1.WorkerGroup, size Size) Held {
+	replicas := givenReplicas(group)
+	held, known := b.seen.Record.Scaled[group.Name]
+	_, off := held.size()
+	switch {
+	case size.Begins:
+		return nil
+	case isAutoscaled(b.cluster):
+		return Held{replicas}
+	case !known || held[0] != replicas:
+		return nil
+	case off || b.Session != b.seen.Record.recordedTurn().Session: // sizes of a new session are not those of the moment
+		return held
+	case group.Suspend || b.cluster.Spec.Suspend || b.seen.Record.Suspended.Cause != "":
+		return nil
+	default:
+		return Held{replicas, int32(size.Replicas)}
+	}
+}
+
+// recordSizes plans to record what must be kept of groups, where it does not yet and a new head's does not come
+// anyway.
+func recordSizes(p *planner) {
+	same := maps.EqualFunc(p.Scaled, p.seen.Record.Scaled, slices.Equal[Held]) && p.Roll == p.seen.Record.Roll &&
+		slices.Equal(p.Accepted, p.seen.Record.Accepted)
+	switch {
+	case p.Record != nil:
+		p.Record.Scaled, p.Record.Roll = p.Scaled, p.Roll
+		p.Record.Accepted = p.Accepted
+	case !same && !p.NoteHead:
+		record := p.seen.Record
+		record.Scaled, record.Roll, record.Accepted = p.Scaled, p.Roll, p.Accepted
+		p.Record = &record
+	}
+}
+
+// wantedReplicas returns how many replicas a group must have.
+func (p Plan) wantedReplicas(group *v1alpha1.WorkerGroup) int { return p.Sizes[group.Name].Replicas }
+
+// hasStartedUp reports whether the head is ready, and as many workers of each group as it must have.
+func hasStartedUp(p *planner) bool {
+	if p.head == nil || !p.head.isReady() {
+		return false
+	}
+	ready := map[string]int{}
+	for _, worker := range p.seen.Pods {
+		if p.hasPod(worker) && worker.isReady() {
+			ready[worker.At.Group]++
+		}
+	}
+	for i := range p.cluster.Spec.WorkerGroups {
+		group := &p.cluster.Spec.WorkerGroups[i]
+		least := p.wantedReplicas(group)
+		if isAutoscaled(p.cluster) {
+			least = boundsOf(group).Min
+		}
+		if !group.Suspend && ready[group.Name] < least*pod.Hosts(group) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// findStall returns what keeps the whole cluster from being worked on.
+func findStall(p *planner) *reason.Finding {
+	if invalid := checkRules(p); invalid != nil {
+		return invalid
+	}
+	var finding reason.Finding
+	switch {
+	case pod.EncryptionRequired(p.cluster) && p.site.Image.Image == "":
+		finding = reason.InvalidSpec.Of("network.encryption needs programs of the operator's image, and the operator was started without --autoscaler-image")
+	case isStoreEncrypted(p.basis()) && p.site.Image.Image == "":
+		finding = reason.InvalidSpec.Of("the managed Redis speaks TLS, for which it needs a program of the operator's image, and the operator was started without --autoscaler-image")
+	case p.seen.RecordError != nil:
+		finding = reason.RecordDamaged.Of(p.seen.RecordError.Error())
+	case p.seen.Token.Presence == Foreign:
+		finding = reason.NameConflict.Of("Secret " + naming.TokenSecret(p.cluster.Name))
+	case p.seen.Authority == Foreign:
+		finding = reason.NameConflict.Of("Secret " + naming.AuthoritySecret(p.cluster.Name))
+	default:
+		return findForeignFixture(p)
+	}
+	return &finding
+}
+
+// findForeignFixture returns a finding where an object of others' stands under the name of one that the cluster cannot
+// do without.
+func findForeignFixture(p *planner) *reason.Finding {
+	for i := range fixtures {
+		f := &fixtures[i]
+		if p.seen.Fixtures[f.kind].Presence == Foreign && !f.optional && f.wanted(p) != nil {
+			finding := reason.NameConflict.Of(f.kind + " " + f.name(p.cluster.Name))
+			return &finding
+		}
+	}
+	return nil
+}
