@@ -121,15 +121,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return resultOf(plan, outcome, told)
 }
 
-// decidePlan looks at the Secrets of token and authority where the plan depends on them or it is time to, and only
-// there.
+// decidePlan decides by what is known of the Secrets of token and authority. It looks at them where the plan depends on
+// them or it is time to, and decides again only where one is not as it was known.
 func (r *Reconciler) decidePlan(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen, now time.Time) (Plan, error) {
 	own := ownSecret(cluster) != ""
 	fresh := !own && isNew(cluster, seen)
 	known, good := r.recallToken(cluster, seen, fresh || own, now)
 	if fresh {
-		seen.Token = Token{} // nothing was made yet; if the Secret was, making it tells
+		seen.Token, seen.Authority = Token{}, Absent // nothing was made yet; if the Secret was, making it tells
 	}
+	assumed := seen.secrets()
 	plan := Decide(cluster, *seen, r.Site, now)
 	token := !fresh && (plan.Makes() || own || known.isDue(cluster, *seen, plan, good, now))
 	authority := needsAuthority(cluster, *seen, plan)
@@ -139,11 +140,22 @@ func (r *Reconciler) decidePlan(ctx context.Context, cluster *v1alpha1.ComputeCl
 		r.Tokens.keepToken(cluster, seen.Token, now)
 		good = tokenAgain
 	}
-	if err == nil && (token || authority) {
+	if err == nil && seen.secrets() != assumed {
 		plan = Decide(cluster, *seen, r.Site, now)
 	}
 	plan.wakeIn(good)
 	return plan, err
+}
+
+// secrets is what a plan depends on of the Secrets of token and authority.
+type secrets struct {
+	token, authority Presence
+	lacking          string
+}
+
+// secrets returns what a plan depends on of the Secrets.
+func (s Seen) secrets() secrets {
+	return secrets{token: s.Token.Presence, lacking: s.Token.Lacking, authority: s.Authority}
 }
 
 // isNew reports whether nothing was made for a cluster yet, as far as anything tells.
