@@ -96,7 +96,7 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 	It("is shown by kubectl get csvc, and reached by kubectl port-forward", func(ctx SpecContext) {
 		out, err := kubectl(ctx, "get", "csvc", "-n", t.namespace).CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), string(out))
-		Expect(string(out)).To(MatchRegexp(`NAME +READY +VERSION +TRAFFIC +APPS +AGE\nplain +True +1 +100% +1/1 +\S+\n`))
+		Expect(string(out)).To(MatchRegexp(`NAME +READY +VERSION +TRAFFIC +APPS +REASON +AGE\nplain +True +1 +100% +1/1 +ServiceServes +\S+\n`))
 
 		forwarding, stop := context.WithCancel(ctx)
 		defer stop()

@@ -26,12 +26,12 @@ func TestWhatKubectlShowsOfJobs(t *testing.T) {
 	must(t, shared.Create(t.Context(), failing))
 
 	kubectl(t, namespace, "wait", "cjob/good", "--for=condition=Complete", "--timeout=90s")
-	kubectl(t, namespace, "wait", "clusterjob/failing", "--for=condition=Failed", "--timeout=90s")
+	kubectl(t, namespace, "wait", "clusterjob/failing", "--for=condition=Finished", "--timeout=90s")
 	rows := kubectl(t, namespace, "get", "cjob")
 	for _, row := range []string{
-		`^NAME +PHASE +CLUSTER +ATTEMPT +DURATION +AGE\n`,
-		`(?m)^good +Succeeded +c0 +1 +\d+s +\d+s$`,
-		`(?m)^failing +Failed +c0 +2/2 +\d+s +\d+s$`,
+		`^NAME +PHASE +REASON +CLUSTER +ATTEMPT +DURATION +AGE\n`,
+		`(?m)^good +Succeeded +JobSucceeded +c0 +1 +\d+s +\d+s$`,
+		`(?m)^failing +Failed +EntrypointFailed +c0 +2/2 +\d+s +\d+s$`,
 	} {
 		if !regexp.MustCompile(row).MatchString(rows) {
 			t.Errorf("kubectl get cjob has nothing like %s:\n%s", row, rows)
@@ -39,8 +39,8 @@ func TestWhatKubectlShowsOfJobs(t *testing.T) {
 	}
 	wide := kubectl(t, namespace, "get", "heliostat", "-o", "wide")
 	for _, row := range []string{
-		`(?m)^clusterjob\S*good +Succeeded +c0 +1 +\d+s +\d+s +work 1200 0 +JobSucceeded$`,
-		`(?m)^clusterjob\S*failing +Failed +c0 +2/2 +\d+s +\d+s +work 100 1,2 +EntrypointFailed$`,
+		`(?m)^clusterjob\S*good +Succeeded +JobSucceeded +c0 +1 +\d+s +\d+s +work 1200 0$`,
+		`(?m)^clusterjob\S*failing +Failed +EntrypointFailed +c0 +2/2 +\d+s +\d+s +work 100 1,2$`,
 	} {
 		if !regexp.MustCompile(row).MatchString(wide) {
 			t.Errorf("kubectl get heliostat -o wide has nothing like %s:\n%s", row, wide)

@@ -13,12 +13,12 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=cjob,categories=heliostat
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.clusterName`
 // +kubebuilder:printcolumn:name="Attempt",type=string,JSONPath=`.status.summary.attempt`
 // +kubebuilder:printcolumn:name="Duration",type=string,JSONPath=`.status.summary.duration`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Entrypoint",type=string,JSONPath=`.status.summary.entrypoint`,priority=1
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 63 characters: lower-case letters, digits and '-', starting with a letter; choose a shorter or simpler name"
 type ClusterJob struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -16,11 +16,11 @@ import (
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.summary.version`
 // +kubebuilder:printcolumn:name="Traffic",type=string,JSONPath=`.status.summary.traffic`
 // +kubebuilder:printcolumn:name="Apps",type=string,JSONPath=`.status.summary.applications`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,priority=1
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.active.clusterName`,priority=1
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`,priority=1
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 50 characters: lower-case letters, digits and '-', starting with a letter; choose a shorter or simpler name"
 type ClusterService struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -13,6 +13,7 @@ import (
 // +kubebuilder:resource:shortName=cc,categories=heliostat
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.summary.ready`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="CPUs",type=string,JSONPath=`.status.summary.cpus`,priority=1
 // +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.summary.memory`,priority=1

@@ -46,6 +46,9 @@ const (
 	ConditionComplete = "Complete"
 	// ConditionFailed is True when the job has ended in any other way.
 	ConditionFailed = "Failed"
+	// ConditionFinished is True when the job has ended, in whatever way. A client that waits for it waits for no longer
+	// than the job runs.
+	ConditionFinished = "Finished"
 )
 
 // Condition types of a ClusterService, beside Ready, Reconciling, Stalled, Suspended and

@@ -182,6 +182,9 @@ func setConditions(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJobStatus, 
 	case ended:
 		say.Set(v1alpha1.ConditionFailed, true, finding)
 	}
+	if ended {
+		say.Set(v1alpha1.ConditionFinished, true, finding)
+	}
 	if suspended || status.Phase == v1alpha1.PhaseSuspending {
 		say.Set(v1alpha1.ConditionSuspended, suspended, finding)
 	} else {

@@ -24,7 +24,8 @@ func said(status v1alpha1.ClusterJobStatus) string {
 	var text strings.Builder
 	for _, kind := range []struct{ name, letter string }{
 		{v1alpha1.ConditionReady, "R"}, {v1alpha1.ConditionReconciling, "P"}, {v1alpha1.ConditionStalled, "S"},
-		{v1alpha1.ConditionComplete, "C"}, {v1alpha1.ConditionFailed, "F"}, {v1alpha1.ConditionSuspended, "U"},
+		{v1alpha1.ConditionComplete, "C"}, {v1alpha1.ConditionFailed, "F"}, {v1alpha1.ConditionFinished, "E"},
+		{v1alpha1.ConditionSuspended, "U"},
 	} {
 		switch told := meta.FindStatusCondition(status.Conditions, kind.name); {
 		case told == nil:
@@ -43,7 +44,7 @@ func TestConditions(t *testing.T) {
 	for phase, want := range map[string]string{
 		v1alpha1.PhasePending: "rPs", v1alpha1.PhaseProvisioning: "rPs", v1alpha1.PhaseSubmitting: "rPs", v1alpha1.PhaseRunning: "rPs",
 		v1alpha1.PhaseRetrying: "rPs", v1alpha1.PhaseSuspending: "rPsu", v1alpha1.PhaseSuspended: "psU",
-		v1alpha1.PhaseSucceeded: "RpsC", v1alpha1.PhaseFailed: "rpSF", v1alpha1.PhaseStopped: "rpSF",
+		v1alpha1.PhaseSucceeded: "RpsCE", v1alpha1.PhaseFailed: "rpSFE", v1alpha1.PhaseStopped: "rpSFE",
 	} {
 		status := Status(train(), seen(newRecord()), Plan{Phase: phase, Finding: reason.JobRunning.Of(1, "demo")}, nil, now)
 		if have := said(status); have != want {

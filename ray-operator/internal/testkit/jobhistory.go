@@ -124,9 +124,10 @@ func (h *History) jobStatus(known *jobKnown) {
 	complete := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionComplete)
 	failed := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionFailed)
 	over := slices.Contains([]string{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseStopped}, status.Phase)
+	finished := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionFinished)
 	switch {
-	case complete && failed, complete != (status.Phase == v1alpha1.PhaseSucceeded), over != (complete || failed):
-		h.fault("%s is %s and says Complete %v, Failed %v", known.Name, status.Phase, complete, failed)
+	case complete && failed, finished != over, complete != (status.Phase == v1alpha1.PhaseSucceeded), over != (complete || failed):
+		h.fault("%s is %s and says Complete %v, Failed %v, Finished %v", known.Name, status.Phase, complete, failed, finished)
 	case over && known.ended.Phase != status.Phase:
 		h.fault("%s says %s, and its outcome is %+v", known.Name, status.Phase, known.ended)
 	}

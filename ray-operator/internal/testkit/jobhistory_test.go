@@ -19,7 +19,9 @@ func run(record job.Record, phase string) *v1alpha1.ClusterJob {
 	of.Status.Phase = phase
 	kind := map[string]string{"Succeeded": v1alpha1.ConditionComplete, "Failed": v1alpha1.ConditionFailed, "Stopped": v1alpha1.ConditionFailed}[phase]
 	if kind != "" {
-		of.Status.Conditions = []metav1.Condition{{Type: kind, Status: metav1.ConditionTrue}}
+		of.Status.Conditions = []metav1.Condition{
+			{Type: kind, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionFinished, Status: metav1.ConditionTrue},
+		}
 	}
 	return of
 }
@@ -47,6 +49,8 @@ func TestHistoryOfJobsBites(t *testing.T) {
 	past.Past = []job.Past{{Number: 2}, {Number: 1}}
 	faulty := run(over("Failed"), "Failed")
 	faulty.Status.Conditions[0].Type = v1alpha1.ConditionComplete
+	unfinished := run(over("Failed"), "Failed")
+	unfinished.Status.Conditions[1].Status = metav1.ConditionFalse
 	changed := run(record(1, "", ""), "Pending")
 	changed.Generation++
 	unordered := run(record(2, "", ""), "Pending")
@@ -68,6 +72,7 @@ func TestHistoryOfJobsBites(t *testing.T) {
 		"a phase that has no way":     {[]*v1alpha1.ClusterJob{run(record(1, "", ""), "Running"), run(record(1, "", ""), "Provisioning"), run(record(1, "", ""), "Unheard")}, 1},
 		"over without an outcome":     {[]*v1alpha1.ClusterJob{run(record(1, "", ""), "Failed")}, 1},
 		"failed and complete":         {[]*v1alpha1.ClusterJob{faulty}, 1},
+		"failed and not finished":     {[]*v1alpha1.ClusterJob{unfinished}, 1},
 		"the spec":                    {[]*v1alpha1.ClusterJob{run(record(1, "", ""), "Pending"), changed}, 1},
 		"past attempts out of order":  {[]*v1alpha1.ClusterJob{run(past, "Pending")}, 1},
 		"told attempts out of order":  {[]*v1alpha1.ClusterJob{unordered}, 1},
