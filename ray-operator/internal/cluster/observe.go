@@ -18,6 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -156,8 +157,7 @@ func (o observer) seeJobs(ctx context.Context, cluster *v1alpha1.ComputeCluster,
 	}
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
-		if !job.Spec.Suspend && job.DeletionTimestamp == nil &&
-			(job.Spec.ManagedBy == "" || job.Spec.ManagedBy == v1alpha1.ManagedByOperator) {
+		if !job.Spec.Suspend && job.DeletionTimestamp == nil && pass.IsOurs(job.Spec.ManagedBy) {
 			seen.Wanted = job.Name
 			return nil
 		}
@@ -341,10 +341,8 @@ func nodeOf(node *corev1.Node) Node {
 			seen.Cordoned = taint.TimeAdded.Time
 		}
 	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
-			seen.Lost = condition.LastTransitionTime.Time
-		}
+	if ready := pass.NodeReady(node); ready != nil && ready.Status != corev1.ConditionTrue {
+		seen.Lost = ready.LastTransitionTime.Time
 	}
 	return seen
 }

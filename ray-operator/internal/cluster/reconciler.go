@@ -15,9 +15,7 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,7 +35,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
-// Reconciler reconciles ComputeClusters. Told, Gone, Cordons and PodEvents make it one that is not copied.
+// Reconciler reconciles ComputeClusters. Statuses, Gone, Cordons and PodEvents make it one that is not copied.
 type Reconciler struct {
 	// Client reads from the cache.
 	Client client.Client
@@ -66,9 +64,9 @@ type Reconciler struct {
 	Site desired.Site
 	// WatchNodes reports whether nodes may be read.
 	WatchNodes bool
-	// Told remembers which statuses wait, Gone which clusters were seen to go.
-	Told pass.Told
-	Gone Gone
+	// Statuses remembers which statuses wait, Gone which clusters were seen to go.
+	Statuses pass.Statuses
+	Gone     Gone
 	// Tokens remembers the operator's own Secrets.
 	Tokens Tokens
 	// Cordons remembers since when nodes are cordoned that do not say so.
@@ -185,14 +183,11 @@ func (o observer) seeSecrets(ctx context.Context, cluster *v1alpha1.ComputeClust
 }
 
 // IsManaged reports whether a cluster is this operator's to manage.
-func IsManaged(cluster *v1alpha1.ComputeCluster) bool {
-	by := cluster.Spec.ManagedBy
-	return by == "" || by == v1alpha1.ManagedByOperator
-}
+func IsManaged(cluster *v1alpha1.ComputeCluster) bool { return pass.IsOurs(cluster.Spec.ManagedBy) }
 
 // forgetCluster ends what is kept in memory about a cluster.
 func (r *Reconciler) forgetCluster(cluster types.NamespacedName) {
-	r.Told.Forget(cluster)
+	r.Statuses.Forget(cluster)
 	r.Tokens.Forget(cluster)
 	r.Heads.Forget(cluster)
 	r.Scale.Forget(cluster)
@@ -204,18 +199,12 @@ func (r *Reconciler) forgetCluster(cluster types.NamespacedName) {
 func (r *Reconciler) writeStatus(
 	ctx context.Context, cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus, now time.Time,
 ) (time.Duration, error) {
-	name := client.ObjectKeyFromObject(cluster)
-	if equality.Semantic.DeepEqual(cluster.Status, status) {
-		r.Told.Forget(name)
-		return 0, nil
+	change := pass.StatusChange{Seen: withoutSpec(cluster, cluster.Status), Wanted: withoutSpec(cluster, status)}
+	change.Patience = func() time.Duration { return patienceFor(cluster.Status, status) }
+	written, wait, err := r.Statuses.Write(ctx, r.Writer, change, now)
+	if !written {
+		return wait, err
 	}
-	if wait := r.Told.Wait(name, waitsFor(cluster.Status, status), now); wait > 0 && !isUrgent(cluster.Status, status) {
-		return wait, nil
-	}
-	if err := r.Writer.Status(ctx, withoutSpec(cluster, cluster.Status), withoutSpec(cluster, status)); err != nil {
-		return 0, err
-	}
-	r.Told.Forget(name)
 	r.Metrics.Changed(cluster, &status, now)
 	for _, event := range cameBack(&cluster.Status, &status) {
 		r.Events.Record(cluster, event)
@@ -223,11 +212,8 @@ func (r *Reconciler) writeStatus(
 	return 0, nil
 }
 
-// withoutSpec returns a cluster with a status and no spec, which takes no time to compare.
 func withoutSpec(cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus) *v1alpha1.ComputeCluster {
-	return &v1alpha1.ComputeCluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name, ResourceVersion: cluster.ResourceVersion}, Status: status,
-	}
+	return &v1alpha1.ComputeCluster{ObjectMeta: pass.StatusMeta(cluster), Status: status}
 }
 
 // resultOf returns when to look again.

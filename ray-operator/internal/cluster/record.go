@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -118,32 +118,26 @@ func (r Record) contradictingHead(cluster *v1alpha1.ComputeCluster, pods []corev
 	return ""
 }
 
-// String returns the annotation's text.
-func (r Record) String() string {
-	text, _ := json.Marshal(r) // two numbers and a string always marshal
-	return string(text)
+// String returns the annotation's text, which ParseRecord reads again.
+func (r Record) String() string { return pass.Fit(r, recordLimit, func() bool { return false }) }
+
+// ParseRecord reads the annotation's text. It fails on text that this version did not write.
+func ParseRecord(text string) (Record, error) {
+	return pass.ParseRecord(text, recordLimit, checkRecord)
 }
 
-// ParseRecord reads the annotation's text. It fails on text that this version did not
-// write: too long, not JSON, of a later version, or without an epoch.
-func ParseRecord(text string) (Record, error) {
-	var record Record
-	if len(text) > recordLimit {
-		return record, fmt.Errorf("parse record: %d bytes, at most %d", len(text), recordLimit)
-	}
-	if err := json.Unmarshal([]byte(text), &record); err != nil {
-		return Record{}, fmt.Errorf("parse record: %w", err)
-	}
+// checkRecord returns what is wrong with a record: it is of a later version, has no epoch, or keeps nothing of a group.
+func checkRecord(record *Record) error {
 	for name, held := range record.Scaled {
 		if len(held) == 0 {
-			return Record{}, fmt.Errorf("parse record: nothing is kept of the group %q", name)
+			return fmt.Errorf("nothing is kept of the group %q", name)
 		}
 	}
 	if record.Version != recordVersion || record.Epoch < 1 || record.Epoch > maxEpoch || record.Session < 0 || record.Session > record.Epoch {
-		return Record{}, fmt.Errorf("parse record: version %d, epoch %d and session %d, want version %d, an epoch from 1 to %d and no session after it",
+		return fmt.Errorf("version %d, epoch %d and session %d, want version %d, an epoch from 1 to %d and no session after it",
 			record.Version, record.Epoch, record.Session, recordVersion, int64(maxEpoch))
 	}
-	return record, nil
+	return nil
 }
 
 // recallRecord gives the cluster's record and reports whether its annotation lacks it: what that says where it can be

@@ -46,7 +46,7 @@ func ensureHead(p *planner) bool {
 		p.setPhase(v1alpha1.PhasePending, reason.ClusterMissing.Of(name))
 	case cluster.DeletionTimestamp != nil:
 		p.setPhase(v1alpha1.PhasePending, reason.ClusterDeleting.Of(name))
-	case cluster.Spec.ManagedBy != "" && cluster.Spec.ManagedBy != v1alpha1.ManagedByOperator:
+	case !pass.IsOurs(cluster.Spec.ManagedBy):
 		p.setPhase(v1alpha1.PhasePending, reason.ClusterForeign.Of(name, cluster.Spec.ManagedBy))
 	case cluster.Spec.Suspend:
 		p.setPhase(p.waitingPhase(), reason.ClusterSuspended.Of(name))

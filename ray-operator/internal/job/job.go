@@ -14,9 +14,7 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,9 +44,9 @@ type Reconciler struct {
 	Events  telemetry.Recorder
 	Metrics *telemetry.Metrics
 	Clock   clock.PassiveClock
-	// Told remembers which statuses wait, Places who has just taken a place on a cluster.
-	Told   pass.Told
-	Places Places
+	// Statuses remembers which statuses wait, Places who has just taken a place on a cluster.
+	Statuses pass.Statuses
+	Places   Places
 	// Lines remembers what was read of the jobs in line.
 	Lines   Lines
 	permits permits
@@ -58,10 +56,7 @@ type Reconciler struct {
 const progressWait = time.Second
 
 // IsManaged reports whether a job is this operator's to manage.
-func IsManaged(job *v1alpha1.ClusterJob) bool {
-	by := job.Spec.ManagedBy
-	return by == "" || by == v1alpha1.ManagedByOperator
-}
+func IsManaged(job *v1alpha1.ClusterJob) bool { return pass.IsOurs(job.Spec.ManagedBy) }
 
 // Reconcile does one pass over one job.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -71,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("read ClusterJob %s: %w", request, err)
 	}
 	if apierrors.IsNotFound(err) || !IsManaged(&job) {
-		r.Told.Forget(request.NamespacedName)
+		r.Statuses.Forget(request.NamespacedName)
 		r.Runs.Forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
@@ -115,18 +110,17 @@ func (r *Reconciler) endFailedPass(ctx context.Context, job *v1alpha1.ClusterJob
 // writeStatus writes the status if it differs in meaning from the one there is, or says after how
 // long it must be written.
 func (r *Reconciler) writeStatus(ctx context.Context, job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus, now time.Time) (time.Duration, error) {
-	name := client.ObjectKeyFromObject(job)
-	if equality.Semantic.DeepEqual(job.Status, status) {
-		r.Told.Forget(name)
-		return 0, nil
+	change := pass.StatusChange{Seen: withoutSpec(job, job.Status), Wanted: withoutSpec(job, status)}
+	change.Patience = func() time.Duration {
+		if isUrgent(&job.Status, &status) {
+			return 0
+		}
+		return progressWait
 	}
-	if wait := r.Told.Wait(name, progressWait, now); wait > 0 && !isUrgent(&job.Status, &status) {
-		return wait, nil
+	written, wait, err := r.Statuses.Write(ctx, r.Writer, change, now)
+	if !written {
+		return wait, err
 	}
-	if err := r.Writer.Status(ctx, withoutSpec(job, job.Status), withoutSpec(job, status)); err != nil {
-		return 0, err
-	}
-	r.Told.Forget(name)
 	r.Metrics.JobChanged(job, &status, now)
 	return 0, nil
 }
@@ -153,9 +147,6 @@ func isUrgent(former, latter *v1alpha1.ClusterJobStatus) bool {
 	return false
 }
 
-// withoutSpec is a job with a status and no spec, which takes no time to compare.
 func withoutSpec(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) *v1alpha1.ClusterJob {
-	return &v1alpha1.ClusterJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, ResourceVersion: job.ResourceVersion}, Status: status,
-	}
+	return &v1alpha1.ClusterJob{ObjectMeta: pass.StatusMeta(job), Status: status}
 }

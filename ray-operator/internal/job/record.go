@@ -1,7 +1,6 @@
 package job
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -104,21 +103,15 @@ func (r *Record) dropLeast() bool {
 	return true
 }
 
-// ParseRecord reads the annotation's text. It fails on text that this version did not
-// write: too long, not JSON, of a later version, or with numbers that cannot be.
+// ParseRecord reads the annotation's text. It fails on text that this version did not write.
 func ParseRecord(text string) (Record, error) {
-	var record Record
-	if len(text) > recordLimit {
-		return record, fmt.Errorf("parse record: %d bytes, at most %d", len(text), recordLimit)
-	}
-	if err := json.Unmarshal([]byte(text), &record); err != nil {
-		return Record{}, fmt.Errorf("parse record: %w", err)
-	}
-	if record.Version != recordVersion || record.Attempt < 1 || record.Own < 1 {
-		return Record{}, fmt.Errorf("parse record: version %d, attempt %d, cluster %d, want version %d and numbers from 1",
-			record.Version, record.Attempt, record.Own, recordVersion)
-	}
-	return record, nil
+	return pass.ParseRecord(text, recordLimit, func(record *Record) error {
+		if record.Version != recordVersion || record.Attempt < 1 || record.Own < 1 {
+			return fmt.Errorf("version %d, attempt %d, cluster %d, want version %d and numbers from 1",
+				record.Version, record.Attempt, record.Own, recordVersion)
+		}
+		return nil
+	})
 }
 
 // writtenRecord is what the annotation says of the job, nil where it says nothing, or was copied from another.

@@ -1,9 +1,10 @@
-// Package pass holds what a pass of every controller does alike: when to look again, how a
-// condition is set, which statuses may wait, and whether an object of a fixed name is as wanted.
+// Package pass holds what a pass of every controller does alike: when to look again, how a condition is set, how a status
+// is written, how a record is kept, and whether an object of a fixed name is as wanted.
 //
-// In: findings, errors, times and objects. Out: a ctrl.Result, a condition, a waiting time.
+// In: findings, errors, times, records and objects. Out: a ctrl.Result, a condition, a status through the writer that is
+// given, the text of a record.
 //
-// It must never know a kind, read or write anything, or decide what a status says.
+// It must never know a kind, read anything, or decide what a status says.
 package pass
 
 import (
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -91,6 +93,9 @@ func (t Teller) While(kind string, finding *reason.Finding) {
 	}
 	t.Set(kind, true, *finding)
 }
+
+// IsOurs reports whether an object with that value of spec.managedBy is this operator's to reconcile.
+func IsOurs(managedBy string) bool { return managedBy == "" || managedBy == v1alpha1.ManagedByOperator }
 
 // Shown reports whether an error is for people: something was refused, or is in the way.
 func Shown(err error) bool {

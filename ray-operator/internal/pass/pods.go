@@ -26,3 +26,13 @@ func Ready(pod *corev1.Pod) bool {
 	}
 	return false
 }
+
+// NodeReady returns the condition of a node that says whether its kubelet answers, nil where it has none.
+func NodeReady(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if condition := &node.Status.Conditions[i]; condition.Type == corev1.NodeReady {
+			return condition
+		}
+	}
+	return nil
+}

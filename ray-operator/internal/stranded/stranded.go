@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 )
 
 const (
@@ -73,12 +75,8 @@ func isLost(ctx context.Context, nodes client.Reader, name string) (bool, error)
 		}
 		return false, fmt.Errorf("read node %s: %w", name, err)
 	}
-	for i := range node.Status.Conditions {
-		if condition := &node.Status.Conditions[i]; condition.Type == corev1.NodeReady {
-			return condition.Status != corev1.ConditionTrue, nil
-		}
-	}
-	return false, nil
+	ready := pass.NodeReady(&node)
+	return ready != nil && ready.Status != corev1.ConditionTrue, nil
 }
 
 // OffCommand returns the command by which a person says that a node is off for good. Kubernetes then

@@ -20,8 +20,16 @@ const progressWait = 2 * time.Second
 // tasks would cost a write each time.
 const infeasibleWait = 30 * time.Second
 
-// waitsFor returns how long a status may wait for more to tell.
-func waitsFor(former, latter v1alpha1.ComputeClusterStatus) time.Duration {
+// patienceFor returns for how long a status may wait for more to tell, 0 where it is urgent.
+func patienceFor(former, latter v1alpha1.ComputeClusterStatus) time.Duration {
+	if isUrgent(former, latter) {
+		return 0
+	}
+	return progressPatience(former, latter)
+}
+
+// progressPatience returns for how long a status that only shows progress may wait.
+func progressPatience(former, latter v1alpha1.ComputeClusterStatus) time.Duration {
 	if former.Autoscaling == nil || latter.Autoscaling == nil || len(former.Autoscaling.Infeasible) == 0 || len(latter.Autoscaling.Infeasible) == 0 {
 		return progressWait
 	}

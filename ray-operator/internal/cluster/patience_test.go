@@ -31,8 +31,8 @@ func TestUrgent_AFirstStatus(t *testing.T) {
 	}
 }
 
-// TestWaitsFor: a loop that submits what can never fit costs a write each half minute, and nothing else waits so long.
-func TestWaitsFor(t *testing.T) {
+// TestProgressPatience: a loop that submits what can never fit costs a write each half minute, and nothing else waits so long.
+func TestProgressPatience(t *testing.T) {
 	status := func(ready int32, shapes ...v1alpha1.InfeasibleShape) v1alpha1.ComputeClusterStatus {
 		return v1alpha1.ComputeClusterStatus{
 			Workers: v1alpha1.WorkerCounts{Ready: ready}, Autoscaling: &v1alpha1.AutoscalingStatus{Infeasible: shapes},
@@ -50,7 +50,7 @@ func TestWaitsFor(t *testing.T) {
 		"a worker more as well": {status(1, one), status(2, two), 2 * time.Second},
 		"without autoscaling":   {v1alpha1.ComputeClusterStatus{}, status(1, one), 2 * time.Second},
 	} {
-		if got := waitsFor(c.before, c.after); got != c.want {
+		if got := progressPatience(c.before, c.after); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

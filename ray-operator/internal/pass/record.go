@@ -2,6 +2,7 @@ package pass
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -18,6 +19,23 @@ func Fit(record any, most int, shorten func() bool) string {
 			return said
 		}
 	}
+}
+
+// ParseRecord reads a record again from what Fit wrote of it. It fails on text that is not: longer than most bytes, not
+// JSON, or with contents of which check says what is wrong.
+func ParseRecord[T any](text string, most int, check func(*T) error) (T, error) {
+	var record, none T
+	if len(text) > most {
+		return none, fmt.Errorf("parse record: %d bytes, at most %d", len(text), most)
+	}
+	err := json.Unmarshal([]byte(text), &record)
+	if err == nil {
+		err = check(&record)
+	}
+	if err != nil {
+		return none, fmt.Errorf("parse record: %w", err)
+	}
+	return record, nil
 }
 
 // Shorten drops the first half of a text, as its end says most.
