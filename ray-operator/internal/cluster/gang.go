@@ -69,24 +69,24 @@ func (o observer) seeGang(ctx context.Context, cluster *v1alpha1.ComputeCluster,
 }
 
 // gangOf returns what the cluster's pods are placed as.
-func gangOf(p *planner) gang.Gang {
+func gangOf(cluster *v1alpha1.ComputeCluster, sizes map[string]Size) gang.Gang {
 	members := map[string]int{}
-	for i := range p.cluster.Spec.WorkerGroups {
-		group := &p.cluster.Spec.WorkerGroups[i]
-		size := p.wantedReplicas(group)
-		if isAutoscaled(p.cluster) {
+	for i := range cluster.Spec.WorkerGroups {
+		group := &cluster.Spec.WorkerGroups[i]
+		size := sizes[group.Name].Replicas
+		if isAutoscaled(cluster) {
 			size = boundsOf(group).Min
 		}
 		if !group.Suspend {
 			members[group.Name] = size * pod.Hosts(group)
 		}
 	}
-	return gang.Gang{Cluster: p.cluster, Members: members}
+	return gang.Gang{Cluster: cluster, Members: members}
 }
 
 // joinGang returns a pod with what makes it one of the gang, where the queue has its quota.
 func joinGang(p *planner, made *corev1.Pod) *corev1.Pod {
-	gangOf(p).Join(made)
+	gangOf(p.cluster, p.Sizes).Join(made)
 	p.seen.Queue.Placements[kueue.PodSetOf(made.Labels[v1alpha1.LabelGroup])].On(made)
 	return made
 }
@@ -110,13 +110,13 @@ func planGang(p *planner) {
 		p.wakeIn(pass.Recheck)
 		return
 	}
-	wanted := gangOf(p).Object(seen.Version)
+	wanted := gangOf(p.cluster, p.Sizes).Object(seen.Version)
 	switch {
 	case seen.Presence == Absent:
 		p.Fixtures = append(p.Fixtures, Fixing{Act: Make, Kind: gangKind, Wanted: wanted})
 	case gang.Holds(seen.Object, wanted):
 	case !kind.CanResize(seen.Version):
-		fixed := reason.GangFixed.Of(gangKind+" "+wanted.GetName(), gangOf(p).Size())
+		fixed := reason.GangFixed.Of(gangKind+" "+wanted.GetName(), gangOf(p.cluster, p.Sizes).Size())
 		p.GangFixed = &fixed
 	default:
 		p.Fixtures = append(p.Fixtures, Fixing{Act: Mend, Kind: gangKind, Wanted: wanted, Seen: seen.Object})

@@ -12,8 +12,8 @@ import (
 // limitNodes keeps what is made within the cluster's maximum, whatever the autoscaler wants: groups of high priority
 // grow first. A maximum below what is there takes nobody away: workers go when they are idle. A group that is rolled
 // keeps its places.
-func limitNodes(p *planner) {
-	room, limited := nodesLeft(p, func(size Size) int {
+func limitNodes(cluster *v1alpha1.ComputeCluster, sizes map[string]Size) {
+	room, limited := nodesLeft(cluster, sizes, func(size Size) int {
 		if size.Rolled {
 			return max(size.Replicas, size.Staying)
 		}
@@ -22,8 +22,8 @@ func limitNodes(p *planner) {
 	if !limited {
 		return
 	}
-	for _, group := range byPriority(p.cluster) {
-		size, hosts := p.Sizes[group.Name], pod.Hosts(group)
+	for _, group := range byPriority(cluster) {
+		size, hosts := sizes[group.Name], pod.Hosts(group)
 		more := size.Replicas - size.Staying
 		if more <= 0 || group.Suspend || size.Rolled {
 			continue
@@ -31,8 +31,8 @@ func limitNodes(p *planner) {
 		if admitted := max(0, room) / hosts; admitted < more {
 			more = admitted
 			size.Replicas, size.Begins = size.Staying+more, false
-			size.Reason = fmt.Sprintf("maximum of %d workers of the cluster", *p.cluster.Spec.Autoscaling.MaxNodes)
-			p.Sizes[group.Name] = size
+			size.Reason = fmt.Sprintf("maximum of %d workers of the cluster", *cluster.Spec.Autoscaling.MaxNodes)
+			sizes[group.Name] = size
 		}
 		room -= more * hosts
 	}
@@ -40,15 +40,15 @@ func limitNodes(p *planner) {
 
 // nodesLeft returns how many more workers the cluster's maximum allows than groups have of them, false where there is
 // none.
-func nodesLeft(p *planner, of func(Size) int) (int, bool) {
-	spec := p.cluster.Spec.Autoscaling
+func nodesLeft(cluster *v1alpha1.ComputeCluster, sizes map[string]Size, of func(Size) int) (int, bool) {
+	spec := cluster.Spec.Autoscaling
 	if spec == nil || spec.MaxNodes == nil {
 		return 0, false
 	}
 	room := int(*spec.MaxNodes)
-	for i := range p.cluster.Spec.WorkerGroups {
-		group := &p.cluster.Spec.WorkerGroups[i]
-		room -= of(p.Sizes[group.Name]) * pod.Hosts(group)
+	for i := range cluster.Spec.WorkerGroups {
+		group := &cluster.Spec.WorkerGroups[i]
+		room -= of(sizes[group.Name]) * pod.Hosts(group)
 	}
 	return room, true
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 )
 
@@ -21,24 +22,28 @@ type members struct {
 	exiting map[int]bool
 	// vacating counts workers that leave, or are about to, and whose slots are waited for.
 	vacating int
+	// wake is after how long one of them may be in another state, though nothing happened.
+	wake time.Duration
 }
 
-// membersOf returns a group's workers of the plan's session, and wakes the cluster for slots that become free.
-func membersOf(p *planner, group *v1alpha1.WorkerGroup) *members {
+// membersOf returns a group's workers of a session.
+func membersOf(b basis, group *v1alpha1.WorkerGroup) *members {
 	m := &members{
 		group: group, hosts: pod.Hosts(group), bySlot: map[int]Pod{}, old: map[int]bool{}, joined: map[int]bool{}, exiting: map[int]bool{},
 	}
-	for _, worker := range p.seen.Pods {
-		if worker.At.Group != group.Name || !p.hasPod(worker) {
+	for _, worker := range b.seen.Pods {
+		if worker.At.Group != group.Name || !b.hasPod(worker) {
 			continue
 		}
-		m.addWorker(worker, slotOf(p, worker), p.intents)
-		if wait := m.untilVacant(worker, p.now); wait > 0 {
-			p.wakeIn(wait)
+		slot, wake := slotOf(b, worker)
+		m.addWorker(worker, slot, b.intents)
+		wait := m.untilVacant(worker, b.now)
+		if wait > 0 {
 			m.vacating++
 		}
+		m.wake = pass.Soonest(m.wake, pass.Soonest(wake, wait))
 	}
-	m.retireCorrected(p.intents)
+	m.retireCorrected(b.intents)
 	return m
 }
 
@@ -103,31 +108,34 @@ func (m *members) retireCorrected(judged intents) {
 	}
 }
 
-// slotOf returns the slot of a worker, with its state. One that failed soon after it was made counts as starting for a
-// while, so that its successor does not fail at the same pace.
-func slotOf(p *planner, worker Pod) scale.Slot {
-	slot := scale.Slot{Index: worker.At.Slot, State: scale.Starting}
-	wait := replaceableIn(p.situation, worker, worker.failureCount())
+// slotOf returns the slot of a worker with its state, and after how long that is another, 0 if nothing is waited for. One
+// that failed soon after it was made counts as starting for a while, so that its successor does not fail at the same pace.
+func slotOf(b basis, worker Pod) (slot scale.Slot, wake time.Duration) {
+	slot = scale.Slot{Index: worker.At.Slot, State: scale.Starting}
+	wait := replaceableIn(b.situation, worker, worker.failureCount())
 	switch {
 	case worker.isTerminating():
 		slot.State = scale.Leaving
 	case worker.isDraining():
 		slot.State = scale.Draining
 	case worker.hasFinished() && wait > 0:
-		p.wakeIn(wait)
+		wake = wait
 	case worker.hasFinished():
 		slot.State = scale.Finished
 	case worker.isReady():
 		slot.State = scale.Ready
 	}
-	slot.Retire = retireReason(p.situation, worker) != ""
-	slot.Busy = isBusy(p.situation, worker)
-	slot.Given = checkGivenBack(p, worker)
+	slot.Retire = retireReason(b.situation, worker) != ""
+	slot.Busy = isBusy(b.situation, worker)
+	if left, given := untilGivenBack(b.situation, worker); given {
+		slot.Given = left <= 0
+		wake = pass.Soonest(wake, left)
+	}
 	if slot.State == scale.Starting {
-		late := worker.CreationTimestamp.Add(abandonAfter).Sub(p.now)
+		late := worker.CreationTimestamp.Add(abandonAfter).Sub(b.now)
 		slot.Abandoned = late <= 0
 	}
-	return slot
+	return slot, wake
 }
 
 // isBusy reports whether Ray says that something runs on a worker.

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -218,8 +219,5 @@ func (p Plan) describeWorkers() []string {
 	return parts
 }
 
-func (p *Plan) wakeIn(wait time.Duration) {
-	if wait > 0 && (p.Wake == 0 || wait < p.Wake) {
-		p.Wake = wait
-	}
-}
+// wakeIn has the cluster looked at again after a wait, or sooner.
+func (p *Plan) wakeIn(wait time.Duration) { p.Wake = pass.Soonest(p.Wake, wait) }

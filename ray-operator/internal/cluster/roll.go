@@ -88,7 +88,7 @@ func paceOf(p *planner, group *v1alpha1.WorkerGroup) scale.RollPace {
 		least = 1
 	}
 	beyond := boundsOf(group).Max - pace.Wanted
-	if room, limited := nodesLeft(p, func(size Size) int { return max(size.Replicas, size.Staying) }); limited {
+	if room, limited := nodesLeft(p.cluster, p.Sizes, func(size Size) int { return max(size.Replicas, size.Staying) }); limited {
 		own := p.Sizes[group.Name] // whose workers beyond its size take up this room already
 		beyond = min(beyond, room/pod.Hosts(group)+max(0, own.Staying-own.Replicas))
 	}

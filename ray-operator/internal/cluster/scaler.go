@@ -44,18 +44,16 @@ func (s Scaler) target(group string) (int, string) {
 	return -1, ""
 }
 
-// youngest is how old a worker is at least that is given back: an autoscaler that lies
+// youngest is how old a worker is at least when it is given back: an autoscaler that lies
 // cannot have pods made over and over.
 const youngest = 10 * time.Second
 
-// checkGivenBack reports whether a worker is given back now. If not yet, it wakes the cluster then.
-func checkGivenBack(p *planner, worker Pod) bool {
-	if !isAutoscaled(p.cluster) || !p.seen.Scaler.hasGivenBack(worker) {
-		return false
+// untilGivenBack returns after how long a worker is given back, false if the autoscaler does not name it.
+func untilGivenBack(s *situation, worker Pod) (time.Duration, bool) {
+	if !isAutoscaled(s.cluster) || !s.seen.Scaler.hasGivenBack(worker) {
+		return 0, false
 	}
-	wait := worker.CreationTimestamp.Add(youngest).Sub(p.now)
-	p.wakeIn(wait)
-	return wait <= 0
+	return worker.CreationTimestamp.Add(youngest).Sub(s.now), true
 }
 
 // hasGivenBack reports whether a worker is named as given back: Ray says that nothing runs there and
@@ -74,20 +72,19 @@ func (s Scaler) isLate(worker Pod) bool {
 }
 
 // eventOfScaling returns the event for another size of a group, nil where it keeps its size.
-func eventOfScaling(p *planner, m *members) *telemetry.Event {
-	size := p.Sizes[m.group.Name]
-	if !isAutoscaled(p.cluster) || size.Replicas == size.Alive || size.Target < 0 || size.Rolled {
+func eventOfScaling(s *situation, group *v1alpha1.WorkerGroup, size Size) *telemetry.Event {
+	if !isAutoscaled(s.cluster) || size.Replicas == size.Alive || size.Target < 0 || size.Rolled {
 		return nil
 	}
 	why := size.Reason
-	switch within := boundsOf(m.group); {
+	switch within := boundsOf(group); {
 	case size.Replicas == within.Max && size.Target > within.Max, size.Alive > within.Max:
 		why = fmt.Sprintf("maximum of %d", within.Max)
 	case size.Replicas == within.Min && size.Target < within.Min:
 		why = fmt.Sprintf("minimum of %d", within.Min)
 	}
-	finding := reason.Scaled.Of(m.group.Name, size.Alive, size.Replicas, why)
-	return &telemetry.Event{Finding: finding, Action: "Scale " + m.group.Name}
+	finding := reason.Scaled.Of(group.Name, size.Alive, size.Replicas, why)
+	return &telemetry.Event{Finding: finding, Action: "Scale " + group.Name}
 }
 
 // steerScaler sends the orders to the autoscaler beside the head. It is reached by the address of the pod that is
@@ -128,7 +125,7 @@ func (o observer) seeScaler(_ context.Context, cluster *v1alpha1.ComputeCluster,
 // orderScaler plans the orders of the autoscaler, and wakes the cluster when it has been out of reach for so long that
 // people must be told.
 func orderScaler(p *planner) {
-	p.Orders = ordersFor(p)
+	p.Orders = ordersFor(p.basis(), p.Sizes)
 	if scaler := p.seen.Scaler; isAutoscaled(p.cluster) && !scaler.Connected && !scaler.Since.IsZero() {
 		p.wakeIn(scaler.Since.Add(patience).Sub(p.now))
 	}
@@ -136,25 +133,25 @@ func orderScaler(p *planner) {
 
 // ordersFor returns the orders of the autoscaler beside the head: the spec's bounds and shapes, and the workers that
 // are there.
-func ordersFor(p *planner) *scalelink.Orders {
-	spec := p.cluster.Spec.Autoscaling
-	if spec == nil || p.head == nil || p.head.isTerminating() || !pod.HasAutoscaler(p.head.Pod) {
+func ordersFor(b basis, sizes map[string]Size) *scalelink.Orders {
+	spec := b.cluster.Spec.Autoscaling
+	if spec == nil || b.head == nil || b.head.isTerminating() || !pod.HasAutoscaler(b.head.Pod) {
 		return nil
 	}
-	all := scalelink.Orders{Head: string(p.head.UID), Pace: cmp.Or(spec.Pace, v1alpha1.PaceDefault)}
+	all := scalelink.Orders{Head: string(b.head.UID), Pace: cmp.Or(spec.Pace, v1alpha1.PaceDefault)}
 	if spec.MaxNodes != nil {
 		all.MaxNodes = int(*spec.MaxNodes)
 	}
-	for i := range p.cluster.Spec.WorkerGroups {
-		group := ordersOf(pod.Under(p.cluster, p.site.PodDefaults), &p.cluster.Spec.WorkerGroups[i])
-		if size := p.Sizes[group.Name]; size.Rolled { // other groups serve what waits meanwhile, and nobody is drained here
+	for i := range b.cluster.Spec.WorkerGroups {
+		group := ordersOf(pod.Under(b.cluster, b.site.PodDefaults), &b.cluster.Spec.WorkerGroups[i])
+		if size := sizes[group.Name]; size.Rolled { // other groups serve what waits meanwhile, and nobody is drained here
 			group.Min, group.Max = size.Alive, size.Alive
 		}
 		all.Groups = append(all.Groups, group)
 	}
-	for _, worker := range p.seen.Pods {
-		group := pod.FindGroup(p.cluster, worker.At.Group)
-		if group == nil || !p.hasPod(worker) {
+	for _, worker := range b.seen.Pods {
+		group := pod.FindGroup(b.cluster, worker.At.Group)
+		if group == nil || !b.hasPod(worker) {
 			continue
 		}
 		hosts := pod.Hosts(group)
@@ -162,7 +159,7 @@ func ordersFor(p *planner) *scalelink.Orders {
 			UID: string(worker.UID), Group: group.Name, Replica: worker.At.Slot / hosts, Host: worker.At.Slot % hosts,
 			Since: worker.CreationTimestamp.Time,
 		}
-		one.Stage, one.Why = stageOf(p.situation, worker)
+		one.Stage, one.Why = stageOf(b.situation, worker)
 		all.Pods = append(all.Pods, one)
 	}
 	return &all
@@ -216,7 +213,7 @@ func stageOf(s *situation, worker Pod) (scalelink.Stage, string) {
 
 // takeBackWorkers deletes workers that the autoscaler gives back: they were drained already.
 func takeBackWorkers(p *planner, m *members, given []scale.Slot) {
-	event := eventOfScaling(p, m)
+	event := eventOfScaling(p.situation, m.group, p.Sizes[m.group.Name])
 	for _, slot := range given {
 		worker := m.bySlot[slot.Index]
 		if p.seen.Scaler.isLate(worker) {

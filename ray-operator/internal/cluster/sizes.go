@@ -3,9 +3,11 @@ package cluster
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 )
 
@@ -64,15 +66,18 @@ type Size struct {
 // measureGroups plans the size of each group, and what the record keeps of them.
 func measureGroups(p *planner) {
 	p.Sizes, p.Scaled, p.Roll = map[string]Size{}, map[string]Held{}, Roll{}
+	b := p.basis()
 	for i := range p.cluster.Spec.WorkerGroups {
 		group := &p.cluster.Spec.WorkerGroups[i]
-		p.Sizes[group.Name] = limitToQuota(p.situation, group, sizeOf(p, group))
+		size, wake := sizeOf(b, group)
+		p.Sizes[group.Name] = limitToQuota(p.situation, group, size)
+		p.wakeIn(wake)
 	}
-	limitNodes(p)
+	limitNodes(p.cluster, p.Sizes)
 	for i := range p.cluster.Spec.WorkerGroups {
 		group := &p.cluster.Spec.WorkerGroups[i]
 		size := p.Sizes[group.Name]
-		if held := heldOf(p.basis(), group, size); held != nil {
+		if held := heldOf(b, group, size); held != nil {
 			p.Scaled[group.Name] = held
 		}
 		if group.Suspend {
@@ -85,17 +90,18 @@ func measureGroups(p *planner) {
 	}
 }
 
-// sizeOf returns the size that a group must have if it is not suspended.
-func sizeOf(p *planner, group *v1alpha1.WorkerGroup) Size {
-	size := Size{Replicas: pod.Replicas(p.cluster, group), Target: -1}
-	held, known := p.seen.Record.Scaled[group.Name]
-	if !known && !isAutoscaled(p.cluster) {
-		return size
+// sizeOf returns the size that a group must have if it is not suspended, and after how long that may be another.
+func sizeOf(b basis, group *v1alpha1.WorkerGroup) (size Size, wake time.Duration) {
+	size = Size{Replicas: pod.Replicas(b.cluster, group), Target: -1}
+	held, known := b.seen.Record.Scaled[group.Name]
+	if !known && !isAutoscaled(b.cluster) {
+		return size, 0
 	}
 	var slots []scale.Slot
-	for _, worker := range p.seen.Pods {
-		if worker.At.Group == group.Name && p.hasPod(worker) {
-			slots = append(slots, slotOf(p, worker))
+	for _, worker := range b.seen.Pods {
+		if worker.At.Group == group.Name && b.hasPod(worker) {
+			slot, wait := slotOf(b, worker)
+			slots, wake = append(slots, slot), pass.Soonest(wake, wait)
 		}
 	}
 	alive := scale.Alive(pod.Hosts(group), slots)
@@ -106,15 +112,15 @@ func sizeOf(p *planner, group *v1alpha1.WorkerGroup) Size {
 	size.Alive, size.Staying = scale.Alive(pod.Hosts(group), there), alive
 	kept, off := held.size()
 	switch within := boundsOf(group); {
-	case isAutoscaled(p.cluster):
+	case isAutoscaled(b.cluster):
 		begins := scale.Follow(size.Replicas, 0, within)
-		size.Target, size.Reason = p.seen.Scaler.target(group.Name)
+		size.Target, size.Reason = b.seen.Scaler.target(group.Name)
 		size.Replicas = scale.Follow(size.Target, alive, within)
 		if size.Begins = !known && alive < begins; size.Begins {
 			size.Replicas = max(size.Replicas, begins)
 		}
-		if isRolled(p.basis(), group.Name) {
-			size.Replicas, size.Rolled, size.Reason = scale.Follow(p.seen.Record.Roll.Size, 0, within), true, rollReason
+		if isRolled(b, group.Name) {
+			size.Replicas, size.Rolled, size.Reason = scale.Follow(b.seen.Record.Roll.Size, 0, within), true, rollReason
 		}
 	case held[0] != givenReplicas(group): // edited since
 	case off:
@@ -122,7 +128,7 @@ func sizeOf(p *planner, group *v1alpha1.WorkerGroup) Size {
 	default:
 		size.Replicas = scale.Follow(-1, alive, within)
 	}
-	return size
+	return size, wake
 }
 
 // heldOf returns what the record is to keep of a group, nil for nothing.
@@ -166,20 +172,20 @@ func recordSizes(p *planner) {
 func (p Plan) wantedReplicas(group *v1alpha1.WorkerGroup) int { return p.Sizes[group.Name].Replicas }
 
 // hasStartedUp reports whether the head is ready, and as many workers of each group as it must have.
-func hasStartedUp(p *planner) bool {
-	if p.head == nil || !p.head.isReady() {
+func hasStartedUp(b basis, sizes map[string]Size) bool {
+	if b.head == nil || !b.head.isReady() {
 		return false
 	}
 	ready := map[string]int{}
-	for _, worker := range p.seen.Pods {
-		if p.hasPod(worker) && worker.isReady() {
+	for _, worker := range b.seen.Pods {
+		if b.hasPod(worker) && worker.isReady() {
 			ready[worker.At.Group]++
 		}
 	}
-	for i := range p.cluster.Spec.WorkerGroups {
-		group := &p.cluster.Spec.WorkerGroups[i]
-		least := p.wantedReplicas(group)
-		if isAutoscaled(p.cluster) {
+	for i := range b.cluster.Spec.WorkerGroups {
+		group := &b.cluster.Spec.WorkerGroups[i]
+		least := sizes[group.Name].Replicas
+		if isAutoscaled(b.cluster) {
 			least = boundsOf(group).Min
 		}
 		if !group.Suspend && ready[group.Name] < least*pod.Hosts(group) {

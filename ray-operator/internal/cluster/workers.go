@@ -14,7 +14,9 @@ const maxFilled = 256
 func planGroups(p *planner) {
 	var all []*members
 	for i := range p.cluster.Spec.WorkerGroups {
-		all = append(all, membersOf(p, &p.cluster.Spec.WorkerGroups[i]))
+		m := membersOf(p.basis(), &p.cluster.Spec.WorkerGroups[i])
+		p.wakeIn(m.wake)
+		all = append(all, m)
 	}
 	rolled := chooseRolledGroup(p, all)
 	beginRoll(p, rolled)
@@ -38,7 +40,7 @@ func resizeGroup(p *planner, m *members, rolling bool) {
 		size = rollGroup(p, m)
 	}
 	change := scale.Target(size, m.hosts, m.slots)
-	if isAnswerNeeded(p, m, change) {
+	if isAnswerNeeded(p.basis(), m, change) {
 		p.Ask.askEvery(askDrain)
 		return
 	}
@@ -56,8 +58,8 @@ func resizeGroup(p *planner, m *members, rolling bool) {
 
 // isAnswerNeeded reports whether Ray has yet to say which workers are idle before some are
 // chosen to leave that might be at work. A head that does not answer is not waited for.
-func isAnswerNeeded(p *planner, m *members, change scale.Change) bool {
-	if p.head == nil || !p.head.isReady() || p.seen.Ray.Failed || p.seen.Ray.isFresh(p.now) {
+func isAnswerNeeded(b basis, m *members, change scale.Change) bool {
+	if b.head == nil || !b.head.isReady() || b.seen.Ray.Failed || b.seen.Ray.isFresh(b.now) {
 		return false
 	}
 	joined := func(slots []scale.Slot) int {
@@ -80,11 +82,11 @@ func fillSlots(p *planner, m *members, slots []int, broken []scale.Slot) {
 	if p.Held != nil || len(slots) == 0 {
 		return
 	}
-	if room := roomLeft(p); len(slots) > room {
+	if room := roomLeft(p.Create); len(slots) > room {
 		slots = slots[:room]
 		p.wakeIn(fillAgain)
 	}
-	filling := Filling{Group: m.group.Name, Event: eventOfScaling(p, m)}
+	filling := Filling{Group: m.group.Name, Event: eventOfScaling(p.situation, m.group, p.Sizes[m.group.Name])}
 	for _, slot := range slots {
 		claims, going := missingClaims(p.situation, m.group, slot)
 		if going {
@@ -100,10 +102,10 @@ func fillSlots(p *planner, m *members, slots []int, broken []scale.Slot) {
 	}
 }
 
-// roomLeft returns how many more workers this pass builds.
-func roomLeft(p *planner) int {
+// roomLeft returns how many workers this pass builds beside those that it has planned.
+func roomLeft(planned []Filling) int {
 	room := maxFilled
-	for _, filling := range p.Create {
+	for _, filling := range planned {
 		room -= len(filling.Pods)
 	}
 	return room

@@ -9,6 +9,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -110,15 +111,13 @@ func (p *Plan) String() string {
 	return strings.Join(parts, ", ")
 }
 
-func (p *Plan) wakeIn(wait time.Duration) {
-	if wait > 0 && (p.Wake == 0 || wait < p.Wake) {
-		p.Wake = wait
-	}
-}
+// wakeIn has the job looked at again after a wait, or sooner.
+func (p *Plan) wakeIn(wait time.Duration) { p.Wake = pass.Soonest(p.Wake, wait) }
 
 // setPhase sets what the job is at.
 func (p *Plan) setPhase(phase string, finding reason.Finding) { p.Phase, p.Finding = phase, finding }
 
+// addEvent adds an event of a finding.
 func (p *Plan) addEvent(finding reason.Finding, action string) {
 	p.Events = append(p.Events, Telling{Event: telemetry.Event{
 		Finding: finding, Action: action, Warning: finding.Severity() == reason.Warning,

@@ -31,6 +31,14 @@ const (
 	Recheck = 15 * time.Second
 )
 
+// Soonest returns the shorter of two waits. One that is not above zero is none.
+func Soonest(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return max(b, 0)
+	}
+	return a
+}
+
 // Result turns a pass into when to look again: after wake, 0 is never, or as the errors
 // that the pass met have it.
 func Result(wake time.Duration, err error) (ctrl.Result, error) {

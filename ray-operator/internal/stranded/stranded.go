@@ -40,7 +40,7 @@ func Among(ctx context.Context, nodes client.Reader, pods []*corev1.Pod, now tim
 			patience = overdue
 		}
 		if left := pod.DeletionTimestamp.Add(patience).Sub(now); left > 0 {
-			wait = sooner(wait, left)
+			wait = pass.Soonest(wait, left)
 			continue
 		}
 		lost, err := isLost(ctx, nodes, pod.Spec.NodeName)
@@ -50,17 +50,10 @@ func Among(ctx context.Context, nodes client.Reader, pods []*corev1.Pod, now tim
 		case lost:
 			stranded = append(stranded, pod)
 		default: // its kubelet answers, and may not for long
-			wait = sooner(wait, overdue)
+			wait = pass.Soonest(wait, overdue)
 		}
 	}
 	return stranded, wait, nil
-}
-
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 {
-		return b
-	}
-	return min(a, b)
 }
 
 // isLost reports whether a node is not ready or not there, or may not be read.

@@ -1,0 +1,38 @@
+package pass_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+)
+
+func TestSoonest_IsNoneOnlyOfNone(t *testing.T) {
+	for _, c := range [][3]time.Duration{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}, {-1, 5, 5}, {5, -1, 5}, {-1, -1, 0}} {
+		if have := pass.Soonest(c[0], c[1]); have != c[2] {
+			t.Errorf("of %d and %d: %d, want %d", c[0], c[1], have, c[2])
+		}
+	}
+}
+
+func TestIsOurs_ByDefault(t *testing.T) {
+	for managedBy, want := range map[string]bool{"": true, v1alpha1.ManagedByOperator: true, "kueue.x-k8s.io/multikueue": false} {
+		if have := pass.IsOurs(managedBy); have != want {
+			t.Errorf("%q: %t", managedBy, have)
+		}
+	}
+}
+
+func TestNodeReady_MayBeUnknown(t *testing.T) {
+	var node corev1.Node
+	if pass.NodeReady(&node) != nil {
+		t.Error("a node without conditions says that it is ready, or not")
+	}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure}, {Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+	if have := pass.NodeReady(&node); have == nil || have.Status != corev1.ConditionUnknown {
+		t.Errorf("%v", have)
+	}
+}
