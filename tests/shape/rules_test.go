@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -22,6 +23,11 @@ var bad = map[string][]string{
 		clusterDir + "\npackage x\nfunc f(ctx C) { api.Pods(\"a\").Delete(ctx, \"b\", options) }",
 		"ray-operator/cmd/x/x.go\npackage x\nfunc f() { c.Update(context.Background(), pod) }",
 	},
+	"methods-of-a-type": {clusterDir + "\npackage x\n" + methodsNamed(maxMethods+1)},
+	"method-beside-field": {
+		clusterDir + "\npackage x\ntype t struct{ Wake int }\nfunc (t *t) wake() {}",
+		clusterDir + "\npackage x\ntype t[T any] struct{ a, wake T }\nfunc (t t[T]) Wake() {}",
+	},
 	"no-leftover": {scaleDir + "\npackage x\n// TO" + "DO: more\n", scaleDir + "\npackage x\nfunc f() { /* FIX" + "ME */ }"},
 	"package-comment": {
 		scaleDir + "\npackage x", scaleDir + "\n// Package x is short.\npackage x",
@@ -34,6 +40,15 @@ var bad = map[string][]string{
 		scaleDir + "\npackage x\nvar a struct{ b int }\nfunc f() { a.b += 2 }", scaleDir + "\npackage x\nvar lock sync.Mutex",
 		scaleDir + "\npackage x\nvar count atomic.Int64", scaleDir + "\npackage x\nvar at atomic.Pointer[int]",
 	},
+}
+
+// methodsNamed returns a type with so many methods.
+func methodsNamed(count int) string {
+	text := "type t struct{ field int }\n"
+	for i := range count {
+		text += fmt.Sprintf("func (x *t) do%d() {}\n", i)
+	}
+	return text
 }
 
 func body(name string, lines int) string {
@@ -63,6 +78,7 @@ func TestRulesBite(t *testing.T) {
 
 // good sources break no rule: what is just within a limit, and what looks like a violation and is none.
 var good = []map[string]string{
+	{clusterDir: doc + "package x\n" + methodsNamed(maxMethods), scaleDir: doc + "package x\n" + methodsNamed(maxMethods+1)},
 	{scaleDir: doc + "package x\n" + body("f", maxReconcile) + "\n" + body("Reconcile", maxReconcile-1)},
 	{clusterDir: doc + "package x\nfunc (r *R) f(ctx C) { r.Writer.Create(ctx, pod); os.Create(name); r.Client.Get(ctx, key) }"},
 	{"ray-operator/internal/kube/x.go": doc + "package x\nfunc (w *W) f(ctx C) { w.Client.Create(ctx, pod) }"},

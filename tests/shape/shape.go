@@ -129,7 +129,7 @@ type Rule struct {
 
 // Rules are all that hold.
 func Rules() []Rule {
-	return slices.Concat(controllers(), habits(), packages())
+	return slices.Concat(controllers(), habits(), methods(), packages())
 }
 
 // each makes a rule of a check of single files.

@@ -252,7 +252,7 @@ func explainSuspension(t *statusDraft) (finding *reason.Finding, going bool) {
 	if count := len(t.seen.Pods); count > 0 {
 		found, going = reason.Suspending.Of(count), true
 	} else if record.Suspended.Cause == suspendedIdle {
-		found = reason.SuspendedIdle.Of(record.Suspended.since())
+		found = reason.SuspendedIdle.Of(record.Suspended.idleSince())
 	}
 	return &found, going
 }

@@ -68,9 +68,9 @@ type Suspension struct {
 	Resume string `json:"resume,omitempty"`
 }
 
-// since returns since when the cluster was idle, as people read it. It is not known where the
+// idleSince returns since when the cluster was idle, as people read it. It is not known where the
 // record was lost and came back from the status.
-func (s Suspension) since() string {
+func (s Suspension) idleSince() string {
 	if s.Since == 0 {
 		return "before its record was lost"
 	}

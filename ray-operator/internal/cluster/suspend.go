@@ -20,7 +20,7 @@ func suspendCluster(p *planner) bool {
 		p.Record = &record
 	}
 	if wanted.Cause == suspendedIdle && p.Record != nil {
-		p.Began = &telemetry.Event{Finding: reason.SuspendedIdle.Of(wanted.since()), Action: "Suspend"}
+		p.Began = &telemetry.Event{Finding: reason.SuspendedIdle.Of(wanted.idleSince()), Action: "Suspend"}
 	}
 	deletePods(p, "the cluster is suspended")
 	p.ForgetStore = true

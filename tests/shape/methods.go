@@ -1,0 +1,88 @@
+package shape
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+)
+
+// maxMethods is how many methods a type has at most. One with more hides how its parts depend on each other.
+const maxMethods = 25
+
+// small are the packages whose types keep to that.
+var small = []string{internal + "cluster", internal + "job", internal + "pass"}
+
+func methods() []Rule {
+	return []Rule{{Name: "methods-of-a-type", Check: tooManyMethods}, {Name: "method-beside-field", Check: besideFields}}
+}
+
+// tooManyMethods finds types with too many methods.
+func tooManyMethods(files []*File) []Violation {
+	count := map[string]int{}
+	var all []Violation
+	for _, f := range product(files) {
+		for method, owner := range methodsOf(f) {
+			if count[owner]++; count[owner] == maxMethods+1 {
+				all = append(all, f.found(method, "%s has more than %d methods: split it by concern, or take what they read as arguments", owner, maxMethods))
+			}
+		}
+	}
+	return all
+}
+
+// besideFields finds methods whose name is that of a field of their type but for its case.
+func besideFields(files []*File) []Violation {
+	fields := map[string]bool{}
+	for _, f := range product(files) {
+		ast.Inspect(f.AST, func(node ast.Node) bool {
+			spec, ok := node.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if structure, ok := spec.Type.(*ast.StructType); ok {
+				for _, field := range structure.Fields.List {
+					for _, name := range field.Names {
+						fields[spec.Name.Name+"."+strings.ToLower(name.Name)] = true
+					}
+				}
+			}
+			return false
+		})
+	}
+	var all []Violation
+	for _, f := range product(files) {
+		for method, owner := range methodsOf(f) {
+			if name := method.Name.Name; fields[owner+"."+strings.ToLower(name)] {
+				all = append(all, f.found(method, "%s.%s differs from a field by case alone: rename it", owner, name))
+			}
+		}
+	}
+	return all
+}
+
+// product returns the files of users' programs in the packages that keep to these rules.
+func product(files []*File) []*File {
+	return slices.DeleteFunc(slices.Clone(files), func(f *File) bool {
+		return f.Test() || !slices.ContainsFunc(small, func(dir string) bool { return within(f.Path, dir) })
+	})
+}
+
+// methodsOf returns the methods of a file, each with the name of its type.
+func methodsOf(f *File) map[*ast.FuncDecl]string {
+	all := map[*ast.FuncDecl]string{}
+	for _, declaration := range f.AST.Decls {
+		method, ok := declaration.(*ast.FuncDecl)
+		if !ok || method.Recv == nil {
+			continue
+		}
+		owner := method.Recv.List[0].Type
+		if pointer, ok := owner.(*ast.StarExpr); ok {
+			owner = pointer.X
+		}
+		if index, ok := owner.(*ast.IndexExpr); ok {
+			owner = index.X
+		}
+		all[method] = last(owner)
+	}
+	return all
+}
