@@ -111,11 +111,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.askHead(&cluster, seen, plan)
 	r.steerScaler(&cluster, seen, plan)
 	r.askStore(&cluster, seen, plan, outcome)
-	wait, told := r.writeStatus(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
-	plan.wakeIn(wait)
 	for _, event := range outcome.Events {
 		r.Events.Record(&cluster, event)
 	}
+	wait, told := r.writeStatus(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
+	plan.wakeIn(wait)
 	return resultOf(plan, outcome, told)
 }
 
