@@ -11,6 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -263,13 +264,13 @@ func explainIdle(t *statusDraft) *reason.Finding {
 	if policy == nil || t.plan.IdleAt.IsZero() {
 		return nil
 	}
-	since := stampOf(t.plan.IdleSince)
+	since := pass.Stamp(t.plan.IdleSince)
 	var found reason.Finding
 	switch policy.Action {
 	case v1alpha1.IdleSuspend:
-		found = reason.IdleSoon.Of(since, "suspended", stampOf(t.plan.IdleAt))
+		found = reason.IdleSoon.Of(since, "suspended", pass.Stamp(t.plan.IdleAt))
 	case v1alpha1.IdleDelete:
-		found = reason.IdleSoon.Of(since, "deleted", stampOf(t.plan.IdleAt))
+		found = reason.IdleSoon.Of(since, "deleted", pass.Stamp(t.plan.IdleAt))
 	default:
 		if t.plan.IdleAt.After(t.now) {
 			return nil

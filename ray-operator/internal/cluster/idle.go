@@ -57,9 +57,6 @@ func deleteIdleCluster(p *planner) bool {
 	if policy := p.cluster.Spec.IdlePolicy; policy == nil || policy.Action != v1alpha1.IdleDelete || !checkIdle(p) {
 		return false
 	}
-	p.End = &telemetry.Event{Finding: reason.DeletedIdle.Of(stampOf(p.IdleSince)), Action: "Delete"}
+	p.End = &telemetry.Event{Finding: reason.DeletedIdle.Of(pass.Stamp(p.IdleSince)), Action: "Delete"}
 	return true
 }
-
-// stampOf returns a time as people read it in a message.
-func stampOf(at time.Time) string { return at.UTC().Format(time.RFC3339) }

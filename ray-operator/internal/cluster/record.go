@@ -74,7 +74,7 @@ func (s Suspension) idleSince() string {
 	if s.Since == 0 {
 		return "before its record was lost"
 	}
-	return stampOf(time.Unix(s.Since, 0))
+	return pass.Stamp(time.Unix(s.Since, 0))
 }
 
 // boundTo binds a record to its cluster, so that it counts nowhere else.

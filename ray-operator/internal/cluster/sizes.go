@@ -131,7 +131,7 @@ func sizeOf(b basis, group *v1alpha1.WorkerGroup) (size Size, wake time.Duration
 	return size, wake
 }
 
-// heldOf returns what the record is to keep of a group, nil for nothing.
+// heldOf returns what the record must keep of a group, nil for nothing.
 func heldOf(b basis, group *v1alpha1.WorkerGroup, size Size) Held {
 	replicas := givenReplicas(group)
 	held, known := b.seen.Record.Scaled[group.Name]

@@ -173,8 +173,7 @@ func explainFullVolume(b basis) string {
 	return "Ray ended with \"" + words + "\""
 }
 
-// findLostMemory returns a finding where the store has lost the session's memory, nil where it does, or where that is
-// not known.
+// findLostMemory returns a finding where the store has lost the session's memory, nil where nobody says so.
 func findLostMemory(b basis) *reason.Finding {
 	volume, had := b.seen.Store.Volume, b.seen.Record.Volume
 	if !b.hasStore() || b.Turn != b.seen.Record.recordedTurn() && b.Session == b.Epoch {
