@@ -20,6 +20,8 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
+
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
 )
 
 // agent is the server's name in requests that are its own, reviews among them.
@@ -156,7 +158,7 @@ func (k *Kubernetes) ConfigureTLS(settings *tls.Config) {
 // Errors of a review.
 var (
 	// ErrUnauthorized is that a caller is not believed, or no longer.
-	ErrUnauthorized = errors.New("the API server does not accept the token, or no longer: get another one")
+	ErrUnauthorized = problem.ErrUnauthorized
 	// ErrForbidden is that the caller may not do what was asked about.
 	ErrForbidden = errors.New("the token's owner has no right to it, or no longer")
 )

@@ -4,16 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
 )
 
 // ErrUnreached is that no connection to the API server could be made, so that nothing was sent.
-var ErrUnreached = errors.New("the API server cannot be reached")
+var ErrUnreached = problem.ErrUnreached
 
 // How long the API server may take to show that it is there. A connection takes dial and handshake; one that is open is
 // probed when it is quiet. Both are over within 5 s.

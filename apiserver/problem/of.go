@@ -11,8 +11,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/heliostat-dev/heliostat/apiserver/access"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+)
+
+// Errors of package access that Of knows. They stand here, so that what decides verbs needs no client of Kubernetes.
+var (
+	// ErrUnauthorized is that a caller is not believed, or no longer.
+	ErrUnauthorized = errors.New("the API server does not accept the token, or no longer: get another one")
+	// ErrUnreached is that no connection to the API server could be made, so that nothing was sent.
+	ErrUnreached = errors.New("the API server cannot be reached")
 )
 
 // soon is after how long an API server that did not answer is asked again.
@@ -25,7 +32,7 @@ func Of(err error) *Problem {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.Is(err, access.ErrUnauthorized):
+	case errors.Is(err, ErrUnauthorized):
 		detail, remedy, _ := strings.Cut(innermost(err).Error(), ": ")
 		return New(http.StatusUnauthorized, "Unauthorized", detail, remedy)
 	case errors.As(err, &answered):
@@ -35,7 +42,7 @@ func Of(err error) *Problem {
 	case errors.Is(err, context.DeadlineExceeded):
 		return New(http.StatusGatewayTimeout, "Timeout", "there was no answer in time, and a change may have been made",
 			"look before you try again")
-	case errors.Is(err, access.ErrUnreached):
+	case errors.Is(err, ErrUnreached):
 		return New(http.StatusServiceUnavailable, "ServiceUnavailable",
 			"the API server cannot be reached, and nothing was done",
 			"try again").Later(soon)

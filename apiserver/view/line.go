@@ -2,20 +2,16 @@ package view
 
 import (
 	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // Line is one object in a list, as message Line of the API. It follows from the object, which its UID and
@@ -102,7 +98,7 @@ func lineOf(kind string, object Object) *Line {
 	line.Code, line.Message, line.Remedy, line.Since = cause.Code, cause.Message, cause.Remedy, cause.Since.UTC()
 	switch one := object.(type) {
 	case *v1alpha1.ComputeCluster:
-		line.Phase, line.IdleSince = one.Status.Phase, idleSince(one.Status.Conditions)
+		line.Phase, line.IdleSince = one.Status.Phase, explain.IdleSince(one.Status.Conditions)
 	case *v1alpha1.ClusterJob:
 		line.Phase, line.Attempt = one.Status.Phase, one.Status.Attempt
 		if line.Cluster = one.Status.ClusterName; line.Cluster == "" {
@@ -137,25 +133,6 @@ func refersTo(object Object) string {
 		return ""
 	}
 	return ref.Name
-}
-
-// idle are the reasons whose texts say since when a cluster is idle.
-var idle = []string{reason.IdleSoon.Code, reason.IdleLimitReached.Code, reason.SuspendedIdle.Code}
-
-// idleSince reads since when a cluster is idle from the text of its condition: the status has it nowhere else.
-func idleSince(conditions []metav1.Condition) time.Time {
-	condition := meta.FindStatusCondition(conditions, v1alpha1.ConditionSuspended)
-	if condition == nil || !slices.Contains(idle, condition.Reason) {
-		return time.Time{}
-	}
-	_, text, _ := strings.Cut(condition.Message, "idle since ")
-	text, _, _ = strings.Cut(text, ";")
-	text, _, _ = strings.Cut(text, ". ")
-	since, err := time.Parse(time.RFC3339, text)
-	if err != nil { // its record was lost
-		return time.Time{}
-	}
-	return since
 }
 
 // clusterOf returns the UID of the cluster that owns a pod.
