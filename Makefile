@@ -148,6 +148,6 @@ bin/localkube:
 bin/kueue:
 	@$(CACHED) $(@F) tests/kueue -- sh -c 'go build -C tests/kueue -o "$$OUT" .'
 bin/heliostat:
-	@$(CACHED) $(@F) go.mod go.sum apiserver/spelling cli ray-operator -- sh -c 'go build -o "$$OUT" ./cli/cmd/heliostat'
+	@$(CACHED) $(@F) go.mod go.sum apiserver cli proto ray-operator -- sh -c 'go build -o "$$OUT" ./cli/cmd/heliostat'
 bin/operator:
 	@$(CACHED) $(@F) go.mod go.sum ray-operator proto -- sh -c 'go build -o "$$OUT" ./ray-operator/cmd/operator'

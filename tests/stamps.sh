@@ -4,7 +4,7 @@ STAMPS=${XDG_CACHE_HOME:-$HOME/.cache}/heliostat/stamps
 
 # The inputs of what can be left out, as git's pathspecs.
 declare -A INPUTS=(
-  [verify]="apiserver ray-operator proto helm-chart/heliostat/files docs/reference tests/tools go.mod go.sum :!*_test.go"
+  [verify]="apiserver cli ray-operator proto helm-chart/heliostat/files docs/reference tests/tools go.mod go.sum :!*_test.go"
   [lint]="*.go *go.mod *go.sum .golangci.yml tests/tools"
   [chart]="helm-chart apiserver/cmd ray-operator/cmd ray-operator/config ray-operator/api docs/security.md tests/tools"
   [scan]="helm-chart images .checkov.yaml tests/tools/scan.sh"

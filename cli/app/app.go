@@ -9,44 +9,118 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
+	"github.com/heliostat-dev/heliostat/cli/about"
+	"github.com/heliostat-dev/heliostat/cli/away"
+	"github.com/heliostat-dev/heliostat/cli/bundle"
+	"github.com/heliostat-dev/heliostat/cli/cluster"
+	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/convert"
+	"github.com/heliostat-dev/heliostat/cli/job"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/logs"
+	"github.com/heliostat-dev/heliostat/cli/object"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/cli/overview"
+	"github.com/heliostat-dev/heliostat/cli/service"
+	"github.com/heliostat-dev/heliostat/cli/session"
 )
 
+// Settings are what the program knows of where it runs.
+type Settings struct {
+	genericiooptions.IOStreams
+	Clock clock.WithTicker
+	// Width returns how many columns the terminal of standard error has; nil where it is none.
+	Width func() int
+	// CanAsk: standard input is a terminal.
+	CanAsk bool
+	// Environ are the variables of this program, for those that it runs.
+	Environ []string
+	// Connect makes the objects of the API server; nil is by the kubeconfig.
+	Connect func() (*kube.Objects, error)
+	// Forward makes connections to ports of pods; nil is by the kubeconfig.
+	Forward console.Forward
+}
+
 // Run runs the command that the arguments name, and returns the exit code.
-func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
-	root := command(streams)
+func Run(ctx context.Context, args []string, settings Settings) int {
+	root := Command(settings)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(streams.ErrOut, "error:", err)
+		fmt.Fprintln(settings.ErrOut, "error:", printable(err))
 	}
 	return outcome.Code(err)
 }
 
-func command(streams genericiooptions.IOStreams) *cobra.Command {
-	access := kubeconfig()
-	root := &cobra.Command{
-		Use: "heliostat", Short: "Ray clusters, jobs and services on Kubernetes, from a kubeconfig alone",
-		SilenceErrors: true, SilenceUsage: true,
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+// printable has no text that a terminal obeys; its lines stay lines.
+func printable(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i := range lines {
+		lines[i] = console.Printable(lines[i])
 	}
-	root.SetIn(streams.In)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.ErrOut)
+	return strings.Join(lines, "\n")
+}
+
+// Command returns the program as a command with all others below it.
+func Command(settings Settings) *cobra.Command {
+	access := kubeconfig()
+	c := &console.Console{IOStreams: settings.IOStreams, Access: access, Clock: settings.Clock, Width: settings.Width,
+		CanAsk: settings.CanAsk, Environ: settings.Environ, Connect: settings.Connect, Forward: settings.Forward}
+	if c.Connect == nil {
+		c.Connect = sync.OnceValues(func() (*kube.Objects, error) { return kube.Connect(access) })
+	}
+	if c.Forward == nil {
+		c.Forward = forward(access)
+	}
+	c.ReadLog = readLog(access)
+	root := console.Group("heliostat", "Ray clusters, jobs and services on Kubernetes, from a kubeconfig alone")
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetIn(settings.In)
+	root.SetOut(settings.Out)
+	root.SetErr(settings.ErrOut)
 	root.SetFlagErrorFunc(badFlag)
 	access.AddFlags(root.PersistentFlags())
-	root.AddCommand(convert.Command(access, streams))
+	root.PersistentFlags().BoolVarP(&c.IsQuiet, "quiet", "q", false, "print data and errors alone")
+	root.AddCommand(bundle.Command(c), convert.Command(access, settings.IOStreams), job.Command(c), service.Command(c))
+	for _, commands := range [][]*cobra.Command{about.Commands(c), cluster.Commands(c), logs.Commands(c),
+		object.Commands(c), overview.Commands(c), session.Commands(c)} {
+		root.AddCommand(commands...)
+	}
 	return root
+}
+
+// forward returns a way to ports of pods, by the kubeconfig that the flags name when it is needed.
+func forward(access genericclioptions.RESTClientGetter) console.Forward {
+	return func(ctx context.Context, pod types.NamespacedName, port int) (net.Conn, error) {
+		config, err := access.ToRESTConfig()
+		if err != nil {
+			return nil, outcome.Errorf(outcome.Usage, "read the kubeconfig: %w", err)
+		}
+		return away.Forward(config)(ctx, pod, port)
+	}
+}
+
+// readLog returns a way to logs of containers, by the kubeconfig that the flags name when it is needed.
+func readLog(access genericclioptions.RESTClientGetter) console.ReadLog {
+	return func(ctx context.Context, of console.Container, isPrevious bool, lines int64) (string, error) {
+		config, err := access.ToRESTConfig()
+		if err != nil {
+			return "", outcome.Errorf(outcome.Usage, "read the kubeconfig: %w", err)
+		}
+		return away.ReadLog(config)(ctx, of, isPrevious, lines)
+	}
 }
 
 // kubeconfig are kubectl's flags for who asks which API server. The rest of kubectl's would let a command line hold a
@@ -54,23 +128,12 @@ func command(streams genericiooptions.IOStreams) *cobra.Command {
 func kubeconfig() *genericclioptions.ConfigFlags {
 	access := genericclioptions.NewConfigFlags(true)
 	access.APIServer, access.BearerToken, access.Username, access.Password = nil, nil, nil, nil
+	access.CacheDir, access.ClusterName, access.DisableCompression = nil, nil, nil // nothing is cached here
 	access.CertFile, access.KeyFile, access.CAFile, access.Insecure, access.TLSServerName = nil, nil, nil, nil, nil
 	return access
 }
 
 func usage(text string) error { return &outcome.Error{Code: outcome.Usage, Err: errors.New(text)} }
-
-// unknownCommand says which command was probably meant.
-func unknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var known []string
-	for _, one := range cmd.Commands() {
-		known = append(known, one.Name())
-	}
-	return usage("there is no such command; " + spelling.Remedy(args[0], known))
-}
 
 // badFlag says which flag was probably meant.
 func badFlag(cmd *cobra.Command, err error) error {

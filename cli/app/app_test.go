@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/cli/app"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
@@ -17,7 +18,7 @@ func TestRun_EndsWithACode(t *testing.T) {
 		code int
 		says string
 	}{
-		"help":              {nil, outcome.Done, "convert"},
+		"help":              {[]string{}, outcome.Done, "convert"},
 		"a command":         {[]string{"convert", "--explain", "suspend"}, outcome.Done, "suspend"},
 		"a misspelt one":    {[]string{"convrt"}, outcome.Usage, `write "convert"`},
 		"a misspelt flag":   {[]string{"convert", "--aliasses"}, outcome.Usage, `write "--aliases"`},
@@ -25,8 +26,8 @@ func TestRun_EndsWithACode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said bytes.Buffer
-			code := app.Run(t.Context(), c.args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &said,
-				ErrOut: &said})
+			code := app.Run(t.Context(), c.args, app.Settings{Clock: clock.RealClock{},
+				IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &said, ErrOut: &said}})
 			if code != c.code || !strings.Contains(said.String(), c.says) {
 				t.Errorf("exit code %d, want %d and %q:\n%s", code, c.code, c.says, said.String())
 			}

@@ -4,26 +4,40 @@
 // failure. It must never print anything: the program prints each error once.
 package outcome
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Exit codes.
 const (
-	// Done: the command did what it was asked for.
+	// Done: the command did what it was asked for, or what it waited for succeeded.
 	Done = 0
-	// Failed: something went wrong on the way.
+	// Failed: something went wrong on the way, or what the command waited for failed.
 	Failed = 1
 	// Usage: the command cannot be understood, or names what is not there.
 	Usage = 2
+	// Stopped: what the command waited for was stopped or suspended.
+	Stopped = 3
 	// Differs: what was converted will behave differently.
 	Differs = 3
-	// Refused: somebody may not do this, or it cannot be done.
+	// Timeout: the command waited as long as it was asked to.
+	Timeout = 4
+	// Refused: somebody may not do this, it cannot be done, or what the command waited for was never admitted.
 	Refused = 5
+	// Detached: the user interrupted the command, and nothing else changed. It is the code that shells have for Ctrl-C.
+	Detached = 130
 )
 
 // Error is an error with its exit code. One without a text says what was printed already.
 type Error struct {
 	Code int
 	Err  error
+}
+
+// Errorf returns an error with an exit code.
+func Errorf(code int, format string, values ...any) error {
+	return &Error{Code: code, Err: fmt.Errorf(format, values...)}
 }
 
 func (e *Error) Error() string {

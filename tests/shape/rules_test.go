@@ -22,6 +22,7 @@ var bad = map[string][]string{
 		clusterDir + "\npackage x\nfunc (r *R) f(ctx C) { r.Client.Status().Patch(ctx, pod, patch) }",
 		clusterDir + "\npackage x\nfunc f(ctx C) { api.Pods(\"a\").Delete(ctx, \"b\", options) }",
 		"ray-operator/cmd/x/x.go\npackage x\nfunc f() { c.Update(context.Background(), pod) }",
+		"cli/job/x.go\npackage x\nfunc f(ctx C) { objects.Delete(ctx, pod) }",
 	},
 	"methods-of-a-type": {clusterDir + "\npackage x\n" + methodsNamed(maxMethods+1)},
 	"method-beside-field": {

@@ -2,7 +2,7 @@
 # Writes what is generated into a directory laid out like the repository: from the API's and Kueue's Go types deepcopy functions, the
 # CRDs, the chart's copies of them and the API reference; from the rules the chart's admission policies and their tables; from the
 # catalogue the reference of reasons; from the converter's rules the reference of KubeRay's fields; from the job controller's table the phases of jobs; from the
-# planner how upgrades go; from the protocol the reference of the server and its OpenAPI document. usage: generate.sh [DIRECTORY], by default the repository itself.
+# planner how upgrades go; from the commands the reference of the command line; from the protocol the reference of the server and its OpenAPI document. usage: generate.sh [DIRECTORY], by default the repository itself.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${1:-$PWD}
@@ -27,6 +27,7 @@ done
 go run ./ray-operator/internal/admission/print tables >"$out/docs/reference/validation.md"
 go run ./ray-operator/reason/print >"$out/docs/reference/reasons.md"
 go run ./ray-operator/convert/print >"$out/docs/reference/kuberay-fields.md"
+go run ./cli/app/print >"$out/docs/reference/cli.md"
 go run ./ray-operator/internal/job/print >"$out/docs/reference/job-phases.md"
 go run ./ray-operator/internal/upgrade/print >"$out/docs/reference/upgrades.md"
 go run ./apiserver/rest/print routes proto/heliostat/v1/portal.proto >"$out/docs/reference/rest.md"

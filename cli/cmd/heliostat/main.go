@@ -10,15 +10,38 @@ import (
 	"os/signal"
 	"syscall"
 
+	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // what kubeconfigs sign in with
+	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/cli/app"
 )
 
+// narrow is how wide a terminal is taken for that does not say it.
+const narrow = 80
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := app.Run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	settings := app.Settings{
+		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Clock:     clock.RealClock{},
+		Environ:   os.Environ(),
+		CanAsk:    term.IsTerminal(int(os.Stdin.Fd())),
+	}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		settings.Width = width
+	}
+	code := app.Run(ctx, os.Args[1:], settings)
 	stop()
 	os.Exit(code)
+}
+
+// width returns how many columns the terminal of standard error has.
+func width() int {
+	columns, _, err := term.GetSize(int(os.Stderr.Fd()))
+	if err != nil {
+		return narrow
+	}
+	return columns
 }

@@ -1,0 +1,246 @@
+// Package bundle writes what somebody else needs to look into a problem: a file with objects, causes, events and logs.
+//
+// In: KIND/NAME. Out: a tar file on this machine: the object, its clusters and their pods, why they are as they are, their
+// events, and the last lines of their containers.
+//
+// It must never hold a Secret, a token, or the value of a variable, wherever that stands: in specs, in statuses or in logs.
+// Where the token of a cluster cannot be read, nobody could find it in logs, so there are none.
+package bundle
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/apiserver/explain"
+	"github.com/heliostat-dev/heliostat/apiserver/verbs"
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/object"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+)
+
+// lastLines is how many lines a bundle has of each container at most.
+const lastLines = 2000
+
+// Command returns the command.
+func Command(c *console.Console) *cobra.Command {
+	path := ""
+	command := &cobra.Command{
+		Use: "bundle KIND/NAME", Short: "Write what somebody else needs to look into a problem to a file",
+		Long: `Write what somebody else needs to look into a problem to a tar file: the object, its clusters and their pods, why they
+are as they are, their events, and the last lines of their containers.
+
+Secrets, tokens and values of variables are left out, in logs too. Logs may hold other things that are not for everybody:
+look before you send the file.`,
+		Example: "  heliostat bundle job/train\n  heliostat bundle cluster/dev --file dev.tar.gz",
+		Args:    console.Arguments(1, 1, "KIND/NAME"), ValidArgsFunction: object.Complete(c),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			objects, err := c.Connect()
+			if err != nil {
+				return err
+			}
+			found, err := objects.Find(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if path == "" {
+				path = found.GetName() + ".tar.gz"
+			}
+			return write(cmd.Context(), c, objects, found, path)
+		},
+	}
+	command.Flags().StringVar(&path, "file", "", "where to write it; default: NAME.tar.gz. A file that is there stays")
+	return command
+}
+
+// write writes a bundle to a new file.
+func write(ctx context.Context, c *console.Console, objects *kube.Objects, about verbs.Object, path string) (err error) {
+	b := &bundle{console: c, objects: objects}
+	files, err := b.collect(ctx, about)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names the file
+	if errors.Is(err, os.ErrExist) {
+		return outcome.Errorf(outcome.Refused, "the file %s is there; remove it, or give another --file", path)
+	} else if err != nil {
+		return outcome.Errorf(outcome.Usage, "write the bundle: %w", err)
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	if err := pack(out, files, c); err != nil {
+		return fmt.Errorf("write the bundle %s: %w", path, err)
+	}
+	fmt.Fprintln(c.Out, path)
+	return nil
+}
+
+// file is one of a bundle.
+type file struct{ name, text string }
+
+func pack(out io.Writer, files []file, c *console.Console) error {
+	zipped := gzip.NewWriter(out)
+	archive := tar.NewWriter(zipped)
+	for _, one := range files {
+		header := &tar.Header{Name: one.name, Mode: 0o600, Size: int64(len(one.text)), ModTime: c.Clock.Now()}
+		if err := archive.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(archive, one.text); err != nil {
+			return err
+		}
+	}
+	return errors.Join(archive.Close(), zipped.Close())
+}
+
+// bundle is one in the making.
+type bundle struct {
+	console  *console.Console
+	objects  *kube.Objects
+	redactor redactor
+}
+
+// collect returns the files of a bundle, of which nothing was written yet.
+func (b *bundle) collect(ctx context.Context, about verbs.Object) ([]file, error) {
+	in, err := b.objects.Around(ctx, about, b.console.Clock.Now())
+	if errors.Is(err, kube.ErrNoPods) {
+		b.console.Note("warning: you may not list pods; they are left out")
+	} else if err != nil {
+		return nil, err
+	}
+	all := []client.Object{about}
+	for _, cluster := range in.Clusters {
+		all = append(all, cluster)
+	}
+	for _, pod := range in.Pods {
+		all = append(all, pod)
+	}
+	text, err := b.write(all)
+	if err != nil {
+		return nil, err
+	}
+	files := []file{{"objects.yaml", text}}
+	var why strings.Builder
+	if err := object.Tell(&why, in); err != nil {
+		return nil, err
+	}
+	files = append(files, file{"why.txt", why.String()})
+	if text, err = b.events(ctx, about.GetNamespace(), all); err != nil {
+		return nil, err
+	}
+	files = append(files, file{"events.yaml", text})
+	if b.learnTokens(ctx, about, in) {
+		files = append(files, b.logs(ctx, in.Pods)...)
+	} else {
+		b.console.Note("warning: you may not read the tokens of the clusters, so logs, which may hold them, are left out")
+	}
+	for i := range files {
+		files[i].text = b.redactor.clean(files[i].text)
+	}
+	return files, nil
+}
+
+// write returns objects as YAML, without values of variables.
+func (b *bundle) write(all []client.Object) (string, error) {
+	var text strings.Builder
+	for _, one := range all {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(one)
+		if err != nil {
+			return "", fmt.Errorf("read an object: %w", err)
+		}
+		plain := &unstructured.Unstructured{Object: fields}
+		if kinds, _, err := kube.Scheme().ObjectKinds(one); err == nil {
+			plain.SetGroupVersionKind(kinds[0])
+		}
+		b.redactor.learn(plain)
+		written, err := yaml.Marshal(plain.Object)
+		if err != nil {
+			return "", fmt.Errorf("write %s as YAML: %w", one.GetName(), err)
+		}
+		text.WriteString("---\n")
+		text.Write(written)
+	}
+	return text.String(), nil
+}
+
+// events returns the events of objects; where they cannot be listed it says so.
+func (b *bundle) events(ctx context.Context, namespace string, all []client.Object) (string, error) {
+	list := &corev1.EventList{}
+	if err := b.objects.List(ctx, list, client.InNamespace(namespace)); apierrors.IsForbidden(err) {
+		return "you may not list events\n", nil
+	} else if err != nil {
+		return "", kube.Because(fmt.Errorf("list events: %w", err))
+	}
+	of := map[types.UID]bool{}
+	for _, one := range all {
+		of[one.GetUID()] = true
+	}
+	var found []client.Object
+	for i := range list.Items {
+		if of[list.Items[i].InvolvedObject.UID] {
+			found = append(found, &list.Items[i])
+		}
+	}
+	return b.write(found)
+}
+
+// learnTokens reads the tokens of clusters, which must not stand in a log, and reports whether all were read.
+func (b *bundle) learnTokens(ctx context.Context, about verbs.Object, in explain.Input) bool {
+	clusters := in.Clusters
+	if cluster, is := about.(*v1alpha1.ComputeCluster); is {
+		clusters = append(clusters, cluster)
+	}
+	for _, cluster := range clusters {
+		name := naming.TokenSecret(cluster.Name)
+		if given := cluster.Spec.Authentication; given != nil && given.SecretName != "" {
+			name = given.SecretName
+		}
+		secret := &corev1.Secret{}
+		err := b.objects.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, secret)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false
+		}
+		b.redactor.add(string(secret.Data[v1alpha1.TokenKey]))
+	}
+	return true
+}
+
+// logs returns the ends of the logs of pods; what cannot be read says why in its place.
+func (b *bundle) logs(ctx context.Context, pods []*corev1.Pod) []file {
+	var all []file
+	for _, pod := range pods {
+		for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+			name := fmt.Sprintf("logs/%s/%s", pod.Name, status.Name)
+			of := console.Container{Pod: client.ObjectKeyFromObject(pod), Name: status.Name}
+			all = append(all, b.log(ctx, name+".log", of, false))
+			if status.RestartCount > 0 {
+				all = append(all, b.log(ctx, name+".previous.log", of, true))
+			}
+		}
+	}
+	return all
+}
+
+func (b *bundle) log(ctx context.Context, name string, of console.Container, isPrevious bool) file {
+	text, err := b.console.ReadLog(ctx, of, isPrevious, lastLines)
+	if err != nil {
+		return file{name, fmt.Sprintf("the log cannot be read: %v\n", err)}
+	}
+	return file{name, text}
+}

@@ -1,0 +1,143 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+)
+
+// bundled runs the command on cluster demo, whose head prints its token and a value of a variable.
+func bundled(t *testing.T, path string, maySecrets bool) (map[string]string, string, error) {
+	t.Helper()
+	site := headstest.New()
+	cluster := site.PutCluster("demo", func(c *v1alpha1.ComputeCluster) {
+		c.Spec.Head.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "ray", Env: []corev1.EnvVar{{Name: "KEY", Value: "canary-of-a-variable"}}}}}}
+	})
+	pod := headstest.Head(cluster, 1, "10.1.0.1")
+	pod.Labels[v1alpha1.LabelCluster] = "demo"
+	pod.Status.ContainerStatuses[0].RestartCount = 1
+	event := func(name string, about client.Object) *corev1.Event {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: name}, Message: "it is " + name,
+			InvolvedObject: corev1.ObjectReference{UID: about.GetUID()}}
+	}
+	secret := headstest.Secret(cluster, naming.TokenSecret("demo"), v1alpha1.TokenKey, headstest.Token)
+	objects := fake.NewClientBuilder().WithScheme(kube.Scheme()).
+		WithObjects(cluster, pod, secret, event("ours", pod), event("other", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "x"}})).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if _, is := object.(*corev1.Secret); is && !maySecrets {
+					return apierrors.NewForbidden(corev1.Resource("secrets"), key.Name, errors.New("no"))
+				}
+				return c.Get(ctx, key, object, options...)
+			}}).Build()
+	var said bytes.Buffer
+	command := Command(&console.Console{
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &said, ErrOut: &said}, Clock: clock.RealClock{},
+		Connect: func() (*kube.Objects, error) {
+			return &kube.Objects{WithWatch: objects, Namespace: headstest.Namespace}, nil
+		},
+		ReadLog: func(_ context.Context, _ console.Container, isPrevious bool, _ int64) (string, error) {
+			if isPrevious {
+				return "", errors.New("it is gone")
+			}
+			return "token " + headstest.Token + ", key canary-of-a-variable\n", nil
+		},
+	})
+	command.SilenceErrors, command.SilenceUsage = true, true
+	command.SetArgs([]string{"cluster/demo", "--file", path})
+	if err := command.ExecuteContext(t.Context()); err != nil {
+		return nil, said.String(), err
+	}
+	return read(t, path), said.String(), nil
+}
+
+// read returns the files of a bundle.
+func read(t *testing.T, path string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zipped, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, archive := map[string]string{}, tar.NewReader(zipped)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[header.Name] = string(content)
+	}
+}
+
+func TestBundle_HoldsWhatHelpsAndNoSecret(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "demo.tar.gz")
+	files, _, err := bundled(t, path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := "logs/" + naming.Pod("demo", "uid-of-demo", naming.Place{Epoch: 1}) + "/ray"
+	for name, holds := range map[string]string{
+		"objects.yaml": "kind: ComputeCluster", "why.txt": "ComputeCluster demo", "events.yaml": "it is ours",
+		log + ".log": "token (left out), key (left out)", log + ".previous.log": "it is gone",
+	} {
+		if !strings.Contains(files[name], holds) {
+			t.Errorf("%s holds no %q: %q", name, holds, files[name])
+		}
+	}
+	for name, text := range files {
+		for _, canary := range []string{headstest.Token, "canary-of-a-variable", "it is other"} {
+			if strings.Contains(text, canary) {
+				t.Errorf("%s holds %q", name, canary)
+			}
+		}
+	}
+	if _, _, err := bundled(t, path, true); outcome.Code(err) != outcome.Refused {
+		t.Errorf("a file that is there is written over: %v", err)
+	}
+}
+
+func TestBundle_HasNoLogsWithoutTheToken(t *testing.T) {
+	files, said, err := bundled(t, filepath.Join(t.TempDir(), "demo.tar.gz"), false)
+	if err != nil || !strings.Contains(said, "logs, which may hold them, are left out") {
+		t.Fatalf("it says %q (%v)", said, err)
+	}
+	for name := range files {
+		if strings.HasPrefix(name, "logs/") {
+			t.Errorf("%s is in the bundle", name)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+// Package cluster has the commands about clusters alone: up, scale.
+//
+// In: the name of a cluster and its shape in flags. Out: a ComputeCluster that is new, resumed or changed, and how it comes
+// up. What flags mean is a table that depends on nothing else.
+//
+// It must never change the shape of a cluster that is there but by scale: others may have written its spec.
+package cluster
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heliostat-dev/heliostat/apiserver/verbs"
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/object"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+)
+
+// Commands returns the commands of the package.
+func Commands(c *console.Console) []*cobra.Command { return []*cobra.Command{up(c), scale(c)} }
+
+func scale(c *console.Console) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "scale NAME [GROUP=]N…",
+		Short: "Give worker groups of a cluster a number of replicas",
+		Long: `Give worker groups of a cluster a number of replicas. The group's name may be left out where there is one group.
+A cluster with autoscaling has as many as demand asks for: change minReplicas or maxReplicas there.`,
+		Example: "  heliostat scale dev 4\n  heliostat scale dev cpu=4 gpu=0 --dry-run=server",
+		Args:    console.Arguments(2, -1, "NAME and GROUP=N"), ValidArgsFunction: object.Complete(c, kube.Cluster),
+	}
+	verb := object.NewVerb(c, command, "scaled", "has that many already")
+	command.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := verb.Check(); err != nil {
+			return err
+		}
+		target, err := kube.ParseTarget(args[0], kube.Cluster)
+		if err != nil {
+			return err
+		}
+		sizes, err := readSizes(args[1:])
+		if err != nil {
+			return err
+		}
+		objects, err := c.Connect()
+		if err != nil {
+			return err
+		}
+		for _, size := range sizes {
+			found, err := objects.Read(cmd.Context(), target)
+			if err != nil {
+				return err
+			}
+			verb.Decide = func(object verbs.Object) (verbs.Change, error) { return verbs.Scale(object, size.group, size.replicas) }
+			if err := verb.Do(cmd.Context(), objects, found); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return command
+}
+
+// size is how many replicas a group gets; the group is "" for the only one.
+type size struct {
+	group    string
+	replicas int32
+}
+
+func readSizes(args []string) ([]size, error) {
+	var all []size
+	for _, arg := range args {
+		group, number, hasGroup := strings.Cut(arg, "=")
+		if !hasGroup {
+			group, number = "", arg
+		}
+		replicas, err := strconv.ParseInt(number, 10, 32)
+		if err != nil || replicas < 0 || hasGroup && group == "" {
+			return nil, outcome.Errorf(outcome.Usage, "%q is no size of a group; write GROUP=N, such as cpu=4", arg)
+		}
+		all = append(all, size{group, int32(replicas)})
+	}
+	return all, nil
+}

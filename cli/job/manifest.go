@@ -1,0 +1,196 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-dev/heliostat/cli/cluster"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// wish is what flags say of a job.
+type wish struct {
+	name       string
+	file       string
+	cluster    string
+	shape      cluster.Shape
+	env        []string
+	retries    int32
+	runtimeEnv string
+	cpus, gpus float64
+	metadata   string
+}
+
+func (w *wish) add(flags *pflag.FlagSet) {
+	flags.StringVar(&w.name, "name", "", "name of the job; default: one that is made up")
+	flags.StringVarP(&w.file, "filename", "f", "", "manifest of a ClusterJob to begin with; - is standard input")
+	flags.StringVar(&w.cluster, "cluster", "", "run on this cluster; default: on one of its own, which other flags shape")
+	w.shape.Add(flags)
+	flags.StringArrayVar(&w.env, "env", nil, "variable of the program, as NAME=VALUE; can be given more than once")
+	flags.Int32Var(&w.retries, "retries", 0, "how often a failed attempt is tried again")
+	flags.StringVar(&w.runtimeEnv, "runtime-env-json", "", "Ray's runtime environment as JSON, such as {\"pip\": [\"x\"]}")
+	flags.Float64Var(&w.cpus, "entrypoint-num-cpus", 0, "CPUs that the driver reserves in Ray")
+	flags.Float64Var(&w.gpus, "entrypoint-num-gpus", 0, "GPUs that the driver reserves in Ray")
+	flags.StringVar(&w.metadata, "metadata-json", "", "metadata that Ray keeps with the job, as JSON of texts")
+}
+
+// build returns the job that flags and a command describe. Manifest is what the file holds, nil without one.
+func (w *wish) build(
+	namespace string, flags *pflag.FlagSet, manifest []byte, command []string,
+) (*v1alpha1.ClusterJob, error) {
+	job := &v1alpha1.ClusterJob{}
+	if manifest != nil {
+		if err := yaml.UnmarshalStrict(manifest, job); err != nil {
+			return nil, outcome.Errorf(outcome.Usage, "read the manifest %s: %w", w.file, err)
+		}
+		if job.Kind != "ClusterJob" {
+			return nil, outcome.Errorf(outcome.Usage, "the manifest %s is of a %s; give one ClusterJob", w.file, job.Kind)
+		}
+	}
+	job.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterJob"}
+	if job.Namespace != "" && job.Namespace != namespace {
+		return nil, outcome.Errorf(outcome.Usage, "the manifest %s is of namespace %q; give -n %s", w.file, job.Namespace,
+			job.Namespace)
+	}
+	job.Namespace = namespace
+	if w.name != "" {
+		job.Name, job.GenerateName = w.name, ""
+	} else if job.Name == "" && job.GenerateName == "" {
+		job.GenerateName = "job-"
+	}
+	if err := setCommand(job, command); err != nil {
+		return nil, err
+	}
+	if err := w.setCluster(job, flags); err != nil {
+		return nil, err
+	}
+	return job, w.setRest(job, flags)
+}
+
+// setCommand sets what the job runs. One word is a line for a shell, as of ray job submit; several are a program with
+// its arguments, which no shell reads.
+func setCommand(job *v1alpha1.ClusterJob, command []string) error {
+	switch len(command) {
+	case 0:
+		if job.Spec.Entrypoint == "" && len(job.Spec.Command) == 0 {
+			return outcome.Errorf(outcome.Usage, "there is nothing to run; write -- and the command")
+		}
+	case 1:
+		job.Spec.Entrypoint, job.Spec.Command = command[0], nil
+	default:
+		job.Spec.Entrypoint, job.Spec.Command = "", command
+	}
+	return nil
+}
+
+// setCluster sets where the job runs.
+func (w *wish) setCluster(job *v1alpha1.ClusterJob, flags *pflag.FlagSet) error {
+	given := cluster.Given(flags)
+	switch {
+	case w.cluster != "" && len(given) > 0:
+		return outcome.Errorf(outcome.Usage, "--cluster is a cluster that is there, and --%s shapes one; give one of the two",
+			given[0])
+	case w.cluster != "":
+		job.Spec.ClusterRef, job.Spec.ClusterTemplate = &v1alpha1.ClusterReference{Name: w.cluster}, nil
+		return nil
+	case len(given) == 0 && (job.Spec.ClusterRef != nil || job.Spec.ClusterTemplate != nil):
+		return nil // the manifest says it
+	}
+	if flags.Changed("idle") {
+		return outcome.Errorf(outcome.Usage, "--idle is for clusters that stay; the cluster of a job goes when the job ends")
+	}
+	made, err := w.shape.Build(job.Namespace, job.Name, flags.Changed("workers"))
+	if err != nil {
+		return err
+	}
+	job.Spec.ClusterRef, job.Spec.ClusterTemplate = nil, &v1alpha1.ClusterTemplate{Spec: made.Spec}
+	return nil
+}
+
+// setRest sets what else flags say.
+func (w *wish) setRest(job *v1alpha1.ClusterJob, flags *pflag.FlagSet) error {
+	for _, one := range w.env {
+		name, value, hasValue := strings.Cut(one, "=")
+		if !hasValue || name == "" {
+			return outcome.Errorf(outcome.Usage, "--env %q is no variable; write NAME=VALUE", name)
+		}
+		job.Spec.Env = append(job.Spec.Env, corev1.EnvVar{Name: name, Value: value})
+	}
+	if w.retries < 0 {
+		return outcome.Errorf(outcome.Usage, "--retries must not be negative; give 0 or more")
+	}
+	if flags.Changed("retries") {
+		if job.Spec.Retry == nil {
+			job.Spec.Retry = &v1alpha1.Retry{}
+		}
+		job.Spec.Retry.Limit = w.retries
+	}
+	for name, amount := range map[string]float64{"CPU": w.cpus, "GPU": w.gpus} {
+		switch {
+		case amount < 0:
+			return outcome.Errorf(outcome.Usage, "the driver cannot reserve %v %ss; give more than 0", amount, name)
+		case amount > 0:
+			if job.Spec.EntrypointResources == nil {
+				job.Spec.EntrypointResources = map[string]resource.Quantity{}
+			}
+			job.Spec.EntrypointResources[name] = *resource.NewMilliQuantity(int64(amount*1000), resource.DecimalSI)
+		}
+	}
+	return w.setJSON(job)
+}
+
+// setJSON sets what is given as JSON.
+func (w *wish) setJSON(job *v1alpha1.ClusterJob) error {
+	if w.runtimeEnv != "" {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(w.runtimeEnv), &fields); err != nil {
+			return outcome.Errorf(outcome.Usage, `--runtime-env-json is no JSON object; write one such as {"pip": ["x"]}`)
+		}
+		job.Spec.RuntimeEnv = &runtime.RawExtension{Raw: []byte(w.runtimeEnv)}
+	}
+	if w.metadata != "" {
+		if err := json.Unmarshal([]byte(w.metadata), &job.Spec.Metadata); err != nil {
+			return outcome.Errorf(outcome.Usage, `--metadata-json is no JSON object of texts; write one such as {"a": "b"}`)
+		}
+	}
+	return nil
+}
+
+// largestManifest is what an API server takes.
+const largestManifest = 3 << 20
+
+// readManifest reads the file with the manifest; without one it is nil.
+func readManifest(file string, stdin io.Reader) ([]byte, error) {
+	if file == "" {
+		return nil, nil
+	}
+	from := stdin
+	if file != "-" {
+		opened, err := os.Open(file) //nolint:gosec // the user names the file
+		if err != nil {
+			return nil, outcome.Errorf(outcome.Usage, "read the manifest: %w", err)
+		}
+		defer func() { _ = opened.Close() }() // it was read
+		from = opened
+	}
+	text, err := io.ReadAll(io.LimitReader(from, largestManifest+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the manifest %s: %w", file, err)
+	case len(text) > largestManifest:
+		return nil, outcome.Errorf(outcome.Usage, "the manifest %s has more than %d MiB; give one ClusterJob", file,
+			largestManifest>>20)
+	}
+	return text, nil
+}

@@ -1,0 +1,98 @@
+package job
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+)
+
+// built is the job of flags, a manifest and a command.
+func built(t *testing.T, flags, manifest string, command ...string) (*v1alpha1.ClusterJob, error) {
+	t.Helper()
+	w, set := &wish{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+	w.add(set)
+	if err := set.Parse(strings.Fields(flags)); err != nil {
+		t.Fatal(err)
+	}
+	var text []byte
+	if manifest != "" {
+		text = []byte(manifest)
+	}
+	return w.build("a", set, text, command)
+}
+
+func TestBuild_MakesValidJobs(t *testing.T) {
+	const shared = "kind: ClusterJob\nmetadata: {name: x}\nspec: {clusterRef: {name: dev}, entrypoint: ls}\n"
+	for name, c := range map[string]struct {
+		flags, manifest string
+		command         []string
+		holds           func(*v1alpha1.ClusterJob) bool
+	}{
+		"a job of its own cluster": {"", "", []string{"ls"}, func(j *v1alpha1.ClusterJob) bool {
+			return j.GenerateName == "job-" && j.Spec.Entrypoint == "ls" && len(j.Spec.ClusterTemplate.Spec.WorkerGroups) == 1
+		}},
+		"several words are no line of a shell": {"--cluster dev", "", []string{"echo", "$HOME; rm"}, func(j *v1alpha1.ClusterJob) bool {
+			return j.Spec.Entrypoint == "" && j.Spec.Command[1] == "$HOME; rm" && j.Spec.ClusterRef.Name == "dev"
+		}},
+		"a manifest stays": {"", shared, nil, func(j *v1alpha1.ClusterJob) bool {
+			return j.Name == "x" && j.Spec.ClusterRef.Name == "dev" && j.Spec.Entrypoint == "ls" && j.Namespace == "a"
+		}},
+		"flags go before the manifest": {"--name y --workers 2 --retries 3 --env A=b=c", shared, []string{"a", "b"}, func(j *v1alpha1.ClusterJob) bool {
+			return j.Name == "y" && j.Spec.ClusterRef == nil && *j.Spec.ClusterTemplate.Spec.WorkerGroups[0].Replicas == 2 &&
+				j.Spec.Retry.Limit == 3 && j.Spec.Env[0].Value == "b=c" && j.Spec.Entrypoint == "" && len(j.Spec.Command) == 2
+		}},
+		"what the driver takes": {"--cluster dev --entrypoint-num-cpus 0.5 --entrypoint-num-gpus 1", "", []string{"ls"}, func(j *v1alpha1.ClusterJob) bool {
+			cpus, gpus := j.Spec.EntrypointResources["CPU"], j.Spec.EntrypointResources["GPU"]
+			return cpus.String() == "500m" && gpus.String() == "1"
+		}},
+		"what Ray gets as it is": {`--cluster dev --runtime-env-json {"pip":["x"]} --metadata-json {"a":"b"}`, "", []string{"ls"}, func(j *v1alpha1.ClusterJob) bool {
+			return string(j.Spec.RuntimeEnv.Raw) == `{"pip":["x"]}` && j.Spec.Metadata["a"] == "b"
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job, err := built(t, c.flags, c.manifest, c.command...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !c.holds(job) {
+				t.Errorf("the job is %+v", job.Spec)
+			}
+			if job.Name == "" {
+				job.Name = job.GenerateName + "x"
+			}
+			if findings := validate.Job(job); len(findings) > 0 {
+				t.Errorf("the operator would refuse it: %v", findings)
+			}
+		})
+	}
+}
+
+func TestBuild_RefusesWhatItCannotUnderstand(t *testing.T) {
+	for name, c := range map[string]struct{ flags, manifest string }{
+		"two places to run":           {"--cluster dev --gpu 1", ""},
+		"a cluster of a job idles":    {"--idle 1h", ""},
+		"no variable":                 {"--env A", ""},
+		"a variable without a name":   {"--env =b", ""},
+		"fewer retries than none":     {"--retries -1", ""},
+		"fewer CPUs than none":        {"--entrypoint-num-cpus -1", ""},
+		"a list for an environment":   {"--runtime-env-json []", ""},
+		"numbers in metadata":         {`--metadata-json {"a":1}`, ""},
+		"a manifest of another kind":  {"", "kind: Pod\n"},
+		"an unknown field":            {"", "kind: ClusterJob\nspec: {clusterReff: {}}\n"},
+		"a manifest of elsewhere":     {"", "kind: ClusterJob\nmetadata: {namespace: b}\n"},
+		"a manifest that is no YAML":  {"", "{"},
+		"a shape that cannot be read": {"--cpu much", ""},
+	} {
+		if _, err := built(t, c.flags, c.manifest, "ls"); outcome.Code(err) != outcome.Usage {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := built(t, "", ""); outcome.Code(err) != outcome.Usage {
+		t.Errorf("nothing to run: %v", err)
+	}
+}

@@ -1,0 +1,115 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heliostat-dev/heliostat/cli/away"
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/logs"
+	"github.com/heliostat-dev/heliostat/cli/object"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/cli/output"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// submission is what a user asks of submit.
+type submission struct {
+	console    *console.Console
+	wish       wish
+	out        *output.Flags
+	dryRun     output.DryRun
+	isDetached bool
+}
+
+func submit(c *console.Console) *cobra.Command {
+	s := &submission{console: c, out: output.NewFlags()}
+	command := &cobra.Command{
+		Use:   "submit [-- COMMAND…]",
+		Short: "Create a job, follow its output, and end with its outcome",
+		Long: `Create a job, follow its output, and end with its outcome. It runs on a cluster of its own, which flags shape as those of
+heliostat up do and which goes when the job ends, or on one that is there (--cluster). One word after -- is a line for a
+shell; several are a program with its arguments, which no shell reads.
+
+The job is an object of Kubernetes: it goes on when this command ends. Ctrl-C prints how to follow it again and how to stop
+it. Exit code: 0 succeeded; 1 failed; 3 stopped; 5 refused.`,
+		Example: `  heliostat job submit --cluster dev -- python train.py --epochs 3
+  heliostat job submit --workers 4 --gpu 1 --retries 2 --env EPOCHS=3 -- 'python train.py > /tmp/log'
+  heliostat job submit -f nightly.yaml --name tonight --detach`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); dash != 0 && len(args) > 0 {
+				return outcome.Errorf(outcome.Usage, "%q stands before --; write the command after it", args[0])
+			}
+			if err := errors.Join(s.dryRun.Check(), s.out.Check()); err != nil {
+				return &outcome.Error{Code: outcome.Usage, Err: err}
+			}
+			return s.submit(cmd.Context(), cmd.Flags(), args)
+		},
+	}
+	flags := command.Flags()
+	s.wish.add(flags)
+	s.out.Add(flags)
+	s.dryRun.Add(flags)
+	flags.BoolVar(&s.isDetached, "detach", false, "create the job, and follow nothing")
+	return command
+}
+
+func (s *submission) submit(ctx context.Context, flags *pflag.FlagSet, command []string) error {
+	manifest, err := readManifest(s.wish.file, s.console.In)
+	if err != nil {
+		return err
+	}
+	objects, err := s.console.Connect()
+	if err != nil {
+		return err
+	}
+	job, err := s.wish.build(objects.Namespace, flags, manifest, command)
+	if err != nil {
+		return err
+	}
+	if s.dryRun.IsClient() {
+		return s.out.Done(s.console.Out, job, "job created"+s.dryRun.Suffix())
+	}
+	if err := s.checkCluster(ctx, objects, job); err != nil {
+		return err
+	}
+	if user := objects.UserName(ctx); user != "" {
+		if job.Annotations == nil {
+			job.Annotations = map[string]string{}
+		}
+		job.Annotations[v1alpha1.AnnotationOwner] = user
+	}
+	if err := objects.CreateNew(ctx, job, s.dryRun.IsServer()); err != nil {
+		return err
+	}
+	said := fmt.Sprintf("%s created%s", kube.TargetOf(job), s.dryRun.Suffix())
+	if s.isDetached || s.dryRun.IsServer() {
+		return s.out.Done(s.console.Out, job, said)
+	}
+	s.console.Note("%s", said) // standard output is the program's
+	return s.follow(ctx, objects, job)
+}
+
+// checkCluster says early that the cluster is not there, with the nearest name: the job would wait for one.
+func (s *submission) checkCluster(ctx context.Context, objects *kube.Objects, job *v1alpha1.ClusterJob) error {
+	if s.wish.cluster == "" || job.Spec.ClusterRef == nil {
+		return nil
+	}
+	_, err := objects.Read(ctx, kube.Target{Kind: kube.Cluster, Name: job.Spec.ClusterRef.Name})
+	return err
+}
+
+// follow prints the output of the job as it comes, and ends as the job does.
+func (s *submission) follow(ctx context.Context, objects *kube.Objects, job *v1alpha1.ClusterJob) error {
+	of := logs.Output{Clusters: away.Clusters{Console: s.console, Objects: objects}, IsFollowed: true}
+	if err := of.Print(ctx, job); err != nil {
+		return err
+	}
+	wait := object.Wait{Console: s.console, Objects: objects, Goal: object.ForReady}
+	return wait.Until(ctx, job)
+}

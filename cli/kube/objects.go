@@ -1,0 +1,263 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/apiserver/verbs"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+const (
+	// page is how many objects one answer holds.
+	page = 500
+	// requestsPerSecond is that of one person, whom the API server slows down where it must.
+	requestsPerSecond = 50
+	// answerWithin is how long the API server may take for an answer, unless --request-timeout says it.
+	answerWithin = 30 * time.Second
+)
+
+// Objects are those of one Kubernetes cluster, as one user may see and change them.
+type Objects struct {
+	client.WithWatch
+	// Namespace is where commands look by default.
+	Namespace string
+}
+
+// Scheme returns the kinds that commands read and write.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme,
+		authorizationv1.AddToScheme, authenticationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(fmt.Errorf("register kinds: %w", err)) // two kinds of one name
+		}
+	}
+	return scheme
+}
+
+// mapper knows the resources of the kinds, so that no command asks the API server for all that it has.
+func mapper() meta.RESTMapper {
+	known := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range Kinds() {
+		known.Add(v1alpha1.GroupVersion.WithKind(kind.Name), meta.RESTScopeNamespace)
+	}
+	for _, name := range []string{"Pod", "Secret", "Service", "Event"} {
+		known.Add(corev1.SchemeGroupVersion.WithKind(name), meta.RESTScopeNamespace)
+	}
+	for _, name := range []string{"Deployment", "ControllerRevision"} {
+		known.Add(appsv1.SchemeGroupVersion.WithKind(name), meta.RESTScopeNamespace)
+	}
+	for _, of := range []schema.GroupVersionKind{
+		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"),
+		authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"),
+	} {
+		known.Add(of, meta.RESTScopeRoot)
+	}
+	return known
+}
+
+// Connect returns the objects of the API server and namespace that the flags name.
+func Connect(access genericclioptions.RESTClientGetter) (*Objects, error) {
+	namespace, _, err := access.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, outcome.Errorf(outcome.Usage, "read the namespace of the kubeconfig: %w", err)
+	}
+	config, err := access.ToRESTConfig()
+	if err != nil {
+		return nil, outcome.Errorf(outcome.Usage, "read the kubeconfig: %w", err)
+	}
+	if config.Timeout == 0 {
+		config.Timeout = answerWithin
+	}
+	config.QPS, config.Burst = requestsPerSecond, 2*requestsPerSecond
+	found, err := client.NewWithWatch(config, client.Options{Scheme: Scheme(), Mapper: mapper()})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	return &Objects{found, namespace}, nil
+}
+
+// Read returns an object. Where there is none of that name, the error names the nearest one.
+func (o *Objects) Read(ctx context.Context, target Target) (verbs.Object, error) {
+	object := target.Kind.object()
+	err := o.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: target.Name}, object)
+	switch {
+	case apierrors.IsNotFound(err) && !isUnknownKind(err):
+		return nil, o.missing(ctx, target)
+	case err != nil:
+		return nil, Because(fmt.Errorf("read %s: %w", target, err))
+	}
+	return object, nil
+}
+
+// Find returns the object that a user named as KIND/NAME, or by the name alone where that is one object's.
+func (o *Objects) Find(ctx context.Context, text string) (verbs.Object, error) {
+	if strings.Contains(text, "/") {
+		target, err := ParseTarget(text)
+		if err != nil {
+			return nil, err
+		}
+		return o.Read(ctx, target)
+	}
+	var found []verbs.Object
+	for _, kind := range Kinds() {
+		object, err := o.Read(ctx, Target{kind, text})
+		var coded *outcome.Error
+		switch {
+		case err == nil:
+			found = append(found, object)
+		case !errors.As(err, &coded) || coded.Code != outcome.Usage:
+			return nil, err
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return nil, outcome.Errorf(outcome.Usage, "%s there is no cluster, job or service %q; see heliostat top",
+			Where(o.Namespace), text)
+	default:
+		return nil, outcome.Errorf(outcome.Usage, "%q is a %s and a %s; write KIND/NAME", text, KindOf(found[0]).Word,
+			KindOf(found[1]).Word)
+	}
+}
+
+// Selection says which objects are listed.
+type Selection struct {
+	// Namespace is "" for all.
+	Namespace string
+	Selector  client.MatchingLabelsSelector
+}
+
+// ListAll returns all objects of a kind in pages.
+func (o *Objects) ListAll(ctx context.Context, kind Kind, of Selection) ([]verbs.Object, error) {
+	var all []verbs.Object
+	for token := ""; ; {
+		list := kind.list()
+		options := []client.ListOption{client.InNamespace(of.Namespace), client.Limit(page), client.Continue(token)}
+		if of.Selector.Selector != nil {
+			options = append(options, of.Selector)
+		}
+		if err := o.List(ctx, list, options...); err != nil {
+			return nil, Because(fmt.Errorf("list %ss %s: %w", kind.Word, Where(of.Namespace), err))
+		}
+		all = slices.Concat(all, itemsOf(list))
+		if token = list.GetContinue(); token == "" {
+			return all, nil
+		}
+	}
+}
+
+func itemsOf(list client.ObjectList) []verbs.Object {
+	var all []verbs.Object
+	switch list := list.(type) {
+	case *v1alpha1.ComputeClusterList:
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+	case *v1alpha1.ClusterJobList:
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+	case *v1alpha1.ClusterServiceList:
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+	}
+	return all
+}
+
+// Make makes the change of a verb, or asks the API server what it would do. It returns the object as it is then.
+func (o *Objects) Make(ctx context.Context, object verbs.Object, change verbs.Change, isDryRun bool) (verbs.Object, error) {
+	target := TargetOf(object)
+	switch {
+	case change.Patch != nil:
+		var options []client.PatchOption
+		if isDryRun {
+			options = append(options, client.DryRunAll)
+		}
+		if err := o.Patch(ctx, object, client.RawPatch(change.Type, change.Patch), options...); err != nil {
+			return nil, Because(fmt.Errorf("change %s: %w", target, err))
+		}
+		return object, nil
+	case change.New != nil:
+		return change.New, o.CreateNew(ctx, change.New, isDryRun)
+	default:
+		return object, nil
+	}
+}
+
+// Preview returns an object as a change would make it, without asking the API server.
+func Preview(object verbs.Object, change verbs.Change) (verbs.Object, error) {
+	if change.New != nil {
+		return change.New, nil
+	}
+	before, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", TargetOf(object), err)
+	}
+	after := before
+	if change.Type == types.JSONPatchType {
+		var patch jsonpatch.Patch
+		if patch, err = jsonpatch.DecodePatch(change.Patch); err == nil {
+			after, err = patch.Apply(before)
+		}
+	} else if change.Patch != nil {
+		after, err = jsonpatch.MergePatch(before, change.Patch)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("change %s: %w", TargetOf(object), err)
+	}
+	changed := KindOf(object).object()
+	if err := json.Unmarshal(after, changed); err != nil {
+		return nil, fmt.Errorf("read %s: %w", TargetOf(object), err)
+	}
+	return changed, nil
+}
+
+// CreateNew creates an object, or asks the API server whether it would.
+func (o *Objects) CreateNew(ctx context.Context, object verbs.Object, isDryRun bool) error {
+	var options []client.CreateOption
+	if isDryRun {
+		options = append(options, client.DryRunAll)
+	}
+	if err := o.Create(ctx, object, options...); err != nil {
+		return Because(fmt.Errorf("create %s: %w", TargetOf(object), err))
+	}
+	return nil
+}
+
+// Remove deletes an object and none that has its name by now, or asks the API server whether it would. What belongs to the
+// object goes after it.
+func (o *Objects) Remove(ctx context.Context, object verbs.Object, isDryRun bool) error {
+	uid, background := object.GetUID(), metav1.DeletePropagationBackground
+	options := &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background}
+	if isDryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	if err := o.Delete(ctx, object, options); err != nil {
+		return Because(fmt.Errorf("delete %s: %w", TargetOf(object), err))
+	}
+	return nil
+}

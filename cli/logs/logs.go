@@ -1,0 +1,270 @@
+// Package logs prints outputs of jobs, as they come.
+//
+// In: a job. Out: on standard output what its program wrote, byte for byte and each byte once, attempt by attempt; on
+// standard error what becomes of the connection. Where the head is gone, the last lines that the status keeps.
+//
+// It must never print a line twice because a connection was lost, and never stop a job.
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
+	"github.com/heliostat-dev/heliostat/apiserver/verbs"
+	"github.com/heliostat-dev/heliostat/cli/away"
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/object"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/cli/progress"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// Commands returns the commands of the package.
+func Commands(c *console.Console) []*cobra.Command {
+	return []*cobra.Command{Command(c, "logs job/NAME")}
+}
+
+// Command returns the command that prints the output of a job, by one of its names.
+func Command(c *console.Console, use string) *cobra.Command {
+	o := &Output{Clusters: away.Clusters{Console: c}}
+	command := &cobra.Command{
+		Use: use, Short: "Print the output of a job, and follow it with -f",
+		Long: `Print what the program of a job has written, attempt by attempt. With -f it goes on until the job has ended. A connection
+that is lost is made again for 5 minutes, and the output goes on where it was. Where the cluster is gone, the last lines of
+the job's status are printed.
+
+It reaches the head by a port-forward of its pod with the cluster's token, which the role "edit" permits.`,
+		Example: "  heliostat logs job/train -f\n  heliostat logs job/train --attempt 1",
+		Args:    console.Arguments(1, 1, "job/NAME"), ValidArgsFunction: object.Complete(c, kube.Job),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, err := kube.ParseTarget(args[0], kube.Job)
+			if err != nil {
+				return err
+			}
+			if o.Clusters.Objects, err = c.Connect(); err != nil {
+				return err
+			}
+			found, err := o.Clusters.Objects.Read(cmd.Context(), target)
+			if err != nil {
+				return err
+			}
+			return o.Print(cmd.Context(), found)
+		},
+	}
+	command.Flags().BoolVarP(&o.IsFollowed, "follow", "f", false, "go on until the job has ended")
+	command.Flags().Int32Var(&o.Attempt, "attempt", 0, "number of the attempt; default: the current one, and with -f those "+
+		"that follow")
+	return command
+}
+
+// Output is that of one job.
+type Output struct {
+	Clusters   away.Clusters
+	IsFollowed bool
+	// Attempt is the number of the only one that is wanted; 0 is the current one and those that follow.
+	Attempt int32
+
+	line *progress.Line
+}
+
+// Print prints the output of a job. An interruption detaches.
+func (o *Output) Print(ctx context.Context, object verbs.Object) error {
+	c, target, printed := o.Clusters.Console, kube.TargetOf(object), int32(0)
+	o.line = c.Progress()
+	defer o.line.Close()
+	began := c.Clock.Now()
+	err := c.Every(ctx, func() (bool, error) {
+		isEnd, err := o.printNew(ctx, object, &printed)
+		if isEnd || err != nil {
+			return isEnd, err
+		}
+		return o.showWait(ctx, object, c.Clock.Now().Sub(began))
+	})
+	if ctx.Err() != nil {
+		return outcome.Errorf(outcome.Detached, "detached; %s goes on\n  follow again:  %s\n  stop it:       %s", target,
+			console.Again(object.GetNamespace(), "logs %s -f", target),
+			console.Again(object.GetNamespace(), "job stop %s", target.Name))
+	}
+	return err
+}
+
+// showWait shows what a job without output waits for, and reports whether none will come.
+func (o *Output) showWait(ctx context.Context, waiting verbs.Object, after time.Duration) (bool, error) {
+	job, err := o.read(ctx, waiting)
+	if err != nil {
+		return false, err
+	}
+	in, err := o.Clusters.Objects.Around(ctx, job, o.Clusters.Console.Clock.Now())
+	if err != nil && !errors.Is(err, kube.ErrNoPods) {
+		return false, err
+	}
+	end, isOver := object.Judge(in, object.ForReady)
+	if isOver && (end.Code == outcome.Refused || end.Code == outcome.Stopped) {
+		o.line.Close()
+		o.Clusters.Console.Note("%s has no output: it %s", kube.TargetOf(job), end.Text)
+		return true, nil
+	}
+	o.line.Show(fmt.Sprintf("%s  %s", kube.TargetOf(job), console.Printable(progress.State(in))), after)
+	return false, nil
+}
+
+// printNew prints the attempts that have come after the one that was printed last, and reports whether that is all.
+func (o *Output) printNew(ctx context.Context, object verbs.Object, printed *int32) (bool, error) {
+	for {
+		job, err := o.read(ctx, object)
+		if err != nil {
+			return false, err
+		}
+		step := next(job, *printed, o.Attempt)
+		switch {
+		case step.attempt == nil && (step.isEnd || !o.IsFollowed):
+			o.end(job, *printed)
+			return true, nil
+		case step.attempt == nil:
+			return false, nil
+		case *printed > 0:
+			o.Clusters.Console.Note("attempt %d of job/%s", step.attempt.Number, job.Name)
+		}
+		o.line.Close()
+		if err := o.printAttempt(ctx, job, *step.attempt); err != nil {
+			return false, err
+		}
+		*printed = step.attempt.Number
+		if !o.IsFollowed {
+			return true, nil
+		}
+	}
+}
+
+// end says why there was no output, where there was none.
+func (o *Output) end(job *v1alpha1.ClusterJob, printed int32) {
+	if printed == 0 {
+		o.Clusters.Console.Note("job/%s has no output: it is %s", job.Name, job.Status.Phase)
+	}
+}
+
+// read reads the job again.
+func (o *Output) read(ctx context.Context, object verbs.Object) (*v1alpha1.ClusterJob, error) {
+	found, err := o.Clusters.Objects.Read(ctx, kube.TargetOf(object))
+	if err != nil {
+		return nil, err
+	}
+	job, is := found.(*v1alpha1.ClusterJob)
+	if !is || job.UID != object.GetUID() {
+		return nil, fmt.Errorf("%s was deleted, and another object has its name", kube.TargetOf(object))
+	}
+	return job, nil
+}
+
+// printAttempt prints the output of one attempt from the head, or what the status keeps of it.
+func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt) error {
+	out, silence := &counter{out: o.Clusters.Console.Out}, console.Silence{}
+	for {
+		before := out.count
+		err := o.stream(ctx, attempt, out)
+		if out.count > before {
+			silence.Broken()
+		}
+		switch {
+		case err == nil || ctx.Err() != nil || isForbidden(err):
+			return err
+		case out.err != nil:
+			return fmt.Errorf("print the output: %w", out.err)
+		case !away.IsPassing(err) || attempt.EndTime != nil:
+			return o.printKept(job, attempt, out.count, err)
+		}
+		if err := o.rest(ctx, job, err, &silence); err != nil {
+			return err
+		}
+	}
+}
+
+// rest waits until the head is asked again, unless it has been silent for too long.
+func (o *Output) rest(ctx context.Context, job *v1alpha1.ClusterJob, why error, silence *console.Silence) error {
+	c := o.Clusters.Console
+	if silence.IsNew(c.Clock.Now()) {
+		c.Note("the head does not answer: %s; trying for %s", said(why), console.Patience)
+	}
+	if silence.IsTooLong(c.Clock.Now()) {
+		return fmt.Errorf("follow the output of job/%s: %w; follow again: %s", job.Name, why,
+			console.Again(job.Namespace, "logs job/%s -f", job.Name))
+	}
+	timer := c.Clock.NewTimer(console.Look)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// stream has one conversation with the head: it prints what follows after what was printed.
+func (o *Output) stream(ctx context.Context, attempt v1alpha1.JobAttempt, out *counter) error {
+	conversation, err := o.Clusters.Converse(ctx, attempt.ClusterName)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conversation.Close() }() // it was read, or the failure is another
+	if o.IsFollowed && attempt.EndTime == nil {
+		_, err = conversation.Follow(ctx, attempt.SubmissionID, out.count, out)
+	} else {
+		_, err = conversation.Log(ctx, attempt.SubmissionID, out.count, out)
+	}
+	return conversation.Explain(err)
+}
+
+// printKept prints what the status keeps of an output that the head does not have, or says why there is none.
+func (o *Output) printKept(job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt, printed int64, why error) error {
+	c := o.Clusters.Console
+	if attempt.EndTime == nil || printed > 0 {
+		return fmt.Errorf("read the output of job/%s: %w", job.Name, kube.Because(why))
+	}
+	c.Note("the head does not have the output: %v; these are the last lines that are kept", said(why))
+	for _, line := range attempt.LastLines {
+		if _, err := fmt.Fprintln(c.Out, line); err != nil {
+			return fmt.Errorf("print the last lines: %w", err)
+		}
+	}
+	return nil
+}
+
+// said is a failure in words for people.
+func said(err error) string {
+	var unavailable *heads.Unavailable
+	if errors.As(err, &unavailable) {
+		return unavailable.Message
+	}
+	return headclient.CauseOf(err)
+}
+
+// isForbidden reports whether somebody lacks a right, which no other output makes up for.
+func isForbidden(err error) bool {
+	var coded *outcome.Error
+	return errors.As(err, &coded) && coded.Code == outcome.Refused
+}
+
+// counter counts what was printed, so that an output goes on where it was.
+type counter struct {
+	out   io.Writer
+	count int64
+	err   error
+}
+
+// Write implements io.Writer.
+func (c *counter) Write(part []byte) (int, error) {
+	count, err := c.out.Write(part)
+	c.count += int64(count)
+	if err != nil {
+		c.err = err
+	}
+	return count, err
+}

@@ -1,0 +1,133 @@
+package object
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/apiserver/explain"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// Goals of a wait.
+const (
+	ForReady     = "ready"
+	ForSuspended = "suspended"
+	// ForRollout is that all requests of a service go to the version of the spec.
+	ForRollout = "rolled out"
+)
+
+// Ending is how a wait ended.
+type Ending struct {
+	// Code is the exit code, and Text says after the name of the object what it is now.
+	Code int
+	Text string
+}
+
+// Judge returns how the wait for an object ends by what is known now; ok is false while it goes on. A job is ready when it
+// has succeeded.
+func Judge(in explain.Input, goal string) (end Ending, ok bool) {
+	about := factsOf(in.Object)
+	headline := explain.Headline(in.Object)
+	said := headline.Message
+	if headline.Remedy != "" {
+		said += ". " + headline.Remedy
+	}
+	switch {
+	case about.meta.DeletionTimestamp != nil:
+		return Ending{outcome.Failed, "is being deleted"}, true
+	case !about.isCurrent:
+		return Ending{}, false // the status is of an earlier spec
+	case goal == ForSuspended:
+		return about.judgeSuspended(said)
+	case goal == ForRollout && about.isTrue(v1alpha1.ConditionRolledBack):
+		return Ending{outcome.Failed, "was rolled back: " + about.messageOf(v1alpha1.ConditionRolledBack)}, true
+	case goal == ForRollout && about.isTaken:
+		return Ending{}, false
+	case about.phase == v1alpha1.PhaseStopped:
+		return Ending{outcome.Stopped, "was stopped: " + said}, true
+	case about.isTrue(v1alpha1.ConditionReady):
+		return Ending{outcome.Done, about.success(in)}, true
+	case about.isTrue(v1alpha1.ConditionFailed):
+		return Ending{outcome.Failed, "has failed: " + said}, true
+	case about.isSuspended && about.isTrue(v1alpha1.ConditionSuspended):
+		return Ending{outcome.Stopped, "is suspended; heliostat resume takes that back"}, true
+	case about.isTrue(v1alpha1.ConditionStalled) && !about.isTaken:
+		return Ending{stalled(headline.Code), "goes no further: " + said}, true
+	}
+	return Ending{}, false
+}
+
+// stalled is the code for what never begins, or else for what failed.
+func stalled(code string) int {
+	switch code {
+	case reason.InvalidSpec.Code, reason.NameConflict.Code:
+		return outcome.Refused
+	}
+	return outcome.Failed
+}
+
+// facts are what judge reads of an object.
+type facts struct {
+	meta        *metav1.ObjectMeta
+	phase       string
+	conditions  []metav1.Condition
+	isSuspended bool
+	// isCurrent: the status is of the spec as it is now.
+	isCurrent bool
+	// isTaken: a next version is on its way to the requests of a service.
+	isTaken bool
+	end     *metav1.Time
+}
+
+func factsOf(object any) facts {
+	switch o := object.(type) {
+	case *v1alpha1.ComputeCluster:
+		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, o.Spec.Suspend,
+			o.Status.ObservedGeneration >= o.Generation, false, nil}
+	case *v1alpha1.ClusterJob:
+		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, o.Spec.Suspend,
+			o.Status.ObservedGeneration >= o.Generation, false, o.Status.EndTime}
+	case *v1alpha1.ClusterService:
+		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, o.Spec.Suspend,
+			o.Status.ObservedGeneration >= o.Generation, o.Status.Candidate != nil, nil}
+	}
+	return facts{meta: &metav1.ObjectMeta{}}
+}
+
+func (f facts) isTrue(condition string) bool {
+	return meta.IsStatusConditionTrue(f.conditions, condition)
+}
+
+func (f facts) messageOf(condition string) string {
+	if found := meta.FindStatusCondition(f.conditions, condition); found != nil {
+		return found.Message
+	}
+	return ""
+}
+
+func (f facts) judgeSuspended(said string) (Ending, bool) {
+	switch {
+	case f.isTrue(v1alpha1.ConditionSuspended):
+		return Ending{outcome.Done, "is suspended"}, true
+	case f.end != nil:
+		return Ending{outcome.Failed, "has ended: " + said}, true
+	}
+	return Ending{}, false
+}
+
+// success says how something succeeded.
+func (f facts) success(in explain.Input) string {
+	if f.end == nil {
+		return "is ready"
+	}
+	text := "has succeeded"
+	if took := f.end.Sub(f.meta.CreationTimestamp.Time); took > 0 {
+		text += fmt.Sprintf(" after %s", took.Round(time.Second))
+	}
+	return text
+}

@@ -1,0 +1,127 @@
+package overview
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/apiserver/explain"
+	"github.com/heliostat-dev/heliostat/apiserver/verbs"
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/output"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+func top(c *console.Console) *cobra.Command {
+	chosen := NewChoice(c)
+	var isIdle, hasEnded bool
+	command := &cobra.Command{
+		Use:   "top [KIND,…]",
+		Short: "List clusters, jobs and services with what they wait for and what they cost",
+		Long: `List clusters, jobs and services: phase, why, age, since when a cluster is idle, GPUs, and who owns it.
+
+GPUs are those of a cluster's desired pods. A cluster of a job or a service counts for itself, so that a sum is right.
+OWNER is what the object says of itself, or the job or service that a cluster belongs to.`,
+		Example: `  heliostat top
+  heliostat top -A --idle
+  heliostat top jobs -l team=a -o wide`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kinds, err := readKinds(args)
+			if err != nil {
+				return err
+			}
+			all, err := chosen.Objects(cmd.Context(), kinds...)
+			if err != nil {
+				return err
+			}
+			all = slices.DeleteFunc(all, func(object verbs.Object) bool {
+				return isIdle && idleSince(object).IsZero() || !hasEnded && isOver(object)
+			})
+			if isIdle {
+				slices.SortStableFunc(all, func(a, b verbs.Object) int { return idleSince(a).Compare(idleSince(b)) })
+			}
+			return chosen.Print(all, "such objects",
+				output.Columns("NAME", "PHASE", "WHY", "AGE", "IDLE", "GPUS", "OWNER", "message"),
+				func(object verbs.Object) []string { return topRow(object, c.Clock.Now()) })
+		},
+	}
+	command.Flags().BoolVar(&isIdle, "idle", false, "list clusters that nobody uses alone, the longest idle first")
+	command.Flags().BoolVar(&hasEnded, "ended", false, "list jobs that have ended too")
+	chosen.Add(command)
+	return command
+}
+
+// topRow is one object: name, phase, why, age, since when it is idle, GPUs, owner, and why in words.
+func topRow(object verbs.Object, now time.Time) []string {
+	headline := explain.Headline(object)
+	return []string{targetOf(object), Phase(object), headline.Code, ago(now, object.GetCreationTimestamp().Time),
+		ago(now, idleSince(object)), gpusOf(object), ownerOf(object), headline.Message}
+}
+
+// Phase returns the phase of an object in one word.
+func Phase(object verbs.Object) string {
+	if object.GetDeletionTimestamp() != nil {
+		return v1alpha1.PhaseDeleting
+	}
+	phase := ""
+	switch object := object.(type) {
+	case *v1alpha1.ComputeCluster:
+		phase = object.Status.Phase
+	case *v1alpha1.ClusterJob:
+		phase = object.Status.Phase
+	case *v1alpha1.ClusterService:
+		phase = object.Status.Phase
+	}
+	if phase == "" {
+		return v1alpha1.PhasePending
+	}
+	return phase
+}
+
+func idleSince(object verbs.Object) time.Time {
+	if cluster, is := object.(*v1alpha1.ComputeCluster); is {
+		return explain.IdleSince(cluster.Status.Conditions)
+	}
+	return time.Time{}
+}
+
+// gpusOf counts what the cluster asks for. A cluster without pods takes none, whatever it would take.
+func gpusOf(object verbs.Object) string {
+	cluster, is := object.(*v1alpha1.ComputeCluster)
+	if !is {
+		return ""
+	}
+	sum := int64(0)
+	for name, quantity := range cluster.Status.Resources {
+		if v1alpha1.IsGPU(name) {
+			sum += quantity.Value()
+		}
+	}
+	return strconv.FormatInt(sum, 10)
+}
+
+// ownerOf is who an object says owns it, or else the job or service that a cluster was made for.
+func ownerOf(object verbs.Object) string {
+	if owner := object.GetAnnotations()[v1alpha1.AnnotationOwner]; owner != "" {
+		return owner
+	}
+	by := metav1.GetControllerOf(object)
+	switch {
+	case by == nil:
+		return ""
+	case by.Kind == explain.KindJob:
+		return "job/" + by.Name
+	case by.Kind == explain.KindService:
+		return "service/" + by.Name
+	}
+	return by.Kind + "/" + by.Name
+}
+
+// isOver reports whether an object is a job that has ended.
+func isOver(object verbs.Object) bool {
+	job, is := object.(*v1alpha1.ClusterJob)
+	return is && job.Status.EndTime != nil
+}

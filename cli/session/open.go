@@ -1,0 +1,142 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heliostat-dev/heliostat/cli/away"
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/object"
+)
+
+const (
+	// cookie holds the secret of the session in the browser.
+	cookie = "heliostat-open"
+	// tokenFor is how long a token is used before it is read again.
+	tokenFor = 10 * time.Second
+	// headerWithin is how long a browser may take for the headers of a request.
+	headerWithin = 10 * time.Second
+)
+
+func open(c *console.Console) *cobra.Command {
+	return &cobra.Command{
+		Use: "open NAME", Short: "Serve the dashboard of a cluster on this machine, signed in, until Ctrl-C",
+		Long: `Serve the dashboard of a cluster on a free port of this machine, and print its address. The address has a secret that the
+browser keeps as a cookie: other users of this machine, and other pages, are not let in. Requests get the cluster's token
+on the way.`,
+		Args: console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			clusters, name, err := find(cmd.Context(), c, args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := clusters.Way(cmd.Context(), name); err != nil {
+				return kube.Because(err)
+			}
+			return serve(cmd.Context(), clusters, name)
+		},
+	}
+}
+
+// serve serves the dashboard until the context ends.
+func serve(ctx context.Context, clusters *away.Clusters, name string) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen on a port of this machine: %w", err)
+	}
+	at, secret := listener.Addr().String(), rand.Text()
+	server := &http.Server{ReadHeaderTimeout: headerWithin, Handler: guard(at, secret, proxy(clusters, name))}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	fmt.Fprintf(clusters.Console.Out, "http://%s/?key=%s\n", at, secret)
+	clusters.Console.Note("the dashboard of cluster/%s is at this address until Ctrl-C", name)
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the dashboard: %w", err)
+	}
+	return nil
+}
+
+// proxy passes requests on to the head that there is then, with the cluster's token.
+func proxy(clusters *away.Clusters, name string) http.Handler {
+	known := &credential{}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return clusters.Dashboard(ctx, name) },
+	}
+	return &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: "dashboard"})
+			r.Out.Header.Del("Cookie") // the session's secret is nothing to the dashboard
+			r.Out.Header.Del("Origin")
+			if token := known.get(r.In.Context(), clusters, name); token != "" {
+				r.Out.Header.Set("Authorization", "Bearer "+token)
+			}
+		},
+		ModifyResponse: func(r *http.Response) error {
+			r.Header.Del("Set-Cookie")
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			said := fmt.Sprintf("the head of cluster %s does not answer: %v", name, err)
+			http.Error(w, console.Printable(said), http.StatusBadGateway)
+		},
+	}
+}
+
+// credential is the token of a cluster, which is read again from time to time: another head may have another.
+type credential struct {
+	mu    sync.Mutex
+	token string
+	until time.Time
+}
+
+// get returns the token, and none where it cannot be read: the head says then what is missing.
+func (k *credential) get(ctx context.Context, clusters *away.Clusters, name string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := clusters.Console.Clock.Now()
+	if now.Before(k.until) {
+		return k.token
+	}
+	way, err := clusters.Way(ctx, name)
+	if err != nil {
+		return ""
+	}
+	k.token, k.until = way.Token(), now.Add(tokenFor)
+	return k.token
+}
+
+// guard lets requests in that show the secret, at the address that was printed. The first one shows it in the address, and
+// gets it as a cookie that no other site can use.
+func guard(at, secret string, next http.Handler) http.Handler {
+	isSecret := func(text string) bool { return subtle.ConstantTimeCompare([]byte(text), []byte(secret)) == 1 }
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != at {
+			http.Error(w, "this is another address than the one that was printed", http.StatusForbidden)
+			return
+		}
+		if isSecret(r.URL.Query().Get("key")) {
+			http.SetCookie(w, &http.Cookie{Name: cookie, Value: secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+			http.Redirect(w, r, "/", http.StatusSeeOther)
+			return
+		}
+		shown, err := r.Cookie(cookie)
+		if err != nil || !isSecret(shown.Value) {
+			http.Error(w, "open the address that heliostat open printed", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,193 @@
+// Package session lets programs on this machine use a cluster: session, env, open.
+//
+// In: the name of a cluster. Out: ports of this machine that lead to its head, variables for Ray's own programs, or the
+// dashboard in a browser, signed in.
+//
+// It must never listen on anything but the loopback address. What it lets through without the cluster's token must show a
+// secret of this session. The token stands in no argument list, and in no text but that of env.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heliostat-dev/heliostat/cli/away"
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/object"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+)
+
+// portClient is the head's port for Ray Client.
+const portClient = 10001
+
+// Commands returns the commands of the package.
+func Commands(c *console.Console) []*cobra.Command {
+	return []*cobra.Command{env(c), open(c), session(c)}
+}
+
+// find returns the clusters and the name of the one that is meant, which must be there.
+func find(ctx context.Context, c *console.Console, name string) (*away.Clusters, string, error) {
+	target, err := kube.ParseTarget(name, kube.Cluster)
+	if err != nil {
+		return nil, "", err
+	}
+	objects, err := c.Connect()
+	if err != nil {
+		return nil, "", err
+	}
+	_, err = objects.Read(ctx, target)
+	return &away.Clusters{Console: c, Objects: objects}, target.Name, err
+}
+
+func env(c *console.Console) *cobra.Command {
+	return &cobra.Command{
+		Use: "env NAME", Short: "Print the variables by which Ray's programs sign in to a cluster",
+		Long: `Print the variables by which Ray's own programs sign in to a cluster, for a shell to read. They hold the cluster's token.
+Heliostat session gives the address.`,
+		Example: "  eval \"$(heliostat env dev)\"",
+		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			clusters, name, err := find(cmd.Context(), c, args[0])
+			if err != nil {
+				return err
+			}
+			way, err := clusters.Way(cmd.Context(), name)
+			if err != nil {
+				return kube.Because(err)
+			}
+			for _, variable := range signIn(way.Token()) {
+				fmt.Fprintf(c.Out, "export %s\n", variable)
+			}
+			return nil
+		},
+	}
+}
+
+// signIn are the variables of a token; a cluster without authentication needs none.
+func signIn(token string) []string {
+	if token == "" {
+		return nil
+	}
+	return []string{"RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN=" + token}
+}
+
+func session(c *console.Console) *cobra.Command {
+	return &cobra.Command{
+		Use: "session NAME [-- COMMAND…]", Short: "Lead ports of this machine to a cluster, for a command or until Ctrl-C",
+		Long: `Lead free ports of this machine to the head of a cluster, and print where they are. With a command it runs that with the
+addresses and the token as variables, and ends with its exit code. Each connection finds the head that there is then, so
+that a session outlives heads. Several at once do not get in each other's way.`,
+		Example: "  heliostat session dev -- ray job list\n  heliostat session dev -- python notebook.py",
+		Args:    console.Arguments(1, -1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); dash != 1 && len(args) > 1 {
+				return outcome.Errorf(outcome.Usage, "write one name, and the command after --")
+			}
+			clusters, name, err := find(cmd.Context(), c, args[0])
+			if err != nil {
+				return err
+			}
+			return lead(cmd.Context(), clusters, name, args[1:])
+		},
+	}
+}
+
+// lead leads ports until the command or the context ends.
+func lead(ctx context.Context, clusters *away.Clusters, name string, command []string) error {
+	way, err := clusters.Way(ctx, name)
+	if err != nil {
+		return kube.Because(err)
+	}
+	var doors sync.WaitGroup
+	defer doors.Wait()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	toDashboard := func(ctx context.Context) (net.Conn, error) { return clusters.Dashboard(ctx, name) }
+	dashboard, err := listen(ctx, &doors, toDashboard)
+	if err != nil {
+		return err
+	}
+	toClient := func(ctx context.Context) (net.Conn, error) { return clusters.Port(ctx, name, portClient) }
+	client, err := listen(ctx, &doors, toClient)
+	if err != nil {
+		return err
+	}
+	variables := []string{"RAY_API_SERVER_ADDRESS=http://" + dashboard, "RAY_ADDRESS=ray://" + client}
+	c := clusters.Console
+	if len(command) == 0 {
+		for _, variable := range variables {
+			fmt.Fprintf(c.Out, "export %s\n", variable)
+		}
+		c.Note("ports lead to cluster/%s until Ctrl-C; heliostat env %s prints what signs in", name, name)
+		<-ctx.Done()
+		return nil
+	}
+	return run(ctx, c, command, append(variables, signIn(way.Token())...))
+}
+
+// run runs a command with variables, and ends as it does.
+func run(ctx context.Context, c *console.Console, command, variables []string) error {
+	program := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the user's own command
+	program.Stdin, program.Stdout, program.Stderr = c.In, c.Out, c.ErrOut
+	program.Env = append(append([]string{}, c.Environ...), variables...)
+	err := program.Run()
+	var ended *exec.ExitError
+	switch {
+	case errors.As(err, &ended) && ended.ExitCode() > 0:
+		return &outcome.Error{Code: ended.ExitCode()}
+	case err != nil:
+		return fmt.Errorf("run %s: %w", command[0], err)
+	}
+	return nil
+}
+
+// listen leads connections to a free port of this machine to where a function connects, until the context ends.
+func listen(ctx context.Context, doors *sync.WaitGroup, connect func(context.Context) (net.Conn, error)) (string, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("listen on a port of this machine: %w", err)
+	}
+	doors.Go(func() {
+		<-ctx.Done()
+		_ = listener.Close() // nothing was promised
+	})
+	doors.Go(func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return // it was closed
+			}
+			doors.Go(func() { join(ctx, near, connect) })
+		}
+	})
+	return listener.Addr().String(), nil
+}
+
+// join joins a connection with one to the head, until either ends.
+func join(ctx context.Context, near net.Conn, connect func(context.Context) (net.Conn, error)) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	far, err := connect(ctx)
+	if err != nil {
+		_ = near.Close() // the program on the other side tries again
+		return
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_ = near.Close()
+		_ = far.Close()
+	})
+	defer stop()
+	go func() {
+		_, _ = io.Copy(far, near) // the other direction learns that it ended
+		end()
+	}()
+	_, _ = io.Copy(near, far)
+}

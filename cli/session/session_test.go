@@ -1,0 +1,210 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+)
+
+// lines is what a command prints, which a test reads line by line while it runs.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	came chan struct{}
+}
+
+func newLines() *lines { return &lines{came: make(chan struct{}, 100)} }
+
+// Write implements io.Writer.
+func (l *lines) Write(part []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer func() { l.came <- struct{}{} }()
+	return l.text.Write(part)
+}
+
+// first waits for the first line.
+func (l *lines) first(t *testing.T) string {
+	t.Helper()
+	select {
+	case <-l.came:
+	case <-time.After(time.Minute):
+		t.Fatal("nothing is printed")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line, _, _ := strings.Cut(l.text.String(), "\n")
+	return line
+}
+
+// newConsole returns that of a user of cluster demo, whose head is a fake one on this machine.
+func newConsole(t *testing.T) (c *console.Console, out *lines) {
+	t.Helper()
+	head, err := fakehead.Start(clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(head.Close)
+	head.SetToken(headstest.Token)
+	site := headstest.New()
+	cluster := site.PutCluster("demo", nil)
+	pod := headstest.Head(cluster, 1, "10.1.0.1")
+	pod.Labels[v1alpha1.LabelCluster] = "demo"
+	secret := headstest.Secret(cluster, naming.TokenSecret("demo"), v1alpha1.TokenKey, headstest.Token)
+	made := fake.NewClientBuilder().WithScheme(kube.Scheme()).WithObjects(cluster, pod, secret).Build()
+	out = newLines()
+	return &console.Console{
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: newLines()}, Clock: clock.RealClock{},
+		Connect: func() (*kube.Objects, error) {
+			return &kube.Objects{WithWatch: made, Namespace: headstest.Namespace}, nil
+		},
+		Forward: func(ctx context.Context, to types.NamespacedName, port int) (net.Conn, error) {
+			if to.Name != pod.Name || port != 8265 && port != portClient {
+				return nil, fmt.Errorf("nobody listens at %s:%d", to.Name, port)
+			}
+			return (&net.Dialer{}).DialContext(ctx, "tcp", head.JobsAddress())
+		},
+	}, out
+}
+
+// execute runs a command of the package.
+func execute(ctx context.Context, c *console.Console, name string, args ...string) error {
+	for _, command := range Commands(c) {
+		if command.Name() == name {
+			command.SilenceErrors, command.SilenceUsage = true, true
+			command.SetArgs(args)
+			return command.ExecuteContext(ctx)
+		}
+	}
+	return fmt.Errorf("there is no command %s", name)
+}
+
+func TestEnv_PrintsWhatSignsIn(t *testing.T) {
+	c, out := newConsole(t)
+	if err := execute(t.Context(), c, "env", "demo"); err != nil {
+		t.Fatal(err)
+	}
+	if want := "export RAY_AUTH_MODE=token\nexport RAY_AUTH_TOKEN=" + headstest.Token + "\n"; out.text.String() != want {
+		t.Errorf("it prints %q, want %q", out.text.String(), want)
+	}
+	if err := execute(t.Context(), c, "env", "demoo"); outcome.Code(err) != outcome.Usage {
+		t.Errorf("a cluster that is not there: %v", err)
+	}
+}
+
+// TestSession_RunsACommandWithTheCluster runs a shell, which sees the variables and whose exit code counts.
+func TestSession_RunsACommandWithTheCluster(t *testing.T) {
+	c, out := newConsole(t)
+	c.Environ = []string{"PATH=/usr/bin:/bin"}
+	err := execute(t.Context(), c, "session", "demo", "--", "sh", "-c", "echo $RAY_API_SERVER_ADDRESS $RAY_ADDRESS $RAY_AUTH_MODE $RAY_AUTH_TOKEN; exit 7")
+	if outcome.Code(err) != 7 {
+		t.Errorf("it ends with %v, want exit code 7", err)
+	}
+	words := strings.Fields(out.text.String())
+	if len(words) != 4 || !strings.HasPrefix(words[0], "http://127.0.0.1:") || !strings.HasPrefix(words[1], "ray://127.0.0.1:") ||
+		words[2] != "token" || words[3] != headstest.Token {
+		t.Errorf("the command sees %q", words)
+	}
+	if err := execute(t.Context(), c, "session", "demo", "sh"); outcome.Code(err) != outcome.Usage {
+		t.Errorf("a command without --: %v", err)
+	}
+}
+
+// answer asks an address, and returns the code and the body.
+func answer(t *testing.T, client *http.Client, address string, edit func(*http.Request)) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if edit != nil {
+		edit(request)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func TestSession_LeadsPortsUntilInterrupted(t *testing.T) {
+	c, out := newConsole(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- execute(ctx, c, "session", "demo") }()
+	address := strings.TrimPrefix(out.first(t), "export RAY_API_SERVER_ADDRESS=")
+	if code, _ := answer(t, http.DefaultClient, address+"/api/jobs/", nil); code != http.StatusUnauthorized {
+		t.Errorf("without the token the head answers %d, want 401", code)
+	}
+	code, _ := answer(t, http.DefaultClient, address+"/api/jobs/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+headstest.Token) })
+	if code != http.StatusOK {
+		t.Errorf("with the token the head answers %d, want 200", code)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	interrupt()
+	if err := <-done; err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+// TestOpen_LetsOnlyItsBrowserIn has a browser with the printed address, and others that guess.
+func TestOpen_LetsOnlyItsBrowserIn(t *testing.T) {
+	c, out := newConsole(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- execute(ctx, c, "open", "demo") }()
+	printed := out.first(t)
+	at, _, _ := strings.Cut(printed, "/?")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser, stranger := &http.Client{Jar: jar}, &http.Client{}
+	answer(t, browser, printed, nil)
+	if code, body := answer(t, browser, at+"/api/jobs/", nil); code != http.StatusOK {
+		t.Errorf("the browser gets %d: %s", code, body)
+	}
+	for name, edit := range map[string]func(*http.Request){
+		"nothing":         nil,
+		"another secret":  func(r *http.Request) { r.AddCookie(&http.Cookie{Name: cookie, Value: "x"}) },
+		"a wrong address": func(r *http.Request) { r.URL.RawQuery = "key=x" },
+	} {
+		if code, _ := answer(t, stranger, at+"/api/jobs/", edit); code != http.StatusForbidden {
+			t.Errorf("with %s a stranger gets %d, want 403", name, code)
+		}
+	}
+	if code, _ := answer(t, browser, at+"/api/jobs/", func(r *http.Request) { r.Host = "evil.example" }); code != http.StatusForbidden {
+		t.Errorf("under another name the browser gets %d, want 403", code)
+	}
+	browser.CloseIdleConnections()
+	interrupt()
+	if err := <-done; err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+}
