@@ -185,7 +185,7 @@ func (a applier) makeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster
 		return naming.TokenHash(token), err
 	}
 	var there Seen
-	err = observer{a.Reconciler}.seeToken(ctx, cluster, &there)
+	err = observer(a).seeToken(ctx, cluster, &there)
 	return there.Token.Hash, err
 }
 

@@ -21,7 +21,7 @@ type planner struct {
 
 // basis returns what the plan stands on now. An epoch that begins changes it.
 func (p *planner) basis() basis {
-	return basis{situation: p.situation, Turn: p.Turn, head: p.head, Failures: p.Failures, records: p.Record != nil}
+	return basis{situation: p.situation, Turn: p.Turn, head: p.head, Failures: p.Failures, suspended: p.Suspended, records: p.Record != nil}
 }
 
 // Decide chooses what to do about a cluster. It is pure and total: the same arguments

@@ -25,7 +25,7 @@ type fixture struct {
 	// empty is an object of the kind to read into.
 	empty func() client.Object
 	// wanted builds it, nil where the cluster must have none.
-	wanted func(p *planner) client.Object
+	wanted func(b basis) client.Object
 	// optional tells that the cluster works without it: others' object under its name
 	// is told of, and stops nothing.
 	optional bool
@@ -38,27 +38,27 @@ const budgetKind = "PodDisruptionBudget"
 var fixtures = []fixture{
 	{
 		kind: "NetworkPolicy", name: naming.NetworkPolicy, empty: func() client.Object { return &networkingv1.NetworkPolicy{} },
-		wanted: func(p *planner) client.Object { return orNothing(networkPolicyOf(p.situation)) },
+		wanted: func(b basis) client.Object { return orNothing(networkPolicyOf(b.situation)) },
 	},
 	{
 		kind: "Service", name: naming.HeadService, empty: func() client.Object { return &corev1.Service{} },
-		wanted: func(p *planner) client.Object { return desired.HeadService(p.cluster, p.Epoch) },
+		wanted: func(b basis) client.Object { return desired.HeadService(b.cluster, b.Epoch) },
 	},
 	{
 		kind: "Service of the hosts", name: naming.HostsService, empty: func() client.Object { return &corev1.Service{} },
-		wanted: func(p *planner) client.Object { return orNothing(desired.HostsService(p.cluster)) },
+		wanted: func(b basis) client.Object { return orNothing(desired.HostsService(b.cluster)) },
 	},
 	{
 		kind: "Ingress", name: naming.Ingress, empty: func() client.Object { return &networkingv1.Ingress{} },
-		wanted: func(p *planner) client.Object { return orNothing(desired.Ingress(p.cluster)) }, optional: true,
+		wanted: func(b basis) client.Object { return orNothing(desired.Ingress(b.cluster)) }, optional: true,
 	},
 	{
 		kind: "NetworkPolicy of the store", name: naming.Store, empty: func() client.Object { return &networkingv1.NetworkPolicy{} },
-		wanted: func(p *planner) client.Object { return orNothing(desired.StorePolicy(p.cluster, p.site)) },
+		wanted: func(b basis) client.Object { return orNothing(desired.StorePolicy(b.cluster, b.site)) },
 	},
 	{
 		kind: "Service of the store", name: naming.Store, empty: func() client.Object { return &corev1.Service{} },
-		wanted: func(p *planner) client.Object { return orNothing(desired.StoreService(p.cluster)) },
+		wanted: func(b basis) client.Object { return orNothing(desired.StoreService(b.cluster)) },
 	},
 	{
 		kind: storeSetKind, name: naming.Store, empty: func() client.Object { return &appsv1.StatefulSet{} },
@@ -90,12 +90,14 @@ type Standing struct {
 
 // planFixtures chooses what to do about every fixture.
 func planFixtures(p *planner) {
+	b := p.basis()
+	p.wakeIn(untilBudgetChanges(b))
 	for i := range fixtures {
 		f := &fixtures[i]
-		standing, wanted := p.seen.Fixtures[f.kind], f.wanted(p)
+		standing, wanted := p.seen.Fixtures[f.kind], f.wanted(b)
 		switch {
 		case wanted == nil && standing.Presence == Ours:
-			p.Fixtures = append(p.Fixtures, Fixing{Act: Remove, Kind: f.kind, Seen: standing.Object, Event: eventOfBudget(p, f.kind)})
+			p.Fixtures = append(p.Fixtures, Fixing{Act: Remove, Kind: f.kind, Seen: standing.Object, Event: eventOfBudget(b, f.kind)})
 		case wanted == nil:
 		case standing.Presence == Foreign: // one that is not optional has stalled the cluster before
 			conflict := reason.NameConflict.Of(f.kind + " " + wanted.GetName())
@@ -128,18 +130,18 @@ func isRunningAs(seen, wanted client.Object) bool {
 
 // storeSetOf returns what runs a managed Redis. It stays for a cluster that is suspended: its volume is free to be
 // copied then.
-func storeSetOf(p *planner) client.Object {
-	set := desired.StoreSet(p.cluster)
+func storeSetOf(b basis) client.Object {
+	set := desired.StoreSet(b.cluster)
 	if set != nil {
-		pod.Place(&set.Spec.Template.Spec, p.site.PodDefaults)
+		pod.Place(&set.Spec.Template.Spec, b.site.PodDefaults)
 	}
-	if set != nil && isStoreEncrypted(p.basis()) {
-		desired.EncryptStore(set, p.cluster, p.site)
+	if set != nil && isStoreEncrypted(b) {
+		desired.EncryptStore(set, b.cluster, b.site)
 	}
-	if seen, is := p.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet); is && set != nil {
+	if seen, is := b.seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet); is && set != nil {
 		desired.KeepPassword(set, seen)
 	}
-	if set != nil && p.Suspended {
+	if set != nil && b.suspended {
 		set.Spec.Replicas = new(int32)
 	}
 	return orNothing(set)

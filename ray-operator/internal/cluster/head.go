@@ -9,6 +9,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -76,6 +77,17 @@ func isRecordSpared(p *planner) bool {
 // hasReadyHead reports whether there is a head that can be asked for something.
 func (b basis) hasReadyHead() bool { return b.head != nil && b.head.isReady() }
 
+// readySince returns since when the head is ready, zero if it is not.
+func (b basis) readySince() time.Time {
+	if b.head == nil {
+		return time.Time{}
+	}
+	return b.head.readySince()
+}
+
+// hasBudget reports whether the head's budget is there.
+func (s *situation) hasBudget() bool { return s.seen.Fixtures[budgetKind].Presence == Ours }
+
 // isHeadGone reports whether what ran under the head is over: without a store it ends with the head.
 func (b basis) isHeadGone() bool {
 	return !b.hasStore() && (b.head == nil || b.head.hasFinished())
@@ -87,54 +99,63 @@ const budgetAfter = time.Minute
 
 // budgetOf returns the budget that keeps consolidation from moving a head that has been at work for a while. It is
 // lifted where the head's node is going, so that it never holds up a drain for ever.
-func budgetOf(p *planner) client.Object {
-	since := time.Time{}
-	if p.head != nil {
-		since = p.head.readySince()
-	}
-	there := p.seen.Fixtures[budgetKind].Presence == Ours
+func budgetOf(b basis) client.Object {
+	since, there := b.readySince(), b.hasBudget()
 	switch {
-	case p.Suspended, since.IsZero() && !there, checkHeadEviction(p):
+	case b.suspended, since.IsZero() && !there, isHeadEvictable(b):
 		return nil
-	}
-	if wait := since.Add(budgetAfter).Sub(p.now); !there && wait > 0 {
-		p.wakeIn(wait)
+	case !there && since.Add(budgetAfter).After(b.now):
 		return nil
+	default:
+		return desired.HeadBudget(b.cluster)
 	}
-	return desired.HeadBudget(p.cluster)
+}
+
+// untilBudgetChanges returns after how long the head gets its budget or loses it, 0 where that is not known.
+func untilBudgetChanges(b basis) time.Duration {
+	since, there := b.readySince(), b.hasBudget()
+	if b.suspended || since.IsZero() && !there || isHeadEvictable(b) {
+		return 0
+	}
+	wait, _ := untilEvictable(b)
+	if there {
+		return wait
+	}
+	return pass.Soonest(wait, since.Add(budgetAfter).Sub(b.now))
 }
 
 // eventOfBudget returns the event for when the budget goes because its head must be free to go.
-func eventOfBudget(p *planner, kind string) *telemetry.Event {
-	if kind != budgetKind || p.Suspended || !checkHeadEviction(p) {
+func eventOfBudget(b basis, kind string) *telemetry.Event {
+	if kind != budgetKind || b.suspended || !isHeadEvictable(b) {
 		return nil
 	}
-	node := p.head.Spec.NodeName
-	return &telemetry.Event{Finding: reason.BudgetLifted.Of(p.head.Name, node), Action: "Drain", Warning: true}
+	node := b.head.Spec.NodeName
+	return &telemetry.Event{Finding: reason.BudgetLifted.Of(b.head.Name, node), Action: "Drain", Warning: true}
 }
 
 // headDrain is how long a head may stay on a node that was cordoned, before its budget
 // is lifted: as long as a worker has by default.
 const headDrain = pod.DefaultDrain * time.Second
 
-// checkHeadEviction reports whether an eviction of the head must not be refused any longer. If not, it wakes the
-// cluster then.
-func checkHeadEviction(p *planner) bool {
-	if p.head == nil {
-		return false
+// isHeadEvictable reports whether an eviction of the head must not be refused any longer.
+func isHeadEvictable(b basis) bool {
+	wait, goes := untilEvictable(b)
+	return goes && wait <= 0
+}
+
+// untilEvictable returns for how long an eviction of the head may still be refused, false where its node stays.
+func untilEvictable(b basis) (time.Duration, bool) {
+	if b.head == nil {
+		return 0, false
 	}
-	node, known := p.seen.Nodes[p.head.Spec.NodeName]
-	switch {
-	case !known:
-		return false
+	switch node := b.seen.Nodes[b.head.Spec.NodeName]; {
 	case node.Going != "":
-		return true
+		return 0, true
 	case node.Cordoned.IsZero():
-		return false
+		return 0, false
+	default:
+		return node.Cordoned.Add(headDrain).Sub(b.now), true
 	}
-	wait := node.Cordoned.Add(headDrain).Sub(p.now)
-	p.wakeIn(wait)
-	return wait <= 0
 }
 
 const (

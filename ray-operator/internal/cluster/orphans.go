@@ -129,7 +129,7 @@ func (h hastener) hastenOrphans(ctx context.Context, name types.NamespacedName) 
 	if gone == "" {
 		return h.hastenUnseen(ctx, name)
 	}
-	items, err := observer{h.Reconciler}.listOwnedPods(ctx, name.Namespace, gone)
+	items, err := observer(h).listOwnedPods(ctx, name.Namespace, gone)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (h hastener) hastenForeground(ctx context.Context, cluster *v1alpha1.Comput
 	if cluster.DeletionTimestamp == nil || !IsManaged(cluster) || !waits {
 		return nil
 	}
-	items, err := observer{h.Reconciler}.listOwnedPods(ctx, cluster.Namespace, cluster.UID)
+	items, err := observer(h).listOwnedPods(ctx, cluster.Namespace, cluster.UID)
 	if err != nil {
 		return err
 	}

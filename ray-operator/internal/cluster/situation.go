@@ -24,6 +24,8 @@ type basis struct {
 	// head is the pod that is, or was, the head of the turn's epoch, Failures how many before it ended soon.
 	head     *Pod
 	Failures int
+	// suspended: the plan is that no pods stay.
+	suspended bool
 	// records: the plan writes a record first, so that what a Redis said was about another claim.
 	records bool
 }

@@ -24,18 +24,18 @@ func findStall(p *planner) *reason.Finding {
 	case p.seen.Authority == Foreign:
 		finding = reason.NameConflict.Of("Secret " + naming.AuthoritySecret(p.cluster.Name))
 	default:
-		return findForeignFixture(p)
+		return findForeignFixture(p.basis())
 	}
 	return &finding
 }
 
 // findForeignFixture returns a finding where an object of others' stands under the name of one that the cluster cannot
 // do without.
-func findForeignFixture(p *planner) *reason.Finding {
+func findForeignFixture(b basis) *reason.Finding {
 	for i := range fixtures {
 		f := &fixtures[i]
-		if p.seen.Fixtures[f.kind].Presence == Foreign && !f.optional && f.wanted(p) != nil {
-			finding := reason.NameConflict.Of(f.kind + " " + f.name(p.cluster.Name))
+		if b.seen.Fixtures[f.kind].Presence == Foreign && !f.optional && f.wanted(b) != nil {
+			finding := reason.NameConflict.Of(f.kind + " " + f.name(b.cluster.Name))
 			return &finding
 		}
 	}
