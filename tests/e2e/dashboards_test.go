@@ -141,11 +141,10 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 	var token string
 
 	BeforeAll(func(ctx SpecContext) {
-		// Pods share a busy node by what they request. The server must be on time while six pods start Ray, so it requests
-		// five times as much as each of them.
-		withDashboards(ctx, "--set-string", "server.resources.requests.cpu=500m")
+		// What requests no CPU gets a hundredth of a node whose CPUs are all in use, and would answer nobody for half a minute.
+		withDashboards(ctx, "--set-string", "server.resources.requests.cpu=200m")
 		t := serviced(ctx)
-		s = t.applies(ctx, "echo", echoing("echo", "/")+strings.ReplaceAll(ownCluster, "cpu: 500m", "cpu: 100m")+hasty)
+		s = t.applies(ctx, "echo", echoing("echo", "/")+ownCluster+hasty)
 		s.edit(ctx, letIn(v1alpha1.ServePeer{Server: &v1alpha1.ServerPeer{}},
 			v1alpha1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: outside(ctx)}}}))
 		s.serves(ctx)
