@@ -72,6 +72,25 @@ func ending(said, token string) string {
 	return strings.Join(lines, "\n")
 }
 
+// frame matches the line of a Python traceback that names a place in a program.
+var frame = regexp.MustCompile(`(?m)^[ \t]+File ".*", line \d+.*$`)
+
+// withoutFrames returns what a text says before a Python traceback, and the exception that the traceback ends with. A
+// text without both is returned as it is.
+func withoutFrames(said string) string {
+	before, traceback, isTraceback := strings.Cut(said, "Traceback (most recent call last):")
+	places := frame.FindAllStringIndex(traceback, -1)
+	if !isTraceback || len(places) == 0 {
+		return said
+	}
+	lines := strings.Split(traceback[places[len(places)-1][1]:], "\n")
+	exception := slices.IndexFunc(lines, func(line string) bool { return strings.TrimLeft(line, " \t\r") == line && line != "" })
+	if exception < 0 {
+		return said
+	}
+	return before + strings.Join(lines[exception:], "\n")
+}
+
 // overwritten is what is left of a line in which something returned to its beginning, as
 // progress bars do.
 func overwritten(line string) string {

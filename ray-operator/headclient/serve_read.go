@@ -167,7 +167,7 @@ func (s *saidApplication) read(name, token string) (Application, error) {
 		return Application{}, fmt.Errorf("when it was deployed: %w", err)
 	}
 	application := Application{
-		Name: name, State: ApplicationState(s.State), Message: ending(s.Message, token), DeployedAt: at, RoutePrefix: given(s.Route),
+		Name: name, State: ApplicationState(s.State), Message: ending(withoutFrames(s.Message), token), DeployedAt: at, RoutePrefix: given(s.Route),
 	}
 	if application.Deployed, err = readDeployed(s.Deployed); err != nil {
 		return Application{}, err
@@ -214,7 +214,7 @@ func (s *saidDeployment) read(name, token string) (Deployment, error) {
 	case s.Wanted < 0 || s.Wanted > maxWanted:
 		return Deployment{}, fmt.Errorf("%d replicas are not possible", s.Wanted)
 	}
-	deployment := Deployment{Name: name, State: s.State, Trigger: s.Trigger, Message: ending(s.Message, token), Wanted: int(s.Wanted)}
+	deployment := Deployment{Name: name, State: s.State, Trigger: s.Trigger, Message: ending(withoutFrames(s.Message), token), Wanted: int(s.Wanted)}
 	for _, one := range s.Replicas {
 		if !named(one.ID) || !named(one.State) {
 			return Deployment{}, errors.New("a replica has no ID or state")

@@ -245,6 +245,25 @@ func TestMessagesOfServingAreFitToBeShown(t *testing.T) {
 	}
 }
 
+func TestWithoutFrames(t *testing.T) {
+	const head = "Deploying app 'echo' failed with exception:\n"
+	const frames = "Traceback (most recent call last):\n" +
+		"  File \"/opt/ray/serve/application_state.py\", line 1411, in build\n    app = build(\n          ^^^^^^\n" +
+		"  File \"/opt/ray/_common/utils.py\", line 45, in import_attr\n    return getattr(module, name)\n           ^^^^^^^^\n"
+	for name, c := range map[string]struct{ said, want string }{
+		"keeps a text without a traceback":  {head + "no", head + "no"},
+		"keeps the exception alone":         {head + frames + "AttributeError: no 'nope'\n", head + "AttributeError: no 'nope'\n"},
+		"keeps all lines of the exception":  {frames + "ValueError: one\n  two\nthree", "ValueError: one\n  two\nthree"},
+		"keeps the last of a chain":         {frames + "KeyError: 1\n\nDuring handling:\n\n" + frames + "ValueError: 2", "ValueError: 2"},
+		"keeps frames without an exception": {frames, frames},
+		"keeps a traceback without frames":  {"Traceback (most recent call last):\nx", "Traceback (most recent call last):\nx"},
+	} {
+		if got := withoutFrames(c.said); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestRefusalsOfConfigurations(t *testing.T) {
 	const more = "\n    For further information visit https://errors.pydantic.dev/2.13/v/value_error"
 	for said, want := range map[string]string{
