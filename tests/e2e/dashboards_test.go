@@ -207,7 +207,7 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 		worker := s.alone(ctx).workers(ctx, 2)[0]
 		neighbour, beside := bystander(ctx, s.Namespace), bystander(ctx, live.ReleaseNamespace)
 		DeferCleanup(kill, &beside)
-		Expect(reached(ctx, &neighbour, &worker)).To(ContainElement("Serve"), "its namespace is let in beside other peers")
+		eventuallyReached(ctx, &neighbour, &worker, "Client", "Dashboard", "Metrics", "Serve") // beside other peers
 		s.edit(ctx, letIn(v1alpha1.ServePeer{Server: &v1alpha1.ServerPeer{}}))
 		eventuallyReached(ctx, &neighbour, &worker, "Client", "Dashboard", "Metrics")
 		Expect(reached(ctx, &beside, &worker)).To(BeEmpty(), "a pod beside the server")
