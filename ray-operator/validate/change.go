@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
@@ -14,11 +15,14 @@ var runFields = []string{
 	"clusterRef", "clusterTemplate", "entrypoint", "command", "runtimeEnv", "env", "entrypointResources", "entrypointLabelSelector", "metadata",
 }
 
-// changed are those of runFields in which two specs differ.
-func changed(before, after *v1alpha1.ClusterJobSpec) []string {
+// endedFields are the fields that have no effect on a job that has ended. Its cleanup and its time to live have.
+var endedFields = slices.Concat(runFields, []string{"retry", "startDeadlineSeconds", "activeDeadlineSeconds"})
+
+// changed returns those of some fields in which two specs differ.
+func changed(before, after *v1alpha1.ClusterJobSpec, among []string) []string {
 	was, is := fields(before), fields(after)
 	var names []string
-	for _, name := range runFields {
+	for _, name := range among {
 		if !reflect.DeepEqual(was[name], is[name]) {
 			names = append(names, name)
 		}

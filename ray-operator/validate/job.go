@@ -124,7 +124,21 @@ var jobRules = []Rule{
 			if before.spec.Suspend || after.spec.Suspend {
 				return
 			}
-			for _, name := range changed(before.spec, after.spec) {
+			for _, name := range changed(before.spec, after.spec, runFields) {
+				bad.at(specPath.Child(name), nil)
+			}
+		},
+	},
+	{
+		ID: "job-ended", Field: "spec." + joined(endedFields, ", spec."), By: Policy,
+		Refused: "a job that has ended never runs again, and this field has no effect on it", Remedy: "create a new job",
+		Holds: "oldObject == null || !oldObject.?status.?endTime.hasValue() || " +
+			list(endedFields) + ".all(f, object.spec[?f] == oldObject.spec[?f])",
+		jobChange: func(before, after *run, bad report) {
+			if before.job.Status.EndTime == nil {
+				return
+			}
+			for _, name := range changed(before.spec, after.spec, endedFields) {
 				bad.at(specPath.Child(name), nil)
 			}
 		},

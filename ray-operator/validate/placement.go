@@ -19,6 +19,10 @@ const labelValue = `[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?`
 // resourcesOfRay are names that Ray takes in no request.
 var resourcesOfRay = []string{"", "object_store_memory", "bundle"}
 
+// namesOfKubernetes are its names of what Ray calls CPU, GPU and TPU, beside those that end in /gpu. Ray gives a driver
+// no device for them, and where no node has them, the driver waits for ever.
+var namesOfKubernetes = []string{"cpu", "gpu", "tpu", "google.com/tpu"}
+
 // oddStep tells a quantity that is no multiple of 0.0001, which is what Ray counts in. A
 // float64 is near enough up to 100T, as the schema's expression has it.
 func oddStep(quantity resource.Quantity) bool {
@@ -43,6 +47,13 @@ var placementRules = []Rule{
 		Refused: "a resource must not be named object_store_memory, bundle or node:..., or have an empty name", Remedy: "choose another name",
 		job: asked(func(name string, _ resource.Quantity) bool {
 			return slices.Contains(resourcesOfRay, name) || strings.HasPrefix(name, "node:")
+		}),
+	},
+	{
+		ID: "driver-resource-kubernetes", Field: "spec.entrypointResources", By: Expression,
+		Refused: "a resource of the driver must have Ray's name, not that of Kubernetes", Remedy: "write CPU, GPU or TPU",
+		job: asked(func(name string, _ resource.Quantity) bool {
+			return slices.Contains(namesOfKubernetes, name) || strings.HasSuffix(name, "/gpu")
 		}),
 	},
 	{

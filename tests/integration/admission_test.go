@@ -177,9 +177,29 @@ func send(ctx context.Context, namespace string, in *input) error {
 	if err := shared.Create(ctx, before); err != nil {
 		return fmt.Errorf("create the state before: %w", err)
 	}
+	if err := setStatus(ctx, before, in.Before); err != nil {
+		return err
+	}
 	object.SetName(before.GetName())
 	object.SetResourceVersion(before.GetResourceVersion())
 	return shared.Update(ctx, object, client.DryRunAll)
+}
+
+// setStatus writes the status that a text gives, if it gives one: to create an object drops it.
+func setStatus(ctx context.Context, object *unstructured.Unstructured, text []byte) error {
+	given, err := decode(object.GetNamespace(), text)
+	if err != nil {
+		return err
+	}
+	status, _, err := unstructured.NestedMap(given.Object, "status")
+	if err != nil || len(status) == 0 {
+		return err
+	}
+	object.Object["status"] = status
+	if err := shared.Status().Update(ctx, object); err != nil {
+		return fmt.Errorf("write the status before: %w", err)
+	}
+	return nil
 }
 
 func decode(namespace string, text []byte) (*unstructured.Unstructured, error) {

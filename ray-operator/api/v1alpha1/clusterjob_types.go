@@ -89,6 +89,7 @@ type ClusterJobSpec struct {
 	// EntrypointResources are Ray resources that the driver itself reserves, with the keys of rayResources. Default: none, and the driver runs on the head.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['', 'object_store_memory', 'bundle']) && !name.startsWith('node:'))",message="a resource must not be named object_store_memory, bundle or node:..., or have an empty name; choose another name"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['cpu', 'gpu', 'tpu', 'google.com/tpu']) && !name.endsWith('/gpu'))",message="a resource of the driver must have Ray's name, not that of Kubernetes; write CPU, GPU or TPU"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) >= 0)",message="a resource of the driver must not be negative; give 0 or more"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, sign(quantity(string(self[name]))) < 0 || (!quantity(string(self[name])).isGreaterThan(quantity('100T')) && (name != 'memory' || quantity(string(self[name])).isInteger()) && [quantity(string(self[name])).asApproximateFloat() * 10000.0].all(steps, steps - double(int(steps + 0.5)) < 0.01 && double(int(steps + 0.5)) - steps < 0.01)))",message="a resource of the driver must be a multiple of 0.0001 up to 100T, and memory a whole number of bytes; round it"
 	// +optional
@@ -314,7 +315,7 @@ type ClusterJobStatus struct {
 	// Summary holds strings for kubectl's columns.
 	// +optional
 	Summary JobSummary `json:"summary,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, Complete, Failed, Suspended.
+	// Conditions: Ready, Reconciling, Stalled, Complete, Failed, Finished, Suspended.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -1,6 +1,10 @@
 package corpus
 
 import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
@@ -15,6 +19,10 @@ var placementRows = []jobRow{
 	{Name: "the object store for a driver", Rule: "driver-resource-own", Edit: takes("object_store_memory", "1")},
 	{Name: "a node for a driver", Rule: "driver-resource-own", Edit: takes("node:__internal_head__", "1m")},
 	{Name: "a bundle for a driver", Rule: "driver-resource-own", Edit: takes("bundle", "1")},
+	{Name: "a GPU by the name of Kubernetes", Rule: "driver-resource-kubernetes", Edit: takes("nvidia.com/gpu", "1")},
+	{Name: "a TPU by the name of Kubernetes", Rule: "driver-resource-kubernetes", Edit: takes("google.com/tpu", "1")},
+	{Name: "CPUs by the name of Kubernetes", Rule: "driver-resource-kubernetes", Edit: takes("cpu", "1")},
+	{Name: "a resource of a team", Edit: takes("example.com/licence", "1")},
 	{Name: "a nameless resource for a driver", Rule: "driver-resource-own", Edit: takes("", "1")},
 	{Name: "a driver's label", Edit: selects("ray.io/accelerator-type", "A100")},
 	{Name: "no label's value", Edit: selects("market", "")},
@@ -57,6 +65,10 @@ var ownClusterRows = []jobRow{
 
 func nothing(*job) {}
 
+func ended(j *job) {
+	j.Status.EndTime = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+}
+
 var changeRows = []jobRow{
 	{Name: "a job's deadlines and retries change", Before: nothing, Edit: both(retry(func(r *v1alpha1.Retry) { r.Limit = 3 }), jobSpec(func(s *jobs) { s.ActiveDeadlineSeconds = ptr(int32(9)) }))},
 	{Name: "a job is suspended", Before: nothing, Edit: suspended},
@@ -77,5 +89,8 @@ var changeRows = []jobRow{
 	{Name: "another variable", Rule: "job-fixed", Before: nothing, Edit: env(longVariables(1, 1)...)},
 	{Name: "other resources", Rule: "job-fixed", Before: takes("CPU", "1"), Edit: takes("CPU", "2")},
 	{Name: "another selector", Rule: "job-fixed", Before: selects("a", "b"), Edit: selects("a", "c")},
+	{Name: "retries of a job that has ended", Rule: "job-ended", Before: ended, Edit: retry(func(r *v1alpha1.Retry) { r.Limit = 3 })},
+	{Name: "a deadline of a job that has ended", Rule: "job-ended", Before: ended, Edit: jobSpec(func(s *jobs) { s.ActiveDeadlineSeconds = ptr(int32(9)) })},
+	{Name: "the time to live of a job that has ended", Before: ended, Edit: jobSpec(func(s *jobs) { s.TTLSecondsAfterFinished = ptr(int32(9)) })},
 	{Name: "other metadata", Rule: "job-fixed", Before: nothing, Edit: jobMetadata("a", "b")},
 }
