@@ -60,7 +60,7 @@ func TestCollides_OnAnyOptionOfServe(t *testing.T) {
 		elder := s.service.DeepCopy()
 		elder.Name, elder.UID = "elder", "elder-uid"
 		elder.Spec.ServeConfig.Raw = []byte(`{"logging_config":{"log_level":"INFO"},"applications":[{"name":"elder","route_prefix":"/elder","import_path":"a:b"}]}`)
-		s.seen.Elders = []*v1alpha1.ClusterService{elder}
+		s.seen.Elders = []Elder{readElder(elder)}
 		s.service.Spec.ServeConfig.Raw = []byte(`{` + c.options + `,"applications":[{"name":"text","route_prefix":"/text","import_path":"app:v1"}]}`)
 		if plan := s.decide(); (plan.Finding.Code == reason.ServeOptionsDiffer.Code) != c.differ {
 			t.Errorf("%s: %s %s", name, plan.Finding.Code, plan.Finding.Text)

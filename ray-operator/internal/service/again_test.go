@@ -28,21 +28,22 @@ func TestFailed_IsTriedAgainUnderOtherCircumstances(t *testing.T) {
 		"another application": {func(s *v1alpha1.ClusterService) { s.Spec.ServeConfig = serveConfig("app:v3") }, true},
 	} {
 		s := serves(t)
-		p := &planner{service: s.service, record: s.seen.Record, target: Revision{ID: "v2"}}
-		p.condemn("v2", &Fault{Reason: "ApplicationFailed"})
+		d := &draft{state: s.read()}
+		d.target = Revision{ID: "v2"}
+		d.record.noteFailure("v2", circumstances(d.service), &Fault{Reason: "ApplicationFailed"})
 		c.edit(s.service)
-		p.forgive()
-		if isAgain := p.record.Failed == ""; isAgain != c.isAgain || isAgain != (p.record.FailedAs == "") || isAgain != (p.record.Fault == nil) {
-			t.Errorf("%s: tried again: %t, want %t (%s)", name, isAgain, c.isAgain, p.record.String())
+		d.record.clearFailure(d.target.ID, circumstances(d.service))
+		if isAgain := d.record.Failed == ""; isAgain != c.isAgain || isAgain != (d.record.FailedAs == "") || isAgain != (d.record.Fault == nil) {
+			t.Errorf("%s: tried again: %t, want %t (%s)", name, isAgain, c.isAgain, d.record.String())
 		}
-		p.condemn("v2", nil)
-		p.record.Candidate = &Side{}
-		p.service.Annotations = map[string]string{v1alpha1.AnnotationRetry: "2"}
-		if p.forgive(); p.record.Failed == "" {
+		d.record.noteFailure("v2", circumstances(d.service), nil)
+		d.record.Candidate = &Side{}
+		d.service.Annotations = map[string]string{v1alpha1.AnnotationRetry: "2"}
+		if d.record.clearFailure(d.target.ID, circumstances(d.service)); d.record.Failed == "" {
 			t.Errorf("%s: it is tried again while it is being taken back", name)
 		}
-		p.target.ID = "v3"
-		if p.forgive(); p.record.Failed != "" {
+		d.target.ID = "v3"
+		if d.record.clearFailure(d.target.ID, circumstances(d.service)); d.record.Failed != "" {
 			t.Errorf("%s: another version is held up", name)
 		}
 	}

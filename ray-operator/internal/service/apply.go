@@ -35,21 +35,21 @@ func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService
 			return nil, err
 		}
 	}
-	if err := r.record(ctx, service, plan); err != nil {
+	if err := r.writeRecord(ctx, service, plan); err != nil {
 		return nil, err
 	}
-	if err := r.confirm(ctx, service, plan); err != nil {
+	if err := r.confirmUnchanged(ctx, service, plan); err != nil {
 		return nil, err
 	}
 	var errs []error
 	for _, fixing := range plan.Fixtures {
-		if failed := r.fix(ctx, fixing); fixing.isRoute() {
+		if failed := r.writeFixture(ctx, fixing); fixing.isRoute() {
 			routed = failed
 		} else {
 			errs = append(errs, failed)
 		}
 	}
-	errs = append(errs, r.traffic(ctx, service, plan))
+	errs = append(errs, r.labelTraffic(ctx, service, plan))
 	for _, change := range plan.Change {
 		errs = append(errs, r.Writer.Edit(ctx, change.Seen, change.Wanted))
 	}
@@ -66,18 +66,16 @@ func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService
 	return routed, errors.Join(errs...)
 }
 
-// record writes the record and the finalizer.
-func (r *Reconciler) record(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
+// writeRecord writes the record and the finalizer.
+func (r *Reconciler) writeRecord(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
 	if plan.Record == nil {
 		return nil
 	}
-	record := *plan.Record
-	record.Of = service.UID
 	wanted := service.DeepCopy()
 	if wanted.Annotations == nil {
 		wanted.Annotations = map[string]string{}
 	}
-	wanted.Annotations[v1alpha1.AnnotationRecord] = record.String()
+	wanted.Annotations[v1alpha1.AnnotationRecord] = plan.Record.textOf(service.UID)
 	if plan.Finalizer {
 		controllerutil.AddFinalizer(wanted, v1alpha1.FinalizerServe)
 	} else {
@@ -95,9 +93,9 @@ func (r *Reconciler) record(ctx context.Context, service *v1alpha1.ClusterServic
 	return nil
 }
 
-// confirm looks past the cache whether the service is as it was seen, before anything is done to
+// confirmUnchanged looks past the cache whether the service is as it was seen, before anything is done to
 // clusters, pods or the route. Where the record was just written that is known.
-func (r *Reconciler) confirm(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
+func (r *Reconciler) confirmUnchanged(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
 	acts := plan.Make != nil || len(plan.Change)+len(plan.Discard)+len(plan.Open)+len(plan.Close)+len(plan.Lead)+len(plan.Strand) > 0 ||
 		slices.ContainsFunc(plan.Fixtures, Fixing.isRoute)
 	if !acts || plan.Record != nil {
@@ -116,7 +114,7 @@ func (r *Reconciler) confirm(ctx context.Context, service *v1alpha1.ClusterServi
 	return nil
 }
 
-func (r *Reconciler) fix(ctx context.Context, fixing Fixing) error {
+func (r *Reconciler) writeFixture(ctx context.Context, fixing Fixing) error {
 	writer := r.Writer
 	if fixing.isRoute() {
 		writer = r.Routes
@@ -132,11 +130,11 @@ func (r *Reconciler) fix(ctx context.Context, fixing Fixing) error {
 	}
 }
 
-// traffic gives pods requests before it takes them from others: at no time there are fewer
+// labelTraffic gives pods requests before it takes them from others: at no time there are fewer
 // that have them than there were or must be.
-func (r *Reconciler) traffic(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
+func (r *Reconciler) labelTraffic(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
 	on, serve, route := v1alpha1.ServeOn, naming.ServeLabel(service.Name), naming.RouteLabel(service.Name)
-	given := errors.Join(r.label(ctx, plan.Open, serve, &on, nil), r.label(ctx, plan.Lead, route, &on, nil))
+	given := errors.Join(r.labelPods(ctx, plan.Open, serve, &on, nil), r.labelPods(ctx, plan.Lead, route, &on, nil))
 	if given != nil {
 		return given
 	}
@@ -145,18 +143,18 @@ func (r *Reconciler) traffic(ctx context.Context, service *v1alpha1.ClusterServi
 		now := pass.Stamp(r.Clock.Now())
 		closed = &now
 	}
-	return errors.Join(r.label(ctx, plan.Close, serve, nil, closed), r.label(ctx, plan.Strand, route, nil, closed))
+	return errors.Join(r.labelPods(ctx, plan.Close, serve, nil, closed), r.labelPods(ctx, plan.Strand, route, nil, closed))
 }
 
-// label gives pods a label, or takes it from them where value is nil, and notes since when.
-func (r *Reconciler) label(ctx context.Context, pods []*corev1.Pod, key string, value, closed *string) error {
+// labelPods gives pods a label, or takes it from them where value is nil, and notes since when.
+func (r *Reconciler) labelPods(ctx context.Context, pods []*corev1.Pod, key string, value, closed *string) error {
 	return errors.Join(kube.AtOnce(len(pods), func(i int) error {
 		return r.Writer.Label(ctx, pods[i], map[string]*string{key: value}, map[string]*string{v1alpha1.AnnotationClosed: closed})
 	})...)
 }
 
-// want says what is wanted of heads from now on.
-func (r *Reconciler) want(service *v1alpha1.ClusterService, plan Plan) {
+// publishWants says what is wanted of heads from now on.
+func (r *Reconciler) publishWants(service *v1alpha1.ClusterService, plan Plan) {
 	name := client.ObjectKeyFromObject(service)
 	var kept []types.NamespacedName
 	for _, want := range plan.Wants {

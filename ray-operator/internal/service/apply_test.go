@@ -37,7 +37,7 @@ func TestTraffic_OpensBeforeItCloses(t *testing.T) {
 		},
 	}).Build()
 	r := &Reconciler{Writer: &kube.Writer{Client: api, Live: api}, Clock: clocktesting.NewFakePassiveClock(at())}
-	if err := r.traffic(t.Context(), text(), Plan{Open: []*corev1.Pod{next}, Close: []*corev1.Pod{former}}); err != nil {
+	if err := r.labelTraffic(t.Context(), text(), Plan{Open: []*corev1.Pod{next}, Close: []*corev1.Pod{former}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"next", "former"}; !slices.Equal(written, want) {

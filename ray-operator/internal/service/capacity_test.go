@@ -12,7 +12,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 )
@@ -129,13 +128,13 @@ func TestCounted_IsTheMostThatRan(t *testing.T) {
 		"nothing of nothing":  {nil, scaled, 0, nil},
 		"nothing of a number": {nil, configOf(t, serveConfig("app:v2")), 4, nil},
 	} {
-		if diff := cmp.Diff(c.want, c.before.counted(c.config, active(c.running))); diff != "" {
+		if diff := cmp.Diff(c.want, c.before.countReplicas(c.config, active(c.running))); diff != "" {
 			t.Errorf("%s: want -, have +\n%s", name, diff)
 		}
 	}
 	quarter, told := active(1), 25.0
 	quarter.Capacity = &told
-	if got := Whole(nil).counted(scaled, quarter)["text/D"]; got != 4 {
+	if got := Whole(nil).countReplicas(scaled, quarter)["text/D"]; got != 4 {
 		t.Errorf("one is a quarter of %d, want 4", got)
 	}
 	var deployments []string
@@ -146,7 +145,7 @@ func TestCounted_IsTheMostThatRan(t *testing.T) {
 		many.Deployments = append(many.Deployments, headclient.Deployment{Name: name, Running: 9})
 	}
 	config := configOf(t, runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"text","import_path":"app:v1","deployments":[` + strings.Join(deployments, ",") + `]}]}`)})
-	record := Record{Version: recordVersion, Whole: Whole(nil).counted(config, headclient.Serving{Applications: map[string]headclient.Application{"text": many}})}
+	record := Record{Version: recordVersion, Whole: Whole(nil).countReplicas(config, headclient.Serving{Applications: map[string]headclient.Application{"text": many}})}
 	if _, err := ParseRecord(record.String()); err != nil || len(record.Whole) == 0 {
 		t.Errorf("of 500 deployments %d are noted: %v", len(record.Whole), err)
 	}
@@ -242,10 +241,10 @@ func TestUpgrade_HoldsTheWholeOnBothSides(t *testing.T) {
 	} {
 		s := begins(t, nil)
 		s.seen.Record.Whole, s.seen.Record.Shift = Whole{"text/D": 7}, c.shift
-		p := &planner{service: s.service, seen: s.seen, record: s.seen.Record, now: at()}
-		for side, want := range map[*Side]serveconfig.Bounds{&p.record.Active: c.active, p.record.Candidate: c.candidate} {
+		state := s.read()
+		for side, want := range map[*Side]serveconfig.Bounds{&state.record.Active: c.active, state.record.Candidate: c.candidate} {
 			got := free
-			if held, any := p.bounds(side)["text"]["D"]; any {
+			if held, any := state.boundsOf(side)["text"]["D"]; any {
 				got = held
 			}
 			if got != want {
@@ -274,7 +273,7 @@ func TestUpgrade_EndsWhateverTheLoadIs(t *testing.T) {
 			for number, side := range sides {
 				side.turn(rt, number, least, most)
 			}
-			plan := Decide(s.service, s.seen, desired.Site{}, at().Add(time.Duration(second)*time.Second))
+			plan := s.decideAt(at().Add(time.Duration(second) * time.Second))
 			for number, bounds := range asks(t, s, plan) {
 				sides[number].bounds = bounds
 			}

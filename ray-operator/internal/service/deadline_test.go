@@ -23,7 +23,7 @@ func TestOverdue_NamesWhatAsksForAPerson(t *testing.T) {
 		"the cause is told": {time.Hour, time.Hour, fails, fails.Code, 0, true},
 		"for ever":          {time.Hour, 0, starts, starts.Code, 0, false},
 	} {
-		told, left, over := overdue(c.waited, c.deadline, c.waits)
+		told, left, over := judgeDeadline(c.waited, c.deadline, c.waits)
 		if told.Code != c.code || left != c.left || over != c.over {
 			t.Errorf("%s: %s, %s left, over is %v", name, told.Code, left, over)
 		}

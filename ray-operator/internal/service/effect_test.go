@@ -137,9 +137,11 @@ func done(t *testing.T, edit specEdit) []string {
 	plain := text()
 	opened(&plain.Spec)
 	edit(&plain.Spec)
+	seen := Seen{Record: Record{Version: recordVersion}}
+	seen.Target, seen.TargetError = revisionOf(plain)
 	all := []string{
 		fmt.Sprint(validate.Service(plain)), fmt.Sprint(IsManaged(plain)), printed(t, desired.ServeService(plain, desired.Ports{HTTP: 8000, GRPC: 9000})),
-		printed(t, Decide(plain, Seen{Record: Record{Version: recordVersion}}, desired.Site{}, at())),
+		printed(t, Decide(plain, seen, desired.Site{}, at())),
 	}
 	if plain.Spec.ClusterTemplate == nil {
 		return all

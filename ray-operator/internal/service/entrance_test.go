@@ -31,7 +31,7 @@ func TestParts_IsWhatOneServiceCannotLeadTo(t *testing.T) {
 		"gRPC that comes":   {port(func(c *serveconfig.Config) { c.GRPC = true }), ""},
 		"HTTPS":             {port(func(c *serveconfig.Config) { c.HTTPS = true }), "http_options.ssl_certfile"},
 	} {
-		for way, got := range map[string]string{"there": parts(plain, c.target), "back": parts(c.target, plain)} {
+		for way, got := range map[string]string{"there": whyApart(plain, c.target), "back": whyApart(c.target, plain)} {
 			if (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
 				t.Errorf("%s, %s: %q, want %q", name, way, got, c.want)
 			}
@@ -40,7 +40,7 @@ func TestParts_IsWhatOneServiceCannotLeadTo(t *testing.T) {
 	grpc := func(number int32) Revision {
 		return port(func(c *serveconfig.Config) { c.GRPC, c.GRPCPort = true, number })
 	}
-	if why := parts(grpc(9000), grpc(9001)); why == "" {
+	if why := whyApart(grpc(9000), grpc(9001)); why == "" {
 		t.Error("another gRPC port is followed")
 	}
 }
@@ -78,11 +78,10 @@ func TestService_OfHTTPSIsHealthyByItsProxies(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		s := serves(t)
 		s.turns(t, func(spec *v1alpha1.ClusterServiceSpec) { spec.ServeConfig = secured("app:v1") })
-		p := &planner{service: s.service, seen: s.seen, record: s.seen.Record, now: at()}
 		cluster := s.seen.Clusters[1]
 		for _, pod := range cluster.Pods {
-			probe := p.probe(cluster, pod)
-			reply := cluster.Answer.Probes[p.probe(cluster, pod)]
+			probe := probeOf(s.read(), cluster, pod)
+			reply := cluster.Answer.Probes[probe]
 			reply.OK, reply.Times, reply.Why = answers, failing, "connection refused"
 			cluster.Answer.Probes[probe] = reply
 		}

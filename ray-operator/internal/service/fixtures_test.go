@@ -75,7 +75,7 @@ func shares(t *testing.T) *situation {
 	active := &s.seen.Record.Active
 	active.Cluster, active.Pods, active.Revision, active.Good = 0, "", revision.ID, revision.ID
 	s.seen.Record.Clusters = 0
-	s.seen.Record.note("text")
+	s.seen.Record.noteApplication("text")
 	s.takes(active)
 	return s
 }
@@ -88,7 +88,7 @@ func (s *situation) keep(t *testing.T) Revision {
 		t.Fatal(err)
 	}
 	revision.Number = int64(len(s.seen.Revisions) + 1)
-	object := revision.kept(s.service, revision.Number)
+	object := revision.toObject(s.service, revision.Number)
 	kept, err := parseRevision(object)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func (s *situation) runs(cluster int, open bool) *Cluster {
 		if open && role == v1alpha1.RoleWorker {
 			pod.Labels[naming.ServeLabel("text")] = v1alpha1.ServeOn
 		}
-		made.note(pod)
+		made.addPod(pod)
 		made.Answer.Serving.Targets = append(made.Answer.Serving.Targets, headclient.Target{Protocol: "HTTP", Instance: string(pod.UID), IP: pod.Status.PodIP, Port: 8000})
 		made.answers(pod, true)
 	}
@@ -140,9 +140,8 @@ func (c *Cluster) answers(pod *corev1.Pod, ok bool) {
 
 // takes has a side's head have taken what is asked of it.
 func (s *situation) takes(side *Side) {
-	p := &planner{service: s.service, seen: s.seen, record: s.seen.Record}
 	cluster := s.seen.Clusters[side.Cluster]
-	side.Taken, side.Took, side.Head = p.digest(side), side.Revision, string(cluster.Head.UID)
+	side.Taken, side.Took, side.Head = s.read().digestOf(side), side.Revision, string(cluster.Head.UID)
 	cluster.Answer.Taken = side.Taken
 }
 
@@ -173,10 +172,21 @@ func (s *situation) upgrade(t *testing.T, edit func(*v1alpha1.ClusterServiceSpec
 	revision := s.keep(t)
 	s.seen.Record.Clusters, s.seen.Record.Began = 2, now-100
 	s.seen.Record.Candidate = &Side{Cluster: 2, Pods: revision.Pods, Revision: revision.ID, At: now - 100}
-	s.seen.Record.Shift = upgrade.Begin((&planner{service: s.service}).terms(), time.Unix(now-100, 0))
+	s.seen.Record.Shift = upgrade.Begin(termsOf(s.service), time.Unix(now-100, 0))
 	s.runs(2, false)
 	s.takes(s.seen.Record.Candidate)
 	s.takes(&s.seen.Record.Active)
 }
 
-func (s *situation) decide() Plan { return Decide(s.service, s.seen, desired.Site{}, at()) }
+// read returns what the stages read.
+func (s *situation) read() *state {
+	s.seen.Target, s.seen.TargetError = revisionOf(s.service)
+	return &state{service: s.service, seen: &s.seen, now: at(), record: s.seen.Record}
+}
+
+func (s *situation) decide() Plan { return s.decideAt(at()) }
+
+func (s *situation) decideAt(now time.Time) Plan {
+	s.seen.Target, s.seen.TargetError = revisionOf(s.service)
+	return Decide(s.service, s.seen, desired.Site{}, now)
+}

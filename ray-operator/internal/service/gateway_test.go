@@ -148,8 +148,7 @@ func TestWhoGetsAShare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := led(t)
 			test.edit(s)
-			p := &planner{service: s.service, seen: s.seen, record: s.seen.Record, now: at()}
-			if have := p.weight(); have != test.want {
+			if have := candidateWeight(s.read(), nil); have != test.want {
 				t.Errorf("the candidate is to have %d, want %d", have, test.want)
 			}
 		})
@@ -161,8 +160,7 @@ func (s *situation) enters(t *testing.T) {
 	t.Helper()
 	cluster := s.seen.Clusters[2]
 	s.seen.Versions[naming.ServeVersion(cluster.Name)].Spec.ClusterIP = "10.1.2.3"
-	p := &planner{service: s.service, seen: s.seen, record: s.seen.Record}
-	door, there := p.entrance(cluster)
+	door, there := candidateDoor(s.read(), cluster)
 	if !there {
 		t.Fatal("there is nothing to ask")
 	}
@@ -214,8 +212,7 @@ func TestPaths_AreThoseOfAllVersions(t *testing.T) {
 		"a root path":    {`{"http_options":{"root_path":"/below"},"applications":[{"name":"a","route_prefix":"/new","import_path":"a:b"}]}`, nil},
 	} {
 		s := upgrades(t, func(spec *v1alpha1.ClusterServiceSpec) { spec.ServeConfig.Raw = []byte(c.config) })
-		p := &planner{service: s.service, seen: s.seen, record: s.seen.Record}
-		have := p.paths()
+		have := routePaths(s.read())
 		if slices.Sort(have); !slices.Equal(slices.Compact(have), c.want) {
 			t.Errorf("%s: %q, want %q", name, have, c.want)
 		}

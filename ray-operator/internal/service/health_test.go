@@ -80,8 +80,7 @@ func TestWhyAHeadIsSilent(t *testing.T) {
 		cluster.Answer = serving.Answer{Failure: headclient.Unavailable, Err: errors.New("connection refused"), FailingSince: at().Add(-silentAfter)}
 		cluster.Head.Status.Conditions[0].Status = c.ready
 		cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: c.told, Message: "told", ObservedGeneration: 1}}
-		p := &planner{service: s.service, seen: s.seen, record: s.seen.Record, now: at()}
-		health := p.healthOf(cluster, s.seen.Revisions[s.seen.Record.Candidate.Revision], wished, false, false)
+		health := judgeVersion(s.read(), cluster, expected{revision: s.seen.Revisions[s.seen.Record.Candidate.Revision], requires: wished})
 		if health.Finding.Code != c.cause || !health.Silent {
 			t.Errorf("%s: %s: %s", c.name, health.Finding.Code, health.Finding.Text)
 		}
@@ -100,7 +99,7 @@ func TestTheFirstDeploymentThatIsNotWellIsNamed(t *testing.T) {
 		{[]headclient.Deployment{well, {Name: "C", State: "UPDATING"}}, "Failed to update"},
 		{[]headclient.Deployment{well, dead, {Name: "C", State: "UNHEALTHY", Message: "later"}}, "Failed to update deployment B: no module named app"},
 	} {
-		if got := complaint(headclient.Application{Message: "Failed to update", Deployments: c.deployments}); got != c.want {
+		if got := complaintOf(headclient.Application{Message: "Failed to update", Deployments: c.deployments}); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
@@ -177,10 +176,9 @@ func TestAssumed_KeepsRequestsOfASilentHead(t *testing.T) {
 		if len(plan.Close) > 0 || plan.Active == nil || plan.Active.ReadyEndpoints != 2 {
 			t.Errorf("%s: %s; active %+v", name, &plan, plan.Active)
 		}
-		p := &planner{service: s.service, seen: s.seen, now: at(), record: s.seen.Record}
-		p.carry()
-		if !p.active.Assumed || p.active.Ready != 100 {
-			t.Errorf("%s: assumed %v, ready %d %%", name, p.active.Assumed, p.active.Ready)
+		active := assess(s.read()).active
+		if !active.Assumed || active.Ready != 100 {
+			t.Errorf("%s: assumed %v, ready %d %%", name, active.Assumed, active.Ready)
 		}
 	}
 }

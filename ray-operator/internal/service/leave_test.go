@@ -10,7 +10,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -69,7 +68,7 @@ func TestRequestsHaveAllTheTimeThoughTheOperatorWasAway(t *testing.T) {
 		}
 		s.seen.Record = first.Record.clone()
 		for wait, over := range map[time.Duration]bool{time.Second: false, 59 * time.Second: false, 61*time.Second + closeFor: true} {
-			later := Decide(s.service, s.seen, desired.Site{}, at().Add(wait))
+			later := s.decideAt(at().Add(wait))
 			if freed := len(later.Change) > 0; freed != over {
 				t.Errorf("%s: %s later: %s", name, wait, &later)
 			}
@@ -82,7 +81,7 @@ func TestKeptConnectionsAreClosedOnceNobodyIsLedThere(t *testing.T) {
 	s := lost()["the candidate was taken back"](t)
 	s.seen.Record.Retiring[0].At = now
 	closes := func(after time.Duration) bool {
-		for _, want := range Decide(s.service, s.seen, desired.Site{}, at().Add(after)).Wants {
+		for _, want := range s.decideAt(at().Add(after)).Wants {
 			if want.Close != "" {
 				return true
 			}
@@ -127,7 +126,7 @@ func TestRetire_LeavesTimeForLastAnswers(t *testing.T) {
 		}
 		cluster.Answer.Closed, cluster.Answer.ClosedAt = "heliostat-close-10000", at().Add(time.Duration(c.closed)*time.Second)
 		goes := c.closed
-		for len(Decide(s.service, s.seen, desired.Site{}, at().Add(time.Duration(goes)*time.Second)).Change) == 0 && goes < 200 {
+		for len(s.decideAt(at().Add(time.Duration(goes)*time.Second)).Change) == 0 && goes < 200 {
 			goes++
 		}
 		if goes != c.stays {
@@ -173,10 +172,10 @@ func TestPart(t *testing.T) {
 		delete(pod.Labels, naming.ServeLabel("text"))
 		pod.Annotations = map[string]string{v1alpha1.AnnotationClosed: time.Unix(now-c.ago, 0).UTC().Format(time.RFC3339)}
 		c.leaves(s, cluster, pod)
-		p := &planner{service: s.service, seen: s.seen, record: s.seen.Record, now: at()}
-		p.part()
-		if have := p.closing[cluster.Name]; have != c.want || c.ago < 8 && p.Wake != time.Duration(8-c.ago)*time.Second {
-			t.Errorf("%s: it is to close %q, want %q; it looks again after %s", c.name, have, c.want, p.Wake)
+		v := &provisioner{state: s.read(), closing: map[string]string{}}
+		v.closeParting()
+		if have := v.closing[cluster.Name]; have != c.want || c.ago < 8 && v.wake != time.Duration(8-c.ago)*time.Second {
+			t.Errorf("%s: it is to close %q, want %q; it looks again after %s", c.name, have, c.want, v.wake)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // shared is a situation in which the active version of two workers is told to have a share of its
 // capacity, and Serve was seen to want one, in percent.
-func shared(t *testing.T, capacity int, asked float64, state headclient.ApplicationState) (*planner, Health) {
+func shared(t *testing.T, capacity int, asked float64, state headclient.ApplicationState) (*state, Health) {
 	t.Helper()
 	s := upgrades(t, nil)
 	s.seen.Record.Shift = upgrade.Shift{Traffic: 50, Active: capacity, Candidate: 100, Proven: true, At: at(), Began: at()}
@@ -18,9 +18,7 @@ func shared(t *testing.T, capacity int, asked float64, state headclient.Applicat
 	cluster.Spec = *s.service.Spec.ClusterTemplate.Spec.DeepCopy()
 	cluster.Answer.Serving.Capacity = &asked
 	s.takes(&s.seen.Record.Active)
-	p := &planner{service: s.service, seen: s.seen, record: s.seen.Record, now: at()}
-	p.active = Health{Ready: 100, Applications: []v1alpha1.ApplicationStatus{{Name: "text", State: string(state)}}}
-	return p, p.active
+	return s.read(), Health{Ready: 100, Applications: []v1alpha1.ApplicationStatus{{Name: "text", State: string(state)}}}
 }
 
 // TestAShareOfTheWholeIsMeasured: more than what a version is told to have counts until its workers
@@ -43,11 +41,11 @@ func TestAShareOfTheWholeIsMeasured(t *testing.T) {
 		"no requests, and Serve changes":        {100, 100, deploying, 2, 100, 0, 1},
 		"sick":                                  {50, 50, running, 2, 0, 50, 0},
 	} {
-		p, h := shared(t, c.capacity, c.asked, c.state)
+		s, h := shared(t, c.capacity, c.asked, c.state)
 		h.Ready = c.ready
-		cluster := p.seen.Clusters[1]
+		cluster := s.seen.Clusters[1]
 		cluster.Pods = cluster.Pods[:1+c.workers] // the first is the head
-		if got := p.measure(&p.record.Active, h, c.share); got != c.want {
+		if got := measureCapacity(s, &s.record.Active, h, c.share); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
@@ -60,13 +58,14 @@ func TestWorkersGoAfterTheirReplicas(t *testing.T) {
 		taken bool
 		want  int32
 	}{{headclient.ApplicationRunning, true, 1}, {headclient.ApplicationDeploying, true, 2}, {headclient.ApplicationRunning, false, 2}} {
-		p, _ := shared(t, 50, 50, c.state)
+		s, h := shared(t, 50, 50, c.state)
 		if !c.taken {
-			p.record.Active.Taken = "what was asked before"
+			s.record.Active.Taken = "what was asked before"
 		}
-		p.house(&p.record.Active)
-		replicas := p.seen.Clusters[1].Spec.WorkerGroups[0].Replicas
-		for _, change := range p.Change {
+		v := &provisioner{state: s, assessment: assessment{active: h}}
+		v.ensureCluster(&s.record.Active)
+		replicas := s.seen.Clusters[1].Spec.WorkerGroups[0].Replicas
+		for _, change := range v.change {
 			replicas = change.Wanted.Spec.WorkerGroups[0].Replicas
 		}
 		if *replicas != c.want {

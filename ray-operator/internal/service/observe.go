@@ -31,6 +31,9 @@ import (
 type Seen struct {
 	Record      Record
 	RecordError error
+	// Target is what the spec asks for, TargetError why that cannot be said.
+	Target      Revision
+	TargetError error
 	// Revisions are those that are kept, by ID.
 	Revisions map[string]Revision
 	// Clusters are the service's own by their numbers, or the one that it refers to under 0.
@@ -38,7 +41,7 @@ type Seen struct {
 	// Standing are the objects of fixed names, by kind.
 	Standing map[string]Standing
 	// Elders are services on the same cluster that are older.
-	Elders []*v1alpha1.ClusterService
+	Elders []Elder
 	// Versions are the Services of the service's versions, by their names.
 	Versions map[string]*corev1.Service
 	// RouteUnknown: the API server knows no HTTPRoutes. RouteRefused is why it does not show
@@ -63,6 +66,13 @@ type Cluster struct {
 	StrandsIn time.Duration
 }
 
+// Elder is an older service on the same cluster, with what it asks for.
+type Elder struct {
+	Service     *v1alpha1.ClusterService
+	Target      Revision
+	TargetError error
+}
+
 // Standing is what stands under a fixed name: nothing, the service's own object, or another's.
 type Standing struct {
 	Object  client.Object
@@ -82,6 +92,7 @@ func (r *Reconciler) observe(ctx context.Context, service *v1alpha1.ClusterServi
 	seen := Seen{
 		Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]Standing{}, Versions: map[string]*corev1.Service{},
 	}
+	seen.Target, seen.TargetError = revisionOf(service)
 	for _, read := range []func(context.Context, *v1alpha1.ClusterService, *Seen) error{
 		r.seeRevisions, r.seeClusters, r.seePods, r.seeStanding, r.seeVersions, r.seeElders,
 	} {
@@ -102,7 +113,7 @@ func (r *Reconciler) seeRevisions(ctx context.Context, service *v1alpha1.Cluster
 		return fmt.Errorf("list the service's revisions: %w", err)
 	}
 	for i := range list.Items {
-		if revision, err := r.parsed.read(&list.Items[i]); err == nil { // what somebody else wrote there is none
+		if revision, err := r.parsed.parseOnce(&list.Items[i]); err == nil { // what somebody else wrote there is none
 			seen.Revisions[revision.ID] = revision
 		}
 	}
@@ -147,7 +158,7 @@ func (r *Reconciler) seePods(ctx context.Context, service *v1alpha1.ClusterServi
 			return fmt.Errorf("list the pods of ComputeCluster %s: %w", cluster.Name, err)
 		}
 		for i := range pods.Items {
-			cluster.note(&pods.Items[i])
+			cluster.addPod(&pods.Items[i])
 			known[pods.Items[i].UID] = true
 		}
 		if cluster.Stranded, cluster.StrandsIn, err = stranded.Among(ctx, r.Nodes, cluster.Pods, r.Clock.Now()); err != nil {
@@ -170,8 +181,8 @@ func (r *Reconciler) seePods(ctx context.Context, service *v1alpha1.ClusterServi
 	return nil
 }
 
-// note takes a pod of the cluster for what it is.
-func (c *Cluster) note(pod *corev1.Pod) {
+// addPod takes a pod of the cluster for what it is.
+func (c *Cluster) addPod(pod *corev1.Pod) {
 	c.Pods = append(c.Pods, pod)
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	if pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || over || pod.DeletionTimestamp != nil {
@@ -254,10 +265,16 @@ func (r *Reconciler) seeElders(ctx context.Context, service *v1alpha1.ClusterSer
 	}
 	for i := range list.Items {
 		if other := &list.Items[i]; other.UID != service.UID && older(other, service) && IsManaged(other) {
-			seen.Elders = append(seen.Elders, other)
+			seen.Elders = append(seen.Elders, readElder(other))
 		}
 	}
 	return nil
+}
+
+// readElder reads what an older service asks for.
+func readElder(service *v1alpha1.ClusterService) Elder {
+	target, err := revisionOf(service)
+	return Elder{Service: service, Target: target, TargetError: err}
 }
 
 // older tells which of two services came first; of two that came in one second one is as good

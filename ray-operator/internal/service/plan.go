@@ -127,17 +127,7 @@ func (p *Plan) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// say sets what the service is at.
-func (p *Plan) say(phase string, finding reason.Finding) { p.Phase, p.Finding = phase, finding }
-
-// tell adds an event.
-func (p *Plan) tell(finding reason.Finding, action string) {
-	p.Events = append(p.Events, telemetry.Event{Finding: finding, Action: action, Warning: finding.Severity() == reason.Warning})
-}
-
-// wakeIn asks to look again after a while, if nothing asks for sooner.
-func (p *Plan) wakeIn(wait time.Duration) {
-	if wait > 0 && (p.Wake == 0 || wait < p.Wake) {
-		p.Wake = wait
-	}
+// eventOf returns the event that tells of a finding.
+func eventOf(finding reason.Finding, action string) telemetry.Event {
+	return telemetry.Event{Finding: finding, Action: action, Warning: finding.Severity() == reason.Warning}
 }

@@ -16,7 +16,6 @@ import (
 
 // TestSized: groups have their share of the replicas, rounded up, and get back what they had.
 func TestSized(t *testing.T) {
-	p := &planner{}
 	cluster := &v1alpha1.ComputeCluster{Spec: v1alpha1.ComputeClusterSpec{WorkerGroups: []v1alpha1.WorkerGroup{
 		{Name: "a", Replicas: number(10)}, {Name: "b", Replicas: number(3)}, {Name: "c"},
 	}}}
@@ -28,7 +27,7 @@ func TestSized(t *testing.T) {
 	}{
 		{100, [3]int32{10, 3, 0}, false}, {25, [3]int32{3, 1, 0}, true}, {50, [3]int32{5, 2, 0}, true}, {0, [3]int32{}, true}, {100, [3]int32{10, 3, 0}, false},
 	} {
-		p.sized(cluster, step.percent)
+		sizeGroups(cluster, step.percent)
 		for i, want := range step.want {
 			if have := or(cluster.Spec.WorkerGroups[i].Replicas, 0); have != want {
 				t.Errorf("at %d %% group %d has %d replicas, want %d", step.percent, i, have, want)
@@ -39,7 +38,7 @@ func TestSized(t *testing.T) {
 		}
 	}
 	cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
-	if p.sized(cluster, 25); *cluster.Spec.WorkerGroups[0].Replicas != 10 {
+	if sizeGroups(cluster, 25); *cluster.Spec.WorkerGroups[0].Replicas != 10 {
 		t.Error("a group is sized that an autoscaler sizes")
 	}
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -131,12 +133,40 @@ func (r Record) String() string {
 	return pass.Fit(&r, recordLimit, r.shorten)
 }
 
+// textOf is the annotation's text in a service of this UID.
+func (r Record) textOf(service types.UID) string {
+	r.Of = service
+	return r.String()
+}
+
 func copied[T any](from *T) *T {
 	if from == nil {
 		return nil
 	}
 	to := *from
 	return &to
+}
+
+// noteApplications adds those of a revision to the applications that were asked for.
+func (r *Record) noteApplications(revision Revision) {
+	for _, name := range revision.applicationNames() {
+		r.noteApplication(name)
+	}
+}
+
+// noteApplication adds an application to those that were asked for, if there is room.
+func (r *Record) noteApplication(application string) {
+	hash := hashOf(application)
+	if !slices.Contains(r.Applications, hash) && len(r.Applications) < mostAsked {
+		r.Applications = append(r.Applications, hash)
+		slices.Sort(r.Applications)
+	}
+}
+
+// hashOf is how a record names an application.
+func hashOf(application string) string {
+	hash, _ := naming.ObjectHash(application) // a string always marshals
+	return hash
 }
 
 // shorten takes away what is needed least, and reports whether there was anything.
@@ -178,7 +208,7 @@ func ParseRecord(text string) (Record, error) {
 		return Record{}, fmt.Errorf("parse record: version %d, cluster %d, want version %d and numbers from 0", record.Version, record.Clusters, recordVersion)
 	}
 	for _, name := range record.Names {
-		record.note(name)
+		record.noteApplication(name)
 	}
 	record.Names = nil
 	return record, nil
@@ -217,7 +247,7 @@ func recall(service *v1alpha1.ClusterService, seen *Seen, now time.Time) (Record
 	record.Active.restoreRenewal(told, seen)
 	if service.Spec.ClusterRef != nil {
 		for i := range told.Active.Applications {
-			record.note(told.Active.Applications[i].Name)
+			record.noteApplication(told.Active.Applications[i].Name)
 		}
 	}
 	if candidate, ok := restored(told.Candidate, seen, now); ok && candidate.Cluster != active.Cluster {
@@ -275,7 +305,7 @@ func (r *Record) restoreFault(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
 		return
 	}
 	for id, revision := range seen.Revisions {
-		if revision.label() == told.LastUpgrade.To {
+		if revision.numberText() == told.LastUpgrade.To {
 			r.Failed, r.Fault = id, &Fault{Reason: told.LastUpgrade.Reason, Text: told.LastUpgrade.Message}
 		}
 	}
@@ -294,10 +324,10 @@ func restored(told *v1alpha1.ServiceVersion, seen *Seen, now time.Time) (Side, b
 		}
 	}
 	for id, revision := range seen.Revisions {
-		if revision.label() == told.Revision {
+		if revision.numberText() == told.Revision {
 			side.Pods, side.Revision = revision.Pods, id
 		}
-		if revision.label() == told.GoodRevision {
+		if revision.numberText() == told.GoodRevision {
 			side.Good = id
 		}
 	}

@@ -73,7 +73,7 @@ func TestString_IsReadAgain(t *testing.T) {
 			record.Retiring = []Retired{{Cluster: 1 << 30, At: 1 << 40, Unused: true, Held: true}}
 		} else {
 			for i := range rapid.SampledFrom([]int{0, 64, 300}).Draw(rt, "applications") {
-				record.note(fmt.Sprintf("%0253d", i))
+				record.noteApplication(fmt.Sprintf("%0253d", i))
 			}
 		}
 		have, err := ParseRecord(record.String())
@@ -140,8 +140,7 @@ func TestAskedNames_KnowThoseOfAnEarlierOperator(t *testing.T) {
 	}
 	shown := s.seen.Clusters[0].Answer.Serving.Applications
 	shown["of-an-old-version"], shown["of-another"] = shown["text"], shown["text"]
-	p := &planner{service: s.service, seen: s.seen, record: s.seen.Record}
-	if have, want := p.askedNames(), []string{"of-an-old-version", "text"}; !slices.Equal(have, want) {
+	if have, want := askedNames(s.read()), []string{"of-an-old-version", "text"}; !slices.Equal(have, want) {
 		t.Errorf("%q were asked for, want %q", have, want)
 	}
 }

@@ -1,207 +1,232 @@
 package service
 
 import (
-	"fmt"
 	"slices"
+	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// report says how the service is: of the version that has the requests first, and then of the
-// one on its way.
-func (p *planner) report() {
-	record := &p.record
-	a, c := p.endpoints(p.cluster(&record.Active)), p.endpoints(p.cluster(record.Candidate))
-	p.versions(a, c)
-	p.Serving = record.Active.Good != "" && a+c > 0 && p.usable(c)
-	switch {
-	case p.Serving && !p.reached():
-		p.Serving = false
-		p.say(v1alpha1.PhaseStarting, reason.ServeProving.Of(p.nameOf(&record.Active)))
-		p.lookAgain()
-	case record.Active.Good == "":
-		p.say(v1alpha1.PhaseStarting, p.active.Finding)
-		p.hurry()
-	case !p.Serving:
-		p.say(p.broken(a + c))
-	case warns(p.active.Finding): // it serves, and somebody should look
-		p.say(v1alpha1.PhaseReady, p.active.Finding)
-	default:
-		p.say(v1alpha1.PhaseReady, reason.ServiceServes.Of(p.revision(record.Active.Revision).label(), p.nameOf(&record.Active)))
-	}
-	p.upgrading(a, c)
-	p.rolledBack()
+// reporter is a plan while it is told of.
+type reporter struct {
+	*state
+	versions  assessment
+	decision  decision
+	routing   routing
+	provision provision
+	plan      Plan
+	timer
 }
 
-// broken says why nothing serves, with so many pods that get requests: because somebody should
-// look, or because all pods are just being replaced.
-func (p *planner) broken(endpoints int) (string, reason.Finding) {
-	finding := p.active.Finding
+// report puts together what was decided, and says how the service is. It is pure.
+func report(s *state, d decision, versions assessment, routing routing, provision provision) Plan {
+	r := &reporter{state: s, versions: versions, decision: d, routing: routing, provision: provision, plan: Plan{
+		Keep: d.keep, Drop: provision.drop, Finalizer: d.finalizer, Fixtures: provision.fixtures,
+		Make: provision.make, Change: provision.change, Discard: provision.discard,
+		Open: routing.open, Close: routing.close, Lead: routing.lead, Strand: routing.strand, Wants: provision.wants,
+		Upgrading: d.waiting, Conflict: provision.conflict, Gateway: routing.gateway, Programmed: routing.programmed,
+		Ended: d.ended, Events: slices.Concat(d.events, provision.events),
+	}}
 	switch {
-	case endpoints == 0 && p.record.Active.Renewing != "" && (!warns(finding) || finding.Code == reason.NoEndpoints.Code):
-		return v1alpha1.PhaseUpgrading, p.renewing()
+	case s.service.DeletionTimestamp != nil:
+		r.reportDeletion()
+	case d.course == courseWait:
+	case d.course == courseServe:
+		r.reportVersions()
+	default:
+		r.reportSuspension()
+	}
+	if d.obstacle != nil {
+		r.plan.Finding, r.plan.Stalled = *d.obstacle, true
+		if d.course == courseWait {
+			r.plan.Phase = v1alpha1.PhasePending
+		}
+	}
+	if unreachable := provision.unreachable; unreachable != nil {
+		r.plan.Finding, r.plan.Stalled, r.plan.Serving = *unreachable, true, false
+	}
+	for _, stage := range []timer{d.timer, routing.timer, provision.timer} {
+		r.wakeIn(stage.wake)
+	}
+	r.plan.Wake = r.wake
+	return r.plan
+}
+
+// setPhase sets what the service is at.
+func (r *reporter) setPhase(phase string, finding reason.Finding) {
+	r.plan.Phase, r.plan.Finding = phase, finding
+}
+
+// reportDeletion says how far the deletion is.
+func (r *reporter) reportDeletion() {
+	switch r.decision.course {
+	case courseDrain:
+		r.setPhase(v1alpha1.PhaseDeleting, reason.ServiceDraining.Of(pass.Stamp(r.decision.until)))
+	case courseLeave:
+		r.setPhase(v1alpha1.PhaseDeleting, reason.ServiceLeaving.Of(r.nameOf(r.findCluster(&r.record.Active))))
+	default:
+		return
+	}
+	r.plan.Active = r.service.Status.Active
+}
+
+// reportSuspension says how far the suspension is.
+func (r *reporter) reportSuspension() {
+	switch {
+	case r.decision.course == courseDrain:
+		r.setPhase(v1alpha1.PhaseSuspending, reason.ServiceDraining.Of(pass.Stamp(r.decision.until)))
+	case r.decision.gone:
+		r.setPhase(v1alpha1.PhaseSuspended, reason.ServiceSuspended.Of())
+	default:
+		r.setPhase(v1alpha1.PhaseSuspending, reason.ServiceLeaving.Of(r.nameOf(r.findCluster(&r.record.Active))))
+	}
+	suspended := r.plan.Finding
+	r.plan.Suspended = &suspended
+	if active := &r.record.Active; active.Revision != "" {
+		r.plan.Active = r.describeVersion(active, Health{}, 0)
+	}
+}
+
+// judgeDeadline says what to tell of a version that has not become healthy for a while, and waits for something: what it
+// waits for, where that asks for a person, or else that its time is over. It is false before the deadline, with what
+// is left of it; no deadline is 0.
+func judgeDeadline(waited, deadline time.Duration, waits reason.Finding) (told reason.Finding, left time.Duration, over bool) {
+	switch {
+	case deadline <= 0:
+		return waits, 0, false
+	case waited < deadline:
+		return waits, deadline - waited, false
+	case warns(waits):
+		return waits, 0, true
+	default:
+		return reason.ServeNotHealthyInTime.Of(deadline, waits.Text), 0, true
+	}
+}
+
+// reportVersions says how the service is: of the version that has the requests first, and then of the
+// one on its way.
+func (r *reporter) reportVersions() {
+	record := &r.record
+	a, c := r.countEndpoints(r.findCluster(&record.Active)), r.countEndpoints(r.findCluster(record.Candidate))
+	r.describeVersions(a, c)
+	r.plan.Serving = record.Active.Good != "" && a+c > 0 && r.isUsable(c)
+	switch {
+	case r.plan.Serving && !isReached(r.state):
+		r.plan.Serving = false
+		r.setPhase(v1alpha1.PhaseStarting, reason.ServeProving.Of(r.clusterName(&record.Active)))
+		r.wakeIn(pass.Recheck)
+	case record.Active.Good == "":
+		r.setPhase(v1alpha1.PhaseStarting, r.versions.active.Finding)
+		r.reportDeadline()
+	case !r.plan.Serving:
+		r.setPhase(r.explainBroken(a + c))
+	case warns(r.versions.active.Finding): // it serves, and somebody should look
+		r.setPhase(v1alpha1.PhaseReady, r.versions.active.Finding)
+	default:
+		r.setPhase(v1alpha1.PhaseReady, reason.ServiceServes.Of(r.findRevision(record.Active.Revision).numberText(), r.clusterName(&record.Active)))
+	}
+	r.reportUpgrade(a, c)
+	r.reportRollback()
+}
+
+// explainBroken says why nothing serves, with so many pods that get requests: because somebody should
+// look, or because all pods are just being replaced.
+func (r *reporter) explainBroken(endpoints int) (string, reason.Finding) {
+	finding := r.versions.active.Finding
+	switch {
+	case endpoints == 0 && r.record.Active.Renewing != "" && (!warns(finding) || finding.Code == reason.NoEndpoints.Code):
+		return v1alpha1.PhaseUpgrading, r.describeReplacement()
 	case endpoints == 0 && !warns(finding):
-		return v1alpha1.PhaseDegraded, reason.NoEndpoints.Of(p.nameOf(&p.record.Active), p.waitsFor())
+		return v1alpha1.PhaseDegraded, reason.NoEndpoints.Of(r.clusterName(&r.record.Active), r.explainNoEndpoints())
 	default:
 		return v1alpha1.PhaseDegraded, finding
 	}
 }
 
-// usable reports whether the version that has the requests is not known to be broken, or the
+// isUsable reports whether the version that has the requests is not known to be broken, or the
 // candidate takes some and is not. One proxy that fails among others takes none. While a
 // configuration is on its way to pods that run, or was just taken back, the replicas of the former
 // one count, which Serve keeps until others run.
-func (p *planner) usable(candidates int) bool {
-	changing := p.reverted || p.record.Active.Revision != p.record.Active.Good
-	spared := changing || p.active.Finding.Code == reason.ProxyFailing.Code
-	return !p.active.Told || !warns(p.active.Finding) || spared && p.active.Answers || candidates > 0 && p.candidate.Ready > 0
+func (r *reporter) isUsable(candidates int) bool {
+	changing := r.decision.reverted || r.record.Active.Revision != r.record.Active.Good
+	spared := changing || r.versions.active.Finding.Code == reason.ProxyFailing.Code
+	return !r.versions.active.Told || !warns(r.versions.active.Finding) || spared && r.versions.active.Answers || candidates > 0 && r.versions.candidate.Ready > 0
 }
 
-// versions tells of both, with the share of the requests that so many endpoints come to.
-func (p *planner) versions(a, c int) {
-	record := &p.record
-	p.Active = p.version(&record.Active, p.active, a)
+// describeVersions tells of both, with the share of the requests that so many endpoints come to.
+func (r *reporter) describeVersions(a, c int) {
+	record := &r.record
+	r.plan.Active = r.describeVersion(&record.Active, r.versions.active, a)
 	if a+c > 0 {
-		p.Active.TrafficPercent = 100
+		r.plan.Active.TrafficPercent = 100
 	}
 	if record.Candidate == nil {
 		return
 	}
-	p.Candidate = p.version(record.Candidate, p.candidate, c)
+	r.plan.Candidate = r.describeVersion(record.Candidate, r.versions.candidate, c)
 	if a+c > 0 {
-		p.Candidate.TrafficPercent = int32(100 * c / (a + c))
-		if p.taken() {
-			p.Candidate.TrafficPercent = p.weight()
+		r.plan.Candidate.TrafficPercent = int32(100 * c / (a + c))
+		if isRouteTaken(r.state) {
+			r.plan.Candidate.TrafficPercent = r.routing.weight
 		}
-		p.Active.TrafficPercent -= p.Candidate.TrafficPercent
+		r.plan.Active.TrafficPercent -= r.plan.Candidate.TrafficPercent
 	}
 }
 
-// rolledBack says that what the spec asks for was taken back, or is being.
-func (p *planner) rolledBack() {
-	record := &p.record
-	if record.Failed == "" || record.Failed != p.target.ID || record.Fault == nil {
+// reportRollback says that what the spec asks for was taken back, or is being.
+func (r *reporter) reportRollback() {
+	record := &r.record
+	if record.Failed == "" || record.Failed != r.target.ID || record.Fault == nil {
 		return
 	}
-	rolled := reason.UpgradeRolledBack.Of(p.target.label(), p.revision(record.Active.Revision).label(), record.Fault.Text)
-	p.RolledBack = &rolled
-	if p.Serving && record.Candidate == nil {
-		p.Finding = rolled
+	rolled := reason.UpgradeRolledBack.Of(r.target.numberText(), r.findRevision(record.Active.Revision).numberText(), record.Fault.Text)
+	r.plan.RolledBack = &rolled
+	if r.plan.Serving && record.Candidate == nil {
+		r.plan.Finding = rolled
 	}
 }
 
-// waitsFor is what keeps pods from getting requests.
-func (p *planner) waitsFor() string {
-	if p.active.Finding.Text != "" {
-		return p.active.Finding.Text
+// explainNoEndpoints is what keeps pods from getting requests.
+func (r *reporter) explainNoEndpoints() string {
+	if r.versions.active.Finding.Text != "" {
+		return r.versions.active.Finding.Text
 	}
 	return "none is ready"
 }
 
-// version is a side as the status tells of it.
-func (p *planner) version(side *Side, h Health, endpoints int) *v1alpha1.ServiceVersion {
+// describeVersion is a side as the status tells of it.
+func (r *reporter) describeVersion(side *Side, h Health, endpoints int) *v1alpha1.ServiceVersion {
 	good := ""
 	if side.Good != "" {
-		good = p.revision(side.Good).label()
+		good = r.findRevision(side.Good).numberText()
 	}
 	return &v1alpha1.ServiceVersion{
-		ClusterName: p.nameOf(side), Revision: p.revision(side.Revision).label(), GoodRevision: good, CapacityPercent: int32(p.capacity(side)),
+		ClusterName: r.clusterName(side), Revision: r.findRevision(side.Revision).numberText(), GoodRevision: good, CapacityPercent: int32(r.capacityOf(side)),
 		ReadyEndpoints: int32(endpoints), Healthy: h.Well, Applications: h.Applications,
 	}
 }
 
-// upgrading says how far the way to another version is. That of strategy None, or of what is
-// waited for before it begins, was said before.
-func (p *planner) upgrading(a, c int) {
-	record := &p.record
-	var finding reason.Finding
-	switch {
-	case record.Candidate != nil:
-		finding = p.shifting(a, c)
-	case record.Active.Renewing != "":
-		finding = p.renewing()
-	case record.Active.Good == "" || record.Active.Revision == record.Active.Good:
-		return
-	default:
-		finding = p.changing()
+// countEndpoints are how many pods of a cluster get requests once the plan is carried out.
+func (r *reporter) countEndpoints(cluster *Cluster) int {
+	if cluster == nil {
+		return 0
 	}
-	switch {
-	case record.Candidate != nil && record.Shift.Back, record.Candidate == nil && record.Active.Revision == record.Active.Good:
-		p.Phase = v1alpha1.PhaseRollingBack
-	case p.Phase == v1alpha1.PhaseReady:
-		p.Phase = v1alpha1.PhaseUpgrading
-	}
-	p.Upgrading = &finding
-	if p.Serving && finding.Severity() >= p.Finding.Severity() {
-		p.Finding = finding
-	}
-}
-
-// changing says how far another configuration on pods that run is.
-func (p *planner) changing() reason.Finding {
-	active := &p.record.Active
-	name := p.revision(active.Revision).label()
-	if active.Healthy > 0 {
-		return reason.UpgradeBaking.Of(name, pass.Stamp(pass.Moment(active.Healthy+int64(p.retireAfter().Seconds())).Time))
-	}
-	return reason.ConfigChanging.Of(name, p.nameOf(active), waits(p.active.Finding))
-}
-
-// shifting says how far the way to another cluster is.
-func (p *planner) shifting(a, c int) reason.Finding {
-	record, shift := &p.record, p.record.Shift
-	to := p.revision(record.Candidate.Revision).label()
-	switch {
-	case shift.Back:
-		why := "the spec says so"
-		if record.Fault != nil {
-			why = record.Fault.Text
-		}
-		return reason.UpgradeReturning.Of(p.revision(record.Active.Good).label(), why)
-	case p.candidate.Ready > 0 && shift.Proven && p.lags():
-		return reason.UpgradeRouting.Of(to, fmt.Sprintf("%d %%", shift.Traffic), p.behind())
-	case shift.Traffic == 100 && p.candidate.Ready > 0:
-		return reason.UpgradeBaking.Of(to, pass.Stamp(shift.At.Add(max(p.drain(), p.retireAfter()))))
-	case shift.Traffic == 0 && warns(p.candidate.Finding):
-		return p.candidate.Finding
-	case shift.Traffic == 0:
-		return reason.UpgradePreparing.Of(to, p.nameOf(record.Candidate), waits(p.candidate.Finding))
-	default:
-		share := fmt.Sprintf("%d of %d endpoints", c, a+c)
-		if p.taken() {
-			share = fmt.Sprintf("%d %% of the requests", p.weight())
-		}
-		return reason.UpgradeShifting.Of(to, p.nameOf(record.Candidate), share)
-	}
-}
-
-func waits(finding reason.Finding) string {
-	if finding.Text == "" {
-		return "all is up"
-	}
-	return finding.Text
-}
-
-// summaryOf holds the strings for columns.
-func summaryOf(active, candidate *v1alpha1.ServiceVersion) v1alpha1.ServiceSummary {
-	var s v1alpha1.ServiceSummary
-	if active == nil {
-		return s
-	}
-	s.Version, s.Traffic = active.Revision, fmt.Sprintf("%d%%", active.TrafficPercent)
-	shown := active
-	if candidate != nil {
-		s.Version += " → " + candidate.Revision
-		s.Traffic += fmt.Sprintf(" → %d%%", candidate.TrafficPercent)
-		if candidate.TrafficPercent == 100 {
-			shown = candidate
+	n := 0
+	for _, pod := range cluster.Pods {
+		open := r.isOpened(pod) && !slices.Contains(r.routing.close, pod) || slices.Contains(r.routing.open, pod)
+		if open && pod.DeletionTimestamp == nil && pass.Ready(pod) {
+			n++
 		}
 	}
-	if len(shown.Applications) > 0 {
-		up := slices.DeleteFunc(slices.Clone(shown.Applications), func(a v1alpha1.ApplicationStatus) bool { return a.State != "RUNNING" })
-		s.Applications = fmt.Sprintf("%d/%d", len(up), len(shown.Applications))
-	}
-	return s
+	return n
+}
+
+// reportDeadline has a first version be stalled once its time is over. There is nothing to go back to, so it is not taken back,
+// and serves as soon as it is healthy.
+func (r *reporter) reportDeadline() {
+	told, left, over := judgeDeadline(since(r.record.Active.At, r.now), termsOf(r.service).Deadline, r.plan.Finding)
+	r.wakeIn(left)
+	r.plan.Finding, r.plan.Stalled = told, r.plan.Stalled || over
 }

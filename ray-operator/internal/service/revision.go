@@ -70,6 +70,18 @@ func revisionOf(service *v1alpha1.ClusterService) (Revision, error) {
 	return revision, nil
 }
 
+// numbered returns a revision with its number: the one that it was kept with, or the next one.
+func numbered(revision Revision, kept map[string]Revision) Revision {
+	if known, ok := kept[revision.ID]; ok {
+		return known
+	}
+	for _, other := range kept {
+		revision.Number = max(revision.Number, other.Number)
+	}
+	revision.Number++
+	return revision
+}
+
 // canonical is a JSON object with its keys in order.
 func canonical(raw []byte) (json.RawMessage, error) {
 	var object map[string]json.RawMessage
@@ -126,8 +138,8 @@ type parsedRevisions struct {
 // mostParsed bounds how many are remembered: those of services that many passes look at. Each may take some 100 KiB.
 const mostParsed = 256
 
-// read parses a ControllerRevision, each version of it once. The result is shared, and must not be changed.
-func (p *parsedRevisions) read(object *appsv1.ControllerRevision) (Revision, error) {
+// parseOnce parses a ControllerRevision, each version of it once. The result is shared, and must not be changed.
+func (p *parsedRevisions) parseOnce(object *appsv1.ControllerRevision) (Revision, error) {
 	p.once.Do(func() { p.known = lru.New(mostParsed) })
 	key := [2]string{string(object.UID), object.ResourceVersion}
 	if known, ok := p.known.Get(key); ok {
@@ -142,8 +154,8 @@ func (p *parsedRevisions) read(object *appsv1.ControllerRevision) (Revision, err
 	return revision, err
 }
 
-// kept is a revision as an object of the service's.
-func (r Revision) kept(service *v1alpha1.ClusterService, number int64) *appsv1.ControllerRevision {
+// toObject is a revision as an object of the service's.
+func (r Revision) toObject(service *v1alpha1.ClusterService, number int64) *appsv1.ControllerRevision {
 	text, _ := json.Marshal(content{r.Raw, r.Pods, r.Template}) // all came from JSON
 	return &appsv1.ControllerRevision{
 		ObjectMeta: desired.OfService(service, naming.ServiceRevision(service.Name, r.ID)),
@@ -151,11 +163,11 @@ func (r Revision) kept(service *v1alpha1.ClusterService, number int64) *appsv1.C
 	}
 }
 
-// label is a revision's number for people.
-func (r Revision) label() string { return strconv.FormatInt(r.Number, 10) }
+// numberText is a revision's number for people.
+func (r Revision) numberText() string { return strconv.FormatInt(r.Number, 10) }
 
-// names are those of its applications, in order.
-func (r Revision) names() []string {
+// applicationNames are those of its applications, in order.
+func (r Revision) applicationNames() []string {
 	var names []string
 	for _, application := range r.Config.Applications {
 		names = append(names, application.Name)
@@ -164,8 +176,8 @@ func (r Revision) names() []string {
 	return names
 }
 
-// ports are those of its proxies.
-func (r Revision) ports() desired.Ports {
+// proxyPorts are those of its proxies.
+func (r Revision) proxyPorts() desired.Ports {
 	ports := desired.Ports{HTTP: r.Config.HTTPPort}
 	if r.Config.GRPC {
 		ports.GRPC = r.Config.GRPCPort

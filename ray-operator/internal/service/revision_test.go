@@ -35,7 +35,7 @@ func TestSeeRevisions_ParsesEachOnce(t *testing.T) {
 	s := serves(t)
 	var cache shelf
 	for _, revision := range s.seen.Revisions {
-		object := *revision.kept(s.service, 1)
+		object := *revision.toObject(s.service, 1)
 		object.UID, object.ResourceVersion = "revision-uid", "1"
 		cache.revisions = append(cache.revisions, object)
 	}

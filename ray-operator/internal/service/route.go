@@ -1,238 +1,201 @@
 package service
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// kindVersion names the Services of versions for people.
-const kindVersion = "Service of a version"
-
-// isRoute reports whether a fixing is of an HTTPRoute.
-func (f Fixing) isRoute() bool {
-	_, wanted := f.Wanted.(*gatewayv1.HTTPRoute)
-	_, seen := f.Seen.(*gatewayv1.HTTPRoute)
-	return wanted || seen
+// routing says which pods get which requests, and which objects lead them there.
+type routing struct {
+	// open are pods that get requests from now on, close those that do not any more.
+	open, close []*corev1.Pod
+	// lead are pods that a gateway may lead requests to from now on, strand those that it may not any more.
+	lead, strand []*corev1.Pod
+	// route is the HTTPRoute, nil where there must be none; weight is the candidate's share there, in percent.
+	route  *gatewayv1.HTTPRoute
+	weight int32
+	// address is the Service of the service's name, doors are those of its versions. kept names the doors that must not go
+	// yet.
+	address *corev1.Service
+	doors   []*corev1.Service
+	kept    map[string]bool
+	// gateway says what became of the route, nil where no gateway is asked for. programmed: the gateway has taken it as
+	// it is. behind: requests come that way, and are not divided yet as was decided.
+	gateway            *reason.Finding
+	programmed, behind bool
+	timer
 }
 
-// route is the HTTPRoute as it must be, nil where there must be none. A candidate is named
-// there before it gets requests, so that the gateway knows its Service by then.
-func (p *planner) route() *gatewayv1.HTTPRoute {
-	gateway := gatewayOf(p.service)
-	if gateway == nil || p.record.Active.Cluster == 0 {
-		return nil
-	}
-	weight := p.weight()
-	shares := []int32{100 - weight, weight}
-	var backends []desired.Backend
-	for i, side := range p.sides() {
-		backends = append(backends, desired.Backend{Service: naming.ServeVersion(p.nameOf(side)), Weight: shares[i]})
-	}
-	return desired.ServeRoute(p.service, gateway, p.paths(), backends...)
+// router is a routing while it is made.
+type router struct {
+	*state
+	assessment
+	routing
 }
 
-// paths are where the versions that there are answer, all of them where that cannot be said.
-func (p *planner) paths() []string {
-	var paths []string
-	for _, side := range p.sides() {
-		for _, id := range []string{side.Revision, side.Good} {
-			config := p.revision(id).Config
-			if config.RootPath != "" { // below which Serve answers too, or not, by its release
-				return nil
-			}
-			for i := range config.Applications {
-				if config.Applications[i].HasRoute {
-					paths = append(paths, config.Applications[i].RoutePrefix)
-				}
-			}
-		}
-	}
-	return paths
-}
-
-// weight is the candidate's share of the requests in percent, as the route is to have it. No
-// side has any that has no pod to lead to, as far as the other one has; and the candidate has none
-// before it was seen to answer through its Service: from then on gateways know its endpoints.
-func (p *planner) weight() int32 {
-	candidate, traffic := p.record.Candidate, p.record.Shift.Traffic
-	if candidate == nil || traffic == 0 {
-		return 0
-	}
-	mine, theirs := p.leadable(&p.record.Active), p.leadable(candidate)
-	switch {
-	case mine && !theirs, !p.entered(candidate):
-		return 0
-	case theirs && !mine:
-		return 100
+// route chooses which pods get which requests. It is pure.
+func route(s *state, course course, versions assessment) routing {
+	r := &router{state: s, assessment: versions}
+	switch course {
+	case courseServe:
+		r.choosePods()
+	case courseWait: // nothing runs
 	default:
-		return int32(traffic)
+		r.openPods(nil)
+		r.leadPods(nil, nil)
 	}
+	r.route, r.weight = wantedRoute(s, r.strand), candidateWeight(s, r.strand)
+	r.behind = isGatewayBehind(s, r.strand)
+	r.describeGateway()
+	if s.service.DeletionTimestamp == nil {
+		r.address = desired.ServeService(s.service, s.proxyPorts())
+		r.chooseVersionServices()
+	}
+	return r.routing
 }
 
-// leadable reports whether a side was seen to have a pod that a gateway may lead to and that keeps
-// it.
-func (p *planner) leadable(side *Side) bool {
-	cluster := p.cluster(side)
-	return cluster != nil && slices.ContainsFunc(cluster.Pods, func(pod *corev1.Pod) bool {
-		return p.led(pod) && pod.DeletionTimestamp == nil && pass.Ready(pod) && !slices.Contains(p.Strand, pod)
-	})
-}
-
-// entered reports whether a candidate was seen to answer through its Service, or has requests
-// that way.
-func (p *planner) entered(candidate *Side) bool {
-	if p.given(naming.ServeVersion(p.nameOf(candidate))) > 0 {
-		return true
+// chooseVersionServices chooses the Services that the route names. That of a cluster that goes stays as long as the
+// cluster, because the gateway may take a while to lead nowhere else.
+func (r *router) chooseVersionServices() {
+	r.kept = map[string]bool{}
+	if gatewayOf(r.service) == nil {
+		return
 	}
-	cluster := p.cluster(candidate)
-	door, there := p.entrance(cluster)
-	return there && cluster.Heard && cluster.Answer.Probes[door].OK
-}
-
-// entrance is the question to the candidate through its Service, if it is its cluster and there
-// is one to ask.
-func (p *planner) entrance(cluster *Cluster) (serving.Probe, bool) {
-	if cluster == nil || p.record.Candidate == nil || cluster.Name != p.nameOf(p.record.Candidate) {
-		return serving.Probe{}, false
-	}
-	return p.doorOf(p.seen.Versions[naming.ServeVersion(cluster.Name)])
-}
-
-// stands is the service's own HTTPRoute as it was seen, nil if there is none.
-func (p *planner) stands() *gatewayv1.HTTPRoute {
-	standing := p.seen.Standing[kindRoute]
-	if route, ok := standing.Object.(*gatewayv1.HTTPRoute); ok && !standing.Foreign {
-		return route
-	}
-	return nil
-}
-
-// given is the share that a Service has in the route as it was seen, 0 where it is not in it.
-func (p *planner) given(service string) int32 {
-	if ref := p.named(service); ref != nil && ref.Weight != nil {
-		return *ref.Weight
-	}
-	return 0
-}
-
-// named is what the route as it was seen says of a Service, nil where it does not name it.
-func (p *planner) named(service string) *gatewayv1.HTTPBackendRef {
-	route := p.stands()
-	if route == nil {
-		return nil
-	}
-	for i := range route.Spec.Rules {
-		for j := range route.Spec.Rules[i].BackendRefs {
-			if ref := &route.Spec.Rules[i].BackendRefs[j]; string(ref.Name) == service {
-				return ref
-			}
-		}
-	}
-	return nil
-}
-
-// holdsRoute reports whether a route is as it is wanted, both being there. Other than of other
-// objects all of its spec is compared: what somebody adds there takes requests away.
-func holdsRoute(seen, wanted client.Object) bool {
-	is, _ := seen.(*gatewayv1.HTTPRoute)
-	shall, _ := wanted.(*gatewayv1.HTTPRoute)
-	return is != nil && shall != nil && equality.Semantic.DeepEqual(is.Spec.ParentRefs, shall.Spec.ParentRefs) &&
-		equality.Semantic.DeepEqual(is.Spec.Hostnames, shall.Spec.Hostnames) && equality.Semantic.DeepEqual(is.Spec.Rules, shall.Spec.Rules)
-}
-
-// lead has a gateway lead requests to some pods of both versions, whatever share they have, and
-// to no others. Those of clusters that go keep what they have, because the gateway may take a
-// while to lead nowhere else.
-func (p *planner) lead(mine, theirs []*corev1.Pod) {
-	pods := slices.Concat(mine, theirs)
-	if gatewayOf(p.service) == nil {
-		pods = nil
-	} else {
-		for _, retired := range p.record.Retiring {
-			pods = append(pods, p.still(p.seen.Clusters[retired.Cluster], p.led)...)
-		}
-	}
-	for _, pod := range pods {
-		if !p.led(pod) {
-			p.Lead = append(p.Lead, pod)
-		}
-	}
-	for _, cluster := range p.seen.Clusters {
-		for _, pod := range cluster.Pods {
-			if p.led(pod) && pod.DeletionTimestamp == nil && !slices.Contains(pods, pod) {
-				p.Strand = append(p.Strand, pod)
-			}
-		}
-	}
-	slices.SortFunc(p.Lead, byName)
-	slices.SortFunc(p.Strand, byName)
-}
-
-// routes sees to the route and the Services that it names, which are there before it names them
-// and go after it did so last.
-func (p *planner) routes() {
-	p.record.Routed = gatewayOf(p.service) != nil || p.seen.RouteRefused != nil || p.stands() != nil
-	kept := p.versionServices()
-	p.fixRoute()
-	for _, name := range slices.Sorted(maps.Keys(p.seen.Versions)) {
-		switch {
-		case kept[name]:
-		case p.named(name) != nil && gatewayOf(p.service) != nil:
-			p.wakeIn(routeWait)
-		default:
-			p.Fixtures = append(p.Fixtures, Fixing{Seen: p.seen.Versions[name]})
-		}
-	}
-}
-
-// versionServices ensures that each version has its Service, and names those to keep: that of
-// a cluster that goes stays as long, because the gateway may take a while to lead nowhere else.
-func (p *planner) versionServices() (kept map[string]bool) {
-	kept = map[string]bool{}
-	if gatewayOf(p.service) == nil {
-		return kept
-	}
-	for _, side := range p.sides() {
+	for _, side := range r.listVersions() {
 		if side.Cluster == 0 {
 			continue
 		}
-		made := desired.ServeVersion(p.service, p.nameOf(side), p.ports())
-		kept[made.Name] = true
-		var standing Standing
-		if found := p.seen.Versions[made.Name]; found != nil {
-			standing.Object = found
-		}
-		p.fixTo(kindVersion, standing, made, pass.Holds)
+		made := desired.ServeVersion(r.service, r.clusterName(side), r.proxyPorts())
+		r.doors, r.kept[made.Name] = append(r.doors, made), true
 	}
-	for _, retired := range p.record.Retiring {
-		if cluster := p.seen.Clusters[retired.Cluster]; cluster != nil {
-			kept[naming.ServeVersion(cluster.Name)] = true
+	for _, retired := range r.record.Retiring {
+		if cluster := r.seen.Clusters[retired.Cluster]; cluster != nil {
+			r.kept[naming.ServeVersion(cluster.Name)] = true
 		}
 	}
-	return kept
 }
 
-// fixRoute chooses what to do about the route, if there are such things.
-func (p *planner) fixRoute() {
-	if p.seen.RouteUnknown || p.seen.RouteRefused != nil {
+// choosePods chooses which pods get requests.
+func (r *router) choosePods() {
+	mine, theirs := r.fitPods(r.isOpened)
+	r.leadPods(r.fitPods(r.isLed))
+	a, c := upgrade.Endpoints(r.record.Shift.Traffic, len(mine), len(theirs))
+	if r.record.Candidate == nil {
+		a, c = len(mine), 0
+	}
+	chosen := append(r.preferOpened(mine, a), r.preferOpened(theirs, c)...)
+	if len(chosen) == 0 {
+		// On the way back an operator that was just started has asked none of the active version's pods, and none of them
+		// has requests: those that have them keep them until one is known to answer.
 		return
 	}
-	if route := p.route(); route != nil {
-		p.fixTo(kindRoute, p.seen.Standing[kindRoute], route, holdsRoute)
-		return
+	r.openPods(chosen)
+}
+
+// fitPods are the pods of both versions that may get requests by a way; has tells which have them
+// that way.
+func (r *router) fitPods(has func(*corev1.Pod) bool) (mine, theirs []*corev1.Pod) {
+	active, candidate := &r.record.Active, r.record.Candidate
+	if active.Good != "" {
+		mine = r.fitOf(r.findCluster(active), r.active, has)
 	}
-	p.fix(kindRoute, nil)
-	if p.stands() != nil {
-		p.wakeIn(routeWait)
+	if candidate != nil {
+		theirs = r.fitOf(r.findCluster(candidate), r.candidate, has)
 	}
+	return mine, theirs
+}
+
+// fitOf are those of a version's pods that answer. Where none does, those that have requests keep
+// them: to take all away helps nobody.
+func (r *router) fitOf(cluster *Cluster, h Health, has func(*corev1.Pod) bool) []*corev1.Pod {
+	if cluster == nil {
+		return nil
+	}
+	var fit []*corev1.Pod
+	for _, pod := range h.Open {
+		reply, known := cluster.Answer.Probes[probeOf(r.state, cluster, pod)]
+		if known && reply.OK || has(pod) && (!known || reply.Times < failing) {
+			fit = append(fit, pod)
+		}
+	}
+	if len(fit) == 0 {
+		return stillHaving(r.state, cluster, has)
+	}
+	return fit
+}
+
+// preferOpened are so many of some pods, those first that have requests already.
+func (r *router) preferOpened(pods []*corev1.Pod, n int) []*corev1.Pod {
+	ordered := slices.Clone(pods)
+	slices.SortStableFunc(ordered, func(a, b *corev1.Pod) int {
+		switch {
+		case r.isOpened(a) == r.isOpened(b):
+			return 0
+		case r.isOpened(a):
+			return -1
+		default:
+			return 1
+		}
+	})
+	return ordered[:min(n, len(ordered))]
+}
+
+// openPods gives requests to some pods and takes them from all others.
+func (r *router) openPods(pods []*corev1.Pod) {
+	for _, pod := range pods {
+		if !r.isOpened(pod) {
+			r.open = append(r.open, pod)
+		}
+	}
+	for _, cluster := range r.seen.Clusters {
+		for _, pod := range cluster.Pods {
+			if r.isOpened(pod) && pod.DeletionTimestamp == nil && !slices.Contains(pods, pod) {
+				r.close = append(r.close, pod)
+			}
+		}
+	}
+	for _, pod := range r.seen.Labelled {
+		cluster := pod.Labels[v1alpha1.LabelCluster]
+		if cluster != r.clusterName(&r.record.Active) && (r.record.Candidate == nil || cluster != r.clusterName(r.record.Candidate)) {
+			r.close = append(r.close, pod) // of a cluster that is none of ours any more, not one that is not seen yet
+		}
+	}
+	slices.SortFunc(r.open, byName)
+	slices.SortFunc(r.close, byName)
+}
+
+// leadPods has a gateway lead requests to some pods of both versions, whatever share they have, and
+// to no others. Those of clusters that go keep what they have, because the gateway may take a
+// while to lead nowhere else.
+func (r *router) leadPods(mine, theirs []*corev1.Pod) {
+	pods := slices.Concat(mine, theirs)
+	if gatewayOf(r.service) == nil {
+		pods = nil
+	} else {
+		for _, retired := range r.record.Retiring {
+			pods = append(pods, stillHaving(r.state, r.seen.Clusters[retired.Cluster], r.isLed)...)
+		}
+	}
+	for _, pod := range pods {
+		if !r.isLed(pod) {
+			r.lead = append(r.lead, pod)
+		}
+	}
+	for _, cluster := range r.seen.Clusters {
+		for _, pod := range cluster.Pods {
+			if r.isLed(pod) && pod.DeletionTimestamp == nil && !slices.Contains(pods, pod) {
+				r.strand = append(r.strand, pod)
+			}
+		}
+	}
+	slices.SortFunc(r.lead, byName)
+	slices.SortFunc(r.strand, byName)
 }

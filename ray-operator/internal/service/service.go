@@ -1,14 +1,17 @@
-// Package service keeps the applications of each ClusterService running behind one address,
-// and brings a change of them to those who use them without losing a request.
+// Package service keeps the applications of each ClusterService running behind one address, and brings changes to
+// their users without losing a request.
 //
-// In: ClusterServices, the ComputeClusters that they use and the pods of those, from the cache;
-// what heads and proxies said last. Out: writes through package kube, what is wanted of heads,
-// a status, events. A pass has four steps: observe reads, Decide chooses, apply writes, Status
-// tells.
+// In: ClusterServices, their ComputeClusters and pods, from the cache; the last answers of heads and proxies.
+// Out: writes through package kube, wants for heads, a status, events.
 //
-// It must never wait for a head or a proxy, touch a cluster that is not the service's own, take
-// an application away that the record does not name, give requests to a pod whose proxy was
-// not seen to take any, or let a version that is to come harm the one that serves.
+// Between observe, which reads, and apply, which writes, Decide passes plain values through four pure stages:
+// assess says how each version is, and must never write the record; advance makes the next record of it, alone, and
+// must never choose pods; route chooses pods, shares and Services, and must never touch clusters; provision compares
+// clusters, heads and objects with what was decided, and must never say how far an upgrade is. report only tells.
+//
+// The package must never wait for a head or a proxy, touch a cluster that is not the service's own, take away an
+// application that the record does not name, send requests to a pod whose proxy was not seen to take any, or let a
+// candidate harm the version that serves.
 package service
 
 import (
@@ -91,9 +94,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	plan := Decide(&service, seen, r.Site, now)
 	before := service.DeepCopy()
 	routed, err := r.apply(ctx, &service, plan)
-	routed = plan.refused(routed)
+	routed = plan.takeRouteRefusal(routed)
 	if before.ResourceVersion = service.ResourceVersion; err == nil {
-		r.want(before, plan)
+		r.publishWants(before, plan)
 		for _, event := range plan.Events {
 			r.Events.Record(before, event)
 		}
@@ -101,14 +104,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else if !pass.Shown(err) {
 		return pass.Result(plan.Wake, errors.Join(err, routed))
 	}
-	if told := r.tell(ctx, before, Status(before, seen, plan, err, now)); told != nil {
+	if told := r.writeStatus(ctx, before, Status(before, seen, plan, err, now)); told != nil {
 		return pass.Result(plan.Wake, told)
 	}
 	return pass.Result(plan.Wake, errors.Join(err, routed))
 }
 
-// tell writes the status if it differs in meaning from the one there is.
-func (r *Reconciler) tell(ctx context.Context, service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus) error {
+// writeStatus writes the status if it differs in meaning from the one there is.
+func (r *Reconciler) writeStatus(ctx context.Context, service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus) error {
 	if equality.Semantic.DeepEqual(service.Status, status) {
 		return nil
 	}

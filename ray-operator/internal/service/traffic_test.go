@@ -33,11 +33,11 @@ func TestShare_NeverTakesTheLastRequests(t *testing.T) {
 		}
 		s.seen.Record.Active.Good = s.seen.Record.Active.Revision
 		s.seen.Record.Shift = upgrade.Shift{Active: 100, Candidate: 100, Proven: true, Back: true, At: time.Unix(now, 0)}
-		p := &planner{service: s.service, seen: s.seen, record: s.seen.Record, now: at()}
-		p.active.Open, p.candidate.Open = active.Pods[1:], s.seen.Clusters[2].Pods[1:]
-		p.share()
-		if len(p.Open) != c.open || len(p.Close) != c.close {
-			t.Errorf("%s: %d get requests and %d lose them, want %d and %d", name, len(p.Open), len(p.Close), c.open, c.close)
+		r := &router{state: s.read()}
+		r.active.Open, r.candidate.Open = active.Pods[1:], s.seen.Clusters[2].Pods[1:]
+		r.choosePods()
+		if len(r.open) != c.open || len(r.close) != c.close {
+			t.Errorf("%s: %d get requests and %d lose them, want %d and %d", name, len(r.open), len(r.close), c.open, c.close)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -18,14 +17,13 @@ import (
 
 // TestFault_OfALateVersionIsItsTime: what was last in its way is in the text alone.
 func TestFault_OfALateVersionIsItsTime(t *testing.T) {
-	p := &planner{service: text()}
 	last := reason.Finding{Code: reason.ProxyFailing.Code, Text: "the proxy answers 503"}
 	for cause, want := range map[upgrade.Cause]string{
 		upgrade.Late:   reason.ServeNotHealthyInTime.Code,
 		upgrade.Sick:   last.Code,
 		upgrade.Failed: last.Code,
 	} {
-		if got := p.fault(cause, last).Reason; got != want {
+		if got := faultOf(text(), cause, last).Reason; got != want {
 			t.Errorf("cause %v: reason %s, want %s", cause, got, want)
 		}
 	}
@@ -124,7 +122,7 @@ func TestDoubt_SparesAVersionThatLostPods(t *testing.T) {
 		}
 		s.seen.Record = *plan.Record
 		for after, failed := range map[time.Duration]bool{1799 * time.Second: false, 1800 * time.Second: true} {
-			later := Decide(s.service, s.seen, desired.Site{}, at().Add(after))
+			later := s.decideAt(at().Add(after))
 			if back := later.Record != nil && later.Record.Failed != ""; back != failed {
 				t.Errorf("%s: %s later: %s", name, after, &later)
 			}

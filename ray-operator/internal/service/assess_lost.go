@@ -12,8 +12,8 @@ import (
 // hasLostPods reports whether workers of a side went, and others have yet to come in their place: ones that are deleted,
 // evicted or on a node that is gone, as when a spot instance is reclaimed. That is no fault of what runs there. Where a
 // container has ended by itself since that was asked for it may be, so then it is not that.
-func (p *planner) hasLostPods(side *Side) bool {
-	cluster := p.cluster(side)
+func hasLostPods(s *state, side *Side) bool {
+	cluster := s.findCluster(side)
 	if cluster == nil {
 		return false
 	}
@@ -23,7 +23,7 @@ func (p *planner) hasLostPods(side *Side) bool {
 		case pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleWorker:
 		case hasCrashed(pod, side.At):
 			return false
-		case pod.DeletionTimestamp != nil, !pass.Ready(pod) && (p.serves(pod) || pod.Annotations[v1alpha1.AnnotationClosed] != ""):
+		case pod.DeletionTimestamp != nil, !pass.Ready(pod) && (s.hasRequests(pod) || pod.Annotations[v1alpha1.AnnotationClosed] != ""):
 			lost = true // it had requests, and is none that has yet to start
 		default:
 			there++

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -24,21 +25,21 @@ func Status(service *v1alpha1.ClusterService, seen Seen, plan Plan, refused erro
 	}
 	status := v1alpha1.ClusterServiceStatus{
 		ObservedGeneration: service.Generation, Phase: plan.Phase, Active: plan.Active, Candidate: plan.Candidate,
-		Summary: summaryOf(plan.Active, plan.Candidate), Conditions: slices.Clone(service.Status.Conditions), LastUpgrade: outcome(record.Last),
+		Summary: summaryOf(plan.Active, plan.Candidate), Conditions: slices.Clone(service.Status.Conditions), LastUpgrade: outcomeOf(record.Last),
 	}
-	if target, err := revisionOf(service); err == nil {
-		status.URL = desired.ServeURL(service, target.Config.HTTPS)
+	if seen.TargetError == nil {
+		status.URL = desired.ServeURL(service, seen.Target.Config.HTTPS)
 	}
 	for _, retired := range record.Retiring {
 		if seen.Clusters[retired.Cluster] != nil {
 			status.Retiring = append(status.Retiring, naming.ServiceCluster(service.Name, service.UID, retired.Cluster))
 		}
 	}
-	conditions(service, &status, plan, refused, now)
+	setConditions(service, &status, plan, refused, now)
 	return status
 }
 
-func outcome(last *Last) *v1alpha1.UpgradeOutcome {
+func outcomeOf(last *Last) *v1alpha1.UpgradeOutcome {
 	if last == nil {
 		return nil
 	}
@@ -51,9 +52,9 @@ func outcome(last *Last) *v1alpha1.UpgradeOutcome {
 	return told
 }
 
-// conditions follow from the plan, or from what the API server refused of it.
-func conditions(service *v1alpha1.ClusterService, status *v1alpha1.ClusterServiceStatus, plan Plan, refused error, now time.Time) {
-	finding, stalled := verdict(&plan, refused)
+// setConditions follow from the plan, or from what the API server refused of it.
+func setConditions(service *v1alpha1.ClusterService, status *v1alpha1.ClusterServiceStatus, plan Plan, refused error, now time.Time) {
+	finding, stalled := chooseFinding(&plan, refused)
 	say := pass.Teller{Conditions: &status.Conditions, Generation: service.Generation, Now: now}
 	suspended := status.Phase == v1alpha1.PhaseSuspended
 	settled := plan.Serving && plan.Upgrading == nil && len(status.Retiring) == 0 && refused == nil
@@ -83,8 +84,8 @@ func conditions(service *v1alpha1.ClusterService, status *v1alpha1.ClusterServic
 	}
 }
 
-// verdict is what to tell, and whether nothing will change until a person acts.
-func verdict(plan *Plan, refused error) (reason.Finding, bool) {
+// chooseFinding is what to tell, and whether nothing will change until a person acts.
+func chooseFinding(plan *Plan, refused error) (reason.Finding, bool) {
 	obstacle, terminal := fault.Finding(refused)
 	switch {
 	case terminal:
@@ -92,17 +93,53 @@ func verdict(plan *Plan, refused error) (reason.Finding, bool) {
 	case refused == nil || !fault.Refused(refused):
 		return plan.Finding, plan.Stalled
 	}
-	finding := refusal(*plan, refused)
+	finding := explainRefusal(*plan, refused)
 	if plan.Candidate != nil {
 		plan.Upgrading = &finding
 	}
 	return finding, plan.Stalled
 }
 
-// refusal says what the API server would not have.
-func refusal(plan Plan, err error) reason.Finding {
+// explainRefusal says what the API server would not have.
+func explainRefusal(plan Plan, err error) reason.Finding {
 	if plan.Make != nil {
 		return diagnose.Refusal("ComputeCluster "+plan.Make.Name, err)
 	}
 	return diagnose.Refusal("a part of the service", err)
+}
+
+// summaryOf holds the strings for columns.
+func summaryOf(active, candidate *v1alpha1.ServiceVersion) v1alpha1.ServiceSummary {
+	var s v1alpha1.ServiceSummary
+	if active == nil {
+		return s
+	}
+	s.Version, s.Traffic = active.Revision, fmt.Sprintf("%d%%", active.TrafficPercent)
+	shown := active
+	if candidate != nil {
+		s.Version += " → " + candidate.Revision
+		s.Traffic += fmt.Sprintf(" → %d%%", candidate.TrafficPercent)
+		if candidate.TrafficPercent == 100 {
+			shown = candidate
+		}
+	}
+	if len(shown.Applications) > 0 {
+		up := slices.DeleteFunc(slices.Clone(shown.Applications), func(a v1alpha1.ApplicationStatus) bool { return a.State != "RUNNING" })
+		s.Applications = fmt.Sprintf("%d/%d", len(up), len(shown.Applications))
+	}
+	return s
+}
+
+// takeRouteRefusal takes what the API server would not have of the route for what is told of the gateway,
+// and gives what else there was: neither is a failure of the service.
+func (p *Plan) takeRouteRefusal(err error) error {
+	if !pass.Shown(err) || p.Gateway == nil {
+		return err
+	}
+	finding, terminal := fault.Finding(err)
+	if !terminal {
+		finding = diagnose.Refusal(kindRoute, err)
+	}
+	p.Gateway, p.Programmed = &finding, false
+	return nil
 }

@@ -1,6 +1,11 @@
 package service
 
 import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 )
@@ -12,18 +17,21 @@ type Whole map[string]int
 // mostNoted bounds what a record keeps of a Whole, in bytes. What does not fit is left to Serve alone.
 const mostNoted = 1 << 10
 
+// requirement returns how many replicas of a deployment of an application have to run, so that none is missing.
+type requirement func(application string, deployment headclient.Deployment) int
+
 // deploymentKey names a deployment among those of all applications.
 func deploymentKey(application, deployment string) string { return application + "/" + deployment }
 
-// counted returns the whole with what the active version runs now: the most that it ran of each deployment that the
+// countReplicas returns the whole with what the active version runs now: the most that it ran of each deployment that the
 // candidate's configuration has Serve scale.
-func (w Whole) counted(candidate serveconfig.Config, active headclient.Serving) Whole {
+func (w Whole) countReplicas(candidate serveconfig.Config, active headclient.Serving) Whole {
 	whole, room, percent := Whole{}, mostNoted, capacityOf(active)
 	for i := range candidate.Applications {
 		application := &candidate.Applications[i]
 		for _, scaled := range application.Scaled() {
 			key := deploymentKey(application.Name, scaled.Deployment)
-			replicas := max(w[key], runs(active.Applications[application.Name], scaled.Deployment)*100/percent)
+			replicas := max(w[key], runningReplicas(active.Applications[application.Name], scaled.Deployment)*100/percent)
 			if room -= len(key) + len(`"":123456,`); replicas > 0 && room >= 0 {
 				whole[key] = replicas
 			}
@@ -49,14 +57,14 @@ func restoredWhole(seen *Seen, active, candidate *Side) Whole {
 	var whole Whole
 	for _, side := range []*Side{active, candidate} {
 		if cluster := seen.Clusters[side.Cluster]; cluster != nil && cluster.Heard {
-			whole = whole.counted(seen.Revisions[candidate.Revision].Config, cluster.Answer.Serving)
+			whole = whole.countReplicas(seen.Revisions[candidate.Revision].Config, cluster.Answer.Serving)
 		}
 	}
 	return whole
 }
 
-// runs is how many replicas of a deployment run.
-func runs(application headclient.Application, deployment string) int {
+// runningReplicas is how many replicas of a deployment run.
+func runningReplicas(application headclient.Application, deployment string) int {
 	for _, one := range application.Deployments {
 		if one.Name == deployment {
 			return one.Running
@@ -65,9 +73,9 @@ func runs(application headclient.Application, deployment string) int {
 	return 0
 }
 
-// holding returns the bounds, by deployment, that Serve is given for an application while it has to keep the whole of
+// boundsFor returns the bounds, by deployment, that Serve is given for an application while it has to keep the whole of
 // it. Where there is no room for more than a share, capped is true: it must not grow beyond the whole either.
-func (w Whole) holding(application serveconfig.Application, capped bool) map[string]serveconfig.Bounds {
+func (w Whole) boundsFor(application serveconfig.Application, capped bool) map[string]serveconfig.Bounds {
 	held := map[string]serveconfig.Bounds{}
 	for _, scaled := range application.Scaled() {
 		replicas, noted := w[deploymentKey(application.Name, scaled.Deployment)]
@@ -78,18 +86,15 @@ func (w Whole) holding(application serveconfig.Application, capped bool) map[str
 	return held
 }
 
-// scaling reports whether Serve is scaling a deployment by its load. It is not sick for that: a replica that dies or
+// isScaling reports whether Serve is scaling a deployment by its load. It is not sick for that: a replica that dies or
 // does not start makes it UNHEALTHY.
-func scaling(deployment headclient.Deployment) bool {
+func isScaling(deployment headclient.Deployment) bool {
 	return deployment.Trigger == "AUTOSCALING" && (deployment.State == "UPSCALING" || deployment.State == "DOWNSCALING")
 }
 
-// requirement returns how many replicas of a deployment of an application have to run, so that none is missing.
-type requirement func(application string, deployment headclient.Deployment) int
-
 // wished is the requirement of Serve's own wish, but for what it is still scaling to.
 func wished(_ string, deployment headclient.Deployment) int {
-	if scaling(deployment) {
+	if isScaling(deployment) {
 		return min(deployment.Running, deployment.Wanted)
 	}
 	return deployment.Wanted
@@ -124,8 +129,8 @@ func (w Whole) ofActive(application string, deployment headclient.Deployment) in
 	return wished(application, deployment)
 }
 
-// scales reports whether a configuration has Serve scale any deployment.
-func scales(config serveconfig.Config) bool {
+// hasScaled reports whether a configuration has Serve scale any deployment.
+func hasScaled(config serveconfig.Config) bool {
 	for i := range config.Applications {
 		if len(config.Applications[i].Scaled()) > 0 {
 			return true
@@ -134,61 +139,76 @@ func scales(config serveconfig.Config) bool {
 	return false
 }
 
-// count notes what the whole of an upgrade is, until the candidate has had it all once. Then it is fixed.
-func (p *planner) count() {
-	record, cluster := &p.record, p.cluster(&p.record.Active)
-	switch {
-	case record.Candidate == nil:
-		record.Whole = nil
-	case record.Shift.Proven || record.Shift.Traffic > 0 || record.Shift.Back || record.Active.Good == "":
-	case p.isHeard(cluster):
-		record.Whole = record.Whole.counted(p.revision(record.Candidate.Revision).Config, cluster.Answer.Serving)
-	}
-}
-
 // isHeard reports whether the head of a cluster has said what its Serve does.
-func (p *planner) isHeard(cluster *Cluster) bool {
+func isHeard(cluster *Cluster) bool {
 	return cluster != nil && cluster.Heard && !cluster.Answer.At.IsZero() && cluster.Answer.Serving.Running
 }
 
 // isUncounted reports whether the whole is not known yet, and will be soon: nothing is asked of the candidate before.
-func (p *planner) isUncounted() bool {
-	record, cluster := &p.record, p.cluster(&p.record.Active)
+func isUncounted(s *state, active Health) bool {
+	record, cluster := &s.record, s.findCluster(&s.record.Active)
 	if record.Candidate == nil || record.Shift.Proven || record.Shift.Traffic > 0 || len(record.Whole) > 0 || record.Active.Good == "" {
 		return false
 	}
-	answers := cluster != nil && cluster.Head != nil && !p.active.Silent
-	return answers && !p.isHeard(cluster) && scales(p.revision(record.Candidate.Revision).Config)
+	answers := cluster != nil && cluster.Head != nil && !active.Silent
+	return answers && !isHeard(cluster) && hasScaled(s.findRevision(record.Candidate.Revision).Config)
 }
 
-// requires returns what a side's deployments have to run.
-func (p *planner) requires(side *Side) requirement {
-	switch {
-	case p.record.Candidate == nil:
-		return wished
-	case side != p.record.Candidate:
-		return p.record.Whole.ofActive
+// measureCapacity is how much of the whole capacity a side has up, in percent: what is up of what Serve was
+// last seen to want, by how much of the whole that is. A side that is to shrink has more than it
+// is to have until its pods are gone, so that the other one does not grow before. While Serve
+// changes what it wants, its numbers may be those of before, and while its head says nothing there
+// are none: no more counts then than the side's share of the requests, in percent.
+func measureCapacity(s *state, side *Side, h Health, share int) int {
+	cluster := s.findCluster(side)
+	if cluster == nil {
+		return h.Ready
 	}
-	percent := 100
-	if cluster := p.cluster(side); cluster != nil {
-		percent = capacityOf(cluster.Answer.Serving)
+	ready := h.Ready
+	if asked := cluster.Answer.Serving.Capacity; isDeploying(h) || h.Assumed {
+		ready = min(ready, max(1, share))
+	} else if asked != nil {
+		ready = ready * int(*asked) / 100
 	}
-	return p.record.Whole.ofCandidate(p.revision(p.configured(side)).Config, percent)
+	if h.Ready < 100 || s.capacityOf(side) >= 100 || cluster.Spec.Autoscaling != nil {
+		return ready
+	}
+	if hasSurplus(s, side, cluster) {
+		return max(ready, s.capacityOf(side)+1)
+	}
+	return ready
 }
 
-// bounds returns, by application and deployment, between how many replicas a side's Serve scales for the time of an
-// upgrade: the candidate has the whole before it gets its share of the requests, and the active version keeps it from
-// then on, to go back to.
-func (p *planner) bounds(side *Side) map[string]map[string]serveconfig.Bounds {
-	record := &p.record
-	if record.Candidate == nil || side != record.Candidate && record.Shift.Traffic == 0 {
-		return nil
+// hasSurplus reports whether a side's cluster has more workers than it is to have.
+func hasSurplus(s *state, side *Side, cluster *Cluster) bool {
+	whole, told, there := wholeOf(cluster.ComputeCluster), int32(0), int32(0)
+	for i := range cluster.Spec.WorkerGroups {
+		group := &cluster.Spec.WorkerGroups[i]
+		told += shareOf(whole[group.Name], s.capacityOf(side)) * max(1, group.HostsPerReplica)
 	}
-	all := map[string]map[string]serveconfig.Bounds{}
-	for _, application := range p.revision(p.configured(side)).Config.Applications {
-		if held := record.Whole.holding(application, p.capacity(side) < 100); len(held) > 0 {
-			all[application.Name] = held
+	for _, pod := range cluster.Pods {
+		over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+		if pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleWorker && !over {
+			there++
 		}
 	}
-	return all
+	return there > told
+}
+
+// isDeploying reports whether Serve changes what it runs of an application.
+func isDeploying(h Health) bool {
+	return slices.ContainsFunc(h.Applications, func(a v1alpha1.ApplicationStatus) bool { return a.State == string(headclient.ApplicationDeploying) })
+}
+
+// countWhole returns what the whole of an upgrade is. It is counted until the candidate has had it all once; then it is fixed.
+func countWhole(s *state) Whole {
+	record, cluster := &s.record, s.findCluster(&s.record.Active)
+	switch {
+	case record.Candidate == nil:
+		return nil
+	case record.Shift.Proven || record.Shift.Traffic > 0 || record.Shift.Back || record.Active.Good == "" || !isHeard(cluster):
+		return record.Whole
+	default:
+		return record.Whole.countReplicas(s.findRevision(record.Candidate.Revision).Config, cluster.Answer.Serving)
+	}
 }

@@ -1,0 +1,249 @@
+package service
+
+import (
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+	"github.com/heliostat-dev/heliostat/ray-operator/validate"
+)
+
+// findObstacle takes over what the spec asks for, and reports whether something is in the way of it. The version that
+// serves is reconciled in any case.
+func (d *draft) findObstacle() bool {
+	obstacle := whyInvalid(d.state)
+	if obstacle == nil {
+		d.target = numbered(d.seen.Target, d.seen.Revisions)
+		if !d.service.Spec.Suspend {
+			obstacle = whyRefused(d.state)
+		}
+	}
+	d.obstacle = obstacle
+	return obstacle != nil
+}
+
+// whyInvalid returns what is wrong with the spec, nil if nothing is.
+func whyInvalid(s *state) *reason.Finding {
+	var finding reason.Finding
+	if errs := validate.Service(s.service).ErrorList(); len(errs) > 0 {
+		finding = reason.InvalidSpec.Of(errs.ToAggregate())
+	} else if s.seen.TargetError != nil {
+		finding = reason.InvalidSpec.Of(s.seen.TargetError)
+	} else {
+		return nil
+	}
+	return &finding
+}
+
+// whyRefused returns why a valid spec cannot be followed beside what there is, nil if it can.
+func whyRefused(s *state) *reason.Finding {
+	if collision := findCollision(s); collision != nil {
+		return collision
+	}
+	good, known := s.seen.Revisions[s.record.Active.Good]
+	if !known || s.record.Suspended { // while the service is suspended nothing is there
+		return nil
+	}
+	if why := whyApart(good, s.target); why != "" {
+		finding := reason.InvalidSpec.Of(why)
+		return &finding
+	}
+	return nil
+}
+
+// findCollision returns what an older service on the cluster has that this one asks for, nil if there is nothing.
+func findCollision(s *state) *reason.Finding {
+	for _, elder := range s.seen.Elders {
+		service, theirs := elder.Service, elder.Target
+		if elder.TargetError != nil || service.Spec.Suspend || service.DeletionTimestamp != nil {
+			continue
+		}
+		var finding reason.Finding
+		if what := findClash(s.target, theirs); what != "" {
+			finding = reason.ServeCollision.Of(what, service.Name, service.Spec.ClusterRef.Name)
+		} else if theirs.Startup != s.target.Startup || serveconfig.Common(theirs.Raw) != serveconfig.Common(s.target.Raw) {
+			finding = reason.ServeOptionsDiffer.Of(service.Name, service.Spec.ClusterRef.Name)
+		} else {
+			continue
+		}
+		return &finding
+	}
+	return nil
+}
+
+// followTarget brings what is asked for to what the spec says.
+func (d *draft) followTarget() {
+	record := &d.record
+	if record.Failed != "" {
+		record.clearFailure(d.target.ID, circumstances(d.service))
+	}
+	switch active := &record.Active; {
+	case record.Failed == d.target.ID:
+	case active.Revision == "":
+		d.keepTarget()
+		d.beginVersion()
+	case d.ownsClusters() && d.target.Pods != active.Pods:
+		d.changePods()
+	default:
+		if record.Candidate != nil {
+			d.withdrawCandidate()
+		}
+		if active.Revision != d.target.ID {
+			d.keepTarget()
+			d.requestRevision(active, d.target.ID)
+		}
+	}
+}
+
+// beginVersion begins the first version.
+func (d *draft) beginVersion() {
+	side := Side{Pods: d.target.Pods, Revision: d.target.ID, At: d.now.Unix()}
+	if d.ownsClusters() {
+		d.record.Clusters++
+		side.Cluster = d.record.Clusters
+	}
+	d.record.Active, d.record.Began = side, d.now.Unix()
+}
+
+// requestRevision asks for another revision on a cluster that runs.
+func (d *draft) requestRevision(side *Side, revision string) {
+	if side == &d.record.Active && d.record.Candidate == nil {
+		if side.Good != "" && side.Good != revision {
+			d.addEvent(reason.UpgradeBegan.Of(d.target.numberText(), d.findRevision(side.Good).numberText()), "Upgrade")
+		}
+		d.record.Began = d.now.Unix()
+	}
+	side.Revision, side.At, side.Healthy = revision, d.now.Unix(), 0
+}
+
+// changePods is for a target that needs other pods than those of the version that serves.
+func (d *draft) changePods() {
+	record := &d.record
+	switch strategy := strategyOf(d.service); {
+	case record.Candidate != nil: // it ends the way it began
+		d.overtakeCandidate()
+	case record.Active.Good == "" && yieldsTo(d.state, strategy):
+		if d.hasRoom(record.Active.Cluster) {
+			d.keepTarget()
+			record.retireCluster(record.Active.Cluster, time.Time{}, d.now)
+			d.beginVersion()
+		}
+	case strategy == v1alpha1.UpgradeNone:
+		held := reason.UpgradeHeld.Of()
+		d.waiting = &held
+	case strategy == v1alpha1.UpgradeInPlace:
+		d.replaceInPlace()
+	case !d.hasRoom(record.Active.Cluster):
+	default:
+		d.keepTarget()
+		d.beginUpgrade()
+	}
+}
+
+// yieldsTo reports whether a version that has never served makes room for another at once: nothing is lost with it,
+// so no strategy holds that up. Where its pods can be replaced where they are, and must be, they are.
+func yieldsTo(s *state, strategy v1alpha1.UpgradeMode) bool {
+	return strategy != v1alpha1.UpgradeInPlace || whyUnfit(s) != ""
+}
+
+// overtakeCandidate is for another target while a candidate is on its way.
+func (d *draft) overtakeCandidate() {
+	record := &d.record
+	switch candidate := record.Candidate; {
+	case candidate.Pods == d.target.Pods:
+		record.Shift.Back = false
+		if candidate.Revision != d.target.ID {
+			d.keepTarget()
+			d.requestRevision(candidate, d.target.ID)
+			record.Shift.Began, record.Shift.Proven = d.now, false
+		}
+	case record.Shift.Traffic == 0: // a third one: what nobody uses goes first
+		d.recordEnd(v1alpha1.UpgradeSuperseded, nil)
+		record.retireCluster(candidate.Cluster, record.Shift.At, d.now)
+		record.Candidate, record.Shift = nil, upgrade.Shift{}
+	default:
+		record.Shift.Back = true
+	}
+}
+
+// beginUpgrade begins an upgrade to a second cluster.
+func (d *draft) beginUpgrade() {
+	d.record.Clusters++
+	d.record.Candidate = &Side{Cluster: d.record.Clusters, Pods: d.target.Pods, Revision: d.target.ID, At: d.now.Unix()}
+	d.record.Shift, d.record.Began = upgrade.Begin(termsOf(d.service), d.now), d.now.Unix()
+	d.addEvent(reason.UpgradeBegan.Of(d.target.numberText(), d.findRevision(d.record.Active.Revision).numberText()), "Upgrade")
+}
+
+// hasRoom reports whether there is no cluster but the one: at most two are ever alive.
+func (d *draft) hasRoom(number int) bool {
+	for other, cluster := range d.seen.Clusters {
+		if other != number {
+			waiting := reason.UpgradeWaiting.Of(cluster.Name)
+			d.waiting = &waiting
+			return false
+		}
+	}
+	return true
+}
+
+// withdrawCandidate goes back because the spec does.
+func (d *draft) withdrawCandidate() {
+	if d.record.Shift.Traffic == 0 {
+		d.endWithFormer(nil)
+		return
+	}
+	d.record.Shift.Back = true
+}
+
+// keepTarget ensures that the target is kept before anything is asked for in its name.
+func (d *draft) keepTarget() {
+	if _, ok := d.seen.Revisions[d.target.ID]; !ok {
+		d.keep = d.target.toObject(d.service, d.target.Number)
+	}
+}
+
+// findClash names what two versions both ask for, empty if nothing.
+func findClash(a, b Revision) string {
+	for _, mine := range a.Config.Applications {
+		for _, other := range b.Config.Applications {
+			switch {
+			case mine.Name == other.Name:
+				return "application " + mine.Name
+			case mine.HasRoute && other.HasRoute && mine.RoutePrefix == other.RoutePrefix:
+				return "route_prefix " + mine.RoutePrefix
+			}
+		}
+	}
+	return ""
+}
+
+// whyApart says why the proxies of two versions cannot stand behind one Service, empty if they can: it leads to one port,
+// where clients speak one protocol, and both stand behind it while requests go over.
+func whyApart(good, target Revision) string {
+	have, want := good.proxyPorts(), target.proxyPorts()
+	switch {
+	case have.HTTP != want.HTTP, have.GRPC != want.GRPC && have.GRPC != 0 && want.GRPC != 0:
+		return "the ports of http_options and grpc_options cannot change while the service runs; set them back, or suspend the service for the change"
+	case good.Config.HTTPS != target.Config.HTTPS:
+		return "http_options.ssl_certfile cannot come or go while the service runs, because clients would speak HTTP to proxies of HTTPS; set it back, or suspend the service for the change"
+	}
+	return ""
+}
+
+// clearFailure has a version that failed be tried again where the spec asks for something else by now, or for the same under other
+// circumstances. What is still being taken back is waited for.
+func (r *Record) clearFailure(target, circumstances string) {
+	if r.FailedAs == "" { // of an earlier operator, or restored from the status
+		r.FailedAs = circumstances
+	}
+	if r.Failed != target || r.Candidate == nil && r.FailedAs != circumstances {
+		r.Failed, r.FailedAs, r.Fault = "", "", nil
+	}
+}
+
+// noteFailure notes that a version is not tried again under these circumstances.
+func (r *Record) noteFailure(revision, circumstances string, fault *Fault) {
+	r.Failed, r.FailedAs, r.Fault = revision, circumstances, fault
+}

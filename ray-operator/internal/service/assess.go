@@ -1,0 +1,103 @@
+package service
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// silentAfter is for how long a head that says nothing is not told of: it may have just come back.
+const silentAfter = 20 * time.Second
+
+// assessment says how the two versions are.
+type assessment struct{ active, candidate Health }
+
+// Health is how a version is on its cluster.
+type Health struct {
+	// Well: all applications run with all their replicas, and the proxies answer.
+	Well bool
+	// Ready is how much of its capacity is up, in percent; 0 where it is sick.
+	Ready int
+	// Failed: it will not get well by itself.
+	Failed bool
+	// Told: the head said what its applications do, since it took what is asked of it. Silent:
+	// it has not answered for so long that what it said before counts no more.
+	Told, Silent bool
+	// Assumed: nothing is known of it, and it was well before. Ready is then what its proxies make likely.
+	Assumed bool
+	// Asked: a proxy has answered, or not often enough. Answers: one does, and no deployment that
+	// Serve tells of is without a replica, whatever becomes of what was deployed last.
+	Asked, Answers bool
+	// Finding is the first thing that is wrong or waited for, empty while it is well.
+	Finding reason.Finding
+	// Applications as the status tells of them.
+	Applications []v1alpha1.ApplicationStatus
+	// Open are pods that may get requests.
+	Open []*corev1.Pod
+	// Wake is after how long it may be another though nothing happens, 0 for never.
+	Wake time.Duration
+}
+
+// expected is what a version is judged by.
+type expected struct {
+	revision Revision
+	// requires says what its deployments have to run.
+	requires requirement
+	// taken: its head has what is asked of it. proven: all was well before.
+	taken, proven bool
+}
+
+// assess judges the versions that the record names. It only reads.
+func assess(s *state) assessment {
+	record := &s.record
+	versions := assessment{active: assessVersion(s, &record.Active, record.Active.Good != "")}
+	if record.Candidate != nil {
+		versions.candidate = assessVersion(s, record.Candidate, record.Shift.Proven)
+	}
+	return versions
+}
+
+// assessVersion judges a version; proven says that all was well before.
+func assessVersion(s *state, side *Side, proven bool) Health {
+	cluster, revision := s.findCluster(side), s.findRevision(s.configuredRevision(side))
+	taken := cluster != nil && cluster.Head != nil && side.Took == revision.ID && side.Head == string(cluster.Head.UID)
+	h := judgeVersion(s, cluster, expected{revision: revision, requires: s.requirementOf(side), taken: taken, proven: proven})
+	return assumeHealth(s, h, cluster, proven)
+}
+
+// judgeVersion judges a version by what its head and its proxies say.
+func judgeVersion(s *state, cluster *Cluster, version expected) Health {
+	h := Health{Applications: listApplications(cluster, version.revision)}
+	if !canBeAsked(cluster) {
+		h.Finding, h.Open = explainNoHead(s, cluster), stillServing(s, cluster)
+		return h
+	}
+	h.Open = eligiblePods(s, cluster)
+	if cluster.Heard && cluster.Answer.Refused != "" {
+		h.Finding, h.Failed = reason.ServeConfigRefused.Of(cluster.Name, cluster.Answer.Refused), true
+		return h
+	}
+	h.Finding, h.Silent, h.Wake = explainSilence(cluster, s.now)
+	if cluster.Heard && !cluster.Answer.At.IsZero() && version.taken && !(version.proven && lacksController(s, cluster, h.Open)) {
+		h.Told = true
+		judgeApplications(s, &h, cluster, version)
+	} else if h.Finding.Code == "" {
+		h.Finding = explainStart(cluster, s.nameOf(cluster))
+	}
+	return h
+}
+
+// assumeHealth is a version that was well and of which nothing is known now: no data is not zero. While
+// its head says nothing it is as its proxies say, which answer without a head.
+func assumeHealth(s *state, h Health, cluster *Cluster, proven bool) Health {
+	if !proven || h.Failed || h.Told && !h.Silent || len(h.Open) == 0 {
+		return h
+	}
+	if answering, failed, _ := countAnswers(s, cluster, h.Open); answering > 0 || failed == 0 {
+		h.Ready, h.Assumed = 100, true
+	}
+	return h
+}

@@ -1,0 +1,115 @@
+package service
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+)
+
+// How often heads are asked.
+const (
+	// whileMoving: a version that sickens has to be back within 10 s.
+	whileMoving = time.Second
+	// whileSteady: a proxy that is not well is seen by the operator so late at most; a pod
+	// that is not, Kubernetes sees by itself.
+	whileSteady = 3 * time.Second
+)
+
+// requestConfiguration says what is wanted of a side's head.
+func (v *provisioner) requestConfiguration(side *Side) {
+	cluster, revision := v.findCluster(side), v.findRevision(v.configuredRevision(side))
+	if !canBeAsked(cluster) || revision.ID == "" {
+		return
+	}
+	if side == v.record.Candidate && isUncounted(v.state, v.active) {
+		v.addWant(cluster, nil)
+		return
+	}
+	digest, bounds := v.digestOf(side), v.boundsOf(side)
+	config := &serving.Config{
+		Digest: digest, Applications: map[string]json.RawMessage{}, Options: optionsOf(revision, v.capacityOf(side)),
+		Taken: side.Taken == digest && side.Head == string(cluster.Head.UID), Alone: v.ownsClusters(),
+		Retry: revision.ID == side.Good || side == &v.record.Active && side.Good == "",
+	}
+	for _, application := range revision.Config.Applications {
+		config.Applications[application.Name] = application.Bounded(bounds[application.Name])
+	}
+	if !v.ownsClusters() {
+		for _, name := range askedNames(v.state) {
+			if config.Applications[name] == nil {
+				config.Drop = append(config.Drop, name)
+			}
+		}
+	}
+	v.addWant(cluster, config)
+}
+
+// askedNames are the names of the applications that were asked for last, as far as they are known: from what the head shows,
+// and from the versions that are kept.
+func askedNames(s *state) []string {
+	var names []string
+	add := func(name string) {
+		if slices.Contains(s.record.Applications, hashOf(name)) {
+			names = append(names, name)
+		}
+	}
+	if cluster := s.findCluster(&s.record.Active); cluster != nil {
+		for name := range cluster.Answer.Serving.Applications {
+			add(name)
+		}
+	}
+	for _, revision := range s.seen.Revisions {
+		for _, name := range revision.applicationNames() {
+			add(name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// addWant adds what is wanted of a cluster's head.
+func (v *provisioner) addWant(cluster *Cluster, config *serving.Config) {
+	want := Want{Cluster: cluster, Want: serving.Want{
+		At:     serving.Place{Head: cluster.Head.UID, Address: address(cluster.Head, pod.DashboardPort(cluster.Head))},
+		Config: config, Close: v.closing[cluster.Name], Every: whileSteady,
+	}}
+	if v.record.Candidate != nil || v.record.Active.Revision != v.record.Active.Good || v.record.Active.Renewing != "" || config != nil && !config.Taken {
+		want.Every = whileMoving
+	}
+	for _, pod := range probedPods(v.state, cluster) {
+		want.Probes = append(want.Probes, probeOf(v.state, cluster, pod))
+	}
+	if door, there := candidateDoor(v.state, cluster); there {
+		want.Probes = append(want.Probes, door)
+	}
+	if door, there := serviceDoor(v.state); there && !wasReady(v.service) { // nobody looks at its answer otherwise
+		want.Probes = append(want.Probes, door)
+		want.Every = whileMoving
+	}
+	v.wants = append(v.wants, want)
+}
+
+// optionsOf are the rest of a configuration, with how much of its capacity Serve must have.
+func optionsOf(revision Revision, capacity int) json.RawMessage {
+	if capacity >= 100 {
+		return revision.Config.Options
+	}
+	all := map[string]json.RawMessage{}
+	if json.Unmarshal(revision.Config.Options, &all) != nil { // it was read before
+		return revision.Config.Options
+	}
+	all["target_capacity"] = json.RawMessage(strconv.Itoa(capacity))
+	text, _ := json.Marshal(all) // raw JSON always marshals
+	return text
+}
+
+// askLast keeps on asking a head that gets no more requests.
+func (v *provisioner) askLast(cluster *Cluster) {
+	if canBeAsked(cluster) {
+		v.addWant(cluster, nil)
+	}
+}

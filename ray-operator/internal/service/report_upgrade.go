@@ -1,0 +1,109 @@
+package service
+
+import (
+	"fmt"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// reportUpgrade says how far the way to another version is. That of strategy None, or of what is
+// waited for before it begins, was said before.
+func (r *reporter) reportUpgrade(a, c int) {
+	record := &r.record
+	var finding reason.Finding
+	switch {
+	case record.Candidate != nil:
+		finding = r.describeShift(a, c)
+	case record.Active.Renewing != "":
+		finding = r.describeReplacement()
+	case record.Active.Good == "" || record.Active.Revision == record.Active.Good:
+		return
+	default:
+		finding = r.describeChange()
+	}
+	switch {
+	case record.Candidate != nil && record.Shift.Back, record.Candidate == nil && record.Active.Revision == record.Active.Good:
+		r.plan.Phase = v1alpha1.PhaseRollingBack
+	case r.plan.Phase == v1alpha1.PhaseReady:
+		r.plan.Phase = v1alpha1.PhaseUpgrading
+	}
+	r.plan.Upgrading = &finding
+	if r.plan.Serving && finding.Severity() >= r.plan.Finding.Severity() {
+		r.plan.Finding = finding
+	}
+}
+
+// describeChange says how far another configuration on pods that run is.
+func (r *reporter) describeChange() reason.Finding {
+	active := &r.record.Active
+	name := r.findRevision(active.Revision).numberText()
+	if active.Healthy > 0 {
+		return reason.UpgradeBaking.Of(name, pass.Stamp(pass.Moment(active.Healthy+int64(retireAfterOf(r.service).Seconds())).Time))
+	}
+	return reason.ConfigChanging.Of(name, r.clusterName(active), waitsFor(r.versions.active.Finding))
+}
+
+// describeShift says how far the way to another cluster is.
+func (r *reporter) describeShift(a, c int) reason.Finding {
+	record, shift := &r.record, r.record.Shift
+	to := r.findRevision(record.Candidate.Revision).numberText()
+	switch {
+	case shift.Back:
+		why := "the spec says so"
+		if record.Fault != nil {
+			why = record.Fault.Text
+		}
+		return reason.UpgradeReturning.Of(r.findRevision(record.Active.Good).numberText(), why)
+	case r.versions.candidate.Ready > 0 && shift.Proven && r.routing.behind:
+		return reason.UpgradeRouting.Of(to, fmt.Sprintf("%d %%", shift.Traffic), r.explainDelay())
+	case shift.Traffic == 100 && r.versions.candidate.Ready > 0:
+		return reason.UpgradeBaking.Of(to, pass.Stamp(shift.At.Add(max(drainOf(r.service), retireAfterOf(r.service)))))
+	case shift.Traffic == 0 && warns(r.versions.candidate.Finding):
+		return r.versions.candidate.Finding
+	case shift.Traffic == 0:
+		return reason.UpgradePreparing.Of(to, r.clusterName(record.Candidate), waitsFor(r.versions.candidate.Finding))
+	default:
+		share := fmt.Sprintf("%d of %d endpoints", c, a+c)
+		if isRouteTaken(r.state) {
+			share = fmt.Sprintf("%d %% of the requests", r.routing.weight)
+		}
+		return reason.UpgradeShifting.Of(to, r.clusterName(record.Candidate), share)
+	}
+}
+
+// describeReplacement says how far pods that are replaced where they are have come.
+func (r *reporter) describeReplacement() reason.Finding {
+	active := &r.record.Active
+	version, name, cluster := r.findRevision(active.Revision).numberText(), r.clusterName(active), r.findCluster(active)
+	if cluster == nil {
+		return reason.UpgradeRecreating.Of(name, version, "it is being made")
+	}
+	now := cluster.ComputeCluster
+	for _, change := range r.provision.change {
+		if change.Seen == now {
+			now = change.Wanted
+		}
+	}
+	if isRecreated(now) {
+		return reason.UpgradeRecreating.Of(name, version, waitsFor(hindranceOf(r.state, r.versions.active)))
+	}
+	return reason.UpgradeInPlace.Of(name, version, waitsFor(hindranceOf(r.state, r.versions.active)))
+}
+
+// waitsFor returns what a finding waits for, for people.
+func waitsFor(finding reason.Finding) string {
+	if finding.Text == "" {
+		return "all is up"
+	}
+	return finding.Text
+}
+
+// explainDelay says in words what a gateway that is behind is waited for.
+func (r *reporter) explainDelay() string {
+	if r.routing.programmed {
+		return "its Service has yet to answer"
+	}
+	return r.routing.gateway.Text
+}

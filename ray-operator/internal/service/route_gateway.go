@@ -1,0 +1,144 @@
+package service
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
+)
+
+// routeWait is how soon to look again at a route that something waits for: no watch tells of it.
+const routeWait = time.Second
+
+// promptly is for how long a new route is looked at so often whether anything waits or not: most
+// gateways take it at once.
+const promptly = time.Minute
+
+// describeGateway says what became of the route, if a gateway is asked for, and when to look at it again.
+func (r *router) describeGateway() {
+	if gatewayOf(r.service) == nil {
+		return
+	}
+	finding, programmed := judgeGateway(r.state, r.route)
+	r.gateway, r.programmed = &finding, programmed
+	if r.service.DeletionTimestamp != nil {
+		return
+	}
+	r.wakeIn(pass.Recheck) // nobody tells of routes, nor of kinds that come and go
+	if seen := seenRoute(r.state); !programmed && finding.Code == reason.GatewayPending.Code && (seen == nil || r.now.Sub(seen.CreationTimestamp.Time) < promptly) {
+		r.wakeIn(routeWait)
+	}
+}
+
+// judgeGateway says what became of the route, and whether the gateway has taken it as it must be.
+func judgeGateway(s *state, wanted *gatewayv1.HTTPRoute) (reason.Finding, bool) {
+	switch {
+	case s.seen.RouteUnknown:
+		return reason.GatewayAPIMissing.Of(), false
+	case s.seen.RouteRefused != nil:
+		return diagnose.Refusal(kindRoute+" "+s.service.Name, s.seen.RouteRefused), false
+	case s.seen.Standing[kindRoute].Foreign:
+		return reason.NameConflict.Of(kindRoute + " " + s.service.Name), false
+	}
+	_, amiss := judgeRoute(s)
+	switch {
+	case amiss != nil:
+		return *amiss, false
+	case wanted == nil || !holdsRoute(seenRoute(s), wanted):
+		return reason.GatewayPending.Of(gatewayName(s.service), s.service.Name), false
+	default:
+		return reason.GatewayProgrammed.Of(gatewayName(s.service), s.service.Name), true
+	}
+}
+
+// wantedRoute is the HTTPRoute as it must be, nil where there must be none. A candidate is named
+// there before it gets requests, so that the gateway knows its Service by then.
+func wantedRoute(s *state, strand []*corev1.Pod) *gatewayv1.HTTPRoute {
+	gateway := gatewayOf(s.service)
+	if gateway == nil || s.record.Active.Cluster == 0 {
+		return nil
+	}
+	weight := candidateWeight(s, strand)
+	shares := []int32{100 - weight, weight}
+	var backends []desired.Backend
+	for i, side := range s.listVersions() {
+		backends = append(backends, desired.Backend{Service: naming.ServeVersion(s.clusterName(side)), Weight: shares[i]})
+	}
+	return desired.ServeRoute(s.service, gateway, routePaths(s), backends...)
+}
+
+// routePaths are where the versions that there are answer, all of them where that cannot be said.
+func routePaths(s *state) []string {
+	var paths []string
+	for _, side := range s.listVersions() {
+		for _, id := range []string{side.Revision, side.Good} {
+			config := s.findRevision(id).Config
+			if config.RootPath != "" { // below which Serve answers too, or not, by its release
+				return nil
+			}
+			for i := range config.Applications {
+				if config.Applications[i].HasRoute {
+					paths = append(paths, config.Applications[i].RoutePrefix)
+				}
+			}
+		}
+	}
+	return paths
+}
+
+// candidateWeight is the candidate's share of the requests in percent, as the route is to have it. No
+// side has any that has no pod to lead to, as far as the other one has; and the candidate has none
+// before it was seen to answer through its Service: from then on gateways know its endpoints.
+func candidateWeight(s *state, strand []*corev1.Pod) int32 {
+	candidate, traffic := s.record.Candidate, s.record.Shift.Traffic
+	if candidate == nil || traffic == 0 {
+		return 0
+	}
+	mine, theirs := isLeadable(s, &s.record.Active, strand), isLeadable(s, candidate, strand)
+	switch {
+	case mine && !theirs, !hasEntered(s, candidate):
+		return 0
+	case theirs && !mine:
+		return 100
+	default:
+		return int32(traffic)
+	}
+}
+
+// isLeadable reports whether a side was seen to have a pod that a gateway may lead to and that keeps
+// it.
+func isLeadable(s *state, side *Side, strand []*corev1.Pod) bool {
+	cluster := s.findCluster(side)
+	return cluster != nil && slices.ContainsFunc(cluster.Pods, func(pod *corev1.Pod) bool {
+		return s.isLed(pod) && pod.DeletionTimestamp == nil && pass.Ready(pod) && !slices.Contains(strand, pod)
+	})
+}
+
+// hasEntered reports whether a candidate was seen to answer through its Service, or has requests
+// that way.
+func hasEntered(s *state, candidate *Side) bool {
+	if seenWeight(s, naming.ServeVersion(s.clusterName(candidate))) > 0 {
+		return true
+	}
+	cluster := s.findCluster(candidate)
+	door, there := candidateDoor(s, cluster)
+	return there && cluster.Heard && cluster.Answer.Probes[door].OK
+}
+
+// holdsRoute reports whether a route is as it is wanted, both being there. Other than of other
+// objects all of its spec is compared: what somebody adds there takes requests away.
+func holdsRoute(seen, wanted client.Object) bool {
+	is, _ := seen.(*gatewayv1.HTTPRoute)
+	shall, _ := wanted.(*gatewayv1.HTTPRoute)
+	return is != nil && shall != nil && equality.Semantic.DeepEqual(is.Spec.ParentRefs, shall.Spec.ParentRefs) &&
+		equality.Semantic.DeepEqual(is.Spec.Hostnames, shall.Spec.Hostnames) && equality.Semantic.DeepEqual(is.Spec.Rules, shall.Spec.Rules)
+}

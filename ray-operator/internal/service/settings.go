@@ -1,0 +1,114 @@
+package service
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
+)
+
+// Defaults of an upgrade, as the schema has them; a service on a cluster that is not its own
+// goes by them too.
+const (
+	defaultSurge, defaultStep = 100, 20
+	defaultInterval           = 10
+	defaultDeadline           = 1800
+	defaultDrain              = 60
+	defaultRetire             = 60
+	// provenAfter is how long a configuration on a cluster that is not the service's own has to
+	// be healthy, in seconds: nothing is kept there to go back to but the former configuration.
+	provenAfter = 30
+)
+
+// gatewayOf is the gateway that a service asks for, nil where it asks for none.
+func gatewayOf(service *v1alpha1.ClusterService) *v1alpha1.ServiceGateway {
+	if service.Spec.Upgrade == nil || service.Spec.ClusterTemplate == nil {
+		return nil
+	}
+	return service.Spec.Upgrade.Gateway
+}
+
+// termsOf are those of the service's upgrades.
+func termsOf(service *v1alpha1.ClusterService) upgrade.Terms {
+	terms := upgrade.Terms{
+		Surge: defaultSurge, Step: defaultStep, Interval: defaultInterval * time.Second, Deadline: defaultDeadline * time.Second, AutoRollback: true,
+	}
+	given := service.Spec.Upgrade
+	if given == nil {
+		return terms
+	}
+	terms.Surge, terms.Step = int(or(given.MaxSurgePercent, defaultSurge)), int(or(given.StepPercent, defaultStep))
+	terms.Interval = seconds(or(given.IntervalSeconds, defaultInterval))
+	terms.Deadline = seconds(or(given.HealthyDeadlineSeconds, defaultDeadline))
+	terms.AutoRollback = given.AutoRollback == nil || *given.AutoRollback
+	return terms
+}
+
+// drainOf is how long requests may take that a cluster has when it gets no more.
+func drainOf(service *v1alpha1.ClusterService) time.Duration {
+	if given := service.Spec.Upgrade; given != nil {
+		return seconds(or(given.DrainSeconds, defaultDrain))
+	}
+	return defaultDrain * time.Second
+}
+
+// retireAfterOf is how long what was before is kept to go back to.
+func retireAfterOf(service *v1alpha1.ClusterService) time.Duration {
+	if given := service.Spec.Upgrade; given != nil {
+		return seconds(or(given.RetireAfterSeconds, defaultRetire))
+	}
+	if service.Spec.ClusterTemplate == nil {
+		return provenAfter * time.Second
+	}
+	return defaultRetire * time.Second
+}
+
+// strategyOf is how a change that needs other pods comes about.
+func strategyOf(service *v1alpha1.ClusterService) v1alpha1.UpgradeMode {
+	if given := service.Spec.Upgrade; given != nil {
+		return given.Strategy
+	}
+	return v1alpha1.UpgradeSurge
+}
+
+// forbidsHead reports whether the user keeps requests from heads.
+func forbidsHead(service *v1alpha1.ClusterService) bool {
+	given := service.Spec.Service
+	return given != nil && given.HeadEndpoints != nil && !*given.HeadEndpoints
+}
+
+// wasReady reports whether the service was told to be.
+func wasReady(service *v1alpha1.ClusterService) bool {
+	return meta.IsStatusConditionTrue(service.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// gatewayName names the gateway for people.
+func gatewayName(service *v1alpha1.ClusterService) string {
+	parent := desired.GatewayParent(service, gatewayOf(service))
+	return string(*parent.Namespace) + "/" + string(parent.Name)
+}
+
+func or(given *int32, otherwise int32) int32 {
+	if given == nil {
+		return otherwise
+	}
+	return *given
+}
+
+func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
+
+// circumstances returns a hash of what bears on the fate of a version beside itself: the rest of the spec, but for how
+// requests reach the service and for suspension, and the annotation that asks for another try.
+func circumstances(service *v1alpha1.ClusterService) string {
+	spec := service.Spec.DeepCopy()
+	spec.Service, spec.Suspend = nil, false
+	if spec.Upgrade != nil {
+		spec.Upgrade.DrainSeconds, spec.Upgrade.RetireAfterSeconds = nil, nil // of versions that leave
+	}
+	hash, _ := naming.ObjectHash([]any{spec, service.Annotations[v1alpha1.AnnotationRetry]}) // it always marshals
+	return hash
+}
