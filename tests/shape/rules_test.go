@@ -24,7 +24,7 @@ var bad = map[string][]string{
 		"ray-operator/cmd/x/x.go\npackage x\nfunc f() { c.Update(context.Background(), pod) }",
 		"cli/job/x.go\npackage x\nfunc f(ctx C) { objects.Delete(ctx, pod) }",
 	},
-	"methods-of-a-type": {clusterDir + "\npackage x\n" + methodsNamed(maxMethods+1)},
+	"methods-of-a-type": {clusterDir + "\npackage x\n" + methodsNamed(maxMethods+1), scaleDir + "\npackage x\n" + methodsNamed(maxMethods+1)},
 	"method-beside-field": {
 		clusterDir + "\npackage x\ntype t struct{ Wake int }\nfunc (t *t) wake() {}",
 		clusterDir + "\npackage x\ntype t[T any] struct{ a, wake T }\nfunc (t t[T]) Wake() {}",
@@ -79,7 +79,7 @@ func TestRulesBite(t *testing.T) {
 
 // good sources break no rule: what is just within a limit, and what looks like a violation and is none.
 var good = []map[string]string{
-	{clusterDir: doc + "package x\n" + methodsNamed(maxMethods), scaleDir: doc + "package x\n" + methodsNamed(maxMethods+1)},
+	{clusterDir: doc + "package x\n" + methodsNamed(maxMethods), "tests/x/x.go": doc + "package x\n" + methodsNamed(maxMethods+1)},
 	{scaleDir: doc + "package x\n" + body("f", maxReconcile) + "\n" + body("Reconcile", maxReconcile-1)},
 	{clusterDir: doc + "package x\nfunc (r *R) f(ctx C) { r.Writer.Create(ctx, pod); os.Create(name); r.Client.Get(ctx, key) }"},
 	{"ray-operator/internal/kube/x.go": doc + "package x\nfunc (w *W) f(ctx C) { w.Client.Create(ctx, pod) }"},
