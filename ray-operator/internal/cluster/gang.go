@@ -85,9 +85,9 @@ func gangOf(cluster *v1alpha1.ComputeCluster, sizes map[string]Size) gang.Gang {
 }
 
 // joinGang returns a pod with what makes it one of the gang, where the queue has its quota.
-func joinGang(p *planner, made *corev1.Pod) *corev1.Pod {
-	gangOf(p.cluster, p.Sizes).Join(made)
-	p.seen.Queue.Placements[kueue.PodSetOf(made.Labels[v1alpha1.LabelGroup])].On(made)
+func joinGang(s *situation, sizes map[string]Size, made *corev1.Pod) *corev1.Pod {
+	gangOf(s.cluster, sizes).Join(made)
+	s.seen.Queue.Placements[kueue.PodSetOf(made.Labels[v1alpha1.LabelGroup])].On(made)
 	return made
 }
 

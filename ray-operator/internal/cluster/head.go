@@ -32,7 +32,7 @@ func planHead(p *planner) {
 		}
 		return
 	}
-	p.Head, p.NoteHead = joinGang(p, p.site.HeadPod(p.cluster, p.Epoch)), !isRecordSpared(p)
+	p.Head, p.NoteHead = joinGang(p.situation, p.Sizes, p.site.HeadPod(p.cluster, p.Epoch)), !isRecordSpared(p)
 	if isStoreEncrypted(p.basis()) {
 		pod.EncryptStore(p.Head, p.cluster)
 	}

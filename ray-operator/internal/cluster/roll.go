@@ -72,15 +72,15 @@ func beginRoll(p *planner, m *members) {
 // paceOf returns how fast a group is rolled. With autoscaling, what is there beyond its size stays within its maximum
 // and the cluster's; where nothing may be missing, one replica may be beyond them, since nothing could be replaced
 // otherwise.
-func paceOf(p *planner, group *v1alpha1.WorkerGroup) scale.RollPace {
-	pace := scale.RollPace{Wanted: p.wantedReplicas(group), Unavailable: 1}
-	if rolling := p.cluster.Spec.UpgradeStrategy.Rolling; rolling != nil {
+func paceOf(s *situation, sizes map[string]Size, group *v1alpha1.WorkerGroup) scale.RollPace {
+	pace := scale.RollPace{Wanted: sizes[group.Name].Replicas, Unavailable: 1}
+	if rolling := s.cluster.Spec.UpgradeStrategy.Rolling; rolling != nil {
 		pace.Unavailable, pace.Surge = int(rolling.MaxUnavailable), int(rolling.MaxSurge)
 	}
-	if p.seen.Queue.Queue != "" { // which has given quota for no pod beyond its sizes
+	if s.seen.Queue.Queue != "" { // which has given quota for no pod beyond its sizes
 		return scale.RollPace{Wanted: pace.Wanted, Unavailable: max(pace.Unavailable, 1)}
 	}
-	if !isAutoscaled(p.cluster) {
+	if !isAutoscaled(s.cluster) {
 		return pace
 	}
 	least := 0
@@ -88,49 +88,45 @@ func paceOf(p *planner, group *v1alpha1.WorkerGroup) scale.RollPace {
 		least = 1
 	}
 	beyond := boundsOf(group).Max - pace.Wanted
-	if room, limited := nodesLeft(p.cluster, p.Sizes, func(size Size) int { return max(size.Replicas, size.Staying) }); limited {
-		own := p.Sizes[group.Name] // whose workers beyond its size take up this room already
+	if room, limited := nodesLeft(s.cluster, sizes, func(size Size) int { return max(size.Replicas, size.Staying) }); limited {
+		own := sizes[group.Name] // whose workers beyond its size take up this room already
 		beyond = min(beyond, room/pod.Hosts(group)+max(0, own.Staying-own.Replicas))
 	}
 	pace.Surge = min(pace.Surge, max(beyond, least))
 	return pace
 }
 
-// chooseRolledGroup returns the group that a rolling replacement is at, nil if there is none: the first
-// that has old workers or misses some, while the head itself is up to date.
-func chooseRolledGroup(p *planner, all []*members) *members {
-	if !p.isRolling() || p.head == nil || !canKeepRoll(p) {
-		return nil
+// chooseRolledGroup returns the group that a rolling replacement is at, and what it does or waits for, nil if there is
+// none: the first that has old workers or misses some, while the head itself is up to date. One that has begun, if any,
+// is rolled to the end.
+func chooseRolledGroup(b basis, sizes map[string]Size, begun string, all []*members) (*members, *reason.Finding) {
+	if !b.isRolling() || b.head == nil {
+		return nil, nil
 	}
-	old := p.intents.outdatedPods(p.seen.Pods, p.Turn)
-	if len(old) > 0 && p.intents.isOld(*p.head) {
-		blocked := reason.HeadOutdated.Of(len(old), countStaying(p.seen.Pods), listNames(old))
-		p.Rolling = &blocked
-		return nil
+	old := b.intents.outdatedPods(b.seen.Pods, b.Turn)
+	if len(old) > 0 && b.intents.isOld(*b.head) {
+		blocked := reason.HeadOutdated.Of(len(old), countStaying(b.seen.Pods), listNames(old))
+		return nil, &blocked
 	}
 	for _, m := range all {
 		left, complete := m.countProgress()
-		if p.Roll.Group != "" && p.Roll.Group != m.group.Name {
-			continue // a group that has begun to be rolled is rolled to the end
-		}
-		if left > 0 {
-			under := reason.RollingOut.Of(p.wantedReplicas(m.group)-left+len(m.exiting), p.wantedReplicas(m.group), m.group.Name)
-			p.Rolling = &under
-			return m
-		}
-		if complete < p.wantedReplicas(m.group) && len(old) > 0 {
-			waits := reason.RollWaiting.Of(len(old), countStaying(p.seen.Pods), m.group.Name, complete, p.wantedReplicas(m.group))
-			p.Rolling = &waits
-			return nil // those that came last have to join before the next group is touched
+		wanted := sizes[m.group.Name].Replicas
+		switch {
+		case begun != "" && begun != m.group.Name:
+		case left > 0:
+			under := reason.RollingOut.Of(wanted-left+len(m.exiting), wanted, m.group.Name)
+			return m, &under
+		case complete < wanted && len(old) > 0: // those that came last have to join before the next group is touched
+			waits := reason.RollWaiting.Of(len(old), countStaying(b.seen.Pods), m.group.Name, complete, wanted)
+			return nil, &waits
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-// rollGroup marks the replicas of a group that a rolling replacement retires now, and gives
-// the size that the group is to have meanwhile.
-func rollGroup(p *planner, m *members) int {
-	pace := paceOf(p, m.group)
+// rollGroup marks the replicas of a group that a rolling replacement retires now, and returns the size that the group
+// must have meanwhile.
+func rollGroup(m *members, pace scale.RollPace) int {
 	var replicas []scale.RollReplica
 	for index, old := range m.old {
 		replicas = append(replicas, scale.RollReplica{Index: index, Old: old, Ready: m.joined[index]})

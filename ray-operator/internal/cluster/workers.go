@@ -18,8 +18,11 @@ func planGroups(p *planner) {
 		p.wakeIn(m.wake)
 		all = append(all, m)
 	}
-	rolled := chooseRolledGroup(p, all)
-	beginRoll(p, rolled)
+	var rolled *members
+	if canKeepRoll(p) {
+		rolled, p.Rolling = chooseRolledGroup(p.basis(), p.Sizes, p.Roll.Group, all)
+		beginRoll(p, rolled)
+	}
 	for _, m := range all {
 		resizeGroup(p, m, m == rolled)
 	}
@@ -37,7 +40,7 @@ func resizeGroup(p *planner, m *members, rolling bool) {
 	case m.group.Suspend:
 		why = exitSuspended
 	case rolling:
-		size = rollGroup(p, m)
+		size = rollGroup(m, paceOf(p.situation, p.Sizes, m.group))
 	}
 	change := scale.Target(size, m.hosts, m.slots)
 	if isAnswerNeeded(p.basis(), m, change) {
@@ -94,7 +97,7 @@ func fillSlots(p *planner, m *members, slots []int, broken []scale.Slot) {
 			continue
 		}
 		filling.Claims = append(filling.Claims, claims...)
-		filling.Pods = append(filling.Pods, joinGang(p, p.site.WorkerPod(p.cluster, m.group, slot, p.Session)))
+		filling.Pods = append(filling.Pods, joinGang(p.situation, p.Sizes, p.site.WorkerPod(p.cluster, m.group, slot, p.Session)))
 	}
 	if len(filling.Pods) > 0 {
 		noteFailures(p.situation, m, broken, filling.Pods)
