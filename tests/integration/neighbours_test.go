@@ -41,7 +41,7 @@ func TestNeighbours_SlowNobodyElse(t *testing.T) {
 		Honest: number(t, "HELIOSTAT_HONEST", honestClusters), Beside: map[string]live.Reactions{},
 		Grown: number(t, "HELIOSTAT_GROWN", grownWorkers), Refused: number(t, "HELIOSTAT_REFUSED", refusedWorkers),
 	}
-	h, slow, grown, refused := newHonest(t, figures.Honest), newNamespace(t), newNamespace(t), newNamespace(t)
+	h, slow, grown, refused := newHonest(t, figures.Honest), newNamespace(t), newNamespace(t), newNamespaceOf(t, denying)
 	watched := "--watch-namespaces=" + strings.Join(append(h.namespaces(), slow, grown, refused), ",")
 	startOperator(t, "--namespace="+live.ReleaseNamespace, "--autoscaler-image=none", watched)
 	h.ready(t)
