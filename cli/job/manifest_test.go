@@ -1,6 +1,7 @@
 package job
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -28,39 +29,37 @@ func built(t *testing.T, flags, manifest string, command ...string) (*v1alpha1.C
 
 func TestBuild_MakesValidJobs(t *testing.T) {
 	const shared = "kind: ClusterJob\nmetadata: {name: x}\nspec: {clusterRef: {name: dev}, entrypoint: ls}\n"
+	const onDev = `"clusterRef":{"name":"dev"}`
 	for name, c := range map[string]struct {
 		flags, manifest string
 		command         []string
-		holds           func(*v1alpha1.ClusterJob) bool
+		holds           []string
 	}{
-		"a job of its own cluster": {"", "", []string{"ls"}, func(j *v1alpha1.ClusterJob) bool {
-			return j.GenerateName == "job-" && j.Spec.Entrypoint == "ls" && len(j.Spec.ClusterTemplate.Spec.WorkerGroups) == 1
-		}},
-		"several words are no line of a shell": {"--cluster dev", "", []string{"echo", "$HOME; rm"}, func(j *v1alpha1.ClusterJob) bool {
-			return j.Spec.Entrypoint == "" && j.Spec.Command[1] == "$HOME; rm" && j.Spec.ClusterRef.Name == "dev"
-		}},
-		"a manifest stays": {"", shared, nil, func(j *v1alpha1.ClusterJob) bool {
-			return j.Name == "x" && j.Spec.ClusterRef.Name == "dev" && j.Spec.Entrypoint == "ls" && j.Namespace == "a"
-		}},
-		"flags go before the manifest": {"--name y --workers 2 --retries 3 --env A=b=c", shared, []string{"a", "b"}, func(j *v1alpha1.ClusterJob) bool {
-			return j.Name == "y" && j.Spec.ClusterRef == nil && *j.Spec.ClusterTemplate.Spec.WorkerGroups[0].Replicas == 2 &&
-				j.Spec.Retry.Limit == 3 && j.Spec.Env[0].Value == "b=c" && j.Spec.Entrypoint == "" && len(j.Spec.Command) == 2
-		}},
-		"what the driver takes": {"--cluster dev --entrypoint-num-cpus 0.5 --entrypoint-num-gpus 1", "", []string{"ls"}, func(j *v1alpha1.ClusterJob) bool {
-			cpus, gpus := j.Spec.EntrypointResources["CPU"], j.Spec.EntrypointResources["GPU"]
-			return cpus.String() == "500m" && gpus.String() == "1"
-		}},
-		"what Ray gets as it is": {`--cluster dev --runtime-env-json {"pip":["x"]} --metadata-json {"a":"b"}`, "", []string{"ls"}, func(j *v1alpha1.ClusterJob) bool {
-			return string(j.Spec.RuntimeEnv.Raw) == `{"pip":["x"]}` && j.Spec.Metadata["a"] == "b"
-		}},
+		"a job of its own cluster":             {"", "", []string{"ls"}, []string{`"generateName":"job-"`, `"entrypoint":"ls"`, `"clusterTemplate"`, `"replicas":1`}},
+		"several words are no line of a shell": {"--cluster dev", "", []string{"echo", "$HOME; rm"}, []string{onDev, `"command":["echo","$HOME; rm"]`}},
+		"a manifest stays":                     {"", shared, nil, []string{`"name":"x"`, `"namespace":"a"`, onDev, `"entrypoint":"ls"`}},
+		"flags go before the manifest": {"--name y --workers 2 --retries 3 --env A=b=c", shared, []string{"a", "b"}, []string{
+			`"name":"y"`, `"replicas":2`, `"limit":3`, `"value":"b=c"`, `"command":["a","b"]`}},
+		"what the driver takes": {"--cluster dev --entrypoint-num-cpus 0.5 --entrypoint-num-gpus 1", "", []string{"ls"}, []string{`"CPU":"500m"`, `"GPU":"1"`}},
+		"what Ray gets as it is": {`--cluster dev --runtime-env-json {"pip":["x"]} --metadata-json {"a":"b"}`, "", []string{"ls"}, []string{
+			`"runtimeEnv":{"pip":["x"]}`, `"metadata":{"a":"b"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job, err := built(t, c.flags, c.manifest, c.command...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !c.holds(job) {
-				t.Errorf("the job is %+v", job.Spec)
+			text, err := json.Marshal(job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, holds := range c.holds {
+				if !strings.Contains(string(text), holds) {
+					t.Errorf("the job holds no %s: %s", holds, text)
+				}
+			}
+			if (job.Spec.ClusterRef == nil) == (job.Spec.ClusterTemplate == nil) || (job.Spec.Entrypoint == "") == (job.Spec.Command == nil) {
+				t.Errorf("it has two places to run, or two commands: %s", text)
 			}
 			if job.Name == "" {
 				job.Name = job.GenerateName + "x"

@@ -22,6 +22,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/object"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/cli/overview"
 	"github.com/heliostat-dev/heliostat/cli/progress"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -147,7 +148,7 @@ func (o *Output) printNew(ctx context.Context, object verbs.Object, printed *int
 // end says why there was no output, where there was none.
 func (o *Output) end(job *v1alpha1.ClusterJob, printed int32) {
 	if printed == 0 {
-		o.Clusters.Console.Note("job/%s has no output: it is %s", job.Name, job.Status.Phase)
+		o.Clusters.Console.Note("job/%s has no output: it is %s", job.Name, overview.Phase(job))
 	}
 }
 

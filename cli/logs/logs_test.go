@@ -193,7 +193,7 @@ func TestLogs_FollowTheNextAttempt(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if got := b.out.String(); strings.Index(got, "one") < 0 || strings.Index(got, "two") < strings.Index(got, "one") {
+		if got := b.out.String(); !strings.Contains(got, "one") || strings.Index(got, "two") < strings.Index(got, "one") {
 			t.Errorf("it prints %q", got)
 		}
 		if said := b.said.String(); !strings.Contains(said, "job/train  0/") ||

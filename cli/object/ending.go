@@ -44,14 +44,12 @@ func Judge(in explain.Input, goal string) (end Ending, ok bool) {
 		return Ending{}, false // the status is of an earlier spec
 	case goal == ForSuspended:
 		return about.judgeSuspended(said)
-	case goal == ForRollout && about.isTrue(v1alpha1.ConditionRolledBack):
-		return Ending{outcome.Failed, "was rolled back: " + about.messageOf(v1alpha1.ConditionRolledBack)}, true
-	case goal == ForRollout && about.isTaken:
-		return Ending{}, false
+	case goal == ForRollout && (about.isTaken || about.isTrue(v1alpha1.ConditionRolledBack)):
+		return about.judgeRollout()
 	case about.phase == v1alpha1.PhaseStopped:
 		return Ending{outcome.Stopped, "was stopped: " + said}, true
 	case about.isTrue(v1alpha1.ConditionReady):
-		return Ending{outcome.Done, about.success(in)}, true
+		return Ending{outcome.Done, about.success()}, true
 	case about.isTrue(v1alpha1.ConditionFailed):
 		return Ending{outcome.Failed, "has failed: " + said}, true
 	case about.isSuspended && about.isTrue(v1alpha1.ConditionSuspended):
@@ -103,11 +101,13 @@ func (f facts) isTrue(condition string) bool {
 	return meta.IsStatusConditionTrue(f.conditions, condition)
 }
 
-func (f facts) messageOf(condition string) string {
-	if found := meta.FindStatusCondition(f.conditions, condition); found != nil {
-		return found.Message
+// judgeRollout judges a service whose requests have not all moved to the version of the spec.
+func (f facts) judgeRollout() (Ending, bool) {
+	back := meta.FindStatusCondition(f.conditions, v1alpha1.ConditionRolledBack)
+	if back == nil || back.Status != metav1.ConditionTrue {
+		return Ending{}, false
 	}
-	return ""
+	return Ending{outcome.Failed, "was rolled back: " + back.Message}, true
 }
 
 func (f facts) judgeSuspended(said string) (Ending, bool) {
@@ -121,7 +121,7 @@ func (f facts) judgeSuspended(said string) (Ending, bool) {
 }
 
 // success says how something succeeded.
-func (f facts) success(in explain.Input) string {
+func (f facts) success() string {
 	if f.end == nil {
 		return "is ready"
 	}

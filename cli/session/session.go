@@ -13,8 +13,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,8 +27,12 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 )
 
-// portClient is the head's port for Ray Client.
-const portClient = 10001
+const (
+	// portClient is the head's port for Ray Client.
+	portClient = 10001
+	// endWithin is how long a command may take to end after an interruption.
+	endWithin = 10 * time.Second
+)
 
 // Commands returns the commands of the package.
 func Commands(c *console.Console) []*cobra.Command {
@@ -138,6 +144,8 @@ func run(ctx context.Context, c *console.Console, command, variables []string) e
 	program := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the user's own command
 	program.Stdin, program.Stdout, program.Stderr = c.In, c.Out, c.ErrOut
 	program.Env = append(append([]string{}, c.Environ...), variables...)
+	program.WaitDelay = endWithin
+	program.Cancel = func() error { return program.Process.Signal(os.Interrupt) } // it may have something to save
 	err := program.Run()
 	var ended *exec.ExitError
 	switch {
