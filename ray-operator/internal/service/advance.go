@@ -23,8 +23,8 @@ type draft struct {
 type decision struct {
 	// course is what happens to the service in this pass.
 	course course
-	// since is when the requests stopped that must end before the service goes, zero where there are none; until is when
-	// they have ended. gone: nothing is left of what the service runs on.
+	// since is when the requests stopped that must end before the service goes, zero where there are none; until is
+	// when they have ended. gone: nothing is left of what the service runs on.
 	since, until time.Time
 	gone         bool
 	// obstacle is why the spec cannot be followed, waiting is why an upgrade cannot begin; nil where it can.

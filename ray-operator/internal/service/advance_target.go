@@ -118,7 +118,7 @@ func (d *draft) requestRevision(side *Side, revision string) {
 	side.Revision, side.At, side.Healthy = revision, d.now.Unix(), 0
 }
 
-// changePods is for a target that needs other pods than those of the version that serves.
+// changePods begins the way to a target that needs other pods than those of the version that serves.
 func (d *draft) changePods() {
 	record := &d.record
 	switch strategy := strategyOf(d.service); {
@@ -148,7 +148,7 @@ func yieldsTo(s *state, strategy v1alpha1.UpgradeMode) bool {
 	return strategy != v1alpha1.UpgradeInPlace || whyUnfit(s) != ""
 }
 
-// overtakeCandidate is for another target while a candidate is on its way.
+// overtakeCandidate follows another target while a candidate is on its way.
 func (d *draft) overtakeCandidate() {
 	record := &d.record
 	switch candidate := record.Candidate; {
@@ -188,7 +188,7 @@ func (d *draft) hasRoom(number int) bool {
 	return true
 }
 
-// withdrawCandidate goes back because the spec does.
+// withdrawCandidate turns back because the spec does.
 func (d *draft) withdrawCandidate() {
 	if d.record.Shift.Traffic == 0 {
 		d.endWithFormer(nil)
@@ -219,8 +219,8 @@ func findClash(a, b Revision) string {
 	return ""
 }
 
-// whyApart says why the proxies of two versions cannot stand behind one Service, empty if they can: it leads to one port,
-// where clients speak one protocol, and both stand behind it while requests go over.
+// whyApart says why the proxies of two versions cannot stand behind one Service, empty if they can: it leads to one
+// port, where clients speak one protocol, and both stand behind it while requests go over.
 func whyApart(good, target Revision) string {
 	have, want := good.proxyPorts(), target.proxyPorts()
 	switch {
@@ -232,8 +232,8 @@ func whyApart(good, target Revision) string {
 	return ""
 }
 
-// clearFailure has a version that failed be tried again where the spec asks for something else by now, or for the same under other
-// circumstances. What is still being taken back is waited for.
+// clearFailure has a version that failed be tried again where the spec asks for something else by now, or for the same
+// under other circumstances. What is still being taken back is waited for.
 func (r *Record) clearFailure(target, circumstances string) {
 	if r.FailedAs == "" { // of an earlier operator, or restored from the status
 		r.FailedAs = circumstances

@@ -14,8 +14,8 @@ type step struct {
 	assessment
 }
 
-// advance brings the record on by how its versions are. The versions have changed their places after it where an upgrade
-// ended: it returns them as the record names them.
+// advance brings the record on by how its versions are. The versions have changed their places after it where an
+// upgrade ended: it returns them as the record names them.
 func (d *draft) advance(versions assessment) assessment {
 	t := &step{draft: d, assessment: versions}
 	if d.course == courseServe {
@@ -119,7 +119,7 @@ func (t *step) doubtConfiguration(first bool) {
 	}
 }
 
-// revertConfiguration goes back to the last good configuration, and to its pods.
+// revertConfiguration asks for the last good configuration again, and for its pods.
 func (t *step) revertConfiguration(fault *Fault) {
 	active := &t.record.Active
 	t.recordEnd(v1alpha1.UpgradeRolledBack, fault)
@@ -129,21 +129,24 @@ func (t *step) revertConfiguration(fault *Fault) {
 	active.replacePods(t.findRevision(active.Good).Pods, t.findCluster(active))
 }
 
-// moveUpgrade goes the next step of an upgrade to another cluster.
+// moveUpgrade takes the next step of an upgrade to another cluster.
 func (t *step) moveUpgrade() {
 	record := &t.record
 	candidate := record.Candidate
 	if candidate == nil || isUnheard(t.state, candidate, t.candidate) || isUncounted(t.state, t.active) {
 		return
 	}
-	lags, active := t.acknowledgeStep(), upgrade.Version{Ready: measureCapacity(t.state, &record.Active, t.active, 100-record.Shift.Traffic)}
+	lags := t.acknowledgeStep()
+	active := upgrade.Version{Ready: measureCapacity(t.state, &record.Active, t.active, 100-record.Shift.Traffic)}
 	move := upgrade.Advance(termsOf(t.service), record.Shift, active, upgrade.Version{
-		Ready: measureCapacity(t.state, candidate, t.candidate, record.Shift.Traffic), Failed: t.candidate.Failed, Lost: hasLostPods(t.state, candidate),
+		Ready:  measureCapacity(t.state, candidate, t.candidate, record.Shift.Traffic),
+		Failed: t.candidate.Failed, Lost: hasLostPods(t.state, candidate),
 	}, t.now)
 	if lags {
 		move = move.Held(record.Shift, active)
 	}
-	record.Routing = (lags || move.Shift.Traffic != record.Shift.Traffic && isRouteTaken(t.state)) && move.Shift.Traffic+record.Shift.Traffic > 0
+	changes := lags || move.Shift.Traffic != record.Shift.Traffic && isRouteTaken(t.state)
+	record.Routing = changes && move.Shift.Traffic+record.Shift.Traffic > 0
 	t.wakeIn(move.Wake)
 	if move.Cause != "" && record.Failed == "" {
 		record.noteFailure(candidate.Revision, circumstances(t.service), faultOf(t.service, move.Cause, t.candidate.Finding))
@@ -193,7 +196,7 @@ func (t *step) finishUpgrade() {
 	t.active, t.candidate = t.candidate, Health{}
 }
 
-// faultOf is why a version is taken back.
+// faultOf returns why a version is taken back.
 func faultOf(service *v1alpha1.ClusterService, cause upgrade.Cause, finding reason.Finding) *Fault {
 	if cause == upgrade.Late {
 		finding = reason.ServeNotHealthyInTime.Of(termsOf(service).Deadline, finding.Text)

@@ -90,8 +90,8 @@ func judgeVersion(s *state, cluster *Cluster, version expected) Health {
 	return h
 }
 
-// assumeHealth is a version that was well and of which nothing is known now: no data is not zero. While
-// its head says nothing it is as its proxies say, which answer without a head.
+// assumeHealth returns the health of a version that was well and of which nothing is known now: no data is not zero.
+// While its head says nothing its proxies count, which answer without a head.
 func assumeHealth(s *state, h Health, cluster *Cluster, proven bool) Health {
 	if !proven || h.Failed || h.Told && !h.Silent || len(h.Open) == 0 {
 		return h

@@ -23,8 +23,8 @@ type requirement func(application string, deployment headclient.Deployment) int
 // deploymentKey names a deployment among those of all applications.
 func deploymentKey(application, deployment string) string { return application + "/" + deployment }
 
-// countReplicas returns the whole with what the active version runs now: the most that it ran of each deployment that the
-// candidate's configuration has Serve scale.
+// countReplicas returns the whole with what the active version runs now: the most that it ran of each deployment that
+// the candidate's configuration has Serve scale.
 func (w Whole) countReplicas(candidate serveconfig.Config, active headclient.Serving) Whole {
 	whole, room, percent := Whole{}, mostNoted, capacityOf(active)
 	for i := range candidate.Applications {
@@ -43,7 +43,7 @@ func (w Whole) countReplicas(candidate serveconfig.Config, active headclient.Ser
 	return whole
 }
 
-// capacityOf is how much of its capacity a Serve is told to have, in percent.
+// capacityOf returns how much of its capacity a Serve is told to have, in percent.
 func capacityOf(serving headclient.Serving) int {
 	if serving.Capacity == nil {
 		return 100
@@ -51,8 +51,8 @@ func capacityOf(serving headclient.Serving) int {
 	return max(1, int(*serving.Capacity))
 }
 
-// restoredWhole is the whole of an upgrade that is under way, as far as it can be seen: while it is held, it is what
-// either side runs.
+// restoredWhole returns the whole of an upgrade that is under way, as far as it can be seen: while it is held, it is
+// what either side runs.
 func restoredWhole(seen *Seen, active, candidate *Side) Whole {
 	var whole Whole
 	for _, side := range []*Side{active, candidate} {
@@ -63,7 +63,7 @@ func restoredWhole(seen *Seen, active, candidate *Side) Whole {
 	return whole
 }
 
-// runningReplicas is how many replicas of a deployment run.
+// runningReplicas returns how many replicas of a deployment run.
 func runningReplicas(application headclient.Application, deployment string) int {
 	for _, one := range application.Deployments {
 		if one.Name == deployment {
@@ -92,7 +92,7 @@ func isScaling(deployment headclient.Deployment) bool {
 	return deployment.Trigger == "AUTOSCALING" && (deployment.State == "UPSCALING" || deployment.State == "DOWNSCALING")
 }
 
-// wished is the requirement of Serve's own wish, but for what it is still scaling to.
+// wished returns the requirement of Serve's own wish, but for what it is still scaling to.
 func wished(_ string, deployment headclient.Deployment) int {
 	if isScaling(deployment) {
 		return min(deployment.Running, deployment.Wanted)
@@ -100,7 +100,8 @@ func wished(_ string, deployment headclient.Deployment) int {
 	return deployment.Wanted
 }
 
-// ofCandidate is the requirement of a candidate with a configuration, which Serve is told to run a share of, in percent.
+// ofCandidate returns the requirement of a candidate with a configuration, which Serve is told to run a share of, in
+// percent.
 func (w Whole) ofCandidate(config serveconfig.Config, percent int) requirement {
 	needs := map[string]int{}
 	for i := range config.Applications {
@@ -120,7 +121,7 @@ func (w Whole) ofCandidate(config serveconfig.Config, percent int) requirement {
 	}
 }
 
-// ofActive is the requirement of the active version in an upgrade. It served alone with what it had, whatever that
+// ofActive returns the requirement of the active version in an upgrade. It served alone with what it had, whatever that
 // was, so it lacks nothing before it has nothing.
 func (w Whole) ofActive(application string, deployment headclient.Deployment) int {
 	if _, noted := w[deploymentKey(application, deployment.Name)]; noted && deployment.Running > 0 {
@@ -154,7 +155,7 @@ func isUncounted(s *state, active Health) bool {
 	return answers && !isHeard(cluster) && hasScaled(s.findRevision(record.Candidate.Revision).Config)
 }
 
-// measureCapacity is how much of the whole capacity a side has up, in percent: what is up of what Serve was
+// measureCapacity returns how much of the whole capacity a side has up, in percent: what is up of what Serve was
 // last seen to want, by how much of the whole that is. A side that is to shrink has more than it
 // is to have until its pods are gone, so that the other one does not grow before. While Serve
 // changes what it wants, its numbers may be those of before, and while its head says nothing there
@@ -200,7 +201,8 @@ func isDeploying(h Health) bool {
 	return slices.ContainsFunc(h.Applications, func(a v1alpha1.ApplicationStatus) bool { return a.State == string(headclient.ApplicationDeploying) })
 }
 
-// countWhole returns what the whole of an upgrade is. It is counted until the candidate has had it all once; then it is fixed.
+// countWhole returns what the whole of an upgrade is. It is counted until the candidate has had it all once; then it is
+// fixed.
 func countWhole(s *state) Whole {
 	record, cluster := &s.record, s.findCluster(&s.record.Active)
 	switch {

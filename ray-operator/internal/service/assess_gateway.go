@@ -10,7 +10,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// seenRoute is the service's own HTTPRoute as it was seen, nil if there is none.
+// seenRoute returns the service's own HTTPRoute as it was seen, nil if there is none.
 func seenRoute(s *state) *gatewayv1.HTTPRoute {
 	standing := s.seen.Standing[kindRoute]
 	if route, ok := standing.Object.(*gatewayv1.HTTPRoute); ok && !standing.Foreign {
@@ -19,7 +19,7 @@ func seenRoute(s *state) *gatewayv1.HTTPRoute {
 	return nil
 }
 
-// seenBackend is what the route as it was seen says of a Service, nil where it does not name it.
+// seenBackend returns what the route as it was seen says of a Service, nil where it does not name it.
 func seenBackend(s *state, service string) *gatewayv1.HTTPBackendRef {
 	route := seenRoute(s)
 	if route == nil {
@@ -35,7 +35,7 @@ func seenBackend(s *state, service string) *gatewayv1.HTTPBackendRef {
 	return nil
 }
 
-// seenWeight is the share that a Service has in the route as it was seen, 0 where it is not in it.
+// seenWeight returns the share that a Service has in the route as it was seen, 0 where it is not in it.
 func seenWeight(s *state, service string) int32 {
 	if ref := seenBackend(s, service); ref != nil && ref.Weight != nil {
 		return *ref.Weight
@@ -43,7 +43,7 @@ func seenWeight(s *state, service string) int32 {
 	return 0
 }
 
-// judgeRoute is what a gateway says of a route: whether it leads requests as some state of the route
+// judgeRoute returns what a gateway says of a route: whether it leads requests as some state of the route
 // has it, and what keeps it from doing so as the route is now, nothing where it does.
 func judgeRoute(s *state) (taken bool, amiss *reason.Finding) {
 	pending := reason.GatewayPending.Of(gatewayName(s.service), s.service.Name)
@@ -69,7 +69,7 @@ func judgeRoute(s *state) (taken bool, amiss *reason.Finding) {
 	return taken, amiss
 }
 
-// judgeConditions is what keeps a gateway from leading requests as a generation of the route has it, by
+// judgeConditions returns what keeps a gateway from leading requests as a generation of the route has it, by
 // the conditions that it wrote, nil where nothing does.
 func judgeConditions(s *state, conditions []metav1.Condition, generation int64) *reason.Finding {
 	for _, kind := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {
@@ -120,5 +120,7 @@ func isGatewayBehind(s *state, strand []*corev1.Pod) bool {
 		return true
 	}
 	taken, amiss := judgeRoute(s)
-	return taken && (amiss != nil || !holdsRoute(seenRoute(s), wantedRoute(s, strand)) || int(candidateWeight(s, strand)) != s.record.Shift.Traffic && s.record.Candidate != nil)
+	stands := holdsRoute(seenRoute(s), wantedRoute(s, strand))
+	divides := s.record.Candidate == nil || int(candidateWeight(s, strand)) == s.record.Shift.Traffic
+	return taken && (amiss != nil || !stands || !divides)
 }

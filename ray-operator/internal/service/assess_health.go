@@ -27,7 +27,7 @@ func isUnheard(s *state, candidate *Side, h Health) bool {
 	return h.Assumed || h.Ready == 0 && (!h.Told || !h.Asked && !warns(h.Finding))
 }
 
-// hindranceOf is what a version waits for: what is the matter with its applications, or with its
+// hindranceOf returns what a version waits for: what is the matter with its applications, or with its
 // cluster in the cluster's own words.
 func hindranceOf(s *state, active Health) reason.Finding {
 	cluster := s.findCluster(&s.record.Active)
@@ -50,15 +50,15 @@ func hindranceOf(s *state, active Health) reason.Finding {
 	return progress
 }
 
-// lacksController reports whether Serve answers requests without its controller, which may have ended and comes back. Ray
-// says nothing of applications then, and of those that were well that is no news.
+// lacksController reports whether Serve answers requests without its controller, which may have ended and comes back.
+// Ray says nothing of applications then, and of those that were well that is no news.
 func lacksController(s *state, cluster *Cluster, open []*corev1.Pod) bool {
 	answering, _, _ := countAnswers(s, cluster, open)
 	return !cluster.Answer.Serving.Running && answering > 0
 }
 
-// explainSilence says what is the matter with a head that does not answer, if that must be told, and whether it has been so
-// for so long that what it said before counts no more. Before, it returns how long is left.
+// explainSilence says what is the matter with a head that does not answer, if that must be told, and whether it has
+// been so for so long that what it said before counts no more. Before, it returns how long is left.
 func explainSilence(cluster *Cluster, now time.Time) (finding reason.Finding, silent bool, left time.Duration) {
 	answer := &cluster.Answer
 	switch {
@@ -106,7 +106,7 @@ func judgeApplications(s *state, h *Health, cluster *Cluster, version expected) 
 	}
 }
 
-// worseOf is the more severe of two findings, the first of two that are alike.
+// worseOf returns the more severe of two findings, the first of two that are alike.
 func worseOf(a, b reason.Finding) reason.Finding {
 	if b.Code != "" && (a.Code == "" || b.Severity() > a.Severity()) {
 		return b
@@ -114,7 +114,7 @@ func worseOf(a, b reason.Finding) reason.Finding {
 	return a
 }
 
-// judgeApplication tells how much of an application runs, in percent, and what is the matter with it.
+// judgeApplication returns how much of an application runs, in percent, and what is the matter with it.
 func judgeApplication(cluster *Cluster, name string, proven bool, requires requirement) (int, reason.Finding) {
 	application, known := cluster.Answer.Serving.Applications[name]
 	message := complaintOf(application)
@@ -148,7 +148,7 @@ func judgeApplication(cluster *Cluster, name string, proven bool, requires requi
 	}
 }
 
-// complaintOf is what Serve says of an application, with what it says of the first deployment that
+// complaintOf returns what Serve says of an application, with what it says of the first deployment that
 // is not well: of what a replica died of the application itself says nothing.
 func complaintOf(application headclient.Application) string {
 	for _, deployment := range application.Deployments {
@@ -159,7 +159,7 @@ func complaintOf(application headclient.Application) string {
 	return cut(application.Message)
 }
 
-// runningPercent is how much of an application's replicas run, in percent: of the deployment that lacks
+// runningPercent returns how much of an application's replicas run, in percent: of the deployment that lacks
 // the most of what it requires.
 func runningPercent(application headclient.Application, requires requirement) int {
 	least := 100
@@ -171,7 +171,7 @@ func runningPercent(application headclient.Application, requires requirement) in
 	return least
 }
 
-// listApplications are those of a revision as Serve tells of them.
+// listApplications returns the applications of a revision as Serve reports them.
 func listApplications(cluster *Cluster, revision Revision) []v1alpha1.ApplicationStatus {
 	var all []v1alpha1.ApplicationStatus
 	for _, name := range revision.applicationNames() {

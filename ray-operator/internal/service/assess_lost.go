@@ -9,9 +9,9 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 )
 
-// hasLostPods reports whether workers of a side went, and others have yet to come in their place: ones that are deleted,
-// evicted or on a node that is gone, as when a spot instance is reclaimed. That is no fault of what runs there. Where a
-// container has ended by itself since that was asked for it may be, so then it is not that.
+// hasLostPods reports whether workers of a side went, and others have yet to come in their place: ones that are
+// deleted, evicted or on a node that is gone, as when a spot instance is reclaimed. That is no fault of what runs
+// there. Where a container has ended by itself since that was asked for it may be, so then it is not that.
 func hasLostPods(s *state, side *Side) bool {
 	cluster := s.findCluster(side)
 	if cluster == nil {
@@ -32,7 +32,7 @@ func hasLostPods(s *state, side *Side) bool {
 	return lost || there < workersOf(cluster)
 }
 
-// workersOf is how many workers a cluster must have; 0 where its autoscaler decides.
+// workersOf returns how many workers a cluster must have; 0 where its autoscaler decides.
 func workersOf(cluster *Cluster) (count int32) {
 	if cluster.Spec.Autoscaling != nil {
 		return 0
@@ -45,8 +45,8 @@ func workersOf(cluster *Cluster) (count int32) {
 	return count
 }
 
-// hasCrashed reports whether a container of a pod ended by itself since a moment in Unix seconds, and not because somebody
-// took the pod away.
+// hasCrashed reports whether a container of a pod ended by itself since a moment in Unix seconds, and not because
+// somebody took the pod away.
 func hasCrashed(pod *corev1.Pod, since int64) bool {
 	disrupted := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue

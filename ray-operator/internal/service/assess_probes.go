@@ -23,7 +23,7 @@ const idlePath = "/-/healthz"
 // to be done.
 const prompt = 2 * time.Second
 
-// countAnswers tells how many of the pods answer through their proxies and how many do not, as far as
+// countAnswers returns how many of the pods answer through their proxies and how many do not, as far as
 // that is known, and what is the matter with the first other one.
 func countAnswers(s *state, cluster *Cluster, pods []*corev1.Pod) (answering, failed int, finding reason.Finding) {
 	if len(pods) == 0 {
@@ -45,7 +45,7 @@ func countAnswers(s *state, cluster *Cluster, pods []*corev1.Pod) (answering, fa
 	return answering, failed, finding
 }
 
-// probeOf is the question to the proxy of a pod.
+// probeOf returns the question to the proxy of a pod.
 func probeOf(s *state, cluster *Cluster, pod *corev1.Pod) serving.Probe {
 	return serving.Probe{Pod: pod.UID, Address: address(pod, proxyPort(s, cluster, pod)), Path: healthPath(s), TLS: speaksTLS(s, cluster)}
 }
@@ -62,7 +62,7 @@ func speaksTLS(s *state, cluster *Cluster) bool {
 	return s.target.Config.HTTPS
 }
 
-// healthPath is what proxies are asked for.
+// healthPath returns what proxies are asked for.
 func healthPath(s *state) string {
 	if path := s.service.Spec.HealthPath; path != "" && !canSleep(s) {
 		return path
@@ -70,7 +70,7 @@ func healthPath(s *state) string {
 	return idlePath
 }
 
-// proxyPort is where the proxy of a pod listens.
+// proxyPort returns where the proxy of a pod listens.
 func proxyPort(s *state, cluster *Cluster, pod *corev1.Pod) int32 {
 	for _, target := range cluster.Answer.Serving.Targets {
 		if target.Instance == string(pod.UID) && target.Protocol == "HTTP" {
@@ -80,7 +80,7 @@ func proxyPort(s *state, cluster *Cluster, pod *corev1.Pod) int32 {
 	return s.proxyPorts().HTTP
 }
 
-// candidateDoor is the question to the candidate through its Service, if it is its cluster and there
+// candidateDoor returns the question to the candidate through its Service, if it is its cluster and there
 // is one to ask.
 func candidateDoor(s *state, cluster *Cluster) (serving.Probe, bool) {
 	if cluster == nil || s.record.Candidate == nil || cluster.Name != s.clusterName(s.record.Candidate) {
@@ -89,14 +89,14 @@ func candidateDoor(s *state, cluster *Cluster) (serving.Probe, bool) {
 	return doorOf(s, s.seen.Versions[naming.ServeVersion(cluster.Name)])
 }
 
-// serviceDoor is the question to the applications through the service's own address, if it has one that
+// serviceDoor returns the question to the applications through the service's own address, if it has one that
 // can be asked.
 func serviceDoor(s *state) (serving.Probe, bool) {
 	found, _ := s.seen.Standing[kindService].Object.(*corev1.Service)
 	return doorOf(s, found)
 }
 
-// doorOf is the question to the applications through a Service, nil where it is not there.
+// doorOf returns the question to the applications through a Service, nil where it is not there.
 func doorOf(s *state, found *corev1.Service) (serving.Probe, bool) {
 	if found == nil || found.Spec.ClusterIP == "" || found.Spec.ClusterIP == corev1.ClusterIPNone || len(found.Spec.Ports) == 0 {
 		return serving.Probe{}, false
@@ -126,7 +126,7 @@ func hasOpenPods(s *state, cluster *Cluster) bool {
 	return cluster != nil && slices.ContainsFunc(cluster.Pods, func(pod *corev1.Pod) bool { return s.isOpened(pod) && pod.DeletionTimestamp == nil })
 }
 
-// lastRoutedAt is since when nobody is led to some clusters, in Unix seconds: what was noted, or now where
+// lastRoutedAt returns since when nobody is led to some clusters, in Unix seconds: what was noted, or now where
 // somebody still is. It is noted before it is done, and an operator may have been away in between;
 // who was led there meanwhile has all the time to end.
 func lastRoutedAt(s *state, noted int64, clusters ...*Cluster) int64 {

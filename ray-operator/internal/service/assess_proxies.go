@@ -11,7 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 )
 
-// eligiblePods are the pods of a cluster whose proxies take requests, in the order of their names:
+// eligiblePods returns the pods of a cluster whose proxies take requests, in the order of their names:
 // those that the head names, of a head that answers. While it does not, those that have
 // requests keep them: no data is not zero.
 func eligiblePods(s *state, cluster *Cluster) []*corev1.Pod {
@@ -29,7 +29,8 @@ func eligiblePods(s *state, cluster *Cluster) []*corev1.Pod {
 	return open
 }
 
-// listedPods are the pods of a cluster that may serve and whose proxies the head names, in the order of their names.
+// listedPods returns the pods of a cluster that may serve and whose proxies the head names, in the order of their
+// names.
 func listedPods(s *state, cluster *Cluster) []*corev1.Pod {
 	var open []*corev1.Pod
 	for _, pod := range cluster.Pods {
@@ -41,7 +42,7 @@ func listedPods(s *state, cluster *Cluster) []*corev1.Pod {
 	return open
 }
 
-// probedPods are the pods of a cluster whose proxies are asked: also those of workers in whose place the head takes
+// probedPods returns the pods of a cluster whose proxies are asked: also those of workers in whose place the head takes
 // requests until they answer.
 func probedPods(s *state, cluster *Cluster) []*corev1.Pod {
 	pods := eligiblePods(s, cluster)
@@ -58,13 +59,13 @@ func (c *Cluster) listsProxy(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(c.Answer.Serving.Targets, func(target headclient.Target) bool { return target.Instance == string(pod.UID) })
 }
 
-// stillServing are the pods of a cluster that have requests by some way and are not on their way
+// stillServing returns the pods of a cluster that have requests by some way and are not on their way
 // out. Where all are, it is those: a proxy that drains goes on answering.
 func stillServing(s *state, cluster *Cluster) []*corev1.Pod {
 	return stillHaving(s, cluster, s.hasRequests)
 }
 
-// stillHaving are the pods of a cluster that have something and are not on their way out, and those that
+// stillHaving returns the pods of a cluster that have something and are not on their way out, and those that
 // are where there is no other.
 func stillHaving(s *state, cluster *Cluster, has func(*corev1.Pod) bool) []*corev1.Pod {
 	if cluster == nil {
@@ -126,9 +127,9 @@ func rollsWorkers(s *state, name string) bool {
 	return active.Renewing != "" && cluster != nil && cluster.Name == name && !isRecreated(cluster.ComputeCluster)
 }
 
-// substituteHead is the head of a cluster where its proxy takes the requests in the place of workers, nil where it need not:
-// Serve leaves none on a worker without replicas, and wakes an application by a request to the head's. It stays until a
-// worker's answers.
+// substituteHead returns the head of a cluster where its proxy takes the requests in the place of workers, nil where it
+// need not: Serve leaves none on a worker without replicas, and wakes an application by a request to the head's. It
+// stays until a worker's answers.
 func substituteHead(s *state, cluster *Cluster, workers []*corev1.Pod) *corev1.Pod {
 	head := cluster.Head
 	switch {
@@ -177,7 +178,8 @@ func sleepsOn(s *state, cluster *Cluster) bool {
 // may be asked for.
 func canSleep(s *state) bool {
 	sides := []*Side{&s.record.Active, s.record.Candidate}
-	if s.target.Config.CanSleep || slices.ContainsFunc(sides, func(side *Side) bool { return side != nil && s.findRevision(side.Revision).Config.CanSleep }) {
+	may := func(side *Side) bool { return side != nil && s.findRevision(side.Revision).Config.CanSleep }
+	if s.target.Config.CanSleep || slices.ContainsFunc(sides, may) {
 		return true
 	}
 	for _, cluster := range s.seen.Clusters {

@@ -18,7 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
-// templateOf is what a side's cluster is built from: what the spec says, or, of a version that it
+// templateOf returns what a side's cluster is built from: what the spec says, or, of a version that it
 // does not ask for, what was kept of it, in the sizes that the spec says now. It is nil where
 // nothing was kept.
 func templateOf(s *state, side *Side) *v1alpha1.ClusterTemplate {
@@ -40,7 +40,7 @@ func templateOf(s *state, side *Side) *v1alpha1.ClusterTemplate {
 	return kept
 }
 
-// clusterFor is a side's cluster as its template has it, of its whole capacity.
+// clusterFor returns a side's cluster as its template has it, of its whole capacity.
 func clusterFor(s *state, side *Side) *v1alpha1.ComputeCluster {
 	template, revision := templateOf(s, side), s.findRevision(side.Revision)
 	labels, annotations := maps.Clone(template.Metadata.Labels), maps.Clone(template.Metadata.Annotations)
@@ -66,7 +66,7 @@ func clusterFor(s *state, side *Side) *v1alpha1.ComputeCluster {
 	return cluster
 }
 
-// wantedCluster is a side's cluster as it must be, of its whole capacity; nil if it stays as it is.
+// wantedCluster returns a side's cluster as it must be, of its whole capacity; nil if it stays as it is.
 func wantedCluster(s *state, side *Side, cluster *Cluster) *v1alpha1.ComputeCluster {
 	if side.Pods != s.target.Pods && side.Renewing == "" || templateOf(s, side) == nil {
 		return nil
@@ -150,7 +150,7 @@ func isReplaced(cluster *Cluster, wanted *v1alpha1.ComputeCluster) bool {
 		told != nil && told.Status == "True" && told.ObservedGeneration == cluster.Generation
 }
 
-// whyUnfit is why the cluster that runs cannot become what the spec asks for, empty if it can.
+// whyUnfit returns why the cluster that runs cannot become what the spec asks for, empty if it can.
 func whyUnfit(s *state) string {
 	cluster := s.findCluster(&s.record.Active)
 	if cluster == nil {
@@ -204,7 +204,7 @@ func hasHAProxy(node *v1alpha1.NodeSpec) bool {
 	})
 }
 
-// unfoldTemplate is the pod template of a node, and the container that runs Ray in it, both made where
+// unfoldTemplate returns the pod template of a node, and the container that runs Ray in it, both made where
 // the user gives none.
 func unfoldTemplate(node *v1alpha1.NodeSpec) (*corev1.PodTemplateSpec, *corev1.Container) {
 	if node.Template == nil {
@@ -243,7 +243,7 @@ func sizeGroups(cluster *v1alpha1.ComputeCluster, percent int) {
 	cluster.Annotations[v1alpha1.AnnotationFullReplicas] = string(text)
 }
 
-// wholeOf is how many replicas each group of a cluster has when the cluster has its whole capacity.
+// wholeOf returns how many replicas each group of a cluster has when the cluster has its whole capacity.
 func wholeOf(cluster *v1alpha1.ComputeCluster) map[string]int32 {
 	whole := map[string]int32{}
 	noted := cluster.Annotations[v1alpha1.AnnotationFullReplicas]
@@ -259,5 +259,5 @@ func wholeOf(cluster *v1alpha1.ComputeCluster) map[string]int32 {
 	return whole
 }
 
-// shareOf is how many of a group's replicas a share of its capacity comes to.
+// shareOf returns how many of a group's replicas a share of its capacity comes to.
 func shareOf(replicas int32, percent int) int32 { return (replicas*int32(percent) + 99) / 100 }

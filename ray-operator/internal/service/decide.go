@@ -32,7 +32,7 @@ func Decide(service *v1alpha1.ClusterService, seen Seen, site desired.Site, now 
 	return plan
 }
 
-// recorded is what stands written.
+// recorded returns what stands written.
 func recorded(service *v1alpha1.ClusterService, seen *Seen) string {
 	if there, _ := written(service); there == nil {
 		return Record{Version: recordVersion}.String() // what was restored is written again

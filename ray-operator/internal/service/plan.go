@@ -84,7 +84,7 @@ func (p *Plan) Empty() bool {
 		len(p.Drop)+len(p.Fixtures)+len(p.Change)+len(p.Discard)+len(p.Open)+len(p.Close)+len(p.Lead)+len(p.Strand) == 0
 }
 
-// String is the plan in one line, for logs.
+// String returns the plan in one line, for logs.
 func (p *Plan) String() string {
 	var parts []string
 	add := func(format string, values ...any) { parts = append(parts, fmt.Sprintf(format, values...)) }

@@ -60,7 +60,7 @@ func provide(s *state, d decision, versions assessment, routing routing) provisi
 	return v.provision
 }
 
-// provideVersions sees to the clusters of the versions, and says what is wanted of their heads.
+// provideVersions plans the clusters of the versions, and what is wanted of their heads.
 func (v *provisioner) provideVersions() {
 	for _, side := range v.listVersions() {
 		if v.ownsClusters() {
@@ -102,8 +102,8 @@ func (v *provisioner) isShrinking(side *Side) bool {
 	return v.capacityOf(side) < 100 && (side.Taken != v.digestOf(side) || isDeploying(h))
 }
 
-// awaitShrink keeps the workers of a cluster until Serve has given up its replicas: it chooses on which workers, and those
-// are idle then and go first.
+// awaitShrink keeps the workers of a cluster until Serve has given up its replicas: it chooses on which workers, and
+// those are idle then and go first.
 func awaitShrink(cluster *Cluster, wanted *v1alpha1.ComputeCluster) {
 	for i := range wanted.Spec.WorkerGroups {
 		group := &wanted.Spec.WorkerGroups[i]
@@ -114,7 +114,7 @@ func awaitShrink(cluster *Cluster, wanted *v1alpha1.ComputeCluster) {
 	}
 }
 
-// makeCluster makes the cluster of a version that has none, or whose cluster somebody deletes. What the spec does not ask
+// makeCluster plans the cluster of a version that has none. What the spec does not ask
 // for is made again only where nothing else serves. One that goes is waited for.
 func (v *provisioner) makeCluster(side *Side, going *Cluster) {
 	asked, alone := side.Pods == v.target.Pods, v.record.Candidate == nil

@@ -128,8 +128,8 @@ func (v *provisioner) removeVersions() {
 	}
 }
 
-// removeApplications takes the service's applications from a cluster that is not its own. The head knows the names of what
-// was asked of it, so it is heard first.
+// removeApplications takes the service's applications from a cluster that is not its own. The head knows the names of
+// what was asked of it, so it is heard first.
 func (v *provisioner) removeApplications() {
 	cluster := v.findCluster(&v.record.Active)
 	switch {
@@ -179,8 +179,8 @@ func (v *provisioner) removeRetired() {
 	}
 }
 
-// lastParting returns since when the last of the pods that leave a cluster, and whose connections must be closed, has no
-// requests; zero where there is none. left is after how long there is another.
+// lastParting returns since when the last of the pods that leave a cluster, and whose connections must be closed, has
+// no requests; zero where there is none. left is after how long there is another.
 func lastParting(s *state, cluster *Cluster) (latest time.Time, left time.Duration) {
 	var next timer
 	for _, pod := range cluster.Pods {

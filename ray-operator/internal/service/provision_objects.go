@@ -153,8 +153,8 @@ func (v *provisioner) fixRoute() {
 	}
 }
 
-// isolatedClusters returns the names of the clusters that a policy keeps to themselves. A policy about another one would
-// close what its spec leaves open.
+// isolatedClusters returns the names of the clusters that a policy keeps to themselves. A policy about another one
+// would close what its spec leaves open.
 func isolatedClusters(seen map[int]*Cluster, made *v1alpha1.ComputeCluster) []string {
 	var names []string
 	add := func(cluster *v1alpha1.ComputeCluster) {

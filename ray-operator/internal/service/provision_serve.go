@@ -48,8 +48,8 @@ func (v *provisioner) requestConfiguration(side *Side) {
 	v.addWant(cluster, config)
 }
 
-// askedNames are the names of the applications that were asked for last, as far as they are known: from what the head shows,
-// and from the versions that are kept.
+// askedNames returns the names of the applications that were asked for last, as far as they are known: from what the
+// head shows, and from the versions that are kept.
 func askedNames(s *state) []string {
 	var names []string
 	add := func(name string) {
@@ -77,7 +77,9 @@ func (v *provisioner) addWant(cluster *Cluster, config *serving.Config) {
 		At:     serving.Place{Head: cluster.Head.UID, Address: address(cluster.Head, pod.DashboardPort(cluster.Head))},
 		Config: config, Close: v.closing[cluster.Name], Every: whileSteady,
 	}}
-	if v.record.Candidate != nil || v.record.Active.Revision != v.record.Active.Good || v.record.Active.Renewing != "" || config != nil && !config.Taken {
+	active := &v.record.Active
+	moves := v.record.Candidate != nil || active.Revision != active.Good || active.Renewing != ""
+	if moves || config != nil && !config.Taken {
 		want.Every = whileMoving
 	}
 	for _, pod := range probedPods(v.state, cluster) {
@@ -93,7 +95,7 @@ func (v *provisioner) addWant(cluster *Cluster, config *serving.Config) {
 	v.wants = append(v.wants, want)
 }
 
-// optionsOf are the rest of a configuration, with how much of its capacity Serve must have.
+// optionsOf returns the rest of a configuration, with how much of its capacity Serve must have.
 func optionsOf(revision Revision, capacity int) json.RawMessage {
 	if capacity >= 100 {
 		return revision.Config.Options

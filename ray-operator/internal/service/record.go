@@ -124,7 +124,8 @@ type Last struct {
 	Ended  int64                  `json:"e"`
 }
 
-// String is the annotation's text, which ParseRecord reads again: where it would be too long, it has fewer words of others.
+// String returns the annotation's text, which ParseRecord reads again: where it would be too long, it has fewer words
+// of others.
 func (r Record) String() string {
 	r.Fault, r.Last = copied(r.Fault), copied(r.Last)
 	if r.Last != nil {
@@ -133,7 +134,7 @@ func (r Record) String() string {
 	return pass.Fit(&r, recordLimit, r.shorten)
 }
 
-// textOf is the annotation's text in a service of this UID.
+// textOf returns the annotation's text in a service of this UID.
 func (r Record) textOf(service types.UID) string {
 	r.Of = service
 	return r.String()
@@ -163,7 +164,7 @@ func (r *Record) noteApplication(application string) {
 	}
 }
 
-// hashOf is how a record names an application.
+// hashOf returns how a record names an application.
 func hashOf(application string) string {
 	hash, _ := naming.ObjectHash(application) // a string always marshals
 	return hash
@@ -180,7 +181,7 @@ func (r *Record) shorten() bool {
 	return false
 }
 
-// lastFault is why the change that ended last was taken back, nil if it was not.
+// lastFault returns why the change that ended last was taken back, nil if it was not.
 func (r *Record) lastFault() *Fault {
 	if r.Last == nil {
 		return nil
@@ -188,7 +189,7 @@ func (r *Record) lastFault() *Fault {
 	return r.Last.Fault
 }
 
-// clone is a record that shares nothing with this one.
+// clone returns a record that shares nothing with this one.
 func (r Record) clone() Record {
 	copied, _ := ParseRecord(r.String()) // it was written by this version
 	return copied
@@ -214,7 +215,7 @@ func ParseRecord(text string) (Record, error) {
 	return record, nil
 }
 
-// written is what the annotation says of the service, nil where it says nothing, or was copied from another.
+// written returns what the annotation says of the service, nil where it says nothing, or was copied from another.
 func written(service *v1alpha1.ClusterService) (*Record, error) {
 	text, ok := service.Annotations[v1alpha1.AnnotationRecord]
 	if !ok {
@@ -279,7 +280,7 @@ func (s *Side) restoreRenewal(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
 	}
 }
 
-// restoredShift is how far an upgrade is as the status tells of it.
+// restoredShift returns how far an upgrade is as the status tells of it.
 func restoredShift(told *v1alpha1.ClusterServiceStatus, now time.Time) upgrade.Shift {
 	shift := upgrade.Shift{
 		Traffic: int(told.Candidate.TrafficPercent), Active: int(told.Active.CapacityPercent), Candidate: int(told.Candidate.CapacityPercent),
@@ -311,7 +312,7 @@ func (r *Record) restoreFault(told *v1alpha1.ClusterServiceStatus, seen *Seen) {
 	}
 }
 
-// restored is a side as the status tells of it, if its revision is still kept, and a cluster of the
+// restored returns a side as the status tells of it, if its revision is still kept, and a cluster of the
 // service's own is there.
 func restored(told *v1alpha1.ServiceVersion, seen *Seen, now time.Time) (Side, bool) {
 	if told == nil {

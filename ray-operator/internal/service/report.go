@@ -89,8 +89,8 @@ func (r *reporter) reportSuspension() {
 	}
 }
 
-// judgeDeadline says what to tell of a version that has not become healthy for a while, and waits for something: what it
-// waits for, where that asks for a person, or else that its time is over. It is false before the deadline, with what
+// judgeDeadline says what to tell of a version that has not become healthy for a while, and waits for something: what
+// it waits for, where that asks for a person, or else that its time is over. It is false before the deadline, with what
 // is left of it; no deadline is 0.
 func judgeDeadline(waited, deadline time.Duration, waits reason.Finding) (told reason.Finding, left time.Duration, over bool) {
 	switch {
@@ -152,7 +152,10 @@ func (r *reporter) explainBroken(endpoints int) (string, reason.Finding) {
 func (r *reporter) isUsable(candidates int) bool {
 	changing := r.decision.reverted || r.record.Active.Revision != r.record.Active.Good
 	spared := changing || r.versions.active.Finding.Code == reason.ProxyFailing.Code
-	return !r.versions.active.Told || !warns(r.versions.active.Finding) || spared && r.versions.active.Answers || candidates > 0 && r.versions.candidate.Ready > 0
+	if !r.versions.active.Told || !warns(r.versions.active.Finding) || spared && r.versions.active.Answers {
+		return true
+	}
+	return candidates > 0 && r.versions.candidate.Ready > 0
 }
 
 // describeVersions tells of both, with the share of the requests that so many endpoints come to.
@@ -188,7 +191,7 @@ func (r *reporter) reportRollback() {
 	}
 }
 
-// explainNoEndpoints is what keeps pods from getting requests.
+// explainNoEndpoints returns what keeps pods from getting requests.
 func (r *reporter) explainNoEndpoints() string {
 	if r.versions.active.Finding.Text != "" {
 		return r.versions.active.Finding.Text
@@ -196,7 +199,7 @@ func (r *reporter) explainNoEndpoints() string {
 	return "none is ready"
 }
 
-// describeVersion is a side as the status tells of it.
+// describeVersion returns a side as the status tells of it.
 func (r *reporter) describeVersion(side *Side, h Health, endpoints int) *v1alpha1.ServiceVersion {
 	good := ""
 	if side.Good != "" {
@@ -208,7 +211,7 @@ func (r *reporter) describeVersion(side *Side, h Health, endpoints int) *v1alpha
 	}
 }
 
-// countEndpoints are how many pods of a cluster get requests once the plan is carried out.
+// countEndpoints returns how many pods of a cluster get requests once the plan is carried out.
 func (r *reporter) countEndpoints(cluster *Cluster) int {
 	if cluster == nil {
 		return 0
@@ -223,8 +226,8 @@ func (r *reporter) countEndpoints(cluster *Cluster) int {
 	return n
 }
 
-// reportDeadline has a first version be stalled once its time is over. There is nothing to go back to, so it is not taken back,
-// and serves as soon as it is healthy.
+// reportDeadline has a first version be stalled once its time is over. There is nothing to go back to, so it is not
+// taken back, and serves as soon as it is healthy.
 func (r *reporter) reportDeadline() {
 	told, left, over := judgeDeadline(since(r.record.Active.At, r.now), termsOf(r.service).Deadline, r.plan.Finding)
 	r.wakeIn(left)

@@ -84,7 +84,7 @@ func setConditions(service *v1alpha1.ClusterService, status *v1alpha1.ClusterSer
 	}
 }
 
-// chooseFinding is what to tell, and whether nothing will change until a person acts.
+// chooseFinding returns what to tell, and whether nothing will change until a person acts.
 func chooseFinding(plan *Plan, refused error) (reason.Finding, bool) {
 	obstacle, terminal := fault.Finding(refused)
 	switch {

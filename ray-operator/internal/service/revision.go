@@ -47,7 +47,7 @@ type content struct {
 	Template    *v1alpha1.ClusterTemplate `json:"template,omitempty"`
 }
 
-// revisionOf is the version that a spec asks for.
+// revisionOf returns the version that a spec asks for.
 func revisionOf(service *v1alpha1.ClusterService) (Revision, error) {
 	raw, err := canonical(service.Spec.ServeConfig.Raw)
 	if err != nil {
@@ -82,7 +82,7 @@ func numbered(revision Revision, kept map[string]Revision) Revision {
 	return revision
 }
 
-// canonical is a JSON object with its keys in order.
+// canonical returns a JSON object with its keys in order.
 func canonical(raw []byte) (json.RawMessage, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &object); err != nil {
@@ -129,7 +129,8 @@ func parseRevision(object *appsv1.ControllerRevision) (Revision, error) {
 	return Revision{ID: object.Name[at+1:], Number: object.Revision, Pods: kept.Pods, Startup: serveconfig.Startup(raw), Config: config, Raw: raw, Template: kept.Template, Object: object}, nil
 }
 
-// parsedRevisions remembers what was parsed of ControllerRevisions, whose content never changes. The zero value is ready.
+// parsedRevisions remembers what was parsed of ControllerRevisions, whose content never changes. The zero value is
+// ready.
 type parsedRevisions struct {
 	once  sync.Once
 	known *lru.Cache
@@ -154,7 +155,7 @@ func (p *parsedRevisions) parseOnce(object *appsv1.ControllerRevision) (Revision
 	return revision, err
 }
 
-// toObject is a revision as an object of the service's.
+// toObject returns a revision as an object of the service's.
 func (r Revision) toObject(service *v1alpha1.ClusterService, number int64) *appsv1.ControllerRevision {
 	text, _ := json.Marshal(content{r.Raw, r.Pods, r.Template}) // all came from JSON
 	return &appsv1.ControllerRevision{
@@ -163,10 +164,10 @@ func (r Revision) toObject(service *v1alpha1.ClusterService, number int64) *apps
 	}
 }
 
-// numberText is a revision's number for people.
+// numberText returns a revision's number for people.
 func (r Revision) numberText() string { return strconv.FormatInt(r.Number, 10) }
 
-// applicationNames are those of its applications, in order.
+// applicationNames returns the names of its applications, in order.
 func (r Revision) applicationNames() []string {
 	var names []string
 	for _, application := range r.Config.Applications {
@@ -176,7 +177,7 @@ func (r Revision) applicationNames() []string {
 	return names
 }
 
-// proxyPorts are those of its proxies.
+// proxyPorts returns the ports of its proxies.
 func (r Revision) proxyPorts() desired.Ports {
 	ports := desired.Ports{HTTP: r.Config.HTTPPort}
 	if r.Config.GRPC {

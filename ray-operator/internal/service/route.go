@@ -22,8 +22,8 @@ type routing struct {
 	// route is the HTTPRoute, nil where there must be none; weight is the candidate's share there, in percent.
 	route  *gatewayv1.HTTPRoute
 	weight int32
-	// address is the Service of the service's name, doors are those of its versions. kept names the doors that must not go
-	// yet.
+	// address is the Service of the service's name, doors are those of its versions. kept names the doors that must not
+	// go yet.
 	address *corev1.Service
 	doors   []*corev1.Service
 	kept    map[string]bool
@@ -93,14 +93,14 @@ func (r *router) choosePods() {
 	}
 	chosen := append(r.preferOpened(mine, a), r.preferOpened(theirs, c)...)
 	if len(chosen) == 0 {
-		// On the way back an operator that was just started has asked none of the active version's pods, and none of them
-		// has requests: those that have them keep them until one is known to answer.
+		// On the way back an operator that was just started has asked none of the active version's pods, and none of
+		// them has requests: those that have them keep them until one is known to answer.
 		return
 	}
 	r.openPods(chosen)
 }
 
-// fitPods are the pods of both versions that may get requests by a way; has tells which have them
+// fitPods returns the pods of both versions that may get requests by a way; has tells which have them
 // that way.
 func (r *router) fitPods(has func(*corev1.Pod) bool) (mine, theirs []*corev1.Pod) {
 	active, candidate := &r.record.Active, r.record.Candidate
@@ -113,7 +113,7 @@ func (r *router) fitPods(has func(*corev1.Pod) bool) (mine, theirs []*corev1.Pod
 	return mine, theirs
 }
 
-// fitOf are those of a version's pods that answer. Where none does, those that have requests keep
+// fitOf returns those of a version's pods that answer. Where none does, those that have requests keep
 // them: to take all away helps nobody.
 func (r *router) fitOf(cluster *Cluster, h Health, has func(*corev1.Pod) bool) []*corev1.Pod {
 	if cluster == nil {
@@ -132,7 +132,7 @@ func (r *router) fitOf(cluster *Cluster, h Health, has func(*corev1.Pod) bool) [
 	return fit
 }
 
-// preferOpened are so many of some pods, those first that have requests already.
+// preferOpened returns so many of some pods, those first that have requests already.
 func (r *router) preferOpened(pods []*corev1.Pod, n int) []*corev1.Pod {
 	ordered := slices.Clone(pods)
 	slices.SortStableFunc(ordered, func(a, b *corev1.Pod) int {

@@ -60,7 +60,7 @@ func judgeGateway(s *state, wanted *gatewayv1.HTTPRoute) (reason.Finding, bool) 
 	}
 }
 
-// wantedRoute is the HTTPRoute as it must be, nil where there must be none. A candidate is named
+// wantedRoute returns the HTTPRoute as it must be, nil where there must be none. A candidate is named
 // there before it gets requests, so that the gateway knows its Service by then.
 func wantedRoute(s *state, strand []*corev1.Pod) *gatewayv1.HTTPRoute {
 	gateway := gatewayOf(s.service)
@@ -76,7 +76,7 @@ func wantedRoute(s *state, strand []*corev1.Pod) *gatewayv1.HTTPRoute {
 	return desired.ServeRoute(s.service, gateway, routePaths(s), backends...)
 }
 
-// routePaths are where the versions that there are answer, all of them where that cannot be said.
+// routePaths returns where the versions that there are answer, all of them where that cannot be said.
 func routePaths(s *state) []string {
 	var paths []string
 	for _, side := range s.listVersions() {
@@ -95,7 +95,7 @@ func routePaths(s *state) []string {
 	return paths
 }
 
-// candidateWeight is the candidate's share of the requests in percent, as the route is to have it. No
+// candidateWeight returns the candidate's share of the requests in percent, as the route is to have it. No
 // side has any that has no pod to lead to, as far as the other one has; and the candidate has none
 // before it was seen to answer through its Service: from then on gateways know its endpoints.
 func candidateWeight(s *state, strand []*corev1.Pod) int32 {

@@ -118,7 +118,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, service *v1alpha1.ClusterS
 	return r.Writer.Status(ctx, bare(service, service.Status), bare(service, status))
 }
 
-// bare is a service with a status and no spec, which takes no time to compare.
+// bare returns a service with a status and no spec, which takes no time to compare.
 func bare(service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus) *v1alpha1.ClusterService {
 	return &v1alpha1.ClusterService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, ResourceVersion: service.ResourceVersion}, Status: status,

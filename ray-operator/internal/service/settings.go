@@ -24,7 +24,7 @@ const (
 	provenAfter = 30
 )
 
-// gatewayOf is the gateway that a service asks for, nil where it asks for none.
+// gatewayOf returns the gateway that a service asks for, nil where it asks for none.
 func gatewayOf(service *v1alpha1.ClusterService) *v1alpha1.ServiceGateway {
 	if service.Spec.Upgrade == nil || service.Spec.ClusterTemplate == nil {
 		return nil
@@ -32,7 +32,7 @@ func gatewayOf(service *v1alpha1.ClusterService) *v1alpha1.ServiceGateway {
 	return service.Spec.Upgrade.Gateway
 }
 
-// termsOf are those of the service's upgrades.
+// termsOf returns the terms of the service's upgrades.
 func termsOf(service *v1alpha1.ClusterService) upgrade.Terms {
 	terms := upgrade.Terms{
 		Surge: defaultSurge, Step: defaultStep, Interval: defaultInterval * time.Second, Deadline: defaultDeadline * time.Second, AutoRollback: true,
@@ -48,7 +48,7 @@ func termsOf(service *v1alpha1.ClusterService) upgrade.Terms {
 	return terms
 }
 
-// drainOf is how long requests may take that a cluster has when it gets no more.
+// drainOf returns how long requests may take that a cluster has when it gets no more.
 func drainOf(service *v1alpha1.ClusterService) time.Duration {
 	if given := service.Spec.Upgrade; given != nil {
 		return seconds(or(given.DrainSeconds, defaultDrain))
@@ -56,7 +56,7 @@ func drainOf(service *v1alpha1.ClusterService) time.Duration {
 	return defaultDrain * time.Second
 }
 
-// retireAfterOf is how long what was before is kept to go back to.
+// retireAfterOf returns how long what was before is kept to go back to.
 func retireAfterOf(service *v1alpha1.ClusterService) time.Duration {
 	if given := service.Spec.Upgrade; given != nil {
 		return seconds(or(given.RetireAfterSeconds, defaultRetire))
@@ -67,7 +67,7 @@ func retireAfterOf(service *v1alpha1.ClusterService) time.Duration {
 	return defaultRetire * time.Second
 }
 
-// strategyOf is how a change that needs other pods comes about.
+// strategyOf returns how a change that needs other pods comes about.
 func strategyOf(service *v1alpha1.ClusterService) v1alpha1.UpgradeMode {
 	if given := service.Spec.Upgrade; given != nil {
 		return given.Strategy

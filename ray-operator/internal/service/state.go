@@ -30,7 +30,7 @@ type state struct {
 // ownsClusters reports whether the service has clusters of its own.
 func (s *state) ownsClusters() bool { return s.service.Spec.ClusterTemplate != nil }
 
-// listVersions are the versions that there are, the active one first.
+// listVersions returns the versions that there are, the active one first.
 func (s *state) listVersions() []*Side {
 	sides := []*Side{&s.record.Active}
 	if s.record.Candidate != nil {
@@ -39,7 +39,7 @@ func (s *state) listVersions() []*Side {
 	return sides
 }
 
-// findCluster is that of a side, nil if it is not there.
+// findCluster returns the cluster of a side, nil if it is not there or goes.
 func (s *state) findCluster(side *Side) *Cluster {
 	if side == nil {
 		return nil
@@ -51,7 +51,7 @@ func (s *state) findCluster(side *Side) *Cluster {
 	return found
 }
 
-// clusterName is the name of a side's cluster.
+// clusterName returns the name of a side's cluster.
 func (s *state) clusterName(side *Side) string {
 	if ref := s.service.Spec.ClusterRef; ref != nil {
 		return ref.Name
@@ -71,7 +71,7 @@ func (s *state) nameOf(cluster *Cluster) string {
 	}
 }
 
-// findRevision is one of those that are kept, or the target.
+// findRevision returns a revision that is kept, or the target.
 func (s *state) findRevision(id string) Revision {
 	if id == s.target.ID {
 		return s.target
@@ -79,7 +79,7 @@ func (s *state) findRevision(id string) Revision {
 	return s.seen.Revisions[id]
 }
 
-// candidateNumber is the number of the candidate's cluster, 0 if there is none.
+// candidateNumber returns the number of the candidate's cluster, 0 if there is none.
 func (s *state) candidateNumber() int {
 	if s.record.Candidate == nil {
 		return 0
@@ -87,7 +87,7 @@ func (s *state) candidateNumber() int {
 	return s.record.Candidate.Cluster
 }
 
-// proxyPorts are those of the version that has the requests.
+// proxyPorts returns the ports of the version that has the requests.
 func (s *state) proxyPorts() desired.Ports {
 	if id := s.record.Active.Revision; id != "" {
 		if revision := s.findRevision(id); revision.ID != "" {
@@ -116,7 +116,7 @@ func (s *state) hasRequests(pod *corev1.Pod) bool { return s.isOpened(pod) || s.
 // hasServed reports whether the service ever had requests that may not have ended.
 func (s *state) hasServed() bool { return s.record.Active.Good != "" && !s.record.Suspended }
 
-// configuredRevision is the revision whose configuration is asked of a side's head. While pods are
+// configuredRevision returns the revision whose configuration is asked of a side's head. While pods are
 // replaced where they are it is the last good one, on a head that ran it or is to go: what is
 // to come may need what only the new pods have, and is not to fail for the lack of it.
 func (s *state) configuredRevision(side *Side) string {
@@ -127,7 +127,7 @@ func (s *state) configuredRevision(side *Side) string {
 	return side.Revision
 }
 
-// capacityOf is how much of the whole a side must have, in percent.
+// capacityOf returns how much of the whole a side must have, in percent.
 func (s *state) capacityOf(side *Side) int {
 	switch {
 	case s.record.Candidate == nil:
