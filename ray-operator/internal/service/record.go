@@ -1,7 +1,6 @@
 package service
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -195,24 +194,19 @@ func (r Record) clone() Record {
 	return copied
 }
 
-// ParseRecord reads the annotation's text. It fails on text that this version did not write:
-// too long, not JSON, of a later version, or with numbers that cannot be.
+// ParseRecord reads the annotation's text. It fails on text that this version did not write.
 func ParseRecord(text string) (Record, error) {
-	var record Record
-	if len(text) > recordLimit {
-		return record, fmt.Errorf("parse record: %d bytes, at most %d", len(text), recordLimit)
-	}
-	if err := json.Unmarshal([]byte(text), &record); err != nil {
-		return Record{}, fmt.Errorf("parse record: %w", err)
-	}
-	if record.Version != recordVersion || record.Clusters < 0 {
-		return Record{}, fmt.Errorf("parse record: version %d, cluster %d, want version %d and numbers from 0", record.Version, record.Clusters, recordVersion)
-	}
+	record, err := pass.ParseRecord(text, recordLimit, func(record *Record) error {
+		if record.Version != recordVersion || record.Clusters < 0 {
+			return fmt.Errorf("version %d, cluster %d, want version %d and numbers from 0", record.Version, record.Clusters, recordVersion)
+		}
+		return nil
+	})
 	for _, name := range record.Names {
 		record.noteApplication(name)
 	}
 	record.Names = nil
-	return record, nil
+	return record, err
 }
 
 // written returns what the annotation says of the service, nil where it says nothing, or was copied from another.

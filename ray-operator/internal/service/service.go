@@ -21,7 +21,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -70,10 +69,7 @@ type Reconciler struct {
 }
 
 // IsManaged reports whether a service is this operator's to manage.
-func IsManaged(service *v1alpha1.ClusterService) bool {
-	by := service.Spec.ManagedBy
-	return by == "" || by == v1alpha1.ManagedByOperator
-}
+func IsManaged(service *v1alpha1.ClusterService) bool { return pass.IsOurs(service.Spec.ManagedBy) }
 
 // Reconcile does one pass over one service.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -115,12 +111,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, service *v1alpha1.ClusterS
 	if equality.Semantic.DeepEqual(service.Status, status) {
 		return nil
 	}
-	return r.Writer.Status(ctx, bare(service, service.Status), bare(service, status))
+	return r.Writer.Status(ctx, withoutSpec(service, service.Status), withoutSpec(service, status))
 }
 
-// bare returns a service with a status and no spec, which takes no time to compare.
-func bare(service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus) *v1alpha1.ClusterService {
-	return &v1alpha1.ClusterService{
-		ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, ResourceVersion: service.ResourceVersion}, Status: status,
-	}
+// withoutSpec returns a service with a status and no spec, which takes no time to compare.
+func withoutSpec(service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus) *v1alpha1.ClusterService {
+	return &v1alpha1.ClusterService{ObjectMeta: pass.StatusMeta(service), Status: status}
 }
