@@ -68,6 +68,10 @@ var fixtures = []fixture{
 		kind: budgetKind, name: naming.HeadBudget, empty: func() client.Object { return &policyv1.PodDisruptionBudget{} },
 		wanted: budgetOf, optional: true,
 	},
+	{
+		kind: storeBudgetKind, name: naming.Store, empty: func() client.Object { return &policyv1.PodDisruptionBudget{} },
+		wanted: storeBudgetOf, optional: true,
+	},
 }
 
 // orNothing turns the nil of a type into no object at all.
@@ -92,6 +96,7 @@ type Standing struct {
 func planFixtures(p *planner) {
 	b := p.basis()
 	p.wakeIn(untilBudgetChanges(b))
+	p.wakeIn(untilStoreNodeIsSeen(b))
 	for i := range fixtures {
 		f := &fixtures[i]
 		standing, wanted := p.seen.Fixtures[f.kind], f.wanted(b)

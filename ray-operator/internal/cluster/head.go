@@ -117,7 +117,7 @@ func untilBudgetChanges(b basis) time.Duration {
 	if b.suspended || since.IsZero() && !there || isHeadEvictable(b) {
 		return 0
 	}
-	wait, _ := untilEvictable(b)
+	wait, _ := untilEvictable(b, b.headNode())
 	if there {
 		return wait
 	}
@@ -138,17 +138,25 @@ func eventOfBudget(b basis, kind string) *telemetry.Event {
 const headDrain = pod.DefaultDrain * time.Second
 
 // isHeadEvictable reports whether an eviction of the head must not be refused any longer.
-func isHeadEvictable(b basis) bool {
-	wait, goes := untilEvictable(b)
+func isHeadEvictable(b basis) bool { return isEvictableFrom(b, b.headNode()) }
+
+// isEvictableFrom reports whether an eviction from a node must not be refused any longer.
+func isEvictableFrom(b basis, node string) bool {
+	wait, goes := untilEvictable(b, node)
 	return goes && wait <= 0
 }
 
-// untilEvictable returns for how long an eviction of the head may still be refused, false where its node stays.
-func untilEvictable(b basis) (time.Duration, bool) {
+// headNode returns the name of the head's node, empty where it has none.
+func (b basis) headNode() string {
 	if b.head == nil {
-		return 0, false
+		return ""
 	}
-	switch node := b.seen.Nodes[b.head.Spec.NodeName]; {
+	return b.head.Spec.NodeName
+}
+
+// untilEvictable returns for how long an eviction from a node may still be refused, false where the node stays.
+func untilEvictable(b basis, name string) (time.Duration, bool) {
+	switch node := b.seen.Nodes[name]; {
 	case node.Going != "":
 		return 0, true
 	case node.Cordoned.IsZero():

@@ -202,16 +202,22 @@ func (o observer) seeNodes(ctx context.Context, _ *v1alpha1.ComputeCluster, seen
 	}
 	seen.Nodes = map[string]Node{}
 	for _, p := range seen.Pods {
-		name := p.Spec.NodeName
-		if _, known := seen.Nodes[name]; known || name == "" {
-			continue
+		if err := o.seeNode(ctx, p.Spec.NodeName, seen); err != nil {
+			return err
 		}
-		var node corev1.Node
-		if err := o.Client.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read node %s: %w", name, err)
-		} else if err == nil {
-			seen.Nodes[name] = o.Cordons.dateNode(name, nodeOf(&node), o.Clock.Now())
-		}
+	}
+	return nil
+}
+
+func (o observer) seeNode(ctx context.Context, name string, seen *Seen) error {
+	if _, known := seen.Nodes[name]; known || name == "" {
+		return nil
+	}
+	var node corev1.Node
+	if err := o.Client.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read node %s: %w", name, err)
+	} else if err == nil {
+		seen.Nodes[name] = o.Cordons.dateNode(name, nodeOf(&node), o.Clock.Now())
 	}
 	return nil
 }

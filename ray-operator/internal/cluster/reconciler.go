@@ -35,7 +35,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
-// Reconciler reconciles ComputeClusters. Statuses, Gone, Cordons and PodEvents make it one that is not copied.
+// Reconciler reconciles ComputeClusters. Statuses, Gone, Cordons, StoreNodes and PodEvents make it one that is not copied.
 type Reconciler struct {
 	// Client reads from the cache.
 	Client client.Client
@@ -71,6 +71,8 @@ type Reconciler struct {
 	Tokens Tokens
 	// Cordons remembers since when nodes are cordoned that do not say so.
 	Cordons Cordons
+	// StoreNodes remembers which nodes managed Redis run on.
+	StoreNodes StoreNodes
 	// PodEvents remembers what was told of pods whose containers are not made.
 	PodEvents podevents.Memory
 }
@@ -192,6 +194,7 @@ func (r *Reconciler) forgetCluster(cluster types.NamespacedName) {
 	r.Heads.Forget(cluster)
 	r.Scale.Forget(cluster)
 	r.Stores.Forget(cluster)
+	r.StoreNodes.forget(cluster)
 }
 
 // writeStatus writes the status if it differs in meaning from the one there is, or says after

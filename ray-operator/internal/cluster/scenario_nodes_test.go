@@ -126,6 +126,7 @@ func TestSilentNodes(t *testing.T) {
 			back(w, 2)
 			w.After(10 * time.Minute)
 		}},
+		testkit.Scenario{Name: "node-of-redis-going", Run: redisNode},
 	)
 }
 

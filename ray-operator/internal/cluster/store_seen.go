@@ -36,6 +36,8 @@ type StoreSeen struct {
 	Volume Volume
 	// Pod is that of a managed Redis which is not ready, nil where there is none.
 	Pod *corev1.Pod
+	// Node is the name of the node of a managed Redis whose head has a budget, empty where it is not known.
+	Node string
 }
 
 // Volume is what is known of a store's claim.
@@ -82,25 +84,31 @@ func (o observer) seeStore(ctx context.Context, cluster *v1alpha1.ComputeCluster
 	if pod.StoreClaim(cluster) == "" {
 		return nil
 	}
-	return errors.Join(o.seeVolume(ctx, cluster, seen), o.seeStorePod(ctx, cluster, seen))
+	return errors.Join(o.seeVolume(ctx, cluster, seen), o.seeStorePod(ctx, cluster, seen), o.seeStoreNode(ctx, cluster, seen))
 }
 
-// seeStorePod looks at the pod of a managed Redis that is not ready. The cache has pods of Ray alone.
+// seeStorePod looks at the pod of a managed Redis that is not ready.
 func (o observer) seeStorePod(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
 	set, isThere := seen.Fixtures[storeSetKind].Object.(*appsv1.StatefulSet)
 	if !isThere || set.Status.ReadyReplicas > 0 || set.Status.Replicas == 0 {
 		return nil
 	}
+	var err error
+	seen.Store.Pod, err = o.readStorePod(ctx, cluster, set)
+	return err
+}
+
+// readStorePod reads the pod of a managed Redis, and returns nil where there is none. The cache has pods of Ray alone.
+func (o observer) readStorePod(ctx context.Context, cluster *v1alpha1.ComputeCluster, set *appsv1.StatefulSet) (*corev1.Pod, error) {
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.StorePod(cluster.Name)}
 	var found corev1.Pod
 	switch err := o.Live.Get(ctx, name, &found); {
-	case apierrors.IsNotFound(err):
-	case err != nil:
-		return fmt.Errorf("read pod %s: %w", name, err)
-	case metav1.IsControlledBy(&found, set):
-		seen.Store.Pod = &found
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("read pod %s: %w", name, err)
+	case err != nil, !metav1.IsControlledBy(&found, set):
+		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
-	return nil
+	return &found, nil
 }
 
 // claimOf returns what a cluster wants of a Redis for a record's turn.

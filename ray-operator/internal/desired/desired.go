@@ -145,13 +145,16 @@ func Ingress(cluster *v1alpha1.ComputeCluster) *networkingv1.Ingress {
 // HeadBudget keeps evictions from taking the head, of whatever epoch. A head that is
 // not ready may always be evicted, so that a broken one never holds up a node's drain.
 func HeadBudget(cluster *v1alpha1.ComputeCluster) *policyv1.PodDisruptionBudget {
+	return budgetOf(owned(cluster, naming.HeadBudget(cluster.Name)), naming.RoleSelector(cluster.Name, v1alpha1.RoleHead))
+}
+
+// budgetOf is the budget of a single pod, which may be evicted where it is not ready.
+func budgetOf(meta metav1.ObjectMeta, labels map[string]string) *policyv1.PodDisruptionBudget {
 	one, unready := intstr.FromInt32(1), policyv1.AlwaysAllow
 	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: owned(cluster, naming.HeadBudget(cluster.Name)),
+		ObjectMeta: meta,
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable:               &one,
-			Selector:                   &metav1.LabelSelector{MatchLabels: naming.RoleSelector(cluster.Name, v1alpha1.RoleHead)},
-			UnhealthyPodEvictionPolicy: &unready,
+			MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}, UnhealthyPodEvictionPolicy: &unready,
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,7 +95,12 @@ func StoreSet(cluster *v1alpha1.ComputeCluster) *appsv1.StatefulSet {
 	return set
 }
 
-// redisPod is the pod of a managed Redis. It meets the pod security level "restricted".
+// StoreBudget keeps evictions from taking a managed Redis. One that is not ready may always be evicted.
+func StoreBudget(cluster *v1alpha1.ComputeCluster) *policyv1.PodDisruptionBudget {
+	return budgetOf(ofStore(cluster, naming.Store(cluster.Name)), storeSelector(cluster))
+}
+
+// redisPod is the pod of a managed Redis. It prefers the node of the head: two nodes could each end the cluster. It meets the pod security level "restricted".
 func redisPod(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.ManagedRedis) corev1.PodSpec {
 	where := placement(cluster)
 	return corev1.PodSpec{
@@ -114,6 +120,7 @@ func redisPod(cluster *v1alpha1.ComputeCluster, redis *v1alpha1.ManagedRedis) co
 		Tolerations:                   pod.Staying(where.Tolerations),
 		ImagePullSecrets:              where.ImagePullSecrets,
 		PriorityClassName:             where.PriorityClassName,
+		Affinity:                      pod.Beside(nil, naming.RoleSelector(cluster.Name, v1alpha1.RoleHead)),
 	}
 }
 

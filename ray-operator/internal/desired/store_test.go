@@ -53,6 +53,7 @@ func TestGoldenOfStores(t *testing.T) {
 	testkit.Golden(t, "store-secret", desired.StoreSecret(cluster, "0123", "4567"))
 	testkit.Golden(t, "store-service", desired.StoreService(cluster))
 	testkit.Golden(t, "store-set", desired.StoreSet(cluster))
+	testkit.Golden(t, "store-budget", desired.StoreBudget(cluster))
 	testkit.Golden(t, "store-policy", desired.StorePolicy(cluster, site))
 	testkit.Golden(t, "store-claim-embedded", desired.StoreClaim(stored(v1alpha1.ControlStore{Embedded: &v1alpha1.EmbeddedStore{
 		Storage: storageOf("3Gi"), StorageClassName: new("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Retain: true,

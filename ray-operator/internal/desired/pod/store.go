@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -137,6 +138,7 @@ func store(d *draft) {
 		d.trust(given.Redis)
 	case given.ManagedRedis != nil:
 		d.redis()
+		d.pod.Spec.Affinity = Beside(d.pod.Spec.Affinity, map[string]string{v1alpha1.LabelStore: d.cluster.Name})
 		d.options["redis-username"] = naming.StoreUser(d.at.Epoch)
 		d.fromSecret("redis-password", variableStorePassword, &v1alpha1.SecretKey{Name: naming.Store(d.cluster.Name), Key: v1alpha1.StoreHeadKey})
 		if EncryptionRequired(d.cluster) {
@@ -146,6 +148,21 @@ func store(d *draft) {
 	case given.Embedded != nil:
 		d.embedded()
 	}
+}
+
+// besideWeight is the least: any other preference is the user's own.
+const besideWeight = 1
+
+// Beside returns an affinity that also prefers the node of the pods with some labels.
+func Beside(given *corev1.Affinity, labels map[string]string) *corev1.Affinity {
+	affinity := given
+	fillPointer(&affinity, corev1.Affinity{})
+	fillPointer(&affinity.PodAffinity, corev1.PodAffinity{})
+	preferred := &affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	*preferred = append(*preferred, corev1.WeightedPodAffinityTerm{Weight: besideWeight, PodAffinityTerm: corev1.PodAffinityTerm{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: corev1.LabelHostname,
+	}})
+	return affinity
 }
 
 // redis tells Ray where its Redis is, and which keys are its own.
