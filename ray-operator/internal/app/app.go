@@ -222,6 +222,11 @@ type storeAccess struct {
 }
 
 // site is what clusters and services are told of the installation.
+// visit asks a store for a cluster.
+func (a storeAccess) visit(server controlstore.Server, claim controlstore.Claim) controlstore.Visitor {
+	return a.client.Visit(server, claim)
+}
+
 func site(cfg Config) desired.Site {
 	return desired.Site{
 		OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, ServerLabels: cfg.ServerLabels, Image: cfg.Image,
@@ -240,7 +245,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	if err := manager.Add(scalers); err != nil {
 		return fmt.Errorf("add the streams to autoscalers: %w", err)
 	}
-	stores := controlstore.New(access.client.Ask, access.turns, now)
+	stores := controlstore.New(access.visit, access.turns, now)
 	if err := manager.Add(stores); err != nil {
 		return fmt.Errorf("add what asks control stores: %w", err)
 	}

@@ -6,38 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// Ask finds out whether a store can serve a claim, and admits it if so. To ask twice is the
-// same as to ask once. It takes ten seconds at most, unless an earlier session has left many
-// keys. Its connections are new ones, so that credentials are those that hold now.
-func (c Client) Ask(ctx context.Context, server Server, claim Claim) Verdict {
-	verdict, err := c.find(ctx, server, claim)
-	if err == nil {
-		return verdict
-	}
-	finding, found := fault.Finding(err)
-	if !found { // every error of this package has one
-		finding = reason.StoreUnsupported.Of("its address", "an unknown error")
-	}
-	return Verdict{Finding: finding}
-}
-
-func (c Client) find(ctx context.Context, server Server, claim Claim) (Verdict, error) {
-	if err := usable(claim.Namespace); err != nil {
-		return Verdict{}, err
-	}
-	task := c.errand(server, claim.Namespace)
-	task.secrets, task.hasty = append(task.secrets, server.HeadPassword), true
-	brief, cancel := context.WithTimeout(ctx, task.total)
-	defer cancel()
-	l, err := connect(brief, task)
-	if err != nil {
-		return Verdict{}, err
-	}
-	defer l.close()
+// question finds out whether the server can serve a claim, and admits it if so. brief ends what takes no long removal.
+func (l *line) question(ctx, brief context.Context, claim Claim) (Verdict, error) {
 	if err := l.probe(brief); err != nil {
 		return Verdict{}, err
 	}
@@ -45,11 +18,11 @@ func (c Client) find(ctx context.Context, server Server, claim Claim) (Verdict, 
 	if err != nil {
 		return Verdict{}, err
 	}
-	next := judge(claim, m, cleanUp(server, l.place, claim.Namespace))
+	next := judge(claim, m, cleanUp(l.server, l.place, claim.Namespace))
 	if next.refused.Code != "" {
 		return Verdict{Finding: next.refused, Lost: next.lost}, nil
 	}
-	if server.HeadPassword != "" {
+	if l.server.HeadPassword != "" {
 		if err := l.fence(brief, claim); err != nil {
 			return Verdict{}, err
 		}
@@ -94,8 +67,7 @@ func (l *line) admit(ctx context.Context, claim Claim, m marker, next decision) 
 			return Verdict{}, err
 		}
 	}
-	want := marker{there: true, owner: claim.Owner, cluster: clean(claim.Cluster), session: claim.Session, epoch: claim.Epoch, found: found}
-	if want != m {
+	if want := claim.marker(found); want != m {
 		brief, cancel := context.WithTimeout(ctx, l.total)
 		defer cancel()
 		if err := l.do(brief, "HSET", markerKey(l.namespace), "owner", string(want.owner), "cluster", want.cluster,

@@ -17,6 +17,9 @@ const (
 	again = time.Second
 	// seldom is the longest pause where asking changes nothing: a person has to act.
 	seldom = 30 * time.Second
+	// thorough is how often a store that serves is asked for everything, as before its first head. In between it is
+	// asked whether that still holds, which costs two commands and no connection.
+	thorough = time.Minute
 	// reading is how long it may take to read how a store is reached.
 	reading = 10 * time.Second
 )
@@ -36,6 +39,10 @@ type asker struct {
 	// server is how the store is reached, nil while that must be read: a password may have
 	// changed wherever something failed.
 	server *Server
+	// visitor asks that server, asked is when it was asked for everything, and last what it said then.
+	visitor Visitor
+	asked   time.Time
+	last    Verdict
 	// unread is why it could not be read, so that it is logged once.
 	unread string
 	// said is what came of the last question, empty if nothing. vain counts those in a row to which only a person can give
@@ -54,6 +61,7 @@ var lasting = map[string]bool{
 
 // run asks until its context ends.
 func (a *asker) run(ctx context.Context) {
+	defer a.leave()
 	for {
 		target := a.wanted()
 		a.said = ""
@@ -104,16 +112,38 @@ func (a *asker) ask(ctx context.Context, target Target) bool {
 	if err != nil {
 		return false // the context has ended
 	}
-	verdict := a.watch.ask(ctx, *a.server, target.Claim)
+	verdict := a.question(ctx, target.Claim)
 	giveBack()
 	if ctx.Err() != nil {
 		return false
 	}
 	if !verdict.Admitted {
-		a.server = nil
+		a.leave()
 	}
 	a.tell(verdict)
 	return verdict.Admitted
+}
+
+// question asks whether the last answer still holds where that is a recent one, and for everything otherwise.
+func (a *asker) question(ctx context.Context, claim Claim) Verdict {
+	now := a.watch.clock.Now()
+	if a.visitor != nil && now.Sub(a.asked) < thorough && a.visitor.Confirm(ctx) {
+		return a.last
+	}
+	if a.visitor == nil {
+		a.visitor = a.watch.visit(*a.server, claim)
+	}
+	a.asked, a.last = now, a.visitor.Ask(ctx)
+	return a.last
+}
+
+// leave forgets how the store is reached, and ends the visit.
+func (a *asker) leave() {
+	a.server = nil
+	if a.visitor != nil {
+		a.visitor.Close()
+		a.visitor = nil
+	}
 }
 
 // read finds out how the store is reached. What carries no finding is not about the store,

@@ -27,6 +27,8 @@ const (
 	// slow is an answer with which a head cannot start: one that took 2 s each was seen to
 	// fail, and Ray's own limits for a start leave no more.
 	slow = time.Second
+	// buffer in bytes is that of one direction: as many connections are kept as there are clusters with a Redis.
+	buffer = 4 << 10
 	// hops is how often one server may lead to another: a Sentinel to a replica that has
 	// just been one of a cluster, and that to its primary.
 	hops = 4
@@ -130,7 +132,7 @@ func dial(ctx context.Context, task errand, at place) (*line, error) {
 	given <- l.guard
 	l.client = redis.NewClient(&redis.Options{
 		Addr: at.String(), Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
-		PoolSize: 1, MaxRetries: -1, DialerRetries: 1, DialTimeout: dialing, ReadTimeout: answering, WriteTimeout: answering,
+		ReadBufferSize: buffer, WriteBufferSize: buffer, PoolSize: 1, MaxRetries: -1, DialerRetries: 1, DialTimeout: dialing, ReadTimeout: answering, WriteTimeout: answering,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
 			select {
@@ -329,8 +331,7 @@ func (l *line) follow(ctx context.Context) (place, error) {
 	}
 	about, _ := replies[2].Text()
 	l.version = clean(field(about, "redis_version"))
-	// It changes nothing, and shows whether the keys are here and can be written.
-	replies, err = l.ask(ctx, []any{"HDEL", markerKey(l.namespace), "heliostat-probe"})
+	replies, err = l.tryWrite(ctx)
 	if err != nil {
 		return place{}, err
 	}
@@ -358,6 +359,11 @@ func (l *line) moved(words string) (place, error) {
 			return l.sibling(host, port)
 		}
 	}
+// tryWrite changes nothing, and shows whether the keys are here and can be written.
+func (l *line) tryWrite(ctx context.Context) ([]*redis.Cmd, error) {
+	return l.ask(ctx, []any{"HDEL", markerKey(l.namespace), "heliostat-probe"})
+}
+
 	return place{}, problem(reason.StoreUnsupported.Of(l.name(), l.said(words)))
 }
 

@@ -25,6 +25,11 @@ type marker struct {
 	found int
 }
 
+// marker returns that of a claim that was admitted.
+func (c Claim) marker(found int) marker {
+	return marker{there: true, owner: c.Owner, cluster: clean(c.Cluster), session: c.Session, epoch: c.Epoch, found: found}
+}
+
 // marker reads the marker.
 func (l *line) marker(ctx context.Context) (marker, error) {
 	replies, err := l.ask(ctx, []any{"HMGET", markerKey(l.namespace), "owner", "cluster", "session", "epoch", "found"})

@@ -13,13 +13,23 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/turns"
 )
 
-// Asker asks a store; Client.Ask is the one for real stores.
-type Asker func(ctx context.Context, server Server, claim Claim) Verdict
+// Visitor asks one server about one claim; a Visit is the one for real stores.
+type Visitor interface {
+	// Ask finds out whether the server can serve the claim, and admits it if so.
+	Ask(ctx context.Context) Verdict
+	// Confirm reports, at little cost, whether what admitted the claim still holds.
+	Confirm(ctx context.Context) bool
+	// Close ends what is kept between two questions.
+	Close()
+}
+
+// Visiting returns a Visitor of a server.
+type Visiting func(server Server, claim Claim) Visitor
 
 // Watch asks stores while it runs. It is a runnable of controller-runtime's manager, and
 // because it acts on stores, of the leader's alone.
 type Watch struct {
-	ask   Asker
+	visit Visiting
 	turns *turns.Turns
 	clock clock.Clock
 
@@ -31,8 +41,8 @@ type Watch struct {
 }
 
 // New makes a Watch, which asks nothing until it is started. Each question takes a turn of its cluster's namespace.
-func New(ask Asker, turns *turns.Turns, clock clock.Clock) *Watch {
-	return &Watch{ask: ask, turns: turns, clock: clock, stores: map[types.NamespacedName]*asker{}}
+func New(visit Visiting, turns *turns.Turns, clock clock.Clock) *Watch {
+	return &Watch{visit: visit, turns: turns, clock: clock, stores: map[types.NamespacedName]*asker{}}
 }
 
 // Start asks until its context ends, and returns when nothing runs any more.

@@ -34,8 +34,10 @@ type bench struct {
 	hung    map[string]bool
 	asked   []question
 	read    int
-	address string
-	err     error
+	// confirmed is how many of the questions were whether an answer still holds, open how many visits have not ended.
+	confirmed, open int
+	address         string
+	err             error
 }
 
 type question struct {
@@ -48,7 +50,7 @@ func run(t *testing.T, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, answers: map[string]Verdict{}, hung: map[string]bool{}, address: "a"}
 		b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		b.Watch = New(b.answer, turns.New(48, 8), clock.RealClock{})
+		b.Watch = New(b.visit, turns.New(48, 8), clock.RealClock{})
 		ctx, stop := context.WithCancel(t.Context())
 		var source Source = b.Watch
 		source.Forget(demo) // of what was never wanted
@@ -76,6 +78,27 @@ func (b *bench) answer(ctx context.Context, server Server, claim Claim) Verdict 
 	}
 	return verdict
 }
+
+// visitor is one of a bench's stores. What it said holds as long as it would say it again.
+type visitor struct {
+	*bench
+	server Server
+	claim  Claim
+}
+
+func (b *bench) visit(server Server, claim Claim) Visitor {
+	b.set(func() { b.open++ })
+	return &visitor{b, server, claim}
+}
+
+func (v *visitor) Ask(ctx context.Context) Verdict { return v.answer(ctx, v.server, v.claim) }
+
+func (v *visitor) Confirm(ctx context.Context) bool {
+	v.set(func() { v.confirmed++ })
+	return v.answer(ctx, v.server, v.claim).Admitted
+}
+
+func (v *visitor) Close() { v.set(func() { v.open-- }) }
 
 // server is a target's.
 func (b *bench) server(context.Context) (Server, error) {
@@ -157,6 +180,32 @@ func TestAsksAtOnceAndThenNowAndThen(t *testing.T) {
 		}
 		if _, known := b.Last(demo, claim()); known {
 			t.Error("what was forgotten is known")
+		}
+	})
+}
+
+// TestWatch_ConfirmsWhatServes: a store that serves is asked for everything once a minute, and at once where it says
+// that its answer holds no more.
+func TestWatch_ConfirmsWhatServes(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.answers["a"] = serves()
+		b.Want(demo, b.target(func(target *Target) { target.Every = time.Second }))
+		b.pass(10*time.Minute + time.Second)
+		asked, _ := b.since()
+		if whole := asked - b.confirmed; whole != 10 && whole != 11 || b.confirmed < 500 {
+			t.Errorf("asked for everything %d times in ten minutes, and else %d times", whole, b.confirmed)
+		}
+		b.set(func() { b.answers["a"] = away() })
+		b.pass(3 * time.Second)
+		if verdict, _ := b.Last(demo, claim()); verdict != away() || b.open != 0 {
+			t.Errorf("%+v, and %d visits go on", verdict, b.open)
+		}
+		b.set(func() { b.answers["a"] = serves() })
+		b.pass(time.Second)
+		b.Forget(demo)
+		synctest.Wait()
+		if b.open != 0 {
+			t.Errorf("%d visits outlive what wanted them", b.open)
 		}
 	})
 }
@@ -343,7 +392,7 @@ func TestServerCannotBeRead(t *testing.T) {
 func TestWantBeforeAndAfterTheWatchRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, answers: map[string]Verdict{"a": serves()}, address: "a"}
-		b.Watch = New(b.answer, turns.New(48, 8), clock.RealClock{})
+		b.Watch = New(b.visit, turns.New(48, 8), clock.RealClock{})
 		b.Want(demo, b.target(nil))
 		b.Want(demo, b.target(func(w *Target) { w.Claim.Epoch = 2 }))
 		synctest.Wait()
