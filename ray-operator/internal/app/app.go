@@ -284,7 +284,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 // jobs adds the controller of ClusterJobs.
 func jobs(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dial headclient.Options) error {
 	now := clock.RealClock{}
-	heads := runs.New(runs.DialBy(dial), now)
+	heads := runs.New(runs.DialBy(dial), job.Abandoned(manager.GetClient(), manager.GetAPIReader()), now)
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about jobs: %w", err)
 	}

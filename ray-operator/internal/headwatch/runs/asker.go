@@ -112,10 +112,7 @@ func (a *asker) converse(ctx context.Context, renew bool) error {
 		if a.secret == nil {
 			a.secret = headclient.Remember(a.watch.tokenOf(a))
 		}
-		head, err := a.watch.dial(Place{
-			Cluster: a.key.cluster, Head: a.key.head, Jobs: a.key.jobs, GCS: a.key.gcs, Trust: a.key.trust,
-			Token: a.secret.Token(),
-		})
+		head, err := a.watch.dial(a.key.place(a.secret.Token()))
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func TestOverHTTP(t *testing.T) {
 	fake.SetToken("right")
 	fake.SetStartDelay(0)
 	fake.Join(fakehead.Member{Instance: "head", Head: true})
-	watch := runs.New(runs.DialBy(headclient.Options{}), clock.RealClock{})
+	watch := runs.New(runs.DialBy(headclient.Options{}), nil, clock.RealClock{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- watch.Start(ctx) }()

@@ -123,6 +123,10 @@ type Head interface {
 	Tail(ctx context.Context, id string, lines int) (headclient.Tail, error)
 	// Kill ends a run that is PENDING, which Stop cannot.
 	Kill(ctx context.Context, id string) (bool, error)
+	// List is all submissions that the head knows.
+	List(ctx context.Context) ([]headclient.Job, error)
+	// Forget makes the head forget a submission that is over.
+	Forget(ctx context.Context, id string) error
 	Close() error
 }
 

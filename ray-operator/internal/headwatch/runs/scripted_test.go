@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -25,12 +26,14 @@ const timeout = headclient.DefaultTimeout
 type verb string
 
 const (
-	session verb = "Session"
-	submit  verb = "Submit"
-	look    verb = "Job"
-	stop    verb = "Stop"
-	kill    verb = "Kill"
-	tail    verb = "Tail"
+	session   verb = "Session"
+	submit    verb = "Submit"
+	look      verb = "Job"
+	stop      verb = "Stop"
+	kill      verb = "Kill"
+	tail      verb = "Tail"
+	listAll   verb = "List"
+	forgetOne verb = "Forget"
 )
 
 // fault is what befalls a call.
@@ -251,6 +254,24 @@ func (c *talk) Kill(ctx context.Context, id string) (bool, error) {
 	return c.finish(ctx, kill, id, headclient.JobPending, headclient.JobFailed)
 }
 
+func (c *talk) List(ctx context.Context) (all []headclient.Job, err error) {
+	err = c.do(ctx, listAll, "", func() error {
+		all = slices.Collect(maps.Values(c.head.jobs))
+		return nil
+	})
+	return all, err
+}
+
+func (c *talk) Forget(ctx context.Context, id string) error {
+	return c.do(ctx, forgetOne, id, func() error {
+		if !c.head.jobs[id].Status.Over() {
+			return failure(headclient.Refused)
+		}
+		delete(c.head.jobs, id)
+		return nil
+	})
+}
+
 func (c *talk) Tail(ctx context.Context, id string, lines int) (end headclient.Tail, err error) {
 	err = c.do(ctx, tail, id, func() error {
 		if _, known := c.head.jobs[id]; !known {
@@ -326,8 +347,10 @@ type bench struct {
 	heads map[string]*scripted
 	// number is that of the Watch, from 1.
 	number int
-	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
-	end    func()
+	// abandoned judges submissions; nil has none forgotten.
+	abandoned Abandoned
+	queue     workqueue.TypedRateLimitingInterface[reconcile.Request]
+	end       func()
 }
 
 // play runs a test in a bubble of time with a started Watch, and holds it to leave no
@@ -374,7 +397,7 @@ func (b *bench) underWay() int {
 func (b *bench) start() {
 	b.number++
 	number := b.number
-	b.Watch = New(func(at Place) (Head, error) { return b.dialHead(at, number) }, clock.RealClock{})
+	b.Watch = New(func(at Place) (Head, error) { return b.dialHead(at, number) }, b.abandoned, clock.RealClock{})
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	queue, watch := b.queue, b.Watch
 	ctx, stop := context.WithCancel(b.t.Context())

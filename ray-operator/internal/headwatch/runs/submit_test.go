@@ -421,7 +421,7 @@ func TestLeaderEnds(t *testing.T) {
 func TestBeforeTheStart(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")
-		early := New(func(at Place) (Head, error) { return b.dialHead(at, 0) }, b.clock)
+		early := New(func(at Place) (Head, error) { return b.dialHead(at, 0) }, nil, b.clock)
 		early.Want(name("a"), wanted("a", nil))
 		b.pass(time.Minute)
 		if head.dialed > 0 {

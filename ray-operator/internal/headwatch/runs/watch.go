@@ -32,12 +32,16 @@ type Watch struct {
 	// quick and slow have a place for each call that may be under way.
 	quick chan struct{}
 	slow  [acts]chan struct{}
+	// abandoned is nil where nothing is forgotten, and tidying has a place for each head that is asked to forget.
+	abandoned Abandoned
+	tidying   chan struct{}
 
 	mu      sync.Mutex
 	ctx     context.Context //nolint:containedctx // the life of the goroutines that Want starts
 	asking  sync.WaitGroup
 	askers  map[key]*asker
 	runs    map[types.NamespacedName]*run
+	tidyDue map[types.UID]time.Time // by head
 	waiting []workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
@@ -52,6 +56,11 @@ type key struct {
 
 func (p Place) key() key {
 	return key{cluster: p.Cluster, head: p.Head, jobs: p.Jobs, gcs: p.GCS, token: p.Token != nil, trust: p.Trust}
+}
+
+// place is where the conversation of a key is, with a token.
+func (k key) place(token headclient.Token) Place {
+	return Place{Cluster: k.cluster, Head: k.head, Jobs: k.jobs, GCS: k.gcs, Trust: k.trust, Token: token}
 }
 
 // run is one run of a job. Its first fields are guarded by the Watch's lock, the others are
@@ -69,11 +78,11 @@ type run struct {
 	progress
 }
 
-// New makes a Watch, which asks nothing until it is started.
-func New(dial Dialer, clock clock.Clock) *Watch {
+// New makes a Watch, which asks nothing until it is started. Submissions that are abandoned are forgotten; nil is none.
+func New(dial Dialer, abandoned Abandoned, clock clock.Clock) *Watch {
 	w := &Watch{
-		dial: dial, clock: clock, quick: make(chan struct{}, slots),
-		askers: map[key]*asker{}, runs: map[types.NamespacedName]*run{},
+		dial: dial, abandoned: abandoned, clock: clock, quick: make(chan struct{}, slots), tidying: make(chan struct{}, slowSlots),
+		askers: map[key]*asker{}, runs: map[types.NamespacedName]*run{}, tidyDue: map[types.UID]time.Time{},
 	}
 	for act := range w.slow {
 		w.slow[act] = make(chan struct{}, slowSlots)
@@ -202,6 +211,7 @@ func (w *Watch) launch(a *asker) {
 		defer end()
 		a.work(ctx)
 	})
+	w.asking.Go(func() { w.tidy(ctx, a) })
 }
 
 // wake wakes the reconcile of a job. The caller holds the lock.
