@@ -83,6 +83,9 @@ type Options struct {
 	Timeout time.Duration
 	// MaxReply is how many bytes a reply of GCS may have; DefaultMaxReply where it is zero.
 	MaxReply int
+	// Permit is asked right before anything is sent that changes what a head does, and refuses it by an error; nil
+	// permits all.
+	Permit func() error
 	// Memory is what this client shares with others to read large answers; nil is no limit.
 	Memory *Memory
 }
@@ -266,6 +269,14 @@ func (c *Client) authorize(ctx context.Context) (context.Context, error) {
 		return ctx, err
 	}
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token), nil
+}
+
+// permits reports why what is about to be sent must not be, if it changes something.
+func (o Options) permits(changes bool) error {
+	if !changes || o.Permit == nil {
+		return nil
+	}
+	return o.Permit()
 }
 
 // token is read for each call; it is empty where none must be sent.

@@ -158,6 +158,9 @@ func (c *conversation) ask(ctx context.Context, q question) (answer, error) {
 	if err != nil {
 		return answer{}, c.fail(Unauthenticated, q.act, err)
 	}
+	if err := c.options.permits(q.method != http.MethodGet); err != nil {
+		return answer{}, c.fail(Unavailable, q.act, err)
+	}
 	response, err := c.transport.RoundTrip(c.request(limited, q, token)) // which follows no redirect
 	if err != nil {
 		return answer{}, c.sort(ctx, q.act, err)

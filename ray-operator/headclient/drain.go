@@ -60,6 +60,9 @@ func (c *Client) Drain(ctx context.Context, wish Drain) (Verdict, error) {
 			return Verdict{}, c.fail(Invalid, act, fmt.Errorf("the deadline %s is before 1970", wish.Deadline))
 		}
 	}
+	if err := c.options.permits(true); err != nil {
+		return Verdict{}, c.fail(Unavailable, act, err)
+	}
 	reply, done, err := call(ctx, c, act, c.autoscaler.DrainNode, request)
 	if err != nil {
 		return Verdict{}, err
@@ -82,6 +85,9 @@ func (c *Client) Resize(ctx context.Context, node NodeID, resources map[string]f
 	}
 	if _, err := readResources(resources); err != nil {
 		return nil, c.fail(Invalid, act, err)
+	}
+	if err := c.options.permits(true); err != nil {
+		return nil, c.fail(Unavailable, act, err)
 	}
 	reply, done, err := call(ctx, c, act, c.autoscaler.ResizeRayletResourceInstances,
 		&autoscaler.ResizeRayletResourceInstancesRequest{NodeId: node[:], Resources: resources})

@@ -35,6 +35,9 @@ func (c *Client) KillSubmission(ctx context.Context, id string) (bool, error) {
 	if string(actor.GetName()) != supervisor+id || len(actor.GetActorId()) != 16 {
 		return false, c.fail(Protocol, act, errors.New("it knows an actor of another name, or without an ID"))
 	}
+	if err := c.options.permits(true); err != nil {
+		return false, c.fail(Unavailable, act, err)
+	}
 	_, killed, err := call(ctx, c, act, c.actors.KillActorViaGcs,
 		&rpc.KillActorViaGcsRequest{ActorId: actor.GetActorId(), ForceKill: true, NoRestart: true})
 	killed()

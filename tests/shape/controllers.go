@@ -8,8 +8,9 @@ import (
 
 const internal = "ray-operator/internal/"
 
-// writers are the packages that change something in Kubernetes: for the operator, and for callers of the server.
-var writers = []string{internal + "kube", "apiserver/access", "cli/kube"}
+// writers are the packages that change something in Kubernetes: for the operator, for callers of the server, and the one
+// that passes on what an election writes to its Lease.
+var writers = []string{internal + "kube", "apiserver/access", "cli/kube", internal + "permit"}
 
 // maxReconcile is how many lines a function Reconcile has at most; golangci-lint has one limit for all functions.
 const maxReconcile = 40

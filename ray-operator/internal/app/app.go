@@ -112,7 +112,7 @@ func New(cfg Config) (ctrl.Manager, error) {
 	cfg.REST.UserAgent = Name
 	// The API server's own fairness limits us; a client-side limit only adds delay.
 	cfg.REST.QPS = -1
-	options, err := cfg.options()
+	options, permit, err := cfg.options()
 	if err != nil {
 		return nil, err
 	}
@@ -146,11 +146,11 @@ func New(cfg Config) (ctrl.Manager, error) {
 		return nil, err
 	}
 	stores := storeAccess{
-		client:      controlstore.Client{Connect: rules.Connect, ConnectGiven: rules.Narrowed(cfg.StoreAddresses).Connect},
+		client:      controlstore.Client{Connect: rules.Connect, ConnectGiven: rules.Narrowed(cfg.StoreAddresses).Connect, Permit: permit},
 		turns:       turns.New(storesAtOnce, storesOfNamespace),
 		credentials: &sweep.Credentials{},
 	}
-	heads := headclient.Options{Connect: rules.Connect, Memory: headclient.NewMemory(answersAtOnce)}
+	heads := headclient.Options{Connect: rules.Connect, Permit: permit, Memory: headclient.NewMemory(answersAtOnce)}
 	if err := clusters(manager, cfg, measured, heads, stores); err != nil {
 		return nil, err
 	}
@@ -166,15 +166,15 @@ func New(cfg Config) (ctrl.Manager, error) {
 	return manager, services(manager, cfg, measured, heads)
 }
 
-// options are those of the manager.
-func (cfg Config) options() (ctrl.Options, error) {
+// options are those of the manager, with what permits acts on the outside; nil permits all.
+func (cfg Config) options() (ctrl.Options, func() error, error) {
 	scheme, err := Scheme()
 	if err != nil {
-		return ctrl.Options{}, err
+		return ctrl.Options{}, nil, err
 	}
 	cached, err := caches(cfg)
 	if err != nil {
-		return ctrl.Options{}, err
+		return ctrl.Options{}, nil, err
 	}
 	end := endWithin
 	options := ctrl.Options{
@@ -186,10 +186,11 @@ func (cfg Config) options() (ctrl.Options, error) {
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Controller:              config.Controller{ReconciliationTimeout: time.Minute},
 	}
-	if cfg.Election != nil {
-		err = cfg.Election.join(cfg.REST, &options)
+	if cfg.Election == nil {
+		return options, nil, nil
 	}
-	return options, err
+	permit, err := cfg.Election.join(cfg.REST, &options)
+	return options, permit, err
 }
 
 // leading reports whether this operator is the one that works.
@@ -221,12 +222,12 @@ type storeAccess struct {
 	credentials *sweep.Credentials
 }
 
-// site is what clusters and services are told of the installation.
 // visit asks a store for a cluster.
 func (a storeAccess) visit(server controlstore.Server, claim controlstore.Claim) controlstore.Visitor {
 	return a.client.Visit(server, claim)
 }
 
+// site is what clusters and services are told of the installation.
 func site(cfg Config) desired.Site {
 	return desired.Site{
 		OperatorNamespace: cfg.Namespace, OperatorLabels: cfg.Labels, ServerLabels: cfg.ServerLabels, Image: cfg.Image,

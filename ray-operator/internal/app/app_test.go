@@ -27,7 +27,7 @@ func TestReads_WaitForNoWrite(t *testing.T) {
 	defer api.Close()
 	defer close(end)
 	address := &rest.Config{Host: api.URL}
-	options, err := Config{REST: address, MetricsAddress: "0", HealthAddress: "0"}.options()
+	options, _, err := Config{REST: address, MetricsAddress: "0", HealthAddress: "0"}.options()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -176,12 +176,12 @@ func TestOfConfigMapsOnlyNotesAreHeld(t *testing.T) {
 func TestAnElectionNeedsALease(t *testing.T) {
 	for _, election := range []Election{{}, {Namespace: "n"}, {Name: "l"}} {
 		cfg := Config{REST: &rest.Config{}, Election: &election}
-		if options, err := cfg.options(); err == nil {
+		if options, _, err := cfg.options(); err == nil {
 			t.Errorf("%+v joins with the lock %v", election, options.LeaderElectionResourceLockInterface)
 		}
 	}
 	cfg := Config{REST: &rest.Config{Host: "https://127.0.0.1:1"}, Election: &Election{Namespace: "n", Name: "l"}}
-	options, err := cfg.options()
+	options, _, err := cfg.options()
 	if err != nil || !options.LeaderElection || options.LeaderElectionResourceLockInterface.Describe() != "n/l" {
 		t.Errorf("joined %v, %v", options.LeaderElectionResourceLockInterface, err)
 	}

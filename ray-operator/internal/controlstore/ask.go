@@ -9,8 +9,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
-// question finds out whether the server can serve a claim, and admits it if so. brief ends what takes no long removal.
-func (l *line) question(ctx, brief context.Context, claim Claim) (Verdict, error) {
+// admitClaim finds out whether the server can serve a claim, and admits it if so. brief ends what takes no long removal.
+func admitClaim(ctx, brief context.Context, l *line, claim Claim) (Verdict, error) {
 	if err := l.probe(brief); err != nil {
 		return Verdict{}, err
 	}
@@ -80,11 +80,8 @@ func (l *line) admit(ctx context.Context, claim Claim, m marker, next decision) 
 
 // do does one command, and fails if it is refused.
 func (l *line) do(ctx context.Context, words ...any) error {
-	replies, err := l.ask(ctx, words)
-	if err != nil {
-		return err
-	}
-	return l.check(replies)
+	_, err := act(ctx, l, words)
+	return err
 }
 
 // own writes the owner into the marker, unless somebody else was first.
@@ -113,19 +110,13 @@ func (l *line) own(ctx context.Context, claim Claim, m marker, seize bool) error
 
 // together does commands in one go, and fails if any is refused.
 func (l *line) together(ctx context.Context, commands ...[]any) error {
-	replies, err := l.ask(ctx, commands...)
-	if err != nil {
-		return err
-	}
-	return l.check(replies)
+	_, err := act(ctx, l, commands...)
+	return err
 }
 
 // first makes a claim's owner that of a prefix that has none, and reports whether it did.
 func (l *line) first(ctx context.Context, claim Claim) (bool, error) {
-	replies, err := l.ask(ctx, []any{"HSETNX", markerKey(l.namespace), "owner", string(claim.Owner)})
-	if err == nil {
-		err = l.check(replies)
-	}
+	replies, err := act(ctx, l, []any{"HSETNX", markerKey(l.namespace), "owner", string(claim.Owner)})
 	if err != nil {
 		return false, err
 	}

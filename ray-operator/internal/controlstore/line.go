@@ -53,13 +53,16 @@ type Client struct {
 	// Connect makes a connection to a server of the operator's, ConnectGiven to one whose address a user gave, and to
 	// each that such a server leads to.
 	Connect, ConnectGiven connector
+	// Permit is asked right before anything is changed in a store but our own scratch key, and refuses it by an error;
+	// nil permits all.
+	Permit func() error
 	// limits are usual where they are zero.
 	limits limits
 }
 
 // errand returns what a client wants of a server.
 func (c Client) errand(server Server, namespace string) errand {
-	task := errand{limits: cmp.Or(c.limits, usual), connect: c.Connect, server: server, namespace: namespace, secrets: []string{server.Password}}
+	task := errand{limits: cmp.Or(c.limits, usual), connect: c.Connect, permit: c.Permit, server: server, namespace: namespace, secrets: []string{server.Password}}
 	if server.Given {
 		task.connect = c.ConnectGiven
 	}
@@ -70,6 +73,7 @@ func (c Client) errand(server Server, namespace string) errand {
 type errand struct {
 	limits
 	connect   connector
+	permit    func() error
 	server    Server
 	namespace string
 	// secrets must not get into any text.
@@ -285,6 +289,20 @@ func (l *line) ask(ctx context.Context, commands ...[]any) ([]*redis.Cmd, error)
 	return replies, nil
 }
 
+// act is ask for commands that change something, with a permit, and fails if any is refused.
+func act(ctx context.Context, l *line, commands ...[]any) ([]*redis.Cmd, error) {
+	if l.permit != nil {
+		if err := l.permit(); err != nil {
+			return nil, problem(reason.StoreUnreachable.Of(l.name(), err.Error()))
+		}
+	}
+	replies, err := l.ask(ctx, commands...)
+	if err == nil {
+		err = l.check(replies)
+	}
+	return replies, err
+}
+
 // check is the first refusal among answers.
 func (l *line) check(replies []*redis.Cmd) error {
 	for _, command := range replies {
@@ -331,7 +349,7 @@ func (l *line) follow(ctx context.Context) (place, error) {
 	}
 	about, _ := replies[2].Text()
 	l.version = clean(field(about, "redis_version"))
-	replies, err = l.tryWrite(ctx)
+	replies, err = tryWrite(ctx, l)
 	if err != nil {
 		return place{}, err
 	}
@@ -339,6 +357,11 @@ func (l *line) follow(ctx context.Context) (place, error) {
 		return l.moved(moved)
 	}
 	return place{}, l.permitted(replies)
+}
+
+// tryWrite changes nothing, and shows whether the keys are here and can be written.
+func tryWrite(ctx context.Context, l *line) ([]*redis.Cmd, error) {
+	return l.ask(ctx, []any{"HDEL", markerKey(l.namespace), "heliostat-probe"})
 }
 
 // field is a field of what INFO says.
@@ -359,11 +382,6 @@ func (l *line) moved(words string) (place, error) {
 			return l.sibling(host, port)
 		}
 	}
-// tryWrite changes nothing, and shows whether the keys are here and can be written.
-func (l *line) tryWrite(ctx context.Context) ([]*redis.Cmd, error) {
-	return l.ask(ctx, []any{"HDEL", markerKey(l.namespace), "heliostat-probe"})
-}
-
 	return place{}, problem(reason.StoreUnsupported.Of(l.name(), l.said(words)))
 }
 

@@ -84,11 +84,8 @@ func (l *line) sweep(ctx context.Context) (int, error) {
 			for i, key := range batch {
 				commands[i] = []any{"UNLINK", key}
 			}
-			replies, err := l.ask(ctx, commands...)
+			replies, err := act(ctx, l, commands...)
 			if err != nil {
-				return false, err
-			}
-			if err := l.check(replies); err != nil {
 				return false, err
 			}
 			for _, command := range replies {

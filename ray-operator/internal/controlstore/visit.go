@@ -57,7 +57,7 @@ func (v *Visit) find(ctx context.Context) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	verdict, err := l.question(ctx, brief, v.claim)
+	verdict, err := admitClaim(ctx, brief, l, v.claim)
 	if err != nil || !verdict.Admitted {
 		l.close()
 		return verdict, err
@@ -78,7 +78,7 @@ func (v *Visit) Confirm(ctx context.Context) bool {
 	defer cancel()
 	v.line.outlive(brief)
 	defer v.line.outlive(context.WithoutCancel(ctx))
-	replies, err := v.line.tryWrite(brief)
+	replies, err := tryWrite(brief, v.line)
 	if err != nil || v.line.check(replies) != nil {
 		return false
 	}
