@@ -17,7 +17,7 @@ import (
 const failing = 3
 
 // idlePath is what Serve's proxies answer themselves. It is no request to an application, which would wake it.
-const idlePath = "/-/healthz"
+const idlePath = serving.IdlePath
 
 // prompt is how long after it was noted that nobody is led to a cluster any more that may still be
 // to be done.

@@ -33,8 +33,11 @@ type lookout struct {
 	answer   Answer
 	answered bool
 	stop     context.CancelFunc
-	// news holds something while the want has changed since it was last looked at.
-	news chan struct{}
+	// replies are those of proxies, which are asked beside the head. pressing reports that Serve is about to change.
+	replies  map[Probe]Reply
+	pressing bool
+	// news and stir hold something while the want has changed since it was last looked at, for the head and for proxies.
+	news, stir chan struct{}
 
 	head     Head // nil while there is no conversation
 	token    *headclient.Remembered
@@ -50,27 +53,28 @@ type lookout struct {
 // run takes turn after turn until its context ends.
 func (l *lookout) run(ctx context.Context) {
 	defer l.hangUp(ctx)
-	pause := time.Duration(0)
+	pause, hurries := time.Duration(0), false
 	if !slices.ContainsFunc(slices.Collect(maps.Values(l.wanted().Parts)), func(part *Config) bool { return !part.Taken }) {
 		pause = rand.N(shortest) // an operator that starts does not ask all heads at once
 	}
-	for l.wait(ctx, pause) {
+	for l.wait(ctx, pause, l.news, l.free) {
 		want := l.wanted()
 		answer := l.turn(ctx, want)
 		if ctx.Err() != nil {
 			return
 		}
-		l.watch.publish(l, answer)
+		pause, hurries = l.pause(want, answer)
+		l.watch.publish(l, answer, hurries)
 		l.free = l.watch.clock.Now().Add(shortest)
-		if pause = l.pause(want, answer); pause > kept {
+		if pause > kept {
 			l.hangUp(ctx)
 		}
 	}
 }
 
 // wait waits for the next turn: until the pause is over, or until something new is wanted
-// and the head had its rest. It is false when the context has ended.
-func (l *lookout) wait(ctx context.Context, pause time.Duration) bool {
+// and those who are asked had their rest. It is false when the context has ended.
+func (l *lookout) wait(ctx context.Context, pause time.Duration, news <-chan struct{}, free time.Time) bool {
 	timer := l.watch.clock.NewTimer(pause)
 	defer func() { timer.Stop() }()
 	for {
@@ -79,9 +83,9 @@ func (l *lookout) wait(ctx context.Context, pause time.Duration) bool {
 			return false
 		case <-timer.C():
 			return true
-		case <-l.news:
+		case <-news:
 			timer.Stop()
-			timer = l.watch.clock.NewTimer(max(0, l.free.Sub(l.watch.clock.Now())))
+			timer = l.watch.clock.NewTimer(max(0, free.Sub(l.watch.clock.Now())))
 		}
 	}
 }
@@ -98,10 +102,10 @@ func (l *lookout) known() Answer {
 	return l.answer
 }
 
-// pause is how long to wait before the next turn: a tenth more or less, so that heads that
-// were asked together are not for ever.
-func (l *lookout) pause(want Wants, answer Answer) time.Duration {
-	every := max(want.Every, shortest)
+// pause is how long to wait before the next turn, and whether that is because Serve is about to change: a tenth more or
+// less, so that heads that were asked together are not for ever.
+func (l *lookout) pause(want Wants, answer Answer) (time.Duration, bool) {
+	every, hurries := max(want.Every, shortest), false
 	switch {
 	case answer.Failure != "":
 		most := max(longest, every)
@@ -109,10 +113,12 @@ func (l *lookout) pause(want Wants, answer Answer) time.Duration {
 			most = longest
 		}
 		every = min(shortest<<min(l.failures-1, 10), most)
-	case underWay(want.Parts, answer) || l.waits(l.watch.clock.Now()) || failing(answer.Probes) || mustClose(want, answer):
+	case underWay(want.Parts, answer) || l.waits(l.watch.clock.Now()) || mustClose(want, answer):
+		every, hurries = shortest, true
+	case failing(answer.Probes):
 		every = shortest
 	}
-	return every - every/10 + rand.N(every/5)
+	return every - every/10 + rand.N(every/5), hurries
 }
 
 // mustClose reports whether connections are yet to be closed. What was closed before, for another
@@ -155,7 +161,6 @@ func (l *lookout) turn(ctx context.Context, want Wants) Answer {
 		}
 		answer.Failure, answer.Err = headclient.KindOf(err), err
 	}
-	answer.Probes = l.probe(ctx, want.Probes, answer.Probes)
 	if err == nil {
 		answer.LastLines = l.lastLines(ctx, want.Parts, answer.Serving)
 	}

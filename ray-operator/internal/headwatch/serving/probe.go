@@ -2,6 +2,9 @@ package serving
 
 import (
 	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,13 +16,61 @@ const (
 	patience = 2 * time.Second
 	// atOnce is how many proxies of a cluster are asked at a time.
 	atOnce = 32
+	// calm is how often a proxy that answers is asked for a path of the user's at most, which their code answers, while
+	// nothing changes. What Serve answers itself costs next to nothing.
+	calm = 10 * time.Second
 )
+
+// IdlePath is what Serve's proxies answer themselves: no request to an application, which would wake it.
+const IdlePath = "/-/healthz"
+
+// askProxies asks proxies, turn after turn until its context ends. A head that does not answer delays none of it.
+func (l *lookout) askProxies(ctx context.Context) {
+	next := map[Probe]time.Time{} // when each is asked next
+	var free time.Time
+	for pause := time.Duration(0); l.wait(ctx, pause, l.stir, free); {
+		began := l.watch.clock.Now()
+		free = began.Add(shortest)
+		want, before, pressing := l.wantedProxies()
+		due := slices.DeleteFunc(slices.Clone(want.Probes), func(probe Probe) bool { return began.Before(next[probe]) && !pressing })
+		replies := l.probe(ctx, due, before)
+		if ctx.Err() != nil {
+			return
+		}
+		maps.DeleteFunc(next, func(probe Probe, _ time.Time) bool { return !slices.Contains(want.Probes, probe) })
+		for _, probe := range want.Probes {
+			if reply, asked := replies[probe]; asked {
+				next[probe] = restOf(probe, reply, l.watch.clock.Now())
+			} else if reply, known := before[probe]; known {
+				replies[probe] = reply
+			}
+		}
+		l.watch.publishReplies(l, replies)
+		if pause = max(want.Every, shortest); pressing || failing(replies) {
+			pause = shortest
+		}
+		pause += rand.N(pause/5) - pause/10
+	}
+}
+
+// restOf returns until when a proxy is left alone: those that answer for the user's code are asked less often, and one by
+// one.
+func restOf(probe Probe, reply Reply, now time.Time) time.Time {
+	if !reply.OK || reply.Times < counted || probe.Path == IdlePath {
+		return now
+	}
+	return now.Add(calm - rand.N(calm/3))
+}
+
+// wantedProxies returns what is wanted, the last replies, and whether Serve is about to change.
+func (l *lookout) wantedProxies() (Wants, map[Probe]Reply, bool) {
+	l.watch.mu.Lock()
+	defer l.watch.mu.Unlock()
+	return l.want, l.replies, l.pressing || l.want.Every <= shortest
+}
 
 // probe asks proxies, and gives their replies, counted on from those before.
 func (l *lookout) probe(ctx context.Context, probes []Probe, before map[Probe]Reply) map[Probe]Reply {
-	if len(probes) == 0 {
-		return nil
-	}
 	failures := make([]error, len(probes))
 	slots := make(chan struct{}, atOnce)
 	var asked sync.WaitGroup

@@ -36,10 +36,10 @@ func TestRepliesAreCounted(t *testing.T) {
 func TestProxiesAreAsked(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		b.head("a:1").add(application("a", string(ask("a"))))
-		p, q := Probe{Pod: "p", Address: "p", Path: "/x"}, Probe{Pod: "q", Address: "q", Path: "/x"}
+		p, q := Probe{Pod: "p", Address: "p", Path: IdlePath}, Probe{Pod: "q", Address: "q", Path: IdlePath}
 		b.Want(cluster, wanted(config("d1", "a"), p, q))
 		b.pass(30 * time.Second)
-		if n := b.proxies.asked["p/x"]; n < 6 || n > 8 || b.last().Probes[p].Times != n || b.last().Probes[q].Times != n {
+		if n := b.proxies.asked["p"+IdlePath]; n < 6 || n > 8 || b.last().Probes[p].Times != n || b.last().Probes[q].Times != n {
 			t.Errorf("asked %d times in 30 s: %+v", n, b.last().Probes)
 		}
 		b.wakes()
@@ -51,11 +51,57 @@ func TestProxiesAreAsked(t *testing.T) {
 	})
 }
 
+// TestProxies_OfUsersCodeAreAskedLess: where they answer and nothing changes, and each in its own turn.
+func TestProxies_OfUsersCodeAreAskedLess(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		b.head("a:1").add(application("a", string(ask("a"))))
+		var probes []Probe
+		for i := range 8 {
+			probes = append(probes, Probe{Address: fmt.Sprint("p", i), Path: "/model"})
+		}
+		want := wanted(config("d1", "a"), probes...)
+		want.Every = 3 * time.Second
+		b.Want(cluster, want)
+		b.pass(time.Minute)
+		b.proxies.set(func(p *proxies) { clear(p.asked); p.most = 0 })
+		b.pass(5 * time.Minute)
+		if n := b.proxies.asked["p0/model"]; n < 20 || n > 45 {
+			t.Errorf("asked %d times in five minutes", n)
+		}
+		want.Every = time.Second // an upgrade
+		b.Want(cluster, want)
+		b.proxies.set(func(p *proxies) { clear(p.asked) })
+		b.pass(time.Minute)
+		if n := b.proxies.asked["p0/model"]; n < 50 {
+			t.Errorf("asked %d times in a minute of an upgrade", n)
+		}
+	})
+}
+
+// TestProxies_AreAskedWhileTheHeadHangs: a configuration that is not taken for long delays no look at a proxy.
+func TestProxies_AreAskedWhileTheHeadHangs(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		head.add(application("a", string(ask("a"))))
+		p := Probe{Pod: "p", Address: "p", Path: IdlePath}
+		b.Want(cluster, wanted(config("d1", "a"), p))
+		b.pass(30 * time.Second)
+		head.set(func(h *scripted) { h.always[deploy] = fault{hung: true} })
+		b.proxies.set(func(p *proxies) { p.errors["p"] = failure(headclient.Refused) })
+		b.wakes()
+		b.Want(cluster, wanted(config("d2", "a"), p))
+		b.pass(2 * time.Second)
+		if reply := b.last().Probes[p]; reply.OK || b.wakes() == 0 {
+			t.Errorf("a proxy that fails is seen as %+v", reply)
+		}
+	})
+}
+
 // TestProxyThatFails is asked each second, and is news when it begins to.
 func TestProxyThatFails(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		b.head("a:1").add(application("a", string(ask("a"))))
-		p, q := Probe{Pod: "p", Address: "p", Path: "/x"}, Probe{Pod: "q", Address: "q", Path: "/x"}
+		p, q := Probe{Pod: "p", Address: "p", Path: IdlePath}, Probe{Pod: "q", Address: "q", Path: IdlePath}
 		b.Want(cluster, wanted(config("d1", "a"), p, q))
 		b.pass(30 * time.Second)
 		b.wakes()

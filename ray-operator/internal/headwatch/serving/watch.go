@@ -76,7 +76,7 @@ func (w *Watch) Want(cluster types.NamespacedName, want Wants) {
 		l = nil
 	}
 	if l == nil {
-		l = &lookout{watch: w, cluster: cluster, want: want, news: make(chan struct{}, 1), stop: func() {}}
+		l = &lookout{watch: w, cluster: cluster, want: want, news: make(chan struct{}, 1), stir: make(chan struct{}, 1), stop: func() {}}
 		w.lookouts[cluster] = l
 		w.launch(l)
 		return
@@ -84,10 +84,15 @@ func (w *Watch) Want(cluster types.NamespacedName, want Wants) {
 	news := !same(l.want, want)
 	l.want = want
 	if news {
-		select {
-		case l.news <- struct{}{}:
-		default: // it knows already that there is something new
-		}
+		tell(l.news)
+		tell(l.stir)
+	}
+}
+
+func tell(news chan struct{}) {
+	select {
+	case news <- struct{}{}:
+	default: // it knows already that there is something new
 	}
 }
 
@@ -124,6 +129,7 @@ func (w *Watch) launch(l *lookout) {
 		defer stop()
 		l.run(ctx)
 	})
+	w.looking.Go(func() { l.askProxies(ctx) })
 }
 
 // same reports whether two wants are the same of the same head. Tokens are functions that are
@@ -134,16 +140,38 @@ func same(a, b Wants) bool {
 	return tokens && reflect.DeepEqual(a, b)
 }
 
-// publish keeps an answer, unless its lookout was stopped meanwhile, and wakes the services
-// of the cluster if it means something new.
-func (w *Watch) publish(l *lookout, answer Answer) {
+// publish keeps an answer of a head, with what its proxies replied last.
+func (w *Watch) publish(l *lookout, answer Answer, pressing bool) {
+	w.change(l, func(before Answer) (Answer, bool) {
+		if pressing && !l.pressing {
+			tell(l.stir)
+		}
+		answer.Probes, l.pressing = l.replies, pressing
+		known := l.answered
+		l.answered = true
+		return answer, !known || HasNews(before, answer)
+	})
+}
+
+// publishReplies keeps the replies of proxies. They are told together with what their head said.
+func (w *Watch) publishReplies(l *lookout, replies map[Probe]Reply) {
+	w.change(l, func(answer Answer) (Answer, bool) {
+		news := l.answered && replied(answer.Probes, replies)
+		answer.Probes, l.replies = replies, replies
+		return answer, news
+	})
+}
+
+// change keeps another answer, unless its lookout was stopped meanwhile, and wakes the services of the cluster if it
+// means something new.
+func (w *Watch) change(l *lookout, to func(before Answer) (after Answer, news bool)) {
 	w.mu.Lock()
 	if w.lookouts[l.cluster] != l {
 		w.mu.Unlock()
 		return
 	}
-	news := !l.answered || HasNews(l.answer, answer)
-	l.answer, l.answered = answer, true
+	var news bool
+	l.answer, news = to(l.answer)
 	woken := slices.Clone(w.waiting)
 	w.mu.Unlock()
 	if !news {
