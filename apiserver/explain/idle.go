@@ -13,7 +13,7 @@ import (
 )
 
 // idle are the reasons whose texts say since when a cluster is idle.
-var idle = []string{reason.IdleSoon.Code, reason.IdleLimitReached.Code, reason.SuspendedIdle.Code}
+var idle = []string{reason.IdleSoon.Code, reason.IdleKept.Code, reason.IdleLimitReached.Code, reason.SuspendedIdle.Code}
 
 // IdleSince returns since when nobody uses a cluster, by the text of its condition: the status has it nowhere else. It is
 // zero where its idle policy does not ask, and where nobody knows.

@@ -139,6 +139,10 @@ var (
 		"IdleSoon", Progress, "The cluster is idle, and its idle policy will act.",
 		"idle since %s; will be %s at %s", "Use the cluster, or change idlePolicy, to keep it", nil,
 	}
+	IdleKept = Reason{
+		"IdleKept", Progress, "The cluster is idle, and its annotation heliostat.dev/keep-until keeps it from its idle policy.",
+		"idle since %s; kept until %s at the request of %s, and %s then", "Remove the annotation heliostat.dev/keep-until to let idlePolicy act", nil,
+	}
 	IdleLimitReached = Reason{
 		"IdleLimitReached", Progress, "The cluster has been idle for afterSeconds of its idle policy, whose action is None.",
 		"idle since %s; the idle policy only reports", "", nil,
@@ -147,7 +151,7 @@ var (
 
 func passing() Section {
 	return Section{"Progress of a cluster", []Reason{
-		HeadMissing, HeadStarting, Recreating, RollingOut, RollWaiting, Resizing, WorkersStarting, Draining, Suspending, Queued, IdleSoon, IdleLimitReached,
+		HeadMissing, HeadStarting, Recreating, RollingOut, RollWaiting, Resizing, WorkersStarting, Draining, Suspending, Queued, IdleSoon, IdleKept, IdleLimitReached,
 	}}
 }
 

@@ -16,7 +16,7 @@ const (
 		"StoreServes HeadRestarted HeadRecovered " +
 		"ServiceServes ServiceSuspended GatewayProgrammed UpgradeBegan UpgradeDone UpgradeWithdrawn"
 
-	progress = "HeadMissing HeadStarting WorkersStarting RollingOut RollWaiting Resizing Recreating Draining Suspending Queued IdleSoon IdleLimitReached " +
+	progress = "HeadMissing HeadStarting WorkersStarting RollingOut RollWaiting Resizing Recreating Draining Suspending Queued IdleSoon IdleKept IdleLimitReached " +
 		"AutoscalerStarting NeverStarted NodeDraining Retired BudgetLifted SchedulingGated ReadinessGated ImagePulling InitRunning ContainerCreating Preempting " +
 		"Scheduling Starting NamespaceTerminating " +
 		"Stopping Retrying JobQueued ClusterEnding ClusterStarting JobAPIStarting Submitting JobPending JobRunning Collecting " +
@@ -45,7 +45,7 @@ func TestSeverities(t *testing.T) {
 const helpless = "HeadUnready HeadLost WorkerFailed DeletedIdle NodeLost Evicted"
 
 // advised are reasons that need nothing and still say what one could do.
-const advised = "RollWaiting IdleSoon SuspendedBySpec SuspendedIdle GroupSuspended SizesHeld JobSuspended Stopped StoreVolumePending ServiceSuspended GatewayPending"
+const advised = "RollWaiting IdleSoon IdleKept SuspendedBySpec SuspendedIdle GroupSuspended SizesHeld JobSuspended Stopped StoreVolumePending ServiceSuspended GatewayPending"
 
 // TestRemedies: who is warned is told what helps, and who is not is left in peace.
 func TestRemedies(t *testing.T) {

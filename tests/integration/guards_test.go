@@ -132,6 +132,14 @@ func TestGuards_RecordsAreTheOperatorsOwn(t *testing.T) {
 		{"an annotation of ours beside it", patch(`{"metadata":{"annotations":{"heliostat.dev/revision-cluster":"1"}}}`), words},
 		{"no record any more", patch(`{"metadata":{"annotations":{"heliostat.dev/record":null}}}`), ""},
 		{"resume", patch(`{"metadata":{"annotations":{"heliostat.dev/resume":"b"}}}`), ""},
+		{"retry", patch(`{"metadata":{"annotations":{"heliostat.dev/retry":"b"}}}`), ""},
+		{"kept until a time", patch(`{"metadata":{"annotations":{"heliostat.dev/keep-until":"2026-11-27T18:00:00.5+01:00"}}}`), ""},
+		{"kept for somebody", patch(`{"metadata":{"annotations":{"heliostat.dev/keep-requested-by":"ana"}}}`), ""},
+		{"kept until something", patch(`{"metadata":{"annotations":{"heliostat.dev/keep-until":"tomorrow"}}}`), "and a time"},
+		{"kept until no month", patch(`{"metadata":{"annotations":{"heliostat.dev/keep-until":"2026-13-27T18:00:00Z"}}}`), "and a time"},
+		{"a job kept until a time", func(ctx context.Context) error {
+			return ana.Create(ctx, with(map[string]string{v1alpha1.AnnotationKeepUntil: "2026-11-27T18:00:00Z"}, nil), client.DryRunAll)
+		}, "is of ComputeClusters"},
 		{"an annotation of the user's", patch(`{"metadata":{"annotations":{"team":"a"},"labels":{"team":"a"}}}`), ""},
 		{"an edit of the spec", patch(`{"spec":{"suspend":false}}`), ""},
 	} {

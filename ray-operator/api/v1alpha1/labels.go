@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "time"
+
 // Labels on every object that the operator creates for a cluster. They are for
 // selectors: only the owner reference's UID decides ownership.
 const (
@@ -72,6 +74,11 @@ const (
 	// AnnotationResume resumes a ComputeCluster that its idle policy suspended, each time that its value changes.
 	// The value may be any text, such as the time.
 	AnnotationResume = "heliostat.dev/resume"
+	// AnnotationKeepUntil keeps the idle policy of a ComputeCluster from acting before a time, in RFC 3339 and at most
+	// MaxKeep ahead. AnnotationKeepRequestedBy names who asked for that. It is not verified: any client that may edit the
+	// cluster may set both.
+	AnnotationKeepUntil       = "heliostat.dev/keep-until"
+	AnnotationKeepRequestedBy = "heliostat.dev/keep-requested-by"
 	// AnnotationRetry retries the version of a ClusterService that was rolled back, each time that its value changes. The
 	// value may be any text, such as the time.
 	AnnotationRetry = "heliostat.dev/retry"
@@ -116,6 +123,9 @@ const (
 	// last applied to it.
 	AnnotationApplied = "heliostat.dev/applied"
 )
+
+// MaxKeep is how far ahead AnnotationKeepUntil may be. A time further ahead has no effect until it is that near.
+const MaxKeep = 7 * 24 * time.Hour
 
 // StopOn is the value of AnnotationStop that stops the job.
 const StopOn = "true"

@@ -265,12 +265,13 @@ func explainIdle(t *statusDraft) *reason.Finding {
 		return nil
 	}
 	since := pass.Stamp(t.plan.IdleSince)
+	fate := map[string]string{v1alpha1.IdleSuspend: "suspended", v1alpha1.IdleDelete: "deleted"}[policy.Action]
 	var found reason.Finding
-	switch policy.Action {
-	case v1alpha1.IdleSuspend:
-		found = reason.IdleSoon.Of(since, "suspended", pass.Stamp(t.plan.IdleAt))
-	case v1alpha1.IdleDelete:
-		found = reason.IdleSoon.Of(since, "deleted", pass.Stamp(t.plan.IdleAt))
+	switch {
+	case t.plan.IdleKept:
+		found = reason.IdleKept.Of(since, pass.Stamp(t.plan.IdleAt), keepRequester(t.cluster), fate)
+	case fate != "":
+		found = reason.IdleSoon.Of(since, fate, pass.Stamp(t.plan.IdleAt))
 	default:
 		if t.plan.IdleAt.After(t.now) {
 			return nil

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
@@ -39,8 +41,38 @@ func checkIdle(p *planner) bool {
 	}
 	p.IdleSince = idleStart(p.basis())
 	p.IdleAt = p.IdleSince.Add(time.Duration(policy.AfterSeconds) * time.Second)
+	if kept := keptUntil(p.cluster, p.now); kept.After(p.IdleAt) && policy.Action != v1alpha1.IdleNone {
+		p.IdleAt, p.IdleKept = kept, true
+	}
 	p.wakeIn(p.IdleAt.Sub(p.now))
 	return !p.IdleAt.After(p.now)
+}
+
+// keptUntil returns before when the idle policy must not act, zero where nobody asked for that, or for too long. Values
+// that are no time are refused by the chart's policy.
+func keptUntil(cluster *v1alpha1.ComputeCluster, now time.Time) time.Time {
+	until, err := time.Parse(time.RFC3339, cluster.Annotations[v1alpha1.AnnotationKeepUntil])
+	if err != nil || until.Sub(now) > v1alpha1.MaxKeep {
+		return time.Time{}
+	}
+	return until
+}
+
+// maxRequester is how many bytes of the name of who asked for a cluster to be kept are shown.
+const maxRequester = 128
+
+// keepRequester returns who asked for the cluster to be kept, as people read it in a message.
+func keepRequester(cluster *v1alpha1.ComputeCluster) string {
+	name := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, cluster.Annotations[v1alpha1.AnnotationKeepRequestedBy])
+	if name == "" {
+		return "somebody who is not named"
+	}
+	return strings.ToValidUTF8(name[:min(len(name), maxRequester)], "")
 }
 
 // idleStart returns since when nobody has used the cluster: at most since its head is ready.

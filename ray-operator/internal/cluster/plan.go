@@ -85,8 +85,9 @@ type Plan struct {
 	// Suspended tells that the cluster must have no pods.
 	Suspended bool
 	// IdleSince is since when nobody uses the cluster, where an idle policy asks, and
-	// IdleAt when it will act.
+	// IdleAt when it will act. IdleKept reports that it acts so late because it was asked to.
 	IdleSince, IdleAt time.Time
+	IdleKept          bool
 	// Orders are what the autoscaler beside the head must work with, nil where there is none.
 	Orders *scalelink.Orders
 	// Ask is what must be asked of the head meanwhile.

@@ -76,6 +76,7 @@ func TestNotIdle(t *testing.T) {
 			w.Expect("demo", ready, "Suspended=absent")
 			epochIs(w, 1)
 		}},
+		testkit.Scenario{Name: "idle-kept", Run: idleKept},
 		testkit.Scenario{Name: "used-in-time", Run: func(w *testkit.World) {
 			used(w, v1alpha1.IdleSuspend)
 			unused(w)
@@ -92,6 +93,26 @@ func TestNotIdle(t *testing.T) {
 			back(w, 1)
 		}},
 	)
+}
+
+// idleKept keeps an idle cluster for an hour: longer than its policy says, and no longer.
+func idleKept(w *testkit.World) {
+	used(w, v1alpha1.IdleSuspend)
+	unused(w)
+	w.After(time.Minute)
+	w.Expect("demo", ready, "Suspended=False IdleSoon")
+	w.Annotate(w.Cluster("demo"), v1alpha1.AnnotationKeepUntil, w.Clock.Now().Add(time.Hour).Format(time.RFC3339))
+	w.After(59 * time.Minute)
+	w.Expect("demo", ready, "Suspended=False IdleKept")
+	sizes(w, "demo", map[string]int{"": 1, "cpu": 2})
+	epochIs(w, 1)
+	w.After(3 * time.Minute)
+	gaveBack(w, isIdle)
+	w.Ray.IdleSince = time.Time{}
+	w.Scale("demo", 1)
+	w.Settle()
+	w.Expect("demo", ready, "Suspended=absent")
+	epochIs(w, 2)
 }
 
 // idleWoken wakes an idle cluster by an annotation: by a new value of it, each time.
