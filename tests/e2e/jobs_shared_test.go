@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -65,6 +66,18 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 	It("say that a runtime environment cannot be set up", func(ctx SpecContext) {
 		job := jobs["nowhere"].is(ctx, v1alpha1.PhaseFailed)
 		Expect(reasonOf(job)).To(Equal(reason.RuntimeEnvFailed.Code), live.SaysOf(job))
+	}, SpecTimeout(limit))
+
+	It("are submitted, followed and reached by the command line", func(ctx SpecContext) {
+		code, said := commandLine(ctx, o.namespace, "job", "submit", "--cluster", "shared", "--name", "typed", "--", "sh", "-c", "echo typed; exit 3")
+		Expect(code).To(Equal(outcome.Failed))
+		Expect(said).To(HaveSuffix("typed\n"))
+		code, said = commandLine(ctx, o.namespace, "logs", "job/typed")
+		Expect(code).To(Equal(outcome.Done))
+		Expect(said).To(HaveSuffix("typed\n"))
+		code, said = commandLine(ctx, o.namespace, "session", "shared", "--", "python3", "-c", asksVersion)
+		Expect(code).To(Equal(outcome.Done))
+		Expect(said).To(ContainSubstring(`"ray_version": "` + release + `"`))
 	}, SpecTimeout(limit))
 
 	It("are tried again on the same cluster", func(ctx SpecContext) {
