@@ -212,6 +212,9 @@ func (r *Reconciler) writeStatus(
 	for _, event := range cameBack(&cluster.Status, &status) {
 		r.Events.Record(cluster, event)
 	}
+	if warning, isNew := pass.NewWarning(cluster.Status.Conditions, status.Conditions); isNew {
+		r.Events.Record(cluster, telemetry.Event{Finding: warning, Action: "Wait", Warning: true})
+	}
 	return 0, nil
 }
 

@@ -207,6 +207,16 @@ func labelsRemoved(w *testkit.World) {
 	epochIs(w, 1)
 }
 
+// TestWarnings_AreEventsOnce: what a cluster waits for is told once, however often it is reconciled meanwhile.
+func TestWarnings_AreEventsOnce(t *testing.T) {
+	w := testkit.NewWorld(t)
+	workerNeverStarts(w)
+	warnings := slices.DeleteFunc(slices.Clone(w.Told), func(e string) bool { return !strings.HasPrefix(e, "Unschedulable: 2 of 2 workers of cpu") })
+	if len(warnings) != 1 {
+		t.Errorf("the cluster was told to wait %d times: %q", len(warnings), w.Told)
+	}
+}
+
 // TestEventsOfLoss holds what people are told when a head is lost: once, in words.
 func TestEventsOfLoss(t *testing.T) {
 	w := testkit.NewWorld(t)

@@ -102,6 +102,17 @@ func (t Teller) While(kind string, finding *reason.Finding) {
 	t.Set(kind, true, *finding)
 }
 
+// NewWarning returns why an object is not ready, where that is a warning that its conditions did not have before.
+func NewWarning(before, after []metav1.Condition) (reason.Finding, bool) {
+	ready := meta.FindStatusCondition(after, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status == metav1.ConditionTrue {
+		return reason.Finding{}, false
+	}
+	finding := reason.Finding{Code: ready.Reason, Text: ready.Message}
+	former := meta.FindStatusCondition(before, v1alpha1.ConditionReady)
+	return finding, finding.Severity() == reason.Warning && (former == nil || former.Reason != ready.Reason)
+}
+
 // IsOurs reports whether an object with that value of spec.managedBy is this operator's to reconcile.
 func IsOurs(managedBy string) bool { return managedBy == "" || managedBy == v1alpha1.ManagedByOperator }
 

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 func TestSoonest_IsNoneOnlyOfNone(t *testing.T) {
@@ -22,6 +24,29 @@ func TestIsOurs_ByDefault(t *testing.T) {
 	for managedBy, want := range map[string]bool{"": true, v1alpha1.ManagedByOperator: true, "kueue.x-k8s.io/multikueue": false} {
 		if have := pass.IsOurs(managedBy); have != want {
 			t.Errorf("%q: %t", managedBy, have)
+		}
+	}
+}
+
+func TestNewWarning(t *testing.T) {
+	ready := func(status metav1.ConditionStatus, of reason.Reason) []metav1.Condition {
+		return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: of.Code, Message: "because"}}
+	}
+	quota := ready(metav1.ConditionFalse, reason.QuotaExceeded)
+	for name, c := range map[string]struct {
+		before, after []metav1.Condition
+		isNew         bool
+	}{
+		"a first warning is new":           {nil, quota, true},
+		"another warning is new":           {ready(metav1.ConditionFalse, reason.Unschedulable), quota, true},
+		"a warning after progress is new":  {ready(metav1.ConditionFalse, reason.HeadStarting), quota, true},
+		"the same warning is not new":      {quota, quota, false},
+		"progress is no warning":           {quota, ready(metav1.ConditionFalse, reason.HeadStarting), false},
+		"what is ready has no warning":     {quota, ready(metav1.ConditionTrue, reason.AllReady), false},
+		"what is suspended has no warning": {quota, nil, false},
+	} {
+		if warning, isNew := pass.NewWarning(c.before, c.after); isNew != c.isNew || isNew && (warning.Code != "QuotaExceeded" || warning.Text != "because") {
+			t.Errorf("%s: %+v, %t", name, warning, isNew)
 		}
 	}
 }
