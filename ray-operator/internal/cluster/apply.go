@@ -276,7 +276,7 @@ func (a applier) noteHead(ctx context.Context, cluster *v1alpha1.ComputeCluster,
 		return nil
 	}
 	record := Record{
-		Version: recordVersion, Scaled: plan.Scaled, Roll: plan.Roll, Accepted: plan.Accepted, Failures: plan.Failures, Volume: seen.Store.memoryOn(),
+		Version: recordVersion, Scaled: plan.Scaled, Roll: plan.Roll, Accepted: plan.Accepted, Policy: plan.Policy, Failures: plan.Failures, Volume: seen.Store.memoryOn(),
 	}.withTurn(plan.Turn)
 	if plan.Head != nil {
 		record.HeadUID = plan.Head.UID

@@ -37,6 +37,7 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 	p.head = headOf(seen.Pods, p.Epoch)
 	reclaimPods(p)
 	measureGroups(p)
+	seePolicy(p)
 	if !suspendCluster(p) && !deleteIdleCluster(p) && settleEpoch(p) {
 		withdrawHead(p)
 		makeMissing(p)
@@ -47,7 +48,7 @@ func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now 
 		orderScaler(p)
 	}
 	noteStoreKeys(p)
-	recordSizes(p)
+	recordFacts(p)
 	if p.Store == nil {
 		p.Store = assessStore(p.basis())
 	}

@@ -29,6 +29,9 @@ func checkCases(t *testing.T, cases map[string]case_) {
 			if c.edit != nil {
 				c.edit(&of.Spec)
 			}
+			if policy := of.Spec.IdlePolicy; policy != nil {
+				c.seen.Record.Policy = policySince(policy, now.Add(-24*time.Hour))
+			}
 			if have := gist(decide(of, c.seen)); have != c.want {
 				t.Errorf("%q, want %q", have, c.want)
 			}

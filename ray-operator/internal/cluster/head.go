@@ -67,7 +67,7 @@ func isRecordSpared(p *planner) bool {
 	if !p.seen.RecordMissing || annotated || p.Record != nil || p.Epoch > 1 || p.Failures > 0 {
 		return false
 	}
-	if p.hasStore() || isAutoscaled(p.cluster) || len(p.Scaled) > 0 || len(p.Accepted) > 0 || p.Roll != (Roll{}) {
+	if p.hasStore() || isAutoscaled(p.cluster) || len(p.Scaled) > 0 || len(p.Accepted) > 0 || p.Roll != (Roll{}) || p.Policy != (SeenPolicy{}) {
 		return false
 	}
 	witnesses := func(group v1alpha1.WorkerGroup) bool { return p.wantedReplicas(&group) > 0 }

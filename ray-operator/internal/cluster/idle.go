@@ -22,9 +22,25 @@ func resumption(cluster *v1alpha1.ComputeCluster) string {
 	return hash
 }
 
+// seePolicy notes an idle policy that is younger than the cluster, so that the time before it acts begins no sooner than
+// with the policy. One of a spec that was never edited is as old as the cluster.
+func seePolicy(p *planner) {
+	policy := p.cluster.Spec.IdlePolicy
+	if policy == nil {
+		return
+	}
+	hash, _ := naming.ObjectHash(policy) // numbers and texts always marshal
+	switch was := p.seen.Record.Policy; {
+	case was.Hash == hash, p.seen.Record.Suspended.Cause != "": // an edit that wakes the cluster is seen when it is awake
+		p.Policy = was
+	case was.Hash != "" || p.cluster.Generation > 1:
+		p.Policy = SeenPolicy{Hash: hash, Since: p.now.Unix()}
+	}
+}
+
 // checkIdle reports whether nobody has used the cluster for as long as its policy says, by an
-// answer of the head that is fresh; and else when that will be so. A job that waits for the
-// cluster uses it, though Ray does not know yet.
+// answer of the head that is fresh; and else when that will be so. A policy that changed counts
+// from then. A job that waits for the cluster uses it, though Ray does not know yet.
 func checkIdle(p *planner) bool {
 	policy := p.cluster.Spec.IdlePolicy
 	if policy == nil || p.head == nil || !p.head.isReady() {
@@ -40,7 +56,11 @@ func checkIdle(p *planner) bool {
 		return false
 	}
 	p.IdleSince = idleStart(p.basis())
-	p.IdleAt = p.IdleSince.Add(time.Duration(policy.AfterSeconds) * time.Second)
+	p.IdleAt = p.IdleSince
+	if since := time.Unix(p.Policy.Since, 0); since.After(p.IdleAt) {
+		p.IdleAt = since
+	}
+	p.IdleAt = p.IdleAt.Add(time.Duration(policy.AfterSeconds) * time.Second)
 	if kept := keptUntil(p.cluster, p.now); kept.After(p.IdleAt) && policy.Action != v1alpha1.IdleNone {
 		p.IdleAt, p.IdleKept = kept, true
 	}

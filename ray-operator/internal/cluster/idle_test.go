@@ -9,7 +9,45 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
+
+// policySince is what the record says of a policy that was seen to change.
+func policySince(policy *v1alpha1.IdlePolicy, since time.Time) cluster.SeenPolicy {
+	hash, _ := naming.ObjectHash(policy)
+	return cluster.SeenPolicy{Hash: hash, Since: since.Unix()}
+}
+
+// TestIdlePolicy_CountsFromItsChange: a cluster that has long been idle has all the time of a policy that is new to it.
+func TestIdlePolicy_CountsFromItsChange(t *testing.T) {
+	policy := &v1alpha1.IdlePolicy{AfterSeconds: 600, Action: v1alpha1.IdleSuspend}
+	other := &v1alpha1.IdlePolicy{AfterSeconds: 3600, Action: v1alpha1.IdleSuspend}
+	for name, test := range map[string]struct {
+		generation int64
+		record     cluster.SeenPolicy
+		policy     *v1alpha1.IdlePolicy
+		acts       bool
+		want       cluster.SeenPolicy
+		wake       time.Duration
+	}{
+		"one as old as the cluster acts":    {1, cluster.SeenPolicy{}, policy, true, cluster.SeenPolicy{}, 0},
+		"one that was added waits":          {2, cluster.SeenPolicy{}, policy, false, policySince(policy, now), 10 * time.Minute},
+		"one that was changed waits":        {3, policySince(other, now.Add(-time.Hour)), policy, false, policySince(policy, now), 10 * time.Minute},
+		"one that changed lately waits":     {3, policySince(policy, now.Add(-time.Minute)), policy, false, policySince(policy, now.Add(-time.Minute)), 9 * time.Minute},
+		"one that changed long ago acts":    {3, policySince(policy, now.Add(-time.Hour)), policy, true, policySince(policy, now.Add(-time.Hour)), 0},
+		"one that was removed is forgotten": {4, policySince(policy, now.Add(-time.Hour)), nil, false, cluster.SeenPolicy{}, 0},
+	} {
+		of := demo()
+		of.Generation, of.Spec.IdlePolicy = test.generation, test.policy
+		plan := decide(of, given(1, answered(20*time.Minute, 0), func(s *cluster.Seen) { s.Record.Policy = test.record }))
+		if plan.Suspended != test.acts || plan.Policy != test.want || test.wake > 0 && plan.Wake != test.wake {
+			t.Errorf("%s: suspended %t, policy %+v, wake %s", name, plan.Suspended, plan.Policy, plan.Wake)
+		}
+		if isRecorded := plan.Record != nil && plan.Record.Policy == test.want; test.record != test.want && !isRecorded {
+			t.Errorf("%s: it is not recorded", name)
+		}
+	}
+}
 
 // TestKeepUntil_HoldsTheIdlePolicy: not for longer than seven days, only where the policy would act before, and the
 // condition says until when and for whom.

@@ -23,6 +23,8 @@ type Plan struct {
 	// Refused says what this operator refuses of a spec that an earlier one accepted, Accepted by which rules, in order.
 	Refused  *reason.Finding
 	Accepted []string
+	// Policy is the idle policy that the record must have.
+	Policy SeenPolicy
 	// Record is written before anything else, if not nil.
 	Record *Record
 	// Began is told once the record is written, if not nil.

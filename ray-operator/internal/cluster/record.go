@@ -48,6 +48,14 @@ type Record struct {
 	Scaled map[string]Held `json:"scaled,omitempty"`
 	// Roll is the autoscaled group that is being rolled.
 	Roll Roll `json:"roll,omitzero"`
+	// Policy is the idle policy as it was seen to change, zero where it is as old as the cluster.
+	Policy SeenPolicy `json:"policy,omitzero"`
+}
+
+// SeenPolicy is an idle policy, by its hash, and since when it is the cluster's, in seconds of Unix time.
+type SeenPolicy struct {
+	Hash  string `json:"hash"`
+	Since int64  `json:"since"`
 }
 
 // Causes of a suspension.

@@ -152,18 +152,19 @@ func heldOf(b basis, group *v1alpha1.WorkerGroup, size Size) Held {
 	}
 }
 
-// recordSizes plans to record what must be kept of groups, where it does not yet and a new head's does not come
-// anyway.
-func recordSizes(p *planner) {
+// recordFacts plans to record what must be kept of groups, rules and the idle policy, where the record differs and a new
+// head's does not come anyway.
+func recordFacts(p *planner) {
 	same := maps.EqualFunc(p.Scaled, p.seen.Record.Scaled, slices.Equal[Held]) && p.Roll == p.seen.Record.Roll &&
-		slices.Equal(p.Accepted, p.seen.Record.Accepted)
+		slices.Equal(p.Accepted, p.seen.Record.Accepted) && p.Policy == p.seen.Record.Policy
 	switch {
 	case p.Record != nil:
 		p.Record.Scaled, p.Record.Roll = p.Scaled, p.Roll
-		p.Record.Accepted = p.Accepted
+		p.Record.Accepted, p.Record.Policy = p.Accepted, p.Policy
 	case !same && !p.NoteHead:
 		record := p.seen.Record
-		record.Scaled, record.Roll, record.Accepted = p.Scaled, p.Roll, p.Accepted
+		record.Scaled, record.Roll = p.Scaled, p.Roll
+		record.Accepted, record.Policy = p.Accepted, p.Policy
 		p.Record = &record
 	}
 }

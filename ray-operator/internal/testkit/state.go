@@ -271,7 +271,7 @@ func normaliseCluster(obj *v1alpha1.ComputeCluster) {
 				record.Volume = "known"
 			}
 		}
-		record.Suspended.Since = 0
+		record.Suspended.Since, record.Policy.Since = 0, 0
 		obj.Annotations[v1alpha1.AnnotationRecord] = record.String()
 		if record.String() == (cluster.Record{Version: record.Version, Of: record.Of, Epoch: 1, HeadUID: record.HeadUID}).String() {
 			delete(obj.Annotations, v1alpha1.AnnotationRecord) // a first epoch may have one or none, by the path
