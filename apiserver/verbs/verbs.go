@@ -137,6 +137,28 @@ func Resume(object Object, now time.Time) (Change, error) {
 	return merge(fields), nil
 }
 
+// Keep returns the change that keeps the idle policy of a cluster from acting for a while, or no longer where that is 0.
+// A cluster without a policy that acts needs none.
+func Keep(object Object, during time.Duration, by string, now time.Time) (Change, error) {
+	cluster, is := object.(*v1alpha1.ComputeCluster)
+	switch {
+	case !is:
+		return Change{}, unsuited("keep", "clusters")
+	case during < 0 || during > v1alpha1.MaxKeep:
+		return Change{}, problem.Bad("for", "must be a time of seven days at most", "give one such as 8h")
+	case cluster.Spec.IdlePolicy == nil || cluster.Spec.IdlePolicy.Action == v1alpha1.IdleNone:
+		return Change{}, nil
+	}
+	annotations := map[string]any{v1alpha1.AnnotationKeepUntil: nil, v1alpha1.AnnotationKeepRequestedBy: nil}
+	if during > 0 {
+		annotations[v1alpha1.AnnotationKeepUntil] = now.Add(during).UTC().Format(time.RFC3339)
+	}
+	if during > 0 && by != "" {
+		annotations[v1alpha1.AnnotationKeepRequestedBy] = by
+	}
+	return merge(map[string]any{"metadata": map[string]any{"annotations": annotations}}), nil
+}
+
 // Stop returns the change that ends a job for good.
 func Stop(object Object) (Change, error) {
 	job, is := object.(*v1alpha1.ClusterJob)

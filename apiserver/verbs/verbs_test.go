@@ -53,6 +53,10 @@ func suspended(c *v1alpha1.ComputeCluster) {
 	c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: "SuspendedIdle"}}
 }
 
+func idle(c *v1alpha1.ComputeCluster) {
+	c.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 600, Action: v1alpha1.IdleSuspend}
+}
+
 func owned(c *v1alpha1.ComputeCluster) {
 	is := true
 	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterService", Name: "s", Controller: &is}}
@@ -83,7 +87,18 @@ func TestVerbs_ChangeObjectsOnce(t *testing.T) {
 		"a job is resumed": {func() (verbs.Change, error) {
 			return verbs.Resume(job(func(j *v1alpha1.ClusterJob) { j.Spec.Suspend = true }), now)
 		}, `{"spec":{"suspend":false}}`},
-		"a job is stopped": {func() (verbs.Change, error) { return verbs.Stop(job(nil)) }, `{"metadata":{"annotations":{"heliostat.dev/stop":"true"}}}`},
+		"an idle policy is kept for an hour": {func() (verbs.Change, error) {
+			return verbs.Keep(cluster(idle), time.Hour, "ana", now)
+		}, `{"metadata":{"annotations":{"heliostat.dev/keep-requested-by":"ana","heliostat.dev/keep-until":"` + now.Add(time.Hour).UTC().Format(time.RFC3339) + `"}}}`},
+		"an idle policy is kept no longer": {func() (verbs.Change, error) { return verbs.Keep(cluster(idle), 0, "ana", now) },
+			`{"metadata":{"annotations":{"heliostat.dev/keep-requested-by":null,"heliostat.dev/keep-until":null}}}`},
+		"a cluster without a policy needs no keeping": {func() (verbs.Change, error) { return verbs.Keep(cluster(nil), time.Hour, "ana", now) }, ""},
+		"a policy that only reports needs no keeping": {func() (verbs.Change, error) {
+			return verbs.Keep(cluster(func(c *v1alpha1.ComputeCluster) { idle(c); c.Spec.IdlePolicy.Action = v1alpha1.IdleNone }), time.Hour, "ana", now)
+		}, ""},
+		"a week and more is too long": {func() (verbs.Change, error) { return verbs.Keep(cluster(idle), 169*time.Hour, "ana", now) }, "BadRequest"},
+		"a job is not kept":           {func() (verbs.Change, error) { return verbs.Keep(job(nil), time.Hour, "ana", now) }, "BadRequest"},
+		"a job is stopped":            {func() (verbs.Change, error) { return verbs.Stop(job(nil)) }, `{"metadata":{"annotations":{"heliostat.dev/stop":"true"}}}`},
 		"a job is stopped once": {func() (verbs.Change, error) {
 			return verbs.Stop(job(func(j *v1alpha1.ClusterJob) { j.Annotations = map[string]string{"heliostat.dev/stop": "true"} }))
 		}, ""},

@@ -220,6 +220,7 @@ func fixtures() []client.Object {
 	all := []client.Object{
 		cluster("dev", starting), unscheduled("dev"), other,
 		cluster("idle", func(c *v1alpha1.ComputeCluster) {
+			c.Spec.IdlePolicy = &v1alpha1.IdlePolicy{AfterSeconds: 3600, Action: v1alpha1.IdleSuspend}
 			c.Annotations = map[string]string{v1alpha1.AnnotationOwner: "anna"}
 			c.Labels = map[string]string{"team": "a"}
 			c.Status.Resources = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4"), "cpu": resource.MustParse("9")}

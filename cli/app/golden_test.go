@@ -33,6 +33,7 @@ var pages = map[string][]string{
 		"suspend cluster/idle", "suspend cluster/asleep", "suspend job/done", "suspend cluster/dev job/train --dry-run=server",
 		"resume cluster/asleep", "resume cluster/dev", "resume asleep -o yaml --dry-run=client", "suspend cluster/idle cluster/none",
 		"scale dev 4", "scale dev cpu=1", "scale dev gpu=1 --dry-run=client", "scale dev cpu=x", "scale dev -1", "scale job/train 2",
+		"keep idle --for 8h", "keep idle --for 0s", "keep dev --for 8h", "keep idle --for 200h", "keep idle", "keep job/train --for 1h",
 		"scale dev cpu=2 --dry-run=maybe", "! suspend cluster/idle",
 	},
 	"delete": {

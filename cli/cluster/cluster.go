@@ -1,4 +1,4 @@
-// Package cluster has the commands about clusters alone: up, scale.
+// Package cluster has the commands about clusters alone: up, scale, keep.
 //
 // In: the name of a cluster and its shape in flags. Out: a ComputeCluster that is new, resumed or changed, and how it comes
 // up. What flags mean is a table that depends on nothing else.
@@ -9,6 +9,7 @@ package cluster
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,7 @@ import (
 )
 
 // Commands returns the commands of the package.
-func Commands(c *console.Console) []*cobra.Command { return []*cobra.Command{up(c), scale(c)} }
+func Commands(c *console.Console) []*cobra.Command { return []*cobra.Command{up(c), scale(c), keep(c)} }
 
 func scale(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
@@ -59,6 +60,48 @@ A cluster with autoscaling has as many as demand asks for: change minReplicas or
 			}
 		}
 		return nil
+	}
+	return command
+}
+
+func keep(c *console.Console) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "keep NAME --for DURATION",
+		Short: "Keep the idle policy of a cluster from acting for a while",
+		Long: `Keep the idle policy of a cluster from acting for a while, seven days at most, and say in its status who asked.
+Another call replaces the time; --for 0s ends it.`,
+		Example: "  heliostat keep dev --for 8h\n  heliostat keep dev --for 0s",
+		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
+	}
+	verb := object.NewVerb(c, command, "", "has no idle policy that acts")
+	during := command.Flags().Duration("for", 0, "how long to keep it, such as 8h")
+	command.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := verb.Check(); err != nil {
+			return err
+		}
+		if !cmd.Flags().Changed("for") {
+			return outcome.Errorf(outcome.Usage, "heliostat keep needs a time; give --for DURATION, such as --for 8h")
+		}
+		target, err := kube.ParseTarget(args[0], kube.Cluster)
+		if err != nil {
+			return err
+		}
+		objects, err := c.Connect()
+		if err != nil {
+			return err
+		}
+		found, err := objects.Read(cmd.Context(), target)
+		if err != nil {
+			return err
+		}
+		now := c.Clock.Now()
+		if verb.Did = "kept no longer"; *during > 0 {
+			verb.Did = "kept until " + now.Add(*during).UTC().Format(time.RFC3339)
+		}
+		verb.Decide = func(object verbs.Object) (verbs.Change, error) {
+			return verbs.Keep(object, *during, objects.UserName(cmd.Context()), now)
+		}
+		return verb.Do(cmd.Context(), objects, found)
 	}
 	return command
 }
