@@ -85,7 +85,10 @@ func startKernel(ctx context.Context, pod types.NamespacedName, token string) *k
 		DeferCleanup(stop)
 		return nil
 	})
-	channels, _, err := websocket.Dial(ctx, "ws://"+address+"/api/kernels/"+started.ID+"/channels", &websocket.DialOptions{HTTPHeader: header})
+	channels, response, err := websocket.Dial(ctx, "ws://"+address+"/api/kernels/"+started.ID+"/channels", &websocket.DialOptions{HTTPHeader: header})
+	if response != nil && response.Body != nil {
+		defer func() { _ = response.Body.Close() }() // nothing of it is wanted
+	}
 	Expect(err).NotTo(HaveOccurred())
 	channels.SetReadLimit(1 << 20)
 	DeferCleanup(channels.CloseNow)

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -472,36 +471,4 @@ func (b *bench) last(job string) Answer {
 		b.t.Fatalf("nothing is known of %s", job)
 	}
 	return answer
-}
-
-func name(job string) types.NamespacedName {
-	return types.NamespacedName{Namespace: "team", Name: job}
-}
-
-// place is the head whose job API has an address.
-func place(address string) Place {
-	return Place{Cluster: name("cluster-" + address), Head: types.UID("head-" + address), Jobs: address, GCS: address + "/gcs"}
-}
-
-// wanted wants the run of a job to be submitted to the head at a:1 within a minute.
-func wanted(job string, change func(*Want)) Want {
-	want := Want{
-		At: place("a:1"), ID: "run-of-" + job, Session: "s1", Until: time.Now().Add(time.Minute), Lines: 20,
-		Submission: &headclient.Submission{
-			ID: "run-of-" + job, Entrypoint: "true", Metadata: map[string]string{MetadataPayload: "what " + job + " asks"},
-		},
-	}
-	if change != nil {
-		change(&want)
-	}
-	return want
-}
-
-// lines is an output.
-func lines(n int) headclient.Tail {
-	var tail headclient.Tail
-	for i := range n {
-		tail.Lines = append(tail.Lines, fmt.Sprintf("line %d", i+1))
-	}
-	return tail
 }

@@ -53,7 +53,7 @@ type lookout struct {
 // run takes turn after turn until its context ends.
 func (l *lookout) run(ctx context.Context) {
 	defer l.hangUp(ctx)
-	pause, hurries := time.Duration(0), false
+	var pause time.Duration
 	if !slices.ContainsFunc(slices.Collect(maps.Values(l.wanted().Parts)), func(part *Config) bool { return !part.Taken }) {
 		pause = rand.N(shortest) // an operator that starts does not ask all heads at once
 	}
@@ -63,7 +63,8 @@ func (l *lookout) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		pause, hurries = l.pause(want, answer)
+		next, hurries := l.pause(want, answer)
+		pause = next
 		l.watch.publish(l, answer, hurries)
 		l.free = l.watch.clock.Now().Add(shortest)
 		if pause > kept {
