@@ -62,12 +62,52 @@ func owned(c *v1alpha1.ComputeCluster) {
 	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterService", Name: "s", Controller: &is}}
 }
 
+// verbCase is a verb on a state, and the patch that it makes, "" for nothing, or why not.
+type verbCase struct {
+	do   func() (verbs.Change, error)
+	want string
+}
+
+func checkVerbs(t *testing.T, cases map[string]verbCase) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			change, err := c.do()
+			var refused *problem.Problem
+			switch {
+			case errors.As(err, &refused):
+				if refused.Reason != c.want || refused.Detail == "" || refused.Remedy == "" {
+					t.Errorf("it is refused by %+v, want %s", refused, c.want)
+				}
+			case err != nil:
+				t.Fatal(err)
+			case string(change.Patch) != c.want || change.New != nil || change.IsNothing() != (c.want == ""):
+				t.Errorf("the patch is %s, want %s", change.Patch, c.want)
+			}
+		})
+	}
+}
+
+// TestKeep: an idle policy waits for a time, for no longer than a week, and where there is one that acts.
+func TestKeep(t *testing.T) {
+	checkVerbs(t, map[string]verbCase{
+		"an idle policy is kept for an hour": {func() (verbs.Change, error) {
+			return verbs.Keep(cluster(idle), time.Hour, "ana", now)
+		}, `{"metadata":{"annotations":{"heliostat.dev/keep-requested-by":"ana","heliostat.dev/keep-until":"` + now.Add(time.Hour).UTC().Format(time.RFC3339) + `"}}}`},
+		"an idle policy is kept no longer": {func() (verbs.Change, error) { return verbs.Keep(cluster(idle), 0, "ana", now) },
+			`{"metadata":{"annotations":{"heliostat.dev/keep-requested-by":null,"heliostat.dev/keep-until":null}}}`},
+		"a cluster without a policy needs no keeping": {func() (verbs.Change, error) { return verbs.Keep(cluster(nil), time.Hour, "ana", now) }, ""},
+		"a policy that only reports needs no keeping": {func() (verbs.Change, error) {
+			return verbs.Keep(cluster(func(c *v1alpha1.ComputeCluster) { idle(c); c.Spec.IdlePolicy.Action = v1alpha1.IdleNone }), time.Hour, "ana", now)
+		}, ""},
+		"a week and more is too long": {func() (verbs.Change, error) { return verbs.Keep(cluster(idle), 169*time.Hour, "ana", now) }, "BadRequest"},
+		"a job is not kept":           {func() (verbs.Change, error) { return verbs.Keep(job(nil), time.Hour, "ana", now) }, "BadRequest"},
+	})
+}
+
 // TestVerbs_ChangeObjectsOnce has each verb on each state: the patch, nothing, or why not.
 func TestVerbs_ChangeObjectsOnce(t *testing.T) {
-	for name, c := range map[string]struct {
-		do   func() (verbs.Change, error)
-		want string // a patch, "" for nothing, or a reason
-	}{
+	checkVerbs(t, map[string]verbCase{
 		"a cluster is suspended": {func() (verbs.Change, error) { return verbs.Suspend(cluster(nil)) }, `{"spec":{"suspend":true}}`},
 		"a suspended cluster stays": {func() (verbs.Change, error) {
 			return verbs.Suspend(cluster(func(c *v1alpha1.ComputeCluster) { c.Spec.Suspend = true }))
@@ -87,18 +127,7 @@ func TestVerbs_ChangeObjectsOnce(t *testing.T) {
 		"a job is resumed": {func() (verbs.Change, error) {
 			return verbs.Resume(job(func(j *v1alpha1.ClusterJob) { j.Spec.Suspend = true }), now)
 		}, `{"spec":{"suspend":false}}`},
-		"an idle policy is kept for an hour": {func() (verbs.Change, error) {
-			return verbs.Keep(cluster(idle), time.Hour, "ana", now)
-		}, `{"metadata":{"annotations":{"heliostat.dev/keep-requested-by":"ana","heliostat.dev/keep-until":"` + now.Add(time.Hour).UTC().Format(time.RFC3339) + `"}}}`},
-		"an idle policy is kept no longer": {func() (verbs.Change, error) { return verbs.Keep(cluster(idle), 0, "ana", now) },
-			`{"metadata":{"annotations":{"heliostat.dev/keep-requested-by":null,"heliostat.dev/keep-until":null}}}`},
-		"a cluster without a policy needs no keeping": {func() (verbs.Change, error) { return verbs.Keep(cluster(nil), time.Hour, "ana", now) }, ""},
-		"a policy that only reports needs no keeping": {func() (verbs.Change, error) {
-			return verbs.Keep(cluster(func(c *v1alpha1.ComputeCluster) { idle(c); c.Spec.IdlePolicy.Action = v1alpha1.IdleNone }), time.Hour, "ana", now)
-		}, ""},
-		"a week and more is too long": {func() (verbs.Change, error) { return verbs.Keep(cluster(idle), 169*time.Hour, "ana", now) }, "BadRequest"},
-		"a job is not kept":           {func() (verbs.Change, error) { return verbs.Keep(job(nil), time.Hour, "ana", now) }, "BadRequest"},
-		"a job is stopped":            {func() (verbs.Change, error) { return verbs.Stop(job(nil)) }, `{"metadata":{"annotations":{"heliostat.dev/stop":"true"}}}`},
+		"a job is stopped": {func() (verbs.Change, error) { return verbs.Stop(job(nil)) }, `{"metadata":{"annotations":{"heliostat.dev/stop":"true"}}}`},
 		"a job is stopped once": {func() (verbs.Change, error) {
 			return verbs.Stop(job(func(j *v1alpha1.ClusterJob) { j.Annotations = map[string]string{"heliostat.dev/stop": "true"} }))
 		}, ""},
@@ -117,22 +146,7 @@ func TestVerbs_ChangeObjectsOnce(t *testing.T) {
 		"a job that runs is not retried":    {func() (verbs.Change, error) { return verbs.Retry(job(nil)) }, "JobNotEnded"},
 		"a service is not retried":          {func() (verbs.Change, error) { return verbs.Retry(&v1alpha1.ClusterService{}) }, "BadRequest"},
 		"a job has no version to return to": {func() (verbs.Change, error) { return verbs.Undo(job(nil), nil, "") }, "BadRequest"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			change, err := c.do()
-			var refused *problem.Problem
-			switch {
-			case errors.As(err, &refused):
-				if refused.Reason != c.want || refused.Detail == "" || refused.Remedy == "" {
-					t.Errorf("it is refused by %+v, want %s", refused, c.want)
-				}
-			case err != nil:
-				t.Fatal(err)
-			case string(change.Patch) != c.want || change.New != nil || change.IsNothing() != (c.want == ""):
-				t.Errorf("the patch is %s, want %s", change.Patch, c.want)
-			}
-		})
-	}
+	})
 }
 
 func TestRetry_CreatesTheSameJobEachTime(t *testing.T) {
