@@ -42,7 +42,7 @@ var (
 type bed struct {
 	objects *kube.Objects
 	clock   *clocktesting.FakeClock
-	// user is "anna", who may do all, or "bob", who may do nothing.
+	// user is "anna", with all rights, or "bob", with none.
 	user string
 	// script has what happens before the n-th read of an object, from 0; a wait reads once each two seconds.
 	script map[int]func(context.Context, client.Client)

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// pages has the commands of each golden file. A line that begins with ! is of bob, who may do nothing.
+// pages has the commands of each golden file. A line that begins with ! is of bob, who has no right.
 var pages = map[string][]string{
 	"overview": {
 		"top", "top -A --ended", "top clusters -o wide", "top --idle -A", "top -l team=a -o name", "top jobs -l team=none",

@@ -1,7 +1,7 @@
 // Package kube reads and writes objects of ours as the user of a kubeconfig.
 //
 // In: the kubeconfig's flags; names as people type them. Out: objects, with the clusters and pods around one; errors that
-// say who may not do what and which role may, or which name was probably meant, each with its exit code.
+// say which user lacks which right and which role has it, or which name was probably meant, each with its exit code.
 //
 // It must never ask for more than a command needs, or print anything.
 package kube

@@ -25,15 +25,13 @@ func resumption(cluster *v1alpha1.ComputeCluster) string {
 // seePolicy notes an idle policy that is younger than the cluster, so that the time before it acts begins no sooner than
 // with the policy. One of a spec that was never edited is as old as the cluster.
 func seePolicy(p *planner) {
-	policy := p.cluster.Spec.IdlePolicy
-	if policy == nil {
+	policy, was := p.cluster.Spec.IdlePolicy, p.seen.Record.Policy
+	if policy == nil || was.Hash == "" && p.cluster.Generation <= 1 {
 		return
 	}
 	hash, _ := naming.ObjectHash(policy) // numbers and texts always marshal
-	switch was := p.seen.Record.Policy; {
-	case was.Hash == hash, p.seen.Record.Suspended.Cause != "": // an edit that wakes the cluster is seen when it is awake
-		p.Policy = was
-	case was.Hash != "" || p.cluster.Generation > 1:
+	p.Policy = was
+	if hash != was.Hash && p.seen.Record.Suspended.Cause == "" { // an edit that wakes the cluster is seen when it is awake
 		p.Policy = SeenPolicy{Hash: hash, Since: p.now.Unix()}
 	}
 }

@@ -138,7 +138,7 @@ func hasEntered(s *state, candidate *Side) bool {
 // objects all of its spec is compared: what somebody adds there takes requests away.
 func holdsRoute(seen, wanted client.Object) bool {
 	is, _ := seen.(*gatewayv1.HTTPRoute)
-	shall, _ := wanted.(*gatewayv1.HTTPRoute)
-	return is != nil && shall != nil && equality.Semantic.DeepEqual(is.Spec.ParentRefs, shall.Spec.ParentRefs) &&
-		equality.Semantic.DeepEqual(is.Spec.Hostnames, shall.Spec.Hostnames) && equality.Semantic.DeepEqual(is.Spec.Rules, shall.Spec.Rules)
+	want, _ := wanted.(*gatewayv1.HTTPRoute)
+	return is != nil && want != nil && equality.Semantic.DeepEqual(is.Spec.ParentRefs, want.Spec.ParentRefs) &&
+		equality.Semantic.DeepEqual(is.Spec.Hostnames, want.Spec.Hostnames) && equality.Semantic.DeepEqual(is.Spec.Rules, want.Spec.Rules)
 }
