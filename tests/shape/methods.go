@@ -125,7 +125,10 @@ func methodsOf(f *File) map[*ast.FuncDecl]string {
 		if pointer, ok := owner.(*ast.StarExpr); ok {
 			owner = pointer.X
 		}
-		if index, ok := owner.(*ast.IndexExpr); ok {
+		switch index := owner.(type) {
+		case *ast.IndexExpr:
+			owner = index.X
+		case *ast.IndexListExpr:
 			owner = index.X
 		}
 		all[method] = last(owner)

@@ -3,21 +3,19 @@ package headwatch
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll"
 )
 
 // How often a head is asked.
 const (
 	// shortest is Ray's own: it gathers what it answers with once a second.
 	shortest = time.Second
-	// perHead is what each head adds to the time over which first questions are spread: with each goes a read of a Secret.
-	perHead = 5 * time.Millisecond
 	// afterDrain is when a node that was told to leave is looked at: an idle one was seen
 	// dead after 20 ms, a busy one draining after 500 ms.
 	afterDrain = 250 * time.Millisecond
@@ -28,88 +26,57 @@ const (
 	kept = 15 * time.Second
 )
 
-// asker asks the head of one cluster. Its first fields are guarded by the Watch's lock, the
-// others are its goroutine's own.
-type asker struct {
-	watch    *Watch
-	cluster  types.NamespacedName
-	target   Target
-	answer   Answer
-	answered bool
-	stop     context.CancelFunc
-	// news holds something while the target has changed since it was last looked at.
-	news chan struct{}
+// endpoint is a head, as poll has it.
+type endpoint = poll.Endpoint[types.NamespacedName, place, Target, Answer]
 
+// asker asks the head of one cluster. It is its goroutine's own.
+type asker struct {
+	*endpoint
+	watch    *Watch
+	answer   Answer
 	head     Head
-	token    *headclient.Remembered
 	failures int
 	// told are the nodes that were told to leave, so that it is logged once.
 	told map[headclient.NodeID]bool
 }
 
 // run asks until its context ends.
-func (a *asker) run(ctx context.Context) {
+func (a *asker) run(ctx context.Context, news <-chan struct{}) {
 	defer a.hangUp(ctx)
 	pause := time.Duration(0)
-	if len(a.wanted().Drains) == 0 {
-		pause = rand.N(a.watch.spread()) // an operator that starts does not ask all heads at once
+	if len(a.Latest().Drains) == 0 {
+		pause = a.Spread(shortest)
 	}
 	for {
-		timer := a.watch.clock.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if _, err := a.Pause(ctx, pause, news); err != nil {
 			return
-		case <-a.news:
-			timer.Stop()
-		case <-timer.C():
 		}
-		target := a.wanted()
+		target := a.Latest()
 		answer := a.ask(ctx, target)
 		if ctx.Err() != nil {
 			return
 		}
-		a.watch.publish(a, answer)
+		a.answer = answer
+		a.Publish(func(types.NamespacedName, Target, Answer) Answer { return answer })
 		if pause = a.pause(target, answer); pause > kept {
 			a.hangUp(ctx)
 		}
 	}
 }
 
-// spread is over how long first questions are spread.
-func (w *Watch) spread() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return max(shortest, time.Duration(len(w.heads))*perHead)
-}
-
-func (a *asker) wanted() Target {
-	a.watch.mu.Lock()
-	defer a.watch.mu.Unlock()
-	return a.target
-}
-
-func (a *asker) known() Answer {
-	a.watch.mu.Lock()
-	defer a.watch.mu.Unlock()
-	return a.answer
-}
-
-// pause is how long to wait before the next call: a tenth more or less, so that heads that
-// were asked together are not for ever.
+// pause is how long to wait before the next call.
 func (a *asker) pause(target Target, answer Answer) time.Duration {
 	every := max(target.Every, shortest)
 	switch {
 	case answer.Failure != "":
-		back := shortest << min(a.failures-1, 10)
-		every = min(back, max(longest, every))
+		every = poll.Double(shortest, a.failures, max(longest, every))
 	case len(outstanding(target, answer)) > 0 || unequal(target, answer):
 		every = shortest
 		if a.justTold(target, answer) {
 			every = afterDrain
 		}
 	}
-	return every - every/10 + rand.N(every/5)
+	return poll.Jitter(every)
 }
 
 // outstanding are the drains whose nodes have not begun to leave, or not ended.
@@ -156,7 +123,7 @@ func Has(total, wanted map[string]float64) bool {
 
 // ask asks the head once for all that is wanted. What it did not answer stays as it was.
 func (a *asker) ask(ctx context.Context, target Target) Answer {
-	answer := a.known()
+	answer := a.answer
 	err := a.connect(target)
 	if err == nil {
 		err = a.fill(ctx, target, &answer)
@@ -170,7 +137,7 @@ func (a *asker) ask(ctx context.Context, target Target) Answer {
 		answer.FailingSince = a.watch.clock.Now()
 	}
 	answer.Failure, answer.Err = headclient.KindOf(err), err
-	a.token.Heard(err)
+	a.Token.Heard(err)
 	a.hangUp(ctx) // a connection may be dead without knowing; the next try makes another
 	return answer
 }
@@ -210,7 +177,7 @@ func (a *asker) act(ctx context.Context, target Target, state headclient.State) 
 				continue
 			}
 			if !a.told[node.ID] {
-				log.FromContext(ctx).Info("draining a node", "cluster", a.cluster, "pod", pod, "node", node.ID.String(), "reason", drain.Reason, "deadline", drain.Deadline)
+				log.FromContext(ctx).Info("draining a node", "cluster", a.Key.cluster, "pod", pod, "node", node.ID.String(), "reason", drain.Reason, "deadline", drain.Deadline)
 			}
 			told[node.ID] = true
 			verdict, err := a.head.Drain(ctx, headclient.Drain{Node: node.ID, Reason: drain.Reason, Message: drain.Message, Deadline: drain.Deadline})
@@ -251,10 +218,7 @@ func (a *asker) connect(target Target) error {
 	if a.head != nil {
 		return nil
 	}
-	if a.token == nil && target.Token != nil { // an asker is asked for one always or never
-		a.token = headclient.Remember(func(ctx context.Context) (string, error) { return a.wanted().Token(ctx) })
-	}
-	head, err := a.watch.dial(target.Address, a.token.Token(), target.Trust)
+	head, err := a.watch.dial(target.Address, a.Token.Token(), target.Trust)
 	if err == nil {
 		a.head = head
 	}
@@ -266,7 +230,7 @@ func (a *asker) hangUp(ctx context.Context) {
 		return
 	}
 	if err := a.head.Close(); err != nil {
-		log.FromContext(ctx).Error(err, "closing the connection to a head", "cluster", a.cluster)
+		log.FromContext(ctx).Error(err, "closing the connection to a head", "cluster", a.Key.cluster)
 	}
 	a.head = nil
 }

@@ -13,16 +13,13 @@ import (
 	"context"
 	"maps"
 	"reflect"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll"
 )
 
 // Source is what a controller needs of a Watch.
@@ -141,140 +138,55 @@ func DialBy(options headclient.Options) Dialer {
 	}
 }
 
-// Watch asks heads while it runs. It is a runnable of controller-runtime's manager, and
-// because it acts on heads, of the leader's alone.
+// Watch asks heads while it is started.
 type Watch struct {
+	*poll.Set[types.NamespacedName, place, Target, Answer]
 	dial  Dialer
 	clock clock.Clock
+}
 
-	mu      sync.Mutex
-	ctx     context.Context //nolint:containedctx // the life of the goroutines that Want starts
-	asked   sync.WaitGroup
-	heads   map[types.NamespacedName]*asker
-	waiting []workqueue.TypedRateLimitingInterface[reconcile.Request]
+// place is what tells one head that is asked from another.
+type place struct {
+	cluster types.NamespacedName
+	head    types.UID
+	address string
+	token   bool
+	trust   headclient.Trust
 }
 
 // New makes a Watch, which asks nothing until it is started.
 func New(dial Dialer, clock clock.Clock) *Watch {
-	return &Watch{dial: dial, clock: clock, heads: map[types.NamespacedName]*asker{}}
+	w := &Watch{dial: dial, clock: clock}
+	w.Set = poll.New(poll.Rules[types.NamespacedName, place, Target, Answer]{
+		Loops:   func(at *endpoint) []poll.Loop { return []poll.Loop{(&asker{endpoint: at, watch: w}).run} },
+		Owner:   func(cluster types.NamespacedName) types.NamespacedName { return cluster },
+		Token:   func(target Target) headclient.Token { return target.Token },
+		Says:    func(before, after Target, _ Answer) bool { return differ(before, after) },
+		HasNews: HasNews,
+	}, clock)
+	return w
 }
 
-// Start asks until its context ends, and returns when nothing runs any more.
-func (w *Watch) Start(ctx context.Context) error {
-	w.mu.Lock()
-	w.ctx = ctx
-	for _, a := range w.heads {
-		w.launch(a)
-	}
-	w.mu.Unlock()
-	<-ctx.Done()
-	w.mu.Lock()
-	clear(w.heads) // after this no Want starts anything: it sees that the context has ended
-	w.mu.Unlock()
-	w.asked.Wait()
-	return nil
-}
-
-// Changes wakes the reconciles of a controller: a source for its builder's
-// WatchesRawSource.
-func (w *Watch) Changes() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.waiting = append(w.waiting, queue)
-		return nil
-	})
-}
-
-// Want is Source's.
+// Want implements Source.
 func (w *Watch) Want(cluster types.NamespacedName, target Target) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	a := w.heads[cluster]
-	if a != nil && !same(a.target.who(), target.who()) {
-		a.stop() // what another head said or was told counts no more
-		a = nil
-	}
-	if a == nil {
-		a = &asker{watch: w, cluster: cluster, target: target, news: make(chan struct{}, 1), stop: func() {}}
-		w.heads[cluster] = a
-		w.launch(a)
-		return
-	}
-	news := !same(a.target, target)
-	a.target = target
-	if news {
-		select {
-		case a.news <- struct{}{}:
-		default: // it knows already that there is something new
-		}
-	}
+	at := place{cluster: cluster, head: target.Head, address: target.Address, token: target.Token != nil, trust: target.Trust}
+	w.Set.Want(cluster, at, target)
 }
 
-// Forget is Source's.
-func (w *Watch) Forget(cluster types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if a := w.heads[cluster]; a != nil {
-		a.stop()
-		delete(w.heads, cluster)
-	}
-}
-
-// Last is Source's.
+// Last implements Source.
 func (w *Watch) Last(cluster types.NamespacedName, head types.UID) (Answer, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	a := w.heads[cluster]
-	if a == nil || a.target.Head != head || !a.answered {
+	target, answer, heard := w.Set.Last(cluster)
+	if !heard || target.Head != head {
 		return Answer{}, false
 	}
-	return a.answer, true
+	return answer, true
 }
 
-// launch starts an asker's goroutine, once the Watch itself was started. The caller holds
-// the lock.
-func (w *Watch) launch(a *asker) {
-	if w.ctx == nil || w.ctx.Err() != nil {
-		return
-	}
-	ctx, stop := context.WithCancel(w.ctx)
-	a.stop = stop
-	w.asked.Go(func() {
-		defer stop()
-		a.run(ctx)
-	})
-}
-
-// who is the part of a target that says whom to ask.
-func (t Target) who() Target {
-	return Target{Head: t.Head, Address: t.Address, Token: t.Token, Trust: t.Trust}
-}
-
-// same reports whether two targets want the same of the same head. Tokens are functions that
-// are asked again each time: only whether there is one can be compared.
-func same(a, b Target) bool {
-	tokens := (a.Token == nil) == (b.Token == nil)
+// differ reports whether two targets want something else of the same head. Tokens are functions, which cannot be
+// compared.
+func differ(a, b Target) bool {
 	a.Token, b.Token = nil, nil
-	return tokens && reflect.DeepEqual(a, b)
-}
-
-// publish keeps an answer, unless its asker was stopped meanwhile, and wakes the cluster's
-// reconcile if it means something new.
-func (w *Watch) publish(a *asker, answer Answer) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.heads[a.cluster] != a {
-		return
-	}
-	news := !a.answered || HasNews(a.answer, answer)
-	a.answer, a.answered = answer, true
-	if !news {
-		return
-	}
-	for _, queue := range w.waiting {
-		queue.Add(reconcile.Request{NamespacedName: a.cluster})
-	}
+	return !reflect.DeepEqual(a, b)
 }
 
 // HasNews reports whether an answer means something else than the one before, and so wakes its cluster. That a node is
