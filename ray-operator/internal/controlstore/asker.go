@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -24,18 +25,13 @@ const (
 	reading = 10 * time.Second
 )
 
-// asker asks the store of one cluster about one claim. Its first fields are guarded by the
-// Watch's lock, the others are its goroutine's own.
-type asker struct {
-	watch    *Watch
-	cluster  types.NamespacedName
-	target   Target
-	verdict  Verdict
-	answered bool
-	stop     context.CancelFunc
-	// news holds something while the target has changed since it was last looked at.
-	news chan struct{}
+// endpoint is a store and a claim, as poll has them.
+type endpoint = poll.Endpoint[types.NamespacedName, key, Target, Verdict]
 
+// asker asks the store of one cluster about one claim. It is its goroutine's own.
+type asker struct {
+	*endpoint
+	watch *Watch
 	// server is how the store is reached, nil while that must be read: a password may have
 	// changed wherever something failed.
 	server *Server
@@ -60,14 +56,14 @@ var lasting = map[string]bool{
 }
 
 // run asks until its context ends.
-func (a *asker) run(ctx context.Context) {
+func (a *asker) run(ctx context.Context, news <-chan struct{}) {
 	defer a.leave()
 	for {
-		target := a.wanted()
+		target := a.Latest()
 		a.said = ""
 		admitted := a.ask(ctx, target)
 		a.count(target)
-		if ctx.Err() != nil || !a.wait(ctx, admitted) {
+		if ctx.Err() != nil || !a.wait(ctx, admitted, news) {
 			return
 		}
 	}
@@ -87,17 +83,17 @@ func (a *asker) count(target Target) {
 // tell publishes a verdict.
 func (a *asker) tell(verdict Verdict) {
 	a.said = verdict.Finding.Code
-	a.watch.publish(a, verdict)
+	a.Publish(func(types.NamespacedName, Target, Verdict) Verdict { return verdict })
 }
 
 // pause returns how long to wait after a question. Where nothing was asked in vain yet somebody may wait.
 func (a *asker) pause(admitted bool, shift float64) time.Duration {
-	target := a.wanted()
+	target := a.Latest()
 	switch {
 	case admitted:
 		return max(again, time.Duration(shift*float64(target.Every)))
 	case a.vain > 1 && a.generation == target.Generation:
-		return min(seldom, again<<min(a.vain-1, 10))
+		return poll.Double(again, a.vain, seldom)
 	default:
 		return again
 	}
@@ -108,7 +104,7 @@ func (a *asker) ask(ctx context.Context, target Target) bool {
 	if a.server == nil && !a.read(ctx, target) {
 		return false
 	}
-	giveBack, err := a.watch.turns.Take(ctx, a.cluster.Namespace, a.server.Address)
+	giveBack, err := a.watch.turns.Take(ctx, a.Key.cluster.Namespace, a.server.Address)
 	if err != nil {
 		return false // the context has ended
 	}
@@ -165,32 +161,20 @@ func (a *asker) read(ctx context.Context, target Target) bool {
 	}
 	if a.unread != err.Error() {
 		a.unread = err.Error()
-		log.FromContext(ctx).Error(err, "reading how a control store is reached", "cluster", a.cluster)
+		log.FromContext(ctx).Error(err, "reading how a control store is reached", "cluster", a.Key.cluster)
 	}
 	return false
-}
-
-func (a *asker) wanted() Target {
-	a.watch.mu.Lock()
-	defer a.watch.mu.Unlock()
-	return a.target
 }
 
 // wait waits until the store must be asked again: a tenth sooner or later where nobody
 // waits, so that stores that were asked together are not for ever. It is false when the
 // context has ended.
-func (a *asker) wait(ctx context.Context, admitted bool) bool {
+func (a *asker) wait(ctx context.Context, admitted bool, news <-chan struct{}) bool {
 	asked, shift := a.watch.clock.Now(), 0.9+rand.Float64()/5
 	for {
-		timer := a.watch.clock.NewTimer(a.pause(admitted, shift) - a.watch.clock.Since(asked))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return false
-		case <-a.news:
-			timer.Stop()
-		case <-timer.C():
-			return true
+		said, err := a.Pause(ctx, max(0, a.pause(admitted, shift)-a.watch.clock.Since(asked)), news)
+		if err != nil || !said {
+			return err == nil
 		}
 	}
 }
