@@ -9,9 +9,10 @@ import (
 	"syscall"
 
 	"github.com/coder/websocket"
+	"google.golang.org/grpc/status"
 )
 
-// Cause is a sort of failure. A status other than 200 is a sort of its own, "status 503".
+// Cause is a sort of failure. A status other than 200 is a sort of its own, "status 503" or "gRPC status Unavailable".
 type Cause string
 
 // Sorts of failures.
@@ -50,11 +51,17 @@ func (e statusError) Error() string { return fmt.Sprintf("the answer is %d: %q",
 // causeOf sorts a failure. kept tells that the connection was used before: one that was
 // closed while it was idle gives an error that cannot be told otherwise.
 func causeOf(err error, kept bool) Cause {
-	if status, ok := errors.AsType[statusError](err); ok {
-		return Cause(fmt.Sprintf("status %d", status.status))
+	if answered, ok := errors.AsType[statusError](err); ok {
+		return Cause(fmt.Sprintf("status %d", answered.status))
 	}
 	if _, ok := errors.AsType[garbledError](err); ok {
 		return Garbled
+	}
+	if failed, ok := errors.AsType[interface {
+		error
+		GRPCStatus() *status.Status
+	}](err); ok {
+		return Cause("gRPC status " + failed.GRPCStatus().Code().String())
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return NoAnswer

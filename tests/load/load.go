@@ -35,10 +35,13 @@ const (
 	Stream Sort = "stream"
 	// WebSocket is a session in which each message comes back.
 	WebSocket Sort = "websocket"
+	// GRPC calls are answered at once, GRPCStream calls message by message, over channels that are kept.
+	GRPC       Sort = "grpc"
+	GRPCStream Sort = "grpc-stream"
 )
 
 // Sorts are all of them.
-func Sorts() []Sort { return []Sort{Fresh, Kept, Long, Stream, WebSocket} }
+func Sorts() []Sort { return []Sort{Fresh, Kept, Long, Stream, WebSocket, GRPC, GRPCStream} }
 
 // Plan is what to send where.
 type Plan struct {
@@ -46,13 +49,15 @@ type Plan struct {
 	URL string
 	// Host of requests, where it is not that of the URL. A certificate must be for it.
 	Host string
+	// GRPC is the host and port of gRPC calls.
+	GRPC string
 	// Authority signs the certificate of a URL with https; nil is the machine's own.
 	Authority *x509.CertPool
 	// Token is sent as Authorization, where there is one.
 	Token string
 	// Rates are how many requests of a sort are sent a second; a sort without one is left out.
 	Rates map[Sort]float64
-	// Connections is how many are kept.
+	// Connections is how many are kept, and how many channels.
 	Connections int
 	// Timeout is how long a request may take beyond what it asks the server to take. A request
 	// that was not answered until then has failed.
@@ -71,8 +76,10 @@ func (p *Plan) Check() error {
 		return fmt.Errorf("read the plan: there is no URL")
 	case p.Timeout <= 0 || p.Longest <= 0 || p.Pace <= 0 || p.Session < p.Pace:
 		return fmt.Errorf("read the plan: the timeout, long requests and the pace of sessions must take some time, and sessions no less than their pace")
-	case p.Rates[Kept] > 0 && p.Connections < 1:
+	case p.Rates[Kept]+p.Rates[GRPC]+p.Rates[GRPCStream] > 0 && p.Connections < 1:
 		return fmt.Errorf("read the plan: kept requests need a connection at least")
+	case p.Rates[GRPC]+p.Rates[GRPCStream] > 0 && p.GRPC == "":
+		return fmt.Errorf("read the plan: gRPC calls need a host and port")
 	}
 	for sort, rate := range p.Rates {
 		if rate < 0 || rate > 10_000 {
@@ -112,12 +119,22 @@ type asker interface {
 }
 
 // Run sends until the context ends, and waits until each request that was sent is answered or
-// has failed.
-func (p *Plan) Run(ctx context.Context, ledger *Ledger) {
+// has failed. It fails where the address for gRPC is none.
+func (p *Plan) Run(ctx context.Context, ledger *Ledger) error {
+	channels, err := p.channels()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, one := range channels {
+			_ = one.Close() // every call has ended
+		}
+	}()
 	askers := map[Sort]asker{
 		Fresh: plain{plan: p, transports: p.transports(1, false)}, Kept: kept{plain{plan: p, transports: p.transports(p.Connections, true)}},
 		Long:   slow{plain{plan: p, transports: p.transports(1, false)}},
 		Stream: stream{plain{plan: p, transports: p.transports(1, false)}}, WebSocket: session{plan: p, transport: p.transports(1, false)[0]},
+		GRPC: call{p, channels}, GRPCStream: callStream{call{p, channels}},
 	}
 	var flows sync.WaitGroup
 	for sort, asker := range askers {
@@ -127,6 +144,7 @@ func (p *Plan) Run(ctx context.Context, ledger *Ledger) {
 		}
 	}
 	flows.Wait()
+	return nil
 }
 
 // flow sends one request after another when it is due. A request never waits for another.

@@ -116,7 +116,9 @@ func run(t *testing.T, plan *Plan) (Count, Report) {
 	ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer stop()
 	ledger := NewLedger(time.Now())
-	plan.Run(ctx, ledger)
+	if err := plan.Run(ctx, ledger); err != nil {
+		t.Fatal(err)
+	}
 	report := ledger.Report(time.Now())
 	for sort := range plan.Rates {
 		count := report.Phases[0].Sorts[sort]
@@ -360,6 +362,7 @@ func TestAPlanThatCannotBeCarriedOutIsRefused(t *testing.T) {
 		func(p *Plan) { p.Pace = 0 },
 		func(p *Plan) { p.Session = p.Pace / 2 },
 		func(p *Plan) { p.Connections = 0 },
+		func(p *Plan) { p.Rates[GRPC] = 1 }, // without an address
 		func(p *Plan) { p.Rates[Kept] = -1 },
 		func(p *Plan) { p.Rates[Kept] = 1e6 },
 	} {

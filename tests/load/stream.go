@@ -38,18 +38,11 @@ type row struct {
 func (r *reply) read(lines *bufio.Scanner, row row, due time.Time) error {
 	count := 0
 	for ; lines.Scan(); count++ {
-		var chunk answer
-		if err := json.Unmarshal(lines.Bytes(), &chunk); err != nil {
-			return garbled("%v: %q", err, cut(lines.Bytes()))
-		}
-		if chunk.Chunk != count || chunk.Of != row.chunks {
-			return garbled("chunk %d of %d came as the %d.", chunk.Chunk, chunk.Of, count)
-		}
-		if count > 0 && chunk.replica() != r.from.replica() {
-			return garbled("chunk %d is from %s, those before from %s", count, chunk.replica(), r.from.replica())
-		}
 		came := since(due)
-		r.from, r.parts, due = chunk, append(r.parts, came), came.at.Add(row.pace)
+		if err := r.take(lines.Bytes(), count, row.chunks); err != nil {
+			return err
+		}
+		r.parts, due = append(r.parts, came), came.at.Add(row.pace)
 	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("read chunk %d: %w", count, err)
@@ -57,5 +50,21 @@ func (r *reply) read(lines *bufio.Scanner, row row, due time.Time) error {
 	if count != row.chunks {
 		return garbled("it ended well after %d of %d chunks", count, row.chunks)
 	}
+	return nil
+}
+
+// take notes who sent a chunk that must have a number, of so many, and come from where those before came from.
+func (r *reply) take(line []byte, number, of int) error {
+	var chunk answer
+	if err := json.Unmarshal(line, &chunk); err != nil {
+		return garbled("%v: %q", err, cut(line))
+	}
+	if chunk.Chunk != number || chunk.Of != of {
+		return garbled("chunk %d of %d came as the %d.", chunk.Chunk, chunk.Of, number)
+	}
+	if number > 0 && chunk.replica() != r.from.replica() {
+		return garbled("chunk %d is from %s, those before from %s", number, chunk.replica(), r.from.replica())
+	}
+	r.from = chunk
 	return nil
 }

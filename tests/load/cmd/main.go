@@ -56,7 +56,9 @@ func run(args []string, in io.Reader, out io.Writer) error {
 		<-ctx.Done()
 		stop() // so that a second signal ends the program
 	}()
-	plan.Run(ctx, ledger)
+	if err := plan.Run(ctx, ledger); err != nil {
+		return err
+	}
 	if err := json.NewEncoder(out).Encode(ledger.Report(time.Now())); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
@@ -74,7 +76,8 @@ func parse(args []string) (*load.Plan, time.Duration, error) {
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
 	flags.StringVar(&plan.URL, "url", "", "`URL` of the service, without a slash at its end")
 	flags.StringVar(&plan.Host, "host", "", "`name` in the requests' header Host (default: that of the URL)")
-	flags.IntVar(&plan.Connections, "connections", 8, "how many connections are kept")
+	flags.StringVar(&plan.GRPC, "grpc-address", "", "`host:port` of gRPC calls")
+	flags.IntVar(&plan.Connections, "connections", 8, "how many connections are kept, and how many channels")
 	flags.DurationVar(&plan.Timeout, "timeout", 10*time.Second, "how long a request may take beyond what it asks for")
 	flags.DurationVar(&plan.Longest, "longest", 15*time.Second, "long requests take from a third of it to all of it")
 	flags.DurationVar(&plan.Session, "session", 20*time.Second, "how long a WebSocket session or a stream lasts")
@@ -86,6 +89,7 @@ func parse(args []string) (*load.Plan, time.Duration, error) {
 	for sort, what := range map[load.Sort]string{
 		load.Fresh: "requests with a connection of their own", load.Kept: "requests over kept connections", load.Long: "requests that take long",
 		load.Stream: "requests that are answered in chunks", load.WebSocket: "WebSocket sessions",
+		load.GRPC: "gRPC calls over kept channels", load.GRPCStream: "gRPC calls over kept channels that are answered message by message",
 	} {
 		rates[sort] = flags.Float64(string(sort), 0, what+", a second")
 	}
