@@ -156,7 +156,8 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 		upgrades, requests := proxiedCounts()
 		rates := fewOfAll
 		if *full {
-			rates = []string{"-fresh", "4", "-kept", "24", "-long", "0.4", "-stream", "0.2", "-websocket", "0.2"}
+			// Two cores have to start the pods of each upgrade beside these, and answer in 10 s.
+			rates = []string{"-fresh", "1.5", "-kept", "8", "-long", "0.2", "-stream", "0.1", "-websocket", "0.1"}
 		}
 		clients, direct := s.crowdThrough(ctx, token, rates...), s.crowd(ctx, rates...)
 		for round := range upgrades {
@@ -164,7 +165,7 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 			s.serves(ctx)
 			s.alone(ctx)
 		}
-		eventually(ctx, "as many requests", func(context.Context) error {
+		Expect(live.Until(ctx, 3*servingTime, "as many requests", func(context.Context) error {
 			sent := 0
 			for _, report := range clients.reports() {
 				count, _, _ := report.Total()
@@ -174,7 +175,7 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 				return fmt.Errorf("%d were sent", sent)
 			}
 			return nil
-		})
+		})).To(Succeed())
 		reports, err := clients.end()
 		Expect(err).NotTo(HaveOccurred())
 		beside, err := direct.end()
@@ -207,7 +208,8 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 		worker := s.alone(ctx).workers(ctx, 2)[0]
 		neighbour, beside := bystander(ctx, s.Namespace), bystander(ctx, live.ReleaseNamespace)
 		DeferCleanup(kill, &beside)
-		eventuallyReached(ctx, &neighbour, &worker, "Client", "Dashboard", "Metrics", "Serve") // beside other peers
+		s.edit(ctx, letIn())
+		eventuallyReached(ctx, &neighbour, &worker, "Client", "Dashboard", "Metrics", "Serve") // by default
 		s.edit(ctx, letIn(v1alpha1.ServePeer{Server: &v1alpha1.ServerPeer{}}))
 		eventuallyReached(ctx, &neighbour, &worker, "Client", "Dashboard", "Metrics")
 		Expect(reached(ctx, &beside, &worker)).To(BeEmpty(), "a pod beside the server")
