@@ -1,8 +1,12 @@
+import sys
+
 import ray
 
 
-def close(proxy):
+def close(proxy, grace):
+    import asyncio
     import gc
+    import grpc
     import uvicorn
 
     def last(app):
@@ -16,6 +20,9 @@ def close(proxy):
 
         return run
 
+    if grace is not None:
+        for server in [known for known in gc.get_objects() if isinstance(known, grpc.aio.Server)]:
+            asyncio.run_coroutine_threadsafe(server.stop(grace), server._loop)
     told = 0
     for server in [known for known in gc.get_objects() if isinstance(known, uvicorn.Server)]:
         for connection in list(server.server_state.connections):
@@ -28,10 +35,13 @@ def told(actor):
     proxy = ray.get_actor(actor["name"], actor["namespace"])
     if hasattr(proxy, "_reload_haproxy"):
         return proxy._reload_haproxy.remote()
-    return proxy.__ray_call__.remote(close)
+    leaves = any(actor["name"].endswith(node) for node in leaving)
+    return proxy.__ray_call__.remote(close, grace if leaves else None)
 
 
+grace, addresses = float(sys.argv[1]), sys.argv[2:]
 ray.init(log_to_driver=False)
+leaving = [node["NodeID"] for node in ray.nodes() if node["NodeManagerAddress"] in addresses]
 proxies = [actor for actor in ray.util.list_named_actors(all_namespaces=True) if actor["name"].startswith("SERVE_PROXY_ACTOR")]
 answers, lost = {}, []
 for actor in proxies:

@@ -7,12 +7,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestCloseKept_IsOneShellWord: the job's shell would read on after a quote.
 func TestCloseKept_IsOneShellWord(t *testing.T) {
 	if strings.Contains(closeKept, "'") || !strings.Contains(closeKept, "import ray") {
 		t.Errorf("the program does not fit between single quotes:\n%s", closeKept)
+	}
+}
+
+func TestClosing_NamesWhoLeaves(t *testing.T) {
+	closing := Closing{ID: "heliostat-close-1", Leaving: []string{"10.0.0.1", "10.0.0.2"}, Grace: 90 * time.Second}
+	if command := closing.entrypoint(); !strings.HasSuffix(command, "' 90 10.0.0.1 10.0.0.2") {
+		t.Errorf("the command ends with %q", command[len(command)-40:])
 	}
 }
 
@@ -43,7 +51,7 @@ func TestCloseKept_ForgetsItsJob(t *testing.T) {
 			t.Fatal(err)
 		}
 		for turn, want := range []bool{false, false, true} {
-			if done, err := serve.CloseKept(t.Context(), "heliostat-close-1"); err != nil || done != want {
+			if done, err := serve.CloseKept(t.Context(), Closing{ID: "heliostat-close-1"}); err != nil || done != want {
 				t.Errorf("%s: turn %d: %t, %v", name, turn, done, err)
 			}
 		}

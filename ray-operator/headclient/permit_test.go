@@ -34,7 +34,7 @@ func TestPermit_IsNeededForWhatChanges(t *testing.T) {
 		},
 		"Kill": func(ctx context.Context) error { _, err := client.KillSubmission(ctx, "known"); return err },
 		"CloseKept": func(ctx context.Context) error {
-			_, err := serve(t, head.JobsAddress(), options).CloseKept(ctx, "close-1")
+			_, err := serve(t, head.JobsAddress(), options).CloseKept(ctx, headclient.Closing{ID: "close-1"})
 			return err
 		},
 	})

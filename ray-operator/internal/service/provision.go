@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -33,13 +34,13 @@ type provisioner struct {
 	provision
 	decision decision
 	routing  routing
-	// closing names, by cluster, the jobs that close the connections that clients keep.
-	closing map[string]string
+	// closing are, by cluster, the jobs that close the connections that clients keep.
+	closing map[string]headclient.Closing
 }
 
 // provide chooses what must be done to clusters, heads and objects for what was decided. It is pure.
 func provide(s *state, d decision, versions assessment, routing routing) provision {
-	v := &provisioner{state: s, assessment: versions, decision: d, routing: routing, closing: map[string]string{}}
+	v := &provisioner{state: s, assessment: versions, decision: d, routing: routing, closing: map[string]headclient.Closing{}}
 	v.closeVersions()
 	switch d.course {
 	case courseServe:

@@ -3,11 +3,14 @@ package service
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -55,7 +58,7 @@ func (v *provisioner) closeConnections(cluster *Cluster, since time.Time) time.T
 	case left > 0:
 		v.wakeIn(left)
 	case hasOpenPods(v.state, cluster): // a connection that is opened after it would be kept
-	case v.requestClose(cluster, since) == cluster.Answer.Closed && cluster.Heard:
+	case v.requestClose(cluster, since, cluster.Pods) == cluster.Answer.Closed && cluster.Heard:
 		if answered := cluster.Answer.ClosedAt.Add(min(drainOf(v.service)/2, lastAnswers)); answered.After(drained) {
 			return answered
 		}
@@ -64,12 +67,28 @@ func (v *provisioner) closeConnections(cluster *Cluster, since time.Time) time.T
 	return drained.Add(closeFor)
 }
 
-// requestClose has a job end the connections that clients keep to a cluster, once for each moment that it
-// is named by, and gives its name.
-func (v *provisioner) requestClose(cluster *Cluster, since time.Time) string {
-	id := fmt.Sprintf("heliostat-close-%d", since.Unix())
-	v.closing[cluster.Name] = id
-	return id
+// requestClose has a job end the connections that clients keep to a cluster, once for each moment that it is named by,
+// and returns its name. Pods that leave, and that no service leads to, end their gRPC channels as well.
+func (v *provisioner) requestClose(cluster *Cluster, since time.Time, leaving []*corev1.Pod) string {
+	closing := headclient.Closing{ID: fmt.Sprintf("heliostat-close-%d", since.Unix()), Grace: drainOf(v.service)}
+	for _, pod := range leaving {
+		if pod.Status.PodIP != "" && !isServing(pod) {
+			closing.Leaving = append(closing.Leaving, pod.Status.PodIP)
+		}
+	}
+	slices.Sort(closing.Leaving)
+	v.closing[cluster.Name] = closing
+	return closing.ID
+}
+
+// isServing reports whether some service leads to a pod.
+func isServing(pod *corev1.Pod) bool {
+	for label, value := range pod.Labels {
+		if strings.HasPrefix(label, v1alpha1.LabelServePrefix) && value == v1alpha1.ServeOn {
+			return true
+		}
+	}
+	return false
 }
 
 // closeParting has the connections closed that clients keep to pods that leave a cluster which stays: those of
@@ -85,10 +104,10 @@ func (v *provisioner) closeParting() {
 		if _, all := v.closing[cluster.Name]; all {
 			continue
 		}
-		latest, left := lastParting(v.state, cluster)
+		leaving, latest, left := lastParting(v.state, cluster)
 		v.wakeIn(left)
-		if !latest.IsZero() {
-			v.requestClose(cluster, latest)
+		if len(leaving) > 0 {
+			v.requestClose(cluster, latest, leaving)
 		}
 	}
 }
@@ -179,9 +198,9 @@ func (v *provisioner) removeRetired() {
 	}
 }
 
-// lastParting returns since when the last of the pods that leave a cluster, and whose connections must be closed, has
-// no requests; zero where there is none. left is after how long there is another.
-func lastParting(s *state, cluster *Cluster) (latest time.Time, left time.Duration) {
+// lastParting returns the pods that leave a cluster and whose connections must be closed, and since when the last of them
+// has no requests. left is after how long there is another.
+func lastParting(s *state, cluster *Cluster) (leaving []*corev1.Pod, latest time.Time, left time.Duration) {
 	var next timer
 	for _, pod := range cluster.Pods {
 		since, err := time.Parse(time.RFC3339, pod.Annotations[v1alpha1.AnnotationClosed])
@@ -190,11 +209,14 @@ func lastParting(s *state, cluster *Cluster) (latest time.Time, left time.Durati
 		}
 		if wait := since.Add(parting).Sub(s.now); wait > 0 {
 			next.wakeIn(wait)
-		} else if since.After(latest) {
+			continue
+		}
+		leaving = append(leaving, pod)
+		if since.After(latest) {
 			latest = since
 		}
 	}
-	return latest, next.wake
+	return leaving, latest, next.wake
 }
 
 // leftBehind returns the events about pods of a cluster that are not waited for any more.

@@ -82,7 +82,7 @@ func TestKeptConnectionsAreClosedOnceNobodyIsLedThere(t *testing.T) {
 	s.seen.Record.Retiring[0].At = now
 	closes := func(after time.Duration) bool {
 		for _, want := range s.decideAt(at().Add(after)).Wants {
-			if want.Close != "" {
+			if want.Close.ID != "" {
 				return true
 			}
 		}
@@ -172,9 +172,9 @@ func TestPart(t *testing.T) {
 		delete(pod.Labels, naming.ServeLabel("text"))
 		pod.Annotations = map[string]string{v1alpha1.AnnotationClosed: time.Unix(now-c.ago, 0).UTC().Format(time.RFC3339)}
 		c.leaves(s, cluster, pod)
-		v := &provisioner{state: s.read(), closing: map[string]string{}}
+		v := &provisioner{state: s.read(), closing: map[string]headclient.Closing{}}
 		v.closeParting()
-		if have := v.closing[cluster.Name]; have != c.want || c.ago < 8 && v.wake != time.Duration(8-c.ago)*time.Second {
+		if have := v.closing[cluster.Name].ID; have != c.want || c.ago < 8 && v.wake != time.Duration(8-c.ago)*time.Second {
 			t.Errorf("%s: it is to close %q, want %q; it looks again after %s", c.name, have, c.want, v.wake)
 		}
 	}
@@ -188,6 +188,31 @@ func unlisted(_ *situation, cluster *Cluster, pod *corev1.Pod) {
 	cluster.Answer.Serving.Targets = slices.DeleteFunc(cluster.Answer.Serving.Targets, func(target headclient.Target) bool { return target.Instance == string(pod.UID) })
 }
 
+// TestParting_EndsChannelsOfLeavingPods: the gRPC servers of pods that stay, or that another service leads to, go on.
+func TestParting_EndsChannelsOfLeavingPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		led  bool
+		want []string
+	}{"of the pod that leaves": {false, []string{"10.0.1.9"}}, "of none that another service leads to": {true, nil}} {
+		s := upgrades(t, nil)
+		cluster := s.seen.Clusters[1]
+		pod := cluster.Pods[1]
+		pod.Status.PodIP = "10.0.1.9"
+		delete(pod.Labels, naming.ServeLabel("text"))
+		if c.led {
+			pod.Labels[naming.ServeLabel("other")] = v1alpha1.ServeOn
+		}
+		pod.Annotations = map[string]string{v1alpha1.AnnotationClosed: time.Unix(now-20, 0).UTC().Format(time.RFC3339)}
+		drains(s, cluster, pod)
+		v := &provisioner{state: s.read(), closing: map[string]headclient.Closing{}}
+		v.closeParting()
+		closing := v.closing[cluster.Name]
+		if closing.ID == "" || !slices.Equal(closing.Leaving, c.want) || closing.Grace != drainOf(s.service) {
+			t.Errorf("%s: it closes %+v", name, closing)
+		}
+	}
+}
+
 // TestGoing_ClosesConnectionsOfBothVersions: a candidate that has a share of the requests has clients that keep connections.
 func TestGoing_ClosesConnectionsOfBothVersions(t *testing.T) {
 	s := upgrades(t, nil)
@@ -198,13 +223,13 @@ func TestGoing_ClosesConnectionsOfBothVersions(t *testing.T) {
 			delete(pod.Labels, naming.ServeLabel("text"))
 		}
 	}
-	closing := map[string]string{}
+	closing := map[string]headclient.Closing{}
 	for _, want := range s.decide().Wants {
 		closing[want.Cluster.Name] = want.Close
 	}
 	for _, cluster := range s.seen.Clusters {
-		if closing[cluster.Name] == "" {
-			t.Errorf("of ComputeCluster %s no connection is closed", cluster.Name)
+		if closed := closing[cluster.Name]; closed.ID == "" || len(closed.Leaving) != len(cluster.Pods) {
+			t.Errorf("of ComputeCluster %s with %d pods it closes %+v", cluster.Name, len(cluster.Pods), closed)
 		}
 	}
 }

@@ -227,7 +227,7 @@ func (s *Serving) answer(head *corev1.Pod, want serving.Wants) serving.Answer {
 		s.take(head, cluster, config)
 		answer.Parts[service] = serving.Outcome{Taken: config.Digest}
 	}
-	answer.Serving, answer.Closed = s.serves(head, cluster), want.Close
+	answer.Serving, answer.Closed = s.serves(head, cluster), want.Close.ID
 	for _, probe := range want.Probes {
 		reply, request := serving.Reply{Times: 3}, probe.Path != "/-/healthz"
 		if probe.Pod == "" { // through a Service, which leads to no pod before there is an endpoint

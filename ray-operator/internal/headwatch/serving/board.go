@@ -93,7 +93,9 @@ func together(wanted map[types.NamespacedName]Want, at Place) Wants {
 				whole.Probes = append(whole.Probes, probe)
 			}
 		}
-		whole.Close = max(whole.Close, want.Close) // named by their times: a later one closes what an earlier one would
+		if want.Close.ID > whole.Close.ID { // named by their times: a later one closes what an earlier one would
+			whole.Close = want.Close
+		}
 		if want.Config != nil {
 			part := *want.Config
 			part.Taken = part.Taken && want.At.Head == at.Head

@@ -131,9 +131,9 @@ func TestBoard_ClosesByTheLatest(t *testing.T) {
 		{"c", "heliostat-close-0999", "heliostat-close-1001"}, {"a", "", "heliostat-close-1000"},
 	} {
 		want := wantOf("1", c.service, true)
-		want.Close = c.id
+		want.Close.ID = c.id
 		board.Want(clusterNamed("demo"), clusterNamed(c.service), want)
-		if have := source.wants[clusterNamed("demo")].Close; have != c.want {
+		if have := source.wants[clusterNamed("demo")].Close.ID; have != c.want {
 			t.Errorf("%s wants %q: it is to close %q, want %q", c.service, c.id, have, c.want)
 		}
 	}

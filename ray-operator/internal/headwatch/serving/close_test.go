@@ -15,7 +15,7 @@ func TestKeptConnectionsAreClosedOnce(t *testing.T) {
 		head := b.head("a:1")
 		head.set(func(s *scripted) { s.faults[closing] = []fault{{lost: true}, {err: failure(headclient.Refused)}} })
 		want := wanted(nil)
-		want.Close, want.Every = "c1", 10*time.Second
+		want.Close.ID, want.Every = "c1", 10*time.Second
 		b.Want(cluster, want)
 		b.pass(20 * time.Second)
 		answer, _ := b.Last(cluster, "head")
@@ -31,7 +31,7 @@ func TestKeptConnectionsAreClosedOnce(t *testing.T) {
 				t.Errorf("asked for %q", s.closes)
 			}
 		})
-		want.Close = ""
+		want.Close.ID = ""
 		b.Want(cluster, want)
 		b.pass(10 * time.Second)
 		before := head.counts()[serving]

@@ -125,7 +125,7 @@ func (l *lookout) pause(want Wants, answer Answer) (time.Duration, bool) {
 // mustClose reports whether connections are yet to be closed. What was closed before, for another
 // reason, on a cluster that stays is done with.
 func mustClose(want Wants, answer Answer) bool {
-	return want.Close != "" && want.Close != answer.Closed
+	return want.Close.ID != "" && want.Close.ID != answer.Closed
 }
 
 // underWay reports whether an application has yet to become what some service wants. One that
@@ -173,13 +173,13 @@ func (l *lookout) turn(ctx context.Context, want Wants) Answer {
 
 // closeKept has connections closed that clients keep. A failure is no failure of the head: it
 // is tried again with the next turn.
-func (l *lookout) closeKept(ctx context.Context, id string, answer *Answer) {
-	done, err := l.head.CloseKept(ctx, id)
+func (l *lookout) closeKept(ctx context.Context, closing headclient.Closing, answer *Answer) {
+	done, err := l.head.CloseKept(ctx, closing)
 	if err != nil {
 		log.FromContext(ctx).Info("cannot close kept connections", "cluster", l.cluster, "why", err.Error())
 		l.heard(ctx, err)
 	} else if done {
-		answer.Closed, answer.ClosedAt = id, l.watch.clock.Now()
+		answer.Closed, answer.ClosedAt = closing.ID, l.watch.clock.Now()
 	}
 }
 

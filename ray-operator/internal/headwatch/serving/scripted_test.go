@@ -206,9 +206,9 @@ func (c *talk) Deploy(ctx context.Context, config json.RawMessage) error {
 }
 
 // CloseKept is done when it is asked for the second time.
-func (c *talk) CloseKept(ctx context.Context, id string) (done bool, err error) {
+func (c *talk) CloseKept(ctx context.Context, closed headclient.Closing) (done bool, err error) {
 	err = c.do(ctx, closing, func(fault) error {
-		c.head.closes = append(c.head.closes, id)
+		c.head.closes = append(c.head.closes, closed.ID)
 		done = len(c.head.closes) > 1
 		return nil
 	})

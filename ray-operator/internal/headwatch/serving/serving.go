@@ -57,7 +57,7 @@ type Want struct {
 	// Close names a job by which the proxies end the connections that clients keep, because
 	// nobody is led there any more; empty for none. Each name is run once. It orders by when it was given, and of
 	// what several services want the latest is run.
-	Close string
+	Close headclient.Closing
 	// Every is how often the head is asked; never more often than once a second.
 	Every time.Duration
 }
@@ -69,7 +69,7 @@ type Wants struct {
 	Parts map[types.NamespacedName]*Config
 	// Probes, Close and Every are as in Want.
 	Probes []Probe
-	Close  string
+	Close  headclient.Closing
 	Every  time.Duration
 }
 
@@ -159,9 +159,8 @@ type Head interface {
 	// Deploy asks Serve for a whole configuration. Applications that came this way before and
 	// are not in it go. It fails as Refused where Serve would not take it.
 	Deploy(ctx context.Context, config json.RawMessage) error
-	// CloseKept has the proxies end the connections that clients keep, by a job of this ID. True:
-	// that was done, or has failed for good.
-	CloseKept(ctx context.Context, id string) (bool, error)
+	// CloseKept has the proxies end the connections that clients keep. True: that was done, or has failed for good.
+	CloseKept(ctx context.Context, closing headclient.Closing) (bool, error)
 	// LastLine is the last line of a log that is not empty.
 	LastLine(ctx context.Context, log headclient.Log) (string, error)
 	Close() error
