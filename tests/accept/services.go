@@ -41,7 +41,7 @@ func serviceScenarios() []scenario {
 	for _, change := range live.ServeChanges() {
 		all = append(all, serveUpgrades(change))
 	}
-	return append(all, serveLatency, serveUpgrades(live.ChangeHAProxy))
+	return append(all, serveLatency, serveUpgrades(live.ChangeHAProxy), serveUpgrades(live.ChangeGRPC))
 }
 
 // manyUpgrades asks a service at each moment of its upgrades, without Ray.

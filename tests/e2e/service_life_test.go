@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -36,6 +37,26 @@ func kubectl(ctx context.Context, args ...string) *osexec.Cmd {
 
 // alsoGRPC begins a serveConfig that has Serve's proxies speak gRPC too.
 const alsoGRPC = "grpc_options: {grpc_servicer_functions: [ray.serve.generated.serve_pb2_grpc.add_UserDefinedServiceServicer_to_server]}, "
+
+// opensChannel opens a gRPC channel to a service, over which it answers.
+func (s *service) opensChannel(ctx context.Context) *grpc.ClientConn {
+	GinkgoHelper()
+	channel, err := grpc.NewClient(s.grpcAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(channel.Close)
+	var said wrapperspb.StringValue // as Serve's HealthzResponse, which has one field, a string
+	Expect(channel.Invoke(ctx, "/ray.serve.RayServeAPIService/Healthz", &emptypb.Empty{}, &said)).To(Succeed())
+	Expect(said.Value).To(Equal("success"))
+	return channel
+}
+
+// grpcAddress returns the host and port at which a service speaks gRPC.
+func (s *service) grpcAddress() string {
+	GinkgoHelper()
+	host, _, err := net.SplitHostPort(strings.TrimPrefix(s.address, "http://"))
+	Expect(err).NotTo(HaveOccurred())
+	return net.JoinHostPort(host, "9000")
+}
 
 // A service from its first minute to its end.
 var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, localkubeLabel), func() {
@@ -83,14 +104,7 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 	}, SpecTimeout(limit))
 
 	It("speaks gRPC on another port of the same address", func(ctx SpecContext) {
-		host, _, err := net.SplitHostPort(strings.TrimPrefix(s.address, "http://"))
-		Expect(err).NotTo(HaveOccurred())
-		connection, err := grpc.NewClient(net.JoinHostPort(host, "9000"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(connection.Close)
-		var said wrapperspb.StringValue // as Serve's HealthzResponse, which has one field, a string
-		Expect(connection.Invoke(ctx, "/ray.serve.RayServeAPIService/Healthz", &emptypb.Empty{}, &said)).To(Succeed())
-		Expect(said.Value).To(Equal("success"))
+		s.opensChannel(ctx)
 	}, SpecTimeout(limit))
 
 	It("is shown by kubectl get csvc, and reached by kubectl port-forward", func(ctx SpecContext) {
@@ -175,11 +189,23 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 		}()
 		// It is under way when a later one has been answered.
 		Expect(s.ask(ctx, "/slow?s=1")).To(HaveField("Version", "1"))
-		cluster := s.alone(ctx)
+		cluster, channel := s.alone(ctx), s.opensChannel(ctx)
+		ended := make(chan []corev1.Pod, 1)
+		go func() {
+			defer GinkgoRecover()
+			channel.WaitForStateChange(ctx, connectivity.Ready)
+			pods, err := kubernetes.PodsOf(ctx, cluster.NamespacedName, v1alpha1.RoleWorker)
+			Expect(err).NotTo(HaveOccurred())
+			ended <- pods
+		}()
 		begin := time.Now()
 		s.remove(ctx)
 		told("service deleted to gone", begin)
 		Eventually(ctx, answers, limit).Should(Receive(Succeed()))
+		var workers []corev1.Pod
+		Expect(ended).To(Receive(&workers), "the gRPC channel ended")
+		Expect(workers).To(HaveLen(2), "before the pods did")
+		Expect(workers).To(HaveEach(HaveField("DeletionTimestamp", BeNil())))
 		Expect(kubernetes.UntilGone(ctx, cluster.NamespacedName, limit)).To(Succeed())
 		var left corev1.ServiceList
 		Expect(kubernetes.List(ctx, &left, client.InNamespace(t.namespace))).To(Succeed())

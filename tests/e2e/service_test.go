@@ -38,7 +38,7 @@ const (
 	// codeMounts ends a pod's template that began with spec.
 	codeMounts  = codeVolumes + `containers: [{name: ray, ` + codeMount + `}]}}`
 	codeVolumes = `volumes: [{name: code, configMap: {name: code, items: [` +
-		`{key: echo.py, path: a/echo.py}, {key: next.py, path: b/echo.py}, {key: dies.py, path: a/dies.py}, {key: sickens.py, path: a/sickens.py}]}}], `
+		`{key: echo.py, path: a/echo.py}, {key: next.py, path: b/echo.py}, {key: calls.py, path: a/calls.py}, {key: dies.py, path: a/dies.py}, {key: sickens.py, path: a/sickens.py}]}}], `
 	codeMount = `volumeMounts: [{name: code, mountPath: /code}]`
 	// codeHead and codeWorkers are a cluster for the code.
 	codeHead    = "head: {size: {cpu: 500m, memory: 2560Mi}, " + withCode + "}"
@@ -95,6 +95,22 @@ class Echo:
 app = Echo.bind()
 `
 
+// calls are methods of the echo for the gRPC calls of tests/load.
+const calls = `    def answer(self, **said):
+        from ray.serve.generated.serve_pb2 import UserDefinedResponse
+        return UserDefinedResponse(greeting=json.dumps({**self.who(), **said}))
+
+    def Method1(self, message):
+        return self.answer(said=message.name)
+
+    async def Streaming(self, message):
+        count, pace = message.name.split()
+        for chunk in range(int(count)):
+            yield self.answer(chunk=chunk, of=int(count))
+            await asyncio.sleep(float(pace))
+
+`
+
 // team is a namespace with services in it, and the code that they serve.
 type team struct{ namespace string }
 
@@ -106,6 +122,7 @@ func serviced(ctx context.Context) *team {
 	Expect(err).NotTo(HaveOccurred())
 	code := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: "code"}, Data: map[string]string{
 		"echo.py":    string(echo),
+		"calls.py":   strings.Replace(string(echo), `    @api.get("/slow")`, calls+`    @api.get("/slow")`, 1),
 		"next.py":    string(echo) + "\nNEXT = True\n",
 		"dies.py":    fmt.Sprintf(failing, "time.sleep(30); os._exit(1)"),
 		"sickens.py": fmt.Sprintf(failing, "threading.Thread(target=self.watch, daemon=True).start()"),

@@ -222,25 +222,35 @@ var _ = Describe("a service under load", Ordered, Label(serviceLabel, localkubeL
 // What an upgrade itself costs requests in time shows where no pod takes CPU that it did not ask
 // for from those that answer: a machine of its own for each would be the same. Pods take twice as long to start.
 var _ = Describe("a service with limits of CPU under load", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
-	losesNoneByImages(live.ChangeLimited, echoing("echo", "/")+limitedCluster)
+	losesNoneByImages(live.ChangeLimited, echoing("echo", "/")+limitedCluster, allSorts...)
 })
 
 // HAProxy, which Serve can have as its proxy, ends connections in a way of its own. A change of sort shape leads
 // there too.
 var _ = Describe("a service behind HAProxy under load", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
-	losesNoneByImages(live.ChangeHAProxy, strings.Replace(echoing("echo", "/"), "serveConfig: {", "serveConfig: {"+throughHAProxy, 1)+ownCluster)
+	losesNoneByImages(live.ChangeHAProxy, strings.Replace(echoing("echo", "/"), "serveConfig: {", "serveConfig: {"+throughHAProxy, 1)+ownCluster, allSorts...)
 })
 
 // The way from one certificate authority to another: a service whose clusters encrypt gets one with each of them.
 var _ = Describe("a service with encryption under load", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
-	losesNoneByImages(live.ChangeEncrypted, echoing("echo", "/")+strings.Replace(ownCluster, "spec: {", "spec: {network: {encryption: Required}, ", 1))
+	losesNoneByImages(live.ChangeEncrypted, echoing("echo", "/")+strings.Replace(ownCluster, "spec: {", "spec: {network: {encryption: Required}, ", 1), allSorts...)
 })
 
-// losesNoneByImages is a spec in which the image of a service changes again and again.
-func losesNoneByImages(name, service string) {
+// A client of gRPC learns of the end of its channel by a GOAWAY, and a call that is in flight goes on.
+var _ = Describe("a service under gRPC calls", Label(serviceLabel, localkubeLabel, live.AcceptLabel), func() {
+	config := strings.Replace(echoing("echo", "/"), "serveConfig: {", "serveConfig: {"+alsoGRPC, 1)
+	losesNoneByImages(live.ChangeGRPC, strings.Replace(config, "echo:app", "calls:app", 1)+ownCluster,
+		"-fresh", "2", "-grpc", "5", "-grpc-stream", "0.2", "-connections", "4")
+})
+
+// losesNoneByImages is a spec in which the image of a service changes again and again, under a load.
+func losesNoneByImages(name, service string, load ...string) {
 	It("loses no request through a change of image", func(ctx SpecContext) {
 		s := serviced(ctx).begins(ctx, "echo", service+hasty)
-		clients := s.crowd(ctx, allSorts...)
+		if name == live.ChangeGRPC {
+			load = append(load, "-grpc-address", s.grpcAddress())
+		}
+		clients := s.crowd(ctx, load...)
 		for round := range *rounds {
 			u := upgrade{service: s, clients: clients, change: change{name: name, surges: true, make: otherImage}, round: round}
 			former := s.alone(ctx).authority(ctx).Data[v1alpha1.AuthorityCertificateKey]

@@ -74,6 +74,8 @@ const (
 	ChangeHAProxy = "haproxy"
 	// ChangeEncrypted is ChangeImage where the pods of each cluster encrypt what they say, by an authority of its own.
 	ChangeEncrypted = "encrypted"
+	// ChangeGRPC is ChangeImage under gRPC calls and streams.
+	ChangeGRPC = "grpc"
 )
 
 // ServeChanges are all sorts of changes behind Serve's own proxy.
