@@ -154,6 +154,7 @@ func TestUpDown(t *testing.T) {
 	if len(l.left("ab")) == 0 {
 		t.Fatal("the search finds nothing of an instance that runs: it would not find a leak either")
 	}
+	l.foreignNamespace()
 	before := l.settled("ab")
 	for round := range rounds(t) {
 		up := []string{"up", "--name", "a", "--nodes", "1"}
@@ -170,6 +171,20 @@ func TestUpDown(t *testing.T) {
 	}
 	l.run("down", "--name", "ab")
 	l.nothingLeft("ab")
+}
+
+// foreignNamespace makes a network namespace beside those of instances, as any other program may: that mounts /run/netns
+// on itself, and hides what was mounted in it before.
+func (l lab) foreignNamespace() {
+	l.t.Helper()
+	const name = "lkt-foreign"
+	ip := func(args ...string) {
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+			l.t.Errorf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	ip("netns", "add", name)
+	l.t.Cleanup(func() { ip("netns", "del", name) })
 }
 
 // round kills an up, sometimes finishes it, kills a down and finishes that.

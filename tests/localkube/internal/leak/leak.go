@@ -23,7 +23,7 @@ import (
 // places are where programs of a node would leave files if they saw the host's
 // paths, and how many levels deep to look.
 var places = map[string]int{
-	"/run/containerd": 3, "/run/netns": 1, "/run/runc": 2, "/var/lib/kubelet": 2, "/var/lib/cni": 3,
+	"/run/containerd": 3, "/run/netns": 1, "/run/localkube": 1, "/run/runc": 2, "/var/lib/kubelet": 2, "/var/lib/cni": 3,
 	"/var/log/pods": 1, "/var/log/containers": 1, "/tmp": 1, "/var/run/netns": 1,
 }
 

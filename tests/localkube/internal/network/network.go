@@ -24,7 +24,9 @@ import (
 	"github.com/heliostat-dev/heliostat/tests/localkube/internal/plan"
 )
 
-const netnsDir = "/run/netns"
+// netnsDir has the namespaces of all instances. It is not /run/netns, because the first "ip netns add" of the machine hides
+// what is mounted there.
+const netnsDir = "/run/localkube"
 
 // inside is the name of a member's one interface in its own namespace.
 const inside = "eth0"
@@ -125,14 +127,23 @@ func (n Network) ensureNamespace(member string) error {
 			return err
 		}
 	}
+	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(n.File(member), nil, 0o444); err != nil {
+		return err
+	}
 	return onThread(func() error {
-		ns, err := netns.NewNamed(n.Names.Netns(member))
+		ns, err := netns.New()
 		if err != nil {
 			return err
 		}
 		defer ns.Close()
-		// The setting belongs to the namespace this thread is in now.
-		return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0)
+		// The setting belongs to the namespace this thread is in now, and so does its file in /proc.
+		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
+			return err
+		}
+		return unix.Mount("/proc/thread-self/ns/net", n.File(member), "", unix.MS_BIND, "")
 	})
 }
 

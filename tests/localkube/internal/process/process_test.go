@@ -6,8 +6,8 @@ import (
 )
 
 func TestArgv(t *testing.T) {
-	p := Program{Path: "/bin/x", Args: []string{"--a"}, Netns: "/run/netns/n", Mounts: "/d/mnt"}
-	want := []string{"nsenter", "--net=/run/netns/n", "--mount=/d/mnt", "--", "/bin/x", "--a"}
+	p := Program{Path: "/bin/x", Args: []string{"--a"}, Netns: "/run/localkube/n", Mounts: "/d/mnt"}
+	want := []string{"nsenter", "--net=/run/localkube/n", "--mount=/d/mnt", "--", "/bin/x", "--a"}
 	if got := p.argv(); !reflect.DeepEqual(got, want) {
 		t.Errorf("argv = %q, want %q", got, want)
 	}
