@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The main job in one command: a real local Kubernetes, the operator installed by its chart, a ComputeCluster, and a
-# ClusterJob that runs a Ray program on it. usage: demo.sh [up|down]. It can be run again at any time; what is there is used.
+# The main job in one command: a real local Kubernetes, the operator installed by its chart, a ComputeCluster, a ClusterJob
+# that runs a Ray program on it, and a ClusterService that answers. usage: demo.sh [up|down]. It can be run again at any
+# time; what is there is used.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 NAME=heliostat NODES=2 LOGS=.state/logs/demo
@@ -46,6 +47,7 @@ missing=$( (bin/localkube deps; bin/images deps) | sort -u | paste -sd' ')
 bin/images build ray >"$LOGS/ray.tar" 2>"$LOGS/image-ray.log" & RAY=$!
 step "link Kubernetes, etcd and kubectl into one binary" bin/localkube build
 step "build helm" make bin/helm
+tool heliostat
 step "build the operator's image" sh -c "bin/images build operator >$LOGS/operator.tar"
 step "build Ray's image from PyPI" sh -c "tail -f --pid=$RAY $LOGS/image-ray.log; test -s $LOGS/ray.tar"
 
@@ -62,8 +64,8 @@ step "install the operator with helm" bin/helm upgrade --install heliostat helm-
   --set-string "podAnnotations.image=$(basename "$(cat "$LOGS/operator.tar")" .tar)" # a new image under the old tag restarts it
 
 say "A ComputeCluster"
-cat ray-operator/config/samples/cluster.yaml
-step "apply it" kubectl apply -f ray-operator/config/samples/cluster.yaml
+cat demo/cluster.yaml
+step "apply it" kubectl apply -f demo/cluster.yaml
 step "wait until it is Ready" kubectl wait --for=condition=Ready computecluster/demo --timeout=5m
 
 # job: the manifest with the program in it.
@@ -81,6 +83,11 @@ kubectl get clusterjob sum -o 'jsonpath={range .status.attempts[0].lastLines[*]}
 [ "$(kubectl get clusterjob sum -o 'jsonpath={.status.phase}')" = Succeeded ] ||
   { echo "the program did not succeed:" >&2; kubectl describe clusterjob sum >&2; exit 1; }
 
+say "A ClusterService, on a cluster of its own (examples/serve/echo)"
+step "apply it" kubectl apply -k examples/serve/echo
+step "wait until it is Ready" kubectl wait --for=condition=Ready clusterservice/echo --timeout=5m
+bin/heliostat service call echo '/?said=hello'
+
 say "What there is now"
 kubectl get nodes -o wide
 echo
@@ -89,18 +96,24 @@ echo
 kubectl get computeclusters -o wide
 echo
 kubectl get clusterjobs -o wide
+echo
+kubectl get clusterservices -o wide
 cat <<END
 
 [$((SECONDS - START))s] Done.
 
   export KUBECONFIG=$KUBECONFIG
-  alias kubectl=$KUBECTL
+  export PATH=$PWD/bin:$(dirname "$KUBECTL"):\$PATH
 
-  The dashboard:         kubectl port-forward service/demo-head 8265    then open http://127.0.0.1:8265
-  and its token:         kubectl get secret demo-token -o jsonpath='{.data.auth_token}' | base64 -d
-  Your own clusters,     kubectl apply -f FILE      (samples: ray-operator/config/samples)
-  your own jobs:         kubectl apply -k DIRECTORY (examples)
-  How the job went:      kubectl describe clusterjob sum
-  Scale this one:        kubectl edit computecluster demo     and change replicas
-  Take it all down:      make demo-down
+  What there is, and why it waits:  heliostat top
+  The dashboard, signed in:         heliostat open demo
+  its address on this machine:      kubectl port-forward service/demo-head 8265 and http://127.0.0.1:8265
+  and its token:                    kubectl get secret demo-token -o jsonpath='{.data.auth_token}' | base64 -d
+  A job of your own on it:          heliostat job submit --cluster demo -- python -c 'import ray; print(ray.cluster_resources())'
+  Call the service:                 heliostat service call echo '/?said=hello'
+  Scale the cluster:                heliostat scale demo 3
+  How the job went:                 kubectl describe clusterjob sum
+  Your own:                         kubectl apply -f FILE      (samples: ray-operator/config/samples)
+                                    kubectl apply -k DIRECTORY (examples)
+  Take it all down:                 make demo-down
 END
