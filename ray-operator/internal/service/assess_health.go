@@ -2,6 +2,8 @@ package service
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,7 +121,7 @@ func judgeApplication(cluster *Cluster, name string, proven bool, requires requi
 	application, known := cluster.Answer.Serving.Applications[name]
 	message := complaintOf(application)
 	if line := cluster.Answer.LastLines[name]; line != "" {
-		message = cut(fmt.Sprintf("%s; its log ends: %s", message, line))
+		message = cut(joinTexts("; ", message, "its log ends: "+line))
 	}
 	switch {
 	case !known && !cluster.Answer.Serving.Running:
@@ -140,7 +142,7 @@ func judgeApplication(cluster *Cluster, name string, proven bool, requires requi
 	}
 	switch {
 	case deploying:
-		return up, reason.ServeDeploying.Of(cluster.Name, fmt.Sprintf("application %s is %s: %s", name, application.State, message))
+		return up, reason.ServeDeploying.Of(cluster.Name, explainDeploying(application, message))
 	case up < 100:
 		return up, reason.ServeDeploying.Of(cluster.Name, "replicas of application "+name+" are starting")
 	default:
@@ -153,10 +155,29 @@ func judgeApplication(cluster *Cluster, name string, proven bool, requires requi
 func complaintOf(application headclient.Application) string {
 	for _, deployment := range application.Deployments {
 		if deployment.Message != "" && deployment.State != "HEALTHY" {
-			return cut(fmt.Sprintf("%s deployment %s: %s", application.Message, deployment.Name, deployment.Message))
+			return cut(joinTexts(" ", application.Message, fmt.Sprintf("deployment %s: %s", deployment.Name, deployment.Message)))
 		}
 	}
 	return cut(application.Message)
+}
+
+// explainDeploying returns how far Serve is with an application: in its words, or by the replicas that run.
+func explainDeploying(application headclient.Application, message string) string {
+	said := fmt.Sprintf("application %s is %s: ", application.Name, application.State)
+	if message != "" {
+		return said + message
+	}
+	for _, deployment := range application.Deployments {
+		if deployment.Running < deployment.Wanted {
+			return said + fmt.Sprintf("%d of %d replicas of deployment %s run", deployment.Running, deployment.Wanted, deployment.Name)
+		}
+	}
+	return said + "its code and runtime environment are being loaded"
+}
+
+// joinTexts joins those that say something.
+func joinTexts(by string, texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), by)
 }
 
 // runningPercent returns how much of an application's replicas run, in percent: of the deployment that lacks

@@ -105,6 +105,25 @@ func TestTheFirstDeploymentThatIsNotWellIsNamed(t *testing.T) {
 	}
 }
 
+// TestDeploying_SaysHowFar: Serve itself says nothing while code is loaded and replicas start.
+func TestDeploying_SaysHowFar(t *testing.T) {
+	echo := headclient.Application{Name: "echo", State: "DEPLOYING"}
+	starts := echo
+	starts.Deployments = []headclient.Deployment{{Name: "Echo", Running: 1, Wanted: 2}}
+	for name, c := range map[string]struct {
+		application   headclient.Application
+		message, want string
+	}{
+		"in Serve's words":           {starts, "no CPU", "application echo is DEPLOYING: no CPU"},
+		"by its replicas":            {starts, "", "application echo is DEPLOYING: 1 of 2 replicas of deployment Echo run"},
+		"before it has a deployment": {echo, "", "application echo is DEPLOYING: its code and runtime environment are being loaded"},
+	} {
+		if have := explainDeploying(c.application, c.message); have != c.want {
+			t.Errorf("%s: %q, want %q", name, have, c.want)
+		}
+	}
+}
+
 // TestFailedDeployment_SaysWhenItIsRetried, where it is.
 func TestFailedDeployment_SaysWhenItIsRetried(t *testing.T) {
 	for at, want := range map[time.Time]bool{{}: false, at().Add(time.Minute): true} {
