@@ -160,8 +160,12 @@ var (
 	AllReady = Reason{
 		"AllReady", Fine, "Head and all desired workers are ready.", "head and %d of %d workers are ready", "", nil,
 	}
-	HeadReady       = Reason{"HeadReady", Fine, "The head answers.", "head pod %s answers", "", nil}
-	WorkersReady    = Reason{"WorkersReady", Fine, "All desired workers have joined.", "%d of %d workers are ready", "", nil}
+	HeadReady    = Reason{"HeadReady", Fine, "The head answers.", "head pod %s answers", "", nil}
+	WorkersReady = Reason{"WorkersReady", Fine, "All desired workers have joined.", "%d of %d workers are ready", "", nil}
+	ScalingUp    = Reason{
+		"ScalingUp", Fine, "The head and as many workers as each group must have are ready; the autoscaler has asked for more.",
+		"%d of %d workers are ready, as many as must be; the autoscaler has asked for the others%s", "", nil,
+	}
 	PodsUpToDate    = Reason{"PodsUpToDate", Fine, "No pod is out of date.", "every pod was built from the current spec", "", nil}
 	Settled         = Reason{"Settled", Fine, "The condition does not hold, and nothing is left to do.", "nothing is left to do", "", nil}
 	SuspendedBySpec = Reason{
@@ -179,7 +183,7 @@ var (
 
 func states() Section {
 	return Section{"Good states of a cluster", []Reason{
-		AllReady, HeadReady, WorkersReady, PodsUpToDate, Settled, SuspendedBySpec, SuspendedIdle, GroupSuspended,
+		AllReady, HeadReady, WorkersReady, ScalingUp, PodsUpToDate, Settled, SuspendedBySpec, SuspendedIdle, GroupSuspended,
 	}}
 }
 

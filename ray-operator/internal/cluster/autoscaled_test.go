@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
@@ -116,4 +117,37 @@ func TestStatus_IsBoundedWhateverScales(t *testing.T) {
 	if said := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscaling); !strings.Contains(said.Message, "and 997 more shapes") {
 		t.Errorf("the condition says %q", said.Message)
 	}
+}
+
+// TestReady_SaysWhatAutoscaledWorkersWaitFor: a cluster is ready with the workers that it must have, and says what keeps
+// the others.
+func TestReady_SaysWhatAutoscaledWorkersWaitFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		second     func(*corev1.Pod)
+		code, says string
+	}{
+		"all are there":       {func(*corev1.Pod) {}, reason.AllReady.Code, "head and 2 of 2 workers are ready"},
+		"one is starting":     {starting, reason.ScalingUp.Code, "1 of 2 workers are ready, as many as must be; the autoscaler has asked for the others"},
+		"one fits on no node": {unschedulable, reason.ScalingUp.Code, "cannot be scheduled: 0/3 nodes fit"},
+	} {
+		of := elastic()
+		seen := given(1, pods(2, test.second), func(s *cluster.Seen) {
+			s.Record.Scaled = map[string]cluster.Held{"cpu": {2}}
+			s.Scaler = cluster.Scaler{Heard: true, Connected: true, Word: scalelink.Word{Targets: []scalelink.Target{{Group: "cpu", Replicas: 2}}}}
+		})
+		ready := meta.FindStatusCondition(cluster.Status(of, seen, decide(of, seen), cluster.Outcome{}, now).Conditions, v1alpha1.ConditionReady)
+		if ready.Status != metav1.ConditionTrue || ready.Reason != test.code || !strings.Contains(ready.Message, test.says) {
+			t.Errorf("%s: Ready=%s %s: %s", name, ready.Status, ready.Reason, ready.Message)
+		}
+	}
+}
+
+// unschedulable has a pod wait for a node for ten minutes.
+func unschedulable(p *corev1.Pod) {
+	unscheduled(p)
+	p.CreationTimestamp = metav1.NewTime(now.Add(-10 * time.Minute))
+	p.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "0/3 nodes are available: 3 Insufficient cpu", LastTransitionTime: p.CreationTimestamp,
+	}}
 }

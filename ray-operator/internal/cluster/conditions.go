@@ -160,18 +160,36 @@ func judgeWorkersReady(t *statusDraft) verdict {
 		return group.Ready < neededWorkers(t, spec, group.Desired) || group.Created > group.Ready && !isAutoscaled(t.cluster)
 	}
 	if !slices.ContainsFunc(t.status.Groups, short) {
-		return verdict{true, reason.WorkersReady.Of(workers.Ready, workers.Desired)}
+		return verdict{true, explainScalingUp(t)}
 	}
-	var findings []reason.Finding
-	for _, group := range t.status.Groups {
-		if short(group) && group.Reason != "" && group.Reason != reason.Starting.Code && group.Reason != reason.Scheduling.Code {
-			findings = append(findings, reason.Finding{Code: group.Reason, Text: group.Message})
-		}
-	}
-	if finding, found := diagnose.Worst(findings...); found {
+	if finding, found := worstGroup(t, short); found {
 		return verdict{false, finding}
 	}
 	return verdict{false, reason.WorkersStarting.Of(workers.Ready, workers.Desired)}
+}
+
+// explainScalingUp returns why enough workers are ready: all of them, or all that must be while others are to come.
+func explainScalingUp(t *statusDraft) reason.Finding {
+	workers := t.status.Workers
+	if workers.Ready >= workers.Desired {
+		return reason.WorkersReady.Of(workers.Ready, workers.Desired)
+	}
+	obstacle := ""
+	if finding, found := worstGroup(t, func(group v1alpha1.GroupStatus) bool { return group.Ready < group.Desired }); found {
+		obstacle = ": " + finding.Text
+	}
+	return reason.ScalingUp.Of(workers.Ready, workers.Desired, obstacle)
+}
+
+// worstGroup returns what is wrong with some groups, if anything is but that pods start.
+func worstGroup(t *statusDraft, which func(v1alpha1.GroupStatus) bool) (reason.Finding, bool) {
+	var findings []reason.Finding
+	for _, group := range t.status.Groups {
+		if which(group) && group.Reason != "" && group.Reason != reason.Starting.Code && group.Reason != reason.Scheduling.Code {
+			findings = append(findings, reason.Finding{Code: group.Reason, Text: group.Message})
+		}
+	}
+	return diagnose.Worst(findings...)
 }
 
 // chooseReadyFinding returns the finding of the condition Ready where nothing is in the way.
@@ -179,7 +197,7 @@ func chooseReadyFinding(t *statusDraft, head, workers verdict) reason.Finding {
 	switch {
 	case !head.holds:
 		return head.Finding
-	case !workers.holds:
+	case !workers.holds, workers.Code == reason.ScalingUp.Code:
 		return workers.Finding
 	default:
 		return reason.AllReady.Of(t.status.Workers.Ready, t.status.Workers.Desired)
