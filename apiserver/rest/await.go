@@ -22,7 +22,7 @@ const (
 // moment ago, finds it here. What is not there at all is a Problem at once.
 func (p *portal) await(ctx context.Context, key view.Key) error {
 	switch {
-	case p.knows(key):
+	case knows(p.View, key):
 		return nil
 	case !p.View.IsSynced():
 		return ofView(feed.ErrUnready)
@@ -43,7 +43,7 @@ func (p *portal) await(ctx context.Context, key view.Key) error {
 	defer cancel()
 	ticker := p.Clock.NewTicker(knownEach)
 	defer ticker.Stop()
-	for !p.knows(key) {
+	for !knows(p.View, key) {
 		select {
 		case <-ticker.C():
 		case <-ctx.Done():
@@ -60,7 +60,7 @@ func missing(key view.Key) *problem.Problem {
 	return problem.New(http.StatusNotFound, "NotFound", detail, "look at the list of them")
 }
 
-func (p *portal) knows(key view.Key) bool {
-	_, _, is := p.View.Find(key)
+func knows(all *view.View, key view.Key) bool {
+	_, _, is := all.Find(key)
 	return is
 }

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -127,7 +128,11 @@ func readBody(route *Route, w http.ResponseWriter, r *http.Request) ([]byte, err
 	case len(bytes.TrimSpace(text)) == 0:
 		return []byte("{}"), nil
 	}
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case err == nil && TakesManifests(*route) && media == "application/yaml":
+		return readManifests(text)
+	case err != nil || media != "application/json":
 		return nil, problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType",
 			"the body of the request is not declared as JSON",
 			"send it as Content-Type: application/json")
@@ -145,6 +150,14 @@ func readBody(route *Route, w http.ResponseWriter, r *http.Request) ([]byte, err
 		return nil, problem.Bad("body", "has more than one JSON value", "send one JSON object")
 	}
 	return text, checkMessage(route.input, "", value, route.variables())
+}
+
+// readManifests returns a body of manifests as the message that has them.
+func readManifests(text []byte) ([]byte, error) {
+	if !utf8.Valid(text) {
+		return nil, problem.Bad("body", "is no UTF-8", "send it as UTF-8")
+	}
+	return json.Marshal(map[string]string{"manifests": string(text)})
 }
 
 // checkDepth returns whether values of a JSON text lie too deep. It recurses not at all, whatever the text.

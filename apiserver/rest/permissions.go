@@ -13,11 +13,15 @@ type Permission struct {
 	Resource string
 }
 
+// callConvert is the one call with a body that changes nothing.
+const callConvert = "ConvertManifests"
+
 // permissions are what each call needs, beside who the caller is. Lists need a verb where they list.
 var permissions = map[string][]Permission{
 	"GetMe":             {},
 	"ListNamespaces":    {},
 	"ListPresets":       {},
+	callConvert:         {},
 	"ListObjects":       {{Verb: "list"}},
 	"WatchObjects":      {{Verb: "watch"}},
 	"GetObject":         {{Verb: "get"}},
@@ -51,14 +55,14 @@ func Codes(route Route) []int {
 	if strings.Contains(route.Path, "{name}") {
 		codes = append(codes, http.StatusNotFound)
 	}
-	isAboutHead := strings.Contains(route.Path, "/submissions")
-	if route.Method == http.MethodPost || isAboutHead {
+	isAboutHead, isChange := strings.Contains(route.Path, "/submissions"), Request{route: &route}.IsChange()
+	if isChange || isAboutHead {
 		codes = append(codes, http.StatusConflict)
 	}
 	if route.Method == http.MethodPost {
 		codes = append(codes, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
-	if route.Method == http.MethodPost && !isAboutHead {
+	if isChange && !isAboutHead {
 		codes = append(codes, http.StatusUnprocessableEntity)
 	}
 	return codes

@@ -19,6 +19,8 @@ import (
 type portal struct {
 	heliostatv1.UnimplementedPortalServer
 	Needs
+	// converting has room for one conversion.
+	converting chan struct{}
 }
 
 type callerKey struct{}

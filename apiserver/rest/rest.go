@@ -34,7 +34,7 @@ import (
 const DocumentPath = "/openapi/v1.json"
 
 //go:embed openapi.json
-var document []byte
+var openAPI []byte
 
 // documentRoute is that of the document, which the protocol does not declare.
 var documentRoute = Route{Method: http.MethodGet, Path: DocumentPath, Call: "OpenAPI"}
@@ -49,7 +49,7 @@ type API struct {
 
 // New returns the API over what it needs.
 func New(needs Needs) (*API, error) {
-	api := &API{portal: &portal{Needs: needs}, routes: Routes(), log: needs.Log}
+	api := &API{portal: &portal{Needs: needs, converting: make(chan struct{}, 1)}, routes: Routes(), log: needs.Log}
 	api.gateway = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &runtime.JSONPb{
 			// A list that is empty is there all the same: a client that counts need not ask whether it is.
@@ -80,7 +80,9 @@ type Request struct {
 func (r Request) Label() string { return r.route.Call }
 
 // IsChange reports whether the request changes something.
-func (r Request) IsChange() bool { return r.route.Method != http.MethodGet }
+func (r Request) IsChange() bool {
+	return r.route.Method != http.MethodGet && r.route.Call != callConvert
+}
 
 // IsStream reports whether the answer goes on.
 func (r Request) IsStream() bool { return r.route.IsStream }
@@ -127,7 +129,7 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request, request Request, cal
 	ctx := withCaller(r.Context(), caller)
 	if request.route == &documentRoute {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(document) // a caller who is gone needs no answer
+		_, _ = w.Write(openAPI) // a caller who is gone needs no answer
 		return
 	}
 	if request.route.IsStream {
@@ -136,7 +138,7 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request, request Request, cal
 		}
 		return
 	}
-	if request.IsChange() {
+	if request.route.Method != http.MethodGet {
 		text, err := readBody(request.route, w, r)
 		if err != nil {
 			a.Refuse(w, err)

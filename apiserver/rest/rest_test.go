@@ -30,6 +30,7 @@ func TestRoutes_AreRefusedWithoutTheirPermission(t *testing.T) {
 		"ListNamespaces":    {path: "/v1/namespaces", without: 200, withAll: 200, isPartial: true},
 		"ListObjects":       {path: "/v1/objects", without: 200, withAll: 200, isPartial: true},
 		"ListPresets":       {path: "/v1/namespaces/team-a/presets", without: 200, withAll: 200},
+		"ConvertManifests":  {path: "/v1/convert", body: `{"manifests":"apiVersion: ray.io/v1\nkind: RayCluster"}`, without: 200, withAll: 200},
 		"GetObject":         {path: "/v1/namespaces/team-a/clusters/demo", without: 403, withAll: 200},
 		"CreateObject":      {path: "/v1/namespaces/team-a/objects", body: `{"object":` + aCluster + `}`, without: 403, withAll: 201, changes: true},
 		"SuspendObject":     {path: "/v1/namespaces/team-a/clusters/demo:suspend", without: 403, withAll: 200, changes: true},

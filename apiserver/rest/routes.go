@@ -153,5 +153,8 @@ func Parameters(route Route) []Parameter {
 
 // NeedsBody reports whether a route makes no sense without a body.
 func NeedsBody(route Route) bool {
-	return route.Call == "CreateObject" || route.Call == "CreateSubmission" || route.Call == "ScaleObject"
+	return slices.Contains([]string{"CreateObject", "CreateSubmission", "ScaleObject", callConvert}, route.Call)
 }
+
+// TakesManifests reports whether the body of a route may be YAML too.
+func TakesManifests(route Route) bool { return route.Call == callConvert }

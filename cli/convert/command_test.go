@@ -200,7 +200,7 @@ func TestList_TakesLiveObjects(t *testing.T) {
 			}
 			var got []string
 			for _, in := range readFrom("out", &out) {
-				got = append(got, fmt.Sprintf("%s %s/%s", in.object.GetKind(), in.object.GetNamespace(), in.object.GetName()))
+				got = append(got, fmt.Sprintf("%s %s/%s", in.Object.GetKind(), in.Object.GetNamespace(), in.Object.GetName()))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("other objects come out (- wanted):\n%s", diff)

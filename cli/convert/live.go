@@ -15,6 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/spelling"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/convert/document"
 )
 
 // page is how many objects one answer holds.
@@ -76,7 +77,7 @@ func (r *request) listWith(ctx context.Context, client dynamic.Interface, namesp
 			return nil, err
 		}
 		for i := range items {
-			all = append(all, input{object: &items[i]})
+			all = append(all, input{Document: document.Document{Object: &items[i]}})
 		}
 	}
 	return all, nil

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -23,23 +22,20 @@ type report struct {
 
 // convert converts one document, and prints what comes out and each row. It fails where it cannot write.
 func (r *report) convert(in *input, options convert.Options) error {
-	if in.problem != nil {
+	if in.Problem != nil {
 		r.unread++
-		return r.row(in, in.line, "", convert.Row{Verdict: "unread", Text: in.problem.Error()})
+		return r.row(in, in.Line, "", convert.Row{Verdict: "unread", Text: in.Problem.Error()})
 	}
-	result := convert.Object(in.object, options)
+	result := convert.Object(in.Object, options)
 	if result.Refused() {
 		r.refused++
 	}
 	if result.Differs() {
 		r.differing++
 	}
-	name := in.object.GetKind() + "/" + in.object.GetName()
-	if namespace := in.object.GetNamespace(); namespace != "" {
-		name += " in " + namespace
-	}
-	for _, one := range place(in, result.Rows) {
-		if err := r.row(in, one.line, name, one.row); err != nil {
+	name := in.Name()
+	for _, one := range in.Place(result.Rows) {
+		if err := r.row(in, one.Line, name, one.Row); err != nil {
 			return err
 		}
 	}
@@ -56,33 +52,13 @@ func (r *report) convert(in *input, options convert.Options) error {
 	return nil
 }
 
-// placed is a row with the line of its field.
-type placed struct {
-	line int
-	row  convert.Row
-}
-
-// place puts rows in the order of their lines, as far as these are known.
-func place(in *input, rows []convert.Row) []placed {
-	if len(rows) == 0 {
-		return nil // most documents are not read once more
-	}
-	at := linesOf(in)
-	var all []placed
-	for _, row := range rows {
-		all = append(all, placed{line: at.of(row.Path), row: row})
-	}
-	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.line, b.line) })
-	return all
-}
-
 // row prints one row: where, which object, which field, what became of it, where it went, and why.
 func (r *report) row(in *input, line int, name string, row convert.Row) error {
 	var cells []string
 	if in.file != "" {
 		where := in.file
 		if line > 0 {
-			where = fmt.Sprintf("%s:%d (document %d)", in.file, line, in.number)
+			where = fmt.Sprintf("%s:%d (document %d)", in.file, line, in.Number)
 		}
 		cells = append(cells, where)
 	}

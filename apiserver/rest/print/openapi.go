@@ -169,6 +169,10 @@ func finish(operation node, route rest.Route) {
 	if body, is := operation["requestBody"].(node); is && !rest.NeedsBody(route) {
 		body["required"] = false
 	}
+	if rest.TakesManifests(route) {
+		text := node{"type": "string", "description": "Manifests, with lines of --- between them."}
+		child(child(operation, "requestBody"), "content")["application/yaml"] = node{"schema": text}
+	}
 }
 
 // named gives a name to what the protocol has as any object.

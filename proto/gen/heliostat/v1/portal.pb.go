@@ -2202,6 +2202,272 @@ func (x *Preset) GetError() string {
 	return ""
 }
 
+type ConvertManifestsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// manifests are documents of YAML or JSON, with lines of "---" between them. A body of REST that is declared as
+	// application/yaml is this text.
+	Manifests string `protobuf:"bytes,1,opt,name=manifests,proto3" json:"manifests,omitempty"`
+	// aliases adds Services with KubeRay's names.
+	Aliases bool `protobuf:"varint,2,opt,name=aliases,proto3" json:"aliases,omitempty"`
+	// keep_open keeps clusters open that were: without authentication and isolation.
+	KeepOpen      bool `protobuf:"varint,3,opt,name=keep_open,json=keepOpen,proto3" json:"keep_open,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConvertManifestsRequest) Reset() {
+	*x = ConvertManifestsRequest{}
+	mi := &file_heliostat_v1_portal_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConvertManifestsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConvertManifestsRequest) ProtoMessage() {}
+
+func (x *ConvertManifestsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_portal_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConvertManifestsRequest.ProtoReflect.Descriptor instead.
+func (*ConvertManifestsRequest) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ConvertManifestsRequest) GetManifests() string {
+	if x != nil {
+		return x.Manifests
+	}
+	return ""
+}
+
+func (x *ConvertManifestsRequest) GetAliases() bool {
+	if x != nil {
+		return x.Aliases
+	}
+	return false
+}
+
+func (x *ConvertManifestsRequest) GetKeepOpen() bool {
+	if x != nil {
+		return x.KeepOpen
+	}
+	return false
+}
+
+type ConvertManifestsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// objects replace what was sent, in its order. An object with a refused field is replaced by none.
+	Objects []*structpb.Struct `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
+	// fields has one row for each field that was not kept unchanged.
+	Fields []*ConvertedField `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"`
+	// differing, refused and unread are how many documents will behave differently, were refused, or could not be read.
+	Differing     int32 `protobuf:"varint,3,opt,name=differing,proto3" json:"differing,omitempty"`
+	Refused       int32 `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"`
+	Unread        int32 `protobuf:"varint,5,opt,name=unread,proto3" json:"unread,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConvertManifestsResponse) Reset() {
+	*x = ConvertManifestsResponse{}
+	mi := &file_heliostat_v1_portal_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConvertManifestsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConvertManifestsResponse) ProtoMessage() {}
+
+func (x *ConvertManifestsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_portal_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConvertManifestsResponse.ProtoReflect.Descriptor instead.
+func (*ConvertManifestsResponse) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ConvertManifestsResponse) GetObjects() []*structpb.Struct {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+func (x *ConvertManifestsResponse) GetFields() []*ConvertedField {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *ConvertManifestsResponse) GetDiffering() int32 {
+	if x != nil {
+		return x.Differing
+	}
+	return 0
+}
+
+func (x *ConvertManifestsResponse) GetRefused() int32 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *ConvertManifestsResponse) GetUnread() int32 {
+	if x != nil {
+		return x.Unread
+	}
+	return 0
+}
+
+// ConvertedField says what became of a field, or why a document could not be read.
+type ConvertedField struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// document and line say where it stands in the text, from 1.
+	Document int32 `protobuf:"varint,1,opt,name=document,proto3" json:"document,omitempty"`
+	Line     int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
+	// kind, namespace and name are the object's. They are empty where the verdict is "unread".
+	Kind      string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	Namespace string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	Field     string `protobuf:"bytes,6,opt,name=field,proto3" json:"field,omitempty"`
+	// verdict is "changed", "dropped", "refused" or "unread".
+	Verdict string `protobuf:"bytes,7,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	// to is the field that follows it; empty where there is none.
+	To string `protobuf:"bytes,8,opt,name=to,proto3" json:"to,omitempty"`
+	// differs is that the result behaves differently.
+	Differs bool `protobuf:"varint,9,opt,name=differs,proto3" json:"differs,omitempty"`
+	// text says why, and what to do.
+	Text          string `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConvertedField) Reset() {
+	*x = ConvertedField{}
+	mi := &file_heliostat_v1_portal_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConvertedField) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConvertedField) ProtoMessage() {}
+
+func (x *ConvertedField) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_portal_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConvertedField.ProtoReflect.Descriptor instead.
+func (*ConvertedField) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ConvertedField) GetDocument() int32 {
+	if x != nil {
+		return x.Document
+	}
+	return 0
+}
+
+func (x *ConvertedField) GetLine() int32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *ConvertedField) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ConvertedField) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ConvertedField) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ConvertedField) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *ConvertedField) GetVerdict() string {
+	if x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+func (x *ConvertedField) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *ConvertedField) GetDiffers() bool {
+	if x != nil {
+		return x.Differs
+	}
+	return false
+}
+
+func (x *ConvertedField) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 // Problem is why a call failed. In gRPC it is a detail of the status; in REST it is the body, as application/problem+json,
 // beside "type", "title", "status" and "requestId".
 type Problem struct {
@@ -2221,7 +2487,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[30]
+	mi := &file_heliostat_v1_portal_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2233,7 +2499,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[30]
+	mi := &file_heliostat_v1_portal_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2246,7 +2512,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{30}
+	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Problem) GetReason() string {
@@ -2299,7 +2565,7 @@ type FieldError struct {
 
 func (x *FieldError) Reset() {
 	*x = FieldError{}
-	mi := &file_heliostat_v1_portal_proto_msgTypes[31]
+	mi := &file_heliostat_v1_portal_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2311,7 +2577,7 @@ func (x *FieldError) String() string {
 func (*FieldError) ProtoMessage() {}
 
 func (x *FieldError) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_portal_proto_msgTypes[31]
+	mi := &file_heliostat_v1_portal_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2324,7 +2590,7 @@ func (x *FieldError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldError.ProtoReflect.Descriptor instead.
 func (*FieldError) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{31}
+	return file_heliostat_v1_portal_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *FieldError) GetField() string {
@@ -2534,7 +2800,29 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x05title\x18\x03 \x01(\tR\x05title\x12 \n" +
 	"\vdescription\x18\x04 \x01(\tR\vdescription\x12/\n" +
 	"\x06schema\x18\x05 \x01(\v2\x17.google.protobuf.StructR\x06schema\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error\"\xb3\x01\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\"n\n" +
+	"\x17ConvertManifestsRequest\x12\x1c\n" +
+	"\tmanifests\x18\x01 \x01(\tR\tmanifests\x12\x18\n" +
+	"\aaliases\x18\x02 \x01(\bR\aaliases\x12\x1b\n" +
+	"\tkeep_open\x18\x03 \x01(\bR\bkeepOpen\"\xd3\x01\n" +
+	"\x18ConvertManifestsResponse\x121\n" +
+	"\aobjects\x18\x01 \x03(\v2\x17.google.protobuf.StructR\aobjects\x124\n" +
+	"\x06fields\x18\x02 \x03(\v2\x1c.heliostat.v1.ConvertedFieldR\x06fields\x12\x1c\n" +
+	"\tdiffering\x18\x03 \x01(\x05R\tdiffering\x12\x18\n" +
+	"\arefused\x18\x04 \x01(\x05R\arefused\x12\x16\n" +
+	"\x06unread\x18\x05 \x01(\x05R\x06unread\"\xf4\x01\n" +
+	"\x0eConvertedField\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\x05R\bdocument\x12\x12\n" +
+	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x1c\n" +
+	"\tnamespace\x18\x04 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x12\x14\n" +
+	"\x05field\x18\x06 \x01(\tR\x05field\x12\x18\n" +
+	"\averdict\x18\a \x01(\tR\averdict\x12\x0e\n" +
+	"\x02to\x18\b \x01(\tR\x02to\x12\x18\n" +
+	"\adiffers\x18\t \x01(\bR\adiffers\x12\x12\n" +
+	"\x04text\x18\n" +
+	" \x01(\tR\x04text\"\xb3\x01\n" +
 	"\aProblem\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\tR\x06detail\x12\x16\n" +
@@ -2546,7 +2834,7 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12\x16\n" +
-	"\x06remedy\x18\x04 \x01(\tR\x06remedy2\xd7\x12\n" +
+	"\x06remedy\x18\x04 \x01(\tR\x06remedy2\xd2\x13\n" +
 	"\x06Portal\x12P\n" +
 	"\x05GetMe\x12\x1a.heliostat.v1.GetMeRequest\x1a\x1b.heliostat.v1.GetMeResponse\"\x0e\x82\xd3\xe4\x93\x02\b\x12\x06/v1/me\x12s\n" +
 	"\x0eListNamespaces\x12#.heliostat.v1.ListNamespacesRequest\x1a$.heliostat.v1.ListNamespacesResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/namespaces\x12g\n" +
@@ -2568,7 +2856,8 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\rGetSubmission\x12\".heliostat.v1.GetSubmissionRequest\x1a\x18.heliostat.v1.Submission\"C\x82\xd3\xe4\x93\x02=\x12;/v1/namespaces/{namespace}/clusters/{name}/submissions/{id}\x12\x96\x01\n" +
 	"\x10CreateSubmission\x12%.heliostat.v1.CreateSubmissionRequest\x1a\x18.heliostat.v1.Submission\"A\x82\xd3\xe4\x93\x02;:\x01*\"6/v1/namespaces/{namespace}/clusters/{name}/submissions\x12\x9c\x01\n" +
 	"\x0eStopSubmission\x12#.heliostat.v1.StopSubmissionRequest\x1a\x18.heliostat.v1.Submission\"K\x82\xd3\xe4\x93\x02E:\x01*\"@/v1/namespaces/{namespace}/clusters/{name}/submissions/{id}:stop\x12U\n" +
-	"\x11ReadSubmissionLog\x12&.heliostat.v1.ReadSubmissionLogRequest\x1a\x16.heliostat.v1.LogEvent0\x01BGZEgithub.com/heliostat-dev/heliostat/proto/gen/heliostat/v1;heliostatv1b\x06proto3"
+	"\x11ReadSubmissionLog\x12&.heliostat.v1.ReadSubmissionLogRequest\x1a\x16.heliostat.v1.LogEvent0\x01\x12y\n" +
+	"\x10ConvertManifests\x12%.heliostat.v1.ConvertManifestsRequest\x1a&.heliostat.v1.ConvertManifestsResponse\"\x16\x82\xd3\xe4\x93\x02\x10:\x01*\"\v/v1/convertBGZEgithub.com/heliostat-dev/heliostat/proto/gen/heliostat/v1;heliostatv1b\x06proto3"
 
 var (
 	file_heliostat_v1_portal_proto_rawDescOnce sync.Once
@@ -2582,7 +2871,7 @@ func file_heliostat_v1_portal_proto_rawDescGZIP() []byte {
 	return file_heliostat_v1_portal_proto_rawDescData
 }
 
-var file_heliostat_v1_portal_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_heliostat_v1_portal_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_heliostat_v1_portal_proto_goTypes = []any{
 	(*GetMeRequest)(nil),             // 0: heliostat.v1.GetMeRequest
 	(*GetMeResponse)(nil),            // 1: heliostat.v1.GetMeResponse
@@ -2614,92 +2903,99 @@ var file_heliostat_v1_portal_proto_goTypes = []any{
 	(*ListPresetsRequest)(nil),       // 27: heliostat.v1.ListPresetsRequest
 	(*ListPresetsResponse)(nil),      // 28: heliostat.v1.ListPresetsResponse
 	(*Preset)(nil),                   // 29: heliostat.v1.Preset
-	(*Problem)(nil),                  // 30: heliostat.v1.Problem
-	(*FieldError)(nil),               // 31: heliostat.v1.FieldError
-	nil,                              // 32: heliostat.v1.Line.LabelsEntry
-	(*timestamppb.Timestamp)(nil),    // 33: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),          // 34: google.protobuf.Struct
-	(*ReadLogRequest)(nil),           // 35: heliostat.v1.ReadLogRequest
-	(*ListSubmissionsRequest)(nil),   // 36: heliostat.v1.ListSubmissionsRequest
-	(*GetSubmissionRequest)(nil),     // 37: heliostat.v1.GetSubmissionRequest
-	(*CreateSubmissionRequest)(nil),  // 38: heliostat.v1.CreateSubmissionRequest
-	(*StopSubmissionRequest)(nil),    // 39: heliostat.v1.StopSubmissionRequest
-	(*ReadSubmissionLogRequest)(nil), // 40: heliostat.v1.ReadSubmissionLogRequest
-	(*LogEvent)(nil),                 // 41: heliostat.v1.LogEvent
-	(*ListSubmissionsResponse)(nil),  // 42: heliostat.v1.ListSubmissionsResponse
-	(*Submission)(nil),               // 43: heliostat.v1.Submission
+	(*ConvertManifestsRequest)(nil),  // 30: heliostat.v1.ConvertManifestsRequest
+	(*ConvertManifestsResponse)(nil), // 31: heliostat.v1.ConvertManifestsResponse
+	(*ConvertedField)(nil),           // 32: heliostat.v1.ConvertedField
+	(*Problem)(nil),                  // 33: heliostat.v1.Problem
+	(*FieldError)(nil),               // 34: heliostat.v1.FieldError
+	nil,                              // 35: heliostat.v1.Line.LabelsEntry
+	(*timestamppb.Timestamp)(nil),    // 36: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),          // 37: google.protobuf.Struct
+	(*ReadLogRequest)(nil),           // 38: heliostat.v1.ReadLogRequest
+	(*ListSubmissionsRequest)(nil),   // 39: heliostat.v1.ListSubmissionsRequest
+	(*GetSubmissionRequest)(nil),     // 40: heliostat.v1.GetSubmissionRequest
+	(*CreateSubmissionRequest)(nil),  // 41: heliostat.v1.CreateSubmissionRequest
+	(*StopSubmissionRequest)(nil),    // 42: heliostat.v1.StopSubmissionRequest
+	(*ReadSubmissionLogRequest)(nil), // 43: heliostat.v1.ReadSubmissionLogRequest
+	(*LogEvent)(nil),                 // 44: heliostat.v1.LogEvent
+	(*ListSubmissionsResponse)(nil),  // 45: heliostat.v1.ListSubmissionsResponse
+	(*Submission)(nil),               // 46: heliostat.v1.Submission
 }
 var file_heliostat_v1_portal_proto_depIdxs = []int32{
 	4,  // 0: heliostat.v1.ListNamespacesResponse.namespaces:type_name -> heliostat.v1.Namespace
 	5,  // 1: heliostat.v1.Namespace.permissions:type_name -> heliostat.v1.Permission
 	8,  // 2: heliostat.v1.ListObjectsResponse.lines:type_name -> heliostat.v1.Line
-	32, // 3: heliostat.v1.Line.labels:type_name -> heliostat.v1.Line.LabelsEntry
-	33, // 4: heliostat.v1.Line.since:type_name -> google.protobuf.Timestamp
-	33, // 5: heliostat.v1.Line.created:type_name -> google.protobuf.Timestamp
-	33, // 6: heliostat.v1.Line.idle_since:type_name -> google.protobuf.Timestamp
+	35, // 3: heliostat.v1.Line.labels:type_name -> heliostat.v1.Line.LabelsEntry
+	36, // 4: heliostat.v1.Line.since:type_name -> google.protobuf.Timestamp
+	36, // 5: heliostat.v1.Line.created:type_name -> google.protobuf.Timestamp
+	36, // 6: heliostat.v1.Line.idle_since:type_name -> google.protobuf.Timestamp
 	9,  // 7: heliostat.v1.Line.traffic:type_name -> heliostat.v1.Traffic
 	8,  // 8: heliostat.v1.Change.line:type_name -> heliostat.v1.Line
 	8,  // 9: heliostat.v1.GetObjectResponse.line:type_name -> heliostat.v1.Line
-	34, // 10: heliostat.v1.GetObjectResponse.object:type_name -> google.protobuf.Struct
+	37, // 10: heliostat.v1.GetObjectResponse.object:type_name -> google.protobuf.Struct
 	14, // 11: heliostat.v1.GetObjectResponse.pods:type_name -> heliostat.v1.Pod
 	15, // 12: heliostat.v1.GetObjectResponse.events:type_name -> heliostat.v1.Event
 	16, // 13: heliostat.v1.GetObjectResponse.phases:type_name -> heliostat.v1.Phase
 	17, // 14: heliostat.v1.GetObjectResponse.why:type_name -> heliostat.v1.Cause
-	33, // 15: heliostat.v1.Pod.created:type_name -> google.protobuf.Timestamp
-	33, // 16: heliostat.v1.Event.time:type_name -> google.protobuf.Timestamp
-	33, // 17: heliostat.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	33, // 18: heliostat.v1.Phase.until:type_name -> google.protobuf.Timestamp
-	33, // 19: heliostat.v1.Cause.since:type_name -> google.protobuf.Timestamp
-	34, // 20: heliostat.v1.CreateObjectRequest.object:type_name -> google.protobuf.Struct
-	34, // 21: heliostat.v1.CreateObjectRequest.options:type_name -> google.protobuf.Struct
-	34, // 22: heliostat.v1.CreateObjectResponse.object:type_name -> google.protobuf.Struct
-	34, // 23: heliostat.v1.ActionResponse.object:type_name -> google.protobuf.Struct
+	36, // 15: heliostat.v1.Pod.created:type_name -> google.protobuf.Timestamp
+	36, // 16: heliostat.v1.Event.time:type_name -> google.protobuf.Timestamp
+	36, // 17: heliostat.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	36, // 18: heliostat.v1.Phase.until:type_name -> google.protobuf.Timestamp
+	36, // 19: heliostat.v1.Cause.since:type_name -> google.protobuf.Timestamp
+	37, // 20: heliostat.v1.CreateObjectRequest.object:type_name -> google.protobuf.Struct
+	37, // 21: heliostat.v1.CreateObjectRequest.options:type_name -> google.protobuf.Struct
+	37, // 22: heliostat.v1.CreateObjectResponse.object:type_name -> google.protobuf.Struct
+	37, // 23: heliostat.v1.ActionResponse.object:type_name -> google.protobuf.Struct
 	29, // 24: heliostat.v1.ListPresetsResponse.presets:type_name -> heliostat.v1.Preset
-	34, // 25: heliostat.v1.Preset.schema:type_name -> google.protobuf.Struct
-	31, // 26: heliostat.v1.Problem.errors:type_name -> heliostat.v1.FieldError
-	0,  // 27: heliostat.v1.Portal.GetMe:input_type -> heliostat.v1.GetMeRequest
-	2,  // 28: heliostat.v1.Portal.ListNamespaces:input_type -> heliostat.v1.ListNamespacesRequest
-	6,  // 29: heliostat.v1.Portal.ListObjects:input_type -> heliostat.v1.ListObjectsRequest
-	10, // 30: heliostat.v1.Portal.WatchObjects:input_type -> heliostat.v1.WatchObjectsRequest
-	12, // 31: heliostat.v1.Portal.GetObject:input_type -> heliostat.v1.GetObjectRequest
-	18, // 32: heliostat.v1.Portal.CreateObject:input_type -> heliostat.v1.CreateObjectRequest
-	20, // 33: heliostat.v1.Portal.SuspendObject:input_type -> heliostat.v1.SuspendObjectRequest
-	21, // 34: heliostat.v1.Portal.ResumeObject:input_type -> heliostat.v1.ResumeObjectRequest
-	22, // 35: heliostat.v1.Portal.ScaleObject:input_type -> heliostat.v1.ScaleObjectRequest
-	23, // 36: heliostat.v1.Portal.StopObject:input_type -> heliostat.v1.StopObjectRequest
-	24, // 37: heliostat.v1.Portal.RetryObject:input_type -> heliostat.v1.RetryObjectRequest
-	25, // 38: heliostat.v1.Portal.UndoObject:input_type -> heliostat.v1.UndoObjectRequest
-	27, // 39: heliostat.v1.Portal.ListPresets:input_type -> heliostat.v1.ListPresetsRequest
-	35, // 40: heliostat.v1.Portal.ReadLog:input_type -> heliostat.v1.ReadLogRequest
-	36, // 41: heliostat.v1.Portal.ListSubmissions:input_type -> heliostat.v1.ListSubmissionsRequest
-	37, // 42: heliostat.v1.Portal.GetSubmission:input_type -> heliostat.v1.GetSubmissionRequest
-	38, // 43: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
-	39, // 44: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
-	40, // 45: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
-	1,  // 46: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
-	3,  // 47: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
-	7,  // 48: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
-	11, // 49: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
-	13, // 50: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
-	19, // 51: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
-	26, // 52: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
-	26, // 53: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
-	26, // 54: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
-	26, // 55: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
-	26, // 56: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
-	26, // 57: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
-	28, // 58: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
-	41, // 59: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
-	42, // 60: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
-	43, // 61: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
-	43, // 62: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
-	43, // 63: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
-	41, // 64: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
-	46, // [46:65] is the sub-list for method output_type
-	27, // [27:46] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	37, // 25: heliostat.v1.Preset.schema:type_name -> google.protobuf.Struct
+	37, // 26: heliostat.v1.ConvertManifestsResponse.objects:type_name -> google.protobuf.Struct
+	32, // 27: heliostat.v1.ConvertManifestsResponse.fields:type_name -> heliostat.v1.ConvertedField
+	34, // 28: heliostat.v1.Problem.errors:type_name -> heliostat.v1.FieldError
+	0,  // 29: heliostat.v1.Portal.GetMe:input_type -> heliostat.v1.GetMeRequest
+	2,  // 30: heliostat.v1.Portal.ListNamespaces:input_type -> heliostat.v1.ListNamespacesRequest
+	6,  // 31: heliostat.v1.Portal.ListObjects:input_type -> heliostat.v1.ListObjectsRequest
+	10, // 32: heliostat.v1.Portal.WatchObjects:input_type -> heliostat.v1.WatchObjectsRequest
+	12, // 33: heliostat.v1.Portal.GetObject:input_type -> heliostat.v1.GetObjectRequest
+	18, // 34: heliostat.v1.Portal.CreateObject:input_type -> heliostat.v1.CreateObjectRequest
+	20, // 35: heliostat.v1.Portal.SuspendObject:input_type -> heliostat.v1.SuspendObjectRequest
+	21, // 36: heliostat.v1.Portal.ResumeObject:input_type -> heliostat.v1.ResumeObjectRequest
+	22, // 37: heliostat.v1.Portal.ScaleObject:input_type -> heliostat.v1.ScaleObjectRequest
+	23, // 38: heliostat.v1.Portal.StopObject:input_type -> heliostat.v1.StopObjectRequest
+	24, // 39: heliostat.v1.Portal.RetryObject:input_type -> heliostat.v1.RetryObjectRequest
+	25, // 40: heliostat.v1.Portal.UndoObject:input_type -> heliostat.v1.UndoObjectRequest
+	27, // 41: heliostat.v1.Portal.ListPresets:input_type -> heliostat.v1.ListPresetsRequest
+	38, // 42: heliostat.v1.Portal.ReadLog:input_type -> heliostat.v1.ReadLogRequest
+	39, // 43: heliostat.v1.Portal.ListSubmissions:input_type -> heliostat.v1.ListSubmissionsRequest
+	40, // 44: heliostat.v1.Portal.GetSubmission:input_type -> heliostat.v1.GetSubmissionRequest
+	41, // 45: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
+	42, // 46: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
+	43, // 47: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
+	30, // 48: heliostat.v1.Portal.ConvertManifests:input_type -> heliostat.v1.ConvertManifestsRequest
+	1,  // 49: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
+	3,  // 50: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
+	7,  // 51: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
+	11, // 52: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
+	13, // 53: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
+	19, // 54: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
+	26, // 55: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
+	26, // 56: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
+	26, // 57: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
+	26, // 58: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
+	26, // 59: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
+	26, // 60: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
+	28, // 61: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
+	44, // 62: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
+	45, // 63: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
+	46, // 64: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
+	46, // 65: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
+	46, // 66: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
+	44, // 67: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
+	31, // 68: heliostat.v1.Portal.ConvertManifests:output_type -> heliostat.v1.ConvertManifestsResponse
+	49, // [49:69] is the sub-list for method output_type
+	29, // [29:49] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_heliostat_v1_portal_proto_init() }
@@ -2715,7 +3011,7 @@ func file_heliostat_v1_portal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heliostat_v1_portal_proto_rawDesc), len(file_heliostat_v1_portal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -38,6 +38,7 @@ const (
 	Portal_CreateSubmission_FullMethodName  = "/heliostat.v1.Portal/CreateSubmission"
 	Portal_StopSubmission_FullMethodName    = "/heliostat.v1.Portal/StopSubmission"
 	Portal_ReadSubmissionLog_FullMethodName = "/heliostat.v1.Portal/ReadSubmissionLog"
+	Portal_ConvertManifests_FullMethodName  = "/heliostat.v1.Portal/ConvertManifests"
 )
 
 // PortalClient is the client API for Portal service.
@@ -88,6 +89,8 @@ type PortalClient interface {
 	StopSubmission(ctx context.Context, in *StopSubmissionRequest, opts ...grpc.CallOption) (*Submission, error)
 	// ReadSubmissionLog returns the output of one of Ray's own jobs, byte for byte.
 	ReadSubmissionLog(ctx context.Context, in *ReadSubmissionLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogEvent], error)
+	// ConvertManifests converts objects of ray.io, and returns what became of each field. It creates and reads nothing.
+	ConvertManifests(ctx context.Context, in *ConvertManifestsRequest, opts ...grpc.CallOption) (*ConvertManifestsResponse, error)
 }
 
 type portalClient struct {
@@ -315,6 +318,16 @@ func (c *portalClient) ReadSubmissionLog(ctx context.Context, in *ReadSubmission
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Portal_ReadSubmissionLogClient = grpc.ServerStreamingClient[LogEvent]
 
+func (c *portalClient) ConvertManifests(ctx context.Context, in *ConvertManifestsRequest, opts ...grpc.CallOption) (*ConvertManifestsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ConvertManifestsResponse)
+	err := c.cc.Invoke(ctx, Portal_ConvertManifests_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PortalServer is the server API for Portal service.
 // All implementations must embed UnimplementedPortalServer
 // for forward compatibility.
@@ -363,6 +376,8 @@ type PortalServer interface {
 	StopSubmission(context.Context, *StopSubmissionRequest) (*Submission, error)
 	// ReadSubmissionLog returns the output of one of Ray's own jobs, byte for byte.
 	ReadSubmissionLog(*ReadSubmissionLogRequest, grpc.ServerStreamingServer[LogEvent]) error
+	// ConvertManifests converts objects of ray.io, and returns what became of each field. It creates and reads nothing.
+	ConvertManifests(context.Context, *ConvertManifestsRequest) (*ConvertManifestsResponse, error)
 	mustEmbedUnimplementedPortalServer()
 }
 
@@ -429,6 +444,9 @@ func (UnimplementedPortalServer) StopSubmission(context.Context, *StopSubmission
 }
 func (UnimplementedPortalServer) ReadSubmissionLog(*ReadSubmissionLogRequest, grpc.ServerStreamingServer[LogEvent]) error {
 	return status.Error(codes.Unimplemented, "method ReadSubmissionLog not implemented")
+}
+func (UnimplementedPortalServer) ConvertManifests(context.Context, *ConvertManifestsRequest) (*ConvertManifestsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ConvertManifests not implemented")
 }
 func (UnimplementedPortalServer) mustEmbedUnimplementedPortalServer() {}
 func (UnimplementedPortalServer) testEmbeddedByValue()                {}
@@ -772,6 +790,24 @@ func _Portal_ReadSubmissionLog_Handler(srv interface{}, stream grpc.ServerStream
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Portal_ReadSubmissionLogServer = grpc.ServerStreamingServer[LogEvent]
 
+func _Portal_ConvertManifests_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConvertManifestsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PortalServer).ConvertManifests(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Portal_ConvertManifests_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PortalServer).ConvertManifests(ctx, req.(*ConvertManifestsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Portal_ServiceDesc is the grpc.ServiceDesc for Portal service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -842,6 +878,10 @@ var Portal_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "StopSubmission",
 			Handler:    _Portal_StopSubmission_Handler,
+		},
+		{
+			MethodName: "ConvertManifests",
+			Handler:    _Portal_ConvertManifests_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,11 +1,35 @@
-package convert
+package document
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/convert"
 )
+
+// Placed is a row with the line of its field.
+type Placed struct {
+	Line int
+	Row  convert.Row
+}
+
+// Place puts rows about the object in the order of their lines, as far as these are known.
+func (d *Document) Place(rows []convert.Row) []Placed {
+	if len(rows) == 0 {
+		return nil // most documents are not read once more
+	}
+	at := linesOf(d)
+	var all []Placed
+	for _, row := range rows {
+		all = append(all, Placed{Line: at.of(row.Path), Row: row})
+	}
+	slices.SortStableFunc(all, func(a, b Placed) int { return cmp.Compare(a.Line, b.Line) })
+	return all
+}
 
 // lines finds the lines of fields in a document, which is read once more for that.
 type lines struct {
@@ -14,12 +38,12 @@ type lines struct {
 }
 
 // linesOf reads where the fields of a document stand. What YAML 1.1 and 1.2 read in two ways does not move a line.
-func linesOf(in *input) lines {
+func linesOf(d *Document) lines {
 	var root yaml.Node
-	if in.text == nil || yaml.Unmarshal(in.text, &root) != nil || len(root.Content) == 0 {
-		return lines{first: in.line}
+	if d.text == nil || yaml.Unmarshal(d.text, &root) != nil || len(root.Content) == 0 {
+		return lines{first: d.Line}
 	}
-	return lines{root: root.Content[0], first: in.line}
+	return lines{root: root.Content[0], first: d.Line}
 }
 
 // of returns the line of a field, or of the nearest one above it.

@@ -1,0 +1,144 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+	"github.com/heliostat-dev/heliostat/ray-operator/convert"
+	"github.com/heliostat-dev/heliostat/ray-operator/convert/document"
+)
+
+const (
+	// maxDocument is how many bytes a document may have with its anchors written out: as YAML it takes a hundred times as much
+	// memory. Kubernetes keeps no larger object.
+	maxDocument = 1 << 20
+	// maxRows is how many rows one conversion may answer with, and maxValues how many values its objects may have. No
+	// migration that a person reads has more.
+	maxRows, maxValues = 20_000, 500_000
+	// unread is the verdict on a document that is no object.
+	unread = "unread"
+	// exactly is up to where the protocol has each whole number: it has numbers as doubles.
+	exactly = 1 << 53
+)
+
+// ConvertManifests implements the protocol. It asks for no right: it reads and creates nothing.
+func (p *portal) ConvertManifests(
+	ctx context.Context, r *heliostatv1.ConvertManifestsRequest,
+) (*heliostatv1.ConvertManifestsResponse, error) {
+	if strings.TrimSpace(r.GetManifests()) == "" {
+		return nil, problem.Bad("manifests", "is empty", "send objects of ray.io/v1 as YAML or JSON")
+	}
+	select {
+	case p.converting <- struct{}{}: // one at a time: it takes memory
+		defer func() { <-p.converting }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	made := conversion{options: convert.Options{Aliases: r.GetAliases(), KeepOpen: r.GetKeepOpen()}}
+	for _, one := range document.Read([]byte(r.GetManifests()), maxDocument) {
+		if err := made.add(&one); err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return &made.answer, nil
+}
+
+// conversion is an answer that is being made.
+type conversion struct {
+	options convert.Options
+	answer  heliostatv1.ConvertManifestsResponse
+	// values counts those of the objects that were read.
+	values int
+}
+
+// add converts a document, and adds what comes out and each row.
+func (c *conversion) add(one *document.Document) error {
+	why := one.Problem
+	if why == nil {
+		why = c.check(one.Object.Object, MaxDepth)
+	}
+	if c.values > maxValues {
+		return tooMuch(fmt.Sprintf("the documents have more than %d values", maxValues))
+	}
+	if why != nil {
+		c.answer.Unread++
+		return c.addRow(one, one.Line, convert.Row{Verdict: unread, Text: why.Error()})
+	}
+	result := convert.Object(one.Object, c.options)
+	if result.Refused() {
+		c.answer.Refused++
+	}
+	if result.Differs() {
+		c.answer.Differing++
+	}
+	for _, placed := range one.Place(result.Rows) {
+		if err := c.addRow(one, placed.Line, placed.Row); err != nil {
+			return err
+		}
+	}
+	for _, object := range result.Objects {
+		fields, err := toStruct(object.Object)
+		if err != nil {
+			return err
+		}
+		c.answer.Objects = append(c.answer.Objects, fields)
+	}
+	return nil
+}
+
+func (c *conversion) addRow(of *document.Document, line int, row convert.Row) error {
+	if len(c.answer.GetFields()) == maxRows {
+		return tooMuch(fmt.Sprintf("more than %d fields would be reported", maxRows))
+	}
+	field := &heliostatv1.ConvertedField{
+		Document: int32(of.Number), Line: int32(line), Field: row.Path, //nolint:gosec // they count lines of 4 MiB
+		Verdict: string(row.Verdict), To: row.To, Differs: row.Differs, Text: row.Text,
+	}
+	if row.Verdict != unread {
+		field.Kind, field.Namespace, field.Name = of.Object.GetKind(), of.Object.GetNamespace(), of.Object.GetName()
+	}
+	c.answer.Fields = append(c.answer.Fields, field)
+	return nil
+}
+
+func tooMuch(detail string) error {
+	return problem.New(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", detail, "send fewer documents at once")
+}
+
+// check counts the values of an object, and returns why the protocol cannot have one: it lies too deep, or would be rounded.
+func (c *conversion) check(value any, levels int) error {
+	c.values++
+	var inner iter.Seq[any]
+	switch value := value.(type) {
+	case int64:
+		if value > exactly || value < -exactly {
+			return fmt.Errorf("the number %d cannot be kept exactly here; use the command heliostat convert", value)
+		}
+		return nil
+	case map[string]any:
+		inner = maps.Values(value)
+	case []any:
+		inner = slices.Values(value)
+	default:
+		return nil
+	}
+	if levels == 0 {
+		return fmt.Errorf("the document has values deeper than %d; send a flatter one", MaxDepth)
+	}
+	for one := range inner {
+		if err := c.check(one, levels-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
