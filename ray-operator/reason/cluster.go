@@ -204,8 +204,8 @@ var (
 		"Retired", Progress, "A worker starts a planned exit.", "worker pod %s is drained and then removed, as its annotation %s requests", "", nil,
 	}
 	NeverStarted = Reason{
-		"NeverStarted", Progress, "Pods that never started are replaced, because the spec that they were built from was corrected.",
-		"%s never started: replaced, because the spec has changed since", "", nil,
+		"NeverStarted", Progress, "Pods that never ran, or ended before they were ready, are replaced, because their spec was corrected.",
+		"%s was never ready: replaced, because the spec has changed since", "", nil,
 	}
 	HeadReplaced = Reason{"HeadReplaced", Fine, "A head was created for a new epoch.", "head pod %s was created for epoch %d", "", nil}
 	BudgetLifted = Reason{

@@ -3,8 +3,10 @@ package cluster_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
@@ -17,6 +19,23 @@ func misspelt(p *corev1.Pod) { old(p); unborn(p) }
 func looped(p *corev1.Pod) {
 	misspelt(p)
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "ray", RestartCount: 1}}
+}
+
+// rayless ended before it was ever ready, was started again in vain, and was built from an earlier spec.
+func rayless(readyFor time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		old(p)
+		started := metav1.NewTime(now.Add(-time.Minute))
+		p.Status = corev1.PodStatus{
+			Phase: corev1.PodRunning, StartTime: &started,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(started.Add(readyFor))}},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: v1alpha1.ContainerRay, RestartCount: 2,
+				State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, FinishedAt: metav1.NewTime(now.Add(-5 * time.Second))}},
+			}},
+		}
+	}
 }
 
 const (
@@ -32,6 +51,7 @@ func TestDecide_ReplacesWhatNeverStarted(t *testing.T) {
 			checkCases(t, map[string]case_{
 				"a worker":                  {edit, given(1, pods(1, misspelt)), "+cpu2@1 " + replaced + "30s"},
 				"all workers":               {edit, given(1, pods(1, misspelt), pods(2, misspelt)), "+cpu2@1 +cpu3@1 " + replaced + "-cpu1@1 30s"},
+				"a worker without Ray":      {edit, given(1, pods(1, rayless(0))), "+cpu2@1 " + replaced + "30s"},
 				"not one that is as wanted": {edit, given(1, pods(1, unborn)), "30s"},
 				"not one that drains":       {edit, given(1, pods(1, misspelt), pods(1, exiting("Retired", 0, 0))), "+cpu2@1 -cpu0@1"},
 				"a head, and workers that are as wanted wait for the next": {
@@ -57,6 +77,7 @@ func TestDecide_ReplacesWhatNeverStarted(t *testing.T) {
 func TestDecide_LeavesWhatRan(t *testing.T) {
 	checkCases(t, map[string]case_{
 		"a worker that starts":     {nil, given(1, pods(1, starting), pods(1, old)), "30s"},
+		"a worker that was ready":  {nil, given(1, pods(1, rayless(10*time.Second))), "30s"},
 		"a worker that ended once": {nil, given(1, pods(1, looped)), "30s"},
 		"a head that starts":       {nil, given(1, pods(0, starting), pods(0, old)), "30s"},
 		"a head that ended once":   {upgrade(v1alpha1.UpgradeRollingWorkers, nil), given(1, pods(0, looped)), "30s"},
