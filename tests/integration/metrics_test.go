@@ -57,6 +57,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		}
 		delete(missing, rows[at])
 	}
+	delete(missing, "heliostat_failing_conditions") // it has no series while nothing fails
 	for row := range missing {
 		t.Errorf("docs/metrics.md has %s, which a working operator does not give", row)
 	}

@@ -132,7 +132,7 @@ func New(cfg Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := telemetry.NewFleet(metrics.Registry, manager.GetClient(), leading(manager), cfg.MeasuredClusters); err != nil {
+	if err := telemetry.NewFleet(metrics.Registry, manager.GetClient(), leading(manager), clock.RealClock{}, cfg.MeasuredClusters); err != nil {
 		return nil, err
 	}
 	if err := indexed(context.Background(), manager.GetFieldIndexer()); err != nil {

@@ -325,8 +325,12 @@ func (a applier) deletePods(ctx context.Context, plan Plan, outcome *Outcome) er
 		return err
 	})
 	for i := range done {
-		if done[i] {
-			outcome.addEvent(plan.Delete[i].Event)
+		if !done[i] {
+			continue
+		}
+		outcome.addEvent(plan.Delete[i].Event)
+		if drain := plan.Delete[i].Drain; drain != nil {
+			a.Metrics.Drained(drain.Took, drain.TimedOut)
 		}
 	}
 	released := kube.Batches(len(plan.Release), func(i int) error { return a.Writer.Delete(ctx, plan.Release[i], nil) })

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -193,6 +194,30 @@ func on(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Nod
 
 func nodeSeen(name string, is cluster.Node) func(*cluster.Seen) {
 	return func(s *cluster.Seen) { s.Nodes = map[string]cluster.Node{name: is} }
+}
+
+// TestDrain_IsMeasured: how long a worker drained, and whether its time ran out.
+func TestDrain_IsMeasured(t *testing.T) {
+	for name, c := range map[string]struct {
+		seen cluster.Seen
+		want *cluster.Drain
+	}{
+		"finished":                {given(1, pods(2, exiting("Surplus", time.Minute, 4*time.Minute)), pods(2, failed)), &cluster.Drain{Took: time.Minute}},
+		"its time ran out":        {given(1, pods(2, exiting("Surplus", time.Hour, 0))), &cluster.Drain{Took: time.Hour, TimedOut: true}},
+		"its text cannot be read": {given(1, pods(2, func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationDrain] = "soon" })), nil},
+		"it was not drained":      {given(1, pods(2, failed)), nil},
+	} {
+		of := demo()
+		one_(&of.Spec)
+		plan := decide(of, c.seen)
+		if len(plan.Delete) != 1 {
+			t.Errorf("%s: the plan is %s, want one deletion", name, plan.String())
+			continue
+		}
+		if diff := cmp.Diff(c.want, plan.Delete[0].Drain); diff != "" {
+			t.Errorf("%s (- wanted, + is):\n%s", name, diff)
+		}
+	}
 }
 
 func TestDecideWhenADrainIsOver(t *testing.T) {

@@ -143,11 +143,19 @@ func continueExit(p *planner, worker Pod) {
 		over = "nothing runs on it"
 	}
 	if over != "" {
-		p.Delete = append(p.Delete, Removal{Pod: worker, Why: over})
+		p.Delete = append(p.Delete, Removal{Pod: worker, Why: over, Drain: drainOf(exit, p.now)})
 		return
 	}
 	p.Ask.addDrain(worker.UID, exit.Until)
 	p.wakeIn(exit.Until.Sub(p.now))
+}
+
+// drainOf returns the drain of an exit that is over, nil where its begin cannot be read.
+func drainOf(exit Exit, now time.Time) *Drain {
+	if exit.Since.IsZero() {
+		return nil
+	}
+	return &Drain{Took: now.Sub(exit.Since), TimedOut: !now.Before(exit.Until)}
 }
 
 // retireWorkers begins the exit of workers that must leave: those that are corrected at once, the others as planned.

@@ -149,6 +149,14 @@ type Removal struct {
 	Why string
 	// Event is told once it was deleted, if not nil.
 	Event *telemetry.Event
+	// Drain is the drain that ends with the deletion, nil where there was none.
+	Drain *Drain
+}
+
+// Drain is how long a worker was drained, and whether its time ran out.
+type Drain struct {
+	Took     time.Duration
+	TimedOut bool
 }
 
 // Empty reports whether the plan writes nothing.

@@ -37,8 +37,6 @@ type decision struct {
 	reverted bool
 	// baking: the candidate has all requests, and the active version is kept to go back to.
 	baking bool
-	// ended is how an upgrade ended in this pass, empty if none did.
-	ended  v1alpha1.UpgradeResult
 	events []telemetry.Event
 	timer
 }
@@ -145,7 +143,6 @@ func (d *draft) recordEnd(result v1alpha1.UpgradeResult, fault *Fault) {
 	}
 	old, latter := d.findRevision(from).numberText(), d.findRevision(to).numberText()
 	record.Last = &Last{From: old, To: latter, Result: result, Fault: fault, Began: record.Began, Ended: d.now.Unix()}
-	d.ended = result
 	switch {
 	case result == v1alpha1.UpgradeSucceeded:
 		d.addEvent(reason.UpgradeDone.Of(latter, old), "Upgrade")

@@ -221,13 +221,13 @@ func TestNotTakenBackUnasked(t *testing.T) {
 	s.seen.Record.Active.Renewing, s.seen.Record.Active.Healthy = "", now-1
 	s.takes(&s.seen.Record.Active)
 	clear(s.seen.Clusters[1].Answer.Probes)
-	if plan := s.decide(); plan.Ended != "" {
+	if plan := s.decide(); plan.Record != nil && plan.Record.Last != nil {
 		t.Errorf("it is taken back: %s", plan.String())
 	}
 	for _, pod := range s.seen.Clusters[1].Pods {
 		s.seen.Clusters[1].answers(pod, false)
 	}
-	if plan := s.decide(); plan.Ended != v1alpha1.UpgradeRolledBack {
+	if plan := s.decide(); plan.Record == nil || plan.Record.Last == nil || plan.Record.Last.Result != v1alpha1.UpgradeRolledBack {
 		t.Errorf("one whose proxies fail is not taken back: %s", plan.String())
 	}
 }

@@ -55,8 +55,6 @@ type Plan struct {
 	Programmed bool
 	// Active and Candidate are the versions as the status tells of them.
 	Active, Candidate *v1alpha1.ServiceVersion
-	// Ended is how an upgrade ended in this pass, empty if none did.
-	Ended v1alpha1.UpgradeResult
 	// Events are told once all is done.
 	Events []telemetry.Event
 	// Wake is after how long to look again though nothing happened; 0 is never.

@@ -27,7 +27,7 @@ func report(s *state, d decision, versions assessment, routing routing, provisio
 		Make: provision.make, Change: provision.change, Discard: provision.discard,
 		Open: routing.open, Close: routing.close, Lead: routing.lead, Strand: routing.strand, Wants: provision.wants,
 		Upgrading: d.waiting, Conflict: provision.conflict, Gateway: routing.gateway, Programmed: routing.programmed,
-		Ended: d.ended, Events: slices.Concat(d.events, provision.events),
+		Events: slices.Concat(d.events, provision.events),
 	}}
 	switch {
 	case s.service.DeletionTimestamp != nil:

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,22 +97,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		for _, event := range plan.Events {
 			r.Events.Record(before, event)
 		}
-		r.Metrics.Upgraded(plan.Ended)
 	} else if !pass.Shown(err) {
 		return pass.Result(plan.Wake, errors.Join(err, routed))
 	}
-	if told := r.writeStatus(ctx, before, Status(before, seen, plan, err, now)); told != nil {
+	if told := r.writeStatus(ctx, before, Status(before, seen, plan, err, now), now); told != nil {
 		return pass.Result(plan.Wake, told)
 	}
 	return pass.Result(plan.Wake, errors.Join(err, routed))
 }
 
 // writeStatus writes the status if it differs in meaning from the one there is.
-func (r *Reconciler) writeStatus(ctx context.Context, service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus) error {
+func (r *Reconciler) writeStatus(
+	ctx context.Context, service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus, now time.Time,
+) error {
 	if equality.Semantic.DeepEqual(service.Status, status) {
 		return nil
 	}
-	return r.Writer.Status(ctx, withoutSpec(service, service.Status), withoutSpec(service, status))
+	err := r.Writer.Status(ctx, withoutSpec(service, service.Status), withoutSpec(service, status))
+	if err == nil {
+		r.Metrics.ServiceChanged(service, &status, now)
+	}
+	return err
 }
 
 // withoutSpec returns a service with a status and no spec, which takes no time to compare.

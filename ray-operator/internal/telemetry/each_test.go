@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -29,7 +30,7 @@ func TestFleet_MeasuresTheOldestClusters(t *testing.T) {
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(aged("d", 2), second, aged("c", 2), first).Build()
 	registry := prometheus.NewRegistry()
-	if err := NewFleet(registry, reader, func() bool { return true }, 2); err != nil {
+	if err := NewFleet(registry, reader, func() bool { return true }, clocktesting.NewFakePassiveClock(born), 2); err != nil {
 		t.Fatal(err)
 	}
 	want := `# HELP heliostat_cluster_epoch Number of heads that a cluster has had.

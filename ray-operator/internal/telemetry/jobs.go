@@ -13,6 +13,7 @@ import (
 // jobMetrics are those of jobs.
 type jobMetrics struct {
 	starts prometheus.Histogram
+	runs   *prometheus.HistogramVec
 	ends   *prometheus.CounterVec
 }
 
@@ -24,6 +25,12 @@ func newJobMetrics() jobMetrics {
 			// From a job on a cluster that is there to one that waits in the queue for hours.
 			Buckets: []float64{0.5, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400},
 		}),
+		runs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "heliostat_job_run_duration_seconds",
+			Help: "Time from the first run of jobs to their end, by the phase in their status.",
+			// From a job that checks something to one that trains for days.
+			Buckets: []float64{5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 259200},
+		}, []string{"phase"}),
 		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "heliostat_job_ends_total",
 			Help: "Jobs that ended, by the phase and the reason in their status.",
@@ -36,6 +43,7 @@ func (m *Metrics) JobChanged(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJ
 	if m == nil {
 		return
 	}
+	m.countReason(kindJob, job.Status.Conditions, status.Conditions)
 	if job.Status.StartTime == nil && status.StartTime != nil {
 		m.jobs.starts.Observe(max(0, now.Sub(waitedSince(job)).Seconds()))
 	}
@@ -43,6 +51,9 @@ func (m *Metrics) JobChanged(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJ
 		ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 		if ready != nil {
 			m.jobs.ends.WithLabelValues(status.Phase, ready.Reason).Inc()
+		}
+		if status.StartTime != nil {
+			m.jobs.runs.WithLabelValues(status.Phase).Observe(max(0, status.EndTime.Sub(status.StartTime.Time).Seconds()))
 		}
 	}
 }
@@ -54,22 +65,4 @@ func waitedSince(job *v1alpha1.ClusterJob) time.Time {
 		return suspended.LastTransitionTime.Time
 	}
 	return job.CreationTimestamp.Time
-}
-
-// tallyJobs counts jobs by phase, each known phase included. A job without a status is
-// pending.
-func tallyJobs(jobs []v1alpha1.ClusterJob) map[string]int {
-	phases := map[string]int{
-		v1alpha1.PhasePending: 0, v1alpha1.PhaseProvisioning: 0, v1alpha1.PhaseSubmitting: 0, v1alpha1.PhaseRunning: 0,
-		v1alpha1.PhaseRetrying: 0, v1alpha1.PhaseSuspending: 0, v1alpha1.PhaseSuspended: 0, v1alpha1.PhaseSucceeded: 0,
-		v1alpha1.PhaseFailed: 0, v1alpha1.PhaseStopped: 0,
-	}
-	for i := range jobs {
-		phase := jobs[i].Status.Phase
-		if phase == "" {
-			phase = v1alpha1.PhasePending
-		}
-		phases[phase]++
-	}
-	return phases
 }

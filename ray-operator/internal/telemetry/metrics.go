@@ -18,9 +18,10 @@ import (
 // Phases of a cluster's way to be ready, as values of a label.
 const (
 	// PhaseHeadReady ends when the head is ready, PhaseWorkersReady when every wanted
-	// worker is.
+	// worker is, and PhaseReady when the cluster is.
 	PhaseHeadReady    = "head_ready"
 	PhaseWorkersReady = "workers_ready"
+	PhaseReady        = "ready"
 )
 
 // Metrics counts and measures. A nil one does nothing.
@@ -29,6 +30,8 @@ type Metrics struct {
 	writes   *prometheus.CounterVec
 	delays   *prometheus.HistogramVec
 	lines    *prometheus.GaugeVec
+	reasons  *prometheus.CounterVec
+	drains   *prometheus.HistogramVec
 	jobs     jobMetrics
 	stores   storeMetrics
 	services serviceMetrics
@@ -56,16 +59,18 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "heliostat_controller_waiting",
 			Help: "Objects that wait because their namespace already uses its share of a controller's workers.",
 		}, []string{"controller"}),
+		reasons:  newReasons(),
+		drains:   newDrains(),
 		jobs:     newJobMetrics(),
 		stores:   newStoreMetrics(),
 		services: newServiceMetrics(),
 	}
-	for _, phase := range []string{PhaseHeadReady, PhaseWorkersReady} {
+	for _, phase := range []string{PhaseHeadReady, PhaseWorkersReady, PhaseReady} {
 		m.phases.WithLabelValues(phase) // there from the start, so that a rate has its zero
 	}
 	for _, collector := range []prometheus.Collector{
-		m.phases, m.writes, m.delays, m.lines, m.jobs.starts, m.jobs.ends, m.stores.unswept, m.stores.swept, m.stores.recoveries,
-		m.services.upgrades,
+		m.phases, m.writes, m.delays, m.lines, m.reasons, m.drains, m.jobs.starts, m.jobs.runs, m.jobs.ends,
+		m.stores.unswept, m.stores.swept, m.stores.recoveries, m.services.starts, m.services.upgrades, m.services.durations,
 	} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("register the metrics: %w", err)
@@ -115,6 +120,7 @@ func (m *Metrics) Phase(phase string, seconds float64) {
 // Changed observes the phases and the recovery of a head that end with a cluster's change of
 // status: cluster holds the former one. Each phase ends once per epoch.
 func (m *Metrics) Changed(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClusterStatus, now time.Time) {
+	m.countReason(kindCluster, cluster.Status.Conditions, status.Conditions)
 	for _, ended := range phasesEnded(cluster, status, now) {
 		m.Phase(ended.phase, ended.took.Seconds())
 	}
@@ -142,10 +148,11 @@ func phasesEnded(cluster *v1alpha1.ComputeCluster, status *v1alpha1.ComputeClust
 	var ended []phaseEnd
 	for _, phase := range []struct{ condition, name string }{
 		{v1alpha1.ConditionHeadReady, PhaseHeadReady}, {v1alpha1.ConditionWorkersReady, PhaseWorkersReady},
+		{v1alpha1.ConditionReady, PhaseReady},
 	} {
 		before := meta.FindStatusCondition(cluster.Status.Conditions, phase.condition)
 		// The first status may say so already. That all of no workers are ready says nothing.
-		counts := cluster.Status.ObservedGeneration == 0 && (phase.name == PhaseHeadReady || status.Workers.Desired > 0)
+		counts := cluster.Status.ObservedGeneration == 0 && (phase.name != PhaseWorkersReady || status.Workers.Desired > 0)
 		if before != nil {
 			counts = before.Status != metav1.ConditionTrue && !before.LastTransitionTime.After(made.Add(sameMoment))
 		}

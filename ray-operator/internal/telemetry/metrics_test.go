@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -49,6 +50,9 @@ func TestPhasesEndOncePerEpoch(t *testing.T) {
 	}{
 		{"the head becomes ready", at(1, 1, "HeadReady=False@1"), at(1, 1, "HeadReady=True@60"), "head_ready 1m0s"},
 		{"workers become ready", at(1, 1, "HeadReady=True@9", "WorkersReady=False@1"), at(1, 1, "HeadReady=True@9", "WorkersReady=True@60"), "workers_ready 1m0s"},
+		{"the cluster becomes ready", at(1, 1, "HeadReady=True@9", "Ready=False@1"), at(1, 1, "HeadReady=True@9", "Ready=True@60"), "ready 1m0s"},
+		{"a cluster of a head alone is ready at once", at(1, 1), at(1, 1, "WorkersReady=True@1", "Ready=True@60"), "ready 1m0s"},
+		{"a worker was lost", at(1, 1, "Ready=False@30"), at(1, 1, "Ready=True@60"), ""},
 		{"both at once", at(1, 1, "HeadReady=False@1", "WorkersReady=False@1"), at(1, 1, "HeadReady=True@60", "WorkersReady=True@60"),
 			"head_ready 1m0s, workers_ready 1m0s"},
 		{"nothing changes", at(1, 1, "HeadReady=True@9"), at(1, 1, "HeadReady=True@9"), ""},
@@ -131,7 +135,7 @@ func TestNoMetricsIsNoHarm(t *testing.T) {
 	}
 }
 
-// inPhases are clusters and jobs in some phases.
+// inPhases are clusters, jobs and services in some phases.
 func inPhases() []client.Object {
 	var all []client.Object
 	for i, phase := range []string{"Ready", "Ready", "Starting", ""} {
@@ -144,6 +148,11 @@ func inPhases() []client.Object {
 		job := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("j", i)}}
 		job.Status.Phase = phase
 		all = append(all, job)
+	}
+	for i, phase := range []string{"Ready", "Degraded", ""} {
+		service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("s", i)}}
+		service.Status.Phase = phase
+		all = append(all, service)
 	}
 	return all
 }
@@ -161,7 +170,7 @@ func TestTheFleetIsCountedByTheLeader(t *testing.T) {
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(inPhases()...).Build()
 	registry := prometheus.NewRegistry()
 	leads := false
-	if err := NewFleet(registry, reader, func() bool { return leads }, 0); err != nil {
+	if err := NewFleet(registry, reader, func() bool { return leads }, clocktesting.NewFakePassiveClock(born), 0); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := testutil.GatherAndCount(registry); err != nil || n != 0 {
@@ -191,6 +200,17 @@ heliostat_jobs{phase="Submitting"} 0
 heliostat_jobs{phase="Succeeded"} 0
 heliostat_jobs{phase="Suspended"} 0
 heliostat_jobs{phase="Suspending"} 0
+# HELP heliostat_services ClusterServices by the phase in their status.
+# TYPE heliostat_services gauge
+heliostat_services{phase="Degraded"} 1
+heliostat_services{phase="Deleting"} 0
+heliostat_services{phase="Pending"} 1
+heliostat_services{phase="Ready"} 1
+heliostat_services{phase="RollingBack"} 0
+heliostat_services{phase="Starting"} 0
+heliostat_services{phase="Suspended"} 0
+heliostat_services{phase="Suspending"} 0
+heliostat_services{phase="Upgrading"} 0
 # HELP heliostat_workers Workers of all clusters that the specs request (desired), that have a pod (created) and whose pod is ready (ready).
 # TYPE heliostat_workers gauge
 heliostat_workers{state="created"} 8
@@ -234,11 +254,12 @@ heliostat_job_ends_total{phase="Succeeded",reason="JobSucceeded"} 1
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if family.GetName() != "heliostat_job_start_duration_seconds" {
+		want, measured := map[string]float64{"heliostat_job_start_duration_seconds": 4, "heliostat_job_run_duration_seconds": 5}[family.GetName()]
+		if !measured {
 			continue
 		}
-		if got := family.GetMetric()[0].GetHistogram(); got.GetSampleCount() != 1 || got.GetSampleSum() != 4 {
-			t.Errorf("%d starts in %v s, want 1 in 4", got.GetSampleCount(), got.GetSampleSum())
+		if got := family.GetMetric()[0].GetHistogram(); got.GetSampleCount() != 1 || got.GetSampleSum() != want {
+			t.Errorf("%s: %d in %v s, want 1 in %v", family.GetName(), got.GetSampleCount(), got.GetSampleSum(), want)
 		}
 	}
 }
