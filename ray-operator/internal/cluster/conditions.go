@@ -39,12 +39,13 @@ func setConditions(t *statusDraft) {
 	if obstacle != nil {
 		ready.Finding = *obstacle
 	}
-	reconciling := !ready.holds && stalled == nil && (suspended == nil || suspending)
+	working := judgeReconciling(t, ready)
+	reconciling := working.holds && stalled == nil && (suspended == nil || suspending)
 	t.say.Set(v1alpha1.ConditionReady, ready.holds, ready.Finding)
 	if suspended != nil && !suspending && stalled == nil { // it is as its spec says, so that nobody waits for it to be ready
 		t.say.While(v1alpha1.ConditionReady, nil)
 	}
-	t.say.SetOr(v1alpha1.ConditionReconciling, reconciling, ready.Finding)
+	t.say.SetOr(v1alpha1.ConditionReconciling, reconciling, working.Finding)
 	t.say.SetOr(v1alpha1.ConditionStalled, stalled != nil, ready.Finding)
 	t.say.While(v1alpha1.ConditionSuspended, suspended)
 	if suspending {
@@ -60,6 +61,20 @@ func setConditions(t *statusDraft) {
 	t.say.While(v1alpha1.ConditionVersionMismatch, findMismatch(t))
 	t.say.While(v1alpha1.ConditionRayUnverified, findUnverifiedRay(t))
 	t.status.Phase = choosePhase(t, ready.holds, stalled != nil, suspended != nil, suspending)
+}
+
+// judgeReconciling returns whether the cluster has yet to become as its spec says, and why. One whose workers are replaced
+// may be ready all the time.
+func judgeReconciling(t *statusDraft, ready verdict) verdict {
+	if ready.holds && t.isRolling() {
+		return verdict{true, *t.plan.Rolling}
+	}
+	return verdict{!ready.holds, ready.Finding}
+}
+
+// isRolling reports whether a rolling replacement is on its way. One that is left to the user is not.
+func (t *statusDraft) isRolling() bool {
+	return t.plan.Rolling != nil && t.plan.Rolling.Code != reason.HeadOutdated.Code
 }
 
 // findObstacles returns what keeps the cluster from being worked on, and what keeps a part of it, where not all of it
@@ -358,7 +373,7 @@ func choosePhase(t *statusDraft, ready, stalled, suspended, suspending bool) str
 		return v1alpha1.PhaseSuspending
 	case suspended:
 		return v1alpha1.PhaseSuspended
-	case t.plan.Rolling != nil && t.plan.Rolling.Code != reason.HeadOutdated.Code:
+	case t.isRolling():
 		return v1alpha1.PhaseUpdating
 	case ready:
 		return v1alpha1.PhaseReady

@@ -69,6 +69,7 @@ func play(t *testing.T, of choice, scenarios ...Scenario) {
 			plain.proving = true
 			scenario.Run(plain)
 			plain.prove()
+			plain.checkTools()
 			want, all := scenario.end(plain), scenario.pointsOf(plain)
 			known.Add(int64(len(all)))
 			for _, point := range scenario.sampled(of, all, covered) {
