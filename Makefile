@@ -10,7 +10,7 @@ export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimp
 PROTO_PLUGINS := bin/protoc-gen-go bin/protoc-gen-go-grpc bin/protoc-gen-grpc-gateway bin/protoc-gen-openapiv3
 PROTO_TOOLS := bin/protogen $(PROTO_PLUGINS)
 TOOLS := bin/helm bin/controller-gen bin/crd-ref-docs $(PROTO_PLUGINS)
-GO_MODULES := . tests/images tests/localkube tests/tools tests/tools/openapi
+GO_MODULES := . tests/images tests/localkube tests/tools tests/tools/openapi tests/tools/monitoring
 
 ##@ See it work
 .PHONY: help demo demo-down

@@ -58,6 +58,7 @@ step_deps() {
   bin/images deps --install
   redis
   web
+  debian promtool=prometheus
 }
 
 step_build() {
@@ -116,7 +117,9 @@ step_unit_few() { HELIOSTAT_POINTS=none step_unit unit-few; }
 step_chart() {
   make bin/helm bin/gotestsum
   bin/helm lint --strict helm-chart/heliostat
+  debian promtool=prometheus
   HELM=$PWD/bin/helm gotest chart tests/tools ./chart -count=1 -timeout 20m
+  gotest chart tests/tools/monitoring ./... -count=1 # it reads files that the cache does not watch
 }
 
 status() { bin/localkube status --name "$1" | awk -v key="$2" 'index($0, key) == 1 { print $NF }'; }

@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
-modules=(. tests/images tests/localkube tests/oldest tests/tools tests/tools/openapi)
+modules=(. tests/images tests/localkube tests/oldest tests/tools tests/tools/openapi tests/tools/monitoring)
 
 # list_changes: the files that differ from the commit at which the main branch was left.
 list_changes() {

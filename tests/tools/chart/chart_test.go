@@ -142,6 +142,8 @@ var changes = map[string]string{
 	"resources": `{"requests":{"cpu":"1"}}`, "podAnnotations": `{"a":"b"}`, "podLabels": `{"a":"b"}`, "nodeSelector": `{"a":"b"}`,
 	"replicas": "3", "watchNamespaces": `["a"]`, "watchNodes": "false", "schedulers": `["Volcano"]`, "rbac.aggregate": "false", "kueue.enabled": "true",
 	"metrics.clusters": "50", "metrics.enabled": "false", "metrics.serviceMonitor.enabled": "true", "metrics.serviceMonitor.labels": `{"a":"b"}`,
+	"metrics.prometheusRule.enabled": "true", "metrics.prometheusRule.labels": `{"a":"b"}`, "metrics.dashboards.enabled": "true",
+	"metrics.dashboards.labels": `{"a":"b"}`, "metrics.dashboards.annotations": `{"a":"b"}`,
 	"metrics.serviceMonitor.interval": "15s", "networkPolicy.enabled": "false", "networkPolicy.metricsFrom": `[{"podSelector":{}}]`,
 	"controlStore.allow":   `["10.0.0.0/8"]`,
 	"podDefaults":          `{"env":[{"name":"A","value":"b"}]}`,
@@ -205,6 +207,9 @@ var needs = map[string][]string{
 	"serviceAccount.create":           {"--set", "serviceAccount.name=theirs"},
 	"metrics.serviceMonitor.labels":   {"--set", "metrics.serviceMonitor.enabled=true"},
 	"metrics.serviceMonitor.interval": {"--set", "metrics.serviceMonitor.enabled=true"},
+	"metrics.prometheusRule.labels":   {"--set", "metrics.prometheusRule.enabled=true"},
+	"metrics.dashboards.labels":       {"--set", "metrics.dashboards.enabled=true"},
+	"metrics.dashboards.annotations":  {"--set", "metrics.dashboards.enabled=true"},
 	"server.identity.issuers":         {"--set", "server.identity.mode=Impersonate,server.identity.audience=a"},
 	"server.identity.frontProxy":      {"--set", "server.identity.mode=Impersonate,server.identity.audience=a"},
 	"server.identity.audience":        {"--set", "server.identity.mode=Impersonate,server.identity.audience=a"},
@@ -238,7 +243,8 @@ func set(name, value string) []string {
 
 // leaves are the paths of values; a group of settings has more than one of them.
 func leaves(prefix string, values map[string]any) []string {
-	groups := []string{"image", "crds", "admission", "serviceAccount", "rbac", "operator", "kueue", "controlStore", "metrics", "metrics.serviceMonitor", "networkPolicy", "server", "server.tls", "server.service",
+	groups := []string{"image", "crds", "admission", "serviceAccount", "rbac", "operator", "kueue", "controlStore", "metrics", "metrics.serviceMonitor",
+		"metrics.prometheusRule", "metrics.dashboards", "networkPolicy", "server", "server.tls", "server.service",
 		"server.identity", "server.grpc", "server.dashboards", "server.signIn", "server.session", "server.ingress", "server.httpRoute"}
 	var paths []string
 	for name, value := range values {
@@ -267,7 +273,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 	for _, bad := range []string{
 		"imagge.tag=x", "image.tagg=x", "image.digest=latest", "operator.workers=0", "operator.logFormat=xml", "metrics.clusters=-1", "operator.resync=often", "image.pullPolicy=Sometimes",
 		"crds.install=maybe", "serviceAccount.create=false", "replicas=0", "watchNodes=often", "podDefaults.enw=a", "watchNamespaces={A}",
-		"metrics.serviceMonitor.interval=soon", "networkPolicy.egress=all", "kueue.enabled=often",
+		"metrics.serviceMonitor.interval=soon", "metrics.prometheusRule.enabled=often", "metrics.dashboards.folder=a", "networkPolicy.egress=all", "kueue.enabled=often",
 		"server.enable=true", "server.replicas=0", "server.tls.secretName=A", "server.tls.hosts={a b}", "server.service.type=ExternalName",
 		"server.identity.mode=Nobody", "server.identity.impersonation=Some", "server.grpc.enabled=often",
 		"server.url=http://a", "server.url=https://a/b", "server.dashboards.host=https://a", "server.dashboards.wildcard=*.a",

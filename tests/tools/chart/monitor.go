@@ -33,6 +33,33 @@ type Endpoint struct {
 	Interval string `json:"interval"`
 }
 
+// PrometheusRule is the Prometheus operator's kind, with the fields that the chart sets and no others.
+type PrometheusRule struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              PrometheusRuleSpec `json:"spec"`
+}
+
+// PrometheusRuleSpec holds the rules in groups.
+type PrometheusRuleSpec struct {
+	Groups []RuleGroup `json:"groups"`
+}
+
+// RuleGroup holds rules that are evaluated together.
+type RuleGroup struct {
+	Name  string `json:"name"`
+	Rules []Rule `json:"rules"`
+}
+
+// Rule is an alert.
+type Rule struct {
+	Alert       string            `json:"alert"`
+	Expr        string            `json:"expr"`
+	For         metav1.Duration   `json:"for,omitzero"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
 // DeepCopyObject as runtime.Object says. What is read here is not changed, so that what a
 // copy shares with its original does no harm.
 func (s *ServiceMonitor) DeepCopyObject() runtime.Object {
@@ -40,7 +67,13 @@ func (s *ServiceMonitor) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-func addServiceMonitor(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(schema.GroupVersion{Group: "monitoring.coreos.com", Version: "v1"}, &ServiceMonitor{})
+// DeepCopyObject as runtime.Object says. What a copy shares is not changed here either.
+func (r *PrometheusRule) DeepCopyObject() runtime.Object {
+	copied := *r
+	return &copied
+}
+
+func addMonitoring(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(schema.GroupVersion{Group: "monitoring.coreos.com", Version: "v1"}, &ServiceMonitor{}, &PrometheusRule{})
 	return nil
 }
