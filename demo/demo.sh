@@ -109,7 +109,7 @@ cat <<END
   The dashboard, signed in:         heliostat open demo
   its address on this machine:      kubectl port-forward service/demo-head 8265 and http://127.0.0.1:8265
   and its token:                    kubectl get secret demo-token -o jsonpath='{.data.auth_token}' | base64 -d
-  A job of your own on it:          heliostat job submit --cluster demo -- python -c 'import ray; print(ray.cluster_resources())'
+  A job of your own on it:          heliostat job submit --cluster demo -- python -c 'import ray; ray.init(); print(ray.cluster_resources())'
   Call the service:                 heliostat service call echo '/?said=hello'
   Scale the cluster:                heliostat scale demo 3
   How the job went:                 kubectl describe clusterjob sum
