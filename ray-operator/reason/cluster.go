@@ -167,6 +167,7 @@ var (
 		"%d of %d workers are ready, as many as must be; the autoscaler has asked for the others%s", "", nil,
 	}
 	PodsUpToDate    = Reason{"PodsUpToDate", Fine, "No pod is out of date.", "every pod was built from the current spec", "", nil}
+	NotStalled      = Reason{"NotStalled", Fine, "Nothing keeps the operator from going on.", "the operator goes on by itself, or has nothing left to do", "", nil}
 	Settled         = Reason{"Settled", Fine, "The condition does not hold, and nothing is left to do.", "nothing is left to do", "", nil}
 	SuspendedBySpec = Reason{
 		"SuspendedBySpec", Fine, "spec.suspend is true and no pod is left.",
@@ -183,7 +184,7 @@ var (
 
 func states() Section {
 	return Section{"Good states of a cluster", []Reason{
-		AllReady, HeadReady, WorkersReady, ScalingUp, PodsUpToDate, Settled, SuspendedBySpec, SuspendedIdle, GroupSuspended,
+		AllReady, HeadReady, WorkersReady, ScalingUp, PodsUpToDate, NotStalled, Settled, SuspendedBySpec, SuspendedIdle, GroupSuspended,
 	}}
 }
 

@@ -11,7 +11,7 @@ import (
 // The severity of each reason, as alerts and scripts lean on it: a change here is a change
 // for the people who wrote them.
 const (
-	fine = "AllReady HeadReady WorkersReady ScalingUp PodsUpToDate Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed " +
+	fine = "AllReady HeadReady WorkersReady ScalingUp PodsUpToDate NotStalled Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed " +
 		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended JobPreempted Stopped JobSubmitted AttemptEnded " +
 		"StoreServes HeadRestarted HeadRecovered " +
 		"ServiceServes ServiceSuspended GatewayProgrammed UpgradeBegan UpgradeDone UpgradeWithdrawn"

@@ -18,7 +18,7 @@ func accepted(edits ...func(*v1alpha1.ComputeCluster)) *v1alpha1.ComputeCluster 
 	of.Generation = 3
 	of.Spec.RayVersion = "2.1.0"
 	of.Status = v1alpha1.ComputeClusterStatus{Epoch: 1, ObservedGeneration: 3, Conditions: []metav1.Condition{{
-		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionFalse, Reason: reason.Settled.Code,
+		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionFalse, Reason: reason.NotStalled.Code,
 	}}}
 	for _, edit := range edits {
 		edit(of)

@@ -46,7 +46,7 @@ func setConditions(t *statusDraft) {
 		t.say.While(v1alpha1.ConditionReady, nil)
 	}
 	t.say.SetOr(v1alpha1.ConditionReconciling, reconciling, working.Finding)
-	t.say.SetOr(v1alpha1.ConditionStalled, stalled != nil, ready.Finding)
+	t.say.SetStalled(stalled != nil, ready.Finding)
 	t.say.While(v1alpha1.ConditionSuspended, suspended)
 	if suspending {
 		t.say.Set(v1alpha1.ConditionSuspended, false, *suspended)

@@ -126,6 +126,16 @@ func TestStalled_WhereAHeadEndsAgainAndAgain(t *testing.T) {
 	}
 }
 
+// TestStalled_NeverSaysThatNothingIsLeft beside something that cannot start.
+func TestStalled_NeverSaysThatNothingIsLeft(t *testing.T) {
+	for name, seen := range map[string]cluster.Seen{"ready": given(1), "a head that waits": given(1, pods(0, unscheduled))} {
+		stalled := meta.FindStatusCondition(told(demo(), seen, nil).Conditions, v1alpha1.ConditionStalled)
+		if stalled.Status != metav1.ConditionFalse || stalled.Reason != reason.NotStalled.Code {
+			t.Errorf("%s: %+v", name, stalled)
+		}
+	}
+}
+
 // TestPhase_RecoversOnlyWhatWasLost: a cluster that is resumed, recreated or scaled has lost nothing.
 func TestPhase_RecoversOnlyWhatWasLost(t *testing.T) {
 	starts := given(2, pods(0, starting))

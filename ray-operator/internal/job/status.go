@@ -175,7 +175,7 @@ func setConditions(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJobStatus, 
 		say.Set(v1alpha1.ConditionReady, succeeded, finding)
 	}
 	say.SetOr(v1alpha1.ConditionReconciling, !ended && !suspended && !stalled, finding)
-	say.SetOr(v1alpha1.ConditionStalled, stalled, finding)
+	say.SetStalled(stalled, finding)
 	switch {
 	case succeeded:
 		say.Set(v1alpha1.ConditionComplete, true, finding)

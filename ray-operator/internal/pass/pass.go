@@ -93,6 +93,14 @@ func (t Teller) SetOr(kind string, holds bool, finding reason.Finding) {
 	t.Set(kind, holds, finding)
 }
 
+// SetStalled sets the condition Stalled. Where it is False, others say what is waited for.
+func (t Teller) SetStalled(holds bool, finding reason.Finding) {
+	if !holds {
+		finding = reason.NotStalled.Of()
+	}
+	t.Set(v1alpha1.ConditionStalled, holds, finding)
+}
+
 // While has a condition, true with the finding, as long as there is one.
 func (t Teller) While(kind string, finding *reason.Finding) {
 	if finding == nil {

@@ -64,7 +64,7 @@ func setConditions(service *v1alpha1.ClusterService, status *v1alpha1.ClusterSer
 		say.Set(v1alpha1.ConditionReady, plan.Serving, finding)
 	}
 	say.SetOr(v1alpha1.ConditionReconciling, !settled && !suspended && !stalled, finding)
-	say.SetOr(v1alpha1.ConditionStalled, stalled, finding)
+	say.SetStalled(stalled, finding)
 	say.While(v1alpha1.ConditionRolledBack, plan.RolledBack)
 	say.While(v1alpha1.ConditionNameConflict, plan.Conflict)
 	if plan.Gateway != nil {
