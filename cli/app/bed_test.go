@@ -118,6 +118,9 @@ func (b *bed) refuse(verb string, object runtime.Object, namespace, name string)
 		return err
 	}
 	kind := strings.TrimSuffix(kinds[0].Kind, "List")
+	if kind == "ConfigMap" {
+		resource = "configmaps"
+	}
 	for _, one := range kube.Kinds() {
 		if one.Name == kind {
 			resource, group = one.Resource, v1alpha1.GroupVersion.Group

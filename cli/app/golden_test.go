@@ -51,6 +51,12 @@ var pages = map[string][]string{
 		"job submit --cluster idle --dry-run=server --name a -- ls", "job submit -f - --name b --dry-run=client -o name",
 		"job submit --cluster idel -- ls", "job submit", "job submit ls", "job submit ls -- ls", "job submit --cluster a --workers 2 -- ls",
 		"job submit --idle 1h -- ls", "job submit --env A -- ls", "job submit --retries -1 -- ls", "job submit --entrypoint-num-gpus -1 -- ls",
+		"job submit --working-dir testdata/code --dry-run=client -o jsonpath={.spec.runtimeEnv} -- python train.py",
+		"job submit --cluster idle --working-dir testdata/code --dry-run=client -o jsonpath={.spec.runtimeEnv} -- ls",
+		"job submit --cluster idle --working-dir s3://bucket/code.zip --dry-run=client -o jsonpath={.spec.runtimeEnv} -- ls",
+		"job submit --name a --detach --working-dir testdata/code -- ls", "job submit --working-dir testdata/nowhere -- ls",
+		"job submit --cluster idle --retries 1 --working-dir testdata/code -- ls", "job submit --cluster idle --working-dir testdata/code -- ls",
+		"! job submit --name a --working-dir testdata/code -- ls",
 		"job submit --runtime-env-json [] -- ls", "job submit -f none.yaml", "! job submit --name a -- ls",
 	},
 	"service": {

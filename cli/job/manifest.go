@@ -30,6 +30,7 @@ type wish struct {
 	runtimeEnv string
 	cpus, gpus float64
 	metadata   string
+	workingDir string
 }
 
 func (w *wish) add(flags *pflag.FlagSet) {
@@ -40,6 +41,8 @@ func (w *wish) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&w.env, "env", nil, "variable of the program, as NAME=VALUE; can be given more than once")
 	flags.Int32Var(&w.retries, "retries", 0, "how often a failed attempt is tried again")
 	flags.StringVar(&w.runtimeEnv, "runtime-env-json", "", "Ray's runtime environment as JSON, such as {\"pip\": [\"x\"]}")
+	flags.StringVar(&w.workingDir, "working-dir", "", "directory of this machine to run in, or the URI of an archive; "+
+		".gitignore and .rayignore say what stays here")
 	flags.Float64Var(&w.cpus, "entrypoint-num-cpus", 0, "CPUs that the driver reserves in Ray")
 	flags.Float64Var(&w.gpus, "entrypoint-num-gpus", 0, "GPUs that the driver reserves in Ray")
 	flags.StringVar(&w.metadata, "metadata-json", "", "metadata that Ray keeps with the job, as JSON of texts")

@@ -62,7 +62,7 @@ func mapper() meta.RESTMapper {
 	for _, kind := range Kinds() {
 		known.Add(v1alpha1.GroupVersion.WithKind(kind.Name), meta.RESTScopeNamespace)
 	}
-	for _, name := range []string{"Pod", "Secret", "Service", "Event"} {
+	for _, name := range []string{"Pod", "Secret", "Service", "Event", "ConfigMap"} {
 		known.Add(corev1.SchemeGroupVersion.WithKind(name), meta.RESTScopeNamespace)
 	}
 	for _, name := range []string{"Deployment", "ControllerRevision"} {
@@ -238,12 +238,21 @@ func Preview(object verbs.Object, change verbs.Change) (verbs.Object, error) {
 
 // CreateNew creates an object, or asks the API server whether it would.
 func (o *Objects) CreateNew(ctx context.Context, object verbs.Object, isDryRun bool) error {
+	return o.create(ctx, object, TargetOf(object).String(), isDryRun)
+}
+
+// CreateFiles creates the ConfigMap with the files of a job, or asks the API server whether it would.
+func (o *Objects) CreateFiles(ctx context.Context, files *corev1.ConfigMap, isDryRun bool) error {
+	return o.create(ctx, files, "the ConfigMap of the files", isDryRun)
+}
+
+func (o *Objects) create(ctx context.Context, object client.Object, what string, isDryRun bool) error {
 	var options []client.CreateOption
 	if isDryRun {
 		options = append(options, client.DryRunAll)
 	}
 	if err := o.Create(ctx, object, options...); err != nil {
-		return Because(fmt.Errorf("create %s: %w", TargetOf(object), err))
+		return Because(fmt.Errorf("create %s: %w", what, err))
 	}
 	return nil
 }

@@ -129,6 +129,8 @@ type question struct {
 	act, method, path string
 	query             url.Values
 	body              []byte
+	// media is the type of the body; "" is JSON.
+	media string
 	// into takes the body of an answer up to limit bytes; nil is the answer's own, and a
 	// limit of 0 then the usual one.
 	into  io.Writer
@@ -253,7 +255,7 @@ func (c *conversation) request(ctx context.Context, q question, token string) *h
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	if q.body != nil {
-		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Content-Type", cmp.Or(q.media, "application/json"))
 		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(q.body)), int64(len(q.body))
 	}
 	return request

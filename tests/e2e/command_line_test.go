@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
@@ -24,6 +26,18 @@ func commandLine(ctx context.Context, namespace string, args ...string) (code in
 		Clock:     clock.RealClock{}, Environ: os.Environ(),
 	})
 	return code, printed.String()
+}
+
+// filesOf makes a directory with files.
+func filesOf(texts map[string]string) string {
+	GinkgoHelper()
+	root := GinkgoT().TempDir()
+	for name, text := range texts {
+		at := filepath.Join(root, name)
+		Expect(os.MkdirAll(filepath.Dir(at), 0o700)).To(Succeed())
+		Expect(os.WriteFile(at, []byte(text), 0o600)).To(Succeed())
+	}
+	return root
 }
 
 // asksVersion is a program that asks the head's job API by what heliostat session gives it.

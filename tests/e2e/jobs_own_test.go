@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
@@ -42,6 +44,27 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 		Expect(last(ended).LastLines).To(ContainElement("from a task: a has a secret of ours"))
 		Expect(ended.Status.Summary.Attempt).To(Equal("1"))
 		o.cleared(ctx)
+	}, SpecTimeout(limit))
+
+	It("brings the files of a directory of the user's machine", func(ctx SpecContext) {
+		o := opened(ctx)
+		code := filesOf(map[string]string{"lib/said.py": "print(open('lib/words').read())", "lib/words": "brought along"})
+		manifest := filesOf(map[string]string{"job.yaml": "kind: ClusterJob\nspec:\n  clusterTemplate:\n    spec: {rayVersion: " + release + ", " + aHead + "}\n"})
+		ended, said := commandLine(ctx, o.namespace, "job", "submit", "-f", manifest+"/job.yaml", "--name", "brings", "--working-dir", code, "--",
+			"python", "-c", "import lib.said")
+		Expect(ended).To(Equal(outcome.Done))
+		Expect(said).To(HaveSuffix("brought along\n"))
+		o.job("brings").remove(ctx)
+		eventually(ctx, "its files to be gone", func(ctx context.Context) error {
+			files := &corev1.ConfigMapList{}
+			err := kubernetes.List(ctx, files, client.InNamespace(o.namespace))
+			for i := range files.Items {
+				if strings.HasPrefix(files.Items[i].Name, "working-dir-") {
+					err = errors.New("they are there")
+				}
+			}
+			return err
+		})
 	}, SpecTimeout(limit))
 
 	It("is tried again on another cluster once the first is gone, whose workers go first in the end", func(ctx SpecContext) {

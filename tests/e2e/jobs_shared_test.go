@@ -80,6 +80,16 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 		Expect(said).To(ContainSubstring(`"ray_version": "` + release + `"`))
 	}, SpecTimeout(limit))
 
+	It("run in a directory of the user's machine", func(ctx SpecContext) {
+		code := filesOf(map[string]string{"train.py": "import lib.said", "lib/said.py": "print(open('lib/words').read())", "lib/words": "brought along",
+			".gitignore": "*.log", "large.log": "left out"})
+		ended, said := commandLine(ctx, o.namespace, "job", "submit", "--cluster", "shared", "--name", "brought", "--working-dir", code, "--", "sh", "-c", "python train.py; ls")
+		Expect(ended).To(Equal(outcome.Done))
+		Expect(said).To(HaveSuffix("brought along\nlib\ntrain.py\n"))
+		ended, _ = commandLine(ctx, o.namespace, "job", "submit", "--cluster", "shared", "--working-dir", code, "--retries", "1", "--", "ls")
+		Expect(ended).To(Equal(outcome.Refused))
+	}, SpecTimeout(limit))
+
 	It("are tried again on the same cluster", func(ctx SpecContext) {
 		job := jobs["third"].is(ctx, v1alpha1.PhaseSucceeded)
 		attempts, _ := o.ran(ctx, "third")

@@ -109,7 +109,7 @@ func StartAt(clock clock.Clock, gcs, jobAPI string) (*Head, error) {
 // StartOn makes a head whose GCS and whose job API listen where the caller does, without a token and without nodes.
 func StartOn(clock clock.Clock, gcs, jobAPI net.Listener) *Head {
 	h := &Head{clock: clock, address: gcs.Addr().String(), turned: make(chan struct{}), calls: map[string]int{}}
-	h.job = jobs{known: map[string]*job{}, startDelay: StartDelay, session: h.begin()}
+	h.job = jobs{known: map[string]*job{}, packages: map[string][]byte{}, startDelay: StartDelay, session: h.begin()}
 	h.serve = newServing()
 	h.server = grpc.NewServer(grpc.UnaryInterceptor(h.meet))
 	autoscaler.RegisterAutoscalerStateServiceServer(h.server, h)
@@ -171,6 +171,7 @@ func (h *Head) Restart() {
 	defer h.mu.Unlock()
 	h.settleJobs()
 	h.job.known, h.job.live, h.job.session = map[string]*job{}, nil, h.begin()
+	clear(h.job.packages)
 	h.version, h.died, h.nodes, h.jobs, h.actors, h.pending = 0, "", nil, nil, nil, 0
 	h.asks, h.groups, h.scaling, h.serve = nil, nil, scaling{}, h.serve.restart()
 }

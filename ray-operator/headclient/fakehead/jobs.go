@@ -48,6 +48,8 @@ type jobs struct {
 	program    func(Run) (Process, bool)
 	startDelay time.Duration
 	agentAfter time.Duration
+	// packages are archives by their URIs.
+	packages map[string][]byte
 }
 
 // session is one life of a head.
@@ -164,7 +166,7 @@ func (h *Head) start(one *job, now time.Time) {
 	if now.Before(due) {
 		return
 	}
-	if why, failure := unfit(one.RuntimeEnv); failure != "" {
+	if why, failure := unfit(one.RuntimeEnv, h.job.packages); failure != "" {
 		one.end(headclient.JobFailed, due, why, failure)
 		return
 	}

@@ -113,8 +113,8 @@ func count(to int) string {
 }
 
 // unfit tells why a runtime environment cannot be had, and Ray's word for it; both are
-// empty where it can. There is nothing to be downloaded from here.
-func unfit(env json.RawMessage) (why, failure string) {
+// empty where it can. Nothing but what was uploaded can be downloaded from here.
+func unfit(env json.RawMessage, packages map[string][]byte) (why, failure string) {
 	var fields struct {
 		Pip        any    `json:"pip"`
 		WorkingDir string `json:"working_dir"`
@@ -128,7 +128,7 @@ func unfit(env json.RawMessage) (why, failure string) {
 	if _, number := fields.Pip.(float64); number {
 		return "Failed to start supervisor actor: runtime_env['pip'] must be of type str or List[str]", "JOB_SUPERVISOR_ACTOR_START_FAILURE"
 	}
-	if strings.Contains(fields.WorkingDir, "://") {
+	if _, isThere := packages[fields.WorkingDir]; !isThere && strings.Contains(fields.WorkingDir, "://") {
 		return "runtime_env setup failed: Failed to set up runtime environment.", "RUNTIME_ENV_SETUP_FAILURE"
 	}
 	return "", ""

@@ -39,15 +39,17 @@ func newWeb(h *Head, listener net.Listener) *web {
 	// All of these are called with the head's lock held, and jobs brought to the present.
 	routes := http.NewServeMux()
 	for pattern, answer := range map[string]func(*http.Request) reply{
-		"GET /api/version":         w.version,
-		"POST /api/jobs/{$}":       w.submit,
-		"GET /api/jobs/{$}":        w.list,
-		"GET /api/jobs/{id}":       w.about(w.tell),
-		"POST /api/jobs/{id}/stop": w.about(w.commanded(w.stop)),
-		"DELETE /api/jobs/{id}":    w.about(w.commanded(w.forget)),
-		"GET /api/jobs/{id}/logs":  w.about(w.logs),
-		"GET /api/v0/logs":         w.files,
-		"GET /api/v0/logs/file":    w.file,
+		"GET /api/version":             w.version,
+		"POST /api/jobs/{$}":           w.submit,
+		"GET /api/jobs/{$}":            w.list,
+		"GET /api/jobs/{id}":           w.about(w.tell),
+		"POST /api/jobs/{id}/stop":     w.about(w.commanded(w.stop)),
+		"DELETE /api/jobs/{id}":        w.about(w.commanded(w.forget)),
+		"GET /api/jobs/{id}/logs":      w.about(w.logs),
+		"GET /api/v0/logs":             w.files,
+		"GET /api/packages/gcs/{name}": w.hasPackage,
+		"PUT /api/packages/gcs/{name}": w.upload,
+		"GET /api/v0/logs/file":        w.file,
 
 		"GET /api/serve/applications/{$}":    w.applications,
 		"PUT /api/serve/applications/{$}":    w.deploy,
@@ -232,6 +234,22 @@ func (w *web) submit(request *http.Request) reply {
 	taken := &job{submitted: asked, at: h.clock.Now(), status: headclient.JobPending}
 	h.job.known[asked.ID], h.job.live = taken, append(h.job.live, taken)
 	return reply{http.StatusOK, map[string]string{"job_id": asked.ID, "submission_id": asked.ID}}
+}
+
+// hasPackage says whether there is a package. Ray keeps it for a while because it was asked.
+func (w *web) hasPackage(request *http.Request) reply {
+	uri := "gcs://" + request.PathValue("name")
+	if _, known := w.head.job.packages[uri]; !known {
+		return reply{http.StatusNotFound, "Package " + uri + " does not exist"}
+	}
+	return reply{http.StatusOK, ""}
+}
+
+// upload takes a package.
+func (w *web) upload(request *http.Request) reply {
+	body, _ := io.ReadAll(request.Body) // it was read before
+	w.head.job.packages["gcs://"+request.PathValue("name")] = body
+	return reply{http.StatusOK, ""}
 }
 
 // details are what Ray tells of a job, in its order.

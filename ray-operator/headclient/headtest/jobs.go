@@ -1,6 +1,8 @@
 package headtest
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -31,6 +33,7 @@ func jobCases() []Case {
 		{"a driver runs where its label is", byLabel},
 		{"a label that cannot be is refused", badLabel},
 		{"a runtime environment that cannot be had fails the job", badEnvironment},
+		{"a package is there once it was uploaded, and jobs run in it", packages},
 		{"the job API knows its token", jobToken},
 		{"a long output has an end", long},
 		{"an entrypoint is kept byte for byte", verbatim},
@@ -343,6 +346,38 @@ func badEnvironment(t testing.TB, head Head) {
 	}
 }
 
+func packages(t testing.TB, head Head) {
+	jobs := converse(t, head)
+	var archive bytes.Buffer
+	files := zip.NewWriter(&archive)
+	file, err := files.Create("said.txt")
+	if err == nil {
+		_, err = io.WriteString(file, rand.Text())
+	}
+	if err := errors.Join(err, files.Close()); err != nil {
+		t.Fatal(err)
+	}
+	name := "_ray_pkg_" + strings.ToLower(rand.Text()) + ".zip"
+	if isThere, err := jobs.HasPackage(t.Context(), name); isThere || err != nil {
+		t.Errorf("before it was uploaded: %v, %v", isThere, err)
+	}
+	for range 2 {
+		if err := jobs.Upload(t.Context(), name, archive.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if isThere, err := jobs.HasPackage(t.Context(), name); !isThere || err != nil {
+		t.Errorf("after it was uploaded: %v, %v", isThere, err)
+	}
+	id := submit(t, jobs, headclient.Submission{Entrypoint: "test -s said.txt", RuntimeEnv: json.RawMessage(`{"working_dir": "gcs://` + name + `"}`)})
+	if job := over(t, head, id); job.Status != headclient.JobSucceeded {
+		t.Errorf("a job in it ended as %+v", job)
+	}
+	if err := jobs.Upload(t.Context(), "../x.zip", archive.Bytes()); headclient.KindOf(err) != headclient.Invalid {
+		t.Errorf("a name that leads elsewhere: %v", err)
+	}
+}
+
 func jobToken(t testing.TB, head Head) {
 	for name, token := range map[string]headclient.Token{
 		"none":       nil,
@@ -353,6 +388,8 @@ func jobToken(t testing.TB, head Head) {
 		all := calls(t, jobs, "contract-token")
 		_, all["Session"] = jobs.Session(t.Context())
 		_, all["List"] = jobs.List(t.Context())
+		_, all["HasPackage"] = jobs.HasPackage(t.Context(), "a.zip")
+		all["Upload"] = jobs.Upload(t.Context(), "a.zip", nil)
 		all["Submit"] = jobs.Submit(t.Context(), headclient.Submission{ID: "contract-token", Entrypoint: "exit 0"})
 		for call, err := range all {
 			if headclient.KindOf(err) != headclient.Unauthenticated || strings.Contains(err.Error(), head.Token) {
