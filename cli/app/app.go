@@ -9,9 +9,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -84,7 +86,7 @@ func Command(settings Settings) *cobra.Command {
 	if c.Forward == nil {
 		c.Forward = forward(access)
 	}
-	c.ReadLog = readLog(access)
+	c.ReadLog, c.StreamLog = readLog(access), streamLog(access)
 	root := console.Group("heliostat", "Ray clusters, jobs and services on Kubernetes, from a kubeconfig alone")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetIn(settings.In)
@@ -120,6 +122,17 @@ func readLog(access genericclioptions.RESTClientGetter) console.ReadLog {
 			return "", outcome.Errorf(outcome.Usage, "read the kubeconfig: %w", err)
 		}
 		return away.ReadLog(config)(ctx, of, isPrevious, lines)
+	}
+}
+
+// streamLog returns a way to whole logs of containers, by the kubeconfig that the flags name when it is needed.
+func streamLog(access genericclioptions.RESTClientGetter) console.StreamLog {
+	return func(ctx context.Context, of console.Container, after time.Time, isFollowed bool) (io.ReadCloser, error) {
+		config, err := access.ToRESTConfig()
+		if err != nil {
+			return nil, outcome.Errorf(outcome.Usage, "read the kubeconfig: %w", err)
+		}
+		return away.StreamLog(config)(ctx, of, after, isFollowed)
 	}
 }
 

@@ -50,7 +50,8 @@ var pages = map[string][]string{
 		"job submit --cluster idle --detach --name a -- ls", "job submit --cluster idle --name train --detach -- ls",
 		"job submit --cluster idle --dry-run=server --name a -- ls", "job submit -f - --name b --dry-run=client -o name",
 		"job submit --cluster idel -- ls", "job submit", "job submit ls", "job submit ls -- ls", "job submit --cluster a --workers 2 -- ls",
-		"job submit --idle 1h -- ls", "job submit --env A -- ls", "job submit --retries -1 -- ls", "job submit --entrypoint-num-gpus -1 -- ls",
+		"job submit --idle 1h -- ls", "job submit --env A -- ls", "job submit --preset none -- ls",
+		"job submit --option a=1 -- ls", "job submit --preset a -f - -- ls", "job submit --retries -1 -- ls", "job submit --entrypoint-num-gpus -1 -- ls",
 		"job submit --working-dir testdata/code --dry-run=client -o jsonpath={.spec.runtimeEnv} -- python train.py",
 		"job submit --cluster idle --working-dir testdata/code --dry-run=client -o jsonpath={.spec.runtimeEnv} -- ls",
 		"job submit --cluster idle --working-dir s3://bucket/code.zip --dry-run=client -o jsonpath={.spec.runtimeEnv} -- ls",
@@ -69,6 +70,7 @@ var pages = map[string][]string{
 		"up new --workers 2 --cpu 4 --memory 16Gi --gpu 1 --idle 1h --dry-run=client -o yaml",
 		"up new --autoscale 0:8 --detach", "up new --autoscale 8:1", "up new --workers 2 --autoscale 0:1", "up new --cpu much",
 		"up new --idle 1s", "up dev --workers 3", "up dev --detach", "up asleep --detach", "up new --dry-run=server", "up job/x",
+		"up new --preset none", "up new --preset a --gpu 1", "up dev --option a=1",
 		"! up new", "up new --workerss 3",
 	},
 }

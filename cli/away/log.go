@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -35,6 +37,29 @@ func ReadLog(config *rest.Config) console.ReadLog {
 			return "", fmt.Errorf("read the log of container %s of pod %s: %w", of.Name, of.Pod.Name, err)
 		}
 		return string(text), nil
+	}
+}
+
+// StreamLog returns a way to whole logs of containers by the API server.
+func StreamLog(config *rest.Config) console.StreamLog {
+	return func(ctx context.Context, of console.Container, after time.Time, isFollowed bool) (io.ReadCloser, error) {
+		endless := rest.CopyConfig(config)
+		endless.Timeout = 0 // what is followed has no end
+		client, err := newClient(endless)
+		if err != nil {
+			return nil, err
+		}
+		options := &corev1.PodLogOptions{Container: of.Name, Follow: isFollowed, Timestamps: true}
+		if !after.IsZero() {
+			since := metav1.NewTime(after) // by the second: the reader drops what it has
+			options.SinceTime = &since
+		}
+		stream, err := client.Get().Resource("pods").Namespace(of.Pod.Namespace).Name(of.Pod.Name).SubResource("log").
+			VersionedParams(options, scheme.ParameterCodec).Stream(ctx)
+		if err != nil {
+			return nil, kube.Because(fmt.Errorf("read the log of container %s of pod %s: %w", of.Name, of.Pod.Name, err))
+		}
+		return stream, nil
 	}
 }
 

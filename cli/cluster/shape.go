@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
@@ -130,9 +131,17 @@ func readRange(text string) (least, most *int32, err error) {
 
 // describe says in words what a cluster will have.
 func describe(cluster *v1alpha1.ComputeCluster) string {
-	group := &cluster.Spec.WorkerGroups[0]
-	if group.Replicas != nil {
-		return fmt.Sprintf("Ray %s, %d workers", cluster.Spec.RayVersion, *group.Replicas)
+	least, most := int32(0), int32(0)
+	for i := range cluster.Spec.WorkerGroups {
+		group := &cluster.Spec.WorkerGroups[i]
+		from, to := ptr.Deref(group.Replicas, 1), ptr.Deref(group.Replicas, 1)
+		if cluster.Spec.Autoscaling != nil {
+			from, to = ptr.Deref(group.MinReplicas, 0), ptr.Deref(group.MaxReplicas, 0)
+		}
+		least, most = least+from, most+to
 	}
-	return fmt.Sprintf("Ray %s, %d to %d workers", cluster.Spec.RayVersion, *group.MinReplicas, *group.MaxReplicas)
+	if least == most {
+		return fmt.Sprintf("Ray %s, %d workers", cluster.Spec.RayVersion, least)
+	}
+	return fmt.Sprintf("Ray %s, %d to %d workers", cluster.Spec.RayVersion, least, most)
 }

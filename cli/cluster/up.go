@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/cli/console"
@@ -16,6 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/object"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/cli/output"
+	"github.com/heliostat-dev/heliostat/cli/preset"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
@@ -23,6 +26,7 @@ import (
 type request struct {
 	console    *console.Console
 	shape      Shape
+	preset     preset.Flags
 	out        *output.Flags
 	dryRun     output.DryRun
 	isDetached bool
@@ -40,6 +44,7 @@ is ready. A cluster that is there keeps its shape: flags that say another are re
 Exit code: as of heliostat wait. Ctrl-C ends the wait, and the cluster goes on coming up.`,
 		Example: `  heliostat up dev --workers 2 --cpu 4 --memory 16Gi --idle 1h
   heliostat up train --autoscale 0:8 --gpu 1 --detach
+  heliostat up dev --preset notebook --option workers=4
   heliostat up dev --dry-run=client -o yaml > dev.yaml`,
 		Args: console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,6 +56,7 @@ Exit code: as of heliostat wait. Ctrl-C ends the wait, and the cluster goes on c
 	}
 	flags := command.Flags()
 	r.shape.Add(flags)
+	r.preset.Add(flags)
 	r.out.Add(flags)
 	r.dryRun.Add(flags)
 	flags.BoolVar(&r.isDetached, "detach", false, "do not wait until the cluster is ready")
@@ -67,14 +73,16 @@ func (r *request) up(ctx context.Context, flags *pflag.FlagSet, name string) err
 	if err != nil {
 		return err
 	}
-	wanted, err := r.shape.Build(objects.Namespace, target.Name, flags.Changed("workers"))
+	wanted, err := r.build(ctx, flags, objects, target.Name)
 	if err != nil {
 		return err
 	}
 	if r.dryRun.IsClient() {
 		return r.out.Done(r.console.Out, wanted, fmt.Sprintf("%s created%s", target, r.dryRun.Suffix()))
 	}
-	wanted.Annotations = ownedBy(objects.UserName(ctx))
+	if user := objects.UserName(ctx); user != "" {
+		metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, v1alpha1.AnnotationOwner, user)
+	}
 	said := fmt.Sprintf("%s created%s: %s", target, r.dryRun.Suffix(), describe(wanted))
 	found := verbs.Object(wanted)
 	err = objects.CreateNew(ctx, wanted, r.dryRun.IsServer())
@@ -92,11 +100,41 @@ func (r *request) up(ctx context.Context, flags *pflag.FlagSet, name string) err
 	return wait.Until(ctx, found)
 }
 
+// build returns the cluster that flags describe, or a preset.
+func (r *request) build(
+	ctx context.Context, flags *pflag.FlagSet, objects *kube.Objects, name string,
+) (*v1alpha1.ComputeCluster, error) {
+	if err := r.preset.Check(); err != nil {
+		return nil, err
+	}
+	if !r.preset.IsGiven() {
+		return r.shape.Build(objects.Namespace, name, flags.Changed("workers"))
+	}
+	if given := Given(flags); len(given) > 0 {
+		return nil, outcome.Errorf(outcome.Usage, "--preset has the shape of the cluster, and --%s another; give one of the two",
+			given[0])
+	}
+	text, err := r.preset.Manifest(ctx, objects, kube.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	cluster := &v1alpha1.ComputeCluster{}
+	if err := yaml.UnmarshalStrict(text, cluster); err != nil {
+		return nil, outcome.Errorf(outcome.Refused, "read the manifest of the preset: %w", err)
+	}
+	cluster.Namespace, cluster.Name, cluster.GenerateName = objects.Namespace, name, ""
+	return cluster, nil
+}
+
 // bringBack resumes a cluster that is there, where it is suspended.
 func (r *request) bringBack(
 	ctx context.Context, flags *pflag.FlagSet, objects *kube.Objects, target kube.Target,
 ) (verbs.Object, string, error) {
-	if given := Given(flags); len(given) > 0 {
+	given := Given(flags)
+	if r.preset.IsGiven() {
+		given = []string{"preset"}
+	}
+	if len(given) > 0 {
 		return nil, "", outcome.Errorf(outcome.Refused, "%s is there, and keeps its shape; leave --%s out, or change it with "+
 			"heliostat scale or kubectl edit cc %s", target, given[0], target.Name)
 	}
@@ -113,12 +151,4 @@ func (r *request) bringBack(
 	}
 	found, err = objects.Make(ctx, found, change, r.dryRun.IsServer())
 	return found, fmt.Sprintf("%s resumed%s", target, r.dryRun.Suffix()), err
-}
-
-// ownedBy are the annotations of an object that a user creates; none where nobody knows the user.
-func ownedBy(user string) map[string]string {
-	if user == "" {
-		return nil
-	}
-	return map[string]string{v1alpha1.AnnotationOwner: user}
 }

@@ -9,6 +9,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"time"
@@ -62,6 +63,9 @@ type Forward func(ctx context.Context, pod types.NamespacedName, port int) (net.
 // ReadLog reads the last lines of a container of a pod, or of the one that ran before it.
 type ReadLog func(ctx context.Context, of Container, isPrevious bool, lines int64) (string, error)
 
+// StreamLog reads the log of a container behind a time, with times before its lines, and what comes where it is followed.
+type StreamLog func(ctx context.Context, of Container, after time.Time, isFollowed bool) (io.ReadCloser, error)
+
 // Container is one of a pod.
 type Container struct {
 	Pod  types.NamespacedName
@@ -83,6 +87,8 @@ type Console struct {
 	Forward Forward
 	// ReadLog reads the last lines of a container.
 	ReadLog ReadLog
+	// StreamLog reads a whole log.
+	StreamLog StreamLog
 	// Environ are the variables of this program, for those that it runs.
 	Environ []string
 	// IsQuiet: progress and notes are not printed.

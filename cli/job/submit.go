@@ -16,6 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/object"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/cli/output"
+	"github.com/heliostat-dev/heliostat/cli/preset"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
@@ -23,6 +24,7 @@ import (
 type submission struct {
 	console    *console.Console
 	wish       wish
+	preset     preset.Flags
 	out        *output.Flags
 	dryRun     output.DryRun
 	isDetached bool
@@ -46,6 +48,7 @@ it. Exit code: 0 succeeded; 1 failed; 3 stopped; 5 refused.`,
 		Example: `  heliostat job submit --cluster dev -- python train.py --epochs 3
   heliostat job submit --workers 4 --gpu 1 --retries 2 --env EPOCHS=3 -- 'python train.py > /tmp/log'
   heliostat job submit --cluster dev --working-dir . -- python train.py
+  heliostat job submit --preset training --option script=train.py
   heliostat job submit -f nightly.yaml --name tonight --detach`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash != 0 && len(args) > 0 {
@@ -59,6 +62,7 @@ it. Exit code: 0 succeeded; 1 failed; 3 stopped; 5 refused.`,
 	}
 	flags := command.Flags()
 	s.wish.add(flags)
+	s.preset.Add(flags)
 	s.out.Add(flags)
 	s.dryRun.Add(flags)
 	flags.BoolVar(&s.isDetached, "detach", false, "create the job, and follow nothing")
@@ -66,11 +70,11 @@ it. Exit code: 0 succeeded; 1 failed; 3 stopped; 5 refused.`,
 }
 
 func (s *submission) submit(ctx context.Context, flags *pflag.FlagSet, command []string) error {
-	manifest, err := readManifest(s.wish.file, s.console.In)
+	objects, err := s.console.Connect()
 	if err != nil {
 		return err
 	}
-	objects, err := s.console.Connect()
+	manifest, err := s.manifest(ctx, objects)
 	if err != nil {
 		return err
 	}
@@ -92,6 +96,19 @@ func (s *submission) submit(ctx context.Context, flags *pflag.FlagSet, command [
 		return err
 	}
 	return s.create(ctx, objects, job, files)
+}
+
+// manifest returns what the job begins with: a file, a preset, or nothing.
+func (s *submission) manifest(ctx context.Context, objects *kube.Objects) ([]byte, error) {
+	switch err := s.preset.Check(); {
+	case err != nil:
+		return nil, err
+	case s.preset.IsGiven() && s.wish.file != "":
+		return nil, outcome.Errorf(outcome.Usage, "--preset is one manifest, and -f another; give one of the two")
+	case s.preset.IsGiven():
+		return s.preset.Manifest(ctx, objects, kube.Job)
+	}
+	return readManifest(s.wish.file, s.console.In)
 }
 
 // create creates the job with its files, and follows it.

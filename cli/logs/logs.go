@@ -1,7 +1,8 @@
-// Package logs prints outputs of jobs, as they come.
+// Package logs prints outputs of jobs, clusters and services, as they come.
 //
-// In: a job. Out: on standard output what its program wrote, byte for byte and each byte once, attempt by attempt; on
-// standard error what becomes of the connection. Where the head is gone, the last lines that the status keeps.
+// In: an object. Out: on standard output what a job's program wrote, byte for byte and each byte once, attempt by attempt, or
+// the last lines that the status keeps where the head is gone; what Ray's containers of a cluster wrote, or the replicas of
+// a service. On standard error what becomes of the connection.
 //
 // It must never print a line twice because a connection was lost, and never stop a job.
 package logs
@@ -27,11 +28,6 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
-
-// Commands returns the commands of the package.
-func Commands(c *console.Console) []*cobra.Command {
-	return []*cobra.Command{Command(c, "logs job/NAME")}
-}
 
 // Command returns the command that prints the output of a job, by one of its names.
 func Command(c *console.Console, use string) *cobra.Command {
@@ -167,12 +163,14 @@ func (o *Output) read(ctx context.Context, object verbs.Object) (*v1alpha1.Clust
 
 // printAttempt prints the output of one attempt from the head, or what the status keeps of it.
 func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt) error {
-	out, silence := &counter{out: o.Clusters.Console.Out}, console.Silence{}
+	out := &counter{out: o.Clusters.Console.Out}
+	head := patience{console: o.Clusters.Console, who: "the head", what: "job/" + job.Name,
+		again: console.Again(job.Namespace, "logs job/%s -f", job.Name)}
 	for {
 		before := out.count
 		err := o.stream(ctx, attempt, out)
 		if out.count > before {
-			silence.Broken()
+			head.silence.Broken()
 		}
 		switch {
 		case err == nil || ctx.Err() != nil || isForbidden(err):
@@ -182,29 +180,9 @@ func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, att
 		case !away.IsPassing(err) || attempt.EndTime != nil:
 			return o.printKept(job, attempt, out.count, err)
 		}
-		if err := o.rest(ctx, job, err, &silence); err != nil {
+		if err := head.rest(ctx, err); err != nil {
 			return err
 		}
-	}
-}
-
-// rest waits until the head is asked again, unless it has been silent for too long.
-func (o *Output) rest(ctx context.Context, job *v1alpha1.ClusterJob, why error, silence *console.Silence) error {
-	c := o.Clusters.Console
-	if silence.IsNew(c.Clock.Now()) {
-		c.Note("the head does not answer: %s; trying for %s", said(why), console.Patience)
-	}
-	if silence.IsTooLong(c.Clock.Now()) {
-		return fmt.Errorf("follow the output of job/%s: %w; follow again: %s", job.Name, why,
-			console.Again(job.Namespace, "logs job/%s -f", job.Name))
-	}
-	timer := c.Clock.NewTimer(console.Look)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -51,6 +51,9 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 // IsTable reports whether rows are wanted.
 func (f *Flags) IsTable() bool { return *f.print.OutputFormat == "" || f.IsWide() }
 
+// HideHeaders has tables printed without their first line from now on.
+func (f *Flags) HideHeaders() { f.noHeaders = true }
+
 // IsWide reports whether all columns are wanted.
 func (f *Flags) IsWide() bool { return *f.print.OutputFormat == wide }
 

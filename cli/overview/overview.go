@@ -34,6 +34,8 @@ type Choice struct {
 	out           *output.Flags
 	allNamespaces bool
 	selector      string
+	// hasWarned: a list that is watched has said what it leaves out.
+	hasWarned bool
 }
 
 // NewChoice returns a choice of all objects in the namespace.
@@ -112,8 +114,11 @@ func (c *Choice) Objects(ctx context.Context, kinds ...kube.Kind) ([]verbs.Objec
 		return nil, refused[0]
 	}
 	for _, err := range refused {
-		c.console.Note("warning: left out: %v", err)
+		if !c.hasWarned {
+			c.console.Note("warning: left out: %v", err)
+		}
 	}
+	c.hasWarned = true
 	slices.SortStableFunc(all, func(a, b verbs.Object) int { return strings.Compare(a.GetNamespace(), b.GetNamespace()) })
 	return all, nil
 }

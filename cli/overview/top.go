@@ -17,7 +17,7 @@ import (
 
 func top(c *console.Console) *cobra.Command {
 	chosen := NewChoice(c)
-	var isIdle, hasEnded bool
+	var isIdle, hasEnded, isWatched bool
 	command := &cobra.Command{
 		Use:   "top [KIND,…]",
 		Short: "List clusters, jobs and services with what they wait for and what they cost",
@@ -27,31 +27,44 @@ GPUs are those of a cluster's desired pods. A cluster of a job or a service coun
 OWNER is what the object says of itself, or the job or service that a cluster belongs to.`,
 		Example: `  heliostat top
   heliostat top -A --idle
+  heliostat top -w
   heliostat top jobs -l team=a -o wide`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kinds, err := readKinds(args)
 			if err != nil {
 				return err
 			}
-			all, err := chosen.Objects(cmd.Context(), kinds...)
+			look := func() ([]verbs.Object, error) {
+				all, err := chosen.Objects(cmd.Context(), kinds...)
+				all = slices.DeleteFunc(all, func(object verbs.Object) bool {
+					return isIdle && idleSince(object).IsZero() || !hasEnded && isOver(object)
+				})
+				if isIdle {
+					slices.SortStableFunc(all, func(a, b verbs.Object) int { return idleSince(a).Compare(idleSince(b)) })
+				}
+				return all, err
+			}
+			show := func(all []verbs.Object) error { return chosen.printTop(all, c.Clock.Now()) }
+			if isWatched {
+				return chosen.watch(cmd.Context(), look, show)
+			}
+			all, err := look()
 			if err != nil {
 				return err
 			}
-			all = slices.DeleteFunc(all, func(object verbs.Object) bool {
-				return isIdle && idleSince(object).IsZero() || !hasEnded && isOver(object)
-			})
-			if isIdle {
-				slices.SortStableFunc(all, func(a, b verbs.Object) int { return idleSince(a).Compare(idleSince(b)) })
-			}
-			return chosen.Print(all, "such objects",
-				output.Columns("NAME", "PHASE", "WHY", "AGE", "IDLE", "GPUS", "OWNER", "message"),
-				func(object verbs.Object) []string { return topRow(object, c.Clock.Now()) })
+			return show(all)
 		},
 	}
 	command.Flags().BoolVar(&isIdle, "idle", false, "list clusters that nobody uses alone, the longest idle first")
+	command.Flags().BoolVarP(&isWatched, "watch", "w", false, "go on with what changes, a line each, until Ctrl-C")
 	command.Flags().BoolVar(&hasEnded, "ended", false, "list jobs that have ended too")
 	chosen.Add(command)
 	return command
+}
+
+func (c *Choice) printTop(all []verbs.Object, now time.Time) error {
+	return c.Print(all, "such objects", output.Columns("NAME", "PHASE", "WHY", "AGE", "IDLE", "GPUS", "OWNER", "message"),
+		func(object verbs.Object) []string { return topRow(object, now) })
 }
 
 // topRow is one object: name, phase, why, age, since when it is idle, GPUs, owner, and why in words.

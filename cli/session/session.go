@@ -1,4 +1,4 @@
-// Package session lets programs on this machine use a cluster: session, env, open.
+// Package session lets programs on this machine use a cluster: session, connect, env, open.
 //
 // In: the name of a cluster. Out: ports of this machine that lead to its head, variables for Ray's own programs, or the
 // dashboard in a browser, signed in.
@@ -36,7 +36,7 @@ const (
 
 // Commands returns the commands of the package.
 func Commands(c *console.Console) []*cobra.Command {
-	return []*cobra.Command{env(c), open(c), session(c)}
+	return []*cobra.Command{connect(c), env(c), open(c), session(c)}
 }
 
 // find returns the clusters and the name of the one that is meant, which must be there.

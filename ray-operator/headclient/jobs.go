@@ -178,6 +178,30 @@ func (s Submission) check() error {
 	return err
 }
 
+// pythonVersion is what a version of Python may be.
+var pythonVersion = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9a-z+]{1,16}){1,2}$`)
+
+// Python asks which Python Ray runs in there, such as 3.11.9.
+func (j *Jobs) Python(ctx context.Context) (string, error) {
+	const act = "ask for the Python of the head"
+	answer, err := j.ask(ctx, question{act: act, method: http.MethodGet, path: "/api/v0/cluster_metadata"})
+	if err != nil {
+		return "", err
+	}
+	var said struct {
+		Data struct {
+			Python string `json:"pythonVersion"`
+		} `json:"data"`
+	}
+	if err := decode(answer.body, &said); err != nil {
+		return "", j.fail(Protocol, act, err)
+	}
+	if !pythonVersion.MatchString(said.Data.Python) {
+		return "", j.fail(Protocol, act, errors.New("its version is none"))
+	}
+	return said.Data.Python, nil
+}
+
 func readSession(body []byte) (Session, error) {
 	var said struct {
 		Name    string `json:"session_name"`

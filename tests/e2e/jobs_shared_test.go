@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -78,6 +79,12 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 		code, said = commandLine(ctx, o.namespace, "session", "shared", "--", "python3", "-c", asksVersion)
 		Expect(code).To(Equal(outcome.Done))
 		Expect(said).To(ContainSubstring(`"ray_version": "` + release + `"`))
+		code, said = commandLine(ctx, o.namespace, "connect", "shared", "-o", "jsonpath={.cluster.ray} {.cluster.python}")
+		Expect(code).To(Equal(outcome.Done))
+		Expect(said).To(MatchRegexp(`^` + regexp.QuoteMeta(release) + ` 3\.[0-9]+\.[0-9]+$`))
+		code, said = commandLine(ctx, o.namespace, "logs", "cluster/shared")
+		Expect(code).To(Equal(outcome.Done))
+		Expect(said).To(ContainSubstring("Ray runtime started"))
 	}, SpecTimeout(limit))
 
 	It("run in a directory of the user's machine", func(ctx SpecContext) {

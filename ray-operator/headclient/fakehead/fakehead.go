@@ -35,6 +35,9 @@ import (
 // Version is the Ray that it says to be.
 const Version = "2.60.0"
 
+// Python is the version of Python that it runs in.
+const Python = "3.11.2"
+
 // Mood is how a head answers.
 type Mood int
 

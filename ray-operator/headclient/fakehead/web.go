@@ -39,6 +39,7 @@ func newWeb(h *Head, listener net.Listener) *web {
 	// All of these are called with the head's lock held, and jobs brought to the present.
 	routes := http.NewServeMux()
 	for pattern, answer := range map[string]func(*http.Request) reply{
+		"GET /api/v0/cluster_metadata": w.metadata,
 		"GET /api/version":             w.version,
 		"POST /api/jobs/{$}":           w.submit,
 		"GET /api/jobs/{$}":            w.list,
@@ -165,6 +166,13 @@ func (w *web) version(*http.Request) reply {
 	return reply{http.StatusOK, map[string]string{
 		"version": "4", "ray_version": Version, "ray_commit": "0", "session_name": w.head.job.session.name,
 	}}
+}
+
+// metadata is what Ray tells of its cluster.
+func (w *web) metadata(*http.Request) reply {
+	return reply{http.StatusOK, map[string]any{"result": true, "msg": "", "data": map[string]string{
+		"rayVersion": Version, "pythonVersion": Python,
+	}}}
 }
 
 // about is an answer about a job that is known.

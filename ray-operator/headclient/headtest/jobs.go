@@ -117,6 +117,9 @@ func session(t testing.TB, head Head) {
 	if second, err := jobs.Session(t.Context()); err != nil || second != first || first.Version != head.Version || first.Name == "" {
 		t.Errorf("it says %+v and then %+v, %v", first, second, err)
 	}
+	if python, err := jobs.Python(t.Context()); err != nil || !strings.HasPrefix(python, "3.") {
+		t.Errorf("its Python is %q, %v", python, err)
+	}
 }
 
 func succeeds(t testing.TB, head Head) {

@@ -1,10 +1,12 @@
 package headtest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -203,6 +205,24 @@ func deployed(t testing.TB, head Head) {
 		}
 		return err
 	})
+	wholeLog(t, conversation, replica.Log)
+}
+
+// wholeLog reads a log of Serve from its beginning, behind that, and behind its end.
+func wholeLog(t testing.TB, conversation *headclient.Serve, log headclient.Log) {
+	t.Helper()
+	var whole bytes.Buffer
+	count, err := conversation.ReplicaLog(t.Context(), log, 0, &whole)
+	if err != nil || count == 0 || count != int64(whole.Len()) {
+		t.Errorf("of its log it gives %d bytes, %q, %v", count, whole.String(), err)
+	}
+	var part bytes.Buffer
+	if _, err := conversation.ReplicaLog(t.Context(), log, 5, &part); err != nil || !strings.HasPrefix(part.String(), whole.String()[5:]) {
+		t.Errorf("from the fifth byte on it gives %q, %v", part.String(), err)
+	}
+	if _, err := conversation.ReplicaLog(t.Context(), log, count+1<<20, io.Discard); headclient.KindOf(err) != headclient.Gone {
+		t.Errorf("behind its end: %v", err)
+	}
 }
 
 // sole is the one replica of the one deployment of an application that echoes.

@@ -1,0 +1,111 @@
+package logs
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heliostat-dev/heliostat/apiserver/verbs"
+	"github.com/heliostat-dev/heliostat/cli/away"
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/object"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Commands returns the commands of the package.
+func Commands(c *console.Console) []*cobra.Command { return []*cobra.Command{ofAnyKind(c)} }
+
+// flagsOf are the flags that a kind alone has.
+var flagsOf = map[string][]string{
+	kube.Job.Word: {"attempt"}, kube.Cluster.Word: {"group", "pod"}, kube.Service.Word: {"deployment"},
+}
+
+// asked is what a user asks of the logs of an object.
+type asked struct {
+	isFollowed bool
+	attempt    int32
+	choice     podChoice
+	deployment string
+}
+
+func (a *asked) add(flags *pflag.FlagSet) {
+	flags.BoolVarP(&a.isFollowed, "follow", "f", false, "go on with what comes")
+	flags.Int32Var(&a.attempt, "attempt", 0, "of a job: number of the attempt; default: the current one, and with -f those that follow")
+	flags.StringVar(&a.choice.group, "group", "", "of a cluster: the pods of this worker group, in place of the head's")
+	flags.StringVar(&a.choice.pod, "pod", "", "of a cluster: this pod, in place of the head's")
+	flags.StringVar(&a.deployment, "deployment", "", "of a service: the replicas of this deployment, as NAME or APPLICATION/NAME")
+}
+
+// print prints the logs of an object by its kind.
+func (a *asked) print(ctx context.Context, clusters away.Clusters, found verbs.Object) error {
+	switch found := found.(type) {
+	case *v1alpha1.ComputeCluster:
+		of := podOutput{console: clusters.Console, objects: clusters.Objects, cluster: found, choice: a.choice, isFollowed: a.isFollowed}
+		return of.print(ctx)
+	case *v1alpha1.ClusterService:
+		of := replicaOutput{clusters: clusters, service: found, deployment: a.deployment, isFollowed: a.isFollowed}
+		return of.print(ctx)
+	}
+	return (&Output{Clusters: clusters, IsFollowed: a.isFollowed, Attempt: a.attempt}).Print(ctx, found)
+}
+
+func ofAnyKind(c *console.Console) *cobra.Command {
+	a := &asked{}
+	command := &cobra.Command{
+		Use: "logs KIND/NAME", Short: "Print the output of a job, a cluster's pods or a service's replicas, and follow it with -f",
+		Long: `Print what has been written, and with -f what comes.
+
+Of a job: the output of its program, attempt by attempt, until it has ended. Where the cluster is gone, the last lines of the
+job's status. Of a cluster: the log of Ray's container in the head's pod, or in those of a worker group (--group) or in one
+pod (--pod). Of a service: the logs of the replicas of all deployments or of one (--deployment), on each of its clusters.
+
+A connection that is lost is made again for 5 minutes, and each line comes once. Jobs and services are reached by a
+port-forward of the head's pod with the cluster's token, which the role "edit" permits; for pods "view" is enough.`,
+		Example: `  heliostat logs job/train -f
+  heliostat logs cluster/dev --group gpu -f
+  heliostat logs service/translate --deployment Model`,
+		Args: console.Arguments(1, 1, "KIND/NAME"), ValidArgsFunction: object.Complete(c),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			objects, err := c.Connect()
+			if err != nil {
+				return err
+			}
+			found, err := objects.Find(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := checkFlags(kube.KindOf(found), cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return a.print(cmd.Context(), away.Clusters{Console: c, Objects: objects}, found)
+		},
+	}
+	a.add(command.Flags())
+	return command
+}
+
+// checkFlags refuses flags of another kind.
+func checkFlags(kind kube.Kind, isGiven func(string) bool) error {
+	for _, other := range kube.Kinds() {
+		for _, flag := range flagsOf[other.Word] {
+			if isGiven(flag) && other.Word != kind.Word {
+				return outcome.Errorf(outcome.Usage, "--%s is for a %s, and this is a %s; leave it out", flag, other.Word, kind.Word)
+			}
+		}
+	}
+	if isGiven("group") && isGiven("pod") {
+		return outcome.Errorf(outcome.Usage, "--group is several pods, and --pod one; give one of the two")
+	}
+	return nil
+}
+
+// detached is what an interruption of one that follows ends with.
+func detached(of verbs.Object, flags ...string) error {
+	words := slices.Concat([]string{"logs", kube.TargetOf(of).String(), "-f"}, flags)
+	return outcome.Errorf(outcome.Detached, "detached; follow again: %s", console.Again(of.GetNamespace(), "%s", strings.Join(words, " ")))
+}

@@ -1,0 +1,178 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heliostat-dev/heliostat/cli/away"
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/object"
+	"github.com/heliostat-dev/heliostat/cli/output"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// versions are those of Ray and of the Python that it runs in; "" is not known.
+type versions struct {
+	Ray    string `json:"ray,omitempty"`
+	Python string `json:"python,omitempty"`
+}
+
+// ways are how a cluster is reached, for programs.
+type ways struct {
+	Cluster versions `json:"cluster"`
+	// Here are the versions of this machine.
+	Here versions `json:"here"`
+	// Differs is why Ray Client does not work from here; "" is that it does.
+	Differs string `json:"differs,omitempty"`
+	// Service is the host within Kubernetes, Dashboard the address there, and TokenSecret has the token.
+	Service     string `json:"service,omitempty"`
+	Dashboard   string `json:"dashboard,omitempty"`
+	TokenSecret string `json:"tokenSecret,omitempty"`
+}
+
+func connect(c *console.Console) *cobra.Command {
+	out := output.NewFlags()
+	command := &cobra.Command{
+		Use: "connect NAME", Short: "Compare versions with a cluster, and print the lines that reach it from here",
+		Long: `Compare the versions of Ray and Python of a cluster with those of python3 on this machine, and print the lines that reach
+the cluster from here and from within Kubernetes. Ray Client (ray://) needs the same Ray and the same minor version of
+Python; heliostat job submit needs neither.`,
+		Example: "  heliostat connect dev\n  heliostat connect dev -o jsonpath={.cluster.ray}",
+		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			clusters, name, err := find(cmd.Context(), c, args[0])
+			if err != nil {
+				return err
+			}
+			found, err := findWays(cmd.Context(), clusters, name)
+			if err != nil {
+				return kube.Because(err)
+			}
+			if !out.IsTable() {
+				return out.Answer(c.Out, "Connection", found)
+			}
+			tell(c.Out, name, found)
+			return nil
+		},
+	}
+	out.Add(command.Flags())
+	return command
+}
+
+// findWays asks the head and python3 of this machine for their versions.
+func findWays(ctx context.Context, clusters *away.Clusters, name string) (ways, error) {
+	found, err := clusters.Objects.Read(ctx, kube.Target{Kind: kube.Cluster, Name: name})
+	if err != nil {
+		return ways{}, err
+	}
+	head, err := clusters.Converse(ctx, name)
+	if err != nil {
+		return ways{}, err
+	}
+	defer func() { _ = head.Close() }() // it was read, or the failure is another
+	said, err := head.Session(ctx)
+	if err != nil {
+		return ways{}, head.Explain(err)
+	}
+	of := ways{Cluster: versions{Ray: said.Version}, Here: local(ctx, clusters.Console)}
+	if of.Cluster.Python, err = head.Python(ctx); err != nil {
+		clusters.Console.Note("warning: the cluster's Python is not known: %v", head.Explain(err))
+	}
+	of.Differs = differ(of.Cluster, of.Here)
+	if cluster, is := found.(*v1alpha1.ComputeCluster); is && cluster.Status.ServiceName != "" {
+		of.Service = cluster.Status.ServiceName + "." + cluster.Namespace + ".svc"
+		of.Dashboard, of.TokenSecret = cluster.Status.DashboardURL, cluster.Status.TokenSecretName
+	}
+	return of, nil
+}
+
+// askLocal prints the versions of Python and, where there is one, of Ray.
+const askLocal = `import sys
+print("Python", ".".join(map(str, sys.version_info[:3])))
+import ray
+print("Ray", ray.__version__)`
+
+// said is a line with a version.
+var said = regexp.MustCompile(`(?m)^(Python|Ray) ([0-9A-Za-z.+-]+)\r?$`)
+
+// local asks python3 of this machine. What it does not say is not known.
+func local(ctx context.Context, c *console.Console) versions {
+	program := exec.CommandContext(ctx, "python3", "-c", askLocal)
+	program.Env = c.Environ
+	text, _ := program.Output() // without Ray it fails, and has said the rest
+	var here versions
+	for _, found := range said.FindAllStringSubmatch(string(text), -1) {
+		if found[1] == "Ray" {
+			here.Ray = found[2]
+		} else {
+			here.Python = found[2]
+		}
+	}
+	return here
+}
+
+// differ returns why Ray Client does not work between two, and what helps; "" is that it does, as far as is known.
+func differ(cluster, here versions) string {
+	switch {
+	case here.Python == "":
+		return "there is no python3 here; install Python " + minor(cluster.Python) + " to use ray://"
+	case cluster.Python != "" && minor(cluster.Python) != minor(here.Python):
+		return fmt.Sprintf("Python %s here and %s there differ, which ray:// refuses; use Python %s here", here.Python, cluster.Python,
+			minor(cluster.Python))
+	case here.Ray == "":
+		return fmt.Sprintf(`python3 here has no Ray; pip install "ray[client]==%s" to use ray://`, cluster.Ray)
+	case here.Ray != cluster.Ray:
+		return fmt.Sprintf(`Ray %s here and %s there differ, which ray:// refuses; pip install "ray[client]==%s"`, here.Ray, cluster.Ray,
+			cluster.Ray)
+	}
+	return ""
+}
+
+// minor returns the first two parts of a version.
+func minor(version string) string {
+	parts := strings.SplitN(version, ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}
+
+// tell prints the lines for people.
+func tell(out io.Writer, name string, of ways) {
+	fmt.Fprintf(out, "cluster/%s   %s\nthis machine  %s\n", name, of.Cluster, of.Here)
+	if of.Differs != "" {
+		fmt.Fprintf(out, "\n%s\n", of.Differs)
+	}
+	fmt.Fprintf(out, "\nA program here, by ray.init():\n  heliostat session %s -- python3 program.py\n", name)
+	fmt.Fprintf(out, "A program of this directory there, without Ray here:\n  heliostat job submit --cluster %s --working-dir . -- python program.py\n", name)
+	fmt.Fprintf(out, "Ray's own commands here:\n  heliostat session %s -- ray job list\n", name)
+	if of.Service == "" {
+		return
+	}
+	fmt.Fprintf(out, "Pods in Kubernetes:\n  ray.init(\"ray://%s:%d\")\n", of.Service, portClient)
+	if of.Dashboard != "" {
+		fmt.Fprintf(out, "  ray job submit --address %s -- python program.py\n", of.Dashboard)
+	}
+	if of.TokenSecret != "" {
+		fmt.Fprintf(out, "  with RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN from key %s of Secret %s\n", v1alpha1.TokenKey, of.TokenSecret)
+	}
+}
+
+// String returns the versions for people.
+func (v versions) String() string {
+	ray, python := "no Ray", "no Python"
+	if v.Ray != "" {
+		ray = "Ray " + v.Ray
+	}
+	if v.Python != "" {
+		python = "Python " + v.Python
+	}
+	return ray + ", " + python
+}
