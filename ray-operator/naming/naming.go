@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -86,6 +87,22 @@ func JobCluster(job string, uid types.UID, number int32) string {
 		return job + "-" + digest[:shortHash]
 	}
 	return strings.TrimRight(job[:MaxCluster-1-longHash], "-") + "-" + digest[:longHash]
+}
+
+// MaxSchedule is the longest name of a schedule, in characters: those of its jobs are within the 63 of a label's value.
+const MaxSchedule = 52
+
+// ScheduledJob is the name of the job of a schedule for a time, <schedule>-<minutes since 1970>: a time has one name, so
+// that no time starts twice.
+func ScheduledJob(schedule string, at time.Time) string {
+	return fmt.Sprintf("%s-%d", schedule, at.Unix()/60)
+}
+
+// ScheduledTime is the time that the name of a job of a schedule stands for, and reports whether it is such a name.
+func ScheduledTime(schedule, job string) (time.Time, bool) {
+	minutes, err := strconv.ParseInt(strings.TrimPrefix(job, schedule+"-"), 10, 64)
+	at := time.Unix(minutes*60, 0).UTC()
+	return at, err == nil && ScheduledJob(schedule, at) == job
 }
 
 // ServiceCluster is the name of a cluster that a service makes for itself:

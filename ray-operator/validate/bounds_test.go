@@ -200,6 +200,13 @@ func TestBoundsAreThoseOfTheSchema(t *testing.T) {
 		}
 		return validate.Service(&service)
 	})
+	asSchema(t, "clusterjobschedules", 200, func(b bound) validate.Findings {
+		var schedule v1alpha1.ClusterJobSchedule
+		if err := json.Unmarshal(b.with(t, corpus.GoodSchedule()), &schedule); err != nil {
+			t.Fatalf("%v: %v", b.path, err)
+		}
+		return validate.Schedule(&schedule)
+	})
 }
 
 // asSchema asks about both sides of each bound of a kind, of which there are so many at least.

@@ -39,20 +39,23 @@ var clusterRules = []Rule{
 	{
 		ID: "long-text", Field: "any text with a bound", By: Schema, Says: "may not be more than",
 		Refused: "the text must not be longer than the field's limit", Remedy: "shorten it", cluster: longTexts, home: longHomeTexts, job: longJobTexts, service: longServiceTexts,
+		schedule: longScheduleTexts,
 	},
 	{
 		ID: "long-list", Field: "any list or map with a bound", By: Schema, Says: "must have at most",
 		Refused: "the number of entries must not be above the field's limit", Remedy: "remove some", cluster: longLists, node: longNodeLists,
-		home: longHomeLists, job: longJobLists, service: longServiceLists,
+		home: longHomeLists, job: longJobLists, service: longServiceLists, schedule: longScheduleLists,
 	},
 	{
 		ID: "unknown-word", Field: "any field that takes one of some words", By: Schema, Says: "supported values",
 		Refused: "the value must be one that the field allows", Remedy: "use one that the reference lists", cluster: unknownWords, job: unknownJobWords, service: unknownServiceWords,
+		schedule: unknownScheduleWords,
 	},
 	{
 		ID: "out-of-bounds", Field: "any number with bounds", By: Schema, Says: "should ",
 		Refused: "the number, or the number of entries, must be within the field's limits", Remedy: "see the reference for them",
 		cluster: numbersOutOfBounds, group: groupOutOfBounds, home: homeOutOfBounds, job: jobOutOfBounds, service: serviceOutOfBounds,
+		schedule: scheduleOutOfBounds,
 	},
 	{
 		ID: "ray-version", Field: "spec.rayVersion", By: Expression,

@@ -20,6 +20,7 @@ func TestTheChartAsksWhatTheRulesSay(t *testing.T) {
 	chartAsks(t, "computeclusters", validate.Rules())
 	chartAsks(t, "clusterjobs", append(validate.Rules(), validate.JobRules()...))
 	chartAsks(t, "clusterservices", append(validate.Rules(), validate.ServiceRules()...))
+	chartAsks(t, "clusterjobschedules", slices.Concat(validate.Rules(), validate.JobTemplateRules(), validate.ScheduleRules()))
 }
 
 func TestTheChartHasTheVariablesOfServices(t *testing.T) {

@@ -59,6 +59,8 @@ type Rule struct {
 
 	service       func(s *serving, bad report)
 	serviceChange func(before, after *serving, bad report)
+
+	schedule func(s *v1alpha1.ClusterJobSchedule, bad report)
 }
 
 // Text is what the refusal says behind the path of the field.

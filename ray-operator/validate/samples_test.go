@@ -52,6 +52,10 @@ func wrongWith(t *testing.T, manifest string) validate.Findings {
 		var service v1alpha1.ClusterService
 		strictly(&service)
 		return validate.Service(&service)
+	case strings.Contains(manifest, "kind: ClusterJobSchedule\n"):
+		var schedule v1alpha1.ClusterJobSchedule
+		strictly(&schedule)
+		return validate.Schedule(&schedule)
 	default:
 		return nil
 	}

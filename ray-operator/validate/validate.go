@@ -1,6 +1,6 @@
 // Package validate says what is wrong with a spec, field by field, with the remedy.
 //
-// In: a ComputeCluster, a ClusterJob or a ClusterService, or two states of one. Out: findings, none for a good one.
+// In: an object of one of the kinds, or two states of one. Out: findings, none for a good one.
 // Every finding is that of a rule, and the rules are one list: what is refused, what helps,
 // and who refuses it in the API server (the schema, a rule of the schema, or the chart's
 // admission policy). The policy and the documentation are generated from that list.

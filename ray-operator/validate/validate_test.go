@@ -34,6 +34,11 @@ func TestRowsOfServices(t *testing.T) {
 	testkit.Golden(t, "servicerefusals", broken(t, corpus.Services(), corpus.ServiceRows()))
 }
 
+func TestRowsOfSchedules(t *testing.T) {
+	testkit.Golden(t, "schedulerefusals", broken(t, corpus.Schedules(), corpus.ScheduleRows()))
+	broken(t, corpus.Schedules(), corpus.Schedules().Rows)
+}
+
 // broken: each row breaks its rule. The golden file keeps at which places, with which
 // words, and what else is broken with it.
 func broken[T interface{ DeepCopy() T }](t *testing.T, kind corpus.Kind[T], rows []corpus.Row[T]) map[string][]string {
@@ -63,6 +68,7 @@ func TestEveryRuleHasARow(t *testing.T) {
 	everyRule(t, validate.Rules(), nil, corpus.Clusters().Rows)
 	everyRule(t, validate.JobRules(), validate.Rules(), corpus.JobRows())
 	everyRule(t, validate.ServiceRules(), validate.Rules(), corpus.ServiceRows())
+	everyRule(t, validate.ScheduleRules(), slices.Concat(validate.Rules(), validate.JobRules()), corpus.ScheduleRows())
 }
 
 // everyRule: each rule has a row, and each row one of these rules or of the others.
@@ -91,7 +97,7 @@ func everyRule[T any](t *testing.T, rules, others []validate.Rule, rows []corpus
 }
 
 func TestRulesAreComplete(t *testing.T) {
-	for _, own := range [][]validate.Rule{validate.JobRules(), validate.ServiceRules()} {
+	for _, own := range [][]validate.Rule{validate.JobRules(), validate.ServiceRules(), validate.ScheduleRules()} {
 		seen := map[string]bool{}
 		for _, rule := range append(validate.Rules(), own...) {
 			whole := rule.ID != "" && rule.Field != "" && rule.Refused != "" && rule.Remedy != ""
@@ -152,6 +158,9 @@ func TestTheSchemaSaysWhatTheRulesSay(t *testing.T) {
 	schemaSays(t, "clusterjobs", slices.DeleteFunc(append(validate.Rules(), validate.JobRules()...), isName))
 	// Of a changed template of a service another cluster is made.
 	isChange := func(rule validate.Rule) bool { return isName(rule) || slices.Contains(ofChanges, rule.ID) }
+	ofJob := func(rule validate.Rule) bool { return isChange(rule) || rule.ID == "load-balancer-class-fixed" }
+	schemaSays(t, "clusterjobschedules",
+		slices.Concat(slices.DeleteFunc(validate.Rules(), ofJob), validate.JobTemplateRules(), validate.ScheduleRules()))
 	schemaSays(t, "clusterservices", append(slices.DeleteFunc(validate.Rules(), isChange), validate.ServiceRules()...))
 }
 

@@ -46,9 +46,11 @@ const (
 	countsOfClusters = "-n 100 -mutations 100 -seed 1"
 	countsOfJobs     = "-n 100 -mutations 100 -seed 1"
 	countsOfServices = "-n 100 -mutations 100 -seed 1"
+
+	countsOfSchedules = "-n 50 -mutations 100 -seed 1"
 )
 
-// inputs are what print gives: of clusters (corpus), of jobs or of services.
+// inputs are what print gives: of clusters (corpus), of jobs, of services or of schedules.
 func inputs(t *testing.T, what, options string) []input {
 	t.Helper()
 	if full := os.Getenv("HELIOSTAT_ADMISSION"); full != "" {
@@ -114,11 +116,13 @@ func agree(t *testing.T, what, counts string) {
 func policyInForce(t *testing.T, namespace string) {
 	t.Helper()
 	cluster, job, service := newCluster(namespace, "probe", 0), newJob(namespace, "probe"), servedIn(namespace, "probe")
+	schedule := newSchedule(namespace, "probe", newJob(namespace, "probe"))
+	schedule.Spec.JobTemplate.Spec.ClusterTemplate.Spec.WorkerGroups[0].RayStartParams = badOption
 	cluster.Spec.WorkerGroups[0].RayStartParams = badOption
 	job.Spec.ClusterTemplate.Spec.WorkerGroups[0].RayStartParams = badOption
 	service.Spec.ClusterTemplate.Spec.WorkerGroups[0].RayStartParams = badOption
 	must(t, live.Until(t.Context(), limit, "the admission policies to be in force", func(ctx context.Context) error {
-		for _, bad := range []client.Object{cluster, job, service} {
+		for _, bad := range []client.Object{cluster, job, service, schedule} {
 			if err := shared.Create(ctx, bad.DeepCopyObject().(client.Object), client.DryRunAll); !apierrors.IsInvalid(err) {
 				return fmt.Errorf("a bad %T is answered with %q", bad, fmt.Sprint(err))
 			}

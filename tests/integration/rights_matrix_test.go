@@ -93,7 +93,7 @@ func impersonated(t *testing.T, user string) client.Client {
 }
 
 var writesKinds = rbacv1.PolicyRule{
-	APIGroups: []string{"heliostat.dev"}, Resources: []string{"computeclusters", "clusterjobs", "clusterservices"}, Verbs: []string{"create", "get", "update"},
+	APIGroups: []string{"heliostat.dev"}, Resources: []string{"computeclusters", "clusterjobs", "clusterservices", "clusterjobschedules"}, Verbs: []string{"create", "get", "update"},
 }
 
 // someRights are those of somebody who has a part of each sort.

@@ -21,7 +21,7 @@ for name in $(cd "$raw" && ls heliostat.dev_*.yaml); do
 done
 bin/crd-ref-docs --source-path="$api" --config=tests/tools/reference.yaml --renderer=markdown --max-depth=20 \
   --output-path="$out/docs/reference/api.md" >/dev/null
-for kind in computeclusters clusterjobs clusterservices rights-pods rights-objects rights-doors; do
+for kind in computeclusters clusterjobs clusterservices clusterjobschedules rights-pods rights-objects rights-doors; do
   go run ./ray-operator/internal/admission/print $kind >"$out/$chart/admission/$kind.yaml"
 done
 go run ./ray-operator/internal/admission/print tables >"$out/docs/reference/validation.md"

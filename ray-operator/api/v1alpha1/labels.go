@@ -33,6 +33,8 @@ const (
 	LabelJob = "heliostat.dev/job"
 	// LabelService is, on the objects of a ClusterService, the service's name.
 	LabelService = "heliostat.dev/service"
+	// LabelSchedule is, on a ClusterJob of a ClusterJobSchedule, the schedule's name.
+	LabelSchedule = "heliostat.dev/schedule"
 	// LabelServePrefix, with a ClusterService's name after it, is on pods whose proxy accepts
 	// requests for that service. The value is ServeOn. The service's Service selects it.
 	LabelServePrefix = "serve.heliostat.dev/"
@@ -88,6 +90,9 @@ const (
 	// AnnotationStop, with the value StopOn, stops a ClusterJob for good. Any client that may
 	// edit the job may set it.
 	AnnotationStop = "heliostat.dev/stop"
+	// AnnotationScheduledAt is, on a ClusterJob of a ClusterJobSchedule, the time that the job stands for, in RFC 3339 with
+	// the offset of the schedule's zone.
+	AnnotationScheduledAt = "heliostat.dev/scheduled-at"
 	// AnnotationRetryOf names, on a ClusterJob that the server created as a retry of an ended job, the first job of the
 	// series.
 	AnnotationRetryOf = "heliostat.dev/retry-of"
@@ -185,4 +190,6 @@ const (
 	// EnvJobName is the ClusterJob's name, EnvJobAttempt the attempt's number, from 1.
 	EnvJobName    = "HELIOSTAT_JOB_NAME"
 	EnvJobAttempt = "HELIOSTAT_JOB_ATTEMPT"
+	// EnvScheduledAt is, in a job of a ClusterJobSchedule, what AnnotationScheduledAt says.
+	EnvScheduledAt = "HELIOSTAT_SCHEDULED_AT"
 )

@@ -11,7 +11,8 @@ var GroupVersion = schema.GroupVersion{Group: "heliostat.dev", Version: "v1alpha
 
 // AddToScheme registers the package's kinds with a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &ComputeCluster{}, &ComputeClusterList{}, &ClusterJob{}, &ClusterJobList{}, &ClusterService{}, &ClusterServiceList{})
+	scheme.AddKnownTypes(GroupVersion, &ComputeCluster{}, &ComputeClusterList{}, &ClusterJob{}, &ClusterJobList{},
+		&ClusterService{}, &ClusterServiceList{}, &ClusterJobSchedule{}, &ClusterJobScheduleList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -9,6 +9,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,12 +74,28 @@ func JobPolicy() ([]byte, error) {
 		resource: "clusterjobs",
 		isNew:    "oldObject == null || object.spec" + butSuspend + " != oldObject.spec" + butSuspend,
 		cluster:  inTemplate, path: ofTemplate,
-		variables: []admissionv1.Variable{
-			{Name: "runtimeEnv", Expression: "object.spec.?runtimeEnv.orValue({})"},
-			{Name: "vars", Expression: "[variables.runtimeEnv.?env_vars.orValue(dyn(null))].map(m, type(m) == map ? m : {})[0]"},
-		},
-		own: validate.JobRules(),
+		variables: varsOfRun(inCluster),
+		own:       validate.JobRules(),
 	})
+}
+
+// SchedulePolicy is the same for a schedule. Its jobs are asked what a ClusterJob is.
+func SchedulePolicy() ([]byte, error) {
+	return policy(kind{
+		resource: "clusterjobschedules",
+		isNew:    "oldObject == null || object.spec" + butSuspend + " != oldObject.spec" + butSuspend,
+		cluster:  strings.Replace(inTemplate, inCluster, inJobTemplate, 1), path: inJobTemplate + ".clusterTemplate.spec",
+		variables: varsOfRun(inJobTemplate),
+		own:       slices.Concat(validate.JobTemplateRules(), validate.ScheduleRules()),
+	})
+}
+
+// varsOfRun are the variables that rules about a job speak of. Its spec lies at a path.
+func varsOfRun(at string) []admissionv1.Variable {
+	return []admissionv1.Variable{
+		{Name: "runtimeEnv", Expression: "object." + at + ".?runtimeEnv.orValue({})"},
+		{Name: "vars", Expression: "[variables.runtimeEnv.?env_vars.orValue(dyn(null))].map(m, type(m) == map ? m : {})[0]"},
+	}
 }
 
 // ServicePolicy is the same for a service, whose suspension is asked about as little.
@@ -100,6 +117,8 @@ const (
 	inCluster  = "spec"
 	ofTemplate = "spec.clusterTemplate.spec"
 	inTemplate = "object.spec.?clusterTemplate.?spec.orValue({})"
+	// inJobTemplate is where the spec of a schedule's jobs lies.
+	inJobTemplate = "spec.jobTemplate.spec"
 )
 
 func policy(of kind) ([]byte, error) {
@@ -186,7 +205,8 @@ func messageOf(rule *validate.Rule, text string) string {
 
 // Tables is the page of the documentation that lists all rules.
 func Tables() string {
-	return preface + table(validate.Rules()) + ofJobs + table(validate.JobRules()) + ofServices + table(validate.ServiceRules()) + RightsTable()
+	return preface + table(validate.Rules()) + ofJobs + table(validate.JobRules()) + ofServices + table(validate.ServiceRules()) +
+		ofSchedules + table(validate.ScheduleRules()) + RightsTable()
 }
 
 func table(rules []validate.Rule) string {
@@ -220,8 +240,8 @@ Another policy keeps others from making pods look like those of a cluster, whose
 who may update ` + "`computeclusters/finalizers`" + `, as the operator may, makes a pod with the label ` + "`heliostat.dev/cluster`" + ` or
 changes labels and annotations of that prefix on one. The annotation ` + "`heliostat.dev/retire`" + ` is free.
 
-Three more policies ask for [rights](#rights-that-a-spec-needs): a user who may create ComputeClusters, ClusterJobs or
-ClusterServices in a namespace gains nothing by that which they could not use directly.
+Three more policies ask for [rights](#rights-that-a-spec-needs): a user who may create ComputeClusters, ClusterJobs,
+ClusterServices or ClusterJobSchedules in a namespace gains nothing by that which they could not use directly.
 
 ## ComputeCluster
 
@@ -246,5 +266,14 @@ All that is said of a ComputeCluster holds below ` + "`spec.clusterTemplate.spec
 template another cluster is made. Suspending and resuming a service, its labels and its deletion are never refused by the policy.
 What is said of ` + "`spec.serveConfig`" + ` is what Ray Serve itself would refuse, later and with its own words, and what would leave nobody
 to answer. ` + "`**`" + ` stands for wherever in it a field of that name is known; fields that are not known are passed on as they are.
+
+`
+
+const ofSchedules = `
+## ClusterJobSchedule
+
+All that is said of a ClusterJob holds below ` + "`spec.jobTemplate`" + `, but for what cannot be changed of one: of a changed template
+other jobs are made. Whether the ranges of a schedule rise, whether it ever comes, and whether the zone exists, the operator
+says: such a schedule is ` + "`Stalled`" + `. Suspending and resuming one, its labels and its deletion are never refused by the policy.
 
 `

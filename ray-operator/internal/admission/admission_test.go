@@ -23,6 +23,9 @@ func TestPoliciesHoldEveryRuleOfTheirLayer(t *testing.T) {
 	holds(t, text, err, place{validate.Rules(), "spec.clusterTemplate.spec."}, place{validate.JobRules(), "spec."})
 	text, err = admission.ServicePolicy()
 	holds(t, text, err, place{validate.Rules(), "spec.clusterTemplate.spec."}, place{validate.ServiceRules(), "spec."})
+	text, err = admission.SchedulePolicy()
+	holds(t, text, err, place{validate.Rules(), "spec.jobTemplate.spec.clusterTemplate.spec."},
+		place{validate.JobTemplateRules(), "spec.jobTemplate.spec."}, place{validate.ScheduleRules(), "spec."})
 }
 
 // place are rules and the beginning of the paths of their fields.
@@ -77,8 +80,8 @@ func (p place) is(t *testing.T, rule validate.Rule, one admissionv1.Validation) 
 }
 
 func TestTablesHoldEveryRule(t *testing.T) {
-	rules := slices.Concat(validate.Rules(), validate.JobRules(), validate.ServiceRules())
-	rows := strings.Count(admission.Tables(), "\n| ") - 4 // the headings
+	rules := slices.Concat(validate.Rules(), validate.JobRules(), validate.ServiceRules(), validate.ScheduleRules())
+	rows := strings.Count(admission.Tables(), "\n| ") - 5 // the headings
 	if needs := rights.Needs(); rows != len(rules)+len(needs) {
 		t.Errorf("the tables have %d rows, there are %d rules and %d needs", rows, len(rules), len(needs))
 	}

@@ -12,10 +12,12 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/rights"
 )
 
-// Variables of the policies that ask for rights. They look at all three kinds.
+// Variables of the policies that ask for rights. They look at all kinds.
 const (
-	ofAnyKind   = "request.resource.resource == 'computeclusters' ? object.spec : object.spec.?clusterTemplate.?spec.orValue({})"
-	pathOfKind  = "request.resource.resource == 'computeclusters' ? 'spec' : 'spec.clusterTemplate.spec'"
+	specOfKind  = "request.resource.resource == 'clusterjobschedules' ? object.spec.jobTemplate.spec : object.spec"
+	placeOfKind = "request.resource.resource == 'clusterjobschedules' ? 'spec.jobTemplate.spec' : 'spec'"
+	ofAnyKind   = "request.resource.resource == 'computeclusters' ? object.spec : variables.spec.?clusterTemplate.?spec.orValue({})"
+	pathOfKind  = "request.resource.resource == 'computeclusters' ? 'spec' : variables.at + '.clusterTemplate.spec'"
 	rightsNodes = `([{'path': dyn(variables.path + '.head'), 'spec': dyn(variables.cluster.?head.orValue({}))}] +
 variables.cluster.?workerGroups.orValue([]).transformList(i, g, {
   'path': dyn(variables.path + '.workerGroups[' + string(i) + ']'), 'spec': dyn(g)})).map(p, {
@@ -28,17 +30,19 @@ variables.cluster.?workerGroups.orValue([]).transformList(i, g, {
 
 // RightsPolicy is the specification of the ValidatingAdmissionPolicy that asks for the rights of a family, as YAML. It
 // looks at a spec that is new or changed in more than its suspension, and not at what the operator writes: the rights of
-// who wrote a job or a service were asked for when they did.
+// who wrote a job, a service or a schedule were asked for when they did.
 func RightsPolicy(family rights.Family) ([]byte, error) {
 	fail := admissionv1.Fail
 	spec := admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    &fail,
-		MatchConstraints: writesOf("computeclusters", "clusterjobs", "clusterservices"),
+		MatchConstraints: writesOf("computeclusters", "clusterjobs", "clusterservices", "clusterjobschedules"),
 		MatchConditions: []admissionv1.MatchCondition{
 			{Name: "the-spec-is-new", Expression: "oldObject == null || object.spec" + butSuspend + " != oldObject.spec" + butSuspend},
 			{Name: "by-somebody-else", Expression: "!" + byOperator},
 		},
 		Variables: []admissionv1.Variable{
+			{Name: "spec", Expression: specOfKind},
+			{Name: "at", Expression: placeOfKind},
 			{Name: "path", Expression: pathOfKind},
 			{Name: "cluster", Expression: ofAnyKind},
 			{Name: "nodes", Expression: rightsNodes},
@@ -131,9 +135,9 @@ func RightsTable() string {
 const ofRights = `
 ## Rights that a spec needs
 
-A user who creates one of the three kinds, or changes more of its spec than ` + "`suspend`" + `, needs a right for what the
+A user who creates an object of these kinds, or changes more of its spec than ` + "`suspend`" + `, needs a right for what the
 spec names or opens. Where a pod could do the same, the right to create pods in the namespace is enough. The operator
-itself is not asked: the rights of who wrote a job or a service were asked for then. Reasons and alternatives:
+itself is not asked: the rights of who wrote a job, a service or a schedule were asked for then. Reasons and alternatives:
 [tenants](../design/tenancy.md).
 
 | fields | right | or create pods |

@@ -10,7 +10,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// Expressions speak of variables.path, where the spec of the cluster lies, of variables.cluster, that spec, empty where
+// Expressions speak of variables.spec, the spec of the object or of a schedule's jobs, which lies at variables.at; of
+// variables.path, where the spec of the cluster lies, of variables.cluster, that spec, empty where
 // there is none, and of variables.nodes: the head and the groups, each n with n.path, n.spec, n.pod and n.containers,
 // which are those of the pod with its init containers. Their results are joined with commas: no name has one.
 
@@ -28,7 +29,7 @@ func environmentEntries(key, all string) string {
 		return fmt.Sprintf("%[2]s.?env.orValue([]).map(e, %[1]s + '.env ' + e.?valueFrom.?%[3]s.?name.orValue('')) + "+
 			"%[2]s.?envFrom.orValue([]).map(e, %[1]s + '.envFrom ' + e.?%[4]s.?name.orValue(''))", path, holder, key, all)
 	}
-	return "object.spec.?env.orValue([]).map(e, 'spec.env ' + e.?valueFrom.?" + key + ".?name.orValue('')) + " +
+	return "variables.spec.?env.orValue([]).map(e, variables.at + '.env ' + e.?valueFrom.?" + key + ".?name.orValue('')) + " +
 		of("variables.path + '.podDefaults'", "variables.cluster.?podDefaults") + " + " +
 		perNode(perContainer(of("n.path + '.template.spec.containers[*]'", "c")))
 }
@@ -363,10 +364,10 @@ var doorNeeds = []Need{
 	},
 	{
 		ID: "cluster", Family: Doors, Verb: "use", Group: "heliostat.dev", Resource: "computeclusters", IsNamed: true, Most: 1,
-		Fields: "`clusterRef`", Entries: "['spec.clusterRef ' + object.spec.?clusterRef.?name.orValue('')]",
+		Fields: "`clusterRef`", Entries: "[variables.at + '.clusterRef ' + variables.spec.?clusterRef.?name.orValue('')]",
 		find: func(o *object, found func(field, name string)) {
 			if o.ref != nil {
-				found("spec.clusterRef", o.ref.Name)
+				found(o.at+".clusterRef", o.ref.Name)
 			}
 		},
 	},

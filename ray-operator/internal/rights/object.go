@@ -12,8 +12,10 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// object is one of the three kinds, as the needs look at it.
+// object is one of the kinds, as the needs look at it.
 type object struct {
+	// at is where its spec lies, or that of a schedule's jobs.
+	at string
 	// path is where the spec of the cluster lies, and cluster that spec, empty where there is none.
 	path    string
 	cluster *v1alpha1.ComputeClusterSpec
@@ -86,7 +88,7 @@ func (o *object) environment(named func(env *corev1.EnvVarSource, from *corev1.E
 			found(path+".envFrom", named(nil, &from[i]))
 		}
 	}
-	visit("spec", o.env, nil)
+	visit(o.at, o.env, nil)
 	visit(o.path+".podDefaults", o.defaults().Env, o.defaults().EnvFrom)
 	for _, n := range o.nodes() {
 		for _, container := range n.containers() {

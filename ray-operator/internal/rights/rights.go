@@ -1,5 +1,4 @@
-// Package rights says which rights a user who writes a ComputeCluster, a ClusterJob or a ClusterService must have for
-// what the spec names or opens.
+// Package rights says which rights a user who writes an object of our kinds must have for what the spec names or opens.
 //
 // In: an object. Out: demands, each with the field, the right, and a text for a refusal. For the chart's policies the
 // same needs have expressions, and a test sends both sides of each to a real API server.
@@ -99,25 +98,35 @@ func (d Demand) Text() string { return d.Field + ": " + d.Need.Text(d.Name) }
 
 // OfCluster returns what a ComputeCluster needs, one demand for each name.
 func OfCluster(cluster *v1alpha1.ComputeCluster) []Demand {
-	return demands(&object{path: "spec", cluster: &cluster.Spec})
+	return demands(&object{at: "spec", path: "spec", cluster: &cluster.Spec})
 }
 
 // OfJob returns what a ClusterJob needs.
 func OfJob(job *v1alpha1.ClusterJob) []Demand {
-	o := home(job.Spec.ClusterRef, job.Spec.ClusterTemplate)
-	o.env = job.Spec.Env
+	return ofRun(&job.Spec, "spec")
+}
+
+// OfSchedule returns what a ClusterJobSchedule needs: what its jobs do, which the operator creates in its author's place.
+func OfSchedule(schedule *v1alpha1.ClusterJobSchedule) []Demand {
+	return ofRun(&schedule.Spec.JobTemplate.Spec, "spec.jobTemplate.spec")
+}
+
+func ofRun(spec *v1alpha1.ClusterJobSpec, at string) []Demand {
+	o := home(spec.ClusterRef, spec.ClusterTemplate, at)
+	o.env = spec.Env
 	return demands(o)
 }
 
 // OfService returns what a ClusterService needs.
 func OfService(service *v1alpha1.ClusterService) []Demand {
-	o := home(service.Spec.ClusterRef, service.Spec.ClusterTemplate)
+	o := home(service.Spec.ClusterRef, service.Spec.ClusterTemplate, "spec")
 	o.service = &service.Spec
 	return demands(o)
 }
 
-func home(ref *v1alpha1.ClusterReference, template *v1alpha1.ClusterTemplate) *object {
-	o := &object{path: "spec.clusterTemplate.spec", cluster: &v1alpha1.ComputeClusterSpec{}, ref: ref}
+// home is an object whose spec, or that of its jobs, lies at a path.
+func home(ref *v1alpha1.ClusterReference, template *v1alpha1.ClusterTemplate, at string) *object {
+	o := &object{at: at, path: at + ".clusterTemplate.spec", cluster: &v1alpha1.ComputeClusterSpec{}, ref: ref}
 	if template != nil {
 		o.cluster = &template.Spec
 	}

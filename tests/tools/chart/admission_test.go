@@ -23,7 +23,7 @@ func TestPoliciesAreTheGenerated(t *testing.T) {
 			t.Errorf("nothing binds the policy %s", policy.Name)
 		}
 	}
-	for _, kind := range []string{"computeclusters", "clusterjobs", "clusterservices"} {
+	for _, kind := range []string{"computeclusters", "clusterjobs", "clusterservices", "clusterjobschedules"} {
 		text, err := os.ReadFile(dir + "/files/admission/" + kind + ".yaml")
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,7 @@
 //
 // Outside of pod templates it must never change anything but one annotation, the length of
 // quantities, which rules could not read within their cost if it had no bound, and what
-// cannot be changed of a cluster: of the changed template of a service another one is made.
+// cannot be changed of a template: of the changed one of a service or a schedule another object is made.
 package main
 
 import (
@@ -66,12 +66,13 @@ func Trim(definition []byte) ([]byte, error) {
 		}
 		walk(schema, bound)
 		walk(schema, templates)
-		if kind, _ := descend(crd, "spec", "names"); kind["kind"] == "ClusterService" {
-			cluster, ok := descend(schema, "properties", "spec", "properties", "clusterTemplate", "properties", "spec")
+		names, _ := descend(crd, "spec", "names")
+		if path := madeAgain[fmt.Sprint(names["kind"])]; path != nil {
+			template, ok := descend(schema, path...)
 			if !ok {
-				return nil, fmt.Errorf("find the template of a service's cluster: %w", errShape)
+				return nil, fmt.Errorf("find the template of a %s: %w", names["kind"], errShape)
 			}
-			walk(cluster, changeable)
+			walk(template, changeable)
 		}
 	}
 	out, err := yaml.Marshal(crd)
@@ -79,6 +80,12 @@ func Trim(definition []byte) ([]byte, error) {
 		return nil, fmt.Errorf("print the definition: %w", err)
 	}
 	return out, nil
+}
+
+// madeAgain are, by kind, the templates of which another object is made where they change.
+var madeAgain = map[string][]string{
+	"ClusterService":     {"properties", "spec", "properties", "clusterTemplate", "properties", "spec"},
+	"ClusterJobSchedule": {"properties", "spec", "properties", "jobTemplate"},
 }
 
 var errShape = fmt.Errorf("not what controller-gen writes")

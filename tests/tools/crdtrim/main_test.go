@@ -94,7 +94,9 @@ func parse(t *testing.T, text string) map[string]any {
 }
 
 func TestDefinitionsAreInstallable(t *testing.T) {
-	for _, file := range []string{"heliostat.dev_computeclusters.yaml", "heliostat.dev_clusterservices.yaml"} {
+	for _, file := range []string{
+		"heliostat.dev_computeclusters.yaml", "heliostat.dev_clusterservices.yaml", "heliostat.dev_clusterjobschedules.yaml",
+	} {
 		k := load(t, file)
 		if len(k.text) > maxSize {
 			t.Errorf("%s has %d bytes, at most %d are allowed", file, len(k.text), maxSize)
@@ -114,7 +116,7 @@ const ours = "apiVersion: heliostat.dev/v1alpha1\n"
 func TestSamplesAreAdmitted(t *testing.T) {
 	kinds := map[any]kind{
 		"ComputeCluster": load(t, "heliostat.dev_computeclusters.yaml"), "ClusterJob": load(t, "heliostat.dev_clusterjobs.yaml"),
-		"ClusterService": load(t, "heliostat.dev_clusterservices.yaml"),
+		"ClusterService": load(t, "heliostat.dev_clusterservices.yaml"), "ClusterJobSchedule": load(t, "heliostat.dev_clusterjobschedules.yaml"),
 	}
 	for _, pattern := range []string{samples + "/*.yaml", examples + "/*/manifest.yaml"} {
 		files, err := filepath.Glob(pattern)
@@ -212,6 +214,14 @@ func TestATemplateOfAServiceMayChange(t *testing.T) {
 		if have := transitions(t, spec.Properties["clusterTemplate"]); have != fixed {
 			t.Errorf("the template in %s has rules about changes: %v, want %v", file, have, fixed)
 		}
+	}
+}
+
+// TestATemplateOfAScheduleMayChange: other jobs are made of it then, also on another cluster and by another manager.
+func TestATemplateOfAScheduleMayChange(t *testing.T) {
+	spec := load(t, "heliostat.dev_clusterjobschedules.yaml").definition.Spec.Validation.OpenAPIV3Schema.Properties["spec"]
+	if transitions(t, spec) {
+		t.Error("a schedule has rules about changes")
 	}
 }
 

@@ -1,5 +1,4 @@
-// Package corpus makes ComputeClusters, ClusterJobs and ClusterServices, good and bad, with what
-// package validate says of each.
+// Package corpus makes objects of our kinds, good and bad, with what package validate says of each.
 //
 // In: a kind, counts and a seed. Out: inputs for a real API server, which must come to the
 // same answers: a row for each side of each rule, mixtures of rows, and a rich object in which
@@ -173,7 +172,7 @@ func (k Kind[T]) withPods(in Input, object T) Input {
 
 func refusals(found validate.Findings) []Refusal {
 	words := map[string]string{}
-	for _, rule := range slices.Concat(validate.Rules(), validate.JobRules(), validate.ServiceRules()) {
+	for _, rule := range slices.Concat(validate.Rules(), validate.JobRules(), validate.ServiceRules(), validate.ScheduleRules()) {
 		if words[rule.ID] = rule.Text(); rule.By == validate.Schema {
 			words[rule.ID] = rule.Says
 		}

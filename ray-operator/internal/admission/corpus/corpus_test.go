@@ -17,9 +17,10 @@ var kinds = map[string]struct {
 	rows   int
 	inputs func(corpus.Options) iter.Seq2[corpus.Input, error]
 }{
-	"clusters": {len(corpus.Clusters().Rows), corpus.Clusters().Inputs},
-	"jobs":     {len(corpus.Jobs().Rows), corpus.Jobs().Inputs},
-	"services": {len(corpus.Services().Rows), corpus.Services().Inputs},
+	"clusters":  {len(corpus.Clusters().Rows), corpus.Clusters().Inputs},
+	"jobs":      {len(corpus.Jobs().Rows), corpus.Jobs().Inputs},
+	"services":  {len(corpus.Services().Rows), corpus.Services().Inputs},
+	"schedules": {len(corpus.Schedules().Rows), corpus.Schedules().Inputs},
 }
 
 func collect(t *testing.T, inputs iter.Seq2[corpus.Input, error]) []corpus.Input {
@@ -86,7 +87,7 @@ func TestRules_HaveAnIDAPageAndAnInput(t *testing.T) {
 		}
 	}
 	seen := map[string]string{}
-	for _, rules := range [][]validate.Rule{validate.Rules(), validate.JobRules(), validate.ServiceRules()} {
+	for _, rules := range [][]validate.Rule{validate.Rules(), validate.JobRules(), validate.ServiceRules(), validate.ScheduleRules()} {
 		ofList := map[string]bool{}
 		for _, rule := range rules {
 			// Jobs and services share rules about where they run: the same words of the same field.

@@ -295,14 +295,14 @@ func Rights(options Options) iter.Seq2[RightsInput, error] {
 	}
 }
 
-var resourcesOf = []string{"computeclusters", "clusterjobs", "clusterservices"}
+var resourcesOf = []string{"computeclusters", "clusterjobs", "clusterservices", "clusterjobschedules"}
 
 // rightsInput lays rows over each other. It is not an input where a row is not of the kind, or the object is not good.
 func rightsInput(resource string, rows []RightsRow) (input RightsInput, is bool, err error) {
 	var object any
 	var demands []rights.Demand
 	switch resource {
-	case "clusterjobs":
+	case "clusterjobs", "clusterjobschedules":
 		run := GoodJob()
 		ownCluster(run)
 		for _, row := range rows {
@@ -311,6 +311,11 @@ func rightsInput(resource string, rows []RightsRow) (input RightsInput, is bool,
 			}
 		}
 		is, object, demands = len(Jobs().created(run)) == 0, run, rights.OfJob(run)
+		if resource == "clusterjobschedules" {
+			daily := GoodSchedule()
+			daily.Spec.JobTemplate.Spec = run.Spec
+			object, demands = daily, rights.OfSchedule(daily)
+		}
 	case "clusterservices":
 		served := GoodService()
 		onOwn(served)

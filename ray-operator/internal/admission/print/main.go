@@ -1,6 +1,6 @@
 // Command print writes to standard output what is generated from the rules of package
 // validate: the admission policy of the chart for a kind, the tables of the documentation, or
-// inputs for the API server (corpus: clusters; jobs; services) with what the rules say of each.
+// inputs for the API server (corpus: clusters; jobs; services; schedules) with what the rules say of each.
 //
 // In: what to print, and for inputs how many and from which seed. Out: YAML, Markdown or
 // one JSON object a line. It must never print anything that depends on the machine.
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-var errWhat = errors.New("there are computeclusters, clusterjobs, clusterservices, rights-pods, rights-objects, rights-doors, tables, corpus, jobs, services and rights")
+var errWhat = errors.New("there are computeclusters, clusterjobs, clusterservices, clusterjobschedules, rights-pods, rights-objects, rights-doors, tables, corpus, jobs, services, schedules and rights")
 
 func run(out io.Writer, what string, options corpus.Options) error {
 	switch what {
@@ -45,6 +45,8 @@ func run(out io.Writer, what string, options corpus.Options) error {
 		return printed(out)(admission.JobPolicy())
 	case "clusterservices":
 		return printed(out)(admission.ServicePolicy())
+	case "clusterjobschedules":
+		return printed(out)(admission.SchedulePolicy())
 	case "rights-pods", "rights-objects", "rights-doors":
 		return printed(out)(admission.RightsPolicy(rights.Family(strings.TrimPrefix(what, "rights-"))))
 	case "tables":
@@ -57,6 +59,8 @@ func run(out io.Writer, what string, options corpus.Options) error {
 		return lines(out, corpus.Rights(options))
 	case "services":
 		return lines(out, corpus.Services().Inputs(options))
+	case "schedules":
+		return lines(out, corpus.Schedules().Inputs(options))
 	}
 	return fmt.Errorf("print %q: %w", what, errWhat)
 }
