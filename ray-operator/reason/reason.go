@@ -134,7 +134,7 @@ type Section struct {
 func Sections() []Section {
 	return []Section{
 		obstacles(), refusals(), pods(), passing(), states(), events(), autoscaling(), controlStore(),
-		jobObstacles(), jobEnds(), jobProgress(), jobStates(), serviceObstacles(), serviceProgress(), serviceStates(),
+		jobObstacles(), jobEnds(), jobProgress(), jobStates(), schedules(), serviceObstacles(), serviceProgress(), serviceStates(),
 		outputs(),
 	}
 }

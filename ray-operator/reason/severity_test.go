@@ -13,6 +13,7 @@ import (
 const (
 	fine = "AllReady HeadReady WorkersReady ScalingUp PodsUpToDate NotStalled Settled SuspendedBySpec SuspendedIdle GroupSuspended HeadReplaced Resumed " +
 		"Autoscaled SizesHeld Scaled JobSucceeded JobSuspended JobPreempted Stopped JobSubmitted AttemptEnded " +
+		"ScheduleActive ScheduleSuspended JobStarted JobReplaced " +
 		"StoreServes HeadRestarted HeadRecovered " +
 		"ServiceServes ServiceSuspended GatewayProgrammed UpgradeBegan UpgradeDone UpgradeWithdrawn"
 
@@ -23,7 +24,7 @@ const (
 		"StoreLoading StoreStarting StoreVolumePending StoreChecking HeadRecovering " +
 		"ServiceLeaving ServiceDraining UpgradeReturning ServeClusterStarting UpgradeWaiting UpgradePreparing ServeDeploying ServeProving " +
 		"UpgradeRouting UpgradeShifting UpgradeBaking UpgradeRecreating UpgradeInPlace ConfigChanging GatewayPending " +
-		"TailShort"
+		"TailShort PreviousJobActive PreviousJobEnding"
 )
 
 func TestSeverities(t *testing.T) {
@@ -45,7 +46,7 @@ func TestSeverities(t *testing.T) {
 const helpless = "HeadUnready HeadLost WorkerFailed DeletedIdle NodeLost Evicted"
 
 // advised are reasons that need nothing and still say what one could do.
-const advised = "RollWaiting IdleSoon IdleKept SuspendedBySpec SuspendedIdle GroupSuspended SizesHeld JobSuspended Stopped StoreVolumePending ServiceSuspended GatewayPending"
+const advised = "RollWaiting IdleSoon IdleKept SuspendedBySpec SuspendedIdle GroupSuspended SizesHeld JobSuspended Stopped StoreVolumePending ServiceSuspended GatewayPending ScheduleSuspended"
 
 // TestRemedies: who is warned is told what helps, and who is not is left in peace.
 func TestRemedies(t *testing.T) {

@@ -55,7 +55,7 @@ const (
 
 // Annotations.
 const (
-	// AnnotationRecord holds, on an object of the three kinds, facts that are neither in the spec nor
+	// AnnotationRecord holds, on an object of our kinds, facts that are neither in the spec nor
 	// observable: versioned JSON of at most 4 KiB. Only the operator writes it.
 	AnnotationRecord = "heliostat.dev/record"
 	// AnnotationIntent holds, on a pod, the versioned hash of the user's intent that

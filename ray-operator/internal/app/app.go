@@ -163,6 +163,9 @@ func New(cfg Config) (ctrl.Manager, error) {
 	if err := jobs(manager, cfg, measured, heads); err != nil {
 		return nil, err
 	}
+	if err := schedules(manager, cfg, measured); err != nil {
+		return nil, err
+	}
 	return manager, services(manager, cfg, measured, heads)
 }
 

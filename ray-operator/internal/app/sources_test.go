@@ -28,6 +28,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/job"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/schedule"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/service"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
@@ -134,6 +135,8 @@ func TestSources_WakeByObjects(t *testing.T) {
 	ended.Status.EndTime = &metav1.Time{Time: time.Unix(1, 0)}
 	owned := clusterNamed("demo", metav1.OwnerReference{Kind: "ClusterJob", Name: "its-job"},
 		metav1.OwnerReference{Kind: "ClusterService", Name: "its-service"})
+	scheduled := jobOn("nightly-1", "")
+	ownedBy("ClusterJobSchedule", "nightly", &scheduled)
 	worker := corev1.Pod{}
 	ownedBy("ComputeCluster", "demo", &worker)
 	head := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -158,6 +161,7 @@ func TestSources_WakeByObjects(t *testing.T) {
 		{"a pod wakes no services where there are none", controlled{service.WakeRules(), none}, comes, head, nil},
 		{"a service wakes those beside it", services, comes, &serves, []string{"serves"}},
 		{"a cluster wakes its services", services, comes, owned, []string{"its-service", "serves"}},
+		{"a job that goes wakes its schedule", controlled{schedule.WakeRules(), some}, goes, &scheduled, []string{"nightly"}},
 		{"a pod wakes its services", services, comes, head, []string{"its-service", "serves"}},
 	}
 	all = append(all, ofOwned(clusters, jobs, services)...)

@@ -159,7 +159,8 @@ func indexed(ctx context.Context, indexer client.FieldIndexer) error {
 // warmed has a standby's cache filled when it takes over. Its queues are not: nobody would take a key of an object that
 // is gone out of them, and who takes over is told of all that there is anyway.
 func warmed(ctx context.Context, informers cache.Informers, cfg Config) error {
-	kinds := append(cluster.Children(), &v1alpha1.ComputeCluster{}, &v1alpha1.ClusterJob{}, &v1alpha1.ClusterService{}, &appsv1.ControllerRevision{})
+	kinds := append(cluster.Children(), &v1alpha1.ComputeCluster{}, &v1alpha1.ClusterJob{}, &v1alpha1.ClusterService{},
+		&v1alpha1.ClusterJobSchedule{}, &appsv1.ControllerRevision{})
 	if cfg.WatchNodes {
 		kinds = append(kinds, &corev1.Node{})
 	}

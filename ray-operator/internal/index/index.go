@@ -54,6 +54,7 @@ func Fields() []Field {
 		{&appsv1.ControllerRevision{}, Owner, ownerUID},
 		{&corev1.Service{}, Owner, ownerUID},
 		{&v1alpha1.ClusterJob{}, Unended, unendedOn},
+		{&v1alpha1.ClusterJob{}, Owner, ownerUID},
 		{&v1alpha1.ClusterService{}, Cluster, clusterOf},
 		{&networkingv1.NetworkPolicy{}, Egress, egressOf},
 	}

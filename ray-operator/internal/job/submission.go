@@ -104,6 +104,9 @@ func runtimeEnv(job *v1alpha1.ClusterJob, attempt int32) (json.RawMessage, error
 	}
 	variables[v1alpha1.EnvJobName] = job.Name
 	variables[v1alpha1.EnvJobAttempt] = strconv.Itoa(int(attempt))
+	if at := job.Annotations[v1alpha1.AnnotationScheduledAt]; at != "" {
+		variables[v1alpha1.EnvScheduledAt] = at
+	}
 	text, err := json.Marshal(variables)
 	if err != nil {
 		return nil, fmt.Errorf("print the variables: %w", err)

@@ -69,8 +69,12 @@ func TestEnvironment(t *testing.T) {
 			{Name: "B", Value: "spec"}, {Name: "C", Value: ""},
 			{Name: "SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "a"}}},
 		}
+		j.Annotations = map[string]string{v1alpha1.AnnotationScheduledAt: "2026-05-08T02:30:00+02:00"}
 	}), 3)
-	want := map[string]any{"A": "env", "B": "spec", "C": "", v1alpha1.EnvJobName: "train", v1alpha1.EnvJobAttempt: "3"}
+	want := map[string]any{
+		"A": "env", "B": "spec", "C": "", v1alpha1.EnvJobName: "train", v1alpha1.EnvJobAttempt: "3",
+		v1alpha1.EnvScheduledAt: "2026-05-08T02:30:00+02:00",
+	}
 	if !reflect.DeepEqual(vars, want) {
 		t.Errorf("variables %v, want %v", vars, want)
 	}

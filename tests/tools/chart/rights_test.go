@@ -27,7 +27,7 @@ func granted(t *testing.T, options ...string) map[string][]rbacv1.PolicyRule {
 // than its work.
 var never = map[string][]string{
 	"*": {"*", "escalate", "bind", "impersonate", "deletecollection"}, "secrets": {"list", "watch", "update", "patch", "delete"},
-	"computeclusters": {"update"}, "clusterjobs": {"create", "update"}, "clusterservices": {"create", "update", "delete"}, "controllerrevisions": {"update", "patch"},
+	"computeclusters": {"update"}, "clusterjobs": {"update"}, "clusterservices": {"create", "update", "delete"}, "clusterjobschedules": {"create", "update", "delete"}, "controllerrevisions": {"update", "patch"},
 	"nodes":             {"create", "update", "patch", "delete"},
 	"persistentvolumes": {"list", "watch", "create", "update", "patch", "delete"}, "persistentvolumeclaims": {"update"}, "statefulsets": {"update"},
 	"configmaps": {"update"}, "pods/exec": {"create", "get"}, "pods/log": {"get"}, "serviceaccounts/token": {"create"}, "roles": {"create"}, "clusterroles": {"create"},
