@@ -90,8 +90,11 @@ func (c *conversion) convert() runtime.Object {
 		if c.read(&spec) {
 			return c.clusterService(&spec)
 		}
-	default:
-		c.refuse("spec", useCronJob)
+	case kindCron:
+		var spec rayCronJobSpec
+		if c.read(&spec) {
+			return convertCronJob(c, &spec)
+		}
 	}
 	return nil
 }
@@ -218,6 +221,8 @@ func (c *conversion) judge(main runtime.Object) {
 		found = validate.Job(main)
 	case *v1alpha1.ClusterService:
 		found = validate.Service(main)
+	case *v1alpha1.ClusterJobSchedule:
+		found = validate.Schedule(main)
 	}
 	for _, one := range found {
 		c.rows = append(c.rows, Row{

@@ -81,15 +81,19 @@ var jobRules = []Rule{
 	},
 }
 
-const useCronJob = "Heliostat has no schedules of jobs yet. Convert jobTemplate as a RayJob, and create the " +
-	"ClusterJob by a CronJob of Kubernetes."
-
-// cronRules refuse a RayCronJob with all that it holds.
+// cronRules are about a RayCronJob beside its jobs.
 var cronRules = []Rule{
-	{Kind: kindCron, Path: "spec.schedule", Verdict: Refused, Text: useCronJob},
-	{Kind: kindCron, Path: "spec.timeZone", Verdict: Refused, Text: useCronJob},
-	{Kind: kindCron, Path: "spec.suspend", Verdict: Refused, Text: useCronJob},
-	{Kind: kindCron, Path: "spec.jobTemplate", Verdict: Refused, Whole: true, Text: useCronJob},
+	{
+		Kind: kindCron, Path: "spec.schedule", To: "schedule", Verdict: Kept,
+		Text: "@every is refused: it has no times of its own. A time of day that a change of clocks skips or repeats comes once.",
+	},
+	{Kind: kindCron, Path: "spec.timeZone", To: "timeZone", Verdict: Kept, Text: "The default is UTC."},
+	{Kind: kindCron, Path: "spec.suspend", To: "suspend", Verdict: Kept},
+	{
+		Kind: kindCron, Path: "spec.jobTemplate", To: "jobTemplate.spec", Verdict: Kept, Whole: true,
+		Text: "As the spec of a RayJob, with a row for each of its fields that is not kept. Of jobs that have ended, " +
+			"successfulJobsHistoryLimit and failedJobsHistoryLimit keep the latest.",
+	},
 }
 
 // serviceRules are about a RayService beside its cluster.

@@ -104,6 +104,8 @@ var plainest = map[string]any{
 	"headGroupSpec.ingressOptions.pathType":              "Exact",
 	"spec.deletionStrategy.deletionRules[].policy":       "DeleteCluster",
 	"spec.entrypoint":                                    "python other.py",
+	"spec.schedule":                                      "0 5 * * *",
+	"spec.timeZone":                                      "Europe/Berlin",
 	"spec.serveConfigV2":                                 "applications: [{name: other, import_path: 'a:b'}]",
 	"workerGroupSpecs[].groupName":                       "gpu",
 	"authOptions.mode":                                   "disabled",
@@ -124,8 +126,8 @@ var incomplete = []string{".valueFrom.", ".egressRules", ".ingressRules[]",
 func TestRules_AreWhatHappens(t *testing.T) {
 	for _, leaf := range rayio.Leaves() {
 		rule, has := ruleOf(leaf)
-		if !has {
-			continue // the test of the table says so
+		if !has || strings.HasPrefix(leaf.Path, "spec.jobTemplate.") {
+			continue // the test of the table says so, or that of the jobs of a RayCronJob
 		}
 		before, after := withLeaf(leaf)
 		was, is := convert.Object(before, convert.Options{}), convert.Object(after, convert.Options{})
@@ -214,4 +216,33 @@ func text(object *unstructured.Unstructured) string {
 		return err.Error()
 	}
 	return string(out)
+}
+
+// TestCronJobs_ConvertTheirJobsAsRayJobs: each field of a RayJob becomes in a jobTemplate what it becomes alone.
+func TestCronJobs_ConvertTheirJobsAsRayJobs(t *testing.T) {
+	for _, leaf := range rayio.Leaves() {
+		if leaf.Kind != "RayJob" || leaf.Path == "spec.suspend" { // a jobTemplate has none
+			continue
+		}
+		_, alone := withLeaf(leaf)
+		cron := rayio.Base("RayCronJob")
+		cron.Object["spec"].(map[string]any)["jobTemplate"] = alone.Object["spec"]
+		is, of := convert.Object(alone, convert.Options{}), convert.Object(cron, convert.Options{})
+		if is.Refused() || of.Refused() {
+			if is.Refused() != of.Refused() {
+				t.Errorf("%s: alone it is refused: %v, in a RayCronJob: %v %v", leaf.Path, is.Refused(), of.Refused(), of.Rows)
+			}
+			continue
+		}
+		want, _, _ := unstructured.NestedMap(is.Objects[0].Object, "spec")
+		have, _, _ := unstructured.NestedMap(of.Objects[0].Object, "spec", "jobTemplate", "spec")
+		if diff := cmp.Diff(want, have); diff != "" {
+			t.Errorf("%s: the job differs (- alone):\n%s", leaf.Path, diff)
+		}
+		told := rowsAbout(is.Rows, leaf.Path)
+		below := rowsAbout(of.Rows, strings.Replace(leaf.Path, "spec", "spec.jobTemplate", 1))
+		if len(told) != len(below) {
+			t.Errorf("%s: %d rows are about it alone, %d in a RayCronJob: %v", leaf.Path, len(told), len(below), of.Rows)
+		}
+	}
 }

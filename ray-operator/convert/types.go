@@ -138,6 +138,13 @@ type rayScaleStrategy struct {
 	WorkersToDelete []string `json:"workersToDelete,omitempty"`
 }
 
+type rayCronJobSpec struct {
+	JobTemplate rayJobSpec `json:"jobTemplate,omitempty"`
+	Schedule    string     `json:"schedule,omitempty"`
+	TimeZone    string     `json:"timeZone,omitempty"`
+	Suspend     bool       `json:"suspend,omitempty"`
+}
+
 type rayJobSpec struct {
 	Entrypoint                string            `json:"entrypoint,omitempty"`
 	RayClusterSpec            *rayClusterSpec   `json:"rayClusterSpec,omitempty"`
