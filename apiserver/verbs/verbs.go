@@ -21,7 +21,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
-// Object is a ComputeCluster, a ClusterJob or a ClusterService.
+// Object is of one of our kinds.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -109,8 +109,10 @@ func isSuspended(object Object) (bool, error) {
 		return object.Spec.Suspend, nil
 	case *v1alpha1.ClusterService:
 		return object.Spec.Suspend, nil
+	case *v1alpha1.ClusterJobSchedule:
+		return object.Spec.Suspend, nil
 	}
-	return false, unsuited("suspend", "clusters, jobs and services")
+	return false, unsuited("suspend", "clusters, jobs, services and schedules")
 }
 
 // Resume returns the change that undoes a suspension, by spec or by idleness.

@@ -115,6 +115,7 @@ func TestVerbs_ChangeObjectsOnce(t *testing.T) {
 		"a cluster of a service is the service's":  {func() (verbs.Change, error) { return verbs.Suspend(cluster(owned)) }, "Owned"},
 		"a job is suspended":                       {func() (verbs.Change, error) { return verbs.Suspend(job(nil)) }, `{"spec":{"suspend":true}}`},
 		"a job that has ended cannot be suspended": {func() (verbs.Change, error) { return verbs.Suspend(job(ended("Complete"))) }, "JobEnded"},
+		"a schedule is suspended":                  {func() (verbs.Change, error) { return verbs.Suspend(&v1alpha1.ClusterJobSchedule{}) }, `{"spec":{"suspend":true}}`},
 		"a service is suspended":                   {func() (verbs.Change, error) { return verbs.Suspend(&v1alpha1.ClusterService{}) }, `{"spec":{"suspend":true}}`},
 		"what is awake is not resumed":             {func() (verbs.Change, error) { return verbs.Resume(cluster(nil), now) }, ""},
 		"an idle cluster is resumed":               {func() (verbs.Change, error) { return verbs.Resume(cluster(suspended), now) }, resumed + "}"},

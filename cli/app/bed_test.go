@@ -249,7 +249,9 @@ func fixtures() []client.Object {
 				condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, failed, 50)}
 		}),
 	}
-	return append(all, service()...)
+	nightly := &v1alpha1.ClusterJobSchedule{ObjectMeta: metaOf("nightly", nil)}
+	nightly.Spec.Schedule, nightly.Spec.Suspend = "0 2 * * *", false
+	return append(append(all, nightly), service()...)
 }
 
 // service is one whose second version has 40 % of the requests, with what is kept of both.

@@ -35,10 +35,11 @@ var pages = map[string][]string{
 		"scale dev 4", "scale dev cpu=1", "scale dev gpu=1 --dry-run=client", "scale dev cpu=x", "scale dev -1", "scale job/train 2",
 		"keep idle --for 8h", "keep idle --for 0s", "keep dev --for 8h", "keep idle --for 200h", "keep idle", "keep job/train --for 1h",
 		"scale dev cpu=2 --dry-run=maybe", "! suspend cluster/idle",
+		"suspend schedule/nightly", "resume cjs/nightly", "scale schedule/nightly 2", "why schedule/nightly",
 	},
 	"delete": {
 		"delete cluster/idle", "delete cluster/idle --yes --dry-run=server", "delete cluster/dev --yes", "delete service/translate -y",
-		"delete job/nix --yes", "! delete cluster/idle --yes",
+		"delete job/nix --yes", "delete schedule/nightly --yes", "! delete cluster/idle --yes",
 	},
 	"job": {
 		"job list", "job list -A -o wide", "job stop train", "job stop done", "job retry done", "job retry train", "job retry done -o name --dry-run=client",

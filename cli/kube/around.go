@@ -58,6 +58,8 @@ func (o *Objects) clustersOf(ctx context.Context, object verbs.Object) ([]*v1alp
 		ref, label = object.Spec.ClusterRef, v1alpha1.LabelJob
 	case *v1alpha1.ClusterService:
 		ref, label = object.Spec.ClusterRef, v1alpha1.LabelService
+	default:
+		return nil, nil // a schedule's jobs use clusters
 	}
 	if ref == nil {
 		return o.labelledClusters(ctx, object.GetNamespace(), client.MatchingLabels{label: object.GetName()})

@@ -42,9 +42,13 @@ var (
 	Service = Kind{"service", "ClusterService", "clusterservices", "csvc",
 		func() verbs.Object { return &v1alpha1.ClusterService{} },
 		func() client.ObjectList { return &v1alpha1.ClusterServiceList{} }}
+	// Schedule is known to suspend, resume and delete alone: it has no pods, and nothing to wait for.
+	Schedule = Kind{"schedule", "ClusterJobSchedule", "clusterjobschedules", "cjs",
+		func() verbs.Object { return &v1alpha1.ClusterJobSchedule{} },
+		func() client.ObjectList { return &v1alpha1.ClusterJobScheduleList{} }}
 )
 
-// Kinds returns our kinds.
+// Kinds returns the kinds that every command knows.
 func Kinds() []Kind { return []Kind{Cluster, Job, Service} }
 
 // KindOf returns the kind of an object.
@@ -54,6 +58,8 @@ func KindOf(object verbs.Object) Kind {
 		return Job
 	case *v1alpha1.ClusterService:
 		return Service
+	case *v1alpha1.ClusterJobSchedule:
+		return Schedule
 	default:
 		return Cluster
 	}
@@ -68,7 +74,7 @@ func (k Kind) names() []string {
 func ParseKind(text string) (Kind, error) {
 	plain, _, _ := strings.Cut(strings.ToLower(text), ".")
 	var known []string
-	for _, kind := range Kinds() {
+	for _, kind := range append(Kinds(), Schedule) {
 		if slices.Contains(kind.names(), plain) {
 			return kind, nil
 		}

@@ -111,10 +111,11 @@ func (o *Objects) Read(ctx context.Context, target Target) (verbs.Object, error)
 	return object, nil
 }
 
-// Find returns the object that a user named as KIND/NAME, or by the name alone where that is one object's.
-func (o *Objects) Find(ctx context.Context, text string) (verbs.Object, error) {
+// Find returns the object that a user named as KIND/NAME, or by the name alone where that is one object's. It is of one of
+// Kinds, or of those that a command knows beside them.
+func (o *Objects) Find(ctx context.Context, text string, beside ...Kind) (verbs.Object, error) {
 	if strings.Contains(text, "/") {
-		target, err := ParseTarget(text)
+		target, err := ParseTarget(text, append(Kinds(), beside...)...)
 		if err != nil {
 			return nil, err
 		}

@@ -71,7 +71,7 @@ func suspend(c *console.Console) *cobra.Command {
 		Use:   "suspend KIND/NAME…",
 		Short: "Take the pods of objects away, and keep the objects",
 		Long: `Take the pods of clusters, jobs or services away, and keep the objects. A job that is resumed begins a new attempt, so
-what has run of it is lost. heliostat resume takes a suspension back.`,
+what has run of it is lost. A schedule (schedule/NAME) starts no more jobs. heliostat resume takes a suspension back.`,
 		Example: "  heliostat suspend cluster/dev\n  heliostat suspend job/a job/b --dry-run=server",
 	}
 	v := NewVerb(c, command, "suspended", "is suspended already")
@@ -98,7 +98,7 @@ func (v *Verb) overMany(command *cobra.Command) *cobra.Command {
 		if err := v.Check(); err != nil {
 			return err
 		}
-		objects, all, err := each(cmd.Context(), v.Console, args)
+		objects, all, err := each(cmd.Context(), v.Console, args, kube.Schedule)
 		if err != nil {
 			return err
 		}

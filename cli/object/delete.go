@@ -22,7 +22,7 @@ func remove(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "delete KIND/NAME…",
 		Short: "Delete objects, after saying what goes with them",
-		Long: `Delete clusters, jobs or services. First it says what goes with each: clusters, pods, and what else runs there. Then it
+		Long: `Delete clusters, jobs, services or schedules. First it says what goes with each: clusters, pods, and what else runs there. Then it
 asks. Where nobody can be asked, give --yes.`,
 		Example: "  heliostat delete cluster/dev\n  heliostat delete job/a job/b --yes",
 		Args:    console.Arguments(1, -1, "KIND/NAME"), ValidArgsFunction: Complete(c),
@@ -30,7 +30,7 @@ asks. Where nobody can be asked, give --yes.`,
 			if err := dryRun.Check(); err != nil {
 				return err
 			}
-			objects, all, err := each(cmd.Context(), c, args)
+			objects, all, err := each(cmd.Context(), c, args, kube.Schedule)
 			if err != nil {
 				return err
 			}
@@ -71,6 +71,9 @@ func deleteAll(
 
 // goesWith says what is deleted with an object, and what loses its cluster.
 func goesWith(ctx context.Context, c *console.Console, objects *kube.Objects, object verbs.Object) (string, error) {
+	if _, is := object.(*v1alpha1.ClusterJobSchedule); is {
+		return ", with its jobs", nil
+	}
 	in, err := objects.Around(ctx, object, c.Clock.Now())
 	if err != nil && !errors.Is(err, kube.ErrNoPods) {
 		return "", err
