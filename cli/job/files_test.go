@@ -138,52 +138,52 @@ func TestCarry_RefusesWhatCannotGo(t *testing.T) {
 	}
 }
 
-// TestSettle_DeletesAJobWithoutItsFiles has an API server that takes the files, or takes them no more once the job is there.
+// settled creates a job with files on an API server that takes them, or takes them no more once the job is there.
+func settled(t *testing.T, fails bool) (jobs v1alpha1.ClusterJobList, files corev1.ConfigMapList, err error) {
+	t.Helper()
+	made := fake.NewClientBuilder().WithScheme(kube.Scheme()).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			of := client.CreateOptions{}
+			of.ApplyOptions(options)
+			if _, isFiles := object.(*corev1.ConfigMap); isFiles && fails && len(of.DryRun) == 0 {
+				return errors.New("the quota is used up")
+			}
+			object.SetUID("u")
+			return c.Create(ctx, object, options...)
+		}}).Build()
+	objects := &kube.Objects{WithWatch: made, Namespace: "a"}
+	job, carrier, err := carried(t, "--name x", directory(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(carrier.prepare(t.Context(), objects, job), objects.CreateNew(t.Context(), job, false)); err != nil {
+		t.Fatal(err)
+	}
+	err = carrier.settle(t.Context(), objects, job)
+	if err := errors.Join(objects.List(t.Context(), &jobs), objects.List(t.Context(), &files)); err != nil {
+		t.Fatal(err)
+	}
+	return jobs, files, err
+}
+
 func TestSettle_DeletesAJobWithoutItsFiles(t *testing.T) {
-	for name, fails := range map[string]bool{"it takes them": false, "it takes them no more": true} {
-		t.Run(name, func(t *testing.T) {
-			made := fake.NewClientBuilder().WithScheme(kube.Scheme()).WithInterceptorFuncs(interceptor.Funcs{
-				Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-					of := client.CreateOptions{}
-					of.ApplyOptions(options)
-					if _, isFiles := object.(*corev1.ConfigMap); isFiles && fails && len(of.DryRun) == 0 {
-						return errors.New("the quota is used up")
-					}
-					object.SetUID("u")
-					return c.Create(ctx, object, options...)
-				}}).Build()
-			objects := &kube.Objects{WithWatch: made, Namespace: "a"}
-			job, files, err := carried(t, "--name x", directory(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(files.prepare(t.Context(), objects, job), objects.CreateNew(t.Context(), job, false)); err != nil {
-				t.Fatal(err)
-			}
-			if err := files.settle(t.Context(), objects, job); (err != nil) != fails {
-				t.Errorf("%v", err)
-			}
-			jobs, maps := &v1alpha1.ClusterJobList{}, &corev1.ConfigMapList{}
-			if err := errors.Join(objects.List(t.Context(), jobs), objects.List(t.Context(), maps)); err != nil {
-				t.Fatal(err)
-			}
-			if fails {
-				if len(jobs.Items)+len(maps.Items) != 0 {
-					t.Errorf("there are %d jobs and %d ConfigMaps", len(jobs.Items), len(maps.Items))
-				}
-				return
-			}
-			if len(jobs.Items) != 1 || len(maps.Items) != 1 {
-				t.Fatalf("there are %d jobs and %d ConfigMaps", len(jobs.Items), len(maps.Items))
-			}
-			owners := maps.Items[0].OwnerReferences
-			if len(owners) != 1 || owners[0].UID != "u" || owners[0].Kind != "ClusterJob" || owners[0].Name != "x" {
-				t.Errorf("it is of %v", owners)
-			}
-			if len(maps.Items[0].BinaryData[archiveKey]) == 0 {
-				t.Error("it holds nothing")
-			}
-		})
+	jobs, files, err := settled(t, true)
+	if err == nil || len(jobs.Items)+len(files.Items) != 0 {
+		t.Errorf("there are %d jobs and %d ConfigMaps: %v", len(jobs.Items), len(files.Items), err)
+	}
+}
+
+func TestSettle_HasTheJobOwnItsFiles(t *testing.T) {
+	jobs, files, err := settled(t, false)
+	if err != nil || len(jobs.Items) != 1 || len(files.Items) != 1 {
+		t.Fatalf("there are %d jobs and %d ConfigMaps: %v", len(jobs.Items), len(files.Items), err)
+	}
+	owners := files.Items[0].OwnerReferences
+	if len(owners) != 1 || owners[0].UID != "u" || owners[0].Kind != "ClusterJob" || owners[0].Name != "x" {
+		t.Errorf("it is of %v", owners)
+	}
+	if len(files.Items[0].BinaryData[archiveKey]) == 0 {
+		t.Error("it holds nothing")
 	}
 }
 

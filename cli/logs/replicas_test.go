@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 	"github.com/heliostat-dev/heliostat/cli/away"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 )
 
 func TestReplicasOf_FindsADeployment(t *testing.T) {

@@ -111,7 +111,7 @@ func TestPack_NamesAsRayDoes(t *testing.T) {
 
 func TestPack_KeepsTheRightToExecute(t *testing.T) {
 	root := tree(t, texts(map[string]string{"run.sh": "#!/bin/sh\n"}))
-	must(t, os.Chmod(filepath.Join(root, "run.sh"), 0o755)) //nolint:gosec // it is a program
+	must(t, os.Chmod(filepath.Join(root, "run.sh"), 0o755))
 	packed, err := Pack(root, Options{Limit: plenty})
 	must(t, err)
 	reader, err := zip.NewReader(bytes.NewReader(packed.Archive), int64(len(packed.Archive)))

@@ -59,7 +59,7 @@ func TestLocal_ReadsWhatPythonSays(t *testing.T) {
 		"not a number": {`printf 'Ray \033[2J\n'`, versions{}},
 	} {
 		at := t.TempDir()
-		if err := os.WriteFile(filepath.Join(at, "python3"), []byte("#!/bin/sh\n"+c.script+"\n"), 0o700); err != nil { //nolint:gosec // it is a program
+		if err := os.WriteFile(filepath.Join(at, "python3"), []byte("#!/bin/sh\n"+c.script+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		t.Setenv("PATH", at)
