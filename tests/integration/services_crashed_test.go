@@ -161,7 +161,11 @@ func (c *course) start() {
 	for _, lane := range c.lanes {
 		plan := lane.load()
 		must(c.t, plan.Check())
-		loads.Go(func() { plan.Run(ctx, c.ledger) })
+		loads.Go(func() {
+			if err := plan.Run(ctx, c.ledger); err != nil {
+				c.t.Error(err)
+			}
+		})
 		changing.Go(lane.run)
 	}
 	changing.Wait()

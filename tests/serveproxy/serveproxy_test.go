@@ -141,7 +141,9 @@ func TestTheLoadClientCountsIt(t *testing.T) {
 	ledger := load.NewLedger(time.Now())
 	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer stop()
-	plan.Run(ctx, ledger)
+	if err := plan.Run(ctx, ledger); err != nil {
+		t.Fatal(err)
+	}
 	report := ledger.Report(time.Now())
 	sent, answered, failed := report.Total()
 	if failed > 0 || sent != answered || sent < 10 || report.Phases[0].Sorts[load.Kept].Versions["7"] == 0 {
