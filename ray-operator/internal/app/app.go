@@ -245,7 +245,7 @@ func clusters(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads: %w", err)
 	}
-	scalers := steer.New(now, wire.Dialer(dial.Connect))
+	scalers := steer.New(now, wire.Dialer(dial.Connect), dial.Permit)
 	if err := manager.Add(scalers); err != nil {
 		return fmt.Errorf("add the streams to autoscalers: %w", err)
 	}

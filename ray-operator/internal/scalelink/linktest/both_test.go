@@ -81,7 +81,7 @@ func TestBothEnds(t *testing.T) {
 	sidecar := listen.New(listen.Options{Head: "head", Token: func() (string, error) { return "secret", nil }})
 	at := listener(t, "127.0.0.1:0")
 	start(t, func(ctx context.Context) error { return sidecar.Serve(ctx, at) })
-	link := steer.New(clock.RealClock{}, headclient.ConnectAnywhere)
+	link := steer.New(clock.RealClock{}, headclient.ConnectAnywhere, nil)
 	start(t, link.Start)
 
 	link.Want(cluster, steer.Target{

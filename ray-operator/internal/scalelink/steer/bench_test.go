@@ -35,13 +35,14 @@ type bench struct {
 	listeners map[string]*bufconn.Listener
 	dialed    int
 	lines     []*wireline
+	over      error // why nothing is permitted
 }
 
 // run runs a test with a started Link, and holds it to leave no goroutine.
 func run(t *testing.T, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, listeners: map[string]*bufconn.Listener{}}
-		b.Link = steer.New(clock.RealClock{}, b.dial)
+		b.Link = steer.New(clock.RealClock{}, b.dial, b.permit)
 		b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		if err := b.Changes().Start(t.Context(), b.queue); err != nil {
 			t.Fatal(err)
@@ -78,6 +79,19 @@ func (b *bench) dial(ctx context.Context, address string) (net.Conn, error) {
 	defer b.mu.Unlock()
 	b.lines = append(b.lines, line)
 	return line, nil
+}
+
+func (b *bench) permit() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.over
+}
+
+// deny has the Lease be over by an error, and renewed by nil.
+func (b *bench) deny(over error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = over
 }
 
 // dials counts the connections that were tried since it was last asked.

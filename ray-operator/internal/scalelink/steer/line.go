@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -15,131 +14,100 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/wire"
 )
 
 // How soon a stream is tried again.
 const (
-	// spread is over how long the first tries of lines that begin together are spread at least, perLine what each line adds:
-	// with each goes a read of a Secret.
-	spread, perLine = 500 * time.Millisecond, 5 * time.Millisecond
+	// spread is over how long the first tries of lines that begin together are spread at least.
+	spread = 500 * time.Millisecond
 	// shortest and longest bound the pause after a failure, which doubles with each in a row.
 	shortest, longest = time.Second, 5 * time.Second
 )
 
-// line is the stream to one autoscaler, made again when it breaks. It has a goroutine that
-// reads, and one that sends while there is something to send. All but the last two of its fields
-// are guarded by the Link's lock.
-type line struct {
-	link    *Link
-	cluster types.NamespacedName
-	target  Target
-	// orders are what the autoscaler is to know; invalid is why they cannot be sent.
-	orders   wire.Frame
-	invalid  error
-	answer   Answer
-	answered bool
-	stop     context.CancelFunc
-	// stream is the one there is, nil without.
-	stream *stream
+// endpoint is an autoscaler, as poll has it.
+type endpoint = poll.Endpoint[types.NamespacedName, place, wanted, Answer]
 
-	token    *headclient.Remembered
+// line is the stream to one autoscaler, made again when it breaks. It has a goroutine that reads, and one that sends
+// while there is a stream.
+type line struct {
+	*endpoint
+	link     *Link
 	failures int
 }
 
 // stream is one to an autoscaler.
 type stream struct {
 	*wire.Stream
-	ctx   context.Context //nolint:containedctx // the stream's own life
 	head  types.UID
 	token string
 	end   context.CancelCauseFunc
-	// sent is what was sent on it; sending tells that a goroutine ensures that this is
-	// what is wanted. The Link's lock guards both.
-	sent    wire.Frame
-	sending bool
-}
-
-func newLine(link *Link, cluster types.NamespacedName, target Target) *line {
-	return &line{link: link, cluster: cluster, target: target, stop: func() {}}
-}
-
-// leadsTo reports whether a target is the autoscaler at the end of this line. Tokens are
-// functions that are asked again each time: only whether there is one can be compared.
-func (l *line) leadsTo(target Target) bool {
-	return l.target.Head == target.Head && l.target.Address == target.Address && l.target.Trust == target.Trust &&
-		(l.target.Token == nil) == (target.Token == nil)
 }
 
 // run keeps a stream until its context ends.
-func (l *line) run(ctx context.Context) {
-	for pause := rand.N(l.link.spread()); l.pass(ctx, pause); {
-		err := l.converse(ctx)
-		l.token.Heard(err)
+func (l *line) run(ctx context.Context, news <-chan struct{}) {
+	for pause := l.Spread(spread); l.pass(ctx, pause); {
+		err := l.converse(ctx, news)
+		l.Token.Heard(err)
 		if ctx.Err() != nil {
 			return
 		}
 		l.failures++
-		l.link.publish(l, func(a *Answer) {
+		l.publish(func(a *Answer) {
 			if a.Failure == "" {
 				a.FailingSince = l.link.clock.Now()
 			}
 			a.Connected, a.Failure, a.Err = false, headclient.KindOf(err), err
 		})
-		back := min(shortest<<min(l.failures-1, 8), longest)
-		pause = back - back/10 + rand.N(back/5)
+		pause = poll.Jitter(poll.Double(shortest, l.failures, longest))
 	}
 }
 
 // pass lets time go by. It is false when the context ends.
 func (l *line) pass(ctx context.Context, pause time.Duration) bool {
-	timer := l.link.clock.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
-	}
+	_, err := l.Pause(ctx, pause, nil)
+	return err == nil
+}
+
+// publish changes what is known of the autoscaler.
+func (l *line) publish(change func(*Answer)) {
+	l.Publish(func(_ types.NamespacedName, _ wanted, answer Answer) Answer {
+		change(&answer)
+		return answer
+	})
 }
 
 // converse makes a stream and reads it until it breaks, which it always does for a reason.
-func (l *line) converse(ctx context.Context) error {
-	l.link.mu.Lock()
-	target, invalid := l.target, l.invalid
-	l.link.mu.Unlock()
+func (l *line) converse(ctx context.Context, news <-chan struct{}) error {
+	target := l.Latest()
 	act := "follow the autoscaler at " + target.Address
-	if invalid != nil {
-		return &headclient.Error{Kind: headclient.Invalid, Act: act, Err: invalid}
+	if target.invalid != nil {
+		return &headclient.Error{Kind: headclient.Invalid, Act: act, Err: target.invalid}
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	if l.token == nil && target.Token != nil { // a line is given one always or never
-		l.token = headclient.Remember(func(ctx context.Context) (string, error) { return l.wanted().Token(ctx) })
-	}
-	token, err := read(ctx, l.token.Token())
+	token, err := read(ctx, l.Token.Token())
 	if err != nil {
 		return &headclient.Error{Kind: headclient.Unauthenticated, Act: act, Err: err}
 	}
-	kind, err := l.follow(ctx, target, &stream{head: target.Head, token: token, end: end})
+	if err := l.permitted(); err != nil {
+		return &headclient.Error{Kind: headclient.Unavailable, Act: act, Err: err}
+	}
+	kind, err := l.follow(ctx, target.Target, &stream{head: target.Head, token: token, end: end}, news)
 	if cause := context.Cause(ctx); cause != nil { // what was seen is only that we hung up
 		kind, err = kindOf(cause), cause
 	}
 	return &headclient.Error{Kind: kind, Act: act, Err: err}
 }
 
-// spread is over how long first tries are spread.
-func (l *Link) spread() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return max(spread, time.Duration(len(l.lines))*perLine)
-}
-
-func (l *line) wanted() Target {
-	l.link.mu.Lock()
-	defer l.link.mu.Unlock()
-	return l.target
+// permitted reports why nothing may be asked of an autoscaler now.
+func (l *line) permitted() error {
+	if l.link.permit == nil {
+		return nil
+	}
+	return l.link.permit()
 }
 
 // read reads the token for a stream that is about to be made.
@@ -160,7 +128,7 @@ func read(ctx context.Context, token headclient.Token) (string, error) {
 }
 
 // follow opens a stream and publishes what comes on it, until it breaks.
-func (l *line) follow(ctx context.Context, target Target, s *stream) (headclient.Kind, error) {
+func (l *line) follow(ctx context.Context, target Target, s *stream, news <-chan struct{}) (headclient.Kind, error) {
 	silent := time.AfterFunc(2*wire.Greeting, func() { s.end(errSilent) })
 	defer silent.Stop()
 	opened, err := l.link.callerOf(target).Follow(ctx, target.Address, string(s.head), s.token)
@@ -169,9 +137,9 @@ func (l *line) follow(ctx context.Context, target Target, s *stream) (headclient
 	}
 	defer opened.Close()
 	silent.Stop()
-	s.Stream, s.ctx = opened, ctx
-	l.adopt(s)
-	defer l.abandon()
+	s.Stream = opened
+	l.publish(func(a *Answer) { a.Connected, a.Failure, a.Err, a.FailingSince = true, "", nil, time.Time{} })
+	defer l.sendOrders(ctx, s, news)()
 	for {
 		frame, err := s.Receive()
 		if err != nil {
@@ -191,70 +159,59 @@ func (l *line) follow(ctx context.Context, target Target, s *stream) (headclient
 	}
 }
 
-// adopt makes a stream the one that there is, and sends the orders on it.
-func (l *line) adopt(s *stream) {
-	l.link.publish(l, func(a *Answer) {
-		a.Connected, a.Failure, a.Err, a.FailingSince = true, "", nil, time.Time{}
-	})
-	l.link.mu.Lock()
-	defer l.link.mu.Unlock()
-	l.stream = s
-	l.tell()
-}
-
-func (l *line) abandon() {
-	l.link.mu.Lock()
-	defer l.link.mu.Unlock()
-	l.stream = nil
-}
-
 // heard publishes a word.
 func (l *line) heard(word scalelink.Word) {
 	l.failures = 0
-	l.link.publish(l, func(a *Answer) { a.Word, a.At = word, l.link.clock.Now() })
+	l.publish(func(a *Answer) { a.Word, a.At = word, l.link.clock.Now() })
 }
 
-// tell ensures that the autoscaler gets the orders that are wanted now. The caller holds
-// the lock.
-func (l *line) tell() {
-	s := l.stream
-	switch {
-	case s == nil: // the next stream begins with them
-	case l.invalid != nil:
-		s.end(l.invalid)
-	case !s.sending:
-		s.sending = true
-		l.link.running.Go(func() { l.send(s) })
-	}
-}
-
-// send sends orders until what is wanted was sent. Those that were wanted only while
-// others were under way are never sent.
-func (l *line) send(s *stream) {
-	for {
-		l.link.mu.Lock()
-		if l.invalid != nil || bytes.Equal(s.sent, l.orders) {
-			s.sending = false
-			l.link.mu.Unlock()
-			return
-		}
-		s.sent = l.orders
-		l.link.mu.Unlock()
-		if err := s.order(); err != nil {
+// sendOrders begins to send orders on a stream, and returns what ends that.
+func (l *line) sendOrders(ctx context.Context, s *stream, news <-chan struct{}) (end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := l.send(ctx, s, news); err != nil && ctx.Err() == nil {
 			s.end(err)
-			return
 		}
-		if !l.pass(s.ctx, wire.SendPause) {
-			return
+	}()
+	return func() { stop(); <-ended }
+}
+
+// send sends the orders that are wanted, each time that they change, until its context ends. Those that were wanted only
+// while others were under way are never sent.
+func (l *line) send(ctx context.Context, s *stream, news <-chan struct{}) error {
+	var sent wire.Frame
+	for {
+		target := l.Latest()
+		if target.invalid != nil {
+			return target.invalid
+		}
+		if bytes.Equal(sent, target.orders) {
+			if _, err := l.Pause(ctx, -1, news); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := l.permitted(); err != nil {
+			return err
+		}
+		given := make(chan error, 1)
+		go func() { given <- s.order(ctx, target.orders) }() // a goroutine that waits keeps the stack that it once needed
+		if err := <-given; err != nil {
+			return err
+		}
+		if sent = target.orders; !l.pass(ctx, wire.SendPause) {
+			return ctx.Err()
 		}
 	}
 }
 
 // order gives the orders, and fails if nobody takes them in time.
-func (s *stream) order() error {
-	limited, stop := context.WithTimeoutCause(s.ctx, 2*wire.Greeting, errSilent)
+func (s *stream) order(ctx context.Context, orders wire.Frame) error {
+	limited, stop := context.WithTimeoutCause(ctx, 2*wire.Greeting, errSilent)
 	defer stop()
-	err := s.Order(limited, s.sent)
+	err := s.Order(limited, orders)
 	if err == nil {
 		return nil
 	}

@@ -84,7 +84,7 @@ func TestMemoryOfACalmCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	link := steer.New(clock.RealClock{}, headclient.ConnectAnywhere)
+	link := steer.New(clock.RealClock{}, headclient.ConnectAnywhere, nil)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- link.Start(ctx) }()

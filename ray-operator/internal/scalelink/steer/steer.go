@@ -15,16 +15,13 @@ import (
 	"context"
 	"net"
 	"reflect"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/wire"
 )
@@ -75,26 +72,47 @@ type Answer struct {
 	FailingSince time.Time
 }
 
-// Link keeps a stream to each autoscaler that is wanted while it runs. It is a runnable of
-// controller-runtime's manager, and because an autoscaler obeys the caller that came last,
-// of the leader's alone.
+// Link keeps a stream to each autoscaler that is wanted while it is started. An autoscaler obeys the caller that came
+// last.
 type Link struct {
+	*poll.Set[types.NamespacedName, place, wanted, Answer]
 	clock   clock.Clock
 	connect headclient.Connect
+	// permit is asked right before a stream is opened and before orders are sent; nil permits all.
+	permit func() error
 	// caller speaks to the autoscalers of clusters without encryption.
 	caller *wire.Caller
+}
 
-	mu      sync.Mutex
-	ctx     context.Context //nolint:containedctx // the life of the goroutines that Want starts
-	running sync.WaitGroup
-	lines   map[types.NamespacedName]*line
-	waiting []workqueue.TypedRateLimitingInterface[reconcile.Request]
+// place is what tells one autoscaler from another.
+type place struct {
+	cluster types.NamespacedName
+	head    types.UID
+	address string
+	token   bool
+	trust   headclient.Trust
+}
+
+// wanted is a target with its orders as they are sent, or why they cannot be.
+type wanted struct {
+	Target
+	orders  wire.Frame
+	invalid error
 }
 
 // New makes a Link, which connects to nobody until it is started.
-func New(clock clock.Clock, connect wire.Dialer) *Link {
-	link := &Link{clock: clock, connect: headclient.Connect(connect), lines: map[types.NamespacedName]*line{}}
+func New(clock clock.Clock, connect wire.Dialer, permit func() error) *Link {
+	link := &Link{clock: clock, connect: headclient.Connect(connect), permit: permit}
 	link.caller = link.newCaller(nil)
+	link.Set = poll.New(poll.Rules[types.NamespacedName, place, wanted, Answer]{
+		Loops: func(at *endpoint) []poll.Loop { return []poll.Loop{(&line{endpoint: at, link: link}).run} },
+		Owner: func(cluster types.NamespacedName) types.NamespacedName { return cluster },
+		Token: func(target wanted) headclient.Token { return target.Token },
+		Says: func(before, after wanted, _ Answer) bool {
+			return !bytes.Equal(before.orders, after.orders) || (before.invalid == nil) != (after.invalid == nil)
+		},
+		HasNews: differ,
+	}, clock)
 	return link
 }
 
@@ -120,111 +138,22 @@ func (l *Link) callerOf(target Target) *wire.Caller {
 	return l.newCaller(target.Trust)
 }
 
-// Start keeps streams until its context ends, and returns when nothing runs any more.
-func (l *Link) Start(ctx context.Context) error {
-	l.mu.Lock()
-	l.ctx = ctx
-	for _, line := range l.lines {
-		l.launch(line)
-	}
-	l.mu.Unlock()
-	<-ctx.Done()
-	l.mu.Lock()
-	clear(l.lines) // after this no Want starts anything: it sees that the context has ended
-	l.mu.Unlock()
-	l.running.Wait()
-	return nil
-}
-
-// Changes wakes the reconciles of a controller: a source for its builder's
-// WatchesRawSource.
-func (l *Link) Changes() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.waiting = append(l.waiting, queue)
-		return nil
-	})
-}
-
-// Want is Source's.
+// Want implements Source.
 func (l *Link) Want(cluster types.NamespacedName, target Target) {
 	target.Orders.Head = string(target.Head)
 	orders, err := wire.FromOrders(target.Orders)
 	target.Orders = scalelink.Orders{}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	existing := l.lines[cluster]
-	if existing != nil && !existing.leadsTo(target) {
-		existing.stop() // what another autoscaler said counts no more
-		existing = nil
-	}
-	if existing == nil {
-		existing = newLine(l, cluster, target)
-		l.lines[cluster] = existing
-		existing.orders, existing.invalid = orders, err
-		l.launch(existing)
-		return
-	}
-	existing.target = target // it may bring another way to read the token
-	if !bytes.Equal(existing.orders, orders) || (existing.invalid == nil) != (err == nil) {
-		existing.orders, existing.invalid = orders, err
-		existing.tell()
-	}
+	at := place{cluster: cluster, head: target.Head, address: target.Address, token: target.Token != nil, trust: target.Trust}
+	l.Set.Want(cluster, at, wanted{Target: target, orders: orders, invalid: err})
 }
 
-// Forget is Source's.
-func (l *Link) Forget(cluster types.NamespacedName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if line := l.lines[cluster]; line != nil {
-		line.stop()
-		delete(l.lines, cluster)
-	}
-}
-
-// Last is Source's.
+// Last implements Source.
 func (l *Link) Last(cluster types.NamespacedName, head types.UID) (Answer, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	line := l.lines[cluster]
-	if line == nil || line.target.Head != head || !line.answered {
+	target, answer, heard := l.Set.Last(cluster)
+	if !heard || target.Head != head {
 		return Answer{}, false
 	}
-	return line.answer, true
-}
-
-// launch starts a line's goroutine, once the Link itself was started. The caller holds the
-// lock.
-func (l *Link) launch(line *line) {
-	if l.ctx == nil || l.ctx.Err() != nil {
-		return
-	}
-	ctx, stop := context.WithCancel(l.ctx)
-	line.stop = stop
-	l.running.Go(func() {
-		defer stop()
-		line.run(ctx)
-	})
-}
-
-// publish changes what is known of a line's autoscaler, unless the line was given up
-// meanwhile, and wakes the cluster's reconcile if it means something new.
-func (l *Link) publish(line *line, change func(*Answer)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lines[line.cluster] != line {
-		return
-	}
-	before, known := line.answer, line.answered
-	change(&line.answer)
-	line.answered = true
-	if known && !differ(before, line.answer) {
-		return
-	}
-	for _, queue := range l.waiting {
-		queue.Add(reconcile.Request{NamespacedName: line.cluster})
-	}
+	return answer, true
 }
 
 // differ reports whether an answer means something new: not that it failed once more, or that

@@ -1,6 +1,7 @@
 package steer_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -207,6 +208,33 @@ func TestAnotherOperatorTookOver(t *testing.T) {
 		pass(5 * time.Second)
 		if n := sidecar.Streams(); n != 2 || !b.last().Connected {
 			t.Errorf("%d streams, %+v", n, b.last())
+		}
+	})
+}
+
+// TestLine_NeedsAPermit to take an autoscaler over, and to give it orders.
+func TestLine_NeedsAPermit(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		sidecar, over := b.sidecar("a:1"), errors.New("another leads")
+		b.deny(over)
+		b.Want(cluster, target(1))
+		pass(10 * time.Second)
+		if answer := b.failed(headclient.Unavailable, -1); !errors.Is(answer.Err, over) || sidecar.Streams() != 0 {
+			t.Errorf("%d streams without a permit: %+v", sidecar.Streams(), answer)
+		}
+		b.deny(nil)
+		say(t, sidecar, word(3))
+		pass(6 * time.Second)
+		b.deny(over)
+		b.Want(cluster, target(2))
+		pass(100 * time.Millisecond)
+		if answer := b.failed(headclient.Unavailable, 3); !errors.Is(answer.Err, over) || sidecar.Given() != 1 {
+			t.Errorf("orders were given %d times: %+v", sidecar.Given(), answer)
+		}
+		b.deny(nil)
+		pass(6 * time.Second)
+		if got, _ := sidecar.Orders(); cmp.Diff(orders(2), got) != "" || !b.last().Connected {
+			t.Errorf("it has %+v, %+v", got, b.last())
 		}
 	})
 }
