@@ -22,7 +22,6 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	if err := manager.Add(heads); err != nil {
 		return fmt.Errorf("add what asks heads about Serve: %w", err)
 	}
-	board := serving.NewBoard(heads)
 	own, err := pending(manager, &v1alpha1.ClusterService{}, &v1alpha1.ComputeCluster{}, &appsv1.ControllerRevision{})
 	if err != nil {
 		return err
@@ -34,7 +33,7 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 		Writer:  written,
 		Routes:  written,
 		Nodes:   nodes(manager, cfg),
-		Heads:   board,
+		Heads:   heads,
 		Events:  telemetry.Recorder{Events: manager.GetEventRecorder(Name)},
 		Metrics: measured,
 		Clock:   now,
@@ -43,7 +42,7 @@ func services(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, dia
 	known := newCensus()
 	build := ctrl.NewControllerManagedBy(manager).Named("clusterservice").
 		For(&v1alpha1.ClusterService{}, builder.WithPredicates(known.counts(), notItsStatus(own)))
-	woken := append(sources{manager.GetCache(), manager.GetCache(), known}.follow(service.WakeRules()), heads.Changes(board.Services))
+	woken := append(sources{manager.GetCache(), manager.GetCache(), known}.follow(service.WakeRules()), heads.Changes())
 	if err := complete(build, woken, own.Rest(reconciler), workers{cfg.Workers, measured}); err != nil {
 		return fmt.Errorf("add the controller of ClusterServices: %w", err)
 	}

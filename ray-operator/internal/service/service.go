@@ -35,7 +35,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
-// Board is what a controller needs of what asks heads and proxies: serving.Board is one.
+// Board is the part of a serving.Watch that a controller of services uses.
 type Board interface {
 	// Want says what a service wants of a cluster, in place of what it said before. It never
 	// blocks; saying the same again changes nothing.

@@ -66,10 +66,9 @@ type Serving struct {
 	excuse  func(*v1alpha1.ClusterService) bool
 	asked   int
 	excused int
-	// board and told are what the operator wants and knows; they go with its process.
-	board  *serving.Board
-	wanted map[types.NamespacedName]serving.Wants
-	told   map[types.NamespacedName]saidBy
+	// wanted and told are what the operator wants of clusters, by service, and knows; they go with its process.
+	wanted map[types.NamespacedName]map[types.NamespacedName]serving.Want
+	told   map[types.NamespacedName]map[types.NamespacedName]saidBy
 }
 
 // deployed is an application as a head runs it.
@@ -99,8 +98,7 @@ func newServing(w *World) *Serving {
 
 // restart forgets what the operator's process knew.
 func (s *Serving) restart() {
-	s.wanted, s.told = map[types.NamespacedName]serving.Wants{}, map[types.NamespacedName]saidBy{}
-	s.board = serving.NewBoard(source{s})
+	s.wanted, s.told = map[types.NamespacedName]map[types.NamespacedName]serving.Want{}, map[types.NamespacedName]map[types.NamespacedName]saidBy{}
 }
 
 // Starts is how often an application was started on a cluster, with the same or with another
@@ -131,24 +129,6 @@ func (s *Serving) On(cluster string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// source is the serving.Source behind the board.
-type source struct{ *Serving }
-
-// Want is serving.Source's.
-func (s source) Want(cluster types.NamespacedName, want serving.Wants) { s.wanted[cluster] = want }
-
-// Forget is serving.Source's.
-func (s source) Forget(cluster types.NamespacedName) {
-	delete(s.wanted, cluster)
-	delete(s.told, cluster)
-}
-
-// Last is serving.Source's.
-func (s source) Last(cluster types.NamespacedName, head types.UID) (serving.Answer, bool) {
-	last, ok := s.told[cluster]
-	return last.answer, ok && last.head == head
-}
-
 // heads are the head pods that run.
 func (s *Serving) heads() []*corev1.Pod {
 	var heads []*corev1.Pod
@@ -171,21 +151,41 @@ func (s *Serving) step() (changed bool, next time.Duration) {
 	}
 	maps.DeleteFunc(s.running, func(uid types.UID, _ map[string]*deployed) bool { return heads[uid] == nil })
 	for _, cluster := range slices.SortedFunc(maps.Keys(s.wanted), byName) {
-		want := s.wanted[cluster]
-		head := heads[want.At.Head]
-		if head == nil || s.Silent != nil && s.Silent(head) {
-			continue
-		}
-		answer := s.answer(head, want)
-		if former, ok := s.told[cluster]; !ok || former.head != head.UID || serving.HasNews(former.answer, answer) {
-			s.told[cluster] = saidBy{head.UID, answer}
-			for _, name := range s.board.Services(cluster) {
-				s.world.due[request{serviceKind, name}] = s.world.Clock.Now()
+		byHead := s.byHead(cluster)
+		for _, uid := range slices.Sorted(maps.Keys(byHead)) {
+			if head := heads[uid]; head != nil && (s.Silent == nil || !s.Silent(head)) {
+				changed = s.tell(cluster, head, byHead[uid]) || changed
 			}
-			changed = true
 		}
 	}
 	return changed, s.due()
+}
+
+// byHead is what services want of a cluster, by the head of which each wants it.
+func (s *Serving) byHead(cluster types.NamespacedName) map[types.UID]map[types.NamespacedName]serving.Want {
+	heads := map[types.UID]map[types.NamespacedName]serving.Want{}
+	for service, want := range s.wanted[cluster] {
+		if heads[want.At.Head] == nil {
+			heads[want.At.Head] = map[types.NamespacedName]serving.Want{}
+		}
+		heads[want.At.Head][service] = want
+	}
+	return heads
+}
+
+// tell has a head take what services want, and answer each that it has something new for, which wakes the operator. It
+// reports whether there was one.
+func (s *Serving) tell(cluster types.NamespacedName, head *corev1.Pod, wants map[types.NamespacedName]serving.Want) (changed bool) {
+	answer, outcomes := s.answer(head, serving.Together(wants))
+	for service := range wants {
+		answer.Outcome = outcomes[service]
+		if former, ok := s.told[cluster][service]; !ok || former.head != head.UID || serving.HasNews(former.answer, answer) {
+			s.told[cluster][service] = saidBy{head.UID, answer}
+			s.world.due[request{serviceKind, service}] = s.world.Clock.Now()
+			changed = true
+		}
+	}
+	return changed
 }
 
 // due is how long it is until an application changes by itself.
@@ -210,10 +210,10 @@ func (s *Serving) due() (next time.Duration) {
 	return next
 }
 
-// answer is what a head says, after it took what is wanted.
-func (s *Serving) answer(head *corev1.Pod, want serving.Wants) serving.Answer {
+// answer is what a head says, after it took what is wanted, and what came of each part.
+func (s *Serving) answer(head *corev1.Pod, want serving.Wants) (serving.Answer, map[types.NamespacedName]serving.Outcome) {
 	now := s.world.Clock.Now()
-	answer := serving.Answer{At: now, Probes: map[serving.Probe]serving.Reply{}, Parts: map[types.NamespacedName]serving.Outcome{}}
+	answer, outcomes := serving.Answer{At: now, Probes: map[serving.Probe]serving.Reply{}}, map[types.NamespacedName]serving.Outcome{}
 	cluster := head.Labels[v1alpha1.LabelCluster]
 	for _, service := range slices.SortedFunc(maps.Keys(want.Parts), byName) {
 		config, why := want.Parts[service], ""
@@ -221,11 +221,11 @@ func (s *Serving) answer(head *corev1.Pod, want serving.Wants) serving.Answer {
 			why = s.Refuse(cluster, config)
 		}
 		if why != "" {
-			answer.Parts[service] = serving.Outcome{Refused: why, RefusedDigest: config.Digest}
+			outcomes[service] = serving.Outcome{Refused: why, RefusedDigest: config.Digest}
 			continue
 		}
 		s.take(head, cluster, config)
-		answer.Parts[service] = serving.Outcome{Taken: config.Digest}
+		outcomes[service] = serving.Outcome{Taken: config.Digest}
 	}
 	answer.Serving, answer.Closed = s.serves(head, cluster), want.Close.ID
 	for _, probe := range want.Probes {
@@ -240,7 +240,7 @@ func (s *Serving) answer(head *corev1.Pod, want serving.Wants) serving.Answer {
 		}
 		answer.Probes[probe] = reply
 	}
-	return answer
+	return answer, outcomes
 }
 
 // take has a head run what it was asked for, and no longer what was asked for before.
@@ -438,17 +438,29 @@ func (s *Serving) ask() {
 // board is the service.Board of one life of the operator.
 type board struct{ *Serving }
 
-// Want is service.Board's.
+// Want implements service.Board.
 func (b board) Want(cluster, service types.NamespacedName, want serving.Want) {
-	b.board.Want(cluster, service, want)
+	if b.wanted[cluster] == nil {
+		b.wanted[cluster], b.told[cluster] = map[types.NamespacedName]serving.Want{}, map[types.NamespacedName]saidBy{}
+	}
+	b.wanted[cluster][service] = want
 }
 
-// Forget is service.Board's.
+// Forget implements service.Board.
 func (b board) Forget(service types.NamespacedName, keep ...types.NamespacedName) {
-	b.board.Forget(service, keep...)
+	for cluster := range b.wanted {
+		if !slices.Contains(keep, cluster) {
+			delete(b.wanted[cluster], service)
+			delete(b.told[cluster], service)
+		}
+	}
 }
 
-// Last is service.Board's.
+// Last implements service.Board.
 func (b board) Last(cluster, service types.NamespacedName, head types.UID) (serving.Answer, bool) {
-	return b.board.Last(cluster, service, head)
+	last, ok := b.told[cluster][service]
+	if want := b.wanted[cluster][service]; want.Config == nil || want.Config.Digest != last.answer.RefusedDigest {
+		last.answer.Refused, last.answer.RefusedDigest = "", ""
+	}
+	return last.answer, ok && last.head == head
 }

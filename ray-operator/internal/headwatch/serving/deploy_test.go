@@ -325,7 +325,7 @@ func TestWhatIsTakenAwayComesBack(t *testing.T) {
 var other = service("demo-b")
 
 // both wants a part of ours and one of the other service.
-func both(ours, theirs *Config) Wants {
+func both(ours, theirs *Config) wishes {
 	return of(map[types.NamespacedName]*Config{us: ours, other: theirs})
 }
 

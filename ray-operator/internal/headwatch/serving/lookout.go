@@ -3,14 +3,15 @@ package serving
 import (
 	"context"
 	"maps"
-	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll"
 )
 
 // How often a head is asked.
@@ -24,23 +25,17 @@ const (
 	kept = 15 * time.Second
 )
 
-// lookout manages Serve on one cluster. Its first fields are guarded by the Watch's
-// lock, the others are its goroutine's own.
+// lookout manages Serve on one cluster. Only what its two loops tell each other is shared.
 type lookout struct {
-	watch    *Watch
-	cluster  types.NamespacedName
-	want     Wants
-	answer   Answer
-	answered bool
-	stop     context.CancelFunc
-	// replies are those of proxies, which are asked beside the head. pressing reports that Serve is about to change.
-	replies  map[Probe]Reply
-	pressing bool
-	// news and stir hold something while the want has changed since it was last looked at, for the head and for proxies.
-	news, stir chan struct{}
+	*endpoint
+	watch *Watch
+	// pressing reports that Serve is about to change, and failing that a proxy does not answer as it should.
+	pressing, failing atomic.Bool
 
+	// answer is what was heard of the head last, and outcomes what came of each service's part.
+	answer   Answer
+	outcomes map[types.NamespacedName]Outcome
 	head     Head // nil while there is no conversation
-	token    *headclient.Remembered
 	session  string
 	failures int
 	// free is from when on there may be another turn.
@@ -51,21 +46,21 @@ type lookout struct {
 }
 
 // run takes turn after turn until its context ends.
-func (l *lookout) run(ctx context.Context) {
+func (l *lookout) run(ctx context.Context, news <-chan struct{}) {
 	defer l.hangUp(ctx)
 	var pause time.Duration
 	if !slices.ContainsFunc(slices.Collect(maps.Values(l.wanted().Parts)), func(part *Config) bool { return !part.Taken }) {
-		pause = rand.N(shortest) // an operator that starts does not ask all heads at once
+		pause = l.Spread(shortest)
 	}
-	for l.wait(ctx, pause, l.news, l.free) {
+	for l.wait(ctx, pause, news, l.free) {
 		want := l.wanted()
-		answer := l.turn(ctx, want)
+		l.answer = l.turn(ctx, want)
 		if ctx.Err() != nil {
 			return
 		}
-		next, hurries := l.pause(want, answer)
+		next, hurries := l.pause(want, l.answer)
 		pause = next
-		l.watch.publish(l, answer, hurries)
+		l.publish(hurries)
 		l.free = l.watch.clock.Now().Add(shortest)
 		if pause > kept {
 			l.hangUp(ctx)
@@ -73,38 +68,40 @@ func (l *lookout) run(ctx context.Context) {
 	}
 }
 
+// publish gives each service what was heard, with what came of its part and the last replies of its proxies.
+func (l *lookout) publish(pressing bool) {
+	if before := l.pressing.Swap(pressing); pressing && !before {
+		l.Rouse()
+	}
+	l.Publish(func(of key, _ Want, before Answer) Answer {
+		answer := l.answer
+		answer.Outcome, answer.Probes = l.outcomes[of.service], before.Probes
+		return answer
+	})
+}
+
 // wait waits for the next turn: until the pause is over, or until something new is wanted
 // and those who are asked had their rest. It is false when the context has ended.
 func (l *lookout) wait(ctx context.Context, pause time.Duration, news <-chan struct{}, free time.Time) bool {
-	timer := l.watch.clock.NewTimer(pause)
-	defer func() { timer.Stop() }()
 	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-timer.C():
-			return true
-		case <-news:
-			timer.Stop()
-			timer = l.watch.clock.NewTimer(max(0, free.Sub(l.watch.clock.Now())))
+		said, err := l.Pause(ctx, pause, news)
+		if err != nil || !said {
+			return err == nil
 		}
+		pause = max(0, free.Sub(l.watch.clock.Now()))
 	}
 }
 
+// wanted returns what all services want of the head.
 func (l *lookout) wanted() Wants {
-	l.watch.mu.Lock()
-	defer l.watch.mu.Unlock()
-	return l.want
+	services := map[types.NamespacedName]Want{}
+	for of, want := range l.Wants() {
+		services[of.service] = want
+	}
+	return Together(services)
 }
 
-func (l *lookout) known() Answer {
-	l.watch.mu.Lock()
-	defer l.watch.mu.Unlock()
-	return l.answer
-}
-
-// pause is how long to wait before the next turn, and whether that is because Serve is about to change: a tenth more or
-// less, so that heads that were asked together are not for ever.
+// pause is how long to wait before the next turn, and whether that is because Serve is about to change.
 func (l *lookout) pause(want Wants, answer Answer) (time.Duration, bool) {
 	every, hurries := max(want.Every, shortest), false
 	switch {
@@ -113,13 +110,13 @@ func (l *lookout) pause(want Wants, answer Answer) (time.Duration, bool) {
 		if l.owes(want.Parts) {
 			most = longest
 		}
-		every = min(shortest<<min(l.failures-1, 10), most)
-	case underWay(want.Parts, answer) || l.waits(l.watch.clock.Now()) || mustClose(want, answer):
+		every = poll.Double(shortest, l.failures, most)
+	case l.underWay(want.Parts, answer) || l.waits(l.watch.clock.Now()) || mustClose(want, answer):
 		every, hurries = shortest, true
-	case failing(answer.Probes):
+	case l.failing.Load():
 		every = shortest
 	}
-	return every - every/10 + rand.N(every/5), hurries
+	return poll.Jitter(every), hurries
 }
 
 // mustClose reports whether connections are yet to be closed. What was closed before, for another
@@ -130,9 +127,9 @@ func mustClose(want Wants, answer Answer) bool {
 
 // underWay reports whether an application has yet to become what some service wants. One that
 // is missing because the head would not take it has not.
-func underWay(parts map[types.NamespacedName]*Config, answer Answer) bool {
+func (l *lookout) underWay(parts map[types.NamespacedName]*Config, answer Answer) bool {
 	for service, config := range parts {
-		refused := answer.Parts[service].RefusedDigest == config.Digest
+		refused := l.outcomes[service].RefusedDigest == config.Digest
 		for name := range config.Applications {
 			application, there := answer.Serving.Applications[name]
 			if there && application.State != headclient.ApplicationRunning || !there && !refused {
@@ -151,7 +148,7 @@ func underWay(parts map[types.NamespacedName]*Config, answer Answer) bool {
 // turn asks once for all that must be known, and deploys what must be. What nobody
 // answered stays as it was.
 func (l *lookout) turn(ctx context.Context, want Wants) Answer {
-	answer := l.known()
+	answer := l.answer
 	err := l.attend(ctx, want.Parts, &answer)
 	if err == nil {
 		answer.Failure, answer.Err, answer.FailingSince = "", nil, time.Time{}
@@ -176,7 +173,7 @@ func (l *lookout) turn(ctx context.Context, want Wants) Answer {
 func (l *lookout) closeKept(ctx context.Context, closing headclient.Closing, answer *Answer) {
 	done, err := l.head.CloseKept(ctx, closing)
 	if err != nil {
-		log.FromContext(ctx).Info("cannot close kept connections", "cluster", l.cluster, "why", err.Error())
+		log.FromContext(ctx).Info("cannot close kept connections", "cluster", l.Key.cluster, "why", err.Error())
 		l.heard(ctx, err)
 	} else if done {
 		answer.Closed, answer.ClosedAt = closing.ID, l.watch.clock.Now()
@@ -212,7 +209,7 @@ func (l *lookout) attend(ctx context.Context, wanted map[types.NamespacedName]*C
 			return err
 		}
 	}
-	answer.Parts = l.outcomes(l.watch.clock.Now())
+	l.outcomes = l.judge(l.watch.clock.Now())
 	return nil
 }
 
@@ -231,7 +228,7 @@ func (l *lookout) look(ctx context.Context, answer *Answer) (map[string]headclie
 		serving.Applications[name] = application
 	}
 	now := l.watch.clock.Now()
-	answer.At, answer.Serving, answer.Parts = now, serving, l.outcomes(now)
+	answer.At, answer.Serving, l.outcomes = now, serving, l.judge(now)
 	return full, nil
 }
 
@@ -241,11 +238,8 @@ func (l *lookout) converse(ctx context.Context) error {
 	if l.head != nil {
 		return nil
 	}
-	at := l.wanted().At
-	if l.token == nil && at.Token != nil { // a lookout is asked for one always or never
-		l.token = headclient.Remember(func(ctx context.Context) (string, error) { return l.wanted().At.Token(ctx) })
-	}
-	at.Token = l.token.Token()
+	at := l.Latest().At
+	at.Token = l.Token.Token()
 	head, err := l.watch.dial(at)
 	if err != nil {
 		return err
@@ -253,7 +247,7 @@ func (l *lookout) converse(ctx context.Context) error {
 	l.head = head
 	session, err := head.Session(ctx)
 	if err != nil {
-		l.token.Heard(err)
+		l.Token.Heard(err)
 		l.hangUp(ctx) // it is not known which server answers so
 		return err
 	}
@@ -267,7 +261,7 @@ func (l *lookout) converse(ctx context.Context) error {
 // heard ends a conversation in which anything but a plain answer was heard: the next one
 // begins with the session.
 func (l *lookout) heard(ctx context.Context, err error) {
-	l.token.Heard(err)
+	l.Token.Heard(err)
 	if !answers(err) {
 		l.hangUp(ctx)
 	}
@@ -288,7 +282,7 @@ func (l *lookout) hangUp(ctx context.Context) {
 		return
 	}
 	if err := l.head.Close(); err != nil {
-		log.FromContext(ctx).Error(err, "closing the connection to a head", "cluster", l.cluster)
+		log.FromContext(ctx).Error(err, "closing the connection to a head", "cluster", l.Key.cluster)
 	}
 	l.head = nil
 }

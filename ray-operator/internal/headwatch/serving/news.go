@@ -11,11 +11,11 @@ import (
 // than that many looks at when the first came.
 const counted = 3
 
-// HasNews reports whether an answer means something else than the one before, and so wakes the services. When it was
+// HasNews reports whether an answer means something else than the one before, and so wakes the service. When it was
 // heard does not, nor which replicas there are while as many run.
 func HasNews(a, b Answer) bool {
 	return a.At.IsZero() != b.At.IsZero() || a.Failure != b.Failure ||
-		!maps.Equal(a.Parts, b.Parts) || a.Closed != b.Closed ||
+		a.Outcome != b.Outcome || a.Closed != b.Closed ||
 		!alike(a.Serving, b.Serving) || !maps.Equal(a.LastLines, b.LastLines) || replied(a.Probes, b.Probes)
 }
 

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -17,7 +15,7 @@ func percent(p float64) *float64 { return &p }
 // someAnswer has something everywhere.
 func someAnswer() Answer {
 	return Answer{
-		At: time.Unix(100, 0), Parts: map[types.NamespacedName]Outcome{us: {Taken: "d1", Refused: "no", RefusedDigest: "d2"}},
+		At: time.Unix(100, 0), Outcome: Outcome{Taken: "d1", Refused: "no", RefusedDigest: "d2"},
 		Serving: headclient.Serving{
 			Running: true, Capacity: percent(50),
 			Targets: []headclient.Target{{Protocol: "HTTP", Instance: "p", IP: "10.0.0.1", Port: 8000}, {Protocol: "HTTP", Instance: "q", IP: "10.0.0.2", Port: 8000}},
@@ -53,9 +51,9 @@ func TestNews(t *testing.T) {
 	for name, change := range map[string]func(*Answer){
 		"the first was heard":      func(a *Answer) { a.At = time.Time{} },
 		"it fails":                 func(a *Answer) { a.Failure = headclient.Timeout },
-		"taken":                    func(a *Answer) { a.Parts[us] = Outcome{Taken: "d3", Refused: "no", RefusedDigest: "d2"} },
-		"refused":                  func(a *Answer) { a.Parts[us] = Outcome{Taken: "d1", Refused: "never", RefusedDigest: "d2"} },
-		"another is refused":       func(a *Answer) { a.Parts[us] = Outcome{Taken: "d1", Refused: "no", RefusedDigest: "d3"} },
+		"taken":                    func(a *Answer) { a.Outcome = Outcome{Taken: "d3", Refused: "no", RefusedDigest: "d2"} },
+		"refused":                  func(a *Answer) { a.Outcome = Outcome{Taken: "d1", Refused: "never", RefusedDigest: "d2"} },
+		"another is refused":       func(a *Answer) { a.Outcome = Outcome{Taken: "d1", Refused: "no", RefusedDigest: "d3"} },
 		"no controller":            func(a *Answer) { a.Serving.Running = false },
 		"the capacity":             func(a *Answer) { a.Serving.Capacity = percent(60) },
 		"no capacity":              func(a *Answer) { a.Serving.Capacity = nil },
@@ -109,7 +107,7 @@ func TestNoNews(t *testing.T) {
 	}
 }
 
-// TestWakes: both services of the cluster, and only for what is new.
+// TestWakes: only for what is new.
 func TestWakes(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		head := b.head("a:1")

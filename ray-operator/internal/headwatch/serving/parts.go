@@ -79,8 +79,8 @@ func (l *life) update(wanted map[types.NamespacedName]*Config) {
 	}
 }
 
-// outcomes are what came of each part so far.
-func (l *life) outcomes(now time.Time) map[types.NamespacedName]Outcome {
+// judge returns what came of each part so far.
+func (l *life) judge(now time.Time) map[types.NamespacedName]Outcome {
 	all := make(map[types.NamespacedName]Outcome, len(l.parts))
 	for service, known := range l.parts {
 		outcome := Outcome{Taken: known.taken, RetryAt: known.retries.at}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/poll"
 )
 
 const (
@@ -25,13 +26,15 @@ const (
 const IdlePath = "/-/healthz"
 
 // askProxies asks proxies, turn after turn until its context ends. A head that does not answer delays none of it.
-func (l *lookout) askProxies(ctx context.Context) {
+func (l *lookout) askProxies(ctx context.Context, news <-chan struct{}) {
 	next := map[Probe]time.Time{} // when each is asked next
+	before := map[Probe]Reply{}
 	var free time.Time
-	for pause := time.Duration(0); l.wait(ctx, pause, l.stir, free); {
+	for pause := time.Duration(0); l.wait(ctx, pause, news, free); {
 		began := l.watch.clock.Now()
 		free = began.Add(shortest)
-		want, before, pressing := l.wantedProxies()
+		want := l.wanted()
+		pressing := l.pressing.Load() || want.Every <= shortest
 		due := slices.DeleteFunc(slices.Clone(want.Probes), func(probe Probe) bool { return began.Before(next[probe]) && !pressing })
 		replies := l.probe(ctx, due, before)
 		if ctx.Err() != nil {
@@ -45,11 +48,12 @@ func (l *lookout) askProxies(ctx context.Context) {
 				replies[probe] = reply
 			}
 		}
-		l.watch.publishReplies(l, replies)
-		if pause = max(want.Every, shortest); pressing || failing(replies) {
+		before = replies
+		l.publishReplies(replies)
+		if pause = max(want.Every, shortest); pressing || l.failing.Load() {
 			pause = shortest
 		}
-		pause += rand.N(pause/5) - pause/10
+		pause = poll.Jitter(pause)
 	}
 }
 
@@ -62,11 +66,19 @@ func restOf(probe Probe, reply Reply, now time.Time) time.Time {
 	return now.Add(calm - rand.N(calm/3))
 }
 
-// wantedProxies returns what is wanted, the last replies, and whether Serve is about to change.
-func (l *lookout) wantedProxies() (Wants, map[Probe]Reply, bool) {
-	l.watch.mu.Lock()
-	defer l.watch.mu.Unlock()
-	return l.want, l.replies, l.pressing || l.want.Every <= shortest
+// publishReplies gives each service the replies of the proxies that it asks for. They are told together with what their
+// head said.
+func (l *lookout) publishReplies(replies map[Probe]Reply) {
+	l.failing.Store(failing(replies))
+	l.Amend(func(_ key, want Want, answer Answer) Answer {
+		answer.Probes = make(map[Probe]Reply, len(want.Probes))
+		for _, probe := range want.Probes {
+			if reply, asked := replies[probe]; asked {
+				answer.Probes[probe] = reply
+			}
+		}
+		return answer
+	})
 }
 
 // probe asks proxies, and gives their replies, counted on from those before.

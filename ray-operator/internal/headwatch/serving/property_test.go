@@ -93,8 +93,8 @@ func (w *world) want(names []string) {
 
 // say records what was taken, and says what is wanted, or that it is only to be looked.
 func (w *world) say(onlyLook bool) {
-	if answer, ok := w.Last(cluster, "head"); ok && answer.Parts[us].Taken != "" {
-		w.recorded = answer.Parts[us].Taken
+	if answer, ok := w.Last(cluster, "head"); ok && answer.Taken != "" {
+		w.recorded = answer.Taken
 	}
 	if onlyLook {
 		w.Want(cluster, wanted(nil))

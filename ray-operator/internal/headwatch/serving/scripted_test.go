@@ -374,10 +374,7 @@ func (b *bench) start() {
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	queue, watch := b.queue, b.Watch
 	ctx, stop := context.WithCancel(b.t.Context())
-	services := func(of types.NamespacedName) []types.NamespacedName {
-		return []types.NamespacedName{service(of.Name + "-a"), service(of.Name + "-b")}
-	}
-	if err := b.Changes(services).Start(ctx, queue); err != nil {
+	if err := b.Changes().Start(ctx, queue); err != nil {
 		b.t.Fatal(err)
 	}
 	ended := make(chan struct{})
@@ -413,17 +410,36 @@ func (b *bench) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// wakes counts the wakes since they were last asked for, each of both services of a cluster.
+// wakes counts the services that were woken since they were last asked for.
 func (b *bench) wakes() int {
 	n := b.queue.Len()
 	for range n {
 		request, _ := b.queue.Get()
 		b.queue.Done(request)
 	}
-	if n%2 != 0 {
-		b.t.Errorf("%d wakes for clusters with two services each", n)
+	return n
+}
+
+// Want says what services want of a cluster, in place of all that was said of it.
+func (b *bench) Want(cluster types.NamespacedName, all wishes) {
+	services := inOrder(all.parts)
+	if len(services) == 0 {
+		services = append(services, us)
 	}
-	return n / 2
+	for _, service := range services {
+		b.Watch.Want(cluster, service, Want{At: all.At, Config: all.parts[service], Probes: all.Probes, Close: all.Close, Every: all.Every})
+	}
+	b.ForgetAll(func(of key) bool { return of.cluster == cluster && !slices.Contains(services, of.service) })
+}
+
+// Forget ends what all services want of a cluster.
+func (b *bench) Forget(cluster types.NamespacedName) {
+	b.ForgetAll(func(of key) bool { return of.cluster == cluster })
+}
+
+// Last is what our service knows of a cluster.
+func (b *bench) Last(cluster types.NamespacedName, head types.UID) (Answer, bool) {
+	return b.Watch.Last(cluster, us, head)
 }
 
 // first waits for the first turn's end.
@@ -437,17 +453,16 @@ func (b *bench) first() {
 	b.t.Fatal("nothing was heard")
 }
 
-// last is what is known of the cluster, with what came of our service's part.
+// last is what our service knows of the cluster.
 func (b *bench) last() Answer { return b.lastOf(us) }
 
-// lastOf is what is known of the cluster, with what came of a service's part.
+// lastOf is what a service knows of the cluster.
 func (b *bench) lastOf(service types.NamespacedName) Answer {
 	b.t.Helper()
-	answer, ok := b.Last(cluster, "head")
+	answer, ok := b.Watch.Last(cluster, service, "head")
 	if !ok {
 		b.t.Fatal("nothing is known of the head")
 	}
-	answer.Outcome = answer.Parts[service]
 	return answer
 }
 
@@ -467,17 +482,3 @@ func config(digest string, names ...string) *Config {
 
 // us is the service that wants what wanted has.
 var us = service("demo-a")
-
-// wanted wants the head at a:1 to be asked every 5 s.
-func wanted(config *Config, probes ...Probe) Wants {
-	parts := map[types.NamespacedName]*Config{}
-	if config != nil {
-		parts[us] = config
-	}
-	return of(parts, probes...)
-}
-
-// of wants the parts of several services at a:1.
-func of(parts map[types.NamespacedName]*Config, probes ...Probe) Wants {
-	return Wants{At: Place{Head: "head", Address: "a:1"}, Parts: parts, Probes: probes, Every: 5 * time.Second}
-}

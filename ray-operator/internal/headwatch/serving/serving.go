@@ -2,9 +2,9 @@
 // wanted, and asks the proxies of pods whether they answer, so that no reconcile ever waits
 // for a head or a proxy.
 //
-// In: per cluster which applications are wanted, and which pods' proxies must be asked,
-// stated again as a whole whenever it changes. Out: what was heard last, with its time and
-// sort of failure, and a wake of the services of the cluster when it means something new.
+// In: per cluster and service which applications are wanted, and which pods' proxies must be
+// asked, stated again as a whole whenever it changes. Out: what was heard last, with its time and
+// sort of failure, and a wake of the service when it means something new to it.
 //
 // It must never take applications away that nobody said are ours, let one service's mistake keep
 // another from its applications, take an empty answer for applications that are gone, deploy again
@@ -21,19 +21,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
-
-// Source is what a controller needs of a Watch.
-type Source interface {
-	// Want says what is wanted of a cluster, in place of what was said before. It never
-	// blocks; saying the same again changes nothing.
-	Want(cluster types.NamespacedName, wants Wants)
-	// Forget ends all that is asked about a cluster, and drops what is known of it. It takes
-	// no application away.
-	Forget(cluster types.NamespacedName)
-	// Last is what was heard last from the head that is the pod of this UID. It is false
-	// before the first answer or failure, and for another head than the one wanted.
-	Last(cluster types.NamespacedName, head types.UID) (Answer, bool)
-}
 
 // Place is a head that is asked.
 type Place struct {
@@ -60,17 +47,6 @@ type Want struct {
 	Close headclient.Closing
 	// Every is how often the head is asked; never more often than once a second.
 	Every time.Duration
-}
-
-// Wants is what all services together want of one cluster. What they want deployed is kept apart.
-type Wants struct {
-	At Place
-	// Parts are the configurations to deploy, by service; a service that only reads has none.
-	Parts map[types.NamespacedName]*Config
-	// Probes, Close and Every are as in Want.
-	Probes []Probe
-	Close  headclient.Closing
-	Every  time.Duration
 }
 
 // Config is what a service wants deployed on a cluster. What others deployed there beside it stays.
@@ -114,21 +90,19 @@ type Answer struct {
 	FailingSince time.Time
 	// Serving is what Serve does. The configurations of applications are left out.
 	Serving headclient.Serving
-	// Parts are what came of the part of each service.
-	Parts map[types.NamespacedName]Outcome
-	// Outcome is that of the service that asks a Board.
+	// Outcome is what came of what this service wants deployed.
 	Outcome
 	// Closed is the Close that was done, or has failed for good, and ClosedAt when that was heard.
 	Closed   string
 	ClosedAt time.Time
-	// Probes are the answers of proxies, by what was asked.
+	// Probes are the answers of the proxies that this service asks for, by what was asked.
 	Probes map[Probe]Reply
 	// LastLines are, by application, the last line of the log of the replica that failed last,
 	// of those that are not as they should be.
 	LastLines map[string]string
 }
 
-// Outcome is what came of a service's part.
+// Outcome is what came of a service's configuration.
 type Outcome struct {
 	// Taken is the digest of what this head took last; empty if nothing, or if it was not this
 	// process that sent it.

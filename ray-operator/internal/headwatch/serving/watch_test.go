@@ -47,7 +47,7 @@ func TestWantedBeforeTheStart(t *testing.T) {
 			t.Errorf("asked after the end: %v", counts)
 		}
 		early := New(b.dial, b.proxies.ask, b.clock)
-		early.Want(cluster, wanted(nil))
+		early.Want(cluster, us, wanted(nil).Want)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- early.Start(ctx) }()
@@ -121,7 +121,7 @@ func TestAnotherHead(t *testing.T) {
 		if counts := former.counts(); len(counts) > 0 {
 			t.Errorf("the former is still asked: %v", counts)
 		}
-		if answer, ok := b.Last(cluster, "next"); !ok || answer.Parts[us].Taken != "d1" || head.token == nil {
+		if answer, ok := b.Last(cluster, "next"); !ok || answer.Taken != "d1" || head.token == nil {
 			t.Errorf("%+v, %v, with a token: %v", answer, ok, head.token != nil)
 		}
 	})
@@ -193,7 +193,7 @@ func TestHungHeadDelaysNobody(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		for _, address := range []string{"b:1", "c:1"} {
 			b.head(address).always[session] = fault{hung: true}
-			b.Want(types.NamespacedName{Name: address}, Wants{At: Place{Head: "head", Address: address}, Every: time.Second})
+			b.Want(types.NamespacedName{Name: address}, wishes{Want: Want{At: Place{Head: "head", Address: address}, Every: time.Second}})
 		}
 		head := b.head("a:1")
 		b.Want(cluster, wanted(nil))
@@ -335,7 +335,7 @@ func TestNewsIsSeenSoon(t *testing.T) {
 		b.Want(cluster, want)
 		b.pass(5 * time.Second)
 		head.counts()
-		want.Parts = map[types.NamespacedName]*Config{us: changed(config("d1", "a"), alone)}
+		want.parts = map[types.NamespacedName]*Config{us: changed(config("d1", "a"), alone)}
 		b.Want(cluster, want)
 		b.pass(0)
 		if counts := head.counts(); counts[deploy] != 1 {
