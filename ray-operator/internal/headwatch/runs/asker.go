@@ -3,30 +3,28 @@ package runs
 import (
 	"context"
 	"errors"
+	"maps"
+	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
-// asker holds the conversation with one head. Its first fields are guarded by the Watch's
-// lock, the others are its goroutine's own.
+// asker holds the conversation with one head.
 type asker struct {
+	*endpoint
 	watch *Watch
-	key   key
-	token headclient.Token
-	runs  map[types.NamespacedName]*run
-	end   context.CancelFunc
-	// heard is what is known of the head: the fields of Answer that are not of a run.
-	heard Answer
-	// news holds something while a run has news that was not looked at.
-	news chan struct{}
+	began time.Time
 
-	began    time.Time
+	mu sync.Mutex
+	// heard is what is known of the head: the fields of Answer that are not of a run. The lock guards it.
+	heard Answer
+
+	// All else is the own of the goroutine that works.
+	runs     map[*part]*run
 	head     Head // nil while there is no conversation
-	secret   *headclient.Remembered
 	session  string
 	failures int
 	// retry is before when a head that failed is asked only for news.
@@ -34,6 +32,12 @@ type asker struct {
 	// hung are the acts that ended without success and took their time when they were
 	// tried last.
 	hung [acts]bool
+}
+
+// run is one run of a job, and how far its asker has come with it.
+type run struct {
+	*part
+	progress
 }
 
 // act is a sort of call.
@@ -48,71 +52,89 @@ const (
 	acts
 )
 
-// rouse tells the goroutine that there is something new.
-func (a *asker) rouse() {
-	select {
-	case a.news <- struct{}{}:
-	default: // it knows already
-	}
-}
-
 // work gives each run its turns until the context ends.
-func (a *asker) work(ctx context.Context) {
+func (a *asker) work(ctx context.Context, news <-chan struct{}) {
 	defer a.hangUp(ctx)
 	for ctx.Err() == nil {
 		r, at := a.next()
 		if r == nil {
 			a.hangUp(ctx)
-			select {
-			case <-ctx.Done():
-			case <-a.news:
-			}
+			_, _ = a.Pause(ctx, -1, news)
 			continue
 		}
-		pause := at.Sub(a.watch.clock.Now())
-		if pause <= 0 {
-			a.turn(ctx, r)
+		if pause := at.Sub(a.watch.clock.Now()); pause > 0 {
+			_, _ = a.Pause(ctx, pause, news)
 			continue
 		}
-		timer := a.watch.clock.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-a.news:
-		case <-timer.C():
-		}
-		timer.Stop()
+		a.turn(ctx, r)
 	}
 }
 
 // next is the run whose turn is first, and when; nil if nothing must be asked.
 func (a *asker) next() (*run, time.Time) {
-	a.watch.mu.Lock()
-	defer a.watch.mu.Unlock()
+	now := a.watch.clock.Now()
 	var first *run
-	var when time.Time
-	for _, r := range a.runs {
-		at := r.news
+	var soonest due
+	for _, r := range a.wanted() {
+		at, stops := r.Said(), r.isToStop()
 		if at.IsZero() {
 			if at = r.due; at.IsZero() {
 				continue
 			}
 			at = later(at, a.retry)
 		}
-		if first == nil || at.Before(when) {
-			first, when = r, at
+		if next := (due{at, stops}); first == nil || next.isBefore(soonest, now) {
+			first, soonest = r, next
 		}
 	}
-	return first, when
+	return first, soonest.at
+}
+
+// wanted returns the runs that are wanted, in no order.
+func (a *asker) wanted() []*run {
+	parts := a.Parts()
+	all := make([]*run, 0, len(parts))
+	for _, p := range parts {
+		if a.runs[p] == nil {
+			a.runs[p] = &run{part: p}
+		}
+		all = append(all, a.runs[p])
+	}
+	if len(a.runs) > len(all) {
+		maps.DeleteFunc(a.runs, func(p *part, _ *run) bool {
+			_, wanted := p.Want()
+			return !wanted
+		})
+	}
+	return all
+}
+
+// isToStop reports whether a run must be stopped and was not told to yet.
+func (r *run) isToStop() bool {
+	want, _ := r.Want()
+	return want.Stop && r.stops == 0
+}
+
+// due is when a run has its turn, and whether that stops it.
+type due struct {
+	at    time.Time
+	stops bool
+}
+
+// isBefore reports whether a turn comes before another. Of those that are due, what stops a run goes first: a submission
+// takes as long as the head hangs.
+func (d due) isBefore(other due, now time.Time) bool {
+	if d.stops != other.stops && !d.at.After(now) && !other.at.After(now) {
+		return d.stops
+	}
+	return d.at.Before(other.at)
 }
 
 // converse ensures that there is a conversation, and that its session is known. With renew it asks
 // for the session again.
 func (a *asker) converse(ctx context.Context, renew bool) error {
 	if a.head == nil {
-		if a.secret == nil {
-			a.secret = headclient.Remember(a.watch.tokenOf(a))
-		}
-		head, err := a.watch.dial(a.key.place(a.secret.Token()))
+		head, err := a.watch.dial(a.Key.place(a.Token.Token()))
 		if err != nil {
 			return err
 		}
@@ -131,7 +153,7 @@ func (a *asker) converse(ctx context.Context, renew bool) error {
 		return err
 	}
 	a.session, a.failures, a.retry = session.Name, 0, time.Time{}
-	a.watch.met(a, session)
+	a.met(session)
 	return nil
 }
 
@@ -151,13 +173,13 @@ func (a *asker) call(ctx context.Context, what act, do func(context.Context) err
 	began := a.watch.clock.Now()
 	err := do(ctx)
 	now := a.watch.clock.Now()
-	a.secret.Heard(err)
+	a.Token.Heard(err)
 	a.hung[what] = err != nil && now.Sub(began) >= hangs
 	switch {
 	case answers(err):
-		a.watch.mu.Lock()
+		a.mu.Lock()
 		a.heard.At = now
-		a.watch.mu.Unlock()
+		a.mu.Unlock()
 	case !errors.Is(err, errWithdrawn):
 		a.hangUp(ctx)
 	}
@@ -174,8 +196,10 @@ func answers(err error) bool {
 	}
 }
 
-// whole is an answer about a run with what is known of its head. The caller holds the lock.
+// whole is an answer about a run with what is known of its head.
 func (a *asker) whole(answer Answer) Answer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	answer.At, answer.Session = a.heard.At, a.heard.Session
 	if a.heard.Failure == "" {
 		return answer
@@ -188,43 +212,36 @@ func (a *asker) whole(answer Answer) Answer {
 }
 
 // met keeps which session answers, and tells those that asked before if that is new.
-func (w *Watch) met(a *asker, session headclient.Session) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (a *asker) met(session headclient.Session) {
+	a.mu.Lock()
 	news := a.heard.Failure != "" || a.heard.Session != session
 	a.heard = Answer{At: a.heard.At, Session: session}
-	for job, r := range a.runs {
-		if news && r.answered {
-			w.wake(job)
-		}
+	a.mu.Unlock()
+	if news {
+		a.Wake()
 	}
 }
 
 // failed keeps that the head could not be asked in a turn, which answers all that was wanted
 // of it.
-func (w *Watch) failed(t *turn, err error) {
-	a := t.asker
-	now := w.clock.Now()
+func (a *asker) failed(t *turn, err error) {
+	now, kind := a.watch.clock.Now(), headclient.KindOf(err)
 	a.failures++
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	a.retry = now.Add(a.backOff(now))
-	kind := headclient.KindOf(err)
+	a.mu.Lock()
 	news := a.heard.Failure != kind
 	if a.heard.Failure == "" {
 		a.heard.FailingSince = now
 	}
 	a.heard.Failure, a.heard.Err = kind, err
-	for job, r := range a.runs {
-		lost := r.missed()
-		if news || lost || !r.news.IsZero() || r == t.run && t.owed {
-			w.wake(job)
-		}
-		r.answered = true
-		if !r.news.IsZero() {
+	a.retry = now.Add(a.backOff(now))
+	a.mu.Unlock()
+	for _, r := range a.wanted() {
+		_, answer, owed, _ := r.See()
+		lost := r.missed(&answer.Answer)
+		if owed {
 			r.begin(now)
-			r.news = time.Time{}
 		}
+		r.Publish(known{answer.Answer, a}, news || lost || owed || r == t.run && t.owed)
 	}
 }
 
@@ -233,7 +250,7 @@ func (a *asker) hangUp(ctx context.Context) {
 		return
 	}
 	if err := a.head.Close(); err != nil {
-		log.FromContext(ctx).Error(err, "closing the connection to a head", "cluster", a.key.cluster)
+		log.FromContext(ctx).Error(err, "closing the connection to a head", "cluster", a.Key.cluster)
 	}
 	a.head, a.session = nil, ""
 }

@@ -342,8 +342,8 @@ func TestLastIsOfWhatIsWanted(t *testing.T) {
 				t.Errorf("%s: %+v", what, answer)
 			}
 			b.pass(time.Second)
-			if b.last("a").At.IsZero() || len(b.askers) != 1 {
-				t.Errorf("%s: %+v, %d heads are asked", what, b.last("a"), len(b.askers))
+			if n := b.conversations(); b.last("a").At.IsZero() || n != 1 {
+				t.Errorf("%s: %+v, %d heads are asked", what, b.last("a"), n)
 			}
 			b.Want(name("a"), wanted("a", nil))
 			b.pass(time.Second)
@@ -436,9 +436,9 @@ func hang(b *bench, hung map[verb]int) {
 		}
 	}
 	b.pass(time.Minute)
-	for job, r := range b.runs {
-		if answer := b.last(job.Name); answer.Failure != headclient.Timeout {
-			b.t.Errorf("%s: %+v", r.want.At.Jobs, answer)
+	for address := range b.heads {
+		if answer := b.last(address); answer.Failure != headclient.Timeout {
+			b.t.Errorf("%s: %+v", address, answer)
 		}
 	}
 }

@@ -377,8 +377,8 @@ func (b *bench) close() (problems []string) {
 			problems = append(problems, address+": "+rule)
 		}
 	}
-	if b.underWay() > 0 || len(b.askers) > 0 || len(b.runs) > 0 {
-		problems = append(problems, fmt.Sprintf("%d slots, %d heads, %d runs are left", b.underWay(), len(b.askers), len(b.runs)))
+	if n := b.underWay(); n > 0 {
+		problems = append(problems, fmt.Sprintf("%d slots are left", n))
 	}
 	return problems
 }
@@ -440,6 +440,14 @@ func (b *bench) head(address string) *scripted {
 	return b.heads[address]
 }
 
+// conversations counts those that go on.
+func (b *bench) conversations() (n int) {
+	for _, head := range b.heads {
+		head.set(func(h *scripted) { n += h.dialed - h.closed })
+	}
+	return n
+}
+
 // pass lets time go by.
 func (b *bench) pass(d time.Duration) {
 	<-time.After(d)
@@ -460,14 +468,9 @@ func (b *bench) wakes() map[string]int {
 // last is what is known of a job's run.
 func (b *bench) last(job string) Answer {
 	b.t.Helper()
-	b.mu.Lock()
-	r := b.runs[name(job)]
-	b.mu.Unlock()
-	if r == nil {
-		b.t.Fatalf("%s is not wanted", job)
-	}
-	answer, ok := b.Last(name(job), r.want.At.Head, r.want.ID)
-	if !ok {
+	want, _, ok := b.Set.Last(name(job))
+	answer, heard := b.Last(name(job), want.At.Head, want.ID)
+	if !ok || !heard {
 		b.t.Fatalf("nothing is known of %s", job)
 	}
 	return answer

@@ -287,3 +287,53 @@ func TestLinesReadBeforeTheStop(t *testing.T) {
 		}
 	})
 }
+
+// TestStop_GoesBeforeSubmissions that wait for a head which is slow to take them.
+func TestStop_GoesBeforeSubmissions(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		b.Want(name("a"), wanted("a", nil))
+		b.pass(time.Minute)
+		head.set(func(h *scripted) { h.always[submit] = fault{late: 3 * time.Second} })
+		head.verbs()
+		for _, job := range []string{"b", "c", "d", "e"} {
+			b.Want(name(job), wanted(job, nil))
+		}
+		b.pass(100 * time.Millisecond)
+		b.Want(name("a"), wanted("a", func(w *Want) { w.Stop = true }))
+		b.pass(3 * time.Second)
+		if verbs := head.verbs(); !slices.Contains(verbs, stop) || slices.Index(verbs, stop) > 6 {
+			t.Errorf("beside submissions of 3 s it was stopped by %v", verbs)
+		}
+		b.pass(20 * time.Second)
+		for _, job := range []string{"b", "c", "d", "e"} {
+			if b.last(job).Submitted.IsZero() {
+				t.Errorf("%s was not submitted", job)
+			}
+		}
+	})
+}
+
+// TestDue_IsBefore: the earlier turn, but of those that are due what stops a run.
+func TestDue_IsBefore(t *testing.T) {
+	now := time.Unix(100, 0)
+	at := func(second int64, stops bool) due { return due{time.Unix(second, 0), stops} }
+	for _, c := range []struct {
+		name      string
+		one, two  due
+		isBefore  bool
+		otherwise bool
+	}{
+		{"the earlier one", at(90, false), at(95, false), true, false},
+		{"of two stops the earlier one", at(90, true), at(95, true), true, false},
+		{"a stop that is due", at(95, true), at(90, false), true, false},
+		{"a stop that is due just now", at(100, true), at(90, false), true, false},
+		{"a stop that is not due", at(101, true), at(90, false), false, true},
+		{"of two that are not due the earlier one", at(102, true), at(101, false), false, true},
+		{"two at once", at(90, false), at(90, false), false, false},
+	} {
+		if one, two := c.one.isBefore(c.two, now), c.two.isBefore(c.one, now); one != c.isBefore || two != c.otherwise {
+			t.Errorf("%s: %t, and the other way %t", c.name, one, two)
+		}
+	}
+}

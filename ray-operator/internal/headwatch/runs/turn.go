@@ -50,7 +50,7 @@ type turn struct {
 
 // turn does what is next for a run.
 func (a *asker) turn(ctx context.Context, r *run) {
-	t, wanted := a.watch.open(a, r)
+	t, wanted := a.open(r)
 	if !wanted {
 		return
 	}
@@ -58,38 +58,30 @@ func (a *asker) turn(ctx context.Context, r *run) {
 	if !t.answer.done() {
 		if err := a.converse(ctx, !t.bound()); err != nil {
 			if ctx.Err() == nil {
-				a.watch.failed(t, err)
+				a.failed(t, err)
 			}
 			return
 		}
 		err = t.act(ctx)
 	}
 	if ctx.Err() == nil {
-		a.watch.settle(t, err)
+		t.settle(err)
 	}
 }
 
 // open begins a turn. It is false if the run is not wanted any more.
-func (w *Watch) open(a *asker, r *run) (*turn, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t := &turn{asker: a, run: r, want: r.want, answer: r.answer, owed: !r.news.IsZero()}
-	if t.owed {
-		r.begin(w.clock.Now())
-		r.news = time.Time{}
+func (a *asker) open(r *run) (*turn, bool) {
+	want, known, owed, wanted := r.See()
+	if owed {
+		r.begin(a.watch.clock.Now())
 	}
-	return t, w.runs[r.job] == r
+	return &turn{asker: a, run: r, want: want, answer: known.Answer, owed: owed}, wanted
 }
 
 // settle ends a turn: it keeps what was heard, says when the next one is, and wakes the job
 // if an answer was owed to what was newly wanted, or means something new.
-func (w *Watch) settle(t *turn, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r, now := t.run, w.clock.Now()
-	if w.runs[r.job] != r {
-		return
-	}
+func (t *turn) settle(err error) {
+	r, now := t.run, t.watch.clock.Now()
 	if err == nil {
 		r.failures = 0
 		t.answer.Failure, t.answer.Err, t.answer.FailingSince = "", nil, time.Time{}
@@ -112,10 +104,7 @@ func (w *Watch) settle(t *turn, err error) {
 			r.due = r.stopDue
 		}
 	}
-	if t.owed || HasNews(r.answer, t.answer) {
-		w.wake(r.job)
-	}
-	r.answer, r.answered = t.answer, true
+	r.Publish(known{t.answer, t.asker}, t.owed)
 }
 
 // HasNews reports whether an answer about a run means something else than the one before, and so wakes its job. When it
@@ -181,12 +170,12 @@ func submittable(want Want, now time.Time) bool {
 // submit submits the run, and looks at what there is then.
 func (t *turn) submit(ctx context.Context) error {
 	err := t.call(ctx, toSubmit, func(ctx context.Context) error {
-		want, wanted := t.watch.wanted(t.run) // it may have waited for its slot
+		want, wanted := t.run.Want() // it may have waited for its slot
 		if !wanted || !submittable(want, t.watch.clock.Now()) {
 			return errWithdrawn
 		}
 		t.want, t.run.unsure = want, true
-		log.FromContext(ctx).Info("submitting a run", "job", t.run.job, "id", want.ID, "cluster", t.key.cluster, "head", t.key.head)
+		log.FromContext(ctx).Info("submitting a run", "job", t.run.Key, "id", want.ID, "cluster", t.Key.cluster, "head", t.Key.head)
 		return t.head.Submit(ctx, *want.Submission)
 	})
 	if errors.Is(err, errWithdrawn) {
@@ -267,7 +256,7 @@ func (t *turn) stop(ctx context.Context) error {
 	}
 	err := t.call(ctx, toStop, func(ctx context.Context) (err error) {
 		if r.stops == 0 {
-			log.FromContext(ctx).Info("stopping a run", "job", r.job, "id", t.want.ID, "cluster", t.key.cluster, "head", t.key.head, "status", t.answer.Job.Status)
+			log.FromContext(ctx).Info("stopping a run", "job", r.Key, "id", t.want.ID, "cluster", t.Key.cluster, "head", t.Key.head, "status", t.answer.Job.Status)
 		}
 		r.stops++
 		if pending {
@@ -320,15 +309,15 @@ func (a *Answer) giveUpTail() {
 }
 
 // missed counts that a head failed, for a run that is over and whose output must be read.
-// It reports whether this was the last try. The caller holds the Watch's lock.
-func (r *run) missed() bool {
-	if !r.answer.Job.Status.Over() || r.answer.done() {
+// It reports whether this was the last try.
+func (r *run) missed(answer *Answer) bool {
+	if !answer.Job.Status.Over() || answer.done() {
 		return false
 	}
 	if r.tried++; r.tried < tails {
 		return false
 	}
-	r.answer.giveUpTail()
+	answer.giveUpTail()
 	r.due = time.Time{}
 	return true
 }
