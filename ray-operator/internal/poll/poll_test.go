@@ -365,7 +365,7 @@ func TestEndpoint_Pauses(t *testing.T) {
 	play(t, func(t *testing.T, b *bench) {
 		b.Want("a", "one", text("x"))
 		e := b.open[0]
-		news, ended, end := make(chan struct{}, 1), t.Context(), func() {}
+		news, end := make(chan struct{}, 1), func() {}
 		for name, c := range map[string]struct {
 			pause, takes time.Duration
 			after        func()
@@ -377,7 +377,8 @@ func TestEndpoint_Pauses(t *testing.T) {
 			"until the end":    {pause: time.Minute, takes: time.Second, after: func() { end() }, fails: true},
 			"no time, and end": {pause: 0, takes: 0, after: func() {}, fails: false},
 		} {
-			ended, end = context.WithCancel(t.Context())
+			ended, stop := context.WithCancel(t.Context())
+			end = stop
 			began := time.Now()
 			timer := time.AfterFunc(time.Second, c.after)
 			said, err := e.Pause(ended, c.pause, news)
@@ -403,8 +404,8 @@ func TestJitterAndDouble(t *testing.T) {
 	if len(seen) < 50 {
 		t.Errorf("100 pauses are %v", slices.Collect(maps.Keys(seen)))
 	}
-	for times, want := range map[int]time.Duration{1: 1, 2: 2, 4: 8, 5: 10, 100: 10} {
-		if pause := poll.Double(time.Second, times, 10*time.Second); pause != want*time.Second {
+	for times, want := range map[int]float64{1: 1, 2: 2, 4: 8, 5: 10, 100: 10} {
+		if pause := poll.Double(time.Second, times, 10*time.Second); pause.Seconds() != want {
 			t.Errorf("after %d failures %s", times, pause)
 		}
 	}
