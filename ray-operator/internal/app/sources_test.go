@@ -143,7 +143,7 @@ func TestSources_WakeByObjects(t *testing.T) {
 		Namespace: "n", Name: "h",
 		Labels: map[string]string{v1alpha1.LabelCluster: "demo", v1alpha1.LabelRole: v1alpha1.RoleHead},
 	}}
-	shelf := shelf{
+	refers := cachedNamespace{
 		cluster: owned, jobs: []v1alpha1.ClusterJob{waits, ended}, services: []v1alpha1.ClusterService{serves},
 		pods: []corev1.Pod{worker},
 	}
@@ -168,7 +168,7 @@ func TestSources_WakeByObjects(t *testing.T) {
 	for _, one := range all {
 		cached := informers(t)
 		got := woken(t, func(ctx context.Context, into queue) {
-			start(ctx, t, sources{cached, shelf, one.of.known}.follow(one.of.rules), into)
+			start(ctx, t, sources{cached, refers, one.of.known}.follow(one.of.rules), into)
 			informer, err := cached.FakeInformerFor(ctx, one.what)
 			if err != nil {
 				t.Fatal(err)

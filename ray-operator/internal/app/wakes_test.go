@@ -24,8 +24,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
 
-// shelf is a cache of one namespace in which every job and service refers to one cluster.
-type shelf struct {
+// cachedNamespace is a cache of one namespace in which every job and service refers to one cluster.
+type cachedNamespace struct {
 	client.Reader
 	cluster  *v1alpha1.ComputeCluster
 	jobs     []v1alpha1.ClusterJob
@@ -33,7 +33,7 @@ type shelf struct {
 	pods     []corev1.Pod
 }
 
-func (s shelf) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (s cachedNamespace) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	found, ok := into.(*v1alpha1.ComputeCluster)
 	if !ok || s.cluster == nil || s.cluster.Name != key.Name {
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
@@ -42,7 +42,7 @@ func (s shelf) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	return nil
 }
 
-func (s shelf) List(_ context.Context, into client.ObjectList, by ...client.ListOption) error {
+func (s cachedNamespace) List(_ context.Context, into client.ObjectList, by ...client.ListOption) error {
 	switch list := into.(type) {
 	case *v1alpha1.ComputeClusterList:
 		list.Items = []v1alpha1.ComputeCluster{*s.cluster}

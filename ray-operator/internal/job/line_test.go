@@ -143,14 +143,14 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// shelf is a cache that holds the cluster demo and jobs, and counts the jobs that it gives.
-type shelf struct {
+// jobCache is a cache that holds the cluster demo and jobs, and counts the jobs that it gives.
+type jobCache struct {
 	client.Client
 	jobs  []v1alpha1.ClusterJob
 	given int
 }
 
-func (s *shelf) List(_ context.Context, into client.ObjectList, by ...client.ListOption) error {
+func (s *jobCache) List(_ context.Context, into client.ObjectList, by ...client.ListOption) error {
 	list, ok := into.(*v1alpha1.ClusterJobList)
 	if !ok {
 		return fmt.Errorf("a list of %T is not expected", into)
@@ -171,8 +171,8 @@ func (s *shelf) List(_ context.Context, into client.ObjectList, by ...client.Lis
 }
 
 // longLine is a cluster on which 5,000 jobs have ended and 200 wait for two that run.
-func longLine() (*shelf, Seen) {
-	var cache shelf
+func longLine() (*jobCache, Seen) {
+	var cache jobCache
 	add := func(format string, count int, edits ...edit) {
 		for i := range count {
 			job := train(edits...)

@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// shelf is a cache that holds revisions and notes how they are listed.
-type shelf struct {
+// revisionCache is a cache that holds revisions and notes how they are listed.
+type revisionCache struct {
 	client.Client
 	revisions []appsv1.ControllerRevision
 	copies    int
 }
 
-func (s *shelf) List(_ context.Context, into client.ObjectList, by ...client.ListOption) error {
+func (s *revisionCache) List(_ context.Context, into client.ObjectList, by ...client.ListOption) error {
 	list, ok := into.(*appsv1.ControllerRevisionList)
 	if !ok {
 		return fmt.Errorf("a list of %T is not expected", into)
@@ -33,7 +33,7 @@ func (s *shelf) List(_ context.Context, into client.ObjectList, by ...client.Lis
 // TestSeeRevisions_ParsesEachOnce, and copies none.
 func TestSeeRevisions_ParsesEachOnce(t *testing.T) {
 	s := serves(t)
-	var cache shelf
+	var cache revisionCache
 	for _, revision := range s.seen.Revisions {
 		object := *revision.toObject(s.service, 1)
 		object.UID, object.ResourceVersion = "revision-uid", "1"
