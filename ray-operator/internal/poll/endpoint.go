@@ -14,6 +14,9 @@ type Endpoint[K, E comparable, W, A any] struct {
 	Key E
 	// Token is read when it is needed first, and again once it was refused. It is nil where there is none.
 	Token *headclient.Remembered
+	// OnNews is called each time that something new was said, if Rules.Loops sets it: for a loop that cannot wait for its
+	// channel. A lock is held, so it must neither wait nor ask the Set.
+	OnNews func()
 
 	set *Set[K, E, W, A]
 	// parts is what each key wants of it, latest what was said last. The Set's lock guards both.
@@ -187,6 +190,9 @@ func (p *Part[K, E, W, A]) announce() {
 		p.since = p.set.clock.Now()
 	}
 	p.at.Rouse()
+	if p.at.OnNews != nil {
+		p.at.OnNews()
+	}
 }
 
 // Jitter returns a pause a tenth shorter or longer, so that what was asked together is not for ever.

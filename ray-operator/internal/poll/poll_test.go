@@ -40,6 +40,7 @@ type bench struct {
 
 	mu    sync.Mutex
 	turns map[string]int // by endpoint
+	news  int
 	live  int
 	open  []*endpoint
 	// says is what an endpoint answers to a want.
@@ -63,6 +64,7 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) loop(e *endpoint) poll.Loop {
 	b.open = append(b.open, e)
+	e.OnNews = func() { b.count(func() { b.news++ }) }
 	return func(ctx context.Context, news <-chan struct{}) {
 		b.count(func() { b.live++ })
 		defer b.count(func() { b.live-- })
@@ -178,10 +180,15 @@ func TestSet_SameAgainChangesNothing(t *testing.T) {
 			b.Want("a", "one", text("x"))
 			pass(500 * time.Millisecond)
 		}
-		if n := b.turns["one"]; n < 5 || n > 6 {
-			t.Errorf("%d turns in 50 s", n)
+		if n := b.turns["one"]; n < 5 || n > 6 || b.news != 0 {
+			t.Errorf("%d turns in 50 s, with news %d times", n, b.news)
 		}
 		b.expect("the first answer", "a")
+		b.Want("a", "one", text("y"))
+		b.Want("b", "one", text("x"))
+		if b.news != 2 {
+			t.Errorf("with news %d times", b.news)
+		}
 	})
 }
 

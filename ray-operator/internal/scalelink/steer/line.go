@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -31,25 +32,35 @@ const (
 type endpoint = poll.Endpoint[types.NamespacedName, place, wanted, Answer]
 
 // line is the stream to one autoscaler, made again when it breaks. It has a goroutine that reads, and one that sends
-// while there is a stream.
+// while there is something to send.
 type line struct {
 	*endpoint
 	link     *Link
 	failures int
+
+	mu sync.Mutex
+	// stream is the one there is, nil without. sending reports that a goroutine sends orders on it, and more that others
+	// may be wanted since it looked. The lock guards all three.
+	stream        *stream
+	sending, more bool
 }
 
 // stream is one to an autoscaler.
 type stream struct {
 	*wire.Stream
+	ctx   context.Context //nolint:containedctx // the stream's own life
 	head  types.UID
 	token string
 	end   context.CancelCauseFunc
+	// senders are the goroutines that send, one at a time, and sent is what they sent last.
+	senders sync.WaitGroup
+	sent    wire.Frame
 }
 
 // run keeps a stream until its context ends.
-func (l *line) run(ctx context.Context, news <-chan struct{}) {
+func (l *line) run(ctx context.Context, _ <-chan struct{}) {
 	for pause := l.Spread(spread); l.pass(ctx, pause); {
-		err := l.converse(ctx, news)
+		err := l.converse(ctx)
 		l.Token.Heard(err)
 		if ctx.Err() != nil {
 			return
@@ -80,7 +91,7 @@ func (l *line) publish(change func(*Answer)) {
 }
 
 // converse makes a stream and reads it until it breaks, which it always does for a reason.
-func (l *line) converse(ctx context.Context, news <-chan struct{}) error {
+func (l *line) converse(ctx context.Context) error {
 	target := l.Latest()
 	act := "follow the autoscaler at " + target.Address
 	if target.invalid != nil {
@@ -95,7 +106,7 @@ func (l *line) converse(ctx context.Context, news <-chan struct{}) error {
 	if err := l.permitted(); err != nil {
 		return &headclient.Error{Kind: headclient.Unavailable, Act: act, Err: err}
 	}
-	kind, err := l.follow(ctx, target.Target, &stream{head: target.Head, token: token, end: end}, news)
+	kind, err := l.follow(ctx, target.Target, &stream{head: target.Head, token: token, end: end})
 	if cause := context.Cause(ctx); cause != nil { // what was seen is only that we hung up
 		kind, err = kindOf(cause), cause
 	}
@@ -128,7 +139,7 @@ func read(ctx context.Context, token headclient.Token) (string, error) {
 }
 
 // follow opens a stream and publishes what comes on it, until it breaks.
-func (l *line) follow(ctx context.Context, target Target, s *stream, news <-chan struct{}) (headclient.Kind, error) {
+func (l *line) follow(ctx context.Context, target Target, s *stream) (headclient.Kind, error) {
 	silent := time.AfterFunc(2*wire.Greeting, func() { s.end(errSilent) })
 	defer silent.Stop()
 	opened, err := l.link.callerOf(target).Follow(ctx, target.Address, string(s.head), s.token)
@@ -139,7 +150,7 @@ func (l *line) follow(ctx context.Context, target Target, s *stream, news <-chan
 	silent.Stop()
 	s.Stream = opened
 	l.publish(func(a *Answer) { a.Connected, a.Failure, a.Err, a.FailingSince = true, "", nil, time.Time{} })
-	defer l.sendOrders(ctx, s, news)()
+	defer l.adopt(ctx, s)()
 	for {
 		frame, err := s.Receive()
 		if err != nil {
@@ -165,53 +176,76 @@ func (l *line) heard(word scalelink.Word) {
 	l.publish(func(a *Answer) { a.Word, a.At = word, l.link.clock.Now() })
 }
 
-// sendOrders begins to send orders on a stream, and returns what ends that.
-func (l *line) sendOrders(ctx context.Context, s *stream, news <-chan struct{}) (end func()) {
-	ctx, stop := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := l.send(ctx, s, news); err != nil && ctx.Err() == nil {
-			s.end(err)
-		}
-	}()
-	return func() { stop(); <-ended }
+// adopt makes a stream the one that there is, sends the orders on it, and returns what ends that.
+func (l *line) adopt(ctx context.Context, s *stream) (abandon func()) {
+	var stop context.CancelFunc
+	s.ctx, stop = context.WithCancel(ctx)
+	l.mu.Lock()
+	l.stream, l.sending, l.more = s, false, false
+	l.mu.Unlock()
+	l.tell()
+	return func() {
+		l.mu.Lock()
+		l.stream = nil
+		l.mu.Unlock()
+		stop()
+		s.senders.Wait()
+	}
 }
 
-// send sends the orders that are wanted, each time that they change, until its context ends. Those that were wanted only
-// while others were under way are never sent.
-func (l *line) send(ctx context.Context, s *stream, news <-chan struct{}) error {
-	var sent wire.Frame
-	for {
-		target := l.Latest()
-		if target.invalid != nil {
-			return target.invalid
-		}
-		if bytes.Equal(sent, target.orders) {
-			if _, err := l.Pause(ctx, -1, news); err != nil {
-				return err
+// tell ensures that the autoscaler gets the orders that are wanted now.
+func (l *line) tell() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.more = true
+	if s := l.stream; s != nil && !l.sending { // the next stream begins with them
+		l.sending = true
+		s.senders.Go(func() {
+			if err := l.send(s); err != nil && s.ctx.Err() == nil {
+				s.end(err)
 			}
+		})
+	}
+}
+
+// send sends orders until what is wanted was sent. Those that were wanted only while others were under way are never
+// sent.
+func (l *line) send(s *stream) error {
+	for l.hasMore() {
+		target := l.Latest()
+		switch {
+		case target.invalid != nil:
+			return target.invalid
+		case bytes.Equal(s.sent, target.orders):
 			continue
 		}
 		if err := l.permitted(); err != nil {
 			return err
 		}
-		given := make(chan error, 1)
-		go func() { given <- s.order(ctx, target.orders) }() // a goroutine that waits keeps the stack that it once needed
-		if err := <-given; err != nil {
+		s.sent = target.orders
+		if err := s.order(); err != nil {
 			return err
 		}
-		if sent = target.orders; !l.pass(ctx, wire.SendPause) {
-			return ctx.Err()
+		if !l.pass(s.ctx, wire.SendPause) {
+			return s.ctx.Err()
 		}
 	}
+	return nil
+}
+
+// hasMore reports whether other orders may be wanted than when it was asked last. If not, nothing is sent any more.
+func (l *line) hasMore() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sending, l.more = l.more, false
+	return l.sending
 }
 
 // order gives the orders, and fails if nobody takes them in time.
-func (s *stream) order(ctx context.Context, orders wire.Frame) error {
-	limited, stop := context.WithTimeoutCause(ctx, 2*wire.Greeting, errSilent)
+func (s *stream) order() error {
+	limited, stop := context.WithTimeoutCause(s.ctx, 2*wire.Greeting, errSilent)
 	defer stop()
-	err := s.Order(limited, orders)
+	err := s.Order(limited, s.sent)
 	if err == nil {
 		return nil
 	}

@@ -105,7 +105,11 @@ func New(clock clock.Clock, connect wire.Dialer, permit func() error) *Link {
 	link := &Link{clock: clock, connect: headclient.Connect(connect), permit: permit}
 	link.caller = link.newCaller(nil)
 	link.Set = poll.New(poll.Rules[types.NamespacedName, place, wanted, Answer]{
-		Loops: func(at *endpoint) []poll.Loop { return []poll.Loop{(&line{endpoint: at, link: link}).run} },
+		Loops: func(at *endpoint) []poll.Loop {
+			l := &line{endpoint: at, link: link}
+			at.OnNews = l.tell
+			return []poll.Loop{l.run}
+		},
 		Owner: func(cluster types.NamespacedName) types.NamespacedName { return cluster },
 		Token: func(target wanted) headclient.Token { return target.Token },
 		Says: func(before, after wanted, _ Answer) bool {
