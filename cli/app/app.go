@@ -79,7 +79,8 @@ func printable(err error) string {
 func Command(settings Settings) *cobra.Command {
 	access := kubeconfig()
 	c := &console.Console{IOStreams: settings.IOStreams, Access: access, Clock: settings.Clock, Width: settings.Width,
-		CanAsk: settings.CanAsk, Environ: settings.Environ, Connect: settings.Connect, Forward: settings.Forward}
+		CanAsk: settings.CanAsk, Environ: settings.Environ, Connect: settings.Connect, Forward: settings.Forward,
+		Server: console.ServerOf(settings.Environ)}
 	if c.Connect == nil {
 		c.Connect = sync.OnceValues(func() (*kube.Objects, error) { return kube.Connect(access) })
 	}

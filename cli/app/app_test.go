@@ -23,10 +23,12 @@ func TestRun_EndsWithACode(t *testing.T) {
 		"a misspelt one":    {[]string{"convrt"}, outcome.Usage, `write "convert"`},
 		"a misspelt flag":   {[]string{"convert", "--aliasses"}, outcome.Usage, `write "--aliases"`},
 		"a flag of kubectl": {[]string{"convert", "--token", "x"}, outcome.Usage, "no such flag"},
+		"a server that must not have the token": {[]string{"job", "submit", "--server", "http://example.com", "--", "ls"}, outcome.Refused,
+			"is not encrypted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said bytes.Buffer
-			code := app.Run(t.Context(), c.args, app.Settings{Clock: clock.RealClock{},
+			code := app.Run(t.Context(), c.args, app.Settings{Clock: clock.RealClock{}, Environ: []string{"HELIOSTAT_TOKEN=x"},
 				IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &said, ErrOut: &said}})
 			if code != c.code || !strings.Contains(said.String(), c.says) {
 				t.Errorf("exit code %d, want %d and %q:\n%s", code, c.code, c.says, said.String())

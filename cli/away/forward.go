@@ -2,8 +2,9 @@
 //
 // In: the name of a cluster, and a way to ports of pods: a port-forward by the API server, as the user. Out: a conversation
 // with the head that the cluster owns, with the cluster's token and encryption, as package heads has it for the server.
+// Where the user names Heliostat's server, that is asked instead, with the user's own token.
 //
-// It must never listen on a port of this machine, send the token anywhere but to that pod, or put it into a text.
+// It must never listen on a port of this machine, send a token anywhere but to that pod or that server, or put it into a text.
 package away
 
 import (

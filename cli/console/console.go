@@ -91,6 +91,8 @@ type Console struct {
 	StreamLog StreamLog
 	// Environ are the variables of this program, for those that it runs.
 	Environ []string
+	// Server is how heads are reached in place of a port-forward, where its URL is not empty.
+	Server Server
 	// IsQuiet: progress and notes are not printed.
 	IsQuiet bool
 }

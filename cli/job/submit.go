@@ -65,11 +65,15 @@ it. Exit code: 0 succeeded; 1 failed; 3 stopped; 5 refused.`,
 	s.preset.Add(flags)
 	s.out.Add(flags)
 	s.dryRun.Add(flags)
+	c.AddServer(flags)
 	flags.BoolVar(&s.isDetached, "detach", false, "create the job, and follow nothing")
 	return command
 }
 
 func (s *submission) submit(ctx context.Context, flags *pflag.FlagSet, command []string) error {
+	if _, err := away.FindServer(s.console); err != nil { // before anything is created
+		return err
+	}
 	objects, err := s.console.Connect()
 	if err != nil {
 		return err

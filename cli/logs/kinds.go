@@ -22,7 +22,7 @@ func Commands(c *console.Console) []*cobra.Command { return []*cobra.Command{ofA
 
 // flagsOf are the flags that a kind alone has.
 var flagsOf = map[string][]string{
-	kube.Job.Word: {"attempt"}, kube.Cluster.Word: {"group", "pod"}, kube.Service.Word: {"deployment"},
+	kube.Job.Word: {"attempt", "server", "server-ca"}, kube.Cluster.Word: {"group", "pod"}, kube.Service.Word: {"deployment"},
 }
 
 // asked is what a user asks of the logs of an object.
@@ -65,7 +65,8 @@ job's status. Of a cluster: the log of Ray's container in the head's pod, or in 
 pod (--pod). Of a service: the logs of the replicas of all deployments or of one (--deployment), on each of its clusters.
 
 A connection that is lost is made again for 5 minutes, and each line comes once. Jobs and services are reached by a
-port-forward of the head's pod with the cluster's token, which the role "edit" permits; for pods "view" is enough.`,
+port-forward of the head's pod with the cluster's token, which the role "edit" permits; for pods "view" is enough. With
+--server jobs are read through the server, for which "view" is enough too.`,
 		Example: `  heliostat logs job/train -f
   heliostat logs cluster/dev --group gpu -f
   heliostat logs service/translate --deployment Model`,
@@ -86,6 +87,7 @@ port-forward of the head's pod with the cluster's token, which the role "edit" p
 		},
 	}
 	a.add(command.Flags())
+	c.AddServer(command.Flags())
 	return command
 }
 

@@ -38,7 +38,8 @@ func Command(c *console.Console, use string) *cobra.Command {
 that is lost is made again for 5 minutes, and the output goes on where it was. Where the cluster is gone, the last lines of
 the job's status are printed.
 
-It reaches the head by a port-forward of its pod with the cluster's token, which the role "edit" permits.`,
+It reaches the head by a port-forward of its pod with the cluster's token, which the role "edit" permits, or through the
+server (--server), for which "view" is enough.`,
 		Example: "  heliostat logs job/train -f\n  heliostat logs job/train --attempt 1",
 		Args:    console.Arguments(1, 1, "job/NAME"), ValidArgsFunction: object.Complete(c, kube.Job),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,6 +57,7 @@ It reaches the head by a port-forward of its pod with the cluster's token, which
 			return o.Print(cmd.Context(), found)
 		},
 	}
+	c.AddServer(command.Flags())
 	command.Flags().BoolVarP(&o.IsFollowed, "follow", "f", false, "go on until the job has ended")
 	command.Flags().Int32Var(&o.Attempt, "attempt", 0, "number of the attempt; default: the current one, and with -f those "+
 		"that follow")
@@ -69,16 +71,21 @@ type Output struct {
 	// Attempt is the number of the only one that is wanted; 0 is the current one and those that follow.
 	Attempt int32
 
-	line *progress.Line
+	line  *progress.Line
+	heads away.Heads
 }
 
 // Print prints the output of a job. An interruption detaches.
 func (o *Output) Print(ctx context.Context, object verbs.Object) error {
+	var err error
+	if o.heads, err = o.Clusters.Find(); err != nil {
+		return err
+	}
 	c, target, printed := o.Clusters.Console, kube.TargetOf(object), int32(0)
 	o.line = c.Progress()
 	defer o.line.Close()
 	began := c.Clock.Now()
-	err := c.Every(ctx, func() (bool, error) {
+	err = c.Every(ctx, func() (bool, error) {
 		isEnd, err := o.printNew(ctx, object, &printed)
 		if isEnd || err != nil {
 			return isEnd, err
@@ -168,7 +175,7 @@ func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, att
 		again: console.Again(job.Namespace, "logs job/%s -f", job.Name)}
 	for {
 		before := out.count
-		err := o.stream(ctx, attempt, out)
+		err := o.stream(ctx, job, attempt, out)
 		if out.count > before {
 			head.silence.Broken()
 		}
@@ -186,19 +193,10 @@ func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, att
 	}
 }
 
-// stream has one conversation with the head: it prints what follows after what was printed.
-func (o *Output) stream(ctx context.Context, attempt v1alpha1.JobAttempt, out *counter) error {
-	conversation, err := o.Clusters.Converse(ctx, attempt.ClusterName)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conversation.Close() }() // it was read, or the failure is another
-	if o.IsFollowed && attempt.EndTime == nil {
-		_, err = conversation.Follow(ctx, attempt.SubmissionID, out.count, out)
-	} else {
-		_, err = conversation.Log(ctx, attempt.SubmissionID, out.count, out)
-	}
-	return conversation.Explain(err)
+// stream prints what follows after what was printed.
+func (o *Output) stream(ctx context.Context, job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt, out *counter) error {
+	return o.heads.ReadOutput(ctx, away.Output{Job: job, Attempt: attempt, Offset: out.count,
+		IsFollowed: o.IsFollowed && attempt.EndTime == nil}, out)
 }
 
 // printKept prints what the status keeps of an output that the head does not have, or says why there is none.

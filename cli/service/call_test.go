@@ -64,6 +64,28 @@ func callService(t *testing.T, change func(*v1alpha1.ClusterService), args ...st
 	return stdout.String(), stderr.String(), err
 }
 
+func TestCall_GoesThroughTheServer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/namespaces/a/services/translate" {
+			fmt.Fprintf(w, `{"dashboard": "http://%s/services/a/translate/"}`, r.Host)
+			return
+		}
+		fmt.Fprintf(w, "%s %s", r.URL, r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(server.Close)
+	c := &console.Console{Server: console.Server{URL: server.URL, Token: "mine"}, IOStreams: genericiooptions.NewTestIOStreamsDiscard()}
+	var out bytes.Buffer
+	c.Out = &out
+	service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "translate"}}
+	service.Status.URL = "https://translate.a.svc:8000"
+	if err := (&call{path: "/v1?x=1"}).send(t.Context(), c, nil, service); err != nil {
+		t.Fatal(err)
+	}
+	if want := "/services/a/translate/v1?x=1 Bearer mine"; out.String() != want {
+		t.Errorf("it prints %q, want %q", out.String(), want)
+	}
+}
+
 func TestCall_PrintsTheAnswer(t *testing.T) {
 	asItIs := func(*v1alpha1.ClusterService) {}
 	for name, c := range map[string]struct {

@@ -31,16 +31,23 @@ const (
 )
 
 func open(c *console.Console) *cobra.Command {
-	return &cobra.Command{
+	command := &cobra.Command{
 		Use: "open NAME", Short: "Serve the dashboard of a cluster on this machine, signed in, until Ctrl-C",
 		Long: `Serve the dashboard of a cluster on a free port of this machine, and print its address. The address has a secret that the
 browser keeps as a cookie: other users of this machine, and other pages, are not let in. Requests get the cluster's token
-on the way.`,
+on the way. With --server it prints where the server serves the dashboard, and ends: the browser signs in there.`,
 		Args: console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			server, err := away.FindServer(c)
+			if err != nil {
+				return err
+			}
 			clusters, name, err := find(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
+			}
+			if server != nil {
+				return printDashboard(cmd.Context(), clusters, server, name)
 			}
 			if _, err := clusters.Way(cmd.Context(), name); err != nil {
 				return kube.Because(err)
@@ -48,6 +55,19 @@ on the way.`,
 			return serve(cmd.Context(), clusters, name)
 		},
 	}
+	c.AddServer(command.Flags())
+	return command
+}
+
+// printDashboard prints where the server serves the dashboard.
+func printDashboard(ctx context.Context, clusters *away.Clusters, server *away.Server, name string) error {
+	at, err := server.Dashboard(ctx, clusters.Objects.Namespace, "clusters", name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(clusters.Console.Out, console.Printable(at))
+	clusters.Console.Note("the server serves the dashboard of cluster/%s at this address; sign in there", name)
+	return nil
 }
 
 // serve serves the dashboard until the context ends.

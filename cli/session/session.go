@@ -53,38 +53,6 @@ func find(ctx context.Context, c *console.Console, name string) (*away.Clusters,
 	return &away.Clusters{Console: c, Objects: objects}, target.Name, err
 }
 
-func env(c *console.Console) *cobra.Command {
-	return &cobra.Command{
-		Use: "env NAME", Short: "Print the variables by which Ray's programs sign in to a cluster",
-		Long: `Print the variables by which Ray's own programs sign in to a cluster, for a shell to read. They hold the cluster's token.
-Heliostat session gives the address.`,
-		Example: "  eval \"$(heliostat env dev)\"",
-		Args:    console.Arguments(1, 1, "NAME"), ValidArgsFunction: object.Complete(c, kube.Cluster),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			clusters, name, err := find(cmd.Context(), c, args[0])
-			if err != nil {
-				return err
-			}
-			way, err := clusters.Way(cmd.Context(), name)
-			if err != nil {
-				return kube.Because(err)
-			}
-			for _, variable := range signIn(way.Token()) {
-				fmt.Fprintf(c.Out, "export %s\n", variable)
-			}
-			return nil
-		},
-	}
-}
-
-// signIn are the variables of a token; a cluster without authentication needs none.
-func signIn(token string) []string {
-	if token == "" {
-		return nil
-	}
-	return []string{"RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN=" + token}
-}
-
 func session(c *console.Console) *cobra.Command {
 	return &cobra.Command{
 		Use: "session NAME [-- COMMAND…]", Short: "Lead ports of this machine to a cluster, for a command or until Ctrl-C",

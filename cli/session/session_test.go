@@ -3,11 +3,13 @@ package session
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -110,6 +112,57 @@ func TestEnv_PrintsWhatSignsIn(t *testing.T) {
 	}
 	if err := execute(t.Context(), c, "env", "demoo"); outcome.Code(err) != outcome.Usage {
 		t.Errorf("a cluster that is not there: %v", err)
+	}
+}
+
+// throughServer has the user reach the cluster through a server.
+func throughServer(t *testing.T, c *console.Console) (url string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer it's mine" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		fmt.Fprintf(w, `{"dashboard": "https://dashboards.example.com%s/"}`, r.URL.Path)
+	}))
+	t.Cleanup(server.Close)
+	c.Server = console.Server{URL: server.URL, Token: "it's mine"}
+	c.Forward = nil // nothing is forwarded
+	return server.URL
+}
+
+func TestEnv_SignsInThroughTheServer(t *testing.T) {
+	c, out := newConsole(t)
+	url := throughServer(t, c)
+	if err := execute(t.Context(), c, "env", "demo"); err != nil {
+		t.Fatal(err)
+	}
+	const at = "https://dashboards.example.com/v1/namespaces/" + headstest.Namespace + "/clusters/demo"
+	want := "export RAY_API_SERVER_ADDRESS=" + at + "\n" + `export RAY_JOB_HEADERS='{"Authorization": "Bearer it'\''s mine"}'` + "\n"
+	if got := out.text.String(); got != want {
+		t.Errorf("it prints %q, want %q", got, want)
+	}
+	out.text.Reset()
+	if err := execute(t.Context(), c, "env", "demo", "-o", "json"); err != nil {
+		t.Fatal(err)
+	}
+	var got environment
+	if err := json.Unmarshal(out.text.Bytes(), &got); err != nil || got.Server != url || got.Token != "it's mine" ||
+		len(got.Variables) != 2 || got.Variables[0] != "RAY_API_SERVER_ADDRESS="+at {
+		t.Errorf("as JSON it is %+v, %v", got, err)
+	}
+	if err := execute(t.Context(), c, "env", "demo", "-o", "yaml"); outcome.Code(err) != outcome.Usage {
+		t.Errorf("another format: %v", err)
+	}
+}
+
+func TestOpen_PrintsTheAddressAtTheServer(t *testing.T) {
+	c, out := newConsole(t)
+	throughServer(t, c)
+	if err := execute(t.Context(), c, "open", "demo"); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.text.String(); !strings.HasPrefix(got, "https://dashboards.example.com/") || strings.Contains(got, "mine") {
+		t.Errorf("it prints %q", got)
 	}
 }
 

@@ -1,0 +1,90 @@
+package away
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// Heads are how heads and services are asked: by port-forwards of their pods, or through the server.
+type Heads interface {
+	// ReadOutput writes what follows in the output of an attempt. It ends with the output, or with what there is now.
+	ReadOutput(ctx context.Context, of Output, out io.Writer) error
+	// Call sends a request to a service. The caller closes the answer's body.
+	Call(ctx context.Context, service *v1alpha1.ClusterService, request *http.Request) (*http.Response, error)
+}
+
+// Output is a part of the output of a job.
+type Output struct {
+	Job     *v1alpha1.ClusterJob
+	Attempt v1alpha1.JobAttempt
+	// Offset is the byte to begin at.
+	Offset int64
+	// IsFollowed: go on until the attempt has ended.
+	IsFollowed bool
+}
+
+// Find returns how heads are asked: through the server where the console names one.
+func (c *Clusters) Find() (Heads, error) {
+	server, err := FindServer(c.Console)
+	if server == nil || err != nil {
+		return c, err
+	}
+	return server, nil
+}
+
+// FindServer returns the server that the console names, nil where it names none.
+func FindServer(c *console.Console) (*Server, error) {
+	if c.Server.URL == "" {
+		return nil, nil
+	}
+	if c.Server.Token != "" {
+		return NewServer(nil, c.Server)
+	}
+	config, err := c.Access.ToRESTConfig()
+	if err != nil {
+		return nil, outcome.Errorf(outcome.Usage, "read the kubeconfig: %w", err)
+	}
+	return NewServer(config, c.Server)
+}
+
+// ReadOutput implements Heads.
+func (c *Clusters) ReadOutput(ctx context.Context, of Output, out io.Writer) error {
+	conversation, err := c.Converse(ctx, of.Attempt.ClusterName)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conversation.Close() }() // it was read, or the failure is another
+	if of.IsFollowed {
+		_, err = conversation.Follow(ctx, of.Attempt.SubmissionID, of.Offset, out)
+	} else {
+		_, err = conversation.Log(ctx, of.Attempt.SubmissionID, of.Offset, out)
+	}
+	return conversation.Explain(err)
+}
+
+// Call implements Heads: it sends the request to a pod that accepts requests.
+func (c *Clusters) Call(ctx context.Context, service *v1alpha1.ClusterService, request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme != "http" {
+		return nil, outcome.Errorf(outcome.Refused, "service/%s speaks TLS, whose certificate is for its address within "+
+			"Kubernetes; send the request there", service.Name)
+	}
+	pod, port, err := findPod(ctx, c.Objects, service)
+	if err != nil {
+		return nil, err
+	}
+	connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return c.Console.Forward(ctx, pod, port) }
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: connect}
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		return nil, kube.Because(fmt.Errorf("call service/%s: %w", service.Name, err))
+	}
+	return answer, nil
+}

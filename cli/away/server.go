@@ -1,0 +1,248 @@
+package away
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/heliostat-dev/heliostat/cli/console"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/cli/outcome"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// largestAnswer bounds what the server says of an object, or of why it refuses.
+const largestAnswer = 8 << 20
+
+// Server is Heliostat's server, asked as the user. It reads pods and Secrets itself: the user needs no right to them.
+type Server struct {
+	url    *url.URL
+	client *http.Client
+	token  func(context.Context) (string, error)
+}
+
+// NewServer returns the server at an address, with the bearer credential of a kubeconfig. Where the address has a token,
+// the kubeconfig may be nil.
+func NewServer(config *rest.Config, at console.Server) (*Server, error) {
+	where, err := url.Parse(strings.TrimRight(at.URL, "/"))
+	if err != nil || where.Host == "" {
+		return nil, outcome.Errorf(outcome.Usage, "--server %q is no address; write https://HOST", at.URL)
+	}
+	if err := checkEncrypted(where); err != nil {
+		return nil, err
+	}
+	only, err := credential(config, at)
+	if err != nil {
+		return nil, err
+	}
+	if at.Authority != "" {
+		if only.CAData, err = os.ReadFile(at.Authority); err != nil {
+			return nil, outcome.Errorf(outcome.Usage, "read the server's authority: %w", err)
+		}
+	}
+	transport, err := rest.TransportFor(only)
+	if err != nil {
+		return nil, outcome.Errorf(outcome.Usage, "read the credential of the kubeconfig: %w", err)
+	}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token goes nowhere else
+	return &Server{where, &http.Client{Transport: transport, CheckRedirect: stay},
+		func(ctx context.Context) (string, error) { return tokenOf(ctx, only) }}, nil
+}
+
+// checkEncrypted refuses an address that would carry the token in clear text over a network.
+func checkEncrypted(at *url.URL) error {
+	ip, err := netip.ParseAddr(at.Hostname())
+	isHere := at.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+	if at.Scheme == "https" || at.Scheme == "http" && isHere {
+		return nil
+	}
+	return outcome.Errorf(outcome.Refused, "%s is not encrypted, and a token must not go there; give an address with "+
+		"https://", at)
+}
+
+// credential returns what of a kubeconfig the server takes: a bearer token, and what gets one.
+func credential(config *rest.Config, at console.Server) (*rest.Config, error) {
+	if at.Token != "" {
+		return &rest.Config{Host: at.URL, BearerToken: at.Token}, nil
+	}
+	if config.Impersonate.UserName != "" {
+		return nil, outcome.Errorf(outcome.Refused, "the server takes nobody for another user; leave out --as or --server")
+	}
+	only := &rest.Config{Host: at.URL, BearerToken: config.BearerToken, BearerTokenFile: config.BearerTokenFile,
+		ExecProvider: config.ExecProvider, AuthProvider: config.AuthProvider, AuthConfigPersister: config.AuthConfigPersister}
+	if only.BearerToken == "" && only.BearerTokenFile == "" && only.ExecProvider == nil && only.AuthProvider == nil {
+		return nil, noToken()
+	}
+	return only, nil
+}
+
+func noToken() error {
+	return outcome.Errorf(outcome.Refused, "the server accepts tokens, and the kubeconfig has none; "+
+		"set HELIOSTAT_TOKEN=\"$(kubectl create token NAME)\"")
+}
+
+// tokenOf returns the token that a credential sends now.
+func tokenOf(ctx context.Context, only *rest.Config) (string, error) {
+	var sent string
+	note := roundTrip(func(r *http.Request) (*http.Response, error) {
+		_, sent, _ = strings.Cut(r.Header.Get("Authorization"), "Bearer ")
+		return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
+	})
+	sender, err := rest.HTTPWrappersForConfig(only, note)
+	if err != nil {
+		return "", outcome.Errorf(outcome.Usage, "read the credential of the kubeconfig: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, only.Host, http.NoBody) // it goes nowhere
+	if err != nil {
+		return "", outcome.Errorf(outcome.Usage, "%q is no address: %w", only.Host, err)
+	}
+	answer, err := sender.RoundTrip(request)
+	if err != nil {
+		return "", outcome.Errorf(outcome.Refused, "get a token by the kubeconfig: %w", err)
+	}
+	_ = answer.Body.Close() // it is empty
+	if sent == "" {
+		return "", noToken()
+	}
+	return sent, nil
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// URL returns the address of the server.
+func (s *Server) URL() string { return s.url.String() }
+
+// Token returns the token that the server gets now.
+func (s *Server) Token(ctx context.Context) (string, error) { return s.token(ctx) }
+
+// Dashboard returns where the server serves the dashboard of a cluster, or a service.
+func (s *Server) Dashboard(ctx context.Context, namespace, kind, name string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	answer, err := s.get(ctx, "namespaces", namespace, kind, name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }() // it was read
+	var found struct{ Dashboard string }
+	if err := json.NewDecoder(io.LimitReader(answer.Body, largestAnswer)).Decode(&found); err != nil {
+		return "", fmt.Errorf("read what the server %s says of %s: %w", s.url, name, err)
+	}
+	at, err := url.Parse(found.Dashboard)
+	if err != nil || at.Host == "" {
+		return "", outcome.Errorf(outcome.Refused,
+			"the server %s serves no dashboards; ask an administrator for server.dashboards.enabled", s.url)
+	}
+	return found.Dashboard, checkEncrypted(at)
+}
+
+// ReadOutput implements Heads.
+func (s *Server) ReadOutput(ctx context.Context, of Output, out io.Writer) error {
+	query := url.Values{"attempt": {strconv.Itoa(int(of.Attempt.Number))}, "offset": {strconv.FormatInt(of.Offset, 10)},
+		"follow": {strconv.FormatBool(of.IsFollowed)}}
+	answer, err := s.getWith(ctx, query, "namespaces", of.Job.Namespace, "jobs", of.Job.Name, "log")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }() // it was read, or the failure is another
+	if _, err := io.Copy(out, answer.Body); err != nil {
+		return fmt.Errorf("read the output of job/%s from the server %s: %w", of.Job.Name, s.url, err)
+	}
+	return nil
+}
+
+// Call implements Heads. The request is for the service's own address, and goes to the server's for it.
+func (s *Server) Call(ctx context.Context, service *v1alpha1.ClusterService, request *http.Request) (*http.Response, error) {
+	if request.Header.Get("Authorization") != "" {
+		return nil, outcome.Errorf(outcome.Refused,
+			"the server takes your own token there and passes none on; leave out -H Authorization or --server")
+	}
+	at, err := s.Dashboard(ctx, service.Namespace, "services", service.Name)
+	if err != nil {
+		return nil, err
+	}
+	to, err := url.Parse(strings.TrimRight(at, "/") + request.URL.RequestURI())
+	if err != nil {
+		return nil, outcome.Errorf(outcome.Usage, "the path %q is none of an address: %w", request.URL.RequestURI(), err)
+	}
+	request = request.Clone(ctx)
+	request.URL, request.Host = to, to.Host
+	answer, err := s.client.Do(request) //nolint:gosec // the user names the server, which names its own address
+	if err != nil {
+		return nil, s.because(err)
+	}
+	return answer, nil
+}
+
+func (s *Server) get(ctx context.Context, path ...string) (*http.Response, error) {
+	return s.getWith(ctx, nil, path...)
+}
+
+// getWith asks the server, and returns an answer that is one. The caller closes its body.
+func (s *Server) getWith(ctx context.Context, query url.Values, path ...string) (*http.Response, error) {
+	at := s.url.JoinPath(append([]string{"v1"}, path...)...)
+	at.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
+	if err != nil {
+		return nil, outcome.Errorf(outcome.Usage, "%s is no address: %w", at, err)
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return nil, s.because(err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer, nil
+	}
+	defer func() { _ = answer.Body.Close() }() // it is read for why
+	return nil, s.refused(answer)
+}
+
+// because returns why there was no answer. One whose certificate is not trusted will not answer later either.
+func (s *Server) because(err error) error {
+	var untrusted *tls.CertificateVerificationError
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
+	if errors.As(err, &untrusted) {
+		return outcome.Errorf(outcome.Refused, "ask the server %s: %w; give its authority with --server-ca FILE", s.url, err)
+	}
+	return kube.Because(fmt.Errorf("ask the server %s: %w", s.url, err))
+}
+
+// refused returns what the server says of a request that it did not answer. One that is busy may answer later.
+func (s *Server) refused(answer *http.Response) error {
+	var said struct{ Detail, Remedy string }
+	text, err := io.ReadAll(io.LimitReader(answer.Body, largestAnswer))
+	if err != nil || json.Unmarshal(text, &said) != nil || said.Detail == "" {
+		said.Detail, said.Remedy = "it answers "+answer.Status, "check --server"
+	}
+	why := fmt.Errorf("ask the server %s: %s", s.url, said.Detail)
+	if said.Remedy != "" {
+		why = fmt.Errorf("%w; %s", why, said.Remedy)
+	}
+	switch code := answer.StatusCode; {
+	case code == http.StatusUnauthorized:
+		return outcome.Errorf(outcome.Refused, "%w; or set HELIOSTAT_TOKEN=\"$(kubectl create token NAME)\"", why)
+	case code == http.StatusForbidden, code == http.StatusConflict:
+		return outcome.Errorf(outcome.Refused, "%w", why)
+	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
+		return why
+	default:
+		return outcome.Errorf(outcome.Usage, "%w", why)
+	}
+}
