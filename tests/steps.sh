@@ -99,6 +99,8 @@ gotest() {
 step_unit() {
   local step=${1:-unit} bad=0
   redis
+  debian python3=python3
+  python3 -B -m unittest discover -s python/tests || bad=1
   make bin/gotestsum
   # What needs a Kubernetes has a step of its own.
   gotest "$step" . "$(go list ./... | grep -vE '/tests/(integration|web|e2e|bench/(byhand|fleet))$')" -timeout 20m || bad=1
