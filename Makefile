@@ -24,7 +24,7 @@ demo-down: ## Take everything down that "make demo" brought up
 	@demo/demo.sh down
 
 ##@ Change it
-.PHONY: generate proto web build images sbom clean
+.PHONY: generate proto web build images sbom release clean
 generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim proto ## Write what is generated: deepcopy, CRD, chart's copy, reference; Ray's protocol
 	@tests/tools/generate.sh
 
@@ -39,6 +39,9 @@ build: bin/operator bin/heliostat ## Build the operator and the programs of the 
 
 images: bin/images ## Build the container images of the operator, Ray and Redis, without Docker
 	@bin/images build all
+
+release: ## Make archives of the command line for five platforms, checksums and krew's manifest: make release VERSION=v0.1.0
+	@VERSION="$(VERSION)" tests/tools/release.sh .state/release
 
 sbom: bin/images ## Write a bill of materials of each image, in SPDX, to .state/sbom
 	@bin/images sbom all --out .state/sbom

@@ -1,10 +1,12 @@
 // Command print writes the reference of the command line from the commands themselves.
 //
-// In: the commands. Out: docs/reference/cli.md on standard output, with usage, examples and flags of each.
+// In: the commands. Out: docs/reference/cli.md on standard output, with usage, examples and flags of each; or with the
+// arguments "man DIRECTORY" a page of the manual for each, as a file of that directory.
 // It must never differ between two runs of the same program.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,19 +18,33 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/app"
 )
 
+const usage = "usage: print\n       print man DIRECTORY"
+
 func main() {
 	root := app.Command(app.Settings{})
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
+	err := errors.New(usage)
+	switch args := os.Args[1:]; {
+	case len(args) == 0:
+		_, err = io.WriteString(os.Stdout, reference(root))
+	case len(args) == 2 && args[0] == "man":
+		err = writeManual(args[1], root)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// reference returns the page of all commands.
+func reference(root *cobra.Command) string {
 	var text strings.Builder
 	text.WriteString("# Command line\n\nGenerated from the commands by `make generate`; [the command line](../cli.md) says how to use " +
 		"it.\n\n## Flags of all commands\n\n")
 	writeFlags(&text, root.PersistentFlags())
 	write(&text, root)
-	if _, err := io.WriteString(os.Stdout, text.String()); err != nil {
-		fmt.Fprintln(os.Stderr, "error: write the reference:", err)
-		os.Exit(1)
-	}
+	return text.String()
 }
 
 // write writes the commands below one, each with those below it.
