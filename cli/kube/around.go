@@ -50,7 +50,7 @@ func (o *Objects) Around(ctx context.Context, object verbs.Object, now time.Time
 // clustersOf returns the clusters that an object is or uses.
 func (o *Objects) clustersOf(ctx context.Context, object verbs.Object) ([]*v1alpha1.ComputeCluster, error) {
 	var ref *v1alpha1.ClusterReference
-	label := ""
+	var label string
 	switch object := object.(type) {
 	case *v1alpha1.ComputeCluster:
 		return []*v1alpha1.ComputeCluster{object}, nil

@@ -43,7 +43,7 @@ func answerCall(method, said string, stream grpc.ServerStream) error {
 		if err := stream.SendMsg(&greeting); err != nil {
 			return err
 		}
-		time.Sleep(time.Duration(pace * float64(time.Second)))
+		<-time.After(time.Duration(pace * float64(time.Second)))
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func Status(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.ClusterJob, p
 			status.Active = append(status.Active, name)
 		}
 	}
-	status.LastScheduleTime, status.ActiveJobs = momentOf(last), int32(len(status.Active)) //nolint:gosec // not so many
+	status.LastScheduleTime, status.ActiveJobs = momentOf(last), int32(len(status.Active))
 	status.Active = status.Active[max(0, len(status.Active)-listed):]
 	setConditions(schedule, &status, plan, refused, now)
 	return status

@@ -136,6 +136,21 @@ func (c *calendar) judge(begin time.Time, concurrency v1alpha1.ConcurrencyPolicy
 			missed++
 		}
 	}
+	c.judgeStarts(all)
+	if most := 16; len(all) < 400 && (len(days) < 364 || len(all) != len(days) || missed > most) {
+		c.t.Errorf("%d times on %d days, of which %d were missed, want one a day and at most %d missed", len(all), len(days), missed, most)
+	}
+	if allowed := len(all) / 20; concurrency == v1alpha1.ConcurrencyAllow && missed > allowed {
+		c.t.Errorf("%d of %d times were missed, want at most %d", missed, len(all), allowed)
+	}
+	if text, err := json.Marshal(slicesOf(c.jobs)); err != nil || len(c.jobs) > 12 {
+		c.t.Errorf("%d jobs are left: %.300s %v", len(c.jobs), text, err)
+	}
+}
+
+// judgeStarts compares when jobs started with the times of the schedule.
+func (c *calendar) judgeStarts(all map[int64]bool) {
+	c.t.Helper()
 	for due, at := range c.started {
 		switch lag := at.Sub(time.Unix(due, 0)); {
 		case !all[due]:
@@ -145,15 +160,6 @@ func (c *calendar) judge(begin time.Time, concurrency v1alpha1.ConcurrencyPolicy
 		case c.times.Next(time.Unix(due, 0)).Before(at.Add(-time.Second)):
 			c.t.Errorf("%s started at %s, when a later time had come", time.Unix(due, 0), at)
 		}
-	}
-	if most := 16; len(all) < 400 && (len(days) < 364 || len(all) != len(days) || missed > most) {
-		c.t.Errorf("%d times on %d days, of which %d were missed, want one a day and at most %d missed", len(all), len(days), missed, most)
-	}
-	if allowed := len(all) / 20; concurrency == v1alpha1.ConcurrencyAllow && missed > allowed {
-		c.t.Errorf("%d of %d times were missed, want at most %d", missed, len(all), allowed)
-	}
-	if text, err := json.Marshal(slicesOf(c.jobs)); err != nil || len(c.jobs) > 12 {
-		c.t.Errorf("%d jobs are left: %.300s %v", len(c.jobs), text, err)
 	}
 }
 

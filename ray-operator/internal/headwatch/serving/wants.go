@@ -35,9 +35,7 @@ func Together(wanted map[types.NamespacedName]Want) Wants {
 				whole.Probes = append(whole.Probes, probe)
 			}
 		}
-		if want.Close.ID > whole.Close.ID { // named by their times: a later one closes what an earlier one would
-			whole.Close = want.Close
-		}
+		whole.Close = joinClosings(whole.Close, want.Close)
 		if want.Config != nil {
 			part := *want.Config
 			part.Alone = part.Alone && len(wanted) == 1
@@ -48,6 +46,20 @@ func Together(wanted map[types.NamespacedName]Want) Wants {
 		part.Drop = slices.DeleteFunc(slices.Clone(part.Drop), func(name string) bool { return namedBy(whole.Parts, service, name) })
 	}
 	return whole
+}
+
+// joinClosings returns what closes the connections of both: jobs are named by their times, and the later one closes what the
+// earlier one would, with all the pods that leave.
+func joinClosings(a, b headclient.Closing) headclient.Closing {
+	if b.ID > a.ID {
+		a, b = b, a
+	}
+	if len(b.Leaving) > 0 {
+		a.Leaving = append(slices.Clone(a.Leaving), b.Leaving...)
+		slices.Sort(a.Leaving)
+		a.Leaving = slices.Compact(a.Leaving)
+	}
+	return a
 }
 
 // inOrder returns services in the order of their names.

@@ -2,11 +2,14 @@ package serving
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
 // wishes are what services want of a head: each its part, and all the rest.
@@ -67,11 +70,14 @@ func TestTogether_ClosesByTheLatest(t *testing.T) {
 		{"c", "heliostat-close-0999", "heliostat-close-1001"}, {"a", "", "heliostat-close-1000"},
 	} {
 		want := wantOf("1", c.service, true)
-		want.Close.ID = c.id
+		want.Close = headclient.Closing{ID: c.id, Leaving: []string{"10.0.0." + c.service}}
 		wants[service(c.service)] = want
 		if have := Together(wants).Close.ID; have != c.want {
 			t.Errorf("%s wants %q: %q is closed, want %q", c.service, c.id, have, c.want)
 		}
+	}
+	if leaving := Together(wants).Close.Leaving; !slices.Equal(leaving, []string{"10.0.0.a", "10.0.0.b", "10.0.0.c"}) {
+		t.Errorf("channels to %q end, want those to the pods that any of them names", leaving)
 	}
 }
 
