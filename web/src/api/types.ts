@@ -33,6 +33,27 @@ export interface Cause {
   since?: string;
 }
 
+export interface ConvertManifestsResponse {
+  differing?: number;
+  fields?: ConvertedField[];
+  objects?: Record<string, unknown>[];
+  refused?: number;
+  unread?: number;
+}
+
+export interface ConvertedField {
+  differs?: boolean;
+  document?: number;
+  field?: string;
+  kind?: string;
+  line?: number;
+  name?: string;
+  namespace?: string;
+  text?: string;
+  to?: string;
+  verdict?: string;
+}
+
 export interface CreateObjectResponse {
   isCreated?: boolean;
   object?: KubernetesObject;
@@ -164,6 +185,7 @@ export interface Traffic {
 
 /** Answers has what each route answers. */
 export interface Answers {
+  "POST /v1/convert": ConvertManifestsResponse;
   "GET /v1/me": GetMeResponse;
   "GET /v1/namespaces": ListNamespacesResponse;
   "GET /v1/namespaces/{namespace}/clusters/{name}/submissions": ListSubmissionsResponse;
@@ -187,6 +209,11 @@ export interface Answers {
 
 /** Bodies has what is sent to routes that take something. */
 export interface Bodies {
+  "POST /v1/convert": {
+    aliases?: boolean;
+    keepOpen?: boolean;
+    manifests?: string;
+  };
   "POST /v1/namespaces/{namespace}/clusters/{name}/submissions": {
     entrypoint?: string;
     entrypointMemory?: string;
