@@ -32,7 +32,7 @@ func TestFields(t *testing.T) {
 			Spec:   v1alpha1.ClusterJobSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "demo"}},
 			Status: v1alpha1.ClusterJobStatus{EndTime: &metav1.Time{}},
 		},
-		&v1alpha1.ClusterJob{},
+		&v1alpha1.ClusterJob{ObjectMeta: owned},
 		&v1alpha1.ClusterService{Spec: v1alpha1.ClusterServiceSpec{ClusterRef: &v1alpha1.ClusterReference{Name: "shared"}}},
 		&v1alpha1.ClusterService{},
 		&appsv1.ControllerRevision{ObjectMeta: owned},
@@ -41,7 +41,7 @@ func TestFields(t *testing.T) {
 	}
 	want := []string{
 		"u", "", "n1", "", "", "", "", "", "", "", "", "echo", "u", "", "lost", "", "",
-		"u", "demo", "", "", "shared", "", "u", "ruled", "",
+		"u", "demo", "", "", "", "", "u", "shared", "", "u", "ruled", "",
 	}
 	var got []string
 	for _, obj := range objects {
