@@ -184,6 +184,11 @@ func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, att
 			return err
 		case out.err != nil:
 			return fmt.Errorf("print the output: %w", out.err)
+		case headclient.KindOf(err) == headclient.NotFound && o.awaitsSubmission(ctx, job, &attempt):
+			if err := pause(ctx, o.Clusters.Console, console.Look); err != nil {
+				return err
+			}
+			continue
 		case !away.IsPassing(err) || attempt.EndTime != nil:
 			return o.printKept(job, attempt, out.count, err)
 		}
@@ -191,6 +196,21 @@ func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, att
 			return err
 		}
 	}
+}
+
+// awaitsSubmission reports whether an attempt that its head does not know has yet to be sent there: it is in the status before
+// it is submitted. It reads the attempt again.
+func (o *Output) awaitsSubmission(ctx context.Context, job *v1alpha1.ClusterJob, attempt *v1alpha1.JobAttempt) bool {
+	now, err := o.read(ctx, job)
+	if err != nil {
+		return false
+	}
+	found := find(now, attempt.Number)
+	if found == nil || found.SubmissionID != attempt.SubmissionID {
+		return false
+	}
+	*attempt = *found
+	return attempt.StartTime == nil && attempt.EndTime == nil && now.Status.EndTime == nil
 }
 
 // stream prints what follows after what was printed.

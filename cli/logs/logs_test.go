@@ -203,6 +203,20 @@ func TestLogs_FollowTheNextAttempt(t *testing.T) {
 	})
 }
 
+// TestLogs_WaitForTheSubmission: the status names an attempt a moment before its head knows it.
+func TestLogs_WaitForTheSubmission(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		b.tell(false, v1alpha1.JobAttempt{Number: 1, SubmissionID: "train-1", ClusterName: "demo"})
+		done := b.begin(t.Context())
+		first := b.submit(1, "echo one")
+		pass(10 * time.Second)
+		b.tell(true, ended(first))
+		if err := <-done; err != nil || b.out.String() == "" {
+			t.Errorf("it prints %q: %v", b.out.String(), err)
+		}
+	})
+}
+
 func TestLogs_PrintWhatIsKeptWithoutAHead(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		attempt := v1alpha1.JobAttempt{Number: 1, SubmissionID: "train-1", ClusterName: "gone"}
