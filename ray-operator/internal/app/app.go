@@ -160,13 +160,18 @@ func New(cfg Config) (ctrl.Manager, error) {
 	if err := certificates(manager, cfg, measured); err != nil {
 		return nil, err
 	}
+	return manager, addWorkloads(manager, cfg, measured, heads)
+}
+
+// addWorkloads adds the controllers of what runs on clusters: jobs, their schedules, and services.
+func addWorkloads(manager ctrl.Manager, cfg Config, measured *telemetry.Metrics, heads headclient.Options) error {
 	if err := jobs(manager, cfg, measured, heads); err != nil {
-		return nil, err
+		return err
 	}
 	if err := schedules(manager, cfg, measured); err != nil {
-		return nil, err
+		return err
 	}
-	return manager, services(manager, cfg, measured, heads)
+	return services(manager, cfg, measured, heads)
 }
 
 // options are those of the manager, with what permits acts on the outside; nil permits all.
