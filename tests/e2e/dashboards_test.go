@@ -218,6 +218,7 @@ var _ = Describe("a service through the dashboard proxy", Ordered, Label(service
 		Expect(s.answerThrough(ctx, token)).To(ContainSubstring(`"said":"hello"`))
 
 		s.edit(ctx, letIn(v1alpha1.ServePeer{NetworkPolicyPeer: networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: outside(ctx)}}}))
+		replaceServers(ctx, 1) // a policy ends no connection, and the server keeps those that it has
 		eventually(ctx, "the server to be kept out", func(ctx context.Context) error {
 			if said := s.answerThrough(ctx, token); !strings.Contains(said, "cannot be connected to") {
 				return fmt.Errorf("it said %s", said)

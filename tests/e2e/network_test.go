@@ -186,7 +186,9 @@ func entered(ctx context.Context) corev1.Pod {
 	}})
 	_, err := kubernetes.Kubernetes.CoreV1().Pods(pod.Namespace).UpdateEphemeralContainers(ctx, pod.Name, &pod, metav1.UpdateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(kill, &pod)
+	DeferCleanup(func(ctx SpecContext) { // it may have been replaced meanwhile
+		Expect(client.IgnoreNotFound(kubernetes.Delete(ctx, &pod, client.GracePeriodSeconds(0)))).To(Succeed())
+	}, NodeTimeout(limit))
 	eventually(ctx, "the container beside the server's", func(ctx context.Context) error {
 		err := kubernetes.Get(ctx, client.ObjectKeyFromObject(&pod), &pod)
 		if err == nil && !slices.ContainsFunc(pod.Status.EphemeralContainerStatuses, func(s corev1.ContainerStatus) bool { return s.State.Running != nil }) {
