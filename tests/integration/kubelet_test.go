@@ -80,7 +80,6 @@ func (k *kubelet) token(ctx context.Context, pod *corev1.Pod) string {
 // restart is what a kubelet does when Ray's container has ended: another one begins in the
 // same pod, at the same address.
 func (k *kubelet) restart(ctx context.Context, one *head) error {
-	ended := metav1.Now() // before the next session begins, however long its report takes
 	one.fake.Restart()
 	var pod corev1.Pod
 	if err := k.Get(ctx, one.name, &pod); err != nil {
@@ -91,7 +90,7 @@ func (k *kubelet) restart(ctx context.Context, one *head) error {
 		status := &pod.Status.ContainerStatuses[i]
 		status.RestartCount++
 		status.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			ExitCode: 1, Reason: "Error", StartedAt: status.State.Running.StartedAt, FinishedAt: ended,
+			ExitCode: 1, Reason: "Error", StartedAt: status.State.Running.StartedAt, FinishedAt: metav1.Now(),
 		}}
 		status.State.Running.StartedAt = metav1.Now()
 	}
