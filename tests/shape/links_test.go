@@ -76,7 +76,9 @@ func TestPages_HaveNoDeadLinks(t *testing.T) {
 		}
 		switch entry.Name() {
 		case ".git", ".state", "bin", "node_modules", "testdata":
-			return filepath.SkipDir
+			if entry.IsDir() { // .git is a file in a worktree, where SkipDir would skip all that follows
+				return filepath.SkipDir
+			}
 		}
 		if filepath.Ext(path) != ".md" {
 			return nil

@@ -240,7 +240,7 @@ Another policy keeps others from making pods look like those of a cluster, whose
 who may update ` + "`computeclusters/finalizers`" + `, as the operator may, makes a pod with the label ` + "`heliostat.dev/cluster`" + ` or
 changes labels and annotations of that prefix on one. The annotation ` + "`heliostat.dev/retire`" + ` is free.
 
-Three more policies ask for [rights](#rights-that-a-spec-needs): a user who may create ComputeClusters, ClusterJobs,
+Three more policies ask for [rights](#rights-that-a-spec-needs): a user who can create ComputeClusters, ClusterJobs,
 ClusterServices or ClusterJobSchedules in a namespace gains nothing by that which they could not use directly.
 
 ## ComputeCluster

@@ -162,7 +162,6 @@ func some(jobs []v1alpha1.ClusterJob, isWanted func(*v1alpha1.ClusterJob) bool) 
 		}
 	}
 	slices.SortFunc(all, func(a, b *v1alpha1.ClusterJob) int {
-
 		return strings.Compare(a.Name, b.Name) // the minutes in the names have eight digits until 2160
 	})
 	return all
