@@ -38,6 +38,16 @@ func (u *Unavailable) Error() string {
 	return u.Message + ". " + u.Remedy
 }
 
+// IsEnding reports whether the cluster takes its attempts with it: it is suspended, being deleted or gone.
+func (u *Unavailable) IsEnding() bool {
+	switch u.Code {
+	case reason.ClusterMissing.Code, reason.ClusterDeleting.Code, reason.SuspendedBySpec.Code, reason.SuspendedIdle.Code:
+		return true
+	default:
+		return false
+	}
+}
+
 // of returns an Unavailable that lasts until somebody acts, with the words of the catalogue.
 func of(finding reason.Finding) *Unavailable {
 	message, remedy := reason.Split(finding.Code, finding.Text)

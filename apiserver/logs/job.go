@@ -144,13 +144,13 @@ func saying(job *v1alpha1.ClusterJob) (code, message, remedy string) {
 func (r *reading) misses(ctx context.Context, v verdict, attempt *v1alpha1.JobAttempt) (again bool, err error) {
 	var unavailable *heads.Unavailable
 	isAway := errors.As(v.err, &unavailable)
-	isGone := isLost(v.err) || isAway && (isEnding(unavailable.Code) || unavailable.Code == reason.HeadLost.Code)
+	isGone := isLost(v.err) || isAway && (unavailable.IsEnding() || unavailable.Code == reason.HeadLost.Code)
 	switch {
 	case isLost(v.err) && v.job.Status.Over(), isGone && attempt.EndTime != nil:
 		return r.outlives(ctx, v, attempt)
 	case headclient.KindOf(v.err) == headclient.NotFound:
 		return r.unknown(ctx, v.err, attempt)
-	case isAway && !unavailable.Temporary && r.options.Follow && isEnding(unavailable.Code):
+	case isAway && !unavailable.Temporary && r.options.Follow && unavailable.IsEnding():
 		// The operator will say what has become of the attempt.
 		if err := r.notice(unavailable.Code, unavailable.Message); err != nil {
 			return false, err
@@ -178,16 +178,6 @@ func (r *reading) unknown(ctx context.Context, err error, attempt *v1alpha1.JobA
 		return r.fails(ctx, verdict{err: err})
 	default:
 		return false, r.finish(End{Outcome: Pending, Code: why.Code, Message: why.Message})
-	}
-}
-
-// isEnding reports whether a cluster without a head takes its attempts with it.
-func isEnding(code string) bool {
-	switch code {
-	case reason.ClusterMissing.Code, reason.ClusterDeleting.Code, reason.SuspendedBySpec.Code, reason.SuspendedIdle.Code:
-		return true
-	default:
-		return false
 	}
 }
 

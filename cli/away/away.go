@@ -158,3 +158,13 @@ func IsPassing(err error) bool {
 	}
 	return kube.IsPassing(err)
 }
+
+// IsEnding reports whether a cluster takes its attempts with it: it is suspended, being deleted or gone. The operator will say
+// what becomes of them.
+func IsEnding(err error) bool {
+	var unavailable *heads.Unavailable
+	if errors.As(err, &unavailable) {
+		return unavailable.IsEnding()
+	}
+	return outcome.Code(err) == outcome.Usage // no cluster has that name
+}

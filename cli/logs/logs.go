@@ -11,12 +11,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/verbs"
 	"github.com/heliostat-dev/heliostat/cli/away"
 	"github.com/heliostat-dev/heliostat/cli/console"
@@ -168,7 +166,8 @@ func (o *Output) read(ctx context.Context, object verbs.Object) (*v1alpha1.Clust
 	return job, nil
 }
 
-// printAttempt prints the output of one attempt from the head, or what the status keeps of it.
+// printAttempt prints the output of one attempt from the head, or what the status keeps of it. Where the output breaks off, it
+// reads the attempt again: a job's own cluster goes as soon as the job has ended.
 func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt) error {
 	out := &counter{out: o.Clusters.Console.Out}
 	head := patience{console: o.Clusters.Console, who: "the head", what: "job/" + job.Name,
@@ -184,23 +183,34 @@ func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, att
 			return err
 		case out.err != nil:
 			return fmt.Errorf("print the output: %w", out.err)
-		case headclient.KindOf(err) == headclient.NotFound && o.awaitsSubmission(ctx, job, &attempt):
-			if err := pause(ctx, o.Clusters.Console, console.Look); err != nil {
-				return err
-			}
-			continue
-		case !away.IsPassing(err) || attempt.EndTime != nil:
-			return o.printKept(job, attempt, out.count, err)
+		case attempt.EndTime != nil && (out.count == 0 || !away.IsPassing(err)):
+			return o.printKept(job, attempt, out, err)
 		}
-		if err := head.rest(ctx, err); err != nil {
+		if err := o.rest(ctx, &head, job, &attempt, err); err != nil {
 			return err
 		}
 	}
 }
 
-// awaitsSubmission reports whether an attempt that its head does not know has yet to be sent there: it is in the status before
-// it is submitted. It reads the attempt again.
-func (o *Output) awaitsSubmission(ctx context.Context, job *v1alpha1.ClusterJob, attempt *v1alpha1.JobAttempt) bool {
+// rest reads an attempt again whose output broke off, and waits until the next try; not where the attempt has ended by now,
+// as the head may still have all of it.
+func (o *Output) rest(ctx context.Context, head *patience, job *v1alpha1.ClusterJob, attempt *v1alpha1.JobAttempt, why error) error {
+	wasOver, isKnown := attempt.EndTime != nil, o.refresh(ctx, job, attempt)
+	isUnsubmitted := isKnown && attempt.StartTime == nil && headclient.KindOf(why) == headclient.NotFound
+	switch {
+	case !wasOver && attempt.EndTime != nil:
+		return nil
+	case isUnsubmitted: // the status names it before it is submitted
+		return pause(ctx, o.Clusters.Console, console.Look)
+	case away.IsPassing(why), isKnown && away.IsEnding(why):
+		return head.rest(ctx, why)
+	default:
+		return fmt.Errorf("read the output of job/%s: %w", job.Name, kube.Because(why))
+	}
+}
+
+// refresh reads the attempt again, and reports whether the job still has it.
+func (o *Output) refresh(ctx context.Context, job *v1alpha1.ClusterJob, attempt *v1alpha1.JobAttempt) bool {
 	now, err := o.read(ctx, job)
 	if err != nil {
 		return false
@@ -210,7 +220,7 @@ func (o *Output) awaitsSubmission(ctx context.Context, job *v1alpha1.ClusterJob,
 		return false
 	}
 	*attempt = *found
-	return attempt.StartTime == nil && attempt.EndTime == nil && now.Status.EndTime == nil
+	return true
 }
 
 // stream prints what follows after what was printed.
@@ -219,49 +229,8 @@ func (o *Output) stream(ctx context.Context, job *v1alpha1.ClusterJob, attempt v
 		IsFollowed: o.IsFollowed && attempt.EndTime == nil}, out)
 }
 
-// printKept prints what the status keeps of an output that the head does not have, or says why there is none.
-func (o *Output) printKept(job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt, printed int64, why error) error {
-	c := o.Clusters.Console
-	if attempt.EndTime == nil || printed > 0 {
-		return fmt.Errorf("read the output of job/%s: %w", job.Name, kube.Because(why))
-	}
-	c.Note("the head does not have the output: %v; these are the last lines that are kept", said(why))
-	for _, line := range attempt.LastLines {
-		if _, err := fmt.Fprintln(c.Out, line); err != nil {
-			return fmt.Errorf("print the last lines: %w", err)
-		}
-	}
-	return nil
-}
-
-// said is a failure in words for people.
-func said(err error) string {
-	var unavailable *heads.Unavailable
-	if errors.As(err, &unavailable) {
-		return unavailable.Message
-	}
-	return headclient.CauseOf(err)
-}
-
 // isForbidden reports whether somebody lacks a right, which no other output makes up for.
 func isForbidden(err error) bool {
 	var coded *outcome.Error
 	return errors.As(err, &coded) && coded.Code == outcome.Refused
-}
-
-// counter counts what was printed, so that an output goes on where it was.
-type counter struct {
-	out   io.Writer
-	count int64
-	err   error
-}
-
-// Write implements io.Writer.
-func (c *counter) Write(part []byte) (int, error) {
-	count, err := c.out.Write(part)
-	c.count += int64(count)
-	if err != nil {
-		c.err = err
-	}
-	return count, err
 }

@@ -128,6 +128,26 @@ func (b *bed) tell(isOver bool, attempts ...v1alpha1.JobAttempt) {
 	}
 }
 
+// cluster is the one that the job runs on.
+func (b *bed) cluster() *v1alpha1.ComputeCluster {
+	b.t.Helper()
+	cluster := &v1alpha1.ComputeCluster{}
+	if err := b.objects.Get(b.t.Context(), client.ObjectKey{Namespace: headstest.Namespace, Name: "demo"}, cluster); err != nil {
+		b.t.Fatal(err)
+	}
+	return cluster
+}
+
+// removeHead deletes the head's pod and breaks its connections.
+func (b *bed) removeHead() {
+	b.t.Helper()
+	if err := b.objects.DeleteAllOf(b.t.Context(), &corev1.Pod{}, client.InNamespace(headstest.Namespace)); err != nil {
+		b.t.Fatal(err)
+	}
+	b.network.Lead(headIP+":8265", nil)
+	b.network.Break()
+}
+
 func ended(attempt v1alpha1.JobAttempt, lines ...string) v1alpha1.JobAttempt {
 	now := metav1.Now()
 	attempt.EndTime, attempt.LastLines = &now, lines
@@ -228,6 +248,60 @@ func TestLogs_PrintWhatIsKeptWithoutAHead(t *testing.T) {
 			t.Errorf("it prints %q and says %q", b.out.String(), b.said.String())
 		}
 	})
+}
+
+// TestLogs_OutliveTheCluster: a job's own cluster is suspended and goes as soon as the job has ended.
+func TestLogs_OutliveTheCluster(t *testing.T) {
+	suspended := func(t *testing.T, b *bed) {
+		cluster := b.cluster()
+		cluster.Spec.Suspend = true
+		if err := b.objects.Update(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deleted := func(t *testing.T, b *bed) {
+		if err := b.objects.Delete(t.Context(), b.cluster()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, leave := range map[string]func(*testing.T, *bed){"suspended": suspended, "deleted": deleted} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, b *bed) {
+				first := b.submit(1, "echo one; hang")
+				b.tell(false, first)
+				done := b.begin(t.Context())
+				b.removeHead()
+				leave(t, b)
+				pass(20 * time.Second)
+				b.tell(true, ended(first, "one", "two"))
+				if err := <-done; err != nil || !strings.HasSuffix(b.out.String(), "\none\ntwo\n") {
+					t.Errorf("it prints %q: %v", b.out.String(), err)
+				}
+			})
+		})
+	}
+}
+
+func TestRestOf_IsWhatFollows(t *testing.T) {
+	kept := []string{"one", "two", "two", "end"}
+	for _, c := range []struct {
+		name, printed, rest string
+		isJoined            bool
+	}{
+		{"all of it where nothing was printed", "", "one\ntwo\ntwo\nend\n", false},
+		{"nothing after the last line", "zero\none\ntwo\ntwo\nend\n", "", true},
+		{"nothing after a last line without its end", "one\ntwo\ntwo\nend", "", true},
+		{"the end of a line that was begun", "zero\none\ntw", "o\ntwo\nend\n", true},
+		{"each line once where lines are equal", "one\ntwo\n", "two\nend\n", true},
+		{"all of it where lines are missing", "zero\n", "one\ntwo\ntwo\nend\n", false},
+		{"all of it on a line of its own", "zer", "\none\ntwo\ntwo\nend\n", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if rest, isJoined := restOf(c.printed, kept); rest != c.rest || isJoined != c.isJoined {
+				t.Errorf("it is %q, %v; want %q, %v", rest, isJoined, c.rest, c.isJoined)
+			}
+		})
+	}
 }
 
 func TestLogs_GiveUpAfterFiveMinutes(t *testing.T) {

@@ -1,0 +1,98 @@
+package logs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
+	"github.com/heliostat-dev/heliostat/cli/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+)
+
+// printKept prints what the status keeps of the output of an attempt that is over, where the head does not have it, and
+// where a part was printed, what follows it.
+func (o *Output) printKept(job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt, out *counter, why error) error {
+	rest, isJoined := restOf(string(out.tail), attempt.LastLines)
+	switch {
+	case out.count > 0 && attempt.LogState == v1alpha1.LogLost:
+		return fmt.Errorf("read the rest of the output of job/%s: %w", job.Name, kube.Because(why))
+	case out.count == 0:
+		o.Clusters.Console.Note("the head does not have the output: %v; these are the last lines that are kept", said(why))
+	case !isJoined:
+		o.Clusters.Console.Note("the head is gone: %v; lines may be missing before the last ones, which are kept", said(why))
+	}
+	if _, err := io.WriteString(out, rest); err != nil {
+		return fmt.Errorf("print the last lines: %w", err)
+	}
+	return nil
+}
+
+// restOf returns what of the kept last lines follows after what was printed, and reports whether nothing is missing between
+// the two. Printed is the end of the output so far, and may end within a line.
+func restOf(printed string, kept []string) (rest string, isJoined bool) {
+	if len(kept) == 0 {
+		return "", true
+	}
+	lines := strings.Split(printed, "\n")
+	begun := lines[len(lines)-1] // empty after a whole line
+	lines = lines[:len(lines)-1]
+	for count := min(len(kept), len(lines)); count >= 0; count-- {
+		isEnd := count == len(kept)
+		switch {
+		case count == 0 && begun == "", !slices.Equal(lines[len(lines)-count:], kept[:count]):
+		case isEnd && begun == "":
+			return "", true
+		case !isEnd && begun == kept[count] && count == len(kept)-1: // the last line has no end
+			return "", true
+		case !isEnd && strings.HasPrefix(kept[count], begun):
+			return kept[count][len(begun):] + joinLines(kept[count+1:]), true
+		}
+	}
+	if begun != "" {
+		rest = "\n"
+	}
+	return rest + strings.Join(kept, "\n") + "\n", false
+}
+
+// joinLines returns an end of a line and the lines that follow, each with its end.
+func joinLines(lines []string) string {
+	return "\n" + strings.Join(append(slices.Clone(lines), ""), "\n")
+}
+
+// said is a failure in words for people.
+func said(err error) string {
+	var unavailable *heads.Unavailable
+	if errors.As(err, &unavailable) {
+		return unavailable.Message
+	}
+	return headclient.CauseOf(err)
+}
+
+// largestTail is how much of the end of an output is remembered: as much as the last lines of a status may have.
+const largestTail = 64 << 10
+
+// counter counts what was printed, so that an output goes on where it was, and remembers its end.
+type counter struct {
+	out   io.Writer
+	count int64
+	tail  []byte
+	err   error
+}
+
+// Write implements io.Writer.
+func (c *counter) Write(part []byte) (int, error) {
+	count, err := c.out.Write(part)
+	c.count += int64(count)
+	c.tail = append(c.tail, part[:count]...)
+	if over := len(c.tail) - largestTail; over > largestTail {
+		c.tail = append(c.tail[:0], c.tail[over:]...)
+	}
+	if err != nil {
+		c.err = err
+	}
+	return count, err
+}
