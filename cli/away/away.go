@@ -163,8 +163,5 @@ func IsPassing(err error) bool {
 // what becomes of them.
 func IsEnding(err error) bool {
 	var unavailable *heads.Unavailable
-	if errors.As(err, &unavailable) {
-		return unavailable.IsEnding()
-	}
-	return outcome.Code(err) == outcome.Usage // no cluster has that name
+	return errors.As(err, &unavailable) && unavailable.IsEnding()
 }

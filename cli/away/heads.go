@@ -7,10 +7,12 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // Heads are how heads and services are asked: by port-forwards of their pods, or through the server.
@@ -58,7 +60,11 @@ func FindServer(c *console.Console) (*Server, error) {
 // ReadOutput implements Heads.
 func (c *Clusters) ReadOutput(ctx context.Context, of Output, out io.Writer) error {
 	conversation, err := c.Converse(ctx, of.Attempt.ClusterName)
-	if err != nil {
+	switch {
+	case outcome.Code(err) == outcome.Usage: // the user did not name the cluster
+		return &heads.Unavailable{Code: reason.ClusterMissing.Code,
+			Message: fmt.Sprintf("ComputeCluster %s was deleted", of.Attempt.ClusterName)}
+	case err != nil:
 		return err
 	}
 	defer func() { _ = conversation.Close() }() // it was read, or the failure is another

@@ -274,7 +274,7 @@ func TestLogs_OutliveTheCluster(t *testing.T) {
 				leave(t, b)
 				pass(20 * time.Second)
 				b.tell(true, ended(first, "one", "two"))
-				if err := <-done; err != nil || !strings.HasSuffix(b.out.String(), "\none\ntwo\n") {
+				if err := <-done; err != nil || !strings.HasSuffix(b.out.String(), "\none\ntwo\n") || strings.Contains(b.said.String(), "with -n") {
 					t.Errorf("it prints %q: %v", b.out.String(), err)
 				}
 			})
