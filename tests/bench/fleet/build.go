@@ -15,7 +15,7 @@ func (b *bench) program(name string) string { return filepath.Join(b.built, name
 // build builds the operator, the floor and the kubelet into b.built. For profiles the
 // operator gets one more file: see profile/profile.go.
 func (b *bench) build(ctx context.Context, root string, profile bool) error {
-	var flags []string
+	flags := []string{"-tags=grpcnotrace"} // as the Makefile does
 	if profile {
 		overlay := filepath.Join(b.built, "overlay.json")
 		text, err := json.Marshal(map[string]map[string]string{"Replace": {
@@ -27,7 +27,7 @@ func (b *bench) build(ctx context.Context, root string, profile bool) error {
 		if err != nil {
 			return fmt.Errorf("prepare the build with profiles: %w", err)
 		}
-		flags = []string{"-tags=fleetprofile", "-overlay=" + overlay}
+		flags = []string{"-tags=grpcnotrace,fleetprofile", "-overlay=" + overlay}
 	}
 	for name, from := range map[string]string{
 		Operator: "ray-operator/cmd/operator", Floor: "tests/bench/fleet/floor", "kubelet": "tests/bench/fleet/kubelet",

@@ -74,7 +74,7 @@ func operator(ctx context.Context, repository, binaries string, programs Program
 
 // compile links a static program. Neither the directory nor the commit it is built from gets into it.
 func compile(ctx context.Context, repository, source, output string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", output, source)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", output, source)
 	cmd.Dir = repository
 	// A workspace or flags of the caller are about the caller's module.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
