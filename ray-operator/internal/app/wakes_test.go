@@ -124,7 +124,7 @@ func TestPodsWake_ByWhatIsKeptOfThem(t *testing.T) {
 		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "ray"}}},
 	}
 	kept := func(pod *corev1.Pod) *corev1.Pod {
-		trimmed, err := trimPod(pod)
+		trimmed, err := newTrimmer().trim(pod)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,8 @@ func TestPodsWake_ByWhatIsKeptOfThem(t *testing.T) {
 		{"why it waits", func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}
 		}, true},
-		{"a label", func(p *corev1.Pod) { p.Labels["more"] = "x" }, true},
+		{"a label of ours", func(p *corev1.Pod) { p.Labels[v1alpha1.LabelRole] = "x" }, true},
+		{"a label of somebody's", func(p *corev1.Pod) { p.Labels["more"] = "x" }, false},
 		{"that it goes", func(p *corev1.Pod) { p.DeletionTimestamp = &now }, true},
 		{"its other addresses", func(p *corev1.Pod) { p.Status.PodIPs = []corev1.PodIP{{IP: "fd00::1"}} }, false},
 		{"the digest of its image", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "sha256:1" }, false},

@@ -17,7 +17,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
@@ -29,7 +28,7 @@ import (
 func caches(cfg Config) (cache.Options, error) {
 	options := cache.Options{
 		SyncPeriod:       &cfg.Resync,
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: newTrimmer().trim,
 		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: trimNode}},
 	}
 	labelled := map[client.Object]string{&appsv1.ControllerRevision{}: v1alpha1.LabelService}
@@ -45,11 +44,8 @@ func caches(cfg Config) (cache.Options, error) {
 			return cache.Options{}, fmt.Errorf("select by the label %s: %w", label, err)
 		}
 		mine := cache.ByObject{Label: labels.NewSelector().Add(*required)}
-		switch kind.(type) {
-		case *corev1.Pod:
-			mine.Transform = trimPod
-		case *networkingv1.NetworkPolicy: // others' too, as they limit what a cluster reaches
-			mine = cache.ByObject{Transform: trimPolicy}
+		if _, is := kind.(*networkingv1.NetworkPolicy); is {
+			mine = cache.ByObject{} // others' too, as they limit what a cluster reaches
 		}
 		options.ByObject[kind] = mine
 	}
@@ -63,64 +59,6 @@ func caches(cfg Config) (cache.Options, error) {
 		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
 	return options, nil
-}
-
-// trimPod keeps of a pod what tells how it is: of thousands of pods the start commands,
-// variables, mounts and volumes are most of what the operator would hold.
-func trimPod(obj any) (any, error) {
-	whole, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil // a marker of a deletion that was missed
-	}
-	whole.ManagedFields = nil
-	whole.Spec = corev1.PodSpec{
-		NodeName: whole.Spec.NodeName, SchedulerName: whole.Spec.SchedulerName,
-		ReadinessGates: whole.Spec.ReadinessGates, SchedulingGates: whole.Spec.SchedulingGates,
-		InitContainers: trimContainers(whole.Spec.InitContainers), Containers: trimContainers(whole.Spec.Containers),
-	}
-	status := whole.Status
-	whole.Status = corev1.PodStatus{
-		Phase: status.Phase, Reason: status.Reason, Message: status.Message, PodIP: status.PodIP, StartTime: status.StartTime,
-		Conditions: status.Conditions, NominatedNodeName: status.NominatedNodeName,
-		InitContainerStatuses: trimStatuses(status.InitContainerStatuses), ContainerStatuses: trimStatuses(status.ContainerStatuses),
-	}
-	return whole, nil
-}
-
-func trimStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
-	kept := make([]corev1.ContainerStatus, 0, len(all))
-	for i := range all {
-		kept = append(kept, corev1.ContainerStatus{
-			Name: all[i].Name, Image: all[i].Image, State: all[i].State, LastTerminationState: all[i].LastTerminationState,
-			Ready: all[i].Ready, Started: all[i].Started, RestartCount: all[i].RestartCount, Resources: all[i].Resources,
-		})
-	}
-	return kept
-}
-
-func trimContainers(all []corev1.Container) []corev1.Container {
-	kept := make([]corev1.Container, 0, len(all))
-	for i := range all {
-		kept = append(kept, corev1.Container{
-			Name: all[i].Name, Image: all[i].Image, RestartPolicy: all[i].RestartPolicy, Resources: all[i].Resources,
-			StartupProbe: all[i].StartupProbe, ReadinessProbe: all[i].ReadinessProbe, Args: pod.StartedWith(all[i].Args),
-		})
-	}
-	return kept
-}
-
-// trimPolicy keeps of others' policies what they are about, and not what they say.
-func trimPolicy(obj any) (any, error) {
-	policy, ok := obj.(*networkingv1.NetworkPolicy)
-	if !ok {
-		return obj, nil // a marker of a deletion that was missed
-	}
-	policy.ManagedFields = nil
-	if policy.Labels[v1alpha1.LabelCluster] == "" && policy.Labels[v1alpha1.LabelService] == "" {
-		policy.Annotations = nil
-		policy.Spec.Ingress, policy.Spec.Egress = nil, nil
-	}
-	return policy, nil
 }
 
 // trimNode keeps of a node what reports whether it stays: a large cluster's nodes are most

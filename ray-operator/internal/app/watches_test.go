@@ -69,14 +69,14 @@ func policy(edits ...func(*networkingv1.NetworkPolicy)) *networkingv1.NetworkPol
 func TestTrimPolicy_KeepsRulesOfOursAlone(t *testing.T) {
 	ours := policy(func(p *networkingv1.NetworkPolicy) { p.Labels = map[string]string{v1alpha1.LabelCluster: "demo"} })
 	for rules, given := range map[int]*networkingv1.NetworkPolicy{0: policy(), 1: ours} {
-		kept, err := trimPolicy(given)
+		kept, err := newTrimmer().trim(given)
 		have, is := kept.(*networkingv1.NetworkPolicy)
 		if err != nil || !is || len(have.Spec.Egress) != rules || len(have.Spec.Ingress) != rules || len(have.Spec.PolicyTypes) != 1 {
 			t.Errorf("kept is %+v, %v, want %d rules", kept, err, rules)
 		}
 	}
 	marker := toolscache.DeletedFinalStateUnknown{Key: "n"}
-	if same, err := trimPolicy(marker); err != nil || same != any(marker) {
+	if same, err := newTrimmer().trim(marker); err != nil || same != any(marker) {
 		t.Errorf("a marker became %v, %v", same, err)
 	}
 }
@@ -136,7 +136,7 @@ func TestCachesHoldWhatIsOurs(t *testing.T) {
 		switch kind.(type) {
 		case *corev1.Node, *networkingv1.NetworkPolicy: // others' too, without what nobody reads
 			whole++
-			if by.Label != nil || by.Transform == nil {
+			if _, is := kind.(*corev1.Node); by.Label != nil || is != (by.Transform != nil) {
 				t.Errorf("of %T those are held that %v, whole: %v", kind, by.Label, by.Transform == nil)
 			}
 			continue
