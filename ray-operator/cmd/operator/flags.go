@@ -82,7 +82,8 @@ func (f *flags) logger(to io.Writer) logr.Logger {
 	if f.logFormat == formatText {
 		encoder = zap.ConsoleEncoder(readable)
 	}
-	return zap.New(zap.Level(f.level()), zap.WriteTo(to), encoder)
+	whole := zap.New(zap.Level(f.level()), zap.WriteTo(to), encoder)
+	return whole.WithSink(lazySink{LogSink: whole.GetSink()})
 }
 
 func (f *flags) level() zapcore.Level { return zapcore.Level(-f.verbosity) }

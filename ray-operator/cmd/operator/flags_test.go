@@ -82,11 +82,11 @@ func TestLogger_WritesAsTheFlagsSay(t *testing.T) {
 		var out bytes.Buffer
 		logger := parse(t, format).logger(&out)
 		logger.V(1).Info("Quiet")
-		logger.Info("Made a pod", "pod", "demo")
-		var line struct{ TS, Msg, Pod string }
+		logger.WithValues("cluster", "c").WithName("controller").WithValues("pass", "p").Info("Made a pod", "pod", "demo")
+		var line struct{ TS, Msg, Pod, Cluster, Pass, Logger string }
 		err := json.Unmarshal(out.Bytes(), &line)
 		_, timeErr := time.Parse(time.RFC3339, line.TS)
-		if isJSON := err == nil && timeErr == nil && line.Msg == "Made a pod" && line.Pod == "demo"; isJSON != wantJSON {
+		if isJSON := err == nil && timeErr == nil && line.Msg == "Made a pod" && line.Pod == "demo" && line.Cluster+line.Pass == "cp" && line.Logger == "controller"; isJSON != wantJSON {
 			t.Errorf("%s: JSON is %v, want %v: %s", format, isJSON, wantJSON, out.String())
 		}
 		if text := out.String(); !strings.Contains(text, "Made a pod") || strings.Contains(text, "Quiet") {
