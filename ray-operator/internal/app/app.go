@@ -336,7 +336,8 @@ func pending(manager ctrl.Manager, kinds ...client.Object) (*kube.Pending, error
 // writer returns what writes for a controller and is measured. Its passes wait for their own writes; without a controller
 // nobody does, and own is nil.
 func writer(manager ctrl.Manager, measured *telemetry.Metrics, own *kube.Pending) *kube.Writer {
-	metered := kube.Metered(manager.GetClient(), clock.RealClock{}, measured.Wrote)
+	sparing := kube.Sparing(manager.GetClient(), manager.GetConfig(), manager.GetHTTPClient())
+	metered := kube.Metered(sparing, clock.RealClock{}, measured.Wrote)
 	if own != nil {
 		metered = own.Client(metered)
 	}

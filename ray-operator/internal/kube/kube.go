@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -349,15 +350,9 @@ func (w *Writer) patchStatus(ctx context.Context, seen, wanted client.Object) er
 	if seen.GetResourceVersion() == "" { // the API server would compare it with nothing
 		return errors.New("the object was not read from the API server")
 	}
-	text, err := json.Marshal(wanted)
-	if err != nil {
-		return fmt.Errorf("print the status: %w", err)
-	}
-	var whole struct {
-		Status json.RawMessage `json:"status"`
-	}
-	if err := json.Unmarshal(text, &whole); err != nil {
-		return fmt.Errorf("print the status: %w", err)
+	status := reflect.Indirect(reflect.ValueOf(wanted)).FieldByName("Status")
+	if !status.IsValid() {
+		return fmt.Errorf("find the status of %T: it has no such field", wanted)
 	}
 	type change struct {
 		Operation string `json:"op"`
@@ -365,7 +360,7 @@ func (w *Writer) patchStatus(ctx context.Context, seen, wanted client.Object) er
 		Value     any    `json:"value"`
 	}
 	patch, err := json.Marshal([]change{
-		{"replace", "/metadata/resourceVersion", seen.GetResourceVersion()}, {"add", "/status", whole.Status},
+		{"replace", "/metadata/resourceVersion", seen.GetResourceVersion()}, {"add", "/status", status.Interface()},
 	})
 	if err != nil {
 		return fmt.Errorf("print the status: %w", err)
