@@ -2,9 +2,11 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,23 +98,66 @@ func (s *gangScheduler) life(t *testing.T, name types.NamespacedName) {
 	eventually(t, "nothing to be left of the gang", func(ctx context.Context) error { return absent(s.find(ctx, name, s.empty())) })
 }
 
+// TestGangs_OfYuniKornAreSaidOnPods: YuniKorn has no PodGroup. Each pod says how large the whole gang is, also of an autoscaled
+// cluster, and a stand-in places them by that.
+func TestGangs_OfYuniKornAreSaidOnPods(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	startOperator(t, "--watch-namespaces="+namespace, "--autoscaler-image=fake")
+	cluster := newCluster(namespace, "yunikorn", 2)
+	cluster.Spec.Scheduler = &v1alpha1.Scheduler{Name: v1alpha1.SchedulerYuniKorn}
+	must(t, shared.Create(t.Context(), cluster))
+	name := client.ObjectKeyFromObject(cluster)
+	gangOf := func(size int) func(*corev1.Pod) bool {
+		return func(pod *corev1.Pod) bool {
+			var groups []struct{ MinMember int }
+			left := size
+			err := json.Unmarshal([]byte(pod.Annotations["yunikorn.apache.org/task-groups"]), &groups)
+			for _, group := range groups {
+				left -= group.MinMember
+			}
+			return err == nil && left == 0 && pod.Spec.SchedulerName == "yunikorn" && pod.Labels["yunikorn.apache.org/app-id"] == "heliostat-"+string(cluster.UID)
+		}
+	}
+	bindTogether(t, name, 3, gangOf(3))
+	ready(t, name)
+
+	edit(t, name, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true })
+	eventually(t, "a suspended cluster to have no pods", func(context.Context) error { return hasPods(t, namespace, 0) })
+	edit(t, name, func(spec *v1alpha1.ComputeClusterSpec) {
+		spec.Suspend, spec.Autoscaling = false, &v1alpha1.Autoscaling{}
+		spec.WorkerGroups[0].MinReplicas, spec.WorkerGroups[0].MaxReplicas = new(int32(1)), new(int32(4))
+	})
+	eventually(t, "the minimum of the autoscaled gang", func(context.Context) error {
+		pods := podsOf(t, name, "")
+		if !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return gangOf(2)(&pod) }) {
+			return fmt.Errorf("none of %d pods says that the gang has two", len(pods))
+		}
+		return nil
+	})
+	must(t, shared.Delete(t.Context(), cluster))
+	emptied(t, namespace)
+}
+
 // TestGangs_OfKubernetesAreAdmittedAsOne: the real scheduler binds no pod of a gang that does not fit as a whole, though its
-// head would, and all of one that does. The instance is up with --pod-groups.
+// head would, and all of one that does; of an autoscaled cluster that is its minimum. The instance is up with --pod-groups.
 func TestGangs_OfKubernetesAreAdmittedAsOne(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
-	startOperator(t, "--watch-namespaces="+namespace)
+	startOperator(t, "--watch-namespaces="+namespace, "--autoscaler-image=fake")
 	large, small := types.NamespacedName{Namespace: namespace, Name: "large"}, types.NamespacedName{Namespace: namespace, Name: "small"}
-	create := func(name types.NamespacedName, workers int32) { // the only node has 1000
+	elastic := types.NamespacedName{Namespace: namespace, Name: "elastic"}
+	build := func(name types.NamespacedName, workers int32, gpus string) *v1alpha1.ComputeCluster { // the only node has 1000
 		cluster := newCluster(namespace, name.Name, workers)
 		cluster.Spec.Scheduler = &v1alpha1.Scheduler{Name: v1alpha1.SchedulerKubernetes}
-		cluster.Spec.WorkerGroups[0].Size = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("600")}
-		must(t, shared.Create(t.Context(), cluster))
+		cluster.Spec.WorkerGroups[0].Size = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}
+		return cluster
 	}
-	create(large, 2)
+	must(t, shared.Create(t.Context(), build(large, 2, "600")))
 	eventually(t, "the scheduler to look at the large gang", says(large, "Unschedulable"))
-	create(small, 1)
+	must(t, shared.Create(t.Context(), build(small, 1, "600")))
 	ready(t, small)
+	placesMinimum(t, build(elastic, 1, "100"))
 	for _, pod := range podsOf(t, large, "") {
 		if pod.Spec.NodeName != "" {
 			t.Errorf("pod %s of a gang that does not fit is on %s", pod.Name, pod.Spec.NodeName)
@@ -130,10 +175,25 @@ func TestGangs_OfKubernetesAreAdmittedAsOne(t *testing.T) {
 	edit(t, large, func(spec *v1alpha1.ComputeClusterSpec) { spec.Suspend = true })
 	native := gangScheduler{version: schema.GroupVersion{Group: "scheduling.k8s.io", Version: "v1alpha2"}}
 	eventually(t, "a suspended cluster to hold no place", func(ctx context.Context) error { return absent(native.find(ctx, large, native.empty())) })
-	for _, name := range []types.NamespacedName{large, small} {
+	for _, name := range []types.NamespacedName{large, small, elastic} {
 		must(t, shared.Delete(t.Context(), &v1alpha1.ComputeCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name.Name}}))
 		eventually(t, "nothing to be left of the gang", func(ctx context.Context) error { return absent(native.find(ctx, name, native.empty())) })
 	}
+}
+
+// placesMinimum makes a cluster autoscaled, creates it and waits until its head and one worker are placed.
+func placesMinimum(t *testing.T, cluster *v1alpha1.ComputeCluster) {
+	t.Helper()
+	cluster.Spec.Autoscaling = &v1alpha1.Autoscaling{}
+	cluster.Spec.WorkerGroups[0].MinReplicas, cluster.Spec.WorkerGroups[0].MaxReplicas = new(int32(1)), new(int32(9))
+	must(t, shared.Create(t.Context(), cluster))
+	eventually(t, "the minimum of an autoscaled gang to be placed", func(context.Context) error {
+		pods := podsOf(t, client.ObjectKeyFromObject(cluster), "")
+		if placed := slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName == "" }); len(placed) != 2 {
+			return fmt.Errorf("%d pods are placed", len(placed))
+		}
+		return nil
+	})
 }
 
 func edit(t *testing.T, name types.NamespacedName, change func(*v1alpha1.ComputeClusterSpec)) {
@@ -184,27 +244,29 @@ func (s *gangScheduler) sized(t *testing.T, of types.NamespacedName, size int64)
 func (s *gangScheduler) bind(t *testing.T, of types.NamespacedName, size int) {
 	t.Helper()
 	s.sized(t, of, int64(size))
+	bindTogether(t, of, size, func(pod *corev1.Pod) bool {
+		return pod.Spec.SchedulerName == s.runs && s.groupOf(pod) == of.Name+"-gang"
+	})
+}
+
+// bindTogether waits for as many pods of a gang, and then binds those that wait.
+func bindTogether(t *testing.T, of types.NamespacedName, size int, belongs func(*corev1.Pod) bool) {
+	t.Helper()
 	eventually(t, fmt.Sprintf("the %d pods of the gang", size), func(ctx context.Context) error {
 		pods, err := shared.PodsOf(ctx, of, "")
 		if err != nil {
 			return err
 		}
-		var waiting []corev1.Pod
-		members := 0
+		pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil || !belongs(&pod) })
+		if len(pods) != size {
+			return fmt.Errorf("%d of them are there", len(pods))
+		}
 		for i := range pods {
-			if pod := &pods[i]; pod.DeletionTimestamp == nil && pod.Spec.SchedulerName == s.runs && s.groupOf(pod) == of.Name+"-gang" {
-				members++
-				if pod.Spec.NodeName == "" {
-					waiting = append(waiting, pods[i])
-				}
+			if pods[i].Spec.NodeName != "" {
+				continue
 			}
-		}
-		if members != size {
-			return fmt.Errorf("%d of them are there", members)
-		}
-		for i := range waiting {
 			binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "integration"}}
-			if err := shared.SubResource("binding").Create(ctx, &waiting[i], binding); err != nil {
+			if err := shared.SubResource("binding").Create(ctx, &pods[i], binding); err != nil {
 				return err
 			}
 		}
