@@ -26,7 +26,7 @@ const metadataAlone = "application/vnd.kubernetes.protobuf;as=PartialObjectMetad
 func Sparing(c client.Client, config *rest.Config, through *http.Client) client.Client {
 	return &sparing{
 		Client: c, config: config, http: through, codecs: serializer.NewCodecFactory(c.Scheme()),
-		parameters: runtime.NewParameterCodec(c.Scheme()), clients: map[schema.GroupVersionKind]rest.Interface{},
+		parameters: runtime.NewParameterCodec(c.Scheme()), resources: map[schema.GroupVersionKind]resource{},
 	}
 }
 
@@ -37,8 +37,15 @@ type sparing struct {
 	codecs     serializer.CodecFactory
 	parameters runtime.ParameterCodec
 
-	mu      sync.Mutex
-	clients map[schema.GroupVersionKind]rest.Interface
+	mu        sync.Mutex
+	resources map[schema.GroupVersionKind]resource
+}
+
+// resource is where objects of a kind are created.
+type resource struct {
+	rest.Interface
+	name       string
+	namespaced bool
 }
 
 // Create as client.Writer says, but for the answer.
@@ -47,20 +54,16 @@ func (s *sparing) Create(ctx context.Context, obj client.Object, opts ...client.
 	if _, untyped := obj.(runtime.Unstructured); err != nil || untyped || !clientgoscheme.Scheme.Recognizes(gvk) {
 		return s.Client.Create(ctx, obj, opts...)
 	}
-	mapping, err := s.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return fmt.Errorf("find the resource of %s: %w", gvk.Kind, err)
-	}
-	through, err := s.clientOf(gvk)
+	at, err := s.resourceOf(gvk)
 	if err != nil {
 		return err
 	}
 	var options client.CreateOptions
 	options.ApplyOptions(opts)
 	var made metav1.PartialObjectMetadata
-	err = through.Post().
-		NamespaceIfScoped(obj.GetNamespace(), mapping.Scope.Name() == meta.RESTScopeNameNamespace).
-		Resource(mapping.Resource.Resource).
+	err = at.Post().
+		NamespaceIfScoped(obj.GetNamespace(), at.namespaced).
+		Resource(at.name).
 		VersionedParams(options.AsCreateOptions(), s.parameters).
 		SetHeader("Accept", metadataAlone).
 		Body(obj).
@@ -76,17 +79,22 @@ func (s *sparing) Create(ctx context.Context, obj client.Object, opts ...client.
 	return nil
 }
 
-// clientOf returns the client for the resource of a kind.
-func (s *sparing) clientOf(gvk schema.GroupVersionKind) (rest.Interface, error) {
+// resourceOf returns the resource of a kind. To look it up costs as much as to decode what was created.
+func (s *sparing) resourceOf(gvk schema.GroupVersionKind) (resource, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.clients[gvk]; known != nil {
+	if known, is := s.resources[gvk]; is {
 		return known, nil
 	}
-	made, err := apiutil.RESTClientForGVK(gvk, false, false, s.config, s.codecs, s.http)
+	mapping, err := s.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for %s: %w", gvk.Kind, err)
+		return resource{}, fmt.Errorf("find the resource of %s: %w", gvk.Kind, err)
 	}
-	s.clients[gvk] = made
+	through, err := apiutil.RESTClientForGVK(gvk, false, false, s.config, s.codecs, s.http)
+	if err != nil {
+		return resource{}, fmt.Errorf("make a client for %s: %w", gvk.Kind, err)
+	}
+	made := resource{through, mapping.Resource.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+	s.resources[gvk] = made
 	return made, nil
 }
