@@ -114,7 +114,7 @@ func (r *request) build(
 		return nil, outcome.Errorf(outcome.Usage, "--preset has the shape of the cluster, and --%s another; give one of the two",
 			given[0])
 	}
-	text, err := r.preset.Manifest(ctx, objects, kube.Cluster)
+	text, err := r.preset.Manifest(ctx, objects, kube.Cluster, name)
 	if err != nil {
 		return nil, err
 	}

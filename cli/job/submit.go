@@ -110,7 +110,7 @@ func (s *submission) manifest(ctx context.Context, objects *kube.Objects) ([]byt
 	case s.preset.IsGiven() && s.wish.file != "":
 		return nil, outcome.Errorf(outcome.Usage, "--preset is one manifest, and -f another; give one of the two")
 	case s.preset.IsGiven():
-		return s.preset.Manifest(ctx, objects, kube.Job)
+		return s.preset.Manifest(ctx, objects, kube.Job, s.wish.name)
 	}
 	return readManifest(s.wish.file, s.console.In)
 }

@@ -28,6 +28,9 @@ import (
 // release is the namespace of the release as the documentation has it, whose presets are for all users.
 const release = "heliostat-system"
 
+// optionName is the option by which presets let users name the object.
+const optionName = "name"
+
 // Flags are which preset is meant, with what options.
 type Flags struct {
 	name      string
@@ -53,8 +56,9 @@ func (f *Flags) Check() error {
 	return nil
 }
 
-// Manifest returns what the preset makes of the options, which must be of a kind.
-func (f *Flags) Manifest(ctx context.Context, objects *kube.Objects, kind kube.Kind) ([]byte, error) {
+// Manifest returns what the preset makes of the options, which must be of a kind. The name of the object, where the user gave
+// one, is the option name of a preset that has it.
+func (f *Flags) Manifest(ctx context.Context, objects *kube.Objects, kind kube.Kind, named string) ([]byte, error) {
 	sources, unread := f.sources(ctx, objects)
 	found, isThere := presets.Find(sources, objects.Namespace, f.namespace, f.name)
 	switch {
@@ -70,6 +74,10 @@ func (f *Flags) Manifest(ctx context.Context, objects *kube.Objects, kind kube.K
 	values, err := readOptions(f.options, found.Schema)
 	if err != nil {
 		return nil, err
+	}
+	properties, _ := found.Schema["properties"].(map[string]any)
+	if _, isOption := properties[optionName]; isOption && values[optionName] == nil && named != "" {
+		values[optionName] = named
 	}
 	made, findings, err := found.Apply(values)
 	switch {

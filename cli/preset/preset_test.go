@@ -27,9 +27,19 @@ func source(namespace, name, entrypoint string) client.Object {
 	}
 }
 
+// namedSource is a preset whose users name the object.
+func namedSource() client.Object {
+	named := source("team", "named", "python").(*corev1.ConfigMap)
+	named.Data = map[string]string{
+		"schema.json":   `{"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}`,
+		"manifest.yaml": "apiVersion: heliostat.dev/v1alpha1\nkind: ClusterJob\nmetadata: {name: \"${name}\"}\nspec: {clusterRef: {name: dev}, entrypoint: ls}\n",
+	}
+	return named
+}
+
 func TestManifest_IsThatOfThePreset(t *testing.T) {
 	made := fake.NewClientBuilder().WithScheme(kube.Scheme()).WithObjects(source(release, "training", "python"), source(release, "own", "theirs"),
-		source("team", "own", "ours"), source("other", "hidden", "x"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "plain"}}).Build()
+		source("team", "own", "ours"), namedSource(), source("other", "hidden", "x"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "plain"}}).Build()
 	objects := &kube.Objects{WithWatch: made, Namespace: "team"}
 	for name, c := range map[string]struct {
 		preset  string
@@ -45,6 +55,8 @@ func TestManifest_IsThatOfThePreset(t *testing.T) {
 		"that of the namespace":     {"own", kube.Job, []string{"script=x"}, outcome.Done, []string{"entrypoint: ours x\n"}},
 		"two options are wrong":     {"training", kube.Job, []string{"workers=9"}, outcome.Usage, []string{"script is required", "workers is above 8; give 8 or less"}},
 		"an option that is unknown": {"training", kube.Job, []string{"script=x", "worker=1"}, outcome.Usage, []string{"workers"}},
+		"the name of the object":    {"named", kube.Job, nil, outcome.Done, []string{"name: mine\n"}},
+		"another name by an option": {"named", kube.Job, []string{"name=other"}, outcome.Done, []string{"name: other\n"}},
 		"another kind":              {"training", kube.Cluster, []string{"script=x"}, outcome.Usage, []string{"makes a ClusterJob"}},
 		"no such preset":            {"trainin", kube.Job, nil, outcome.Usage, []string{"training"}},
 		"one of another namespace":  {"hidden", kube.Job, nil, outcome.Usage, []string{"no preset"}},
@@ -54,7 +66,7 @@ func TestManifest_IsThatOfThePreset(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &Flags{name: c.preset, namespace: release, options: c.options}
-			text, err := f.Manifest(t.Context(), objects, c.kind)
+			text, err := f.Manifest(t.Context(), objects, c.kind, "mine")
 			if outcome.Code(err) != c.code {
 				t.Fatalf("exit code %d, want %d: %v", outcome.Code(err), c.code, err)
 			}
