@@ -18,11 +18,16 @@ func TestRun_EndsWithACode(t *testing.T) {
 		code int
 		says string
 	}{
-		"help":              {[]string{}, outcome.Done, "convert"},
-		"a command":         {[]string{"convert", "--explain", "suspend"}, outcome.Done, "suspend"},
-		"a misspelt one":    {[]string{"convrt"}, outcome.Usage, `write "convert"`},
-		"a misspelt flag":   {[]string{"convert", "--aliasses"}, outcome.Usage, `write "--aliases"`},
-		"a flag of kubectl": {[]string{"convert", "--token", "x"}, outcome.Usage, "no such flag"},
+		"help":                     {[]string{}, outcome.Done, "convert"},
+		"a command":                {[]string{"convert", "--explain", "suspend"}, outcome.Done, "suspend"},
+		"a misspelt one":           {[]string{"convrt"}, outcome.Usage, `write "convert"`},
+		"a misspelt flag":          {[]string{"convert", "--aliasses"}, outcome.Usage, `write "--aliases"`},
+		"completion of bash":       {[]string{"completion", "bash"}, outcome.Done, "complete -o default"},
+		"completion of zsh":        {[]string{"completion", "zsh"}, outcome.Done, "#compdef heliostat"},
+		"completion of fish":       {[]string{"completion", "fish"}, outcome.Done, "complete -c heliostat"},
+		"completion of PowerShell": {[]string{"completion", "powershell"}, outcome.Done, "Register-ArgumentCompleter"},
+		"words of a completion":    {[]string{"__complete", "service", "rollout", ""}, outcome.Done, "undo"},
+		"a flag of kubectl":        {[]string{"convert", "--token", "x"}, outcome.Usage, "no such flag"},
 		"a server that must not have the token": {[]string{"job", "submit", "--server", "http://example.com", "--", "ls"}, outcome.Refused,
 			"is not encrypted"},
 	} {

@@ -4,7 +4,7 @@
 // events, and the last lines of their containers.
 //
 // It must never hold a Secret, a token, or the value of a variable, wherever that stands: in specs, in statuses or in logs.
-// Where the token of a cluster cannot be read, nobody could find it in logs, so there are none.
+// Where a Secret with a token or a variable cannot be read, nobody could find it in logs, so there are none.
 package bundle
 
 import (
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -145,10 +146,10 @@ func (b *bundle) collect(ctx context.Context, about verbs.Object) ([]file, error
 		return nil, err
 	}
 	files = append(files, file{"events.yaml", text})
-	if b.learnTokens(ctx, about, in) {
+	if b.learnSecrets(ctx, about, in) {
 		files = append(files, b.logs(ctx, in.Pods)...)
 	} else {
-		b.console.Note("warning: you may not read the tokens of the clusters, so logs, which may hold them, are left out")
+		b.console.Note("warning: you may not read the Secrets with tokens and variables of the clusters, so logs, which may hold them, are left out")
 	}
 	for i := range files {
 		files[i].text = b.redactor.clean(files[i].text)
@@ -200,25 +201,53 @@ func (b *bundle) events(ctx context.Context, namespace string, all []client.Obje
 	return b.write(found)
 }
 
-// learnTokens reads the tokens of clusters, which must not stand in a log, and reports whether all were read.
-func (b *bundle) learnTokens(ctx context.Context, about verbs.Object, in explain.Input) bool {
+// learnSecrets reads what must not stand in a log: tokens of clusters, and Secrets whose values are variables of pods. It
+// reports whether all could be read.
+func (b *bundle) learnSecrets(ctx context.Context, about verbs.Object, in explain.Input) bool {
 	clusters := in.Clusters
 	if cluster, is := about.(*v1alpha1.ComputeCluster); is {
 		clusters = append(clusters, cluster)
 	}
+	var names []string
 	for _, cluster := range clusters {
 		name := naming.TokenSecret(cluster.Name)
 		if given := cluster.Spec.Authentication; given != nil && given.SecretName != "" {
 			name = given.SecretName
 		}
+		names = append(names, name)
+	}
+	for _, pod := range in.Pods {
+		names = append(names, variableSecrets(pod)...)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		secret := &corev1.Secret{}
-		err := b.objects.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, secret)
+		err := b.objects.Get(ctx, client.ObjectKey{Namespace: about.GetNamespace(), Name: name}, secret)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return false
 		}
-		b.redactor.add(string(secret.Data[v1alpha1.TokenKey]))
+		for _, value := range secret.Data {
+			b.redactor.add(string(value))
+		}
 	}
 	return true
+}
+
+// variableSecrets returns the names of the Secrets that variables of a pod have their values from.
+func variableSecrets(pod *corev1.Pod) (names []string) {
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		for _, variable := range container.Env {
+			if from := variable.ValueFrom; from != nil && from.SecretKeyRef != nil {
+				names = append(names, from.SecretKeyRef.Name)
+			}
+		}
+		for _, from := range container.EnvFrom {
+			if from.SecretRef != nil {
+				names = append(names, from.SecretRef.Name)
+			}
+		}
+	}
+	return names
 }
 
 // logs returns the ends of the logs of pods; what cannot be read says why in its place.

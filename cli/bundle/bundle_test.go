@@ -40,13 +40,18 @@ func bundled(t *testing.T, path string, maySecrets bool) (map[string]string, str
 	pod := headstest.Head(cluster, 1, "10.1.0.1")
 	pod.Labels[v1alpha1.LabelCluster] = "demo"
 	pod.Status.ContainerStatuses[0].RestartCount = 1
+	pod.Spec.Containers = []corev1.Container{{Name: "ray",
+		EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "all"}}}},
+		Env: []corev1.EnvVar{{Name: "ONE", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "one"}, Key: "k"}}}}}}
 	event := func(name string, about client.Object) *corev1.Event {
 		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: name}, Message: "it is " + name,
 			InvolvedObject: corev1.ObjectReference{UID: about.GetUID()}}
 	}
 	secret := headstest.Secret(cluster, naming.TokenSecret("demo"), v1alpha1.TokenKey, headstest.Token)
 	objects := fake.NewClientBuilder().WithScheme(kube.Scheme()).
-		WithObjects(cluster, pod, secret, event("ours", pod), event("other", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "x"}})).
+		WithObjects(cluster, pod, secret, headstest.Secret(cluster, "one", "k", "canary-of-a-reference"),
+			headstest.Secret(cluster, "all", "k", "canary-of-all"), event("ours", pod), event("other", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "x"}})).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 				if _, is := object.(*corev1.Secret); is && !maySecrets {
@@ -64,7 +69,7 @@ func bundled(t *testing.T, path string, maySecrets bool) (map[string]string, str
 			if isPrevious {
 				return "", errors.New("it is gone")
 			}
-			return "token " + headstest.Token + ", key canary-of-a-variable\n", nil
+			return "token " + headstest.Token + ", key canary-of-a-variable, canary-of-a-reference, canary-of-all\n", nil
 		},
 	})
 	command.SilenceErrors, command.SilenceUsage = true, true
@@ -112,14 +117,14 @@ func TestBundle_HoldsWhatHelpsAndNoSecret(t *testing.T) {
 	log := "logs/" + naming.Pod("demo", "uid-of-demo", naming.Place{Epoch: 1}) + "/ray"
 	for name, holds := range map[string]string{
 		"objects.yaml": "kind: ComputeCluster", "why.txt": "ComputeCluster demo", "events.yaml": "it is ours",
-		log + ".log": "token (left out), key (left out)", log + ".previous.log": "it is gone",
+		log + ".log": "token (left out), key (left out), (left out), (left out)", log + ".previous.log": "it is gone",
 	} {
 		if !strings.Contains(files[name], holds) {
 			t.Errorf("%s holds no %q: %q", name, holds, files[name])
 		}
 	}
 	for name, text := range files {
-		for _, canary := range []string{headstest.Token, "canary-of-a-variable", "it is other"} {
+		for _, canary := range []string{headstest.Token, "canary-of", "it is other"} {
 			if strings.Contains(text, canary) {
 				t.Errorf("%s holds %q", name, canary)
 			}
