@@ -13,8 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
+
+// keptFor is how long the cluster is kept, which is longer than its policy would leave it alone.
+const keptFor = 3 * idleSeconds * time.Second
 
 // idleSeconds is as short as lets a specification of this length see a driver in between.
 const idleSeconds = 15
@@ -64,14 +68,24 @@ var _ = Describe("an idle cluster", Ordered, func() {
 		notebook.suspendedFor(ctx, metav1.ConditionTrue, "SuspendedIdle")
 	}, SpecTimeout(limit))
 
-	It("wakes for the annotation, and is deleted where the policy says so", func(ctx SpecContext) {
+	It("wakes for the annotation, and is deleted where the policy says so, once nobody keeps it any more", func(ctx SpecContext) {
 		found, err := kubernetes.Find(ctx, notebook.NamespacedName)
 		Expect(err).NotTo(HaveOccurred())
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"heliostat.dev/resume":"now"}}}`))
 		Expect(kubernetes.Patch(ctx, found, patch)).To(Succeed())
 		Expect(notebook.ready(ctx).Status.Epoch).To(BeEquivalentTo(2))
+		begin := time.Now()
+		code, _ := commandLine(ctx, notebook.Namespace, "keep", "notebook", "--for", keptFor.String())
+		Expect(code).To(Equal(outcome.Done))
 		notebook.edit(ctx, func(spec *v1alpha1.ComputeClusterSpec) { spec.IdlePolicy.Action = v1alpha1.IdleDelete })
+		notebook.suspendedFor(ctx, metav1.ConditionFalse, "IdleKept")
+		code, why := commandLine(ctx, notebook.Namespace, "why", "cluster/notebook")
+		Expect(code).To(Equal(outcome.Done))
+		Expect(why).To(ContainSubstring("IdleKept"))
 		Expect(kubernetes.UntilGone(ctx, notebook.NamespacedName, limit)).To(Succeed())
+		told("kept to gone", begin)
+		Expect(time.Since(begin)).To(BeNumerically(">", keptFor-time.Second), "times are whole seconds")
+		takes(begin, keptFor+limit/8, "kept to gone")
 	}, SpecTimeout(limit))
 })
 

@@ -53,7 +53,7 @@ command: [python, -c, "import os, ray; ray.init(); print('from a task:', ray.get
 		ended, said := commandLine(ctx, o.namespace, "job", "submit", "-f", manifest+"/job.yaml", "--name", "brings", "--working-dir", code, "--",
 			"python", "-c", "import lib.said")
 		Expect(ended).To(Equal(outcome.Done))
-		Expect(said).To(HaveSuffix("brought along\n"))
+		Expect(said).To(ContainSubstring("\nbrought along\n"))
 		o.job("brings").remove(ctx)
 		eventually(ctx, "its files to be gone", func(ctx context.Context) error {
 			files := &corev1.ConfigMapList{}

@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
 
@@ -105,6 +106,22 @@ var _ = Describe("a service on its own cluster", Ordered, Label(serviceLabel, lo
 
 	It("speaks gRPC on another port of the same address", func(ctx SpecContext) {
 		s.opensChannel(ctx)
+	}, SpecTimeout(limit))
+
+	It("is called, watched and read by the command line", func(ctx SpecContext) {
+		code, said := commandLine(ctx, t.namespace, "service", "call", "plain", "/?said=typed")
+		Expect(code).To(Equal(outcome.Done))
+		Expect(said).To(ContainSubstring(`"said":"typed"`))
+		code, said = commandLine(ctx, t.namespace, "service", "rollout", "history", "plain")
+		Expect(code).To(Equal(outcome.Done))
+		Expect(said).To(MatchRegexp(`\n1 +\S+ +active +100 %`))
+		code, _ = commandLine(ctx, t.namespace, "service", "rollout", "status", "plain", "--timeout", "1m")
+		Expect(code).To(Equal(outcome.Done))
+		code, said = commandLine(ctx, t.namespace, "logs", "service/plain", "--deployment", "Echo")
+		Expect(code).To(Equal(outcome.Done))
+		Expect(strings.Count(said, "GET /")).To(BeNumerically(">=", 1), "Serve writes a line for each request")
+		code, _ = commandLine(ctx, t.namespace, "logs", "service/plain", "--deployment", "Ecco")
+		Expect(code).To(Equal(outcome.Usage))
 	}, SpecTimeout(limit))
 
 	It("is shown by kubectl get csvc, and reached by kubectl port-forward", func(ctx SpecContext) {
