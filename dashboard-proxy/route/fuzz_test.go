@@ -3,9 +3,12 @@ package route_test
 import (
 	"bufio"
 	"bytes"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"path"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -22,22 +25,72 @@ func FuzzRoute(f *testing.F) {
 		f.Add("h.example.com", target)
 		f.Add("demo--team-a.ray.example.com:8444", target)
 	}
-	f.Fuzz(func(t *testing.T, host, target string) {
-		got, err := site().Read(get(host, target))
-		if err != nil {
-			if codeOf(err) < 400 || codeOf(err) >= 500 {
-				t.Fatalf("%q is refused by %v", target, err)
-			}
-			return
+	f.Fuzz(func(t *testing.T, host, target string) { check(t, host, target) })
+}
+
+// check fails unless a request is refused, or read upstream as it was authorised. It returns the code of a refusal, and
+// otherwise 200.
+func check(t *testing.T, host, target string) int {
+	t.Helper()
+	got, err := site().Read(get(host, target))
+	if err != nil {
+		if codeOf(err) < 400 || codeOf(err) >= 500 {
+			t.Fatalf("%q is refused by %v", target, err)
 		}
-		whole, _, _ := strings.Cut(target, "?")
-		if got.Prefix+got.Path != whole && !(got.HasNoSlash && got.Prefix == whole) {
-			t.Fatalf("%q is split into %q and %q", target, got.Prefix, got.Path)
+		return codeOf(err)
+	}
+	whole, _, _ := strings.Cut(target, "?")
+	if got.Prefix+got.Path != whole && !(got.HasNoSlash && got.Prefix == whole) {
+		t.Fatalf("%q is split into %q and %q", target, got.Prefix, got.Path)
+	}
+	if got.Kind == route.Cluster || got.Kind == route.Service {
+		compare(t, got)
+	}
+	return http.StatusOK
+}
+
+// Pieces of addresses. Servers read some of those that are ambiguous in several ways.
+var (
+	harmless  = []string{"/", "/", "/", "a", "team-a", "demo", "sort", "api/jobs", "x", "~", "a%20b", "%c3%bc", "?a=b", "&c=%2f", "@", ":", "+", "[x]", "worker/traceback"}
+	ambiguous = []string{
+		"//", ".", "..", "/../", "/./", ";", ";x=1", "\\", "%2f", "%2F", "%5c", "%00", "%0d%0a", "%2e", "%2e%2e", "%252e", "%25", "%25%32%66", "%zz", "%", "%u002f", "%c0%af", "%74ask",
+		"#", "\x00", "\r\n", " ", "\t", "\xff", "ü", "http://h/", "//evil.example.com/", "?", "??", "%3f", "%23", "/-/", "/services/", "/-/clusters/",
+	}
+	begins = []string{"/team-a/demo/", "/services/team-a/sort/", "/-/clusters/services/demo/", "/team-a/demo", "/", ""}
+	hosts  = []string{"h.example.com", "h.example.com", "demo--team-a.ray.example.com:8444", "sort-team-a-abc.ray.example.com:8444", "none--team-a.ray.example.com:8444", "a.b.ray.example.com:8444", ""}
+)
+
+// made is how many requests are made up; HELIOSTAT_REQUESTS asks for another number.
+const made = 10_000
+
+// TestRead_LeadsWhereItAuthorised makes up requests, half of them with ambiguous pieces.
+func TestRead_LeadsWhereItAuthorised(t *testing.T) {
+	count := made
+	if text := os.Getenv("HELIOSTAT_REQUESTS"); text != "" {
+		var err error
+		if count, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
 		}
-		if got.Kind == route.Cluster || got.Kind == route.Service {
-			compare(t, got)
+	}
+	random := rand.New(rand.NewPCG(23, 1))
+	pick := func(from []string) string { return from[random.IntN(len(from))] }
+	codes := map[int]int{}
+	for i := range count {
+		target := pick(begins)
+		for range random.IntN(8) {
+			target += pick(harmless)
 		}
-	})
+		if i%2 == 0 {
+			at := random.IntN(len(target) + 1)
+			target = target[:at] + pick(ambiguous) + target[at:]
+		}
+		codes[check(t, pick(hosts), target)]++
+	}
+	t.Logf("%d requests: %d read upstream as they were authorised, %d refused by 400, %d by 404",
+		count, codes[http.StatusOK], codes[http.StatusBadRequest], codes[http.StatusNotFound])
+	if codes[http.StatusOK]+codes[http.StatusBadRequest]+codes[http.StatusNotFound] != count || min(codes[http.StatusOK], codes[http.StatusBadRequest]) < count/10 {
+		t.Errorf("the answers are %v", codes)
+	}
 }
 
 // compare fails unless an upstream reads a target as it was authorised.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,6 +24,7 @@ const (
 	proxiedRequests  = 20_000
 	proxiedUpgrades  = 3
 	proxiedSortCount = 5
+	madeRequests     = 1_000_000
 )
 
 // Releases of Ray's client, and ways to separate origins.
@@ -135,3 +137,16 @@ func upgradedThrough(told []live.ProxiedService) (Outcome, error) {
 // proxiedPeer lets the server alone in.
 var proxiedPeer = passing(live.ProxiedPeerLabel, "where policies are enforced and the server is the only peer of a service's allowFrom, the service answers through the proxy, "+
 	"and the network refuses a pod of its namespace and a pod beside the server; where the server is no peer, the network refuses the server")
+
+// fuzzedRequests makes up requests, many of which servers could read in several ways.
+var fuzzedRequests = scenario{
+	name: "fuzzed-requests",
+	promise: fmt.Sprintf("of %d made-up requests, half of them with pieces that servers read in several ways, each is read upstream as it was authorised, "+
+		"or refused before anything is looked up", madeRequests),
+	play: func(ctx context.Context, _ string) (Outcome, error) {
+		return saidByTest(ctx, "TestRead_LeadsWhereItAuthorised", "./dashboard-proxy/route", fmt.Sprintf("HELIOSTAT_REQUESTS=%d", madeRequests), requestsRead)
+	},
+}
+
+// requestsRead is what the test says of its requests.
+var requestsRead = regexp.MustCompile(`[0-9]+ requests: [^\n]*`)

@@ -51,7 +51,7 @@ var areas = map[string][]scenario{
 		portalLatency, portalWatching, portalWatchingHTTP1, portalMemory, portalMemoryHTTP1, portalRolling, portalCanaries, portalLabels,
 	},
 	"page":       {pageLoad},
-	"dashboards": {rayClient, rayPages, proxiedService, proxiedPeer},
+	"dashboards": {rayClient, rayPages, proxiedService, proxiedPeer, fuzzedRequests},
 	// Beside nginx.
 	"dashboards-cost": {dashboardRates, dashboardSockets, dashboardBusy},
 	"services":        serviceScenarios(),
