@@ -23,6 +23,8 @@ type exchange struct {
 	target   route.Target
 	isSocket bool
 	caller   *access.Caller
+	// token is the caller's own, which no upstream gets. It is empty of one whom a front proxy signs in.
+	token string
 	// until is when the session ends that the request came by; zero is that it came by none.
 	until time.Time
 	// head and way are of a cluster's request.
@@ -51,6 +53,9 @@ var errEnded = errors.New("the answer is over")
 func (p *Proxy) serveTarget(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	if handled, err := p.identify(w, r, x); handled || err != nil {
 		return err
+	}
+	if isHeldBy(x.target.Path, x.token) || isHeldBy(x.target.Query, x.token) {
+		return &Refusal{Code: http.StatusBadRequest, Text: "the address holds the token of its caller, which heads and applications never get: send it in the header Authorization alone"}
 	}
 	if err := p.permit(r.Context(), x); err != nil {
 		return err

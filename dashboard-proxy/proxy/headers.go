@@ -77,7 +77,7 @@ func (p *Proxy) headersFor(x *exchange, in, left http.Header) http.Header {
 		}
 	} else {
 		for name, values := range left {
-			if !p.isKept(name) {
+			if !p.isKept(name) && !slices.ContainsFunc(values, func(value string) bool { return isHeldBy(value, x.token) }) {
 				header[name] = slices.Clone(values)
 			}
 		}
@@ -95,6 +95,18 @@ func (p *Proxy) headersFor(x *exchange, in, left http.Header) http.Header {
 		header["Connection"], header["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
 	}
 	return header
+}
+
+// shortToken is how long a token is at least that can be told from other words of a request.
+const shortToken = 8
+
+// isHeldBy reports whether a text holds a token, plain or escaped.
+func isHeldBy(text, token string) bool {
+	if len(token) < shortToken {
+		return false
+	}
+	plain, err := url.PathUnescape(text)
+	return strings.Contains(text, token) || err == nil && strings.Contains(plain, token)
 }
 
 // isKept reports whether a header is kept from applications.

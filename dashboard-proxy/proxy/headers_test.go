@@ -78,6 +78,29 @@ func TestServe_KeepsCredentialsFromUpstreams(t *testing.T) {
 	}
 }
 
+// TestServe_KeepsTheCallersTokenFromUpstreams wherever a caller has written it.
+func TestServe_KeepsTheCallersTokenFromUpstreams(t *testing.T) {
+	seen := &recorder{}
+	b := newBed(t, seen.ServeHTTP, nil)
+	signedIn := []string{"Authorization", "-", "Cookie", "session=alice", "Origin", b.front.URL, "Sec-Fetch-Site", "same-origin"}
+	for _, below := range []string{"/team/demo", "/services/team/sort"} {
+		for path, headers := range map[string][]string{
+			"/x?access_token=alice-token": nil, "/x?a=b&t=%61lice%2Dtoken": nil, "/logs/alice-token/x": nil, "/x?token=alice-token": signedIn,
+		} {
+			if answer := b.get(t, below+path, headers...); answer.code != http.StatusBadRequest || !strings.Contains(answer.body, "the token of its caller") {
+				t.Errorf("%s%s: %+v", below, path, answer)
+			}
+		}
+		if len(seen.seen) > 0 {
+			t.Fatalf("%s came", seen.seen[0].RequestURI)
+		}
+	}
+	answer := b.get(t, "/services/team/sort/x?token=of-the-application", "X-Api-Key", "alice-token", "X-App", "alice")
+	if request, _ := seen.last(t); answer.code != http.StatusOK || request.Header["X-Api-Key"] != nil || request.Header.Get("X-App") != "alice" {
+		t.Errorf("%+v with %v", answer, request.Header)
+	}
+}
+
 func holdsNoCanary(t *testing.T, path string, header http.Header) {
 	t.Helper()
 	for name, values := range header {

@@ -234,6 +234,7 @@ func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, x *exchange) (i
 		r = authorized
 		x.until, _ = r.Context().Deadline()
 	}
+	_, x.token, _ = strings.Cut(r.Header.Get("Authorization"), " ")
 	ctx, cancel := context.WithTimeout(r.Context(), askWithin)
 	defer cancel()
 	caller, err := p.Access.IdentifyLately(ctx, r)
