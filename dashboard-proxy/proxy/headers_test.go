@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net/http"
@@ -212,6 +213,43 @@ func TestServe_DropsWhatComesBefore(t *testing.T) {
 	}
 	if got := ask("/team/demo/switch"); !strings.HasPrefix(got, "HTTP/1.1 502 ") || strings.Contains(got, "smuggled") {
 		t.Errorf("the answer is %q", got)
+	}
+}
+
+// TestServe_ReplaysAttacksOnProxies has what other proxies have handed on wrongly. What comes to a head is one request, as it
+// was authorised.
+func TestServe_ReplaysAttacksOnProxies(t *testing.T) {
+	seen := &recorder{}
+	b := newBed(t, seen.ServeHTTP, nil)
+	const fields = " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice-token\r\n"
+	for name, c := range map[string]struct {
+		request, came string
+		code          int
+	}{
+		"CVE-2019-16276, a space before a colon":       {"GET /team/demo/x" + strings.Replace(fields, "n:", "n :", 1) + "Connection: close\r\n\r\n", "", 400},
+		"CVE-2021-33197, an empty Connection before":   {"GET /services/team/sort/x" + fields + "Connection: \r\nConnection: close, X-App\r\nX-App: canary\r\n\r\n", "GET /x", 200},
+		"CVE-2022-1705, an unknown Transfer-Encoding":  {"POST /team/demo/x" + fields + "Connection: close\r\nContent-Length: 1\r\nTransfer-Encoding: xchunked\r\n\r\nx", "", 501},
+		"CVE-2022-2880, a query that cannot be parsed": {"GET /team/demo/x?a=1&a=%zz" + fields + "Connection: close\r\n\r\n", "", 400},
+		"CVE-2022-2880, a query with a semicolon":      {"GET /team/demo/x?a=1;a=2" + fields + "Connection: close\r\n\r\n", "GET /x?a=1;a=2", 200},
+		"CVE-2022-41721, h2c with a body": {"POST /team/demo/x" + fields + "Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n" +
+			"Content-Length: 24\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", 400},
+		"two lengths, and a request behind the shorter one": {"POST /team/demo/x" + fields + "Content-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
+			"GET /team/demo/smuggled HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", "POST /x", 200},
+	} {
+		seen.seen, seen.body = nil, nil
+		answer, err := http.ReadResponse(bufio.NewReader(strings.NewReader(b.raw(t, c.request))), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_ = answer.Body.Close() // what it says is shown elsewhere
+		var came []string
+		for _, one := range seen.seen {
+			came = append(came, one.Method+" "+one.RequestURI)
+			holdsNoCanary(t, name, one.Header)
+		}
+		if answer.StatusCode != c.code || strings.Join(came, ", ") != c.came {
+			t.Errorf("%s: %d, and %v came", name, answer.StatusCode, came)
+		}
 	}
 }
 

@@ -217,7 +217,7 @@ func TestSocket_EndsWithTheServer(t *testing.T) {
 	b.proxy.Wait()
 }
 
-// TestSocket_ParsesNoRequestAsOne: what follows a refused upgrade on a connection is a request of its own, and is judged.
+// TestSocket_ParsesNoRequestAsOne replays CVE-2018-1002105: what follows a refused upgrade on a connection is a request of its own, and is judged.
 func TestSocket_ParsesNoRequestAsOne(t *testing.T) {
 	seen := &recorder{}
 	b := newBed(t, seen.ServeHTTP, nil)
