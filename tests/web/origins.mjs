@@ -66,6 +66,19 @@ async function arrive(context, {page: at}, name) {
   return page;
 }
 
+/** follow opens an address by a link of another site, as one of a mail, and returns the page and what it loaded on the way. */
+async function follow(context, to) {
+  const page = await context.newPage(),
+    loaded = [];
+  await page.goto(bed.mail);
+  page.on("request", (request) => {
+    if (request.isNavigationRequest()) loaded.push(new URL(request.url()).pathname);
+  });
+  await page.evaluate((to) => location.assign(to), to);
+  await page.locator("h1", {hasText: "victim"}).waitFor();
+  return {page, loaded};
+}
+
 for (const [i, name] of ways.entries()) {
   test(`origins by ${name}`, {timeout: 120_000}, async (t) => {
     const way = bed.ways[name],
@@ -78,11 +91,17 @@ for (const [i, name] of ways.entries()) {
       bed.token,
     );
     assert.equal(code, 204);
+    const first = await follow(context, way.victim);
+    assert.equal(first.page.url(), way.victim, "a link in a mail leads there, where only the page has a session");
+    assert.ok(first.loaded.includes("/session/dashboards"), `a session is handed over: ${first.loaded}`);
     const own = await arrive(context, way, "victim"),
       other = await arrive(context, way, "evil"),
       stranger = await context.newPage();
     assert.equal(own.url(), way.victim, "the link leads there, and nowhere else");
     await stranger.goto(bed.stranger);
+    const {pathname} = new URL(way.victim),
+      second = await follow(context, way.victim);
+    assert.deepEqual(second.loaded, [pathname, "/-/go", pathname], "a link in a mail bounces once");
     found.set("a link on the page to the start", await reaches(page, "page", way.victim));
     for (const one of ["page", "fetch", "POST", "WebSocket"])
       found.set(`its own ${one}`, await reaches(own, one, way.victim));
@@ -121,8 +140,5 @@ test("sign-in at an issuer", {timeout: 60_000}, async (t) => {
   assert.equal(await page.evaluate(() => document.cookie), "", "no script reads a session");
   assert.ok(!addresses.some((one) => /eyJ|id_token|the-client-secret/.test(one)), "no address has a token");
 
-  const mail = await context.newPage();
-  await mail.goto(bed.stranger);
-  await mail.evaluate((to) => location.assign(to), victim);
-  await mail.locator("h1", {hasText: "victim"}).waitFor();
+  await follow(context, victim);
 });

@@ -86,8 +86,9 @@ func TestOrigins(t *testing.T) {
 		_, _ = io.WriteString(w, "<!doctype html><title>other</title>")
 	}
 	_, stranger := o.serve("stranger.example.test", http.HandlerFunc(page))
+	_, mail := o.serve("mail.another.test", http.HandlerFunc(page)) // another site, to which no strict cookie belongs
 	settings, err := json.Marshal(map[string]any{
-		"token": token, "control": control.URL, "stranger": stranger,
+		"token": token, "control": control.URL, "stranger": stranger, "mail": mail,
 		"ways": map[string]way{
 			"port": o.open("page.example.test", "", tokens), "host": o.open("dashboards.example.test", "", tokens),
 			"wildcard": o.open("ray.example.test", "ray.example.test", tokens), "issuer": o.openIssuer(),
