@@ -23,6 +23,15 @@ const places = {
   none: ["/ui/nothing/here", "h1"],
 };
 
+/** fits fails where a place is wider than its screen. */
+async function fits(page, what) {
+  const {wide, screen} = await page.evaluate(() => ({
+    wide: document.documentElement.scrollWidth,
+    screen: innerWidth,
+  }));
+  assert.ok(wide <= screen, `${what} fits: ${wide} of ${screen}`);
+}
+
 for (const [look, settings] of Object.entries(looks)) {
   test(`nothing keeps anybody out: ${look}`, async (t) => {
     const page = await open(t, "/ui/", {context: {...settings, bypassCSP: true}});
@@ -31,11 +40,24 @@ for (const [look, settings] of Object.entries(looks)) {
       await page.locator(sign).first().waitFor();
       await checkAccess(page, `${name}, ${look}`);
       assert.equal(await page.locator("h1").count(), 1, `${name} has one h1`);
-      const {wide, screen} = await page.evaluate(() => ({
-        wide: document.documentElement.scrollWidth,
-        screen: innerWidth,
-      }));
-      assert.ok(wide <= screen, `${name}, ${look} fits: ${wide} of ${screen}`);
+      await fits(page, `${name}, ${look}`);
     }
   });
 }
+
+test("at 200 %, with reduced motion, all fits and nothing moves", async (t) => {
+  const [path, sign] = places.cluster,
+    moves = (page) => page.evaluate(() => document.getAnimations().length);
+  const plain = await open(t, path);
+  await plain.locator(sign).waitFor();
+  assert.ok((await moves(plain)) > 0, "what goes on moves otherwise");
+  const page = await open(t, "/ui/", {
+    context: {viewport: {width: 640, height: 400}, deviceScaleFactor: 2, reducedMotion: "reduce"},
+  });
+  for (const [name, [path, sign]] of Object.entries(places)) {
+    await page.goto(path);
+    await page.locator(sign).first().waitFor();
+    await fits(page, `${name}, 200 %`);
+    assert.equal(await moves(page), 0, `${name} stands still`);
+  }
+});

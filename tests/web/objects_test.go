@@ -179,6 +179,7 @@ func (b *bed) startHead() {
 		},
 		Data: map[string][]byte{v1alpha1.TokenKey: []byte(headToken)},
 	}))
+	b.tell(owner, "Unhealthy", "the probe of demo failed")
 	name := naming.Pod(owner.Name, owner.UID, naming.Place{Epoch: 1})
 	pod := &corev1.Pod{}
 	must(b.t, live.Until(b.t.Context(), 30*time.Second, "the head of demo to run", func(ctx context.Context) error {
@@ -189,6 +190,18 @@ func (b *bed) startHead() {
 		return err
 	}))
 	must(b.t, b.run(b.t.Context(), "train", trainScript))
+}
+
+// tell makes a warning about a cluster.
+func (b *bed) tell(about *v1alpha1.ComputeCluster, reason, message string) {
+	b.t.Helper()
+	must(b.t, b.Create(b.t.Context(), &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, Name: about.Name + ".1"},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "ComputeCluster", Namespace: about.Namespace, Name: about.Name, UID: about.UID,
+		},
+		Type: corev1.EventTypeWarning, Reason: reason, Message: message, LastTimestamp: metav1.Now(), Count: 1,
+	}))
 }
 
 // trainScript writes something at once, and then a line each second for a while.

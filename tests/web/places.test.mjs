@@ -109,3 +109,43 @@ test("a cluster is scaled", async (t) => {
   const answer = await read(page, "clusters", "demo");
   assert.equal(answer.object.spec.workerGroups[0].replicas, 5);
 });
+
+test("what belongs to an object is shown, and links lead to more", async (t) => {
+  const page = await open(t, `/ui/clusters/${bed.namespace}/demo`);
+  const rows = async (id) => {
+    await page.locator(`section[aria-labelledby=${id}] tbody tr`).first().waitFor();
+    return page.locator(`section[aria-labelledby=${id}] tbody tr`).allTextContents();
+  };
+  assert.deepEqual(
+    (await rows("groups")).map((text) => text.slice(0, 3)),
+    ["cpu", "gpu"],
+  );
+  assert.equal((await rows("pods")).filter((text) => text.startsWith("demo-")).length, 4, "a head and three workers");
+  assert.match((await rows("events")).join(), /Unhealthy.*the probe of demo failed/);
+  assert.equal(
+    await page.getByRole("link", {name: "Grafana"}).getAttribute("href"),
+    "https://grafana.example.com/d/ray?var-name=demo",
+  );
+  await page.goto(`/ui/jobs/${bed.namespace}/evaluate`);
+  assert.match((await rows("attempts")).join(), /^1.*DriverFailed.*exit code 1/);
+  await page.goto(`/ui/services/${bed.namespace}/sort`);
+  const [active, candidate] = await rows("versions");
+  assert.match(active, /^3.*60 %/);
+  assert.match(candidate, /^4.*40 %/);
+});
+
+test("a job is stopped", async (t) => {
+  const page = await open(t, `/ui/jobs/${bed.namespace}/nightly`);
+  await page.locator(".actions button", {hasText: "Stop"}).click();
+  await page.locator("dialog button[type=submit]").click();
+  await page.locator("dialog").waitFor({state: "detached"});
+  const answer = await read(page, "jobs", "nightly");
+  assert.equal(answer.object.metadata.annotations["heliostat.dev/stop"], "true");
+});
+
+test("a link in a mail opens what it leads to", async (t) => {
+  const page = await open(t, "/ui/");
+  await page.goto(`data:text/html,<a href="${bed.url}/ui/clusters/${bed.namespace}/demo">demo</a>`); // another site
+  await page.locator("a").click();
+  await page.locator("h1", {hasText: "demo"}).waitFor();
+});
