@@ -124,6 +124,38 @@ func isInstallation(value any) bool {
 // installers are the keys of a runtime environment of which Ray takes one.
 var installers = []string{"pip", "uv", "conda"}
 
+// fieldsOfRuntimeEnv are those that some supported Ray knows. Ray takes others too, for its plugins and of later
+// versions, and ignores those that nothing reads.
+var fieldsOfRuntimeEnv = []string{
+	"pip", "uv", "conda", "working_dir", "py_modules", "py_executable", "env_vars", "excludes", "config", "image_uri", "container",
+	"worker_process_setup_hook", "nsight", "_nsight", "rocprof_sys", "_rocprof_sys", "java_jars",
+}
+
+// misspelt matches a field that has one letter more, less or another than one of Ray's, or two that changed places.
+// Case does not count, nor do the signs between words.
+var misspelt = regexp.MustCompile("(?i)^(" + joined(misspellings(fieldsOfRuntimeEnv), "|") + ")$")
+
+func misspellings(names []string) []string {
+	var all []string
+	for _, name := range names {
+		name = strings.TrimPrefix(name, "_")
+		spelt := func(part string) string { return strings.ReplaceAll(part, "_", "[-_]?") }
+		for i := range name {
+			all = append(all, spelt(name[:i])+".?"+spelt(name[i:i+1])+"?"+spelt(name[i+1:]))
+		}
+		for i := range len(name) - 1 {
+			all = append(all, spelt(name[:i])+spelt(name[i+1:i+2])+spelt(name[i:i+1])+spelt(name[i+2:]))
+		}
+		all = append(all, spelt(name)+".")
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func isMisspelt(name string) bool {
+	return !slices.Contains(fieldsOfRuntimeEnv, name) && misspelt.MatchString(name)
+}
+
 // inRuntimeEnv reports the fields of a runtime environment that are wrong.
 func inRuntimeEnv(wrong map[string]func(value any) bool) func(*run, report) {
 	return func(r *run, bad report) {
@@ -147,6 +179,18 @@ var runtimeEnvRules = []Rule{
 		job: func(r *run, bad report) {
 			if r.noObject {
 				bad.at(runtimeEnvPath, nil)
+			}
+		},
+	},
+	{
+		ID: "runtime-env-misspelt", Field: "spec.runtimeEnv", By: Policy,
+		Refused: "a field of runtimeEnv is misspelt, and Ray would ignore it", Remedy: "write one of " + joined(fieldsOfRuntimeEnv, ", "),
+		Holds: "variables.runtimeEnv.all(k, k in " + list(fieldsOfRuntimeEnv) + " || !k.matches('" + misspelt.String() + "'))",
+		job: func(r *run, bad report) {
+			for _, name := range sorted(r.runtimeEnv) {
+				if isMisspelt(name) {
+					bad.at(runtimeEnvPath.Child(name), nil)
+				}
 			}
 		},
 	},

@@ -115,8 +115,9 @@ var (
 
 // Defaults of an upgrade, as the schema has them.
 const (
-	usualStep  = 20
-	usualSurge = 100
+	usualStep     = 20
+	usualSurge    = 100
+	usualInterval = 10
 )
 
 // serviceRules are about the service as a whole.
@@ -183,6 +184,24 @@ var serviceRules = []Rule{
 			if step := given(s.upgrade().StepPercent, usualStep); step > given(s.upgrade().MaxSurgePercent, usualSurge) {
 				bad.at(specPath.Child("upgrade", "stepPercent"), step)
 			}
+		},
+	},
+	{
+		ID: "service-upgrade-in-place", Field: "spec.upgrade", By: Expression,
+		Refused: "maxSurgePercent, stepPercent and intervalSeconds have no effect with strategy InPlace", Remedy: "leave them out, or use strategy Surge",
+		service: func(s *serving, bad report) {
+			if s.upgrade().Strategy != v1alpha1.UpgradeInPlace {
+				return
+			}
+			at := specPath.Child("upgrade")
+			unused := func(name string, value *int32, usual int32) {
+				if given(value, usual) != usual {
+					bad.at(at.Child(name), *value)
+				}
+			}
+			unused("maxSurgePercent", s.upgrade().MaxSurgePercent, usualSurge)
+			unused("stepPercent", s.upgrade().StepPercent, usualStep)
+			unused("intervalSeconds", s.upgrade().IntervalSeconds, usualInterval)
 		},
 	},
 	{

@@ -11,6 +11,10 @@ import (
 
 var variableName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.-]*$`)
 
+// expanded matches what Ray replaces in the value of a variable, wherever it hands one to a driver or a task: $NAME and
+// ${NAME} where the node has such a variable. A ${NAME} in capitals is removed where it has none.
+var expanded = regexp.MustCompile(`[$]([a-zA-Z_]|[{][^}]*[}])`)
+
 // ownVariablePrefix is that of the variables that tell a driver of its job.
 const ownVariablePrefix = "HELIOSTAT_"
 
@@ -81,6 +85,14 @@ var variableRules = []Rule{
 		Remedy:  "use clusterTemplate, or set the variable in the cluster's pods",
 		Holds:   "has(object.spec.clusterTemplate) || object.spec.?env.orValue([]).all(e, !has(e.valueFrom))",
 		job:     variables(func(r *run, e *corev1.EnvVar) bool { return r.cluster == nil && e.ValueFrom != nil }),
+	},
+	{
+		ID: "variable-expanded", Field: "spec.env", By: Policy,
+		Refused: "a value in env must not contain $NAME or ${...}, because Ray would replace it",
+		Remedy: "set the variable in env_vars of runtimeEnv if Ray may replace it; for the text itself, use valueFrom with clusterTemplate, " +
+			"or a file",
+		Holds: "object.spec.?env.orValue([]).all(e, !e.?value.orValue('').matches('" + expanded.String() + "'))",
+		job:   variables(func(_ *run, e *corev1.EnvVar) bool { return expanded.MatchString(e.Value) }),
 	},
 	{
 		ID: "variable-twice", Field: "spec.env, spec.runtimeEnv.env_vars", By: Policy,

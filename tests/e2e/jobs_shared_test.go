@@ -50,7 +50,7 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 		}
 		Expect(json.Unmarshal([]byte(exec(ctx, &o.clerk, "cat", "/ledger/words")), &have)).To(Succeed())
 		Expect(have.Words).To(Equal(words))
-		Expect(have.Driver).To(Equal(map[string]string{"LITERAL": `a "literal" $NOWHERE`, "GIVEN": "to Ray", "HELIOSTAT_JOB_NAME": "words", "HELIOSTAT_JOB_ATTEMPT": "1"}))
+		Expect(have.Driver).To(Equal(map[string]string{"LITERAL": `a "literal" $ $5 $$ $(id)`, "GIVEN": "to Ray in /home/ray", "HELIOSTAT_JOB_NAME": "words", "HELIOSTAT_JOB_ATTEMPT": "1"}))
 		Expect(have.Task).To(Equal(have.Driver))
 		Expect(have.Place).To(Equal(shared.workers(ctx, 1)[0].Name))
 	}, SpecTimeout(limit))
@@ -199,7 +199,7 @@ print("said at the end")`
 // together are the specs of jobs that run at once.
 var together = map[string]string{
 	"words": command(append([]string{"python", "-c", look}, words...)...) +
-		"env: [{name: LITERAL, value: 'a \"literal\" $NOWHERE'}]\nruntimeEnv: {env_vars: {GIVEN: to Ray}}\n",
+		"env: [{name: LITERAL, value: 'a \"literal\" $ $5 $$ $(id)'}]\nruntimeEnv: {env_vars: {GIVEN: 'to Ray in ${HOME}${NOWHERE}'}}\n",
 	"fails":     entrypoint("for i in $(seq 30); do echo line $i; done; exit 3"),
 	"nowhere":   "runtimeEnv: {working_dir: \"file:///nowhere/at-all.zip\"}\n" + entrypoint(note),
 	"third":     "retry: {limit: 3, backoffSeconds: 0}\n" + entrypoint(note+"[ $HELIOSTAT_JOB_ATTEMPT = 3 ]"),

@@ -24,7 +24,7 @@ import (
 // has started again by then.
 func whereTheyAre(spec *v1alpha1.ClusterServiceSpec) error {
 	seconds := int32(100)
-	spec.Upgrade.Strategy = v1alpha1.UpgradeInPlace
+	spec.Upgrade.Strategy, spec.Upgrade.StepPercent, spec.Upgrade.IntervalSeconds = v1alpha1.UpgradeInPlace, nil, nil
 	spec.ClusterTemplate.Spec.WorkerGroups[0].DrainSeconds = &seconds
 	return nil
 }

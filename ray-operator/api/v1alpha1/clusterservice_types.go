@@ -173,6 +173,7 @@ const (
 // Upgrade configures how a change that needs other pods is rolled out.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.stepPercent) || !has(self.maxSurgePercent) || self.stepPercent <= self.maxSurgePercent",message="stepPercent (default 20) must not be above maxSurgePercent (default 100); lower it or raise the other"
+// +kubebuilder:validation:XValidation:rule="!has(self.strategy) || self.strategy != 'InPlace' || ((!has(self.maxSurgePercent) || self.maxSurgePercent == 100) && (!has(self.stepPercent) || self.stepPercent == 20) && (!has(self.intervalSeconds) || self.intervalSeconds == 10))",message="maxSurgePercent, stepPercent and intervalSeconds have no effect with strategy InPlace; leave them out, or use strategy Surge"
 type Upgrade struct {
 	// Strategy Surge creates a second cluster, to which the traffic moves in steps. InPlace replaces the workers of the same cluster one at a time; if the head changes too, it replaces all pods at once, and the service is down meanwhile. None blocks the change until the strategy changes. An upgrade in progress keeps its strategy. Default: Surge.
 	// +kubebuilder:validation:Enum=Surge;InPlace;None

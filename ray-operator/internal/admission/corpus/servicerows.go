@@ -77,6 +77,18 @@ var upgradeRows = []offerRow{
 	}))},
 	{Name: "no upgrade", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "None" })},
 	{Name: "an upgrade in place", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "InPlace" })},
+	{Name: "an upgrade in place with the defaults said", Edit: upgraded(func(u *v1alpha1.Upgrade) {
+		u.Strategy, u.MaxSurgePercent, u.StepPercent, u.IntervalSeconds = "InPlace", ptr(int32(100)), ptr(int32(20)), ptr(int32(10))
+	})},
+	{Name: "a surge of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1alpha1.Upgrade) {
+		u.Strategy, u.MaxSurgePercent = "InPlace", ptr(int32(50))
+	})},
+	{Name: "steps of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1alpha1.Upgrade) {
+		u.Strategy, u.StepPercent = "InPlace", ptr(int32(50))
+	})},
+	{Name: "pauses of an upgrade in place", Rule: "service-upgrade-in-place", Edit: upgraded(func(u *v1alpha1.Upgrade) {
+		u.Strategy, u.IntervalSeconds = "InPlace", ptr(int32(0))
+	})},
 	{Name: "an upgrade of no sort", Rule: "unknown-word", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "Rolling" })},
 	{Name: "a step as large as the surge", Edit: steps(ptr(int32(30)), ptr(int32(30)))},
 	{Name: "a step above the surge", Rule: "service-upgrade-step", Edit: steps(ptr(int32(31)), ptr(int32(30)))},
