@@ -55,7 +55,9 @@ func (s *storied) make(t *testing.T, ray string) member {
 	s.settle(one)
 	s.operator.quiet()
 	// One status more than without a store, which tells that the store is asked.
-	spent(t, "a head with three workers and a Redis", before, s.namespace, 16)
+	if made := writes(shared.audit.since(t, before, s.namespace)); len(made) > 16 {
+		t.Errorf("a head with three workers and a Redis took %d writes, want at most 16: %s", len(made), tally(made))
+	}
 	for _, r := range writes(shared.audit.since(t, before, live.ReleaseNamespace)) {
 		if r.ObjectRef.Name == noteOf(one).Name && r.what() != "create configmaps" {
 			t.Errorf("of its note the operator did %s", r.what())

@@ -76,17 +76,22 @@ func TestTrimmer_KeepsWhatIsReadOfPods(t *testing.T) {
 	if intent == "" || intent != whole.Annotations[v1alpha1.AnnotationIntent] || kept.Annotations["example.com/large"] != "" {
 		t.Errorf("of the annotations are kept %v", kept.Annotations)
 	}
+	ray, had := kept.Spec.Containers[0], whole.Spec.Containers[0]
+	if ray.ReadinessProbe.HTTPGet.Path != had.ReadinessProbe.HTTPGet.Path || ray.ReadinessProbe.HTTPGet.Port != had.ReadinessProbe.HTTPGet.Port ||
+		!cmp.Equal(ray.Resources, had.Resources) || len(ray.Env) > 0 || kept.Spec.NodeName != "node-1" {
+		t.Errorf("of the spec is kept %+v", kept.Spec)
+	}
+}
+
+// TestTrimmer_KeepsConditionsOfGates: a condition that is not known may be what a readiness gate waits for.
+func TestTrimmer_KeepsConditionsOfGates(t *testing.T) {
+	kept := trimmed(t, newTrimmer(), served(t, 1, 0))
 	var kinds []corev1.PodConditionType
 	for _, condition := range kept.Status.Conditions {
 		kinds = append(kinds, condition.Type)
 	}
 	if diff := cmp.Diff([]corev1.PodConditionType{corev1.PodReady, "gate", corev1.PodScheduled}, kinds); diff != "" {
 		t.Error(diff)
-	}
-	ray, had := kept.Spec.Containers[0], whole.Spec.Containers[0]
-	if ray.ReadinessProbe.HTTPGet.Path != had.ReadinessProbe.HTTPGet.Path || ray.ReadinessProbe.HTTPGet.Port != had.ReadinessProbe.HTTPGet.Port ||
-		!cmp.Equal(ray.Resources, had.Resources) || len(ray.Env) > 0 || kept.Spec.NodeName != "node-1" {
-		t.Errorf("of the spec is kept %+v", kept.Spec)
 	}
 	marker := toolscache.DeletedFinalStateUnknown{Key: "n"}
 	if same, err := newTrimmer().trim(marker); err != nil || same != any(marker) {
