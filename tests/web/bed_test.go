@@ -40,13 +40,24 @@ const (
 	doorAddress    = "10.0.0.2:443"
 	controlAddress = "10.0.0.3:80"
 
-	pageURL    = "https://10.0.0.2"
-	controlURL = "http://10.0.0.3"
+	pageURL       = "https://10.0.0.2"
+	dashboardsURL = pageURL + ":" + dashboardsPort
+	controlURL    = "http://10.0.0.3"
+
+	dashboardsPort    = "8444"
+	dashboardsAddress = "10.0.0.2:" + dashboardsPort
 )
+
+// front is where browsers reach the page and the dashboards, and by which settings of the chart.
+type front struct {
+	page, dashboards string
+	settings         []string
+}
 
 // bed is a server with objects, in an island.
 type bed struct {
 	*live.Cluster
+	front
 	t      *testing.T
 	island *island.Island
 	dir    string
@@ -63,14 +74,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func makeBed(t *testing.T) *bed {
+func makeBed(t *testing.T, at front) *bed {
 	t.Helper()
 	cluster, err := live.Open(t.Context())
 	must(t, err)
 	apart, err := island.New()
 	must(t, err)
 	t.Cleanup(apart.Close)
-	b := &bed{Cluster: cluster, t: t, island: apart, dir: t.TempDir(), namespace: "team-a", empty: "team-b"}
+	b := &bed{Cluster: cluster, front: at, t: t, island: apart, dir: t.TempDir(), namespace: "team-a", empty: "team-b"}
 	b.install()
 	b.relay()
 	b.certify()
@@ -83,8 +94,8 @@ func makeBed(t *testing.T) *bed {
 // install applies what the chart renders, all but the Deployments, and makes two namespaces.
 func (b *bed) install() {
 	b.t.Helper()
-	out, err := live.Helm(b.t.Context(), "../..", "template", live.ReleaseName, "../../helm-chart/heliostat",
-		"--namespace", live.ReleaseNamespace, "--set", "server.enabled=true")
+	out, err := live.Helm(b.t.Context(), "../..", append([]string{"template", live.ReleaseName, "../../helm-chart/heliostat",
+		"--namespace", live.ReleaseNamespace, "--set", "server.enabled=true"}, b.settings...)...)
 	must(b.t, err)
 	objects, err := live.Decode([]byte(out))
 	must(b.t, err)
@@ -189,7 +200,7 @@ func (b *bed) startServer() {
 		"--account-token-file="+b.file("token"), "--tls-cert-file="+b.file("tls.crt"),
 		"--tls-private-key-file="+b.file("tls.key"),
 		"--api-server-ca-file="+b.file("api-server.crt"), "--output-directory="+b.dir, "--web-dir="+*webDir,
-		"--page-url="+pageURL, "--dashboards-address=10.0.0.2:8444", "--dashboards-url=https://10.0.0.2:8444",
+		"--page-url="+b.page, "--dashboards-address="+dashboardsAddress, "--dashboards-url="+b.dashboards,
 		"--session-key-file="+b.file("keys"), "--links-file="+b.file("links.yaml"))
 	command.Stderr = log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -30,6 +30,7 @@ import (
 
 const (
 	headIP    = "10.1.0.1"
+	otherIP   = "10.1.0.2"
 	headToken = "a-token-of-the-cluster-demo-0123456789"
 )
 
@@ -109,12 +110,12 @@ func ownedBy(kind string, owner client.Object) []metav1.OwnerReference {
 	}}
 }
 
-// addressOf gives the head of demo the address of the fake head.
+// addressOf gives heads their addresses: that of demo is the fake head's.
 func addressOf(pod *corev1.Pod) (string, error) {
-	if pod.Labels[v1alpha1.LabelCluster] == "demo" && pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleHead {
-		return headIP, nil
+	if pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead {
+		return "", nil
 	}
-	return "", nil
+	return map[string]string{"demo": headIP, "training": otherIP}[pod.Labels[v1alpha1.LabelCluster]], nil
 }
 
 // makePods makes the pods of a cluster: a head, and workers of groups that ask for GPUs.
@@ -171,14 +172,7 @@ func (b *bed) startHead() {
 		lines, _ := strconv.Atoi(count)
 		return fakehead.Process{Hangs: true, Lines: hostileLines(lines)}, true
 	})
-	owner := &v1alpha1.ComputeCluster{}
-	must(b.t, b.Get(b.t.Context(), types.NamespacedName{Namespace: b.namespace, Name: "demo"}, owner))
-	must(b.t, b.Create(b.t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: b.namespace, Name: naming.TokenSecret("demo"), OwnerReferences: ownedBy("ComputeCluster", owner),
-		},
-		Data: map[string][]byte{v1alpha1.TokenKey: []byte(headToken)},
-	}))
+	owner := b.keepToken("demo")
 	b.tell(owner, "Unhealthy", "the probe of demo failed")
 	name := naming.Pod(owner.Name, owner.UID, naming.Place{Epoch: 1})
 	pod := &corev1.Pod{}
@@ -202,6 +196,20 @@ func (b *bed) tell(about *v1alpha1.ComputeCluster, reason, message string) {
 		},
 		Type: corev1.EventTypeWarning, Reason: reason, Message: message, LastTimestamp: metav1.Now(), Count: 1,
 	}))
+}
+
+// keepToken makes the Secret with the token of a cluster, and returns the cluster.
+func (b *bed) keepToken(name string) *v1alpha1.ComputeCluster {
+	b.t.Helper()
+	owner := &v1alpha1.ComputeCluster{}
+	must(b.t, b.Get(b.t.Context(), types.NamespacedName{Namespace: b.namespace, Name: name}, owner))
+	must(b.t, b.Create(b.t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: b.namespace, Name: naming.TokenSecret(name), OwnerReferences: ownedBy("ComputeCluster", owner),
+		},
+		Data: map[string][]byte{v1alpha1.TokenKey: []byte(headToken)},
+	}))
+	return owner
 }
 
 // trainScript writes something at once, and then a line each second for a while.

@@ -18,12 +18,14 @@ var (
 
 // TestPage runs what is in tests/web/*.test.mjs in a browser.
 func TestPage(t *testing.T) {
-	b := makeBed(t)
+	b := makeBed(t, front{page: pageURL, dashboards: dashboardsURL, settings: []string{"--set", "server.dashboards.enabled=true"}})
 	b.control()
+	editor := b.account("anna", "edit", b.namespace, b.empty)
+	t.Run("rights", func(t *testing.T) { b.holdRights(t, editor) })
 	settings, err := json.Marshal(map[string]any{
 		"url": pageURL, "control": controlURL,
 		"namespace": b.namespace, "empty": b.empty, "judge": *judging,
-		"editor": b.account("anna", "edit", b.namespace, b.empty), "viewer": b.account("victor", "view", b.namespace),
+		"editor": editor, "viewer": b.account("victor", "view", b.namespace),
 		"nobody": b.account("nina", ""),
 	})
 	must(t, err)
@@ -33,15 +35,19 @@ func TestPage(t *testing.T) {
 		t.Fatalf("no file is like %s", *files)
 	}
 	for _, file := range found {
-		t.Run(file, func(t *testing.T) {
-			command := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", file)
-			command.Env = append(os.Environ(), "HELIOSTAT_BED="+string(settings))
-			command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-			command.Stdout, command.Stderr = os.Stdout, os.Stderr
-			must(t, b.island.Do(command.Start))
-			if err := command.Wait(); err != nil {
-				t.Errorf("the tests of %s: %v", file, err)
-			}
-		})
+		t.Run(file, func(t *testing.T) { b.play(t, file, settings) })
+	}
+}
+
+// play runs a file of tests in a browser of the island.
+func (b *bed) play(t *testing.T, file string, settings []byte) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", file)
+	command.Env = append(os.Environ(), "HELIOSTAT_BED="+string(settings))
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	must(t, b.island.Do(command.Start))
+	if err := command.Wait(); err != nil {
+		t.Errorf("the tests of %s: %v", file, err)
 	}
 }
