@@ -82,20 +82,26 @@ func serverAuthority(ctx context.Context) []byte {
 // editor makes an account that may edit in a namespace, and returns a token of it.
 func editor(ctx context.Context, namespace string) string {
 	GinkgoHelper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "portal"}}
+	return tokenOf(ctx, namespace, "portal", "edit")
+}
+
+// tokenOf makes an account that has a role in a namespace, and returns a token of it.
+func tokenOf(ctx context.Context, namespace, name, role string) string {
+	GinkgoHelper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	Expect(kubernetes.Create(ctx, account)).To(Succeed())
-	letEdit(ctx, namespace, rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: "portal"})
+	bind(ctx, namespace, role, rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name})
 	request := &authenticationv1.TokenRequest{}
 	Expect(kubernetes.SubResource("token").Create(ctx, account, request)).To(Succeed())
 	return request.Status.Token
 }
 
-// letEdit binds the role edit in a namespace.
-func letEdit(ctx context.Context, namespace string, to rbacv1.Subject) {
+// bind binds a role in a namespace.
+func bind(ctx context.Context, namespace, role string, to rbacv1.Subject) {
 	GinkgoHelper()
 	Expect(kubernetes.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "portal"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"}, Subjects: []rbacv1.Subject{to},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "portal-" + role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: []rbacv1.Subject{to},
 	})).To(Succeed())
 }
 

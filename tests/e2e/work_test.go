@@ -22,6 +22,7 @@ var (
 	rounds   = flag.Int("rounds", 1, "how often to do what may come out one way or another")
 	full     = flag.Bool("full", false, "wait for what takes minutes")
 	neverFor = flag.Duration("failing", 30*time.Minute, "for how long workers that never start are counted")
+	update   = flag.Bool("update", false, "write the golden file")
 	judge    = flag.Bool("judge", false, "fail where something takes longer than it should, on a machine that has nothing else to do")
 )
 
