@@ -50,6 +50,7 @@ var areas = map[string][]scenario{
 		portalRights, portalStreams, portalClients, portalWatches, portalSignIn, portalReach, portalVerbs, portalOutputs,
 		portalLatency, portalWatching, portalWatchingHTTP1, portalMemory, portalMemoryHTTP1, portalRolling, portalCanaries, portalLabels,
 	},
+	"commands":   {rayAddress, kuberayManifests, queuedUpload, generatedConversions, fuzzedConversions, commandCosts, followCosts},
 	"page":       {pageLoad},
 	"dashboards": {rayClient, rayPages, proxiedService, proxiedPeer, fuzzedRequests},
 	// Beside nginx.
@@ -76,7 +77,7 @@ var tables = map[string]func(json.RawMessage) string{
 	live.ServeUpgradesLabel(live.ChangeEncrypted): upgradesTable,
 	portalLatency.name:                            portalLatencyTable, portalWatching.name: portalWatchTable, portalMemory.name: portalMemoryTable,
 	portalWatchingHTTP1.name: portalWatchTable, portalMemoryHTTP1.name: portalMemoryTable,
-	rayClient.name: refusalTable, dashboardRates.name: dashboardRatesTable, dashboardSockets.name: dashboardSocketsTable, dashboardBusy.name: dashboardBusyTable,
+	kuberayManifests.name: manifestTable, rayClient.name: refusalTable, dashboardRates.name: dashboardRatesTable, dashboardSockets.name: dashboardSocketsTable, dashboardBusy.name: dashboardBusyTable,
 }
 
 // once plays the scenario, and says when, on what and with which code.

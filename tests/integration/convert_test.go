@@ -45,6 +45,7 @@ func TestConvertedObjectsAreAdmitted(t *testing.T) {
 		}
 	}
 	must(t, group.Wait())
+	t.Logf("%d objects of %d inputs were sent", sent, many)
 	if sent < many/3 {
 		t.Errorf("only %d objects of %d came out", sent, many)
 	}
