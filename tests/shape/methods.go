@@ -30,7 +30,7 @@ func shrinking() map[string]int {
 }
 
 // distinct are the packages that have no method named as a field.
-var distinct = []string{internal + "cluster", internal + "job", internal + "pass", internal + "service"}
+var distinct = []string{internal + "cluster", internal + "job", internal + "reconcile", internal + "service"}
 
 func methods() []Rule {
 	return []Rule{{Name: "methods-of-a-type", Check: tooManyMethods}, {Name: "method-beside-field", Check: besideFields}}

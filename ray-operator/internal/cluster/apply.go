@@ -18,6 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -26,6 +27,7 @@ import (
 
 // Outcome is what came of a plan.
 type Outcome struct {
+	reconcile.Outcome
 	// Created are the pods that the plan made, or found made already.
 	Created []*corev1.Pod
 	// Refused says of each group, or of the head under "", why pods of it could not be made.
@@ -38,10 +40,6 @@ type Outcome struct {
 	Noted bool
 	// Conflict names others' object in the place of one that the cluster can do without.
 	Conflict *reason.Finding
-	// Events are what to tell people: each of something that was done.
-	Events []telemetry.Event
-	// Err joins the errors of all items, nil if there were none.
-	Err error
 }
 
 // addEvent adds an event, if there is one.
@@ -57,7 +55,7 @@ type applier struct{ *Reconciler }
 // applyPlan carries a plan out. A failed record, token or policy ends it, because what
 // follows depends on them; a failed pod does not keep the others from being made.
 func (a applier) applyPlan(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan) Outcome {
-	outcome := Outcome{Refused: map[string]error{}}
+	outcome := Outcome{Outcome: reconcile.Outcome{IsTold: true}, Refused: map[string]error{}}
 	if plan.Empty() {
 		return outcome
 	}
@@ -147,7 +145,11 @@ func (a applier) prepareObjects(ctx context.Context, cluster *v1alpha1.ComputeCl
 		})
 	}
 	for _, fixing := range plan.Fixtures {
-		acts = append(acts, func() error { return a.applyFixture(ctx, fixing) })
+		writer := a.Writer
+		if fixing.Kind == gangKind {
+			writer = a.Groups
+		}
+		acts = append(acts, func() error { return fixing.Write(ctx, writer) })
 	}
 	errs := kube.AtOnce(len(acts), func(i int) error { return acts[i]() })
 	for i, fixing := range plan.Fixtures {
@@ -187,23 +189,6 @@ func (a applier) makeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster
 	var there Seen
 	err = observer(a).seeToken(ctx, cluster, &there)
 	return there.Token.Hash, err
-}
-
-// applyFixture does what is planned about one object of a fixed name.
-func (a applier) applyFixture(ctx context.Context, fixing Fixing) error {
-	writer := a.Writer
-	if fixing.Kind == gangKind {
-		writer = a.Groups
-	}
-	switch fixing.Act {
-	case Make:
-		_, err := writer.Create(ctx, fixing.Wanted)
-		return err
-	case Mend:
-		return writer.Mend(ctx, fixing.Seen, fixing.Wanted)
-	default:
-		return writer.Delete(ctx, fixing.Seen, nil)
-	}
 }
 
 // newToken draws 256 bits.

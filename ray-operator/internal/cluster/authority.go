@@ -13,8 +13,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/pki"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -59,7 +59,7 @@ func (o observer) seeAuthority(ctx context.Context, cluster *v1alpha1.ComputeClu
 }
 
 // readAuthority reads the Secret of the certificate authority, past the cache.
-func (o observer) readAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster, into *corev1.Secret) (Presence, error) {
+func (o observer) readAuthority(ctx context.Context, cluster *v1alpha1.ComputeCluster, into *corev1.Secret) (reconcile.Presence, error) {
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.AuthoritySecret(cluster.Name)}
 	found, err := presence(o.Live.Get(ctx, name, into), into, cluster)
 	if err != nil {
@@ -72,11 +72,11 @@ func (o observer) readAuthority(ctx context.Context, cluster *v1alpha1.ComputeCl
 // have certificates of the one that is gone, and could not speak with those of another: none is made then.
 func planAuthority(p *planner) {
 	switch {
-	case !pod.EncryptionRequired(p.cluster) && !isStoreEncrypted(p.basis()), p.seen.Authority == Ours:
+	case !pod.EncryptionRequired(p.cluster) && !isStoreEncrypted(p.basis()), p.seen.Authority == reconcile.Ours:
 	case p.head != nil && hasCertificate(*p.head), p.hasStore() && slices.ContainsFunc(p.seen.Pods, hasCertificate), p.seen.isRedisRunning():
 		missing := reason.CAMissing.Of(naming.AuthoritySecret(p.cluster.Name))
 		p.Held = &missing
-		p.wakeIn(pass.Recheck)
+		p.wakeIn(reconcile.Recheck)
 	default:
 		p.Authority = true
 	}
@@ -114,7 +114,7 @@ func (r *Reconciler) trustStore(ctx context.Context, cluster *v1alpha1.ComputeCl
 	switch {
 	case err != nil:
 		return nil, "", err
-	case found != Ours:
+	case found != reconcile.Ours:
 		return nil, "", &fault.Terminal{Finding: reason.CAMissing.Of(naming.AuthoritySecret(cluster.Name))}
 	}
 	certificate = secret.Data[v1alpha1.AuthorityCertificateKey]

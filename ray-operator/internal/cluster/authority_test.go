@@ -10,6 +10,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -27,7 +28,7 @@ func TestAuthority_StaysWhileItsCertificatesAreInUse(t *testing.T) {
 			set := desired.StoreSet(of)
 			desired.EncryptStore(set, of, site)
 			set.Status.ReadyReplicas = ready
-			seen.Fixtures["StatefulSet of the store"] = cluster.Standing{Presence: cluster.Ours, Object: set}
+			seen.Fixtures["StatefulSet of the store"] = reconcile.Standing{Presence: reconcile.Ours, Object: set}
 		}
 	}
 	alone := func(seen *cluster.Seen) { seen.Pods = nil }
@@ -46,7 +47,7 @@ func TestAuthority_StaysWhileItsCertificatesAreInUse(t *testing.T) {
 		"a Redis runs":                   {[]func(*cluster.Seen){redis(1), alone}, false},
 		"a Redis waits, nobody lives":    {[]func(*cluster.Seen){redis(0), alone}, true},
 	} {
-		plan := decide(of, given(1, append(c.edits, func(seen *cluster.Seen) { seen.Authority = cluster.Absent })...))
+		plan := decide(of, given(1, append(c.edits, func(seen *cluster.Seen) { seen.Authority = reconcile.Absent })...))
 		missing := plan.Held != nil && plan.Held.Code == reason.CAMissing.Code
 		if plan.Authority != c.made || missing == c.made {
 			t.Errorf("%s: an authority is made: %t, missing: %t", name, plan.Authority, missing)
@@ -66,7 +67,7 @@ func TestEncryptsStore_LeavesARedisAsItRuns(t *testing.T) {
 				desired.EncryptStore(set, of, site)
 			}
 			set.Spec.Replicas = &replicas
-			seen.Fixtures["StatefulSet of the store"] = cluster.Standing{Presence: cluster.Ours, Object: set}
+			seen.Fixtures["StatefulSet of the store"] = reconcile.Standing{Presence: reconcile.Ours, Object: set}
 		}
 	}
 	head := func(made *corev1.Pod) func(*cluster.Seen) {
@@ -92,7 +93,7 @@ func TestEncryptsStore_LeavesARedisAsItRuns(t *testing.T) {
 	} {
 		seen := given(1, c.edits...)
 		seen.Store = serving()
-		seen.Store.Volume = cluster.Volume{Name: "demo-store", Presence: cluster.Ours, Phase: corev1.ClaimBound}
+		seen.Store.Volume = cluster.Volume{Name: "demo-store", Presence: reconcile.Ours, Phase: corev1.ClaimBound}
 		plan := decide(of, seen)
 		if plan.EncryptsStore != c.want {
 			t.Errorf("%s: TLS %t, want %t", name, plan.EncryptsStore, c.want)
@@ -122,7 +123,7 @@ func TestEncryptsStore_TakesAnImageOfTheOperator(t *testing.T) {
 	runs := func(seen *cluster.Seen) {
 		set := desired.StoreSet(of)
 		desired.EncryptStore(set, of, site)
-		seen.Fixtures["StatefulSet of the store"] = cluster.Standing{Presence: cluster.Ours, Object: set}
+		seen.Fixtures["StatefulSet of the store"] = reconcile.Standing{Presence: reconcile.Ours, Object: set}
 	}
 	if cluster.Decide(of, given(1, alone), desired.Site{}, now).EncryptsStore {
 		t.Error("an operator without an image makes certificates")

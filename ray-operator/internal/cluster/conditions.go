@@ -11,7 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -43,23 +43,23 @@ func setConditions(t *statusDraft) {
 	reconciling := working.holds && stalled == nil && (suspended == nil || suspending)
 	t.say.Set(v1alpha1.ConditionReady, ready.holds, ready.Finding)
 	if suspended != nil && !suspending && stalled == nil { // it is as its spec says, so that nobody waits for it to be ready
-		t.say.While(v1alpha1.ConditionReady, nil)
+		t.say.SetWhile(v1alpha1.ConditionReady, nil)
 	}
 	t.say.SetOr(v1alpha1.ConditionReconciling, reconciling, working.Finding)
 	t.say.SetStalled(stalled != nil, ready.Finding)
-	t.say.While(v1alpha1.ConditionSuspended, suspended)
+	t.say.SetWhile(v1alpha1.ConditionSuspended, suspended)
 	if suspending {
 		t.say.Set(v1alpha1.ConditionSuspended, false, *suspended)
 	}
 	if idle := explainIdle(t); idle != nil && suspended == nil {
 		t.say.Set(v1alpha1.ConditionSuspended, false, *idle)
 	}
-	t.say.While(v1alpha1.ConditionInvalidSpec, t.plan.Refused)
-	t.say.While(v1alpha1.ConditionNameConflict, findConflict(t, stalled))
+	t.say.SetWhile(v1alpha1.ConditionInvalidSpec, t.plan.Refused)
+	t.say.SetWhile(v1alpha1.ConditionNameConflict, findConflict(t, stalled))
 	reportAutoscaling(t, suspended)
 	reportStore(t, suspended)
-	t.say.While(v1alpha1.ConditionVersionMismatch, findMismatch(t))
-	t.say.While(v1alpha1.ConditionRayUnverified, findUnverifiedRay(t))
+	t.say.SetWhile(v1alpha1.ConditionVersionMismatch, findMismatch(t))
+	t.say.SetWhile(v1alpha1.ConditionRayUnverified, findUnverifiedRay(t))
 	t.status.Phase = choosePhase(t, ready.holds, stalled != nil, suspended != nil, suspending)
 }
 
@@ -297,14 +297,14 @@ func explainIdle(t *statusDraft) *reason.Finding {
 	if policy == nil || t.plan.IdleAt.IsZero() {
 		return nil
 	}
-	since := pass.Stamp(t.plan.IdleSince)
+	since := reconcile.Stamp(t.plan.IdleSince)
 	fate := map[string]string{v1alpha1.IdleSuspend: "suspended", v1alpha1.IdleDelete: "deleted"}[policy.Action]
 	var found reason.Finding
 	switch {
 	case t.plan.IdleKept:
-		found = reason.IdleKept.Of(since, pass.Stamp(t.plan.IdleAt), keepRequester(t.cluster), fate)
+		found = reason.IdleKept.Of(since, reconcile.Stamp(t.plan.IdleAt), keepRequester(t.cluster), fate)
 	case fate != "":
-		found = reason.IdleSoon.Of(since, fate, pass.Stamp(t.plan.IdleAt))
+		found = reason.IdleSoon.Of(since, fate, reconcile.Stamp(t.plan.IdleAt))
 	default:
 		if t.plan.IdleAt.After(t.now) {
 			return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -22,7 +23,7 @@ import (
 // and not to the spec or the record for which it does.
 func (p Plan) isTaking() bool {
 	for _, fixing := range p.Fixtures {
-		if fixing.Act != Make {
+		if fixing.Act != reconcile.Make {
 			return true
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
 // planner is a plan in the making, with what it is made from.
@@ -29,7 +29,7 @@ func (p *planner) basis() basis {
 func Decide(cluster *v1alpha1.ComputeCluster, seen Seen, site desired.Site, now time.Time) Plan {
 	p := &planner{situation: &situation{cluster: cluster, seen: seen, site: site, now: now, intents: intentsOf(cluster)}}
 	if p.Stalled = findStall(p); p.Stalled != nil {
-		p.Wake = pass.Recheck
+		p.Wake = reconcile.Recheck
 		yieldQuota(p)
 		return p.Plan
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -307,7 +308,7 @@ func TestRollsGroupByGroup(t *testing.T) {
 // settled is a cluster as it is an hour after its first pass.
 func settled(of *v1alpha1.ComputeCluster) cluster.Seen {
 	seen := cluster.Seen{
-		Record: cluster.Record{Version: 1, Epoch: 1}, Fixtures: fixtures(of, 1), Token: cluster.Token{Presence: cluster.Ours},
+		Record: cluster.Record{Version: 1, Epoch: 1}, Fixtures: fixtures(of, 1), Token: cluster.Token{Presence: reconcile.Ours},
 		Claims: map[string]*corev1.PersistentVolumeClaim{},
 	}
 	plan := decide(of, cluster.Seen{Record: seen.Record})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -43,7 +44,7 @@ func TestFormerHeads(t *testing.T) {
 			seen := given(1, pods(0, test.former))
 			seen.Record.Epoch, seen.Record.Session, seen.Record.HeadUID = 2, 1, ""
 			seen.Store = serving()
-			seen.Store.Volume = cluster.Volume{Name: "demo-store", Presence: cluster.Ours, Phase: corev1.ClaimBound}
+			seen.Store.Volume = cluster.Volume{Name: "demo-store", Presence: reconcile.Ours, Phase: corev1.ClaimBound}
 			if test.node != nil {
 				seen.Nodes = map[string]cluster.Node{"node-1": *test.node}
 			}
@@ -71,7 +72,7 @@ func TestFullVolume(t *testing.T) {
 			p.Status.Conditions[0].Status = corev1.ConditionFalse
 			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Message: words}
 		}))
-		seen.Store.Volume = cluster.Volume{Name: "demo-store", Presence: cluster.Ours, Phase: corev1.ClaimBound}
+		seen.Store.Volume = cluster.Volume{Name: "demo-store", Presence: reconcile.Ours, Phase: corev1.ClaimBound}
 		if have := decide(of, seen).Store.Finding.Code; have != want {
 			t.Errorf("%q is told as %s, want %s", words, have, want)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -31,7 +32,7 @@ func given(epoch int64, edits ...func(*cluster.Seen)) cluster.Seen {
 	head := pod.Head(of, epoch)
 	seen := cluster.Seen{
 		Record:   cluster.Record{Version: 1, Epoch: epoch, HeadUID: types.UID(head.Name)},
-		Fixtures: fixtures(of, epoch), Token: cluster.Token{Presence: cluster.Ours}, Authority: cluster.Ours,
+		Fixtures: fixtures(of, epoch), Token: cluster.Token{Presence: reconcile.Ours}, Authority: reconcile.Ours,
 		Pods: []cluster.Pod{running(head, naming.Place{Epoch: epoch})},
 	}
 	for slot := range 2 {
@@ -50,31 +51,31 @@ func decide(of *v1alpha1.ComputeCluster, seen cluster.Seen) cluster.Plan {
 }
 
 // fixtures are the objects of fixed names as the operator makes them.
-func fixtures(of *v1alpha1.ComputeCluster, epoch int64) map[string]cluster.Standing {
-	standing := map[string]cluster.Standing{}
+func fixtures(of *v1alpha1.ComputeCluster, epoch int64) map[string]reconcile.Standing {
+	standing := map[string]reconcile.Standing{}
 	for _, fixing := range decide(of, cluster.Seen{Record: cluster.Record{Version: 1, Epoch: epoch}}).Fixtures {
-		standing[fixing.Kind] = cluster.Standing{Presence: cluster.Ours, Object: fixing.Wanted}
+		standing[fixing.Kind] = reconcile.Standing{Presence: reconcile.Ours, Object: fixing.Wanted}
 	}
 	// By now the head has been ready for long enough to have its budget.
 	standing["PodDisruptionBudget"] = budget(of)
 	return standing
 }
 
-func budget(of *v1alpha1.ComputeCluster) cluster.Standing {
+func budget(of *v1alpha1.ComputeCluster) reconcile.Standing {
 	head := running(pod.Head(of, 1), naming.Place{Epoch: 1})
-	seen := cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1, HeadUID: head.UID}, Pods: []cluster.Pod{head}, Token: cluster.Token{Presence: cluster.Ours}}
+	seen := cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1, HeadUID: head.UID}, Pods: []cluster.Pod{head}, Token: cluster.Token{Presence: reconcile.Ours}}
 	for _, fixing := range decide(of, seen).Fixtures {
 		if fixing.Kind == "PodDisruptionBudget" {
-			return cluster.Standing{Presence: cluster.Ours, Object: fixing.Wanted}
+			return reconcile.Standing{Presence: reconcile.Ours, Object: fixing.Wanted}
 		}
 	}
 	panic("a head that has been ready for an hour has no budget")
 }
 
 // standing edits what is seen of a fixture.
-func standing(kind string, presence cluster.Presence) func(*cluster.Seen) {
+func standing(kind string, presence reconcile.Presence) func(*cluster.Seen) {
 	return func(s *cluster.Seen) {
-		s.Fixtures[kind] = cluster.Standing{Presence: presence, Object: s.Fixtures[kind].Object}
+		s.Fixtures[kind] = reconcile.Standing{Presence: presence, Object: s.Fixtures[kind].Object}
 	}
 }
 
@@ -157,7 +158,7 @@ func gistOfCluster(plan cluster.Plan) []string {
 		parts = append(parts, "token")
 	}
 	for _, fixing := range plan.Fixtures {
-		act := map[cluster.Act]string{cluster.Make: "make", cluster.Mend: "mend", cluster.Remove: "unmake"}[fixing.Act]
+		act := map[reconcile.Act]string{reconcile.Make: "make", reconcile.Mend: "mend", reconcile.Remove: "unmake"}[fixing.Act]
 		parts = append(parts, act+":"+fixing.Kind)
 	}
 	if plan.Head != nil {
@@ -291,9 +292,9 @@ func decisionsOnTheRest() map[string]decision {
 	nothing := func(s *cluster.Seen) { *s = cluster.Seen{Record: cluster.Record{Version: 1, Epoch: 1}} }
 	return map[string]decision{
 		"from nothing":  {given(1, nothing), "token make:NetworkPolicy make:Service +head@1 +cpu0@1 +cpu1@1 note"},
-		"service gone":  {given(1, standing("Service", cluster.Absent)), "make:Service"},
-		"service going": {given(1, standing("Service", cluster.Going)), "1s"},
-		"token going":   {given(1, func(s *cluster.Seen) { s.Token.Presence = cluster.Going }), "1s"},
+		"service gone":  {given(1, standing("Service", reconcile.Absent)), "make:Service"},
+		"service going": {given(1, standing("Service", reconcile.Terminating)), "1s"},
+		"token going":   {given(1, func(s *cluster.Seen) { s.Token.Presence = reconcile.Terminating }), "1s"},
 		"service edited": {
 			given(1, service(func(s *corev1.Service) { s.Spec.Selector[v1alpha1.LabelEpoch] = "7" })), "mend:Service",
 		},
@@ -305,14 +306,14 @@ func decisionsOnTheRest() map[string]decision {
 		},
 		"service's label gone": {given(1, service(func(s *corev1.Service) { delete(s.Labels, v1alpha1.LabelCluster) })), "mend:Service"},
 		"token gone, head lives": {
-			given(1, without(1), func(s *cluster.Seen) { s.Token.Presence = cluster.Absent }), "held 15s",
+			given(1, without(1), func(s *cluster.Seen) { s.Token.Presence = reconcile.Absent }), "held 15s",
 		},
 		"token and head gone": {
-			given(1, without(0), func(s *cluster.Seen) { s.Token.Presence = cluster.Absent }),
+			given(1, without(0), func(s *cluster.Seen) { s.Token.Presence = reconcile.Absent }),
 			"record@2 token mend:Service +head@2 +cpu0@2 +cpu1@2 note -cpu0@1/5s -cpu1@1/5s !HeadLost",
 		},
-		"foreign service": {given(1, standing("Service", cluster.Foreign)), "stalled NameConflict 15s"},
-		"foreign token":   {given(1, func(s *cluster.Seen) { s.Token.Presence = cluster.Foreign }), "stalled NameConflict 15s"},
+		"foreign service": {given(1, standing("Service", reconcile.Foreign)), "stalled NameConflict 15s"},
+		"foreign token":   {given(1, func(s *cluster.Seen) { s.Token.Presence = reconcile.Foreign }), "stalled NameConflict 15s"},
 		"damaged record": {
 			given(1, func(s *cluster.Seen) { s.RecordError = fmt.Errorf("half") }), "stalled RecordDamaged 15s",
 		},

@@ -12,7 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -85,13 +85,6 @@ func orNothing[T any, P interface {
 	return obj
 }
 
-// Standing is what stands under the name of a fixture.
-type Standing struct {
-	Presence Presence
-	// Object is the cache's own, not to be changed.
-	Object client.Object
-}
-
 // planFixtures chooses what to do about every fixture.
 func planFixtures(p *planner) {
 	b := p.basis()
@@ -100,23 +93,24 @@ func planFixtures(p *planner) {
 	for i := range fixtures {
 		f := &fixtures[i]
 		standing, wanted := p.seen.Fixtures[f.kind], f.wanted(b)
-		switch {
-		case wanted == nil && standing.Presence == Ours:
-			p.Fixtures = append(p.Fixtures, Fixing{Act: Remove, Kind: f.kind, Seen: standing.Object, Event: eventOfBudget(b, f.kind)})
-		case wanted == nil:
-		case standing.Presence == Foreign: // one that is not optional has stalled the cluster before
+		if wanted != nil && standing.Presence == reconcile.Foreign { // one that is not optional has stalled the cluster before
 			conflict := reason.NameConflict.Of(f.kind + " " + wanted.GetName())
 			p.Conflict = &conflict
-			p.wakeIn(pass.Recheck) // nobody tells of what is not ours
-		case standing.Presence == Absent:
-			p.Fixtures = append(p.Fixtures, Fixing{Act: Make, Kind: f.kind, Wanted: pass.Marked(wanted)})
-		case standing.Presence == Ours:
-			if marked := pass.Marked(wanted); !pass.Holds(standing.Object, marked) && !isRunningAs(standing.Object, marked) {
-				p.Fixtures = append(p.Fixtures, Fixing{Act: Mend, Kind: f.kind, Wanted: marked, Seen: standing.Object})
+			p.wakeIn(reconcile.Recheck) // nobody tells of what is not ours
+		}
+		for _, fixing := range reconcile.Fix(f.kind, standing, wanted, holdsOrRuns) {
+			if fixing.Act == reconcile.Remove {
+				fixing.Event = eventOfBudget(b, f.kind)
 			}
+			p.Fixtures = append(p.Fixtures, fixing)
 		}
 	}
-	p.StoreSecret = slices.ContainsFunc(p.Fixtures, func(f Fixing) bool { return f.Kind == storeSetKind && f.Act == Make })
+	p.StoreSecret = slices.ContainsFunc(p.Fixtures, func(f reconcile.Fixing) bool { return f.Kind == storeSetKind && f.Act == reconcile.Make })
+}
+
+// holdsOrRuns reports whether an object is as it must be, or runs a store as it must.
+func holdsOrRuns(seen, wanted client.Object) bool {
+	return reconcile.Holds(seen, wanted) || isRunningAs(seen, wanted)
 }
 
 // isOptional reports whether a cluster works without the fixture of a kind.

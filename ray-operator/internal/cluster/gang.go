@@ -16,7 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/gang"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -26,7 +26,7 @@ const gangKind = "PodGroup"
 
 // GangSeen is what is known of the object by which a cluster's scheduler knows its gang.
 type GangSeen struct {
-	Presence Presence
+	Presence reconcile.Presence
 	Object   *unstructured.Unstructured
 	// Version is the one to write; empty where the API server has none that is known.
 	Version string
@@ -100,26 +100,26 @@ func planGang(p *planner) {
 	}
 	seen := p.seen.Gang
 	if p.Suspended {
-		if seen.Presence == Ours {
-			p.Fixtures = append(p.Fixtures, Fixing{Act: Remove, Kind: gangKind, Seen: seen.Object})
+		if seen.Presence == reconcile.Ours {
+			p.Fixtures = append(p.Fixtures, reconcile.Fixing{Act: reconcile.Remove, Kind: gangKind, Seen: seen.Object})
 		}
 		return
 	}
 	if held := findGangObstacle(p.situation, kind); held != nil {
 		p.Held = held
-		p.wakeIn(pass.Recheck)
+		p.wakeIn(reconcile.Recheck)
 		return
 	}
 	wanted := gangOf(p.cluster, p.Sizes).Object(seen.Version)
 	switch {
-	case seen.Presence == Absent:
-		p.Fixtures = append(p.Fixtures, Fixing{Act: Make, Kind: gangKind, Wanted: wanted})
+	case seen.Presence == reconcile.Absent:
+		p.Fixtures = append(p.Fixtures, reconcile.Fixing{Act: reconcile.Make, Kind: gangKind, Wanted: wanted})
 	case gang.Holds(seen.Object, wanted):
 	case !kind.CanResize(seen.Version):
 		fixed := reason.GangFixed.Of(gangKind+" "+wanted.GetName(), gangOf(p.cluster, p.Sizes).Size())
 		p.GangFixed = &fixed
 	default:
-		p.Fixtures = append(p.Fixtures, Fixing{Act: Mend, Kind: gangKind, Wanted: wanted, Seen: seen.Object})
+		p.Fixtures = append(p.Fixtures, reconcile.Fixing{Act: reconcile.Mend, Kind: gangKind, Wanted: wanted, Seen: seen.Object})
 	}
 }
 
@@ -132,7 +132,7 @@ func findGangObstacle(s *situation, kind gang.Kind) *reason.Finding {
 		finding = reason.SchedulerForbidden.Of(gangKind, kind.Group, seen.Refused.Error(), string(name))
 	case seen.Version == "":
 		finding = reason.SchedulerMissing.Of(gangKind, kind.Group, string(name))
-	case seen.Presence == Foreign:
+	case seen.Presence == reconcile.Foreign:
 		finding = reason.NameConflict.Of(gangKind + " " + naming.Gang(s.cluster.Name))
 	default:
 		return nil

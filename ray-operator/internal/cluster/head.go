@@ -9,7 +9,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -86,7 +86,7 @@ func (b basis) readySince() time.Time {
 }
 
 // hasBudget reports whether the head's budget is there.
-func (s *situation) hasBudget() bool { return s.seen.Fixtures[budgetKind].Presence == Ours }
+func (s *situation) hasBudget() bool { return s.seen.Fixtures[budgetKind].Presence == reconcile.Ours }
 
 // isHeadGone reports whether what ran under the head is over: without a store it ends with the head.
 func (b basis) isHeadGone() bool {
@@ -121,7 +121,7 @@ func untilBudgetChanges(b basis) time.Duration {
 	if there {
 		return wait
 	}
-	return pass.Soonest(wait, since.Add(budgetAfter).Sub(b.now))
+	return reconcile.Soonest(wait, since.Add(budgetAfter).Sub(b.now))
 }
 
 // eventOfBudget returns the event for when the budget goes because its head must be free to go.

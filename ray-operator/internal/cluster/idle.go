@@ -6,7 +6,7 @@ import (
 	"unicode"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -47,7 +47,7 @@ func checkIdle(p *planner) bool {
 	p.Ask.askEvery(askIdle)
 	p.Ask.Use = true
 	if p.seen.Wanted != "" {
-		p.wakeIn(pass.Recheck) // the end of a job wakes nobody here
+		p.wakeIn(reconcile.Recheck) // the end of a job wakes nobody here
 		return false
 	}
 	if !p.seen.Ray.isFresh(p.now) || p.seen.Ray.IdleSince.IsZero() || p.now.Sub(p.seen.Ray.UseAt) > freshFor {
@@ -107,6 +107,6 @@ func deleteIdleCluster(p *planner) bool {
 	if policy := p.cluster.Spec.IdlePolicy; policy == nil || policy.Action != v1alpha1.IdleDelete || !checkIdle(p) {
 		return false
 	}
-	p.End = &telemetry.Event{Finding: reason.DeletedIdle.Of(pass.Stamp(p.IdleSince)), Action: "Delete"}
+	p.End = &telemetry.Event{Finding: reason.DeletedIdle.Of(reconcile.Stamp(p.IdleSince)), Action: "Delete"}
 	return true
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 )
 
@@ -41,7 +41,7 @@ func membersOf(b basis, group *v1alpha1.WorkerGroup) *members {
 		if wait > 0 {
 			m.vacating++
 		}
-		m.wake = pass.Soonest(m.wake, pass.Soonest(wake, wait))
+		m.wake = reconcile.Soonest(m.wake, reconcile.Soonest(wake, wait))
 	}
 	m.retireCorrected(b.intents)
 	return m
@@ -129,7 +129,7 @@ func slotOf(b basis, worker Pod) (slot scale.Slot, wake time.Duration) {
 	slot.Busy = isBusy(b.situation, worker)
 	if left, given := untilGivenBack(b.situation, worker); given {
 		slot.Given = left <= 0
-		wake = pass.Soonest(wake, left)
+		wake = reconcile.Soonest(wake, left)
 	}
 	if slot.State == scale.Starting {
 		late := worker.CreationTimestamp.Add(abandonAfter).Sub(b.now)

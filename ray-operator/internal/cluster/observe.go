@@ -18,23 +18,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
-)
-
-// Presence is what is known of an object of a fixed name.
-type Presence int
-
-const (
-	// Absent: nothing has the name.
-	Absent Presence = iota
-	// Ours: it is there and belongs to the cluster.
-	Ours
-	// Going: it belongs to the cluster, or to a former one of its name, and is on its
-	// way out.
-	Going
-	// Foreign: it is there and belongs to someone else.
-	Foreign
 )
 
 // Seen is all that a pass knows of the world. Pods are the cluster's own, by owner
@@ -42,14 +27,14 @@ const (
 type Seen struct {
 	Pods []Pod
 	// Fixtures are the objects of fixed names, by their kind.
-	Fixtures map[string]Standing
+	Fixtures map[string]reconcile.Standing
 	// Gang is the object by which the cluster's scheduler knows its gang.
 	Gang GangSeen
 	// Queue is the cluster's place in a queue of Kueue.
 	Queue kueue.Seen
 	// Token is the Secret with the cluster's token, Authority that with its certificate authority.
 	Token     Token
-	Authority Presence
+	Authority reconcile.Presence
 	// Store is what is known of the control store.
 	Store StoreSeen
 	// Claims are the claims of workers' slots, by name.
@@ -78,11 +63,11 @@ type Seen struct {
 // hasTerminating reports whether something of a fixed name is on its way out and has to be waited for.
 func (s Seen) hasTerminating() bool {
 	for _, standing := range s.Fixtures {
-		if standing.Presence == Going {
+		if standing.Presence == reconcile.Terminating {
 			return true
 		}
 	}
-	return s.Token.Presence == Going || s.Authority == Going || s.Gang.Presence == Going
+	return s.Token.Presence == reconcile.Terminating || s.Authority == reconcile.Terminating || s.Gang.Presence == reconcile.Terminating
 }
 
 // claimsOf returns the claims of a group by slot, in the order of slots and names.
@@ -115,7 +100,7 @@ type observer struct{ *Reconciler }
 
 // observeCluster reads the cluster's surroundings.
 func (o observer) observeCluster(ctx context.Context, cluster *v1alpha1.ComputeCluster) (Seen, error) {
-	seen := Seen{Token: Token{Presence: Ours}, Authority: Ours} // until it matters and is looked at
+	seen := Seen{Token: Token{Presence: reconcile.Ours}, Authority: reconcile.Ours} // until it matters and is looked at
 	pods, err := o.listOwnedPods(ctx, cluster.Namespace, cluster.UID)
 	if err != nil {
 		return seen, err
@@ -157,7 +142,7 @@ func (o observer) seeJobs(ctx context.Context, cluster *v1alpha1.ComputeCluster,
 	}
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
-		if !job.Spec.Suspend && job.DeletionTimestamp == nil && pass.IsOurs(job.Spec.ManagedBy) {
+		if !job.Spec.Suspend && job.DeletionTimestamp == nil && reconcile.IsOurs(job.Spec.ManagedBy) {
 			seen.Wanted = job.Name
 			return nil
 		}
@@ -166,7 +151,7 @@ func (o observer) seeJobs(ctx context.Context, cluster *v1alpha1.ComputeCluster,
 }
 
 func (o observer) seeFixtures(ctx context.Context, cluster *v1alpha1.ComputeCluster, seen *Seen) error {
-	seen.Fixtures = make(map[string]Standing, len(fixtures))
+	seen.Fixtures = make(map[string]reconcile.Standing, len(fixtures))
 	for i := range fixtures {
 		f := &fixtures[i]
 		obj, key := f.empty(), types.NamespacedName{Namespace: cluster.Namespace, Name: f.name(cluster.Name)}
@@ -174,8 +159,8 @@ func (o observer) seeFixtures(ctx context.Context, cluster *v1alpha1.ComputeClus
 		if err != nil {
 			return fmt.Errorf("read %s %s: %w", f.kind, key, err)
 		}
-		if found != Absent {
-			seen.Fixtures[f.kind] = Standing{Presence: found, Object: obj}
+		if found != reconcile.Absent {
+			seen.Fixtures[f.kind] = reconcile.Standing{Presence: found, Object: obj}
 		}
 	}
 	return nil
@@ -305,23 +290,9 @@ func (o observer) listStrays(ctx context.Context, cluster *v1alpha1.ComputeClust
 	return strays, nil
 }
 
-// presence returns what a read of an object says of it.
-func presence(err error, obj client.Object, cluster *v1alpha1.ComputeCluster) (Presence, error) {
-	owner := metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))
-	switch {
-	case apierrors.IsNotFound(err):
-		return Absent, nil
-	case err != nil:
-		return Absent, err
-	case kube.IsPredecessors(obj, *owner):
-		return Going, nil
-	case !kube.IsOwned(obj, owner.UID):
-		return Foreign, nil
-	case obj.GetDeletionTimestamp() != nil:
-		return Going, nil
-	default:
-		return Ours, nil
-	}
+// presence returns what a read of an object that belongs to a cluster says of it.
+func presence(err error, obj client.Object, cluster *v1alpha1.ComputeCluster) (reconcile.Presence, error) {
+	return reconcile.PresenceOf(err, obj, metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind(kindName)))
 }
 
 // goingTaints are those by which autoscalers and cloud providers announce that a node is
@@ -347,7 +318,7 @@ func nodeOf(node *corev1.Node) Node {
 			seen.Cordoned = taint.TimeAdded.Time
 		}
 	}
-	if ready := pass.NodeReady(node); ready != nil && ready.Status != corev1.ConditionTrue {
+	if ready := reconcile.NodeReady(node); ready != nil && ready.Status != corev1.ConditionTrue {
 		seen.Lost = ready.LastTransitionTime.Time
 	}
 	return seen

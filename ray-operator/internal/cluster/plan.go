@@ -6,10 +6,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -39,7 +38,7 @@ type Plan struct {
 	StoreSecret bool
 	Volume      *corev1.PersistentVolumeClaim
 	Note        bool
-	Fixtures    []Fixing
+	Fixtures    []reconcile.Fixing
 	// Head is the head pod to create, if not nil.
 	Head *corev1.Pod
 	// Failures counts the heads before that of the plan that ended soon after they were made.
@@ -96,31 +95,6 @@ type Plan struct {
 	Ask Ask
 	// Wake is after how long to look again though nothing happened; 0 is never.
 	Wake time.Duration
-}
-
-// Act is what to do about an object of a fixed name.
-type Act int
-
-const (
-	// Make creates it.
-	Make Act = iota
-	// Mend applies what is wanted of it.
-	Mend
-	// Remove deletes it.
-	Remove
-)
-
-// String returns the verb.
-func (a Act) String() string { return [...]string{"create", "mend", "delete"}[a] }
-
-// Fixing is what to do about one object of a fixed name.
-type Fixing struct {
-	Act  Act
-	Kind string
-	// Wanted is nil where it is removed, Seen where it is made.
-	Wanted, Seen client.Object
-	// Event is told once it was done, if not nil.
-	Event *telemetry.Event
 }
 
 // Filling is the pods to create in a group, with the claims that they need.
@@ -188,7 +162,7 @@ func (p Plan) String() string {
 	say(p.Volume != nil, "create the store's claim")
 	say(p.Note, "note the store's keys")
 	for _, fixing := range p.Fixtures {
-		parts = append(parts, fixing.Act.String()+" "+fixing.Kind)
+		parts = append(parts, fixing.String())
 	}
 	if p.Head != nil {
 		parts = append(parts, "create head "+p.Head.Name)
@@ -231,4 +205,4 @@ func (p Plan) describeWorkers() []string {
 }
 
 // wakeIn has the cluster looked at again after a wait, or sooner.
-func (p *Plan) wakeIn(wait time.Duration) { p.Wake = pass.Soonest(p.Wake, wait) }
+func (p *Plan) wakeIn(wait time.Duration) { p.Wake = reconcile.Soonest(p.Wake, wait) }

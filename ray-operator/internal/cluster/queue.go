@@ -9,7 +9,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -24,7 +24,7 @@ func planQueue(p *planner, wants bool) {
 	now := kueue.Standing{Wants: wants, Runs: len(p.seen.Pods) > 0, Ready: hasStartedUp(p.basis(), p.Sizes)}
 	p.Queue = kueue.Decide(p.seen.Queue, now, metav1.NewTime(p.now))
 	if p.seen.Queue.Problem != "" || p.seen.Queue.Rides && p.Queue.Held {
-		p.wakeIn(pass.Recheck) // no watch tells of what is missing
+		p.wakeIn(reconcile.Recheck) // no watch tells of what is missing
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
 // inQueue has demo be in a queue, with a Workload whose conditions are true, or with none for no name.
@@ -101,7 +102,7 @@ func queuedAs(of *v1alpha1.ComputeCluster, seen cluster.Seen) string {
 func TestQueue_SaysThatItsWorkloadIsRefused(t *testing.T) {
 	seen := given(1, noPods, inQueue())
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "w", errors.New("too many"))
-	outcome := cluster.Outcome{Err: fault.Wrap(forbidden, "create Workload w")}
+	outcome := cluster.Outcome{Outcome: reconcile.Outcome{Err: fault.Wrap(forbidden, "create Workload w")}}
 	status := cluster.Status(demo(), seen, decide(demo(), seen), outcome, now)
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if ready.Reason != "QueueBlocked" || !strings.Contains(ready.Message, "too many") {

@@ -27,9 +27,9 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/podevents"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink/steer"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -65,7 +65,7 @@ type Reconciler struct {
 	// WatchNodes reports whether nodes may be read.
 	WatchNodes bool
 	// Statuses remembers which statuses wait, Gone which clusters were seen to go.
-	Statuses pass.Statuses
+	Statuses reconcile.Statuses
 	Gone     Gone
 	// Tokens remembers the operator's own Secrets.
 	Tokens Tokens
@@ -113,12 +113,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.askHead(&cluster, seen, plan)
 	r.steerScaler(&cluster, seen, plan)
 	r.askStore(&cluster, seen, plan, outcome)
-	for _, event := range outcome.Events {
-		r.Events.Record(&cluster, event)
+	if outcome.Conflict != nil {
+		plan.wakeIn(reconcile.Recheck)
 	}
-	wait, told := r.writeStatus(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
-	plan.wakeIn(wait)
-	return resultOf(plan, outcome, told)
+	ending := reconcile.Ending{Object: &cluster, Events: r.Events, Wake: plan.Wake, WriteStatus: func() (time.Duration, error) {
+		return r.writeStatus(ctx, &cluster, Status(&cluster, seen, plan, outcome, now), now)
+	}}
+	return ending.End(outcome.Outcome)
 }
 
 // decidePlan decides by what is known of the Secrets of token and authority. It looks at them where the plan depends on
@@ -128,7 +129,7 @@ func (r *Reconciler) decidePlan(ctx context.Context, cluster *v1alpha1.ComputeCl
 	fresh := !own && isNew(cluster, seen)
 	known, good := r.recallToken(cluster, seen, fresh || own, now)
 	if fresh {
-		seen.Token, seen.Authority = Token{}, Absent // nothing was made yet; if the Secret was, making it tells
+		seen.Token, seen.Authority = Token{}, reconcile.Absent // nothing was made yet; if the Secret was, making it tells
 	}
 	assumed := seen.secrets()
 	plan := Decide(cluster, *seen, r.Site, now)
@@ -149,7 +150,7 @@ func (r *Reconciler) decidePlan(ctx context.Context, cluster *v1alpha1.ComputeCl
 
 // secrets is what a plan depends on of the Secrets of token and authority.
 type secrets struct {
-	token, authority Presence
+	token, authority reconcile.Presence
 	lacking          string
 }
 
@@ -185,7 +186,9 @@ func (o observer) seeSecrets(ctx context.Context, cluster *v1alpha1.ComputeClust
 }
 
 // IsManaged reports whether a cluster is this operator's to manage.
-func IsManaged(cluster *v1alpha1.ComputeCluster) bool { return pass.IsOurs(cluster.Spec.ManagedBy) }
+func IsManaged(cluster *v1alpha1.ComputeCluster) bool {
+	return reconcile.IsOurs(cluster.Spec.ManagedBy)
+}
 
 // forgetCluster ends what is kept in memory about a cluster.
 func (r *Reconciler) forgetCluster(cluster types.NamespacedName) {
@@ -202,7 +205,7 @@ func (r *Reconciler) forgetCluster(cluster types.NamespacedName) {
 func (r *Reconciler) writeStatus(
 	ctx context.Context, cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus, now time.Time,
 ) (time.Duration, error) {
-	change := pass.StatusChange{Seen: withoutSpec(cluster, cluster.Status), Wanted: withoutSpec(cluster, status)}
+	change := reconcile.StatusChange{Seen: withoutSpec(cluster, cluster.Status), Wanted: withoutSpec(cluster, status)}
 	change.Patience = func() time.Duration { return patienceFor(cluster.Status, status) }
 	written, wait, err := r.Statuses.Write(ctx, r.Writer, change, now)
 	if !written {
@@ -212,20 +215,12 @@ func (r *Reconciler) writeStatus(
 	for _, event := range cameBack(&cluster.Status, &status) {
 		r.Events.Record(cluster, event)
 	}
-	if warning, isNew := pass.NewWarning(cluster.Status.Conditions, status.Conditions); isNew {
+	if warning, isNew := reconcile.NewWarning(cluster.Status.Conditions, status.Conditions); isNew {
 		r.Events.Record(cluster, telemetry.Event{Finding: warning, Action: "Wait", Warning: true})
 	}
 	return 0, nil
 }
 
 func withoutSpec(cluster *v1alpha1.ComputeCluster, status v1alpha1.ComputeClusterStatus) *v1alpha1.ComputeCluster {
-	return &v1alpha1.ComputeCluster{ObjectMeta: pass.StatusMeta(cluster), Status: status}
-}
-
-// resultOf returns when to look again.
-func resultOf(plan Plan, outcome Outcome, told error) (ctrl.Result, error) {
-	if outcome.Conflict != nil {
-		plan.wakeIn(pass.Recheck)
-	}
-	return pass.Result(plan.Wake, errors.Join(outcome.Err, told))
+	return &v1alpha1.ComputeCluster{ObjectMeta: reconcile.StatusMeta(cluster), Status: status}
 }

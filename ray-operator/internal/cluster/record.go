@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -82,7 +82,7 @@ func (s Suspension) idleSince() string {
 	if s.Since == 0 {
 		return "before its record was lost"
 	}
-	return pass.Stamp(time.Unix(s.Since, 0))
+	return reconcile.Stamp(time.Unix(s.Since, 0))
 }
 
 // boundTo binds a record to its cluster, so that it counts nowhere else.
@@ -127,11 +127,11 @@ func (r Record) contradictingHead(cluster *v1alpha1.ComputeCluster, pods []corev
 }
 
 // String returns the annotation's text, which ParseRecord reads again.
-func (r Record) String() string { return pass.Fit(r, recordLimit, func() bool { return false }) }
+func (r Record) String() string { return reconcile.Fit(r, recordLimit, func() bool { return false }) }
 
 // ParseRecord reads the annotation's text. It fails on text that this version did not write.
 func ParseRecord(text string) (Record, error) {
-	return pass.ParseRecord(text, recordLimit, checkRecord)
+	return reconcile.ParseRecord(text, recordLimit, checkRecord)
 }
 
 // checkRecord returns what is wrong with a record: it is of a later version, has no epoch, or keeps nothing of a group.

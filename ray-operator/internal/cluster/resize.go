@@ -8,7 +8,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -30,7 +30,7 @@ type Adopting struct {
 func resizeWorkers(p *planner) {
 	defer func() {
 		if len(p.Resize) > 0 {
-			p.wakeIn(pass.Recheck) // in case that it is refused
+			p.wakeIn(reconcile.Recheck) // in case that it is refused
 		}
 	}()
 	for _, worker := range p.seen.Pods {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scalelink"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -93,7 +93,7 @@ func listHeldSizes(t *statusDraft) []string {
 func reportAutoscaling(t *statusDraft, suspended *reason.Finding) {
 	told := judgeScaler(t)
 	if told == nil {
-		t.say.While(v1alpha1.ConditionAutoscaling, nil)
+		t.say.SetWhile(v1alpha1.ConditionAutoscaling, nil)
 		return
 	}
 	if suspended != nil {
@@ -123,7 +123,7 @@ func judgeScaler(t *statusDraft) *verdict {
 func judgeScalerWord(t *statusDraft) *verdict {
 	switch scaler := t.seen.Scaler; {
 	case !scaler.Connected && !scaler.Since.IsZero() && t.now.Sub(scaler.Since) >= patience && t.head.isReady():
-		return &verdict{false, reason.AutoscalerUnreachable.Of(t.head.Name, pass.Stamp(scaler.Since), scaler.Failure)}
+		return &verdict{false, reason.AutoscalerUnreachable.Of(t.head.Name, reconcile.Stamp(scaler.Since), scaler.Failure)}
 	case !scaler.Heard || !scaler.Connected:
 		return &verdict{false, reason.AutoscalerStarting.Of(t.head.Name)}
 	case scaler.Word.Trouble != "" && !t.head.hasStarted():

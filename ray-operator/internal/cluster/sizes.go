@@ -7,7 +7,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/scale"
 )
 
@@ -101,7 +101,7 @@ func sizeOf(b basis, group *v1alpha1.WorkerGroup) (size Size, wake time.Duration
 	for _, worker := range b.seen.Pods {
 		if worker.At.Group == group.Name && b.hasPod(worker) {
 			slot, wait := slotOf(b, worker)
-			slots, wake = append(slots, slot), pass.Soonest(wake, wait)
+			slots, wake = append(slots, slot), reconcile.Soonest(wake, wait)
 		}
 	}
 	alive := scale.Alive(pod.Hosts(group), slots)

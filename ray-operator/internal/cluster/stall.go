@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -19,9 +20,9 @@ func findStall(p *planner) *reason.Finding {
 		finding = reason.InvalidSpec.Of("the managed Redis speaks TLS, for which it needs a program of the operator's image, and the operator was started without --autoscaler-image")
 	case p.seen.RecordError != nil:
 		finding = reason.RecordDamaged.Of(p.seen.RecordError.Error())
-	case p.seen.Token.Presence == Foreign:
+	case p.seen.Token.Presence == reconcile.Foreign:
 		finding = reason.NameConflict.Of("Secret " + naming.TokenSecret(p.cluster.Name))
-	case p.seen.Authority == Foreign:
+	case p.seen.Authority == reconcile.Foreign:
 		finding = reason.NameConflict.Of("Secret " + naming.AuthoritySecret(p.cluster.Name))
 	default:
 		return findForeignFixture(p.basis())
@@ -34,7 +35,7 @@ func findStall(p *planner) *reason.Finding {
 func findForeignFixture(b basis) *reason.Finding {
 	for i := range fixtures {
 		f := &fixtures[i]
-		if b.seen.Fixtures[f.kind].Presence == Foreign && !f.optional && f.wanted(b) != nil {
+		if b.seen.Fixtures[f.kind].Presence == reconcile.Foreign && !f.optional && f.wanted(b) != nil {
 			finding := reason.NameConflict.Of(f.kind + " " + f.name(b.cluster.Name))
 			return &finding
 		}

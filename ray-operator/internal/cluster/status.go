@@ -11,7 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -37,7 +37,7 @@ func Status(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, outcome Outc
 	if turn := t.statusTurn(); cluster.Spec.ControlStore == nil && turn.Session < turn.Epoch {
 		t.status.Session = turn.Session
 	}
-	t.say = pass.Teller{Conditions: &t.status.Conditions, Generation: cluster.Generation, Now: now}
+	t.say = reconcile.Conditions{All: &t.status.Conditions, Generation: cluster.Generation, Now: now}
 	if t.head = headOf(t.pods, t.status.Epoch); t.head != nil {
 		made := t.head.CreationTimestamp
 		t.status.Head = &v1alpha1.HeadStatus{
@@ -63,7 +63,7 @@ type statusDraft struct {
 	now     time.Time
 	intents intents
 	// say sets the status's conditions.
-	say pass.Teller
+	say reconcile.Conditions
 	// pods are those after the plan: with those made, without those that are gone or going.
 	pods []Pod
 	head *Pod

@@ -18,6 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -27,7 +28,7 @@ import (
 // told is the status of demo after a pass over seen whose apply ended in err.
 func told(of *v1alpha1.ComputeCluster, seen cluster.Seen, err error) v1alpha1.ComputeClusterStatus {
 	plan := decide(of, seen)
-	return cluster.Status(of, seen, plan, cluster.Outcome{Err: err}, now)
+	return cluster.Status(of, seen, plan, cluster.Outcome{Outcome: reconcile.Outcome{Err: err}}, now)
 }
 
 func unreadyPod(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
@@ -47,7 +48,7 @@ func outdated(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationIntent] = "v1-x"
 
 func damaged(s *cluster.Seen) { s.RecordError = errors.New("half") }
 
-func tokenless(s *cluster.Seen) { s.Token.Presence = cluster.Absent }
+func tokenless(s *cluster.Seen) { s.Token.Presence = reconcile.Absent }
 
 // TestConditions holds Ready's status and reason with the phase, and which other conditions are true. Those that a row
 // does not name are false; NameConflict is absent then.
@@ -69,7 +70,7 @@ func TestConditions(t *testing.T) {
 		"second head":            {given(2, pods(0, starting)), nil, "False HeadStarting Starting", "WorkersReady UpToDate Reconciling"},
 		"outdated":               {given(1, pods(1, outdated)), nil, "True AllReady Ready", "HeadReady WorkersReady"},
 		"damaged record":         {given(1, damaged), nil, "False RecordDamaged Failed", "UpToDate Stalled"},
-		"foreign service":        {given(1, standing("Service", cluster.Foreign)), nil, "False NameConflict Failed", "HeadReady WorkersReady UpToDate Stalled NameConflict"},
+		"foreign service":        {given(1, standing("Service", reconcile.Foreign)), nil, "False NameConflict Failed", "HeadReady WorkersReady UpToDate Stalled NameConflict"},
 		"foreign pod":            {given(1, without(1)), foreign, "False NameConflict Failed", "HeadReady UpToDate Stalled NameConflict"},
 		"refused":                {given(1, without(1)), overQuota, "False CreateRefused Starting", "HeadReady UpToDate Reconciling"},
 		"token missing":          {given(1, without(1), tokenless), nil, "False TokenMissing Starting", "HeadReady Reconciling"},
@@ -295,7 +296,7 @@ func TestHeadStatusOutlivesNothing(t *testing.T) {
 	of, seen := demo(), given(1, without(0))
 	plan := decide(of, seen)
 	for recorded, epoch := range map[bool]int64{true: 2, false: 1} { // an epoch begins with its record
-		outcome := cluster.Outcome{Recorded: recorded, Err: errors.New("no")}
+		outcome := cluster.Outcome{Outcome: reconcile.Outcome{Err: errors.New("no")}, Recorded: recorded}
 		if status := cluster.Status(of, seen, plan, outcome, now); status.Head != nil || status.Epoch != epoch {
 			t.Errorf("recorded %v: head %+v, epoch %d", recorded, status.Head, status.Epoch)
 		}

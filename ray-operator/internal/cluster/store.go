@@ -11,7 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/controlstore"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -139,7 +139,7 @@ func assessVolume(b basis) *Standpoint {
 		return says(false, reason.VolumeHeldByLostNode.Of(lostNode(b), lostNode(b)))
 	case !ready && explainFullVolume(b) != "":
 		return says(false, reason.StoreVolumeFull.Of(explainFullVolume(b), volume.Name))
-	case volume.Presence == Absent && volume.given:
+	case volume.Presence == reconcile.Absent && volume.given:
 		return says(false, reason.StoreVolumeMissing.Of(volume.Name))
 	case volume.Phase != corev1.ClaimBound:
 		return says(false, reason.StoreVolumePending.Of(volume.Name, volume.Name))
@@ -212,7 +212,7 @@ func findStoreObstacle(b basis) *reason.Finding {
 		return &held
 	}
 	volume := b.seen.Store.Volume
-	mayBind := !inRedis(b.cluster) && volume.Presence == Ours && volume.Phase != corev1.ClaimLost && volume.HeldBy == ""
+	mayBind := !inRedis(b.cluster) && volume.Presence == reconcile.Ours && volume.Phase != corev1.ClaimLost && volume.HeldBy == ""
 	if store.Serves || mayBind { // a claim may wait for its first pod
 		return nil
 	}
@@ -280,15 +280,15 @@ func planStoreClaim(p *planner) {
 	wanted, volume := desired.StoreClaim(p.cluster), p.seen.Store.Volume
 	switch {
 	case wanted == nil:
-	case volume.Presence == Absent:
+	case volume.Presence == reconcile.Absent:
 		p.Volume = wanted
-	case volume.Presence == Going:
+	case volume.Presence == reconcile.Terminating:
 		p.wakeIn(goingRetry)
-	case volume.Presence == Foreign:
+	case volume.Presence == reconcile.Foreign:
 		conflict := reason.NameConflict.Of("PersistentVolumeClaim " + wanted.Name)
 		p.Held = &conflict
-		p.wakeIn(pass.Recheck)
+		p.wakeIn(reconcile.Recheck)
 	case volume.claim != nil && len(wanted.OwnerReferences) == 0 && len(volume.claim.OwnerReferences) > 0: // to be retained from now on
-		p.Fixtures = append(p.Fixtures, Fixing{Act: Mend, Kind: "PersistentVolumeClaim", Wanted: wanted, Seen: volume.claim})
+		p.Fixtures = append(p.Fixtures, reconcile.Fixing{Act: reconcile.Mend, Kind: "PersistentVolumeClaim", Wanted: wanted, Seen: volume.claim})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
 // storeBudgetKind is the kind of the budget of a managed Redis.
@@ -40,7 +41,7 @@ func untilStoreNodeIsSeen(b basis) time.Duration {
 
 // hasBudgets reports whether there is a budget of the head or of its Redis.
 func (s Seen) hasBudgets() bool {
-	return s.Fixtures[budgetKind].Presence != Absent || s.Fixtures[storeBudgetKind].Presence != Absent
+	return s.Fixtures[budgetKind].Presence != reconcile.Absent || s.Fixtures[storeBudgetKind].Presence != reconcile.Absent
 }
 
 // StoreNodes remembers which nodes managed Redis run on, whose pods no cache holds. A StatefulSet changes with its pod, so

@@ -11,6 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -46,7 +47,7 @@ func TestStoreBudget_IsTheHeads(t *testing.T) {
 		plan := decide(of, seen)
 		have := false
 		for _, fixing := range plan.Fixtures {
-			have = have || fixing.Kind == "PodDisruptionBudget of the store" && fixing.Act == cluster.Make
+			have = have || fixing.Kind == "PodDisruptionBudget of the store" && fixing.Act == reconcile.Make
 		}
 		if have != test.want {
 			t.Errorf("%s: a budget %v, want %v", name, have, test.want)

@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cluster"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/testkit"
 )
 
@@ -64,7 +65,7 @@ func TestReconciler_AsksNoRedisBeforeItsNoteIsKept(t *testing.T) {
 	w.Expect("demo", ready, serves)
 }
 
-func noToken(s *cluster.Seen) { s.Token = cluster.Token{Presence: cluster.Absent} }
+func noToken(s *cluster.Seen) { s.Token = cluster.Token{Presence: reconcile.Absent} }
 
 func tokenOfTheirs(s *v1alpha1.ComputeClusterSpec) {
 	s.Authentication = &v1alpha1.Authentication{SecretName: "mine"}
@@ -74,14 +75,14 @@ func tokenOfTheirs(s *v1alpha1.ComputeClusterSpec) {
 func TestStoreSecret_IsMadeWithItsSet(t *testing.T) {
 	of := demo()
 	of.Spec.ControlStore = managedRedis()
-	fresh := cluster.Seen{RecordMissing: true, Token: cluster.Token{Presence: cluster.Absent}}
+	fresh := cluster.Seen{RecordMissing: true, Token: cluster.Token{Presence: reconcile.Absent}}
 	for _, suspend := range []bool{false, true} {
 		of.Spec.Suspend = suspend
 		if plan := decide(of, fresh); !plan.StoreSecret {
 			t.Errorf("suspended %t: the Secret is not made: %s", suspend, plan)
 		}
 		seen := fresh
-		seen.Fixtures = map[string]cluster.Standing{"StatefulSet of the store": {Presence: cluster.Ours, Object: desired.StoreSet(of)}}
+		seen.Fixtures = map[string]reconcile.Standing{"StatefulSet of the store": {Presence: reconcile.Ours, Object: desired.StoreSet(of)}}
 		if plan := decide(of, seen); plan.StoreSecret {
 			t.Errorf("suspended %t: the Secret is made beside a set that is there: %s", suspend, plan)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/sweep"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -44,7 +45,7 @@ type StoreSeen struct {
 type Volume struct {
 	Name     string
 	UID      types.UID
-	Presence Presence
+	Presence reconcile.Presence
 	Phase    corev1.PersistentVolumeClaimPhase
 	// HeldBy names the node that the volume is bound to, if that is lost.
 	HeldBy string
@@ -134,7 +135,7 @@ func (o observer) seeVolume(ctx context.Context, cluster *v1alpha1.ComputeCluste
 		reader = o.Live
 	}
 	if volume.given && ready { // it works with it
-		*volume = Volume{Name: volume.Name, given: true, Presence: Ours, Phase: corev1.ClaimBound, UID: seen.Record.Volume}
+		*volume = Volume{Name: volume.Name, given: true, Presence: reconcile.Ours, Phase: corev1.ClaimBound, UID: seen.Record.Volume}
 		return nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
@@ -154,16 +155,16 @@ func (o observer) seeVolume(ctx context.Context, cluster *v1alpha1.ComputeCluste
 }
 
 // presenceOfClaim judges a store's claim. One that was retained has no owner and names the cluster.
-func presenceOfClaim(claim *corev1.PersistentVolumeClaim, cluster *v1alpha1.ComputeCluster, given bool) Presence {
+func presenceOfClaim(claim *corev1.PersistentVolumeClaim, cluster *v1alpha1.ComputeCluster, given bool) reconcile.Presence {
 	retained := metav1.GetControllerOf(claim) == nil && claim.Labels[v1alpha1.LabelStore] == cluster.Name
 	switch {
 	case !given && !retained:
 		found, _ := presence(nil, claim, cluster) // it was read
 		return found
 	case claim.DeletionTimestamp != nil:
-		return Going
+		return reconcile.Terminating
 	default:
-		return Ours
+		return reconcile.Ours
 	}
 }
 

@@ -28,7 +28,7 @@ func reportStore(t *statusDraft, suspended *reason.Finding) {
 		if meta.FindStatusCondition(t.status.Conditions, v1alpha1.ConditionControlStoreReady) != nil {
 			return // nobody says otherwise yet
 		}
-		t.say.Unknown(v1alpha1.ConditionControlStoreReady, point.Finding)
+		t.say.SetUnknown(v1alpha1.ConditionControlStoreReady, point.Finding)
 	default:
 		t.say.Set(v1alpha1.ConditionControlStoreReady, point.Serves, point.Finding)
 	}

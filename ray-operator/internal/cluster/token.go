@@ -19,7 +19,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -27,7 +27,7 @@ import (
 // Token is what is known of the Secret with the cluster's token.
 type Token struct {
 	// Presence is Ours also for a Secret of the user's that holds a token.
-	Presence Presence
+	Presence reconcile.Presence
 	// Hash is a short hash of the token, empty where it was not read. It tells a token
 	// from another, and is far too short to tell which one it is.
 	Hash string
@@ -73,7 +73,7 @@ func (t *Tokens) recallToken(cluster *v1alpha1.ComputeCluster, now time.Time) (l
 	name := client.ObjectKeyFromObject(cluster)
 	known := t.known[name]
 	if known.cluster != cluster.UID {
-		known = t.noteToken(name, lookedAt{Token: Token{Presence: Ours}, cluster: cluster.UID, at: now})
+		known = t.noteToken(name, lookedAt{Token: Token{Presence: reconcile.Ours}, cluster: cluster.UID, at: now})
 	}
 	// The UID spreads clusters: after a start of the operator they come one by one.
 	hash := fnv.New32a()
@@ -109,7 +109,7 @@ func (t *Tokens) Forget(cluster types.NamespacedName) {
 // isDue reports whether it is time to look at the operator's own Secret: it was not there, or of a cluster that runs
 // it was looked at long ago, or something asks for it.
 func (l lookedAt) isDue(cluster *v1alpha1.ComputeCluster, seen Seen, plan Plan, good time.Duration, now time.Time) bool {
-	if l.seen && l.Presence != Ours {
+	if l.seen && l.Presence != reconcile.Ours {
 		return true
 	}
 	runs := plan.Stalled == nil && !plan.Suspended && len(seen.Pods) > 0
@@ -170,7 +170,7 @@ func (o observer) seeToken(ctx context.Context, cluster *v1alpha1.ComputeCluster
 	if err != nil {
 		return fmt.Errorf("read Secret %s: %w", key, err)
 	}
-	if seen.Token.Presence == Ours {
+	if seen.Token.Presence == reconcile.Ours {
 		seen.Token.Hash = naming.TokenHash(string(secret.Data[v1alpha1.TokenKey]))
 	}
 	return nil
@@ -186,7 +186,7 @@ func usersToken(err error, secret *corev1.Secret) (Token, error) {
 	case len(secret.Data[v1alpha1.TokenKey]) == 0:
 		return Token{Lacking: "has no key " + v1alpha1.TokenKey}, nil
 	default:
-		return Token{Presence: Ours}, nil
+		return Token{Presence: reconcile.Ours}, nil
 	}
 }
 
@@ -199,7 +199,7 @@ func planToken(p *planner) {
 	}
 	var missing reason.Finding
 	switch {
-	case !pod.TokenRequired(p.cluster), p.seen.Token.Presence == Ours:
+	case !pod.TokenRequired(p.cluster), p.seen.Token.Presence == reconcile.Ours:
 		return
 	case own != "":
 		missing = reason.TokenSecretInvalid.Of(own, p.seen.Token.Lacking)
@@ -210,5 +210,5 @@ func planToken(p *planner) {
 		return
 	}
 	p.Held = &missing
-	p.wakeIn(pass.Recheck)
+	p.wakeIn(reconcile.Recheck)
 }

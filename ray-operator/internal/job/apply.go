@@ -23,7 +23,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -100,21 +100,14 @@ func (r *Reconciler) writeRecord(ctx context.Context, job *v1alpha1.ClusterJob, 
 	}
 	record := *plan.Record
 	record.Of = job.UID
-	wanted := job.DeepCopy()
-	if wanted.Annotations == nil {
-		wanted.Annotations = map[string]string{}
-	}
-	wanted.Annotations[v1alpha1.AnnotationRecord] = record.String()
-	setFinalizer(wanted, plan.Finalizer)
 	began := r.Clock.Now()
-	if err := r.Writer.Edit(ctx, job, wanted); err != nil {
+	err := reconcile.WriteRecord(ctx, r.Writer, job, record.String(), func(wanted *v1alpha1.ClusterJob) { setFinalizer(wanted, plan.Finalizer) })
+	if err != nil {
 		if plan.Enter > 0 {
 			r.Places.Leave(cluster, job.UID)
 		}
 		return err
 	}
-	wanted.Status = job.Status
-	*job = *wanted
 	if plan.Record.Bound.Head == "" {
 		r.Places.Leave(types.NamespacedName{Namespace: job.Namespace, Name: plan.Record.Last.Cluster}, job.UID)
 	}
@@ -129,7 +122,7 @@ func (r *Reconciler) suspendCluster(ctx context.Context, cluster *v1alpha1.Compu
 	if wanted.Annotations == nil {
 		wanted.Annotations = map[string]string{}
 	}
-	wanted.Annotations[v1alpha1.AnnotationReleasedAt] = pass.Stamp(r.Clock.Now())
+	wanted.Annotations[v1alpha1.AnnotationReleasedAt] = reconcile.Stamp(r.Clock.Now())
 	return r.Writer.Edit(ctx, cluster, wanted)
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -24,7 +24,7 @@ func runAttempt(p *planner) bool {
 	switch leaving := releaseFormer(p); {
 	case len(p.record.Past) > 0 && left > 0:
 		last := p.record.Past[len(p.record.Past)-1]
-		p.setPhase(v1alpha1.PhaseRetrying, reason.Retrying.Of(last.Number, last.Reason, pass.Stamp(p.now.Add(left))))
+		p.setPhase(v1alpha1.PhaseRetrying, reason.Retrying.Of(last.Number, last.Reason, reconcile.Stamp(p.now.Add(left))))
 		p.wakeIn(left)
 	case leaving:
 		p.setPhase(p.waitingPhase(), reason.ClusterEnding.Of(p.endingCluster()))
@@ -46,7 +46,7 @@ func ensureHead(p *planner) bool {
 		p.setPhase(v1alpha1.PhasePending, reason.ClusterMissing.Of(name))
 	case cluster.DeletionTimestamp != nil:
 		p.setPhase(v1alpha1.PhasePending, reason.ClusterDeleting.Of(name))
-	case !pass.IsOurs(cluster.Spec.ManagedBy):
+	case !reconcile.IsOurs(cluster.Spec.ManagedBy):
 		p.setPhase(v1alpha1.PhasePending, reason.ClusterForeign.Of(name, cluster.Spec.ManagedBy))
 	case cluster.Spec.Suspend:
 		p.setPhase(p.waitingPhase(), reason.ClusterSuspended.Of(name))
@@ -95,10 +95,10 @@ func explainSilence(p *planner) reason.Finding {
 	switch {
 	case p.seen.Heard && answer.Failure == headclient.Unauthenticated:
 		return reason.HeadUnauthorized.Of(name, cutText(answer.Err.Error()))
-	case checkSilence(p) && pass.Ready(p.seen.Head):
-		return reason.HeadUnreachable.Of(name, pass.Stamp(answer.FailingSince), cutText(answer.Err.Error()))
+	case checkSilence(p) && reconcile.Ready(p.seen.Head):
+		return reason.HeadUnreachable.Of(name, reconcile.Stamp(answer.FailingSince), cutText(answer.Err.Error()))
 	}
-	if p.seen.Cluster != nil && !pass.Ready(p.seen.Head) {
+	if p.seen.Cluster != nil && !reconcile.Ready(p.seen.Head) {
 		if starting := explainStarting(p.seen.Cluster); starting.Severity() == reason.Warning {
 			return starting
 		}

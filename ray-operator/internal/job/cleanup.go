@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -53,7 +53,7 @@ func applyCleanupRules(p *planner, cluster *v1alpha1.ComputeCluster, end time.Ti
 			releaseCluster(p, cluster)
 			return
 		case rule.Action == v1alpha1.CleanupDeleteCluster:
-			until = "until " + pass.Stamp(due)
+			until = "until " + reconcile.Stamp(due)
 		case left <= 0 && hasWorkers(cluster):
 			p.Shrink = cluster
 		}

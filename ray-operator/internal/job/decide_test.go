@@ -11,7 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -64,7 +64,7 @@ func freed(seconds int64, empty bool) func(*Seen) {
 	return func(s *Seen) {
 		s.Cluster = demo()
 		s.Cluster.Spec.Suspend = true
-		s.Cluster.Annotations = map[string]string{v1alpha1.AnnotationReleasedAt: pass.Stamp(time.Unix(ago(seconds), 0))}
+		s.Cluster.Annotations = map[string]string{v1alpha1.AnnotationReleasedAt: reconcile.Stamp(time.Unix(ago(seconds), 0))}
 		if empty {
 			s.Cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue}}
 		}
@@ -252,7 +252,7 @@ func TestDeletionGivesUp(t *testing.T) {
 		if have := gist(plan); have != want {
 			t.Errorf("after %d s: %s, want %s", seconds, have, want)
 		}
-		if told := len(plan.Events) == 1 && plan.Events[0].Finding.Code == "StopAbandoned" && plan.Events[0].Cluster != nil; told != (seconds == 120) {
+		if told := len(plan.Events) == 1 && plan.Events[0].Finding.Code == "StopAbandoned" && plan.Events[0].Also != nil; told != (seconds == 120) {
 			t.Errorf("after %d s: events %+v", seconds, plan.Events)
 		}
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/runs"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/queue"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -45,7 +45,7 @@ type Reconciler struct {
 	Metrics *telemetry.Metrics
 	Clock   clock.PassiveClock
 	// Statuses remembers which statuses wait, Places who has just taken a place on a cluster.
-	Statuses pass.Statuses
+	Statuses reconcile.Statuses
 	Places   Places
 	// Lines remembers what was read of the jobs in line.
 	Lines   Lines
@@ -56,7 +56,7 @@ type Reconciler struct {
 const progressWait = time.Second
 
 // IsManaged reports whether a job is this operator's to manage.
-func IsManaged(job *v1alpha1.ClusterJob) bool { return pass.IsOurs(job.Spec.ManagedBy) }
+func IsManaged(job *v1alpha1.ClusterJob) bool { return reconcile.IsOurs(job.Spec.ManagedBy) }
 
 // Reconcile does one pass over one job.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -77,40 +77,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := r.Clock.Now()
 	plan := Decide(&job, seen, now)
 	before := job.DeepCopy()
-	err = r.applyPlan(ctx, &job, seen.Queue, plan, holders)
-	if before.ResourceVersion = job.ResourceVersion; err == nil {
-		err = r.askHead(ctx, &job, seen, plan)
+	outcome := reconcile.Outcome{Err: r.applyPlan(ctx, &job, seen.Queue, plan, holders)}
+	if before.ResourceVersion = job.ResourceVersion; outcome.Err == nil {
+		outcome.Err = r.askHead(ctx, &job, seen, plan)
 	}
-	if err != nil {
-		return r.endFailedPass(ctx, before, seen, plan, err)
+	if outcome.Err == nil {
+		outcome.Events = plan.Events
+	} else {
+		plan.Record, plan.Done = nil, nil // nothing of it may be told
 	}
-	for _, event := range plan.Events {
-		r.Events.Record(before, event.Event)
-		if event.Cluster != nil {
-			r.Events.Record(event.Cluster, event.Event)
-		}
-	}
-	wait, err := r.writeStatus(ctx, before, Status(before, seen, plan, nil, now), now)
-	plan.wakeIn(wait)
-	return pass.Result(plan.Wake, err)
-}
-
-// endFailedPass ends a pass that could not do what it had decided. What the API server refused is
-// told; of all else the status is left as it was.
-func (r *Reconciler) endFailedPass(ctx context.Context, job *v1alpha1.ClusterJob, seen Seen, plan Plan, err error) (ctrl.Result, error) {
-	if pass.Shown(err) {
-		plan.Record, plan.Done = nil, nil
-		if _, told := r.writeStatus(ctx, job, Status(job, seen, plan, err, r.Clock.Now()), r.Clock.Now()); told != nil {
-			return pass.Result(0, told)
-		}
-	}
-	return pass.Result(plan.Wake, err)
+	ending := reconcile.Ending{Object: before, Events: r.Events, Wake: plan.Wake, WriteStatus: func() (time.Duration, error) {
+		return r.writeStatus(ctx, before, Status(before, seen, plan, outcome.Err, now), now)
+	}}
+	return ending.End(outcome)
 }
 
 // writeStatus writes the status if it differs in meaning from the one there is, or says after how
 // long it must be written.
 func (r *Reconciler) writeStatus(ctx context.Context, job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus, now time.Time) (time.Duration, error) {
-	change := pass.StatusChange{Seen: withoutSpec(job, job.Status), Wanted: withoutSpec(job, status)}
+	change := reconcile.StatusChange{Seen: withoutSpec(job, job.Status), Wanted: withoutSpec(job, status)}
 	change.Patience = func() time.Duration {
 		if isUrgent(&job.Status, &status) {
 			return 0
@@ -148,5 +133,5 @@ func isUrgent(former, latter *v1alpha1.ClusterJobStatus) bool {
 }
 
 func withoutSpec(job *v1alpha1.ClusterJob, status v1alpha1.ClusterJobStatus) *v1alpha1.ClusterJob {
-	return &v1alpha1.ClusterJob{ObjectMeta: pass.StatusMeta(job), Status: status}
+	return &v1alpha1.ClusterJob{ObjectMeta: reconcile.StatusMeta(job), Status: status}
 }

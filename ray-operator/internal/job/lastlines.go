@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -46,7 +46,7 @@ func readLastLines(p *planner) {
 	if entry.LastLines, entry.LogState = lastLinesOf(p.situation, past, checkSilence(p)); entry.LogState != "" {
 		p.wakeIn(soon)
 	} else {
-		p.wakeIn(pass.Recheck)
+		p.wakeIn(reconcile.Recheck)
 	}
 }
 

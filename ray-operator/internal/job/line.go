@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
 )
 
@@ -161,5 +161,5 @@ const nextAtOnce = 8
 // recheckAfter is after how long a job that waits looks again by itself. Next wakes the first ones in time, so the
 // others only keep the place right that they tell of, the more rarely the further behind they are.
 func (l Line) recheckAfter() time.Duration {
-	return pass.Recheck * time.Duration(1+(l.Place-1)/nextAtOnce)
+	return reconcile.Recheck * time.Duration(1+(l.Place-1)/nextAtOnce)
 }

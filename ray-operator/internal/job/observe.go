@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -130,7 +130,7 @@ func (s *Seen) noteHead(pod *corev1.Pod) {
 	if pod.UID == s.Record.Last.Head {
 		s.LastHead = pod
 	}
-	if s.canBeHead(pod) && (s.Head == nil || pass.Epoch(pod) > pass.Epoch(s.Head)) {
+	if s.canBeHead(pod) && (s.Head == nil || reconcile.Epoch(pod) > reconcile.Epoch(s.Head)) {
 		s.Head = pod
 	}
 }

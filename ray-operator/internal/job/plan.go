@@ -9,7 +9,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -50,7 +50,7 @@ type Plan struct {
 	// that were still to be read.
 	Done *v1alpha1.JobAttempt
 	// Events are told once all is done.
-	Events []Telling
+	Events []telemetry.Event
 	// Wake is after how long to look again though nothing happened; 0 is never.
 	Wake time.Duration
 }
@@ -68,12 +68,6 @@ type Ask struct {
 type Keeping struct {
 	Cluster *v1alpha1.ComputeCluster
 	Note    string
-}
-
-// Telling is an event, of the job and where Cluster is set of the cluster too.
-type Telling struct {
-	telemetry.Event
-	Cluster *v1alpha1.ComputeCluster
 }
 
 // Empty reports whether the plan writes nothing.
@@ -112,14 +106,12 @@ func (p *Plan) String() string {
 }
 
 // wakeIn has the job looked at again after a wait, or sooner.
-func (p *Plan) wakeIn(wait time.Duration) { p.Wake = pass.Soonest(p.Wake, wait) }
+func (p *Plan) wakeIn(wait time.Duration) { p.Wake = reconcile.Soonest(p.Wake, wait) }
 
 // setPhase sets what the job is at.
 func (p *Plan) setPhase(phase string, finding reason.Finding) { p.Phase, p.Finding = phase, finding }
 
 // addEvent adds an event of a finding.
 func (p *Plan) addEvent(finding reason.Finding, action string) {
-	p.Events = append(p.Events, Telling{Event: telemetry.Event{
-		Finding: finding, Action: action, Warning: finding.Severity() == reason.Warning,
-	}})
+	p.Events = append(p.Events, telemetry.Event{Finding: finding, Action: action, Warning: finding.Severity() == reason.Warning})
 }

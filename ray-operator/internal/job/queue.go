@@ -14,7 +14,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/ray-operator/validate"
@@ -64,7 +64,7 @@ func planQueue(p *planner) {
 	p.Queue = kueue.Decide(p.seen.Queue, now, metav1.NewTime(p.now))
 	switch {
 	case p.seen.Queue.Problem != "":
-		p.wakeIn(pass.Recheck) // no watch tells of what is missing
+		p.wakeIn(reconcile.Recheck) // no watch tells of what is missing
 	case p.seen.Queue.Queue != "" && p.seen.Alive && p.seen.Cluster == nil && len(p.seen.Former) == 0:
 		p.wakeIn(time.Second) // nobody tells of the pods of a cluster that is gone
 	}

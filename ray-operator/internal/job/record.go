@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
 const (
@@ -88,13 +88,13 @@ func newRecord() Record { return Record{Version: recordVersion, Attempt: 1, Own:
 
 // String is the annotation's text, which ParseRecord reads again: where it would be too long, it has fewer words of
 // others and fewer former attempts.
-func (r Record) String() string { return pass.Fit(&r, recordLimit, r.dropLeast) }
+func (r Record) String() string { return reconcile.Fit(&r, recordLimit, r.dropLeast) }
 
 // dropLeast takes away what is needed least, and reports whether there was anything.
 func (r *Record) dropLeast() bool {
 	switch {
 	case r.Outcome.Text != "":
-		r.Outcome.Text = pass.Shorten(r.Outcome.Text)
+		r.Outcome.Text = reconcile.Shorten(r.Outcome.Text)
 	case len(r.Past) > 1: // the last one says how long to wait
 		r.Past = r.Past[1:]
 	default:
@@ -105,7 +105,7 @@ func (r *Record) dropLeast() bool {
 
 // ParseRecord reads the annotation's text. It fails on text that this version did not write.
 func ParseRecord(text string) (Record, error) {
-	return pass.ParseRecord(text, recordLimit, func(record *Record) error {
+	return reconcile.ParseRecord(text, recordLimit, func(record *Record) error {
 		if record.Version != recordVersion || record.Attempt < 1 || record.Own < 1 {
 			return fmt.Errorf("version %d, attempt %d, cluster %d, want version %d and numbers from 1",
 				record.Version, record.Attempt, record.Own, recordVersion)

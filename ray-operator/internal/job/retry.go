@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -53,7 +53,7 @@ func planRetry(p *planner, f fate) {
 	}
 	p.addEvent(reason.AttemptEnded.Of(number, f.Code, f.Text), "Retry")
 	p.Events[len(p.Events)-1].Warning = true
-	p.setPhase(v1alpha1.PhaseRetrying, reason.Retrying.Of(number, f.Code, pass.Stamp(p.record.endedAt(p.now).Add(retryDelay(p.situation)))))
+	p.setPhase(v1alpha1.PhaseRetrying, reason.Retrying.Of(number, f.Code, reconcile.Stamp(p.record.endedAt(p.now).Add(retryDelay(p.situation)))))
 }
 
 // retryDelay returns how long to wait after the last attempt before the next.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -35,7 +35,7 @@ func Status(job *v1alpha1.ClusterJob, seen Seen, plan Plan, refused error, now t
 	}
 	status.Attempts = listAttempts(job, seen, plan, now)
 	status.StartTime = startOf(status.Attempts, record)
-	status.EndTime = pass.Moment(record.Outcome.At)
+	status.EndTime = reconcile.Moment(record.Outcome.At)
 	status.Summary = summarize(job, status)
 	setConditions(job, &status, plan, refused, now)
 	return status
@@ -109,7 +109,7 @@ func listAttempts(job *v1alpha1.ClusterJob, seen Seen, plan Plan, now time.Time)
 func entryOf(past Past) v1alpha1.JobAttempt {
 	return v1alpha1.JobAttempt{
 		Number: past.Number, ClusterName: past.Cluster, HeadUID: string(past.Head), Reason: past.Reason, ExitCode: past.Exit,
-		StartTime: pass.Moment(past.Start), EndTime: pass.Moment(past.End),
+		StartTime: reconcile.Moment(past.Start), EndTime: reconcile.Moment(past.End),
 	}
 }
 
@@ -117,7 +117,7 @@ func entryOf(past Past) v1alpha1.JobAttempt {
 func describeBound(entry *v1alpha1.JobAttempt, bound Bound) {
 	entry.ClusterName, entry.ClusterUID = bound.Cluster, string(bound.UID)
 	entry.HeadName, entry.HeadUID, entry.Session = bound.Pod, string(bound.Head), bound.Session
-	entry.SubmitTime = pass.Moment(bound.At)
+	entry.SubmitTime = reconcile.Moment(bound.At)
 }
 
 // findAttempt finds one by its number, nil if it is not told of.
@@ -131,7 +131,7 @@ func findAttempt(all []v1alpha1.JobAttempt, number int32) *v1alpha1.JobAttempt {
 
 func startOf(all []v1alpha1.JobAttempt, record Record) *metav1.Time {
 	if record.Ran > 0 {
-		return pass.Moment(record.Ran)
+		return reconcile.Moment(record.Ran)
 	}
 	if entry := findAttempt(all, record.Attempt); entry != nil && record.Bound.Head != "" {
 		return entry.StartTime
@@ -165,12 +165,12 @@ const mostEntrypoint = 60
 // setConditions follow from the phase and the finding.
 func setConditions(job *v1alpha1.ClusterJob, status *v1alpha1.ClusterJobStatus, plan Plan, refused error, now time.Time) {
 	finding, stalled := findingOf(plan, refused)
-	say := pass.Teller{Conditions: &status.Conditions, Generation: job.Generation, Now: now}
+	say := reconcile.Conditions{All: &status.Conditions, Generation: job.Generation, Now: now}
 	ended, suspended := isEndPhase(status.Phase), status.Phase == v1alpha1.PhaseSuspended
 	succeeded := status.Phase == v1alpha1.PhaseSucceeded
 	stalled = stalled || ended && !succeeded
 	if suspended && !stalled { // it is as its spec says, so that nobody waits for it to be ready
-		say.While(v1alpha1.ConditionReady, nil)
+		say.SetWhile(v1alpha1.ConditionReady, nil)
 	} else {
 		say.Set(v1alpha1.ConditionReady, succeeded, finding)
 	}
@@ -207,7 +207,7 @@ func findingOf(plan Plan, refused error) (reason.Finding, bool) {
 
 // setResumed says of a job that was suspended that it is not any more; one that never was
 // says nothing.
-func setResumed(all []metav1.Condition, say pass.Teller) {
+func setResumed(all []metav1.Condition, say reconcile.Conditions) {
 	for i := range all {
 		if all[i].Type == v1alpha1.ConditionSuspended {
 			say.SetOr(v1alpha1.ConditionSuspended, false, reason.Finding{})

@@ -14,7 +14,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -84,7 +84,7 @@ func TestRefusals(t *testing.T) {
 		if !strings.Contains(ready.Message, test.want) || said(status) != test.all {
 			t.Errorf("%s: %s says %q", name, said(status), ready.Message)
 		}
-		if have := pass.Shown(test.err); have != (name != "passing") {
+		if have := reconcile.Shown(test.err); have != (name != "passing") {
 			t.Errorf("%s is shown: %v", name, have)
 		}
 	}

@@ -112,7 +112,9 @@ func abandonStop(p *planner) reason.Finding {
 	}
 	finding := reason.StopAbandoned.Of(p.job.Name, p.record.Bound.Cluster, why, p.submissionID())
 	p.addEvent(finding, "Stop")
-	p.Events[len(p.Events)-1].Cluster = p.seen.Cluster
+	if p.seen.Cluster != nil {
+		p.Events[len(p.Events)-1].Also = p.seen.Cluster
+	}
 	return finding
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kueue"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/wake"
 )
 
@@ -96,7 +96,7 @@ func changesHead(c wake.Change) bool {
 		return true
 	}
 	return before.Status.PodIP != now.Status.PodIP || before.Status.Phase != now.Status.Phase ||
-		pass.Ready(before) != pass.Ready(now) || (before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil)
+		reconcile.Ready(before) != reconcile.Ready(now) || (before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil)
 }
 
 // jobsOfHead finds the jobs that use the cluster of a head.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/cron"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -90,7 +90,7 @@ func (p *Plan) decideDue(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.
 		left := due.Add(time.Duration(*seconds) * time.Second).Sub(now)
 		if left < 0 {
 			p.Record.Through = due.Unix()
-			p.tell("Skip", reason.StartMissed.Of(pass.Stamp(due), *seconds))
+			p.tell("Skip", reason.StartMissed.Of(reconcile.Stamp(due), *seconds))
 			return
 		}
 		p.wakeIn(left + time.Second)
@@ -99,15 +99,15 @@ func (p *Plan) decideDue(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.
 	switch {
 	case len(active) == 0 || schedule.Spec.ConcurrencyPolicy == "" || schedule.Spec.ConcurrencyPolicy == v1alpha1.ConcurrencyAllow:
 		p.Start, p.Record.Through = due, due.Unix()
-		p.tell("Start", reason.JobStarted.Of(naming.ScheduledJob(schedule.Name, due), pass.Stamp(due)))
+		p.tell("Start", reason.JobStarted.Of(naming.ScheduledJob(schedule.Name, due), reconcile.Stamp(due)))
 	case schedule.Spec.ConcurrencyPolicy == v1alpha1.ConcurrencyForbid:
-		p.State = reason.PreviousJobActive.Of(pass.Stamp(due), active[0].Name)
+		p.State = reason.PreviousJobActive.Of(reconcile.Stamp(due), active[0].Name)
 	default:
-		p.State = reason.PreviousJobEnding.Of(pass.Stamp(due), active[0].Name)
+		p.State = reason.PreviousJobEnding.Of(reconcile.Stamp(due), active[0].Name)
 		for _, job := range active {
 			if job.DeletionTimestamp.IsZero() {
 				p.Delete = append(p.Delete, job)
-				p.tell("Delete", reason.JobReplaced.Of(job.Name, pass.Stamp(due)))
+				p.tell("Delete", reason.JobReplaced.Of(job.Name, reconcile.Stamp(due)))
 			}
 		}
 	}
@@ -120,7 +120,9 @@ func (p *Plan) tell(action string, finding reason.Finding) {
 }
 
 // wakeIn has the schedule looked at after some time, or sooner.
-func (p *Plan) wakeIn(wait time.Duration) { p.Wake = pass.Soonest(p.Wake, max(wait, time.Millisecond)) }
+func (p *Plan) wakeIn(wait time.Duration) {
+	p.Wake = reconcile.Soonest(p.Wake, max(wait, time.Millisecond))
+}
 
 // activeOf are the jobs that have not ended, the oldest first.
 func activeOf(jobs []v1alpha1.ClusterJob) []*v1alpha1.ClusterJob {

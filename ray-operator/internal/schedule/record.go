@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
 const (
@@ -30,7 +30,7 @@ type Record struct {
 
 // String is the annotation's text.
 func (r Record) String() string {
-	return pass.Fit(&r, recordLimit, func() bool { return false })
+	return reconcile.Fit(&r, recordLimit, func() bool { return false })
 }
 
 // timesOf is what says at which times jobs start.
@@ -45,7 +45,7 @@ func timesOf(spec *v1alpha1.ClusterJobScheduleSpec) string {
 // writtenRecord is what the annotation says of the schedule, nil where it says nothing, was copied from another one, or
 // cannot be read: the jobs and the status say nearly as much.
 func writtenRecord(schedule *v1alpha1.ClusterJobSchedule) *Record {
-	record, err := pass.ParseRecord(schedule.Annotations[v1alpha1.AnnotationRecord], recordLimit, func(record *Record) error {
+	record, err := reconcile.ParseRecord(schedule.Annotations[v1alpha1.AnnotationRecord], recordLimit, func(record *Record) error {
 		if record.Version != recordVersion || record.Of != schedule.UID {
 			return fmt.Errorf("version %d of %s, want version %d of %s", record.Version, record.Of, recordVersion, schedule.UID)
 		}

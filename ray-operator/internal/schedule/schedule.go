@@ -21,7 +21,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -34,7 +34,7 @@ type Reconciler struct {
 	Events telemetry.Recorder
 	Clock  clock.PassiveClock
 	// Statuses remembers which statuses wait.
-	Statuses pass.Statuses
+	Statuses reconcile.Statuses
 }
 
 // Reconcile does one pass over one schedule.
@@ -57,17 +57,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	now := r.Clock.Now()
 	plan := Decide(&schedule, jobs.Items, now)
-	err = r.applyPlan(ctx, &schedule, plan)
-	if err != nil && !pass.Shown(err) {
-		return pass.Result(0, err)
+	outcome := reconcile.Outcome{Err: r.applyPlan(ctx, &schedule, plan)}
+	if outcome.Err == nil {
+		outcome.Events = plan.Events
 	}
-	told := r.writeStatus(ctx, &schedule, Status(&schedule, jobs.Items, plan, err, now), now)
-	if err == nil {
-		for _, event := range plan.Events {
-			r.Events.Record(&schedule, event)
-		}
-	}
-	return pass.Result(plan.Wake, errors.Join(err, told))
+	ending := reconcile.Ending{Object: &schedule, Events: r.Events, Wake: plan.Wake, WriteStatus: func() (time.Duration, error) {
+		return 0, r.writeStatus(ctx, &schedule, Status(&schedule, jobs.Items, plan, outcome.Err, now), now)
+	}}
+	return ending.End(outcome)
 }
 
 // applyPlan starts the job, and then deletes those that go. The record comes after the job: until it is written, the job
@@ -79,7 +76,7 @@ func (r *Reconciler) applyPlan(ctx context.Context, schedule *v1alpha1.ClusterJo
 		}
 	}
 	if text := plan.Record.String(); schedule.Annotations[v1alpha1.AnnotationRecord] != text {
-		if err := r.writeRecord(ctx, schedule, text); err != nil {
+		if err := reconcile.WriteRecord(ctx, r.Writer, schedule, text, nil); err != nil {
 			return err
 		}
 	}
@@ -108,26 +105,12 @@ func newJob(schedule *v1alpha1.ClusterJobSchedule, at time.Time) *v1alpha1.Clust
 	return job
 }
 
-func (r *Reconciler) writeRecord(ctx context.Context, schedule *v1alpha1.ClusterJobSchedule, text string) error {
-	wanted := schedule.DeepCopy()
-	if wanted.Annotations == nil {
-		wanted.Annotations = map[string]string{}
-	}
-	wanted.Annotations[v1alpha1.AnnotationRecord] = text
-	if err := r.Writer.Edit(ctx, schedule, wanted); err != nil {
-		return err
-	}
-	wanted.Status = schedule.Status
-	*schedule = *wanted
-	return nil
-}
-
 // writeStatus writes the status if it differs, and an event where it warns of something new.
 func (r *Reconciler) writeStatus(ctx context.Context, schedule *v1alpha1.ClusterJobSchedule, status v1alpha1.ClusterJobScheduleStatus, now time.Time) error {
 	of := func(status v1alpha1.ClusterJobScheduleStatus) *v1alpha1.ClusterJobSchedule {
-		return &v1alpha1.ClusterJobSchedule{ObjectMeta: pass.StatusMeta(schedule), Status: status}
+		return &v1alpha1.ClusterJobSchedule{ObjectMeta: reconcile.StatusMeta(schedule), Status: status}
 	}
-	change := pass.StatusChange{Seen: of(schedule.Status), Wanted: of(status), Patience: func() time.Duration { return 0 }}
+	change := reconcile.StatusChange{Seen: of(schedule.Status), Wanted: of(status)}
 	written, _, err := r.Statuses.Write(ctx, r.Writer, change, now)
 	if finding, is := newWarning(&schedule.Status, &status); written && is {
 		r.Events.Record(schedule, telemetry.Event{Finding: finding, Action: "Wait", Warning: true})

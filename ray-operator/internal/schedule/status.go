@@ -8,7 +8,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -46,10 +46,10 @@ func Status(schedule *v1alpha1.ClusterJobSchedule, jobs []v1alpha1.ClusterJob, p
 }
 
 func setConditions(schedule *v1alpha1.ClusterJobSchedule, status *v1alpha1.ClusterJobScheduleStatus, plan Plan, refused error, now time.Time) {
-	say := pass.Teller{Conditions: &status.Conditions, Generation: schedule.Generation, Now: now}
+	say := reconcile.Conditions{All: &status.Conditions, Generation: schedule.Generation, Now: now}
 	state := plan.State
 	if refused != nil {
-		state = diagnose.Refusal("the job for "+pass.Stamp(plan.Start), refused)
+		state = diagnose.Refusal("the job for "+reconcile.Stamp(plan.Start), refused)
 		if plan.Start.IsZero() {
 			state = diagnose.Refusal("a job of the schedule", refused)
 		}
@@ -75,5 +75,5 @@ func momentOf(at time.Time) *metav1.Time {
 
 // newWarning is why a schedule starts nothing, where its conditions did not say so before.
 func newWarning(before, after *v1alpha1.ClusterJobScheduleStatus) (reason.Finding, bool) {
-	return pass.NewWarning(before.Conditions, after.Conditions)
+	return reconcile.NewWarning(before.Conditions, after.Conditions)
 }

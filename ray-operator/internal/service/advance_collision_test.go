@@ -7,11 +7,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // policyOf returns what a pass does about the policy of a service, and whether it does anything.
-func policyOf(plan Plan) (Fixing, bool) {
+func policyOf(plan Plan) (reconcile.Fixing, bool) {
 	for _, fixing := range plan.Fixtures {
 		for _, object := range []any{fixing.Wanted, fixing.Seen} {
 			if _, is := object.(*networkingv1.NetworkPolicy); is {
@@ -19,7 +20,7 @@ func policyOf(plan Plan) (Fixing, bool) {
 			}
 		}
 	}
-	return Fixing{}, false
+	return reconcile.Fixing{}, false
 }
 
 // TestServePolicy_SparesOpenClusters: a policy about pods that anybody may reach would close their other ports.
@@ -36,7 +37,7 @@ func TestServePolicy_SparesOpenClusters(t *testing.T) {
 	if have := policy.Spec.PodSelector.MatchExpressions[0].Values; !slices.Equal(have, []string{second.Name}) {
 		t.Errorf("the policy is about %v, want %s alone", have, second.Name)
 	}
-	s.seen.Standing[kindPolicy] = Standing{Object: policy}
+	s.seen.Standing[kindPolicy] = reconcile.Standing{Presence: reconcile.Ours, Object: policy}
 	second.Spec.Network = open
 	if fixing, is = policyOf(s.decide()); !is || fixing.Wanted != nil || fixing.Seen == nil {
 		t.Errorf("the policy stays where no cluster needs one: %+v", fixing)

@@ -18,7 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -29,7 +29,7 @@ func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService
 	if plan.Empty() {
 		return nil, nil
 	}
-	log.FromContext(ctx).Info("carrying out", "plan", plan.String())
+	log.FromContext(ctx).Info("Applying plan", "plan", plan.String())
 	if plan.Keep != nil {
 		if _, err := r.Writer.Create(ctx, plan.Keep); err != nil {
 			return nil, err
@@ -43,10 +43,10 @@ func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService
 	}
 	var errs []error
 	for _, fixing := range plan.Fixtures {
-		if failed := r.writeFixture(ctx, fixing); fixing.isRoute() {
-			routed = failed
+		if fixing.Kind == kindRoute {
+			routed = fixing.Write(ctx, r.Routes)
 		} else {
-			errs = append(errs, failed)
+			errs = append(errs, fixing.Write(ctx, r.Writer))
 		}
 	}
 	errs = append(errs, r.labelTraffic(ctx, service, plan))
@@ -71,33 +71,24 @@ func (r *Reconciler) writeRecord(ctx context.Context, service *v1alpha1.ClusterS
 	if plan.Record == nil {
 		return nil
 	}
-	wanted := service.DeepCopy()
-	if wanted.Annotations == nil {
-		wanted.Annotations = map[string]string{}
-	}
-	wanted.Annotations[v1alpha1.AnnotationRecord] = plan.Record.textOf(service.UID)
-	if plan.Finalizer {
-		controllerutil.AddFinalizer(wanted, v1alpha1.FinalizerServe)
-	} else {
-		controllerutil.RemoveFinalizer(wanted, v1alpha1.FinalizerServe)
-	}
-	err := r.Writer.Edit(ctx, service, wanted)
+	err := reconcile.WriteRecord(ctx, r.Writer, service, plan.Record.textOf(service.UID), func(wanted *v1alpha1.ClusterService) {
+		if plan.Finalizer {
+			controllerutil.AddFinalizer(wanted, v1alpha1.FinalizerServe)
+		} else {
+			controllerutil.RemoveFinalizer(wanted, v1alpha1.FinalizerServe)
+		}
+	})
 	if apierrors.IsNotFound(err) && service.DeletionTimestamp != nil {
 		return &fault.Wait{For: "the cache to know that ClusterService " + service.Name + " is gone"}
 	}
-	if err != nil {
-		return err
-	}
-	wanted.Status = service.Status
-	*service = *wanted
-	return nil
+	return err
 }
 
 // confirmUnchanged looks past the cache whether the service is as it was seen, before anything is done to
 // clusters, pods or the route. Where the record was just written that is known.
 func (r *Reconciler) confirmUnchanged(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
 	acts := plan.Make != nil || len(plan.Change)+len(plan.Discard)+len(plan.Open)+len(plan.Close)+len(plan.Lead)+len(plan.Strand) > 0 ||
-		slices.ContainsFunc(plan.Fixtures, Fixing.isRoute)
+		slices.ContainsFunc(plan.Fixtures, func(f reconcile.Fixing) bool { return f.Kind == kindRoute })
 	if !acts || plan.Record != nil {
 		return nil
 	}
@@ -114,22 +105,6 @@ func (r *Reconciler) confirmUnchanged(ctx context.Context, service *v1alpha1.Clu
 	return nil
 }
 
-func (r *Reconciler) writeFixture(ctx context.Context, fixing Fixing) error {
-	writer := r.Writer
-	if fixing.isRoute() {
-		writer = r.Routes
-	}
-	switch {
-	case fixing.Seen == nil:
-		_, err := writer.Create(ctx, fixing.Wanted)
-		return err
-	case fixing.Wanted == nil:
-		return writer.Delete(ctx, fixing.Seen, nil)
-	default:
-		return writer.Mend(ctx, fixing.Seen, fixing.Wanted)
-	}
-}
-
 // labelTraffic gives pods requests before it takes them from others: at no time there are fewer
 // that have them than there were or must be.
 func (r *Reconciler) labelTraffic(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) error {
@@ -140,7 +115,7 @@ func (r *Reconciler) labelTraffic(ctx context.Context, service *v1alpha1.Cluster
 	}
 	var closed *string
 	if service.Spec.ClusterRef == nil { // on other clusters the connections are not the service's alone
-		now := pass.Stamp(r.Clock.Now())
+		now := reconcile.Stamp(r.Clock.Now())
 		closed = &now
 	}
 	return errors.Join(r.labelPods(ctx, plan.Close, serve, nil, closed), r.labelPods(ctx, plan.Strand, route, nil, closed))

@@ -7,13 +7,14 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // seenRoute returns the service's own HTTPRoute as it was seen, nil if there is none.
 func seenRoute(s *state) *gatewayv1.HTTPRoute {
 	standing := s.seen.Standing[kindRoute]
-	if route, ok := standing.Object.(*gatewayv1.HTTPRoute); ok && !standing.Foreign {
+	if route, ok := standing.Object.(*gatewayv1.HTTPRoute); ok && standing.Presence != reconcile.Foreign {
 		return route
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -72,10 +72,10 @@ func explainSilence(cluster *Cluster, now time.Time) (finding reason.Finding, si
 	if left := silentAfter - now.Sub(answer.FailingSince); left > 0 {
 		return reason.Finding{}, false, left
 	}
-	if why := explainClusterStart(cluster, cluster.Name); !pass.Ready(cluster.Head) && warns(why) {
+	if why := explainClusterStart(cluster, cluster.Name); !reconcile.Ready(cluster.Head) && warns(why) {
 		return why, true, 0 // a pod has an address before its image is there
 	}
-	return reason.ServeSilent.Of(cluster.Name, pass.Stamp(answer.FailingSince), cut(answer.Err)), true, 0
+	return reason.ServeSilent.Of(cluster.Name, reconcile.Stamp(answer.FailingSince), cut(answer.Err)), true, 0
 }
 
 // judgeApplications looks at the applications of a version, and at its proxies.
@@ -130,7 +130,7 @@ func judgeApplication(cluster *Cluster, name string, proven bool, requires requi
 		return 0, reason.ServeDeploying.Of(cluster.Name, "Serve does not know application "+name+" yet")
 	case application.State == headclient.ApplicationDeployFailed:
 		if at := cluster.Answer.RetryAt; !at.IsZero() {
-			message += "; it is deployed again at " + pass.Stamp(at)
+			message += "; it is deployed again at " + reconcile.Stamp(at)
 		}
 		return 0, reason.ApplicationFailed.Of(name, cluster.Name, message)
 	case application.State == headclient.ApplicationUnhealthy:

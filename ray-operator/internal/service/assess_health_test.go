@@ -12,7 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -131,7 +131,7 @@ func TestFailedDeployment_SaysWhenItIsRetried(t *testing.T) {
 		s.seen.Clusters[1].Answer.Serving.Applications["text"] = headclient.Application{Name: "text", State: headclient.ApplicationDeployFailed, Message: "no index"}
 		s.seen.Clusters[1].Answer.RetryAt = at
 		plan := s.decide()
-		if have := strings.Contains(plan.Finding.Text, "no index; it is deployed again at "+pass.Stamp(at)); plan.Finding.Code != "ApplicationFailed" || have != want {
+		if have := strings.Contains(plan.Finding.Text, "no index; it is deployed again at "+reconcile.Stamp(at)); plan.Finding.Code != "ApplicationFailed" || have != want {
 			t.Errorf("retried at %s: %s: %s", at, plan.Finding.Code, plan.Finding.Text)
 		}
 	}

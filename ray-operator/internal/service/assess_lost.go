@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
 // hasLostPods reports whether workers of a side went, and others have yet to come in their place: ones that are
@@ -23,7 +23,7 @@ func hasLostPods(s *state, side *Side) bool {
 		case pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleWorker:
 		case hasCrashed(pod, side.At):
 			return false
-		case pod.DeletionTimestamp != nil, !pass.Ready(pod) && (s.hasRequests(pod) || pod.Annotations[v1alpha1.AnnotationClosed] != ""):
+		case pod.DeletionTimestamp != nil, !reconcile.Ready(pod) && (s.hasRequests(pod) || pod.Annotations[v1alpha1.AnnotationClosed] != ""):
 			lost = true // it had requests, and is none that has yet to start
 		default:
 			there++

@@ -7,7 +7,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/serveconfig"
 )
 
@@ -90,7 +90,7 @@ func stillHaving(s *state, cluster *Cluster, has func(*corev1.Pod) bool) []*core
 
 // isReachable reports whether a pod is there and can be reached.
 func isReachable(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && pass.Ready(pod)
+	return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && reconcile.Ready(pod)
 }
 
 // mayServe reports whether a pod stays and is of those that take requests.

@@ -21,8 +21,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/index"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/stranded"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
@@ -39,7 +38,7 @@ type Seen struct {
 	// Clusters are the service's own by their numbers, or the one that it refers to under 0.
 	Clusters map[int]*Cluster
 	// Standing are the objects of fixed names, by kind.
-	Standing map[string]Standing
+	Standing map[string]reconcile.Standing
 	// Elders are services on the same cluster that are older.
 	Elders []Elder
 	// Versions are the Services of the service's versions, by their names.
@@ -73,12 +72,6 @@ type Elder struct {
 	TargetError error
 }
 
-// Standing is what stands under a fixed name: nothing, the service's own object, or another's.
-type Standing struct {
-	Object  client.Object
-	Foreign bool
-}
-
 // Kinds of objects of a fixed name.
 const (
 	kindService = "Service"
@@ -90,7 +83,7 @@ const (
 // observe reads the world; it writes nothing.
 func (r *Reconciler) observe(ctx context.Context, service *v1alpha1.ClusterService) (Seen, error) {
 	seen := Seen{
-		Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]Standing{}, Versions: map[string]*corev1.Service{},
+		Revisions: map[string]Revision{}, Clusters: map[int]*Cluster{}, Standing: map[string]reconcile.Standing{}, Versions: map[string]*corev1.Service{},
 	}
 	seen.Target, seen.TargetError = revisionOf(service)
 	for _, read := range []func(context.Context, *v1alpha1.ClusterService, *Seen) error{
@@ -188,7 +181,7 @@ func (c *Cluster) addPod(pod *corev1.Pod) {
 	if pod.Labels[v1alpha1.LabelRole] != v1alpha1.RoleHead || over || pod.DeletionTimestamp != nil {
 		return
 	}
-	if c.Head == nil || pass.Epoch(pod) > pass.Epoch(c.Head) {
+	if c.Head == nil || reconcile.Epoch(pod) > reconcile.Epoch(c.Head) {
 		c.Head = pod
 	}
 }
@@ -204,15 +197,20 @@ func (r *Reconciler) seeStanding(ctx context.Context, service *v1alpha1.ClusterS
 		kindBudget:  {service.Name, &policyv1.PodDisruptionBudget{}},
 	} {
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: service.Namespace, Name: at.name}, at.empty)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
+		presence, err := reconcile.PresenceOf(err, at.empty, ownerOf(service))
+		if err != nil {
 			return fmt.Errorf("read %s %s: %w", kind, at.name, err)
-		default:
-			seen.Standing[kind] = Standing{Object: at.empty, Foreign: !kube.IsOwned(at.empty, service.UID)}
+		}
+		if presence != reconcile.Absent {
+			seen.Standing[kind] = reconcile.Standing{Presence: presence, Object: at.empty}
 		}
 	}
 	return nil
+}
+
+// ownerOf returns the reference that a service's objects have to it.
+func ownerOf(service *v1alpha1.ClusterService) *metav1.OwnerReference {
+	return metav1.NewControllerRef(service, v1alpha1.GroupVersion.WithKind(kindName))
 }
 
 // seeVersions finds the Services of versions: all of the service's but the one of its name.
@@ -239,16 +237,16 @@ func (r *Reconciler) seeRoute(ctx context.Context, service *v1alpha1.ClusterServ
 	}
 	var route gatewayv1.HTTPRoute
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(service), &route)
+	presence, failed := reconcile.PresenceOf(err, &route, ownerOf(service))
 	switch {
 	case meta.IsNoMatchError(err), apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err):
 		seen.RouteUnknown = true
-	case apierrors.IsNotFound(err):
 	case fault.Refused(err):
 		seen.RouteRefused = err
-	case err != nil:
-		return fmt.Errorf("read HTTPRoute %s: %w", service.Name, err)
-	default:
-		seen.Standing[kindRoute] = Standing{Object: &route, Foreign: !kube.IsOwned(&route, service.UID)}
+	case failed != nil:
+		return fmt.Errorf("read HTTPRoute %s: %w", service.Name, failed)
+	case presence != reconcile.Absent:
+		seen.Standing[kindRoute] = reconcile.Standing{Presence: presence, Object: &route}
 	}
 	return nil
 }

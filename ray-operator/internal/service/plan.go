@@ -7,10 +7,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -26,7 +26,7 @@ type Plan struct {
 	Record    *Record
 	Finalizer bool
 	// Fixtures are objects of fixed names to make, mend or remove.
-	Fixtures []Fixing
+	Fixtures []reconcile.Fixing
 	// Make is a cluster to create, Change those to bring to another spec, Discard those to
 	// delete.
 	Make    *v1alpha1.ComputeCluster
@@ -61,12 +61,6 @@ type Plan struct {
 	Wake time.Duration
 }
 
-// Fixing is what to do about an object of a fixed name: make it where there is none, mend the
-// one that was seen, or remove it where none is wanted.
-type Fixing struct {
-	Wanted, Seen client.Object
-}
-
 // Change is a cluster of the service's own as it was seen and as it must be.
 type Change struct{ Seen, Wanted *v1alpha1.ComputeCluster }
 
@@ -96,14 +90,7 @@ func (p *Plan) String() string {
 		add("record %s", p.Record)
 	}
 	for _, fixing := range p.Fixtures {
-		switch {
-		case fixing.Seen == nil:
-			add("create %T", fixing.Wanted)
-		case fixing.Wanted == nil:
-			add("delete %T", fixing.Seen)
-		default:
-			add("mend %T", fixing.Wanted)
-		}
+		add("%s", fixing)
 	}
 	if p.Make != nil {
 		add("create ComputeCluster %s", p.Make.Name)

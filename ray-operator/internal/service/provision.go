@@ -9,13 +9,14 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // provision says what to create, change and delete, and what is wanted of heads. Plan explains the fields.
 type provision struct {
-	fixtures []Fixing
+	fixtures []reconcile.Fixing
 	make     *v1alpha1.ComputeCluster
 	change   []Change
 	discard  []*v1alpha1.ComputeCluster

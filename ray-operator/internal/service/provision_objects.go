@@ -6,11 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -38,31 +37,25 @@ func (v *provisioner) fixObjects() {
 // fixObject chooses what to do about an object of a fixed name; wanted is nil where there must be
 // none.
 func (v *provisioner) fixObject(kind string, wanted client.Object) {
-	v.fixStanding(kind, v.seen.Standing[kind], wanted, pass.Holds)
+	v.fixStanding(kind, v.seen.Standing[kind], wanted, reconcile.Holds)
 }
 
 // fixStanding chooses what to do about what stands where something is wanted; holds reports whether the
 // one is as the other.
-func (v *provisioner) fixStanding(kind string, standing Standing, wanted client.Object, holds func(seen, wanted client.Object) bool) {
+func (v *provisioner) fixStanding(kind string, standing reconcile.Standing, wanted client.Object, holds func(seen, wanted client.Object) bool) {
 	switch {
-	case standing.Foreign && wanted != nil:
+	case wanted == nil:
+	case standing.Presence == reconcile.Foreign:
 		conflict := reason.NameConflict.Of(kind + " " + wanted.GetName())
 		v.conflict = &conflict
 		if kind == kindService { // nobody could reach it
 			v.unreachable = &conflict
 		}
-		v.wakeIn(pass.Recheck) // nobody tells of what is not ours
-	case standing.Foreign:
-	case wanted == nil && standing.Object != nil:
-		v.fixtures = append(v.fixtures, Fixing{Seen: standing.Object})
-	case wanted == nil:
-	case standing.Object == nil:
-		v.fixtures = append(v.fixtures, Fixing{Wanted: pass.Marked(wanted)})
-	default:
-		if marked := pass.Marked(wanted); !holds(standing.Object, marked) {
-			v.fixtures = append(v.fixtures, Fixing{Wanted: marked, Seen: standing.Object})
-		}
+		v.wakeIn(reconcile.Recheck) // nobody tells of what is not ours
+	case standing.Presence == reconcile.Terminating:
+		v.wakeIn(reconcile.Recheck) // no cache holds routes
 	}
+	v.fixtures = append(v.fixtures, reconcile.Fix(kind, standing, wanted, holds)...)
 }
 
 // fixBudget keeps evictions from taking more than one of the pods that serve at a time. It
@@ -87,13 +80,6 @@ func (v *provisioner) fixBudget() {
 		return
 	}
 	v.fixObject(kindBudget, desired.ServeBudget(v.service, len(opened)))
-}
-
-// isRoute reports whether a fixing is of an HTTPRoute.
-func (f Fixing) isRoute() bool {
-	_, wanted := f.Wanted.(*gatewayv1.HTTPRoute)
-	_, seen := f.Seen.(*gatewayv1.HTTPRoute)
-	return wanted || seen
 }
 
 // dropRevisions takes revisions away that are neither asked for nor among the last.
@@ -122,7 +108,7 @@ func (v *provisioner) removeVersionServices() {
 		case seenBackend(v.state, name) != nil && gatewayOf(v.service) != nil:
 			v.wakeIn(routeWait)
 		default:
-			v.fixtures = append(v.fixtures, Fixing{Seen: v.seen.Versions[name]})
+			v.fixtures = append(v.fixtures, reconcile.Fixing{Act: reconcile.Remove, Kind: kindVersion, Seen: v.seen.Versions[name]})
 		}
 	}
 }
@@ -130,11 +116,11 @@ func (v *provisioner) removeVersionServices() {
 // fixVersionServices makes and mends the Services that the route names, which are there before it names them.
 func (v *provisioner) fixVersionServices() {
 	for _, made := range v.routing.doors {
-		var standing Standing
+		var standing reconcile.Standing
 		if found := v.seen.Versions[made.Name]; found != nil {
-			standing.Object = found
+			standing = reconcile.Standing{Presence: reconcile.Ours, Object: found}
 		}
-		v.fixStanding(kindVersion, standing, made, pass.Holds)
+		v.fixStanding(kindVersion, standing, made, reconcile.Holds)
 	}
 }
 

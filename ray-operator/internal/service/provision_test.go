@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
 // TestSized: groups have their share of the replicas, rounded up, and get back what they had.
@@ -123,7 +124,7 @@ func TestInquire_AsksTheDoorWhileItMatters(t *testing.T) {
 		s := serves(t)
 		door := desired.ServeService(s.service, desired.Ports{HTTP: 8000})
 		door.Spec.ClusterIP = "10.1.2.3"
-		s.seen.Standing[kindService] = Standing{Object: door}
+		s.seen.Standing[kindService] = reconcile.Standing{Presence: reconcile.Ours, Object: door}
 		s.service.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready}}
 		asked := slices.ContainsFunc(s.decide().Wants[0].Probes, func(probe serving.Probe) bool { return strings.HasPrefix(probe.Address, "10.1.2.3:") })
 		if asked != want {

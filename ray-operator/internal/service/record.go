@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/upgrade"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
@@ -130,7 +130,7 @@ func (r Record) String() string {
 	if r.Last != nil {
 		r.Last.Fault = copied(r.Last.Fault)
 	}
-	return pass.Fit(&r, recordLimit, r.shorten)
+	return reconcile.Fit(&r, recordLimit, r.shorten)
 }
 
 // textOf returns the annotation's text in a service of this UID.
@@ -173,7 +173,7 @@ func hashOf(application string) string {
 func (r *Record) shorten() bool {
 	for _, fault := range []*Fault{r.lastFault(), r.Fault} {
 		if fault != nil && fault.Text != "" {
-			fault.Text = pass.Shorten(fault.Text)
+			fault.Text = reconcile.Shorten(fault.Text)
 			return true
 		}
 	}
@@ -196,7 +196,7 @@ func (r Record) clone() Record {
 
 // ParseRecord reads the annotation's text. It fails on text that this version did not write.
 func ParseRecord(text string) (Record, error) {
-	record, err := pass.ParseRecord(text, recordLimit, func(record *Record) error {
+	record, err := reconcile.ParseRecord(text, recordLimit, func(record *Record) error {
 		if record.Version != recordVersion || record.Clusters < 0 {
 			return fmt.Errorf("version %d, cluster %d, want version %d and numbers from 0", record.Version, record.Clusters, recordVersion)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -63,7 +63,7 @@ func (r *reporter) setPhase(phase string, finding reason.Finding) {
 func (r *reporter) reportDeletion() {
 	switch r.decision.course {
 	case courseDrain:
-		r.setPhase(v1alpha1.PhaseDeleting, reason.ServiceDraining.Of(pass.Stamp(r.decision.until)))
+		r.setPhase(v1alpha1.PhaseDeleting, reason.ServiceDraining.Of(reconcile.Stamp(r.decision.until)))
 	case courseLeave:
 		r.setPhase(v1alpha1.PhaseDeleting, reason.ServiceLeaving.Of(r.nameOf(r.findCluster(&r.record.Active))))
 	default:
@@ -76,7 +76,7 @@ func (r *reporter) reportDeletion() {
 func (r *reporter) reportSuspension() {
 	switch {
 	case r.decision.course == courseDrain:
-		r.setPhase(v1alpha1.PhaseSuspending, reason.ServiceDraining.Of(pass.Stamp(r.decision.until)))
+		r.setPhase(v1alpha1.PhaseSuspending, reason.ServiceDraining.Of(reconcile.Stamp(r.decision.until)))
 	case r.decision.gone:
 		r.setPhase(v1alpha1.PhaseSuspended, reason.ServiceSuspended.Of())
 	default:
@@ -116,7 +116,7 @@ func (r *reporter) reportVersions() {
 	case r.plan.Serving && !isReached(r.state):
 		r.plan.Serving = false
 		r.setPhase(v1alpha1.PhaseStarting, reason.ServeProving.Of(r.clusterName(&record.Active)))
-		r.wakeIn(pass.Recheck)
+		r.wakeIn(reconcile.Recheck)
 	case record.Active.Good == "":
 		r.setPhase(v1alpha1.PhaseStarting, r.versions.active.Finding)
 		r.reportDeadline()
@@ -219,7 +219,7 @@ func (r *reporter) countEndpoints(cluster *Cluster) int {
 	n := 0
 	for _, pod := range cluster.Pods {
 		open := r.isOpened(pod) && !slices.Contains(r.routing.close, pod) || slices.Contains(r.routing.open, pod)
-		if open && pod.DeletionTimestamp == nil && pass.Ready(pod) {
+		if open && pod.DeletionTimestamp == nil && reconcile.Ready(pod) {
 			n++
 		}
 	}

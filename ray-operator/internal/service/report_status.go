@@ -11,7 +11,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -44,7 +44,7 @@ func outcomeOf(last *Last) *v1alpha1.UpgradeOutcome {
 		return nil
 	}
 	told := &v1alpha1.UpgradeOutcome{
-		From: last.From, To: last.To, Result: last.Result, StartTime: pass.Moment(last.Began), EndTime: pass.Moment(last.Ended),
+		From: last.From, To: last.To, Result: last.Result, StartTime: reconcile.Moment(last.Began), EndTime: reconcile.Moment(last.Ended),
 	}
 	if last.Fault != nil {
 		told.Reason, told.Message = last.Fault.Reason, last.Fault.Text
@@ -55,22 +55,22 @@ func outcomeOf(last *Last) *v1alpha1.UpgradeOutcome {
 // setConditions follow from the plan, or from what the API server refused of it.
 func setConditions(service *v1alpha1.ClusterService, status *v1alpha1.ClusterServiceStatus, plan Plan, refused error, now time.Time) {
 	finding, stalled := chooseFinding(&plan, refused)
-	say := pass.Teller{Conditions: &status.Conditions, Generation: service.Generation, Now: now}
+	say := reconcile.Conditions{All: &status.Conditions, Generation: service.Generation, Now: now}
 	suspended := status.Phase == v1alpha1.PhaseSuspended
 	settled := plan.Serving && plan.Upgrading == nil && len(status.Retiring) == 0 && refused == nil
 	if suspended && !stalled { // it is as its spec says, so that nobody waits for it to be ready
-		say.While(v1alpha1.ConditionReady, nil)
+		say.SetWhile(v1alpha1.ConditionReady, nil)
 	} else {
 		say.Set(v1alpha1.ConditionReady, plan.Serving, finding)
 	}
 	say.SetOr(v1alpha1.ConditionReconciling, !settled && !suspended && !stalled, finding)
 	say.SetStalled(stalled, finding)
-	say.While(v1alpha1.ConditionRolledBack, plan.RolledBack)
-	say.While(v1alpha1.ConditionNameConflict, plan.Conflict)
+	say.SetWhile(v1alpha1.ConditionRolledBack, plan.RolledBack)
+	say.SetWhile(v1alpha1.ConditionNameConflict, plan.Conflict)
 	if plan.Gateway != nil {
 		say.Set(v1alpha1.ConditionGatewayProgrammed, plan.Programmed, *plan.Gateway)
 	} else {
-		say.While(v1alpha1.ConditionGatewayProgrammed, nil)
+		say.SetWhile(v1alpha1.ConditionGatewayProgrammed, nil)
 	}
 	if plan.Upgrading != nil {
 		say.Set(v1alpha1.ConditionUpgrading, true, *plan.Upgrading)
@@ -133,7 +133,7 @@ func summaryOf(active, candidate *v1alpha1.ServiceVersion) v1alpha1.ServiceSumma
 // takeRouteRefusal takes what the API server would not have of the route for what is told of the gateway,
 // and gives what else there was: neither is a failure of the service.
 func (p *Plan) takeRouteRefusal(err error) error {
-	if !pass.Shown(err) || p.Gateway == nil {
+	if !reconcile.Shown(err) || p.Gateway == nil {
 		return err
 	}
 	finding, terminal := fault.Finding(err)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -40,7 +40,7 @@ func (r *reporter) describeChange() reason.Finding {
 	active := &r.record.Active
 	name := r.findRevision(active.Revision).numberText()
 	if active.Healthy > 0 {
-		return reason.UpgradeBaking.Of(name, pass.Stamp(pass.Moment(active.Healthy+int64(retireAfterOf(r.service).Seconds())).Time))
+		return reason.UpgradeBaking.Of(name, reconcile.Stamp(reconcile.Moment(active.Healthy+int64(retireAfterOf(r.service).Seconds())).Time))
 	}
 	return reason.ConfigChanging.Of(name, r.clusterName(active), waitsFor(r.versions.active.Finding))
 }
@@ -59,7 +59,7 @@ func (r *reporter) describeShift(a, c int) reason.Finding {
 	case r.versions.candidate.Ready > 0 && shift.Proven && r.routing.behind:
 		return reason.UpgradeRouting.Of(to, fmt.Sprintf("%d %%", shift.Traffic), r.explainDelay())
 	case shift.Traffic == 100 && r.versions.candidate.Ready > 0:
-		return reason.UpgradeBaking.Of(to, pass.Stamp(shift.At.Add(max(drainOf(r.service), retireAfterOf(r.service)))))
+		return reason.UpgradeBaking.Of(to, reconcile.Stamp(shift.At.Add(max(drainOf(r.service), retireAfterOf(r.service)))))
 	case shift.Traffic == 0 && warns(r.versions.candidate.Finding):
 		return r.versions.candidate.Finding
 	case shift.Traffic == 0:

@@ -11,7 +11,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
@@ -33,7 +33,7 @@ func (r *router) describeGateway() {
 	if r.service.DeletionTimestamp != nil {
 		return
 	}
-	r.wakeIn(pass.Recheck) // nobody tells of routes, nor of kinds that come and go
+	r.wakeIn(reconcile.Recheck) // nobody tells of routes, nor of kinds that come and go
 	if seen := seenRoute(r.state); !programmed && finding.Code == reason.GatewayPending.Code && (seen == nil || r.now.Sub(seen.CreationTimestamp.Time) < promptly) {
 		r.wakeIn(routeWait)
 	}
@@ -46,7 +46,7 @@ func judgeGateway(s *state, wanted *gatewayv1.HTTPRoute) (reason.Finding, bool) 
 		return reason.GatewayAPIMissing.Of(), false
 	case s.seen.RouteRefused != nil:
 		return diagnose.Refusal(kindRoute+" "+s.service.Name, s.seen.RouteRefused), false
-	case s.seen.Standing[kindRoute].Foreign:
+	case s.seen.Standing[kindRoute].Presence == reconcile.Foreign:
 		return reason.NameConflict.Of(kindRoute + " " + s.service.Name), false
 	}
 	_, amiss := judgeRoute(s)
@@ -119,7 +119,7 @@ func candidateWeight(s *state, strand []*corev1.Pod) int32 {
 func isLeadable(s *state, side *Side, strand []*corev1.Pod) bool {
 	cluster := s.findCluster(side)
 	return cluster != nil && slices.ContainsFunc(cluster.Pods, func(pod *corev1.Pod) bool {
-		return s.isLed(pod) && pod.DeletionTimestamp == nil && pass.Ready(pod) && !slices.Contains(strand, pod)
+		return s.isLed(pod) && pod.DeletionTimestamp == nil && reconcile.Ready(pod) && !slices.Contains(strand, pod)
 	})
 }
 

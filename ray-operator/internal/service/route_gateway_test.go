@@ -14,7 +14,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
@@ -30,7 +30,7 @@ func led(t *testing.T) *situation {
 	for number, cluster := range s.seen.Clusters {
 		s.leads(number, true)
 		made := desired.ServeVersion(s.service, cluster.Name, desired.Ports{HTTP: 8000})
-		pass.Marked(made)
+		reconcile.Marked(made)
 		s.seen.Versions[made.Name] = made
 	}
 	s.routes(80, 20)
@@ -51,10 +51,10 @@ func (s *situation) leads(cluster int, is bool) {
 func (s *situation) routes(active, candidate int32) *gatewayv1.HTTPRoute {
 	name := func(number int) string { return naming.ServeVersion(s.seen.Clusters[number].Name) }
 	route := desired.ServeRoute(s.service, s.service.Spec.Upgrade.Gateway, []string{"/text"}, desired.Backend{Service: name(1), Weight: active}, desired.Backend{Service: name(2), Weight: candidate})
-	pass.Marked(route)
+	reconcile.Marked(route)
 	route.Generation = 3
 	route.Status.Parents = []gatewayv1.RouteParentStatus{told(route, "a", 3, metav1.ConditionTrue, metav1.ConditionTrue)}
-	s.seen.Standing[kindRoute] = Standing{Object: route}
+	s.seen.Standing[kindRoute] = reconcile.Standing{Presence: reconcile.Ours, Object: route}
 	return route
 }
 
@@ -89,10 +89,12 @@ func TestWhatAGatewaySays(t *testing.T) {
 		code  string
 		waits bool
 	}{
-		"all that is wanted":       {func(*situation) {}, "GatewayProgrammed", false},
-		"nothing yet":              {says(), "GatewayPending", false},
-		"no such kind":             {func(s *situation) { delete(s.seen.Standing, kindRoute); s.seen.RouteUnknown = true }, "GatewayAPIMissing", false},
-		"another's route":          {func(s *situation) { s.seen.Standing[kindRoute] = Standing{Object: s.route(), Foreign: true} }, "NameConflict", false},
+		"all that is wanted": {func(*situation) {}, "GatewayProgrammed", false},
+		"nothing yet":        {says(), "GatewayPending", false},
+		"no such kind":       {func(s *situation) { delete(s.seen.Standing, kindRoute); s.seen.RouteUnknown = true }, "GatewayAPIMissing", false},
+		"another's route": {func(s *situation) {
+			s.seen.Standing[kindRoute] = reconcile.Standing{Presence: reconcile.Foreign, Object: s.route()}
+		}, "NameConflict", false},
 		"no route":                 {func(s *situation) { delete(s.seen.Standing, kindRoute) }, "GatewayPending", false},
 		"something of a listener":  {says(other), "GatewayPending", false},
 		"the generation before":    {says(told(of, "a", 2, yes, yes)), "GatewayPending", true},

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -31,7 +30,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
 )
 
@@ -65,12 +64,16 @@ type Reconciler struct {
 	Metrics *telemetry.Metrics
 	Clock   clock.PassiveClock
 	// Site is what the installation knows of itself.
-	Site   desired.Site
-	parsed parsedRevisions
+	Site desired.Site
+	// Statuses writes statuses.
+	Statuses reconcile.Statuses
+	parsed   parsedRevisions
 }
 
 // IsManaged reports whether a service is this operator's to manage.
-func IsManaged(service *v1alpha1.ClusterService) bool { return pass.IsOurs(service.Spec.ManagedBy) }
+func IsManaged(service *v1alpha1.ClusterService) bool {
+	return reconcile.IsOurs(service.Spec.ManagedBy)
+}
 
 // Reconcile does one pass over one service.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -92,29 +95,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	before := service.DeepCopy()
 	routed, err := r.apply(ctx, &service, plan)
 	routed = plan.takeRouteRefusal(routed)
+	outcome := reconcile.Outcome{Err: errors.Join(err, routed), IsTold: err == nil}
 	if before.ResourceVersion = service.ResourceVersion; err == nil {
 		r.publishWants(before, plan)
-		for _, event := range plan.Events {
-			r.Events.Record(before, event)
-		}
-	} else if !pass.Shown(err) {
-		return pass.Result(plan.Wake, errors.Join(err, routed))
+		outcome.Events = plan.Events
 	}
-	if told := r.writeStatus(ctx, before, Status(before, seen, plan, err, now), now); told != nil {
-		return pass.Result(plan.Wake, told)
-	}
-	return pass.Result(plan.Wake, errors.Join(err, routed))
+	ending := reconcile.Ending{Object: before, Events: r.Events, Wake: plan.Wake, WriteStatus: func() (time.Duration, error) {
+		return 0, r.writeStatus(ctx, before, Status(before, seen, plan, err, now), now)
+	}}
+	return ending.End(outcome)
 }
 
 // writeStatus writes the status if it differs in meaning from the one there is.
 func (r *Reconciler) writeStatus(
 	ctx context.Context, service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus, now time.Time,
 ) error {
-	if equality.Semantic.DeepEqual(service.Status, status) {
-		return nil
-	}
-	err := r.Writer.Status(ctx, withoutSpec(service, service.Status), withoutSpec(service, status))
-	if err == nil {
+	change := reconcile.StatusChange{Seen: withoutSpec(service, service.Status), Wanted: withoutSpec(service, status)}
+	written, _, err := r.Statuses.Write(ctx, r.Writer, change, now)
+	if written {
 		r.Metrics.ServiceChanged(service, &status, now)
 	}
 	return err
@@ -122,5 +120,5 @@ func (r *Reconciler) writeStatus(
 
 // withoutSpec returns a service with a status and no spec, which takes no time to compare.
 func withoutSpec(service *v1alpha1.ClusterService, status v1alpha1.ClusterServiceStatus) *v1alpha1.ClusterService {
-	return &v1alpha1.ClusterService{ObjectMeta: pass.StatusMeta(service), Status: status}
+	return &v1alpha1.ClusterService{ObjectMeta: reconcile.StatusMeta(service), Status: status}
 }

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
 const (
@@ -40,7 +40,7 @@ func Among(ctx context.Context, nodes client.Reader, pods []*corev1.Pod, now tim
 			patience = overdue
 		}
 		if left := pod.DeletionTimestamp.Add(patience).Sub(now); left > 0 {
-			wait = pass.Soonest(wait, left)
+			wait = reconcile.Soonest(wait, left)
 			continue
 		}
 		lost, err := isLost(ctx, nodes, pod.Spec.NodeName)
@@ -50,7 +50,7 @@ func Among(ctx context.Context, nodes client.Reader, pods []*corev1.Pod, now tim
 		case lost:
 			stranded = append(stranded, pod)
 		default: // its kubelet answers, and may not for long
-			wait = pass.Soonest(wait, overdue)
+			wait = reconcile.Soonest(wait, overdue)
 		}
 	}
 	return stranded, wait, nil
@@ -68,7 +68,7 @@ func isLost(ctx context.Context, nodes client.Reader, name string) (bool, error)
 		}
 		return false, fmt.Errorf("read node %s: %w", name, err)
 	}
-	ready := pass.NodeReady(&node)
+	ready := reconcile.NodeReady(&node)
 	return ready != nil && ready.Status != corev1.ConditionTrue, nil
 }
 

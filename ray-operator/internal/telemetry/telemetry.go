@@ -21,6 +21,8 @@ type Event struct {
 	// Related is what else it is about, such as a pod, nil if nothing. Events of one object that are alike in reason,
 	// action and related count as one.
 	Related runtime.Object
+	// Also is another object that gets the event as well, nil if none.
+	Also runtime.Object
 	// Action is what the operator did about it, such as Replace.
 	Action string
 	// Warning marks what a person should look at.
@@ -30,11 +32,14 @@ type Event struct {
 // Recorder writes events.
 type Recorder struct{ Events events.EventRecorder }
 
-// Record writes one event about an object.
+// Record writes an event about an object.
 func (r Recorder) Record(about runtime.Object, event Event) {
 	kind := corev1.EventTypeNormal
 	if event.Warning {
 		kind = corev1.EventTypeWarning
 	}
 	r.Events.Eventf(about, event.Related, kind, event.Finding.Code, event.Action, "%s", event.Finding.Text)
+	if event.Also != nil {
+		r.Events.Eventf(event.Also, event.Related, kind, event.Finding.Code, event.Action, "%s", event.Finding.Text)
+	}
 }

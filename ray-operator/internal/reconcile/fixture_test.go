@@ -1,17 +1,21 @@
-package pass_test
+package reconcile_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
 // fixture returns an object with something of each form that a value can have.
@@ -62,11 +66,78 @@ func TestHolds_UntilWhatWeSetIsChanged(t *testing.T) {
 		"a port by name":         {func(s *appsv1.StatefulSet) { redis(s).ReadinessProbe.TCPSocket.Port = intstr.FromString("p") }, false},
 		"made of something else": {func(s *appsv1.StatefulSet) { s.Annotations[v1alpha1.AnnotationApplied] = "x" }, false},
 	} {
-		wanted := pass.Marked(fixture())
+		wanted := reconcile.Marked(fixture())
 		seen, _ := wanted.DeepCopyObject().(*appsv1.StatefulSet)
 		test.change(seen)
-		if have := pass.Holds(seen, wanted); have != test.want {
+		if have := reconcile.Holds(seen, wanted); have != test.want {
 			t.Errorf("%s: %v", name, have)
+		}
+	}
+}
+
+// TestFix_LeavesOthersObjects: what is not the owner's, or is yet to go, is neither mended nor removed.
+func TestFix_LeavesOthersObjects(t *testing.T) {
+	there := reconcile.Marked(fixture())
+	edited := fixture()
+	edited.Labels["app"] = "other"
+	for name, c := range map[string]struct {
+		presence reconcile.Presence
+		wanted   client.Object
+		want     string
+	}{
+		"none is made":                      {reconcile.Absent, fixture(), "create Set"},
+		"none is wanted":                    {reconcile.Absent, nil, ""},
+		"one that holds is left":            {reconcile.Ours, fixture(), ""},
+		"one that differs is mended":        {reconcile.Ours, edited, "mend Set"},
+		"one that is not wanted is removed": {reconcile.Ours, nil, "delete Set"},
+		"another's is left":                 {reconcile.Foreign, edited, ""},
+		"another's stays":                   {reconcile.Foreign, nil, ""},
+		"one that goes is waited for":       {reconcile.Terminating, edited, ""},
+		"one that goes is left to go":       {reconcile.Terminating, nil, ""},
+	} {
+		standing := reconcile.Standing{Presence: c.presence, Object: there}
+		have := ""
+		for _, fixing := range reconcile.Fix("Set", standing, c.wanted, reconcile.Holds) {
+			have += fixing.String()
+			if (fixing.Act == reconcile.Make) != (fixing.Seen == nil) || (fixing.Act == reconcile.Remove) != (fixing.Wanted == nil) {
+				t.Errorf("%s: %s with %v, %v", name, fixing, fixing.Seen, fixing.Wanted)
+			}
+		}
+		if have != c.want {
+			t.Errorf("%s: %q, want %q", name, have, c.want)
+		}
+	}
+}
+
+func TestPresenceOf_IsByUID(t *testing.T) {
+	owner := metav1.NewControllerRef(&v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Name: "text", UID: "now"}}, v1alpha1.GroupVersion.WithKind("ClusterService"))
+	former, other, away := *owner, *owner, errors.New("no answer")
+	former.UID, other.UID, other.Name = "then", "else", "chat"
+	for name, c := range map[string]struct {
+		err    error
+		owner  *metav1.OwnerReference
+		isGone bool
+		want   reconcile.Presence
+	}{
+		"not found":              {err: apierrors.NewNotFound(schema.GroupResource{}, "text"), want: reconcile.Absent},
+		"not read":               {err: away, want: reconcile.Absent},
+		"the owner's":            {owner: owner, want: reconcile.Ours},
+		"the owner's, deleted":   {owner: owner, isGone: true, want: reconcile.Terminating},
+		"a former owner's":       {owner: &former, want: reconcile.Terminating},
+		"another owner's":        {owner: &other, want: reconcile.Foreign},
+		"nobody's":               {want: reconcile.Foreign},
+		"another's, and deleted": {owner: &other, isGone: true, want: reconcile.Foreign},
+	} {
+		set := fixture()
+		if c.owner != nil {
+			set.OwnerReferences = []metav1.OwnerReference{*c.owner}
+		}
+		if c.isGone {
+			set.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		have, err := reconcile.PresenceOf(c.err, set, owner)
+		if have != c.want || (err != nil) != errors.Is(c.err, away) {
+			t.Errorf("%s: %d, %v, want %d", name, have, err, c.want)
 		}
 	}
 }

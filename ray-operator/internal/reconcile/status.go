@@ -1,4 +1,4 @@
-package pass
+package reconcile
 
 import (
 	"context"
@@ -27,7 +27,8 @@ type StatusWriter interface {
 // StatusChange is a status as it is and as it must be, of two objects that differ in nothing else.
 type StatusChange struct {
 	Seen, Wanted client.Object
-	// Patience returns for how long it may wait, 0 where it is urgent. It is asked only where the two differ.
+	// Patience returns for how long it may wait, 0 where it is urgent. It is asked only where the two differ; nil is
+	// always urgent.
 	Patience func() time.Duration
 }
 
@@ -39,8 +40,10 @@ func (s *Statuses) Write(ctx context.Context, writer StatusWriter, change Status
 		s.Forget(name)
 		return false, 0, nil
 	}
-	if left := s.untilDue(name, change.Patience(), now); left > 0 {
-		return false, left, nil
+	if change.Patience != nil {
+		if left := s.untilDue(name, change.Patience(), now); left > 0 {
+			return false, left, nil
+		}
 	}
 	if err := writer.Status(ctx, change.Seen, change.Wanted); err != nil {
 		return false, 0, err

@@ -1,4 +1,4 @@
-package pass_test
+package reconcile_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 )
 
 // failingWriter writes statuses, or fails.
@@ -23,9 +23,9 @@ func TestStatuses_WaitUnlessTheyAreUrgent(t *testing.T) {
 	began, refused := time.Unix(1_000_000, 0), errors.New("refused")
 	withPhase := func(phase string) *v1alpha1.ClusterJob {
 		whole := &v1alpha1.ClusterJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", ResourceVersion: "7", UID: "u"}}
-		return &v1alpha1.ClusterJob{ObjectMeta: pass.StatusMeta(whole), Status: v1alpha1.ClusterJobStatus{Phase: phase}}
+		return &v1alpha1.ClusterJob{ObjectMeta: reconcile.StatusMeta(whole), Status: v1alpha1.ClusterJobStatus{Phase: phase}}
 	}
-	var statuses pass.Statuses
+	var statuses reconcile.Statuses
 	for _, step := range []struct {
 		name     string
 		at       int
@@ -44,7 +44,7 @@ func TestStatuses_WaitUnlessTheyAreUrgent(t *testing.T) {
 		{name: "an urgent one is written at once", at: 6, phase: "Newest", written: true},
 		{name: "a refused one", at: 7, phase: "Newest", err: refused},
 	} {
-		change := pass.StatusChange{Seen: withPhase(""), Wanted: withPhase(step.phase), Patience: func() time.Duration { return step.patience }}
+		change := reconcile.StatusChange{Seen: withPhase(""), Wanted: withPhase(step.phase), Patience: func() time.Duration { return step.patience }}
 		now := began.Add(time.Duration(step.at) * time.Second)
 		written, wait, err := statuses.Write(t.Context(), failingWriter{step.err}, change, now)
 		if written != step.written || wait != step.wait || !errors.Is(err, step.err) {

@@ -1,4 +1,4 @@
-package pass_test
+package reconcile_test
 
 import (
 	"testing"
@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/internal/pass"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 func TestSoonest_IsNoneOnlyOfNone(t *testing.T) {
 	for _, c := range [][3]time.Duration{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}, {-1, 5, 5}, {5, -1, 5}, {-1, -1, 0}} {
-		if have := pass.Soonest(c[0], c[1]); have != c[2] {
+		if have := reconcile.Soonest(c[0], c[1]); have != c[2] {
 			t.Errorf("of %d and %d: %d, want %d", c[0], c[1], have, c[2])
 		}
 	}
@@ -22,7 +22,7 @@ func TestSoonest_IsNoneOnlyOfNone(t *testing.T) {
 
 func TestIsOurs_ByDefault(t *testing.T) {
 	for managedBy, want := range map[string]bool{"": true, v1alpha1.ManagedByOperator: true, "kueue.x-k8s.io/multikueue": false} {
-		if have := pass.IsOurs(managedBy); have != want {
+		if have := reconcile.IsOurs(managedBy); have != want {
 			t.Errorf("%q: %t", managedBy, have)
 		}
 	}
@@ -45,7 +45,7 @@ func TestNewWarning(t *testing.T) {
 		"what is ready has no warning":     {quota, ready(metav1.ConditionTrue, reason.AllReady), false},
 		"what is suspended has no warning": {quota, nil, false},
 	} {
-		if warning, isNew := pass.NewWarning(c.before, c.after); isNew != c.isNew || isNew && (warning.Code != "QuotaExceeded" || warning.Text != "because") {
+		if warning, isNew := reconcile.NewWarning(c.before, c.after); isNew != c.isNew || isNew && (warning.Code != "QuotaExceeded" || warning.Text != "because") {
 			t.Errorf("%s: %+v, %t", name, warning, isNew)
 		}
 	}
@@ -53,11 +53,11 @@ func TestNewWarning(t *testing.T) {
 
 func TestNodeReady_MayBeUnknown(t *testing.T) {
 	var node corev1.Node
-	if pass.NodeReady(&node) != nil {
+	if reconcile.NodeReady(&node) != nil {
 		t.Error("a node without conditions says that it is ready, or not")
 	}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure}, {Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
-	if have := pass.NodeReady(&node); have == nil || have.Status != corev1.ConditionUnknown {
+	if have := reconcile.NodeReady(&node); have == nil || have.Status != corev1.ConditionUnknown {
 		t.Errorf("%v", have)
 	}
 }

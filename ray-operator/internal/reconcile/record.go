@@ -1,11 +1,44 @@
-package pass
+package reconcile
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"unicode/utf8"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 )
+
+// Editor writes an object whose metadata or spec was changed; kube.Writer does.
+type Editor interface {
+	Edit(ctx context.Context, seen, wanted client.Object) error
+}
+
+// WriteRecord writes an object's record, with what else edit changes of its metadata, in one write, and brings the object
+// to what is there then.
+func WriteRecord[T client.Object](ctx context.Context, writer Editor, obj T, text string, edit func(wanted T)) error {
+	wanted, _ := obj.DeepCopyObject().(T)
+	annotations := maps.Clone(obj.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AnnotationRecord] = text
+	wanted.SetAnnotations(annotations)
+	if edit != nil {
+		edit(wanted)
+	}
+	if err := writer.Edit(ctx, obj, wanted); err != nil {
+		return err
+	}
+	obj.SetResourceVersion(wanted.GetResourceVersion())
+	obj.SetAnnotations(wanted.GetAnnotations())
+	obj.SetFinalizers(wanted.GetFinalizers())
+	return nil
+}
 
 // Fit returns a record as JSON in at most so many bytes: while it has more, shorten takes away what is needed least, and
 // reports whether there was anything to take. The characters of HTML stay as they are, which takes a sixth of the room.
