@@ -74,7 +74,7 @@ func (l *lookout) send(ctx context.Context, service types.NamespacedName, config
 		log.FromContext(ctx).Info("deploying applications", "cluster", l.Key.cluster, "service", service, "session", l.session,
 			"digest", config.Digest, "applications", len(config.Applications), "again", again)
 	}
-	known.sent, known.accepted, known.taken = config.Digest, nil, ""
+	known.sent, known.accepted, known.taken, known.form = config.Digest, nil, "", nil
 	var err error
 	if document != nil {
 		err = l.head.Deploy(ctx, document)

@@ -321,6 +321,36 @@ func TestWhatIsTakenAwayComesBack(t *testing.T) {
 	})
 }
 
+// TestReplaced_ComesBack: what somebody else deploys under the same names is put back, at most twice a minute.
+func TestReplaced_ComesBack(t *testing.T) {
+	play(t, func(t *testing.T, b *bench) {
+		head := b.head("a:1")
+		b.Want(cluster, wanted(config("d1", "a")))
+		b.pass(time.Minute)
+		replace := func(s *scripted) { s.apps["a"] = application("a", `{"name":"a","args":{"v":"theirs"}}`) }
+		head.set(replace)
+		b.pass(5 * time.Second)
+		if now := string(head.apps["a"].Deployed); now != string(ask("a")) || len(head.puts) != 2 {
+			t.Fatalf("%s after %d deployments", now, len(head.puts))
+		}
+		b.pass(10 * time.Minute)
+		if len(head.puts) != 2 {
+			t.Errorf("what is unchanged was deployed %d times more", len(head.puts)-2)
+		}
+		head.set(func(s *scripted) {
+			s.puts, s.more = nil, func(said *headclient.Serving) {
+				one := said.Applications["a"]
+				one.Deployed = fmt.Appendf(nil, `{"name":"a","args":{"v":%d}}`, len(s.times))
+				said.Applications["a"] = one
+			}
+		})
+		b.pass(10 * time.Minute)
+		if n := len(head.puts); n < 15 || n > 21 {
+			t.Errorf("deployed %d times in 10 min", n)
+		}
+	})
+}
+
 // other is a second service on the cluster, after ours by name.
 var other = service("demo-b")
 

@@ -1,7 +1,10 @@
 package serving
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -36,6 +39,9 @@ type part struct {
 	// was missing, due when it is next.
 	again int
 	due   time.Time
+	// form is how Serve gave the applications back when the part was seen there first, at a time; nil before that.
+	form   []byte
+	formAt time.Time
 	retries
 }
 
@@ -122,12 +128,29 @@ func (p *part) wants(config *Config, sure bool, applications map[string]headclie
 		return sure || config.Alone
 	case !sure:
 		return false
-	case !lacks(config, applications):
+	case lacks(config, applications):
+		return !now.Before(p.due)
+	case p.isReplaced(config, applications, now):
+		return true
+	default:
 		p.again, p.due, p.refusal = 0, time.Time{}, refusal{}
 		return p.retries.isDue(config, applications, now)
-	default:
-		return !now.Before(p.due)
 	}
+}
+
+// isReplaced reports whether somebody deployed something else under the names of the part: Serve gives back other
+// configurations than those that it gave back when the part was seen there first. Where that goes on, it is so once in a
+// while.
+func (p *part) isReplaced(config *Config, applications map[string]headclient.Application, now time.Time) bool {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(config.Applications)) {
+		fmt.Fprintf(sum, "%d %s", len(applications[name].Deployed), applications[name].Deployed)
+	}
+	form := sum.Sum(nil)
+	if p.form == nil {
+		p.form, p.formAt = form, now
+	}
+	return !bytes.Equal(p.form, form) && now.Sub(p.formAt) >= mostAgain
 }
 
 // postpone puts off the next time that the same is deployed.
