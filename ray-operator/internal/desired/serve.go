@@ -47,6 +47,24 @@ func ServeService(service *v1alpha1.ClusterService, ports Ports) *corev1.Service
 	return made
 }
 
+// ServeHead is the Service in front of the head of the version that has the requests, one of a service's own clusters. Its
+// name stays whichever cluster that is. It is for programs inside the Kubernetes cluster, however the cluster's own one is
+// reached.
+func ServeHead(service *v1alpha1.ClusterService, cluster *v1alpha1.ComputeCluster, epoch int64) *corev1.Service {
+	of := HeadService(cluster, epoch)
+	made := &corev1.Service{
+		ObjectMeta: OfService(service, naming.HeadService(service.Name)),
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, Selector: of.Spec.Selector, Ports: of.Spec.Ports,
+			PublishNotReadyAddresses: of.Spec.PublishNotReadyAddresses,
+		},
+	}
+	for i := range made.Spec.Ports {
+		made.Spec.Ports[i].NodePort = 0
+	}
+	return made
+}
+
 // ServeURL is where a service's applications answer, inside the Kubernetes cluster.
 func ServeURL(service *v1alpha1.ClusterService, https bool) string {
 	scheme := "http"

@@ -52,6 +52,29 @@ func TestServeService(t *testing.T) {
 	}
 }
 
+// TestServeHead_IsForInside: its name is of the service, and how the cluster's own head is reached from outside is not its
+// concern.
+func TestServeHead_IsForInside(t *testing.T) {
+	cluster := testkit.Cluster("text-3-abc")
+	cluster.Spec.Head.Service = &v1alpha1.HeadServiceSpec{
+		Type: corev1.ServiceTypeNodePort, Annotations: map[string]string{"b": "c"}, Ports: []v1alpha1.ServicePort{{Name: "more", Port: 9999}},
+		ServiceReach: v1alpha1.ServiceReach{NodePorts: map[string]int32{"more": 30000}},
+	}
+	made := desired.ServeHead(testkit.Service("text"), cluster, 4)
+	if made.Name != "text-head" || made.Labels[v1alpha1.LabelService] != "text" || len(made.Annotations) != 0 || made.OwnerReferences[0].Kind != "ClusterService" {
+		t.Errorf("%+v", made.ObjectMeta)
+	}
+	of := desired.HeadService(cluster, 4)
+	if !maps.Equal(made.Spec.Selector, of.Spec.Selector) || made.Spec.Type != corev1.ServiceTypeClusterIP || !made.Spec.PublishNotReadyAddresses {
+		t.Errorf("%+v", made.Spec)
+	}
+	for i, port := range made.Spec.Ports {
+		if port.Port != of.Spec.Ports[i].Port || port.NodePort != 0 {
+			t.Errorf("port %+v of %+v", port, of.Spec.Ports[i])
+		}
+	}
+}
+
 func TestServeURL(t *testing.T) {
 	service := testkit.Service("text")
 	if have := desired.ServeURL(service, false); have != "http://text.default.svc:8000" {

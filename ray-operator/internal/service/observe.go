@@ -80,6 +80,7 @@ const (
 	kindRoute   = "HTTPRoute"
 )
 
+	kindHead    = "Service of the head"
 // observe reads the world; it writes nothing.
 func (r *Reconciler) observe(ctx context.Context, service *v1alpha1.ClusterService) (Seen, error) {
 	seen := Seen{
@@ -221,8 +222,9 @@ func (r *Reconciler) seeVersions(ctx context.Context, service *v1alpha1.ClusterS
 		return fmt.Errorf("list the Services of the service's versions: %w", err)
 	}
 	for i := range list.Items {
-		if found := &list.Items[i]; found.Name != service.Name {
+		if found := &list.Items[i]; found.Name != service.Name && found.Name != naming.HeadService(service.Name) {
 			seen.Versions[found.Name] = found
+		kindHead:    {naming.HeadService(service.Name), &corev1.Service{}},
 		}
 	}
 	return nil

@@ -22,6 +22,7 @@ const revisions = 3
 // fixObjects compares the objects of fixed names with those that must be, and drops revisions that nobody needs.
 func (v *provisioner) fixObjects() {
 	v.fixObject(kindService, v.routing.address)
+	v.fixHead()
 	if clusters := isolatedClusters(v.seen.Clusters, v.make); len(clusters) > 0 {
 		v.fixObject(kindPolicy, desired.ServePolicy(v.service, v.site, clusters, v.proxyPorts()))
 	} else if len(v.seen.Clusters) > 0 {
@@ -32,6 +33,14 @@ func (v *provisioner) fixObjects() {
 	v.fixRoute()
 	v.removeVersionServices()
 	v.dropRevisions()
+}
+
+// fixHead has the stable address of the head lead to that of the version that has the requests. While that has no head it
+// stays as it is. Where the service refers to a cluster, that has a stable address itself.
+func (v *provisioner) fixHead() {
+	if cluster := v.findCluster(&v.record.Active); v.ownsClusters() && cluster != nil && cluster.Head != nil {
+		v.fixObject(kindHead, desired.ServeHead(v.service, cluster.ComputeCluster, reconcile.Epoch(cluster.Head)))
+	}
 }
 
 // fixObject chooses what to do about an object of a fixed name; wanted is nil where there must be

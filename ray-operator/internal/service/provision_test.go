@@ -13,6 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/reconcile"
+	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // TestSized: groups have their share of the replicas, rounded up, and get back what they had.
@@ -129,6 +130,33 @@ func TestInquire_AsksTheDoorWhileItMatters(t *testing.T) {
 		asked := slices.ContainsFunc(s.decide().Wants[0].Probes, func(probe serving.Probe) bool { return strings.HasPrefix(probe.Address, "10.1.2.3:") })
 		if asked != want {
 			t.Errorf("Ready is %s: its address is asked: %t", ready, asked)
+		}
+	}
+}
+
+// TestFixHead_LeadsToTheActiveHead of a cluster of the service's own, and stays while there is none.
+func TestFixHead_LeadsToTheActiveHead(t *testing.T) {
+	for name, c := range map[string]struct {
+		given *situation
+		edit  func(*situation)
+		want  string
+	}{
+		"the head of the active version": {serves(t), func(*situation) {}, "text-head " + naming.ServiceCluster("text", "text-uid", 1) + " 1"},
+		"the next head of it": {serves(t), func(s *situation) {
+			s.seen.Clusters[1].Head.Labels[v1alpha1.LabelEpoch] = "2"
+		}, "text-head " + naming.ServiceCluster("text", "text-uid", 1) + " 2"},
+		"no head":             {serves(t), func(s *situation) { s.seen.Clusters[1].Head = nil }, ""},
+		"a cluster of others": {shares(t), func(*situation) {}, ""},
+	} {
+		c.edit(c.given)
+		have := ""
+		for _, fixing := range c.given.decide().Fixtures {
+			if made, is := fixing.Wanted.(*corev1.Service); is && fixing.Kind == kindHead {
+				have = made.Name + " " + made.Spec.Selector[v1alpha1.LabelCluster] + " " + made.Spec.Selector[v1alpha1.LabelEpoch]
+			}
+		}
+		if have != c.want {
+			t.Errorf("%s: %q, want %q", name, have, c.want)
 		}
 	}
 }
