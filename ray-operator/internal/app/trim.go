@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,9 +62,23 @@ func (t *trimmer) trim(obj any) (any, error) {
 		t.pod(kind)
 	case *networkingv1.NetworkPolicy:
 		t.policy(kind)
+	case *discoveryv1.EndpointSlice:
+		trimSlice(kind)
 	}
 	t.metadata(object)
 	return obj, nil
+}
+
+// trimSlice keeps of an EndpointSlice which pods it lists.
+func trimSlice(slice *discoveryv1.EndpointSlice) {
+	slice.OwnerReferences, slice.Annotations, slice.Ports = nil, nil, nil
+	for i, endpoint := range slice.Endpoints {
+		kept := discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{Ready: endpoint.Conditions.Ready}}
+		if endpoint.TargetRef != nil {
+			kept.TargetRef = &corev1.ObjectReference{UID: endpoint.TargetRef.UID}
+		}
+		slice.Endpoints[i] = kept
+	}
 }
 
 func (t *trimmer) text(of string) string { return t.texts.of(of, of) }

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -31,7 +32,7 @@ func caches(cfg Config) (cache.Options, error) {
 		DefaultTransform: newTrimmer().trim,
 		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: trimNode}},
 	}
-	labelled := map[client.Object]string{&appsv1.ControllerRevision{}: v1alpha1.LabelService}
+	labelled := map[client.Object]string{&appsv1.ControllerRevision{}: v1alpha1.LabelService, &discoveryv1.EndpointSlice{}: v1alpha1.LabelService}
 	if cfg.Kueue {
 		labelled[&kueue.Workload{}] = kueue.LabelOwner
 	}
@@ -98,7 +99,7 @@ func indexed(ctx context.Context, indexer client.FieldIndexer) error {
 // is gone out of them, and who takes over is told of all that there is anyway.
 func warmed(ctx context.Context, informers cache.Informers, cfg Config) error {
 	kinds := append(cluster.Children(), &v1alpha1.ComputeCluster{}, &v1alpha1.ClusterJob{}, &v1alpha1.ClusterService{},
-		&v1alpha1.ClusterJobSchedule{}, &appsv1.ControllerRevision{})
+		&v1alpha1.ClusterJobSchedule{}, &appsv1.ControllerRevision{}, &discoveryv1.EndpointSlice{})
 	if cfg.WatchNodes {
 		kinds = append(kinds, &corev1.Node{})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -81,6 +82,34 @@ func TestTrimPolicy_KeepsRulesOfOursAlone(t *testing.T) {
 	}
 }
 
+// slice is an EndpointSlice as the API server has it, of a Service of a ClusterService.
+func slice() *discoveryv1.EndpointSlice {
+	ready := true
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "n", Name: "serves-x", Labels: map[string]string{v1alpha1.LabelService: "serves", discoveryv1.LabelServiceName: "serves"},
+			Annotations: map[string]string{discoveryv1.LabelManagedBy: "x"}, OwnerReferences: []metav1.OwnerReference{{Name: "serves"}},
+		},
+		Ports: []discoveryv1.EndpointPort{{}},
+		Endpoints: []discoveryv1.Endpoint{{
+			Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}, NodeName: new("n"),
+			TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p", UID: "p-uid"},
+		}},
+	}
+}
+
+func TestTrim_KeepsWhomASliceLists(t *testing.T) {
+	kept, err := newTrimmer().trim(slice())
+	have, is := kept.(*discoveryv1.EndpointSlice)
+	if err != nil || !is || have.Labels[discoveryv1.LabelServiceName] != "serves" || len(have.Ports)+len(have.OwnerReferences)+len(have.Annotations) > 0 {
+		t.Fatalf("%+v, %v", kept, err)
+	}
+	one := have.Endpoints[0]
+	if len(have.Endpoints) != 1 || one.TargetRef.UID != "p-uid" || !*one.Conditions.Ready || one.TargetRef.Name != "" || len(one.Addresses) > 0 || one.NodeName != nil {
+		t.Errorf("%+v", have.Endpoints)
+	}
+}
+
 func TestNodesWakeByWhatTheyTell(t *testing.T) {
 	rules := cluster.WakeRules(cluster.Watched{Nodes: true})
 	told := rules[len(rules)-1]
@@ -117,10 +146,12 @@ func TestNodesWakeByWhatTheyTell(t *testing.T) {
 
 // ownLabel is the label by which what is ours of a kind is known.
 func ownLabel(kind client.Object) string {
-	if _, ok := kind.(*appsv1.ControllerRevision); ok {
+	switch kind.(type) {
+	case *appsv1.ControllerRevision, *discoveryv1.EndpointSlice:
 		return v1alpha1.LabelService
+	default:
+		return v1alpha1.LabelCluster
 	}
-	return v1alpha1.LabelCluster
 }
 
 func TestCachesHoldWhatIsOurs(t *testing.T) {
@@ -145,7 +176,7 @@ func TestCachesHoldWhatIsOurs(t *testing.T) {
 			t.Errorf("of %T all are held that %v", kind, by.Label)
 		}
 	}
-	if whole != 2 || len(all.ByObject) != 2+len(cluster.Children()) {
+	if whole != 2 || len(all.ByObject) != 3+len(cluster.Children()) {
 		t.Errorf("%d kinds, %d of them others' too", len(all.ByObject), whole)
 	}
 	some, err := caches(Config{Namespaces: []string{"a", "b"}})

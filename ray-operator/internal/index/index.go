@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,7 +23,8 @@ import (
 // Owner finds objects by the UID of their controller, Stray pods without one by the name of the cluster that their label
 // names, Node pods by the name of their node, Serve pods by the name of a service for which they take requests, Cluster
 // ClusterServices by the name of the cluster that they refer to, and Unended ClusterJobs that have not ended by theirs.
-// Egress finds under EgressRuled the NetworkPolicies of which RulesEgress is true.
+// Egress finds under EgressRuled the NetworkPolicies of which RulesEgress is true, and Address EndpointSlices by the name of
+// their Service.
 const (
 	Owner   = "metadata.controller.uid"
 	Stray   = "metadata.labels.cluster"
@@ -31,6 +33,7 @@ const (
 	Cluster = "spec.clusterRef.name"
 	Unended = "status.unended.clusterRef.name"
 	Egress  = "spec.egress"
+	Address = "metadata.labels.service-name"
 
 	EgressRuled = "ruled"
 )
@@ -57,6 +60,7 @@ func Fields() []Field {
 		{&v1alpha1.ClusterJob{}, Owner, ownerUID},
 		{&v1alpha1.ClusterService{}, Cluster, clusterOf},
 		{&networkingv1.NetworkPolicy{}, Egress, egressOf},
+		{&discoveryv1.EndpointSlice{}, Address, addressOf},
 	}
 }
 
@@ -100,6 +104,13 @@ func clusterOf(obj client.Object) []string {
 func unendedOn(obj client.Object) []string {
 	if job, ok := obj.(*v1alpha1.ClusterJob); ok && job.Spec.ClusterRef != nil && job.Status.EndTime == nil {
 		return []string{job.Spec.ClusterRef.Name}
+	}
+	return nil
+}
+
+func addressOf(obj client.Object) []string {
+	if service := obj.GetLabels()[discoveryv1.LabelServiceName]; service != "" {
+		return []string{service}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/telemetry"
@@ -66,6 +67,7 @@ func (d *decision) addEvent(finding reason.Finding, action string) {
 // after it, and so what they can be judged by.
 func (d *draft) follow() {
 	d.adoptClusters()
+	d.awaitSlices()
 	switch {
 	case d.service.DeletionTimestamp != nil:
 		d.deleteService()
@@ -83,6 +85,16 @@ func (d *draft) follow() {
 		d.resumeService()
 		d.followTarget()
 		d.noteAnswers()
+	}
+}
+
+// awaitSlices looks again while an EndpointSlice lists a pod that gets no requests any more: as long as one does, the time
+// that the last ones have is yet to begin.
+func (d *draft) awaitSlices() {
+	for _, cluster := range d.seen.Clusters {
+		if slices.ContainsFunc(cluster.Pods, func(pod *corev1.Pod) bool { return d.isAttended(pod) && !d.isOpened(pod) }) {
+			d.wakeIn(prompt)
+		}
 	}
 }
 

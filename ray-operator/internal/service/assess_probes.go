@@ -120,10 +120,10 @@ func isReached(s *state) bool {
 	return false
 }
 
-// hasOpenPods reports whether anybody is led to a pod of a cluster by the service's own address. A gateway
+// hasOpenPods reports whether anybody may be led to a pod of a cluster by the service's own address. A gateway
 // that still knows the pods has no weight for them.
 func hasOpenPods(s *state, cluster *Cluster) bool {
-	return cluster != nil && slices.ContainsFunc(cluster.Pods, func(pod *corev1.Pod) bool { return s.isOpened(pod) && pod.DeletionTimestamp == nil })
+	return cluster != nil && slices.ContainsFunc(cluster.Pods, s.isAttended)
 }
 
 // lastRoutedAt returns since when nobody is led to some clusters, in Unix seconds: what was noted, or now where

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,6 +50,9 @@ type Seen struct {
 	RouteRefused error
 	// Labelled are pods of other clusters that still get requests for the service.
 	Labelled []*corev1.Pod
+	// Listed are the pods, by UID, that EndpointSlices of the service's address list as ready: nodes may
+	// send them requests yet.
+	Listed map[types.UID]bool
 }
 
 // Cluster is a cluster with its pods, and what its head said last.
@@ -75,12 +79,12 @@ type Elder struct {
 // Kinds of objects of a fixed name.
 const (
 	kindService = "Service"
+	kindHead    = "Service of the head"
 	kindPolicy  = "NetworkPolicy"
 	kindBudget  = "PodDisruptionBudget"
 	kindRoute   = "HTTPRoute"
 )
 
-	kindHead    = "Service of the head"
 // observe reads the world; it writes nothing.
 func (r *Reconciler) observe(ctx context.Context, service *v1alpha1.ClusterService) (Seen, error) {
 	seen := Seen{
@@ -88,7 +92,7 @@ func (r *Reconciler) observe(ctx context.Context, service *v1alpha1.ClusterServi
 	}
 	seen.Target, seen.TargetError = revisionOf(service)
 	for _, read := range []func(context.Context, *v1alpha1.ClusterService, *Seen) error{
-		r.seeRevisions, r.seeClusters, r.seePods, r.seeStanding, r.seeVersions, r.seeElders,
+		r.seeRevisions, r.seeClusters, r.seePods, r.seeListed, r.seeStanding, r.seeVersions, r.seeElders,
 	} {
 		if err := read(ctx, service, &seen); err != nil {
 			return seen, err
@@ -175,6 +179,24 @@ func (r *Reconciler) seePods(ctx context.Context, service *v1alpha1.ClusterServi
 	return nil
 }
 
+// seeListed finds the pods that the EndpointSlices of the service's address list.
+func (r *Reconciler) seeListed(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
+	var list discoveryv1.EndpointSliceList
+	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingFields{index.Address: service.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list the EndpointSlices of Service %s: %w", service.Name, err)
+	}
+	seen.Listed = map[types.UID]bool{}
+	for i := range list.Items {
+		for _, endpoint := range list.Items[i].Endpoints {
+			if endpoint.TargetRef != nil && (endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready) {
+				seen.Listed[endpoint.TargetRef.UID] = true
+			}
+		}
+	}
+	return nil
+}
+
 // addPod takes a pod of the cluster for what it is.
 func (c *Cluster) addPod(pod *corev1.Pod) {
 	c.Pods = append(c.Pods, pod)
@@ -194,6 +216,7 @@ func (r *Reconciler) seeStanding(ctx context.Context, service *v1alpha1.ClusterS
 		empty client.Object
 	}{
 		kindService: {service.Name, &corev1.Service{}},
+		kindHead:    {naming.HeadService(service.Name), &corev1.Service{}},
 		kindPolicy:  {naming.ServePolicy(service.Name), &networkingv1.NetworkPolicy{}},
 		kindBudget:  {service.Name, &policyv1.PodDisruptionBudget{}},
 	} {
@@ -214,7 +237,7 @@ func ownerOf(service *v1alpha1.ClusterService) *metav1.OwnerReference {
 	return metav1.NewControllerRef(service, v1alpha1.GroupVersion.WithKind(kindName))
 }
 
-// seeVersions finds the Services of versions: all of the service's but the one of its name.
+// seeVersions finds the Services of versions: all of the service's but those of its name and of the active head.
 func (r *Reconciler) seeVersions(ctx context.Context, service *v1alpha1.ClusterService, seen *Seen) error {
 	var list corev1.ServiceList
 	err := r.Client.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingFields{index.Owner: string(service.UID)})
@@ -224,7 +247,6 @@ func (r *Reconciler) seeVersions(ctx context.Context, service *v1alpha1.ClusterS
 	for i := range list.Items {
 		if found := &list.Items[i]; found.Name != service.Name && found.Name != naming.HeadService(service.Name) {
 			seen.Versions[found.Name] = found
-		kindHead:    {naming.HeadService(service.Name), &corev1.Service{}},
 		}
 	}
 	return nil

@@ -204,7 +204,7 @@ func lastParting(s *state, cluster *Cluster) (leaving []*corev1.Pod, latest time
 	var next timer
 	for _, pod := range cluster.Pods {
 		since, err := time.Parse(time.RFC3339, pod.Annotations[v1alpha1.AnnotationClosed])
-		if err != nil || s.hasRequests(pod) || !isReachable(pod) || !leavesSoon(cluster, pod) {
+		if err != nil || s.hasRequests(pod) || s.isAttended(pod) || !isReachable(pod) || !leavesSoon(cluster, pod) {
 			continue
 		}
 		if wait := since.Add(parting).Sub(s.now); wait > 0 {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -230,6 +231,26 @@ func TestGoing_ClosesConnectionsOfBothVersions(t *testing.T) {
 	for _, cluster := range s.seen.Clusters {
 		if closed := closing[cluster.Name]; closed.ID == "" || len(closed.Leaving) != len(cluster.Pods) {
 			t.Errorf("of ComputeCluster %s with %d pods it closes %+v", cluster.Name, len(cluster.Pods), closed)
+		}
+	}
+}
+
+// TestDrain_BeginsWhenNoSliceListsAPod: until then nodes may send it requests, however long ago its label went.
+func TestDrain_BeginsWhenNoSliceListsAPod(t *testing.T) {
+	s := serves(t)
+	s.service.Spec.Suspend, s.seen.Record.Drained = true, now-long
+	for _, pod := range s.seen.Clusters[1].Pods {
+		delete(pod.Labels, naming.ServeLabel("text"))
+	}
+	s.seen.Listed = map[types.UID]bool{s.seen.Clusters[1].Pods[1].UID: true}
+	listed := s.decide()
+	if len(listed.Change) > 0 || listed.Record == nil || listed.Record.Drained != now || listed.Wake != prompt {
+		t.Fatalf("a pod that is listed is drained: %s, wake %s", &listed, listed.Wake)
+	}
+	s.seen.Record, s.seen.Listed = listed.Record.clone(), nil
+	for wait, over := range map[time.Duration]bool{59 * time.Second: false, 61*time.Second + closeFor: true} {
+		if later := s.decideAt(at().Add(wait)); len(later.Change) > 0 != over {
+			t.Errorf("%s after none listed it: %s", wait, &later)
 		}
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	heads "github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
@@ -45,6 +47,25 @@ func serving(w *testkit.World, number int) {
 
 func clusterOf(w *testkit.World, number int) string {
 	return naming.ServiceCluster("text", w.Service("text").UID, number)
+}
+
+// listsLiving asserts that no slice of the service's address lists a pod that is gone.
+func listsLiving(w *testkit.World) {
+	w.Helper()
+	var slice discoveryv1.EndpointSlice
+	slice.Namespace, slice.Name = testkit.Namespace, "text"
+	w.Read(&slice)
+	there := map[types.UID]bool{}
+	for _, cluster := range w.ServiceClusters("text") {
+		for _, pod := range w.Pods(cluster) {
+			there[pod.UID] = pod.DeletionTimestamp == nil
+		}
+	}
+	for _, endpoint := range slice.Endpoints {
+		if !there[endpoint.TargetRef.UID] {
+			w.Fatalf("a slice lists the pod %s, which is gone", endpoint.TargetRef.UID)
+		}
+	}
 }
 
 // code is another configuration, image another sort of pods.
@@ -213,6 +234,21 @@ func TestUpgrade(t *testing.T) {
 			under(w)
 			w.EditService("text", image("ray:new"))
 			w.After(5 * time.Minute)
+			serving(w, 2)
+		}},
+		testkit.Scenario{Name: "slices-late", Run: func(w *testkit.World) { // nodes send requests for far longer than the drain
+			w.Gateway.Slices = 20 * time.Second
+			own(w, func(s *v1alpha1.ClusterService) {
+				soon := int32(2)
+				s.Spec.Upgrade = &v1alpha1.Upgrade{DrainSeconds: &soon, RetireAfterSeconds: &soon}
+			})
+			w.After(time.Minute)
+			w.EditService("text", image("ray:new"))
+			for range 60 {
+				w.During(5 * time.Second)
+				listsLiving(w)
+			}
+			w.After(time.Minute)
 			serving(w, 2)
 		}},
 		testkit.Scenario{Name: "half-the-room", Run: func(w *testkit.World) {

@@ -113,6 +113,12 @@ func (s *state) isLed(pod *corev1.Pod) bool {
 // hasRequests reports whether a pod may get requests by any way.
 func (s *state) hasRequests(pod *corev1.Pod) bool { return s.isOpened(pod) || s.isLed(pod) }
 
+// isAttended reports whether a pod may get requests by the service's own address: it must, or nodes may yet send it some,
+// because an EndpointSlice still lists it.
+func (s *state) isAttended(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && (s.isOpened(pod) || s.seen.Listed[pod.UID])
+}
+
 // hasServed reports whether the service ever had requests that may not have ended.
 func (s *state) hasServed() bool { return s.record.Active.Good != "" && !s.record.Suspended }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,7 +28,8 @@ type Gateway struct {
 	// Refuses is why no route is accepted; empty is that all are.
 	Refuses string
 	// Lag is after how long a route that was written shows in what the gateway does, Slices after
-	// how long everybody knows the endpoints of a Service.
+	// how long everybody knows the endpoints of a Service, which EndpointSlices say then. Where that takes no time there
+	// are no slices.
 	Lag, Slices time.Duration
 
 	world *World
@@ -140,7 +143,35 @@ func (g *Gateway) publish(now time.Time) (next time.Duration) {
 	if len(g.endpoints) > 1 {
 		next = g.endpoints[1].since.Add(g.Slices).Sub(now)
 	}
+	if g.Slices > 0 {
+		g.list()
+	}
 	return next
+}
+
+// list writes the EndpointSlices of what everybody knows.
+func (g *Gateway) list() {
+	for _, name := range slices.Sorted(maps.Keys(g.endpoints[0].of)) {
+		service, is := g.world.server.latest.find(key{"Service", types.NamespacedName{Namespace: Namespace, Name: name}}).(*corev1.Service)
+		if !is {
+			continue
+		}
+		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+			Namespace: Namespace, Name: name, Labels: maps.Clone(service.Labels),
+		}}
+		slice.Labels[discoveryv1.LabelServiceName] = name
+		for _, pod := range g.known(name) {
+			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{UID: pod.UID}})
+		}
+		there, _ := g.world.server.latest.find(keyOf(slice)).(*discoveryv1.EndpointSlice)
+		switch {
+		case there == nil:
+			g.world.Must(g.world.Client.Create(g.world.Ctx, slice))
+		case !equality.Semantic.DeepEqual(there.Endpoints, slice.Endpoints):
+			slice.UID, slice.ResourceVersion = there.UID, there.ResourceVersion
+			g.world.Must(g.world.Client.Update(g.world.Ctx, slice))
+		}
+	}
 }
 
 // known are the endpoints of a Service that everybody knows.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -31,6 +32,9 @@ func (w *World) state() state {
 	ranked := ranks(objects)
 	end := state{}
 	for _, obj := range objects {
+		if _, is := obj.(*discoveryv1.EndpointSlice); is { // it follows from Services and pods
+			continue
+		}
 		ranked.renumber(obj)
 		normalise(obj)
 		text, err := json.Marshal(obj)
