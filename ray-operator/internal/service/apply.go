@@ -25,7 +25,7 @@ import (
 // apply carries a plan out. What is written first decides what may follow: a failure ends it.
 // The version that serves comes first: a refusal of another's objects takes nothing
 // from it. What became of the route is told apart: it keeps nothing else from being done.
-func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService, plan Plan) (routed, err error) {
+func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService, plan *Plan) (routed, err error) {
 	if plan.Empty() {
 		return nil, nil
 	}
@@ -35,21 +35,25 @@ func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService
 			return nil, err
 		}
 	}
-	if err := r.writeRecord(ctx, service, plan); err != nil {
+	if err := r.writeRecord(ctx, service, *plan); err != nil {
 		return nil, err
 	}
-	if err := r.confirmUnchanged(ctx, service, plan); err != nil {
+	if err := r.confirmUnchanged(ctx, service, *plan); err != nil {
 		return nil, err
 	}
 	var errs []error
 	for _, fixing := range plan.Fixtures {
 		if fixing.Kind == kindRoute {
 			routed = fixing.Write(ctx, r.Routes)
-		} else {
-			errs = append(errs, fixing.Write(ctx, r.Writer))
+			continue
 		}
+		failed := fixing.Write(ctx, r.Writer)
+		if conflict, is := fault.Finding(failed); is && fixing.Kind == kindHead { // the service works without it
+			plan.Conflict, plan.Wake, failed = &conflict, reconcile.Soonest(plan.Wake, reconcile.Recheck), nil
+		}
+		errs = append(errs, failed)
 	}
-	errs = append(errs, r.labelTraffic(ctx, service, plan))
+	errs = append(errs, r.labelTraffic(ctx, service, *plan))
 	for _, change := range plan.Change {
 		errs = append(errs, r.Writer.Edit(ctx, change.Seen, change.Wanted))
 	}

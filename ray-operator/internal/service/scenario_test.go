@@ -97,6 +97,15 @@ func TestServe(t *testing.T) {
 			own(w)
 			serving(w, 1)
 		}},
+		testkit.Scenario{Name: "head-name-taken", Run: func(w *testkit.World) { // by a Service that no cache holds
+			w.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.Namespace, Name: "text-head"}})
+			w.Create(testkit.OwnService("text", testkit.Group("cpu", 2)))
+			w.During(2 * time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True", "Stalled=False", "NameConflict=True NameConflict")
+			w.Delete(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.Namespace, Name: "text-head"}})
+			w.After(time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True", "NameConflict=absent")
+		}},
 		testkit.Scenario{Name: "shared", Run: func(w *testkit.World) {
 			w.Prepare(func() {
 				w.Create(testkit.Cluster("demo", testkit.Group("cpu", 2)))

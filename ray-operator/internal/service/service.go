@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := r.Clock.Now()
 	plan := Decide(&service, seen, r.Site, now)
 	before := service.DeepCopy()
-	routed, err := r.apply(ctx, &service, plan)
+	routed, err := r.apply(ctx, &service, &plan)
 	routed = plan.takeRouteRefusal(routed)
 	outcome := reconcile.Outcome{Err: errors.Join(err, routed), IsTold: err == nil}
 	if before.ResourceVersion = service.ResourceVersion; err == nil {
