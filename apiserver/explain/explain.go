@@ -1,6 +1,6 @@
 // Package explain says why an object of ours is as it is, as a chain of causes.
 //
-// In: a cluster, a job or a service as the API server has it, the clusters that it uses, their pods, and the time. Out:
+// In: a cluster, a job, a service or a schedule as the API server has it, the clusters that it uses, their pods, and the time. Out:
 // links from the object down to the pod that it waits for, each with code, message and remedy. The first link says what
 // the object's own status says first.
 //
@@ -21,10 +21,11 @@ import (
 
 // Kinds of the objects that links are about.
 const (
-	KindCluster = "ComputeCluster"
-	KindJob     = "ClusterJob"
-	KindService = "ClusterService"
-	KindPod     = "Pod"
+	KindCluster  = "ComputeCluster"
+	KindJob      = "ClusterJob"
+	KindService  = "ClusterService"
+	KindSchedule = "ClusterJobSchedule"
+	KindPod      = "Pod"
 )
 
 // mostCauses bounds a chain. One with more links than this helps nobody.
@@ -42,7 +43,7 @@ type Cause struct {
 
 // Input is what an explanation is made of.
 type Input struct {
-	// Object is a ComputeCluster, a ClusterJob or a ClusterService.
+	// Object is a ComputeCluster, a ClusterJob, a ClusterService or a ClusterJobSchedule.
 	Object runtime.Object
 	// Clusters are those of a job or a service. Others among them are left out.
 	Clusters []*v1alpha1.ComputeCluster

@@ -26,7 +26,7 @@ const (
 // condition takes 32 KiB from each client with the right to write it.
 const longestText = 4 << 10
 
-// subject is what the three kinds have in common.
+// subject is what our kinds have in common.
 type subject struct {
 	kind       string
 	object     *metav1.ObjectMeta
@@ -48,6 +48,10 @@ func subjectOf(object runtime.Object) (about subject, ok bool) {
 	case *v1alpha1.ClusterService:
 		if o != nil {
 			return subject{KindService, &o.ObjectMeta, o.Status.Conditions, o.Spec.ManagedBy}, true
+		}
+	case *v1alpha1.ClusterJobSchedule:
+		if o != nil {
+			return subject{KindSchedule, &o.ObjectMeta, o.Status.Conditions, ""}, true
 		}
 	}
 	return subject{}, false

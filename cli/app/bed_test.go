@@ -251,6 +251,8 @@ func fixtures() []client.Object {
 	}
 	nightly := &v1alpha1.ClusterJobSchedule{ObjectMeta: metaOf("nightly", nil)}
 	nightly.Spec.Schedule, nightly.Spec.Suspend = "0 2 * * *", false
+	nightly.Status.ObservedGeneration, nightly.Status.ActiveJobs = 1, 1
+	nightly.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, reason.ScheduleActive.Of(), 60)}
 	return append(append(all, nightly), service()...)
 }
 

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the golden files")
 var pages = map[string][]string{
 	"overview": {
 		"top", "top -A --ended", "top clusters -o wide", "top --idle -A", "top -l team=a -o name", "top jobs -l team=none",
-		"top cluster -l team=a -o jsonpath={.items[*].status.resources}", "! top", "problems -A", "problems",
+		"top schedules", "top cluster -l team=a -o jsonpath={.items[*].status.resources}", "! top", "problems -A", "problems",
 		"problems -A -o json", "top clustrs", "top -l a=(", "top -o jsn",
 	},
 	"why": {
@@ -35,7 +35,7 @@ var pages = map[string][]string{
 		"scale dev 4", "scale dev cpu=1", "scale dev gpu=1 --dry-run=client", "scale dev cpu=x", "scale dev -1", "scale job/train 2",
 		"keep idle --for 8h", "keep idle --for 0s", "keep dev --for 8h", "keep idle --for 200h", "keep idle", "keep job/train --for 1h",
 		"scale dev cpu=2 --dry-run=maybe", "! suspend cluster/idle",
-		"suspend schedule/nightly", "resume cjs/nightly", "scale schedule/nightly 2", "why schedule/nightly",
+		"suspend schedule/nightly", "resume cjs/nightly", "scale schedule/nightly 2", "why schedule/nightly", "why nightly", "wait schedule/nightly", "logs schedule/nightly",
 	},
 	"delete": {
 		"delete cluster/idle", "delete cluster/idle --yes --dry-run=server", "delete cluster/dev --yes", "delete service/translate -y",

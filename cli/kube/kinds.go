@@ -42,14 +42,13 @@ var (
 	Service = Kind{"service", "ClusterService", "clusterservices", "csvc",
 		func() verbs.Object { return &v1alpha1.ClusterService{} },
 		func() client.ObjectList { return &v1alpha1.ClusterServiceList{} }}
-	// Schedule is known to suspend, resume and delete alone: it has no pods, and nothing to wait for.
 	Schedule = Kind{"schedule", "ClusterJobSchedule", "clusterjobschedules", "cjs",
 		func() verbs.Object { return &v1alpha1.ClusterJobSchedule{} },
 		func() client.ObjectList { return &v1alpha1.ClusterJobScheduleList{} }}
 )
 
 // Kinds returns the kinds that every command knows.
-func Kinds() []Kind { return []Kind{Cluster, Job, Service} }
+func Kinds() []Kind { return []Kind{Cluster, Job, Service, Schedule} }
 
 // KindOf returns the kind of an object.
 func KindOf(object verbs.Object) Kind {
@@ -74,7 +73,7 @@ func (k Kind) names() []string {
 func ParseKind(text string) (Kind, error) {
 	plain, _, _ := strings.Cut(strings.ToLower(text), ".")
 	var known []string
-	for _, kind := range append(Kinds(), Schedule) {
+	for _, kind := range Kinds() {
 		if slices.Contains(kind.names(), plain) {
 			return kind, nil
 		}
@@ -100,8 +99,8 @@ func ParseTarget(text string, of ...Kind) (Target, error) {
 	word, name, hasKind := strings.Cut(text, "/")
 	if !hasKind {
 		if len(of) != 1 {
-			return Target{}, outcome.Errorf(outcome.Usage, "%q lacks its kind; write it as cluster/%s, job/%s or service/%s",
-				text, text, text, text)
+			return Target{}, outcome.Errorf(outcome.Usage, "%q lacks its kind; write it as cluster/%s, job/%s, service/%s or schedule/%s",
+				text, text, text, text, text)
 		}
 		return Target{of[0], text}, checkName(text)
 	}
@@ -120,7 +119,10 @@ func words(of []Kind) string {
 	for _, kind := range of {
 		all = append(all, kind.Word)
 	}
-	return strings.Join(all, " or a ")
+	if last := len(all) - 1; last > 0 {
+		return strings.Join(all[:last], ", ") + " or " + all[last]
+	}
+	return strings.Join(all, "")
 }
 
 func checkName(name string) error {

@@ -112,17 +112,20 @@ func (o *Objects) Read(ctx context.Context, target Target) (verbs.Object, error)
 }
 
 // Find returns the object that a user named as KIND/NAME, or by the name alone where that is one object's. It is of one of
-// Kinds, or of those that a command knows beside them.
-func (o *Objects) Find(ctx context.Context, text string, beside ...Kind) (verbs.Object, error) {
+// some kinds, without any of all.
+func (o *Objects) Find(ctx context.Context, text string, kinds ...Kind) (verbs.Object, error) {
+	if len(kinds) == 0 {
+		kinds = Kinds()
+	}
 	if strings.Contains(text, "/") {
-		target, err := ParseTarget(text, append(Kinds(), beside...)...)
+		target, err := ParseTarget(text, kinds...)
 		if err != nil {
 			return nil, err
 		}
 		return o.Read(ctx, target)
 	}
 	var found []verbs.Object
-	for _, kind := range Kinds() {
+	for _, kind := range kinds {
 		object, err := o.Read(ctx, Target{kind, text})
 		var coded *outcome.Error
 		switch {
@@ -136,8 +139,8 @@ func (o *Objects) Find(ctx context.Context, text string, beside ...Kind) (verbs.
 	case 1:
 		return found[0], nil
 	case 0:
-		return nil, outcome.Errorf(outcome.Usage, "%s there is no cluster, job or service %q; see heliostat top",
-			Where(o.Namespace), text)
+		return nil, outcome.Errorf(outcome.Usage, "%s there is no %s %q; see heliostat top",
+			Where(o.Namespace), words(kinds), text)
 	default:
 		return nil, outcome.Errorf(outcome.Usage, "%q is a %s and a %s; write KIND/NAME", text, KindOf(found[0]).Word,
 			KindOf(found[1]).Word)
@@ -182,6 +185,10 @@ func itemsOf(list client.ObjectList) []verbs.Object {
 			all = append(all, &list.Items[i])
 		}
 	case *v1alpha1.ClusterServiceList:
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+	case *v1alpha1.ClusterJobScheduleList:
 		for i := range list.Items {
 			all = append(all, &list.Items[i])
 		}

@@ -76,7 +76,7 @@ port-forward of the head's pod with the cluster's token, which the role "edit" p
 			if err != nil {
 				return err
 			}
-			found, err := objects.Find(cmd.Context(), args[0])
+			found, err := objects.Find(cmd.Context(), args[0], kube.Cluster, kube.Job, kube.Service)
 			if err != nil {
 				return err
 			}

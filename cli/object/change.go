@@ -98,7 +98,7 @@ func (v *Verb) overMany(command *cobra.Command) *cobra.Command {
 		if err := v.Check(); err != nil {
 			return err
 		}
-		objects, all, err := each(cmd.Context(), v.Console, args, kube.Schedule)
+		objects, all, err := each(cmd.Context(), v.Console, args)
 		if err != nil {
 			return err
 		}

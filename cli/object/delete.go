@@ -30,7 +30,7 @@ asks. Where nobody can be asked, give --yes.`,
 			if err := dryRun.Check(); err != nil {
 				return err
 			}
-			objects, all, err := each(cmd.Context(), c, args, kube.Schedule)
+			objects, all, err := each(cmd.Context(), c, args)
 			if err != nil {
 				return err
 			}

@@ -93,6 +93,8 @@ func factsOf(object any) facts {
 	case *v1alpha1.ClusterService:
 		return facts{&o.ObjectMeta, o.Status.Phase, o.Status.Conditions, o.Spec.Suspend,
 			o.Status.ObservedGeneration >= o.Generation, o.Status.Candidate != nil, nil}
+	case *v1alpha1.ClusterJobSchedule:
+		return facts{&o.ObjectMeta, "", o.Status.Conditions, o.Spec.Suspend, o.Status.ObservedGeneration >= o.Generation, false, nil}
 	}
 	return facts{meta: &metav1.ObjectMeta{}}
 }

@@ -55,7 +55,7 @@ func Complete(c *console.Console, kinds ...kube.Kind) cobra.CompletionFunc {
 }
 
 // each finds the objects that a user named, all before anything is done to the first one.
-func each(ctx context.Context, c *console.Console, names []string, beside ...kube.Kind) (*kube.Objects, []verbs.Object, error) {
+func each(ctx context.Context, c *console.Console, names []string) (*kube.Objects, []verbs.Object, error) {
 	objects, err := c.Connect()
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +63,7 @@ func each(ctx context.Context, c *console.Console, names []string, beside ...kub
 	var all []verbs.Object
 	var failed []error
 	for _, name := range names {
-		object, err := objects.Find(ctx, name, beside...)
+		object, err := objects.Find(ctx, name)
 		if err != nil {
 			failed = append(failed, err)
 			continue

@@ -22,8 +22,8 @@ func wait(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "wait KIND/NAME",
 		Short: "Wait until a cluster or service is ready, or a job has ended, and say how far it is",
-		Long: `Wait until a cluster or service is ready, or a job has ended. On a terminal one line says how far it is and what it
-waits for; elsewhere there is one line per change.
+		Long: `Wait until a cluster or service is ready, a job has ended, or a schedule starts jobs. On a terminal one line says how
+far it is and what it waits for; elsewhere there is one line per change.
 
 Exit code: 0 ready or succeeded; 1 failed; 3 stopped or suspended; 4 the time is over; 5 refused by the operator.
 Ctrl-C ends the wait and nothing else.`,

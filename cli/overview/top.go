@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
@@ -20,8 +21,8 @@ func top(c *console.Console) *cobra.Command {
 	var isIdle, hasEnded, isWatched bool
 	command := &cobra.Command{
 		Use:   "top [KIND,…]",
-		Short: "List clusters, jobs and services with what they wait for and what they cost",
-		Long: `List clusters, jobs and services: phase, why, age, since when a cluster is idle, GPUs, and who owns it.
+		Short: "List clusters, jobs, services and schedules with what they wait for and what they cost",
+		Long: `List clusters, jobs, services and schedules: phase, why, age, since when a cluster is idle, GPUs, and who owns it.
 
 GPUs are those of a cluster's desired pods. A cluster of a job or a service counts for itself, so that a sum is right.
 OWNER is what the object says of itself, or the job or service that a cluster belongs to.`,
@@ -87,11 +88,29 @@ func Phase(object verbs.Object) string {
 		phase = object.Status.Phase
 	case *v1alpha1.ClusterService:
 		phase = object.Status.Phase
+	case *v1alpha1.ClusterJobSchedule:
+		phase = phaseOfSchedule(object)
 	}
 	if phase == "" {
 		return v1alpha1.PhasePending
 	}
 	return phase
+}
+
+// phaseOfSchedule is in the words of other kinds: Running while one of its jobs has not ended.
+func phaseOfSchedule(schedule *v1alpha1.ClusterJobSchedule) string {
+	is := func(condition string) bool { return meta.IsStatusConditionTrue(schedule.Status.Conditions, condition) }
+	switch {
+	case is(v1alpha1.ConditionStalled):
+		return v1alpha1.PhaseFailed
+	case schedule.Status.ActiveJobs > 0:
+		return v1alpha1.PhaseRunning
+	case is(v1alpha1.ConditionSuspended):
+		return v1alpha1.PhaseSuspended
+	case is(v1alpha1.ConditionReady):
+		return v1alpha1.PhaseReady
+	}
+	return ""
 }
 
 func idleSince(object verbs.Object) time.Time {
@@ -129,6 +148,8 @@ func ownerOf(object verbs.Object) string {
 		return "job/" + by.Name
 	case by.Kind == explain.KindService:
 		return "service/" + by.Name
+	case by.Kind == explain.KindSchedule:
+		return "schedule/" + by.Name
 	}
 	return by.Kind + "/" + by.Name
 }

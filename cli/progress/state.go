@@ -25,6 +25,9 @@ func State(in explain.Input) string {
 			waitsFor = phase.WaitsFor
 		}
 	}
+	if len(all) == 0 { // a schedule has none
+		return explain.Headline(in.Object).Message
+	}
 	text := fmt.Sprintf("%d/%d", done, len(all))
 	if len(names) == 0 && done > 0 {
 		names = append(names, all[done-1].Name)
