@@ -24,6 +24,10 @@ func TestParseWrk_ReadsFigures(t *testing.T) {
 	if want := (Load{Requests: 10000.5, MiB: 1536, P50: 0.25}); err != nil || got != want {
 		t.Errorf("it is %+v, %v", got, err)
 	}
+	slow, err := ParseWrk(strings.Replace(printed, " 250.00us", " 2.21s ", 1))
+	if err != nil || slow.P50 != 2210 {
+		t.Errorf("seconds are read as %+v, %v", slow, err)
+	}
 	for name, text := range map[string]string{
 		"nothing":          "",
 		"requests refused": printed + "  Non-2xx or 3xx responses: 3\n",

@@ -15,7 +15,7 @@ type Load struct {
 var (
 	requestsOf = regexp.MustCompile(`(?m)^Requests/sec:\s+([0-9.]+)$`)
 	bytesOf    = regexp.MustCompile(`(?m)^Transfer/sec:\s+([0-9.]+)([KMG]?)B$`)
-	halfOf     = regexp.MustCompile(`(?m)^\s+50%\s+([0-9.]+)(us|ms|s)$`)
+	halfOf     = regexp.MustCompile(`(?m)^\s+50%\s+([0-9.]+)(us|ms|s)\s*$`) // wrk pads seconds
 	troubleOf  = regexp.MustCompile(`(?m)^\s*(Non-2xx or 3xx responses: .*|Socket errors: .*)$`)
 )
 
