@@ -30,6 +30,9 @@ func (k *Kubernetes) IdentifyLately(ctx context.Context, r *http.Request) (*Call
 		return nil, err
 	}
 	key := token.Key()
+	if caller, is := k.callers.find(key); is { // nobody is asked, so that nothing needs a time limit
+		return caller, nil
+	}
 	known, is := k.lately.find(key)
 	if !is {
 		return k.identifyBy(ctx, token, key)
@@ -49,7 +52,9 @@ func (k *Kubernetes) MayLately(ctx context.Context, c *Caller, what authorizatio
 	if err != nil {
 		return err
 	}
-	if _, is := k.permitted.find(key); !is {
+	_, isPermitted := k.permitted.find(key)
+	_, isDecided := k.decisions.find(key)
+	if !isPermitted || isDecided && c.method != MethodAudience { // the latter asks nobody
 		return k.recallOrDecide(ctx, c, what, key)
 	}
 	ctx, cancel := context.WithTimeout(ctx, waitKnown)

@@ -51,13 +51,7 @@ var errEnded = errors.New("the answer is over")
 
 // serveTarget answers a request for an object, or returns why it is refused.
 func (p *Proxy) serveTarget(w http.ResponseWriter, r *http.Request, x *exchange) error {
-	if handled, err := p.identify(w, r, x); handled || err != nil {
-		return err
-	}
-	if isHeldBy(x.target.Path, x.token) || isHeldBy(x.target.Query, x.token) {
-		return &Refusal{Code: http.StatusBadRequest, Text: "the address holds the token of its caller, which heads and applications never get: send it in the header Authorization alone"}
-	}
-	if err := p.permit(r.Context(), x); err != nil {
+	if isHandled, err := p.admit(w, r, x); isHandled || err != nil {
 		return err
 	}
 	if x.target.Kind == route.Service { // it changes what the application has, and nothing that Kubernetes has
@@ -85,14 +79,25 @@ func (p *Proxy) serveTarget(w http.ResponseWriter, r *http.Request, x *exchange)
 	return nil
 }
 
+// admit finds who the caller is and whether they may, within askWithin. Where it is handled, the request was answered.
+func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, x *exchange) (isHandled bool, err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), askWithin)
+	defer cancel()
+	if isHandled, err = p.identify(ctx, w, r, x); isHandled || err != nil {
+		return isHandled, err
+	}
+	if isHeldBy(x.target.Path, x.token) || isHeldBy(x.target.Query, x.token) {
+		return false, &Refusal{Code: http.StatusBadRequest, Text: "the address holds the token of its caller, which heads and applications never get: send it in the header Authorization alone"}
+	}
+	return false, permit(ctx, p.Access, x)
+}
+
 // permit returns errAbsent where a caller may not do what a request needs.
-func (p *Proxy) permit(ctx context.Context, x *exchange) error {
+func permit(ctx context.Context, by Access, x *exchange) error {
 	if x.target.Name == "" { // a label that is of no object
 		return errAbsent
 	}
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	err := p.Access.MayLately(ctx, x.caller, attributes(x.target))
+	err := by.MayLately(ctx, x.caller, attributes(x.target))
 	switch {
 	case errors.Is(err, access.ErrForbidden):
 		return errAbsent
@@ -119,8 +124,6 @@ func (p *Proxy) find(ctx context.Context, x *exchange) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
 	if x.way, err = p.wayTo(ctx, x.head, wayKept); err != nil {
 		return err
 	}
@@ -196,9 +199,7 @@ func (p *Proxy) explain(x *exchange, err error) error {
 	if errors.As(err, &unavailable) || x.target.Kind != route.Cluster {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(p.ending, askWithin)
-	defer cancel()
-	way, found := p.wayTo(ctx, x.head, 0)
+	way, found := p.wayTo(p.ending, x.head, 0)
 	if errors.As(found, &unavailable) {
 		return unavailable
 	}

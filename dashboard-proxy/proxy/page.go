@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -143,7 +144,9 @@ func (p *Proxy) serveResume(w http.ResponseWriter, r *http.Request, x *exchange)
 	}
 	x.known.Verb, x.known.Resource, x.known.IsChange = "patch", string(of.Kind), true
 	x.known.Namespace, x.known.Name = of.Namespace, of.Name
-	if handled, err := p.identify(w, r, x); handled || err != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), askWithin)
+	defer cancel()
+	if handled, err := p.identify(ctx, w, r, x); handled || err != nil {
 		return err
 	}
 	if err := p.Objects.Resume(r.Context(), x.caller, of.Kind, of.Namespace, of.Name); err != nil {

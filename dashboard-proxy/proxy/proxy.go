@@ -108,6 +108,10 @@ type Proxy struct {
 	sockets sync.WaitGroup
 }
 
+// flushWithin is how long a part of an answer may wait for the next, where the length of the whole is known: most are whole at
+// once, and go out in one record. Streams are flushed at once.
+const flushWithin = 100 * time.Millisecond
+
 // New returns a proxy. What is open ends with the context.
 func New(ctx context.Context, needs Needs) *Proxy {
 	p := &Proxy{Needs: needs, ending: ctx, ways: newWays(needs.Clock),
@@ -116,7 +120,7 @@ func New(ctx context.Context, needs Needs) *Proxy {
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      p.upstream,
-		FlushInterval:  -1, // at once
+		FlushInterval:  flushWithin,
 		BufferPool:     newBuffers(),
 		ModifyResponse: p.clean,
 		ErrorHandler:   p.refuseFailed,
@@ -225,7 +229,7 @@ func (p *Proxy) redirect(w http.ResponseWriter, r *http.Request, target route.Ta
 }
 
 // identify returns whose a request is. Where it is handled, it was answered.
-func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, x *exchange) (isHandled bool, err error) {
+func (p *Proxy) identify(ctx context.Context, w http.ResponseWriter, r *http.Request, x *exchange) (isHandled bool, err error) {
 	if !hasAuthorization(r) && !p.Access.IsProxied(r) && p.Sessions != nil {
 		authorized, handled := p.Sessions.Open(w, r)
 		if handled {
@@ -235,8 +239,6 @@ func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, x *exchange) (i
 		x.until, _ = r.Context().Deadline()
 	}
 	_, x.token, _ = strings.Cut(r.Header.Get("Authorization"), " ")
-	ctx, cancel := context.WithTimeout(r.Context(), askWithin)
-	defer cancel()
 	caller, err := p.Access.IdentifyLately(ctx, r)
 	if err != nil {
 		return false, fmt.Errorf("identify the caller: %w", err)

@@ -188,6 +188,8 @@ func (p *Proxy) wayTo(ctx context.Context, head heads.Head, within time.Duration
 			return one.way, nil
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
 	at := p.Clock.Now()
 	way, err := p.Heads.FindWay(ctx, head)
 	if err != nil {

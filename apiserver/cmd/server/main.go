@@ -33,14 +33,7 @@ func main() {
 	}
 }
 
-// collectAt is after how much garbage Go collects it, in percent of what is in use: the server holds much and makes little, so that
-// memory is worth more than the time of a collection.
-const collectAt = 50
-
 func run(flags *flags) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
-	}
 	cfg, err := flags.config(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
 	if err != nil {
 		return err
@@ -56,5 +49,9 @@ func run(flags *flags) error {
 	klog.SetSlogLogger(cfg.Log) // for what reads objects
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+		go tuneCollector(ctx)
+	}
 	return app.Run(ctx, cfg)
 }

@@ -96,10 +96,13 @@ func (m *measurement) ask(ctx context.Context, of *end) (portals.Times, error) {
 		if err != nil {
 			return portals.Times{}, fmt.Errorf("ask the API: %w", err)
 		}
-		_, err = io.Copy(io.Discard, answer.Body)
+		body, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close() // it was read
-		if err != nil || answer.StatusCode != http.StatusOK {
-			return portals.Times{}, fmt.Errorf("ask the API: it answers %d: %w", answer.StatusCode, err)
+		switch {
+		case err != nil:
+			return portals.Times{}, fmt.Errorf("ask the API: %w", err)
+		case answer.StatusCode != http.StatusOK:
+			return portals.Times{}, fmt.Errorf("ask the API: it answers %d: %s", answer.StatusCode, body)
 		}
 		if i >= warmUps {
 			took = append(took, float64(time.Since(began).Microseconds())/1000)
