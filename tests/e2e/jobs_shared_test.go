@@ -161,6 +161,17 @@ var _ = Describe("jobs on a shared cluster", Ordered, ContinueOnFailure, Label(l
 		}
 	}, SpecTimeout(limit))
 
+	It("end with what they left behind in their process group", func(ctx SpecContext) {
+		job := o.submit(ctx, "forks", onShared+entrypoint(note+forks+"exec sleep 1000"))
+		o.submit(ctx, "ends", onShared+entrypoint(note+forks)).is(ctx, v1alpha1.PhaseSucceeded)
+		o.falls(ctx, "ends")
+		job.is(ctx, v1alpha1.PhaseRunning)
+		o.beating(ctx, "forks")
+		job.stop(ctx)
+		job.is(ctx, v1alpha1.PhaseStopped)
+		o.falls(ctx, "forks")
+	}, SpecTimeout(limit))
+
 	It("are left alone where another looks after them", func(ctx SpecContext) {
 		job := jobs["foreign"].now(ctx)
 		Expect(job.Annotations).NotTo(HaveKey(v1alpha1.AnnotationRecord))

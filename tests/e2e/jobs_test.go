@@ -29,6 +29,8 @@ const (
 	note = `echo "$HELIOSTAT_JOB_NAME $HELIOSTAT_JOB_ATTEMPT $(hostname)" >>/ledger/runs; `
 	// beat goes on for ever, and can be seen to.
 	beat = note + `while :; do echo >>/ledger/beat-$HELIOSTAT_JOB_NAME; sleep 0.1; done`
+	// forks leaves a process that beats behind, whose parent is gone.
+	forks = `(nohup sh -c 'while :; do echo >>/ledger/beat-$HELIOSTAT_JOB_NAME; sleep 0.1; done' >/dev/null 2>&1 &); `
 	// withLedger mounts the volume into the pods of a head or a group, as a part of its flow.
 	withLedger = `template: {spec: {volumes: [{name: ledger, persistentVolumeClaim: {claimName: ledger}}], ` +
 		`containers: [{name: ray, volumeMounts: [{name: ledger, mountPath: /ledger}]}]}}`
@@ -105,6 +107,13 @@ func (o *office) silent(ctx context.Context, job string) {
 	}
 	now := size()
 	Consistently(ctx, size, time.Second, "200ms").Should(Equal(now), "the process of %s runs on", job)
+}
+
+// falls waits until what a job left behind is silent.
+func (o *office) falls(ctx context.Context, job string) {
+	GinkgoHelper()
+	o.beating(ctx, job)
+	exec(ctx, &o.clerk, "sh", "-c", "f=/ledger/beat-"+job+"; until a=$(wc -c <$f); sleep 2; [ $(wc -c <$f) = $a ]; do :; done")
 }
 
 // beating waits until what a job began is seen to go on.

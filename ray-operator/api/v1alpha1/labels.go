@@ -190,6 +190,8 @@ const (
 	// EnvJobName is the ClusterJob's name, EnvJobAttempt the attempt's number, from 1.
 	EnvJobName    = "HELIOSTAT_JOB_NAME"
 	EnvJobAttempt = "HELIOSTAT_JOB_ATTEMPT"
+	// EnvJobEnds is shell code that the entrypoint begins with: it ends what the driver leaves behind in its process group.
+	EnvJobEnds = "HELIOSTAT_JOB_ENDS"
 	// EnvScheduledAt is, in a job of a ClusterJobSchedule, what AnnotationScheduledAt says.
 	EnvScheduledAt = "HELIOSTAT_SCHEDULED_AT"
 )

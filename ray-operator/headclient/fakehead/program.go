@@ -3,6 +3,7 @@ package fakehead
 import (
 	"encoding/json"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -26,8 +27,12 @@ type Process struct {
 // print writes a text once the process has come so far.
 func (p *Process) print(text string) { p.prints = append(p.prints, print{p.Takes, text}) }
 
+// evaluated matches shell code in a variable, with which the operator begins entrypoints. It says nothing and takes no time.
+var evaluated = regexp.MustCompile(`^eval "[$][A-Z_]+"; `)
+
 // run is what becomes of a run on a node.
 func (h *Head) run(run Run, instance string) Process {
+	run.Entrypoint = evaluated.ReplaceAllString(run.Entrypoint, "")
 	if h.job.program != nil {
 		if process, ok := h.job.program(run); ok {
 			return process

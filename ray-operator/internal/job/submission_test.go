@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -39,8 +41,56 @@ func TestCommandsReachTheProgram(t *testing.T) {
 			t.Errorf("%q reached the program as %q", words, said)
 		}
 	}
-	if line := entrypoint(&v1alpha1.ClusterJobSpec{Entrypoint: "echo $HOME | cat"}); line != "echo $HOME | cat" {
+	if line := entrypoint(&v1alpha1.ClusterJobSpec{Entrypoint: "echo $HOME | cat"}); line != `eval "$HELIOSTAT_JOB_ENDS"; echo $HOME | cat` {
 		t.Errorf("a shell line became %q", line)
+	}
+}
+
+// driver runs an entrypoint as Ray does: by a shell that leads a process group of its own.
+func driver(t *testing.T, spec v1alpha1.ClusterJobSpec) *exec.Cmd {
+	t.Helper()
+	command := exec.Command("sh", "-c", entrypoint(&spec))
+	command.Env = append(os.Environ(), v1alpha1.EnvJobEnds+"="+endGroup)
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return command
+}
+
+// TestEntrypoint_LeavesTheProgramAlone: its output, its end by exit code or signal, and its children are those of the
+// user's line alone.
+func TestEntrypoint_LeavesTheProgramAlone(t *testing.T) {
+	const family = `c=$(cat /proc/$$/task/$$/children); echo "$c" | wc -w; jobs; echo "$! $0 $#"`
+	for _, line := range []string{
+		"exit 3", "sh -c 'exit 137'", "sh -c 'kill -SEGV $$'", "kill -KILL $$", "true; sh -c 'kill -TERM $$'", "exec sh -c 'kill -TERM $$'",
+		"echo (", "\n# a comment\necho a; false", "no-such-program", family, "exec sh -c '" + family + "'", "(sh -c 'echo late' & wait); wait; true",
+	} {
+		alone := driver(t, v1alpha1.ClusterJobSpec{Entrypoint: line})
+		alone.Args[2] = line
+		want, wanted := alone.CombinedOutput()
+		have, ended := driver(t, v1alpha1.ClusterJobSpec{Entrypoint: line}).CombinedOutput()
+		if fmt.Sprint(ended) != fmt.Sprint(wanted) || string(have) != string(want) {
+			t.Errorf("%q ends with %v and says %q, want %v and %q", line, ended, have, wanted, want)
+		}
+	}
+}
+
+// TestEntrypoint_EndsItsProcessGroup: what a driver leaves behind ends with it, also what heeds no SIGTERM. A program's output
+// is complete once nobody holds it, and what is left would say so after a minute.
+func TestEntrypoint_EndsItsProcessGroup(t *testing.T) {
+	const left = `(sh -c 'sleep 60; echo survived' &); `
+	for name, line := range map[string]string{
+		"a driver that succeeds":           left + "exit 0",
+		"a driver that is stopped":         left + "kill -TERM $$; sleep 60",
+		"a process that heeds no SIGTERM":  `(trap "" TERM; sh -c 'sleep 60; echo survived' &); exit 0`,
+		"a group that the driver signals":  `trap "" TERM; ` + left + "kill -TERM -$$; exit 0",
+		"a process that says what it does": `(trap 'echo ends; exit' TERM; sleep 60 & wait; echo survived) & exit 0`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, _ := driver(t, v1alpha1.ClusterJobSpec{Entrypoint: line}).CombinedOutput() // some end by a signal
+			if want := map[bool]string{true: "ends\n"}[strings.Contains(line, "ends")]; string(out) != want {
+				t.Errorf("it says %q, want %q", out, want)
+			}
+		})
 	}
 }
 
@@ -72,7 +122,7 @@ func TestEnvironment(t *testing.T) {
 		j.Annotations = map[string]string{v1alpha1.AnnotationScheduledAt: "2026-05-08T02:30:00+02:00"}
 	}), 3)
 	want := map[string]any{
-		"A": "env", "B": "spec", "C": "", v1alpha1.EnvJobName: "train", v1alpha1.EnvJobAttempt: "3",
+		"A": "env", "B": "spec", "C": "", v1alpha1.EnvJobName: "train", v1alpha1.EnvJobAttempt: "3", v1alpha1.EnvJobEnds: endGroup,
 		v1alpha1.EnvScheduledAt: "2026-05-08T02:30:00+02:00",
 	}
 	if !reflect.DeepEqual(vars, want) {
@@ -82,7 +132,7 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("the rest of the runtime environment: %v", environment)
 	}
 	_, _, vars = submitted(t, train(), 1)
-	if want := map[string]any{v1alpha1.EnvJobName: "train", v1alpha1.EnvJobAttempt: "1"}; !reflect.DeepEqual(vars, want) {
+	if want := map[string]any{v1alpha1.EnvJobName: "train", v1alpha1.EnvJobAttempt: "1", v1alpha1.EnvJobEnds: endGroup}; !reflect.DeepEqual(vars, want) {
 		t.Errorf("variables %v, want %v", vars, want)
 	}
 	for _, bad := range []string{`[]`, `{`, `{"env_vars":[]}`, `{"env_vars":{"A":1}}`} {
