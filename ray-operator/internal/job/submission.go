@@ -71,7 +71,7 @@ func hashPayload(job *v1alpha1.ClusterJob, attempt int32) (string, error) {
 // shell has ended, which becomes the driver, and with SIGKILL 3 s later. Ray has a process for that, and kills it when the
 // driver ends. This one has no parent among them, so that neither Ray nor the program sees it: no wait returns it, and no
 // signal of a stop reaches it.
-const endGroup = `( (trap "" TERM; while kill -0 $$; do sleep 1; done; kill -TERM -$$; sleep 3; kill -KILL -$$) ` +
+const endGroup = `( trap "" TERM; (while kill -0 $$; do sleep 1; done; kill -TERM -$$; sleep 3; kill -KILL -$$) ` +
 	`</dev/null >/dev/null 2>&1 & )`
 
 // entrypoint is the shell line that Ray runs. A command is quoted so that its words reach
