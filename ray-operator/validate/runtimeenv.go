@@ -135,6 +135,13 @@ var fieldsOfRuntimeEnv = []string{
 // Case does not count, nor do the signs between words.
 var misspelt = regexp.MustCompile("(?i)^(" + joined(misspellings(fieldsOfRuntimeEnv), "|") + ")$")
 
+// The API server spends only so much on a policy: where there are more fields, none is compared, and none that is longer.
+// What is misspelt is always shorter.
+const (
+	mostSpelt    = 64
+	longestSpelt = 64
+)
+
 func misspellings(names []string) []string {
 	var all []string
 	for _, name := range names {
@@ -185,10 +192,11 @@ var runtimeEnvRules = []Rule{
 	{
 		ID: "runtime-env-misspelt", Field: "spec.runtimeEnv", By: Policy,
 		Refused: "a field of runtimeEnv is misspelt, and Ray would ignore it", Remedy: "write one of " + joined(fieldsOfRuntimeEnv, ", "),
-		Holds: "variables.runtimeEnv.all(k, k in " + list(fieldsOfRuntimeEnv) + " || !k.matches('" + misspelt.String() + "'))",
+		Holds: fmt.Sprintf("size(variables.runtimeEnv) > %d || variables.runtimeEnv.all(k, size(k) > %d || k in %s || !k.matches('%s'))",
+			mostSpelt, longestSpelt, list(fieldsOfRuntimeEnv), misspelt),
 		job: func(r *run, bad report) {
 			for _, name := range sorted(r.runtimeEnv) {
-				if isMisspelt(name) {
+				if len(r.runtimeEnv) <= mostSpelt && isMisspelt(name) {
 					bad.at(runtimeEnvPath.Child(name), nil)
 				}
 			}
