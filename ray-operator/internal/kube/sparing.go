@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// metadataAlone has the API server answer with no more than the metadata of an object.
-const metadataAlone = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+// metadataAlone has the API server answer with no more than the metadata of an object. A refusal comes by the second form:
+// without one the API server's audit log would have its code alone.
+const metadataAlone = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/vnd.kubernetes.protobuf"
 
 // Sparing gives a client that does as c does, but reads no more than the metadata of an object of Kubernetes' own kinds
 // that it has created: to decode a whole pod takes longer than to write it. An object has its UID, version and time
