@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
+	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -15,11 +17,19 @@ import (
 
 // printKept prints what the status keeps of the output of an attempt that is over, where the head does not have it, and
 // where a part was printed, what follows it.
-func (o *Output) printKept(job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt, out *counter, why error) error {
+func (o *Output) printKept(ctx context.Context, job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt, out *counter, why error) error {
+	for look := 0; attempt.LogState == "" && o.IsFollowed && look < linesLooks; look++ { // the operator is reading them
+		if err := pause(ctx, o.Clusters.Console, console.Look); err != nil {
+			return err
+		}
+		o.refresh(ctx, job, &attempt)
+	}
 	rest, isJoined := restOf(string(out.tail), attempt.LastLines)
 	switch {
 	case out.count > 0 && attempt.LogState == v1alpha1.LogLost:
 		return fmt.Errorf("read the rest of the output of job/%s: %w", job.Name, kube.Because(why))
+	case attempt.LogState == "":
+		o.Clusters.Console.Note("the head is gone: %v; the rest of the output was not read before", said(why))
 	case out.count == 0:
 		o.Clusters.Console.Note("the head does not have the output: %v; these are the last lines that are kept", said(why))
 	case !isJoined:
@@ -32,7 +42,8 @@ func (o *Output) printKept(job *v1alpha1.ClusterJob, attempt v1alpha1.JobAttempt
 }
 
 // restOf returns what of the kept last lines follows after what was printed, and reports whether nothing is missing between
-// the two. Printed is the end of the output so far, and may end within a line.
+// the two. Printed is the end of the output so far, and may end within a line. Where the two fit together in more than one
+// way, or by the beginning of a line alone, nobody knows.
 func restOf(printed string, kept []string) (rest string, isJoined bool) {
 	if len(kept) == 0 {
 		return "", true
@@ -40,22 +51,34 @@ func restOf(printed string, kept []string) (rest string, isJoined bool) {
 	lines := strings.Split(printed, "\n")
 	begun := lines[len(lines)-1] // empty after a whole line
 	lines = lines[:len(lines)-1]
-	for count := min(len(kept), len(lines)); count >= 0; count-- {
-		isEnd := count == len(kept)
-		switch {
-		case count == 0 && begun == "", !slices.Equal(lines[len(lines)-count:], kept[:count]):
-		case isEnd && begun == "":
-			return "", true
-		case !isEnd && begun == kept[count] && count == len(kept)-1: // the last line has no end
-			return "", true
-		case !isEnd && strings.HasPrefix(kept[count], begun):
-			return kept[count][len(begun):] + joinLines(kept[count+1:]), true
+	var found []string
+	for count := range min(len(kept), len(lines)) + 1 {
+		isFitting := count > 0 || begun != "" && begun == kept[0]
+		if isFitting && slices.Equal(lines[len(lines)-count:], kept[:count]) {
+			if rest, is := restAfter(begun, kept[count:]); is {
+				found = append(found, rest)
+			}
 		}
+	}
+	if len(found) == 1 {
+		return found[0], true
 	}
 	if begun != "" {
 		rest = "\n"
 	}
 	return rest + strings.Join(kept, "\n") + "\n", false
+}
+
+// restAfter returns what follows after the beginning of a line, and reports whether the lines begin with that.
+func restAfter(begun string, lines []string) (string, bool) {
+	switch {
+	case len(lines) == 0:
+		return "", begun == ""
+	case len(lines) == 1 && begun == lines[0]: // the last line has no end
+		return "", true
+	default:
+		return strings.TrimPrefix(lines[0], begun) + joinLines(lines[1:]), strings.HasPrefix(lines[0], begun)
+	}
 }
 
 // joinLines returns an end of a line and the lines that follow, each with its end.
@@ -71,6 +94,9 @@ func said(err error) string {
 	}
 	return headclient.CauseOf(err)
 }
+
+// linesLooks is how often to look for last lines that the operator has not written into the status yet.
+const linesLooks = 15
 
 // largestTail is how much of the end of an output is remembered: as much as the last lines of a status may have.
 const largestTail = 64 << 10

@@ -184,7 +184,7 @@ func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, att
 		case out.err != nil:
 			return fmt.Errorf("print the output: %w", out.err)
 		case attempt.EndTime != nil && (out.count == 0 || !away.IsPassing(err)):
-			return o.printKept(job, attempt, out, err)
+			return o.printKept(ctx, job, attempt, out, err)
 		}
 		if err := o.rest(ctx, &head, job, &attempt, err); err != nil {
 			return err

@@ -150,7 +150,7 @@ func (b *bed) removeHead() {
 
 func ended(attempt v1alpha1.JobAttempt, lines ...string) v1alpha1.JobAttempt {
 	now := metav1.Now()
-	attempt.EndTime, attempt.LastLines = &now, lines
+	attempt.EndTime, attempt.LastLines, attempt.LogState = &now, lines, v1alpha1.LogComplete
 	return attempt
 }
 
@@ -293,6 +293,8 @@ func TestRestOf_IsWhatFollows(t *testing.T) {
 		{"nothing after a last line without its end", "one\ntwo\ntwo\nend", "", true},
 		{"the end of a line that was begun", "zero\none\ntw", "o\ntwo\nend\n", true},
 		{"each line once where lines are equal", "one\ntwo\n", "two\nend\n", true},
+		{"all of it after the beginning of a line that many may have", "zero\no", "\none\ntwo\ntwo\nend\n", false},
+		{"the end of a line that was whole", "zero\none", "\ntwo\ntwo\nend\n", true},
 		{"all of it where lines are missing", "zero\n", "one\ntwo\ntwo\nend\n", false},
 		{"all of it on a line of its own", "zer", "\none\ntwo\ntwo\nend\n", false},
 	} {

@@ -161,7 +161,7 @@ var varying = []struct {
 	{regexp.MustCompile(`(-head|-cpu-\d+)-[a-z0-9]{5}\b`), "$1-<id>"},
 	{regexp.MustCompile(`\btyped(-\d+)?-[a-z0-9]{13}\b`), "typed$1-<id>"},
 	{regexp.MustCompile(` {2,}`), "  "},
-	{regexp.MustCompile(`sha256:[0-9a-f]+|\bv0\.0\.0-\S+|\bdevel\b\S*`), "<build>"},
+	{regexp.MustCompile(`sha256:[0-9a-f]+|\bv0\.0\.0-\S+|\(?\bdevel\b\S*`), "<build>"},
 }
 
 // steady returns a text without what varies.

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"errors"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -41,5 +40,8 @@ func (e Ending) End(outcome Outcome) (ctrl.Result, error) {
 		return Result(e.Wake, outcome.Err)
 	}
 	wait, err := e.WriteStatus()
-	return Result(Soonest(e.Wake, wait), errors.Join(outcome.Err, err))
+	if err != nil { // what was refused waits longer than a status that nobody has seen
+		return Result(e.Wake, err)
+	}
+	return Result(Soonest(e.Wake, wait), outcome.Err)
 }

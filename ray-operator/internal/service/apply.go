@@ -15,6 +15,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
+	"github.com/heliostat-dev/heliostat/ray-operator/internal/diagnose"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/kube"
@@ -48,8 +49,9 @@ func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService
 			continue
 		}
 		failed := fixing.Write(ctx, r.Writer)
-		if conflict, is := fault.Finding(failed); is && fixing.Kind == kindHead { // the service works without it
-			plan.Conflict, plan.Wake, failed = &conflict, reconcile.Soonest(plan.Wake, reconcile.Recheck), nil
+		if fixing.Kind == kindHead && reconcile.Shown(failed) { // the service works without it
+			noteHead(plan, failed)
+			continue
 		}
 		errs = append(errs, failed)
 	}
@@ -68,6 +70,18 @@ func (r *Reconciler) apply(ctx context.Context, service *v1alpha1.ClusterService
 		errs = append(errs, r.Writer.Delete(ctx, revision, nil))
 	}
 	return routed, errors.Join(errs...)
+}
+
+// noteHead notes in a plan why the stable address of the head was not written, and has the next pass try again.
+func noteHead(plan *Plan, failed error) {
+	plan.Wake = reconcile.Soonest(plan.Wake, reconcile.Recheck)
+	conflict, isTaken := fault.Finding(failed)
+	switch {
+	case !isTaken:
+		plan.Events = append(plan.Events, eventOf(diagnose.Refusal(kindHead, failed), "Provision"))
+	case plan.Conflict == nil:
+		plan.Conflict = &conflict
+	}
 }
 
 // writeRecord writes the record and the finalizer.

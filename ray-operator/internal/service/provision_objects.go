@@ -56,7 +56,9 @@ func (v *provisioner) fixStanding(kind string, standing reconcile.Standing, want
 	case wanted == nil:
 	case standing.Presence == reconcile.Foreign:
 		conflict := reason.NameConflict.Of(kind + " " + wanted.GetName())
-		v.conflict = &conflict
+		if v.conflict == nil || kind == kindService {
+			v.conflict = &conflict
+		}
 		if kind == kindService { // nobody could reach it
 			v.unreachable = &conflict
 		}

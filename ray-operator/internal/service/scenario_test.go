@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -8,8 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	heads "github.com/heliostat-dev/heliostat/ray-operator/internal/headwatch/serving"
@@ -105,6 +108,20 @@ func TestServe(t *testing.T) {
 			w.Delete(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: testkit.Namespace, Name: "text-head"}})
 			w.After(time.Minute)
 			w.ExpectService("text", "Ready", "Ready=True", "NameConflict=absent")
+		}},
+		testkit.Scenario{Name: "head-name-refused", Run: func(w *testkit.World) { // such as by a quota of Services
+			w.Refuse(func(object client.Object) error {
+				if _, is := object.(*corev1.Service); is && object.GetName() == "text-head" {
+					return apierrors.NewForbidden(corev1.Resource("services"), "text-head", errors.New("exceeded quota: few, requested: services=1"))
+				}
+				return nil
+			})
+			w.Create(testkit.OwnService("text", testkit.Group("cpu", 2)))
+			w.During(2 * time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True", "Stalled=False")
+			w.Refuse(nil)
+			w.After(time.Minute)
+			w.ExpectService("text", "Ready", "Ready=True")
 		}},
 		testkit.Scenario{Name: "shared", Run: func(w *testkit.World) {
 			w.Prepare(func() {
@@ -245,21 +262,6 @@ func TestUpgrade(t *testing.T) {
 			w.After(5 * time.Minute)
 			serving(w, 2)
 		}},
-		testkit.Scenario{Name: "slices-late", Run: func(w *testkit.World) { // nodes send requests for far longer than the drain
-			w.Gateway.Slices = 20 * time.Second
-			own(w, func(s *v1alpha1.ClusterService) {
-				soon := int32(2)
-				s.Spec.Upgrade = &v1alpha1.Upgrade{DrainSeconds: &soon, RetireAfterSeconds: &soon}
-			})
-			w.After(time.Minute)
-			w.EditService("text", image("ray:new"))
-			for range 60 {
-				w.During(5 * time.Second)
-				listsLiving(w)
-			}
-			w.After(time.Minute)
-			serving(w, 2)
-		}},
 		testkit.Scenario{Name: "half-the-room", Run: func(w *testkit.World) {
 			half := int32(50)
 			own(w, func(s *v1alpha1.ClusterService) {
@@ -291,6 +293,26 @@ func TestUpgrade(t *testing.T) {
 			w.EditService("text", image("ray:three"))
 			w.After(8 * time.Minute)
 			serving(w, 3)
+		}},
+	)
+}
+
+func TestUpgrade_WaitsForSlices(t *testing.T) {
+	testkit.Play(t,
+		testkit.Scenario{Name: "slices-late", Run: func(w *testkit.World) { // nodes send requests for far longer than the drain
+			w.Gateway.Slices = 20 * time.Second
+			own(w, func(s *v1alpha1.ClusterService) {
+				soon := int32(2)
+				s.Spec.Upgrade = &v1alpha1.Upgrade{DrainSeconds: &soon, RetireAfterSeconds: &soon}
+			})
+			w.After(time.Minute)
+			w.EditService("text", image("ray:new"))
+			for range 60 {
+				w.During(5 * time.Second)
+				listsLiving(w)
+			}
+			w.After(time.Minute)
+			serving(w, 2)
 		}},
 	)
 }

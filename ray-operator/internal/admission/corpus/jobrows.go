@@ -96,7 +96,7 @@ var runtimeEnvRows = []jobRow{
 	{Name: "a runtime environment as a text", Rule: "runtime-env-object", Edit: runtimeEnv(`"pip: [torch]"`)},
 	{Name: "a runtime environment with fields of tomorrow", Edit: runtimeEnv(`{"tomorrow":{"a":[1,null,2.5,true]},"config":{"setup_timeout_seconds":60}}`)},
 	{Name: "a letter too many in a runtime environment", Rule: "runtime-env-misspelt", Edit: runtimeEnv(`{"pipp":["torch"]}`)},
-	{Name: "two letters in the wrong order", Rule: "runtime-env-misspelt", Edit: runtimeEnv(`{"wokring_dir":"s3://b/a.zip"}`)},
+	{Name: "two letters in the wrong order", Rule: "runtime-env-misspelt", Edit: runtimeEnv(`{"wokring_dir":"s3://b/a.zip"}`)}, //nolint:misspell // on purpose
 	{Name: "a field in the manner of Kubernetes", Rule: "runtime-env-misspelt", Edit: runtimeEnv(`{"envVars":{"A":"1"}}`)},
 	{Name: "the name of Ray's own plugin", Edit: runtimeEnv(`{"_nsight":"default"}`)},
 	{Name: "fields that are null", Edit: runtimeEnv(`{"pip":null,"conda":null,"working_dir":null,"py_modules":null}`)},
