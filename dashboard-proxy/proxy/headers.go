@@ -67,7 +67,7 @@ func (p *Proxy) headersFor(x *exchange, in, left http.Header) http.Header {
 	header := http.Header{}
 	if x.target.Kind == route.Cluster {
 		for _, name := range toHeads {
-			if values := left[name]; values != nil {
+			if values := left[name]; values != nil && !isHeldByAny(values, x.token) {
 				header[name] = slices.Clone(values)
 			}
 		}
@@ -77,7 +77,7 @@ func (p *Proxy) headersFor(x *exchange, in, left http.Header) http.Header {
 		}
 	} else {
 		for name, values := range left {
-			if !p.isKept(name) && !slices.ContainsFunc(values, func(value string) bool { return isHeldBy(value, x.token) }) {
+			if !p.isKept(name) && !isHeldByAny(values, x.token) {
 				header[name] = slices.Clone(values)
 			}
 		}
@@ -88,7 +88,7 @@ func (p *Proxy) headersFor(x *exchange, in, left http.Header) http.Header {
 	header.Set("User-Agent", agent)
 	if x.isSocket {
 		for _, name := range ofSockets {
-			if values := in[name]; values != nil {
+			if values := in[name]; values != nil && !isHeldByAny(values, x.token) {
 				header[name] = slices.Clone(values)
 			}
 		}
@@ -107,6 +107,10 @@ func isHeldBy(text, token string) bool {
 	}
 	plain, err := url.PathUnescape(text)
 	return strings.Contains(text, token) || err == nil && strings.Contains(plain, token)
+}
+
+func isHeldByAny(texts []string, token string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return isHeldBy(text, token) })
 }
 
 // isKept reports whether a header is kept from applications.

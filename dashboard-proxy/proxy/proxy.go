@@ -238,7 +238,8 @@ func (p *Proxy) identify(ctx context.Context, w http.ResponseWriter, r *http.Req
 		r = authorized
 		x.until, _ = r.Context().Deadline()
 	}
-	_, x.token, _ = strings.Cut(r.Header.Get("Authorization"), " ")
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	x.token = strings.TrimSpace(token)
 	caller, err := p.Access.IdentifyLately(ctx, r)
 	if err != nil {
 		return false, fmt.Errorf("identify the caller: %w", err)
