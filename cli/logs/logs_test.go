@@ -282,6 +282,20 @@ func TestLogs_OutliveTheCluster(t *testing.T) {
 	}
 }
 
+// TestLogs_WaitForTheLastLines: an attempt can have ended in the status before the operator has read its last lines.
+func TestLogs_WaitForTheLastLines(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		attempt := ended(v1alpha1.JobAttempt{Number: 1, SubmissionID: "train-1", ClusterName: "gone"})
+		attempt.LogState = ""
+		b.tell(true, attempt)
+		done := b.begin(t.Context())
+		b.tell(true, ended(attempt, "oops"))
+		if err := <-done; err != nil || b.out.String() != "oops\n" {
+			t.Errorf("it prints %q: %v", b.out.String(), err)
+		}
+	})
+}
+
 func TestRestOf_IsWhatFollows(t *testing.T) {
 	kept := []string{"one", "two", "two", "end"}
 	for _, c := range []struct {

@@ -100,6 +100,9 @@ func TestServe_KeepsTheCallersTokenFromUpstreams(t *testing.T) {
 	if request, _ := seen.last(t); answer.code != http.StatusOK || request.Header["X-Api-Key"] != nil || request.Header.Get("X-App") != "alice" {
 		t.Errorf("%+v with %v", answer, request.Header)
 	}
+	if answer := b.get(t, "/team/demo/x?t=alice-token", "Authorization", "Bearer  alice-token"); answer.code != http.StatusBadRequest {
+		t.Errorf("with two blanks: %+v", answer)
+	}
 	answer = b.get(t, "/team/demo/x", "Tracestate", "a=alice-token", "Accept", "text/plain")
 	if request, _ := seen.last(t); answer.code != http.StatusOK || request.Header["Tracestate"] != nil || request.Header.Get("Accept") == "" {
 		t.Errorf("%+v with %v", answer, request.Header)

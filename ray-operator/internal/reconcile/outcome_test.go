@@ -36,6 +36,7 @@ func TestEnd_WritesTheStatusThatIsTrue(t *testing.T) {
 		"what was refused is for people": {outcome: reconcile.Outcome{Err: forbidden}, writes: true, again: reconcile.Recheck},
 		"a status that tells of it":      {outcome: reconcile.Outcome{Events: done, Err: away, IsTold: true}, writes: true, err: away},
 		"a status that is not written":   {outcome: reconcile.Outcome{}, told: away, writes: true, err: away},
+		"a refusal that is not told":     {outcome: reconcile.Outcome{Err: forbidden}, told: away, writes: true, err: away},
 	} {
 		recorder, wrote := events.NewFakeRecorder(9), false
 		ending := reconcile.Ending{
