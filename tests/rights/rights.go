@@ -174,9 +174,10 @@ const (
 // unasked are rights of accounts that no request shows, each with its reason.
 var unasked = map[string]map[string]string{
 	operator: {
-		"heliostat.dev computeclusters/finalizers update": "asked for at admission, by the chart's policy and by OwnerReferencesPermissionEnforcement, never requested",
-		"heliostat.dev clusterjobs/finalizers update":     "asked for at admission by OwnerReferencesPermissionEnforcement, never requested",
-		"heliostat.dev clusterservices/finalizers update": "asked for at admission by OwnerReferencesPermissionEnforcement, never requested",
+		"heliostat.dev computeclusters/finalizers update":     "asked for at admission, by the chart's policy and by OwnerReferencesPermissionEnforcement, never requested",
+		"heliostat.dev clusterjobs/finalizers update":         "asked for at admission by OwnerReferencesPermissionEnforcement, never requested",
+		"heliostat.dev clusterservices/finalizers update":     "asked for at admission by OwnerReferencesPermissionEnforcement, never requested",
+		"heliostat.dev clusterjobschedules/finalizers update": "asked for at admission by OwnerReferencesPermissionEnforcement, never requested",
 	},
 	server: {},
 }

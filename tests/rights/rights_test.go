@@ -21,7 +21,8 @@ kind: ClusterRole
 metadata: {name: heliostat}
 rules:
 - {apiGroups: [""], resources: [pods], verbs: [list]}
-- {apiGroups: [heliostat.dev], resources: [computeclusters/finalizers, clusterjobs/finalizers, clusterservices/finalizers], verbs: [update]}
+- {apiGroups: [heliostat.dev], resources: [computeclusters/finalizers, clusterjobs/finalizers, clusterservices/finalizers,
+    clusterjobschedules/finalizers], verbs: [update]}
 ---
 kind: ClusterRoleBinding
 metadata: {name: heliostat}
@@ -49,7 +50,8 @@ func TestUsedAndGranted(t *testing.T) {
 	}
 	may, err := granted(manifests, operator)
 	want := []string{
-		"core pods list", "heliostat.dev clusterjobs/finalizers update", "heliostat.dev clusterservices/finalizers update",
+		"core pods list", "heliostat.dev clusterjobs/finalizers update", "heliostat.dev clusterjobschedules/finalizers update",
+		"heliostat.dev clusterservices/finalizers update",
 		"heliostat.dev computeclusters/finalizers update",
 		"heliostat.dev computeclusters/status patch",
 	}
@@ -71,6 +73,7 @@ func TestUsedAndGranted(t *testing.T) {
 func TestDifferencesAreTold(t *testing.T) {
 	pods, finalizers := right{"", "pods", "list"}, right{"heliostat.dev", "computeclusters/finalizers", "update"}
 	ofJobs, ofServices := right{"heliostat.dev", "clusterjobs/finalizers", "update"}, right{"heliostat.dev", "clusterservices/finalizers", "update"}
+	ofSchedules := right{"heliostat.dev", "clusterjobschedules/finalizers", "update"}
 	watch, get, create := right{"", "pods", "watch"}, right{"", "pods", "get"}, right{"", "pods", "create"}
 	for _, c := range []struct {
 		granted, used rights
@@ -85,7 +88,7 @@ func TestDifferencesAreTold(t *testing.T) {
 		{rights{finalizers: true}, rights{finalizers: true}, "used, though it is listed as one that is never: heliostat.dev computeclusters/finalizers update"},
 		{rights{ofJobs: true}, rights{}, "listed as never used, but not granted either: heliostat.dev computeclusters/finalizers update"},
 	} {
-		c.granted[ofJobs], c.granted[ofServices] = true, true
+		c.granted[ofJobs], c.granted[ofServices], c.granted[ofSchedules] = true, true, true
 		if got := strings.Join(compare(c.granted, c.used, unasked[operator]), "\n"); got != c.want {
 			t.Errorf("granted %v, used %v: %q, want %q", c.granted.sorted(), c.used.sorted(), got, c.want)
 		}
@@ -105,7 +108,7 @@ func TestNotesAreKeptAndCompared(t *testing.T) {
 	if err := os.WriteFile(notes, []byte(kept.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := run([]string{"compare", operator, notes}, strings.NewReader(manifests), &told); err != nil || !strings.Contains(told.String(), "5 rights are granted") {
+	if err := run([]string{"compare", operator, notes}, strings.NewReader(manifests), &told); err != nil || !strings.Contains(told.String(), "6 rights are granted") {
 		t.Errorf("compared: %v, %s", err, told.String())
 	}
 	more := manifests + "---\nkind: ClusterRole\nmetadata: {name: heliostat}\nrules: [{apiGroups: [\"\"], resources: [secrets], verbs: [list]}]\n"
