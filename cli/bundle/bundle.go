@@ -4,7 +4,7 @@
 // events, and the last lines of their containers.
 //
 // It must never hold a Secret, a token, or the value of a variable, wherever that stands: in specs, in statuses or in logs.
-// Where a Secret with a token or a variable cannot be read, nobody could find it in logs, so there are none.
+// Where a Secret that an object names cannot be read, nobody could find it in logs, so there are none.
 package bundle
 
 import (
@@ -33,8 +33,6 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/object"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
-	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
 // lastLines is how many lines a bundle has of each container at most.
@@ -125,6 +123,37 @@ func (b *bundle) collect(ctx context.Context, about verbs.Object) ([]file, error
 	} else if err != nil {
 		return nil, err
 	}
+	objects, events, err := b.read(ctx, about, in)
+	if err != nil {
+		return nil, err
+	}
+	var why strings.Builder
+	if err := object.Tell(&why, in); err != nil {
+		return nil, err
+	}
+	hasSecrets := b.learnSecrets(ctx, about.GetNamespace(), secretsOf(slices.Concat(objects, events)))
+	if !hasSecrets {
+		b.console.Note("warning: you may not read the Secrets that the objects name, so logs, which may hold them, are left out")
+		leaveOutLines(objects)
+	}
+	inObjects, err := b.write(objects)
+	if err != nil {
+		return nil, err
+	}
+	inEvents, err := b.write(events)
+	if err != nil {
+		return nil, err
+	}
+	files := []file{{"objects.yaml", inObjects}, {"why.txt", b.redactor.clean(why.String())}, {"events.yaml", inEvents}}
+	if hasSecrets {
+		files = append(files, b.logs(ctx, in.Pods)...)
+	}
+	return files, nil
+}
+
+// read returns the objects of a bundle and their events as fields, without values of variables. Where events cannot be listed
+// a text says so in their place.
+func (b *bundle) read(ctx context.Context, about verbs.Object, in explain.Input) (objects, events []any, err error) {
 	all := []client.Object{about}
 	for _, cluster := range in.Clusters {
 		all = append(all, cluster)
@@ -132,61 +161,14 @@ func (b *bundle) collect(ctx context.Context, about verbs.Object) ([]file, error
 	for _, pod := range in.Pods {
 		all = append(all, pod)
 	}
-	text, err := b.write(all)
-	if err != nil {
-		return nil, err
+	if objects, err = b.fieldsOf(all); err != nil {
+		return nil, nil, err
 	}
-	files := []file{{"objects.yaml", text}}
-	var why strings.Builder
-	if err := object.Tell(&why, in); err != nil {
-		return nil, err
-	}
-	files = append(files, file{"why.txt", why.String()})
-	if text, err = b.events(ctx, about.GetNamespace(), all); err != nil {
-		return nil, err
-	}
-	files = append(files, file{"events.yaml", text})
-	if b.learnSecrets(ctx, about, in) {
-		files = append(files, b.logs(ctx, in.Pods)...)
-	} else {
-		b.console.Note("warning: you may not read the Secrets with tokens and variables of the clusters, so logs, which may hold them, are left out")
-	}
-	for i := range files {
-		files[i].text = b.redactor.clean(files[i].text)
-	}
-	return files, nil
-}
-
-// write returns objects as YAML, without values of variables.
-func (b *bundle) write(all []client.Object) (string, error) {
-	var text strings.Builder
-	for _, one := range all {
-		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(one)
-		if err != nil {
-			return "", fmt.Errorf("read an object: %w", err)
-		}
-		plain := &unstructured.Unstructured{Object: fields}
-		if kinds, _, err := kube.Scheme().ObjectKinds(one); err == nil {
-			plain.SetGroupVersionKind(kinds[0])
-		}
-		b.redactor.learn(plain)
-		written, err := yaml.Marshal(plain.Object)
-		if err != nil {
-			return "", fmt.Errorf("write %s as YAML: %w", one.GetName(), err)
-		}
-		text.WriteString("---\n")
-		text.Write(written)
-	}
-	return text.String(), nil
-}
-
-// events returns the events of objects; where they cannot be listed it says so.
-func (b *bundle) events(ctx context.Context, namespace string, all []client.Object) (string, error) {
 	list := &corev1.EventList{}
-	if err := b.objects.List(ctx, list, client.InNamespace(namespace)); apierrors.IsForbidden(err) {
-		return "you may not list events\n", nil
+	if err := b.objects.List(ctx, list, client.InNamespace(about.GetNamespace())); apierrors.IsForbidden(err) {
+		return objects, []any{"you may not list events"}, nil
 	} else if err != nil {
-		return "", kube.Because(fmt.Errorf("list events: %w", err))
+		return nil, nil, kube.Because(fmt.Errorf("list events: %w", err))
 	}
 	of := map[types.UID]bool{}
 	for _, one := range all {
@@ -198,31 +180,47 @@ func (b *bundle) events(ctx context.Context, namespace string, all []client.Obje
 			found = append(found, &list.Items[i])
 		}
 	}
-	return b.write(found)
+	events, err = b.fieldsOf(found)
+	return objects, events, err
 }
 
-// learnSecrets reads what must not stand in a log: tokens of clusters, and Secrets whose values are variables of pods. It
-// reports whether all could be read.
-func (b *bundle) learnSecrets(ctx context.Context, about verbs.Object, in explain.Input) bool {
-	clusters := in.Clusters
-	if cluster, is := about.(*v1alpha1.ComputeCluster); is {
-		clusters = append(clusters, cluster)
-	}
-	var names []string
-	for _, cluster := range clusters {
-		name := naming.TokenSecret(cluster.Name)
-		if given := cluster.Spec.Authentication; given != nil && given.SecretName != "" {
-			name = given.SecretName
+// fieldsOf returns the fields of objects, without values of variables, which it learns.
+func (b *bundle) fieldsOf(all []client.Object) ([]any, error) {
+	var objects []any
+	for _, one := range all {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(one)
+		if err != nil {
+			return nil, fmt.Errorf("read the fields of %s: %w", one.GetName(), err)
 		}
-		names = append(names, name)
+		plain := &unstructured.Unstructured{Object: fields}
+		if kinds, _, err := kube.Scheme().ObjectKinds(one); err == nil {
+			plain.SetGroupVersionKind(kinds[0])
+		}
+		b.redactor.learn(plain)
+		objects = append(objects, plain.Object)
 	}
-	for _, pod := range in.Pods {
-		names = append(names, variableSecrets(pod)...)
+	return objects, nil
+}
+
+// write returns objects as YAML, without what must not stand in it.
+func (b *bundle) write(all []any) (string, error) {
+	var text strings.Builder
+	for _, one := range all {
+		written, err := yaml.Marshal(b.redactor.cleanAll(one))
+		if err != nil {
+			return "", fmt.Errorf("write an object as YAML: %w", err)
+		}
+		text.WriteString("---\n")
+		text.Write(written)
 	}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
+	return text.String(), nil
+}
+
+// learnSecrets reads what must not stand in a bundle, and reports whether all that is there could be read.
+func (b *bundle) learnSecrets(ctx context.Context, namespace string, names []string) bool {
+	for _, name := range names {
 		secret := &corev1.Secret{}
-		err := b.objects.Get(ctx, client.ObjectKey{Namespace: about.GetNamespace(), Name: name}, secret)
+		err := b.objects.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return false
 		}
@@ -233,21 +231,18 @@ func (b *bundle) learnSecrets(ctx context.Context, about verbs.Object, in explai
 	return true
 }
 
-// variableSecrets returns the names of the Secrets that variables of a pod have their values from.
-func variableSecrets(pod *corev1.Pod) (names []string) {
-	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		for _, variable := range container.Env {
-			if from := variable.ValueFrom; from != nil && from.SecretKeyRef != nil {
-				names = append(names, from.SecretKeyRef.Name)
+// leaveOutLines takes the last lines of outputs out of objects: they are of logs, too.
+func leaveOutLines(objects []any) {
+	for _, object := range objects {
+		walk(object, func(key string, value any) {
+			lines, _ := value.([]any)
+			for i := range lines {
+				if key == "lastLines" {
+					lines[i] = leftOut
+				}
 			}
-		}
-		for _, from := range container.EnvFrom {
-			if from.SecretRef != nil {
-				names = append(names, from.SecretRef.Name)
-			}
-		}
+		})
 	}
-	return names
 }
 
 // logs returns the ends of the logs of pods; what cannot be read says why in its place.
@@ -269,7 +264,7 @@ func (b *bundle) logs(ctx context.Context, pods []*corev1.Pod) []file {
 func (b *bundle) log(ctx context.Context, name string, of console.Container, isPrevious bool) file {
 	text, err := b.console.ReadLog(ctx, of, isPrevious, lastLines)
 	if err != nil {
-		return file{name, fmt.Sprintf("the log cannot be read: %v\n", err)}
+		return file{name, b.redactor.clean(fmt.Sprintf("the log cannot be read: %v\n", err))}
 	}
-	return file{name, text}
+	return file{name, b.redactor.clean(text)}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -29,13 +30,17 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 )
 
+// fileOfSecret is in a Secret that the spec of the cluster names, and none of its pods.
+const fileOfSecret = "-----BEGIN canary-of-a-file-----\n\"canary-of: it's\\\n-----END canary-of-a-file-----\n"
+
 // bundled runs the command on cluster demo, whose head prints its token and a value of a variable.
 func bundled(t *testing.T, path string, maySecrets bool) (map[string]string, string, error) {
 	t.Helper()
 	site := headstest.New()
 	cluster := site.PutCluster("demo", func(c *v1alpha1.ComputeCluster) {
 		c.Spec.Head.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
-			{Name: "ray", Env: []corev1.EnvVar{{Name: "KEY", Value: "canary-of-a-variable"}}}}}}
+			{Name: "ray", Env: []corev1.EnvVar{{Name: "KEY", Value: "canary-of-a-variable"}}}},
+			Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "file"}}}}}}
 	})
 	pod := headstest.Head(cluster, 1, "10.1.0.1")
 	pod.Labels[v1alpha1.LabelCluster] = "demo"
@@ -45,13 +50,13 @@ func bundled(t *testing.T, path string, maySecrets bool) (map[string]string, str
 		Env: []corev1.EnvVar{{Name: "ONE", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: "one"}, Key: "k"}}}}}}
 	event := func(name string, about client.Object) *corev1.Event {
-		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: name}, Message: "it is " + name,
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: name}, Message: "it is " + name + " " + strings.TrimSpace(fileOfSecret),
 			InvolvedObject: corev1.ObjectReference{UID: about.GetUID()}}
 	}
 	secret := headstest.Secret(cluster, naming.TokenSecret("demo"), v1alpha1.TokenKey, headstest.Token)
 	objects := fake.NewClientBuilder().WithScheme(kube.Scheme()).
 		WithObjects(cluster, pod, secret, headstest.Secret(cluster, "one", "k", "canary-of-a-reference"),
-			headstest.Secret(cluster, "all", "k", "canary-of-all"), event("ours", pod), event("other", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "x"}})).
+			headstest.Secret(cluster, "all", "k", "canary-of-all"), headstest.Secret(cluster, "file", "k", fileOfSecret), event("ours", pod), event("other", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "x"}})).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 				if _, is := object.(*corev1.Secret); is && !maySecrets {
@@ -69,7 +74,7 @@ func bundled(t *testing.T, path string, maySecrets bool) (map[string]string, str
 			if isPrevious {
 				return "", errors.New("it is gone")
 			}
-			return "token " + headstest.Token + ", key canary-of-a-variable, canary-of-a-reference, canary-of-all\n", nil
+			return "token " + headstest.Token + ", key canary-of-a-variable, canary-of-a-reference, canary-of-all\n" + fileOfSecret, nil
 		},
 	})
 	command.SilenceErrors, command.SilenceUsage = true, true
@@ -144,5 +149,13 @@ func TestBundle_HasNoLogsWithoutTheToken(t *testing.T) {
 		if strings.HasPrefix(name, "logs/") {
 			t.Errorf("%s is in the bundle", name)
 		}
+	}
+}
+
+func TestLeaveOutLines_LeavesTheRest(t *testing.T) {
+	lines := map[string]any{"number": 1, "lastLines": []any{"token"}}
+	leaveOutLines([]any{map[string]any{"status": map[string]any{"attempts": []any{lines}}}})
+	if want := map[string]any{"number": 1, "lastLines": []any{leftOut}}; !reflect.DeepEqual(lines, want) {
+		t.Errorf("it leaves %v", lines)
 	}
 }

@@ -1,8 +1,15 @@
 package bundle
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,18 +21,87 @@ const (
 	leftOut = "(left out)"
 	// shortest is how long a value is at least that is looked for in texts. A shorter one is in too many words.
 	shortest = 6
+	// keyVariables is where Ray's runtime environments have variables.
+	keyVariables = "env_vars"
 )
 
-// redactor knows what must not stand in a bundle: values of variables and tokens.
-type redactor struct{ secrets []string }
+// redactor knows what must not stand in a bundle: values of variables, tokens and Secrets.
+type redactor struct {
+	// forms are all that values look like in texts.
+	forms    map[string]bool
+	replacer *strings.Replacer
+}
 
-// add adds what must not stand in any text.
-func (r *redactor) add(secret string) {
-	if secret = strings.TrimSpace(secret); len(secret) >= shortest && !slices.Contains(r.secrets, secret) {
-		r.secrets = append(r.secrets, secret)
-		// The longest first: one may be a part of another.
-		slices.SortStableFunc(r.secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+// add adds what must not stand in any text: a value, and each of its lines, as programs write them.
+func (r *redactor) add(value string) {
+	if r.forms == nil {
+		r.forms = map[string]bool{}
 	}
+	r.replacer = nil
+	for _, part := range append(strings.Split(value, "\n"), value) {
+		trimmed := strings.TrimSpace(part)
+		if len(trimmed) < shortest {
+			continue
+		}
+		for _, form := range append(formsOf(trimmed), formsOf(part)...) {
+			r.forms[form] = true
+		}
+	}
+}
+
+// formsOf returns how programs write a value: as it is, in quotes of several languages, in base64, and in an address.
+func formsOf(value string) []string {
+	text := []byte(value)
+	escaped := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`) // as Python does where it needs no quotes
+	shell := strings.NewReplacer(`'`, `'\''`)
+	return []string{value, inJSON(value, true), inJSON(value, false), unquote(strconv.QuoteToASCII(value)),
+		escaped.Replace(value), strings.ReplaceAll(escaped.Replace(value), `'`, `\'`), shell.Replace(value), base64.StdEncoding.EncodeToString(text),
+		base64.RawStdEncoding.EncodeToString(text), base64.URLEncoding.EncodeToString(text),
+		base64.RawURLEncoding.EncodeToString(text), url.QueryEscape(value), url.PathEscape(value)}
+}
+
+// inJSON returns a value as JSON has it, without the quotes around it.
+func inJSON(value string, escapesHTML bool) string {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(escapesHTML)
+	if err := encoder.Encode(value); err != nil {
+		return value // a string has no part that JSON lacks
+	}
+	return unquote(strings.TrimSuffix(out.String(), "\n"))
+}
+
+func unquote(quoted string) string { return quoted[1 : len(quoted)-1] }
+
+// clean returns a text without what must not stand in it. Of values that begin alike the longest is left out.
+func (r *redactor) clean(text string) string {
+	if r.replacer == nil {
+		longestFirst := func(a, b string) int { return cmp.Compare(len(b), len(a)) }
+		var pairs []string
+		for _, form := range slices.SortedFunc(maps.Keys(r.forms), longestFirst) {
+			pairs = append(pairs, form, leftOut)
+		}
+		r.replacer = strings.NewReplacer(pairs...)
+	}
+	return r.replacer.Replace(text)
+}
+
+// cleanAll returns fields of an object with each text in them cleaned. YAML would write a text otherwise than it is, so this
+// comes before.
+func (r *redactor) cleanAll(fields any) any {
+	switch fields := fields.(type) {
+	case string:
+		return r.clean(fields)
+	case []any:
+		for i, one := range fields {
+			fields[i] = r.cleanAll(one)
+		}
+	case map[string]any:
+		for key, value := range fields {
+			fields[key] = r.cleanAll(value)
+		}
+	}
+	return fields
 }
 
 // learn takes the values of variables out of an object, with what says the same twice.
@@ -38,55 +114,42 @@ func (r *redactor) learn(object *unstructured.Unstructured) {
 }
 
 func (r *redactor) learnFrom(fields any) {
-	switch fields := fields.(type) {
-	case []any:
-		for _, one := range fields {
-			r.learnFrom(one)
-		}
-	case map[string]any:
-		for key, value := range fields {
-			switch variables := value.(type) {
-			case []any:
-				if key == "env" {
-					r.takeList(variables)
-				}
-			case map[string]any:
-				if key == "env_vars" {
-					r.takeMap(variables)
+	walk(fields, func(key string, value any) {
+		switch variables := value.(type) {
+		case []any: // as Kubernetes writes variables
+			for _, one := range variables {
+				if variable, is := one.(map[string]any); is && key == "env" {
+					r.take(variable, "value")
 				}
 			}
-			r.learnFrom(value)
+		case map[string]any: // as Ray does
+			for name := range variables {
+				if key == keyVariables {
+					r.take(variables, name)
+				}
+			}
 		}
-	}
-}
-
-// takeList takes the values of variables as Kubernetes writes them.
-func (r *redactor) takeList(variables []any) {
-	for _, one := range variables {
-		if variable, is := one.(map[string]any); is {
-			r.take(variable, "value")
-		}
-	}
-}
-
-// takeMap takes the values of variables as Ray writes them.
-func (r *redactor) takeMap(variables map[string]any) {
-	for name := range variables {
-		r.take(variables, name)
-	}
+	})
 }
 
 func (r *redactor) take(of map[string]any, key string) {
-	if value, is := of[key].(string); is && value != "" {
-		r.add(value)
+	if value := of[key]; value != nil && value != "" {
+		r.add(fmt.Sprint(value))
 		of[key] = leftOut
 	}
 }
 
-// clean returns a text without what must not stand in it.
-func (r *redactor) clean(text string) string {
-	for _, secret := range r.secrets {
-		text = strings.ReplaceAll(text, secret, leftOut)
+// walk visits each field of an object, at any depth.
+func walk(fields any, visit func(key string, value any)) {
+	switch fields := fields.(type) {
+	case []any:
+		for _, one := range fields {
+			walk(one, visit)
+		}
+	case map[string]any:
+		for key, value := range fields {
+			visit(key, value)
+			walk(value, visit)
+		}
 	}
-	return text
 }
