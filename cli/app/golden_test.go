@@ -18,16 +18,18 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// pages has the commands of each golden file. A line that begins with ! is of bob, who has no right.
+// pages has the commands of each golden file. A line that begins with ! is of bob, who has no right,
+// and one with ? of carl, who has none to schedules.
 var pages = map[string][]string{
 	"overview": {
 		"top", "top -A --ended", "top clusters -o wide", "top --idle -A", "top -l team=a -o name", "top jobs -l team=none",
-		"top schedules", "top cluster -l team=a -o jsonpath={.items[*].status.resources}", "! top", "problems -A", "problems",
+		"top schedules", "top cluster -l team=a -o jsonpath={.items[*].status.resources}", "! top", "? top", "problems -A", "problems",
 		"problems -A -o json", "top clustrs", "top -l a=(", "top -o jsn",
 	},
 	"why": {
 		"why cluster/dev", "why job/train", "why service/translate", "why cluster/dev -o json", "why idle", "why job/done",
 		"why cluster/deev", "why nothing", "why pod/x", "why", "! why cluster/dev", "why cluster/asleep",
+		"? why idle", "? why nothing", "? why nightly", "! why idle", "? why schedule/nightly",
 	},
 	"verbs": {
 		"suspend cluster/idle", "suspend cluster/asleep", "suspend job/done", "suspend cluster/dev job/train --dry-run=server",
@@ -86,9 +88,11 @@ func TestCommands_PrintGolden(t *testing.T) {
 			var text strings.Builder
 			for _, line := range commands {
 				b := newBed(t)
-				command, isBob := strings.CutPrefix(line, "! ")
-				if isBob {
-					b.user = "bob"
+				command := line
+				for mark, user := range map[string]string{"! ": "bob", "? ": "carl"} {
+					if rest, is := strings.CutPrefix(line, mark); is {
+						command, b.user = rest, user
+					}
 				}
 				text.WriteString(page(line, b.run(t.Context(), false, manifest, strings.Fields(command)...)))
 			}

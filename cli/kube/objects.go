@@ -1,9 +1,9 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,27 +124,46 @@ func (o *Objects) Find(ctx context.Context, text string, kinds ...Kind) (verbs.O
 		}
 		return o.Read(ctx, target)
 	}
-	var found []verbs.Object
-	for _, kind := range kinds {
-		object, err := o.Read(ctx, Target{kind, text})
-		var coded *outcome.Error
-		switch {
-		case err == nil:
-			found = append(found, object)
-		case !errors.As(err, &coded) || coded.Code != outcome.Usage:
-			return nil, err
-		}
+	found, err := o.findAll(ctx, text, kinds)
+	if err != nil {
+		return nil, err
 	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return nil, outcome.Errorf(outcome.Usage, "%s there is no %s %q; see heliostat top",
-			Where(o.Namespace), words(kinds), text)
-	default:
+	if len(found) > 1 {
 		return nil, outcome.Errorf(outcome.Usage, "%q is a %s and a %s; write KIND/NAME", text, KindOf(found[0]).Word,
 			KindOf(found[1]).Word)
 	}
+	return found[0], nil
+}
+
+// findAll returns the objects of a name, at least one. A kind that the user may not read hides none of another.
+func (o *Objects) findAll(ctx context.Context, name string, kinds []Kind) ([]verbs.Object, error) {
+	var found []verbs.Object
+	var read, unread []Kind
+	var refused error
+	for _, kind := range kinds {
+		object, err := o.Read(ctx, Target{kind, name})
+		switch {
+		case err == nil:
+			found = append(found, object)
+		case outcome.Code(err) == outcome.Refused:
+			unread = append(unread, kind)
+			refused = cmp.Or(refused, err)
+		case outcome.Code(err) == outcome.Usage:
+			read = append(read, kind)
+		default:
+			return nil, err
+		}
+	}
+	switch {
+	case len(found) > 0:
+		return found, nil
+	case len(unread) == len(kinds):
+		return nil, refused
+	case len(unread) > 0:
+		return nil, outcome.Errorf(outcome.Refused, "%s there is no %s %q, and a %s of that name cannot be read: %w",
+			Where(o.Namespace), words(read), name, words(unread), refused)
+	}
+	return nil, outcome.Errorf(outcome.Usage, "%s there is no %s %q; see heliostat top", Where(o.Namespace), words(kinds), name)
 }
 
 // Selection says which objects are listed.
