@@ -22,7 +22,6 @@ func shrinking() map[string]int {
 		"dashboard-proxy/proxy.Proxy":             37,
 		"ray-operator/convert.clusterPart":        31,
 		"ray-operator/convert.conversion":         49,
-		"ray-operator/headclient/fakehead.Head":   99,
 		"ray-operator/internal/autoscale.pool":    27,
 		"ray-operator/internal/controlstore.line": 33,
 		"ray-operator/internal/sidecar.Memory":    31,

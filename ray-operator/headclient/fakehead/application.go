@@ -87,34 +87,61 @@ func (d *deployment) serving() int {
 	return count
 }
 
-// settleServe brings Serve to the present. The caller holds the lock.
-func (h *Head) settleServe() {
-	now := h.clock.Now()
-	for _, name := range slices.Sorted(maps.Keys(h.serve.apps)) {
-		one := h.serve.apps[name]
+// settle brings Serve to the present. The caller holds the lock.
+func (s *serving) settle() {
+	now := s.clock.Now()
+	for _, name := range slices.Sorted(maps.Keys(s.apps)) {
+		one := s.apps[name]
 		switch {
 		case one.deleted.IsZero():
-			h.settleApplication(one, now)
-		case !now.Before(one.deleted.Add(h.serve.delay / 2)):
-			delete(h.serve.apps, name)
+			s.settleApplication(one, now)
+		case !now.Before(one.deleted.Add(s.delay / 2)):
+			delete(s.apps, name)
 		}
 	}
-	h.settleProxies(now)
+	s.proxies.settle(s.cluster.hosts(), s.needProxies(), now)
 }
 
-func (h *Head) settleApplication(one *application, now time.Time) {
-	plan := h.serve.plans[one.name]
+// needProxies are the nodes that need a proxy, and since when: the head's, and those with replicas.
+func (s *serving) needProxies() map[*node]time.Time {
+	needed := map[*node]time.Time{}
+	if s.began.IsZero() || s.proxies.location == "Disabled" {
+		return needed
+	}
+	for _, a := range s.apps {
+		for _, d := range a.deployments {
+			for _, one := range d.replicas {
+				if since, known := needed[one.node]; one.node != nil && (!known || one.ready.Before(since)) {
+					needed[one.node] = one.ready
+				}
+			}
+		}
+	}
+	if s.proxies.location == "HeadOnly" {
+		clear(needed)
+	}
+	for _, one := range s.cluster.hosts() {
+		if one.Head {
+			needed[one] = s.began
+		}
+	}
+	maps.DeleteFunc(needed, func(one *node, _ time.Time) bool { return one.draining != 0 })
+	return needed
+}
+
+func (s *serving) settleApplication(one *application, now time.Time) {
+	plan := s.plans[one.name]
 	if !one.built {
-		if one.failure != "" || now.Before(one.at.Add(h.serve.delay/2)) {
+		if one.failure != "" || now.Before(one.at.Add(s.delay/2)) {
 			return
 		}
 		if one.failure = cmp.Or(plan.failure, one.notImported(), one.badRoute()); one.failure != "" {
 			return
 		}
-		one.build(h.serve.capacity)
+		one.build(s.capacity)
 	}
 	for _, name := range slices.Sorted(maps.Keys(one.deployments)) {
-		h.staff(one, one.deployments[name], now)
+		s.staff(one, one.deployments[name], now)
 	}
 }
 
@@ -135,6 +162,14 @@ func (a *application) badRoute() string {
 	return fmt.Sprintf("ray.serve.exceptions.RayServeException: Invalid route prefix %q, it must start with \"/\"", *a.route)
 }
 
+// inOrder are its deployments in the order of their names; none where it is nil.
+func (a *application) inOrder() []*deployment {
+	if a == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Values(a.deployments), func(a, b *deployment) int { return strings.Compare(a.name, b.name) })
+}
+
 // build makes its deployments what was asked for. Replicas that are as they should stay.
 func (a *application) build(capacity *float64) {
 	a.built = true
@@ -153,22 +188,22 @@ func (a *application) build(capacity *float64) {
 }
 
 // staff gives a deployment the replicas that it must have.
-func (h *Head) staff(a *application, d *deployment, now time.Time) {
-	h.lose(d)
+func (s *serving) staff(a *application, d *deployment, now time.Time) {
+	d.lose()
 	for fresh := d.fresh(); d.failure == "" && fresh < d.wanted; fresh++ {
-		ready := now.Add(h.serve.delay / 2)
+		ready := now.Add(s.delay / 2)
 		if !d.settled {
-			ready = a.at.Add(h.serve.delay)
+			ready = a.at.Add(s.delay)
 		}
-		h.made++
-		id := fmt.Sprintf("r%07d", h.made)
+		s.made++
+		id := fmt.Sprintf("r%07d", s.made)
 		d.replicas = append(d.replicas, &replica{
 			id: id, version: d.version, state: replicaStarting, ready: ready,
 			file: fmt.Sprintf("serve/replica_%s_%s_%s.log", a.name, d.name, id), config: a.asked.config,
 		})
 	}
-	h.begins(a, d, now)
-	if d.retire() && d.failure == "" && !now.Before(a.at.Add(min(h.serve.delay, controlLoop))) {
+	s.begins(a, d, now)
+	if d.retire() && d.failure == "" && !now.Before(a.at.Add(min(s.delay, controlLoop))) {
 		d.settled = true
 	}
 }
@@ -216,7 +251,7 @@ func (d *deployment) fresh() int {
 
 // lose takes the replicas of nodes that died, and lets those of nodes that drain look for
 // another place.
-func (h *Head) lose(d *deployment) {
+func (d *deployment) lose() {
 	d.replicas = slices.DeleteFunc(d.replicas, func(one *replica) bool {
 		if one.node == nil || !one.node.dead {
 			return false
@@ -232,19 +267,19 @@ func (h *Head) lose(d *deployment) {
 }
 
 // begins runs replicas whose time has come, where there is room.
-func (h *Head) begins(a *application, d *deployment, now time.Time) {
-	plan := h.serve.plans[a.name]
+func (s *serving) begins(a *application, d *deployment, now time.Time) {
+	plan := s.plans[a.name]
 	for _, one := range d.replicas {
 		if one.state != replicaStarting || now.Before(one.ready) || plan.holds {
 			continue
 		}
-		if one.node = h.emptiest(); one.node == nil {
+		if one.node = emptiest(s.cluster.hosts(), s.apps); one.node == nil {
 			continue
 		}
-		h.log(one, "INFO replica.py -- Started initializing replica.")
+		s.log(one, "INFO replica.py -- Started initializing replica.")
 		one.state = replicaRunning
 		if plan.crash != "" {
-			h.log(one, plan.crash)
+			s.log(one, plan.crash)
 			d.failure = plan.crash
 			d.bury(one)
 		}
@@ -264,9 +299,9 @@ func (d *deployment) bury(one *replica) {
 
 // emptiest finds the node for a replica: the worker with the fewest, or the head where there
 // are no workers; nil if there is none.
-func (h *Head) emptiest() *node {
+func emptiest(nodes []*node, apps map[string]*application) *node {
 	count := map[*node]int{}
-	for _, a := range h.serve.apps {
+	for _, a := range apps {
 		for _, d := range a.deployments {
 			for _, one := range d.replicas {
 				count[one.node]++
@@ -274,8 +309,8 @@ func (h *Head) emptiest() *node {
 		}
 	}
 	var best *node
-	alone := !slices.ContainsFunc(h.nodes, func(one *node) bool { return !one.Head })
-	for _, one := range h.serveNodes() {
+	alone := !slices.ContainsFunc(nodes, func(one *node) bool { return !one.Head })
+	for _, one := range nodes {
 		if one.dead || one.draining != 0 || one.Head != alone {
 			continue
 		}
@@ -286,19 +321,10 @@ func (h *Head) emptiest() *node {
 	return best
 }
 
-// serveNodes are the nodes that Serve knows. A test that has made none has a head all the
-// same, which is the one that jobs run on.
-func (h *Head) serveNodes() []*node {
-	if len(h.nodes) > 0 {
-		return h.nodes
-	}
-	return []*node{h.serve.own}
-}
-
-func (h *Head) log(r *replica, line string) {
-	at := h.clock.Now().UTC().Format("2006-01-02 15:04:05,000 ")
+func (s *serving) log(r *replica, line string) {
+	at := s.clock.Now().UTC().Format("2006-01-02 15:04:05,000 ")
 	key := logKey{r.node.id.String(), r.file}
-	h.serve.logs[key] = append(h.serve.logs[key], at+line)
+	s.logs[key] = append(s.logs[key], at+line)
 }
 
 // logKey is a file of a node.

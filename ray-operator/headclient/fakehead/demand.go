@@ -31,28 +31,28 @@ type asked struct {
 
 // Want makes tasks wait for room. They run where there is some, and run again elsewhere if
 // their node dies, until end is called.
-func (h *Head) Want(ask Ask) (end func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (c *cluster) Want(ask Ask) (end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	one := &asked{Ask: ask}
-	h.asks = append(h.asks, one)
+	c.asks = append(c.asks, one)
 	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.settle()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.settle()
 		for _, node := range one.on {
-			node.give(one.Shape, h.clock.Now())
+			node.give(one.Shape, c.clock.Now())
 		}
-		h.asks = slices.DeleteFunc(h.asks, func(other *asked) bool { return other == one })
+		c.asks = slices.DeleteFunc(c.asks, func(other *asked) bool { return other == one })
 	}
 }
 
 // house runs what there is room for. The caller holds the lock.
-func (h *Head) house() {
-	for _, one := range h.asks {
+func (c *cluster) house() {
+	for _, one := range c.asks {
 		one.on = slices.DeleteFunc(one.on, func(n *node) bool { return n.dead })
 		for len(one.on) < one.Count {
-			at := h.room(one.Ask)
+			at := c.room(one.Ask)
 			if at == nil {
 				break
 			}
@@ -60,14 +60,14 @@ func (h *Head) house() {
 			one.on = append(one.on, at)
 		}
 	}
-	for _, one := range h.groups {
-		h.placeGroup(one)
+	for _, one := range c.groups {
+		c.placeGroup(one)
 	}
 }
 
 // room finds a node for one request; nil if there is none.
-func (h *Head) room(ask Ask) *node {
-	for _, one := range h.nodes {
+func (c *cluster) room(ask Ask) *node {
+	for _, one := range c.nodes {
 		if one.open() && one.matches(ask.Selectors) && fits(ask.Shape, one.free()) {
 			return one
 		}
@@ -107,19 +107,19 @@ func (n *node) matches(selectors []headclient.Selector) bool {
 	})
 }
 
-// waitingTasks lists what has no room. The caller holds the lock.
-func (h *Head) waitingTasks() []*autoscaler.ResourceRequestByCount {
+// waitingTasks lists what has no room, as of a version of the state. The caller holds the lock.
+func (c *cluster) waitingTasks(version int64) []*autoscaler.ResourceRequestByCount {
 	var listed []*autoscaler.ResourceRequestByCount
-	if h.pending > 0 {
-		listed = append(listed, &autoscaler.ResourceRequestByCount{Request: Ask{Shape: map[string]float64{"CPU": 1}}.task(), Count: h.pending})
+	if c.pending > 0 {
+		listed = append(listed, &autoscaler.ResourceRequestByCount{Request: Ask{Shape: map[string]float64{"CPU": 1}}.task(), Count: c.pending})
 	}
-	for _, one := range h.groups {
+	for _, one := range c.groups {
 		if one.tasks > 0 && !one.placed {
 			listed = append(listed, &autoscaler.ResourceRequestByCount{Request: Ask{Shape: one.inside()}.task(), Count: int64(one.tasks)})
 		}
 	}
 	at := map[string]*autoscaler.ResourceRequestByCount{}
-	for _, one := range h.asks {
+	for _, one := range c.asks {
 		waiting := int64(one.Count - len(one.on))
 		if waiting <= 0 {
 			continue
@@ -137,7 +137,7 @@ func (h *Head) waitingTasks() []*autoscaler.ResourceRequestByCount {
 		listed = append(listed, at[string(wire)])
 	}
 	if len(listed) > maxShapes { // others each time
-		first := int(h.version) * 7 % len(listed)
+		first := int(version) * 7 % len(listed)
 		listed = append(listed[first:], listed[:first]...)[:maxShapes]
 	}
 	return listed

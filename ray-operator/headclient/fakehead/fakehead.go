@@ -15,16 +15,12 @@ package fakehead
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-dev/heliostat/proto/gen/ray/rpc"
@@ -38,57 +34,41 @@ const Version = "2.60.0"
 // Python is the version of Python that it runs in.
 const Python = "3.11.2"
 
-// Mood is how a head answers.
-type Mood int
-
-// The moods of a head.
-const (
-	// Well answers.
-	Well Mood = iota
-	// Hung takes calls and never answers.
-	Hung
-	// Garbled answers with bytes that are not a message.
-	Garbled
-	// Passive refuses as a GCS does that does not lead.
-	Passive
-	// Away refuses as if nothing listened.
-	Away
-	// Mute does what it is asked, and breaks the connection instead of answering.
-	Mute
-)
-
-// Head is a fake head. Its methods may be called at any time.
+// Head is a fake head, in parts that share one lock. Its methods may be called at any time.
 type Head struct {
-	autoscaler.UnimplementedAutoscalerStateServiceServer
-	rpc.UnimplementedNodeInfoGcsServiceServer
-	rpc.UnimplementedJobInfoGcsServiceServer
-	rpc.UnimplementedActorInfoGcsServiceServer
-	rpc.UnimplementedInternalKVGcsServiceServer
+	*shared
+	gate
+	cluster
+	scaling
+	activity
+	jobs
+	serving
 
-	clock   clock.Clock
 	address string
 	server  *grpc.Server
 	web     *web
 	ended   sync.WaitGroup
+}
 
+// shared is what all parts of a head have.
+type shared struct {
+	clock clock.Clock
+	// mu is the lock of all parts: every method with a capital letter takes it.
 	mu      sync.Mutex
-	token   string
-	mood    Mood
-	turned  chan struct{} // closed when the mood changes
-	delay   time.Duration
-	version int64
-	died    string
-	calls   map[string]int
-	nodes   []*node
+	session session
 	made    int // ids that were made
-	jobs    []*rpc.JobTableData
-	actors  []*rpc.ActorTableData
-	pending int64
-	asks    []*asked
-	groups  []*group
-	scaling scaling
-	job     jobs
-	serve   serving
+}
+
+// session is one life of a head.
+type session struct {
+	name  string
+	since time.Time
+}
+
+// begin is a new session. Ray's names are of the time and the process; so that no two are
+// the same here, they are of chance.
+func begin(now time.Time) session {
+	return session{name: fmt.Sprintf("session_%s_%06d_%d", now.UTC().Format("2006-01-02_15-04-05"), rand.IntN(1e6), rand.Uint32()), since: now}
 }
 
 // Start makes a head that listens on loopback, without a token and without nodes.
@@ -111,15 +91,20 @@ func StartAt(clock clock.Clock, gcs, jobAPI string) (*Head, error) {
 
 // StartOn makes a head whose GCS and whose job API listen where the caller does, without a token and without nodes.
 func StartOn(clock clock.Clock, gcs, jobAPI net.Listener) *Head {
-	h := &Head{clock: clock, address: gcs.Addr().String(), turned: make(chan struct{}), calls: map[string]int{}}
-	h.job = jobs{known: map[string]*job{}, packages: map[string][]byte{}, startDelay: StartDelay, session: h.begin()}
-	h.serve = newServing()
+	all := &shared{clock: clock, session: begin(clock.Now())}
+	h := &Head{shared: all, address: gcs.Addr().String()}
+	h.gate = gate{shared: all, turned: make(chan struct{}), calls: map[string]int{}}
+	h.cluster = cluster{shared: all, own: &node{Member: Member{Instance: "head", Head: true}, id: headclient.NodeID{1}}}
+	h.scaling = scaling{shared: all, gate: &h.gate, cluster: &h.cluster}
+	h.jobs = jobs{shared: all, cluster: &h.cluster, known: map[string]*job{}, packages: map[string][]byte{}, startDelay: StartDelay}
+	h.activity = activity{shared: all, jobs: &h.jobs}
+	h.serving = newServing(all, &h.cluster)
 	h.server = grpc.NewServer(grpc.UnaryInterceptor(h.meet))
-	autoscaler.RegisterAutoscalerStateServiceServer(h.server, h)
-	rpc.RegisterNodeInfoGcsServiceServer(h.server, h)
-	rpc.RegisterJobInfoGcsServiceServer(h.server, h)
-	rpc.RegisterActorInfoGcsServiceServer(h.server, h)
-	rpc.RegisterInternalKVGcsServiceServer(h.server, h)
+	autoscaler.RegisterAutoscalerStateServiceServer(h.server, &h.scaling)
+	rpc.RegisterNodeInfoGcsServiceServer(h.server, &h.cluster)
+	rpc.RegisterJobInfoGcsServiceServer(h.server, &h.activity)
+	rpc.RegisterActorInfoGcsServiceServer(h.server, &h.activity)
+	rpc.RegisterInternalKVGcsServiceServer(h.server, &h.scaling)
 	h.web = newWeb(h, jobAPI)
 	h.ended.Go(func() { _ = h.server.Serve(gcs) }) // it ends by Close, or the test sees no answer
 	h.ended.Go(func() { _ = h.web.server.Serve(jobAPI) })
@@ -144,27 +129,11 @@ func (h *Head) Address() string { return h.address }
 // JobsAddress is the host:port of its job API, and of its Serve API.
 func (h *Head) JobsAddress() string { return h.web.address }
 
-// SetToken makes the head ask for a token, or for none where it is empty.
-func (h *Head) SetToken(token string) {
+// Session is the name of the head's session.
+func (h *Head) Session() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.token = token
-}
-
-// Behave changes how the head answers; calls that hang end as the new mood is.
-func (h *Head) Behave(mood Mood) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.mood = mood
-	close(h.turned)
-	h.turned = make(chan struct{})
-}
-
-// Delay makes each answer come so much later.
-func (h *Head) Delay(by time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.delay = by
+	return h.session.name
 }
 
 // Restart is a new head at the same addresses, with nothing in its memory. Its session has
@@ -172,11 +141,12 @@ func (h *Head) Delay(by time.Duration) {
 func (h *Head) Restart() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.settleJobs()
-	h.job.known, h.job.live, h.job.session = map[string]*job{}, nil, h.begin()
-	clear(h.job.packages)
-	h.version, h.died, h.nodes, h.jobs, h.actors, h.pending = 0, "", nil, nil, nil, 0
-	h.asks, h.groups, h.scaling, h.serve = nil, nil, scaling{}, h.serve.restart()
+	h.jobs.settle()
+	h.session, h.died, h.known, h.live = begin(h.clock.Now()), "", map[string]*job{}, nil
+	clear(h.packages)
+	h.nodes, h.asks, h.groups, h.pending, h.drivers, h.actors = nil, nil, nil, 0, nil, nil
+	h.version, h.reported, h.floor, h.stored = 0, nil, nil, nil
+	h.serving = h.serving.restart()
 }
 
 // Recover is a new start of GCS alone, over a store that lasts: the session is the same and
@@ -185,124 +155,9 @@ func (h *Head) Restart() {
 func (h *Head) Recover() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.settle()
-	h.version, h.died, h.scaling.floor, h.scaling.reported = 0, "", nil, nil
+	h.cluster.settle()
+	h.version, h.died, h.floor, h.reported = 0, "", nil, nil
 	for _, one := range h.nodes {
 		one.away = !one.dead
 	}
-}
-
-// Rejoin brings nodes back that a Recover took away, or all where none is named.
-func (h *Head) Rejoin(ids ...headclient.NodeID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, one := range h.nodes {
-		if len(ids) == 0 || slices.Contains(ids, one.id) {
-			one.away = false
-		}
-	}
-}
-
-// Died says what killed the head's GCS; empty while it lives.
-func (h *Head) Died() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.died
-}
-
-// Calls is how often a method was called, by its name without the service.
-func (h *Head) Calls(method string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.calls[method]
-}
-
-// meet stands before every method: moods, the token, and recording.
-func (h *Head) meet(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	h.mu.Lock()
-	h.calls[last(info.FullMethod)]++
-	token, delay, died := h.token, h.delay, h.died
-	h.mu.Unlock()
-	if err := h.wait(ctx, delay); err != nil {
-		return nil, err
-	}
-	mood, err := h.settled(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case died != "" || mood == Away:
-		return nil, status.Error(codes.Unavailable, "connection refused")
-	case token != "" && !bears(ctx, token):
-		return nil, status.Error(codes.Unauthenticated, "InvalidAuthToken: Authentication token is missing or incorrect")
-	case mood == Passive:
-		return nil, refuse(ctx, "GcsPassive", "this GCS does not lead")
-	}
-	reply, err := handle(ctx, request)
-	if mood == Mute {
-		return nil, status.Error(codes.Unavailable, "connection reset by peer")
-	}
-	if message, ok := reply.(proto.Message); ok && err == nil && mood == Garbled {
-		message.ProtoReflect().SetUnknown([]byte{0x0a, 0x7f, 0xff}) // it promises 127 bytes
-	}
-	return reply, err
-}
-
-func (h *Head) wait(ctx context.Context, delay time.Duration) error {
-	if delay <= 0 {
-		return nil
-	}
-	select {
-	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
-	case <-h.clock.After(delay):
-		return nil
-	}
-}
-
-// settled waits while the head hangs.
-func (h *Head) settled(ctx context.Context) (Mood, error) {
-	for {
-		h.mu.Lock()
-		mood, turned := h.mood, h.turned
-		h.mu.Unlock()
-		if mood != Hung {
-			return mood, nil
-		}
-		select {
-		case <-ctx.Done():
-			return mood, status.FromContextError(ctx.Err()).Err()
-		case <-turned:
-		}
-	}
-}
-
-// bears reports whether a call bears a token: Ray knows one form, and so do we.
-func bears(ctx context.Context, token string) bool {
-	with, _ := metadata.FromIncomingContext(ctx)
-	given := with.Get("authorization")
-	return len(given) == 1 && given[0] == "Bearer "+token
-}
-
-// refuse is how GCS says that it will not: a name as the message, its words as plain text
-// in a trailer that is meant for something else.
-func refuse(ctx context.Context, name, words string) error {
-	if err := grpc.SetTrailer(ctx, metadata.Pairs("grpc-status-details-bin", words)); err != nil {
-		return fmt.Errorf("set the trailer: %w", err)
-	}
-	return status.Error(codes.Aborted, name)
-}
-
-// die is what an assertion of GCS does. The caller holds the lock.
-func (h *Head) die(format string, values ...any) error {
-	h.died = fmt.Sprintf(format, values...)
-	return status.Error(codes.Unavailable, "connection reset by peer")
-}
-
-func last(method string) string {
-	for i := len(method) - 1; i >= 0; i-- {
-		if method[i] == '/' {
-			return method[i+1:]
-		}
-	}
-	return method
 }

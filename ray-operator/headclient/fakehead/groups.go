@@ -3,6 +3,7 @@ package fakehead
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -33,26 +34,26 @@ type Group struct {
 
 // Gather makes a placement group, which gets its nodes once there is room for all of it, and
 // keeps them until end is called.
-func (h *Head) Gather(wish Group) (end func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.made++
-	one := &group{id: fmt.Sprintf("%036x", h.made), strategy: wish.Strategy, locality: wish.Locality, tasks: wish.Tasks}
+func (c *cluster) Gather(wish Group) (end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made++
+	one := &group{id: fmt.Sprintf("%036x", c.made), strategy: wish.Strategy, locality: wish.Locality, tasks: wish.Tasks}
 	for _, bundle := range wish.Bundles {
 		for range bundle.Count {
 			one.bundles = append(one.bundles, Ask{Shape: bundle.Shape, Selectors: bundle.Selectors, Count: 1})
 		}
 	}
 	one.on = make([]*node, len(one.bundles))
-	h.groups = append(h.groups, one)
+	c.groups = append(c.groups, one)
 	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.settle()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.settle()
 		for i := range one.on {
-			one.leave(h, i)
+			one.leave(i, c.clock.Now())
 		}
-		h.groups = slices.DeleteFunc(h.groups, func(other *group) bool { return other == one })
+		c.groups = slices.DeleteFunc(c.groups, func(other *group) bool { return other == one })
 	}
 }
 
@@ -82,13 +83,13 @@ func (g *group) enter(i int, at *node) {
 	g.on[i] = at
 }
 
-func (g *group) leave(h *Head, i int) {
+func (g *group) leave(i int, now time.Time) {
 	at := g.on[i]
 	g.on[i] = nil
 	if at == nil || at.dead {
 		return
 	}
-	at.give(g.bundles[i].Shape, h.clock.Now())
+	at.give(g.bundles[i].Shape, now)
 	for name, amount := range g.names(i) {
 		if at.extra[name] -= amount; at.extra[name] <= 0 {
 			delete(at.extra, name)
@@ -100,7 +101,7 @@ func (g *group) leave(h *Head, i int) {
 }
 
 // placeGroup gives nodes to all bundles that have none, or to none of them.
-func (h *Head) placeGroup(g *group) {
+func (c *cluster) placeGroup(g *group) {
 	var entered []int
 	for i, at := range g.on {
 		if at != nil && at.dead {
@@ -111,14 +112,14 @@ func (h *Head) placeGroup(g *group) {
 		if g.on[i] != nil {
 			continue
 		}
-		at := slices.IndexFunc(h.nodes, func(n *node) bool { return g.mayBeOn(i, n) && fits(g.bundles[i].Shape, n.free()) })
+		at := slices.IndexFunc(c.nodes, func(n *node) bool { return g.mayBeOn(i, n) && fits(g.bundles[i].Shape, n.free()) })
 		if at < 0 {
 			for _, i := range entered {
-				g.leave(h, i)
+				g.leave(i, c.clock.Now())
 			}
 			return
 		}
-		g.enter(i, h.nodes[at])
+		g.enter(i, c.nodes[at])
 		entered = append(entered, i)
 	}
 	g.placed = true
@@ -144,9 +145,9 @@ func (g *group) mayBeOn(i int, n *node) bool {
 
 // waitingGroups lists what of groups has no node, and one group that waits for nothing, as
 // GCS does. The caller holds the lock.
-func (h *Head) waitingGroups() []*autoscaler.GangResourceRequest {
+func (c *cluster) waitingGroups() []*autoscaler.GangResourceRequest {
 	listed := []*autoscaler.GangResourceRequest{{}}
-	for _, g := range h.groups {
+	for _, g := range c.groups {
 		state := "PENDING"
 		if g.placed {
 			state = "RESCHEDULING"

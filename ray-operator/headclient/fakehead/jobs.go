@@ -1,11 +1,9 @@
 package fakehead
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +38,8 @@ type Run struct {
 
 // jobs is what a head knows of its job API.
 type jobs struct {
-	session session
+	*shared
+	cluster *cluster
 	// known are all by their IDs, live those that are not over, in the order of submission.
 	known      map[string]*job
 	live       []*job
@@ -50,19 +49,6 @@ type jobs struct {
 	agentAfter time.Duration
 	// packages are archives by their URIs.
 	packages map[string][]byte
-}
-
-// session is one life of a head.
-type session struct {
-	name  string
-	since time.Time
-}
-
-// begin is a new session. Ray's names are of the time and the process; so that no two are
-// the same here, they are of chance.
-func (h *Head) begin() session {
-	now := h.clock.Now()
-	return session{name: fmt.Sprintf("session_%s_%06d_%d", now.UTC().Format("2006-01-02_15-04-05"), rand.IntN(1e6), rand.Uint32()), since: now}
 }
 
 // submitted is a job as it was asked for, in Ray's words.
@@ -96,20 +82,20 @@ type job struct {
 }
 
 // Runs are all starts of jobs, also those of former sessions.
-func (h *Head) Runs() []Run {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.settleJobs()
-	return slices.Clone(h.job.runs)
+func (j *jobs) Runs() []Run {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.settle()
+	return slices.Clone(j.runs)
 }
 
 // Processes is how many jobs run whose entrypoint contains a text.
-func (h *Head) Processes(text string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.settleJobs()
+func (j *jobs) Processes(text string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.settle()
 	count := 0
-	for _, one := range h.job.live {
+	for _, one := range j.live {
 		if one.status == headclient.JobRunning && strings.Contains(one.Entrypoint, text) {
 			count++
 		}
@@ -117,41 +103,34 @@ func (h *Head) Processes(text string) int {
 	return count
 }
 
-// Session is the name of the head's session.
-func (h *Head) Session() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.job.session.name
-}
-
 // SetStartDelay sets how long a job is PENDING that has room.
-func (h *Head) SetStartDelay(by time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.job.startDelay = by
+func (j *jobs) SetStartDelay(by time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.startDelay = by
 }
 
 // SetAgentAfter sets for how long after the begin of each session jobs cannot be
 // submitted, stopped and deleted, because Ray has found no agent yet.
-func (h *Head) SetAgentAfter(begin time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.job.agentAfter = begin
+func (j *jobs) SetAgentAfter(begin time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.agentAfter = begin
 }
 
 // SetProgram lets a test say what becomes of a run; where it gives false the entrypoint says.
-func (h *Head) SetProgram(program func(Run) (Process, bool)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.job.program = program
+func (j *jobs) SetProgram(program func(Run) (Process, bool)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.program = program
 }
 
-// settleJobs brings all jobs to the present. The caller holds the lock.
-func (h *Head) settleJobs() {
-	now := h.clock.Now()
-	h.job.live = slices.DeleteFunc(h.job.live, func(one *job) bool {
+// settle brings all jobs to the present. The caller holds the lock.
+func (j *jobs) settle() {
+	now := j.clock.Now()
+	j.live = slices.DeleteFunc(j.live, func(one *job) bool {
 		if one.status == headclient.JobPending {
-			h.start(one, now)
+			j.start(one, now)
 		}
 		if one.status == headclient.JobRunning {
 			one.finish(now)
@@ -161,31 +140,31 @@ func (h *Head) settleJobs() {
 }
 
 // start runs a job that waits, once there is room for it.
-func (h *Head) start(one *job, now time.Time) {
-	due := one.at.Add(h.job.startDelay)
+func (j *jobs) start(one *job, now time.Time) {
+	due := one.at.Add(j.startDelay)
 	if now.Before(due) {
 		return
 	}
-	if why, failure := unfit(one.RuntimeEnv, h.job.packages); failure != "" {
+	if why, failure := unfit(one.RuntimeEnv, j.packages); failure != "" {
 		one.end(headclient.JobFailed, due, why, failure)
 		return
 	}
-	node, placed := h.place(one)
+	node, placed := j.cluster.place(one)
 	switch {
 	case !placed && now.Sub(one.at) >= startTimeout:
 		one.end(headclient.JobFailed, one.at.Add(startTimeout), "Job supervisor actor failed to start within 900.0 seconds.",
 			"JOB_SUPERVISOR_ACTOR_START_TIMEOUT")
 	case placed:
 		one.node, one.began, one.status, one.message = &node.id, due, headclient.JobRunning, "Job is currently running."
-		if one.waits() && len(h.nodes) > 0 { // the room may have come later than it was due
+		if one.waits() && len(j.cluster.nodes) > 0 { // the room may have come later than it was due
 			one.began = now
 		}
 		run := Run{
-			ID: one.ID, Session: h.job.session.name, Metadata: one.Metadata, RuntimeEnv: one.RuntimeEnv,
+			ID: one.ID, Session: j.session.name, Metadata: one.Metadata, RuntimeEnv: one.RuntimeEnv,
 			Entrypoint: one.Entrypoint, At: one.began,
 		}
-		h.job.runs = append(h.job.runs, run)
-		one.process = h.run(run, node.Instance)
+		j.runs = append(j.runs, run)
+		one.process = j.run(run, node.Instance)
 	}
 }
 
@@ -195,8 +174,8 @@ func (j *job) waits() bool {
 }
 
 // place finds the node of a job: the head's, or one that has all that it asks for.
-func (h *Head) place(one *job) (*node, bool) {
-	for _, node := range h.nodes {
+func (c *cluster) place(one *job) (*node, bool) {
+	for _, node := range c.nodes {
 		if !node.dead && (one.waits() && node.fits(one) || !one.waits() && node.Head) {
 			return node, true
 		}
@@ -257,9 +236,6 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// notFound is the code that replies of GCS have for what is not there.
-const notFound = 17
-
 // supervisor names the actor that runs a job.
 func supervisor(id string) string { return "_ray_internal_job_actor_" + id }
 
@@ -277,43 +253,11 @@ func (j *job) actor() *rpc.ActorTableData {
 }
 
 // supervised gives the actors of jobs that are not over. The caller holds the lock.
-func (h *Head) supervised() []*rpc.ActorTableData {
-	h.settleJobs()
+func (j *jobs) supervised() []*rpc.ActorTableData {
+	j.settle()
 	var listed []*rpc.ActorTableData
-	for _, one := range h.job.live {
+	for _, one := range j.live {
 		listed = append(listed, one.actor())
 	}
 	return listed
-}
-
-// GetNamedActorInfo finds the actor of a job.
-func (h *Head) GetNamedActorInfo(_ context.Context, request *rpc.GetNamedActorInfoRequest) (*rpc.GetNamedActorInfoReply, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, actor := range append(h.supervised(), h.actors...) {
-		if string(actor.GetName()) == request.GetName() && string(actor.GetRayNamespace()) == request.GetRayNamespace() &&
-			actor.GetState() != rpc.ActorTableData_DEAD {
-			return &rpc.GetNamedActorInfoReply{Status: &rpc.GcsStatus{}, ActorTableData: actor}, nil
-		}
-	}
-	return &rpc.GetNamedActorInfoReply{Status: &rpc.GcsStatus{
-		Code: notFound, Message: fmt.Appendf(nil, "Actor with name '%s' was not found.", request.GetName()),
-	}}, nil
-}
-
-// KillActorViaGcs ends the actor of a job, and with it the job.
-func (h *Head) KillActorViaGcs(_ context.Context, request *rpc.KillActorViaGcsRequest) (*rpc.KillActorViaGcsReply, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.settleJobs()
-	for _, one := range h.job.live {
-		if string(one.actor().GetActorId()) == string(request.GetActorId()) {
-			one.end(headclient.JobFailed, h.clock.Now(), "Job supervisor actor died: The actor died unexpectedly before finishing this task.\n"+
-				"The actor is dead because it was killed by `ray.kill`.", "JOB_SUPERVISOR_ACTOR_DIED")
-			return &rpc.KillActorViaGcsReply{Status: &rpc.GcsStatus{}}, nil
-		}
-	}
-	return &rpc.KillActorViaGcsReply{Status: &rpc.GcsStatus{
-		Code: notFound, Message: fmt.Appendf(nil, "Could not find actor with ID %x.", request.GetActorId()),
-	}}, nil
 }

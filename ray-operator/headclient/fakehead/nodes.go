@@ -45,12 +45,24 @@ type node struct {
 	diedAt    time.Time
 }
 
+// cluster is the nodes of a head, and what runs on them or waits for room.
+type cluster struct {
+	*shared
+	rpc.UnimplementedNodeInfoGcsServiceServer
+	nodes []*node
+	// own is the node of a head for which a test has made none.
+	own     *node
+	asks    []*asked
+	groups  []*group
+	pending int64
+}
+
 // Join adds an idle node.
-func (h *Head) Join(member Member) headclient.NodeID {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.made++
-	joined := &node{Member: member, idleSince: h.clock.Now(), used: map[string]float64{}, extra: map[string]float64{}, hosted: map[string]int{}}
+func (c *cluster) Join(member Member) headclient.NodeID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made++
+	joined := &node{Member: member, idleSince: c.clock.Now(), used: map[string]float64{}, extra: map[string]float64{}, hosted: map[string]int{}}
 	joined.Total = maps.Clone(member.Total)
 	if member.Head {
 		if joined.Total == nil {
@@ -58,31 +70,31 @@ func (h *Head) Join(member Member) headclient.NodeID {
 		}
 		joined.Total["node:__internal_head__"] = 1
 	}
-	binary.BigEndian.PutUint64(joined.id[:], uint64(h.made))
+	binary.BigEndian.PutUint64(joined.id[:], uint64(c.made))
 	joined.Labels = maps.Clone(member.Labels)
 	if joined.Labels == nil {
 		joined.Labels = map[string]string{}
 	}
 	joined.Labels["ray.io/node-id"] = joined.id.String()
-	h.nodes = append(h.nodes, joined)
+	c.nodes = append(c.nodes, joined)
 	return joined.id
 }
 
 // Occupy runs something on a node that takes all of its CPUs that are free, until finish is
 // called.
-func (h *Head) Occupy(id headclient.NodeID) (finish func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	found := h.find(id[:])
+func (c *cluster) Occupy(id headclient.NodeID) (finish func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := c.find(id[:])
 	if found == nil {
 		return func() {}
 	}
 	taken := map[string]float64{"CPU": found.Total["CPU"] - found.used["CPU"]}
 	found.take(taken)
 	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		found.give(taken, h.clock.Now())
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		found.give(taken, c.clock.Now())
 	}
 }
 
@@ -103,24 +115,35 @@ func (n *node) give(shape map[string]float64, now time.Time) {
 }
 
 // Kill ends a node without warning.
-func (h *Head) Kill(id headclient.NodeID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if found := h.find(id[:]); found != nil {
-		h.bury(found, rpc.NodeDeathInfo_UNEXPECTED_TERMINATION)
+func (c *cluster) Kill(id headclient.NodeID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found := c.find(id[:]); found != nil {
+		c.bury(found, rpc.NodeDeathInfo_UNEXPECTED_TERMINATION)
 	}
 }
 
 // Demand makes so many tasks wait.
-func (h *Head) Demand(tasks int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.pending = tasks
+func (c *cluster) Demand(tasks int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending = tasks
+}
+
+// Rejoin brings nodes back that a Recover took away, or all where none is named.
+func (c *cluster) Rejoin(ids ...headclient.NodeID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.nodes {
+		if len(ids) == 0 || slices.Contains(ids, one.id) {
+			one.away = false
+		}
+	}
 }
 
 // find gives the node of an id; nil if GCS knows none. The caller holds the lock.
-func (h *Head) find(id []byte) *node {
-	for _, one := range h.nodes {
+func (c *cluster) find(id []byte) *node {
+	for _, one := range c.nodes {
 		if !one.away && string(one.id[:]) == string(id) {
 			return one
 		}
@@ -128,73 +151,50 @@ func (h *Head) find(id []byte) *node {
 	return nil
 }
 
-func (h *Head) bury(n *node, reason rpc.NodeDeathInfo_Reason) {
+// hosts are the nodes that Serve knows: those that a test has made, or else the head's own, on which jobs run too.
+func (c *cluster) hosts() []*node {
+	if len(c.nodes) > 0 {
+		return c.nodes
+	}
+	return []*node{c.own}
+}
+
+func (c *cluster) bury(n *node, reason rpc.NodeDeathInfo_Reason) {
 	if !n.dead {
-		n.dead, n.death, n.diedAt = true, reason, h.clock.Now()
+		n.dead, n.death, n.diedAt = true, reason, c.clock.Now()
 	}
 }
 
 // settle lets nodes that drain and have nothing to do leave, and forgets the oldest dead.
 // The caller holds the lock.
-func (h *Head) settle() {
+func (c *cluster) settle() {
 	dead := 0
-	for _, one := range h.nodes {
+	for _, one := range c.nodes {
 		if one.draining != 0 && one.busy == 0 {
 			reason := rpc.NodeDeathInfo_AUTOSCALER_DRAIN_PREEMPTED
 			if one.draining == autoscaler.DrainNodeReason_DRAIN_NODE_REASON_IDLE_TERMINATION {
 				reason = rpc.NodeDeathInfo_AUTOSCALER_DRAIN_IDLE
 			}
-			h.bury(one, reason)
+			c.bury(one, reason)
 		}
 		if one.dead {
 			one.used, one.extra, one.hosted, one.busy = map[string]float64{}, map[string]float64{}, map[string]int{}, 0
 			dead++
 		}
 	}
-	h.nodes = slices.DeleteFunc(h.nodes, func(one *node) bool {
+	c.nodes = slices.DeleteFunc(c.nodes, func(one *node) bool {
 		if one.dead && dead > maxTombstones {
 			dead--
 			return true
 		}
 		return false
 	})
-	h.house()
-}
-
-// GetClusterResourceState lists the nodes and the demand.
-func (h *Head) GetClusterResourceState(_ context.Context, request *autoscaler.GetClusterResourceStateRequest) (*autoscaler.GetClusterResourceStateReply, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if seen := request.GetLastSeenClusterResourceStateVersion(); seen > h.version {
-		return nil, h.die("it was told of state version %d while it was at %d", seen, h.version)
-	}
-	h.version++
-	return &autoscaler.GetClusterResourceStateReply{ClusterResourceState: h.state()}, nil
-}
-
-// state is all that an autoscaler may know. The caller holds the lock.
-func (h *Head) state() *autoscaler.ClusterResourceState {
-	h.settle()
-	state := &autoscaler.ClusterResourceState{
-		ClusterResourceStateVersion: h.version, ClusterSessionName: []byte(h.job.session.name),
-	}
-	for _, one := range h.nodes {
-		if !one.away {
-			state.NodeStates = append(state.NodeStates, one.state(h.clock.Now()))
-		}
-	}
-	if h.heard() {
-		state.PendingResourceRequests, state.PendingGangResourceRequests = h.waitingTasks(), h.waitingGroups()
-	}
-	if h.scaling.floor != nil {
-		state.ClusterResourceConstraints = []*autoscaler.ClusterResourceConstraint{h.scaling.floor}
-	}
-	return state
+	c.house()
 }
 
 // heard reports whether GCS knows the head's node, from which all demand comes here.
-func (h *Head) heard() bool {
-	return !slices.ContainsFunc(h.nodes, func(one *node) bool { return one.Head && one.away })
+func (c *cluster) heard() bool {
+	return !slices.ContainsFunc(c.nodes, func(one *node) bool { return one.Head && one.away })
 }
 
 func (n *node) state(now time.Time) *autoscaler.NodeState {
@@ -226,60 +226,18 @@ func (n *node) state(now time.Time) *autoscaler.NodeState {
 	return state
 }
 
-// DrainNode takes a node's leave.
-func (h *Head) DrainNode(ctx context.Context, request *autoscaler.DrainNodeRequest) (*autoscaler.DrainNodeReply, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if n := len(request.GetNodeId()); n != 0 && n != len(headclient.NodeID{}) {
-		return nil, h.die("it was asked to drain a node whose id has %d bytes", n)
-	}
-	if request.GetDeadlineTimestampMs() < 0 {
-		return nil, refuse(ctx, "Invalid", "Draining deadline must be non-negative")
-	}
-	found := h.find(request.GetNodeId())
-	if found == nil || found.dead {
-		return &autoscaler.DrainNodeReply{IsAccepted: true}, nil
-	}
-	if request.GetReason() == autoscaler.DrainNodeReason_DRAIN_NODE_REASON_IDLE_TERMINATION && found.busy > 0 {
-		return &autoscaler.DrainNodeReply{RejectionReasonMessage: []byte("The node to be idle terminated is no longer idle.")}, nil
-	}
-	found.draining = request.GetReason()
-	return &autoscaler.DrainNodeReply{IsAccepted: true}, nil
-}
-
-// ResizeRayletResourceInstances sets what a node has.
-func (h *Head) ResizeRayletResourceInstances(ctx context.Context, request *autoscaler.ResizeRayletResourceInstancesRequest) (*autoscaler.ResizeRayletResourceInstancesReply, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(request.GetNodeId()) != len(headclient.NodeID{}) {
-		return nil, refuse(ctx, "InvalidArgument", "Invalid node id")
-	}
-	found := h.find(request.GetNodeId())
-	if found == nil || found.dead {
-		return nil, refuse(ctx, "NotFound", "Raylet is not alive.")
-	}
-	if _, whole := request.GetResources()["GPU"]; whole {
-		return nil, refuse(ctx, "InvalidArgument", "Cannot resize unit instance resource 'GPU'.")
-	}
-	if found.Total == nil {
-		found.Total = map[string]float64{}
-	}
-	maps.Copy(found.Total, request.GetResources())
-	return &autoscaler.ResizeRayletResourceInstancesReply{TotalResources: maps.Clone(found.Total)}, nil
-}
-
 // CheckAlive says that it lives.
-func (h *Head) CheckAlive(context.Context, *rpc.CheckAliveRequest) (*rpc.CheckAliveReply, error) {
+func (c *cluster) CheckAlive(context.Context, *rpc.CheckAliveRequest) (*rpc.CheckAliveReply, error) {
 	return &rpc.CheckAliveReply{Status: &rpc.GcsStatus{}, RayVersion: Version}, nil
 }
 
 // GetAllNodeInfo lists nodes by state.
-func (h *Head) GetAllNodeInfo(_ context.Context, request *rpc.GetAllNodeInfoRequest) (*rpc.GetAllNodeInfoReply, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.settle()
+func (c *cluster) GetAllNodeInfo(_ context.Context, request *rpc.GetAllNodeInfoRequest) (*rpc.GetAllNodeInfoReply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settle()
 	reply := &rpc.GetAllNodeInfoReply{Status: &rpc.GcsStatus{}}
-	for _, one := range h.nodes {
+	for _, one := range c.nodes {
 		listed := &rpc.GcsNodeInfo{NodeId: one.id[:]}
 		if one.dead {
 			listed.State, listed.EndTimeMs = rpc.GcsNodeInfo_DEAD, uint64(one.diedAt.UnixMilli())

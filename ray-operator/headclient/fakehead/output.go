@@ -16,31 +16,31 @@ type print struct {
 }
 
 // Output is what the file holds that a job's driver writes to; false where there is none.
-func (h *Head) Output(id string) (string, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.settleJobs()
-	found, known := h.job.known[id]
+func (j *jobs) Output(id string) (string, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.settle()
+	found, known := j.known[id]
 	if !known || !found.hasFile() {
 		return "", false
 	}
-	return found.output(h.clock.Now()), true
+	return found.output(j.clock.Now()), true
 }
 
 // EmptyOutput empties the file that a job's driver writes to, for good.
-func (h *Head) EmptyOutput(id string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if found, known := h.job.known[id]; known {
+func (j *jobs) EmptyOutput(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if found, known := j.known[id]; known {
 		found.emptied = true
 	}
 }
 
 // RemoveOutput removes the file that a job's driver writes to.
-func (h *Head) RemoveOutput(id string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if found, known := h.job.known[id]; known {
+func (j *jobs) RemoveOutput(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if found, known := j.known[id]; known {
 		found.removed = true
 	}
 }
@@ -109,7 +109,7 @@ func (w *web) files(request *http.Request) reply {
 		return reply{http.StatusInternalServerError, missing}
 	}
 	found := map[string][]string{}
-	for _, j := range w.head.job.known {
+	for _, j := range w.head.known {
 		if name := "job-driver-" + j.ID + ".log"; j.hasFile() && j.node.String() == request.FormValue("node_id") && name == request.FormValue("glob") {
 			found["internal"] = []string{name}
 		}
@@ -123,7 +123,7 @@ const usualLines = 1000
 // file is the end of a file of a node, of which only the output of jobs and the logs of
 // replicas are known.
 func (w *web) file(request *http.Request) reply {
-	for _, j := range w.head.job.known {
+	for _, j := range w.head.known {
 		if !j.hasFile() || j.node.String() != request.FormValue("node_id") || "job-driver-"+j.ID+".log" != request.FormValue("filename") {
 			continue
 		}

@@ -31,10 +31,10 @@ func (p *Process) print(text string) { p.prints = append(p.prints, print{p.Takes
 var evaluated = regexp.MustCompile(`^eval "[$][A-Z_]+"; `)
 
 // run is what becomes of a run on a node.
-func (h *Head) run(run Run, instance string) Process {
+func (j *jobs) run(run Run, instance string) Process {
 	run.Entrypoint = evaluated.ReplaceAllString(run.Entrypoint, "")
-	if h.job.program != nil {
-		if process, ok := h.job.program(run); ok {
+	if j.program != nil {
+		if process, ok := j.program(run); ok {
 			return process
 		}
 	}

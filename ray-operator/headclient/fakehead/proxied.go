@@ -1,6 +1,7 @@
 package fakehead
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -18,22 +19,22 @@ type Proxied struct {
 }
 
 // Proxied tells what the proxy on the node of an instance would do now.
-func (h *Head) Proxied(instance string) Proxied {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.settleServe()
-	seen := Proxied{Port: h.serve.http, Routes: map[string]map[string]json.RawMessage{}}
-	for _, one := range h.serveNodes() {
-		if known := h.serve.proxies[one]; known != nil && one.Instance == instance {
-			seen.State = h.proxyState(one, known)
+func (s *serving) Proxied(instance string) Proxied {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	seen := Proxied{Port: s.proxies.http, Routes: map[string]map[string]json.RawMessage{}}
+	for _, one := range s.cluster.hosts() {
+		if one.Instance == instance {
+			seen.State = cmp.Or(s.proxies.state(one, s.clock.Now(), s.delay/2), seen.State)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(h.serve.apps)) {
-		one := h.serve.apps[name]
+	for _, name := range slices.Sorted(maps.Keys(s.apps)) {
+		one := s.apps[name]
 		if one.route == nil {
 			continue
 		}
-		for _, deployment := range h.deploymentsOf(name) {
+		for _, deployment := range one.inOrder() {
 			if at := slices.IndexFunc(deployment.replicas, (*replica).serves); at >= 0 {
 				seen.Routes[*one.route] = deployment.replicas[at].config
 				break

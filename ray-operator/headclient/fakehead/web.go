@@ -65,7 +65,7 @@ func newWeb(h *Head, listener net.Listener) *web {
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			return context.WithValue(ctx, life{}, h.job.session)
+			return context.WithValue(ctx, life{}, h.session)
 		},
 	}
 	return w
@@ -117,7 +117,7 @@ func (w *web) answer(request *http.Request, answer func(*http.Request) reply) (r
 		<-turned
 		h.mu.Lock()
 	}
-	if h.died != "" || request.Context().Value(life{}) != h.job.session {
+	if h.died != "" || request.Context().Value(life{}) != h.session {
 		return reply{}, Away, 0
 	}
 	said, welcome := welcome(request, h.token)
@@ -126,11 +126,11 @@ func (w *web) answer(request *http.Request, answer func(*http.Request) reply) (r
 	case h.mood == Passive:
 		said = traceback(http.StatusInternalServerError, "ray.exceptions.RpcError: GcsPassive")
 	default:
-		h.settleJobs()
-		h.settleServe()
+		h.jobs.settle()
+		h.serving.settle()
 		said = answer(request)
 	}
-	return said, h.mood, h.delay
+	return said, h.mood, h.gate.delay
 }
 
 // welcome is Ray's middleware for tokens.
@@ -164,7 +164,7 @@ func (r reply) write(out http.ResponseWriter) {
 
 func (w *web) version(*http.Request) reply {
 	return reply{http.StatusOK, map[string]string{
-		"version": "4", "ray_version": Version, "ray_commit": "0", "session_name": w.head.job.session.name,
+		"version": "4", "ray_version": Version, "ray_commit": "0", "session_name": w.head.session.name,
 	}}
 }
 
@@ -178,7 +178,7 @@ func (w *web) metadata(*http.Request) reply {
 // about is an answer about a job that is known.
 func (w *web) about(answer func(*job) reply) func(*http.Request) reply {
 	return func(request *http.Request) reply {
-		found, known := w.head.job.known[request.PathValue("id")]
+		found, known := w.head.known[request.PathValue("id")]
 		if !known {
 			return reply{http.StatusNotFound, "Job " + request.PathValue("id") + " does not exist"}
 		}
@@ -197,8 +197,8 @@ func (w *web) commanded(answer func(*job) reply) func(*job) reply {
 }
 
 // agentless reports whether the session is too young to have an agent. The caller holds the lock.
-func (h *Head) agentless() bool {
-	return h.clock.Since(h.job.session.since) < h.job.agentAfter
+func (j *jobs) agentless() bool {
+	return j.clock.Since(j.session.since) < j.agentAfter
 }
 
 // traceback is how Ray says what its agent said.
@@ -235,19 +235,19 @@ func (w *web) submit(request *http.Request) reply {
 		h.made++
 		asked.ID = fmt.Sprintf("raysubmit_%d", h.made)
 	}
-	if _, used := h.job.known[asked.ID]; used {
+	if _, used := h.known[asked.ID]; used {
 		return traceback(http.StatusInternalServerError, fmt.Sprintf("RuntimeError: Request failed with status code 400: Traceback (most recent call last):\n"+
 			"ValueError: Job with submission_id %s already exists. Please use a different submission_id.\n.", asked.ID))
 	}
 	taken := &job{submitted: asked, at: h.clock.Now(), status: headclient.JobPending}
-	h.job.known[asked.ID], h.job.live = taken, append(h.job.live, taken)
+	h.known[asked.ID], h.live = taken, append(h.live, taken)
 	return reply{http.StatusOK, map[string]string{"job_id": asked.ID, "submission_id": asked.ID}}
 }
 
 // hasPackage says whether there is a package. Ray keeps it for a while because it was asked.
 func (w *web) hasPackage(request *http.Request) reply {
 	uri := "gcs://" + request.PathValue("name")
-	if _, known := w.head.job.packages[uri]; !known {
+	if _, known := w.head.packages[uri]; !known {
 		return reply{http.StatusNotFound, "Package " + uri + " does not exist"}
 	}
 	return reply{http.StatusOK, ""}
@@ -256,7 +256,7 @@ func (w *web) hasPackage(request *http.Request) reply {
 // upload takes a package.
 func (w *web) upload(request *http.Request) reply {
 	body, _ := io.ReadAll(request.Body) // it was read before
-	w.head.job.packages["gcs://"+request.PathValue("name")] = body
+	w.head.packages["gcs://"+request.PathValue("name")] = body
 	return reply{http.StatusOK, ""}
 }
 
@@ -311,10 +311,10 @@ func (w *web) tell(j *job) reply { return reply{http.StatusOK, j.details()} }
 // themselves.
 func (w *web) list(*http.Request) reply {
 	listed := []details{}
-	for _, one := range w.head.job.known {
+	for _, one := range w.head.known {
 		listed = append(listed, one.details())
 	}
-	for i, driver := range w.head.jobs {
+	for i, driver := range w.head.drivers {
 		id, status := fmt.Sprintf("%08x", i+1), headclient.JobRunning
 		if driver.GetIsDead() {
 			status = headclient.JobSucceeded
@@ -339,6 +339,6 @@ func (w *web) forget(j *job) reply {
 		return traceback(http.StatusInternalServerError, fmt.Sprintf("RuntimeError: Request failed with status code 500: Traceback (most recent call last):\n"+
 			"RuntimeError: Attempted to delete job '%s', but it is in a non-terminal state %s.\n.", j.ID, j.status))
 	}
-	delete(w.head.job.known, j.ID)
+	delete(w.head.known, j.ID)
 	return reply{http.StatusOK, map[string]bool{"deleted": true}}
 }
