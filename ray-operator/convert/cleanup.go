@@ -26,48 +26,48 @@ type endings map[v1alpha1.JobOutcome]ending
 var outcomes = []v1alpha1.JobOutcome{v1alpha1.OutcomeSuccess, v1alpha1.OutcomeFailure}
 
 // takeCleanup says what of the job's own cluster goes when. A cluster that is not its own stays.
-func (c *conversion) takeCleanup(spec *rayJobSpec, made *v1alpha1.ClusterJobSpec) {
-	ends := c.endings(spec)
-	c.takeSelf(ends, made)
-	d := spec.DeletionStrategy
+func (j *jobPart) takeCleanup() {
+	ends := j.endings()
+	j.takeSelf(ends)
+	d := j.spec.DeletionStrategy
 	switch {
-	case made.ClusterTemplate != nil:
-		c.clean(ends, made)
-	case spec.ShutdownAfterJobFinishes:
-		c.drop("spec.shutdownAfterJobFinishes", notItsOwn)
+	case j.made.ClusterTemplate != nil:
+		j.clean(ends)
+	case j.spec.ShutdownAfterJobFinishes:
+		j.drop("spec.shutdownAfterJobFinishes", notItsOwn)
 	case d != nil && (ends.has(deleteWorkers) || ends.has(deleteCluster) && !ends.has(deleteSelf)):
-		c.refuse("spec.deletionStrategy", notItsOwn)
+		j.refuse("spec.deletionStrategy", notItsOwn)
 	}
 }
 
 // endings reads what goes after each outcome.
-func (c *conversion) endings(spec *rayJobSpec) endings {
+func (j *jobPart) endings() endings {
 	after := int32(0)
-	if spec.TTLSecondsAfterFinished != nil {
-		after = *spec.TTLSecondsAfterFinished
+	if j.spec.TTLSecondsAfterFinished != nil {
+		after = *j.spec.TTLSecondsAfterFinished
 	}
 	ends := endings{v1alpha1.OutcomeSuccess: {}, v1alpha1.OutcomeFailure: {}}
-	switch d := spec.DeletionStrategy; {
+	switch d := j.spec.DeletionStrategy; {
 	case d != nil && len(d.DeletionRules) > 0:
-		if spec.ShutdownAfterJobFinishes || after > 0 {
-			c.refuse("spec.deletionStrategy.deletionRules",
+		if j.spec.ShutdownAfterJobFinishes || after > 0 {
+			j.refuse("spec.deletionStrategy.deletionRules",
 				"rules stand alone; leave shutdownAfterJobFinishes and ttlSecondsAfterFinished out")
 		}
-		c.takeDeletionRules(d, ends)
+		j.takeDeletionRules(d, ends)
 	case d != nil && (d.OnSuccess == nil || d.OnFailure == nil):
-		c.refuse("spec.deletionStrategy", "it has rules, or a policy for both outcomes; give deletionRules, or onSuccess and onFailure")
+		j.refuse("spec.deletionStrategy", "it has rules, or a policy for both outcomes; give deletionRules, or onSuccess and onFailure")
 	case d != nil:
-		c.end("spec.deletionStrategy.onSuccess.policy", d.OnSuccess.Policy, ends[v1alpha1.OutcomeSuccess], after)
-		c.end("spec.deletionStrategy.onFailure.policy", d.OnFailure.Policy, ends[v1alpha1.OutcomeFailure], after)
-		if spec.ShutdownAfterJobFinishes {
-			c.drop("spec.shutdownAfterJobFinishes", "deletionStrategy says what goes; leave this out")
+		j.end("spec.deletionStrategy.onSuccess.policy", d.OnSuccess.Policy, ends[v1alpha1.OutcomeSuccess], after)
+		j.end("spec.deletionStrategy.onFailure.policy", d.OnFailure.Policy, ends[v1alpha1.OutcomeFailure], after)
+		if j.spec.ShutdownAfterJobFinishes {
+			j.drop("spec.shutdownAfterJobFinishes", "deletionStrategy says what goes; leave this out")
 		}
-	case spec.ShutdownAfterJobFinishes:
+	case j.spec.ShutdownAfterJobFinishes:
 		for _, outcome := range outcomes {
 			ends[outcome][deleteCluster] = after
 		}
 	case after > 0:
-		c.drop("spec.ttlSecondsAfterFinished", "without shutdownAfterJobFinishes it has no effect; set that too")
+		j.drop("spec.ttlSecondsAfterFinished", "without shutdownAfterJobFinishes it has no effect; set that too")
 	}
 	return ends
 }
@@ -84,7 +84,7 @@ func (e endings) has(policy string) bool {
 }
 
 // end takes what goes; of two times the earlier one counts.
-func (c *conversion) end(path, policy string, into ending, after int32) {
+func (j *jobPart) end(path, policy string, into ending, after int32) {
 	switch policy {
 	case deleteCluster, deleteWorkers, deleteSelf:
 		if earlier, has := into[policy]; !has || after < earlier {
@@ -92,42 +92,42 @@ func (c *conversion) end(path, policy string, into ending, after int32) {
 		}
 	case deleteNone:
 	default:
-		c.refuse(path, "ray.io knows DeleteCluster, DeleteWorkers, DeleteSelf and DeleteNone; use one of them")
+		j.refuse(path, "ray.io knows DeleteCluster, DeleteWorkers, DeleteSelf and DeleteNone; use one of them")
 	}
 }
 
-func (c *conversion) takeDeletionRules(d *rayDeletion, ends endings) {
+func (j *jobPart) takeDeletionRules(d *rayDeletion, ends endings) {
 	const path = "spec.deletionStrategy.deletionRules"
 	if d.OnSuccess != nil || d.OnFailure != nil {
-		c.refuse(path, "rules stand alone; leave onSuccess and onFailure out")
+		j.refuse(path, "rules stand alone; leave onSuccess and onFailure out")
 	}
 	for i := range d.DeletionRules {
 		rule := &d.DeletionRules[i]
 		switch when := &rule.Condition; {
 		case (when.JobStatus == "") == (when.JobDeploymentStatus == ""):
-			c.refuse(path, "a rule has one condition; give jobStatus or jobDeploymentStatus")
+			j.refuse(path, "a rule has one condition; give jobStatus or jobDeploymentStatus")
 		case when.JobStatus == "SUCCEEDED":
-			c.end(path, rule.Policy, ends[v1alpha1.OutcomeSuccess], when.TTLSeconds)
+			j.end(path, rule.Policy, ends[v1alpha1.OutcomeSuccess], when.TTLSeconds)
 		case when.JobStatus == "FAILED", when.JobDeploymentStatus == "Failed":
-			c.end(path, rule.Policy, ends[v1alpha1.OutcomeFailure], when.TTLSeconds)
+			j.end(path, rule.Policy, ends[v1alpha1.OutcomeFailure], when.TTLSeconds)
 		default:
-			c.refuse(path, "a condition is SUCCEEDED or FAILED, or Failed of the deployment; use one of them")
+			j.refuse(path, "a condition is SUCCEEDED or FAILED, or Failed of the deployment; use one of them")
 		}
 	}
 }
 
 // takeSelf makes of DeleteSelf the one time after which the ClusterJob goes, and with it its cluster.
-func (c *conversion) takeSelf(ends endings, made *v1alpha1.ClusterJobSpec) {
+func (j *jobPart) takeSelf(ends endings) {
 	afterSuccess, has := ends[v1alpha1.OutcomeSuccess][deleteSelf]
 	afterFailure, hasToo := ends[v1alpha1.OutcomeFailure][deleteSelf]
 	switch {
 	case !has && !hasToo:
 		return
 	case has && hasToo:
-		made.TTLSecondsAfterFinished = new(max(afterSuccess, afterFailure))
+		j.made.TTLSecondsAfterFinished = new(max(afterSuccess, afterFailure))
 	}
 	if has != hasToo || afterSuccess != afterFailure {
-		c.change("spec.deletionStrategy", "ttlSecondsAfterFinished",
+		j.change("spec.deletionStrategy", "ttlSecondsAfterFinished",
 			"ttlSecondsAfterFinished does not ask for the outcome; the cluster goes as it did, "+
 				"the ClusterJob after the longer time, or not by itself where one outcome kept it")
 	}
@@ -140,30 +140,30 @@ func (c *conversion) takeSelf(ends endings, made *v1alpha1.ClusterJobSpec) {
 }
 
 // clean writes the rules. An outcome without one keeps its cluster, but only beside a rule for the other one.
-func (c *conversion) clean(ends endings, made *v1alpha1.ClusterJobSpec) {
+func (j *jobPart) clean(ends endings) {
 	isAtOnce := true
 	for _, outcome := range outcomes {
 		whole, hasWhole := ends[outcome][deleteCluster]
 		workers, hasWorkers := ends[outcome][deleteWorkers]
-		if hasWorkers && (!hasWhole || workers < whole) && len(made.ClusterTemplate.Spec.WorkerGroups) > 0 {
-			made.Cleanup = append(made.Cleanup, v1alpha1.CleanupRule{Outcome: outcome, Action: v1alpha1.CleanupDeleteWorkers,
+		if hasWorkers && (!hasWhole || workers < whole) && len(j.made.ClusterTemplate.Spec.WorkerGroups) > 0 {
+			j.made.Cleanup = append(j.made.Cleanup, v1alpha1.CleanupRule{Outcome: outcome, Action: v1alpha1.CleanupDeleteWorkers,
 				AfterSeconds: workers})
 		}
 		if hasWhole {
-			made.Cleanup = append(made.Cleanup, v1alpha1.CleanupRule{Outcome: outcome, Action: v1alpha1.CleanupDeleteCluster,
+			j.made.Cleanup = append(j.made.Cleanup, v1alpha1.CleanupRule{Outcome: outcome, Action: v1alpha1.CleanupDeleteCluster,
 				AfterSeconds: whole})
 		}
 		isAtOnce = isAtOnce && hasWhole && whole == 0
 	}
 	switch {
-	case isAtOnce && !slices.ContainsFunc(made.Cleanup, isOfWorkers):
-		made.Cleanup = nil // which is the default
-	case len(made.Cleanup) == 0:
+	case isAtOnce && !slices.ContainsFunc(j.made.Cleanup, isOfWorkers):
+		j.made.Cleanup = nil // which is the default
+	case len(j.made.Cleanup) == 0:
 		for _, outcome := range outcomes {
-			made.Cleanup = append(made.Cleanup, v1alpha1.CleanupRule{Outcome: outcome, Action: v1alpha1.CleanupDeleteCluster,
+			j.made.Cleanup = append(j.made.Cleanup, v1alpha1.CleanupRule{Outcome: outcome, Action: v1alpha1.CleanupDeleteCluster,
 				AfterSeconds: longest})
 		}
-		c.change("spec.shutdownAfterJobFinishes", "cleanup", "the cluster was kept for good, and is kept for a year; "+
+		j.change("spec.shutdownAfterJobFinishes", "cleanup", "the cluster was kept for good, and is kept for a year; "+
 			"take cleanup out to have it go with the job's end")
 	}
 }

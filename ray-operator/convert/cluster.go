@@ -81,19 +81,6 @@ func (p *clusterPart) takeRest() {
 	}
 }
 
-// manager is who manages an object, empty for the default.
-func (c *conversion) manager(path, managedBy string) string {
-	switch managedBy {
-	case "", managerKubeRay:
-		return ""
-	case managerMultiKueue:
-		return managedBy
-	default:
-		c.refuse(path, "ray.io knows "+managerKubeRay+" and "+managerMultiKueue+"; use one of them")
-		return ""
-	}
-}
-
 var versionInTag = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+((a|b|rc)[0-9]+)?`)
 
 // takeVersion reads the version from the image where the spec does not say it.
@@ -141,15 +128,6 @@ func (p *clusterPart) takeAutoscaling() {
 }
 
 const withoutAutoscaling = "it has no effect without autoscaling; set enableInTreeAutoscaling, or leave it out"
-
-// atLeastOne is a number of seconds of which ours has no 0.
-func (c *conversion) atLeastOne(path, to string, seconds *int32) *int32 {
-	if seconds == nil || *seconds != 0 {
-		return seconds
-	}
-	c.change(path, to, "0 becomes 1, the least that there is")
-	return new(int32(1))
-}
 
 // takeAccess closes what was open, unless the user keeps it open.
 func (p *clusterPart) takeAccess() {

@@ -3,9 +3,7 @@ package convert
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -21,13 +19,11 @@ import (
 
 // conversion is one object on its way.
 type conversion struct {
+	report
 	from    *unstructured.Unstructured
 	kind    string
 	options Options
-	rows    []Row
-	// noted are the paths about which the conversion itself has said what became of them, whatever the table says.
-	noted map[string]bool
-	meta  metav1.ObjectMeta
+	meta    metav1.ObjectMeta
 	// marks are the keys of labels and annotations that say what belongs into a spec.
 	marks marks
 	// secret are credentials that stood in the spec, by their keys.
@@ -39,7 +35,7 @@ func (c *conversion) run() Result {
 	c.takeMetadata()
 	main := c.convert()
 	if main != nil {
-		c.tell()
+		c.tell(c.kind, c.from.Object["spec"])
 	}
 	if main != nil && !slices.ContainsFunc(c.rows, isRefusal) { // or it would say the same in other words
 		c.judge(main)
@@ -120,94 +116,6 @@ func (c *conversion) read(into any) bool {
 		c.refuseUnknown(one)
 	}
 	return len(unknown) == 0
-}
-
-// refuseType refuses a value that is not what its field takes.
-func (c *conversion) refuseType(err error) {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) && wrong.Field != "" {
-		c.refuse("spec."+wrong.Field, fmt.Sprintf("a %s has no place here; give a %s", wrong.Value, wrong.Type.Kind()))
-		return
-	}
-	c.refuse("spec", "a value has not the form that its field takes: "+err.Error())
-}
-
-// refuseUnknown refuses a field by the error of a strict reader.
-func (c *conversion) refuseUnknown(err error) {
-	path := "spec"
-	if at, is := err.(interface{ FieldPath() string }); is {
-		path += "." + at.FieldPath()
-	}
-	c.refuse(path, "ray.io/v1 has no such field; correct its name, or take it out")
-}
-
-// note says what became of a field, and keeps the table from saying it.
-func (c *conversion) note(row Row) {
-	c.noted[row.Path] = true
-	if row.Verdict != Kept {
-		c.rows = append(c.rows, row)
-	}
-}
-
-func (c *conversion) refuse(path, text string) { c.note(Row{Path: path, Verdict: Refused, Text: text}) }
-
-// keep has the table say nothing about a field, because this value of it stays as it is.
-func (c *conversion) keep(path string) { c.note(Row{Path: path, Verdict: Kept}) }
-
-// drop says that the operator does what a field asks for.
-func (c *conversion) drop(path, text string) { c.note(Row{Path: path, Verdict: Dropped, Text: text}) }
-
-// change says that a field has another value, with another effect.
-func (c *conversion) change(path, to, text string) {
-	c.note(Row{Path: path, To: to, Verdict: Changed, Differs: true, Text: text})
-}
-
-// adjust says that a field has another value, with the same effect.
-func (c *conversion) adjust(path, to, text string) {
-	c.note(Row{Path: path, To: to, Verdict: Changed, Text: text})
-}
-
-// tell adds the rows of the table for the fields that the object has.
-func (c *conversion) tell() { c.walk(books[c.kind], "spec", c.from.Object["spec"]) }
-
-func (c *conversion) walk(rules book, path string, value any) {
-	if rule, has := rules[normal(path)]; has {
-		if rule.Verdict != Kept && !c.noted[path] && !isEmpty(value) {
-			c.rows = append(c.rows, Row{Path: path, To: rule.To, Verdict: rule.Verdict, Differs: rule.Differs, Text: rule.Text})
-		}
-		return
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			c.walk(rules, join(path, key), value[key])
-		}
-	case []any:
-		for i := range value {
-			c.walk(rules, fmt.Sprintf("%s[%d]", path, i), value[i])
-		}
-	case nil:
-	default:
-		c.refuse(path, "no rule says what becomes of this field; take it out, and tell the makers of Heliostat")
-	}
-}
-
-// isEmpty reports whether a value says nothing.
-func isEmpty(value any) bool {
-	switch value := value.(type) {
-	case nil:
-		return true
-	case string:
-		return value == ""
-	case bool:
-		return !value
-	case map[string]any:
-		return len(value) == 0
-	case []any:
-		return len(value) == 0
-	default:
-		return false
-	}
 }
 
 // judge refuses what the API server would.

@@ -67,7 +67,7 @@ func (p *clusterPart) takeHeadService(made *v1alpha1.HeadServiceSpec, from *core
 		}
 		made.Ports = append(made.Ports, v1alpha1.ServicePort{Name: port.Name, Port: port.Port, TargetPort: target})
 	}
-	made.NodePorts = p.nodePorts(from.Spec.Ports, func(port corev1.ServicePort) string {
+	made.NodePorts = nodePorts(from.Spec.Ports, func(port corev1.ServicePort) string {
 		if name, has := rayPortNames[port.Port]; has {
 			return name
 		}
@@ -79,11 +79,11 @@ func (p *clusterPart) takeHeadService(made *v1alpha1.HeadServiceSpec, from *core
 var rayPortNames = map[int32]string{6379: "gcs", 8265: "dashboard", 10001: "client", 8080: "metrics", 8000: "serve"}
 
 // serviceLabels are the labels of a Service without the operator's own.
-func (c *conversion) serviceLabels(at string, labels map[string]string) map[string]string {
+func (r *report) serviceLabels(at string, labels map[string]string) map[string]string {
 	kept := maps.Clone(labels)
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if slices.Contains(ownLabels, key) || strings.HasPrefix(key, prefixRay) {
-			c.drop(at+".metadata.labels["+key+"]", "the operator sets this label; choose another key if yours is selected by it")
+			r.drop(at+".metadata.labels["+key+"]", "the operator sets this label; choose another key if yours is selected by it")
 			delete(kept, key)
 		}
 	}
@@ -91,7 +91,7 @@ func (c *conversion) serviceLabels(at string, labels map[string]string) map[stri
 }
 
 // reach is how a Service is reached beside its type, and says what of it has no field.
-func (c *conversion) reach(at string, spec *corev1.ServiceSpec) v1alpha1.ServiceReach {
+func (r *report) reach(at string, spec *corev1.ServiceSpec) v1alpha1.ServiceReach {
 	made := v1alpha1.ServiceReach{
 		LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges, ExternalTrafficPolicy: spec.ExternalTrafficPolicy, SessionAffinity: spec.SessionAffinity,
 	}
@@ -99,10 +99,10 @@ func (c *conversion) reach(at string, spec *corev1.ServiceSpec) v1alpha1.Service
 		made.LoadBalancerClass = *spec.LoadBalancerClass
 	}
 	if len(spec.Selector) > 0 {
-		c.drop(at+".spec.selector", "the operator selects the pods")
+		r.drop(at+".spec.selector", "the operator selects the pods")
 	}
 	if spec.PublishNotReadyAddresses {
-		c.drop(at+".spec.publishNotReadyAddresses", "the operator publishes the head before it is ready")
+		r.drop(at+".spec.publishNotReadyAddresses", "the operator publishes the head before it is ready")
 	}
 	for _, other := range []struct {
 		field string
@@ -119,7 +119,7 @@ func (c *conversion) reach(at string, spec *corev1.ServiceSpec) v1alpha1.Service
 			spec.TrafficDistribution != nil},
 	} {
 		if other.given {
-			c.note(Row{Path: at + ".spec." + other.field, Verdict: Dropped, Differs: true,
+			r.note(Row{Path: at + ".spec." + other.field, Verdict: Dropped, Differs: true,
 				Text: "Services of the operator's have no such field; write a Service of your own beside it"})
 		}
 	}
@@ -127,7 +127,7 @@ func (c *conversion) reach(at string, spec *corev1.ServiceSpec) v1alpha1.Service
 }
 
 // nodePorts are the ports of the nodes by the names of ours.
-func (c *conversion) nodePorts(ports []corev1.ServicePort, name func(corev1.ServicePort) string) map[string]int32 {
+func nodePorts(ports []corev1.ServicePort, name func(corev1.ServicePort) string) map[string]int32 {
 	var made map[string]int32
 	for _, port := range ports {
 		if port.NodePort != 0 {

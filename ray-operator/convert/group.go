@@ -15,6 +15,14 @@ const (
 	mostPriority = 1000
 )
 
+// groupPart is a worker group on its way.
+type groupPart struct {
+	*clusterPart
+	at   string // the path of the group
+	from *rayWorkerGroup
+	made v1alpha1.WorkerGroup
+}
+
 func (p *clusterPart) takeHead() {
 	head := p.node(p.path("headGroupSpec"), "head", &p.spec.HeadGroupSpec.rayNode)
 	p.made.Head.NodeSpec, p.made.Image = head.finished(), head.image
@@ -29,79 +37,82 @@ func (p *clusterPart) takeGroups() {
 
 func (p *clusterPart) group(at string, from *rayWorkerGroup) v1alpha1.WorkerGroup {
 	node := p.node(at, "workerGroups[]", &from.rayNode)
-	group := v1alpha1.WorkerGroup{Name: p.groupName(at+".groupName", from.GroupName), Suspend: from.Suspend,
-		NodeSpec: node.finished()}
+	g := &groupPart{clusterPart: p, at: at, from: from}
+	g.made = v1alpha1.WorkerGroup{Suspend: from.Suspend, NodeSpec: node.finished()}
+	g.takeName()
 	if node.image != p.made.Image {
-		group.Image = node.image
+		g.made.Image = node.image
 	}
 	if from.NumOfHosts > 1 {
-		group.HostsPerReplica = from.NumOfHosts
+		g.made.HostsPerReplica = from.NumOfHosts
 	}
-	p.takeReplicas(at, from, &group)
-	if p.made.Autoscaling == nil {
-		if from.IdleTimeoutSeconds != nil {
-			p.drop(at+".idleTimeoutSeconds", withoutAutoscaling)
-		}
-		if from.Priority != nil {
-			p.drop(at+".priority", withoutAutoscaling)
-		}
-		return group
-	}
-	group.IdleTimeoutSeconds = p.atLeastOne(at+".idleTimeoutSeconds", "workerGroups[].idleTimeoutSeconds",
-		from.IdleTimeoutSeconds)
-	group.Priority = p.priority(at+".priority", from.Priority)
-	return group
+	g.takeReplicas()
+	g.takeScaling()
+	return g.made
 }
 
 var otherLetters = regexp.MustCompile(`[^-a-z0-9]`)
 
-// groupName is a name in lower case, as KubeRay writes it in the names of pods.
-func (p *clusterPart) groupName(path, name string) string {
-	simple := otherLetters.ReplaceAllString(strings.ToLower(name), "-")
-	if simple != name {
-		p.adjust(path, "workerGroups[].name", fmt.Sprintf("the name becomes %.40q; say that where programs select the "+
-			"group", simple))
+// takeName takes a name in lower case, as KubeRay writes it in the names of pods.
+func (g *groupPart) takeName() {
+	g.made.Name = otherLetters.ReplaceAllString(strings.ToLower(g.from.GroupName), "-")
+	if g.made.Name != g.from.GroupName {
+		g.adjust(g.at+".groupName", "workerGroups[].name", fmt.Sprintf("the name becomes %.40q; say that where programs "+
+			"select the group", g.made.Name))
 	}
-	return simple
 }
 
 // takeReplicas counts as KubeRay does: replicas within minReplicas and maxReplicas, none where nothing is said.
-func (p *clusterPart) takeReplicas(at string, from *rayWorkerGroup, group *v1alpha1.WorkerGroup) {
-	group.MinReplicas = from.MinReplicas
-	least, most := int32(0), mostWorkers/max(group.HostsPerReplica, 1)
-	if from.MinReplicas != nil {
-		least = *from.MinReplicas
+func (g *groupPart) takeReplicas() {
+	g.made.MinReplicas = g.from.MinReplicas
+	least, most := int32(0), mostWorkers/max(g.made.HostsPerReplica, 1)
+	if g.from.MinReplicas != nil {
+		least = *g.from.MinReplicas
 	}
 	switch {
-	case from.MaxReplicas == nil && p.made.Autoscaling != nil, from.MaxReplicas != nil && *from.MaxReplicas > most &&
-		p.made.Autoscaling != nil:
-		p.change(at+".maxReplicas", "workerGroups[].maxReplicas", fmt.Sprintf("the group had no bound that counts, and "+
+	case g.from.MaxReplicas == nil && g.clusterPart.made.Autoscaling != nil, g.from.MaxReplicas != nil && *g.from.MaxReplicas > most &&
+		g.clusterPart.made.Autoscaling != nil:
+		g.change(g.at+".maxReplicas", "workerGroups[].maxReplicas", fmt.Sprintf("the group had no bound that counts, and "+
 			"gets %d; set what it may cost", most))
-		group.MaxReplicas = new(most)
-	case from.MaxReplicas == nil:
-	case *from.MaxReplicas > most:
-		p.drop(at+".maxReplicas", "without autoscaling a bound above what a group may have says nothing")
+		g.made.MaxReplicas = new(most)
+	case g.from.MaxReplicas == nil:
+	case *g.from.MaxReplicas > most:
+		g.drop(g.at+".maxReplicas", "without autoscaling a bound above what a group may have says nothing")
 	default:
-		group.MaxReplicas, most = from.MaxReplicas, *from.MaxReplicas
+		g.made.MaxReplicas, most = g.from.MaxReplicas, *g.from.MaxReplicas
 	}
 	wanted := least
-	if from.Replicas != nil {
-		wanted = *from.Replicas
+	if g.from.Replicas != nil {
+		wanted = *g.from.Replicas
 	}
 	within := max(min(wanted, most), least)
 	if wanted != within {
-		p.adjust(at+".replicas", "workerGroups[].replicas", fmt.Sprintf("it becomes %d, within minReplicas and "+
+		g.adjust(g.at+".replicas", "workerGroups[].replicas", fmt.Sprintf("it becomes %d, within minReplicas and "+
 			"maxReplicas", within))
 	}
-	group.Replicas = new(within)
+	g.made.Replicas = new(within)
 }
 
-func (p *clusterPart) priority(path string, priority *int32) *int32 {
-	if priority == nil || *priority >= -mostPriority && *priority <= mostPriority {
-		return priority
+// takeScaling takes what is said to the autoscaler about the group, if there is one.
+func (g *groupPart) takeScaling() {
+	if g.clusterPart.made.Autoscaling == nil {
+		if g.from.IdleTimeoutSeconds != nil {
+			g.drop(g.at+".idleTimeoutSeconds", withoutAutoscaling)
+		}
+		if g.from.Priority != nil {
+			g.drop(g.at+".priority", withoutAutoscaling)
+		}
+		return
 	}
-	within := max(min(*priority, mostPriority), -mostPriority)
-	p.change(path, "workerGroups[].priority", fmt.Sprintf("it becomes %d, the furthest that there is; compare it with "+
-		"those of other groups", within))
-	return &within
+	g.made.IdleTimeoutSeconds = g.atLeastOne(g.at+".idleTimeoutSeconds", "workerGroups[].idleTimeoutSeconds",
+		g.from.IdleTimeoutSeconds)
+	g.made.Priority = g.from.Priority
+	if g.from.Priority == nil {
+		return
+	}
+	if within := max(min(*g.from.Priority, mostPriority), -mostPriority); within != *g.from.Priority {
+		g.change(g.at+".priority", "workerGroups[].priority", fmt.Sprintf("it becomes %d, the furthest that there is; compare "+
+			"it with those of other groups", within))
+		g.made.Priority = &within
+	}
 }

@@ -15,10 +15,10 @@ func convertCronJob(c *conversion, spec *rayCronJobSpec) runtime.Object {
 	template := c.from.Object["spec"].(map[string]any)["jobTemplate"] //nolint:forcetypeassert // it was read as an object
 	jobs := &conversion{
 		from: &unstructured.Unstructured{Object: map[string]any{"spec": template}}, kind: kindJob,
-		options: c.options, noted: map[string]bool{}, meta: c.meta, marks: c.marks, secret: c.secret,
+		options: c.options, report: report{noted: map[string]bool{}}, meta: c.meta, marks: c.marks, secret: c.secret,
 	}
 	job := jobs.clusterJob(&spec.JobTemplate)
-	jobs.tell()
+	jobs.tell(kindJob, template)
 	c.secret = jobs.secret
 	for _, row := range jobs.rows {
 		row.Path = strings.Replace(row.Path, "spec", "spec.jobTemplate", 1)

@@ -72,17 +72,17 @@ const (
 )
 
 // servePorts are the ports for HTTP and gRPC: others lead to no proxy.
-func (c *conversion) servePorts(at string, ports []corev1.ServicePort) ([]v1alpha1.ServePort, map[string]int32) {
+func (r *report) servePorts(at string, ports []corev1.ServicePort) ([]v1alpha1.ServePort, map[string]int32) {
 	var made []v1alpha1.ServePort
 	for _, port := range ports {
 		if name := serveName(port); name != "" {
 			made = append(made, v1alpha1.ServePort{Name: name, Port: port.Port})
 			continue
 		}
-		c.change(at+".spec.ports", "service.ports", fmt.Sprintf("the port %d leads to no proxy of Serve, and is left "+
+		r.change(at+".spec.ports", "service.ports", fmt.Sprintf("the port %d leads to no proxy of Serve, and is left "+
 			"out; add a Service of your own for it", port.Port))
 	}
-	named := c.nodePorts(ports, serveName)
+	named := nodePorts(ports, serveName)
 	delete(named, "")
 	return made, named
 }
@@ -138,15 +138,6 @@ func (c *conversion) takeSteps(u *rayUpgrade, made *v1alpha1.Upgrade) {
 		made.StepPercent = c.atLeastOne(at+".stepSizePercent", to+"stepPercent", o.StepSizePercent)
 		made.IntervalSeconds = c.atMost(at+".intervalSeconds", to+"intervalSeconds", o.IntervalSeconds)
 	}
-}
-
-// atMost is a number of seconds up to a day.
-func (c *conversion) atMost(path, to string, seconds *int32) *int32 {
-	if seconds == nil || *seconds <= longestStep {
-		return seconds
-	}
-	c.change(path, to, fmt.Sprintf("it becomes %d, the most that there is", longestStep))
-	return new(int32(longestStep))
 }
 
 // healthyDeadline is the time that a version has to become healthy, which KubeRay has in an annotation: seconds, or a

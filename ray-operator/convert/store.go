@@ -24,47 +24,54 @@ const (
 
 func (c *conversion) secretName() string { return c.meta.Name + "-redis" }
 
+// storePart is the control store of a cluster on its way.
+type storePart struct {
+	*clusterPart
+	at   string // the path of its field
+	from *rayStore
+}
+
 // takeStore converts where the head keeps what it must not forget.
 func (p *clusterPart) takeStore() {
 	o := p.spec.GCSFaultTolerance
+	s := &storePart{clusterPart: p, at: p.path("gcsFaultToleranceOptions"), from: o}
 	switch {
 	case o == nil && p.marks[keyStore] == "true":
-		p.takeFormerStore()
+		s.takeFormerStore()
 	case o == nil:
 	case o.Backend == "" || o.Backend == "redis":
-		p.takeRedis(o)
+		s.takeRedis()
 	case o.Backend == "rocksdb":
-		p.takeEmbedded(o)
+		s.takeEmbedded()
 	default:
-		p.refuse(p.path("gcsFaultToleranceOptions.backend"), "ray.io knows redis and rocksdb; use one of them")
+		s.refuse(s.at+".backend", "ray.io knows redis and rocksdb; use one of them")
 	}
 }
 
-func (p *clusterPart) takeRedis(o *rayStore) {
-	const field = "gcsFaultToleranceOptions"
-	if o.RedisAddress == "" {
-		p.refuse(p.path(field+".redisAddress"), "the Redis has no address; set redisAddress")
+func (s *storePart) takeRedis() {
+	if s.from.RedisAddress == "" {
+		s.refuse(s.at+".redisAddress", "the Redis has no address; set redisAddress")
 	}
-	if o.Storage != nil {
-		p.refuse(p.path(field+".storage"), "a Redis has a volume of its own; leave storage out, or set backend to rocksdb")
+	if s.from.Storage != nil {
+		s.refuse(s.at+".storage", "a Redis has a volume of its own; leave storage out, or set backend to rocksdb")
 	}
-	namespace, at := o.ExternalNamespace, p.path(field+".externalStorageNamespace")
-	if mark := p.marks[keyNamespace]; namespace == "" && mark != "" {
+	namespace, at := s.from.ExternalNamespace, s.at+".externalStorageNamespace"
+	if mark := s.marks[keyNamespace]; namespace == "" && mark != "" {
 		namespace, at = mark, "metadata.annotations["+keyNamespace+"]"
 	}
-	p.made.ControlStore = &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{
-		Address: redisAddress(o.RedisAddress), Namespace: p.redisNamespace(at, namespace),
-		UsernameSecret: p.credential(p.path(field+".redisUsername"), keyUsername, o.RedisUsername),
-		PasswordSecret: p.credential(p.path(field+".redisPassword"), keyPassword, o.RedisPassword),
+	s.made.ControlStore = &v1alpha1.ControlStore{Redis: &v1alpha1.GivenRedis{
+		Address: redisAddress(s.from.RedisAddress), Namespace: s.redisNamespace(at, namespace),
+		UsernameSecret: s.credential(s.at+".redisUsername", keyUsername, s.from.RedisUsername),
+		PasswordSecret: s.credential(s.at+".redisPassword", keyPassword, s.from.RedisPassword),
 	}}
 }
 
 // redisNamespace keeps clusters of a service apart, which would all have the namespace of the template.
-func (p *clusterPart) redisNamespace(path, namespace string) string {
-	if namespace == "" || p.kind != kindService {
+func (s *storePart) redisNamespace(path, namespace string) string {
+	if namespace == "" || s.kind != kindService {
 		return namespace
 	}
-	p.change(path, "controlStore.redis.namespace", "each cluster of a service has a namespace of its own in the "+
+	s.change(path, "controlStore.redis.namespace", "each cluster of a service has a namespace of its own in the "+
 		"Redis, so that an upgrade's two share no memory")
 	return ""
 }
@@ -85,16 +92,16 @@ func redisAddress(address string) string {
 }
 
 // credential is the key of a Secret that has a credential.
-func (p *clusterPart) credential(path, key string, from *rayCredential) *v1alpha1.SecretKey {
+func (s *storePart) credential(path, key string, from *rayCredential) *v1alpha1.SecretKey {
 	switch {
 	case from == nil || from.Value == "" && from.ValueFrom == nil:
 		return nil
 	case from.ValueFrom == nil:
-		return p.hide(key, from.Value)
+		return s.hide(key, from.Value)
 	case from.ValueFrom.SecretKeyRef != nil && from.ValueFrom.SecretKeyRef.Name != "":
 		return &v1alpha1.SecretKey{Name: from.ValueFrom.SecretKeyRef.Name, Key: from.ValueFrom.SecretKeyRef.Key}
 	default:
-		p.refuse(path+".valueFrom", "a credential comes from a Secret; put it into one, and name that by secretKeyRef")
+		s.refuse(path+".valueFrom", "a credential comes from a Secret; put it into one, and name that by secretKeyRef")
 		return nil
 	}
 }
@@ -109,34 +116,34 @@ func (c *conversion) hide(key, value string) *v1alpha1.SecretKey {
 }
 
 // takeFormerStore reads the variables of the head that named a Redis before there was a field.
-func (p *clusterPart) takeFormerStore() {
-	redis := &v1alpha1.GivenRedis{Namespace: p.redisNamespace("metadata.annotations["+keyNamespace+"]",
-		p.marks[keyNamespace])}
-	if containers := p.spec.HeadGroupSpec.Template.Spec.Containers; len(containers) > 0 {
-		at := p.path("headGroupSpec.template.spec.containers[0]")
+func (s *storePart) takeFormerStore() {
+	redis := &v1alpha1.GivenRedis{Namespace: s.redisNamespace("metadata.annotations["+keyNamespace+"]",
+		s.marks[keyNamespace])}
+	if containers := s.spec.HeadGroupSpec.Template.Spec.Containers; len(containers) > 0 {
+		at := s.path("headGroupSpec.template.spec.containers[0]")
 		for _, e := range containers[0].Env {
 			from := &rayCredential{Value: e.Value, ValueFrom: e.ValueFrom}
 			switch e.Name {
 			case variableAddress:
 				redis.Address = redisAddress(e.Value)
 			case variableUsername:
-				redis.UsernameSecret = p.credential(at+".env", keyUsername, from)
+				redis.UsernameSecret = s.credential(at+".env", keyUsername, from)
 			case variablePassword:
-				redis.PasswordSecret = p.credential(at+".env", keyPassword, from)
+				redis.PasswordSecret = s.credential(at+".env", keyPassword, from)
 			}
 		}
 	}
-	params := p.spec.HeadGroupSpec.RayStartParams
+	params := s.spec.HeadGroupSpec.RayStartParams
 	if password := params["redis-password"]; redis.PasswordSecret == nil && password != "" &&
 		!strings.Contains(password, "$") {
-		redis.PasswordSecret = p.hide(keyPassword, password)
+		redis.PasswordSecret = s.hide(keyPassword, password)
 	}
 	if redis.Address == "" {
-		p.refuse("metadata.annotations["+keyStore+"]", "no variable "+variableAddress+" of the head's first container "+
+		s.refuse("metadata.annotations["+keyStore+"]", "no variable "+variableAddress+" of the head's first container "+
 			"names the Redis; set it, or use gcsFaultToleranceOptions")
 		return
 	}
-	p.made.ControlStore = &v1alpha1.ControlStore{Redis: redis}
+	s.made.ControlStore = &v1alpha1.ControlStore{Redis: redis}
 }
 
 // isStoreVariable reports whether a variable of a node says what the control store says.
@@ -146,27 +153,26 @@ func (p *clusterPart) isStoreVariable(e corev1.EnvVar) bool {
 	return ours && p.made.ControlStore != nil
 }
 
-func (p *clusterPart) takeEmbedded(o *rayStore) {
-	const field = "gcsFaultToleranceOptions"
-	if o.RedisAddress != "" || o.RedisUsername != nil || o.RedisPassword != nil || o.ExternalNamespace != "" {
-		p.refuse(p.path(field+".redisAddress"), "rocksdb needs no Redis; leave the fields about one out")
+func (s *storePart) takeEmbedded() {
+	if s.from.RedisAddress != "" || s.from.RedisUsername != nil || s.from.RedisPassword != nil || s.from.ExternalNamespace != "" {
+		s.refuse(s.at+".redisAddress", "rocksdb needs no Redis; leave the fields about one out")
 	}
 	embedded := &v1alpha1.EmbeddedStore{}
-	p.made.ControlStore = &v1alpha1.ControlStore{Embedded: embedded}
-	s := o.Storage
-	if s == nil {
+	s.made.ControlStore = &v1alpha1.ControlStore{Embedded: embedded}
+	volume := s.from.Storage
+	if volume == nil {
 		return
 	}
-	embedded.Storage, embedded.StorageClassName, embedded.AccessModes = s.Size, s.StorageClassName, s.AccessModes
-	embedded.ExistingClaim, embedded.Retain = s.ClaimName, s.DeletionPolicy == "Retain"
-	if s.ClaimName != "" {
+	embedded.Storage, embedded.StorageClassName, embedded.AccessModes = volume.Size, volume.StorageClassName, volume.AccessModes
+	embedded.ExistingClaim, embedded.Retain = volume.ClaimName, volume.DeletionPolicy == "Retain"
+	if volume.ClaimName != "" {
 		embedded.Retain = false // an existing claim is never deleted
-		if s.SubPath != "" {
-			p.refuse(p.path(field+".storage.subPath"), "Ray would look for its memory at the root of the volume; move it "+
+		if volume.SubPath != "" {
+			s.refuse(s.at+".storage.subPath", "Ray would look for its memory at the root of the volume; move it "+
 				"there, and leave subPath out")
 		}
 	}
-	if !slices.Contains([]string{"", "Retain", "DeleteWithCluster"}, s.DeletionPolicy) {
-		p.refuse(p.path(field+".storage.deletionPolicy"), "ray.io knows Retain and DeleteWithCluster; use one of them")
+	if !slices.Contains([]string{"", "Retain", "DeleteWithCluster"}, volume.DeletionPolicy) {
+		s.refuse(s.at+".storage.deletionPolicy", "ray.io knows Retain and DeleteWithCluster; use one of them")
 	}
 }

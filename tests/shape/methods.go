@@ -20,8 +20,6 @@ func shrinking() map[string]int {
 		"apiserver/rest.portal":                   43,
 		"apiserver/view.View":                     42,
 		"dashboard-proxy/proxy.Proxy":             37,
-		"ray-operator/convert.clusterPart":        31,
-		"ray-operator/convert.conversion":         49,
 		"ray-operator/internal/autoscale.pool":    27,
 		"ray-operator/internal/controlstore.line": 33,
 		"ray-operator/internal/sidecar.Memory":    31,
