@@ -11,10 +11,11 @@ import (
 
 // admitClaim finds out whether the server can serve a claim, and admits it if so. brief ends what takes no long removal.
 func admitClaim(ctx, brief context.Context, l *line, claim Claim) (Verdict, error) {
-	if err := l.probe(brief); err != nil {
+	p := prefix{l}
+	if err := p.probe(brief); err != nil {
 		return Verdict{}, err
 	}
-	m, err := l.marker(brief)
+	m, err := p.marker(brief)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -23,12 +24,12 @@ func admitClaim(ctx, brief context.Context, l *line, claim Claim) (Verdict, erro
 		return Verdict{Finding: next.refused, Lost: next.lost}, nil
 	}
 	if l.server.HeadPassword != "" {
-		if err := l.fence(brief, claim); err != nil {
+		if err := p.fence(brief, claim); err != nil {
 			return Verdict{}, err
 		}
 	}
 	l.outlive(ctx)
-	return l.admit(ctx, claim, m, next)
+	return p.admit(ctx, claim, m, next)
 }
 
 // outlive ties the connection to another context than the one that it was made with.
@@ -48,34 +49,34 @@ func usable(namespace string) error {
 
 // admit makes the prefix the claim's. The owner is written first and in one step that only
 // one can win, so that two clusters never go on with, or remove, the same keys.
-func (l *line) admit(ctx context.Context, claim Claim, m marker, next decision) (Verdict, error) {
+func (p prefix) admit(ctx context.Context, claim Claim, m marker, next decision) (Verdict, error) {
 	found := m.found
 	if next.sweep || next.count || next.seize {
-		if err := l.own(ctx, claim, m, next.seize); err != nil {
+		if err := p.own(ctx, claim, m, next.seize); err != nil {
 			return Verdict{}, err
 		}
 		found = 0
 	}
 	if next.sweep {
-		if err := l.clear(ctx); err != nil {
+		if err := p.clear(ctx); err != nil {
 			return Verdict{}, err
 		}
 	}
 	if next.count {
 		var err error
-		if found, err = l.count(ctx); err != nil {
+		if found, err = p.count(ctx); err != nil {
 			return Verdict{}, err
 		}
 	}
 	if want := claim.marker(found); want != m {
-		brief, cancel := context.WithTimeout(ctx, l.total)
+		brief, cancel := context.WithTimeout(ctx, p.total)
 		defer cancel()
-		if err := l.do(brief, "HSET", markerKey(l.namespace), "owner", string(want.owner), "cluster", want.cluster,
+		if err := p.do(brief, "HSET", markerKey(p.namespace), "owner", string(want.owner), "cluster", want.cluster,
 			"session", want.session, "epoch", want.epoch, "found", want.found); err != nil {
 			return Verdict{}, err
 		}
 	}
-	return Verdict{Finding: reason.StoreServes.Of("Redis " + l.version + " at " + l.name()), Admitted: true, Holds: found}, nil
+	return Verdict{Finding: reason.StoreServes.Of("Redis " + p.version + " at " + p.name()), Admitted: true, Holds: found}, nil
 }
 
 // do does one command, and fails if it is refused.
@@ -85,27 +86,27 @@ func (l *line) do(ctx context.Context, words ...any) error {
 }
 
 // own writes the owner into the marker, unless somebody else was first.
-func (l *line) own(ctx context.Context, claim Claim, m marker, seize bool) error {
-	brief, cancel := context.WithTimeout(ctx, l.total)
+func (p prefix) own(ctx context.Context, claim Claim, m marker, seize bool) error {
+	brief, cancel := context.WithTimeout(ctx, p.total)
 	defer cancel()
-	key := markerKey(l.namespace)
+	key := markerKey(p.namespace)
 	switch {
 	case seize: // session 0 lets whatever happens next begin again from here
-		return l.together(brief, []any{"DEL", key}, []any{"HSET", key, "owner", string(claim.Owner), "cluster", clean(claim.Cluster)})
+		return p.together(brief, []any{"DEL", key}, []any{"HSET", key, "owner", string(claim.Owner), "cluster", clean(claim.Cluster)})
 	case m.there:
 		return nil
 	}
-	won, err := l.first(brief, claim)
+	won, err := p.first(brief, claim)
 	if err != nil || won {
 		return err
 	}
-	if m, err = l.marker(brief); err != nil {
+	if m, err = p.marker(brief); err != nil {
 		return err
 	}
 	if m.owner == claim.Owner { // another operator of ours
 		return nil
 	}
-	return problem(reason.StoreInUse.Of(m.holder(), cleanUp(l.server, l.place, l.namespace)))
+	return problem(reason.StoreInUse.Of(m.holder(), cleanUp(p.server, p.place, p.namespace)))
 }
 
 // together does commands in one go, and fails if any is refused.
@@ -115,8 +116,8 @@ func (l *line) together(ctx context.Context, commands ...[]any) error {
 }
 
 // first makes a claim's owner that of a prefix that has none, and reports whether it did.
-func (l *line) first(ctx context.Context, claim Claim) (bool, error) {
-	replies, err := act(ctx, l, []any{"HSETNX", markerKey(l.namespace), "owner", string(claim.Owner)})
+func (p prefix) first(ctx context.Context, claim Claim) (bool, error) {
+	replies, err := act(ctx, p.line, []any{"HSETNX", markerKey(p.namespace), "owner", string(claim.Owner)})
 	if err != nil {
 		return false, err
 	}
@@ -129,11 +130,11 @@ var errLong = errors.New("the removal takes long")
 
 // clear removes what an earlier session has left, all but the marker. Its limit ends it between two commands: as a
 // deadline of the connection it could be taken for a server that does not answer.
-func (l *line) clear(ctx context.Context) error {
+func (p prefix) clear(ctx context.Context) error {
 	long, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer time.AfterFunc(l.clearing, func() { cancel(errLong) }).Stop()
-	_, err := l.sweep(long)
+	defer time.AfterFunc(p.clearing, func() { cancel(errLong) }).Stop()
+	_, err := p.sweep(long)
 	if err != nil && errors.Is(context.Cause(long), errLong) {
 		return problem(reason.StoreStarting.Of("what an earlier session left is being removed"))
 	}

@@ -16,18 +16,18 @@ import (
 // fence makes the ACL user of the claim's head, and removes those of all other heads.
 // Redis closes the connections of a user who is removed, so that a former head which lives
 // on somewhere writes no more. Where all is so already, nothing is written.
-func (l *line) fence(ctx context.Context, claim Claim) error {
+func (p prefix) fence(ctx context.Context, claim Claim) error {
 	mine := naming.StoreUser(claim.Epoch)
-	replies, err := l.ask(ctx, []any{"ACL", "USERS"}, []any{"ACL", "GETUSER", mine})
+	replies, err := p.ask(ctx, []any{"ACL", "USERS"}, []any{"ACL", "GETUSER", mine})
 	if err != nil {
 		return err
 	}
-	if err := l.check(replies); err != nil {
+	if err := p.check(replies); err != nil {
 		return err
 	}
 	var commands [][]any
-	if !knows(replies[1], l.server.HeadPassword) {
-		commands = append(commands, l.rules(mine))
+	if !knows(replies[1], p.server.HeadPassword) {
+		commands = append(commands, p.rules(mine))
 	}
 	if others := former(replies[0], mine); len(others) > 0 {
 		commands = append(commands, append([]any{"ACL", "DELUSER"}, others...))
@@ -35,15 +35,15 @@ func (l *line) fence(ctx context.Context, claim Claim) error {
 	if len(commands) == 0 {
 		return nil
 	}
-	return l.together(ctx, commands...)
+	return p.together(ctx, commands...)
 }
 
 // rules are the words that make a head's user: what Ray does, on its cluster's keys, and
 // nothing else. What is there of the user before is forgotten.
-func (l *line) rules(name string) []any {
+func (p prefix) rules(name string) []any {
 	words := []any{
-		"ACL", "SETUSER", name, "reset", "on", ">" + l.server.HeadPassword, "resetchannels",
-		"~" + pattern(l.namespace), "~" + dummy,
+		"ACL", "SETUSER", name, "reset", "on", ">" + p.server.HeadPassword, "resetchannels",
+		"~" + pattern(p.namespace), "~" + dummy,
 	}
 	for _, command := range rayCommands() {
 		words = append(words, "+"+command)

@@ -31,20 +31,20 @@ func (c Claim) marker(found int) marker {
 }
 
 // marker reads the marker.
-func (l *line) marker(ctx context.Context) (marker, error) {
-	replies, err := l.ask(ctx, []any{"HMGET", markerKey(l.namespace), "owner", "cluster", "session", "epoch", "found"})
+func (p prefix) marker(ctx context.Context) (marker, error) {
+	replies, err := p.ask(ctx, []any{"HMGET", markerKey(p.namespace), "owner", "cluster", "session", "epoch", "found"})
 	if err != nil {
 		return marker{}, err
 	}
 	if words, refused := reply(replies[0].Err()); refused && code(words) == "WRONGTYPE" {
 		return marker{there: true, damaged: "its marker is not a hash"}, nil
 	}
-	if err := l.check(replies); err != nil {
+	if err := p.check(replies); err != nil {
 		return marker{}, err
 	}
 	values, _ := replies[0].Slice()
 	if len(values) != 5 {
-		return marker{}, problem(reason.StoreUnsupported.Of(l.name(), "HMGET does not answer with as many values as were asked for"))
+		return marker{}, problem(reason.StoreUnsupported.Of(p.name(), "HMGET does not answer with as many values as were asked for"))
 	}
 	return parseMarker(values), nil
 }

@@ -28,8 +28,8 @@ func tables() []string {
 
 // probe does what Ray will do, on a key of ours, and leaves nothing behind. Ray's tables are
 // only looked at: a right, or a shard, could be missing for some of them.
-func (l *line) probe(ctx context.Context) error {
-	key := scratchKey(l.namespace)
+func (p prefix) probe(ctx context.Context) error {
+	key := scratchKey(p.namespace)
 	commands := [][]any{
 		{"PING"},
 		{"HSET", key, "a", "1"},
@@ -44,23 +44,23 @@ func (l *line) probe(ctx context.Context) error {
 		{"UNLINK", key},
 		// One that needs the same rights to the key as DEL, and spares what another has there.
 		{"HDEL", dummy, "heliostat-probe"},
-		{"SCAN", "0", "MATCH", pattern(l.namespace), "COUNT", "1"},
+		{"SCAN", "0", "MATCH", pattern(p.namespace), "COUNT", "1"},
 	}
 	for _, table := range tables() {
-		commands = append(commands, []any{"HEXISTS", naming.StorePrefix(l.namespace) + table, "heliostat-probe"})
+		commands = append(commands, []any{"HEXISTS", naming.StorePrefix(p.namespace) + table, "heliostat-probe"})
 	}
-	replies, err := l.ask(ctx, append(commands, []any{"CLUSTER", "INFO"})...)
+	replies, err := p.ask(ctx, append(commands, []any{"CLUSTER", "INFO"})...)
 	if err != nil {
 		return err
 	}
-	if err := l.permitted(replies[:len(commands)]); err != nil {
+	if err := p.permitted(replies[:len(commands)]); err != nil {
 		return err
 	}
 	// The tables may all lie in one of several shards by chance. Who may not ask, or has no
 	// cluster, goes on.
 	if about, err := replies[len(commands)].Text(); err == nil {
 		if size := field(about, "cluster_size"); size != "" && strings.TrimLeft(size, "0123456789") == "" && size != "1" {
-			return problem(reason.StoreUnsupported.Of(l.name(), "it is a Redis Cluster of "+size+" shards"))
+			return problem(reason.StoreUnsupported.Of(p.name(), "it is a Redis Cluster of "+size+" shards"))
 		}
 	}
 	return nil

@@ -43,48 +43,52 @@ func (c Client) Sweep(ctx context.Context, server Server, namespace string, owne
 		return 0, err
 	}
 	defer l.close()
-	if err := l.seize(ctx, owner); err != nil {
+	p := prefix{l}
+	if err := p.seize(ctx, owner); err != nil {
 		return 0, err
 	}
-	removed, err := l.sweep(ctx)
+	removed, err := p.sweep(ctx)
 	if err != nil {
 		return removed, err
 	}
-	return removed, l.do(ctx, "UNLINK", markerKey(namespace))
+	return removed, p.do(ctx, "UNLINK", markerKey(namespace))
 }
+
+// prefix is the keys of a namespace in the store that a line leads to, and the marker of whose they are.
+type prefix struct{ *line }
 
 // seize makes a prefix that is nobody's the owner's, so that nobody begins there while it is
 // swept. It fails if the prefix is another's.
-func (l *line) seize(ctx context.Context, owner types.UID) error {
-	m, err := l.marker(ctx)
+func (p prefix) seize(ctx context.Context, owner types.UID) error {
+	m, err := p.marker(ctx)
 	if err == nil && !m.there {
 		var won bool
-		won, err = l.first(ctx, Claim{Owner: owner})
+		won, err = p.first(ctx, Claim{Owner: owner})
 		if won || isFull(err) { // where there is no room for our marker, there is none for another's
 			return nil
 		}
 		if err == nil {
-			m, err = l.marker(ctx)
+			m, err = p.marker(ctx)
 		}
 	}
 	nobodys := !m.there || m.damaged != "" && m.owner == ""
 	if err != nil || nobodys || m.owner == owner {
 		return err
 	}
-	return problem(reason.StoreInUse.Of(m.holder(), cleanUp(l.server, l.place, l.namespace)))
+	return problem(reason.StoreInUse.Of(m.holder(), cleanUp(p.server, p.place, p.namespace)))
 }
 
 // sweep removes all keys of the prefix but the marker.
-func (l *line) sweep(ctx context.Context) (int, error) {
+func (p prefix) sweep(ctx context.Context) (int, error) {
 	removed := 0
-	err := l.each(ctx, func(keys []string) (bool, error) {
+	err := p.each(ctx, func(keys []string) (bool, error) {
 		for batch := range slices.Chunk(keys, unlinked) {
 			// One by one: in a Redis Cluster, a command's keys must be of one slot.
 			commands := make([][]any, len(batch))
 			for i, key := range batch {
 				commands[i] = []any{"UNLINK", key}
 			}
-			replies, err := act(ctx, l, commands...)
+			replies, err := act(ctx, p.line, commands...)
 			if err != nil {
 				return false, err
 			}
@@ -92,7 +96,7 @@ func (l *line) sweep(ctx context.Context) (int, error) {
 				gone, _ := command.Int()
 				removed += gone
 			}
-			if err := l.pause(ctx); err != nil {
+			if err := p.pause(ctx); err != nil {
 				return false, err
 			}
 		}
@@ -102,9 +106,9 @@ func (l *line) sweep(ctx context.Context) (int, error) {
 }
 
 // count counts the keys of the prefix that are not ours.
-func (l *line) count(ctx context.Context) (int, error) {
+func (p prefix) count(ctx context.Context) (int, error) {
 	found, scans := 0, 0
-	err := l.each(ctx, func(keys []string) (bool, error) {
+	err := p.each(ctx, func(keys []string) (bool, error) {
 		found += len(keys)
 		scans++
 		return scans < looked, nil
@@ -113,10 +117,10 @@ func (l *line) count(ctx context.Context) (int, error) {
 }
 
 // each gives all keys of the prefix but our own two, some twice, until do has enough.
-func (l *line) each(ctx context.Context, do func(keys []string) (bool, error)) error {
-	prefix, marker, scratch := naming.StorePrefix(l.namespace), markerKey(l.namespace), scratchKey(l.namespace)
+func (p prefix) each(ctx context.Context, do func(keys []string) (bool, error)) error {
+	prefix, marker, scratch := naming.StorePrefix(p.namespace), markerKey(p.namespace), scratchKey(p.namespace)
 	for cursor := "0"; ; {
-		keys, next, err := l.scan(ctx, cursor)
+		keys, next, err := p.scan(ctx, cursor)
 		if err != nil {
 			return err
 		}
@@ -127,7 +131,7 @@ func (l *line) each(ctx context.Context, do func(keys []string) (bool, error)) e
 		if more, err := do(keys); err != nil || !more || next == "0" {
 			return err
 		}
-		if err := l.pause(ctx); err != nil {
+		if err := p.pause(ctx); err != nil {
 			return err
 		}
 		cursor = next
@@ -135,15 +139,15 @@ func (l *line) each(ctx context.Context, do func(keys []string) (bool, error)) e
 }
 
 // scan gives some keys of the prefix, and where to go on; "0" is the end.
-func (l *line) scan(ctx context.Context, cursor string) ([]string, string, error) {
-	replies, err := l.ask(ctx, []any{"SCAN", cursor, "MATCH", pattern(l.namespace), "COUNT", scanned})
+func (p prefix) scan(ctx context.Context, cursor string) ([]string, string, error) {
+	replies, err := p.ask(ctx, []any{"SCAN", cursor, "MATCH", pattern(p.namespace), "COUNT", scanned})
 	if err == nil {
-		err = l.check(replies)
+		err = p.check(replies)
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	strange := problem(reason.StoreUnsupported.Of(l.name(), "SCAN does not answer with a cursor and keys"))
+	strange := problem(reason.StoreUnsupported.Of(p.name(), "SCAN does not answer with a cursor and keys"))
 	parts, _ := replies[0].Slice()
 	if len(parts) != 2 {
 		return nil, "", strange
@@ -165,13 +169,13 @@ func (l *line) scan(ctx context.Context, cursor string) ([]string, string, error
 }
 
 // pause lets others in.
-func (l *line) pause(ctx context.Context) error {
+func (p prefix) pause(ctx context.Context) error {
 	timer := time.NewTimer(breath)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return l.wrong("SCAN", ctx.Err())
+		return p.wrong("SCAN", ctx.Err())
 	}
 }

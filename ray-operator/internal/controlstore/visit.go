@@ -82,7 +82,7 @@ func (v *Visit) Confirm(ctx context.Context) bool {
 	if err != nil || v.line.check(replies) != nil {
 		return false
 	}
-	found, err := v.line.marker(brief)
+	found, err := prefix{v.line}.marker(brief)
 	return err == nil && found == v.claim.marker(v.holds)
 }
 
