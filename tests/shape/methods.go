@@ -21,7 +21,6 @@ func shrinking() map[string]int {
 		"apiserver/view.View":                  42,
 		"dashboard-proxy/proxy.Proxy":          37,
 		"ray-operator/internal/autoscale.pool": 27,
-		"ray-operator/internal/sidecar.Memory": 31,
 	}
 }
 

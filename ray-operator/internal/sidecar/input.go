@@ -53,14 +53,14 @@ func place(pod *scalelink.Pod) autoscale.Place {
 // worker is a pod that is a node. Of two nodes in one pod nobody knows which one works: it
 // does not count as idle.
 func (m *Memory) worker(s *sight, uid string, node *headclient.Node) autoscale.Node {
-	going, told := m.leaving[uid]
+	going, told := m.leaving.told[uid]
 	worker := autoscale.Node{
 		Place: place(s.pod(uid)), Available: node.Available, Total: node.Total, Labels: node.Labels,
 		Draining: node.State == headclient.Draining || told && going.node == node.ID,
 		Going:    s.pod(uid).Stage == scalelink.Leaving,
 	}
 	if !s.twins[uid] {
-		worker.Idle = m.idle(node, s.Now)
+		worker.Idle = m.leaving.idle(node, s.Now)
 	}
 	return worker
 }
@@ -68,7 +68,7 @@ func (m *Memory) worker(s *sight, uid string, node *headclient.Node) autoscale.N
 // coming is a pod that is no node. One whose node was drained will not become one.
 func (m *Memory) coming(s *sight, uid string) autoscale.Pod {
 	ordered, known := s.pod(uid), m.pods[uid]
-	_, told := m.leaving[uid]
+	_, told := m.leaving.told[uid]
 	since := ordered.Since
 	if since.IsZero() {
 		since = known.met

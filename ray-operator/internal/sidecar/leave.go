@@ -19,6 +19,14 @@ const (
 	most = 100
 )
 
+// leaving is which workers were told to go, and which would not.
+type leaving struct {
+	// told are those that go, by the UID of their pod.
+	told map[string]leave
+	// refused is when a node last would not go.
+	refused map[headclient.NodeID]time.Time
+}
+
 // leave is that of a worker: the node that was told to go, of whose pod, and when.
 type leave struct {
 	node headclient.NodeID
@@ -44,7 +52,7 @@ func (m *Memory) victims(s *sight, decision autoscale.Decision) [][]victim {
 	var all [][]victim
 	at := map[replica]int{}
 	count := 0
-	for _, uid := range slices.Concat(m.rest(s), decision.Drain) {
+	for _, uid := range slices.Concat(m.leaving.rest(s), decision.Drain) {
 		node := s.node(uid)
 		if node == nil {
 			continue
@@ -59,30 +67,30 @@ func (m *Memory) victims(s *sight, decision autoscale.Decision) [][]victim {
 			at[of], all = i, append(all, nil)
 		}
 		count++
-		all[i] = append(all[i], victim{uid, node.ID, m.idle(node, s.Now)})
+		all[i] = append(all[i], victim{uid, node.ID, m.leaving.idle(node, s.Now)})
 	}
 	return all
 }
 
 // rest are the workers of replicas of which a part was told to go, and of which all others
 // idle for long enough by now. A decision does not count such replicas.
-func (m *Memory) rest(s *sight) []string {
+func (l *leaving) rest(s *sight) []string {
 	limits := make(map[string]time.Duration, len(s.Orders.Groups))
 	for _, ordered := range s.Orders.Groups {
 		limits[ordered.Name] = ordered.IdleTimeout
 	}
-	idle := make(map[replica]bool, len(m.leaving))
-	for uid := range m.leaving {
+	idle := make(map[replica]bool, len(l.told))
+	for uid := range l.told {
 		idle[replicaOf(s.pod(uid))] = true
 	}
 	var others []string
 	for uid, i := range s.nodes {
 		node, pod := &s.Demand.Nodes[i], s.pod(uid)
 		of := replicaOf(pod)
-		if _, told := m.leaving[uid]; told || !idle[of] || pod.Stage == scalelink.Leaving {
+		if _, told := l.told[uid]; told || !idle[of] || pod.Stage == scalelink.Leaving {
 			continue
 		}
-		idle[of] = !s.twins[uid] && node.State == headclient.Idle && m.idle(node, s.Now) >= limits[pod.Group]
+		idle[of] = !s.twins[uid] && node.State == headclient.Idle && l.idle(node, s.Now) >= limits[pod.Group]
 		others = append(others, uid)
 	}
 	others = slices.DeleteFunc(others, func(uid string) bool { return !idle[replicaOf(s.pod(uid))] })
@@ -91,43 +99,67 @@ func (m *Memory) rest(s *sight) []string {
 }
 
 // took notes that a worker goes, or may go because nothing was heard of what it was told.
-func (m *Memory) took(v victim, now time.Time) { m.leaving[v.pod] = leave{node: v.node, at: now} }
+func (l *leaving) took(v victim, now time.Time) { l.told[v.pod] = leave{node: v.node, at: now} }
 
 // balked notes that a worker would not go.
-func (m *Memory) balked(v victim, now time.Time) { m.refused[v.node] = now }
+func (l *leaving) balked(v victim, now time.Time) { l.refused[v.node] = now }
 
-// leave brings up to date who goes.
-func (m *Memory) leave(s *sight) {
-	if m.settling.renewed(s) {
+// idle is for how long a node was idle since it last would not go.
+func (l *leaving) idle(node *headclient.Node, now time.Time) time.Duration {
+	if at, refused := l.refused[node.ID]; refused {
+		return min(node.Idle, now.Sub(at))
+	}
+	return node.Idle
+}
+
+// learn brings up to date who goes. What it knows of the head is from the round before.
+func (l *leaving) learn(s *sight, head *settling) {
+	l.forget(s)
+	if head.renewed(s) {
 		// Another head need not know of a drain: who is not gone yet is a worker again.
-		maps.DeleteFunc(m.leaving, func(_ string, going leave) bool { return !going.drained })
+		maps.DeleteFunc(l.told, func(_ string, going leave) bool { return !going.drained })
 	}
-	m.adopt(s)
-	maps.DeleteFunc(m.leaving, func(uid string, going leave) bool {
+	l.adopt(s)
+	maps.DeleteFunc(l.told, func(uid string, going leave) bool {
 		_, ordered := s.pods[uid]
-		return !ordered || m.stays(s, uid, going)
+		return !ordered || going.stays(s, uid)
 	})
-	for uid, going := range m.leaving {
+	for uid, going := range l.told {
 		// A head that does not know all of its nodes yet says nothing of this one's end.
-		going.drained = s.node(uid) == nil && (going.drained || m.settling.over)
-		m.leaving[uid] = going
+		going.drained = s.node(uid) == nil && (going.drained || head.over)
+		l.told[uid] = going
 	}
+}
+
+// forget drops refusals of nodes that are gone, or were at work since.
+func (l *leaving) forget(s *sight) {
+	idle := make(map[headclient.NodeID]time.Duration, len(l.refused))
+	for i := range s.Demand.Nodes {
+		node := &s.Demand.Nodes[i]
+		if _, known := l.refused[node.ID]; known {
+			idle[node.ID] = node.Idle
+		}
+	}
+	maps.DeleteFunc(l.refused, func(id headclient.NodeID, at time.Time) bool {
+		since, there := idle[id]
+		return !there || since < s.Now.Sub(at)
+	})
 }
 
 // adopt takes over nodes that drain although nobody here told them to: that was before this
 // process began, or by hand. They go as well.
-func (m *Memory) adopt(s *sight) {
+func (l *leaving) adopt(s *sight) {
 	for uid, i := range s.nodes {
 		node := &s.Demand.Nodes[i]
-		if _, known := m.leaving[uid]; !known && node.State == headclient.Draining && s.pod(uid).Stage != scalelink.Leaving {
-			m.leaving[uid] = leave{node: node.ID, at: s.Now}
+		if _, known := l.told[uid]; !known && node.State == headclient.Draining && s.pod(uid).Stage != scalelink.Leaving {
+			l.told[uid] = leave{node: node.ID, at: s.Now}
 		}
 	}
 }
 
 // stays reports whether a worker that was told to go does not: it came back as another node,
 // or goes on as if nothing had been.
-func (m *Memory) stays(s *sight, uid string, going leave) bool {
+func (going leave) stays(s *sight, uid string) bool {
 	node := s.node(uid)
 	return node != nil &&
 		(node.ID != going.node || s.twins[uid] || node.State != headclient.Draining && s.Now.Sub(going.at) >= dither)
@@ -145,8 +177,8 @@ type parting struct {
 // parting finds who goes. The pods that are on their way to a replica of which a part was
 // told to go are given back with it.
 func (m *Memory) parting(s *sight, release []string) parting {
-	p := parting{back: make(map[string]bool, len(release)), gone: make(map[replica]bool, len(m.leaving)+len(release))}
-	for uid := range m.leaving {
+	p := parting{back: make(map[string]bool, len(release)), gone: make(map[replica]bool, len(m.leaving.told)+len(release))}
+	for uid := range m.leaving.told {
 		p.gone[replicaOf(s.pod(uid))] = true
 	}
 	for uid := range s.pods {
@@ -162,7 +194,7 @@ func (m *Memory) parting(s *sight, release []string) parting {
 	for uid := range s.pods {
 		pod := s.pod(uid)
 		if of := replicaOf(pod); p.gone[of] {
-			p.gone[of] = pod.Stage == scalelink.Leaving || p.back[uid] || m.leaving[uid].drained
+			p.gone[of] = pod.Stage == scalelink.Leaving || p.back[uid] || m.leaving.told[uid].drained
 		}
 	}
 	return p
@@ -171,14 +203,14 @@ func (m *Memory) parting(s *sight, release []string) parting {
 // returnable reports whether a pod may be given back: it never was a node, or has been none for so long that it is
 // late, and is not on its way out.
 func (m *Memory) returnable(s *sight, uid string) bool {
-	_, told := m.leaving[uid]
+	_, told := m.leaving.told[uid]
 	return !told && s.node(uid) == nil && (!m.worked(uid) || m.late(s, uid)) && s.pod(uid).Stage != scalelink.Leaving
 }
 
 // leavers are the workers that go, drained or not, and the pods that are given back.
 func (m *Memory) leavers(s *sight, p parting) []scalelink.Leaver {
 	var all []scalelink.Leaver
-	for uid, going := range m.leaving {
+	for uid, going := range m.leaving.told {
 		all = append(all, scalelink.Leaver{
 			Pod: uid, Node: going.node.String(), Reason: scalelink.Idle, Drained: going.drained && p.gone[replicaOf(s.pod(uid))],
 		})
@@ -203,8 +235,8 @@ func (m *Memory) leavers(s *sight, p parting) []scalelink.Leaver {
 }
 
 // draining reports whether a worker is on its way out and not gone yet.
-func (m *Memory) draining() bool {
-	for _, going := range m.leaving {
+func (l *leaving) draining() bool {
+	for _, going := range l.told {
 		if !going.drained {
 			return true
 		}

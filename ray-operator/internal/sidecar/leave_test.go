@@ -37,7 +37,7 @@ func TestToldToGo(t *testing.T) {
 	r := &rounds{Memory: NewMemory()}
 	a, b := node(1, "a", headclient.Idle, time.Hour), node(2, "b", headclient.Running, 0)
 	r.see(seen(0, workers(), a, b))
-	r.took(victim{pod: "a", node: a.ID}, start)
+	r.leaving.took(victim{pod: "a", node: a.ID}, start)
 	in := r.see(seen(time.Second, workers(), a, b))
 	if at := slices.IndexFunc(in.Nodes, func(n autoscale.Node) bool { return n.Key == "a" }); at < 0 || !in.Nodes[at].Draining {
 		t.Errorf("told, and it counts: %+v", in.Nodes)
@@ -60,7 +60,7 @@ func TestNotHeard(t *testing.T) {
 	r := &rounds{Memory: NewMemory()}
 	a := node(1, "a", headclient.Idle, time.Hour)
 	r.see(seen(0, workers()[:1], a))
-	r.took(victim{pod: "a", node: a.ID}, start)
+	r.leaving.took(victim{pod: "a", node: a.ID}, start)
 	for after, leaving := range []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 0} {
 		r.see(seen(time.Duration(after+1)*time.Second, workers()[:1], a))
 		if got := len(r.leavers()); got != leaving {
@@ -75,7 +75,7 @@ func TestGoneInDoubt(t *testing.T) {
 	r := &rounds{Memory: NewMemory()}
 	a, b := node(1, "a", headclient.Idle, time.Hour), node(2, "b", headclient.Running, 0)
 	r.see(seen(0, workers(), a, b))
-	r.took(victim{pod: "a", node: a.ID}, start)
+	r.leaving.took(victim{pod: "a", node: a.ID}, start)
 	r.Failed()
 	r.see(seen(time.Second, workers()))
 	if got := r.leavers(); len(got) != 1 || got[0].Drained {
@@ -89,7 +89,7 @@ func TestGoneInDoubt(t *testing.T) {
 
 	r = &rounds{Memory: NewMemory()}
 	r.see(seen(time.Minute, workers(), a, b))
-	r.took(victim{pod: "a", node: a.ID}, start)
+	r.leaving.took(victim{pod: "a", node: a.ID}, start)
 	anew := seen(61*time.Second, workers(), b)
 	anew.Demand.Version = 1
 	r.see(anew)
@@ -127,7 +127,7 @@ func TestIdleAnew(t *testing.T) {
 	r := &rounds{Memory: NewMemory()}
 	a := node(1, "a", headclient.Idle, time.Hour)
 	r.see(seen(0, workers()[:1], a))
-	r.balked(victim{pod: "a", node: a.ID}, start)
+	r.leaving.balked(victim{pod: "a", node: a.ID}, start)
 	for _, after := range []time.Duration{time.Second, time.Minute} {
 		a.Idle = time.Hour + after
 		if in := r.see(seen(after, workers()[:1], a)); in.Nodes[0].Idle != after {
@@ -158,7 +158,7 @@ func TestRestOfAReplica(t *testing.T) {
 	a, b, c := node(1, "a", headclient.Idle, time.Hour), node(2, "b", headclient.Idle, time.Hour), node(3, "c", headclient.Running, 0)
 	r := &rounds{Memory: NewMemory()}
 	r.see(together(seen(0, pods(), a, b, c)))
-	r.took(victim{pod: "a", node: a.ID}, start)
+	r.leaving.took(victim{pod: "a", node: a.ID}, start)
 	told := func(s Seen) (names []string) {
 		r.see(s)
 		for _, hosts := range r.victims(r.sight, autoscale.Decision{}) {
@@ -199,7 +199,7 @@ func TestGivenBackTogether(t *testing.T) {
 	a := node(1, "a", headclient.Idle, time.Hour)
 	r := &rounds{Memory: NewMemory()}
 	r.see(together(seen(0, pods(), a)))
-	r.took(victim{pod: "a", node: a.ID}, start)
+	r.leaving.took(victim{pod: "a", node: a.ID}, start)
 	for after, drained := range []bool{false, true} {
 		nodes := []headclient.Node{a}[:1-after]
 		r.see(together(seen(time.Duration(after+1)*time.Second, pods(), nodes...)))

@@ -143,7 +143,7 @@ func (l *Loop) round(ctx context.Context) time.Duration {
 	if l.ordered {
 		seen := look(Seen{Orders: l.orders, Listening: listening, Demand: demand, Now: l.Clock.Now()})
 		l.decide(ctx, seen)
-		if l.memory.draining() {
+		if l.memory.leaving.draining() {
 			next = hurried
 		}
 	}
@@ -255,16 +255,16 @@ func (l *Loop) drain(ctx context.Context, s *sight, decision autoscale.Decision)
 				Node: v.node, Reason: headclient.IdleTermination, Message: "idle for " + v.idle.Round(time.Second).String(),
 			})
 			if err != nil {
-				l.memory.took(v, s.Now) // it may have been heard
+				l.memory.leaving.took(v, s.Now) // it may have been heard
 				l.Log.Info("telling a node to go got no answer", "pod", v.pod, "error", err)
 				return
 			}
 			if !verdict.Accepted {
-				l.memory.balked(v, s.Now)
+				l.memory.leaving.balked(v, s.Now)
 				l.Log.Info("the node stays", "pod", v.pod, "reason", verdict.Why)
 				break
 			}
-			l.memory.took(v, s.Now)
+			l.memory.leaving.took(v, s.Now)
 		}
 	}
 }

@@ -23,11 +23,8 @@ type Memory struct {
 	// pods are remembered by their UID while they are ordered or have a node.
 	pods map[string]*pod
 	// groups are remembered by their name while they are ordered.
-	groups map[string]*group
-	// leaving are workers that were told to go, by the UID of their pod.
-	leaving map[string]leave
-	// refused is when a node last would not go.
-	refused map[headclient.NodeID]time.Time
+	groups  map[string]*group
+	leaving leaving
 	// recent is what was free and what waited a moment ago.
 	recent recent
 }
@@ -56,7 +53,8 @@ type group struct {
 // NewMemory is that of a process that has just begun.
 func NewMemory() *Memory {
 	return &Memory{
-		pods: map[string]*pod{}, groups: map[string]*group{}, leaving: map[string]leave{}, refused: map[headclient.NodeID]time.Time{},
+		pods: map[string]*pod{}, groups: map[string]*group{},
+		leaving: leaving{told: map[string]leave{}, refused: map[headclient.NodeID]time.Time{}},
 	}
 }
 
@@ -77,8 +75,8 @@ func (m *Memory) learn(s *sight) {
 	m.recent.learn(s)
 	news := m.join(s)
 	m.forget(s)
-	m.leave(s)
-	m.settling.settle(s, m.leaving)
+	m.leaving.learn(s, &m.settling)
+	m.settling.settle(s, m.leaving.told)
 	waiting := s.waiting()
 	for _, ordered := range s.Orders.Groups {
 		known := m.groups[ordered.Name]
@@ -110,22 +108,12 @@ func (m *Memory) join(s *sight) map[string]bool {
 // forget drops what nothing seen is about.
 func (m *Memory) forget(s *sight) {
 	listed := make(map[string]bool, len(s.Demand.Nodes))
-	alive := make(map[headclient.NodeID]time.Duration, len(m.refused))
 	for i := range s.Demand.Nodes {
-		node := &s.Demand.Nodes[i]
-		listed[node.Instance] = true
-		if _, known := m.refused[node.ID]; known {
-			alive[node.ID] = node.Idle
-		}
+		listed[s.Demand.Nodes[i].Instance] = true
 	}
 	for uid := range m.pods {
 		if _, ordered := s.pods[uid]; !ordered && !listed[uid] {
 			delete(m.pods, uid)
-		}
-	}
-	for id, at := range m.refused {
-		if idle, there := alive[id]; !there || idle < s.Now.Sub(at) { // it was at work since
-			delete(m.refused, id)
 		}
 	}
 	ordered := make(map[string]bool, len(s.Orders.Groups))
@@ -137,12 +125,4 @@ func (m *Memory) forget(s *sight) {
 			delete(m.groups, name)
 		}
 	}
-}
-
-// idle is for how long a node was idle since it last would not go.
-func (m *Memory) idle(node *headclient.Node, now time.Time) time.Duration {
-	if at, refused := m.refused[node.ID]; refused {
-		return min(node.Idle, now.Sub(at))
-	}
-	return node.Idle
 }

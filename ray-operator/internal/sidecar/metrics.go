@@ -223,7 +223,7 @@ func (m *Memory) tally(s *sight, in autoscale.Input) tally {
 			t.pendingOnes[resource] += amount
 		}
 	}
-	for uid, going := range m.leaving {
+	for uid, going := range m.leaving.told {
 		if going.drained {
 			t.drained[uid] = true
 		}

@@ -37,7 +37,7 @@ func (m *Memory) report(s *sight, in autoscale.Input, decision autoscale.Decisio
 			continue
 		}
 		there[pod.Group]++
-		if _, told := m.leaving[uid]; told || s.node(uid) != nil {
+		if _, told := m.leaving.told[uid]; told || s.node(uid) != nil {
 			continue
 		}
 		r.Coming = append(r.Coming, headclient.Coming{Type: pod.Group, Instance: uid, Details: cmp.Or(pod.Why, stageWords(pod.Stage))})

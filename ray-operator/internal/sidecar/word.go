@@ -26,7 +26,7 @@ func (m *Memory) targets(s *sight, going parting, decision autoscale.Decision) [
 	for _, target := range decision.Targets {
 		wanted[target.Group] = target
 	}
-	standing, failing := standing(s, m.leaving, going), m.failing(s)
+	standing, failing := standing(s, m.leaving.told, going), m.failing(s)
 	var all []scalelink.Target
 	for _, ordered := range s.Orders.Groups {
 		target, decided := wanted[ordered.Name]
