@@ -145,7 +145,7 @@ func (p *pool) wheres(g *gang) []where {
 	}
 	domains, halves := p.domains(g.Within)
 	var all []where
-	for _, value := range p.smallest(domains) {
+	for _, value := range smallest(domains, p.classes) {
 		all = append(all, where{scope: scope{list: domains[value], since: len(p.classes)}, may: noGroup})
 	}
 	for _, half := range slices.SortedFunc(maps.Keys(halves), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
@@ -184,11 +184,11 @@ func (p *pool) domains(label string) (domains map[string][]int, halves map[[2]in
 
 // smallest orders domains by how many nodes they have that stay in any case: a gang must not take up the place
 // of a larger one. Nodes that may go do not count, so that the order is the same once they have gone.
-func (p *pool) smallest(domains map[string][]int) []string {
+func smallest(domains map[string][]int, classes []class) []string {
 	size := map[string]int64{}
 	for value, list := range domains {
 		for _, at := range list {
-			if c := &p.classes[at]; !c.spare {
+			if c := &classes[at]; !c.spare {
 				size[value] += c.count
 			}
 		}
@@ -214,7 +214,7 @@ func (p *pool) alone(g *gang) []where {
 		fit = append(fit, f)
 	}
 	slices.SortFunc(fit, func(a, b filling) int {
-		if p.better(&a, &b) {
+		if isBetter(&a, &b, p.groups) {
 			return -1
 		}
 		return 1

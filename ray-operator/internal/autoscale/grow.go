@@ -64,7 +64,7 @@ func (p *pool) choose(wants, ahead []*wanting, may func(*group) bool) (filling, 
 		}
 		next := p.filling(at, wants, ahead)
 		next.rank = rank
-		if !found || p.better(&next, &best) {
+		if !found || isBetter(&next, &best, p.groups) {
 			best, found = next, true
 		}
 	}
@@ -92,8 +92,9 @@ func (want *wanting) rankOnHost(p *pool, at, host int) int {
 	}
 }
 
-func (p *pool) better(a, b *filling) bool {
-	groupA, groupB := p.groups[a.group], p.groups[b.group]
+// isBetter reports whether a filling is better than another one.
+func isBetter(a, b *filling, groups []*group) bool {
+	groupA, groupB := groups[a.group], groups[b.group]
 	larger := cmp.Compare(groupB.size, groupA.size)
 	if a.share < full {
 		larger = -larger
@@ -152,13 +153,13 @@ func (p *pool) filling(at int, wants, ahead []*wanting) filling {
 	}
 	take(wants, false)
 	take(ahead, true)
-	f.share = p.used(v.free, free, wants[0].accelerated) * min(1, float64(f.times)/float64(v.hosts))
+	f.share = p.kinds.used(v.free, free, wants[0].accelerated) * min(1, float64(f.times)/float64(v.hosts))
 	return f
 }
 
 // used is the share of a node that is made use of: that of its accelerators where it has
 // any and the work is for them, else that of whatever is used most.
-func (p *pool) used(full, free vector, accelerated bool) float64 {
+func (k *kinds) used(full, free vector, accelerated bool) float64 {
 	share, shareOfAccelerators := 0.0, 0.0
 	for _, whole := range full {
 		if whole.n == 0 {
@@ -166,7 +167,7 @@ func (p *pool) used(full, free vector, accelerated bool) float64 {
 		}
 		part := 1 - float64(free.of(whole.kind))/float64(whole.n)
 		share = max(share, part)
-		if p.kinds.accelerator[whole.kind] {
+		if k.accelerator[whole.kind] {
 			shareOfAccelerators = max(shareOfAccelerators, part)
 		}
 	}
