@@ -10,7 +10,7 @@ export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimp
 PROTO_PLUGINS := bin/protoc-gen-go bin/protoc-gen-go-grpc bin/protoc-gen-grpc-gateway bin/protoc-gen-openapiv3
 PROTO_TOOLS := bin/protogen $(PROTO_PLUGINS)
 TOOLS := bin/helm bin/controller-gen bin/crd-ref-docs $(PROTO_PLUGINS)
-GO_MODULES := . tests/images tests/localkube tests/tools tests/tools/openapi tests/tools/monitoring
+GO_MODULES := . tests/imagebuild tests/localkube hack/tools hack/tools/openapi hack/tools/monitoring
 
 ##@ See it work
 .PHONY: help demo demo-down
@@ -18,18 +18,18 @@ help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: ## A real Ray program on a ComputeCluster on a real Kubernetes on this machine
-	@demo/demo.sh up
+	@hack/demo/demo.sh up
 
 demo-down: ## Take everything down that "make demo" brought up
-	@demo/demo.sh down
+	@hack/demo/demo.sh down
 
 ##@ Change it
 .PHONY: generate proto web build images sbom release clean
 generate: bin/controller-gen bin/crd-ref-docs bin/crdtrim proto ## Write what is generated: deepcopy, CRD, chart's copy, reference; Ray's protocol
-	@tests/tools/generate.sh
+	@hack/tools/generate.sh
 
 proto: $(PROTO_TOOLS) ## Write proto/gen from Ray's protocol as far as we speak it, and from our own
-	@tests/tools/proto.sh
+	@hack/tools/proto.sh
 
 web: ## Build the page into dashboard-proxy/web/dist with node, for the server to embed
 	@web/make.sh
@@ -41,7 +41,7 @@ images: bin/images ## Build the container images of the operator, Ray and Redis,
 	@bin/images build all
 
 release: ## Make archives of the command line for five platforms, checksums and krew's manifest: make release VERSION=v0.1.0
-	@VERSION="$(VERSION)" tests/tools/release.sh .state/release
+	@VERSION="$(VERSION)" hack/tools/release.sh .state/release
 
 sbom: bin/images ## Write a bill of materials of each image, in SPDX, to .state/sbom
 	@bin/images sbom all --out .state/sbom
@@ -69,13 +69,13 @@ deps: ## Install the Debian packages that the tests need
 	@tests/run.sh deps
 
 verify: bin/controller-gen bin/crd-ref-docs bin/crdtrim bin/openapi $(PROTO_TOOLS) ## Fail if anything generated differs from what "make generate" would write, or the API below /v1 breaks clients
-	@tests/tools/verify.sh
+	@hack/tools/verify.sh
 
 scan: bin/helm ## Look with checkov at the chart and the Dockerfiles
 	@tests/run.sh scan
 
 lint: bin/golangci-lint ## Look for mistakes with golangci-lint, in every module
-	@tests/tools/lint.sh
+	@hack/tools/lint.sh
 
 unit: ## Run the tests that need no Kubernetes (as root: some set packet filters in namespaces of their own)
 	@tests/run.sh unit
@@ -113,22 +113,22 @@ bench-autoscale: ## Compare decisions of the autoscaler with those of Ray's own 
 	@go run ./tests/bench/autoscale $(if $(PYTHON),-python $(PYTHON)) $(if $(LIMIT),-limit $(LIMIT))
 
 race: ## Run the tests of packages with goroutines with the race detector: make race [PACKAGES="ray-operator/headclient"]
-	@nice tests/tools/race.sh $(PACKAGES)
+	@nice hack/tools/race.sh $(PACKAGES)
 
 vuln: ## Look for known vulnerabilities with govulncheck: make vuln [GOVULNDB=file:///...], needs vuln.go.dev or a copy
-	@GOVULNDB="$(GOVULNDB)" tests/tools/vuln.sh $(GO_MODULES)
+	@GOVULNDB="$(GOVULNDB)" hack/tools/vuln.sh $(GO_MODULES)
 
 fuzz: ## Fuzz each target for a while: make fuzz [FUZZTIME=30s] [PACKAGES=ray-operator/headclient]
-	@FUZZTIME="$(FUZZTIME)" nice tests/tools/fuzz.sh $(PACKAGES)
+	@FUZZTIME="$(FUZZTIME)" nice hack/tools/fuzz.sh $(PACKAGES)
 
 mutate: ## Run mutation tests on the pure packages: make mutate [PACKAGES=ray-operator/internal/scale]
 	@nice go run ./tests/mutation $(or $(PACKAGES),-results docs/results)
 
 # Programs come from the user's cache where another checkout has built them from the same content.
-CACHED := tests/tools/cached.sh
+CACHED := hack/tools/cached.sh
 .PHONY: $(TOOLS) bin/gotestsum bin/golangci-lint bin/crdtrim bin/protogen bin/openapi bin/images bin/localkube bin/kueue bin/operator bin/heliostat
 $(TOOLS) bin/gotestsum:
-	@$(CACHED) $(@F) tests/tools/go.mod tests/tools/go.sum -- sh -c 'go build -C tests/tools -o "$$OUT" $(PACKAGE)'
+	@$(CACHED) $(@F) hack/tools/go.mod hack/tools/go.sum -- sh -c 'go build -C hack/tools -o "$$OUT" $(PACKAGE)'
 bin/helm: PACKAGE = helm.sh/helm/v4/cmd/helm
 bin/controller-gen: PACKAGE = sigs.k8s.io/controller-tools/cmd/controller-gen
 bin/crd-ref-docs: PACKAGE = github.com/elastic/crd-ref-docs
@@ -139,13 +139,13 @@ bin/protoc-gen-grpc-gateway: PACKAGE = github.com/grpc-ecosystem/grpc-gateway/v2
 bin/protoc-gen-openapiv3: PACKAGE = github.com/grpc-ecosystem/grpc-gateway/v2/protoc-gen-openapiv3
 
 bin/golangci-lint:
-	@$(CACHED) $(@F) tests/tools/lint -- sh -c 'go build -C tests/tools/lint -o "$$OUT" github.com/golangci/golangci-lint/v2/cmd/golangci-lint'
+	@$(CACHED) $(@F) hack/tools/lint -- sh -c 'go build -C hack/tools/lint -o "$$OUT" github.com/golangci/golangci-lint/v2/cmd/golangci-lint'
 bin/openapi:
-	@$(CACHED) $(@F) tests/tools/openapi -- sh -c 'go build -C tests/tools/openapi -o "$$OUT" .'
+	@$(CACHED) $(@F) hack/tools/openapi -- sh -c 'go build -C hack/tools/openapi -o "$$OUT" .'
 bin/crdtrim bin/protogen:
-	@$(CACHED) $(@F) tests/tools/$(@F) tests/tools/go.mod tests/tools/go.sum -- sh -c 'go build -C tests/tools -o "$$OUT" ./$(@F)'
+	@$(CACHED) $(@F) hack/tools/$(@F) hack/tools/go.mod hack/tools/go.sum -- sh -c 'go build -C hack/tools -o "$$OUT" ./$(@F)'
 bin/images:
-	@$(CACHED) $(@F) tests/images -- sh -c 'go build -C tests/images -o "$$OUT" .'
+	@$(CACHED) $(@F) tests/imagebuild -- sh -c 'go build -C tests/imagebuild -o "$$OUT" .'
 bin/localkube:
 	@$(CACHED) $(@F) tests/localkube -- sh -c 'go build -C tests/localkube -o "$$OUT" .'
 bin/kueue:

@@ -30,11 +30,11 @@ run_go() {
       make build
       nodes one-ray
       ;;
-    tests/tools/chart)
+    hack/tools/chart)
       make bin/helm
       export HELM=$PWD/bin/helm
       ;;
-    *) ! grep -qs 'tests/redisserver"' "$1"/*_test.go && [ "$1" != tests/redisserver ] || redis ;;
+    *) ! grep -qs 'tests/redistest"' "$1"/*_test.go && [ "$1" != tests/redistest ] || redis ;;
   esac
   go test -C "$module" -v -count=1 -timeout 30m -run "^(${NAME})\$" "./$(realpath --relative-to="$module" "$1")"
 }

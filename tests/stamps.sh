@@ -4,13 +4,13 @@ STAMPS=${XDG_CACHE_HOME:-$HOME/.cache}/heliostat/stamps
 
 # The inputs of what can be left out, as git's pathspecs.
 declare -A INPUTS=(
-  [verify]="apiserver cli ray-operator proto helm-chart/heliostat/files docs/reference tests/tools go.mod go.sum :!*_test.go"
-  [lint]="*.go *go.mod *go.sum .golangci.yml tests/tools"
-  [chart]="helm-chart apiserver/cmd ray-operator/cmd ray-operator/config ray-operator/api docs tests/tools"
-  [scan]="helm-chart images .checkov.yaml tests/tools/scan.sh"
-  [web]="web tests/web tests/live tests/island tests/fakekubelet apiserver dashboard-proxy proto helm-chart ray-operator/api ray-operator/headclient go.mod"
+  [verify]="apiserver cli ray-operator proto helm-chart/heliostat/files docs/reference hack/tools go.mod go.sum :!*_test.go"
+  [lint]="*.go *go.mod *go.sum .golangci.yml hack/tools"
+  [chart]="helm-chart apiserver/cmd ray-operator/cmd ray-operator/config ray-operator/api docs hack/tools"
+  [scan]="helm-chart images .checkov.yaml hack/tools/scan.sh"
+  [web]="web tests/web tests/live tests/internal/podnet tests/internal/fakekubelet apiserver dashboard-proxy proto helm-chart ray-operator/api ray-operator/headclient go.mod"
   [localkube]="tests/localkube"
-  [contract]="ray-operator/headclient images/ray tests/images tests/e2e/*contract* proto go.mod"
+  [contract]="ray-operator/headclient images/ray tests/imagebuild tests/e2e/*contract* proto go.mod"
 )
 
 # stamp_of NAME: the path of its stamp.

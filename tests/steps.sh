@@ -75,12 +75,12 @@ step_lint() { make lint; }
 
 step_scan() {
   make bin/helm
-  tests/tools/scan.sh
+  hack/tools/scan.sh
 }
 
 step_lint_changed() {
   make bin/golangci-lint
-  tests/tools/lint.sh --changed
+  hack/tools/lint.sh --changed
 }
 
 # gotest STEP DIRECTORY PACKAGES FLAGS...: go test -v in a module, which also leaves its events for tests/times. golangci-lint
@@ -105,9 +105,9 @@ step_unit() {
   # What needs a Kubernetes has a step of its own.
   gotest "$step" . "$(go list ./... | grep -vE '/tests/(integration|web|e2e|bench/(byhand|fleet))$')" -timeout 20m || bad=1
   gotest "$step" . ./tests/bench/fleet -skip '^TestASmallFleet$' || bad=1 # make bench runs that one
-  gotest "$step" tests/images ./... || bad=1
-  gotest "$step" tests/tools "./crdtrim ./protogen" -count=1 || bad=1 # crdtrim reads files that the cache does not watch
-  gotest "$step" tests/tools/openapi ./... || bad=1
+  gotest "$step" tests/imagebuild ./... || bad=1
+  gotest "$step" hack/tools "./crdtrim ./protogen" -count=1 || bad=1 # crdtrim reads files that the cache does not watch
+  gotest "$step" hack/tools/openapi ./... || bad=1
   gotest "$step" tests/oldest ./... -count=1 || bad=1 # it reads files that the cache does not watch
   gotest "$step" tests/localkube "$(cd tests/localkube && go list ./internal/... | grep -v /realtest)" || bad=1
   return $bad
@@ -120,8 +120,8 @@ step_chart() {
   make bin/helm bin/gotestsum
   bin/helm lint --strict helm-chart/heliostat
   debian promtool=prometheus
-  HELM=$PWD/bin/helm gotest chart tests/tools ./chart -count=1 -timeout 20m
-  gotest chart tests/tools/monitoring ./... -count=1 # it reads files that the cache does not watch
+  HELM=$PWD/bin/helm gotest chart hack/tools ./chart -count=1 -timeout 20m
+  gotest chart hack/tools/monitoring ./... -count=1 # it reads files that the cache does not watch
 }
 
 status() { bin/localkube status --name "$1" | awk -v key="$2" 'index($0, key) == 1 { print $NF }'; }
@@ -152,15 +152,15 @@ instance_down() {
 # rights_used NAME [ACCOUNT]: keeps which of its rights the operator, or another account of ours, used in the instance of a step.
 rights_used() {
   mkdir -p .state/rights
-  go run ./tests/rights used "heliostat-system/${2:-heliostat}" "$LOCALKUBE_AUDIT_LOG" >".state/rights/$1.txt"
+  go run ./tests/rbac used "heliostat-system/${2:-heliostat}" "$LOCALKUBE_AUDIT_LOG" >".state/rights/$1.txt"
 }
 
 step_rights() {
   bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system --set server.enabled=true,server.dashboards.enabled=true,kueue.enabled=true \
     --set 'schedulers={Volcano,KAI,SchedulerPlugins,Kubernetes}' | # as specs install it, and as tests/integration does
-    go run ./tests/rights compare heliostat-system/heliostat .state/rights/{integration,e2e-clusters,e2e-services}.txt
+    go run ./tests/rbac compare heliostat-system/heliostat .state/rights/{integration,e2e-clusters,e2e-services}.txt
   bin/helm template heliostat helm-chart/heliostat --namespace heliostat-system --values tests/integration/testdata/server.yaml |
-    go run ./tests/rights compare heliostat-system/heliostat-server .state/rights/integration-server.txt
+    go run ./tests/rbac compare heliostat-system/heliostat-server .state/rights/integration-server.txt
 }
 
 step_integration() {
@@ -237,5 +237,5 @@ step_bench() {
 
 step_accept() {
   [ -n "$AREA" ] || { echo "Which area? make accept AREA=first-light"; return 1; }
-  go run ./tests/accept -area "$AREA" ${SCENARIOS:+-scenarios "$SCENARIOS"}
+  go run ./tests/acceptance -area "$AREA" ${SCENARIOS:+-scenarios "$SCENARIOS"}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 	"github.com/heliostat-dev/heliostat/tests/live"
-	"github.com/heliostat-dev/heliostat/tests/redisserver"
+	"github.com/heliostat-dev/heliostat/tests/redistest"
 )
 
 // What encryption_test.go shows with a managed Redis, with the other stores, and of the certificate authority.
@@ -38,7 +38,7 @@ var _ = Describe("a cluster with encryption and its memory in a Redis of the use
 	var team *steady
 
 	BeforeAll(func(ctx SpecContext) {
-		server := servingBy(ctx, "~RAYsealed@*", redisserver.NewAuthority(GinkgoT()))
+		server := servingBy(ctx, "~RAYsealed@*", redistest.NewAuthority(GinkgoT()))
 		e := &env{types.NamespacedName{Namespace: fresh(ctx), Name: "sealed"}}
 		credentials(ctx, e.Namespace)
 		server.trusted(ctx, e.Namespace)

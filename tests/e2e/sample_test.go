@@ -33,7 +33,7 @@ var _ = Describe("the sample", Ordered, func() {
 	}, SpecTimeout(limit))
 
 	It("runs a program that goes in through ray job submit", func(ctx SpecContext) {
-		program, err := os.ReadFile(root + "/demo/program.py")
+		program, err := os.ReadFile(root + "/hack/demo/program.py")
 		Expect(err).NotTo(HaveOccurred())
 		head := demo.head(ctx)
 		exec(ctx, &head, "python3", "-c", "import sys; open('/tmp/program.py', 'w').write(sys.argv[1])", string(program))

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 	"github.com/heliostat-dev/heliostat/tests/live"
-	"github.com/heliostat-dev/heliostat/tests/load"
 )
 
 // crowd are clients of a service, one on each node, so that the requests go by way of each
@@ -78,9 +78,9 @@ func (c *crowd) phase(name string) {
 }
 
 // reports are those of all clients, in the order of the clients.
-func (c *crowd) reports() []load.Report {
+func (c *crowd) reports() []loadgen.Report {
 	GinkgoHelper()
-	reports := make([]load.Report, 0, len(c.clients))
+	reports := make([]loadgen.Report, 0, len(c.clients))
 	for _, client := range c.clients {
 		report, err := client.Report()
 		Expect(err).NotTo(HaveOccurred())
@@ -90,9 +90,9 @@ func (c *crowd) reports() []load.Report {
 }
 
 // end waits until all requests have ended.
-func (c *crowd) end() ([]load.Report, error) {
+func (c *crowd) end() ([]loadgen.Report, error) {
 	c.ended = true
-	var reports []load.Report
+	var reports []loadgen.Report
 	var failed error
 	for _, client := range c.clients {
 		report, err := client.End()
@@ -124,7 +124,7 @@ func (c *crowd) settled(ctx context.Context, calm, during string) []live.NodeLoa
 	return all
 }
 
-func phaseOf(report load.Report, name string) load.Phase {
+func phaseOf(report loadgen.Report, name string) loadgen.Phase {
 	GinkgoHelper()
 	phase, err := report.Phase(name)
 	Expect(err).NotTo(HaveOccurred())
@@ -133,7 +133,7 @@ func phaseOf(report load.Report, name string) load.Phase {
 
 // counted is how many requests were sent in a phase, and how many of them failed, with what
 // the first ones said.
-func counted(loads []live.NodeLoad) (sent, failed int, said []load.Failure) {
+func counted(loads []live.NodeLoad) (sent, failed int, said []loadgen.Failure) {
 	for _, node := range loads {
 		for _, count := range node.During.Sorts {
 			sent, failed, said = sent+count.Sent, failed+count.Failed, append(said, count.Failures...)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 	"github.com/heliostat-dev/heliostat/tests/live"
-	"github.com/heliostat-dev/heliostat/tests/load"
 )
 
 // A service behind a gateway: in full counts one that others wrote, else a small one of these
@@ -152,7 +152,7 @@ func (s *service) measures(ctx context.Context, through *service, client *live.C
 	Expect(divided.Percent%step).To(Equal(0), "steps are of %d %%", step)
 	report, err := client.Report()
 	Expect(err).NotTo(HaveOccurred())
-	for _, sort := range []load.Sort{load.Fresh, load.Kept} {
+	for _, sort := range []loadgen.Sort{loadgen.Fresh, loadgen.Kept} {
 		count := phaseOf(report, phase).Sorts[sort]
 		divided.Asked, divided.New = divided.Asked+count.Answered, divided.New+count.Versions["2"]
 	}

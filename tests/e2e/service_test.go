@@ -95,7 +95,7 @@ class Echo:
 app = Echo.bind()
 `
 
-// calls are methods of the echo for the gRPC calls of tests/load.
+// calls are methods of the echo for the gRPC calls of tests/internal/loadgen.
 const calls = `    def answer(self, **said):
         from ray.serve.generated.serve_pb2 import UserDefinedResponse
         return UserDefinedResponse(greeting=json.dumps({**self.who(), **said}))

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/heliostat-dev/heliostat/tests/redisserver"
+	"github.com/heliostat-dev/heliostat/tests/redistest"
 )
 
 const (
@@ -33,7 +33,7 @@ type redis struct {
 	container string
 	login     []string
 	// authority of its certificate where it speaks TLS alone, else nil.
-	authority *redisserver.Authority
+	authority *redistest.Authority
 }
 
 // serving makes a Redis whose user is let to keys of a pattern, and waits until it answers.
@@ -43,7 +43,7 @@ func serving(ctx context.Context, pattern string) *redis {
 }
 
 // servingBy is serving, by TLS where there is an authority for it.
-func servingBy(ctx context.Context, pattern string, authority *redisserver.Authority) *redis {
+func servingBy(ctx context.Context, pattern string, authority *redistest.Authority) *redis {
 	GinkgoHelper()
 	namespace, err := kubernetes.Namespace(ctx, "redis")
 	Expect(err).NotTo(HaveOccurred())

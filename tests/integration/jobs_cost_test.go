@@ -16,7 +16,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
-	"github.com/heliostat-dev/heliostat/tests/faultproxy"
+	"github.com/heliostat-dev/heliostat/tests/internal/faultproxy"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
-	"github.com/heliostat-dev/heliostat/tests/faultproxy"
+	"github.com/heliostat-dev/heliostat/tests/internal/faultproxy"
 )
 
 // heads are those of the pods that the kubelet runs: in a namespace that asked for them,

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/tests/faultproxy"
+	"github.com/heliostat-dev/heliostat/tests/internal/faultproxy"
 )
 
 // settledJobs makes a job in each state that lasts, and gives them when they are there:

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/tests/fakekubelet"
+	"github.com/heliostat-dev/heliostat/tests/internal/fakekubelet"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 

@@ -18,15 +18,15 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
-	"github.com/heliostat-dev/heliostat/tests/island"
-	"github.com/heliostat-dev/heliostat/tests/serveproxy"
+	"github.com/heliostat-dev/heliostat/tests/internal/fakeserveproxy"
+	"github.com/heliostat-dev/heliostat/tests/internal/podnet"
 )
 
 // land is where pods have addresses that Kubernetes takes for those of pods, which loopback's
 // are not: the addresses of an island. Workers there are nodes of their cluster's fake head,
 // and where Serve has a proxy on one it listens in its pod.
 type land struct {
-	*island.Island
+	*podnet.Island
 	mu      sync.Mutex
 	number  int
 	workers map[types.UID]*worker
@@ -35,7 +35,7 @@ type land struct {
 // newLand makes one that ends with the test.
 func newLand(t *testing.T) *land {
 	t.Helper()
-	made, err := island.New()
+	made, err := podnet.New()
 	must(t, err)
 	l := &land{Island: made, workers: map[types.UID]*worker{}}
 	t.Cleanup(func() {
@@ -126,7 +126,7 @@ type worker struct {
 	id   headclient.NodeID
 	// proxy is Serve's, nil where there is none.
 	mu    sync.Mutex
-	proxy *serveproxy.Proxy
+	proxy *fakeserveproxy.Proxy
 }
 
 // run is the life of the node.
@@ -171,13 +171,13 @@ func (w *worker) serve(on *fakehead.Head, port int32) error {
 	if err != nil {
 		return err
 	}
-	w.has(serveproxy.New(listener, w.name, func() serveproxy.Leads { return leads(on.Proxied(string(w.pod))) }))
+	w.has(fakeserveproxy.New(listener, w.name, func() fakeserveproxy.Leads { return leads(on.Proxied(string(w.pod))) }))
 	return nil
 }
 
 // leads is what a proxy leads to: the versions that the args of applications have.
-func leads(seen fakehead.Proxied) serveproxy.Leads {
-	to := serveproxy.Leads{Draining: seen.State == "DRAINING", Versions: map[string]string{}}
+func leads(seen fakehead.Proxied) fakeserveproxy.Leads {
+	to := fakeserveproxy.Leads{Draining: seen.State == "DRAINING", Versions: map[string]string{}}
 	for route, config := range seen.Routes {
 		var args struct {
 			Version int `json:"version"`
@@ -188,13 +188,13 @@ func leads(seen fakehead.Proxied) serveproxy.Leads {
 	return to
 }
 
-func (w *worker) has(proxy *serveproxy.Proxy) {
+func (w *worker) has(proxy *fakeserveproxy.Proxy) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.proxy = proxy
 }
 
-func (w *worker) listening() *serveproxy.Proxy {
+func (w *worker) listening() *fakeserveproxy.Proxy {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.proxy

@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/tests/fuse"
+	"github.com/heliostat-dev/heliostat/tests/internal/killafter"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
 // door stands between one operator and the API server, and holds one of the operator's writes back.
 type door struct {
-	*fuse.Gate
+	*killafter.Gate
 	// kubeconfig is the operator's, through the door.
 	kubeconfig string
 }
@@ -33,15 +33,15 @@ func openDoor(t *testing.T, hold string) *door {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	d := &door{Gate: fuse.NewGate(hold)}
-	d.kubeconfig, err = lead(t, listener, fuse.Watch{Coming: d.Pass})
+	d := &door{Gate: killafter.NewGate(hold)}
+	d.kubeconfig, err = lead(t, listener, killafter.Watch{Coming: d.Pass})
 	must(t, err)
 	return d
 }
 
 // lead leads the operator to the API server by way of a listener until the test ends, and gives the kubeconfig for it.
-func lead(t *testing.T, listener net.Listener, watch fuse.Watch) (kubeconfig string, err error) {
-	way, err := fuse.Lead(listener, shared.Config, watch)
+func lead(t *testing.T, listener net.Listener, watch killafter.Watch) (kubeconfig string, err error) {
+	way, err := killafter.Lead(listener, shared.Config, watch)
 	if err != nil {
 		return "", err
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
+	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 	"github.com/heliostat-dev/heliostat/tests/live"
-	"github.com/heliostat-dev/heliostat/tests/load"
 )
 
 // How much TestUpgradesWhileTheOperatorIsKilled does, unless HELIOSTAT_UPGRADES and
@@ -66,7 +66,7 @@ type course struct {
 	upgrades, requests int
 	where              *land
 	lanes              []*lane
-	ledger             *load.Ledger
+	ledger             *loadgen.Ledger
 
 	mu      sync.Mutex
 	changed int
@@ -82,7 +82,7 @@ type turns struct{ next, last int }
 func newCourse(t *testing.T, upgrades, requests int) *course {
 	t.Helper()
 	c := &course{
-		t: t, upgrades: upgrades, requests: requests, where: newLand(t), ledger: load.NewLedger(time.Now()),
+		t: t, upgrades: upgrades, requests: requests, where: newLand(t), ledger: loadgen.NewLedger(time.Now()),
 		turns: map[string]*turns{}, steps: map[string]map[int]int{},
 	}
 	for _, change := range changes() {

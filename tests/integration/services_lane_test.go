@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/tests/fuse"
-	"github.com/heliostat-dev/heliostat/tests/kubeproxy"
+	"github.com/heliostat-dev/heliostat/tests/internal/fakekubeproxy"
+	"github.com/heliostat-dev/heliostat/tests/internal/killafter"
+	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 	"github.com/heliostat-dev/heliostat/tests/live"
-	"github.com/heliostat-dev/heliostat/tests/load"
 )
 
 // lane is a service in a namespace of its own, with the operator that manages it there, and
@@ -35,7 +35,7 @@ type lane struct {
 	kubeconfig string
 	// front is the host:port at which clients reach the service.
 	front string
-	fuse  fuse.Fuse
+	fuse  killafter.Fuse
 	// first is the sort of change that it begins with, version that of the last edit, serving that
 	// which serves once the change has ended.
 	first, version, serving int
@@ -88,7 +88,7 @@ func (l *lane) prepare() error {
 	if err != nil {
 		return err
 	}
-	l.kubeconfig, err = lead(l.t, listener, fuse.Watch{Wrote: l.fuse.Wrote})
+	l.kubeconfig, err = lead(l.t, listener, killafter.Watch{Wrote: l.fuse.Wrote})
 	return err
 }
 
@@ -203,7 +203,7 @@ func (l *lane) set(former v1alpha1.ClusterServiceSpec) error {
 // open leads clients to the service, and those too who go by its own address in the land.
 func (l *lane) open() error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(l.t.Context()))
-	proxy, err := kubeproxy.Follow(ctx, shared.Kubernetes, l.name, kubeproxy.Options{Dial: l.where.Dial, Lag: lag, Refused: l.refused})
+	proxy, err := fakekubeproxy.Follow(ctx, shared.Kubernetes, l.name, fakekubeproxy.Options{Dial: l.where.Dial, Lag: lag, Refused: l.refused})
 	if err != nil {
 		stop()
 		return err
@@ -224,7 +224,7 @@ func (l *lane) open() error {
 		if err := shared.Get(ctx, l.name, &service); err != nil {
 			return err
 		}
-		address, err = kubeproxy.Address(&service)
+		address, err = fakekubeproxy.Address(&service)
 		return err
 	}); err != nil {
 		return err
@@ -256,9 +256,9 @@ func (l *lane) refused(endpoint string, why error) {
 }
 
 // load is what clients ask the service.
-func (l *lane) load() load.Plan {
-	return load.Plan{
-		URL: "http://" + l.front, Rates: map[load.Sort]float64{load.Fresh: freshRate, load.Kept: keptRate, load.Long: longRate},
+func (l *lane) load() loadgen.Plan {
+	return loadgen.Plan{
+		URL: "http://" + l.front, Rates: map[loadgen.Sort]float64{loadgen.Fresh: freshRate, loadgen.Kept: keptRate, loadgen.Long: longRate},
 		Connections: keptConnections, Timeout: 20 * time.Second, Longest: longestRequest, Session: time.Second, Pace: time.Second,
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/live"
-	"github.com/heliostat-dev/heliostat/tests/redisserver"
+	"github.com/heliostat-dev/heliostat/tests/redistest"
 )
 
 // storePassword is nowhere but in Secrets and in the Redis itself.
@@ -33,7 +33,7 @@ var others = []string{"RAY", "RAY@KV", "RAYother@KV", "RAYother@heliostat", "a-c
 // bed is a Redis of users', and the clusters that keep their memory in it. As no pod holds
 // a Ray here, the tests write what Ray would have written.
 type bed struct {
-	*redisserver.Server
+	*redistest.Server
 	t         *testing.T
 	namespace string
 }
@@ -43,7 +43,7 @@ type bed struct {
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{t: t, namespace: newNamespace(t)}
-	b.Server = redisserver.Start(t, "--requirepass", storePassword, "--appendonly", "yes", "--appendfsync", "always")
+	b.Server = redistest.Start(t, "--requirepass", storePassword, "--appendonly", "yes", "--appendfsync", "always")
 	b.addOthers()
 	b.opens(b.namespace)
 	b.cleansUp(b.namespace)

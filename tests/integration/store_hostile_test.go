@@ -13,19 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/tests/hostile"
+	"github.com/heliostat-dev/heliostat/tests/internal/hostile"
 	"github.com/heliostat-dev/heliostat/tests/live"
-	"github.com/heliostat-dev/heliostat/tests/redisserver"
+	"github.com/heliostat-dev/heliostat/tests/redistest"
 )
 
 // TestStoresThatLeadElsewhere: the operator sends nothing to an address of a node's cloud, wherever it has it from, and
 // with public authorities wants a certificate for the address.
 func TestStoresThatLeadElsewhere(t *testing.T) {
 	t.Parallel()
-	authority := redisserver.NewAuthority(t)
+	authority := redistest.NewAuthority(t)
 	roots := filepath.Join(t.TempDir(), "roots.crt")
 	must(t, os.WriteFile(roots, authority.Certificate, 0o600))
-	secure := redisserver.StartTLS(t, authority)
+	secure := redistest.StartTLS(t, authority)
 	namespace := newNamespace(t)
 	(&bed{t: t}).cleansUp(namespace)
 	trusting := &operator{t: t, env: []string{"SSL_CERT_FILE=" + roots}}

@@ -23,7 +23,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/tests/bench/jobs"
-	"github.com/heliostat-dev/heliostat/tests/hostile"
+	"github.com/heliostat-dev/heliostat/tests/internal/hostile"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/tests/load"
+	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 )
 
 // Crashed is what became of requests while services were changed and their operators were
@@ -20,7 +20,7 @@ type Crashed struct {
 	Steps   map[string]map[int]int `json:"steps"`
 	Seconds float64                `json:"seconds"`
 	// Load is what clients saw from the first change to the last one.
-	Load load.Phase `json:"load"`
+	Load loadgen.Phase `json:"load"`
 }
 
 // Count is how many requests were sent, and how many were not answered as they should.
@@ -55,7 +55,7 @@ func (c Crashed) Table() string {
 	}
 	b.WriteString("\n| request | sent | lost |")
 	lines := "\n|---|---|---|"
-	for _, bound := range load.Bounds() {
+	for _, bound := range loadgen.Bounds() {
 		fmt.Fprintf(&b, " ≤ %g ms |", bound)
 		lines += "---|"
 	}

@@ -4,17 +4,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 	"github.com/heliostat-dev/heliostat/tests/live"
-	"github.com/heliostat-dev/heliostat/tests/load"
 )
 
 func TestWhatCrashesShowed(t *testing.T) {
-	histogram := make([]int64, len(load.Bounds())+1)
+	histogram := make([]int64, len(loadgen.Bounds())+1)
 	histogram[0], histogram[len(histogram)-1] = 7, 2
 	c := live.Crashed{
 		Changes: 4, Crashes: 6, Seconds: 12, Steps: map[string]map[int]int{"image": {1: 1, 2: 2, 3: 1, 9: 1}, "code": {4: 1}},
-		Load: load.Phase{Sorts: map[load.Sort]load.Count{
-			load.Fresh: {Sent: 9, Failed: 1, Latency: load.Latency{P50: 1.5, P999: 20, Max: 31, Histogram: histogram}}, load.Kept: {Sent: 1},
+		Load: loadgen.Phase{Sorts: map[loadgen.Sort]loadgen.Count{
+			loadgen.Fresh: {Sent: 9, Failed: 1, Latency: loadgen.Latency{P50: 1.5, P999: 20, Max: 31, Histogram: histogram}}, loadgen.Kept: {Sent: 1},
 		}},
 	}
 	want := "10 requests in 4 upgrades, the operator killed 6 times: 1 lost, in 12 s; fresh: half below 1.5 ms, 999 of 1000 below 20 ms, the longest 31 ms; kept: "

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/heliostat-dev/heliostat/tests/packets"
+	"github.com/heliostat-dev/heliostat/tests/internal/packets"
 )
 
 // Capture searches what passes between pods of the local Kubernetes that LOCALKUBE and LOCALKUBE_NAME name, until it is

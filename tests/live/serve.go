@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/tests/load"
+	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 )
 
 // What specs of services report and make accept reads: labels of specs, names of entries, and
@@ -109,9 +109,9 @@ type Upgraded struct {
 // NodeLoad is what a client on a node saw in the calm time before a change, and from the
 // change on.
 type NodeLoad struct {
-	Node   string     `json:"node"`
-	Calm   load.Phase `json:"calm"`
-	During load.Phase `json:"during"`
+	Node   string        `json:"node"`
+	Calm   loadgen.Phase `json:"calm"`
+	During loadgen.Phase `json:"during"`
 }
 
 // Count is how many requests were sent during the change, and how many of them failed.
@@ -126,7 +126,7 @@ func (u Upgraded) Count() (sent, failed int) {
 
 // Longest are the longest latencies of a sort in milliseconds, in the calm time and during the
 // change; 0 where there was nothing of that sort.
-func (u Upgraded) Longest(sort load.Sort) (calm, during float64) {
+func (u Upgraded) Longest(sort loadgen.Sort) (calm, during float64) {
 	for _, node := range u.Loads {
 		calm, during = max(calm, node.Calm.Sorts[sort].Latency.Max), max(during, node.During.Sorts[sort].Latency.Max)
 	}
@@ -149,7 +149,7 @@ func (u Upgraded) String() string {
 }
 
 // longestAt is when the longest request of a sort had its answer during the change.
-func (u Upgraded) longestAt(sort load.Sort) (at time.Time) {
+func (u Upgraded) longestAt(sort loadgen.Sort) (at time.Time) {
 	longest := -1.0
 	for _, node := range u.Loads {
 		if latency := node.During.Sorts[sort].Latency; latency.Max > longest {
@@ -160,8 +160,8 @@ func (u Upgraded) longestAt(sort load.Sort) (at time.Time) {
 }
 
 // sorts of requests that there were.
-func (u Upgraded) sorts() []load.Sort {
-	all := map[load.Sort]bool{}
+func (u Upgraded) sorts() []loadgen.Sort {
+	all := map[loadgen.Sort]bool{}
 	for _, node := range u.Loads {
 		for sort := range node.During.Sorts {
 			all[sort] = true
@@ -202,9 +202,9 @@ func (u Upgraded) Late() []string {
 
 // Latency is how long the longest requests of a sort took, in milliseconds.
 type Latency struct {
-	Sort   load.Sort `json:"sort"`
-	Calm   float64   `json:"calm"`
-	During float64   `json:"during"`
+	Sort   loadgen.Sort `json:"sort"`
+	Calm   float64      `json:"calm"`
+	During float64      `json:"during"`
 }
 
 // IsSlow reports whether a request took longer in the changes than was promised.
@@ -215,7 +215,7 @@ func (l Latency) IsSlow() bool {
 
 // Latencies returns those of each sort of requests that was sent: the longest of all calm times and of all changes.
 func Latencies(all []Upgraded) []Latency {
-	sorts := map[load.Sort]bool{}
+	sorts := map[loadgen.Sort]bool{}
 	for _, one := range all {
 		for _, sort := range one.sorts() {
 			sorts[sort] = true

@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/heliostat-dev/heliostat/tests/load"
+	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 )
 
 // Networks gives the file of the network namespace of each node of the local Kubernetes that
@@ -37,11 +37,11 @@ func Networks(ctx context.Context) (map[string]string, error) {
 	return networks, nil
 }
 
-// BuildClient builds tests/load/cmd of the repository at root into a directory, and gives the
+// BuildClient builds tests/internal/loadgen/cmd of the repository at root into a directory, and gives the
 // program's path.
 func BuildClient(ctx context.Context, root, directory string) (string, error) {
 	program := directory + "/load"
-	out, err := exec.CommandContext(ctx, "go", "build", "-C", root, "-o", program, "./tests/load/cmd").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "build", "-C", root, "-o", program, "./tests/internal/loadgen/cmd").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build the client: %w: %s", err, out)
 	}
@@ -67,7 +67,7 @@ func Inside(network string) Command {
 	}
 }
 
-// StartClient starts the program of tests/load/cmd. It sends until End; it ends by itself when
+// StartClient starts the program of tests/internal/loadgen/cmd. It sends until End; it ends by itself when
 // the process of the tests does.
 func StartClient(node string, run Command, program string, args ...string) (*Client, error) {
 	c := &Client{Node: node, command: run(program, args...), said: &strings.Builder{}}
@@ -89,7 +89,7 @@ func StartClient(node string, run Command, program string, args ...string) (*Cli
 
 // Phase begins a phase, and returns when what is due counts to it.
 func (c *Client) Phase(name string) error {
-	var began load.Began
+	var began loadgen.Began
 	if err := c.tell("phase "+name, &began); err != nil {
 		return err
 	}
@@ -100,16 +100,16 @@ func (c *Client) Phase(name string) error {
 }
 
 // Report is what became of all requests so far.
-func (c *Client) Report() (load.Report, error) {
-	var report load.Report
+func (c *Client) Report() (loadgen.Report, error) {
+	var report loadgen.Report
 	err := c.tell("report", &report)
 	return report, err
 }
 
 // End has no more requests sent, waits until those that were sent are answered or have failed,
 // and gives what became of all.
-func (c *Client) End() (load.Report, error) {
-	var report load.Report
+func (c *Client) End() (loadgen.Report, error) {
+	var report loadgen.Report
 	told := c.tell("end", &report)
 	ended := errors.Join(c.in.Close(), c.command.Wait())
 	if told == nil && ended != nil {

@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/tests/load"
+	"github.com/heliostat-dev/heliostat/tests/internal/loadgen"
 )
 
 // smooth is an upgrade of which nothing is wrong.
 func smooth() Upgraded {
-	phase := func(sent int, longest float64) load.Phase {
-		return load.Phase{Sorts: map[load.Sort]load.Count{
-			load.Fresh: {Sent: sent, Latency: load.Latency{Max: longest}}, load.Long: {Sent: 1, Latency: load.Latency{Max: 2}},
+	phase := func(sent int, longest float64) loadgen.Phase {
+		return loadgen.Phase{Sorts: map[loadgen.Sort]loadgen.Count{
+			loadgen.Fresh: {Sent: sent, Latency: loadgen.Latency{Max: longest}}, loadgen.Long: {Sent: 1, Latency: loadgen.Latency{Max: 2}},
 		}}
 	}
 	return Upgraded{
@@ -36,7 +36,7 @@ func TestAnUpgradeIsHeldToItsPromises(t *testing.T) {
 		{func(*Upgraded) {}, nil, nil},
 		{func(u *Upgraded) { u.Loads = nil }, []string{"no request was sent"}, nil},
 		{func(u *Upgraded) {
-			u.Loads[1].During.Sorts[load.Fresh] = load.Count{Sent: 3, Failed: 1, Latency: load.Latency{Max: 1}}
+			u.Loads[1].During.Sorts[loadgen.Fresh] = loadgen.Count{Sent: 3, Failed: 1, Latency: loadgen.Latency{Max: 1}}
 		}, []string{"a request failed"}, nil},
 		{func(u *Upgraded) { u.Clusters = 3 }, []string{"there were more than two clusters"}, nil},
 		{func(u *Upgraded) { u.Round = 1 }, []string{"the operator was not killed"}, nil},
@@ -56,22 +56,22 @@ func TestAnUpgradeIsHeldToItsPromises(t *testing.T) {
 
 func TestLatencies_LongestOfChangesBesideCalm(t *testing.T) {
 	calm, slow, unknown := smooth(), smooth(), smooth()
-	calm.Loads[1].Calm.Sorts[load.Fresh] = load.Count{Sent: 3, Latency: load.Latency{Max: 31}}
-	slow.Loads[0].During.Sorts[load.Fresh] = load.Count{Sent: 3, Latency: load.Latency{Max: 62}}
-	unknown.Loads[0].Calm, unknown.Loads[1].Calm = load.Phase{}, load.Phase{}
+	calm.Loads[1].Calm.Sorts[loadgen.Fresh] = loadgen.Count{Sent: 3, Latency: loadgen.Latency{Max: 31}}
+	slow.Loads[0].During.Sorts[loadgen.Fresh] = loadgen.Count{Sent: 3, Latency: loadgen.Latency{Max: 62}}
+	unknown.Loads[0].Calm, unknown.Loads[1].Calm = loadgen.Phase{}, loadgen.Phase{}
 	for _, c := range []struct {
 		all  []Upgraded
 		want []Latency
-		slow []load.Sort
+		slow []loadgen.Sort
 	}{
 		{nil, nil, nil},
-		{[]Upgraded{smooth()}, []Latency{{load.Fresh, 30, 60}, {load.Long, 2, 2}}, nil},
-		{[]Upgraded{slow}, []Latency{{load.Fresh, 30, 62}, {load.Long, 2, 2}}, []load.Sort{load.Fresh}},
-		{[]Upgraded{slow, calm}, []Latency{{load.Fresh, 31, 62}, {load.Long, 2, 2}}, nil},
-		{[]Upgraded{unknown}, []Latency{{load.Fresh, 0, 60}, {load.Long, 0, 2}}, []load.Sort{load.Fresh, load.Long}},
+		{[]Upgraded{smooth()}, []Latency{{loadgen.Fresh, 30, 60}, {loadgen.Long, 2, 2}}, nil},
+		{[]Upgraded{slow}, []Latency{{loadgen.Fresh, 30, 62}, {loadgen.Long, 2, 2}}, []loadgen.Sort{loadgen.Fresh}},
+		{[]Upgraded{slow, calm}, []Latency{{loadgen.Fresh, 31, 62}, {loadgen.Long, 2, 2}}, nil},
+		{[]Upgraded{unknown}, []Latency{{loadgen.Fresh, 0, 60}, {loadgen.Long, 0, 2}}, []loadgen.Sort{loadgen.Fresh, loadgen.Long}},
 	} {
 		got := Latencies(c.all)
-		var slow []load.Sort
+		var slow []loadgen.Sort
 		for _, latency := range got {
 			if latency.IsSlow() {
 				slow = append(slow, latency.Sort)

@@ -46,7 +46,7 @@ type platform struct {
 func release(t *testing.T) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "release")
-	command := exec.CommandContext(t.Context(), "tests/tools/release.sh", out, runtime.GOOS+"/"+runtime.GOARCH)
+	command := exec.CommandContext(t.Context(), "hack/tools/release.sh", out, runtime.GOOS+"/"+runtime.GOARCH)
 	command.Dir = "../.."
 	command.Env = append(os.Environ(), "VERSION="+version)
 	if said, err := command.CombinedOutput(); err != nil {
@@ -189,7 +189,7 @@ func checkProgram(t *testing.T, program string) {
 }
 
 func TestRelease_RefusesWhatIsNoVersion(t *testing.T) {
-	command := exec.CommandContext(t.Context(), "../tools/release.sh", t.TempDir())
+	command := exec.CommandContext(t.Context(), "../../hack/tools/release.sh", t.TempDir())
 	command.Env = append(os.Environ(), "VERSION=0.1")
 	if said, err := command.CombinedOutput(); err == nil || !strings.Contains(string(said), "give one such as v0.1.0") {
 		t.Errorf("it says %s: %v", said, err)

@@ -78,7 +78,7 @@ func findInUnit(ctx context.Context, scratch *scratch, fault Fault, timeout time
 
 func findInChart(ctx context.Context, scratch *scratch, _ Fault, _ time.Duration) (*finding, error) {
 	environment := append(os.Environ(), "HELM="+filepath.Join(scratch.dir, "bin/helm"))
-	return goTest(ctx, scratch.dir, environment, "-C", "tests/tools", "-count=1", "-failfast", "./chart")
+	return goTest(ctx, scratch.dir, environment, "-C", "hack/tools", "-count=1", "-failfast", "./chart")
 }
 
 // event is a line that go test -json prints.

@@ -30,7 +30,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
-	"github.com/heliostat-dev/heliostat/tests/island"
+	"github.com/heliostat-dev/heliostat/tests/internal/podnet"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -59,7 +59,7 @@ type bed struct {
 	*live.Cluster
 	front
 	t      *testing.T
-	island *island.Island
+	island *podnet.Island
 	dir    string
 	// namespace has the objects; empty has none.
 	namespace, empty string
@@ -78,7 +78,7 @@ func makeBed(t *testing.T, at front) *bed {
 	t.Helper()
 	cluster, err := live.Open(t.Context())
 	must(t, err)
-	apart, err := island.New()
+	apart, err := podnet.New()
 	must(t, err)
 	t.Cleanup(apart.Close)
 	b := &bed{Cluster: cluster, front: at, t: t, island: apart, dir: t.TempDir(), namespace: "team-a", empty: "team-b"}

@@ -24,7 +24,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
-	"github.com/heliostat-dev/heliostat/tests/fakekubelet"
+	"github.com/heliostat-dev/heliostat/tests/internal/fakekubelet"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 

@@ -11,11 +11,11 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
-	"github.com/heliostat-dev/heliostat/tests/redisserver"
+	"github.com/heliostat-dev/heliostat/tests/redistest"
 )
 
 // head is a head's connection.
-func head(t *testing.T, s *redisserver.Server, name, password string) *redis.Conn {
+func head(t *testing.T, s *redistest.Server, name, password string) *redis.Conn {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{
 		Addr: s.HostPort(), Username: name, Password: password, Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
@@ -30,7 +30,7 @@ func head(t *testing.T, s *redisserver.Server, name, password string) *redis.Con
 }
 
 // managed is a claim, and the server of a managed store.
-func managed(s *redisserver.Server, epoch int64, password string) (Server, Claim) {
+func managed(s *redistest.Server, epoch int64, password string) (Server, Claim) {
 	server, c := at(s), claim()
 	server.HeadPassword = password
 	c.Own, c.Epoch, c.Begun = true, epoch, epoch > 1
@@ -41,7 +41,7 @@ func managed(s *redisserver.Server, epoch int64, password string) (Server, Claim
 // write any more, on the connection that it has or on a new one.
 func TestFormerHeadIsCutOff(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	s.User("head-office", "on", ">pw", "+ping") // none of ours
 	server, c := managed(s, 1, "secret-1")
 	expect(t, answer(server, c), reason.StoreServes)
@@ -93,7 +93,7 @@ func TestFormer_IsEveryOtherHead(t *testing.T) {
 // password.
 func TestHeadsUserIsMadeAgain(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	ping := func(password string) error {
 		return head(t, s, "head-1", password).Ping(context.Background()).Err()
 	}
@@ -118,7 +118,7 @@ func TestHeadsUserIsMadeAgain(t *testing.T) {
 // TestHeadMayDoWhatRayDoes, and nothing else.
 func TestHeadMayDoWhatRayDoes(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	server, c := managed(s, 1, "secret")
 	expect(t, answer(server, c), reason.StoreServes)
 	s.Do("SET", "others", "1")
@@ -150,7 +150,7 @@ func TestHeadMayDoWhatRayDoes(t *testing.T) {
 // TestSlow: an answer that takes longer than a head can bear is not admitted.
 func TestSlow(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	ask := func() Verdict {
 		s.Pause()
 		time.AfterFunc(slow+slow/3, s.Resume)

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
-	"github.com/heliostat-dev/heliostat/tests/redisserver"
+	"github.com/heliostat-dev/heliostat/tests/redistest"
 )
 
 // at is how a test's server is reached without any credentials.
-func at(s *redisserver.Server) Server { return Server{Address: s.Address()} }
+func at(s *redistest.Server) Server { return Server{Address: s.Address()} }
 
 // fill writes what a head would keep.
-func fill(s *redisserver.Server, namespace string) {
+func fill(s *redistest.Server, namespace string) {
 	for _, table := range tables() {
 		s.Do("HSET", "RAY"+namespace+"@"+table, "a", "1")
 	}
@@ -26,7 +26,7 @@ func fill(s *redisserver.Server, namespace string) {
 }
 
 // mark reads the marker of a namespace.
-func mark(s *redisserver.Server, namespace string) map[string]string {
+func mark(s *redistest.Server, namespace string) map[string]string {
 	values, _ := s.Do("HGETALL", markerKey(namespace)).([]any)
 	fields := map[string]string{}
 	for i := 0; i+1 < len(values); i += 2 {
@@ -38,7 +38,7 @@ func mark(s *redisserver.Server, namespace string) map[string]string {
 // TestAdmissionTwiceIsOnce: the second changes nothing and says the same.
 func TestAdmissionTwiceIsOnce(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	s.Do("HSET", dummy, "heliostat", "stays")
 	first := answer(at(s), claim())
 	expect(t, first, reason.StoreServes, "Redis 7.", s.HostPort())
@@ -59,7 +59,7 @@ func TestAdmissionTwiceIsOnce(t *testing.T) {
 }
 
 // turn is what is said of a session and an epoch.
-func turn(s *redisserver.Server, session, epoch int64, begun bool) Verdict {
+func turn(s *redistest.Server, session, epoch int64, begun bool) Verdict {
 	c := claim()
 	c.Session, c.Epoch, c.Begun = session, epoch, begun
 	return answer(at(s), c)
@@ -68,7 +68,7 @@ func turn(s *redisserver.Server, session, epoch int64, begun bool) Verdict {
 // TestEpochs: heads come back to their memory, and none of a former epoch.
 func TestEpochs(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	expect(t, turn(s, 1, 1, false), reason.StoreServes)
 	fill(s, "ns")
 	expect(t, turn(s, 1, 1, true), reason.StoreServes)
@@ -85,7 +85,7 @@ func TestEpochs(t *testing.T) {
 // TestLoss: it is told and changes nothing; the session after it begins with nothing.
 func TestLoss(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	fill(s, "ns")
 	before := s.Keys()
 	lost := turn(s, 1, 2, true)
@@ -108,7 +108,7 @@ func TestLoss(t *testing.T) {
 // session goes on with it.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	expect(t, turn(s, 3, 3, false), reason.StoreServes)
 	s.Do("FLUSHALL")
 	if flushed := turn(s, 3, 3, true); !flushed.Lost {
@@ -127,7 +127,7 @@ func TestRestoredBackup(t *testing.T) {
 // TestGoesOnWithABackup: keys without a marker are kept, and counted, in a first session.
 func TestGoesOnWithABackup(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	fill(s, "ns")
 	fill(s, "ns2")
 	many(s, "ns3", 5000) // takes several scans
@@ -148,7 +148,7 @@ func TestGoesOnWithABackup(t *testing.T) {
 // where the server is the cluster's own.
 func TestOthersMarker(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	other := claim()
 	other.Owner, other.Cluster, other.Epoch = "uid-2", "team/other", 7
 	expect(t, answer(at(s), other), reason.StoreServes)
@@ -194,7 +194,7 @@ func TestOthersMarker(t *testing.T) {
 // TestDamagedMarker: what cannot be read is not taken for nothing.
 func TestDamagedMarker(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	key := markerKey("ns")
 	for _, damage := range [][]any{
 		{"SET", key, "text"},
@@ -224,7 +224,7 @@ func TestDamagedMarker(t *testing.T) {
 // TestCredentials: the user that was meant, or none.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	s.User("ray", "on", ">secret", "~RAYns@*", "~DUMMY", "+@all", "-@admin")
 	for name, test := range map[string]struct {
 		username, password string
@@ -256,7 +256,7 @@ func TestCredentials(t *testing.T) {
 // what is missing.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	server := at(s)
 	server.Username, server.Password = "ray", "secret"
 	base := []string{"on", ">secret"}
@@ -293,8 +293,8 @@ func TestPermissions(t *testing.T) {
 // be written.
 func TestReadOnlyAndFull(t *testing.T) {
 	t.Parallel()
-	primary := redisserver.Start(t)
-	replica := redisserver.Start(t)
+	primary := redistest.Start(t)
+	replica := redistest.Start(t)
 	replica.Do("REPLICAOF", "127.0.0.1", primary.Port)
 	replica.Await("it follows", func() bool { return replica.Field("master_link_status") == "up" })
 	expect(t, answer(at(replica), claim()), reason.StoreReadOnly, "READONLY")
@@ -302,7 +302,7 @@ func TestReadOnlyAndFull(t *testing.T) {
 		t.Errorf("a replica was swept: %v", err)
 	}
 
-	full := redisserver.Start(t)
+	full := redistest.Start(t)
 	fill(full, "ns")
 	full.Do("SET", "big", strings.Repeat("x", 4<<20))
 	full.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
@@ -319,7 +319,7 @@ func TestReadOnlyAndFull(t *testing.T) {
 // TestComesAndGoes: stopped, standing still, and back.
 func TestComesAndGoes(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	expect(t, answer(at(s), claim()), reason.StoreServes)
 	s.Pause()
 	first := answer(at(s), claim())
@@ -344,8 +344,8 @@ func TestComesAndGoes(t *testing.T) {
 // TestSentinel: it leads to its only primary.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
-	primary := redisserver.Start(t)
-	sentinel := redisserver.StartSentinel(t, map[string]*redisserver.Server{"main": primary})
+	primary := redistest.Start(t)
+	sentinel := redistest.StartSentinel(t, map[string]*redistest.Server{"main": primary})
 	expect(t, answer(at(sentinel), claim()), reason.StoreServes, fmt.Sprint(primary.Port), fmt.Sprint(sentinel.Port))
 	if diff := cmp.Diff([]string{"RAYns@heliostat"}, primary.Keys()); diff != "" {
 		t.Error(diff)
@@ -356,7 +356,7 @@ func TestSentinel(t *testing.T) {
 	server := at(sentinel)
 	server.Password = "not wanted there"
 	expect(t, answer(server, claim()), reason.StoreWrongPassword)
-	two := redisserver.StartSentinel(t, map[string]*redisserver.Server{"main": primary, "other": redisserver.Start(t)})
+	two := redistest.StartSentinel(t, map[string]*redistest.Server{"main": primary, "other": redistest.Start(t)})
 	expect(t, answer(at(two), claim()), reason.StoreUnsupported, "2 primaries")
 }
 
@@ -364,12 +364,12 @@ func TestSentinel(t *testing.T) {
 // shards do not.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	one := redisserver.Start(t, "--cluster-enabled", "yes")
+	one := redistest.Start(t, "--cluster-enabled", "yes")
 	expect(t, answer(at(one), claim()), reason.StoreUnsupported)
 	one.AssignSlots(0, 16383)
 	expect(t, answer(at(one), claim()), reason.StoreServes)
 	fill(one, "ns")
-	replica := redisserver.Start(t, "--cluster-enabled", "yes")
+	replica := redistest.Start(t, "--cluster-enabled", "yes")
 	meet(replica, one)
 	id := strings.TrimSpace(fmt.Sprint(one.Do("CLUSTER", "MYID")))
 	replica.Await("it knows the primary", func() bool {
@@ -384,13 +384,13 @@ func TestCluster(t *testing.T) {
 		t.Errorf("%d, %v, %v", removed, err, one.Keys())
 	}
 
-	part := redisserver.Start(t, "--cluster-enabled", "yes")
+	part := redistest.Start(t, "--cluster-enabled", "yes")
 	part.AssignSlots(0, 8191)
 	expect(t, answer(at(part), claim()), reason.StoreUnsupported)
-	rest := redisserver.Start(t, "--cluster-enabled", "yes")
+	rest := redistest.Start(t, "--cluster-enabled", "yes")
 	rest.AssignSlots(8192, 16383)
 	meet(part, rest)
-	for _, s := range []*redisserver.Server{part, rest} {
+	for _, s := range []*redistest.Server{part, rest} {
 		s.Await("two shards work", func() bool {
 			about := fmt.Sprint(s.Do("CLUSTER", "INFO"))
 			return strings.Contains(about, "cluster_state:ok") && strings.Contains(about, "cluster_size:2")
@@ -400,7 +400,7 @@ func TestCluster(t *testing.T) {
 }
 
 // meet makes two servers know of each other.
-func meet(a, b *redisserver.Server) {
+func meet(a, b *redistest.Server) {
 	config, _ := b.Do("CONFIG", "GET", "cluster-port").([]any)
 	a.Do("CLUSTER", "MEET", "127.0.0.1", b.Port, config[1])
 }
@@ -408,7 +408,7 @@ func meet(a, b *redisserver.Server) {
 // TestLoading: a server that reads its data from disk.
 func TestLoading(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	s.Do("EVAL", "for i = 1, 3000 do redis.call('SET', i, i) end", 0)
 	s.Do("CONFIG", "SET", "key-load-delay", "1000") // 1 ms for each key
 	s.Do("CONFIG", "SET", "loading-process-events-interval-bytes", "1024")
@@ -424,7 +424,7 @@ func TestLoading(t *testing.T) {
 // admitted, and what is kept there stays.
 func TestOnlyOneWins(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	for round := range 20 {
 		s.Do("FLUSHALL")
 		fill(s, "ns")

@@ -18,7 +18,7 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/fault"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
-	"github.com/heliostat-dev/heliostat/tests/redisserver"
+	"github.com/heliostat-dev/heliostat/tests/redistest"
 )
 
 var keys = flag.Int("keys", 20000, "how many keys TestOthersDoNotWait removes")
@@ -27,7 +27,7 @@ var keys = flag.Int("keys", 20000, "how many keys TestOthersDoNotWait removes")
 // whole, and of the one nothing.
 func TestSweepSparesOthers(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	name := rapid.OneOf(rapid.SampledFrom([]string{"a", "a:b", "b", "a*", "*", "?", "[ab]", "[^a]", `\*`, `a\`, "a-b", "RAYa"}), rapid.StringMatching(`[-ab:*?\[\]\\^ /._]{1,4}`))
 	rapid.Check(t, func(t *rapid.T) {
 		s.Do("FLUSHALL")
@@ -61,7 +61,7 @@ func TestSweepSparesOthers(t *testing.T) {
 // TestSweepIsNotForOthers: a namespace that another has by now is not touched.
 func TestSweepIsNotForOthers(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	other := claim()
 	other.Owner = "uid-2"
 	expect(t, answer(at(s), other), reason.StoreServes)
@@ -83,7 +83,7 @@ func TestSweepIsNotForOthers(t *testing.T) {
 // TestSweepOfADamagedMarker: no cluster that lives has one without an owner.
 func TestSweepOfADamagedMarker(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	fill(s, "ns")
 	s.Do("SET", markerKey("ns"), "damaged")
 	for _, want := range []int{8, 0} {
@@ -97,7 +97,7 @@ func TestSweepOfADamagedMarker(t *testing.T) {
 // waits until all is gone.
 func TestNobodyBeginsWhileSwept(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	many(s, "ns", 30000)
 	size := func() int64 { n, _ := s.Do("DBSIZE").(int64); return n }
 	server := at(s)
@@ -122,7 +122,7 @@ func TestNobodyBeginsWhileSwept(t *testing.T) {
 // TestSweepErrors: a caller can tell them apart.
 func TestSweepErrors(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	s.User("ray", "on", ">secret", "~RAYns@*", "+@all", "-unlink")
 	for name, test := range map[string]struct {
 		server Server
@@ -143,7 +143,7 @@ func TestSweepErrors(t *testing.T) {
 // TestCleanUpByHand: the command does what it says, and no more.
 func TestCleanUpByHand(t *testing.T) {
 	t.Parallel()
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	s.User("ray", "on", ">secret", "~*", "+@all")
 	s.User("default", "on", ">open sesame", "~*", "+@all")
 	for user, password := range map[string]string{"ray": "secret", "": "open sesame"} {
@@ -190,7 +190,7 @@ func TestCommandsForHands(t *testing.T) {
 }
 
 // many fills a prefix with small keys.
-func many(s *redisserver.Server, namespace string, count int) {
+func many(s *redistest.Server, namespace string, count int) {
 	s.Do("EVAL", "for i = 1, ARGV[1] do redis.call('SET', ARGV[2] .. i, i) end", 0, count, naming.StorePrefix(namespace))
 }
 
@@ -226,7 +226,7 @@ func swallowAfter(t *testing.T, server string, bytes int64) string {
 }
 
 // calls is how often a server did a command.
-func calls(s *redisserver.Server, command string) int {
+func calls(s *redistest.Server, command string) int {
 	var count int
 	_, _ = fmt.Sscanf(s.Field("cmdstat_"+command), "calls=%d", &count) // it has none of a command that it never did
 	return count
@@ -238,7 +238,7 @@ func calls(s *redisserver.Server, command string) int {
 //	go test ./ray-operator/internal/controlstore -run TestOthersDoNotWait -v -keys 1000000
 func TestOthersDoNotWait(t *testing.T) {
 	// Not in parallel: what it measures is this server alone.
-	s := redisserver.Start(t)
+	s := redistest.Start(t)
 	for rest := *keys; rest > 0; rest -= 20000 {
 		s.Do("EVAL", "for i = 1, ARGV[1] do redis.call('SET', ARGV[2] .. i, i) redis.call('HSET', 'RAYns@KV', ARGV[2] .. i, i) end",
 			0, min(rest, 20000), fmt.Sprintf("RAYns@%d-", rest))

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
-	"github.com/heliostat-dev/heliostat/tests/redisserver"
+	"github.com/heliostat-dev/heliostat/tests/redistest"
 )
 
 // Any public authority would vouch for a server of anybody's, so that it must be the one of the address.
@@ -30,13 +30,13 @@ func TestCertifiedName_IsOfAnAddress(t *testing.T) {
 // TestTrust: a chain to an authority that is trusted, whatever the certificate's name.
 func TestTrust(t *testing.T) {
 	t.Parallel()
-	authority, other := redisserver.NewAuthority(t), redisserver.NewAuthority(t)
+	authority, other := redistest.NewAuthority(t), redistest.NewAuthority(t)
 	certificate, key := authority.Issue("client.test")
 	foreign, foreignKey := other.Issue("client.test")
-	open := redisserver.StartTLS(t, authority)
-	chained := redisserver.StartTLS(t, authority.Intermediate())
-	strict := redisserver.StartTLS(t, authority, "--tls-auth-clients", "yes")
-	plain := redisserver.Start(t)
+	open := redistest.StartTLS(t, authority)
+	chained := redistest.StartTLS(t, authority.Intermediate())
+	strict := redistest.StartTLS(t, authority, "--tls-auth-clients", "yes")
+	plain := redistest.Start(t)
 	text := startFake(t, &fake{hello: "-ERR what do you want?\r\n"})
 	for name, test := range map[string]struct {
 		server Server

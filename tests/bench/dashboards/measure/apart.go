@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/heliostat-dev/heliostat/tests/island"
+	"github.com/heliostat-dev/heliostat/tests/internal/podnet"
 	"github.com/heliostat-dev/heliostat/tests/live"
 )
 
@@ -26,7 +26,7 @@ func measureApart(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the API server's address: %w", err)
 	}
-	apart, err := island.New()
+	apart, err := podnet.New()
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient/fakehead"
-	"github.com/heliostat-dev/heliostat/tests/serveproxy"
+	"github.com/heliostat-dev/heliostat/tests/internal/fakeserveproxy"
 )
 
 // servesPrefix is of the names of clusters on which Serve runs the application.
@@ -49,7 +49,7 @@ type pod struct {
 	head *fakehead.Head
 	// joined is the head that a worker has joined.
 	joined *fakehead.Head
-	proxy  *serveproxy.Proxy
+	proxy  *fakeserveproxy.Proxy
 }
 
 func newHeads(ctx context.Context, client kubernetes.Interface) *heads {
@@ -188,9 +188,9 @@ func (h *heads) look(one *pod) error {
 	if err != nil {
 		return fmt.Errorf("listen for Serve: %w", err)
 	}
-	one.proxy = serveproxy.New(listener, one.name, func() serveproxy.Leads {
+	one.proxy = fakeserveproxy.New(listener, one.name, func() fakeserveproxy.Leads {
 		seen := head.Proxied(string(one.uid))
-		leads := serveproxy.Leads{Draining: seen.State == "DRAINING", Versions: map[string]string{}}
+		leads := fakeserveproxy.Leads{Draining: seen.State == "DRAINING", Versions: map[string]string{}}
 		for route := range seen.Routes {
 			leads.Versions[route] = "0"
 		}

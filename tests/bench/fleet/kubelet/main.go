@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/heliostat-dev/heliostat/tests/fakekubelet"
+	"github.com/heliostat-dev/heliostat/tests/internal/fakekubelet"
 )
 
 func main() {

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Writes what is generated into a directory laid out like the repository: from the API's and Kueue's Go types deepcopy functions, the
+# CRDs, the chart's copies of them and the API reference; from the rules the chart's admission policies and their tables; from the
+# catalogue the reference of reasons; from the converter's rules the reference of KubeRay's fields; from the job controller's table the phases of jobs; from the
+# planner how upgrades go; from the commands the reference of the command line; from the protocol the reference of the server and its OpenAPI document. usage: generate.sh [DIRECTORY], by default the repository itself.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out=${1:-$PWD}
+api=ray-operator/api/v1alpha1 crd=ray-operator/config/crd chart=helm-chart/heliostat/files
+mkdir -p "$out"/{$api,$crd,$chart/admission,docs/reference}
+raw=$(mktemp -d)
+trap 'rm -rf "$raw"' EXIT
+
+bin/controller-gen object crd:generateEmbeddedObjectMeta=true paths="./$api" \
+  output:object:dir="$out/$api" output:crd:dir="$raw"
+mkdir -p "$out"/ray-operator/internal/kueue
+bin/controller-gen object paths=./ray-operator/internal/kueue output:object:dir="$out/ray-operator/internal/kueue"
+for name in $(cd "$raw" && ls heliostat.dev_*.yaml); do
+  bin/crdtrim <"$raw/$name" >"$out/$crd/$name"
+  cp "$out/$crd/$name" "$out/$chart/$name"
+done
+bin/crd-ref-docs --source-path="$api" --config=hack/tools/reference.yaml --renderer=markdown --max-depth=20 \
+  --output-path="$out/docs/reference/api.md" >/dev/null
+for kind in computeclusters clusterjobs clusterservices clusterjobschedules rights-pods rights-objects rights-doors; do
+  go run ./ray-operator/internal/admission/print $kind >"$out/$chart/admission/$kind.yaml"
+done
+go run ./ray-operator/internal/admission/print tables >"$out/docs/reference/validation.md"
+go run ./ray-operator/reason/print >"$out/docs/reference/reasons.md"
+go run ./ray-operator/convert/print >"$out/docs/reference/kuberay-fields.md"
+go run ./cli/app/print >"$out/docs/reference/cli.md"
+go run ./ray-operator/internal/job/print >"$out/docs/reference/job-phases.md"
+go run ./ray-operator/internal/upgrade/print >"$out/docs/reference/upgrades.md"
+go run ./apiserver/rest/print routes proto/heliostat/v1/portal.proto >"$out/docs/reference/rest.md"
+mkdir -p "$out/apiserver/rest"
+go run ./apiserver/rest/print openapi proto/gen/heliostat/v1/portal.openapi.json "$crd" >"$out/apiserver/rest/openapi.json"

@@ -1,0 +1,109 @@
+package archtest
+
+import (
+	"go/ast"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// ofKubernetes are fields that hold Kubernetes' own types: their fields are its to describe.
+var ofKubernetes = map[string]bool{
+	"template": true, "securityContext": true, "volumeClaimTemplates": true, "env": true, "envFrom": true, "imagePullSecrets": true, "tolerations": true,
+	"from": true, "to": true,
+}
+
+// fields gives the names of all fields of a schema, apart from those of Kubernetes' types.
+func fields(schema map[string]any) []string {
+	var names []string
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		names = append(names, name)
+		if below, ok := property.(map[string]any); ok && !ofKubernetes[name] {
+			names = append(names, fields(below)...)
+		}
+	}
+	if items, ok := schema["items"].(map[string]any); ok {
+		names = append(names, fields(items)...)
+	}
+	return names
+}
+
+func TestReferenceHasEveryField(t *testing.T) {
+	reference := read(t, "docs/reference/api.md")
+	definitions, err := filepath.Glob(filepath.Join(root(t), "ray-operator/config/crd/*.yaml"))
+	if err != nil || len(definitions) == 0 {
+		t.Fatalf("find the CRDs: %v, %v", definitions, err)
+	}
+	for _, definition := range definitions {
+		var crd struct {
+			Spec struct {
+				Versions []struct {
+					Schema struct{ OpenAPIV3Schema map[string]any }
+				}
+			}
+		}
+		if err := yaml.Unmarshal([]byte(read(t, strings.TrimPrefix(definition, root(t)))), &crd); err != nil {
+			t.Fatal(err)
+		}
+		names := fields(crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
+		if len(names) < 20 {
+			t.Fatalf("only %d fields were found in %s", len(names), definition)
+		}
+		for _, name := range names {
+			if !strings.Contains(reference, "| `"+name+"` _") && !ofCondition[name] {
+				t.Errorf("the reference lacks the field %s of %s: run make generate", name, filepath.Base(definition))
+			}
+		}
+	}
+}
+
+// ofCondition are the fields of three of Kubernetes' own types, which the reference links
+// to: conditions, and the peers and ports of network policies.
+var ofCondition = map[string]bool{
+	"lastTransitionTime": true, "message": true, "observedGeneration": true, "reason": true, "status": true, "type": true,
+	"endPort": true, "protocol": true, "ipBlock": true, "cidr": true, "except": true, "podSelector": true, "namespaceSelector": true,
+	"matchLabels": true, "matchExpressions": true, "key": true, "operator": true, "values": true,
+}
+
+// TestOwnedOptionsAreRefusedAtAdmission holds the Go rules and the schema's together.
+func TestOwnedOptionsAreRefusedAtAdmission(t *testing.T) {
+	const source = "ray-operator/validate/node.go"
+	file, err := Parse(source, read(t, source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := read(t, "ray-operator/config/crd/heliostat.dev_computeclusters.yaml")
+	count := 0
+	for _, spec := range globals(file) {
+		if spec.Names[0].Name != "ownedParams" {
+			continue
+		}
+		ast.Inspect(spec, func(node ast.Node) bool {
+			if pair, ok := node.(*ast.KeyValueExpr); ok {
+				option := strings.Trim(pair.Key.(*ast.BasicLit).Value, `"`)
+				count++
+				// In YAML a quote within a quoted text is doubled.
+				if !strings.Contains(schema, "'"+option+"'") {
+					t.Errorf("no rule of the schema refuses rayStartParams.%s", option)
+				}
+			}
+			return true
+		})
+	}
+	if count < 10 {
+		t.Errorf("only %d owned options were found in %s", count, source)
+	}
+}

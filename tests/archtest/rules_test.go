@@ -1,0 +1,108 @@
+package archtest
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+)
+
+const doc = "// Package x is one.\n//\n// In: nothing. Out: nothing.\n// It must never be more.\n"
+
+const (
+	clusterDir = "ray-operator/internal/cluster/x.go"
+	scaleDir   = "ray-operator/internal/scale/x.go"
+)
+
+// bad has, for each rule, sources that break it. A source begins with its path.
+var bad = map[string][]string{
+	"reconcile-length": {scaleDir + "\npackage x\n" + body("Reconcile", maxReconcile)},
+	"one-writer": {
+		clusterDir + "\npackage x\nfunc (r *R) f(ctx C) { r.Client.Create(ctx, pod) }",
+		clusterDir + "\npackage x\nfunc (r *R) f(ctx C) { r.Client.Status().Patch(ctx, pod, patch) }",
+		clusterDir + "\npackage x\nfunc f(ctx C) { api.Pods(\"a\").Delete(ctx, \"b\", options) }",
+		"ray-operator/cmd/x/x.go\npackage x\nfunc f() { c.Update(context.Background(), pod) }",
+		"cli/job/x.go\npackage x\nfunc f(ctx C) { objects.Delete(ctx, pod) }",
+	},
+	"methods-of-a-type": {clusterDir + "\npackage x\n" + methodsNamed(maxMethods+1), scaleDir + "\npackage x\n" + methodsNamed(maxMethods+1)},
+	"method-beside-field": {
+		clusterDir + "\npackage x\ntype t struct{ Wake int }\nfunc (t *t) wake() {}",
+		clusterDir + "\npackage x\ntype t[T any] struct{ a, wake T }\nfunc (t t[T]) Wake() {}",
+	},
+	"no-leftover": {scaleDir + "\npackage x\n// TO" + "DO: more\n", scaleDir + "\npackage x\nfunc f() { /* FIX" + "ME */ }"},
+	"package-comment": {
+		scaleDir + "\npackage x", scaleDir + "\n// Package x is short.\npackage x",
+		scaleDir + "\n// Package x has markers.\n// One.\n// +groupName=x\npackage x",
+		scaleDir + "\n" + strings.Repeat("// Long.\n", maxDoc+1) + "package x",
+	},
+	"no-mutable-state": {
+		scaleDir + "\npackage x\nvar a int\nfunc f() { a = 1 }", scaleDir + "\npackage x\nvar a int\nfunc f() { a++ }",
+		scaleDir + "\npackage x\nvar a map[int]int\nfunc f() { a[1] = 2 }", scaleDir + "\npackage x\nvar a map[int]int\nfunc f() { delete(a, 1) }",
+		scaleDir + "\npackage x\nvar a struct{ b int }\nfunc f() { a.b += 2 }", scaleDir + "\npackage x\nvar lock sync.Mutex",
+		scaleDir + "\npackage x\nvar count atomic.Int64", scaleDir + "\npackage x\nvar at atomic.Pointer[int]",
+	},
+}
+
+// methodsNamed returns a type with so many methods.
+func methodsNamed(count int) string {
+	text := "type t struct{ field int }\n"
+	for i := range count {
+		text += fmt.Sprintf("func (x *t) do%d() {}\n", i)
+	}
+	return text
+}
+
+func body(name string, lines int) string {
+	return "func " + name + "() {" + strings.Repeat("\n", lines) + "}"
+}
+
+func TestRulesBite(t *testing.T) {
+	known := map[string]bool{}
+	for _, rule := range Rules() {
+		known[rule.Name] = true
+		if len(bad[rule.Name]) == 0 {
+			t.Errorf("no source shows that the rule %s bites", rule.Name)
+		}
+	}
+	for rule, sources := range bad {
+		if !known[rule] {
+			t.Errorf("there is no rule %s", rule)
+		}
+		for _, source := range sources {
+			path, text, _ := strings.Cut(source, "\n")
+			if broken := check(t, map[string]string{path: text}); broken[rule] == "" {
+				t.Errorf("%s lets this pass:\n%.300s", rule, source)
+			}
+		}
+	}
+}
+
+// good sources break no rule: what is just within a limit, and what looks like a violation and is none.
+var good = []map[string]string{
+	{clusterDir: doc + "package x\n" + methodsNamed(maxMethods), "tests/x/x.go": doc + "package x\n" + methodsNamed(maxMethods+1)},
+	{scaleDir: doc + "package x\n" + body("f", maxReconcile) + "\n" + body("Reconcile", maxReconcile-1)},
+	{clusterDir: doc + "package x\nfunc (r *R) f(ctx C) { r.Writer.Create(ctx, pod); os.Create(name); r.Client.Get(ctx, key) }"},
+	{"ray-operator/internal/kube/x.go": doc + "package x\nfunc (w *W) f(ctx C) { w.Client.Create(ctx, pod) }"},
+	{"tests/x/x.go": doc + "package x\nfunc f() { c.Create(ctx, pod) }"},
+	{scaleDir: doc + "package x\nvar a = map[int]int{1: 2}\nfunc f() { a := 1; a = 2; b.a = 3 }"},
+	{scaleDir: doc + "package x\nvar a = 1\nfunc f(a int) { a = 2; a++ }"},
+	{scaleDir: doc + "package x", "ray-operator/internal/scale/x_test.go": "package x\nvar a int\nfunc f() { a = 1 }\n"},
+}
+
+func TestGoodSourcesPass(t *testing.T) {
+	for _, sources := range good {
+		if broken := check(t, maps.Clone(sources)); len(broken) > 0 {
+			t.Errorf("%v are found in\n%.400v", broken, sources)
+		}
+	}
+}
+
+func TestMutableStateIsFoundAcrossFiles(t *testing.T) {
+	broken := check(t, map[string]string{
+		"ray-operator/internal/scale/a.go": doc + "package x\nvar table = map[int]int{}\n",
+		"ray-operator/internal/scale/b.go": "package x\nfunc f() { table[1] = 2 }\n",
+	})
+	if broken["no-mutable-state"] == "" {
+		t.Errorf("an assignment in another file passes: %v", broken)
+	}
+}
