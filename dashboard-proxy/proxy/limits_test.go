@@ -111,7 +111,7 @@ func TestServe_RefusesTheUploadThatIsOneTooMany(t *testing.T) {
 // TestServe_EndsBodiesThatStandStill: the clock is a minute behind, less a moment.
 func TestServe_EndsBodiesThatStandStill(t *testing.T) {
 	b := newBed(t, (&recorder{}).ServeHTTP, nil)
-	b.clock.SetTime(time.Now().Add(-time.Minute + 200*time.Millisecond))
+	b.clock.SetTime(time.Now().Add(-time.Minute + time.Second))
 	answer := b.raw(t, "PUT /team/demo/x HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice-token\r\nTransfer-Encoding: chunked\r\n\r\n6\r\na part\r\n")
 	if !strings.HasPrefix(answer, "HTTP/1.1 408 ") || !strings.Contains(answer, "stood still") {
 		t.Errorf("%q", answer)
