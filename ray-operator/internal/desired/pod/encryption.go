@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/naming"
@@ -126,10 +127,19 @@ func (o OperatorImage) front(security *corev1.SecurityContext) corev1.Container 
 	return container
 }
 
-// namesOfHead are those under which a head is found.
+// namesOfHead returns the names under which a head is found: those of its cluster's Service, and those of the Service in front
+// of the active head where a ClusterService owns the cluster.
 func namesOfHead(cluster *v1alpha1.ComputeCluster) []string {
-	service := naming.HeadService(cluster.Name)
-	return []string{service, service + "." + cluster.Namespace, headHost(cluster)}
+	of := []string{cluster.Name}
+	if owner := metav1.GetControllerOf(cluster); owner != nil && owner.Kind == "ClusterService" {
+		of = append(of, owner.Name)
+	}
+	var names []string
+	for _, name := range of {
+		service := naming.HeadService(name)
+		names = append(names, service, service+"."+cluster.Namespace, service+"."+cluster.Namespace+".svc")
+	}
+	return names
 }
 
 // EncryptStore has a head that Head built speak TLS with its managed Redis, also where Ray's processes speak none with each

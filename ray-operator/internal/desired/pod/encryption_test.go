@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/internal/desired/pod"
@@ -98,6 +99,21 @@ func TestCertificates_AreForTheNames(t *testing.T) {
 		args := operatorImage.Certificates(nil, names...).Args
 		if have := strings.Join(slices.DeleteFunc(args, others), " "); have != want {
 			t.Errorf("of the names %q the arguments have %q, want %q", names, have, want)
+		}
+	}
+}
+
+func TestEncryption_KnowsTheServicesHead(t *testing.T) {
+	own := "demo-head,demo-head.default,demo-head.default.svc"
+	for want, cluster := range map[string]*v1alpha1.ComputeCluster{
+		own: autoscaled(encrypted),
+		own + ",text-head,text-head.default,text-head.default.svc": autoscaled(encrypted, func(c *v1alpha1.ComputeCluster) {
+			c.OwnerReferences = []metav1.OwnerReference{{Kind: "ClusterService", Name: "text", Controller: new(true)}}
+		}),
+	} {
+		head := operatorImage.Complete(pod.Head(cluster, 1), cluster)
+		if !slices.ContainsFunc(head.Spec.InitContainers, func(c corev1.Container) bool { return slices.Contains(c.Args, "--names="+want) }) {
+			t.Errorf("no certificate is for the names %s", want)
 		}
 	}
 }
