@@ -43,13 +43,7 @@ type Options struct {
 
 // Kubernetes is the API server, asked for callers. It may be used by many goroutines.
 type Kubernetes struct {
-	address *url.URL
-	clock   clock.PassiveClock
-	scheme  *runtime.Scheme
-	mapper  meta.RESTMapper
-	// lanes carries tokens of callers, account the server's own.
-	lanes   *lanes
-	account *account
+	clients
 
 	identity Identity
 	issuers  map[string]*issuer
@@ -67,6 +61,17 @@ type Kubernetes struct {
 	// whose and may are the questions that are on their way.
 	whose *together[*Caller]
 	may   *together[struct{}]
+}
+
+// clients make what speaks to the API server, for one caller each or as the server itself.
+type clients struct {
+	address *url.URL
+	clock   clock.PassiveClock
+	scheme  *runtime.Scheme
+	mapper  meta.RESTMapper
+	// lanes carries tokens of callers, account the server's own.
+	lanes   *lanes
+	account *account
 }
 
 // Bounds of what is remembered.
@@ -91,7 +96,9 @@ func New(o Options) (*Kubernetes, error) {
 		return nil, err
 	}
 	k := &Kubernetes{
-		address: address, clock: o.Clock, scheme: o.Scheme, mapper: newMapper(o.Scheme), lanes: newLanes(o.CAFile, o.Clock), account: own,
+		clients: clients{
+			address: address, clock: o.Clock, scheme: o.Scheme, mapper: newMapper(o.Scheme), lanes: newLanes(o.CAFile, o.Clock), account: own,
+		},
 		identity: o.Identity, issuers: map[string]*issuer{},
 		callers: newRecent[*Caller](o.Clock, maxCallers), refused: newRecent[error](o.Clock, maxRefused),
 		decisions: newRecent[error](o.Clock, maxDecisions), lately: newRecent[*Caller](o.Clock, maxCallers),
@@ -146,7 +153,7 @@ func readAddress(text string) (*url.URL, error) {
 }
 
 // Address returns where the API server is.
-func (k *Kubernetes) Address() *url.URL { return k.address }
+func (k *clients) Address() *url.URL { return k.address }
 
 // ConfigureTLS has a listener ask for the certificate by which a front proxy is known. Nobody needs to have one.
 func (k *Kubernetes) ConfigureTLS(settings *tls.Config) {

@@ -12,12 +12,12 @@ import (
 )
 
 // Transport returns what carries requests to the API server for a caller, and for nobody else, whatever their headers say.
-func (k *Kubernetes) Transport(c *Caller) http.RoundTripper { return acting{kubernetes: k, caller: c} }
+func (k *clients) Transport(c *Caller) http.RoundTripper { return acting{clients: k, caller: c} }
 
 // acting sends requests for a caller.
 type acting struct {
-	kubernetes *Kubernetes
-	caller     *Caller
+	*clients
+	caller *Caller
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -26,12 +26,12 @@ func (a acting) RoundTrip(request *http.Request) (*http.Response, error) {
 	dropIdentity(request.Header)
 	if a.caller.method == MethodToken {
 		a.caller.token.Authorize(request.Header)
-		return a.kubernetes.lanes.RoundTrip(request)
+		return a.lanes.RoundTrip(request)
 	}
-	if a.caller.isOver(a.kubernetes.clock.Now()) {
+	if a.caller.isOver(a.clock.Now()) {
 		return nil, ErrExpired
 	}
-	return transport.NewImpersonatingRoundTripper(a.caller.impersonation(), a.kubernetes.account).RoundTrip(request)
+	return transport.NewImpersonatingRoundTripper(a.caller.impersonation(), a.account).RoundTrip(request)
 }
 
 // dropIdentity takes away all by which an API server learns who a user is.
@@ -59,7 +59,7 @@ func (n named) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // settings returns those of clients that use a transport. They follow no redirect, as a credential would go along.
-func (k *Kubernetes) settings(to http.RoundTripper) (*rest.Config, *http.Client) {
+func (k *clients) settings(to http.RoundTripper) (*rest.Config, *http.Client) {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &rest.Config{Host: k.address.String(), QPS: -1, WarningHandler: rest.NoWarnings{}}, &http.Client{Transport: named{to}, CheckRedirect: stay}
 }

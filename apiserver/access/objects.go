@@ -26,7 +26,7 @@ const maxListed = 1000
 
 // dynamic returns a client over a transport for objects as JSON has them, so that no field is lost. What the API server warns
 // of goes to warned.
-func (k *Kubernetes) dynamic(to http.RoundTripper, warned *warnings) (dynamic.Interface, error) {
+func (k *clients) dynamic(to http.RoundTripper, warned *warnings) (dynamic.Interface, error) {
 	config, carrier := k.settings(to)
 	if warned != nil {
 		config.WarningHandler = warned
@@ -52,7 +52,7 @@ func (w *warnings) HandleWarningHeader(_ int, _ string, text string) {
 }
 
 // objects returns a client of a caller for a resource of heliostat.dev.
-func (k *Kubernetes) objects(c *Caller, of ObjectName, warned *warnings) (dynamic.ResourceInterface, error) {
+func (k *clients) objects(c *Caller, of ObjectName, warned *warnings) (dynamic.ResourceInterface, error) {
 	made, err := k.dynamic(k.Transport(c), warned)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (k *Kubernetes) objects(c *Caller, of ObjectName, warned *warnings) (dynami
 }
 
 // FindObject returns an object of heliostat.dev as it is now, read as a caller.
-func (k *Kubernetes) FindObject(ctx context.Context, c *Caller, of ObjectName) (map[string]any, error) {
+func (k *clients) FindObject(ctx context.Context, c *Caller, of ObjectName) (map[string]any, error) {
 	client, err := k.objects(c, of, nil)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (k *Kubernetes) FindObject(ctx context.Context, c *Caller, of ObjectName) (
 }
 
 // PatchObject changes an object of heliostat.dev as a caller, and returns it.
-func (k *Kubernetes) PatchObject(
+func (k *clients) PatchObject(
 	ctx context.Context, c *Caller, of ObjectName, kind types.PatchType, patch []byte,
 ) (map[string]any, error) {
 	client, err := k.objects(c, of, nil)
@@ -94,7 +94,7 @@ type ObjectName struct{ Resource, Namespace, Name string }
 
 // CreateObject creates an object of heliostat.dev as a caller, and returns it with what the API server warns of. A dry run creates
 // nothing.
-func (k *Kubernetes) CreateObject(
+func (k *clients) CreateObject(
 	ctx context.Context, c *Caller, of ObjectName, object map[string]any, isDry bool,
 ) (map[string]any, []string, error) {
 	warned := &warnings{}
@@ -114,7 +114,7 @@ func (k *Kubernetes) CreateObject(
 }
 
 // Namespaces returns the names of all namespaces, read as a caller.
-func (k *Kubernetes) Namespaces(ctx context.Context, c *Caller) ([]string, error) {
+func (k *clients) Namespaces(ctx context.Context, c *Caller) ([]string, error) {
 	found, err := k.list(ctx, c, corev1.SchemeGroupVersion.WithResource("namespaces"), "", metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (k *Kubernetes) Namespaces(ctx context.Context, c *Caller) ([]string, error
 }
 
 // Presets returns the ConfigMaps of a namespace that are labelled as presets, read as a caller.
-func (k *Kubernetes) Presets(ctx context.Context, c *Caller, namespace string) ([]*corev1.ConfigMap, error) {
+func (k *clients) Presets(ctx context.Context, c *Caller, namespace string) ([]*corev1.ConfigMap, error) {
 	found, err := k.list(ctx, c, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace,
 		metav1.ListOptions{LabelSelector: v1alpha1.LabelPreset})
 	if err != nil {
@@ -138,7 +138,7 @@ func (k *Kubernetes) Presets(ctx context.Context, c *Caller, namespace string) (
 }
 
 // Events returns the events about an object, read as a caller.
-func (k *Kubernetes) Events(
+func (k *clients) Events(
 	ctx context.Context, c *Caller, namespace string, about types.UID,
 ) ([]*eventsv1.Event, error) {
 	found, err := k.list(ctx, c, eventsv1.SchemeGroupVersion.WithResource("events"), namespace,
@@ -150,7 +150,7 @@ func (k *Kubernetes) Events(
 }
 
 // list reads objects as a caller, up to a bound.
-func (k *Kubernetes) list(
+func (k *clients) list(
 	ctx context.Context, c *Caller, of schema.GroupVersionResource, namespace string, options metav1.ListOptions,
 ) ([]unstructured.Unstructured, error) {
 	made, err := k.dynamic(k.Transport(c), nil)
@@ -179,7 +179,7 @@ func convert[T any](all []unstructured.Unstructured) ([]*T, error) {
 }
 
 // ReleasePresets returns the presets of the server's own namespace, which are for all users. They are read as the server.
-func (k *Kubernetes) ReleasePresets(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error) {
+func (k *clients) ReleasePresets(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error) {
 	found, err := k.listOwn(ctx, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, v1alpha1.LabelPreset)
 	if err != nil {
 		return nil, fmt.Errorf("list presets of the server: %w", err)
@@ -189,7 +189,7 @@ func (k *Kubernetes) ReleasePresets(ctx context.Context, namespace string) ([]*c
 
 // Revisions returns the versions that are kept of a service, by its UID. They are read as the server: whether the caller may
 // read the service was asked before.
-func (k *Kubernetes) Revisions(
+func (k *clients) Revisions(
 	ctx context.Context, namespace, service string, uid types.UID,
 ) ([]*appsv1.ControllerRevision, error) {
 	found, err := k.listOwn(ctx, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), namespace,
@@ -205,7 +205,7 @@ func (k *Kubernetes) Revisions(
 }
 
 // listOwn reads objects as the server itself, up to a bound.
-func (k *Kubernetes) listOwn(
+func (k *clients) listOwn(
 	ctx context.Context, of schema.GroupVersionResource, namespace, labels string,
 ) ([]unstructured.Unstructured, error) {
 	made, err := k.dynamic(k.account, nil)
@@ -227,7 +227,7 @@ type Reader = client.WithWatch
 type Object = client.Object
 
 // Own returns what reads as the server's own account.
-func (k *Kubernetes) Own() (Reader, error) {
+func (k *clients) Own() (Reader, error) {
 	config, carrier := k.settings(k.account)
 	made, err := client.NewWithWatch(config, client.Options{HTTPClient: carrier, Scheme: k.scheme, Mapper: k.mapper})
 	if err != nil {
