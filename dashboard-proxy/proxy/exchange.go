@@ -124,13 +124,13 @@ func (p *Proxy) find(ctx context.Context, x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if x.way, err = p.wayTo(ctx, x.head, wayKept); err != nil {
+	if x.way, err = p.ways.find(ctx, x.head, wayKept); err != nil {
 		return err
 	}
 	x.endpoints = []endpoint{{
 		key: "head-" + string(x.head.UID), host: x.way.Address(),
 		connect: func(ctx context.Context) (net.Conn, error) {
-			way, err := p.wayTo(ctx, x.head, wayFresh)
+			way, err := p.ways.find(ctx, x.head, wayFresh)
 			if err != nil {
 				return nil, err
 			}
@@ -194,12 +194,12 @@ func (p *Proxy) guard(x *exchange, end func(*Refusal)) *guard {
 }
 
 // explain returns what a failure of an upstream means.
-func (p *Proxy) explain(x *exchange, err error) error {
+func (w *ways) explain(x *exchange, err error) error {
 	var unavailable *heads.Unavailable
 	if errors.As(err, &unavailable) || x.target.Kind != route.Cluster {
 		return err
 	}
-	way, found := p.wayTo(p.ending, x.head, 0)
+	way, found := w.find(w.ending, x.head, 0)
 	if errors.As(found, &unavailable) {
 		return unavailable
 	}

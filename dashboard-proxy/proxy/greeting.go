@@ -27,7 +27,7 @@ func isGreeting(r *http.Request, code int) bool {
 
 // writePhrase writes an answer whose text is also its reason phrase, over the connection itself, and ends that. It reports
 // whether it could.
-func (p *Proxy) writePhrase(w http.ResponseWriter, x *exchange, code int, text string) bool {
+func (f *refuser) writePhrase(w http.ResponseWriter, x *exchange, code int, text string) bool {
 	connection, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return false
@@ -37,13 +37,13 @@ func (p *Proxy) writePhrase(w http.ResponseWriter, x *exchange, code int, text s
 	header := w.Header().Clone()
 	header.Set("Connection", "close")
 	header.Set("Content-Length", strconv.Itoa(len(text)))
-	header.Set("Date", p.Clock.Now().UTC().Format(http.TimeFormat))
+	header.Set("Date", f.Clock.Now().UTC().Format(http.TimeFormat))
 	var answer bytes.Buffer
 	fmt.Fprintf(&answer, "HTTP/1.1 %d %s\r\n", code, phrase(text))
 	_ = header.Write(&answer) // a buffer takes all
 	answer.WriteString("\r\n" + text)
 	_ = connection.SetDeadline(time.Time{})
-	_ = connection.SetWriteDeadline(p.Clock.Now().Add(leaveWithin))
+	_ = connection.SetWriteDeadline(f.Clock.Now().Add(leaveWithin))
 	_, _ = connection.Write(answer.Bytes()) // who asks and goes needs no answer
 	return true
 }

@@ -77,7 +77,7 @@ func (p *Proxy) headersFor(x *exchange, in, left http.Header) http.Header {
 		}
 	} else {
 		for name, values := range left {
-			if !p.isKept(name) && !isHeldByAny(values, x.token) {
+			if !isKept(name, p.IdentityHeaders) && !isHeldByAny(values, x.token) {
 				header[name] = slices.Clone(values)
 			}
 		}
@@ -113,19 +113,19 @@ func isHeldByAny(texts []string, token string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return isHeldBy(text, token) })
 }
 
-// isKept reports whether a header is kept from applications.
-func (p *Proxy) isKept(name string) bool {
+// isKept reports whether a header is kept from applications, as those are by which a front proxy says who the user is.
+func isKept(name string, identity []string) bool {
 	name = http.CanonicalHeaderKey(name)
 	isBegun := func(by string) bool { return strings.HasPrefix(name, by) }
 	isOwn := func(one string) bool { return one != "" && strings.HasPrefix(name, http.CanonicalHeaderKey(one)) }
 	return slices.Contains(notToServices, name) || slices.ContainsFunc(notToServicesBy, isBegun) ||
-		slices.ContainsFunc(p.IdentityHeaders, isOwn)
+		slices.ContainsFunc(identity, isOwn)
 }
 
 // clean takes out of an answer what could harm the origin. An error is that it is not passed on.
 func (p *Proxy) clean(answer *http.Response) error {
 	x := exchangeOf(answer.Request.Context())
-	if err := p.checkToken(x, answer); err != nil {
+	if err := p.ways.checkToken(x, answer); err != nil {
 		return err
 	}
 	header := answer.Header
@@ -195,7 +195,7 @@ var errBadAnswer = errors.New("the answer of the upstream is not passed on")
 const forbidden = "Forbidden: Invalid authentication token"
 
 // checkToken returns why a head does not let the server in, instead of Ray's advice, which is for its own users.
-func (p *Proxy) checkToken(x *exchange, answer *http.Response) error {
+func (w *ways) checkToken(x *exchange, answer *http.Response) error {
 	if x.target.Kind != route.Cluster {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (p *Proxy) checkToken(x *exchange, answer *http.Response) error {
 	default:
 		return nil
 	}
-	return p.refused(x)
+	return w.refused(x)
 }
 
 // joined is a body of which a part was read.
@@ -221,9 +221,9 @@ type joined struct {
 }
 
 // refused returns why a head refuses the token, by what its Secret says now.
-func (p *Proxy) refused(x *exchange) error {
+func (w *ways) refused(x *exchange) error {
 	var unavailable *heads.Unavailable
-	if err := p.explain(x, nil); errors.As(err, &unavailable) && !unavailable.Temporary {
+	if err := w.explain(x, nil); errors.As(err, &unavailable) && !unavailable.Temporary {
 		return unavailable
 	}
 	return x.way.Refused()

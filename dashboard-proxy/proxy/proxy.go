@@ -96,11 +96,10 @@ type Needs struct {
 
 // Proxy hands requests on. It may be used by many goroutines.
 type Proxy struct {
-	Needs
+	refuser
 	// ending is over when what is open must end.
 	ending   context.Context
 	upstream *upstream
-	ways     *ways
 	rights   *rights
 	places   *places
 	reverse  *httputil.ReverseProxy
@@ -114,7 +113,7 @@ const flushWithin = 100 * time.Millisecond
 
 // New returns a proxy. What is open ends with the context.
 func New(ctx context.Context, needs Needs) *Proxy {
-	p := &Proxy{Needs: needs, ending: ctx, ways: newWays(needs.Clock),
+	p := &Proxy{refuser: refuser{Needs: needs, ways: newWays(ctx, needs.Heads, needs.Clock)}, ending: ctx,
 		rights: newRights(needs.Access, needs.Clock), places: newPlaces(needs.MaxSockets)}
 	p.upstream = newUpstream(needs.AnswerWithin)
 	p.reverse = &httputil.ReverseProxy{

@@ -41,9 +41,15 @@ type Refusal struct {
 // Error implements error.
 func (r *Refusal) Error() string { return r.Text }
 
+// refuser answers requests that are refused. It is a part of each proxy, and has what that is made of.
+type refuser struct {
+	Needs
+	ways *ways
+}
+
 // refuse answers a request that is refused: a browser's with a page, others with a text.
-func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	refusal := p.refusalOf(r, err)
+func (f *refuser) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	refusal := f.refusalOf(r, err)
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -62,7 +68,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	header.Set("Content-Type", "text/plain; charset=utf-8")
 	text := refusal.plain()
-	if isGreeting(r, refusal.Code) && p.writePhrase(w, exchangeOf(r.Context()), refusal.Code, text) {
+	if isGreeting(r, refusal.Code) && f.writePhrase(w, exchangeOf(r.Context()), refusal.Code, text) {
 		return
 	}
 	w.WriteHeader(refusal.Code)
@@ -86,7 +92,7 @@ func (r *Refusal) plain() string {
 }
 
 // refuseFailed answers a request that got no answer of its upstream, or one that is not passed on.
-func (p *Proxy) refuseFailed(w http.ResponseWriter, r *http.Request, err error) {
+func (f *refuser) refuseFailed(w http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r.Context())
 	var ended *Refusal
 	switch {
@@ -98,13 +104,13 @@ func (p *Proxy) refuseFailed(w http.ResponseWriter, r *http.Request, err error) 
 	}
 	var large *http.MaxBytesError
 	if ended == nil && !errors.As(err, &large) && !errors.Is(err, errBadAnswer) {
-		err = p.explain(x, err)
+		err = f.ways.explain(x, err)
 	}
-	p.refuse(w, r, err)
+	f.refuse(w, r, err)
 }
 
 // refusalOf returns the answer that an error is.
-func (p *Proxy) refusalOf(r *http.Request, err error) *Refusal {
+func (f *refuser) refusalOf(r *http.Request, err error) *Refusal {
 	x := exchangeOf(r.Context())
 	var (
 		refusal     *Refusal
@@ -128,30 +134,30 @@ func (p *Proxy) refusalOf(r *http.Request, err error) *Refusal {
 	case errors.Is(err, serve.ErrHTTPS):
 		return &Refusal{Code: http.StatusBadGateway, Text: serve.ErrHTTPS.Error()}
 	case errors.As(err, &large):
-		return p.tooLarge()
+		return f.tooLarge()
 	case errors.As(err, &unavailable) && unavailable.Code == reason.ClusterMissing.Code:
 		return absent(x.target)
 	case errors.As(err, &unavailable):
-		return p.unavailable(r.Context(), x, unavailable)
+		return f.unavailable(r.Context(), x, unavailable)
 	case len(x.endpoints) > 0:
-		return p.failed(x, err)
+		return f.failed(x, err)
 	}
 	if r.Context().Err() == nil { // its caller waits
-		p.Log.Error("Cannot judge a request", "error", err)
+		f.Log.Error("Cannot judge a request", "error", err)
 	}
 	return &Refusal{Code: http.StatusServiceUnavailable, RetryAfter: time.Second,
 		Text: "the API server did not answer, and nothing was done: try again"}
 }
 
 // failed is the answer where an upstream gave none.
-func (p *Proxy) failed(x *exchange, err error) *Refusal {
+func (f *refuser) failed(x *exchange, err error) *Refusal {
 	var (
 		not  *unconnected
 		slow interface{ Timeout() bool }
 	)
 	switch {
 	case errors.As(err, &not): // of other failures the text may hold what the upstream has said
-		p.Log.Debug("Cannot connect", "to", x.named(), "error", err)
+		f.Log.Debug("Cannot connect", "to", x.named(), "error", err)
 		return &Refusal{Code: http.StatusBadGateway, Text: x.named() +
 			" cannot be connected to: see whether it is well, and whether a network policy keeps the server out"}
 	case errors.As(err, &slow) && slow.Timeout():
@@ -190,7 +196,7 @@ func absent(target route.Target) *Refusal {
 }
 
 // unavailable is the answer for an object that does not answer now.
-func (p *Proxy) unavailable(ctx context.Context, x *exchange, u *heads.Unavailable) *Refusal {
+func (f *refuser) unavailable(ctx context.Context, x *exchange, u *heads.Unavailable) *Refusal {
 	target := x.target
 	kind := strings.ToLower(target.Kind.Resource())
 	refusal := &Refusal{Code: http.StatusServiceUnavailable, Text: u.Error(), RetryAfter: u.RetryAfter}
@@ -203,7 +209,7 @@ func (p *Proxy) unavailable(ctx context.Context, x *exchange, u *heads.Unavailab
 			kind, target.Name, target.Namespace)
 	default:
 		if u.Temporary {
-			refusal.Phases = p.Objects.Phases(target.Kind, target.Namespace, target.Name)
+			refusal.Phases = f.Objects.Phases(target.Kind, target.Namespace, target.Name)
 		}
 		return refusal
 	}
@@ -212,14 +218,14 @@ func (p *Proxy) unavailable(ctx context.Context, x *exchange, u *heads.Unavailab
 		what.Verb, what.Subresource = "patch", ""
 		ctx, cancel := context.WithTimeout(ctx, askWithin)
 		defer cancel()
-		if p.Access.MayLately(ctx, x.caller, what) == nil {
+		if f.Access.MayLately(ctx, x.caller, what) == nil {
 			refusal.Resumes = &target
 		}
 	}
 	return refusal
 }
 
-func (p *Proxy) tooLarge() *Refusal {
+func (f *refuser) tooLarge() *Refusal {
 	return &Refusal{Code: http.StatusRequestEntityTooLarge, Text: fmt.Sprintf("the body of the request has more than %d bytes: send less, "+
-		"such as by excludes in the runtime environment, or have dashboards.maxUpload raised", p.MaxUpload)}
+		"such as by excludes in the runtime environment, or have dashboards.maxUpload raised", f.MaxUpload)}
 }

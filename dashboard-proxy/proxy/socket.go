@@ -42,7 +42,8 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, x *exchange,
 	if answer.StatusCode != http.StatusSwitchingProtocols || !is {
 		defer giveBack()
 		defer func() { _ = answer.Body.Close() }()
-		return p.passOn(w, answer)
+		passOn(w, answer)
+		return nil
 	}
 	connection, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -100,7 +101,7 @@ func (p *Proxy) open(r *http.Request, x *exchange) (*http.Response, error) {
 }
 
 // passOn answers with what an upstream said instead of opening a WebSocket.
-func (p *Proxy) passOn(w http.ResponseWriter, answer *http.Response) error {
+func passOn(w http.ResponseWriter, answer *http.Response) {
 	for name, values := range answer.Header {
 		if name != "Connection" && name != "Transfer-Encoding" && name != "Keep-Alive" {
 			w.Header()[name] = values
@@ -108,7 +109,6 @@ func (p *Proxy) passOn(w http.ResponseWriter, answer *http.Response) error {
 	}
 	w.WriteHeader(answer.StatusCode)
 	_, _ = io.Copy(w, answer.Body) // who asks and goes needs no answer
-	return nil
 }
 
 // socket is a WebSocket between a client and an upstream. Frames pass untouched; between two of them the client gets pings,

@@ -170,8 +170,11 @@ const (
 
 // ways remembers ways to heads for a short while.
 type ways struct {
-	clock clock.PassiveClock
-	kept  *lru.Cache
+	// ending is over when no way is needed any more.
+	ending context.Context
+	heads  Heads
+	clock  clock.PassiveClock
+	kept   *lru.Cache
 }
 
 type keptWay struct {
@@ -179,23 +182,25 @@ type keptWay struct {
 	at  time.Time
 }
 
-func newWays(now clock.PassiveClock) *ways { return &ways{clock: now, kept: lru.New(maxWays)} }
+func newWays(ending context.Context, of Heads, now clock.PassiveClock) *ways {
+	return &ways{ending: ending, heads: of, clock: now, kept: lru.New(maxWays)}
+}
 
-// wayTo returns the way to a head, as it was at most so long ago.
-func (p *Proxy) wayTo(ctx context.Context, head heads.Head, within time.Duration) (*heads.Way, error) {
-	if found, is := p.ways.kept.Get(head.UID); is {
-		if one, is := found.(keptWay); is && p.Clock.Since(one.at) < within {
+// find returns the way to a head, as it was at most so long ago.
+func (w *ways) find(ctx context.Context, head heads.Head, within time.Duration) (*heads.Way, error) {
+	if found, is := w.kept.Get(head.UID); is {
+		if one, is := found.(keptWay); is && w.clock.Since(one.at) < within {
 			return one.way, nil
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	at := p.Clock.Now()
-	way, err := p.Heads.FindWay(ctx, head)
+	at := w.clock.Now()
+	way, err := w.heads.FindWay(ctx, head)
 	if err != nil {
-		p.ways.kept.Remove(head.UID)
+		w.kept.Remove(head.UID)
 		return nil, err
 	}
-	p.ways.kept.Add(head.UID, keptWay{way, at})
+	w.kept.Add(head.UID, keptWay{way, at})
 	return way, nil
 }

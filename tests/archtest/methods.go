@@ -18,7 +18,6 @@ func shrinking() map[string]int {
 		"apiserver/logs.output":       26,
 		"apiserver/rest.portal":       43,
 		"apiserver/view.View":         42,
-		"dashboard-proxy/proxy.Proxy": 37,
 	}
 }
 
