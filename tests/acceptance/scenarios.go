@@ -56,7 +56,7 @@ var areas = map[string][]scenario{
 	// Beside nginx.
 	"dashboards-cost": {dashboardRates, dashboardSockets, dashboardBusy},
 	"services":        serviceScenarios(),
-	"clusters":        append(append([]scenario{reasons, rolling, succession}, timed...), token, strategies, admission, world, queueing),
+	"clusters":        append(append([]scenario{reasons, firstMistakes, rolling, succession}, timed...), token, strategies, admission, world, queueing),
 	"autoscaling": {
 		decisions, elasticRolls, decisionTime, demand, givenBack, churn, apiAway, anew, quiet, selected, slice, elasticRolling, neverStart,
 	},
@@ -65,7 +65,7 @@ var areas = map[string][]scenario{
 
 // tables make Markdown of a scenario's samples.
 var tables = map[string]func(json.RawMessage) string{
-	"start": startTable, reasons.name: reasonsTable, jobTime.name: jobTable, storeFaults.name: faultsTable,
+	"start": startTable, reasons.name: reasonsTable, firstMistakes.name: mistakesTable, jobTime.name: jobTable, storeFaults.name: faultsTable,
 	live.ServeBadLabel: badTable, crashedUpgrades.name: crashedTable, serveLatency.name: latencyTable,
 	live.ServeUpgradesLabel(live.ChangeConfig): upgradesTable, live.ServeUpgradesLabel(live.ChangeCode): upgradesTable,
 	live.ServeUpgradesLabel(live.ChangeImage): upgradesTable, live.ServeUpgradesLabel(live.ChangeShape): upgradesTable,
