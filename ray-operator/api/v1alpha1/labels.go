@@ -192,6 +192,8 @@ const (
 	EnvJobAttempt = "HELIOSTAT_JOB_ATTEMPT"
 	// EnvJobEnds is shell code that the entrypoint begins with: it ends what the driver leaves behind in its process group.
 	EnvJobEnds = "HELIOSTAT_JOB_ENDS"
+	// EntrypointPrefix is what stands before the user's entrypoint in Ray.
+	EntrypointPrefix = `eval "$` + EnvJobEnds + `"; `
 	// EnvScheduledAt is, in a job of a ClusterJobSchedule, what AnnotationScheduledAt says.
 	EnvScheduledAt = "HELIOSTAT_SCHEDULED_AT"
 )

@@ -70,22 +70,21 @@ func hashPayload(job *v1alpha1.ClusterJob, attempt int32) (string, error) {
 // endGroup is shell code that ends what a driver leaves behind in its process group: with SIGTERM when the driver's
 // shell has ended, which becomes the driver, and with SIGKILL 3 s later. Ray has a process for that, and kills it when the
 // driver ends. This one has no parent among them, so that neither Ray nor the program sees it: no wait returns it, and no
-// signal of a stop reaches it.
-const endGroup = `( trap "" TERM; (while kill -0 $$; do sleep 1; done; kill -TERM -$$; sleep 3; kill -KILL -$$) ` +
-	`</dev/null >/dev/null 2>&1 & )`
+// signal of a stop reaches it. A driver that nobody reaps has ended too: a zombie (Z) without other threads (1).
+const endGroup = `( trap "" TERM; (while kill -0 $$; do s=; read -r s </proc/$$/stat; set -- ${s##*) }; ` +
+	`[ "$1${18}" = Z1 ] && break; sleep 1; done; kill -TERM -$$; sleep 3; kill -KILL -$$) </dev/null >/dev/null 2>&1 & )`
 
 // entrypoint is the shell line that Ray runs. A command is quoted so that its words reach
 // the program as they are, which takes the shell's place.
 func entrypoint(spec *v1alpha1.ClusterJobSpec) string {
-	const ends = `eval "$` + v1alpha1.EnvJobEnds + `"; `
 	if len(spec.Command) == 0 {
-		return ends + spec.Entrypoint
+		return v1alpha1.EntrypointPrefix + spec.Entrypoint
 	}
 	words := []string{"exec"}
 	for _, word := range spec.Command {
 		words = append(words, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
 	}
-	return ends + strings.Join(words, " ")
+	return v1alpha1.EntrypointPrefix + strings.Join(words, " ")
 }
 
 // runtimeEnv is the user's runtime environment with the job's variables in it.

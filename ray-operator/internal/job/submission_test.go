@@ -3,6 +3,7 @@ package job
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -91,6 +92,26 @@ func TestEntrypoint_EndsItsProcessGroup(t *testing.T) {
 				t.Errorf("it says %q, want %q", out, want)
 			}
 		})
+	}
+}
+
+// TestEntrypoint_EndsGroupOfUnreapedDriver: a driver whose parent does not wait for it stays as a zombie, and what it left
+// behind ends all the same.
+func TestEntrypoint_EndsGroupOfUnreapedDriver(t *testing.T) {
+	command := driver(t, v1alpha1.ClusterJobSpec{Entrypoint: "(sh -c 'sleep 60; echo survived' &); exit 0"})
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, err := io.ReadAll(out) // to the end of all that may write, while the driver is a zombie
+	if len(said) > 0 || err != nil {
+		t.Errorf("what the driver left behind says %q, %v", said, err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
