@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -121,14 +122,15 @@ func (p *portal) StopSubmission(
 	return answer, nil
 }
 
-// submissionOf returns one of Ray's own jobs as the protocol has it.
+// submissionOf returns one of Ray's own jobs as the protocol has it. The entrypoint is the user's own.
 func submissionOf(job headclient.Job) *heliostatv1.Submission {
 	metadata := map[string]string{}
 	for key, value := range job.Metadata {
 		metadata[valid(key)] = valid(value)
 	}
 	return &heliostatv1.Submission{
-		Id: job.ID, Entrypoint: valid(job.Entrypoint), Status: string(job.Status), Message: valid(job.Message), ErrorType: job.ErrorType,
+		Id: job.ID, Entrypoint: valid(strings.TrimPrefix(job.Entrypoint, v1alpha1.EntrypointPrefix)),
+		Status: string(job.Status), Message: valid(job.Message), ErrorType: job.ErrorType,
 		Started: stamp(job.Start), Ended: stamp(job.End), ExitCode: job.ExitCode, Metadata: metadata,
 	}
 }
