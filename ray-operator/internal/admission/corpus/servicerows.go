@@ -76,6 +76,9 @@ var upgradeRows = []offerRow{
 		s.ClusterRef, s.ClusterTemplate = &v1alpha1.ClusterReference{Name: "demo"}, nil
 	}))},
 	{Name: "no upgrade", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "None" })},
+	{Name: "no upgrade, with the figures of those in progress", Edit: upgraded(func(u *v1alpha1.Upgrade) {
+		u.Strategy, u.MaxSurgePercent, u.StepPercent, u.IntervalSeconds = "None", ptr(int32(50)), ptr(int32(10)), ptr(int32(0))
+	})},
 	{Name: "an upgrade in place", Edit: upgraded(func(u *v1alpha1.Upgrade) { u.Strategy = "InPlace" })},
 	{Name: "an upgrade in place with the defaults said", Edit: upgraded(func(u *v1alpha1.Upgrade) {
 		u.Strategy, u.MaxSurgePercent, u.StepPercent, u.IntervalSeconds = "InPlace", ptr(int32(100)), ptr(int32(20)), ptr(int32(10))
