@@ -8,11 +8,9 @@ useBrowser();
 test("who is not signed in signs in, and comes to where the link led", async (t) => {
   const page = await open(t, `/ui/clusters/${bed.namespace}/demo`, {as: "", allowed: ["401"]});
   await page.waitForURL("**/ui/signin?to=*");
-  await page.getByLabel("Kubernetes token").fill("bad");
-  await page.getByRole("button", {name: "Sign in"}).click();
+  await signInBy(page, "bad");
   await page.getByRole("alert").waitFor();
-  await page.getByLabel("Kubernetes token").fill(bed.editor);
-  await page.getByRole("button", {name: "Sign in"}).click();
+  await signInBy(page);
   await page.locator("h1", {hasText: "demo"}).waitFor();
   assert.doesNotMatch(
     page.url() + JSON.stringify(await page.evaluate(() => ({...localStorage, ...sessionStorage}))),
@@ -21,7 +19,24 @@ test("who is not signed in signs in, and comes to where the link led", async (t)
   await page.goto("/ui/me");
   await page.getByRole("button", {name: "Sign out"}).click();
   await page.waitForURL("**/ui/signin");
+  await signInBy(page);
+  await page.waitForURL("**/ui/");
+  for (const [to, comes] of [
+    [`/ui/clusters/${bed.namespace}/demo`, "demo"],
+    ["https://elsewhere.example/", "Objects"],
+  ]) {
+    await page.context().clearCookies();
+    await page.goto(`/ui/signin?${new URLSearchParams({to})}`);
+    await signInBy(page);
+    await page.locator("h1", {hasText: comes}).waitFor();
+  }
 });
+
+/** signInBy signs in by the form. */
+async function signInBy(page, token = bed.editor) {
+  await page.getByLabel("Kubernetes token").fill(token);
+  await page.getByRole("button", {name: "Sign in"}).click();
+}
 
 test("an action that the caller cannot perform names the permission", async (t) => {
   const page = await open(t, `/ui/clusters/${bed.namespace}/demo`, {as: "viewer"});

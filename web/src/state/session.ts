@@ -49,11 +49,13 @@ export function meet(error: unknown): void {
   trouble.value = error instanceof Error ? error : new Error(String(error));
 }
 
-/** askToSignIn shows the page to sign in on, which comes back to this place. */
+/** askToSignIn shows the page to sign in on. That leads back to this place, or to where it was asked to lead. */
 export function askToSignIn(): void {
+  if (session.value) session.value = {...session.value, signedIn: false};
+  if (path.value === "/ui/signin") return; // where that leads to stands in the session
   const to = path.value + query.value;
-  if (session.value) session.value = {...session.value, signedIn: false, to};
-  if (path.value !== "/ui/signin") go(`/ui/signin?${new URLSearchParams({to})}`, true);
+  if (session.value) session.value = {...session.value, to};
+  go(`/ui/signin?${new URLSearchParams({to})}`, true);
 }
 
 /** signIn signs in by a token. */
