@@ -173,7 +173,7 @@ step_integration() {
 
 step_web() {
   instance web --control-plane-only
-  AGAIN=1 gotest web . ./tests/web -count=1 -timeout 15m
+  AGAIN=1 gotest web . ./tests/web -count=1 -timeout 15m -skip '^TestFronts$' # Traefik takes minutes to build
 }
 
 step_localkube() {

@@ -150,3 +150,17 @@ var fuzzedRequests = scenario{
 
 // requestsRead is what the test says of its requests.
 var requestsRead = regexp.MustCompile(`[0-9]+ requests: [^\n]*`)
+
+// fronts opens the page and a dashboard behind Traefik.
+var fronts = scenario{
+	name: "fronts",
+	promise: "by the Ingresses of the chart and by its HTTPRoutes, Traefik leads Chromium to both host names: to the page and " +
+		"its stream, and, signed in by the page, to a dashboard and its WebSocket",
+	play: func(ctx context.Context, _ string) (Outcome, error) {
+		output, failed := onAPIServer(ctx, []string{"-v", "-count=1", "-timeout", "30m", "-run", "^TestFronts$", "./tests/web"})
+		return saidBy(output, openedBy, 2, failed)
+	},
+}
+
+// openedBy is what the test says of each way.
+var openedBy = regexp.MustCompile(`by (Ingress|HTTPRoute): the page[^\n]*`)

@@ -52,7 +52,7 @@ var areas = map[string][]scenario{
 	},
 	"commands":   {rayAddress, kuberayManifests, queuedUpload, generatedConversions, fuzzedConversions, commandCosts, followCosts},
 	"page":       {pageLoad},
-	"dashboards": {rayClient, rayPages, proxiedService, proxiedPeer, fuzzedRequests},
+	"dashboards": {rayClient, rayPages, proxiedService, proxiedPeer, fuzzedRequests, fronts},
 	// Beside nginx.
 	"dashboards-cost": {dashboardRates, dashboardSockets, dashboardBusy},
 	"services":        serviceScenarios(),

@@ -22,14 +22,31 @@ type Traefik struct {
 	said       strings.Builder
 }
 
-// StartTraefik builds Traefik, if it was not built before, and starts it on the Kubernetes that
-// KUBECONFIG names.
-func StartTraefik(ctx context.Context, root string) (*Traefik, error) {
+// TraefikController is the name by which a GatewayClass means Traefik.
+const TraefikController = "traefik.io/gateway-controller"
+
+// BuildTraefik builds Traefik, if it was not built before, and returns the program.
+func BuildTraefik(ctx context.Context, root string) (string, error) {
 	build := exec.CommandContext(ctx, root+"/tests/gateway/build.sh")
 	build.Stderr = os.Stderr
 	out, err := build.Output()
 	if err != nil {
-		return nil, fmt.Errorf("build a gateway: %w", err)
+		return "", fmt.Errorf("build Traefik by tests/gateway/build.sh, which needs a proxy of Go modules the first time: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// QuietTraefik are the flags by which it calls nobody and says little.
+func QuietTraefik() []string {
+	return []string{"--log.level=WARN", "--global.checknewversion=false", "--global.sendanonymoususage=false"}
+}
+
+// StartTraefik builds Traefik, if it was not built before, and starts it on the Kubernetes that
+// KUBECONFIG names.
+func StartTraefik(ctx context.Context, root string) (*Traefik, error) {
+	program, err := BuildTraefik(ctx, root)
+	if err != nil {
+		return nil, err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,9 +56,8 @@ func StartTraefik(ctx context.Context, root string) (*Traefik, error) {
 	if err := listener.Close(); err != nil || !ok {
 		return nil, fmt.Errorf("find a port for a gateway: %w", err)
 	}
-	t := &Traefik{URL: "http://" + address.String(), Port: address.Port, Controller: "traefik.io/gateway-controller"}
-	t.command = exec.Command(strings.TrimSpace(string(out)), "--entrypoints.web.address="+address.String(), "--providers.kubernetesgateway=true",
-		"--log.level=WARN", "--global.checknewversion=false", "--global.sendanonymoususage=false")
+	t := &Traefik{URL: "http://" + address.String(), Port: address.Port, Controller: TraefikController}
+	t.command = exec.Command(program, append(QuietTraefik(), "--entrypoints.web.address="+address.String(), "--providers.kubernetesgateway=true")...)
 	t.command.Stdout, t.command.Stderr = &t.said, &t.said
 	t.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := t.command.Start(); err != nil {

@@ -46,6 +46,7 @@ const (
 
 	dashboardsPort    = "8444"
 	dashboardsAddress = "10.0.0.2:" + dashboardsPort
+	metricsAddress    = "10.0.0.1:8082"
 )
 
 // front is where browsers reach the page and the dashboards, and by which settings of the chart.
@@ -164,8 +165,8 @@ func (b *bed) certify() {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "page"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(24 * time.Hour), BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1), net.IPv4(10, 0, 0, 2)},
-		IsCA:        true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1), net.IPv4(10, 0, 0, 2)}, DNSNames: []string{pageHost, clustersHost},
+		IsCA: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	must(b.t, err)
@@ -195,7 +196,7 @@ func (b *bed) startServer() {
 	b.write("links.yaml", []byte("- {name: Grafana, urlTemplate: 'https://grafana.example.com/d/ray?var-name=${name}'}\n"))
 	log, err := os.Create(b.file("server.log"))
 	must(b.t, err)
-	command := exec.Command(program, "--bind-address="+serverAddress, "--grpc-address=0", "--metrics-bind-address=0",
+	command := exec.Command(program, "--bind-address="+serverAddress, "--grpc-address=0", "--metrics-bind-address="+metricsAddress,
 		"--health-probe-bind-address=10.0.0.1:8081", "--api-server="+b.Config.Host, "--namespace="+live.ReleaseNamespace,
 		"--account-token-file="+b.file("token"), "--tls-cert-file="+b.file("tls.crt"),
 		"--tls-private-key-file="+b.file("tls.key"),

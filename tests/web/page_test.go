@@ -3,9 +3,12 @@ package web
 import (
 	"encoding/json"
 	"flag"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -23,7 +26,7 @@ func TestPage(t *testing.T) {
 	editor := b.account("anna", "edit", b.namespace, b.empty)
 	t.Run("rights", func(t *testing.T) { b.holdRights(t, editor) })
 	settings, err := json.Marshal(map[string]any{
-		"url": pageURL, "control": controlURL,
+		"url": pageURL, "control": controlURL, "dashboards": dashboardsURL,
 		"namespace": b.namespace, "empty": b.empty, "judge": *judging,
 		"editor": editor, "viewer": b.account("victor", "view", b.namespace),
 		"nobody": b.account("nina", ""),
@@ -36,6 +39,27 @@ func TestPage(t *testing.T) {
 	}
 	for _, file := range found {
 		t.Run(file, func(t *testing.T) { b.play(t, file, settings) })
+	}
+	b.holdMetrics(t, editor)
+}
+
+// holdMetrics looks for a caller's token, and for that of heads, in the metrics of a server that both passed through.
+func (b *bed) holdMetrics(t *testing.T, caller string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+metricsAddress+"/metrics", http.NoBody)
+	must(t, err)
+	answer, err := b.inside().Do(request)
+	must(t, err)
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	must(t, err)
+	if !strings.Contains(string(text), `heliostat_server_requests_total{code="200",route="ProxyCluster"}`) {
+		t.Errorf("no answer of a head is counted:\n%s", text)
+	}
+	for _, token := range []string{caller, headToken} {
+		if strings.Contains(string(text), token) {
+			t.Errorf("a token is in the metrics:\n%s", text)
+		}
 	}
 }
 
