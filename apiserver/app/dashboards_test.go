@@ -265,6 +265,7 @@ func TestDashboards_HaveAddresses(t *testing.T) {
 	}{
 		{Dashboards{}, view.Clusters, "team", ""},
 		{port, view.Jobs, "team", ""},
+		{port, view.Schedules, "team", ""},
 		{port, view.Clusters, "team", "https://h:8444/team/demo/"},
 		{port, view.Clusters, "services", "https://h:8444/-/clusters/services/demo/"},
 		{port, view.Services, "team", "https://h:8444/services/team/demo/"},

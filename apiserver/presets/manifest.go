@@ -23,7 +23,7 @@ const (
 )
 
 // kinds are those that a preset may make.
-var kinds = []string{"ComputeCluster", "ClusterJob", "ClusterService"}
+var kinds = []string{"ComputeCluster", "ClusterJob", "ClusterJobSchedule", "ClusterService"}
 
 // border begins or ends a document of YAML. A line of a text that is in one is indented.
 var border = regexp.MustCompile(`(?m)^(?:---|\.\.\.)(?:[ \t\r]|$)`)

@@ -1,7 +1,7 @@
 // Package presets makes manifests of presets: what an administrator prepared, with the options that a user chose.
 //
 // In: ConfigMaps with the label heliostat.dev/preset, and options. Out: presets with the schema of their options, for a
-// form; and a manifest of one of the three kinds, or findings that say which option is wrong and what helps. A preset
+// form; and a manifest of one of our kinds, or findings that say which option is wrong and what helps. A preset
 // that cannot be used is not left out: it says why.
 //
 // It is pure and total. A value never changes the structure of a manifest: it is put into the parsed tree, as one

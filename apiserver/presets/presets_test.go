@@ -393,7 +393,7 @@ var broken = map[string]struct {
 	"a pod":             {withManifest("apiVersion: v1\nkind: Pod\n"), "manifest.yaml: its apiVersion is not heliostat.dev/v1alpha1"},
 	"another kind": {
 		withManifest("apiVersion: heliostat.dev/v1alpha1\nkind: RayCluster\n"),
-		"manifest.yaml: its kind is none of ComputeCluster, ClusterJob, ClusterService; presets make no others",
+		"manifest.yaml: its kind is none of ComputeCluster, ClusterJob, ClusterJobSchedule, ClusterService; presets make no others",
 	},
 	"a kind that is an option": {withManifest("apiVersion: heliostat.dev/v1alpha1\nkind: ${a}\n"), "manifest.yaml: its kind is none of"},
 	"a namespace":              {withManifest(head + "metadata: {namespace: x}\n"), "manifest.yaml: it has metadata.namespace; leave it out"},

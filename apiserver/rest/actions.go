@@ -167,6 +167,8 @@ func kindOf(object verbs.Object) string {
 		return view.Clusters
 	case *v1alpha1.ClusterJob:
 		return view.Jobs
+	case *v1alpha1.ClusterJobSchedule:
+		return view.Schedules
 	}
 	return view.Services
 }

@@ -143,7 +143,7 @@ func (k *kubernetes) Revisions(context.Context, string, string, types.UID) ([]*a
 	return k.kept, nil
 }
 
-// bed is an API with two clusters and a job in two namespaces.
+// bed is an API with two clusters, a job and a schedule in two namespaces.
 type bed struct {
 	*kubernetes
 	api  *API
@@ -171,6 +171,7 @@ func newBed(t *testing.T, may ...string) *bed {
 	}
 	b.put(t, view.Clusters, cluster("team-a", "demo"), cluster("team-b", "other"))
 	b.put(t, view.Jobs, &v1alpha1.ClusterJob{ObjectMeta: meta("team-a", "train")})
+	b.put(t, view.Schedules, schedule("team-a", "nightly"))
 	b.put(t, view.Services)
 	b.put(t, view.Pods)
 	return b
@@ -185,6 +186,14 @@ func cluster(namespace, name string) *v1alpha1.ComputeCluster {
 	c := &v1alpha1.ComputeCluster{ObjectMeta: meta(namespace, name)}
 	c.Spec.WorkerGroups = []v1alpha1.WorkerGroup{{Name: "cpu", Replicas: &one}}
 	return c
+}
+
+func schedule(namespace, name string) *v1alpha1.ClusterJobSchedule {
+	last, next := metav1.Unix(60, 0), metav1.Unix(120, 0)
+	s := &v1alpha1.ClusterJobSchedule{ObjectMeta: meta(namespace, name)}
+	s.Spec.Schedule = "* * * * *"
+	s.Status = v1alpha1.ClusterJobScheduleStatus{LastScheduleTime: &last, NextScheduleTime: &next, ActiveJobs: 1}
+	return s
 }
 
 // put gives the view all objects of a kind, and those of clusters to Kubernetes too.

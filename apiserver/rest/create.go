@@ -24,7 +24,7 @@ import (
 )
 
 // kubernetesKinds are the kinds as manifests name them.
-var kubernetesKinds = []string{"ClusterJob", "ClusterService", "ComputeCluster"}
+var kubernetesKinds = []string{"ClusterJob", "ClusterJobSchedule", "ClusterService", "ComputeCluster"}
 
 // maxKey is how many characters an idempotency key may have.
 const maxKey = 128
@@ -266,6 +266,8 @@ func findingsOf(object verbs.Object) validate.Findings {
 		return validate.Cluster(object)
 	case *v1alpha1.ClusterJob:
 		return validate.Job(object)
+	case *v1alpha1.ClusterJobSchedule:
+		return validate.Schedule(object)
 	case *v1alpha1.ClusterService:
 		return validate.Service(object)
 	}

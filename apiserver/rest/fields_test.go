@@ -16,8 +16,8 @@ func TestReadManifest_RefusesWithPathAndNearestName(t *testing.T) {
 		want   []string // field: remedy
 	}{
 		"a good one":        {map[string]any{"kind": "ComputeCluster", "metadata": metadata, "spec": map[string]any{"rayVersion": "2.60.0"}}, nil},
-		"no kind":           {map[string]any{}, []string{"object.kind: give one of ClusterJob, ClusterService, ComputeCluster"}},
-		"a kind of KubeRay": {map[string]any{"kind": "RayCluster"}, []string{"object.kind: give one of ClusterJob, ClusterService, ComputeCluster"}},
+		"no kind":           {map[string]any{}, []string{"object.kind: give one of ClusterJob, ClusterJobSchedule, ClusterService, ComputeCluster"}},
+		"a kind of KubeRay": {map[string]any{"kind": "RayCluster"}, []string{"object.kind: give one of ClusterJob, ClusterJobSchedule, ClusterService, ComputeCluster"}},
 		"a misspelt kind":   {map[string]any{"kind": "Computecluster"}, []string{`object.kind: write "ComputeCluster"`}},
 		"another version":   {map[string]any{"kind": "ClusterJob", "apiVersion": "heliostat.dev/v2"}, []string{"object.apiVersion: give heliostat.dev/v1alpha1"}},
 		"another namespace": {map[string]any{"kind": "ClusterJob", "metadata": map[string]any{"namespace": "b"}},

@@ -19,6 +19,8 @@ func newObject(kind string) verbs.Object {
 		return &v1alpha1.ComputeCluster{}
 	case "ClusterJob":
 		return &v1alpha1.ClusterJob{}
+	case "ClusterJobSchedule":
+		return &v1alpha1.ClusterJobSchedule{}
 	case "ClusterService":
 		return &v1alpha1.ClusterService{}
 	}

@@ -161,10 +161,10 @@ func TestScaleObject_NeedsANumber(t *testing.T) {
 	}
 }
 
-// TestListNamespaces_SaysWhatCanBeDone in each of two namespaces, of 16 permissions: by one question for each, where the API
+// TestListNamespaces_SaysWhatCanBeDone in each of two namespaces, of 20 permissions: by one question for each, where the API
 // server can list rules, after those about all namespaces.
 func TestListNamespaces_SaysWhatCanBeDone(t *testing.T) {
-	for isIncomplete, reviews := range map[bool]int{false: 16 + 2, true: 16 + 2 + 16 + 7} {
+	for isIncomplete, reviews := range map[bool]int{false: 20 + 2, true: 20 + 2 + 20 + 9} {
 		b := newBed(t, "list computeclusters team-a", "create clusterjobs team-a", "get clusterjobs/log team-a", "get computeclusters team-b")
 		b.isIncomplete = isIncomplete
 		_, answer := b.send(t, "GET", "/v1/namespaces", "")

@@ -40,6 +40,10 @@ type Line struct {
 	Attempt   int32
 	Version   string
 	Traffic   []Traffic
+	// LastSchedule and NextSchedule are the times of a schedule, zero where there is none, and ActiveJobs is how many of its jobs
+	// have not ended.
+	LastSchedule, NextSchedule time.Time
+	ActiveJobs                 int32
 }
 
 // Traffic is the share of a service's requests that a version gets.
@@ -73,6 +77,7 @@ func (l *Line) Proto() *heliostatv1.Line {
 		Labels: maps.Clone(l.Labels), Owner: l.Owner, Created: stamp(l.Created),
 		Phase: l.Phase, Ready: l.Ready, Code: l.Code, Message: l.Message, Remedy: l.Remedy, Since: stamp(l.Since),
 		Gpus: int32(l.GPUs), IdleSince: stamp(l.IdleSince), Cluster: l.Cluster, Attempt: l.Attempt, Version: l.Version,
+		LastScheduleTime: stamp(l.LastSchedule), NextScheduleTime: stamp(l.NextSchedule), ActiveJobs: l.ActiveJobs,
 	}
 	for _, part := range l.Traffic {
 		message.Traffic = append(message.Traffic, &heliostatv1.Traffic{Version: part.Version, Percent: part.Percent})
@@ -104,6 +109,9 @@ func lineOf(kind string, object Object) *Line {
 		if line.Cluster = one.Status.ClusterName; line.Cluster == "" {
 			line.Cluster = refersTo(one)
 		}
+	case *v1alpha1.ClusterJobSchedule:
+		line.Phase, line.ActiveJobs = explain.PhaseOfSchedule(one), one.Status.ActiveJobs
+		line.LastSchedule, line.NextSchedule = moment(one.Status.LastScheduleTime), moment(one.Status.NextScheduleTime)
 	case *v1alpha1.ClusterService:
 		line.Phase, line.Cluster = one.Status.Phase, refersTo(one)
 		if active := one.Status.Active; active != nil {
@@ -116,6 +124,14 @@ func lineOf(kind string, object Object) *Line {
 		}
 	}
 	return line
+}
+
+// moment returns a time of a status, zero where there is none.
+func moment(at *metav1.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return at.UTC()
 }
 
 func ownerOf(object Object) string { return object.GetAnnotations()[v1alpha1.AnnotationOwner] }

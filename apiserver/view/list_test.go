@@ -75,7 +75,7 @@ func TestList_AsksForFewRights(t *testing.T) {
 		return kind == view.Clusters
 	}})
 	slices.Sort(asked)
-	if diff := cmp.Diff([]string{"clusters/", "jobs/", "jobs/a", "services/", "services/b"}, asked); diff != "" {
+	if diff := cmp.Diff([]string{"clusters/", "jobs/", "jobs/a", "schedules/", "services/", "services/b"}, asked); diff != "" {
 		t.Errorf("- want, + asked:\n%s", diff)
 	}
 }

@@ -85,6 +85,8 @@ func kindOf(object any) string {
 		return view.Clusters
 	case *v1alpha1.ClusterJob:
 		return view.Jobs
+	case *v1alpha1.ClusterJobSchedule:
+		return view.Schedules
 	case *v1alpha1.ClusterService:
 		return view.Services
 	}

@@ -219,6 +219,8 @@ func expected(kind string) client.Object {
 		return &v1alpha1.ComputeCluster{}
 	case Jobs:
 		return &v1alpha1.ClusterJob{}
+	case Schedules:
+		return &v1alpha1.ClusterJobSchedule{}
 	case Services:
 		return &v1alpha1.ClusterService{}
 	}
@@ -231,6 +233,8 @@ func listOf(kind string) client.ObjectList {
 		return &v1alpha1.ComputeClusterList{}
 	case Jobs:
 		return &v1alpha1.ClusterJobList{}
+	case Schedules:
+		return &v1alpha1.ClusterJobScheduleList{}
 	case Services:
 		return &v1alpha1.ClusterServiceList{}
 	}

@@ -1,4 +1,4 @@
-// Package view is what the server knows of the three kinds and of their pods: objects, one line for each, pages of
+// Package view is what the server knows of our kinds and of their pods: objects, one line for each, pages of
 // lines.
 //
 // In: what the API server says to the server's own account, by reflectors that Run starts; queries with the rights of a
@@ -28,16 +28,17 @@ import (
 
 // Kinds of objects. Pods have no line of their own.
 const (
-	Clusters = "clusters"
-	Jobs     = "jobs"
-	Services = "services"
-	Pods     = "pods"
+	Clusters  = "clusters"
+	Jobs      = "jobs"
+	Schedules = "schedules"
+	Services  = "services"
+	Pods      = "pods"
 )
 
 // kinds are those that have lines, in the order of their names; those that are read have pods behind them.
 var (
-	kinds = []string{Clusters, Jobs, Services}
-	read  = []string{Clusters, Jobs, Services, Pods}
+	kinds = []string{Clusters, Jobs, Schedules, Services}
+	read  = []string{Clusters, Jobs, Schedules, Services, Pods}
 )
 
 // Kinds returns the kinds that have lines.
@@ -50,6 +51,8 @@ func Resource(kind string) string {
 		return "computeclusters"
 	case Jobs:
 		return "clusterjobs"
+	case Schedules:
+		return "clusterjobschedules"
 	case Services:
 		return "clusterservices"
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/heliostat-dev/heliostat/apiserver/explain"
@@ -89,28 +88,12 @@ func Phase(object verbs.Object) string {
 	case *v1alpha1.ClusterService:
 		phase = object.Status.Phase
 	case *v1alpha1.ClusterJobSchedule:
-		phase = phaseOfSchedule(object)
+		phase = explain.PhaseOfSchedule(object)
 	}
 	if phase == "" {
 		return v1alpha1.PhasePending
 	}
 	return phase
-}
-
-// phaseOfSchedule is in the words of other kinds: Running while one of its jobs has not ended.
-func phaseOfSchedule(schedule *v1alpha1.ClusterJobSchedule) string {
-	is := func(condition string) bool { return meta.IsStatusConditionTrue(schedule.Status.Conditions, condition) }
-	switch {
-	case is(v1alpha1.ConditionStalled):
-		return v1alpha1.PhaseFailed
-	case schedule.Status.ActiveJobs > 0:
-		return v1alpha1.PhaseRunning
-	case is(v1alpha1.ConditionSuspended):
-		return v1alpha1.PhaseSuspended
-	case is(v1alpha1.ConditionReady):
-		return v1alpha1.PhaseReady
-	}
-	return ""
 }
 
 func idleSince(object verbs.Object) time.Time {

@@ -25,7 +25,7 @@ type Link struct {
 const maxLinks = 20
 
 var (
-	kinds = []string{"", "ComputeCluster", "ClusterJob", "ClusterService"}
+	kinds = []string{"", "ComputeCluster", "ClusterJob", "ClusterJobSchedule", "ClusterService"}
 	// variables are those of links. start and end are milliseconds since 1970, as Grafana has them.
 	variables = []string{"namespace", "name", "uid", "start", "end"}
 	variable  = regexp.MustCompile(`\$\{([^}]*)\}`)

@@ -16,6 +16,7 @@ const places = {
   "list-empty": [`/ui/?namespace=${bed.empty}`, ".empty"],
   cluster: [`/ui/clusters/${bed.namespace}/training`, ".phases"],
   job: [`/ui/jobs/${bed.namespace}/evaluate`, ".end"],
+  schedule: [`/ui/schedules/${bed.namespace}/report`, "#jobs"],
   service: [`/ui/services/${bed.namespace}/sort`, ".traffic"],
   new: ["/ui/new", ".options"],
   me: ["/ui/me", ".rights"],

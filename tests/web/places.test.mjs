@@ -164,3 +164,50 @@ test("a link in a mail opens what it leads to", async (t) => {
   await page.locator("a").click();
   await page.locator("h1", {hasText: "demo"}).waitFor();
 });
+
+const placeOfReport = `/apis/heliostat.dev/v1alpha1/namespaces/${bed.namespace}/clusterjobschedules/report`;
+
+test("a schedule shows its times and jobs, and is suspended, resumed and deleted", async (t) => {
+  const page = await open(t, "/ui/?kind=schedules", {allowed: [placeOfReport, "404"]});
+  const row = page.locator(".objects tbody tr");
+  await row.filter({hasText: "next on 13 Apr 2026, 00:30:00"}).waitFor();
+  assert.equal(await row.count(), 1);
+  await row.getByRole("link", {name: "report"}).click();
+  await page.locator(".facts", {hasText: "30 2 * * * · Europe/Berlin"}).waitFor();
+  assert.match(
+    await page.locator(".facts").textContent(),
+    /Last job for12 Apr 2026, 00:30:00Next job13 Apr 2026, 00:30:00While a job runsThe next one waits for its end/,
+  );
+  await page.getByRole("link", {name: "report-29600000"}).click();
+  await page.locator("h1", {hasText: "report-29600000"}).waitFor();
+  await page.locator(".facts").getByRole("link", {name: "report", exact: true}).click();
+  for (const [verb, isSuspended] of [
+    ["Suspend", true],
+    ["Resume", false],
+  ]) {
+    await page.locator(".actions").getByRole("button", {name: verb}).click();
+    await page.locator("dialog").getByRole("button", {name: verb}).click();
+    await page.locator("dialog").waitFor({state: "detached"});
+    const {object} = await read(page, "schedules", "report");
+    assert.equal(object.spec.suspend ?? false, isSuspended, verb);
+    await ask("status", {kind: "ClusterJobSchedule", name: "report"}, {conditions: [conditionOf(isSuspended)]});
+    await page.locator("h1", {hasText: isSuspended ? "Suspended" : "Running"}).waitFor();
+  }
+  await page.locator(".actions").getByRole("button", {name: "Delete"}).click();
+  assert.match(await page.locator("dialog .removed").textContent(), /schedule report1 job: report-29600000/);
+  await page.locator("dialog").getByRole("button", {name: "Delete"}).click();
+  await page.waitForURL("**/ui/");
+  const after = await page.evaluate(async (path) => (await fetch(path)).status, placeOfReport);
+  assert.equal(after, 404);
+});
+
+/** conditionOf is what the operator says of a schedule. */
+function conditionOf(isSuspended) {
+  return {
+    type: isSuspended ? "Suspended" : "Ready",
+    status: "True",
+    reason: isSuspended ? "ScheduleSuspended" : "ScheduleActive",
+    message: "said by the operator",
+    lastTransitionTime: "2026-04-12T00:31:00Z",
+  };
+}

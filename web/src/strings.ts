@@ -10,6 +10,7 @@ export const app = "Heliostat";
 export const kindNames: Record<Kind, {one: string; many: string}> = {
   clusters: {one: "Cluster", many: "Clusters"},
   jobs: {one: "Job", many: "Jobs"},
+  schedules: {one: "Schedule", many: "Schedules"},
   services: {one: "Service", many: "Services"},
 };
 
@@ -52,7 +53,8 @@ export const list = {
   phase: "Phase",
   everyPhase: "All phases",
   clear: "Clear filters",
-  caption: (kind: string) => (kind ? `${kind}, one line each` : "Clusters, jobs and services, one line each"),
+  caption: (kind: string) =>
+    kind ? `${kind}, one line each` : "Clusters, jobs, schedules and services, one line each",
   columns: {name: "Name", phase: "Phase", why: "Why", owner: "Owner", gpus: "GPUs", since: "Since"},
   sortHint: "Sort by",
   count: (shown: number, all: number) =>
@@ -62,6 +64,7 @@ export const list = {
   more: (count: number) => `Show ${count.toLocaleString()} more`,
   waiting: (count: number) => `${countOf(count, "change", "changes")} of rows wait until you leave the table`,
   gone: "Deleted",
+  next: (message: string, time: string) => `${message}; next on ${time}`,
   none: "No object is there yet",
   noneFound: "No object matches the filters",
   noneHelp: "Create one from a preset, or with kubectl:",
@@ -84,6 +87,14 @@ metadata: {name: hello}
 spec:
   clusterRef: {name: demo}
   entrypoint: python -c "print('hello')"`,
+  schedules: `kind: ClusterJobSchedule
+metadata: {name: nightly}
+spec:
+  schedule: "30 2 * * *"
+  jobTemplate:
+    spec:
+      clusterRef: {name: demo}
+      entrypoint: python report.py`,
   services: `kind: ClusterService
 metadata: {name: api}
 spec:
@@ -102,6 +113,7 @@ export const detail = {
     why: "Why",
     phases: "Phases",
     groups: "Worker groups",
+    jobs: "Jobs",
     pods: "Pods",
     events: "Events",
     attempts: "Attempts",
@@ -119,6 +131,10 @@ export const detail = {
     cluster: "Cluster",
     rayVersion: "Ray version",
     idleSince: "Idle since",
+    schedule: "Schedule",
+    last: "Last job for",
+    next: "Next job",
+    policy: "While a job runs",
     entrypoint: "Entrypoint",
     url: "Address",
   },
@@ -130,6 +146,12 @@ export const detail = {
   about: (kind: string, name: string) => `${kind} ${name}`,
   hidden: (what: string) => `You cannot list ${what} here, so they are left out.`,
   groupColumns: {name: "Group", ready: "Ready", desired: "Wanted", why: "Why"},
+  policies: {
+    Allow: "The next one starts beside it",
+    Forbid: "The next one waits for its end",
+    Replace: "It is deleted for the next one",
+  } as Record<string, string>,
+  jobColumns: {name: "Job", phase: "Phase", why: "Why", created: "Created"},
   podColumns: {name: "Pod", role: "Role", phase: "Phase", restarts: "Restarts", node: "Node", age: "Age"},
   eventColumns: {time: "When", type: "Type", reason: "Reason", message: "Message", count: "Count"},
   attemptColumns: {
@@ -154,6 +176,7 @@ export const detail = {
   unhealthy: "Not healthy",
   ready: "Ready",
   notReady: "Not ready",
+  noJobs: "No job has started yet, or none is kept.",
   noPods: "There is no pod.",
   noEvents: "There is no event from the last hour.",
   noGroups: "There is no worker group.",
@@ -203,6 +226,12 @@ export const actions: Record<Verb, string> = {
   delete: "Delete",
 };
 
+const scheduleEffects: Partial<Record<Verb, string>> = {
+  suspend: "No more jobs start. Jobs that have started go on.",
+  resume: "Jobs start again at the times that follow.",
+  delete: "The schedule is deleted for good, with all of its jobs.",
+};
+
 export const action = {
   cancel: "Cancel",
   missing: (need: Need, namespace: string) => `You need the permission ${need.verb} ${need.resource} in ${namespace}`,
@@ -216,8 +245,11 @@ export const action = {
     undo: "The service goes back to an earlier version. Requests go on while it does.",
     delete: "The object is deleted for good, with all that belongs to it.",
   } as Record<Verb, string>,
+  effectOf: (verb: Verb, kind: string | undefined) =>
+    (kind === "schedules" && scheduleEffects[verb]) || action.effect[verb],
   removes: "This removes:",
   removesPods: (count: number) => countOf(count, "pod", "pods"),
+  removesJobs: (count: number) => countOf(count, "job", "jobs"),
   removesCluster: "cluster",
   group: "Worker group",
   replicas: "Replicas",
@@ -279,7 +311,7 @@ export const account = {
 
 export const signin = {
   title: "Sign in",
-  intro: "See your clusters, jobs and services, why they wait, and their output.",
+  intro: "See your clusters, jobs, schedules and services, why they wait, and their output.",
   oidc: (name: string) => `Sign in at ${name}`,
   or: "or",
   token: "Kubernetes token",

@@ -242,7 +242,7 @@ func Decode(body []byte, into runtime.Object) error {
 
 // lists are what the server reads by itself, with the kinds of their lists.
 var lists = map[string]string{
-	"computeclusters": "ComputeClusterList", "clusterjobs": "ClusterJobList", "clusterservices": "ClusterServiceList", "pods": "PodList",
+	"computeclusters": "ComputeClusterList", "clusterjobs": "ClusterJobList", "clusterjobschedules": "ClusterJobScheduleList", "clusterservices": "ClusterServiceList", "pods": "PodList",
 }
 
 // list answers the server's own account: there is nothing, and nothing comes.

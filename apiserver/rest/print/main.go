@@ -47,7 +47,7 @@ const introduction = `# The API below /v1
 
 Each route of the [server for portals](../server.md), as proto/heliostat/v1 declares it. ` + "`make generate`" + ` writes this page.
 
-- **permission** is what Kubernetes must permit the caller in the object's namespace. KIND is ` + "`computeclusters`, `clusterjobs` or `clusterservices`" + `.
+- **permission** is what Kubernetes must permit the caller in the object's namespace. KIND is ` + "`computeclusters`, `clusterjobs`, `clusterjobschedules` or `clusterservices`" + `.
   Lists have what the caller can list, namespace by namespace.
 - **codes** come beside 400 (what was sent cannot be read), 401 (no good token), 429 (too much at once), 500, 503 and 504, which every route has.
 - ` + "`{kind}`" + ` is ` + "`clusters`, `jobs` or `services`" + `.

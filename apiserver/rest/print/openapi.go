@@ -34,7 +34,7 @@ func writeOpenAPI(out io.Writer, made io.Reader, crds []string) error {
 	}
 	document["info"] = node{
 		"title": "Heliostat's server for portals", "version": "v1",
-		"description": "Verbs, lines and streams for ComputeClusters, ClusterJobs and ClusterServices. docs/portals.md says how to use it.",
+		"description": "Verbs, lines and streams for ComputeClusters, ClusterJobs, ClusterJobSchedules and ClusterServices. docs/portals.md says how to use it.",
 	}
 	document["security"] = []any{node{"bearer": []any{}}}
 	components := child(document, "components")
@@ -89,7 +89,7 @@ func problemSchema() node {
 	}
 }
 
-// addKinds adds the schema of each version of the CRDs that routes answer with, and returns references to them.
+// addKinds adds the schema of each version of CRDs, and returns references to them.
 func addKinds(all node, crds []string) ([]any, error) {
 	var kinds []any
 	for _, file := range crds {
@@ -109,9 +109,6 @@ func addKinds(all node, crds []string) ([]any, error) {
 		}
 		if err := yaml.Unmarshal(text, &crd); err != nil {
 			return nil, fmt.Errorf("read CRD %s: %w", file, err)
-		}
-		if crd.Spec.Names.Kind == "ClusterJobSchedule" {
-			continue // no route answers with one
 		}
 		for _, version := range crd.Spec.Versions {
 			name := "dev.heliostat." + version.Name + "." + crd.Spec.Names.Kind

@@ -87,6 +87,7 @@ export interface GetObjectResponse {
 }
 
 export interface Line {
+  activeJobs?: number;
   attempt?: number;
   cluster?: string;
   code?: string;
@@ -95,9 +96,11 @@ export interface Line {
   idleSince?: string;
   kind?: string;
   labels?: Record<string, string>;
+  lastScheduleTime?: string;
   message?: string;
   name?: string;
   namespace?: string;
+  nextScheduleTime?: string;
   owner?: string;
   phase?: string;
   ready?: string;

@@ -19,7 +19,7 @@ export function isOver(line: Line): boolean {
   return line.kind === "jobs" && ended.has(line.phase ?? "");
 }
 
-/** isSuspended reports whether an object has no pods because somebody, or its idle policy, wants it so. */
+/** isSuspended reports whether an object rests because somebody, or its idle policy, wants it so. */
 export function isSuspended(line: Line): boolean {
   return suspended.has(line.phase ?? "");
 }
@@ -37,6 +37,8 @@ function verbsOf(kind: Kind, line: Line): Verb[] {
       return [...pause, "scale", "delete"];
     case "jobs":
       return isOver(line) ? ["retry", "delete"] : [...pause, "stop", "delete"];
+    case "schedules":
+      return [...pause, "delete"];
     case "services":
       return [...pause, "undo", "delete"];
   }
@@ -55,23 +57,35 @@ export function remedyOf(line: Line): Verb | undefined {
   return undefined;
 }
 
+/** Answer is an object with the jobs of a schedule, the latest first. */
+export interface Answer extends GetObjectResponse {
+  jobs?: Line[];
+}
+
 /** Removed is what an action takes away. */
 export interface Removed {
   pods: string[];
   /** clusters are those that go with the object. */
   clusters: string[];
+  /** jobs are those of a schedule. */
+  jobs: string[];
   /** isKept is that the object itself stays. */
   isKept: boolean;
 }
 
 /** removedBy returns what an action takes away, as far as the caller can see it. */
-export function removedBy(verb: Verb, detail: GetObjectResponse): Removed | undefined {
+export function removedBy(verb: Verb, detail: Answer): Removed | undefined {
   switch (verb) {
     case "suspend":
     case "stop":
     case "delete": {
       const pods = hasOwnPods(detail) ? (detail.pods ?? []).map((pod) => pod.name ?? "") : [];
-      return {pods, clusters: verb === "suspend" ? [] : ownClusters(detail), isKept: verb !== "delete"};
+      return {
+        pods,
+        clusters: verb === "suspend" ? [] : ownClusters(detail),
+        jobs: verb === "delete" ? (detail.jobs ?? []).map((job) => job.name ?? "") : [],
+        isKept: verb !== "delete",
+      };
     }
     default:
       return undefined;

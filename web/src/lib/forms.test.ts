@@ -113,6 +113,8 @@ test("actions: they follow from kind and phase", () => {
     ["jobs", "Running", "suspend stop delete", undefined],
     ["jobs", "Failed", "retry delete", "retry"],
     ["jobs", "Succeeded", "retry delete", undefined],
+    ["schedules", "Running", "suspend delete", undefined],
+    ["schedules", "Suspended", "resume delete", "resume"],
     ["services", "Ready", "suspend undo delete", undefined],
     ["services", "Degraded", "suspend undo delete", "undo"],
     ["clusters", "Deleting", "", undefined],
@@ -140,18 +142,21 @@ test("actions: what is removed is named, and what is shared is not", () => {
     object: {spec: {workerGroups: [{name: "cpu", replicas: 2, maxReplicas: 4}]}},
     pods,
   };
-  assert.deepEqual(removedBy("suspend", cluster), {pods: ["p"], clusters: [], isKept: true});
-  assert.deepEqual(removedBy("delete", cluster), {pods: ["p"], clusters: [], isKept: false});
+  assert.deepEqual(removedBy("suspend", cluster), {pods: ["p"], clusters: [], jobs: [], isKept: true});
+  assert.deepEqual(removedBy("delete", cluster), {pods: ["p"], clusters: [], jobs: [], isKept: false});
   assert.equal(removedBy("resume", cluster), undefined);
   assert.deepEqual(groupsOf(cluster), [{name: "cpu", replicas: 2, minimum: 0, maximum: 4}]);
   const shared = {line: {kind: "jobs"}, object: {spec: {clusterRef: {name: "c"}}, status: {clusterName: "c"}}, pods};
-  assert.deepEqual(removedBy("delete", shared), {pods: [], clusters: [], isKept: false});
+  assert.deepEqual(removedBy("delete", shared), {pods: [], clusters: [], jobs: [], isKept: false});
   const own = {
     line: {kind: "services"},
     object: {spec: {clusterTemplate: {}}, status: {active: {clusterName: "s-1"}, candidate: {clusterName: "s-2"}}},
     pods,
   };
-  assert.deepEqual(removedBy("delete", own), {pods: ["p"], clusters: ["s-1", "s-2"], isKept: false});
+  assert.deepEqual(removedBy("delete", own), {pods: ["p"], clusters: ["s-1", "s-2"], jobs: [], isKept: false});
+  const schedule = {line: {kind: "schedules"}, object: {spec: {}}, jobs: [{name: "nightly-1"}]};
+  assert.deepEqual(removedBy("delete", schedule), {pods: [], clusters: [], jobs: ["nightly-1"], isKept: false});
+  assert.deepEqual(removedBy("suspend", schedule), {pods: [], clusters: [], jobs: [], isKept: true});
 });
 
 test("session: links are of the web, with what they are about escaped", () => {

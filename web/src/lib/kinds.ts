@@ -1,20 +1,25 @@
 /** Kinds as the API names them, and as Kubernetes does. */
 
-export type Kind = "clusters" | "jobs" | "services";
+export type Kind = "clusters" | "jobs" | "schedules" | "services";
 
-export const kinds: readonly Kind[] = ["clusters", "jobs", "services"];
+export const kinds: readonly Kind[] = ["clusters", "jobs", "schedules", "services"];
 
 export const resources: Record<Kind, string> = {
   clusters: "computeclusters",
   jobs: "clusterjobs",
+  schedules: "clusterjobschedules",
   services: "clusterservices",
 };
 
 export const singulars: Record<Kind, string> = {
   clusters: "ComputeCluster",
   jobs: "ClusterJob",
+  schedules: "ClusterJobSchedule",
   services: "ClusterService",
 };
+
+/** scheduleLabel is, on a job of a schedule, the schedule's name. */
+export const scheduleLabel = "heliostat.dev/schedule";
 
 /** isKind reports whether a text names a kind. */
 export function isKind(text: string | undefined | null): text is Kind {

@@ -5,17 +5,17 @@ import {useEffect, useMemo} from "preact/hooks";
 import {Refusal} from "../api/client.ts";
 import type {GetObjectResponse, Line} from "../api/types.ts";
 import {actionsOf, remedyOf, type Verb} from "../lib/actions.ts";
-import type {Kind} from "../lib/kinds.ts";
+import {type Kind, scheduleLabel} from "../lib/kinds.ts";
 import {can} from "../lib/permissions.ts";
 import {pathOf} from "../lib/router.ts";
 import {linksOf} from "../lib/session.ts";
 import {ActionButton, Question, Refused} from "../parts/actions.tsx";
-import {Attempts, Events, Groups, Pods, Versions} from "../parts/belongings.tsx";
+import {Attempts, Events, Groups, Jobs, Pods, Versions} from "../parts/belongings.tsx";
 import {Heading} from "../parts/frame.tsx";
 import {OutputView} from "../parts/output.tsx";
 import {Phases} from "../parts/phases.tsx";
 import {Shape, Status} from "../parts/status.tsx";
-import {Age, Text} from "../parts/texts.tsx";
+import {Age, Moment, Text} from "../parts/texts.tsx";
 import {Detail} from "../state/detail.ts";
 import {now} from "../state/clock.ts";
 import {isKnown, namespaces, session} from "../state/session.ts";
@@ -74,7 +74,7 @@ export function DetailPage({kind, namespace, name}: Props) {
         />
       )}
       {kind === "jobs" && <JobOutput detail={detail} line={line} attempt={attempt.value || line.attempt || 0} />}
-      <Pods detail={answer} />
+      {kind === "schedules" ? <Jobs detail={answer} /> : <Pods detail={answer} />}
       <Events detail={answer} />
       {asked.value && (
         <Question
@@ -177,16 +177,22 @@ function Facts({line, answer}: {line: Line; answer: GetObjectResponse}) {
   const spec = answer.object?.spec,
     status = answer.object?.status,
     titles = strings.detail.facts;
-  const cluster = line.cluster && (
-    <a href={pathOf({page: "detail", kind: "clusters", namespace: line.namespace ?? "", name: line.cluster})}>
-      <Text>{line.cluster}</Text>
-    </a>
-  );
+  const linkTo = (kind: Kind, name: string | undefined) =>
+    name && (
+      <a href={pathOf({page: "detail", kind, namespace: line.namespace ?? "", name})}>
+        <Text>{name}</Text>
+      </a>
+    );
+  const times = spec?.schedule && <Text>{[spec.schedule, spec.timeZone || "UTC"].join(" · ")}</Text>;
   const facts: [string, preact.ComponentChildren][] = [
     [titles.namespace, <Text>{line.namespace}</Text>],
     [titles.owner, line.owner && <Text>{line.owner}</Text>],
     [titles.created, line.created && <Age time={line.created} />],
-    [titles.cluster, cluster],
+    [titles.cluster, linkTo("clusters", line.cluster)],
+    [titles.schedule, times || (line.kind === "jobs" && linkTo("schedules", line.labels?.[scheduleLabel]))],
+    [titles.last, line.lastScheduleTime && <Moment time={line.lastScheduleTime} />],
+    [titles.next, line.nextScheduleTime && <Moment time={line.nextScheduleTime} />],
+    [titles.policy, times && strings.detail.policies[String(spec?.concurrencyPolicy ?? "Allow")]],
     [titles.rayVersion, spec?.rayVersion && <Text>{String(spec.rayVersion)}</Text>],
     [titles.gpus, line.gpus || ""],
     [titles.idleSince, line.idleSince && <Age time={line.idleSince} />],

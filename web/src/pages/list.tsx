@@ -4,6 +4,7 @@ import {useComputed, useSignal, useSignalEffect} from "@preact/signals";
 import {useEffect, useRef} from "preact/hooks";
 import type {Line} from "../api/types.ts";
 import {type Column, columns, type Filter, isFiltering, readFilter, writeFilter} from "../lib/filter.ts";
+import {absoluteOf} from "../lib/format.ts";
 import {isKind, type Kind, kinds} from "../lib/kinds.ts";
 import {arrange, isSame, type Order} from "../lib/order.ts";
 import {pathOf} from "../lib/router.ts";
@@ -236,6 +237,9 @@ function Row({of}: {of: string}) {
 function Cells({line, isGone}: {line: Line; isGone: boolean}) {
   const kind = line.kind as Kind;
   const place = pathOf({page: "detail", kind, namespace: line.namespace ?? "", name: line.name ?? ""});
+  const why = line.nextScheduleTime
+    ? strings.list.next(line.message ?? "", absoluteOf(line.nextScheduleTime))
+    : line.message;
   return (
     <tr class={isGone ? "gone" : ""}>
       <th scope="row" class="col-name">
@@ -250,8 +254,8 @@ function Cells({line, isGone}: {line: Line; isGone: boolean}) {
         <Status phase={isGone ? strings.list.gone : line.phase} />
       </td>
       <td class="col-why">
-        <span class="clip" title={line.message}>
-          <Text>{line.message}</Text>
+        <span class="clip" title={why}>
+          <Text>{why}</Text>
         </span>
       </td>
       <td class="col-owner">

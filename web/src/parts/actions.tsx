@@ -3,8 +3,8 @@
 import {useSignal} from "@preact/signals";
 import {useEffect, useRef} from "preact/hooks";
 import {ask, Refusal, remove} from "../api/client.ts";
-import type {GetObjectResponse, Line} from "../api/types.ts";
-import {type Action, groupsOf, removedBy, type Verb} from "../lib/actions.ts";
+import type {Line} from "../api/types.ts";
+import {type Action, type Answer, groupsOf, removedBy, type Verb} from "../lib/actions.ts";
 import {isKind, kindOfManifest} from "../lib/kinds.ts";
 import {can} from "../lib/permissions.ts";
 import {announce} from "../state/announcer.ts";
@@ -49,7 +49,7 @@ export function ActionButton({action, line, isMain, onAsk}: ButtonProps) {
 
 interface QuestionProps {
   verb: Verb;
-  detail: GetObjectResponse;
+  detail: Answer;
   onClose: () => void;
   onDone: () => void;
 }
@@ -87,7 +87,7 @@ export function Question({verb, detail, onClose, onDone}: QuestionProps) {
     <dialog ref={dialog} onClose={onClose} aria-labelledby="question">
       <form onSubmit={act}>
         <h2 id="question">{strings.action.question(verb, kind, line.name ?? "")}</h2>
-        <p>{strings.action.effect[verb]}</p>
+        <p>{strings.action.effectOf(verb, line.kind)}</p>
         <RemovedList verb={verb} detail={detail} />
         {verb === "scale" && (
           <>
@@ -166,12 +166,12 @@ export function Refused({error}: {error: Error}) {
   );
 }
 
-function RemovedList({verb, detail}: {verb: Verb; detail: GetObjectResponse}) {
+function RemovedList({verb, detail}: {verb: Verb; detail: Answer}) {
   const removed = removedBy(verb, detail);
   if (!removed) return null;
   const line = detail.line ?? {};
   const kind = isKind(line.kind) ? strings.kindNames[line.kind].one.toLowerCase() : "";
-  const isNothing = removed.isKept && removed.pods.length + removed.clusters.length === 0;
+  const isNothing = removed.isKept && removed.pods.length + removed.clusters.length + removed.jobs.length === 0;
   if (isNothing) return null;
   return (
     <div class="removed">
@@ -193,20 +193,26 @@ function RemovedList({verb, detail}: {verb: Verb; detail: GetObjectResponse}) {
             </b>
           </li>
         ))}
-        {removed.pods.length > 0 && (
-          <li>
-            {strings.action.removesPods(removed.pods.length)}:{" "}
-            <span class="names">
-              {removed.pods.map((name) => (
-                <code key={name}>
-                  <Text>{name}</Text>
-                </code>
-              ))}
-            </span>
-          </li>
-        )}
+        <Names title={strings.action.removesJobs(removed.jobs.length)} names={removed.jobs} />
+        <Names title={strings.action.removesPods(removed.pods.length)} names={removed.pods} />
       </ul>
     </div>
+  );
+}
+
+function Names({title, names}: {title: string; names: string[]}) {
+  if (names.length === 0) return null;
+  return (
+    <li>
+      {title}:{" "}
+      <span class="names">
+        {names.map((name) => (
+          <code key={name}>
+            <Text>{name}</Text>
+          </code>
+        ))}
+      </span>
+    </li>
   );
 }
 

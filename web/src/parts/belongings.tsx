@@ -2,11 +2,12 @@
 
 import type {ComponentChildren} from "preact";
 import type {GetObjectResponse} from "../api/types.ts";
+import type {Answer} from "../lib/actions.ts";
 import {spanOf} from "../lib/format.ts";
 import {pathOf} from "../lib/router.ts";
 import {now} from "../state/clock.ts";
 import * as strings from "../strings.ts";
-import {Toned} from "./status.tsx";
+import {Status, Toned} from "./status.tsx";
 import {Age, Text} from "./texts.tsx";
 
 interface Props {
@@ -93,6 +94,35 @@ export function Groups({detail}: Props) {
       heads={[titles.name, titles.ready, titles.desired, titles.why]}
       rows={rows}
       none={strings.detail.noGroups}
+    />
+  );
+}
+
+/** Jobs are those of a schedule. */
+export function Jobs({detail}: {detail: Answer}) {
+  const titles = strings.detail.jobColumns,
+    isHidden = detail.hidden?.includes("jobs");
+  const rows = (detail.jobs ?? []).map((job) => ({
+    key: job.name ?? "",
+    cells: [
+      <a href={pathOf({page: "detail", kind: "jobs", namespace: job.namespace ?? "", name: job.name ?? ""})}>
+        <Text>{job.name}</Text>
+      </a>,
+      <Status phase={job.phase} />,
+      <span class="long">
+        <Text>{job.message}</Text>
+      </span>,
+      <Age time={job.created} />,
+    ],
+  }));
+  return (
+    <Table
+      id="jobs"
+      title={strings.detail.sections.jobs}
+      heads={[titles.name, titles.phase, titles.why, titles.created]}
+      rows={rows}
+      none={strings.detail.noJobs}
+      note={isHidden && strings.detail.hidden("jobs")}
     />
   );
 }

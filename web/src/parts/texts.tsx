@@ -23,6 +23,11 @@ export function Age({time}: {time: string | undefined}) {
   );
 }
 
+/** Moment is a time in the reader's zone. */
+export function Moment({time}: {time: string}) {
+  return <time dateTime={time}>{absoluteOf(time)}</time>;
+}
+
 /** Command is something to type, with a button that copies it. */
 export function Command({text, label}: {text: string; label: string}) {
   const copied = useSignal(false);

@@ -5,9 +5,9 @@
 
 import {effect, signal} from "@preact/signals";
 import {ask, Refusal} from "../api/client.ts";
-import type {GetObjectResponse} from "../api/types.ts";
+import type {Answer} from "../lib/actions.ts";
 import {keyOf} from "../lib/lines.ts";
-import type {Kind} from "../lib/kinds.ts";
+import {type Kind, scheduleLabel} from "../lib/kinds.ts";
 import * as strings from "../strings.ts";
 import {announce} from "./announcer.ts";
 import {meet} from "./session.ts";
@@ -20,7 +20,7 @@ const often = 5000,
 const settle = 250;
 
 export class Detail {
-  readonly answer = signal<GetObjectResponse | undefined>(undefined);
+  readonly answer = signal<Answer | undefined>(undefined);
   readonly trouble = signal<Error | undefined>(undefined);
   readonly isGone = signal(false);
   private readonly hasStream = signal(true);
@@ -71,8 +71,7 @@ export class Detail {
     this.asking?.abort();
     const asking = (this.asking = new AbortController());
     try {
-      const path = {namespace: this.namespace, kind: this.kind, name: this.name};
-      this.put(await ask("GET /v1/namespaces/{namespace}/{kind}/{name}", {path, signal: asking.signal}));
+      this.put(await this.read(asking.signal));
     } catch (error) {
       if (asking.signal.aborted) return;
       if (error instanceof Refusal && error.code === 401) return meet(error);
@@ -82,7 +81,26 @@ export class Detail {
     this.later(this.hasStream.peek() ? seldom : often);
   }
 
-  private put(answer: GetObjectResponse): void {
+  private async read(signal: AbortSignal): Promise<Answer> {
+    const path = {namespace: this.namespace, kind: this.kind, name: this.name};
+    const answer: Answer = await ask("GET /v1/namespaces/{namespace}/{kind}/{name}", {path, signal});
+    if (this.kind !== "schedules") return answer;
+    const query = {
+      kinds: "jobs",
+      namespaces: this.namespace,
+      labels: `${scheduleLabel}=${this.name}`,
+      sort: "-created",
+    };
+    try {
+      answer.jobs = (await ask("GET /v1/objects", {query, signal})).lines ?? [];
+    } catch (error) {
+      if (!(error instanceof Refusal && error.code === 403)) throw error;
+      answer.hidden = [...(answer.hidden ?? []), "jobs"];
+    }
+    return answer;
+  }
+
+  private put(answer: Answer): void {
     const before = this.answer.peek()?.line;
     this.answer.value = answer;
     this.trouble.value = undefined;

@@ -319,7 +319,7 @@ func (x *Permission) GetVerbs() []string {
 
 type ListObjectsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// kinds are "clusters", "jobs" and "services"; none means all of them.
+	// kinds are "clusters", "jobs", "schedules" and "services"; none means all of them.
 	Kinds []string `protobuf:"bytes,1,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	// namespaces to list; none means all that the caller can list.
 	Namespaces []string `protobuf:"bytes,2,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
@@ -528,7 +528,13 @@ type Line struct {
 	// version is the active version of a service.
 	Version string `protobuf:"bytes,19,opt,name=version,proto3" json:"version,omitempty"`
 	// traffic is how the requests of a service are divided among its versions.
-	Traffic       []*Traffic `protobuf:"bytes,20,rep,name=traffic,proto3" json:"traffic,omitempty"`
+	Traffic []*Traffic `protobuf:"bytes,20,rep,name=traffic,proto3" json:"traffic,omitempty"`
+	// last_schedule_time is the latest time for which a schedule has started a job.
+	LastScheduleTime *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=last_schedule_time,json=lastScheduleTime,proto3" json:"last_schedule_time,omitempty"`
+	// next_schedule_time is the next time of a schedule. It is absent while the schedule is suspended.
+	NextScheduleTime *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=next_schedule_time,json=nextScheduleTime,proto3" json:"next_schedule_time,omitempty"`
+	// active_jobs is how many jobs of a schedule have not ended.
+	ActiveJobs    int32 `protobuf:"varint,23,opt,name=active_jobs,json=activeJobs,proto3" json:"active_jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -701,6 +707,27 @@ func (x *Line) GetTraffic() []*Traffic {
 		return x.Traffic
 	}
 	return nil
+}
+
+func (x *Line) GetLastScheduleTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastScheduleTime
+	}
+	return nil
+}
+
+func (x *Line) GetNextScheduleTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextScheduleTime
+	}
+	return nil
+}
+
+func (x *Line) GetActiveJobs() int32 {
+	if x != nil {
+		return x.ActiveJobs
+	}
+	return 0
 }
 
 type Traffic struct {
@@ -1438,7 +1465,7 @@ func (x *Cause) GetSince() *timestamppb.Timestamp {
 type CreateObjectRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// object is a manifest of one of the three kinds. Either it or preset is given.
+	// object is a manifest of one of the kinds. Either it or preset is given.
 	Object *structpb.Struct `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
 	// preset is the name of a preset of the namespace or of the installation.
 	Preset  string           `protobuf:"bytes,3,opt,name=preset,proto3" json:"preset,omitempty"`
@@ -2659,7 +2686,7 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x13ListObjectsResponse\x12(\n" +
 	"\x05lines\x18\x01 \x03(\v2\x12.heliostat.v1.LineR\x05lines\x12\x1a\n" +
 	"\bcontinue\x18\x02 \x01(\tR\bcontinue\x12\x16\n" +
-	"\x06cursor\x18\x03 \x01(\tR\x06cursor\"\xba\x05\n" +
+	"\x06cursor\x18\x03 \x01(\tR\x06cursor\"\xef\x06\n" +
 	"\x04Line\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -2682,7 +2709,11 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\acluster\x18\x11 \x01(\tR\acluster\x12\x18\n" +
 	"\aattempt\x18\x12 \x01(\x05R\aattempt\x12\x18\n" +
 	"\aversion\x18\x13 \x01(\tR\aversion\x12/\n" +
-	"\atraffic\x18\x14 \x03(\v2\x15.heliostat.v1.TrafficR\atraffic\x1a9\n" +
+	"\atraffic\x18\x14 \x03(\v2\x15.heliostat.v1.TrafficR\atraffic\x12H\n" +
+	"\x12last_schedule_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x10lastScheduleTime\x12H\n" +
+	"\x12next_schedule_time\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\x10nextScheduleTime\x12\x1f\n" +
+	"\vactive_jobs\x18\x17 \x01(\x05R\n" +
+	"activeJobs\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"=\n" +
@@ -2930,72 +2961,74 @@ var file_heliostat_v1_portal_proto_depIdxs = []int32{
 	36, // 5: heliostat.v1.Line.created:type_name -> google.protobuf.Timestamp
 	36, // 6: heliostat.v1.Line.idle_since:type_name -> google.protobuf.Timestamp
 	9,  // 7: heliostat.v1.Line.traffic:type_name -> heliostat.v1.Traffic
-	8,  // 8: heliostat.v1.Change.line:type_name -> heliostat.v1.Line
-	8,  // 9: heliostat.v1.GetObjectResponse.line:type_name -> heliostat.v1.Line
-	37, // 10: heliostat.v1.GetObjectResponse.object:type_name -> google.protobuf.Struct
-	14, // 11: heliostat.v1.GetObjectResponse.pods:type_name -> heliostat.v1.Pod
-	15, // 12: heliostat.v1.GetObjectResponse.events:type_name -> heliostat.v1.Event
-	16, // 13: heliostat.v1.GetObjectResponse.phases:type_name -> heliostat.v1.Phase
-	17, // 14: heliostat.v1.GetObjectResponse.why:type_name -> heliostat.v1.Cause
-	36, // 15: heliostat.v1.Pod.created:type_name -> google.protobuf.Timestamp
-	36, // 16: heliostat.v1.Event.time:type_name -> google.protobuf.Timestamp
-	36, // 17: heliostat.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	36, // 18: heliostat.v1.Phase.until:type_name -> google.protobuf.Timestamp
-	36, // 19: heliostat.v1.Cause.since:type_name -> google.protobuf.Timestamp
-	37, // 20: heliostat.v1.CreateObjectRequest.object:type_name -> google.protobuf.Struct
-	37, // 21: heliostat.v1.CreateObjectRequest.options:type_name -> google.protobuf.Struct
-	37, // 22: heliostat.v1.CreateObjectResponse.object:type_name -> google.protobuf.Struct
-	37, // 23: heliostat.v1.ActionResponse.object:type_name -> google.protobuf.Struct
-	29, // 24: heliostat.v1.ListPresetsResponse.presets:type_name -> heliostat.v1.Preset
-	37, // 25: heliostat.v1.Preset.schema:type_name -> google.protobuf.Struct
-	37, // 26: heliostat.v1.ConvertManifestsResponse.objects:type_name -> google.protobuf.Struct
-	32, // 27: heliostat.v1.ConvertManifestsResponse.fields:type_name -> heliostat.v1.ConvertedField
-	34, // 28: heliostat.v1.Problem.errors:type_name -> heliostat.v1.FieldError
-	0,  // 29: heliostat.v1.Portal.GetMe:input_type -> heliostat.v1.GetMeRequest
-	2,  // 30: heliostat.v1.Portal.ListNamespaces:input_type -> heliostat.v1.ListNamespacesRequest
-	6,  // 31: heliostat.v1.Portal.ListObjects:input_type -> heliostat.v1.ListObjectsRequest
-	10, // 32: heliostat.v1.Portal.WatchObjects:input_type -> heliostat.v1.WatchObjectsRequest
-	12, // 33: heliostat.v1.Portal.GetObject:input_type -> heliostat.v1.GetObjectRequest
-	18, // 34: heliostat.v1.Portal.CreateObject:input_type -> heliostat.v1.CreateObjectRequest
-	20, // 35: heliostat.v1.Portal.SuspendObject:input_type -> heliostat.v1.SuspendObjectRequest
-	21, // 36: heliostat.v1.Portal.ResumeObject:input_type -> heliostat.v1.ResumeObjectRequest
-	22, // 37: heliostat.v1.Portal.ScaleObject:input_type -> heliostat.v1.ScaleObjectRequest
-	23, // 38: heliostat.v1.Portal.StopObject:input_type -> heliostat.v1.StopObjectRequest
-	24, // 39: heliostat.v1.Portal.RetryObject:input_type -> heliostat.v1.RetryObjectRequest
-	25, // 40: heliostat.v1.Portal.UndoObject:input_type -> heliostat.v1.UndoObjectRequest
-	27, // 41: heliostat.v1.Portal.ListPresets:input_type -> heliostat.v1.ListPresetsRequest
-	38, // 42: heliostat.v1.Portal.ReadLog:input_type -> heliostat.v1.ReadLogRequest
-	39, // 43: heliostat.v1.Portal.ListSubmissions:input_type -> heliostat.v1.ListSubmissionsRequest
-	40, // 44: heliostat.v1.Portal.GetSubmission:input_type -> heliostat.v1.GetSubmissionRequest
-	41, // 45: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
-	42, // 46: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
-	43, // 47: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
-	30, // 48: heliostat.v1.Portal.ConvertManifests:input_type -> heliostat.v1.ConvertManifestsRequest
-	1,  // 49: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
-	3,  // 50: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
-	7,  // 51: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
-	11, // 52: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
-	13, // 53: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
-	19, // 54: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
-	26, // 55: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
-	26, // 56: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
-	26, // 57: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
-	26, // 58: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
-	26, // 59: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
-	26, // 60: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
-	28, // 61: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
-	44, // 62: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
-	45, // 63: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
-	46, // 64: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
-	46, // 65: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
-	46, // 66: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
-	44, // 67: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
-	31, // 68: heliostat.v1.Portal.ConvertManifests:output_type -> heliostat.v1.ConvertManifestsResponse
-	49, // [49:69] is the sub-list for method output_type
-	29, // [29:49] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	36, // 8: heliostat.v1.Line.last_schedule_time:type_name -> google.protobuf.Timestamp
+	36, // 9: heliostat.v1.Line.next_schedule_time:type_name -> google.protobuf.Timestamp
+	8,  // 10: heliostat.v1.Change.line:type_name -> heliostat.v1.Line
+	8,  // 11: heliostat.v1.GetObjectResponse.line:type_name -> heliostat.v1.Line
+	37, // 12: heliostat.v1.GetObjectResponse.object:type_name -> google.protobuf.Struct
+	14, // 13: heliostat.v1.GetObjectResponse.pods:type_name -> heliostat.v1.Pod
+	15, // 14: heliostat.v1.GetObjectResponse.events:type_name -> heliostat.v1.Event
+	16, // 15: heliostat.v1.GetObjectResponse.phases:type_name -> heliostat.v1.Phase
+	17, // 16: heliostat.v1.GetObjectResponse.why:type_name -> heliostat.v1.Cause
+	36, // 17: heliostat.v1.Pod.created:type_name -> google.protobuf.Timestamp
+	36, // 18: heliostat.v1.Event.time:type_name -> google.protobuf.Timestamp
+	36, // 19: heliostat.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	36, // 20: heliostat.v1.Phase.until:type_name -> google.protobuf.Timestamp
+	36, // 21: heliostat.v1.Cause.since:type_name -> google.protobuf.Timestamp
+	37, // 22: heliostat.v1.CreateObjectRequest.object:type_name -> google.protobuf.Struct
+	37, // 23: heliostat.v1.CreateObjectRequest.options:type_name -> google.protobuf.Struct
+	37, // 24: heliostat.v1.CreateObjectResponse.object:type_name -> google.protobuf.Struct
+	37, // 25: heliostat.v1.ActionResponse.object:type_name -> google.protobuf.Struct
+	29, // 26: heliostat.v1.ListPresetsResponse.presets:type_name -> heliostat.v1.Preset
+	37, // 27: heliostat.v1.Preset.schema:type_name -> google.protobuf.Struct
+	37, // 28: heliostat.v1.ConvertManifestsResponse.objects:type_name -> google.protobuf.Struct
+	32, // 29: heliostat.v1.ConvertManifestsResponse.fields:type_name -> heliostat.v1.ConvertedField
+	34, // 30: heliostat.v1.Problem.errors:type_name -> heliostat.v1.FieldError
+	0,  // 31: heliostat.v1.Portal.GetMe:input_type -> heliostat.v1.GetMeRequest
+	2,  // 32: heliostat.v1.Portal.ListNamespaces:input_type -> heliostat.v1.ListNamespacesRequest
+	6,  // 33: heliostat.v1.Portal.ListObjects:input_type -> heliostat.v1.ListObjectsRequest
+	10, // 34: heliostat.v1.Portal.WatchObjects:input_type -> heliostat.v1.WatchObjectsRequest
+	12, // 35: heliostat.v1.Portal.GetObject:input_type -> heliostat.v1.GetObjectRequest
+	18, // 36: heliostat.v1.Portal.CreateObject:input_type -> heliostat.v1.CreateObjectRequest
+	20, // 37: heliostat.v1.Portal.SuspendObject:input_type -> heliostat.v1.SuspendObjectRequest
+	21, // 38: heliostat.v1.Portal.ResumeObject:input_type -> heliostat.v1.ResumeObjectRequest
+	22, // 39: heliostat.v1.Portal.ScaleObject:input_type -> heliostat.v1.ScaleObjectRequest
+	23, // 40: heliostat.v1.Portal.StopObject:input_type -> heliostat.v1.StopObjectRequest
+	24, // 41: heliostat.v1.Portal.RetryObject:input_type -> heliostat.v1.RetryObjectRequest
+	25, // 42: heliostat.v1.Portal.UndoObject:input_type -> heliostat.v1.UndoObjectRequest
+	27, // 43: heliostat.v1.Portal.ListPresets:input_type -> heliostat.v1.ListPresetsRequest
+	38, // 44: heliostat.v1.Portal.ReadLog:input_type -> heliostat.v1.ReadLogRequest
+	39, // 45: heliostat.v1.Portal.ListSubmissions:input_type -> heliostat.v1.ListSubmissionsRequest
+	40, // 46: heliostat.v1.Portal.GetSubmission:input_type -> heliostat.v1.GetSubmissionRequest
+	41, // 47: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
+	42, // 48: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
+	43, // 49: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
+	30, // 50: heliostat.v1.Portal.ConvertManifests:input_type -> heliostat.v1.ConvertManifestsRequest
+	1,  // 51: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
+	3,  // 52: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
+	7,  // 53: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
+	11, // 54: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
+	13, // 55: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
+	19, // 56: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
+	26, // 57: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
+	26, // 58: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
+	26, // 59: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
+	26, // 60: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
+	26, // 61: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
+	26, // 62: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
+	28, // 63: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
+	44, // 64: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
+	45, // 65: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
+	46, // 66: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
+	46, // 67: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
+	46, // 68: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
+	44, // 69: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
+	31, // 70: heliostat.v1.Portal.ConvertManifests:output_type -> heliostat.v1.ConvertManifestsResponse
+	51, // [51:71] is the sub-list for method output_type
+	31, // [31:51] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_heliostat_v1_portal_proto_init() }

@@ -49,7 +49,7 @@ const (
 //
 // Every call acts with the rights of its caller, whose bearer token is in the metadata "authorization". Objects of
 // Kubernetes are JSON (google.protobuf.Struct): a new field of a kind needs no change here. A kind is one of
-// "clusters", "jobs" and "services".
+// "clusters", "jobs", "schedules" and "services".
 type PortalClient interface {
 	// GetMe returns who the caller is, and how the server knows.
 	GetMe(ctx context.Context, in *GetMeRequest, opts ...grpc.CallOption) (*GetMeResponse, error)
@@ -63,7 +63,7 @@ type PortalClient interface {
 	GetObject(ctx context.Context, in *GetObjectRequest, opts ...grpc.CallOption) (*GetObjectResponse, error)
 	// CreateObject creates an object, from a manifest or from a preset.
 	CreateObject(ctx context.Context, in *CreateObjectRequest, opts ...grpc.CallOption) (*CreateObjectResponse, error)
-	// SuspendObject takes the pods of an object away and keeps the object. For an object that is suspended it does nothing.
+	// SuspendObject takes the pods of an object away and keeps the object; a schedule starts no more jobs. For an object that is suspended it does nothing.
 	SuspendObject(ctx context.Context, in *SuspendObjectRequest, opts ...grpc.CallOption) (*ActionResponse, error)
 	// ResumeObject undoes a suspension, by spec or by idleness.
 	ResumeObject(ctx context.Context, in *ResumeObjectRequest, opts ...grpc.CallOption) (*ActionResponse, error)
@@ -336,7 +336,7 @@ func (c *portalClient) ConvertManifests(ctx context.Context, in *ConvertManifest
 //
 // Every call acts with the rights of its caller, whose bearer token is in the metadata "authorization". Objects of
 // Kubernetes are JSON (google.protobuf.Struct): a new field of a kind needs no change here. A kind is one of
-// "clusters", "jobs" and "services".
+// "clusters", "jobs", "schedules" and "services".
 type PortalServer interface {
 	// GetMe returns who the caller is, and how the server knows.
 	GetMe(context.Context, *GetMeRequest) (*GetMeResponse, error)
@@ -350,7 +350,7 @@ type PortalServer interface {
 	GetObject(context.Context, *GetObjectRequest) (*GetObjectResponse, error)
 	// CreateObject creates an object, from a manifest or from a preset.
 	CreateObject(context.Context, *CreateObjectRequest) (*CreateObjectResponse, error)
-	// SuspendObject takes the pods of an object away and keeps the object. For an object that is suspended it does nothing.
+	// SuspendObject takes the pods of an object away and keeps the object; a schedule starts no more jobs. For an object that is suspended it does nothing.
 	SuspendObject(context.Context, *SuspendObjectRequest) (*ActionResponse, error)
 	// ResumeObject undoes a suspension, by spec or by idleness.
 	ResumeObject(context.Context, *ResumeObjectRequest) (*ActionResponse, error)
