@@ -11,23 +11,21 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/heliostat-dev/heliostat/dashboard-proxy/route"
 )
 
 // style is that of the proxy's own pages.
-const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}` +
+const style = `html{color-scheme:light dark;background:Canvas;color:CanvasText}` +
+	`body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem}` +
 	`code{overflow-wrap:anywhere}button{font:inherit;padding:.4rem 1rem}td,th{padding:.2rem 1rem .2rem 0;text-align:left}`
 
 // page is what a browser is shown.
 type page struct {
 	Title, Text, Command string
-	// Refresh is after how many seconds the page is loaded again; 0 is never.
-	Refresh int
-	Phases  []Phase
-	Resumes *route.Target
-	// Link leads to where the user can go on.
+	Phases               []Phase
+	Resumes              *route.Target
+	// Link leads to where the user can go on; where it is empty, to the same address. Without a text there is none.
 	Link, LinkText string
 }
 
@@ -38,8 +36,7 @@ func (page) template() *template.Template {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-{{if .Refresh}}<meta http-equiv="refresh" content="{{.Refresh}}">
-{{end}}<title>{{.Title}} · Heliostat</title>
+<title>{{.Title}} · Heliostat</title>
 <style>` + style + `</style>
 </head>
 <body>
@@ -59,7 +56,7 @@ func (page) template() *template.Template {
 <button>Resume</button>
 </form>
 {{end}}{{if .Command}}<p>Or run: <code>{{.Command}}</code></p>
-{{end}}{{if .Link}}<p><a href="{{.Link}}">{{.LinkText}}</a></p>
+{{end}}{{if .LinkText}}<p><a href="{{.Link}}">{{.LinkText}}</a></p>
 {{end}}</main>
 </body>
 </html>
@@ -70,7 +67,7 @@ func (page) template() *template.Template {
 func pageOf(r *Refusal) page {
 	one := page{Title: http.StatusText(r.Code), Text: r.Text, Command: r.Command, Phases: r.Phases, Resumes: r.Resumes}
 	if r.Code == http.StatusServiceUnavailable && r.Command == "" && r.RetryAfter > 0 {
-		one.Title, one.Refresh = "Starting", int(r.RetryAfter/time.Second)
+		one.Title, one.LinkText = "Starting", "Look again"
 	}
 	if r.Code == http.StatusServiceUnavailable && r.Command != "" {
 		one.Title = "Suspended"

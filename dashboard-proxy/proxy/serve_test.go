@@ -308,7 +308,7 @@ func TestServe_ShowsHowFarAHeadIs(t *testing.T) {
 		t.Errorf("a program gets %+v", answer)
 	}
 	answer = b.get(t, "/team/demo/", page("none")...)
-	if !strings.Contains(answer.body, "the image &lt;of&gt; pod") || !strings.Contains(answer.body, `http-equiv="refresh" content="5"`) {
+	if !strings.Contains(answer.body, "the image &lt;of&gt; pod") || !strings.Contains(answer.body, `<a href="">Look again</a>`) {
 		t.Errorf("a browser gets %+v", answer)
 	}
 	// One that runs and does not answer yet is the same.

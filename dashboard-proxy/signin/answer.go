@@ -1,12 +1,15 @@
 package signin
 
 import (
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,7 +21,10 @@ var step string
 //go:embed step.html
 var stepText string
 
-var stepPage = template.Must(template.New("step").Parse(stepText))
+// stepStyle is the one style of these pages: the colours that the browser's user wants.
+const stepStyle = "html{background:Canvas;color:CanvasText}"
+
+var stepPage = template.Must(template.New("step").Parse(strings.Replace(stepText, "STYLE", stepStyle, 1)))
 
 // Refusal is why a request for a session fails. It is an error, and its texts are for the caller.
 type Refusal struct {
@@ -64,10 +70,16 @@ func (p page) write(w http.ResponseWriter, code int, formTo string) {
 		header.Set("Referrer-Policy", "same-origin")
 	}
 	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Security-Policy", fmt.Sprintf("default-src 'none'; script-src 'self'; base-uri 'none'; "+
-		"frame-ancestors 'none'; form-action %s", formTo))
+	header.Set("Content-Security-Policy", fmt.Sprintf("default-src 'none'; script-src 'self'; style-src 'sha256-%s'; base-uri 'none'; "+
+		"frame-ancestors 'none'; form-action %s", hashOf(stepStyle), formTo))
 	w.WriteHeader(code)
 	_ = stepPage.Execute(w, p) // a browser that is gone needs no page
+}
+
+// hashOf returns what a policy names an inline style by.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // IsOnItsWay reports whether the page goes on by itself.

@@ -265,7 +265,7 @@ func TestPages_AreOurs(t *testing.T) {
 		}
 		policy := header.Get("Content-Security-Policy")
 		if isPage && (!strings.HasPrefix(policy,
-			"default-src 'none'; script-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action ") ||
+			"default-src 'none'; script-src 'self'; style-src 'sha256-"+hashOf(stepStyle)+"'; base-uri 'none'; frame-ancestors 'none'; form-action ") ||
 			header.Get("Cross-Origin-Opener-Policy") != "same-origin" || strings.Contains(answer.text, "<script>")) {
 			t.Errorf("%s %s is a page with %q: %s", one.method, one.to, policy, answer.text)
 		}

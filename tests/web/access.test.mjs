@@ -24,6 +24,18 @@ const places = {
   none: ["/ui/nothing/here", "h1"],
 };
 
+/** outside are the dashboard proxy's own pages, by their headings. The first one leads on by itself, to sign in. */
+const outside = {
+  Opening: `/${bed.namespace}/demo/`,
+  Dashboards: "/",
+  Suspended: `/${bed.namespace}/notebook/`,
+  Starting: `/services/${bed.namespace}/sort/`,
+  Forbidden: `/${bed.namespace}/none/`,
+  "Bad Request": "/a%2fb",
+  "Open this address?": `/-/go?${new URLSearchParams({to: `/${bed.namespace}/demo/api/version`})}`,
+  "Sign out of the dashboards": "/-/sign-out",
+};
+
 /** fits fails where a place is wider than its screen. */
 async function fits(page, what) {
   const {wide, screen} = await page.evaluate(() => ({
@@ -42,6 +54,23 @@ for (const [look, settings] of Object.entries(looks)) {
       await checkAccess(page, `${name}, ${look}`);
       assert.equal(await page.locator("h1").count(), 1, `${name} has one h1`);
       await fits(page, `${name}, ${look}`);
+    }
+  });
+}
+
+for (const [look, settings] of Object.entries(looks)) {
+  test(`the dashboard proxy's own pages keep nobody out: ${look}`, async (t) => {
+    const page = await open(t, "/ui/", {context: {...settings, bypassCSP: true}, allowed: ["40", "503"]});
+    await page.route("**/step.js", (route) => route.fulfill({contentType: "text/javascript", body: ""}));
+    for (const [title, path] of Object.entries(outside)) {
+      await page.goto(bed.dashboards + path);
+      await page.locator("h1", {hasText: title}).waitFor();
+      await checkAccess(page, `${title}, ${look}`);
+      await fits(page, `${title}, ${look}`);
+      if (title !== "Opening") continue;
+      await page.unroute("**/step.js");
+      await page.goto(bed.dashboards + path);
+      await page.waitForURL((url) => url.pathname === path && !url.search);
     }
   });
 }
