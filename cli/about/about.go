@@ -35,11 +35,15 @@ type ability struct {
 func abilities() []ability {
 	group := v1alpha1.GroupVersion.Group
 	return []ability{
-		{"see clusters, jobs and services", "list", group, kube.Cluster.Resource, ""},
+		{"see clusters", "list", group, kube.Cluster.Resource, ""},
+		{"see jobs", "list", group, kube.Job.Resource, ""},
+		{"see services", "list", group, kube.Service.Resource, ""},
+		{"see schedules", "list", group, kube.Schedule.Resource, ""},
 		{"see why pods wait", "list", "", "pods", ""},
 		{"create clusters", "create", group, kube.Cluster.Resource, ""},
 		{"create jobs", "create", group, kube.Job.Resource, ""},
 		{"create services", "create", group, kube.Service.Resource, ""},
+		{"create schedules", "create", group, kube.Schedule.Resource, ""},
 		{"change clusters", "patch", group, kube.Cluster.Resource, ""},
 		{"use clusters of others", "use", group, kube.Cluster.Resource, ""},
 		{"reach heads by port-forward", "create", "", "pods", "portforward"},

@@ -88,7 +88,7 @@ func Command(settings Settings) *cobra.Command {
 		c.Forward = forward(access)
 	}
 	c.ReadLog, c.StreamLog = readLog(access), streamLog(access)
-	root := console.Group("heliostat", "Ray clusters, jobs and services on Kubernetes, from a kubeconfig alone")
+	root := console.Group("heliostat", "Ray clusters, jobs, services and schedules on Kubernetes, from a kubeconfig alone")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetIn(settings.In)
 	root.SetOut(settings.Out)

@@ -21,7 +21,7 @@ func wait(c *console.Console) *cobra.Command {
 	w := Wait{Console: c}
 	command := &cobra.Command{
 		Use:   "wait KIND/NAME",
-		Short: "Wait until a cluster or service is ready, or a job has ended, and say how far it is",
+		Short: "Wait until a cluster, service or schedule is ready, or a job has ended, and say how far it is",
 		Long: `Wait until a cluster or service is ready, a job has ended, or a schedule starts jobs. On a terminal one line says how
 far it is and what it waits for; elsewhere there is one line per change.
 

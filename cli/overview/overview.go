@@ -1,6 +1,6 @@
 // Package overview has the commands that show many objects: what there is, and what is wrong.
 //
-// In: objects of the three kinds as the API server has them. Out: rows for people, or the objects themselves.
+// In: objects of our kinds as the API server has them. Out: rows for people, or the objects themselves.
 //
 // It must never read pods or ask heads: what an object costs and why it waits stands in its status, and a look at
 // 500 of them takes one request for each kind.
