@@ -168,8 +168,14 @@ func version(c *console.Console) *cobra.Command {
 	return command
 }
 
+// release is the version of a release, which its build sets by the linker's flag -X.
+var release string
+
 // ofProgram is what this program was built from.
 func ofProgram() string {
+	if release != "" {
+		return release
+	}
 	info, is := debug.ReadBuildInfo()
 	if !is || info.Main.Version == "" {
 		return "(devel)"

@@ -39,7 +39,7 @@ for platform in "$@"; do
   archive=heliostat_${VERSION}_${os}_$arch.tar.gz
   rm -rf "$work/files"
   mkdir "$work/files"
-  GOOS=$os GOARCH=$arch go build -ldflags '-s -w' -o "$work/files/$program" ./cli/cmd/heliostat
+  GOOS=$os GOARCH=$arch go build -ldflags "-s -w -X github.com/heliostat-dev/heliostat/cli/about.release=$VERSION" -o "$work/files/$program" ./cli/cmd/heliostat
   cp -r "$work/man" LICENSE "$work/files"
   tar -C "$work/files" --sort=name --mtime="@$committed" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -cf - . |
     gzip -n9 >"$out/$archive"

@@ -178,6 +178,10 @@ func checkProgram(t *testing.T, program string) {
 	if said, err := exec.CommandContext(t.Context(), program, "--help").CombinedOutput(); err != nil || !strings.Contains(string(said), "job") {
 		t.Errorf("the program says %s: %v", said, err)
 	}
+	said, err := exec.CommandContext(t.Context(), program, "version", "--client", "-o", "jsonpath={.program}").Output()
+	if err != nil || strings.TrimSpace(string(said)) != version {
+		t.Errorf("the program is of version %q: %v", said, err)
+	}
 	built, err := exec.CommandContext(t.Context(), "go", "version", "-m", program).Output()
 	if err != nil {
 		t.Fatal(err)
