@@ -72,7 +72,7 @@ func (r *reading) turn(ctx context.Context, job *v1alpha1.ClusterJob) (again boo
 	if attempt == nil {
 		return r.waits(ctx, job)
 	}
-	r.of.Attempt, r.id = attempt.Number, attempt.SubmissionID
+	r.of.Attempt, r.from.id, r.subject = attempt.Number, attempt.SubmissionID, "job "+attempt.SubmissionID
 	head, err := r.logs.settings.Heads.FindHead(heads.Reference{
 		Namespace: job.Namespace, Name: attempt.ClusterName, UID: types.UID(attempt.ClusterUID),
 	})
@@ -116,7 +116,7 @@ func (r *reading) waits(ctx context.Context, job *v1alpha1.ClusterJob) (again bo
 	switch {
 	case len(job.Status.Attempts) > 0, r.of.Attempt > 1, isOver && r.of.Attempt > 0:
 		if r.hasSent { // its place in the status is another's by now
-			return false, r.broken(reason.OutputGone.Of(job.Name, "its attempt is not told of any more"))
+			return false, r.broken(reason.OutputGone.Of("job "+job.Name, "its attempt is not told of any more"))
 		}
 		return false, ErrNotFound
 	case isOver:
@@ -195,7 +195,7 @@ func (r *reading) outlives(ctx context.Context, v verdict, attempt *v1alpha1.Job
 	if len(lines) > 0 {
 		why += fmt.Sprintf("; its last %d lines follow, which its status kept", len(lines))
 	}
-	found := reason.OutputGone.Of(r.of.Name, why)
+	found := reason.OutputGone.Of("job "+r.of.Name, why)
 	message, _ := reason.Split(found.Code, found.Text)
 	if err := r.notice(found.Code, message); err != nil {
 		return false, err

@@ -1,6 +1,6 @@
-// Package logs reads the outputs of jobs' drivers for any number of readers, byte for byte and by offset.
+// Package logs reads the outputs of jobs' drivers and replicas for any number of readers, byte for byte and by offset.
 //
-// In: a ClusterJob's attempt or one of Ray's own jobs, and where to begin. Out: events to a sink: parts of the output with
+// In: a ClusterJob's attempt, one of Ray's own jobs or a replica of Serve, and where to begin. Out: events to a sink: parts of the output with
 // their offsets, notices, and at last an end with the outcome. However many read an output, one request at a time goes to
 // its head: what comes is kept in a file that all share, as long as somebody reads it.
 //
@@ -18,6 +18,7 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -84,7 +85,13 @@ type Logs struct {
 // key says whose output it is, and from which head.
 type key struct {
 	head heads.Head
-	id   string
+	source
+}
+
+// source is an output of a head: that of a submission, or the log of a replica of Serve.
+type source struct {
+	id  string
+	log headclient.Log
 }
 
 // failure is why an output could not be had, and until when that is taken for true: readers that come together do not

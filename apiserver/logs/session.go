@@ -24,9 +24,10 @@ type session struct {
 	logs    *Logs
 	options Options
 	sink    Sink
-	// id is the submission's; offset is where the output goes on.
-	id     string
-	offset int64
+	// from says which output of a head it is, and subject whose, in words; offset is where it goes on.
+	from    source
+	subject string
+	offset  int64
 	// isTailing: the last lines were not found yet. hasSent: the sink has had an event, hasData: it had output.
 	isTailing, hasSent, hasData bool
 	// told is the last notice, which is not repeated.
@@ -65,7 +66,7 @@ func (s *session) broken(found reason.Finding) error {
 // that the reader is gone.
 func (s *session) pump(ctx context.Context, head heads.Head) (verdict, error) {
 	r := &reader{at: s.offset, isTailing: s.isTailing, needsLook: s.isTailing || !s.options.Follow}
-	o, err := s.logs.attach(key{head, s.id}, r)
+	o, err := s.logs.attach(key{head, s.from}, r)
 	if err != nil {
 		return verdict{err: err}, nil
 	}
@@ -146,21 +147,21 @@ func (s *session) fails(ctx context.Context, v verdict) (again bool, err error) 
 	var kept *spoolError
 	switch {
 	case errors.Is(v.err, errEnds):
-		return false, s.broken(reason.OutputNotKept.Of(s.id, errEnds.Error()))
+		return false, s.broken(reason.OutputNotKept.Of(s.subject, errEnds.Error()))
 	case errors.Is(v.err, errBehind):
-		return false, s.broken(reason.ReaderBehind.Of(s.offset, s.id))
+		return false, s.broken(reason.ReaderBehind.Of(s.offset, s.subject))
 	case errors.Is(v.err, errShorter):
-		return false, s.broken(reason.OutputShorter.Of(s.id, v.size, s.offset))
+		return false, s.broken(reason.OutputShorter.Of(s.subject, v.size, s.offset))
 	case errors.As(v.err, &kept):
-		return false, s.broken(reason.OutputNotKept.Of(s.id, kept.Error()))
+		return false, s.broken(reason.OutputNotKept.Of(s.subject, kept.Error()))
 	case errors.As(v.err, &unavailable):
 		return s.retry(ctx, v.err, unavailable)
 	}
 	switch headclient.KindOf(v.err) {
 	case headclient.Gone, headclient.NotFound:
-		return false, s.broken(reason.OutputGone.Of(s.id, headclient.CauseOf(v.err)))
+		return false, s.broken(reason.OutputGone.Of(s.subject, headclient.CauseOf(v.err)))
 	case headclient.Unsupported:
-		return false, s.broken(reason.OutputUnreadable.Of(s.id, headclient.CauseOf(v.err)))
+		return false, s.broken(reason.OutputUnreadable.Of(s.subject, headclient.CauseOf(v.err)))
 	}
 	// The API server did not answer.
 	return s.retry(ctx, v.err, &heads.Unavailable{

@@ -17,7 +17,7 @@ func (l *Logs) ReadSubmission(ctx context.Context, on heads.Reference, id string
 		return err
 	}
 	s := l.begin(options, sink)
-	s.id = id
+	s.from.id, s.subject = id, "job "+id
 	var first heads.Head
 	for {
 		head, err := l.settings.Heads.FindHead(on)
@@ -44,7 +44,7 @@ func (s *session) concludes(ctx context.Context, v verdict, cluster string) (aga
 	case v.err == nil:
 		return false, s.finish(endOf(v))
 	case !s.hasSent && headclient.KindOf(v.err) == headclient.NotFound:
-		return false, heads.Refused(v.err, cluster, s.id)
+		return false, heads.Refused(v.err, cluster, s.from.id)
 	case isLost(v.err) && v.job.Status.Over():
 		return false, s.outlived(v)
 	default:
@@ -54,7 +54,7 @@ func (s *session) concludes(ctx context.Context, v verdict, cluster string) (aga
 
 // outlived ends the read of a job that is over and whose output is gone.
 func (s *session) outlived(v verdict) error {
-	found := reason.OutputGone.Of(s.id, headclient.CauseOf(v.err))
+	found := reason.OutputGone.Of(s.subject, headclient.CauseOf(v.err))
 	message, _ := reason.Split(found.Code, found.Text)
 	if err := s.notice(found.Code, message); err != nil {
 		return err

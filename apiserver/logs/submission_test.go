@@ -374,10 +374,10 @@ func TestRemember_ForgetsWhatIsOver(t *testing.T) {
 	l := New(Settings{Clock: now, Directory: t.TempDir()})
 	failed := errors.New("failed")
 	for i := range mostFailures {
-		l.remember(key{id: fmt.Sprint(i)}, failed)
+		l.remember(key{source: source{id: fmt.Sprint(i)}}, failed)
 	}
 	now.Step(failureHolds)
-	if l.remember(key{id: "last"}, failed); len(l.failed) != 1 {
+	if l.remember(key{source: source{id: "last"}}, failed); len(l.failed) != 1 {
 		t.Errorf("%d are remembered", len(l.failed))
 	}
 	if err := l.Close(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
@@ -43,6 +44,32 @@ func (o *output) follow(ctx context.Context) (job headclient.Job, err error) {
 	}
 	defer func() { _ = c.Close() }() // nothing more is asked
 	in := &inlet{ctx: ctx, output: o, mask: mask{token: []byte(c.Token())}}
+	if o.key.log != (headclient.Log{}) {
+		return job, o.explain(ctx, c.Explain(followReplica(ctx, o, c, in)))
+	}
+	return followJob(ctx, o, c, in)
+}
+
+// followReplica looks at the log of a replica, which has no end.
+func followReplica(ctx context.Context, o *output, c *heads.Conversation, in *inlet) error {
+	for pause := firstPause; ; {
+		begin := o.begin()
+		in.mask.begin()
+		if _, err := c.Serve().ReplicaLog(ctx, o.key.log, begin, in); err != nil {
+			return err
+		}
+		o.note(headclient.Look{})
+		if pause = min(2*pause, lastPause); o.size() > begin {
+			pause = firstPause
+		}
+		if err := o.rest(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// followJob looks at the output of a job until that is over.
+func followJob(ctx context.Context, o *output, c *heads.Conversation, in *inlet) (job headclient.Job, err error) {
 	at := headclient.Place{ID: o.key.id}
 	wasOver := false
 	for pause := firstPause; ; {

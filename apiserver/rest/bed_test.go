@@ -33,6 +33,7 @@ import (
 	"github.com/heliostat-dev/heliostat/apiserver/logs"
 	"github.com/heliostat-dev/heliostat/apiserver/view"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
 // kubernetes stands in for package access: it has objects and rights, and notes what is written.
@@ -148,16 +149,18 @@ type bed struct {
 	*kubernetes
 	api  *API
 	view *view.View
-	// site has what is read of heads and outputs.
-	site *headstest.Site
+	// site has what is read of heads and outputs, and network leads to heads.
+	site    *headstest.Site
+	network *headstest.Network
 }
 
 func newBed(t *testing.T, may ...string) *bed {
 	t.Helper()
 	b := &bed{kubernetes: &kubernetes{may: may, objects: map[access.ObjectName]map[string]any{}, presets: map[string][]*corev1.ConfigMap{}}, view: view.New()}
 	now := clock.RealClock{}
-	b.site = headstest.New()
-	clusters := heads.New(heads.Settings{Clusters: b.site, Reader: b.site, Random: rand.Reader})
+	b.site, b.network = headstest.New(), headstest.NewNetwork()
+	clusters := heads.New(heads.Settings{Clusters: b.site, Reader: b.site, Random: rand.Reader,
+		Options: headclient.Options{Connect: b.network.Connect}})
 	output := logs.New(logs.Settings{Heads: clusters, Jobs: b.site, Clock: now, Directory: t.TempDir()})
 	t.Cleanup(func() { _ = output.Close() })
 	var err error

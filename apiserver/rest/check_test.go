@@ -135,6 +135,8 @@ func TestFind_TakesTheRouteThatSpellsOutMost(t *testing.T) {
 		"a verb":                    {"POST", "/v1/namespaces/a/jobs/b:stop", "StopObject"},
 		"submissions":               {"GET", "/v1/namespaces/a/clusters/b/submissions", "ListSubmissions"},
 		"the stop of one":           {"POST", "/v1/namespaces/a/clusters/b/submissions/c:stop", "StopSubmission"},
+		"replicas":                  {"GET", "/v1/namespaces/a/services/b/replicas", "ListReplicas"},
+		"the log of one":            {"GET", "/v1/namespaces/a/services/b/replicas/c/log", "ReadReplicaLog"},
 		"an output":                 {"GET", "/v1/namespaces/a/jobs/b/log", "ReadLog"},
 		"a method it has not":       {"DELETE", "/v1/namespaces/a/clusters/b", "[GET]"},
 		"a verb that is not there":  {"POST", "/v1/namespaces/a/jobs/b:start", "[]"},

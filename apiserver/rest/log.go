@@ -16,7 +16,7 @@ import (
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 )
 
-// logRequest is what the two calls for an output have in common.
+// logRequest is what the calls for an output have in common.
 type logRequest interface {
 	place
 	GetOffset() int64
@@ -40,8 +40,11 @@ func (p *portal) ReadSubmissionLog(
 // When the caller may no longer, writes to control, if any, end soon: a caller who does not read holds nothing.
 func (p *portal) readLog(ctx context.Context, r logRequest, sink logs.Sink, control *http.ResponseController) error {
 	call, id := "ReadLog", ""
-	if one, is := r.(*heliostatv1.ReadSubmissionLogRequest); is {
+	switch one := r.(type) {
+	case *heliostatv1.ReadSubmissionLogRequest:
 		call, id = "ReadSubmissionLog", one.GetId()
+	case *heliostatv1.ReadReplicaLogRequest:
+		call, id = "ReadReplicaLog", one.GetId()
 	}
 	if err := p.permitAt(ctx, call, r, id); err != nil {
 		return err
@@ -60,18 +63,31 @@ func (p *portal) readLog(ctx context.Context, r logRequest, sink logs.Sink, cont
 		last = event.Offset
 		return sink(event)
 	}
-	var err error
-	if one, is := r.(*heliostatv1.ReadLogRequest); is {
-		err = p.Logs.ReadJob(ctx, logs.JobReference{Namespace: r.GetNamespace(), Name: r.GetName(),
-			Attempt: one.GetAttempt()}, options, guarded)
-	} else {
-		err = p.Logs.ReadSubmission(ctx, referenceOf(r), id, options, guarded)
-	}
+	err := readFrom(ctx, p, r, options, guarded)
 	var gone *problem.Problem
 	if errors.As(context.Cause(ctx), &gone) {
 		return sink(logs.Event{Offset: last, End: &logs.End{Outcome: logs.Broken, Code: gone.Reason,
 			Message: gone.Detail, Remedy: gone.Remedy}})
 	}
+	return whyNoLog(err)
+}
+
+// readFrom reads the output that a request is for.
+func readFrom(ctx context.Context, p *portal, r logRequest, options logs.Options, sink logs.Sink) error {
+	switch one := r.(type) {
+	case *heliostatv1.ReadSubmissionLogRequest:
+		return p.Logs.ReadSubmission(ctx, referenceOf(r), one.GetId(), options, sink)
+	case *heliostatv1.ReadReplicaLogRequest:
+		return readReplica(ctx, p, one, options, sink)
+	case *heliostatv1.ReadLogRequest:
+		return p.Logs.ReadJob(ctx, logs.JobReference{Namespace: r.GetNamespace(), Name: r.GetName(),
+			Attempt: one.GetAttempt()}, options, sink)
+	}
+	return fmt.Errorf("read an output: %T names none", r)
+}
+
+// whyNoLog returns why a read failed before its first event, as a problem.
+func whyNoLog(err error) error {
 	switch {
 	case errors.Is(err, logs.ErrNotFound):
 		return problem.New(http.StatusNotFound, "NotFound", "there is no such job or attempt",
@@ -190,9 +206,13 @@ func logQuery(r *http.Request, request Request) (logRequest, error) {
 		return nil, err
 	}
 	isFollowed := query.Get("follow") == "true"
-	if request.route.Call == "ReadLog" {
+	switch request.route.Call {
+	case "ReadLog":
 		return &heliostatv1.ReadLogRequest{Namespace: request.Namespace, Name: request.Name,
 			Attempt: int32(attempt), Offset: offset, Tail: int32(tail), Follow: isFollowed}, nil
+	case "ReadReplicaLog":
+		return &heliostatv1.ReadReplicaLogRequest{Namespace: request.Namespace, Name: request.Name, Id: request.id,
+			Offset: offset, Tail: int32(tail), Follow: isFollowed}, nil
 	}
 	return &heliostatv1.ReadSubmissionLogRequest{Namespace: request.Namespace, Name: request.Name, Id: request.id,
 		Offset: offset, Tail: int32(tail), Follow: isFollowed}, nil

@@ -41,7 +41,7 @@ var asked = func() []Permission {
 			all = append(all, Permission{verb, view.Resource(kind)})
 		}
 	}
-	for _, resource := range []string{"clusterjobs/log", "clusterservices/proxy", "computeclusters/proxy"} {
+	for _, resource := range []string{"clusterjobs/log", "clusterservices/log", "clusterservices/proxy", "computeclusters/proxy"} {
 		all = append(all, Permission{"get", resource})
 	}
 	return append(all, Permission{"create", "computeclusters/proxy"})

@@ -33,6 +33,8 @@ var permissions = map[string][]Permission{
 	"UndoObject":        {{Verb: "get"}, {Verb: "patch"}},
 	"RetryObject":       {{Verb: "get"}, {Verb: "create"}},
 	"ReadLog":           {{"get", "clusterjobs/log"}},
+	"ListReplicas":      {{"get", "clusterservices/log"}},
+	"ReadReplicaLog":    {{"get", "clusterservices/log"}},
 	"ListSubmissions":   {{"get", "computeclusters/proxy"}},
 	"GetSubmission":     {{"get", "computeclusters/proxy"}},
 	"ReadSubmissionLog": {{"get", "computeclusters/proxy"}},
@@ -55,7 +57,8 @@ func Codes(route Route) []int {
 	if strings.Contains(route.Path, "{name}") {
 		codes = append(codes, http.StatusNotFound)
 	}
-	isAboutHead, isChange := strings.Contains(route.Path, "/submissions"), Request{route: &route}.IsChange()
+	isAboutHead := strings.Contains(route.Path, "/submissions") || strings.Contains(route.Path, "/replicas")
+	isChange := Request{route: &route}.IsChange()
 	if isChange || isAboutHead {
 		codes = append(codes, http.StatusConflict)
 	}

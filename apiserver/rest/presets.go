@@ -21,7 +21,7 @@ func (p *portal) ListPresets(
 	if err := checkPath(map[string]string{"namespace": r.GetNamespace()}); err != nil {
 		return nil, err
 	}
-	maps, err := p.presetMaps(ctx, r.GetNamespace())
+	maps, err := presetMaps(ctx, p, r.GetNamespace())
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (p *portal) ListPresets(
 
 // presetMaps returns the ConfigMaps of the presets that can be used in a namespace. Those of the namespace itself are read as
 // the caller: without a right to them there are none.
-func (p *portal) presetMaps(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error) {
+func presetMaps(ctx context.Context, p *portal, namespace string) ([]*corev1.ConfigMap, error) {
 	caller, err := callerOf(ctx)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (p *portal) presetMaps(ctx context.Context, namespace string) ([]*corev1.Co
 
 // findPreset returns the preset of a request, which can be used.
 func (p *portal) findPreset(ctx context.Context, r *heliostatv1.CreateObjectRequest) (*presets.Preset, error) {
-	maps, err := p.presetMaps(ctx, r.GetNamespace())
+	maps, err := presetMaps(ctx, p, r.GetNamespace())
 	if err != nil {
 		return nil, err
 	}

@@ -118,8 +118,11 @@ func (a *API) Read(r *http.Request) (Request, error) {
 	}
 	request := Request{route: route, Namespace: values["namespace"], Kind: values["kind"], Name: values["name"],
 		id: values["id"]}
-	if _, is := values["id"]; is || strings.HasSuffix(route.Path, "/submissions") {
+	switch {
+	case strings.Contains(route.Path, "/submissions"):
 		request.Kind = view.Clusters
+	case strings.Contains(route.Path, "/replicas"):
+		request.Kind = view.Services
 	}
 	return request, nil
 }

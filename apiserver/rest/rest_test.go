@@ -42,6 +42,8 @@ func TestRoutes_AreRefusedWithoutTheirPermission(t *testing.T) {
 		"WatchObjects":      {path: "/v1/objects/watch", without: 403},
 		"ReadLog":           {path: "/v1/namespaces/team-a/jobs/train/log", without: 403, withAll: 404},
 		"ReadSubmissionLog": {path: "/v1/namespaces/team-a/clusters/demo/submissions/s/log", without: 403, withAll: 404},
+		"ListReplicas":      {path: "/v1/namespaces/team-a/services/answer/replicas", without: 403, withAll: 404},
+		"ReadReplicaLog":    {path: "/v1/namespaces/team-a/services/answer/replicas/r/log", without: 403, withAll: 404},
 		"ListSubmissions":   {path: "/v1/namespaces/team-a/clusters/demo/submissions", without: 403, withAll: 404},
 		"GetSubmission":     {path: "/v1/namespaces/team-a/clusters/demo/submissions/s", without: 403, withAll: 404},
 		"CreateSubmission":  {path: "/v1/namespaces/team-a/clusters/demo/submissions", body: `{"entrypoint":"x"}`, without: 403, withAll: 404},
@@ -161,10 +163,10 @@ func TestScaleObject_NeedsANumber(t *testing.T) {
 	}
 }
 
-// TestListNamespaces_SaysWhatCanBeDone in each of two namespaces, of 20 permissions: by one question for each, where the API
+// TestListNamespaces_SaysWhatCanBeDone in each of two namespaces, of 21 permissions: by one question for each, where the API
 // server can list rules, after those about all namespaces.
 func TestListNamespaces_SaysWhatCanBeDone(t *testing.T) {
-	for isIncomplete, reviews := range map[bool]int{false: 20 + 2, true: 20 + 2 + 20 + 9} {
+	for isIncomplete, reviews := range map[bool]int{false: 21 + 2, true: 21 + 2 + 21 + 9} {
 		b := newBed(t, "list computeclusters team-a", "create clusterjobs team-a", "get clusterjobs/log team-a", "get computeclusters team-b")
 		b.isIncomplete = isIncomplete
 		_, answer := b.send(t, "GET", "/v1/namespaces", "")

@@ -59,7 +59,7 @@ func (p *portal) askRights(ctx context.Context, verb string, of filter) (rights,
 	}
 	group, inner = errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	for _, place := range p.placesOf(kinds, of.GetNamespaces()) {
+	for _, place := range placesOf(p.View, kinds, of.GetNamespaces()) {
 		if !found.everywhere[place.Kind] {
 			ask(place.Kind, place.Namespace, func() { found.places[place] = true })
 		}
@@ -93,10 +93,10 @@ func (p *portal) refuseAll(ctx context.Context, verb string, of filter) error {
 }
 
 // placesOf returns the kinds and namespaces to ask about: those that are named, else those that hold objects.
-func (p *portal) placesOf(kinds, namespaces []string) []view.Place {
+func placesOf(known *view.View, kinds, namespaces []string) []view.Place {
 	var places []view.Place
 	if len(namespaces) == 0 {
-		for _, place := range p.View.Places() {
+		for _, place := range known.Places() {
 			if slices.Contains(kinds, place.Kind) {
 				places = append(places, place)
 			}

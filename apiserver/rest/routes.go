@@ -31,6 +31,7 @@ var streams = map[string]string{
 	"WatchObjects":      "/v1/objects/watch",
 	"ReadLog":           "/v1/namespaces/{namespace}/jobs/{name}/log",
 	"ReadSubmissionLog": "/v1/namespaces/{namespace}/clusters/{name}/submissions/{id}/log",
+	"ReadReplicaLog":    "/v1/namespaces/{namespace}/services/{name}/replicas/{id}/log",
 }
 
 // Routes returns all routes, as the protocol declares them.

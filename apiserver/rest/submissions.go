@@ -36,8 +36,11 @@ func (p *portal) permitAt(ctx context.Context, call string, on place, id string)
 		return err
 	}
 	kind := view.Clusters
-	if call == "ReadLog" {
+	switch call {
+	case "ReadLog":
 		kind = view.Jobs
+	case "ListReplicas", "ReadReplicaLog":
+		kind = view.Services
 	}
 	return p.await(ctx, view.Key{Kind: kind, Namespace: on.GetNamespace(), Name: on.GetName()})
 }

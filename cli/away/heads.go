@@ -2,6 +2,7 @@ package away
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
@@ -19,9 +21,25 @@ import (
 type Heads interface {
 	// ReadOutput writes what follows in the output of an attempt. It ends with the output, or with what there is now.
 	ReadOutput(ctx context.Context, of Output, out io.Writer) error
+	// EachReplica visits the replicas of a service, with a way to read the log of each.
+	EachReplica(ctx context.Context, service *v1alpha1.ClusterService, visit Visit) error
 	// Call sends a request to a service. The caller closes the answer's body.
 	Call(ctx context.Context, service *v1alpha1.ClusterService, request *http.Request) (*http.Response, error)
 }
+
+// Visit is called with a replica that has a log, and a way to write what of that follows after an offset.
+type Visit func(replica heads.Replica, read ReadLogFrom) error
+
+// ReadLogFrom writes what follows in a log after an offset, up to the end that it has now.
+type ReadLogFrom func(ctx context.Context, offset int64, out io.Writer) error
+
+// Why a log does not go on.
+var (
+	// ErrLogShorter is that the log ends before the offset, as after its rotation.
+	ErrLogShorter = errors.New("the log ends before the offset")
+	// ErrLogGone is that the log is not there any more.
+	ErrLogGone = errors.New("the log is gone")
+)
 
 // Output is a part of the output of a job.
 type Output struct {
@@ -74,6 +92,48 @@ func (c *Clusters) ReadOutput(ctx context.Context, of Output, out io.Writer) err
 		_, err = conversation.Log(ctx, of.Attempt.SubmissionID, of.Offset, out)
 	}
 	return conversation.Explain(err)
+}
+
+// EachReplica implements Heads, in one conversation with each head.
+func (c *Clusters) EachReplica(ctx context.Context, service *v1alpha1.ClusterService, visit Visit) error {
+	for _, cluster := range heads.ClustersOf(service) {
+		if err := c.eachReplicaOn(ctx, service, cluster, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Clusters) eachReplicaOn(ctx context.Context, service *v1alpha1.ClusterService, cluster string, visit Visit) error {
+	head, err := c.Converse(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = head.Close() }() // it was read, or the failure is another
+	serve := head.Serve()
+	serving, err := serve.Serving(ctx)
+	if err != nil {
+		return head.Explain(err)
+	}
+	for _, replica := range heads.ReplicasOf(service, cluster, serving) {
+		if !replica.HasLog() {
+			continue
+		}
+		read := func(ctx context.Context, offset int64, out io.Writer) error {
+			_, err := serve.ReplicaLog(ctx, replica.Log, offset, out)
+			switch headclient.KindOf(err) {
+			case headclient.Gone:
+				return ErrLogShorter
+			case headclient.NotFound:
+				return ErrLogGone
+			}
+			return head.Explain(err)
+		}
+		if err := visit(replica, read); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Call implements Heads: it sends the request to a pod that accepts requests.

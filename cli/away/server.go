@@ -11,15 +11,18 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/client-go/rest"
 
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/kube"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+	"github.com/heliostat-dev/heliostat/ray-operator/reason"
 )
 
 // largestAnswer bounds what the server says of an object, or of why it refuses.
@@ -131,16 +134,9 @@ func (s *Server) Token(ctx context.Context) (string, error) { return s.token(ctx
 
 // Dashboard returns where the server serves the dashboard of a cluster, or a service.
 func (s *Server) Dashboard(ctx context.Context, namespace, kind, name string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callWithin)
-	defer cancel()
-	answer, err := s.get(ctx, "namespaces", namespace, kind, name)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = answer.Body.Close() }() // it was read
 	var found struct{ Dashboard string }
-	if err := json.NewDecoder(io.LimitReader(answer.Body, largestAnswer)).Decode(&found); err != nil {
-		return "", fmt.Errorf("read what the server %s says of %s: %w", s.url, name, err)
+	if err := s.decode(ctx, &found, "namespaces", namespace, kind, name); err != nil {
+		return "", err
 	}
 	at, err := url.Parse(found.Dashboard)
 	if err != nil || at.Host == "" {
@@ -161,6 +157,53 @@ func (s *Server) ReadOutput(ctx context.Context, of Output, out io.Writer) error
 	defer func() { _ = answer.Body.Close() }() // it was read, or the failure is another
 	if _, err := io.Copy(out, answer.Body); err != nil {
 		return fmt.Errorf("read the output of job/%s from the server %s: %w", of.Job.Name, s.url, err)
+	}
+	return nil
+}
+
+// EachReplica implements Heads. The server reads each log by itself, from an offset.
+func (s *Server) EachReplica(ctx context.Context, service *v1alpha1.ClusterService, visit Visit) error {
+	path := []string{"namespaces", service.Namespace, "services", service.Name, "replicas"}
+	var list struct {
+		Replicas []struct {
+			Cluster, Application, Deployment, ID, State string
+			HasLog                                      bool
+		}
+	}
+	if err := s.decode(ctx, &list, path...); err != nil {
+		return err
+	}
+	for _, one := range list.Replicas {
+		if !one.HasLog {
+			continue
+		}
+		read := func(ctx context.Context, offset int64, out io.Writer) error {
+			query := url.Values{"offset": {strconv.FormatInt(offset, 10)}}
+			return s.copy(ctx, out, query, append(slices.Clone(path), one.ID, "log")...)
+		}
+		replica := heads.Replica{Cluster: one.Cluster, Application: one.Application, Deployment: one.Deployment, ID: one.ID, State: one.State}
+		if err := visit(replica, read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copy writes an answer that is text. Of a log that does not go on it says which way.
+func (s *Server) copy(ctx context.Context, out io.Writer, query url.Values, path ...string) error {
+	answer, err := s.getWith(ctx, query, path...)
+	var said *refusal
+	switch {
+	case errors.As(err, &said) && said.Reason == reason.OutputShorter.Code:
+		return ErrLogShorter
+	case errors.As(err, &said) && (said.Reason == reason.OutputGone.Code || said.Reason == "NotFound"):
+		return ErrLogGone
+	case err != nil:
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }() // it was read, or the failure is another
+	if _, err := io.Copy(out, answer.Body); err != nil {
+		return fmt.Errorf("read a log from the server %s: %w", s.url, err)
 	}
 	return nil
 }
@@ -188,8 +231,19 @@ func (s *Server) Call(ctx context.Context, service *v1alpha1.ClusterService, req
 	return answer, nil
 }
 
-func (s *Server) get(ctx context.Context, path ...string) (*http.Response, error) {
-	return s.getWith(ctx, nil, path...)
+// decode reads an answer that is JSON.
+func (s *Server) decode(ctx context.Context, into any, path ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	answer, err := s.getWith(ctx, nil, path...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }() // it was read
+	if err := json.NewDecoder(io.LimitReader(answer.Body, largestAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("read what the server %s says of %s: %w", s.url, strings.Join(path, "/"), err)
+	}
+	return nil
 }
 
 // getWith asks the server, and returns an answer that is one. The caller closes its body.
@@ -224,17 +278,25 @@ func (s *Server) because(err error) error {
 	return kube.Because(fmt.Errorf("ask the server %s: %w", s.url, err))
 }
 
+// refusal is why the server does not answer, in its words.
+type refusal struct{ Reason, Detail, Remedy string }
+
+// Error returns what is wrong, and what helps.
+func (r *refusal) Error() string {
+	if r.Remedy == "" {
+		return r.Detail
+	}
+	return r.Detail + "; " + r.Remedy
+}
+
 // refused returns what the server says of a request that it did not answer. One that is busy may answer later.
 func (s *Server) refused(answer *http.Response) error {
-	var said struct{ Detail, Remedy string }
+	said := &refusal{}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, largestAnswer))
-	if err != nil || json.Unmarshal(text, &said) != nil || said.Detail == "" {
+	if err != nil || json.Unmarshal(text, said) != nil || said.Detail == "" {
 		said.Detail, said.Remedy = "it answers "+answer.Status, "check --server"
 	}
-	why := fmt.Errorf("ask the server %s: %s", s.url, said.Detail)
-	if said.Remedy != "" {
-		why = fmt.Errorf("%w; %s", why, said.Remedy)
-	}
+	why := fmt.Errorf("ask the server %s: %w", s.url, said)
 	switch code := answer.StatusCode; {
 	case code == http.StatusUnauthorized:
 		return outcome.Errorf(outcome.Refused, "%w; or set HELIOSTAT_TOKEN=\"$(kubectl create token NAME)\"", why)

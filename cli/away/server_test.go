@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/cli/away"
 	"github.com/heliostat-dev/heliostat/cli/console"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
@@ -117,6 +119,45 @@ func TestServer_ReadsAnOutputFromAnOffset(t *testing.T) {
 	}
 	if want := "/v1/namespaces/team-a/jobs/train/log?attempt=2&follow=true&offset=7 Bearer of-anna"; asked != want {
 		t.Errorf("it asks for %s", asked)
+	}
+}
+
+func TestServer_ReadsEachReplica(t *testing.T) {
+	const list = `{"replicas": [{"cluster": "c", "application": "a", "deployment": "Model", "id": "%s", "hasLog": true}, {"id": "starts", "hasLog": false}]}`
+	for id, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   error
+		out    string
+	}{
+		"r1":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "its log\n") }, nil, "its log\n"},
+		"rotated": {refuse(409, `{"reason":"OutputShorter","detail":"it has 3 bytes"}`), away.ErrLogShorter, ""},
+		"gone":    {refuse(404, `{"reason":"OutputGone","detail":"it is gone"}`), away.ErrLogGone, ""},
+		"left":    {refuse(404, `{"reason":"NotFound","detail":"no such replica"}`), away.ErrLogGone, ""},
+	} {
+		at := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.String() {
+			case "/v1/namespaces/team-a/services/translate/replicas":
+				fmt.Fprintf(w, list, id)
+			case "/v1/namespaces/team-a/services/translate/replicas/" + id + "/log?offset=7":
+				c.answer(w, r)
+			default:
+				t.Errorf("it asks for %s", r.URL)
+			}
+		})
+		server, err := away.NewServer(ofToken(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seen []string
+		var out bytes.Buffer
+		service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "translate"}}
+		err = server.EachReplica(t.Context(), service, func(one heads.Replica, read away.ReadLogFrom) error {
+			seen = append(seen, one.Cluster+"/"+one.Application+"/"+one.Deployment+"/"+one.ID)
+			return read(t.Context(), 7, &out)
+		})
+		if !errors.Is(err, c.want) || out.String() != c.out || !slices.Equal(seen, []string{"c/a/Model/" + id}) {
+			t.Errorf("%s: it prints %q of %v: %v", id, out.String(), seen, err)
+		}
 	}
 }
 

@@ -35,6 +35,11 @@ func (u *unreliable) ReadOutput(_ context.Context, of away.Output, out io.Writer
 	return errors.New("ask the server https://heliostat: connection refused")
 }
 
+// EachReplica implements away.Heads.
+func (*unreliable) EachReplica(context.Context, *v1alpha1.ClusterService, away.Visit) error {
+	return errors.ErrUnsupported
+}
+
 // Call implements away.Heads.
 func (*unreliable) Call(context.Context, *v1alpha1.ClusterService, *http.Request) (*http.Response, error) {
 	return nil, errors.ErrUnsupported

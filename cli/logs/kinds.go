@@ -22,8 +22,11 @@ func Commands(c *console.Console) []*cobra.Command { return []*cobra.Command{ofA
 
 // flagsOf are the flags that a kind alone has.
 var flagsOf = map[string][]string{
-	kube.Job.Word: {"attempt", "server", "server-ca"}, kube.Cluster.Word: {"group", "pod"}, kube.Service.Word: {"deployment"},
+	kube.Job.Word: {"attempt"}, kube.Cluster.Word: {"group", "pod"}, kube.Service.Word: {"deployment"},
 }
+
+// throughServer are the flags of the server, which reads no logs of pods.
+var throughServer = []string{"server", "server-ca"}
 
 // asked is what a user asks of the logs of an object.
 type asked struct {
@@ -66,7 +69,7 @@ pod (--pod). Of a service: the logs of the replicas of all deployments or of one
 
 A connection that is lost is made again for 5 minutes, and each line comes once. Jobs and services are reached by a
 port-forward of the head's pod with the cluster's token, which the role "edit" permits; for pods "view" is enough. With
---server jobs are read through the server, for which "view" is enough too.`,
+--server jobs and services are read through the server, for which "view" is enough too.`,
 		Example: `  heliostat logs job/train -f
   heliostat logs cluster/dev --group gpu -f
   heliostat logs service/translate --deployment Model`,
@@ -98,6 +101,11 @@ func checkFlags(kind kube.Kind, isGiven func(string) bool) error {
 			if isGiven(flag) && other.Word != kind.Word {
 				return outcome.Errorf(outcome.Usage, "--%s is for a %s, and this is a %s; leave it out", flag, other.Word, kind.Word)
 			}
+		}
+	}
+	for _, flag := range throughServer {
+		if isGiven(flag) && kind.Word == kube.Cluster.Word {
+			return outcome.Errorf(outcome.Usage, "--%s is for a job or a service, and this is a cluster; leave it out", flag)
 		}
 	}
 	if isGiven("group") && isGiven("pod") {

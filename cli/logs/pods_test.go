@@ -189,6 +189,8 @@ func TestCheckFlags_RefusesThoseOfOtherKinds(t *testing.T) {
 		"a group of a job":               {kube.Job, []string{"group"}, true},
 		"a pod of a service":             {kube.Service, []string{"pod"}, true},
 		"an attempt of a cluster":        {kube.Cluster, []string{"attempt"}, true},
+		"a service through the server":   {kube.Service, []string{"server"}, false},
+		"a cluster through the server":   {kube.Cluster, []string{"server"}, true},
 		"a group and a pod of a cluster": {kube.Cluster, []string{"group", "pod"}, true},
 	} {
 		err := checkFlags(c.kind, func(flag string) bool { return slices.Contains(c.given, flag) })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -18,29 +17,12 @@ import (
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
-// replicasOf returns the logs of the replicas of a deployment, NAME or APPLICATION/NAME, or of all without one.
-func replicasOf(serving headclient.Serving, deployment string) ([]headclient.Log, error) {
-	var logs []headclient.Log
-	var known []string
-	isKnown := deployment == ""
-	for _, name := range slices.Sorted(maps.Keys(serving.Applications)) {
-		for _, one := range serving.Applications[name].Deployments {
-			known = append(known, one.Name)
-			if deployment != "" && deployment != one.Name && deployment != name+"/"+one.Name {
-				continue
-			}
-			isKnown = true
-			for _, replica := range one.Replicas {
-				if replica.Log != (headclient.Log{}) {
-					logs = append(logs, replica.Log)
-				}
-			}
-		}
-	}
-	if !isKnown && len(known) > 0 {
-		return nil, outcome.Errorf(outcome.Usage, "the service has no deployment %q; %s", deployment, spelling.Remedy(deployment, known))
-	}
-	return logs, nil
+// chosen is a deployment of a service, NAME or APPLICATION/NAME, or all of them where it is empty.
+type chosen string
+
+// takes reports whether a replica is of the deployment.
+func (c chosen) takes(one heads.Replica) bool {
+	return c == "" || string(c) == one.Deployment || string(c) == one.Application+"/"+one.Deployment
 }
 
 // replicaOutput is what the replicas of a service write.
@@ -50,14 +32,19 @@ type replicaOutput struct {
 	deployment string
 	isFollowed bool
 
-	// printed is how much of each log was printed.
-	printed map[headclient.Log]int64
+	heads away.Heads
+	// printed is how much of the log of each replica was printed.
+	printed map[string]int64
 }
 
 // print prints the logs of all replicas, and again what is new in them where they are followed.
 func (o *replicaOutput) print(ctx context.Context) error {
+	var err error
+	if o.heads, err = o.clusters.Find(); err != nil {
+		return err
+	}
 	c, target := o.clusters.Console, kube.TargetOf(o.service)
-	o.printed = map[headclient.Log]int64{}
+	o.printed = map[string]int64{}
 	head := patience{console: c, who: "the head", what: target.String(), again: console.Again(o.service.Namespace, "logs %s -f", target)}
 	for {
 		err := o.look(ctx)
@@ -105,64 +92,44 @@ func (o *replicaOutput) look(ctx context.Context) error {
 	if !is || service.UID != o.service.UID {
 		return outcome.Errorf(outcome.Failed, "%s was deleted, and another object has its name", kube.TargetOf(o.service))
 	}
-	var clusters []string
-	for _, version := range []*v1alpha1.ServiceVersion{service.Status.Active, service.Status.Candidate} {
-		if version != nil && version.ClusterName != "" && !slices.Contains(clusters, version.ClusterName) {
-			clusters = append(clusters, version.ClusterName)
-		}
-	}
-	if len(clusters) == 0 {
+	if len(heads.ClustersOf(service)) == 0 {
 		return outcome.Errorf(outcome.Refused, "%s runs on no cluster yet; see %s", kube.TargetOf(service),
 			console.Again(service.Namespace, "why service/%s", service.Name))
 	}
-	for _, cluster := range clusters {
-		if err := o.lookAt(ctx, cluster); err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.printAll(ctx, service)
 }
 
-// lookAt prints what is new on one cluster. A log that was rotated begins again, and one of a replica that is gone ends.
-func (o *replicaOutput) lookAt(ctx context.Context, cluster string) error {
-	head, err := o.clusters.Converse(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = head.Close() }() // it was read, or the failure is another
-	serve := head.Serve()
-	serving, err := serve.Serving(ctx)
-	if err != nil {
-		return head.Explain(err)
-	}
-	logs, err := replicasOf(serving, o.deployment)
-	if err != nil {
-		return err
-	}
-	for _, log := range logs {
-		if err := o.printLog(ctx, head, serve, log); err != nil {
-			return err
+// printAll prints what is new in the logs of the replicas of the deployment.
+func (o *replicaOutput) printAll(ctx context.Context, service *v1alpha1.ClusterService) error {
+	var others []string
+	isThere := false
+	err := o.heads.EachReplica(ctx, service, func(replica heads.Replica, read away.ReadLogFrom) error {
+		if !chosen(o.deployment).takes(replica) {
+			others = append(others, replica.Deployment)
+			return nil
 		}
+		isThere = true
+		return o.printLog(ctx, replica, read)
+	})
+	if err == nil && !isThere && len(o.printed) == 0 && len(others) > 0 { // later its replicas may only be restarting
+		return outcome.Errorf(outcome.Usage, "%s has no replica of a deployment %q now; %s", kube.TargetOf(service), o.deployment,
+			spelling.Remedy(o.deployment, slices.Compact(others)))
 	}
-	return nil
+	return err
 }
 
-func (o *replicaOutput) printLog(ctx context.Context, head *heads.Conversation, serve *headclient.Serve, log headclient.Log) error {
-	count, err := serve.ReplicaLog(ctx, log, o.printed[log], o.clusters.Console.Out)
-	o.printed[log] += count
-	switch headclient.KindOf(err) {
-	case headclient.Gone:
-		o.printed[log] = 0
-		return nil
-	case headclient.NotFound:
-		return nil
-	}
-	var failure *headclient.Error
-	if err != nil && !errors.As(err, &failure) {
-		return outcome.Errorf(outcome.Failed, "print the log: %w", err)
-	}
-	if err != nil {
-		return fmt.Errorf("read the log %s: %w", log.File, head.Explain(err))
+// printLog prints what is new in a log. One that was rotated begins again, and one of a replica that is gone ends.
+func (o *replicaOutput) printLog(ctx context.Context, replica heads.Replica, read away.ReadLogFrom) error {
+	key, out := replica.Cluster+"/"+replica.ID, &counter{out: o.clusters.Console.Out}
+	err := read(ctx, o.printed[key], out)
+	o.printed[key] += out.count
+	switch {
+	case out.err != nil:
+		return outcome.Errorf(outcome.Failed, "print the log: %w", out.err)
+	case errors.Is(err, away.ErrLogShorter):
+		o.printed[key] = 0
+	case err != nil && !errors.Is(err, away.ErrLogGone):
+		return fmt.Errorf("read the log of replica %s: %w", replica.ID, err)
 	}
 	return nil
 }

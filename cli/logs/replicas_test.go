@@ -3,43 +3,25 @@ package logs
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/heads/headstest"
 	"github.com/heliostat-dev/heliostat/cli/away"
 	"github.com/heliostat-dev/heliostat/cli/outcome"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
-	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
 )
 
-func TestReplicasOf_FindsADeployment(t *testing.T) {
-	log := func(file string) headclient.Replica {
-		return headclient.Replica{Log: headclient.Log{Node: "n", File: file}}
-	}
-	serving := headclient.Serving{Running: true, Applications: map[string]headclient.Application{
-		"b": {Deployments: []headclient.Deployment{{Name: "Model", Replicas: []headclient.Replica{log("b1"), {}}}}},
-		"a": {Deployments: []headclient.Deployment{{Name: "Model", Replicas: []headclient.Replica{log("a1"), log("a2")}},
-			{Name: "Front", Replicas: []headclient.Replica{log("f")}}}},
-	}}
-	for deployment, want := range map[string][]string{
-		"": {"a1", "a2", "f", "b1"}, "Model": {"a1", "a2", "b1"}, "b/Model": {"b1"}, "Front": {"f"}, "b/Front": nil, "Modl": nil,
-	} {
-		var files []string
-		logs, err := replicasOf(serving, deployment)
-		for _, one := range logs {
-			files = append(files, one.File)
+func TestChosen_TakesADeployment(t *testing.T) {
+	one := heads.Replica{Application: "a", Deployment: "Model"}
+	for deployment, want := range map[string]bool{"": true, "Model": true, "a/Model": true, "b/Model": false, "Modl": false, "a": false} {
+		if chosen(deployment).takes(one) != want {
+			t.Errorf("%q takes it: %v", deployment, !want)
 		}
-		if !slices.Equal(files, want) || (outcome.Code(err) == outcome.Usage) != (want == nil) {
-			t.Errorf("%q: %v, %v", deployment, files, err)
-		}
-	}
-	if logs, err := replicasOf(headclient.Serving{}, "Model"); len(logs) != 0 || err != nil {
-		t.Errorf("before Serve runs: %v, %v", logs, err)
 	}
 }
 
@@ -47,7 +29,7 @@ func TestReplicasOf_FindsADeployment(t *testing.T) {
 func TestReplicaOutput_PrintsEachLineOnce(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		service := &v1alpha1.ClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: headstest.Namespace, Name: "translate"}}
-		service.Status.Active = &v1alpha1.ServiceVersion{ClusterName: "demo"}
+		service.Status.Active = &v1alpha1.ServiceVersion{ClusterName: "demo", Applications: []v1alpha1.ApplicationStatus{{Name: "first"}}}
 		if err := b.objects.Create(t.Context(), service); err != nil {
 			t.Fatal(err)
 		}

@@ -4,22 +4,22 @@ package reason
 var (
 	OutputGone = Reason{
 		"OutputGone", Warning, "The output of a job, or the rest of it, was lost with its head or its node, or its file was removed.",
-		"the output of job %s is no longer available: %s",
+		"the output of %s is no longer available: %s",
 		"Write output that must last to your own storage", nil,
 	}
 	OutputUnreadable = Reason{
 		"OutputUnreadable", Warning, "Ray does not return the raw output. On a cluster with a token, Ray 2.52 returns text only.",
-		"the output of job %s cannot be read: %s",
+		"the output of %s cannot be read: %s",
 		"Use a later Ray, which returns raw bytes", nil,
 	}
 	OutputShorter = Reason{
 		"OutputShorter", Warning, "The output ends before the requested offset.",
-		"the output of job %s has %d bytes, and byte %d was requested",
+		"the output of %s has %d bytes, and byte %d was requested",
 		"Read from offset 0", nil,
 	}
 	OutputNotKept = Reason{
 		"OutputNotKept", Warning, "The server could not store an output for its readers.",
-		"the server cannot store the output of job %s: %s",
+		"the server cannot store the output of %s: %s",
 		"Check the server's disk; read again from the last offset", nil,
 	}
 	OutputsCrowded = Reason{
@@ -29,7 +29,7 @@ var (
 	}
 	ReaderBehind = Reason{
 		"ReaderBehind", Warning, "A reader was so slow that others would have had to wait for it.",
-		"the reader fell behind byte %d of the output of job %s, and the server has no room to keep more",
+		"the reader fell behind byte %d of the output of %s, and the server has no room to keep more",
 		"Read again from the last offset", nil,
 	}
 	TailShort = Reason{

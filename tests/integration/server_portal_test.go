@@ -108,9 +108,10 @@ func TestServer_ServesThePortal(t *testing.T) {
 	editor.must(t, 409, "POST "+here+"/objects", portalCluster(t, `{}`))
 	next("put", "demo")
 	viewer.looks(t, here)
-	viewer.knows(t, namespace, "clusterjobs[list] clusterjobs/log[get] clusterjobschedules[list] clusterservices[list] computeclusters[list]")
+	viewer.knows(t, namespace, "clusterjobs[list] clusterjobs/log[get] clusterjobschedules[list] clusterservices[list] "+
+		"clusterservices/log[get] computeclusters[list]")
 	editor.knows(t, namespace, "clusterjobs[create delete list patch] clusterjobs/log[get] clusterjobschedules[create delete list patch] "+
-		"clusterservices[create delete list patch] "+
+		"clusterservices[create delete list patch] clusterservices/log[get] "+
 		"clusterservices/proxy[get] computeclusters[create delete list patch] computeclusters/proxy[create get]")
 	editor.acts(t, here, viewer)
 	speaker{p, account(t, namespace, "nobody", "")}.learnsNothing(t, here)

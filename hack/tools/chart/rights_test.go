@@ -204,7 +204,7 @@ func TestPeoplesRolesAreAggregated(t *testing.T) {
 				t.Errorf("%s, added to %s, gives %s", role.Name, to, got)
 			}
 			for _, want := range map[string][]string{
-				"view": {"heliostat.dev clusterjobs/log get"},
+				"view": {"heliostat.dev clusterjobs/log get", "heliostat.dev clusterservices/log get"},
 				"edit": {"heliostat.dev computeclusters/proxy get", "heliostat.dev clusterservices/proxy patch", "heliostat.dev computeclusters use"},
 			}[to] {
 				if have := rightsText(role.Rules); !slices.Contains(have, want) {

@@ -126,6 +126,10 @@ export interface ListPresetsResponse {
   presets?: Preset[];
 }
 
+export interface ListReplicasResponse {
+  replicas?: Replica[];
+}
+
 export interface ListSubmissionsResponse {
   submissions?: Submission[];
 }
@@ -168,6 +172,15 @@ export interface Preset {
   title?: string;
 }
 
+export interface Replica {
+  application?: string;
+  cluster?: string;
+  deployment?: string;
+  hasLog?: boolean;
+  id?: string;
+  state?: string;
+}
+
 export interface Submission {
   ended?: string;
   entrypoint?: string;
@@ -199,6 +212,8 @@ export interface Answers {
   "GET /v1/namespaces/{namespace}/jobs/{name}/log": string;
   "POST /v1/namespaces/{namespace}/objects": CreateObjectResponse;
   "GET /v1/namespaces/{namespace}/presets": ListPresetsResponse;
+  "GET /v1/namespaces/{namespace}/services/{name}/replicas": ListReplicasResponse;
+  "GET /v1/namespaces/{namespace}/services/{name}/replicas/{id}/log": string;
   "GET /v1/namespaces/{namespace}/{kind}/{name}": GetObjectResponse;
   "POST /v1/namespaces/{namespace}/{kind}/{name}:resume": ActionResponse;
   "POST /v1/namespaces/{namespace}/{kind}/{name}:retry": ActionResponse;

@@ -197,6 +197,279 @@ func (x *ReadSubmissionLogRequest) GetFollow() bool {
 	return false
 }
 
+type ListReplicasRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReplicasRequest) Reset() {
+	*x = ListReplicasRequest{}
+	mi := &file_heliostat_v1_heads_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReplicasRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReplicasRequest) ProtoMessage() {}
+
+func (x *ListReplicasRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_heads_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReplicasRequest.ProtoReflect.Descriptor instead.
+func (*ListReplicasRequest) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ListReplicasRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListReplicasRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ListReplicasResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// replicas are in the order of their clusters, applications and deployments.
+	Replicas      []*Replica `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReplicasResponse) Reset() {
+	*x = ListReplicasResponse{}
+	mi := &file_heliostat_v1_heads_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReplicasResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReplicasResponse) ProtoMessage() {}
+
+func (x *ListReplicasResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_heads_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReplicasResponse.ProtoReflect.Descriptor instead.
+func (*ListReplicasResponse) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ListReplicasResponse) GetReplicas() []*Replica {
+	if x != nil {
+		return x.Replicas
+	}
+	return nil
+}
+
+// Replica is a process of a deployment of a service, as Ray Serve reports it.
+type Replica struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Cluster     string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Application string                 `protobuf:"bytes,2,opt,name=application,proto3" json:"application,omitempty"`
+	Deployment  string                 `protobuf:"bytes,3,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	// id is Serve's, unique on its cluster.
+	Id string `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
+	// state is in Serve's words, such as "RUNNING".
+	State string `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`
+	// has_log reports whether its log can be read: not before the replica has a place.
+	HasLog        bool `protobuf:"varint,6,opt,name=has_log,json=hasLog,proto3" json:"has_log,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Replica) Reset() {
+	*x = Replica{}
+	mi := &file_heliostat_v1_heads_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Replica) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Replica) ProtoMessage() {}
+
+func (x *Replica) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_heads_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Replica.ProtoReflect.Descriptor instead.
+func (*Replica) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Replica) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *Replica) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *Replica) GetDeployment() string {
+	if x != nil {
+		return x.Deployment
+	}
+	return ""
+}
+
+func (x *Replica) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Replica) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Replica) GetHasLog() bool {
+	if x != nil {
+		return x.HasLog
+	}
+	return false
+}
+
+type ReadReplicaLogRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// id is a replica's, as ListReplicas returns it.
+	Id string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	// offset is the byte to begin at. Not with tail.
+	Offset int64 `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
+	// tail is how many lines of the end to begin with. Not with offset.
+	Tail int32 `protobuf:"varint,5,opt,name=tail,proto3" json:"tail,omitempty"`
+	// follow goes on until the replica is gone.
+	Follow        bool `protobuf:"varint,6,opt,name=follow,proto3" json:"follow,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadReplicaLogRequest) Reset() {
+	*x = ReadReplicaLogRequest{}
+	mi := &file_heliostat_v1_heads_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadReplicaLogRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadReplicaLogRequest) ProtoMessage() {}
+
+func (x *ReadReplicaLogRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heliostat_v1_heads_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadReplicaLogRequest.ProtoReflect.Descriptor instead.
+func (*ReadReplicaLogRequest) Descriptor() ([]byte, []int) {
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ReadReplicaLogRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ReadReplicaLogRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReadReplicaLogRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ReadReplicaLogRequest) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *ReadReplicaLogRequest) GetTail() int32 {
+	if x != nil {
+		return x.Tail
+	}
+	return 0
+}
+
+func (x *ReadReplicaLogRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
 // LogEvent is a part of an output, or what is said about it. The last one is always an end.
 type LogEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -214,7 +487,7 @@ type LogEvent struct {
 
 func (x *LogEvent) Reset() {
 	*x = LogEvent{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[2]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -226,7 +499,7 @@ func (x *LogEvent) String() string {
 func (*LogEvent) ProtoMessage() {}
 
 func (x *LogEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[2]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -239,7 +512,7 @@ func (x *LogEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEvent.ProtoReflect.Descriptor instead.
 func (*LogEvent) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{2}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *LogEvent) GetOffset() int64 {
@@ -316,7 +589,7 @@ type LogNotice struct {
 
 func (x *LogNotice) Reset() {
 	*x = LogNotice{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[3]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +601,7 @@ func (x *LogNotice) String() string {
 func (*LogNotice) ProtoMessage() {}
 
 func (x *LogNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[3]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +614,7 @@ func (x *LogNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogNotice.ProtoReflect.Descriptor instead.
 func (*LogNotice) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{3}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LogNotice) GetCode() string {
@@ -362,7 +635,7 @@ func (x *LogNotice) GetMessage() string {
 type LogEnd struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// outcome is "Succeeded", "Failed" or "Stopped" for a job that is over, "Pending" or "Running" where the caller did not
-	// follow, and "Broken" where the output could not be read to its end.
+	// follow, as always for a replica, and "Broken" where the output could not be read to its end.
 	Outcome string `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// exit_code is there where the driver ended by itself.
 	ExitCode      *int32 `protobuf:"varint,2,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
@@ -375,7 +648,7 @@ type LogEnd struct {
 
 func (x *LogEnd) Reset() {
 	*x = LogEnd{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[4]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -387,7 +660,7 @@ func (x *LogEnd) String() string {
 func (*LogEnd) ProtoMessage() {}
 
 func (x *LogEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[4]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -400,7 +673,7 @@ func (x *LogEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEnd.ProtoReflect.Descriptor instead.
 func (*LogEnd) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{4}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LogEnd) GetOutcome() string {
@@ -448,7 +721,7 @@ type ListSubmissionsRequest struct {
 
 func (x *ListSubmissionsRequest) Reset() {
 	*x = ListSubmissionsRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[5]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +733,7 @@ func (x *ListSubmissionsRequest) String() string {
 func (*ListSubmissionsRequest) ProtoMessage() {}
 
 func (x *ListSubmissionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[5]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +746,7 @@ func (x *ListSubmissionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubmissionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSubmissionsRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{5}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListSubmissionsRequest) GetNamespace() string {
@@ -499,7 +772,7 @@ type ListSubmissionsResponse struct {
 
 func (x *ListSubmissionsResponse) Reset() {
 	*x = ListSubmissionsResponse{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[6]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -511,7 +784,7 @@ func (x *ListSubmissionsResponse) String() string {
 func (*ListSubmissionsResponse) ProtoMessage() {}
 
 func (x *ListSubmissionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[6]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -524,7 +797,7 @@ func (x *ListSubmissionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubmissionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSubmissionsResponse) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{6}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListSubmissionsResponse) GetSubmissions() []*Submission {
@@ -545,7 +818,7 @@ type GetSubmissionRequest struct {
 
 func (x *GetSubmissionRequest) Reset() {
 	*x = GetSubmissionRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[7]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -557,7 +830,7 @@ func (x *GetSubmissionRequest) String() string {
 func (*GetSubmissionRequest) ProtoMessage() {}
 
 func (x *GetSubmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[7]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -570,7 +843,7 @@ func (x *GetSubmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSubmissionRequest.ProtoReflect.Descriptor instead.
 func (*GetSubmissionRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{7}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetSubmissionRequest) GetNamespace() string {
@@ -614,7 +887,7 @@ type CreateSubmissionRequest struct {
 
 func (x *CreateSubmissionRequest) Reset() {
 	*x = CreateSubmissionRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[8]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -626,7 +899,7 @@ func (x *CreateSubmissionRequest) String() string {
 func (*CreateSubmissionRequest) ProtoMessage() {}
 
 func (x *CreateSubmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[8]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -639,7 +912,7 @@ func (x *CreateSubmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSubmissionRequest.ProtoReflect.Descriptor instead.
 func (*CreateSubmissionRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{8}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CreateSubmissionRequest) GetNamespace() string {
@@ -723,7 +996,7 @@ type StopSubmissionRequest struct {
 
 func (x *StopSubmissionRequest) Reset() {
 	*x = StopSubmissionRequest{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[9]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -735,7 +1008,7 @@ func (x *StopSubmissionRequest) String() string {
 func (*StopSubmissionRequest) ProtoMessage() {}
 
 func (x *StopSubmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[9]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -748,7 +1021,7 @@ func (x *StopSubmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopSubmissionRequest.ProtoReflect.Descriptor instead.
 func (*StopSubmissionRequest) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{9}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StopSubmissionRequest) GetNamespace() string {
@@ -793,7 +1066,7 @@ type Submission struct {
 
 func (x *Submission) Reset() {
 	*x = Submission{}
-	mi := &file_heliostat_v1_heads_proto_msgTypes[10]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -805,7 +1078,7 @@ func (x *Submission) String() string {
 func (*Submission) ProtoMessage() {}
 
 func (x *Submission) ProtoReflect() protoreflect.Message {
-	mi := &file_heliostat_v1_heads_proto_msgTypes[10]
+	mi := &file_heliostat_v1_heads_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -818,7 +1091,7 @@ func (x *Submission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Submission.ProtoReflect.Descriptor instead.
 func (*Submission) Descriptor() ([]byte, []int) {
-	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{10}
+	return file_heliostat_v1_heads_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Submission) GetId() string {
@@ -904,6 +1177,27 @@ const file_heliostat_v1_heads_proto_rawDesc = "" +
 	"\x04tail\x18\x05 \x01(\x05R\x04tail\x12\x16\n" +
 	"\x06follow\x18\x06 \x01(\bR\x06follow\"\xa0\x01\n" +
 	"\x18ReadSubmissionLogRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\x12\x16\n" +
+	"\x06offset\x18\x04 \x01(\x03R\x06offset\x12\x12\n" +
+	"\x04tail\x18\x05 \x01(\x05R\x04tail\x12\x16\n" +
+	"\x06follow\x18\x06 \x01(\bR\x06follow\"G\n" +
+	"\x13ListReplicasRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"I\n" +
+	"\x14ListReplicasResponse\x121\n" +
+	"\breplicas\x18\x01 \x03(\v2\x15.heliostat.v1.ReplicaR\breplicas\"\xa4\x01\n" +
+	"\aReplica\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12 \n" +
+	"\vapplication\x18\x02 \x01(\tR\vapplication\x12\x1e\n" +
+	"\n" +
+	"deployment\x18\x03 \x01(\tR\n" +
+	"deployment\x12\x0e\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id\x12\x14\n" +
+	"\x05state\x18\x05 \x01(\tR\x05state\x12\x17\n" +
+	"\ahas_log\x18\x06 \x01(\bR\x06hasLog\"\x9d\x01\n" +
+	"\x15ReadReplicaLogRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\tR\x02id\x12\x16\n" +
@@ -995,40 +1289,45 @@ func file_heliostat_v1_heads_proto_rawDescGZIP() []byte {
 	return file_heliostat_v1_heads_proto_rawDescData
 }
 
-var file_heliostat_v1_heads_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_heliostat_v1_heads_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_heliostat_v1_heads_proto_goTypes = []any{
 	(*ReadLogRequest)(nil),           // 0: heliostat.v1.ReadLogRequest
 	(*ReadSubmissionLogRequest)(nil), // 1: heliostat.v1.ReadSubmissionLogRequest
-	(*LogEvent)(nil),                 // 2: heliostat.v1.LogEvent
-	(*LogNotice)(nil),                // 3: heliostat.v1.LogNotice
-	(*LogEnd)(nil),                   // 4: heliostat.v1.LogEnd
-	(*ListSubmissionsRequest)(nil),   // 5: heliostat.v1.ListSubmissionsRequest
-	(*ListSubmissionsResponse)(nil),  // 6: heliostat.v1.ListSubmissionsResponse
-	(*GetSubmissionRequest)(nil),     // 7: heliostat.v1.GetSubmissionRequest
-	(*CreateSubmissionRequest)(nil),  // 8: heliostat.v1.CreateSubmissionRequest
-	(*StopSubmissionRequest)(nil),    // 9: heliostat.v1.StopSubmissionRequest
-	(*Submission)(nil),               // 10: heliostat.v1.Submission
-	nil,                              // 11: heliostat.v1.CreateSubmissionRequest.MetadataEntry
-	nil,                              // 12: heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
-	nil,                              // 13: heliostat.v1.Submission.MetadataEntry
-	(*structpb.Struct)(nil),          // 14: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 15: google.protobuf.Timestamp
+	(*ListReplicasRequest)(nil),      // 2: heliostat.v1.ListReplicasRequest
+	(*ListReplicasResponse)(nil),     // 3: heliostat.v1.ListReplicasResponse
+	(*Replica)(nil),                  // 4: heliostat.v1.Replica
+	(*ReadReplicaLogRequest)(nil),    // 5: heliostat.v1.ReadReplicaLogRequest
+	(*LogEvent)(nil),                 // 6: heliostat.v1.LogEvent
+	(*LogNotice)(nil),                // 7: heliostat.v1.LogNotice
+	(*LogEnd)(nil),                   // 8: heliostat.v1.LogEnd
+	(*ListSubmissionsRequest)(nil),   // 9: heliostat.v1.ListSubmissionsRequest
+	(*ListSubmissionsResponse)(nil),  // 10: heliostat.v1.ListSubmissionsResponse
+	(*GetSubmissionRequest)(nil),     // 11: heliostat.v1.GetSubmissionRequest
+	(*CreateSubmissionRequest)(nil),  // 12: heliostat.v1.CreateSubmissionRequest
+	(*StopSubmissionRequest)(nil),    // 13: heliostat.v1.StopSubmissionRequest
+	(*Submission)(nil),               // 14: heliostat.v1.Submission
+	nil,                              // 15: heliostat.v1.CreateSubmissionRequest.MetadataEntry
+	nil,                              // 16: heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
+	nil,                              // 17: heliostat.v1.Submission.MetadataEntry
+	(*structpb.Struct)(nil),          // 18: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 19: google.protobuf.Timestamp
 }
 var file_heliostat_v1_heads_proto_depIdxs = []int32{
-	3,  // 0: heliostat.v1.LogEvent.notice:type_name -> heliostat.v1.LogNotice
-	4,  // 1: heliostat.v1.LogEvent.end:type_name -> heliostat.v1.LogEnd
-	10, // 2: heliostat.v1.ListSubmissionsResponse.submissions:type_name -> heliostat.v1.Submission
-	14, // 3: heliostat.v1.CreateSubmissionRequest.runtime_env:type_name -> google.protobuf.Struct
-	11, // 4: heliostat.v1.CreateSubmissionRequest.metadata:type_name -> heliostat.v1.CreateSubmissionRequest.MetadataEntry
-	12, // 5: heliostat.v1.CreateSubmissionRequest.entrypoint_resources:type_name -> heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
-	15, // 6: heliostat.v1.Submission.started:type_name -> google.protobuf.Timestamp
-	15, // 7: heliostat.v1.Submission.ended:type_name -> google.protobuf.Timestamp
-	13, // 8: heliostat.v1.Submission.metadata:type_name -> heliostat.v1.Submission.MetadataEntry
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	4,  // 0: heliostat.v1.ListReplicasResponse.replicas:type_name -> heliostat.v1.Replica
+	7,  // 1: heliostat.v1.LogEvent.notice:type_name -> heliostat.v1.LogNotice
+	8,  // 2: heliostat.v1.LogEvent.end:type_name -> heliostat.v1.LogEnd
+	14, // 3: heliostat.v1.ListSubmissionsResponse.submissions:type_name -> heliostat.v1.Submission
+	18, // 4: heliostat.v1.CreateSubmissionRequest.runtime_env:type_name -> google.protobuf.Struct
+	15, // 5: heliostat.v1.CreateSubmissionRequest.metadata:type_name -> heliostat.v1.CreateSubmissionRequest.MetadataEntry
+	16, // 6: heliostat.v1.CreateSubmissionRequest.entrypoint_resources:type_name -> heliostat.v1.CreateSubmissionRequest.EntrypointResourcesEntry
+	19, // 7: heliostat.v1.Submission.started:type_name -> google.protobuf.Timestamp
+	19, // 8: heliostat.v1.Submission.ended:type_name -> google.protobuf.Timestamp
+	17, // 9: heliostat.v1.Submission.metadata:type_name -> heliostat.v1.Submission.MetadataEntry
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_heliostat_v1_heads_proto_init() }
@@ -1036,20 +1335,20 @@ func file_heliostat_v1_heads_proto_init() {
 	if File_heliostat_v1_heads_proto != nil {
 		return
 	}
-	file_heliostat_v1_heads_proto_msgTypes[2].OneofWrappers = []any{
+	file_heliostat_v1_heads_proto_msgTypes[6].OneofWrappers = []any{
 		(*LogEvent_Data)(nil),
 		(*LogEvent_Notice)(nil),
 		(*LogEvent_End)(nil),
 	}
-	file_heliostat_v1_heads_proto_msgTypes[4].OneofWrappers = []any{}
-	file_heliostat_v1_heads_proto_msgTypes[10].OneofWrappers = []any{}
+	file_heliostat_v1_heads_proto_msgTypes[8].OneofWrappers = []any{}
+	file_heliostat_v1_heads_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heliostat_v1_heads_proto_rawDesc), len(file_heliostat_v1_heads_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

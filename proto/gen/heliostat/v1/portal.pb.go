@@ -2865,7 +2865,7 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12\x16\n" +
-	"\x06remedy\x18\x04 \x01(\tR\x06remedy2\xd2\x13\n" +
+	"\x06remedy\x18\x04 \x01(\tR\x06remedy2\xb8\x15\n" +
 	"\x06Portal\x12P\n" +
 	"\x05GetMe\x12\x1a.heliostat.v1.GetMeRequest\x1a\x1b.heliostat.v1.GetMeResponse\"\x0e\x82\xd3\xe4\x93\x02\b\x12\x06/v1/me\x12s\n" +
 	"\x0eListNamespaces\x12#.heliostat.v1.ListNamespacesRequest\x1a$.heliostat.v1.ListNamespacesResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/namespaces\x12g\n" +
@@ -2887,7 +2887,9 @@ const file_heliostat_v1_portal_proto_rawDesc = "" +
 	"\rGetSubmission\x12\".heliostat.v1.GetSubmissionRequest\x1a\x18.heliostat.v1.Submission\"C\x82\xd3\xe4\x93\x02=\x12;/v1/namespaces/{namespace}/clusters/{name}/submissions/{id}\x12\x96\x01\n" +
 	"\x10CreateSubmission\x12%.heliostat.v1.CreateSubmissionRequest\x1a\x18.heliostat.v1.Submission\"A\x82\xd3\xe4\x93\x02;:\x01*\"6/v1/namespaces/{namespace}/clusters/{name}/submissions\x12\x9c\x01\n" +
 	"\x0eStopSubmission\x12#.heliostat.v1.StopSubmissionRequest\x1a\x18.heliostat.v1.Submission\"K\x82\xd3\xe4\x93\x02E:\x01*\"@/v1/namespaces/{namespace}/clusters/{name}/submissions/{id}:stop\x12U\n" +
-	"\x11ReadSubmissionLog\x12&.heliostat.v1.ReadSubmissionLogRequest\x1a\x16.heliostat.v1.LogEvent0\x01\x12y\n" +
+	"\x11ReadSubmissionLog\x12&.heliostat.v1.ReadSubmissionLogRequest\x1a\x16.heliostat.v1.LogEvent0\x01\x12\x92\x01\n" +
+	"\fListReplicas\x12!.heliostat.v1.ListReplicasRequest\x1a\".heliostat.v1.ListReplicasResponse\";\x82\xd3\xe4\x93\x025\x123/v1/namespaces/{namespace}/services/{name}/replicas\x12O\n" +
+	"\x0eReadReplicaLog\x12#.heliostat.v1.ReadReplicaLogRequest\x1a\x16.heliostat.v1.LogEvent0\x01\x12y\n" +
 	"\x10ConvertManifests\x12%.heliostat.v1.ConvertManifestsRequest\x1a&.heliostat.v1.ConvertManifestsResponse\"\x16\x82\xd3\xe4\x93\x02\x10:\x01*\"\v/v1/convertBGZEgithub.com/heliostat-dev/heliostat/proto/gen/heliostat/v1;heliostatv1b\x06proto3"
 
 var (
@@ -2948,9 +2950,12 @@ var file_heliostat_v1_portal_proto_goTypes = []any{
 	(*CreateSubmissionRequest)(nil),  // 41: heliostat.v1.CreateSubmissionRequest
 	(*StopSubmissionRequest)(nil),    // 42: heliostat.v1.StopSubmissionRequest
 	(*ReadSubmissionLogRequest)(nil), // 43: heliostat.v1.ReadSubmissionLogRequest
-	(*LogEvent)(nil),                 // 44: heliostat.v1.LogEvent
-	(*ListSubmissionsResponse)(nil),  // 45: heliostat.v1.ListSubmissionsResponse
-	(*Submission)(nil),               // 46: heliostat.v1.Submission
+	(*ListReplicasRequest)(nil),      // 44: heliostat.v1.ListReplicasRequest
+	(*ReadReplicaLogRequest)(nil),    // 45: heliostat.v1.ReadReplicaLogRequest
+	(*LogEvent)(nil),                 // 46: heliostat.v1.LogEvent
+	(*ListSubmissionsResponse)(nil),  // 47: heliostat.v1.ListSubmissionsResponse
+	(*Submission)(nil),               // 48: heliostat.v1.Submission
+	(*ListReplicasResponse)(nil),     // 49: heliostat.v1.ListReplicasResponse
 }
 var file_heliostat_v1_portal_proto_depIdxs = []int32{
 	4,  // 0: heliostat.v1.ListNamespacesResponse.namespaces:type_name -> heliostat.v1.Namespace
@@ -3003,29 +3008,33 @@ var file_heliostat_v1_portal_proto_depIdxs = []int32{
 	41, // 47: heliostat.v1.Portal.CreateSubmission:input_type -> heliostat.v1.CreateSubmissionRequest
 	42, // 48: heliostat.v1.Portal.StopSubmission:input_type -> heliostat.v1.StopSubmissionRequest
 	43, // 49: heliostat.v1.Portal.ReadSubmissionLog:input_type -> heliostat.v1.ReadSubmissionLogRequest
-	30, // 50: heliostat.v1.Portal.ConvertManifests:input_type -> heliostat.v1.ConvertManifestsRequest
-	1,  // 51: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
-	3,  // 52: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
-	7,  // 53: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
-	11, // 54: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
-	13, // 55: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
-	19, // 56: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
-	26, // 57: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
-	26, // 58: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
-	26, // 59: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
-	26, // 60: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
-	26, // 61: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
-	26, // 62: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
-	28, // 63: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
-	44, // 64: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
-	45, // 65: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
-	46, // 66: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
-	46, // 67: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
-	46, // 68: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
-	44, // 69: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
-	31, // 70: heliostat.v1.Portal.ConvertManifests:output_type -> heliostat.v1.ConvertManifestsResponse
-	51, // [51:71] is the sub-list for method output_type
-	31, // [31:51] is the sub-list for method input_type
+	44, // 50: heliostat.v1.Portal.ListReplicas:input_type -> heliostat.v1.ListReplicasRequest
+	45, // 51: heliostat.v1.Portal.ReadReplicaLog:input_type -> heliostat.v1.ReadReplicaLogRequest
+	30, // 52: heliostat.v1.Portal.ConvertManifests:input_type -> heliostat.v1.ConvertManifestsRequest
+	1,  // 53: heliostat.v1.Portal.GetMe:output_type -> heliostat.v1.GetMeResponse
+	3,  // 54: heliostat.v1.Portal.ListNamespaces:output_type -> heliostat.v1.ListNamespacesResponse
+	7,  // 55: heliostat.v1.Portal.ListObjects:output_type -> heliostat.v1.ListObjectsResponse
+	11, // 56: heliostat.v1.Portal.WatchObjects:output_type -> heliostat.v1.Change
+	13, // 57: heliostat.v1.Portal.GetObject:output_type -> heliostat.v1.GetObjectResponse
+	19, // 58: heliostat.v1.Portal.CreateObject:output_type -> heliostat.v1.CreateObjectResponse
+	26, // 59: heliostat.v1.Portal.SuspendObject:output_type -> heliostat.v1.ActionResponse
+	26, // 60: heliostat.v1.Portal.ResumeObject:output_type -> heliostat.v1.ActionResponse
+	26, // 61: heliostat.v1.Portal.ScaleObject:output_type -> heliostat.v1.ActionResponse
+	26, // 62: heliostat.v1.Portal.StopObject:output_type -> heliostat.v1.ActionResponse
+	26, // 63: heliostat.v1.Portal.RetryObject:output_type -> heliostat.v1.ActionResponse
+	26, // 64: heliostat.v1.Portal.UndoObject:output_type -> heliostat.v1.ActionResponse
+	28, // 65: heliostat.v1.Portal.ListPresets:output_type -> heliostat.v1.ListPresetsResponse
+	46, // 66: heliostat.v1.Portal.ReadLog:output_type -> heliostat.v1.LogEvent
+	47, // 67: heliostat.v1.Portal.ListSubmissions:output_type -> heliostat.v1.ListSubmissionsResponse
+	48, // 68: heliostat.v1.Portal.GetSubmission:output_type -> heliostat.v1.Submission
+	48, // 69: heliostat.v1.Portal.CreateSubmission:output_type -> heliostat.v1.Submission
+	48, // 70: heliostat.v1.Portal.StopSubmission:output_type -> heliostat.v1.Submission
+	46, // 71: heliostat.v1.Portal.ReadSubmissionLog:output_type -> heliostat.v1.LogEvent
+	49, // 72: heliostat.v1.Portal.ListReplicas:output_type -> heliostat.v1.ListReplicasResponse
+	46, // 73: heliostat.v1.Portal.ReadReplicaLog:output_type -> heliostat.v1.LogEvent
+	31, // 74: heliostat.v1.Portal.ConvertManifests:output_type -> heliostat.v1.ConvertManifestsResponse
+	53, // [53:75] is the sub-list for method output_type
+	31, // [31:53] is the sub-list for method input_type
 	31, // [31:31] is the sub-list for extension type_name
 	31, // [31:31] is the sub-list for extension extendee
 	0,  // [0:31] is the sub-list for field type_name

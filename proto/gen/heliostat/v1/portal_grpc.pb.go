@@ -38,6 +38,8 @@ const (
 	Portal_CreateSubmission_FullMethodName  = "/heliostat.v1.Portal/CreateSubmission"
 	Portal_StopSubmission_FullMethodName    = "/heliostat.v1.Portal/StopSubmission"
 	Portal_ReadSubmissionLog_FullMethodName = "/heliostat.v1.Portal/ReadSubmissionLog"
+	Portal_ListReplicas_FullMethodName      = "/heliostat.v1.Portal/ListReplicas"
+	Portal_ReadReplicaLog_FullMethodName    = "/heliostat.v1.Portal/ReadReplicaLog"
 	Portal_ConvertManifests_FullMethodName  = "/heliostat.v1.Portal/ConvertManifests"
 )
 
@@ -89,6 +91,10 @@ type PortalClient interface {
 	StopSubmission(ctx context.Context, in *StopSubmissionRequest, opts ...grpc.CallOption) (*Submission, error)
 	// ReadSubmissionLog returns the output of one of Ray's own jobs, byte for byte.
 	ReadSubmissionLog(ctx context.Context, in *ReadSubmissionLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogEvent], error)
+	// ListReplicas returns the replicas of a service on each of its clusters.
+	ListReplicas(ctx context.Context, in *ListReplicasRequest, opts ...grpc.CallOption) (*ListReplicasResponse, error)
+	// ReadReplicaLog returns the log of a replica of a service, byte for byte.
+	ReadReplicaLog(ctx context.Context, in *ReadReplicaLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogEvent], error)
 	// ConvertManifests converts objects of ray.io, and returns what became of each field. It creates and reads nothing.
 	ConvertManifests(ctx context.Context, in *ConvertManifestsRequest, opts ...grpc.CallOption) (*ConvertManifestsResponse, error)
 }
@@ -318,6 +324,35 @@ func (c *portalClient) ReadSubmissionLog(ctx context.Context, in *ReadSubmission
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Portal_ReadSubmissionLogClient = grpc.ServerStreamingClient[LogEvent]
 
+func (c *portalClient) ListReplicas(ctx context.Context, in *ListReplicasRequest, opts ...grpc.CallOption) (*ListReplicasResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListReplicasResponse)
+	err := c.cc.Invoke(ctx, Portal_ListReplicas_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *portalClient) ReadReplicaLog(ctx context.Context, in *ReadReplicaLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Portal_ServiceDesc.Streams[3], Portal_ReadReplicaLog_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ReadReplicaLogRequest, LogEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Portal_ReadReplicaLogClient = grpc.ServerStreamingClient[LogEvent]
+
 func (c *portalClient) ConvertManifests(ctx context.Context, in *ConvertManifestsRequest, opts ...grpc.CallOption) (*ConvertManifestsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ConvertManifestsResponse)
@@ -376,6 +411,10 @@ type PortalServer interface {
 	StopSubmission(context.Context, *StopSubmissionRequest) (*Submission, error)
 	// ReadSubmissionLog returns the output of one of Ray's own jobs, byte for byte.
 	ReadSubmissionLog(*ReadSubmissionLogRequest, grpc.ServerStreamingServer[LogEvent]) error
+	// ListReplicas returns the replicas of a service on each of its clusters.
+	ListReplicas(context.Context, *ListReplicasRequest) (*ListReplicasResponse, error)
+	// ReadReplicaLog returns the log of a replica of a service, byte for byte.
+	ReadReplicaLog(*ReadReplicaLogRequest, grpc.ServerStreamingServer[LogEvent]) error
 	// ConvertManifests converts objects of ray.io, and returns what became of each field. It creates and reads nothing.
 	ConvertManifests(context.Context, *ConvertManifestsRequest) (*ConvertManifestsResponse, error)
 	mustEmbedUnimplementedPortalServer()
@@ -444,6 +483,12 @@ func (UnimplementedPortalServer) StopSubmission(context.Context, *StopSubmission
 }
 func (UnimplementedPortalServer) ReadSubmissionLog(*ReadSubmissionLogRequest, grpc.ServerStreamingServer[LogEvent]) error {
 	return status.Error(codes.Unimplemented, "method ReadSubmissionLog not implemented")
+}
+func (UnimplementedPortalServer) ListReplicas(context.Context, *ListReplicasRequest) (*ListReplicasResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListReplicas not implemented")
+}
+func (UnimplementedPortalServer) ReadReplicaLog(*ReadReplicaLogRequest, grpc.ServerStreamingServer[LogEvent]) error {
+	return status.Error(codes.Unimplemented, "method ReadReplicaLog not implemented")
 }
 func (UnimplementedPortalServer) ConvertManifests(context.Context, *ConvertManifestsRequest) (*ConvertManifestsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ConvertManifests not implemented")
@@ -790,6 +835,35 @@ func _Portal_ReadSubmissionLog_Handler(srv interface{}, stream grpc.ServerStream
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Portal_ReadSubmissionLogServer = grpc.ServerStreamingServer[LogEvent]
 
+func _Portal_ListReplicas_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListReplicasRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PortalServer).ListReplicas(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Portal_ListReplicas_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PortalServer).ListReplicas(ctx, req.(*ListReplicasRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Portal_ReadReplicaLog_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ReadReplicaLogRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(PortalServer).ReadReplicaLog(m, &grpc.GenericServerStream[ReadReplicaLogRequest, LogEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Portal_ReadReplicaLogServer = grpc.ServerStreamingServer[LogEvent]
+
 func _Portal_ConvertManifests_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ConvertManifestsRequest)
 	if err := dec(in); err != nil {
@@ -880,6 +954,10 @@ var Portal_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Portal_StopSubmission_Handler,
 		},
 		{
+			MethodName: "ListReplicas",
+			Handler:    _Portal_ListReplicas_Handler,
+		},
+		{
 			MethodName: "ConvertManifests",
 			Handler:    _Portal_ConvertManifests_Handler,
 		},
@@ -898,6 +976,11 @@ var Portal_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "ReadSubmissionLog",
 			Handler:       _Portal_ReadSubmissionLog_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ReadReplicaLog",
+			Handler:       _Portal_ReadReplicaLog_Handler,
 			ServerStreams: true,
 		},
 	},
