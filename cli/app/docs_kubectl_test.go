@@ -80,7 +80,7 @@ func kubectlProblem(line string) string {
 	if !slices.Contains(kubectlVerbs, arguments[0]) {
 		return "no such verb: " + arguments[0]
 	}
-	if len(arguments) == 1 || !strings.Contains(" "+objectVerbs+" ", " "+arguments[0]+" ") {
+	if len(arguments) == 1 || !slices.Contains(strings.Fields(objectVerbs), arguments[0]) {
 		return ""
 	}
 	named, _, _ := strings.Cut(arguments[1], "/")

@@ -15,9 +15,9 @@ const maxMethods = 25
 // and goes once its type keeps the rule. None may be added.
 func shrinking() map[string]int {
 	return map[string]int{
-		"apiserver/logs.output":       26,
-		"apiserver/rest.portal":       43,
-		"apiserver/view.View":         42,
+		"apiserver/logs.output": 26,
+		"apiserver/rest.portal": 43,
+		"apiserver/view.View":   42,
 	}
 }
 
