@@ -84,7 +84,7 @@ const (
 	// AnnotationRetry retries the version of a ClusterService that was rolled back, each time that its value changes. The
 	// value may be any text, such as the time.
 	AnnotationRetry = "heliostat.dev/retry"
-	// AnnotationOwner names, on an object of the three kinds, the user who created it. It is not verified: any client
+	// AnnotationOwner names, on an object of any kind of ours, the user who created it. It is not verified: any client
 	// that may edit the object may set it.
 	AnnotationOwner = "heliostat.dev/owner"
 	// AnnotationStop, with the value StopOn, stops a ClusterJob for good. Any client that may
