@@ -131,8 +131,9 @@ var fieldsOfRuntimeEnv = []string{
 	"worker_process_setup_hook", "nsight", "_nsight", "rocprof_sys", "_rocprof_sys", "java_jars",
 }
 
-// misspelt matches a field that has one letter more, less or another than one of Ray's, or two that changed places.
-// Case does not count, nor do the signs between words.
+// misspelt matches a field that has one letter more, less or another than one of Ray's, or two that changed places. Case
+// does not count, nor do the signs between words. A short name has too many neighbours that may be plugins, such as zip
+// beside pip: of these, one letter twice and two that changed places count alone.
 var misspelt = regexp.MustCompile("(?i)^(" + joined(misspellings(fieldsOfRuntimeEnv), "|") + ")$")
 
 // The API server spends only so much on a policy: where there are more fields, none is compared, and none that is longer.
@@ -142,18 +143,28 @@ const (
 	longestSpelt = 64
 )
 
+// shortName is how many letters a name has at most that is short.
+const shortName = 3
+
 func misspellings(names []string) []string {
 	var all []string
 	for _, name := range names {
 		name = strings.TrimPrefix(name, "_")
 		spelt := func(part string) string { return strings.ReplaceAll(part, "_", "[-_]?") }
 		for i := range name {
-			all = append(all, spelt(name[:i])+".?"+spelt(name[i:i+1])+"?"+spelt(name[i+1:]))
+			before, letter, after := spelt(name[:i]), spelt(name[i:i+1]), spelt(name[i+1:])
+			if len(name) <= shortName {
+				all = append(all, before+letter+letter+"?"+after)
+			} else {
+				all = append(all, before+".?"+letter+"?"+after)
+			}
 		}
 		for i := range len(name) - 1 {
 			all = append(all, spelt(name[:i])+spelt(name[i+1:i+2])+spelt(name[i:i+1])+spelt(name[i+2:]))
 		}
-		all = append(all, spelt(name)+".")
+		if len(name) > shortName {
+			all = append(all, spelt(name)+".")
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -98,6 +98,8 @@ var runtimeEnvRows = []jobRow{
 	{Name: "a letter too many in a runtime environment", Rule: "runtime-env-misspelt", Edit: runtimeEnv(`{"pipp":["torch"]}`)},
 	{Name: "two letters in the wrong order", Rule: "runtime-env-misspelt", Edit: runtimeEnv(`{"wokring_dir":"s3://b/a.zip"}`)}, //nolint:misspell // on purpose
 	{Name: "a field in the manner of Kubernetes", Rule: "runtime-env-misspelt", Edit: runtimeEnv(`{"envVars":{"A":"1"}}`)},
+	{Name: "pip in capitals", Rule: "runtime-env-misspelt", Edit: runtimeEnv(`{"PIP":["torch"]}`)},
+	{Name: "plugins with names like short ones of Ray's", Edit: runtimeEnv(`{"zip":"a","uv2":"b","pop":"c"}`)},
 	{Name: "the name of Ray's own plugin", Edit: runtimeEnv(`{"_nsight":"default"}`)},
 	{Name: "fields that are null", Edit: runtimeEnv(`{"pip":null,"conda":null,"working_dir":null,"py_modules":null}`)},
 	{Name: "variables of a runtime environment", Edit: runtimeEnv(`{"env_vars":{"A":"1","_b.C-d":""}}`)},
