@@ -146,7 +146,8 @@ func (f *follower) take(kind, data string) {
 func (f *follower) knows(name string) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return f.has["clusters/"+name].GPUs == 1 && f.has["jobs/"+name].Name != "" && f.has["services/"+name].Name != ""
+	return f.has["clusters/"+name].GPUs == 1 && f.has["jobs/"+name].Name != "" && f.has["schedules/"+name].Name != "" &&
+		f.has["services/"+name].Name != ""
 }
 
 func (f *follower) fault(what string) {

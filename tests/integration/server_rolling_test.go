@@ -105,8 +105,9 @@ func (r *rolling) touch(name string, servers ...*portal) {
 	owned := at
 	owned.Labels = map[string]string{v1alpha1.LabelCluster: name}
 	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("ComputeCluster"))}
+	job := &v1alpha1.ClusterJob{ObjectMeta: at, Spec: v1alpha1.ClusterJobSpec{Entrypoint: "true", ClusterRef: &v1alpha1.ClusterReference{Name: name}}}
 	for _, object := range []client.Object{
-		&v1alpha1.ClusterJob{ObjectMeta: at, Spec: v1alpha1.ClusterJobSpec{Entrypoint: "true", ClusterRef: &v1alpha1.ClusterReference{Name: name}}},
+		job, newSchedule(r.namespace, name, job),
 		&v1alpha1.ClusterService{ObjectMeta: at, Spec: v1alpha1.ClusterServiceSpec{
 			ClusterRef: &v1alpha1.ClusterReference{Name: name}, ServeConfig: runtime.RawExtension{Raw: []byte(`{"applications":[{"name":"a","import_path":"a:b"}]}`)},
 		}},
@@ -119,7 +120,7 @@ func (r *rolling) touch(name string, servers ...*portal) {
 	for _, one := range servers {
 		eventually(r.T, "a server to know of all kinds", func(ctx context.Context) error {
 			_, answer, err := speaker{one, r.editor}.says(ctx, http.MethodGet, "/v1/objects?namespaces="+r.namespace+"&text="+name, "")
-			if lines, _ := answer["lines"].([]any); err == nil && (len(lines) != 3 || !strings.Contains(fmt.Sprint(lines), "gpus:1")) {
+			if lines, _ := answer["lines"].([]any); err == nil && (len(lines) != 4 || !strings.Contains(fmt.Sprint(lines), "gpus:1")) {
 				err = fmt.Errorf("it shows %v", lines)
 			}
 			return err
