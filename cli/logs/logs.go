@@ -195,14 +195,16 @@ func (o *Output) printAttempt(ctx context.Context, job *v1alpha1.ClusterJob, att
 // rest reads an attempt again whose output broke off, and waits until the next try; not where the attempt has ended by now,
 // as the head may still have all of it.
 func (o *Output) rest(ctx context.Context, head *patience, job *v1alpha1.ClusterJob, attempt *v1alpha1.JobAttempt, why error) error {
-	wasOver, isKnown := attempt.EndTime != nil, o.refresh(ctx, job, attempt)
+	wasOver := attempt.EndTime != nil // before it is read again
+	isKnown := o.refresh(ctx, job, attempt)
 	isUnsubmitted := isKnown && attempt.StartTime == nil && headclient.KindOf(why) == headclient.NotFound
+	isLost := isKnown && attempt.EndTime == nil && headclient.KindOf(why) == headclient.Gone // Ray knows its end before the status
 	switch {
 	case !wasOver && attempt.EndTime != nil:
 		return nil
 	case isUnsubmitted: // the status names it before it is submitted
 		return pause(ctx, o.Clusters.Console, console.Look)
-	case away.IsPassing(why), isKnown && away.IsEnding(why):
+	case away.IsPassing(why), isLost, isKnown && away.IsEnding(why):
 		return head.rest(ctx, why)
 	default:
 		return fmt.Errorf("read the output of job/%s: %w", job.Name, kube.Because(why))

@@ -282,6 +282,22 @@ func TestLogs_OutliveTheCluster(t *testing.T) {
 	}
 }
 
+// TestLogs_OutliveTheDriversNode: Ray says that a job is over, and its output has gone, before the status says so.
+func TestLogs_OutliveTheDriversNode(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		first := b.submit(1, "echo one")
+		pass(10 * time.Second)
+		b.fake.RemoveOutput(first.SubmissionID)
+		b.tell(false, first)
+		done := b.begin(t.Context())
+		pass(10 * time.Second)
+		b.tell(true, ended(first, "one", "two"))
+		if err := <-done; err != nil || b.out.String() != "one\ntwo\n" {
+			t.Errorf("it prints %q: %v", b.out.String(), err)
+		}
+	})
+}
+
 // TestLogs_WaitForTheLastLines: an attempt can have ended in the status before the operator has read its last lines.
 func TestLogs_WaitForTheLastLines(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
