@@ -152,7 +152,7 @@ func (l *Logs) attach(k key, r *reader) (*output, error) {
 	}
 	o.join(r)
 	l.outputs[k] = append(l.outputs[k], o)
-	l.upstream.Go(func() { o.run(ctx) })
+	l.upstream.Go(func() { readHead(ctx, o) })
 	return o, nil
 }
 

@@ -29,23 +29,23 @@ func (i *inlet) Write(part []byte) (int, error) {
 	return len(part), nil
 }
 
-// run reads the output from its head until the job is over, the last reader has left, or the head fails.
-func (o *output) run(ctx context.Context) {
-	job, err := o.follow(ctx)
+// readHead reads an output from its head until the job is over, the last reader has left, or the head fails.
+func readHead(ctx context.Context, o *output) {
+	job, err := follow(ctx, o)
 	o.logs.settle(ctx, o, verdict{job: job, isOver: err == nil, err: err})
 }
 
-// follow looks at the output again and again, in one conversation. Each look makes the head send all of it, and what is
+// follow looks at an output again and again, in one conversation. Each look makes the head send all of it, and what is
 // kept already is dropped.
-func (o *output) follow(ctx context.Context) (job headclient.Job, err error) {
+func follow(ctx context.Context, o *output) (job headclient.Job, err error) {
 	c, err := o.logs.settings.Heads.Converse(ctx, o.key.head)
 	if err != nil {
-		return job, o.explain(ctx, err)
+		return job, o.logs.explain(ctx, err)
 	}
 	defer func() { _ = c.Close() }() // nothing more is asked
 	in := &inlet{ctx: ctx, output: o, mask: mask{token: []byte(c.Token())}}
 	if o.key.log != (headclient.Log{}) {
-		return job, o.explain(ctx, c.Explain(followReplica(ctx, o, c, in)))
+		return job, o.logs.explain(ctx, c.Explain(followReplica(ctx, o, c, in)))
 	}
 	return followJob(ctx, o, c, in)
 }
@@ -62,7 +62,7 @@ func followReplica(ctx context.Context, o *output, c *heads.Conversation, in *in
 		if pause = min(2*pause, lastPause); o.size() > begin {
 			pause = firstPause
 		}
-		if err := o.rest(ctx, pause); err != nil {
+		if err := rest(ctx, o, pause); err != nil {
 			return err
 		}
 	}
@@ -80,25 +80,25 @@ func followJob(ctx context.Context, o *output, c *heads.Conversation, in *inlet)
 			job, at.Start = look.Job, look.Job.Start
 		}
 		if err != nil {
-			return job, o.explain(ctx, c.Explain(err))
+			return job, o.logs.explain(ctx, c.Explain(err))
 		}
 		if look.Awaits == nil && (wasOver || !look.MayGrow) {
-			return job, o.explain(ctx, o.write(ctx, in.mask.rest()))
+			return job, o.logs.explain(ctx, o.write(ctx, in.mask.rest()))
 		}
 		o.note(look)
 		wasOver = job.Status.Over()
 		if pause = min(2*pause, lastPause); o.size() > at.Offset {
 			pause = firstPause
 		}
-		if err := o.rest(ctx, pause); err != nil {
-			return job, o.explain(ctx, err)
+		if err := rest(ctx, o, pause); err != nil {
+			return job, o.logs.explain(ctx, err)
 		}
 	}
 }
 
 // explain returns why a look failed, if it did: that the server ends, or the failure as it is.
-func (o *output) explain(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil && o.logs.life.Err() != nil {
+func (l *Logs) explain(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && l.life.Err() != nil {
 		return errEnds
 	}
 	return err
@@ -113,7 +113,7 @@ func (o *output) size() int64 {
 
 // rest spares the head for a while. A reader that waits for a look shortens that, but never below what the size of the
 // output asks for.
-func (o *output) rest(ctx context.Context, pause time.Duration) error {
+func rest(ctx context.Context, o *output, pause time.Duration) error {
 	least := headclient.Reread(o.size())
 	if err := o.logs.wait(ctx, least); err != nil {
 		return err

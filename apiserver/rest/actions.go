@@ -22,20 +22,14 @@ type target interface {
 	GetKind() string
 }
 
-// permit returns nil where the caller may do all that a call about an object needs.
-func (p *portal) permit(ctx context.Context, call string, on target) error {
-	if err := checkPath(map[string]string{"namespace": on.GetNamespace(), "kind": on.GetKind(),
-		"name": on.GetName()}); err != nil {
-		return err
-	}
-	return p.mayAll(ctx, attributesOf(call, on.GetKind(), on))
-}
+// actions are the calls that do a verb to an object.
+type actions struct{ *reviewer }
 
 // act does a verb: it reads the object as the caller, decides, and writes as the caller.
-func (p *portal) act(
+func (a actions) act(
 	ctx context.Context, call string, on target, decide func(verbs.Object) (verbs.Change, error),
 ) (*heliostatv1.ActionResponse, error) {
-	if err := p.permit(ctx, call, on); err != nil {
+	if err := a.permit(ctx, call, on); err != nil {
 		return nil, err
 	}
 	caller, err := callerOf(ctx)
@@ -43,7 +37,7 @@ func (p *portal) act(
 		return nil, err
 	}
 	of := access.ObjectName{Resource: view.Resource(on.GetKind()), Namespace: on.GetNamespace(), Name: on.GetName()}
-	found, err := p.Access.FindObject(ctx, caller, of)
+	found, err := a.Access.FindObject(ctx, caller, of)
 	if err != nil {
 		return nil, fmt.Errorf("find %s %s: %w", on.GetKind(), on.GetName(), err)
 	}
@@ -58,9 +52,9 @@ func (p *portal) act(
 	isChanged := !change.IsNothing()
 	switch {
 	case change.Patch != nil:
-		found, err = p.Access.PatchObject(ctx, caller, of, change.Type, change.Patch)
+		found, err = a.Access.PatchObject(ctx, caller, of, change.Type, change.Patch)
 	case change.New != nil:
-		found, isChanged, err = p.createOnce(ctx, change.New, found)
+		found, isChanged, err = a.createOnce(ctx, change.New, found)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("change %s %s: %w", on.GetKind(), on.GetName(), err)
@@ -71,7 +65,7 @@ func (p *portal) act(
 
 // createOnce creates an object with the spec of another one, or finds the one that a former call created. Fields that this
 // server does not know are kept.
-func (p *portal) createOnce(
+func (a actions) createOnce(
 	ctx context.Context, object verbs.Object, like map[string]any,
 ) (map[string]any, bool, error) {
 	caller, err := callerOf(ctx)
@@ -92,11 +86,11 @@ func (p *portal) createOnce(
 		fields["spec"] = spec
 	}
 	of := access.ObjectName{Resource: resourceOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
-	created, _, err := p.Access.CreateObject(ctx, caller, of, fields, false)
+	created, _, err := a.Access.CreateObject(ctx, caller, of, fields, false)
 	if !apierrors.IsAlreadyExists(err) {
 		return created, err == nil, err
 	}
-	created, err = p.Access.FindObject(ctx, caller, of)
+	created, err = a.Access.FindObject(ctx, caller, of)
 	if err == nil && annotation(created, v1alpha1.AnnotationRetryOf) != annotations[v1alpha1.AnnotationRetryOf] {
 		err = problem.New(http.StatusConflict, "AlreadyExists",
 			fmt.Sprintf("%s %s exists, and is no retry of this job", of.Resource, of.Name), "rename it")
@@ -105,26 +99,26 @@ func (p *portal) createOnce(
 }
 
 // SuspendObject implements the protocol.
-func (p *portal) SuspendObject(
+func (a actions) SuspendObject(
 	ctx context.Context, r *heliostatv1.SuspendObjectRequest,
 ) (*heliostatv1.ActionResponse, error) {
-	return p.act(ctx, "SuspendObject", r, verbs.Suspend)
+	return a.act(ctx, "SuspendObject", r, verbs.Suspend)
 }
 
 // ResumeObject implements the protocol.
-func (p *portal) ResumeObject(
+func (a actions) ResumeObject(
 	ctx context.Context, r *heliostatv1.ResumeObjectRequest,
 ) (*heliostatv1.ActionResponse, error) {
-	return p.act(ctx, "ResumeObject", r, func(object verbs.Object) (verbs.Change, error) {
-		return verbs.Resume(object, p.Clock.Now())
+	return a.act(ctx, "ResumeObject", r, func(object verbs.Object) (verbs.Change, error) {
+		return verbs.Resume(object, a.Clock.Now())
 	})
 }
 
 // ScaleObject implements the protocol.
-func (p *portal) ScaleObject(
+func (a actions) ScaleObject(
 	ctx context.Context, r *heliostatv1.ScaleObjectRequest,
 ) (*heliostatv1.ActionResponse, error) {
-	return p.act(ctx, "ScaleObject", r, func(object verbs.Object) (verbs.Change, error) {
+	return a.act(ctx, "ScaleObject", r, func(object verbs.Object) (verbs.Change, error) {
 		if r.Replicas == nil {
 			return verbs.Change{}, problem.Bad("replicas", "is missing",
 				"give how many the group should have, 0 for none")
@@ -134,25 +128,25 @@ func (p *portal) ScaleObject(
 }
 
 // StopObject implements the protocol.
-func (p *portal) StopObject(
+func (a actions) StopObject(
 	ctx context.Context, r *heliostatv1.StopObjectRequest,
 ) (*heliostatv1.ActionResponse, error) {
-	return p.act(ctx, "StopObject", r, verbs.Stop)
+	return a.act(ctx, "StopObject", r, verbs.Stop)
 }
 
 // RetryObject implements the protocol.
-func (p *portal) RetryObject(
+func (a actions) RetryObject(
 	ctx context.Context, r *heliostatv1.RetryObjectRequest,
 ) (*heliostatv1.ActionResponse, error) {
-	return p.act(ctx, "RetryObject", r, verbs.Retry)
+	return a.act(ctx, "RetryObject", r, verbs.Retry)
 }
 
 // UndoObject implements the protocol.
-func (p *portal) UndoObject(
+func (a actions) UndoObject(
 	ctx context.Context, r *heliostatv1.UndoObjectRequest,
 ) (*heliostatv1.ActionResponse, error) {
-	return p.act(ctx, "UndoObject", r, func(object verbs.Object) (verbs.Change, error) {
-		kept, err := p.Access.Revisions(ctx, object.GetNamespace(), object.GetName(), object.GetUID())
+	return a.act(ctx, "UndoObject", r, func(object verbs.Object) (verbs.Change, error) {
+		kept, err := a.Access.Revisions(ctx, object.GetNamespace(), object.GetName(), object.GetUID())
 		if err != nil {
 			return verbs.Change{}, fmt.Errorf("list versions of service %s: %w", object.GetName(), err)
 		}

@@ -20,11 +20,11 @@ const (
 
 // await waits until the view knows an object that the caller may see. A caller that has created one on another replica, or a
 // moment ago, finds it here. What is not there at all is a Problem at once.
-func (p *portal) await(ctx context.Context, key view.Key) error {
+func (v *reviewer) await(ctx context.Context, key view.Key) error {
 	switch {
-	case knows(p.View, key):
+	case knows(v.View, key):
 		return nil
-	case !p.View.IsSynced():
+	case !v.View.IsSynced():
 		return ofView(feed.ErrUnready)
 	}
 	caller, err := callerOf(ctx)
@@ -32,7 +32,7 @@ func (p *portal) await(ctx context.Context, key view.Key) error {
 		return err
 	}
 	of := access.ObjectName{Resource: view.Resource(key.Kind), Namespace: key.Namespace, Name: key.Name}
-	_, err = p.Access.FindObject(ctx, caller, of)
+	_, err = v.Access.FindObject(ctx, caller, of)
 	if err != nil {
 		if p := problem.Of(err); p.Code == http.StatusNotFound || p.Code == http.StatusForbidden {
 			return missing(key)
@@ -41,9 +41,9 @@ func (p *portal) await(ctx context.Context, key view.Key) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
-	ticker := p.Clock.NewTicker(knownEach)
+	ticker := v.Clock.NewTicker(knownEach)
 	defer ticker.Stop()
-	for !knows(p.View, key) {
+	for !knows(v.View, key) {
 		select {
 		case <-ticker.C():
 		case <-ctx.Done():

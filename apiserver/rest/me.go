@@ -84,7 +84,7 @@ func (p *portal) ListNamespaces(
 // permittedHere returns which of some permissions the caller has in a namespace. It asks once where the API server lists all
 // rules of the caller there. Else it asks about each permission, and about all of them only where the caller can list or create
 // something: of most namespaces a caller knows nothing.
-func (p *portal) permittedHere(
+func (v *reviewer) permittedHere(
 	ctx context.Context, namespace string, left, everywhere []Permission,
 ) ([]Permission, error) {
 	if len(left) == 0 {
@@ -94,7 +94,7 @@ func (p *portal) permittedHere(
 	if err != nil {
 		return nil, err
 	}
-	switch rules, err := p.Access.Rules(ctx, caller, namespace); {
+	switch rules, err := v.Access.Rules(ctx, caller, namespace); {
 	case err == nil:
 		return slices.DeleteFunc(slices.Clone(left), func(one Permission) bool {
 			return !rules.Cover(one.attributes(namespace))
@@ -104,11 +104,11 @@ func (p *portal) permittedHere(
 	}
 	opens := func(one Permission) bool { return one.Verb == "list" || one.Verb == "create" }
 	first := slices.DeleteFunc(slices.Clone(left), func(one Permission) bool { return !opens(one) })
-	here, err := p.permitted(ctx, namespace, first)
+	here, err := v.permitted(ctx, namespace, first)
 	if err != nil || len(here) == 0 && !slices.ContainsFunc(everywhere, opens) {
 		return nil, err
 	}
-	more, err := p.permitted(ctx, namespace, slices.DeleteFunc(slices.Clone(left), opens))
+	more, err := v.permitted(ctx, namespace, slices.DeleteFunc(slices.Clone(left), opens))
 	return append(here, more...), err
 }
 
@@ -143,14 +143,14 @@ func (p *portal) namespaces(ctx context.Context) ([]string, error) {
 }
 
 // permitted returns which of some permissions the caller has in a namespace; in all of them where that is empty.
-func (p *portal) permitted(ctx context.Context, namespace string, all []Permission) ([]Permission, error) {
+func (v *reviewer) permitted(ctx context.Context, namespace string, all []Permission) ([]Permission, error) {
 	var mutex sync.Mutex
 	var found []Permission
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for _, one := range all {
 		group.Go(guard(func() error {
-			err := p.may(inner, one.attributes(namespace))
+			err := v.may(inner, one.attributes(namespace))
 			if isForbidden(err) {
 				return nil
 			}

@@ -49,7 +49,7 @@ type API struct {
 
 // New returns the API over what it needs.
 func New(needs Needs) (*API, error) {
-	api := &API{portal: &portal{Needs: needs, converting: make(chan struct{}, 1)}, routes: Routes(), log: needs.Log}
+	api := &API{portal: newPortal(needs), routes: Routes(), log: needs.Log}
 	api.gateway = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &runtime.JSONPb{
 			// A list that is empty is there all the same: a client that counts need not ask whether it is.

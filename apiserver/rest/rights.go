@@ -25,7 +25,7 @@ func (r rights) cover(kind, namespace string) bool {
 
 // askRights returns where the caller may do a verb, among the namespaces that hold objects of the kinds of a filter. A
 // namespace that the filter names and in which the caller may do it for no kind is refused.
-func (p *portal) askRights(ctx context.Context, verb string, of filter) (rights, error) {
+func (v *reviewer) askRights(ctx context.Context, verb string, of filter) (rights, error) {
 	kinds := of.GetKinds()
 	if len(kinds) == 0 {
 		kinds = view.Kinds()
@@ -37,7 +37,7 @@ func (p *portal) askRights(ctx context.Context, verb string, of filter) (rights,
 	// ask asks about a kind in a namespace, or in all of them, and notes the answer.
 	ask := func(kind, namespace string, note func()) {
 		group.Go(guard(func() error {
-			err := p.may(inner, attributes(verb, view.Resource(kind), "", namespace, ""))
+			err := v.may(inner, attributes(verb, view.Resource(kind), "", namespace, ""))
 			if isForbidden(err) {
 				return nil
 			}
@@ -59,7 +59,7 @@ func (p *portal) askRights(ctx context.Context, verb string, of filter) (rights,
 	}
 	group, inner = errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	for _, place := range placesOf(p.View, kinds, of.GetNamespaces()) {
+	for _, place := range placesOf(v.View, kinds, of.GetNamespaces()) {
 		if !found.everywhere[place.Kind] {
 			ask(place.Kind, place.Namespace, func() { found.places[place] = true })
 		}
@@ -70,7 +70,7 @@ func (p *portal) askRights(ctx context.Context, verb string, of filter) (rights,
 	for _, namespace := range of.GetNamespaces() {
 		isSeen := func(kind string) bool { return found.cover(kind, namespace) }
 		if !slices.ContainsFunc(kinds, isSeen) {
-			return rights{}, p.refuseAll(ctx, verb, of)
+			return rights{}, v.refuseAll(ctx, verb, of)
 		}
 	}
 	return found, nil
@@ -78,7 +78,7 @@ func (p *portal) askRights(ctx context.Context, verb string, of filter) (rights,
 
 // refuseAll returns that the caller may do a verb for nothing that a filter is about: in the words of its first kind and
 // namespace. Where none is named, the caller may have the right in one that holds no object yet.
-func (p *portal) refuseAll(ctx context.Context, verb string, of filter) error {
+func (v *reviewer) refuseAll(ctx context.Context, verb string, of filter) error {
 	caller, err := callerOf(ctx)
 	if err != nil {
 		return err

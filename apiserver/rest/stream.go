@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"net/http"
 	"slices"
@@ -10,20 +9,12 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-
-	"github.com/heliostat-dev/heliostat/apiserver/access"
-	"github.com/heliostat-dev/heliostat/apiserver/problem"
 )
 
 const (
 	eventStreamType = "text/event-stream"
 	// aliveEach is how often a stream says that it is there, so that no proxy between ends it.
 	aliveEach = 15 * time.Second
-	// confirmEach is how often a stream's right is asked about, and confirmWithin for how long each time. Three that go
-	// unanswered end it: 3 × 8 s and 4 s are less than the 30 s that are promised.
-	confirmEach   = 8 * time.Second
-	confirmWithin = 4 * time.Second
-	maxUnanswered = 3
 	// leaveWithin is how long the last words of a stream may take, also to who does not read: 28 s and this are less than 30 s.
 	leaveWithin = time.Second
 	// A watch of which nothing is read for stuckAfter ends: it asks for its rights between two events. It is looked at each
@@ -44,54 +35,6 @@ func (a *API) serveStream(w http.ResponseWriter, r *http.Request, request Reques
 		return err
 	}
 	return a.serveLog(w, r, asked)
-}
-
-// whilePermitted returns a context that ends, with a Problem as its cause, when its caller may not do a call any more.
-func (p *portal) whilePermitted(ctx context.Context, call string, on place) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := p.Clock.NewTicker(confirmEach)
-		defer ticker.Stop()
-		for unanswered := 0; ; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C():
-			}
-			switch err := p.confirm(ctx, call, on); {
-			case err == nil:
-				unanswered = 0
-			case errors.Is(err, access.ErrUnauthorized) || errors.Is(err, access.ErrForbidden):
-				cancel(problem.Of(err))
-				return
-			default:
-				if unanswered++; unanswered == maxUnanswered {
-					cancel(problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
-						"the right to this could not be checked for 24 s", "connect again from the last event"))
-					return
-				}
-			}
-		}
-	}()
-	return ctx, func() { cancel(nil); <-done }
-}
-
-// confirm asks whether the caller may still do a call, whatever is remembered.
-func (p *portal) confirm(ctx context.Context, call string, on place) error {
-	caller, err := callerOf(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, confirmWithin)
-	defer cancel()
-	for _, what := range attributesOf(call, "", on) {
-		if err := p.Access.Confirm(ctx, caller, what); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // comment is what a stream says where it has nothing to say.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/heliostat-dev/heliostat/apiserver/heads"
 	"github.com/heliostat-dev/heliostat/apiserver/problem"
-	"github.com/heliostat-dev/heliostat/apiserver/view"
 	heliostatv1 "github.com/heliostat-dev/heliostat/proto/gen/heliostat/v1"
 	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
 	"github.com/heliostat-dev/heliostat/ray-operator/headclient"
@@ -22,41 +21,21 @@ type place interface {
 	GetName() string
 }
 
-// permitAt returns nil where the caller may do all that a call needs, and the server knows what it is about. The permissions of
-// such calls name their resource.
-func (p *portal) permitAt(ctx context.Context, call string, on place, id string) error {
-	values := map[string]string{"namespace": on.GetNamespace(), "name": on.GetName()}
-	if _, isNamed := on.(interface{ GetId() string }); isNamed && (id != "" || call != "CreateSubmission") { // one is made for a new one
-		values["id"] = id
-	}
-	if err := checkPath(values); err != nil {
-		return err
-	}
-	if err := p.mayAll(ctx, attributesOf(call, "", on)); err != nil {
-		return err
-	}
-	kind := view.Clusters
-	switch call {
-	case "ReadLog":
-		kind = view.Jobs
-	case "ListReplicas", "ReadReplicaLog":
-		kind = view.Services
-	}
-	return p.await(ctx, view.Key{Kind: kind, Namespace: on.GetNamespace(), Name: on.GetName()})
-}
+// submissions are the calls about submissions to a cluster's head.
+type submissions struct{ *reviewer }
 
 func referenceOf(on place) heads.Reference {
 	return heads.Reference{Namespace: on.GetNamespace(), Name: on.GetName()}
 }
 
 // ListSubmissions implements the protocol.
-func (p *portal) ListSubmissions(
+func (s submissions) ListSubmissions(
 	ctx context.Context, r *heliostatv1.ListSubmissionsRequest,
 ) (*heliostatv1.ListSubmissionsResponse, error) {
-	if err := p.permitAt(ctx, "ListSubmissions", r, ""); err != nil {
+	if err := s.permitAt(ctx, "ListSubmissions", r, ""); err != nil {
 		return nil, err
 	}
-	jobs, err := p.Heads.ListSubmissions(ctx, referenceOf(r))
+	jobs, err := s.Heads.ListSubmissions(ctx, referenceOf(r))
 	if err != nil {
 		return nil, ofHead(err)
 	}
@@ -68,13 +47,13 @@ func (p *portal) ListSubmissions(
 }
 
 // GetSubmission implements the protocol.
-func (p *portal) GetSubmission(
+func (s submissions) GetSubmission(
 	ctx context.Context, r *heliostatv1.GetSubmissionRequest,
 ) (*heliostatv1.Submission, error) {
-	if err := p.permitAt(ctx, "GetSubmission", r, r.GetId()); err != nil {
+	if err := s.permitAt(ctx, "GetSubmission", r, r.GetId()); err != nil {
 		return nil, err
 	}
-	job, err := p.Heads.FindSubmission(ctx, referenceOf(r), r.GetId())
+	job, err := s.Heads.FindSubmission(ctx, referenceOf(r), r.GetId())
 	if err != nil {
 		return nil, ofHead(err)
 	}
@@ -82,10 +61,10 @@ func (p *portal) GetSubmission(
 }
 
 // CreateSubmission implements the protocol.
-func (p *portal) CreateSubmission(
+func (s submissions) CreateSubmission(
 	ctx context.Context, r *heliostatv1.CreateSubmissionRequest,
 ) (*heliostatv1.Submission, error) {
-	if err := p.permitAt(ctx, "CreateSubmission", r, r.GetId()); err != nil {
+	if err := s.permitAt(ctx, "CreateSubmission", r, r.GetId()); err != nil {
 		return nil, err
 	}
 	if r.GetEntrypoint() == "" {
@@ -102,7 +81,7 @@ func (p *portal) CreateSubmission(
 		}
 		submission.RuntimeEnv = text
 	}
-	job, _, err := p.Heads.Submit(ctx, referenceOf(r), submission)
+	job, _, err := s.Heads.Submit(ctx, referenceOf(r), submission)
 	if err != nil {
 		return nil, ofHead(err)
 	}
@@ -110,13 +89,13 @@ func (p *portal) CreateSubmission(
 }
 
 // StopSubmission implements the protocol.
-func (p *portal) StopSubmission(
+func (s submissions) StopSubmission(
 	ctx context.Context, r *heliostatv1.StopSubmissionRequest,
 ) (*heliostatv1.Submission, error) {
-	if err := p.permitAt(ctx, "StopSubmission", r, r.GetId()); err != nil {
+	if err := s.permitAt(ctx, "StopSubmission", r, r.GetId()); err != nil {
 		return nil, err
 	}
-	stopped, err := p.Heads.StopSubmission(ctx, referenceOf(r), r.GetId())
+	stopped, err := s.Heads.StopSubmission(ctx, referenceOf(r), r.GetId())
 	if err != nil {
 		return nil, ofHead(err)
 	}

@@ -173,9 +173,9 @@ func (v *View) List(ctx context.Context, q Query) (Page, error) {
 	if err != nil {
 		return Page{}, late(err)
 	}
-	scope := reach.Scope(s.filter, func(place Place) bool { return v.counts[place] > 0 })
+	scope := reach.Scope(s.filter, func(place Place) bool { return v.contents.counts[place] > 0 })
 	page := Page{Cursor: JoinMark(v.Place(Mark{At: v.at}), scope)}
-	found := v.search(s, reach, u)
+	found := v.contents.search(s, reach, u)
 	if len(found) > s.limit {
 		found = found[:s.limit]
 		page.Continue = s.cursor(found[s.limit-1].spot, s.at)
@@ -203,16 +203,16 @@ type match struct {
 }
 
 // search finds the first lines behind the cursor, one more than a page has where there are so many.
-func (v *View) search(s *search, reach *Reach, u *undone) []match {
+func (c *contents) search(s *search, reach *Reach, u *undone) []match {
 	found := make([]match, 0, s.limit+2)
-	then := v.touched(u)
-	for key, one := range v.objects {
+	then := c.touched(u)
+	for key, one := range c.objects {
 		if !reach.Has(key.Kind, key.Namespace) || !s.filter.Matches(one.line) {
 			continue
 		}
 		stood := one.line
 		if then[key] {
-			if stood = v.lineThen(u, key); stood == nil {
+			if stood = c.lineThen(u, key); stood == nil {
 				continue // it is newer than the first page
 			}
 		}
@@ -238,22 +238,11 @@ func (v *View) reachOf(f *Filter, may func(kind, namespace string) bool) *Reach 
 		reach.Set(place, may(place.Kind, place.Namespace))
 	}
 	if f.IsOpen() {
-		for _, place := range v.places() {
+		for _, place := range v.Places() {
 			if f.Covers(place) && !reach.IsWide(place.Kind) {
 				reach.Set(place, may(place.Kind, place.Namespace))
 			}
 		}
 	}
 	return reach
-}
-
-// places returns where there are lines.
-func (v *View) places() []Place {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	places := make([]Place, 0, len(v.counts))
-	for place := range v.counts {
-		places = append(places, place)
-	}
-	return places
 }

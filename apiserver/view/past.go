@@ -126,10 +126,10 @@ func (u *undone) add(one step) {
 }
 
 // lineThen returns the line that an object had, or nil.
-func (v *View) lineThen(u *undone, key Key) *Line {
+func (c *contents) lineThen(u *undone, key Key) *Line {
 	was, differs := u.versions[key]
 	if !differs {
-		one := v.objects[key]
+		one := c.objects[key]
 		if one == nil {
 			return nil
 		}
@@ -138,34 +138,34 @@ func (v *View) lineThen(u *undone, key Key) *Line {
 	if was == nil {
 		return nil
 	}
-	line := was.base.with(v.gpusThen(u, key.Kind, was))
-	if one := v.objects[key]; one != nil && line.Same(one.line) {
+	line := was.base.with(c.gpusThen(u, key.Kind, was))
+	if one := c.objects[key]; one != nil && line.Same(one.line) {
 		return one.line
 	}
 	return line
 }
 
-func (v *View) gpusThen(u *undone, kind string, of *version) int64 {
+func (c *contents) gpusThen(u *undone, kind string, of *version) int64 {
 	if kind == Clusters {
-		return v.gpusOf(of.uid) + u.gpus[of.uid]
+		return c.gpusOf(of.uid) + u.gpus[of.uid]
 	}
 	sum := int64(0)
-	for key := range v.owned[of.uid] {
+	for key := range c.owned[of.uid] {
 		if _, differs := u.versions[key]; !differs {
-			sum += v.gpusThen(u, Clusters, v.objects[key].version)
+			sum += c.gpusThen(u, Clusters, c.objects[key].version)
 		}
 	}
 	for _, cluster := range u.owned[of.uid] {
-		sum += v.gpusThen(u, Clusters, cluster)
+		sum += c.gpusThen(u, Clusters, cluster)
 	}
 	return sum
 }
 
 // touched returns the objects whose lines may have been others at any time since.
-func (v *View) touched(u *undone) map[Key]bool {
+func (c *contents) touched(u *undone) map[Key]bool {
 	keys := map[Key]bool{}
 	owner := func(uid types.UID) {
-		if key, is := v.byUID[uid]; is {
+		if key, is := c.byUID[uid]; is {
 			keys[key] = true
 		}
 	}
@@ -174,14 +174,14 @@ func (v *View) touched(u *undone) map[Key]bool {
 	}
 	for key := range u.versions {
 		keys[key] = true
-		if one := v.objects[key]; one != nil {
+		if one := c.objects[key]; one != nil {
 			owner(one.owner)
 		}
 	}
 	for uid := range u.gpus {
-		if key, is := v.byUID[uid]; is {
+		if key, is := c.byUID[uid]; is {
 			keys[key] = true
-			owner(v.objects[key].owner)
+			owner(c.objects[key].owner)
 		}
 	}
 	return keys
@@ -200,8 +200,8 @@ func (v *View) Since(at Position) (map[Key]*Line, error) {
 		return nil, err
 	}
 	lines := map[Key]*Line{}
-	for key := range v.touched(u) {
-		lines[key] = v.lineThen(u, key)
+	for key := range v.contents.touched(u) {
+		lines[key] = v.contents.lineThen(u, key)
 	}
 	return lines, nil
 }

@@ -52,11 +52,11 @@ func (s *Store) Update(obj any) error {
 	s.view.mu.Lock()
 	defer s.view.mu.Unlock()
 	if pod, is := object.(*corev1.Pod); is {
-		s.recordPods(rv, s.view.putPod(pod))
+		s.recordPods(rv, s.view.contents.putPod(pod))
 	} else {
 		key := Key{s.kind(), object.GetNamespace(), object.GetName()}
-		s.record(step{rv: rv, key: key, before: s.view.versionOf(key)})
-		s.view.put(key.Kind, object)
+		s.record(step{rv: rv, key: key, before: s.view.contents.versionOf(key)})
+		s.view.contents.put(key.Kind, object)
 	}
 	s.view.advance(s.source, rv)
 	return nil
@@ -71,11 +71,11 @@ func (s *Store) Delete(obj any) error {
 	s.view.mu.Lock()
 	defer s.view.mu.Unlock()
 	if s.kind() == Pods {
-		s.recordPods(rv, s.view.removePod(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}))
+		s.recordPods(rv, s.view.contents.removePod(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}))
 	} else {
 		key := Key{s.kind(), object.GetNamespace(), object.GetName()}
-		s.record(step{rv: rv, key: key, before: s.view.versionOf(key)})
-		s.view.remove(key)
+		s.record(step{rv: rv, key: key, before: s.view.contents.versionOf(key)})
+		s.view.contents.remove(key)
 	}
 	s.view.advance(s.source, rv)
 	return nil
@@ -102,12 +102,12 @@ func (s *Store) Replace(list []any, resourceVersion string) error {
 	for _, object := range objects {
 		listed[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = true
 		if pod, is := object.(*corev1.Pod); is {
-			s.view.putPod(pod)
+			s.view.contents.putPod(pod)
 		} else {
-			s.view.put(s.kind(), object)
+			s.view.contents.put(s.kind(), object)
 		}
 	}
-	s.view.removeUnlisted(s.view.sources[s.source], listed)
+	s.view.contents.removeUnlisted(s.view.sources[s.source], listed)
 	s.view.past[s.source].begin(rv)
 	s.view.synced[s.source] = true
 	s.view.advance(s.source, rv)
@@ -161,34 +161,6 @@ func (s *Store) recordPods(rv uint64, fewer map[types.UID]int64) {
 	for uid, by := range fewer {
 		if by != 0 {
 			s.record(step{rv: rv, pods: uid, fewer: by})
-		}
-	}
-}
-
-func (v *View) versionOf(key Key) *version {
-	if one := v.objects[key]; one != nil {
-		return one.version
-	}
-	return nil
-}
-
-// removeUnlisted forgets what a source has no more.
-func (v *View) removeUnlisted(from source, listed map[types.NamespacedName]bool) {
-	isIn := func(namespace string) bool {
-		return from.namespace == metav1.NamespaceAll || from.namespace == namespace
-	}
-	if from.kind == Pods {
-		for name := range v.podOf {
-			if isIn(name.Namespace) && !listed[name] {
-				v.removePod(name)
-			}
-		}
-		return
-	}
-	for key := range v.objects {
-		name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
-		if key.Kind == from.kind && isIn(key.Namespace) && !listed[name] {
-			v.remove(key)
 		}
 	}
 }

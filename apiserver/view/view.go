@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,34 +82,6 @@ func (k Key) Compare(other Key) int {
 // String returns the key as paths have it.
 func (k Key) String() string { return k.Namespace + "/" + k.Kind + "/" + k.Name }
 
-// version is an object as it was at one resourceVersion.
-type version struct {
-	uid types.UID
-	// owner is the UID of what a cluster was made for.
-	owner types.UID
-	// base is the line without GPUs, which follow from other objects.
-	base *Line
-}
-
-// held is an object as it is now.
-type held struct {
-	*version
-	object Object
-	line   *Line
-}
-
-// heldPod is a pod and the GPUs that it takes.
-type heldPod struct {
-	pod  *corev1.Pod
-	gpus int64
-}
-
-// podSet are the pods of one cluster.
-type podSet struct {
-	byName map[string]heldPod
-	gpus   int64
-}
-
 // Place is a kind in a namespace.
 type Place struct{ Kind, Namespace string }
 
@@ -123,20 +96,14 @@ type View struct {
 	// changes gets a token when there is something to take.
 	changes chan struct{}
 
-	mu      sync.RWMutex
-	at      Position
-	past    []trail
-	synced  []bool
-	lost    []error
-	objects map[Key]*held
-	byUID   map[types.UID]Key
-	owned   map[types.UID]map[Key]bool
-	pods    map[types.UID]*podSet
-	podOf   map[types.NamespacedName]types.UID
-	counts  map[Place]int
-	dirty   map[Key]bool
-	waiting int
-	moved   chan struct{}
+	mu       sync.RWMutex
+	at       Position
+	past     []trail
+	synced   []bool
+	lost     []error
+	contents *contents
+	waiting  int
+	moved    chan struct{}
 }
 
 // New returns an empty view of some namespaces, or of all where none are named. Run fills it, and in tests its stores
@@ -148,8 +115,7 @@ func New(namespaces ...string) *View {
 	}
 	v := &View{
 		changes: make(chan struct{}, 1), moved: make(chan struct{}), keep: max(keptSteps/len(namespaces), leastSteps),
-		objects: map[Key]*held{}, byUID: map[types.UID]Key{}, owned: map[types.UID]map[Key]bool{}, pods: map[types.UID]*podSet{},
-		podOf: map[types.NamespacedName]types.UID{}, counts: map[Place]int{}, dirty: map[Key]bool{},
+		contents: newContents(),
 	}
 	hash := fnv.New32a()
 	for _, namespace := range namespaces {
@@ -182,7 +148,7 @@ func (v *View) Lost() error {
 func (v *View) Find(key Key) (Object, *Line, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	one, is := v.objects[key]
+	one, is := v.contents.objects[key]
 	if !is {
 		return nil, nil, false
 	}
@@ -194,34 +160,7 @@ func (v *View) Find(key Key) (Object, *Line, bool) {
 func (v *View) ClustersOf(key Key) []*v1alpha1.ComputeCluster {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.clustersOf(key)
-}
-
-func (v *View) clustersOf(key Key) []*v1alpha1.ComputeCluster {
-	one, is := v.objects[key]
-	if !is {
-		return nil
-	}
-	keys := []Key{key}
-	if key.Kind != Clusters {
-		keys = keys[:0]
-		for cluster := range v.owned[one.uid] {
-			keys = append(keys, cluster)
-		}
-		if name := refersTo(one.object); name != "" {
-			keys = append(keys, Key{Clusters, key.Namespace, name})
-		}
-		slices.SortFunc(keys, Key.Compare)
-	}
-	var found []*v1alpha1.ComputeCluster
-	for _, key := range slices.Compact(keys) {
-		if one, is := v.objects[key]; is {
-			if cluster, is := one.object.(*v1alpha1.ComputeCluster); is {
-				found = append(found, cluster)
-			}
-		}
-	}
-	return found
+	return v.contents.clustersOf(key)
 }
 
 // PodsOf returns the pods of an object's clusters, by the UID of their owner, in the order of their names. Those of a
@@ -230,8 +169,8 @@ func (v *View) PodsOf(key Key) []*corev1.Pod {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var found []*corev1.Pod
-	for _, cluster := range v.clustersOf(key) {
-		if set := v.pods[cluster.UID]; set != nil {
+	for _, cluster := range v.contents.clustersOf(key) {
+		if set := v.contents.pods[cluster.UID]; set != nil {
 			for _, one := range set.byName {
 				found = append(found, one.pod)
 			}
@@ -249,15 +188,15 @@ func (v *View) Changes() <-chan struct{} { return v.changes }
 func (v *View) Take() (map[Key]*Line, Position) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	taken := make(map[Key]*Line, len(v.dirty))
-	for key := range v.dirty {
-		if one := v.objects[key]; one != nil {
+	taken := make(map[Key]*Line, len(v.contents.dirty))
+	for key := range v.contents.dirty {
+		if one := v.contents.objects[key]; one != nil {
 			taken[key] = one.line
 		} else {
 			taken[key] = nil
 		}
 	}
-	clear(v.dirty)
+	clear(v.contents.dirty)
 	return taken, slices.Clone(v.at)
 }
 
@@ -274,156 +213,6 @@ func (v *View) advance(s int, rv uint64) {
 	}
 }
 
-// touch makes a line again after something that it follows from has changed.
-func (v *View) touch(key Key) {
-	one := v.objects[key]
-	if one == nil {
-		v.dirty[key] = true
-		return
-	}
-	if line := one.base.with(v.gpusNow(key.Kind, one.version)); one.line == nil || !line.Same(one.line) {
-		one.line = line
-		v.dirty[key] = true
-	}
-}
-
-// touchOwner makes the line of an owner again, where there is one.
-func (v *View) touchOwner(owner types.UID) {
-	if key, is := v.byUID[owner]; is {
-		v.touch(key)
-	}
-}
-
-// gpusNow returns how many GPUs the pods of an object's own clusters request.
-func (v *View) gpusNow(kind string, of *version) int64 {
-	if kind == Clusters {
-		return v.gpusOf(of.uid)
-	}
-	sum := int64(0)
-	for key := range v.owned[of.uid] {
-		sum += v.gpusOf(v.objects[key].uid)
-	}
-	return sum
-}
-
-func (v *View) gpusOf(cluster types.UID) int64 {
-	if set := v.pods[cluster]; set != nil {
-		return set.gpus
-	}
-	return 0
-}
-
-// put takes an object in as it is now, and returns how it was.
-func (v *View) put(kind string, object Object) {
-	key := Key{kind, object.GetNamespace(), object.GetName()}
-	before := v.objects[key]
-	after := &held{object: object, version: &version{uid: object.GetUID(), base: lineOf(kind, object)}}
-	if owner := metav1.GetControllerOfNoCopy(object); owner != nil && kind == Clusters {
-		after.owner = owner.UID
-	}
-	if before != nil {
-		v.unlink(key, before.version)
-		after.line = before.line
-	}
-	v.objects[key] = after
-	v.byUID[after.uid] = key
-	v.counts[Place{kind, key.Namespace}]++
-	if after.owner != "" {
-		if v.owned[after.owner] == nil {
-			v.owned[after.owner] = map[Key]bool{}
-		}
-		v.owned[after.owner][key] = true
-	}
-	v.touch(key)
-	v.touchOwner(after.owner)
-	if before != nil && before.owner != after.owner {
-		v.touchOwner(before.owner)
-	}
-}
-
-// remove forgets an object.
-func (v *View) remove(key Key) {
-	if before := v.objects[key]; before != nil {
-		v.unlink(key, before.version)
-		delete(v.objects, key)
-		v.touch(key)
-		v.touchOwner(before.owner)
-	}
-}
-
-// unlink takes an object out of what it is found by.
-func (v *View) unlink(key Key, one *version) {
-	if v.byUID[one.uid] == key {
-		delete(v.byUID, one.uid)
-	}
-	if place := (Place{key.Kind, key.Namespace}); v.counts[place] > 1 {
-		v.counts[place]--
-	} else {
-		delete(v.counts, place)
-	}
-	if of := v.owned[one.owner]; of != nil {
-		delete(of, key)
-		if len(of) == 0 {
-			delete(v.owned, one.owner)
-		}
-	}
-}
-
-// putPod takes a pod in as it is now. It returns, for each cluster whose pods take other GPUs now, how many fewer.
-func (v *View) putPod(pod *corev1.Pod) map[types.UID]int64 {
-	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-	owner := clusterOf(pod)
-	fewer := map[types.UID]int64{}
-	if former, is := v.podOf[name]; is {
-		fewer[former] += v.dropPod(name, former)
-	}
-	if owner != "" {
-		if v.pods[owner] == nil {
-			v.pods[owner] = &podSet{byName: map[string]heldPod{}}
-		}
-		one := heldPod{pod: pod, gpus: gpusOf(pod)}
-		v.pods[owner].byName[pod.Name] = one
-		v.pods[owner].gpus += one.gpus
-		v.podOf[name] = owner
-		fewer[owner] -= one.gpus
-	}
-	v.touchClusters(fewer)
-	return fewer
-}
-
-// removePod forgets a pod, and returns the same as putPod.
-func (v *View) removePod(name types.NamespacedName) map[types.UID]int64 {
-	fewer := map[types.UID]int64{}
-	if owner, is := v.podOf[name]; is {
-		fewer[owner] = v.dropPod(name, owner)
-		v.touchClusters(fewer)
-	}
-	return fewer
-}
-
-// dropPod takes a pod out of those of its cluster, and returns its GPUs.
-func (v *View) dropPod(name types.NamespacedName, owner types.UID) int64 {
-	set := v.pods[owner]
-	gpus := set.byName[name.Name].gpus
-	set.gpus -= gpus
-	delete(set.byName, name.Name)
-	if len(set.byName) == 0 {
-		delete(v.pods, owner)
-	}
-	delete(v.podOf, name)
-	return gpus
-}
-
-// touchClusters makes the lines again of clusters whose pods take other GPUs, and of those that they were made for.
-func (v *View) touchClusters(fewer map[types.UID]int64) {
-	for uid, by := range fewer {
-		if key, is := v.byUID[uid]; is && by != 0 {
-			v.touch(key)
-			v.touchOwner(v.objects[key].owner)
-		}
-	}
-}
-
 // parseVersion reads a resourceVersion. Kubernetes promises since 1.35 that those of one kind are numbers that grow.
 func parseVersion(text string) (uint64, error) {
 	rv, err := strconv.ParseUint(text, 10, 64)
@@ -437,7 +226,7 @@ func parseVersion(text string) (uint64, error) {
 func (v *View) PodsOwnedBy(uid types.UID) []*corev1.Pod {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	set := v.pods[uid]
+	set := v.contents.pods[uid]
 	if set == nil {
 		return nil
 	}
@@ -449,7 +238,11 @@ func (v *View) PodsOwnedBy(uid types.UID) []*corev1.Pod {
 }
 
 // Places returns the kinds and namespaces that hold objects.
-func (v *View) Places() []Place { return v.places() }
+func (v *View) Places() []Place {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return slices.Collect(maps.Keys(v.contents.counts))
+}
 
 // Namespaces returns the namespaces that hold objects, in order.
 func (v *View) Namespaces() []string {
@@ -466,7 +259,7 @@ func (v *View) Keys(kind string) []Key {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var all []Key
-	for key := range v.objects {
+	for key := range v.contents.objects {
 		if key.Kind == kind {
 			all = append(all, key)
 		}

@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"cmp"
 	"fmt"
 	"go/ast"
 	"slices"
@@ -10,16 +9,6 @@ import (
 
 // maxMethods is how many methods a type has at most. One with more hides how its parts depend on each other.
 const maxMethods = 25
-
-// shrinking lists the types that had more methods when the rule came, with how many they have. An entry may only go down,
-// and goes once its type keeps the rule. None may be added.
-func shrinking() map[string]int {
-	return map[string]int{
-		"apiserver/logs.output": 26,
-		"apiserver/rest.portal": 43,
-		"apiserver/view.View":   42,
-	}
-}
 
 // distinct are the packages that have no method named as a field.
 var distinct = []string{internal + "cluster", internal + "job", internal + "reconcile", internal + "service"}
@@ -32,8 +21,8 @@ func methods() []Rule {
 func tooManyMethods(files []*File) []Violation {
 	var all []Violation
 	for owner, places := range countMethods(files) {
-		if most := cmp.Or(shrinking()[owner], maxMethods); len(places) > most {
-			places[0].Message = fmt.Sprintf("%s has %d methods, at most %d fit: split it by concern, or take what they read as arguments", owner, len(places), most)
+		if len(places) > maxMethods {
+			places[0].Message = fmt.Sprintf("%s has %d methods, at most %d fit: split it by concern, or take what they read as arguments", owner, len(places), maxMethods)
 			all = append(all, places[0])
 		}
 	}
@@ -49,20 +38,6 @@ func countMethods(files []*File) map[string][]Violation {
 		}
 		for method, owner := range methodsOf(f) {
 			all[f.Dir()+"."+owner] = append(all[f.Dir()+"."+owner], f.found(method, ""))
-		}
-	}
-	return all
-}
-
-// findStale returns the entries of a table that are higher than they need be, with the remedy.
-func findStale(table map[string]int, found map[string][]Violation) map[string]string {
-	all := map[string]string{}
-	for owner, most := range table {
-		switch have := len(found[owner]); {
-		case have <= maxMethods:
-			all[owner] = "remove the entry"
-		case have < most:
-			all[owner] = "lower the entry"
 		}
 	}
 	return all

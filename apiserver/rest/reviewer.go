@@ -1,0 +1,161 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/heliostat-dev/heliostat/apiserver/access"
+	"github.com/heliostat-dev/heliostat/apiserver/problem"
+	"github.com/heliostat-dev/heliostat/apiserver/view"
+	"github.com/heliostat-dev/heliostat/ray-operator/api/v1alpha1"
+)
+
+// reviewer asks what callers may do, and waits for what they may see. All calls share one.
+type reviewer struct{ Needs }
+
+// How often a stream's right is asked about, and for how long each time. Three that go unanswered end it: 3 × 8 s and 4 s
+// are less than the 30 s that are promised.
+const (
+	confirmEach   = 8 * time.Second
+	confirmWithin = 4 * time.Second
+	maxUnanswered = 3
+)
+
+// attributes returns what a verb on a resource of heliostat.dev is to a review.
+func attributes(verb, resource, subresource, namespace, name string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{
+		Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: resource, Subresource: subresource,
+		Verb: verb, Namespace: namespace, Name: name,
+	}
+}
+
+// attributesOf returns what a call about an object needs, as reviews ask. The kind may be left out where the call's permissions name
+// their resource.
+func attributesOf(call, kind string, on place) []authorizationv1.ResourceAttributes {
+	all := make([]authorizationv1.ResourceAttributes, 0, len(permissions[call]))
+	for _, needed := range permissions[call] {
+		resource, subresource, _ := strings.Cut(needed.Resource, "/")
+		if resource == "" {
+			resource = view.Resource(kind)
+		}
+		all = append(all, attributes(needed.Verb, resource, subresource, on.GetNamespace(), on.GetName()))
+	}
+	return all
+}
+
+// may returns nil where the caller may do a verb on a resource of heliostat.dev in a namespace; all of them where that is
+// empty.
+func (v *reviewer) may(ctx context.Context, what authorizationv1.ResourceAttributes) error {
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return err
+	}
+	err = v.Access.May(ctx, caller, what)
+	resource := what.Resource
+	if what.Subresource != "" {
+		resource += "/" + what.Subresource
+	}
+	if isForbidden(err) {
+		return problem.Forbidden(caller.User().Username, what.Verb, resource, what.Namespace)
+	}
+	if err != nil {
+		return fmt.Errorf("ask whether the caller may %s %s: %w", what.Verb, resource, err)
+	}
+	return nil
+}
+
+// mayAll returns nil where the caller may do everything of these.
+func (v *reviewer) mayAll(ctx context.Context, all []authorizationv1.ResourceAttributes) error {
+	for _, what := range all {
+		if err := v.may(ctx, what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// permit returns nil where the caller may do all that a call about an object needs.
+func (v *reviewer) permit(ctx context.Context, call string, on target) error {
+	if err := checkPath(map[string]string{"namespace": on.GetNamespace(), "kind": on.GetKind(),
+		"name": on.GetName()}); err != nil {
+		return err
+	}
+	return v.mayAll(ctx, attributesOf(call, on.GetKind(), on))
+}
+
+// permitAt returns nil where the caller may do all that a call needs, and the server knows what it is about. The permissions of
+// such calls name their resource.
+func (v *reviewer) permitAt(ctx context.Context, call string, on place, id string) error {
+	values := map[string]string{"namespace": on.GetNamespace(), "name": on.GetName()}
+	if _, isNamed := on.(interface{ GetId() string }); isNamed && (id != "" || call != "CreateSubmission") { // one is made for a new one
+		values["id"] = id
+	}
+	if err := checkPath(values); err != nil {
+		return err
+	}
+	if err := v.mayAll(ctx, attributesOf(call, "", on)); err != nil {
+		return err
+	}
+	kind := view.Clusters
+	switch call {
+	case "ReadLog":
+		kind = view.Jobs
+	case "ListReplicas", "ReadReplicaLog":
+		kind = view.Services
+	}
+	return v.await(ctx, view.Key{Kind: kind, Namespace: on.GetNamespace(), Name: on.GetName()})
+}
+
+// whilePermitted returns a context that ends, with a Problem as its cause, when its caller may not do a call any more.
+func (v *reviewer) whilePermitted(ctx context.Context, call string, on place) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := v.Clock.NewTicker(confirmEach)
+		defer ticker.Stop()
+		for unanswered := 0; ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C():
+			}
+			switch err := v.confirm(ctx, call, on); {
+			case err == nil:
+				unanswered = 0
+			case errors.Is(err, access.ErrUnauthorized) || errors.Is(err, access.ErrForbidden):
+				cancel(problem.Of(err))
+				return
+			default:
+				if unanswered++; unanswered == maxUnanswered {
+					cancel(problem.New(http.StatusServiceUnavailable, "ServiceUnavailable",
+						"the right to this could not be checked for 24 s", "connect again from the last event"))
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil); <-done }
+}
+
+// confirm asks whether the caller may still do a call, whatever is remembered.
+func (v *reviewer) confirm(ctx context.Context, call string, on place) error {
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, confirmWithin)
+	defer cancel()
+	for _, what := range attributesOf(call, "", on) {
+		if err := v.Access.Confirm(ctx, caller, what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
